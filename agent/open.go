@@ -116,6 +116,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	a.tasks = source
 	a.closers = append(a.closers, source)
+	a.watch(source)
 	a.add(source.Name(), nil, nil)
 	for _, m := range missing {
 		note(m.Sensor, nil, m.Err)
@@ -163,6 +164,9 @@ func (a *Agent) openMachine() ([]Note, error) {
 	notes = append(notes, a.openQueue(tasks)...)
 	notes = append(notes, a.openMounts(tasks)...)
 	responses, err := task.OpenDisks(tasks)
+	if err == nil {
+		a.watch(responses)
+	}
 	note("disks", responses, err)
 	return notes, nil
 }

@@ -46,6 +46,10 @@ var (
 		Name: "reckon_agent_exit_records_lost_total", Kind: metric.Counter,
 		Help: "Exit records that the kernel could not deliver; short processes may be missing from their workload and are in other.",
 	}
+	agentMissed = &metric.Desc{
+		Name: "reckon_agent_events_missed_total", Kind: metric.Counter, Labels: []string{"sensor"},
+		Help: "Events that interrupted a program of the sensor in the kernel and were therefore not counted by it. Kernels before 5.12 do not count them.",
+	}
 	agentExportErrors = &metric.Desc{
 		Name: "reckon_agent_export_errors_total", Kind: metric.Counter,
 		Help: "Exports that a sink did not take whole.",
@@ -96,6 +100,9 @@ func (s *self) export(a *Agent, b *metric.Batch) {
 	s.add(b, agentFailed, float64(s.failed))
 	s.add(b, agentLost, float64(lost))
 	s.add(b, agentExportErrors, float64(s.exportErrors))
+	for _, w := range a.kernel.watched {
+		b.Add(w.row, float64(w.Missed()))
+	}
 	s.add(b, agentParts, float64(parts))
 	s.add(b, agentProcesses, float64(processes))
 }
@@ -147,7 +154,7 @@ func (s *self) resident() (bytesResident uint64, ok bool) {
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
-		agentLate, agentFailed, agentLost, agentExportErrors, agentParts, agentProcesses, modelInfo,
+		agentLate, agentFailed, agentLost, agentMissed, agentExportErrors, agentParts, agentProcesses, modelInfo,
 		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped,
 		podVolumeUsed, podVolumeCapacity, containerStorage,
 	}

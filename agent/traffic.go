@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"reckon/metric"
 	"reckon/sensor"
 	"reckon/sensor/task"
 )
@@ -18,6 +19,26 @@ type counting struct {
 
 	mounts    sensor.MountSource // nil where requests can not be counted
 	mountPass sensor.MountPass
+
+	watched []watchedProgram
+}
+
+// programs in the kernel, which can miss events.
+type programs interface {
+	Name() string
+	Missed() uint64
+}
+
+type watchedProgram struct {
+	programs
+	row *metric.Series
+}
+
+// watch has the agent report what programs in the kernel miss.
+func (a *Agent) watch(s any) {
+	if p, ok := s.(programs); ok {
+		a.kernel.watched = append(a.kernel.watched, watchedProgram{p, metric.NewSeries(agentMissed, p.Name())})
+	}
 }
 
 // openMounts opens what counts requests to FUSE file systems, and returns what is missing.
@@ -28,6 +49,7 @@ func (a *Agent) openMounts(o task.Options) []Note {
 		return []Note{{"fuse", err}}
 	}
 	a.kernel.mounts = s
+	a.watch(s)
 	a.closers = append(a.closers, s)
 	a.add(s.Name(), nil, nil)
 	return nil
@@ -41,6 +63,7 @@ func (a *Agent) openQueue(o task.Options) []Note {
 		return []Note{{"runqueue", err}}
 	}
 	a.kernel.queue = s
+	a.watch(s)
 	a.closers = append(a.closers, s)
 	a.add(s.Name(), nil, nil)
 	return nil
@@ -54,6 +77,7 @@ func (a *Agent) openWaits(o task.Options) []Note {
 		return []Note{{"waits", err}}
 	}
 	a.kernel.waits = s
+	a.watch(s)
 	a.closers = append(a.closers, s)
 	a.add(s.Name(), nil, nil)
 	return nil
@@ -67,6 +91,7 @@ func (a *Agent) openTraffic(o task.Options) (notes []Note) {
 		return []Note{{"traffic", err}}
 	}
 	a.kernel.traffic = s
+	a.watch(s)
 	a.closers = append(a.closers, s)
 	a.add(s.Name(), nil, nil)
 	if missing != nil {

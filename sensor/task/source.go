@@ -87,6 +87,14 @@ func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 	return nil, false
 }
 
+// Missed is how many ends of processes the programs in the kernel missed; 0 without such programs.
+func (s *Source) Missed() uint64 {
+	if s.bpf == nil {
+		return 0
+	}
+	return s.bpf.Missed()
+}
+
 // Close closes both sources.
 func (s *Source) Close() error {
 	var errs []error

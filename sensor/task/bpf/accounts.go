@@ -36,6 +36,7 @@ type Accounts struct {
 	Map *ebpf.Map // process id to account
 
 	collection *ebpf.Collection
+	programs   []*ebpf.Program // that are attached to events
 	harvest    *link.Iter
 	traces     []link.Link
 	record     int
@@ -99,11 +100,12 @@ func (a *Accounts) attach(names []string) (err error) {
 		return err
 	}
 	for _, name := range names {
-		l, err := link.AttachTracing(link.TracingOptions{Program: a.collection.Programs[name]})
+		p := a.collection.Programs[name]
+		l, err := link.AttachTracing(link.TracingOptions{Program: p})
 		if err != nil {
 			return fmt.Errorf("attach %s: %w", name, err)
 		}
-		a.traces = append(a.traces, l)
+		a.programs, a.traces = append(a.programs, p), append(a.traces, l)
 	}
 	return nil
 }
@@ -136,6 +138,15 @@ func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error
 			}
 		}
 	}
+}
+
+// Missed is how many events the kernel did not run a program for, because they interrupted that very program on their
+// processor, since the programs were loaded; 0 before Linux 5.12, which does not count them.
+func (a *Accounts) Missed() uint64 {
+	if a == nil {
+		return 0
+	}
+	return Missed(a.programs...)
 }
 
 // Close unloads the programs.

@@ -40,6 +40,16 @@ func NewIteration(link int) (int, error) {
 	return int(fd), nil
 }
 
+// Missed adds up how many events each program was not run for, because they interrupted the program itself.
+func Missed(programs ...*ebpf.Program) (n uint64) {
+	for _, p := range programs {
+		if s, err := p.Stats(); err == nil {
+			n += s.RecursionMisses
+		}
+	}
+	return n
+}
+
 // RaiseMemlock lifts the limit of locked memory of this process, and fails where it is lifted already.
 func RaiseMemlock() error {
 	var was unix.Rlimit

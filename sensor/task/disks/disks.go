@@ -107,6 +107,9 @@ func Descs() []*metric.Desc { return []*metric.Desc{response} }
 // Descs returns [Descs].
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
+// Missed is how many events interrupted a program and were therefore not counted.
+func (s *Sensor) Missed() uint64 { return s.kept.Missed() }
+
 // Close unloads the programs. Calling it again does nothing.
 func (s *Sensor) Close() error {
 	if s.kept == nil {

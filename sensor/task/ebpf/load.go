@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -21,6 +22,7 @@ type kernelSide struct {
 	told     *ebpf.Map
 	anew     *ebpf.Map
 	walk     *link.Iter
+	list     *listing   // nil before Linux 6.7
 	claim    *link.Iter // nil before Linux 5.9
 	traces   []link.Link
 	exits    error // why the ends of processes are not traced; nil if they are
@@ -35,6 +37,7 @@ func (k *kernelSide) close() {
 			_ = it.Close()
 		}
 	}
+	_ = k.list.close()
 	for _, m := range []*ebpf.Map{k.events, k.told, k.anew} {
 		if m != nil {
 			_ = m.Close()
@@ -65,26 +68,34 @@ func load(o Options) (*kernelSide, error) {
 	}
 	spec.Maps[tasksMapEvents].MaxEntries, spec.Maps[tasksMapEnding].MaxEntries = room(cpus)
 
-	var without error
-	attempts := [][]string{nil, {tasksProgClaim}, {tasksProgClaim, tasksProgEnded, tasksProgFreed}}
+	var without error // why ends are not traced
 	if o.NoExits {
-		attempts, without = attempts[2:], errNotAsked
+		without = errNotAsked
+		drop(spec, tasksProgEnded, tasksProgFreed)
 	}
-	for _, drop := range attempts {
-		for _, name := range drop {
-			delete(spec.Programs, name)
+	for _, unwanted := range [][]string{nil, {tasksProgList}, {tasksProgClaim}, {tasksProgEnded, tasksProgFreed}} {
+		drop(spec, unwanted...)
+		if spec.Programs[tasksProgEnded] == nil {
+			drop(spec, tasksProgClaim)
+			without = cmp.Or(without, err)
 		}
-		k, e := install(spec, cache)
-		if errors.Is(e, unix.EPERM) && bpf.RaiseMemlock() == nil {
-			k, e = install(spec, cache) // before Linux 5.11 BPF memory counts as locked memory
+		var k *kernelSide
+		k, err = install(spec, cache)
+		if errors.Is(err, unix.EPERM) && bpf.RaiseMemlock() == nil {
+			k, err = install(spec, cache) // before Linux 5.11 BPF memory counts as locked memory
 		}
-		if e == nil {
+		if err == nil {
 			k.exits = without
 			return k, nil
 		}
-		without = e
 	}
-	return nil, explain(without, o.Root)
+	return nil, explain(err, o.Root)
+}
+
+func drop(spec *ebpf.CollectionSpec, programs ...string) {
+	for _, name := range programs {
+		delete(spec.Programs, name)
+	}
 }
 
 // room says how many bytes of records are kept between two passes, and how many processes
@@ -129,6 +140,11 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 	}
 	if k.walk, err = link.AttachIter(link.IterOptions{Program: program(tasksProgWalk)}); err != nil {
 		return fail(fmt.Errorf("attach the task iterator: %w", err))
+	}
+	if p := program(tasksProgList); p != nil {
+		if k.list, err = openListing(p, c.Maps[tasksMapListing]); err != nil {
+			return fail(err)
+		}
 	}
 	if p := program(tasksProgClaim); p != nil {
 		if k.claim, err = link.AttachIter(link.IterOptions{Program: p, Map: c.Maps[tasksMapEnding]}); err != nil {

@@ -41,6 +41,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 		s.afterWalk()
 	}
 	first := len(p.Live)
+	p.Live = slices.Grow(p.Live, len(s.table.rows)+len(s.held))
 	for _, w := range s.table.rows {
 		p.Live = append(p.Live, w.process)
 	}
@@ -62,9 +63,9 @@ func (s *Source) walk() error {
 	for again := false; ; again = true {
 		s.table.begin(again)
 		s.threads = s.threads[:0]
-		if err := s.iterate(s.kernel.walk.FD()); err != nil {
+		if err := s.look(); err != nil {
 			s.table.clear() // half of it is of this pass
-			return fmt.Errorf("read the task iterator: %w", err)
+			return err
 		}
 		if !s.table.holes || again {
 			break
@@ -80,6 +81,19 @@ func (s *Source) walk() error {
 	s.addThreads()
 	s.table.finish()
 	s.table.end()
+	return nil
+}
+
+// look takes all processes into the table, by the list where the kernel has one and it holds them.
+func (s *Source) look() error {
+	if s.kernel.list != nil {
+		if whole, err := s.list(); whole || err != nil {
+			return err
+		}
+	}
+	if err := s.iterate(s.kernel.walk.FD()); err != nil {
+		return fmt.Errorf("read the task iterator: %w", err)
+	}
 	return nil
 }
 
@@ -186,25 +200,12 @@ func (s *Source) iterate(link int) error {
 // parse takes records that follow each other. The kernel never splits one.
 func (s *Source) parse(b []byte) error {
 	for len(b) > 0 {
-		var size int
-		kind := kindOf(b)
-		switch kind {
-		case kindPass:
-			size = passSize
-		case kindProcess, kindClaim:
-			size = processSize
-		case kindThread:
-			size = threadSize
-		case kindSame:
-			size = sameSize
-		default:
-			return fmt.Errorf("a record of unknown kind %d", kind)
-		}
-		if len(b) < size {
-			return fmt.Errorf("a record of kind %d has %d bytes of %d", kind, len(b), size)
+		size, err := sizeOf(b)
+		if err != nil {
+			return err
 		}
 		at := unsafe.Pointer(&b[0])
-		switch kind {
+		switch kindOf(b) {
 		case kindPass:
 			s.lost = (*tasksPass)(at).Lost
 		case kindProcess:
@@ -219,6 +220,27 @@ func (s *Source) parse(b []byte) error {
 		b = b[size:]
 	}
 	return nil
+}
+
+// sizeOf is the size of the first record, which is whole.
+func sizeOf(b []byte) (size int, err error) {
+	kind := kindOf(b)
+	switch kind {
+	case kindPass:
+		size = passSize
+	case kindProcess, kindClaim:
+		size = processSize
+	case kindThread:
+		size = threadSize
+	case kindSame:
+		size = sameSize
+	default:
+		return 0, fmt.Errorf("a record of unknown kind %d", kind)
+	}
+	if len(b) < size {
+		return 0, fmt.Errorf("a record of kind %d has %d bytes of %d", kind, len(b), size)
+	}
+	return size, nil
 }
 
 // here sets the start of a process, in a record that is ours, to the clock of this process.
@@ -272,20 +294,21 @@ func (t *table) finish() {
 			continue
 		}
 		w.total.wait = w.total.use.wait
-		if w.known {
-			w.follow()
+		known := w.was != 0
+		if known {
+			w.follow(&t.before[w.was-1])
 		}
-		counters(&w.process, &w.total.use, w.known)
+		counters(&w.process, &w.total.use, known)
 	}
 }
 
 // follow carries over what a pass knows from the one before.
-func (w *row) follow() {
-	w.total.use.wait = w.was.wait + max(w.total.wait, w.wasWait) - w.wasWait
+func (w *row) follow(b *before) {
+	w.total.use.wait = b.use.wait + max(w.total.wait, b.wait) - b.wait
 	if w.total.flags&unstable != 0 {
-		w.total.use = w.was
+		w.total.use = b.use
 	}
-	w.total.use.atLeast(&w.was)
+	w.total.use.atLeast(&b.use)
 }
 
 // hold keeps the processes that left the table without a record, and returns how many there are.

@@ -6,11 +6,15 @@ import "reckon/sensor"
 type row struct {
 	process sensor.Process // as it was last told
 	total   total
-	was     usage // of the pass before, as wasWait
-	wasWait uint64
-	known   bool   // it was there in the pass before
-	full    bool   // it was read in full in this pass
 	pass    uint64 // in which it was last read in full
+	was     int32  // place in table.before, plus one; 0 if it was not there in the pass before
+	full    bool   // it was read in full in this pass
+}
+
+// before is what the pass before had of a process that was read in full again.
+type before struct {
+	use  usage
+	wait uint64
 }
 
 // table is the processes in order of ids, as the iterator goes. One pass after another is merged into it.
@@ -22,6 +26,8 @@ type table struct {
 	holes bool   // a process was told as in the last pass that we do not have
 	pass  uint64
 	spare []*row
+
+	before []before // of this pass
 }
 
 // begin starts a pass. again says that it is the same one, from its beginning.
@@ -29,6 +35,7 @@ func (t *table) begin(again bool) {
 	t.next, t.left, t.at, t.holes = t.next[:0], t.left[:0], 0, false
 	if !again {
 		t.pass++
+		t.before = t.before[:0]
 	}
 }
 
@@ -55,7 +62,8 @@ func (t *table) add(r *tasksProcess, page uint64) {
 	if w == nil {
 		w = t.take()
 	} else if w.pass != t.pass {
-		w.was, w.wasWait, w.known = w.total.use, w.total.wait, true
+		t.before = append(t.before, before{w.total.use, w.total.wait})
+		w.was = int32(len(t.before))
 	}
 	w.total = total{use: usageOf(r), flags: r.Flags, seq: r.Seq}
 	w.full, w.pass = true, t.pass

@@ -88,6 +88,7 @@ const (
 	tasksMapAnew          = "anew"
 	tasksMapEnding        = "ending"
 	tasksMapEvents        = "events"
+	tasksMapListing       = "listing"
 	tasksMapScratch       = "scratch"
 	tasksMapTold          = "told"
 	tasksMapWalking       = "walking"
@@ -95,6 +96,7 @@ const (
 	tasksProgClaim        = "claim"
 	tasksProgEnded        = "ended"
 	tasksProgFreed        = "freed"
+	tasksProgList         = "list"
 	tasksProgWalk         = "walk"
 	tasksVarComplete      = "complete"
 	tasksVarCpuOffset     = "cpu_offset"
@@ -107,6 +109,7 @@ const (
 	tasksVarPointer       = "pointer"
 	tasksVarSetMemo       = "set_memo"
 	tasksVarToldAs        = "told_as"
+	tasksVarToldMany      = "told_many"
 	tasksVarUnusedPass    = "unused_pass"
 	tasksVarUnusedProcess = "unused_process"
 	tasksVarUnusedSame    = "unused_same"
@@ -158,6 +161,7 @@ type tasksProgramSpecs struct {
 	Claim *ebpf.ProgramSpec `ebpf:"claim"`
 	Ended *ebpf.ProgramSpec `ebpf:"ended"`
 	Freed *ebpf.ProgramSpec `ebpf:"freed"`
+	List  *ebpf.ProgramSpec `ebpf:"list"`
 	Walk  *ebpf.ProgramSpec `ebpf:"walk"`
 }
 
@@ -168,6 +172,7 @@ type tasksMapSpecs struct {
 	Anew    *ebpf.MapSpec `ebpf:"anew"`
 	Ending  *ebpf.MapSpec `ebpf:"ending"`
 	Events  *ebpf.MapSpec `ebpf:"events"`
+	Listing *ebpf.MapSpec `ebpf:"listing"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Told    *ebpf.MapSpec `ebpf:"told"`
 	Walking *ebpf.MapSpec `ebpf:"walking"`
@@ -189,6 +194,7 @@ type tasksVariableSpecs struct {
 	Pointer       *ebpf.VariableSpec `ebpf:"pointer"`
 	SetMemo       *ebpf.VariableSpec `ebpf:"set_memo"`
 	ToldAs        *ebpf.VariableSpec `ebpf:"told_as"`
+	ToldMany      *ebpf.VariableSpec `ebpf:"told_many"`
 	UnusedPass    *ebpf.VariableSpec `ebpf:"unused_pass"`
 	UnusedProcess *ebpf.VariableSpec `ebpf:"unused_process"`
 	UnusedSame    *ebpf.VariableSpec `ebpf:"unused_same"`
@@ -218,6 +224,7 @@ type tasksMaps struct {
 	Anew    *ebpf.Map `ebpf:"anew"`
 	Ending  *ebpf.Map `ebpf:"ending"`
 	Events  *ebpf.Map `ebpf:"events"`
+	Listing *ebpf.Map `ebpf:"listing"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Told    *ebpf.Map `ebpf:"told"`
 	Walking *ebpf.Map `ebpf:"walking"`
@@ -229,6 +236,7 @@ func (m *tasksMaps) Close() error {
 		m.Anew,
 		m.Ending,
 		m.Events,
+		m.Listing,
 		m.Scratch,
 		m.Told,
 		m.Walking,
@@ -251,6 +259,7 @@ type tasksVariables struct {
 	Pointer       *ebpf.Variable `ebpf:"pointer"`
 	SetMemo       *ebpf.Variable `ebpf:"set_memo"`
 	ToldAs        *ebpf.Variable `ebpf:"told_as"`
+	ToldMany      *ebpf.Variable `ebpf:"told_many"`
 	UnusedPass    *ebpf.Variable `ebpf:"unused_pass"`
 	UnusedProcess *ebpf.Variable `ebpf:"unused_process"`
 	UnusedSame    *ebpf.Variable `ebpf:"unused_same"`
@@ -264,6 +273,7 @@ type tasksPrograms struct {
 	Claim *ebpf.Program `ebpf:"claim"`
 	Ended *ebpf.Program `ebpf:"ended"`
 	Freed *ebpf.Program `ebpf:"freed"`
+	List  *ebpf.Program `ebpf:"list"`
 	Walk  *ebpf.Program `ebpf:"walk"`
 }
 
@@ -272,6 +282,7 @@ func (p *tasksPrograms) Close() error {
 		p.Claim,
 		p.Ended,
 		p.Freed,
+		p.List,
 		p.Walk,
 	)
 }

@@ -44,6 +44,7 @@ type kernelSide struct {
 	missing  []error
 	objects  []interface{ Close() error } // closed in reverse
 	accounts *ebpf.Map
+	programs []*ebpf.Program // that are attached to events
 	here     *ebpf.Map
 	harvest  *link.Iter
 }
@@ -165,7 +166,7 @@ func (k *kernelSide) attach(c *ebpf.Collection, w way) (err error) {
 		if err != nil {
 			return fmt.Errorf("attach %s: %w", name, err)
 		}
-		k.objects = append(k.objects, l)
+		k.objects, k.programs = append(k.objects, l), append(k.programs, c.Programs[name])
 	}
 	return nil
 }
@@ -197,7 +198,7 @@ func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.
 	if err != nil {
 		return err
 	}
-	k.objects = append(k.objects, l)
+	k.objects, k.programs = append(k.objects, l), append(k.programs, more.Programs[p.Name])
 	return nil
 }
 

@@ -75,6 +75,14 @@ func (s *Source) Hooks() string { return s.kernel.hooks }
 // Missing says what the kernel did not let us count beside payload, nil if nothing.
 func (s *Source) Missing() error { return errors.Join(s.kernel.missing...) }
 
+// Missed is how many events interrupted a program and were therefore not counted.
+func (s *Source) Missed() uint64 {
+	if s.kernel == nil {
+		return 0
+	}
+	return bpf.Missed(s.kernel.programs...)
+}
+
 // Close unloads the programs. Calling it again does nothing.
 func (s *Source) Close() error {
 	if s.kernel != nil {

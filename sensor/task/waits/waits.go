@@ -66,6 +66,9 @@ func Open(o Options) (*Source, error) {
 // Name returns "waits".
 func (s *Source) Name() string { return "waits" }
 
+// Missed is how many events interrupted a program and were therefore not counted.
+func (s *Source) Missed() uint64 { return s.accounts.Missed() }
+
 // Close unloads the programs. Calling it again does nothing.
 func (s *Source) Close() error {
 	if s.accounts == nil {

@@ -28,6 +28,7 @@ typedef _Bool bool;
 
 enum {
 	BPF_ANY = 0,
+	BPF_F_MMAPABLE = 1024,
 };
 
 enum bpf_map_type {

@@ -10,6 +10,10 @@
  *        the iterator visits every thread anyway.) A process of one thread that has not
  *        run since the last pass costs eight cache lines instead of more than thirty: its
  *        record says that nothing has changed.
+ * list   the same, where the kernel lets a program go through its list of processes (since 6.7): without the
+ *        look-up of each number that the iterator makes, which costs as much again. It writes into memory that
+ *        user space has mapped, adds the threads of a process up itself, and passes over processes of many
+ *        threads, too, if none of them has run. What does not fit is read by walk.
  * ended  when the last thread of a process ends: notes who it was, as the kernel forgets
  *        group, session and parent when the process is waited for.
  * freed  when the kernel frees a process: its final totals, the CPU time up to its last
@@ -39,6 +43,9 @@
 #define TOLD_SLOTS 131072
 #define REFRESH 31 /* passes, and one: a power of two */
 #define SET_SLOTS 256
+#define LISTING_WORDS 65536
+#define ALL_PROCS 0    /* BPF_TASK_ITER_ALL_PROCS */
+#define PROC_THREADS 2 /* BPF_TASK_ITER_PROC_THREADS */
 
 enum kind {
 	KIND_PASS = 1,
@@ -49,6 +56,19 @@ enum kind {
 	KIND_CLAIM, /* the same, by claim: that of freed follows */
 	KIND_SAME,  /* a process as it was told in the last pass */
 };
+
+/* Of the kernel, since 6.7: kernel/bpf/task_iter.c. */
+struct bpf_iter_task {
+	__u64 opaque[3];
+} __attribute__((aligned(8)));
+
+extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task, unsigned int flags) __ksym;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
+extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
+extern void bpf_rcu_read_lock(void) __ksym;
+extern void bpf_rcu_read_unlock(void) __ksym;
+extern struct task_struct *bpf_task_acquire(struct task_struct *t) __ksym;
+extern void bpf_task_release(struct task_struct *t) __ksym;
 
 /* What the record could tell on this kernel. */
 enum flag {
@@ -127,6 +147,7 @@ __u64 pass_number = 0;
 __u64 complete = 0;              /* the last pass that was read to its end */
 __u64 pointer = 0;               /* see as_number */
 __u64 told_as[TOLD_SLOTS] = {};  /* by process id: its fingerprint and the pass */
+bool told_many[TOLD_SLOTS] = {}; /* and whether the fingerprint is that of all its threads */
 __u32 level = 0;                 /* depth of the pid namespace of the reader */
 __u64 namespace = 0;             /* and its address, if it is not the first */
 __u64 cpu_offset[MAX_CPUS] = {}; /* of the memory of each processor */
@@ -183,6 +204,21 @@ struct {
 	__type(key, __u32);
 	__type(value, struct walking);
 } walking SEC(".maps");
+
+/* The records of list. */
+struct listing {
+	__u32 used; /* words */
+	__u32 full; /* there was more */
+	__u64 words[LISTING_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct listing);
+} listing SEC(".maps");
 
 /* Set by user space when it lost a pass: all is told in full once. */
 struct {
@@ -525,7 +561,7 @@ static __always_inline void tell_pass(struct seq_file *seq)
 	bpf_seq_write(seq, &r, sizeof(r));
 }
 
-static __always_inline void begin_pass(struct seq_file *seq)
+static __always_inline void begin_pass(void)
 {
 	struct task_struct *me = (void *)bpf_get_current_task();
 	struct pid *pid = BPF_CORE_READ(me, thread_pid);
@@ -541,7 +577,6 @@ static __always_inline void begin_pass(struct seq_file *seq)
 		complete = 0;
 	if (all)
 		*all = 0;
-	tell_pass(seq);
 }
 
 /* fingerprint is a number that changes when a process has run, and when others changed its
@@ -565,57 +600,17 @@ static __always_inline bool unchanged(struct task_struct *t, __u64 as)
 	return ((t->pid + pass_number) & REFRESH) != 0 && t->se.sum_exec_runtime != 0;
 }
 
-SEC("iter/task")
-int walk(struct bpf_iter__task *ctx)
+/* describe fills in the record of a process and reports whether it is to be told. */
+static __always_inline bool describe(struct process *r, struct task_struct *t)
 {
-	struct seq_file *seq = ctx->meta->seq;
-	struct task_struct *t = ctx->task;
-	struct signal_struct *sig;
-	struct walking *w;
-	struct process *r;
+	struct signal_struct *sig = t->signal;
 	struct mm_struct *mm;
-	__u32 zero = 0;
-	__u64 as = 0;
 
-	if (ctx->meta->seq_num == 0)
-		begin_pass(seq);
-	if (!t) {
-		complete = pass_number; /* the last call of a pass */
-		return 0;
-	}
-	if (t->pid == t->tgid) {
-		as = fingerprint(t) + pass_number;
-		if (unchanged(t, as)) {
-			struct same s = { .kind = KIND_SAME, .pid = tgid_of(t) };
-
-			if (bpf_seq_write(seq, &s, sizeof(s)) == 0)
-				told_as[t->pid & (TOLD_SLOTS - 1)] = as;
-			return 0;
-		}
-	}
-	w = bpf_map_lookup_elem(&walking, &zero);
-	if (!w)
-		return 0;
-	sig = t->signal;
-	if (t->pid != t->tgid) {
-		struct thread *th = &w->thread;
-
-		__builtin_memset(th, 0, sizeof(*th));
-		th->kind = KIND_THREAD;
-		th->seq = sequence(sig);
-		th->pid = tgid_of(t);
-		own_usage(&th->use, t);
-		bpf_seq_write(seq, th, sizeof(*th));
-		return 0;
-	}
-	if (t->exit_state & EXIT_DEAD)
-		return 0;
-	r = &w->process;
 	__builtin_memset(r, 0, sizeof(*r));
 	r->kind = KIND_PROCESS;
 	r->pid = tgid_of(t);
 	if (!r->pid)
-		return 0;
+		return false;
 	capabilities(r);
 	r->seq = sequence(sig);
 	own_usage(&r->use, t);
@@ -638,8 +633,190 @@ int walk(struct bpf_iter__task *ctx)
 	else if (mm)
 		memory(r, mm);
 	__builtin_memcpy(r->comm, t->comm, sizeof(r->comm));
-	if (bpf_seq_write(seq, r, sizeof(*r)) == 0)
+	return true;
+}
+
+SEC("iter/task")
+int walk(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct *t = ctx->task;
+	struct walking *w;
+	struct process *r;
+	__u32 zero = 0;
+	__u64 as = 0;
+
+	if (ctx->meta->seq_num == 0) {
+		begin_pass();
+		tell_pass(seq);
+	}
+	if (!t) {
+		complete = pass_number; /* the last call of a pass */
+		return 0;
+	}
+	if (t->pid == t->tgid) {
+		as = fingerprint(t) + pass_number;
+		if (!told_many[t->pid & (TOLD_SLOTS - 1)] && unchanged(t, as)) {
+			struct same s = { .kind = KIND_SAME, .pid = tgid_of(t) };
+
+			if (bpf_seq_write(seq, &s, sizeof(s)) == 0)
+				told_as[t->pid & (TOLD_SLOTS - 1)] = as;
+			return 0;
+		}
+	}
+	w = bpf_map_lookup_elem(&walking, &zero);
+	if (!w)
+		return 0;
+	if (t->pid != t->tgid) {
+		struct thread *th = &w->thread;
+
+		__builtin_memset(th, 0, sizeof(*th));
+		th->kind = KIND_THREAD;
+		th->seq = sequence(t->signal);
+		th->pid = tgid_of(t);
+		own_usage(&th->use, t);
+		bpf_seq_write(seq, th, sizeof(*th));
+		return 0;
+	}
+	if (t->exit_state & EXIT_DEAD)
+		return 0;
+	r = &w->process;
+	if (!describe(r, t))
+		return 0;
+	if (bpf_seq_write(seq, r, sizeof(*r)) == 0) {
+		told_many[t->pid & (TOLD_SLOTS - 1)] = false;
 		told_as[t->pid & (TOLD_SLOTS - 1)] = r->threads == 1 && !(r->flags & UNSTABLE) ? as : 0;
+	}
+	return 0;
+}
+
+/* put appends a record, whose size is a multiple of eight, to the listing. */
+static __always_inline bool put(struct listing *l, const void *record, __u32 size)
+{
+	__u32 at = *(volatile __u32 *)&l->used;
+
+	if (at > LISTING_WORDS - size / 8) {
+		l->full = 1;
+		return false;
+	}
+	__builtin_memcpy(&l->words[at], record, size);
+	l->used = at + size / 8;
+	return true;
+}
+
+/* ran adds up how long the threads of a process but the first have run. */
+static __always_inline __u64 ran(struct task_struct *leader)
+{
+	struct bpf_iter_task it;
+	struct task_struct *t;
+	__u64 sum = 0;
+
+	bpf_iter_task_new(&it, leader, PROC_THREADS);
+	while ((t = bpf_iter_task_next(&it)))
+		if (t->pid != t->tgid)
+			sum += t->se.sum_exec_runtime;
+	bpf_iter_task_destroy(&it);
+	return sum;
+}
+
+/* add_threads adds the threads of a process but the first to its record. */
+static __always_inline __u64 add_threads(struct process *r, struct task_struct *leader)
+{
+	struct bpf_iter_task it;
+	struct task_struct *t;
+	__u64 sum = 0;
+
+	bpf_iter_task_new(&it, leader, PROC_THREADS);
+	while ((t = bpf_iter_task_next(&it))) {
+		struct usage u = {};
+
+		if (t->pid == t->tgid)
+			continue;
+		own_usage(&u, t);
+		sum += u.runtime;
+		r->use.runtime += u.runtime;
+		r->use.utime += u.utime;
+		r->use.stime += u.stime;
+		r->use.wait += u.wait;
+		r->use.nvcsw += u.nvcsw;
+		r->use.nivcsw += u.nivcsw;
+		r->use.minflt += u.minflt;
+		r->use.majflt += u.majflt;
+		r->use.read_bytes += u.read_bytes;
+		r->use.write_bytes += u.write_bytes;
+	}
+	bpf_iter_task_destroy(&it);
+	if (r->seq != sequence(leader->signal))
+		r->flags |= UNSTABLE;
+	return sum;
+}
+
+/* list_process appends the record of a process, the short one if it has not run. */
+static __always_inline bool list_process(struct listing *l, struct process *r, struct task_struct *t)
+{
+	__u32 slot = t->pid & (TOLD_SLOTS - 1);
+	__u64 as = fingerprint(t) + pass_number;
+	bool many = told_many[slot];
+	struct task_struct *held;
+	__u64 sum = 0;
+
+	if (many) { /* the kernel goes through the threads of a process only while we hold it */
+		held = bpf_task_acquire(t);
+		if (!held)
+			return true;
+		sum = ran(held);
+		bpf_task_release(held);
+	}
+	if (unchanged(t, as + sum)) {
+		struct same s = { .kind = KIND_SAME, .pid = tgid_of(t) };
+
+		told_as[slot]++;
+		return put(l, &s, sizeof(s));
+	}
+	if ((t->exit_state & EXIT_DEAD) || !describe(r, t))
+		return true;
+	many = r->threads > 1;
+	if (many) {
+		held = bpf_task_acquire(t);
+		if (!held)
+			return true;
+		as += add_threads(r, held);
+		bpf_task_release(held);
+	}
+	told_many[slot] = many;
+	told_as[slot] = r->flags & UNSTABLE ? 0 : as;
+	return put(l, r, sizeof(*r));
+}
+
+SEC("syscall")
+int list(void *ctx)
+{
+	struct pass first = { .kind = KIND_PASS };
+	struct bpf_iter_task it;
+	struct task_struct *t;
+	struct walking *w;
+	struct listing *l;
+	__u32 zero = 0;
+
+	l = bpf_map_lookup_elem(&listing, &zero);
+	w = bpf_map_lookup_elem(&walking, &zero);
+	if (!l || !w)
+		return 0;
+	begin_pass();
+	l->used = 0;
+	l->full = 0;
+	first.level = level;
+	first.lost = lost;
+	put(l, &first, sizeof(first));
+	bpf_rcu_read_lock();
+	bpf_iter_task_new(&it, 0, ALL_PROCS);
+	while ((t = bpf_iter_task_next(&it)))
+		if (t->pid && !list_process(l, &w->process, t))
+			break;
+	bpf_iter_task_destroy(&it);
+	bpf_rcu_read_unlock();
+	if (!l->full)
+		complete = pass_number;
 	return 0;
 }
 

@@ -1,0 +1,113 @@
+package ebpf
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// listing reads the table by the program list, into memory that the kernel and this process share.
+type listing struct {
+	program *ebpf.Program
+	shared  []byte // struct listing of task.bpf.c
+	order   []listed
+	run     testRun
+}
+
+// listed is a record of the listing, which is in the order in which processes began.
+type listed struct {
+	pid int32
+	at  uint32 // offset in words
+}
+
+// testRun is the part of union bpf_attr (include/uapi/linux/bpf.h) that BPF_PROG_TEST_RUN takes.
+type testRun struct {
+	fd, result                          uint32
+	inSize, outSize                     uint32
+	in, out                             uint64
+	repeat, duration                    uint32
+	contextSize, contextOutSize         uint32
+	context, contextOut                 uint64
+	flags, processor, batchSize, unused uint32
+}
+
+// listingWords is where the records begin, in bytes.
+const listingWords = 8
+
+// openListing maps the memory of the program.
+func openListing(p *ebpf.Program, m *ebpf.Map) (*listing, error) {
+	shared, err := unix.Mmap(m.FD(), 0, int(m.ValueSize()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map the memory of the list: %w", err)
+	}
+	return &listing{program: p, shared: shared}, nil
+}
+
+func (l *listing) close() error {
+	if l == nil {
+		return nil
+	}
+	return unix.Munmap(l.shared)
+}
+
+// fill has the kernel list all processes, and reports whether all had room. It does not allocate.
+func (l *listing) fill() (whole bool, err error) {
+	l.run = testRun{fd: uint32(l.program.FD())}
+	if _, _, no := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(&l.run)), unsafe.Sizeof(l.run)); no != 0 {
+		return false, no
+	}
+	return *(*uint32)(unsafe.Pointer(&l.shared[4])) == 0, nil
+}
+
+// records are the words that were listed.
+func (l *listing) records() []byte {
+	used := *(*uint32)(unsafe.Pointer(&l.shared[0]))
+	return l.shared[listingWords:][:8*int(used)]
+}
+
+// list reads the table into s.table, in order of process ids, and reports whether it is whole.
+func (s *Source) list() (bool, error) {
+	l := s.kernel.list
+	whole, err := l.fill()
+	if err != nil {
+		return false, fmt.Errorf("list the processes: %w", err)
+	}
+	if !whole {
+		return false, nil
+	}
+	all := l.records()
+	l.order = l.order[:0]
+	for at := 0; at < len(all); {
+		b := all[at:]
+		size, err := sizeOf(b)
+		if err != nil {
+			return false, err
+		}
+		switch kindOf(b) {
+		case kindPass:
+			s.lost = (*tasksPass)(unsafe.Pointer(&b[0])).Lost
+		case kindSame:
+			l.order = append(l.order, listed{(*tasksSame)(unsafe.Pointer(&b[0])).Pid, uint32(at)})
+		case kindProcess:
+			l.order = append(l.order, listed{(*tasksProcess)(unsafe.Pointer(&b[0])).Pid, uint32(at)})
+		}
+		at += size
+	}
+	// Processes are listed as they began, which is the order of their ids until these start over.
+	if byID := func(a, b listed) int { return int(a.pid) - int(b.pid) }; !slices.IsSortedFunc(l.order, byID) {
+		slices.SortFunc(l.order, byID)
+	}
+	for _, r := range l.order {
+		b := all[r.at:]
+		if kindOf(b) == kindSame {
+			s.table.same(r.pid)
+			continue
+		}
+		p := *(*tasksProcess)(unsafe.Pointer(&b[0])) // the memory is read only
+		s.table.add(s.here(&p), s.page)
+	}
+	return true, nil
+}

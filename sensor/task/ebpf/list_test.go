@@ -1,0 +1,56 @@
+package ebpf
+
+import (
+	"testing"
+
+	"reckon/sensor"
+)
+
+// TestListEqualsWalk reads the table by the list and by the iterator of tasks, in turns: who has not run in between is the same in both.
+func TestListEqualsWalk(t *testing.T) {
+	byList, byWalk := open(t, Options{}), open(t, Options{})
+	if byList.kernel.list == nil {
+		t.Skip("this kernel lets no program list its processes")
+	}
+	if err := byWalk.kernel.list.close(); err != nil {
+		t.Fatal(err)
+	}
+	byWalk.kernel.list = nil
+	var a, b, c sensor.Pass
+	same := 0
+	for range 5 {
+		read(t, byList, &a)
+		read(t, byWalk, &b)
+		read(t, byList, &c)
+		for i := range a.Live {
+			p := &a.Live[i]
+			if i > 0 && a.Live[i-1].PID >= p.PID {
+				t.Fatalf("processes %d and %d are not in order", a.Live[i-1].PID, p.PID)
+			}
+			later := find(c.Live, p.PID)
+			if later < 0 || c.Live[later] != *p {
+				continue // it ran, or ended
+			}
+			j := find(b.Live, p.PID)
+			if j < 0 {
+				t.Fatalf("process %d (%s) is listed, and the iterator does not have it", p.PID, p.Comm)
+			}
+			if b.Live[j] != *p && b.Live[j].Anon == p.Anon && b.Live[j].File == p.File { // memory changes by others, too
+				t.Errorf("process %d: the list has\n%+v\nand the iterator\n%+v", p.PID, *p, b.Live[j])
+			}
+			same++
+		}
+		for i := range b.Live {
+			p := &b.Live[i]
+			if find(a.Live, p.PID) < 0 && find(c.Live, p.PID) < 0 && p.State != 'Z' && p.State != 'X' && p.Start < a.Boot {
+				t.Errorf("process %d (%s) is not listed", p.PID, p.Comm)
+			}
+		}
+		a.Reset()
+		b.Reset()
+		c.Reset()
+	}
+	if same < 50 {
+		t.Fatalf("only %d processes could be compared", same)
+	}
+}
