@@ -6,9 +6,9 @@ import (
 	"reckon/sensor"
 )
 
-// bare is a process without what two sources differ in: how each divided the CPU time when it last ran, and the wait of a
+// stripped is a process without what two sources differ in: how each divided the CPU time when it last ran, and the wait of a
 // thread that is moved to another queue while it waits, which is seen when it runs.
-func bare(p sensor.Process) sensor.Process {
+func stripped(p sensor.Process) sensor.Process {
 	p.UserNanos, p.SystemNanos, p.WaitNanos = p.UserNanos+p.SystemNanos, 0, 0
 	return p
 }
@@ -42,7 +42,7 @@ func TestListEqualsWalk(t *testing.T) {
 			if j < 0 {
 				t.Fatalf("process %d (%s) is listed, and the iterator does not have it", p.PID, p.Comm)
 			}
-			if other := b.Live[j]; bare(*p) != bare(other) && other.Anon == p.Anon && other.File == p.File { // memory changes by others, too
+			if other := b.Live[j]; stripped(*p) != stripped(other) && other.Anon == p.Anon && other.File == p.File { // memory changes by others, too
 				t.Errorf("process %d: the list has\n%+v\nand the iterator\n%+v", p.PID, *p, other)
 			}
 			same++
