@@ -14,14 +14,14 @@ type Meta = Record<string, { type: string; help: string; unit: string }[]>;
 export function Explore() {
   const expr = param("expr"), r = range.value, as = param("as") || "chart";
   const [draft, setDraft] = useState(expr || begin), [list, setList] = useState<string[]>([]), [at, setAt] = useState(0), [turn, setTurn] = useState(0);
-  const box = useRef<HTMLTextAreaElement>(null), names = useRef<string[]>([]), asked = useRef(0);
+  const box = useRef<HTMLTextAreaElement>(null), names = useRef(Promise.resolve<string[]>([])), asked = useRef(0);
   const meta = useAsk<{ data: Meta }>("/api/v1/metadata");
   useEffect(() => { if (expr) setDraft(expr); }, [expr]);
-  useEffect(() => { ask<{ data: string[] }>("/api/v1/label/__name__/values").then((d) => { names.current = d.data; }, () => undefined); }, []);
+  useEffect(() => { names.current = ask<{ data: string[] }>("/api/v1/label/__name__/values").then((d) => d.data, () => []); }, []);
 
   const offer = async () => {
     const t = box.current!, p = place(t.value, t.selectionStart), turn = ++asked.current;
-    let from: string[] = p.kind === "name" ? [...names.current, ...words] : [];
+    let from: string[] = p.kind === "name" ? [...await names.current, ...words] : [];
     if (p.kind !== "name") {
       const q = p.metric ? "?" + new URLSearchParams({ "match[]": `{__name__=${promQuote(p.metric)}}` }) : "";
       from = await ask<{ data: string[] }>(p.kind === "label" ? "/api/v1/labels" + q : `/api/v1/label/${p.label}/values${q}`).then((d) => d.data.filter((x) => x !== "__name__"), () => []);
