@@ -3,7 +3,6 @@ package remote_test
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"reckon/graph"
 	"reckon/graph/graphtest"
 	"reckon/graph/remote"
+	"reckon/store/storetest"
 )
 
 // TestVirtuoso runs the suite on an OpenLink Virtuoso of its own (Debian's virtuoso-opensource-7-bin), which writes with the rights of its user
@@ -44,7 +44,7 @@ func startVirtuoso(t *testing.T) string {
 	if err1 != nil || err2 != nil {
 		t.Skip("virtuoso-t and isql-vt are not installed")
 	}
-	dir, sql, web := t.TempDir(), freeAddress(t), freeAddress(t)
+	dir, sql, web := t.TempDir(), storetest.FreeAddress(t), storetest.FreeAddress(t)
 	file := filepath.Join(dir, "virtuoso.ini")
 	config := fmt.Sprintf("[Database]\nDatabaseFile = %[1]s/v.db\nErrorLogFile = %[1]s/v.log\nLockFile = %[1]s/v.lck\nTransactionFile = %[1]s/v.trx\n[Parameters]\nServerPort = %[2]s\nNumberOfBuffers = 2000\nMaxDirtyBuffers = 1200\n[HTTPServer]\nServerPort = %[3]s\n", dir, sql, web)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -75,14 +75,4 @@ func startVirtuoso(t *testing.T) string {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

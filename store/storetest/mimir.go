@@ -43,7 +43,7 @@ func MimirArgs(tb testing.TB) func(addr, dir string) []string {
 			return port
 		}
 		var text bytes.Buffer
-		err := mimirConfig.Execute(&text, map[string]string{"HTTP": port(addr), "GRPC": port(freeAddress(tb)), "Gossip": port(freeAddress(tb)), "Dir": dir})
+		err := mimirConfig.Execute(&text, map[string]string{"HTTP": port(addr), "GRPC": port(FreeAddress(tb)), "Gossip": port(FreeAddress(tb)), "Dir": dir})
 		if err != nil {
 			tb.Fatal(err)
 		}

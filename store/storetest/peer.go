@@ -26,7 +26,7 @@ import (
 // answers, and returns its address. It skips the test where the program is not installed.
 func Peer(tb testing.TB, program, ready string, args func(addr, dir string) []string) string {
 	tb.Helper()
-	addr := freeAddress(tb)
+	addr := FreeAddress(tb)
 	PeerAt(tb, addr, tb.TempDir(), program, ready, args)
 	return addr
 }
@@ -81,9 +81,7 @@ func lookUp(program string) (string, error) {
 }
 
 // FreeAddress is an address of this machine at which nothing listens.
-func FreeAddress(tb testing.TB) string { return freeAddress(tb) }
-
-func freeAddress(tb testing.TB) string {
+func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -160,7 +158,7 @@ func InfluxArgs(tb testing.TB) func(addr, dir string) []string {
 	return func(addr, dir string) []string {
 		file := filepath.Join(dir, "influxdb.conf")
 		text := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\n[http]\nbind-address = %q\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
-			freeAddress(tb), filepath.Join(dir, "meta"), filepath.Join(dir, "data"), filepath.Join(dir, "wal"), addr)
+			FreeAddress(tb), filepath.Join(dir, "meta"), filepath.Join(dir, "data"), filepath.Join(dir, "wal"), addr)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			tb.Fatal(err)
 		}
@@ -209,7 +207,7 @@ func Postgres(tb testing.TB, driver string) (fresh func(testing.TB) string, rest
 	if out, err := initdb.CombinedOutput(); err != nil {
 		tb.Fatalf("initdb: %v\n%s", err, out)
 	}
-	addr := freeAddress(tb)
+	addr := FreeAddress(tb)
 	_, port, _ := net.SplitHostPort(addr)
 	dsn := func(db string) string { return "postgres://reckon@" + addr + "/" + db + "?sslmode=disable" }
 	restart = func() func() {

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"reckon/store/storetest"
 )
 
 // told is a receiver of webhooks: what came, one line for each alert.
@@ -132,7 +134,7 @@ func TestAlertsOverKillOfEither(t *testing.T) {
 	if err != nil {
 		t.Skip("no Alertmanager here; apt-get install prometheus-alertmanager")
 	}
-	h, kept, addr := newTold(t), t.TempDir(), freeAddress(t)
+	h, kept, addr := newTold(t), t.TempDir(), storetest.FreeAddress(t)
 	config := h.config(t)
 	peer := func() (kill func()) {
 		cmd := exec.Command(tool, "--config.file", config, "--storage.path", kept, "--data.maintenance-interval=100ms", "--web.listen-address", addr, "--cluster.listen-address=")

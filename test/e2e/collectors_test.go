@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"reckon/store/storetest"
 )
 
 // TestPrometheusAgent runs the configuration of deploy/collectors in a real Prometheus in agent mode between an agent and
@@ -20,7 +22,7 @@ func TestPrometheusAgent(t *testing.T) {
 		t.Skip("prometheus is not here; apt-get install prometheus")
 	}
 	u := startServe(t, t.TempDir())
-	listen := freeAddress(t)
+	listen := storetest.FreeAddress(t)
 	spawn(t, program(t, "reckon-agent"), "--listen", listen, "--node", "collected")
 	text, err := os.ReadFile("../../deploy/collectors/prometheus-agent.yml")
 	if err != nil {
@@ -32,7 +34,7 @@ func TestPrometheusAgent(t *testing.T) {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	spawn(t, prometheus, "--enable-feature=agent", "--config.file="+config, "--storage.agent.path="+filepath.Join(dir, "wal"), "--web.listen-address="+freeAddress(t))
+	spawn(t, prometheus, "--enable-feature=agent", "--config.file="+config, "--storage.agent.path="+filepath.Join(dir, "wal"), "--web.listen-address="+storetest.FreeAddress(t))
 	deadline := time.Now().Add(90 * time.Second)
 	for time.Now().Before(deadline) {
 		for _, v := range u.prom(`sum(rate(reckon_workload_cpu_seconds_total{node="collected"}[10s]))`) {

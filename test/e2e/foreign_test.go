@@ -154,8 +154,8 @@ func TestMusl(t *testing.T) {
 		}
 	}
 	port := freePort(t)
-	server := m.start("/bin/reckon", "serve", "--data", "/tmp/data", "--listen", fmt.Sprintf("127.0.0.1:%d", port))
-	agent := m.start("/bin/reckon-agent", "--push", fmt.Sprintf("http://127.0.0.1:%d", port), "--export", "1s", "--listen", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--node", "musl", "--state", "/tmp/state")
+	server := m.start("/bin/reckon", "serve", "--data", "/var/lib/reckon", "--listen", fmt.Sprintf("127.0.0.1:%d", port))
+	agent := m.start("/bin/reckon-agent", "--push", fmt.Sprintf("http://127.0.0.1:%d", port), "--export", "1s", "--listen", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--node", "musl", "--state", "/run/agent.state")
 	until(t, "the node at the server", func() error {
 		got, err := m.command(t.Context(), "/bin/reckon", "--server", fmt.Sprintf("http://127.0.0.1:%d", port), "nodes").CombinedOutput()
 		if err != nil || !strings.Contains(string(got), "musl") {

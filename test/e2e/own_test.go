@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"reckon/client"
+	"reckon/store/storetest"
 )
 
 // background starts a program in a process group of its own, and ends it with the test.
@@ -47,7 +48,7 @@ func database(t *testing.T, name string) (addr string, pid int) {
 		t.Logf("without %s, which is not installed", name)
 		return "", 0
 	}
-	addr = freeAddress(t)
+	addr = storetest.FreeAddress(t)
 	dir := t.TempDir()
 	if name == "prometheus" {
 		config := filepath.Join(dir, "prometheus.yml")
@@ -88,7 +89,7 @@ func TestOwnMetrics(t *testing.T) {
 	prom, promPID := database(t, "prometheus")
 	victoria, _ := database(t, "victoria-metrics")
 	scrape := filepath.Join(dir, "scrape.yaml")
-	agentAddr := freeAddress(t)
+	agentAddr := storetest.FreeAddress(t)
 	jobs := "global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: agent\n    static_configs: [{targets: ['" + agentAddr + "']}]\n"
 	own := "textfile:\n  - dir: " + dir + "\ncustom:\n  - name: own_volts\n    unit: volts\n    file: " + dir + "/rig.json\n    json: supply.volts\n"
 	if prom != "" {
@@ -209,7 +210,7 @@ func TestOwnMetricsSocketOfSystemd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := freeAddress(t)
+	addr := storetest.FreeAddress(t)
 	cmd := exec.Command("/bin/sh", "-c", `export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"`, "sh", program(t, "reckon-agent"), "--listen", addr, "--node", "n1", "--export", "1s")
 	cmd.ExtraFiles = []*os.File{file}
 	out := new(lockedBuffer)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/store/storetest"
 )
 
 // slurmJob is a job that was handed in, and what is expected of it.
@@ -154,7 +155,7 @@ func byRest(t *testing.T, c *cluster, jobs []slurmJob) {
 	if _, err := exec.LookPath("slurmrestd"); err != nil {
 		t.Skip("slurmrestd is not installed")
 	}
-	addr := freeAddress(t)
+	addr := storetest.FreeAddress(t)
 	// It refuses to run as root; SLURM_JWT=daemon has it take tokens.
 	rest := exec.Command("setpriv", "--reuid=hpcbob", "--regid=hpcbob", "--clear-groups", "slurmrestd", "-a", "rest_auth/jwt", addr)
 	rest.Dir, rest.Env = "/", append(os.Environ(), "SLURM_JWT=daemon")

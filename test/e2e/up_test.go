@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -26,6 +25,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/store/storetest"
 )
 
 // build compiles the programs once for all tests.
@@ -93,20 +93,9 @@ func startServe(t *testing.T, data string, args ...string) *up {
 	return start(t, "serve", data, args)
 }
 
-// freeAddress is an address on which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 func start(t *testing.T, command, data string, args []string) *up {
 	t.Helper()
-	addr := freeAddress(t)
+	addr := storetest.FreeAddress(t)
 	u := &up{t: t, addr: addr, data: data, out: new(lockedBuffer)}
 	args = slices.Clone(args)
 	for i := range args {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"reckon/store/storetest"
 )
 
 // TestAgentState lets an agent go on with the accounts of an earlier one, on the tree of a
@@ -16,7 +18,7 @@ import (
 func TestAgentState(t *testing.T) {
 	dir, _ := unpack(t)
 	was := series(t, filepath.Join(dir, "agent/metrics.txt"))
-	addr := freeAddress(t)
+	addr := storetest.FreeAddress(t)
 	root := filepath.Join(dir, "agent/root")
 	stop := start(t, exec.Command(program(t, "reckon-agent"), "--root", root, "--source", "procfs", "--exits", "none", "--node", "golden",
 		"--tick", "100ms", "--export", "100ms", "--push-socket", "none", "--power-model", "none",

@@ -3,7 +3,6 @@ package golden
 import (
 	"bytes"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"reckon/store/storetest"
 )
 
 // site is a server with the unpacked data.
@@ -28,7 +29,7 @@ type site struct {
 // program ran with, and waits until it answers.
 func serve(t *testing.T, dir, data string, args ...string) *site {
 	t.Helper()
-	s := &site{t: t, dir: dir, addr: freeAddress(t), token: filepath.Join(dir, "secrets/admin.token")}
+	s := &site{t: t, dir: dir, addr: storetest.FreeAddress(t), token: filepath.Join(dir, "secrets/admin.token")}
 	args = append([]string{"serve", "--listen", s.addr, "--data", data, "--config", filepath.Join(dir, "reckon.yaml"),
 		"--policy", filepath.Join(dir, "policy.yaml")}, args...)
 	s.stop = start(t, exec.Command(program(t, "reckon"), args...))
@@ -61,16 +62,6 @@ func start(t *testing.T, cmd *exec.Cmd) (stop func()) {
 	}
 	t.Cleanup(stop)
 	return stop
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 // eventually asks until it is so. The limit is one that only a hang reaches.
