@@ -5,7 +5,6 @@ import (
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
-	"net/mail"
 	"os"
 	"strings"
 	"testing"
@@ -75,17 +74,7 @@ func (p *post) count() int {
 // parts are the plain and the HTML text of the first mail to somebody.
 func (p *post) parts(t *testing.T, to string) (text, html string) {
 	t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, m := range p.came {
-		rcpt, body, _ := strings.Cut(m, "\n")
-		if rcpt != to {
-			continue
-		}
-		msg, err := mail.ReadMessage(strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, msg := range p.mails(t, to) {
 		_, params, err := mime.ParseMediaType(msg.Header.Get("Content-Type"))
 		if err != nil {
 			t.Fatal(err)

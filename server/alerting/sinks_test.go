@@ -230,8 +230,8 @@ func (p *post) talk(c net.Conn) {
 	}
 }
 
-// subjects are those of the mails to somebody, oldest first.
-func (p *post) subjects(t *testing.T, to string) (out []string) {
+// mails are those to somebody, oldest first.
+func (p *post) mails(t *testing.T, to string) (out []*mail.Message) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +244,16 @@ func (p *post) subjects(t *testing.T, to string) (out []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, msg.Header.Get("Subject"))
+		out = append(out, msg)
+	}
+	return out
+}
+
+// subjects are those of the mails to somebody, oldest first.
+func (p *post) subjects(t *testing.T, to string) (out []string) {
+	t.Helper()
+	for _, m := range p.mails(t, to) {
+		out = append(out, m.Header.Get("Subject"))
 	}
 	return out
 }
