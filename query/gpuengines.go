@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -28,13 +27,13 @@ const (
 
 // GPUEngines reads what the engines of the GPUs of a workload did in its time. Devices count their
 // engines, not processes: it is nil where another workload computed on one of them as well, and
-// where no device tells. An engine that not all of them tell of is left out.
+// where no device has counters of engines. An engine that not all of them count is left out.
 func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*GPUEngines, error) {
 	own := map[spaceKey]float64{} // seconds that a device computed for it
 	var n series.Labels
 	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device")
-		if total, ok := series.Total(it); ok {
+		if total, _ := series.Total(it); total > 0 { // else it held the device and never used it
 			own[spaceKey{n.Site, n.Node, strings.Clone(n.Rest["device"])}] += total
 		}
 		return nil
@@ -42,14 +41,13 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 	if err != nil || len(own) == 0 {
 		return nil, err
 	}
-	maps.DeleteFunc(own, func(_ spaceKey, seconds float64) bool { return seconds == 0 }) // it held the device and never used it
-	var devices []string
+	var names []string
 	for k := range own {
-		devices = append(devices, k.device)
+		names = append(names, k.device)
 	}
-	slices.Sort(devices)
+	slices.Sort(names)
 	counted := map[spaceKey]map[string]float64{}
-	ms := []*labels.Matcher{series.OneOf("__name__", []string{gpuBusyMetric, gpuEngineMetric}), series.OneOf("device", slices.Compact(devices)), series.OneOf("node", nodes)}
+	ms := []*labels.Matcher{series.OneOf("__name__", []string{gpuBusyMetric, gpuEngineMetric}), series.OneOf("device", slices.Compact(names)), series.OneOf("node", nodes)}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}
@@ -78,7 +76,7 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 // enginesOf adds up devices that the workload had for itself; the engine "" is the device.
 func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64) *GPUEngines {
 	out := GPUEngines{Shares: map[string]float64{}}
-	told := map[string]int{}
+	devices := map[string]int{}
 	for key, seconds := range own {
 		by := counted[key]
 		if by[""] <= 0 || seconds < alone*by[""] {
@@ -87,13 +85,13 @@ func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64
 		out.BusySeconds += by[""]
 		for engine, busy := range by {
 			if engine != "" {
-				told[engine]++
+				devices[engine]++
 				out.Shares[engine] += busy
 			}
 		}
 	}
 	for engine, busy := range out.Shares {
-		if out.Shares[engine] = min(busy/out.BusySeconds, 1); told[engine] < len(own) {
+		if out.Shares[engine] = min(busy/out.BusySeconds, 1); devices[engine] < len(own) {
 			delete(out.Shares, engine)
 		}
 	}
