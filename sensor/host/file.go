@@ -99,7 +99,7 @@ func parse(raw []byte) (s Share, err error) {
 	return Share{time.UnixMilli(int64(w.Written * 1e3)), w.Energy}, nil
 }
 
-// The methods that are told apart. What attribution splits by a stand-in is measured as well.
+// The methods that matter here. What attribution splits by a stand-in is measured as well.
 const (
 	measured = "measured"
 	modelled = "modelled"
@@ -113,6 +113,16 @@ func grown(before, now *Share, model bool) float64 {
 		return is
 	}
 	return is - was
+}
+
+// in is what was charged in a domain, by any method; false where nothing was.
+func (s *Share) in(d sensor.Domain) (joules float64, ok bool) {
+	for _, e := range s.Energy {
+		if e.Domain == string(d) {
+			joules, ok = joules+e.Joules, true
+		}
+	}
+	return joules, ok
 }
 
 func (s *Share) sum(model bool) (all float64) {

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"reckon/internal/sysfs"
@@ -37,9 +38,12 @@ const (
 	// stale is after how long without a change a file counts no more; the longest usual
 	// interval between two exports is shorter.
 	stale = 90 * time.Second
-	// zone is that of the meters: which package of the host it was is not told.
+	// zone is that of the meters: the file does not say which package of the host it was.
 	zone = "host"
 )
+
+// narrow are the domains that have a meter of their own in the guest; the others are part of its board.
+var narrow = [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainGPU}
 
 // Sensor reads the file of one guest.
 type Sensor struct {
@@ -110,24 +114,14 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	if age := s.now().Sub(s.changed); age > stale {
 		return dst, fmt.Errorf("%s: the host has not written for %d s", s.path, int(age.Seconds()))
 	}
-	var narrow [3]float64
-	var has [3]bool
-	domains := [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainGPU}
 	all, wide := 0.0, false
-next:
 	for _, e := range s.share.Energy {
 		all += e.Joules
-		for i, d := range domains {
-			if e.Domain == string(d) {
-				narrow[i], has[i] = narrow[i]+e.Joules, true
-				continue next
-			}
-		}
-		wide = true
+		wide = wide || !slices.Contains(narrow[:], sensor.Domain(e.Domain))
 	}
-	for i, d := range domains {
-		if has[i] {
-			dst = append(dst, sensor.Meter{Domain: d, Zone: zone, Joules: narrow[i], HasJoules: true})
+	for _, d := range narrow {
+		if joules, ok := s.share.in(d); ok {
+			dst = append(dst, sensor.Meter{Domain: d, Zone: zone, Joules: joules, HasJoules: true})
 		}
 	}
 	if wide {
