@@ -9,12 +9,12 @@ import (
 	"reckon/workload"
 )
 
-// The kubelet reports a container that has ended until its pod is deleted or the container is begun again: how it ended, how
-// often it was begun, that it waits for the next time. The account of it is closed and forgotten long before; what is
+// The kubelet reports a container that has ended until its pod is deleted or the container is started again: how it ended, how
+// often it was started, that it waits for the next time. The account of it is closed and forgotten long before; what is
 // reported of it goes on, and is taken up by an agent that was started after the end.
 
 // reportsOn reports whether the supervisor still lists a part that has ended, and no other part of that name has a report: that of a
-// container which was begun a moment ago has none yet.
+// container that was started a moment ago has none yet.
 func (l *Ledger) reportsOn(p *Part) bool {
 	if p.container.facts == nil || p.superseded || l.config.Container == nil {
 		return false

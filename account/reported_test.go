@@ -8,7 +8,7 @@ import (
 	"reckon/workload"
 )
 
-// TestEndedContainerIsReported: how a container ended is told until its pod is gone or another takes its place, and then
+// TestEndedContainerIsReported: how a container ended is exported until its pod is gone or another takes its place, and then
 // each series has one end; what was measured ends with the container.
 func TestEndedContainerIsReported(t *testing.T) {
 	const of = "|deployment/shop/cart|deployment|cart-a/app|shop"
@@ -66,7 +66,7 @@ func TestEndedContainerIsReported(t *testing.T) {
 				t.Errorf("%d reckon_container_info: %v", infos, got)
 			}
 			if _, ended := got["reckon_container_exit_code"+of+"|Error"]; ended || len(r.l.reported) != 0 {
-				t.Errorf("it is told still: %v", got)
+				t.Errorf("it is still exported: %v", got)
 			}
 			if v, ok := got["reckon_container_running"+of]; ok != (after != "") || v != map[bool]float64{true: 1}[ok] {
 				t.Errorf("running is %v, %v: %v", v, ok, got)

@@ -103,7 +103,7 @@ type Usage struct {
 
 	GPUSeconds *float64
 	GPUExact   figure.Exactness
-	GPUEngines *GPUEngines // nil where none is told
+	GPUEngines *GPUEngines // nil where no GPU counts them
 
 	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or asked for
 	// MemoryRequested says that no allocation of memory is known beside that of cores: Memory is

@@ -6,7 +6,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// GPUEngines is what parts of its GPUs did, where it had them for itself and they tell.
+// GPUEngines is what parts of its GPUs did, where it had them for itself and they count it.
 type GPUEngines struct {
 	BusySeconds float64            // that the GPUs computed, added up
 	Shares      map[string]float64 // of that time, by engine: sm, tensor, fp64, fp32, fp16, dram
