@@ -74,31 +74,32 @@ func (p *post) count() int {
 // parts are the plain and the HTML text of the first mail to somebody.
 func (p *post) parts(t *testing.T, to string) (text, html string) {
 	t.Helper()
-	for _, msg := range p.mails(t, to) {
-		_, params, err := mime.ParseMediaType(msg.Header.Get("Content-Type"))
+	mails := p.mails(t, to)
+	if len(mails) == 0 {
+		return "", ""
+	}
+	_, params, err := mime.ParseMediaType(mails[0].Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := multipart.NewReader(mails[0].Body, params["boundary"])
+	for part, err := all.NextPart(); err != io.EOF; part, err = all.NextPart() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := multipart.NewReader(msg.Body, params["boundary"])
-		for part, err := all.NextPart(); err != io.EOF; part, err = all.NextPart() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			var r io.Reader = part // NextPart decodes quoted-printable, and removes its header then
-			if part.Header.Get("Content-Transfer-Encoding") == "quoted-printable" {
-				r = quotedprintable.NewReader(part)
-			}
-			raw, err := io.ReadAll(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.HasPrefix(part.Header.Get("Content-Type"), "text/html") {
-				html = string(raw)
-			} else {
-				text = string(raw)
-			}
+		var r io.Reader = part // NextPart decodes quoted-printable, and removes its header then
+		if part.Header.Get("Content-Transfer-Encoding") == "quoted-printable" {
+			r = quotedprintable.NewReader(part)
 		}
-		return text, html
+		raw, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(part.Header.Get("Content-Type"), "text/html") {
+			html = string(raw)
+		} else {
+			text = string(raw)
+		}
 	}
-	return "", ""
+	return text, html
 }
