@@ -86,15 +86,16 @@ type span struct {
 
 func (a *account) spans() []span {
 	by := map[place]*span{}
+	var s *span // of the track before, which is mostly of the same place
 	for _, k := range a.Tracks {
 		if k.T == 0 {
 			continue
 		}
-		p := place{k.Node, k.Part}
-		s := by[p]
-		if s == nil {
-			s = &span{place: p, first: k.First, last: k.T, stale: true}
-			by[p] = s
+		if p := (place{k.Node, k.Part}); s == nil || s.place != p {
+			if s = by[p]; s == nil {
+				s = &span{place: p, first: k.First, last: k.T, stale: true}
+				by[p] = s
+			}
 		}
 		s.first, s.last = min(s.first, k.First), max(s.last, k.T)
 		s.stale = s.stale && k.Stale
@@ -227,7 +228,10 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 func (a *account) watched() (first int64, before float64) {
 	byNode := map[string]int64{}
 	for _, k := range a.Tracks {
-		if at, ok := byNode[k.Node]; k.T != 0 && k.Slot.feeds(memoryFigure) && (!ok || k.First < at) {
+		if k.T == 0 || !k.Slot.feeds(memoryFigure) {
+			continue
+		}
+		if at, ok := byNode[k.Node]; !ok || k.First < at {
 			byNode[k.Node] = k.First
 		}
 	}
@@ -252,7 +256,10 @@ func (a *account) program() string {
 	}
 	used := map[string]float64{}
 	for _, k := range a.Tracks {
-		if name := a.Programs[place{k.Node, k.Part}].Name; name != "" && k.Slot.feeds(cpuFigure) {
+		if !k.Slot.feeds(cpuFigure) {
+			continue
+		}
+		if name := a.Programs[place{k.Node, k.Part}].Name; name != "" {
 			used[name] += k.total()
 		}
 	}

@@ -32,10 +32,12 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 	nodes := map[string]bool{}
 	for _, runs := range f.accounts {
 		for _, a := range runs {
-			some := false
+			some, last := false, ""
 			for _, k := range a.Tracks {
 				if k.Node != "" && k.T >= from.UnixMilli() && k.First <= to.UnixMilli() {
-					some, nodes[k.Node] = true, true
+					if some = true; k.Node != last {
+						last, nodes[k.Node] = k.Node, true
+					}
 				}
 			}
 			if some {
@@ -125,12 +127,12 @@ func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
 		return
 	}
 	from, to = max(from, a.Start), min(to, a.seen())
-	looked := map[string]bool{}
+	looked, last := map[string]bool{}, ""
 	for _, k := range a.Tracks {
-		if k.Node == "" || looked[k.Node] {
+		if k.Node == last || k.Node == "" || looked[k.Node] {
 			continue
 		}
-		looked[k.Node] = true
+		last, looked[k.Node] = k.Node, true
 		for _, x := range found[nodeKey{a.Site, k.Node}] {
 			if x.kind == a.Kind && (x.workload == "" || x.workload == a.ID) && x.from <= to && x.to >= from && a.Inexact[x.figure].Worse(x.degree) != a.Inexact[x.figure] {
 				a.Inexact.Add(x.figure, x.degree)

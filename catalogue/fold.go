@@ -262,12 +262,24 @@ func (f *fold) split(k key, mine *account) {
 
 func (a *account) going() *going {
 	g := &going{places: map[place]seenSpan{}}
+	var at place // tracks of one place mostly follow each other: they are joined before they are looked up
+	var of seenSpan
 	for _, t := range a.Tracks {
 		since := t.First
 		if t.Slot == startSlot {
 			since = min(since, int64(t.FirstV*1000))
 		}
-		g.at(place{t.Node, t.Part}, since, t.T)
+		if p := (place{t.Node, t.Part}); of == (seenSpan{}) || p != at {
+			if of != (seenSpan{}) {
+				g.at(at, of.since, of.until)
+			}
+			at, of = p, seenSpan{since, t.T}
+			continue
+		}
+		of.since, of.until = min(of.since, since), max(of.until, t.T)
+	}
+	if of != (seenSpan{}) {
+		g.at(at, of.since, of.until)
 	}
 	for p, e := range a.Ends {
 		g.at(p, e.End, e.T)
@@ -338,15 +350,12 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	id := labels.StableHash(l)
 	byBatch := place{n.Node, n.Part} == place{} || s.ofStep()
 	var now *account
+	alone := f.alone(mine, byBatch)
 	pick := func(t int64) *account {
-		k := mine
-		if !byBatch {
-			k = f.named(mine, t)
-		}
-		if now = f.at(k, t, byBatch, now); now.Run != "" {
-			if of := f.placed[k][place{n.Node, n.Part}]; of != nil && t >= of.from(byBatch)-1 {
-				now = of
-			}
+		if alone != nil {
+			now = alone
+		} else {
+			now = f.runAt(mine, t, byBatch, n, now)
 		}
 		if !now.Known && t < now.Start {
 			now.Start = t
@@ -379,12 +388,15 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			}
 		}
 	default:
+		var of *account
+		var tr *track // of the account
 		read(it, func(t int64) *track {
 			a := pick(t)
-			tr := a.Tracks[id]
-			if tr == nil {
-				tr = &track{Slot: s, Node: n.Node, Part: n.Part}
-				a.Tracks[id] = tr
+			if a != of {
+				if of, tr = a, a.Tracks[id]; tr == nil {
+					tr = &track{Slot: s, Node: n.Node, Part: n.Part}
+					a.Tracks[id] = tr
+				}
 			}
 			if t > tr.T {
 				a.touched = true
@@ -396,6 +408,33 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		})
 	}
 	return nil
+}
+
+// alone is the account that all samples of a workload's series belong to, or nil where that depends
+// on their times.
+func (f *fold) alone(k key, byBatch bool) *account {
+	list := f.accounts[k]
+	if len(list) != 1 || list[0].Run != "" {
+		return nil
+	}
+	if _, numbered := f.numbers[k]; numbered && !byBatch {
+		return nil
+	}
+	return list[0]
+}
+
+// runAt is the run that a sample of time t of a series belongs to; hint is that of the sample before.
+func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels, hint *account) *account {
+	if !byBatch {
+		k = f.named(k, t)
+	}
+	a := f.at(k, t, byBatch, hint)
+	if a.Run != "" {
+		if of := f.placed[k][place{n.Node, n.Part}]; of != nil && t >= of.from(byBatch)-1 {
+			return of
+		}
+	}
+	return a
 }
 
 // note takes the facts of a series that says them by its labels.

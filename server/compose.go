@@ -67,15 +67,14 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 }
 
 // buildCatalogue brings the catalogue up to date after every export, and from time to
-// time when none comes, until ctx ends.
+// time where others send; see [pause].
 func (s *Server) buildCatalogue(ctx context.Context) error {
 	every := 30 * time.Second
 	if s.config.Receive || s.scraper != nil {
 		every = 10 * time.Second // what others send announces itself not at all
 	}
-	idle := time.NewTicker(every)
-	defer idle.Stop()
 	for {
+		began := time.Now()
 		n, err := s.builder.Advance(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -90,13 +89,23 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 				s.graph.changed()
 			}
 		}
+		next := time.NewTimer(pause(every, time.Since(began)))
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-s.updated:
-		case <-idle.C:
+		case <-next.C:
+		}
+		if next.Stop(); ctx.Err() != nil {
+			return nil
 		}
 	}
+}
+
+// pause is how long the builder of the catalogue rests after a round. A round costs what the series cost that run, however little
+// is new: those of a large site come less often, so that they take two percent of a core, but once a minute at least.
+func pause(every, round time.Duration) time.Duration {
+	const share, longest = 50, time.Minute
+	return max(every, min(share*round, longest))
 }
 
 // catchUp takes the last export into the catalogue when the server stops.

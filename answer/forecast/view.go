@@ -47,7 +47,22 @@ func (v View) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return storage.NewMergeQuerier([]storage.Querier{q}, []storage.Querier{viewQuerier{v.Store, mint, maxt}}, storage.ChainedSeriesMerge), nil
+	merged := storage.NewMergeQuerier([]storage.Querier{q}, []storage.Querier{viewQuerier{v.Store, mint, maxt}}, storage.ChainedSeriesMerge)
+	return bothQuerier{merged, q}, nil
+}
+
+// bothQuerier reads from the view only what concerns it: a merge has all series sorted first.
+type bothQuerier struct {
+	storage.Querier // of the view and all other series
+	others          storage.Querier
+}
+
+// Select implements storage.Querier.
+func (q bothQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	if concerns(ms) {
+		return q.Querier.Select(ctx, sorted, hints, ms...)
+	}
+	return q.others.Select(ctx, sorted, hints, ms...)
 }
 
 // ChunkQuerier implements storage.ChunkQueryable.

@@ -280,19 +280,14 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 	if err != nil {
 		return 0, fmt.Errorf("read the nodes: %w", err)
 	}
+	var news []machine
 	bySite, there := map[string][]string{}, map[string]bool{}
 	for i := range list {
 		n := &list[i]
 		v := f.vocabulary(n.Site)
-		there[v.NodeID(n.Node).Value] = true
-		bySite[v.Site] = append(bySite[v.Site], n.Node)
 		o := f.o.Links.Node(n)
-		facts := fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable)
-		did, err := f.remembered(ctx, v.NodeID(n.Node).Value, facts, func() []graph.Quad { return v.Node(o) }, now)
-		if err != nil {
-			return changed, err
-		}
-		changed += did
+		bySite[v.Site] = append(bySite[v.Site], n.Node)
+		news = f.differs(news, there, v.NodeID(n.Node).Value, fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable), func() []graph.Quad { return v.Node(o) })
 	}
 	if len(bySite) == 0 {
 		bySite[f.o.Site] = nil // the site itself is there from the start
@@ -300,12 +295,13 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 	for site, nodes := range bySite {
 		slices.Sort(nodes)
 		v := f.vocabulary(site)
-		there[v.SiteID().Value] = true
-		did, err := f.remembered(ctx, v.SiteID().Value, "of "+strings.Join(nodes, ","), func() []graph.Quad { return v.Describe(f.o.Links.Site(site, nodes)) }, now)
-		if err != nil {
+		news = f.differs(news, there, v.SiteID().Value, "of "+strings.Join(nodes, ","), func() []graph.Quad { return v.Describe(f.o.Links.Site(site, nodes)) })
+	}
+	for some := range slices.Chunk(news, batch) {
+		n, err := f.describeAll(ctx, some, now)
+		if changed += n; err != nil {
 			return changed, err
 		}
-		changed += did
 	}
 	for id, w := range f.known {
 		if w.machine && !there[id] {
@@ -318,20 +314,35 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 	return changed, nil
 }
 
-// remembered writes a subgraph that everybody may read, if its facts are others than the last time.
-func (f *Feed) remembered(ctx context.Context, id, facts string, describe func() []graph.Quad, now time.Time) (int, error) {
+// machine is a node or a site whose facts changed.
+type machine struct {
+	id, facts string
+	describe  func() []graph.Quad
+}
+
+// differs adds a machine to the list if its facts are others than the last time, and notes that it is there.
+func (f *Feed) differs(list []machine, there map[string]bool, id, facts string, describe func() []graph.Quad) []machine {
+	there[id] = true
 	if f.known[id].facts == facts {
-		return 0, nil
+		return list
 	}
-	changed, err := f.put(ctx, id, describe(), everyone, now)
+	return append(list, machine{id, facts, describe})
+}
+
+// describeAll writes subgraphs that everybody may read.
+func (f *Feed) describeAll(ctx context.Context, list []machine, now time.Time) (int, error) {
+	changes := make([]graph.Change, len(list))
+	for i, m := range list {
+		changes[i] = graph.Change{ID: m.id, Put: graph.Put{Quads: m.describe(), Origin: Origin, Owner: everyone, Time: now, IfVersion: graph.AnyVersion}}
+	}
+	changed, err := f.putAll(ctx, changes)
 	if err != nil {
-		return 0, err
+		return changed, err
 	}
-	f.known[id] = written{facts: facts, machine: true}
-	if changed {
-		return 1, nil
+	for _, m := range list {
+		f.known[m.id] = written{facts: m.facts, machine: true}
 	}
-	return 0, nil
+	return changed, nil
 }
 
 // forget deletes what ended long ago.

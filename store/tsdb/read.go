@@ -26,7 +26,7 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 		return nil, err
 	}
 	s.starting.RLock()
-	q, err := db.Querier(mint, maxt)
+	q, err := s.querier(db, mint, maxt)
 	s.starting.RUnlock()
 	if err != nil {
 		s.gate.leave()

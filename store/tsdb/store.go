@@ -129,6 +129,7 @@ type Store struct {
 	// suspected says that a query could not read an index.
 	suspected chan struct{}
 
+	aside    aside
 	head     atomic.Pointer[promtsdb.Head] // of db
 	starting sync.RWMutex                  // locked while no query may begin
 	evicted  time.Time                     // when ended series last left memory; the janitor's
@@ -193,6 +194,7 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	o.WALReplayConcurrency = min(4, runtime.GOMAXPROCS(0))
 	o.BlocksToDelete = s.blocksToDelete
 	o.NewCompactorFunc = s.newCompactor
+	o.BlockQuerierFunc = s.blockQuerier
 	// Sized for thousands of series: a node with few must not pay for a fleet.
 	o.WALSegmentSize = 16 << 20
 	o.HeadChunksWriteBufferSize = 64 << 10
