@@ -75,7 +75,7 @@ func New(root string) (*Sensor, error) {
 	s := &Sensor{root: root, now: time.Now, allLeft: metric.NewSeries(allLeft)}
 	s.scan()
 	if len(s.cells)+len(s.mains) == 0 {
-		return nil, sensor.Unavailable("no battery or supply that tells of itself", "", errors.New("nothing in "+sysfs.Path(root, "sys/class/power_supply")))
+		return nil, sensor.Unavailable("no battery or power supply that the kernel shows", "", errors.New("nothing in "+sysfs.Path(root, "sys/class/power_supply")))
 	}
 	return s, nil
 }

@@ -269,6 +269,30 @@ func TestQueuesOfROCm(t *testing.T) {
 	}
 }
 
+// Integrated devices of Intel work in main memory: i915 lists system and stolen memory (Documentation/gpu/i915.rst),
+// xe also what is mapped (drivers/gpu/drm/xe/xe_drm_client.c). A device with memory of its own lists that, and what
+// moved to main memory is not its. AMD lists main memory as well, but another sensor knows its own.
+func TestIntegratedMemory(t *testing.T) {
+	const head = "drm-client-id:\t1\ndrm-pdev:\t0000:00:02.0\n"
+	for _, c := range []struct {
+		name, text string
+		want       uint64
+		has        bool
+	}{
+		{"i915, integrated", "drm-driver:\ti915\ndrm-total-system0:\t9 MiB\ndrm-shared-system0:\t1 MiB\ndrm-resident-system0:\t7 MiB\ndrm-total-stolen-system0:\t1 MiB\ndrm-resident-stolen-system0:\t512 KiB\n", 7<<20 + 512<<10, true},
+		{"xe, integrated", "drm-driver:\txe\ndrm-total-system:\t3 MiB\ndrm-resident-system:\t0\ndrm-total-gtt:\t192 MiB\ndrm-resident-gtt:\t191 MiB\ndrm-resident-stolen:\t0\n", 191 << 20, true},
+		{"discrete, nothing in its memory", "drm-driver:\ti915\ndrm-resident-local0:\t0\ndrm-resident-system0:\t7 MiB\n", 0, true},
+		{"discrete, xe", "drm-driver:\txe\ndrm-resident-gtt:\t7 MiB\ndrm-resident-vram0:\t2 MiB\n", 2 << 20, true},
+		{"an old kernel", "drm-driver:\ti915\ndrm-engine-render:\t0 ns\n", 0, false},
+		{"AMD without memory of its own", "drm-driver:\tamdgpu\ndrm-memory-gtt:\t5 KiB\n", 0, false},
+	} {
+		var got client
+		if !got.parse([]byte(head+c.text)) || got.memory != c.want || got.hasMemory != c.has {
+			t.Errorf("%s: %d bytes, %v; want %d, %v", c.name, got.memory, got.hasMemory, c.want, c.has)
+		}
+	}
+}
+
 func TestDevice(t *testing.T) {
 	m := newMachine(t)
 	m.open(100, 5, i915(1, 0, 0))

@@ -1,6 +1,9 @@
 package drm
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // engines is how many classes of engines of one client are told apart; drivers have
 // five or six.
@@ -24,8 +27,14 @@ type client struct {
 	hasID        bool
 	engines      [engines]engine
 	count        int
-	memory       uint64 // of the device itself, bytes
+	memory       uint64 // of the device, bytes; main memory where the device is integrated
 	hasMemory    bool
+}
+
+// regions adds up memory by the kind of key, see below.
+type regions struct {
+	sum  [4]uint64
+	rank int
 }
 
 // Which key gave the memory: resident is what is there, the other two also count what
@@ -40,7 +49,7 @@ const (
 // that of a DRM client with an id.
 func (c *client) parse(b []byte) bool {
 	*c = client{}
-	rank, sum := 0, [4]uint64{}
+	var own, host regions
 	for len(b) > 0 {
 		var line []byte
 		line, b, _ = bytes.Cut(b, newline)
@@ -85,14 +94,17 @@ func (c *client) parse(b []byte) bool {
 				}
 				continue
 			}
-			add(&sum, &rank, memoryTotal, name, v, unit)
+			add(&own, &host, memoryTotal, name, v, unit)
 		case "memory":
-			add(&sum, &rank, memoryOld, name, v, unit)
+			add(&own, &host, memoryOld, name, v, unit)
 		case "resident":
-			add(&sum, &rank, memoryResident, name, v, unit)
+			add(&own, &host, memoryResident, name, v, unit)
 		}
 	}
-	c.memory, c.hasMemory = sum[rank], rank > 0
+	if own.rank == 0 && slices.ContainsFunc(intel, func(d []byte) bool { return bytes.Equal(c.driver, d) }) {
+		own = host // an integrated device works in main memory; others list a region of their own, empty or not
+	}
+	c.memory, c.hasMemory = own.sum[own.rank], own.rank > 0
 	return c.hasID && len(c.pdev) > 0 && len(c.driver) > 0
 }
 
@@ -103,11 +115,20 @@ var (
 	prefix   = []byte("drm-")
 	capacity = []byte("capacity-")
 	cycles   = []byte("cycles-")
+
+	intel  = [][]byte{[]byte("i915"), []byte("xe")}
+	local  = [][]byte{[]byte("vram"), []byte("local")}
+	shared = [][]byte{[]byte("system"), []byte("gtt"), []byte("stolen")}
 )
 
-// add counts memory of a region that belongs to the device.
-func add(sum *[4]uint64, rank *int, kind int, region []byte, v uint64, unit []byte) {
-	if !bytes.HasPrefix(region, []byte("vram")) && !bytes.HasPrefix(region, []byte("local")) {
+// add counts memory of a region that is the device's own, or of one that the device has in main memory.
+func add(own, host *regions, kind int, region []byte, v uint64, unit []byte) {
+	to := own
+	switch is := func(p []byte) bool { return bytes.HasPrefix(region, p) }; {
+	case slices.ContainsFunc(local, is):
+	case slices.ContainsFunc(shared, is):
+		to = host
+	default:
 		return
 	}
 	shift := 0
@@ -123,8 +144,8 @@ func add(sum *[4]uint64, rank *int, kind int, region []byte, v uint64, unit []by
 	if v > 1<<60>>shift {
 		return
 	}
-	sum[kind] += v << shift
-	*rank = max(*rank, kind)
+	to.sum[kind] += v << shift
+	to.rank = max(to.rank, kind)
 }
 
 // engine returns the class of the name, new if need be, nil when there are too many.
