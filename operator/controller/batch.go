@@ -38,6 +38,7 @@ type batch struct {
 
 // take adds a page. A probe that was started again counts anew.
 func (b *batch) take(page reckon.ProbePage, wanted int64) {
+	page.Start = page.Start.Truncate(time.Microsecond) // a MetricRun keeps no more of it
 	if !page.Start.IsZero() && !b.start.IsZero() && !page.Start.Equal(b.start) {
 		b.broken = fmt.Sprintf("the probe was started again at %s: what was used until then since sample %d is missing", page.Start.UTC().Format(time.RFC3339), b.offset+b.have)
 		b.offset, b.have, b.kept, b.news = b.offset+b.have, 0, 0, true

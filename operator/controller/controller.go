@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -65,6 +66,8 @@ type Reconciler struct {
 	// Ephemeral allows containers to be added to pods that run already.
 	Ephemeral bool
 	Collect   *Collector
+
+	services sync.Mutex // held while a set joins its headless service
 }
 
 // Setup registers the reconciler.

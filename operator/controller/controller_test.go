@@ -92,7 +92,7 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 			t.Fatal(err)
 		}
 	}
-	c := &cluster{t: t, probe: &probe{start: time.Now().Truncate(time.Microsecond)}}
+	c := &cluster{t: t, probe: &probe{start: time.Now().Truncate(time.Microsecond).Add(1500)}} // nanoseconds, as a probe has them and a MetricRun not
 	c.client = fake.NewClientBuilder().WithScheme(s).WithIndex(&core.Pod{}, indexSet, setsOfPod).WithStatusSubresource(&v1alpha2.MetricSet{}, &jobset.JobSet{}, &core.Pod{}).WithObjects(objects...).Build()
 	c.server = httptest.NewServer(c.probe)
 	t.Cleanup(c.server.Close)
@@ -269,6 +269,11 @@ func TestOperatorKilled(t *testing.T) {
 		asked := func() int { c.probe.mu.Lock(); defer c.probe.mu.Unlock(); return c.probe.asked }
 		before := asked()
 		c.until("a question to the probe", func() bool { return asked() > before })
+		if i%2 == 1 { // and not only between reading and keeping
+			c.until("samples in the run", func() bool {
+				return len(c.run(c.look("a")).Pods) > 0 && c.run(c.look("a")).Pods[0].Samples == int64(3*(i+1))
+			})
+		}
 		if i < 9 {
 			c.operator()
 		}
@@ -281,9 +286,12 @@ func TestOperatorKilled(t *testing.T) {
 		t.Fatalf("%d samples of %d", n, run.Pods[0].Samples)
 	}
 	for i, s := range run.Pods[0].Series {
-		if s.Seq != int64(i+1) {
-			t.Errorf("sample %d is %d", i+1, s.Seq)
+		if want := c.probe.samples[i].From.Truncate(time.Microsecond); s.Seq != int64(i+1) || !s.From.Time.Equal(want) {
+			t.Errorf("sample %d is %d from %v, want %v", i+1, s.Seq, s.From, want)
 		}
+	}
+	if why := run.Pods[0].Incomplete; why != "" {
+		t.Errorf("incomplete: %s", why)
 	}
 	if cpu := run.Pods[0].Total["cpu_seconds"]; math.Abs(cpu-9) > 1e-9 {
 		t.Errorf("%g s in all", cpu)
@@ -397,6 +405,25 @@ func TestDeleted(t *testing.T) {
 	c.until("the end of the run", func() bool { return c.run(ms).Outcome == "Deleted" })
 	if p := c.run(ms).Pods[0]; p.Samples != 5 {
 		t.Errorf("%d samples", p.Samples)
+	}
+}
+
+// TestSweep: an operator ends the runs of sets that were deleted while none was there, and no others.
+func TestSweep(t *testing.T) {
+	c := newCluster(t, set(t, "gone", sidecar), set(t, "here", sidecar))
+	gone, here := c.look("gone"), c.look("here")
+	if err := c.client.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	c.operator()
+	runs := &Objects{Client: c.client, Live: c.client}
+	for range 2 {
+		if err := runs.Sweep(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := c.run(gone).Outcome, c.run(here).Outcome; a != "Deleted" || b != "Running" {
+			t.Errorf("the run of the deleted set %s, of the other %s", a, b)
+		}
 	}
 }
 

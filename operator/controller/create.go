@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -96,8 +97,15 @@ func (s *state) own(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// shareService makes the headless service, or joins the other sets that use it: it goes with the last.
+// shareService makes the headless service, or joins the other sets that use it: it goes with the last. Sets that begin at once do so
+// one after the other.
 func (s *state) shareService(ctx context.Context, service *core.Service) error {
+	s.services.Lock()
+	defer s.services.Unlock()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return s.joinService(ctx, service.DeepCopy()) })
+}
+
+func (s *state) joinService(ctx context.Context, service *core.Service) error {
 	if err := controllerutil.SetOwnerReference(s.ms, service, s.Client.Scheme()); err != nil {
 		return err
 	}

@@ -76,10 +76,13 @@ func (s *state) jobSet(ctx context.Context) (*jobset.JobSet, error) {
 
 // progress sets Running and Complete, and ends the run.
 func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
-	running := 0
+	running, ended := 0, 0
 	for _, p := range s.ms.Status.Pods {
 		if p.Phase == string(core.PodRunning) && p.Finished == nil {
 			running++
+		}
+		if p.Finished != nil || p.Phase == string(core.PodSucceeded) || p.Phase == string(core.PodFailed) {
+			ended++
 		}
 	}
 	done, failed, message := s.ephemeralEnd()
@@ -93,8 +96,8 @@ func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
 		}
 	}
 	if !done {
-		s.condition(v1alpha2.ConditionRunning, running > 0, reasonOf(running > 0, v1alpha2.ReasonPodsRunning, v1alpha2.ReasonPodsPending), fmt.Sprintf("%d pods run", running))
-		s.condition(v1alpha2.ConditionComplete, false, v1alpha2.ReasonPodsRunning, "")
+		s.condition(v1alpha2.ConditionRunning, running > 0, reasonOf(running > 0, v1alpha2.ReasonPodsRunning, v1alpha2.ReasonPodsPending), fmt.Sprintf("%d of %d pods run", running, len(s.ms.Status.Pods)))
+		s.condition(v1alpha2.ConditionComplete, false, v1alpha2.ReasonNotFinished, fmt.Sprintf("%d of %d pods have ended", ended, len(s.ms.Status.Pods)))
 		return nil
 	}
 	outcome := "Finished"

@@ -39,9 +39,16 @@ type Objects struct {
 	Live   client.Reader // reads past the cache: runs are large and not watched
 }
 
+// labelState on a MetricRun finds those that have not ended.
+const (
+	labelState   = "metrics.reckon/state"
+	stateRunning = "running"
+	stateEnded   = "ended"
+)
+
 // Begin implements Runs.
 func (o *Objects) Begin(ctx context.Context, key types.NamespacedName, ms *v1alpha2.MetricSet, set *metricset.Set) error {
-	run := &metricrun.MetricRun{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{jobs.LabelManaged: jobs.Manager, jobs.LabelSet: ms.Name}}}
+	run := &metricrun.MetricRun{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{jobs.LabelManaged: jobs.Manager, jobs.LabelSet: ms.Name, labelState: stateRunning}}}
 	run.Run = metricrun.Run{Set: ms.Name, SetUID: string(ms.UID), Outcome: "Running", Started: metav1.Now()}
 	for _, m := range set.Metrics {
 		run.Run.Metrics = append(run.Run.Metrics, metricrun.Metric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
@@ -63,6 +70,9 @@ func (o *Objects) change(ctx context.Context, key types.NamespacedName, do func(
 		if err := do(&run.Run); err != nil {
 			return err
 		}
+		if run.Run.Outcome != "Running" && run.Labels[labelState] != "" {
+			run.Labels[labelState] = stateEnded
+		}
 		if err := bound(&run.Run, metricrun.MaxBytes); err != nil {
 			return err
 		}
@@ -74,6 +84,9 @@ func (o *Objects) change(ctx context.Context, key types.NamespacedName, do func(
 }
 
 func same(a, b *metricrun.MetricRun) bool {
+	if a.Labels[labelState] != b.Labels[labelState] {
+		return false
+	}
 	x, err := json.Marshal(a.Run)
 	y, err2 := json.Marshal(b.Run)
 	return err == nil && err2 == nil && string(x) == string(y)
@@ -195,25 +208,36 @@ func joinSamples(p *Pod) (bool, error) {
 
 // Sweep ends the runs of sets that were deleted while no operator was there.
 func (o *Objects) Sweep(ctx context.Context, namespace string) error {
-	var list metricrun.MetricRunList
-	if err := o.Live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{jobs.LabelManaged: jobs.Manager}); err != nil {
+	list := metav1.PartialObjectMetadataList{} // a run may hold 256 KiB
+	list.SetGroupVersionKind(metricrun.GroupVersion.WithKind("MetricRunList"))
+	if err := o.Live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{jobs.LabelManaged: jobs.Manager, labelState: stateRunning}); err != nil {
 		return err
 	}
 	for _, run := range list.Items {
-		if run.Run.Outcome != "Running" || time.Since(run.Run.Started.Time) < time.Minute {
-			continue
-		}
-		ms := &v1alpha2.MetricSet{}
-		err := o.Live.Get(ctx, types.NamespacedName{Namespace: run.Namespace, Name: run.Run.Set}, ms)
-		if err == nil && string(ms.UID) == run.Run.SetUID {
-			continue
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
+		key := types.NamespacedName{Namespace: run.Namespace, Name: run.Labels[jobs.LabelSet]}
+		there, err := setExists(ctx, o.Client, o.Live, key, func(ms *v1alpha2.MetricSet) bool { return runName(ms) == run.Name })
+		if err != nil {
 			return err
+		}
+		if there || time.Since(run.CreationTimestamp.Time) < time.Minute {
+			continue
 		}
 		if err := o.End(ctx, client.ObjectKeyFromObject(&run), "Deleted", nil, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// setExists reports whether the set of a run is there. What the cache does not have is looked up in the cluster.
+func setExists(ctx context.Context, cached, live client.Reader, key types.NamespacedName, itIs func(*v1alpha2.MetricSet) bool) (bool, error) {
+	for _, from := range []client.Reader{cached, live} {
+		ms := &v1alpha2.MetricSet{}
+		if err := from.Get(ctx, key, ms); err == nil && itIs(ms) {
+			return true, nil
+		} else if err != nil && !apierrors.IsNotFound(err) {
+			return false, err
+		}
+	}
+	return false, nil
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +26,8 @@ import (
 // Server keeps runs in a reckon server. It is safe for concurrent use.
 type Server struct {
 	Client *reckon.Client
-	Live   client.Reader // of MetricSets, for Sweep
+	Cached client.Reader // of MetricSets, for Sweep
+	Live   client.Reader // the same past the cache
 	Site   string
 }
 
@@ -173,13 +173,12 @@ func (s *Server) Sweep(ctx context.Context, namespace string) error {
 		if r.Outcome != "Running" || r.Origin != "operator" || time.Since(r.Started) < time.Minute {
 			continue
 		}
-		ms := &v1alpha2.MetricSet{}
-		err := s.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Set}, ms)
-		if err == nil && string(ms.UID) == r.SetUID {
-			continue
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
+		there, err := setExists(ctx, s.Cached, s.Live, types.NamespacedName{Namespace: r.Namespace, Name: r.Set}, func(ms *v1alpha2.MetricSet) bool { return string(ms.UID) == r.SetUID })
+		if err != nil {
 			return err
+		}
+		if there {
+			continue
 		}
 		if err := s.End(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, "Deleted", nil, nil); err != nil {
 			return err

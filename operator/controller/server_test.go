@@ -116,7 +116,7 @@ func withServer(t *testing.T, objects ...client.Object) (*cluster, *keeping) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.keep = func() Runs { return &Server{Client: server, Live: c.client, Site: "lab"} }
+	c.keep = func() Runs { return &Server{Client: server, Cached: c.client, Live: c.client, Site: "lab"} }
 	c.serve()
 	return c, k
 }

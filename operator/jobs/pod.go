@@ -131,7 +131,7 @@ func (b *builder) container(m *metricset.Measure, c *container, security v1alpha
 
 // application is the container of the add-on of that name: what is measured.
 func application(e *metricset.Extra) (core.Container, error) {
-	words, err := splitCommand(e.Values["command"])
+	words, err := metricset.SplitCommand(e.Values["command"])
 	if err != nil {
 		return core.Container{}, fmt.Errorf("application: command: %w", err)
 	}
@@ -255,40 +255,6 @@ func quantities(list v1alpha2.ContainerResource) (core.ResourceList, error) {
 		out[core.ResourceName(name)] = q
 	}
 	return out, nil
-}
-
-// splitCommand splits a command into its words at blanks, but not inside single or double quotes. No
-// variable is replaced: there is no shell.
-func splitCommand(text string) (words []string, err error) {
-	var word strings.Builder
-	var quote rune
-	inside := false
-	for _, r := range text {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, inside = r, true
-		case strings.ContainsRune(" \t\n", r):
-			if inside {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			inside = false
-		default:
-			word.WriteRune(r)
-			inside = true
-		}
-	}
-	if quote != 0 {
-		return nil, fmt.Errorf("%q has a quote without an end", text)
-	}
-	if inside {
-		words = append(words, word.String())
-	}
-	return words, nil
 }
 
 func variables(pairs ...string) (out []core.EnvVar) {

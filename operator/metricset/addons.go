@@ -33,7 +33,7 @@ func Addons() []AddonKind {
 	configMap.Maps, configMap.MapsRequired = []string{"items"}, []string{"items"}
 	return []AddonKind{
 		{Name: "application", Summary: "the application that is measured", Family: "application",
-			Options: []Option{required("image"), {Name: "command", Type: Text, Required: true}, text("workdir", ""), text("entrypoint", ""), text("pullSecret", ""), toggle("privileged", "false")},
+			Options: []Option{required("image"), {Name: "command", Type: Text, Required: true}, text("workdir", ""), {Name: "entrypoint", Ignored: "the command is what runs"}, text("pullSecret", ""), toggle("privileged", "false")},
 			Maps:    []string{"resourceLimits", "resourceRequests"}},
 		volume("volume-pvc", "a PersistentVolumeClaim", required("claimName")),
 		volume("volume-hostpath", "a folder of the node", required("hostPath")),

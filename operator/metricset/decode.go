@@ -47,6 +47,9 @@ func Decode(r io.Reader) (sets []*v1alpha2.MetricSet, err error) {
 		if group != v1alpha2.GroupVersion.Group || version != "v1alpha2" && version != "v1alpha1" {
 			return nil, fmt.Errorf("document %d: apiVersion: %q is none of flux-framework.org/v1alpha2 and v1alpha1", n, head.APIVersion)
 		}
+		if err := checkTypes(doc); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
 		ms := &v1alpha2.MetricSet{}
 		if err := yaml.UnmarshalStrict(doc, ms); err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)

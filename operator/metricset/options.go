@@ -38,8 +38,9 @@ func (v Values) Int(name string) int64 {
 // On reports whether an option of type Bool or Present is switched on.
 func (v Values) On(name string) bool { return v[name] == "true" }
 
-// readOptions reads options by their description: values with defaults, warnings and problems.
-func readOptions(field string, given map[string]intstr.IntOrString, known []Option) (Values, []string, []Problem) {
+// readOptions reads the options of a metric or an add-on at a field: values with defaults, warnings and problems.
+func readOptions(at string, given map[string]intstr.IntOrString, kind *Kind) (Values, []string, []Problem) {
+	field, known := at+".options", kind.Options
 	values, seen := Values{}, map[string]string{}
 	var warnings []string
 	var problems []Problem
@@ -52,7 +53,7 @@ func readOptions(field string, given map[string]intstr.IntOrString, known []Opti
 		path := field + "." + name
 		i := slices.IndexFunc(known, func(o Option) bool { return o.Name == name || o.Alias == name })
 		if i < 0 {
-			problems = append(problems, Problem{path, "there is no such option", "known are " + optionNames(known)})
+			problems = append(problems, unknown(at, "options", name, kind))
 			continue
 		}
 		o := known[i]
@@ -78,6 +79,22 @@ func readOptions(field string, given map[string]intstr.IntOrString, known []Opti
 		}
 	}
 	return values, warnings, problems
+}
+
+// unknown is the problem of an option that does not exist there, with the one that was probably meant.
+func unknown(at, where, name string, kind *Kind) Problem {
+	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
+	names := map[string][]string{"options": optionNames(kind.Options), "listOptions": optionNames(kind.Lists), "mapOptions": kind.Maps}
+	p := Problem{at + "." + where + "." + clip(name), "there is no such option", "known are " + namesOr(names[where])}
+	for _, other := range []string{"options", "listOptions", "mapOptions"} {
+		for _, n := range names[other] {
+			if plain(n) == plain(name) {
+				p.Remedy = "write it as " + other + "." + n
+				return p
+			}
+		}
+	}
+	return p
 }
 
 // read returns the value of an option as text.
@@ -115,15 +132,12 @@ func (o Option) read(v intstr.IntOrString) (string, Problem) {
 	return text, Problem{}
 }
 
-func optionNames(known []Option) string {
-	if len(known) == 0 {
-		return "none"
-	}
+func optionNames(known []Option) []string {
 	names := make([]string, len(known))
 	for i, o := range known {
 		names[i] = o.Name
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // clip bounds a text that somebody wrote before it goes into a message.

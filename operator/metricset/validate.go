@@ -79,8 +79,9 @@ func FindAddon(name string) (AddonKind, bool) {
 func Read(ms *v1alpha2.MetricSet) (*Set, []Problem) {
 	spec := ms.Spec.DeepCopy()
 	s := &Set{Name: ms.Name, Namespace: ms.Namespace, Spec: spec}
-	notes, problems := Convert(spec)
+	notes, problems, moved := convert(spec)
 	s.Notes = notes
+	defer func() { asWritten(problems, moved) }()
 	problems = append(problems, checkSpec(spec)...)
 	seen := map[string]int{}
 	for i := range spec.Metrics {
@@ -137,13 +138,13 @@ func readMetric(spec *v1alpha2.MetricSetSpec, m *v1alpha2.Metric, at string, ind
 		return out, nil, []Problem{{at + ".name", fmt.Sprintf("there is no metric %q", clip(m.Name)), remedy}}
 	}
 	out = Measure{Kind: kind, Given: m, Job: fmt.Sprintf("%s-%d", kind.Name, index), Lists: map[string][]string{}}
-	out.Values, warnings, problems = readOptions(at+".options", m.Options, kind.Options)
+	out.Values, warnings, problems = readOptions(at, m.Options, &kind)
 	for _, name := range slices.Sorted(maps.Keys(m.ListOptions)) {
-		problems = append(problems, readList(&out, at+".listOptions."+name, name, m.ListOptions[name])...)
+		problems = append(problems, readList(&out, at, name, m.ListOptions[name])...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.MapOptions)) {
 		if !slices.Contains(kind.Maps, name) {
-			problems = append(problems, Problem{at + ".mapOptions." + name, "there is no such option", "known are " + namesOr(kind.Maps)})
+			problems = append(problems, unknown(at, "mapOptions", name, &kind))
 		}
 	}
 	if kind.ImageRequired && m.Image == "" {
@@ -166,10 +167,11 @@ func readMetric(spec *v1alpha2.MetricSetSpec, m *v1alpha2.Metric, at string, ind
 	return out, warnings, problems
 }
 
-func readList(out *Measure, field, name string, given []intstr.IntOrString) (problems []Problem) {
+func readList(out *Measure, at, name string, given []intstr.IntOrString) (problems []Problem) {
+	field := at + ".listOptions." + name
 	i := slices.IndexFunc(out.Kind.Lists, func(o Option) bool { return o.Name == name || o.Alias == name })
 	if i < 0 {
-		return []Problem{{field, "there is no such list", "known are " + optionNames(out.Kind.Lists)}}
+		return []Problem{unknown(at, "listOptions", name, &out.Kind)}
 	}
 	o := out.Kind.Lists[i]
 	for n, v := range given {
@@ -196,10 +198,10 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 			problems = append(problems, Problem{field + ".name", fmt.Sprintf("there is no add-on %q", clip(a.Name)), "known are " + strings.Join(addonNames(), ", ")})
 			continue
 		}
-		values, w, p := readOptions(field+".options", a.Options, kind.Options)
+		values, w, p := readOptions(field, a.Options, &Kind{Options: kind.Options, Maps: kind.Maps})
 		warnings, problems = append(warnings, w...), append(problems, p...)
 		for _, name := range slices.Sorted(maps.Keys(a.ListOptions)) {
-			problems = append(problems, Problem{field + ".listOptions." + name, "there is no such option", kind.Name + " has no lists"})
+			problems = append(problems, unknown(field, "listOptions", name, &Kind{Options: kind.Options, Maps: kind.Maps}))
 		}
 		e := Extra{AddonKind: kind, Values: values, Maps: map[string]map[string]string{}}
 		problems = append(problems, readMaps(&e, a, field)...)
@@ -209,6 +211,8 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 			problems = append(problems, checkVolume(&e, field, volumes, paths)...)
 		case names[kind.Name]:
 			problems = append(problems, Problem{field + ".name", kind.Name + " is there twice", "leave out one of them"})
+		case kind.Name == "application":
+			problems = append(problems, checkCommand(values["command"], field+".options.command")...)
 		case len(kind.AnyOf) > 0 && !slices.ContainsFunc(kind.AnyOf, func(n string) bool { return values[n] != "" }):
 			problems = append(problems, Problem{field + ".options", kind.Name + " does nothing", "give one of " + strings.Join(kind.AnyOf, ", ")})
 		}
@@ -218,12 +222,58 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 	return warnings, problems
 }
 
+// checkCommand holds that the command of an application can be split into a program and its arguments.
+func checkCommand(command, field string) []Problem {
+	words, err := SplitCommand(command)
+	switch {
+	case err != nil:
+		return []Problem{{field, err.Error(), "close the quote"}}
+	case len(words) == 0:
+		return []Problem{{field, "is empty", "write a program and its arguments"}}
+	}
+	return nil
+}
+
+// SplitCommand splits a command into its words at blanks, but not inside single or double quotes. No
+// variable is replaced: there is no shell.
+func SplitCommand(text string) (words []string, err error) {
+	var word strings.Builder
+	var quote rune
+	inside := false
+	for _, r := range text {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inside = r, true
+		case strings.ContainsRune(" \t\n", r):
+			if inside {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inside = false
+		default:
+			word.WriteRune(r)
+			inside = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("%q has a quote without an end", clip(text))
+	}
+	if inside {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
 func readMaps(e *Extra, a v1alpha2.MetricAddon, field string) (problems []Problem) {
 	for _, name := range slices.Sorted(maps.Keys(a.MapOptions)) {
 		at := field + ".mapOptions." + name
 		switch {
 		case !slices.Contains(e.AddonKind.Maps, name):
-			problems = append(problems, Problem{at, "there is no such option", "known are " + namesOr(e.AddonKind.Maps)})
+			problems = append(problems, unknown(field, "mapOptions", name, &Kind{Options: e.Options, Maps: e.AddonKind.Maps}))
 		case name == "resourceLimits":
 			e.Limits = a.MapOptions[name]
 			problems = append(problems, checkQuantities(at, e.Limits)...)

@@ -44,6 +44,9 @@ func convert(_ context.Context, req admissionhook.Request) admissionhook.Respons
 	if len(problems) > 0 || len(notes) == 0 || equality.Semantic.DeepEqual(before, &ms.Spec) {
 		return admissionhook.Allowed("") // validate names the problems
 	}
+	if _, problems := metricset.Read(&v1alpha2.MetricSet{ObjectMeta: ms.ObjectMeta, Spec: *before}); len(problems) > 0 {
+		return admissionhook.Allowed("") // validate names them by the fields of the file, as it was written
+	}
 	text, err := json.Marshal(ms)
 	if err != nil {
 		return admissionhook.Errored(http.StatusInternalServerError, err)

@@ -26,6 +26,7 @@ const (
 	ReasonAccepted        = "Accepted"
 	ReasonPodsRunning     = "PodsRunning"
 	ReasonPodsPending     = "PodsPending"
+	ReasonNotFinished     = "NotFinished"
 	ReasonFinished        = "Finished"
 	ReasonFailed          = "Failed"
 	ReasonImageMissing    = "ImageMissing"

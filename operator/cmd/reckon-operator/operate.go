@@ -97,7 +97,7 @@ func operate(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	config.QPS, config.Burst = 50, 100
+	config.QPS, config.Burst = 200, 400 // the API server shares itself out between its clients
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.AddToScheme, metricrun.AddToScheme, jobset.AddToScheme, apiextensions.AddToScheme} {
 		if err := add(types); err != nil {
@@ -198,7 +198,7 @@ func keeper(m manager.Manager, o *options) (controller.Runs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &controller.Server{Client: c, Live: m.GetAPIReader(), Site: o.site}, nil
+	return &controller.Server{Client: c, Cached: m.GetClient(), Live: m.GetAPIReader(), Site: o.site}, nil
 }
 
 // cacheOptions keep what is ours of pods, and of that what is looked at.

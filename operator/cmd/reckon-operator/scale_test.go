@@ -171,7 +171,8 @@ func each(t *testing.T, n int, do func(int) error) {
 
 func wait(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Minute), time.NewTicker(time.Second)
+	// A list of all sets costs the API server as much as the work that is waited for.
+	deadline, tick := time.After(10*time.Minute), time.NewTicker(5*time.Second)
 	defer tick.Stop()
 	for !done() {
 		select {
