@@ -59,7 +59,9 @@ func TestVariants(t *testing.T) {
 			if c.refused == "" && (len(problems) > 0 || !slices.ContainsFunc(slices.Concat(set.Notes, set.Warnings), func(n string) bool { return strings.HasPrefix(n, c.notes) })) {
 				t.Errorf("refused %v, notes %q, warnings %q; want %s", problems, set.Notes, set.Warnings, c.notes)
 			}
-			if c.refused != "" && !slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.Error(), c.refused) || strings.HasSuffix(p.Error(), c.refused) }) {
+			if c.refused != "" && !slices.ContainsFunc(problems, func(p Problem) bool {
+				return strings.HasPrefix(p.Error(), c.refused) || strings.HasSuffix(p.Error(), c.refused)
+			}) {
 				t.Errorf("got %v\nwant %s", problems, c.refused)
 			}
 		})
