@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -66,6 +69,18 @@ func (r *received) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
+// receiverHost is where a test server listens: what is sent there is read here, and what is sent to a real Loki is not.
+const receiverHost = "127.0.0.1:"
+
+// receive starts a place of logs and returns its address.
+func receive(t *testing.T) (*received, string) {
+	t.Helper()
+	r := &received{lines: map[string]int{}, pods: map[string]bool{}}
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	return r, server.URL
+}
+
 func (r *received) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,11 +88,9 @@ func (r *received) count() int {
 }
 
 // collect runs the collector with the configuration of the chart over the logs in a folder, until the test ends or it is stopped.
-func collect(t *testing.T, program, logs, state string, to *received) (stop func()) {
+func collect(t *testing.T, program, logs, state, to string) (stop func()) {
 	t.Helper()
-	server := httptest.NewServer(to)
-	t.Cleanup(server.Close)
-	objects := rendered(t, "logs: {loki: {url: '"+server.URL+"'}, collector: {enabled: true}}")
+	objects := rendered(t, "logs: {loki: {url: '"+to+"'}, collector: {enabled: true}}")
 	text := get[corev1.ConfigMap](t, objects, "ConfigMap", "reckon-logs").Data["collector.yaml"]
 	text = strings.NewReplacer("/var/log/pods", logs, "directory: /state", "directory: "+state).Replace(text)
 	var config map[string]any
@@ -88,7 +101,9 @@ func collect(t *testing.T, program, logs, state string, to *received) (stop func
 	delete(config, "processors")
 	config["service"].(map[string]any)["pipelines"].(map[string]any)["logs"].(map[string]any)["processors"] = []any{}
 	exporter := config["exporters"].(map[string]any)["otlphttp"].(map[string]any)
-	exporter["encoding"], exporter["compression"] = "json", "none"
+	if strings.HasPrefix(to, "http://"+receiverHost) {
+		exporter["encoding"], exporter["compression"] = "json", "none"
+	}
 	raw, err := yaml.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +179,94 @@ func settled(r *received, want int) {
 	}
 }
 
+// lokiConfig is Loki as one process with its data in a folder, which answers with 50,000 lines at once.
+const lokiConfig = `
+auth_enabled: false
+server: {http_listen_address: 127.0.0.1, http_listen_port: PORT, grpc_listen_address: 127.0.0.1, grpc_listen_port: GRPC, grpc_server_max_recv_msg_size: 67108864, grpc_server_max_send_msg_size: 67108864, log_level: warn}
+common:
+  instance_addr: 127.0.0.1
+  path_prefix: DIR
+  replication_factor: 1
+  ring: {kvstore: {store: inmemory}}
+  storage: {filesystem: {chunks_directory: DIR/chunks, rules_directory: DIR/rules}}
+schema_config:
+  configs: [{from: 2024-01-01, store: tsdb, object_store: filesystem, schema: v13, index: {prefix: index_, period: 24h}}]
+limits_config: {allow_structured_metadata: true, ingestion_rate_mb: 64, ingestion_burst_size_mb: 128, per_stream_rate_limit: 64MB, per_stream_rate_limit_burst: 128MB, max_entries_limit_per_query: 50000}
+analytics: {reporting_enabled: false}
+`
+
+// startLoki runs a real Loki until the end of the test.
+func startLoki(t *testing.T, program string) (url string) {
+	t.Helper()
+	var ports [2]string
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+		l.Close()
+	}
+	port, dir := ports[0], t.TempDir()
+	file := filepath.Join(dir, "loki.yaml")
+	if err := os.WriteFile(file, []byte(strings.NewReplacer("PORT", port, "GRPC", ports[1], "DIR", dir).Replace(lokiConfig)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(program, "-config.file="+file, "-target=all")
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if t.Failed() {
+			t.Logf("%.3000s", out.String())
+		}
+	})
+	url = "http://localhost:" + port
+	for end := time.Now().Add(2 * time.Minute); ; <-time.After(500 * time.Millisecond) {
+		resp, err := http.Get(url + "/ready")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return url
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("Loki is not ready: %v", err)
+		}
+	}
+}
+
+// inLoki returns how often each line is there that the selector which the chart gives the server finds.
+func inLoki(t *testing.T, url string, since time.Time) map[string]int {
+	t.Helper()
+	q := url + "/loki/api/v1/query_range?limit=50000&direction=forward&query=" + neturl.QueryEscape(`{k8s_namespace_name="shop",k8s_pod_name=~"cart-5d4-x"}`) +
+		"&start=" + strconv.FormatInt(since.UnixNano(), 10) + "&end=" + strconv.FormatInt(time.Now().UnixNano(), 10)
+	resp, err := (&http.Client{Timeout: time.Minute}).Get(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Data struct {
+			Result []struct{ Values [][2]string }
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		t.Fatalf("%s: %v", resp.Status, err)
+	}
+	lines := map[string]int{}
+	for _, s := range answer.Data.Result {
+		for _, v := range s.Values {
+			lines[v[1]]++
+		}
+	}
+	return lines
+}
+
 // TestCollector: the real collector (test/e2e/beds/k8s/build.sh otelcol) with the configuration of the chart loses nothing of logs
 // that are rotated as the kubelet does, by another name (pkg/kubelet/logs), nor when it is stopped meanwhile; what is lost where a log is copied and
 // truncated is measured.
@@ -181,9 +284,9 @@ func TestCollector(t *testing.T) {
 		}
 		return logs, filepath.Join(dir, "0.log")
 	}
-	check := func(t *testing.T, r *received) (missing, twice int) {
+	count := func(t *testing.T, lines map[string]int) (missing, twice int) {
 		for i := range total {
-			switch r.lines[expected(i)] {
+			switch lines[expected(i)] {
 			case 0:
 				missing++
 			case 1:
@@ -191,21 +294,23 @@ func TestCollector(t *testing.T) {
 				twice++
 			}
 		}
-		if !r.pods["shop/cart-5d4-x/app"] || len(r.pods) != 1 {
-			t.Errorf("of %v", r.pods)
-		}
 		t.Logf("%d of %d lines missing, %d more than once", missing, total, twice)
 		return missing, twice
 	}
-	t.Run("renamed", func(t *testing.T) {
-		logs, file := folder(t)
-		got := &received{lines: map[string]int{}, pods: map[string]bool{}}
+	check := func(t *testing.T, r *received) (missing, twice int) {
+		if !r.pods["shop/cart-5d4-x/app"] || len(r.pods) != 1 {
+			t.Errorf("of %v", r.pods)
+		}
+		return count(t, r.lines)
+	}
+	// rotated writes all lines, in files that are renamed, while the collector is stopped and started in the middle.
+	rotated := func(t *testing.T, logs, file, to string) (stop func()) {
 		state := t.TempDir()
-		stop := collect(t, program, logs, state, got)
+		stop = collect(t, program, logs, state, to)
 		for i := 0; i < total; i += each {
 			if i == total/2 { // it is updated: what is written meanwhile is read by the next
 				stop()
-				stop = collect(t, program, logs, state, got)
+				stop = collect(t, program, logs, state, to)
 			}
 			write(t, file, i, i+each)
 			if i+each < total {
@@ -214,16 +319,42 @@ func TestCollector(t *testing.T) {
 				}
 			}
 		}
+		return stop
+	}
+	t.Run("renamed", func(t *testing.T) {
+		logs, file := folder(t)
+		got, to := receive(t)
+		stop := rotated(t, logs, file, to)
 		settled(got, total)
 		stop()
 		if missing, twice := check(t, got); missing > 0 || twice > 0 {
 			t.Errorf("%d lines are missing, %d came more than once", missing, twice)
 		}
 	})
+	t.Run("into Loki", func(t *testing.T) {
+		loki := filepath.Join(os.Getenv("K8SBED_CACHE"), "loki/loki")
+		if _, err := os.Stat(loki); err != nil {
+			t.Skipf("no Loki: %v; test/e2e/beds/k8s/build.sh loki builds it where K8SBED_CACHE says", err)
+		}
+		began := time.Now().Add(-time.Minute)
+		url := startLoki(t, loki)
+		logs, file := folder(t)
+		stop := rotated(t, logs, file, url)
+		var lines map[string]int
+		for last, since := -1, time.Now(); len(lines) < total && time.Since(since) < 20*time.Second; <-time.After(time.Second) {
+			if lines = inLoki(t, url, began); len(lines) != last {
+				last, since = len(lines), time.Now()
+			}
+		}
+		stop()
+		if missing, twice := count(t, lines); missing > 0 || twice > 0 {
+			t.Errorf("%d lines are missing, %d are there more than once", missing, twice)
+		}
+	})
 	t.Run("copied and truncated", func(t *testing.T) { // not what the kubelet does
 		logs, file := folder(t)
-		got := &received{lines: map[string]int{}, pods: map[string]bool{}}
-		stop := collect(t, program, logs, t.TempDir(), got)
+		got, to := receive(t)
+		stop := collect(t, program, logs, t.TempDir(), to)
 		for i := 0; i < total; i += each {
 			write(t, file, i, i+each)
 			if i+each < total {
