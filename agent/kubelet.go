@@ -60,7 +60,7 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	if err != nil {
 		return err
 	}
-	a.pods = kubelet.NewCache(client, a.deviceLister())
+	a.pods = kubelet.NewCache(client, a.deviceLister(), a.config.Root)
 	ctx, cancel := context.WithTimeout(context.Background(), firstAnswer)
 	defer cancel()
 	_, _, _ = a.pods.Next(ctx, 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -43,6 +44,11 @@ type Cache struct {
 	// needs devices.
 	given    map[containerName][]Device
 	givenErr error
+	unlisted unlisted
+	// links are those to logs of containers as of linksRead.
+	links     links
+	linksRead time.Time
+	synced    bool // the last whole answer had pods of the API server
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -54,12 +60,14 @@ type reason struct {
 	idle    uint64 // of them since it was last brought forward
 }
 
-// NewCache begins to ask, for the devices of pods too if d is not nil. Close ends it.
-func NewCache(c *Client, d *DeviceLister) *Cache {
+// NewCache begins to ask, for the devices of pods too if d is not nil. root is the file system of the node, where folders of logs name pods
+// that the kubelet lists no more. Close ends it.
+func NewCache(c *Client, d *DeviceLister, root string) *Cache {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Cache{
 		client: c, devices: d, wake: make(chan struct{}, 1), byUID: map[string]*Pod{}, reasons: map[string]*reason{},
 		changed: make(chan struct{}), err: errNotAsked, cancel: cancel, done: make(chan struct{}),
+		unlisted: unlisted{root: root, was: map[string]gone{}, named: map[string]*Pod{}},
 	}
 	go s.run(ctx)
 	return s
@@ -80,15 +88,17 @@ func (s *Cache) Close() error {
 func (s *Cache) URL() string { return s.client.URL() }
 
 // Pod returns the pod with a UID as control groups have it. It answers at once, from memory; nil while the pod is not
-// known, which makes the cache ask.
+// known, which makes the cache ask. A pod that is listed no more, or was deleted before the kubelet was asked, is Unlisted.
 func (s *Cache) Pod(uid string) *Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.byUID[uid]
-	if p == nil {
-		s.want(uid)
+	if p := s.byUID[uid]; p != nil {
+		if p.starting() {
+			p = s.start(p)
+		}
+		return p
 	}
-	return p
+	return s.unlisted.pod(uid, int(s.want(uid)), s.synced)
 }
 
 // List returns the pods that are known. The caller must not change the slice.
@@ -106,11 +116,12 @@ func (s *Cache) Refresh(why string) {
 	s.want(why)
 }
 
-func (s *Cache) want(why string) {
+// want asks soon, for a reason, and returns how many whole answers there were since it came up.
+func (s *Cache) want(why string) uint64 {
 	r := s.reasons[why]
 	if r == nil {
 		if len(s.reasons) >= maxReasons {
-			return
+			return 0
 		}
 		r = &reason{}
 		s.reasons[why] = r
@@ -122,6 +133,7 @@ func (s *Cache) want(why string) {
 		default:
 		}
 	}
+	return r.answers
 }
 
 // Err says why the last question was not answered, or not whole; nil when it was.
@@ -236,9 +248,11 @@ func (s *Cache) take(pods []*Pod, err error) {
 	for _, p := range pods {
 		p.remember(s.byUID[p.UID])
 	}
+	before := s.byUID
 	if err == nil {
-		clear(s.byUID)
+		s.byUID = map[string]*Pod{}
 		s.pods = pods
+		s.synced = slices.ContainsFunc(pods, func(p *Pod) bool { return !p.Static })
 		for why, r := range s.reasons {
 			r.answers++
 			if r.idle++; r.idle > 2*tries {
@@ -253,8 +267,23 @@ func (s *Cache) take(pods []*Pod, err error) {
 	}
 	s.err = err
 	s.version++
+	if err == nil {
+		s.unlisted.leave(before, s.byUID, s.version)
+		s.unlisted.read(s.missing(), pods)
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// missing are the UIDs of pods that are wanted and in no answer; other reasons have a slash.
+func (s *Cache) missing() map[string]bool {
+	out := map[string]bool{}
+	for why := range s.reasons {
+		if _, was := s.unlisted.was[why]; !was && s.byUID[why] == nil && !strings.Contains(why, "/") {
+			out[why] = true
+		}
+	}
+	return out
 }
 
 // remember keeps the end of a container before its latest: the kubelet forgets it once the runtime has removed what was left of the

@@ -20,6 +20,8 @@ type Pod struct {
 	// OwnerKind and OwnerName are of the owner that controls the pod, or else of the first; empty for none.
 	OwnerKind, OwnerName, OwnerUID string
 	Static                         bool // of a file or a URL of the node, not of the API server
+	// Unlisted: the kubelet lists it no more. Nothing is reported of it, and where it never listed it only names are known.
+	Unlisted bool
 
 	Phase, QoS, IP string
 	Priority       string // class

@@ -17,7 +17,7 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 		return nil
 	}
 	pod := r.Pods.Pod(uid)
-	if pod == nil {
+	if pod == nil || pod.Unlisted {
 		return nil
 	}
 	c := pod.Container(id)

@@ -271,11 +271,11 @@ func (b *bed) manyPods(t *testing.T) {
 	b.until(8*time.Minute, "pods", func() string {
 		n := b.must("kubectl", "-n", "shop", "get", "deployment", "many", "-o", "jsonpath={.status.readyReplicas}")
 		if x, _ := strconv.Atoi(n); x < 90 {
-			return n
+			return "ready: " + n
 		}
 		return ""
 	})
-	<-time.After(150 * time.Second)
+	<-time.After(180 * time.Second) // the rate is of the last two minutes, without the start of the pods
 	const agent = `workload="daemonset/reckon/reckon-agent"`
 	cores := b.numbers(`sum by (workload) (rate(reckon_workload_cpu_seconds_total{`+agent+`}[2m]))`, "workload")
 	pods := b.numbers(`count by (node) (count by (node, pod) (reckon_container_info{container!=""}))`, "node")

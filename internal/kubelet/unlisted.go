@@ -1,0 +1,159 @@
+package kubelet
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The kubelet lists what the API server has. A pod that is deleted with a grace period of zero leaves that list at once, perhaps before the
+// kubelet was asked, while its containers still run or what they used is still to be exported. Two places have its names then: the answers
+// before, and the folders of logs, which the kubelet makes before it starts a sandbox and names after the pod (pkg/kubelet/kuberuntime):
+//
+//	/var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
+//	/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log    a link, while the container is there
+const (
+	podLogs       = "var/log/pods"
+	containerLogs = "var/log/containers"
+)
+
+const (
+	// listedBy is the answer by which the kubelet lists a pod that it has: the first may have been under way when the pod was seen.
+	listedBy = 2
+	// keptFor is for how many answers a pod is kept that is listed no more.
+	keptFor = 20
+)
+
+// unlisted are pods that the kubelet does not list.
+type unlisted struct {
+	root  string          // of the file system that has the logs
+	was   map[string]gone // by UID: in an earlier answer
+	named map[string]*Pod // by UID: named by their folders
+}
+
+type gone struct {
+	pod     *Pod
+	version uint64
+}
+
+// leave keeps what an answer does not list any more.
+func (u *unlisted) leave(before, now map[string]*Pod, version uint64) {
+	for uid, p := range before {
+		if now[uid] == nil {
+			left := *p
+			left.Unlisted = true
+			u.was[uid] = gone{&left, version}
+		}
+	}
+	for uid, g := range u.was {
+		if now[uid] != nil || version-g.version > keptFor {
+			delete(u.was, uid)
+		}
+	}
+}
+
+// pod returns a pod that is not listed. after is how many whole answers did not have it; synced that the last one had pods of the API
+// server, which a kubelet that has just begun lacks.
+func (u *unlisted) pod(uid string, after int, synced bool) *Pod {
+	if g, ok := u.was[uid]; ok {
+		return g.pod
+	}
+	if after >= tries || after >= listedBy && synced {
+		return u.named[uid]
+	}
+	return nil
+}
+
+// read looks for the folders of pods, and forgets the pods that are not wanted any more. listed are the pods of the last answer.
+func (u *unlisted) read(wanted map[string]bool, listed []*Pod) {
+	for uid := range u.named {
+		if !wanted[uid] {
+			delete(u.named, uid)
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	folders, _ := os.ReadDir(filepath.Join("/", u.root, podLogs)) // nothing is named where it is not there
+	var links links
+	for _, f := range folders {
+		namespace, name, uid, ok := splitFolder(f.Name())
+		if !ok || !wanted[uid] {
+			continue
+		}
+		if links == nil {
+			links = readLinks(u.root)
+		}
+		p := u.named[uid]
+		if p == nil {
+			p = &Pod{Namespace: namespace, Name: name, UID: uid, ReportedUID: uid, Unlisted: true}
+			p.inherit(listed)
+		}
+		u.named[uid] = p.withContainers(filepath.Join("/", u.root, podLogs, f.Name()), links)
+	}
+}
+
+// splitFolder reads NAMESPACE_POD_UID; names of Kubernetes have no underscore.
+func splitFolder(folder string) (namespace, name, uid string, ok bool) {
+	piece := strings.Split(folder, "_")
+	if len(piece) != 3 || slices.Contains(piece, "") {
+		return "", "", "", false
+	}
+	return piece[0], piece[1], piece[2], true
+}
+
+// withContainers is the pod with the containers that have a folder of logs, and their ids as far as there are links.
+func (p *Pod) withContainers(folder string, links links) *Pod {
+	out := *p
+	out.Containers = slices.Clone(p.Containers)
+	list, _ := os.ReadDir(folder)
+	for _, e := range list {
+		i := slices.IndexFunc(out.Containers, func(c Container) bool { return c.Name == e.Name() })
+		if i < 0 {
+			out.Containers = append(out.Containers, Container{Name: e.Name()})
+			i = len(out.Containers) - 1
+		}
+		c := &out.Containers[i]
+		for _, id := range links[p.Name+"_"+p.Namespace+"_"+c.Name] {
+			if id != c.ID {
+				c.ID, c.Previous = id, c.ID
+			}
+		}
+	}
+	return &out
+}
+
+// randomSuffix is how many characters the API server appends to the name of a pod (k8s.io/apiserver/pkg/storage/names).
+const randomSuffix = 5
+
+// inherit takes the owner from a listed pod of the same one: of the same ReplicaSet, Job or other owner, by its name, or of
+// another ReplicaSet of the same Deployment, whose name differs in the hash alone.
+func (p *Pod) inherit(listed []*Pod) {
+	at := len(p.Name) - randomSuffix - 1
+	if at <= 0 || p.Name[at] != '-' {
+		return
+	}
+	owner := p.Name[:at]
+	for _, q := range listed {
+		if q.Namespace != p.Namespace || q.OwnerName == "" || q.Static {
+			continue
+		}
+		if q.OwnerName == owner {
+			p.OwnerKind, p.OwnerName, p.OwnerUID, p.Labels, p.Completes, p.Created = q.OwnerKind, q.OwnerName, q.OwnerUID, q.Labels, q.Completes, q.Created
+			return
+		}
+		hash := q.Labels[templateHash]
+		deployment, ok := strings.CutSuffix(q.OwnerName, "-"+hash)
+		mine, of := strings.CutPrefix(owner, deployment+"-")
+		if hash == "" || !ok || !of || q.OwnerKind != "ReplicaSet" || mine == "" || strings.Contains(mine, "-") {
+			continue
+		}
+		p.OwnerKind, p.OwnerName, p.Labels = q.OwnerKind, owner, maps.Clone(q.Labels)
+		p.Labels[templateHash] = mine
+	}
+}
+
+// templateHash is the label that a Deployment gives its pods (pkg/controller/deployment).
+const templateHash = "pod-template-hash"
