@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/attribution/powermodel"
+	"reckon/figure/format"
 	"reckon/internal/term"
 	"reckon/lab/stress"
 )
@@ -182,19 +183,19 @@ func plain(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 func machineText(m powermodel.Machine) string {
 	var parts []string
-	add := func(format string, v any, known bool) {
+	add := func(text string, v any, known bool) {
 		if known {
-			parts = append(parts, fmt.Sprintf(format, v))
+			parts = append(parts, fmt.Sprintf(text, v))
 		}
 	}
 	add("%s", m.Product, m.Product != "")
 	add("%s", m.CPU, m.CPU != "")
-	add("%d sockets", m.Sockets, m.Sockets > 0)
-	add("%d cores", m.Cores, m.Cores > 0)
+	add("%s", format.Plural(float64(m.Sockets), "socket"), m.Sockets > 0)
+	add("%s", format.Plural(float64(m.Cores), "core"), m.Cores > 0)
 	add("%s memory", term.Bytes(&m.Memory), m.Memory > 0)
 	add("%s", m.Arch, m.Arch != "")
 	if len(parts) == 0 {
-		return "not said: it is used on any"
+		return "any: the model names none"
 	}
 	return strings.Join(parts, ", ")
 }
