@@ -32,7 +32,7 @@ type Ranks struct {
 	mu         sync.Mutex
 	rankedLook
 	wanted chan struct{} // a look that Run shall take
-	curves map[nodeName]rank.Curve
+	curves map[nodeName]nodePower
 	fitted time.Time
 	placed []placement
 	ready  rankedNodes
@@ -237,7 +237,7 @@ func (r *Ranks) Fit(ctx context.Context) error {
 		names = append(names, recent[i].Node)
 	}
 	slices.Sort(names)
-	curves := map[nodeName]rank.Curve{}
+	curves := map[nodeName]nodePower{}
 	for some := range slices.Chunk(slices.Compact(names), fitAtOnce) {
 		rows, err := r.Rollups.NodeUse(ctx, store.RollupQuery{From: now.AddDate(0, 0, -fitDays), To: now, Span: store.SpanHour, By: []string{"site", "node"}, Nodes: some})
 		if err != nil {
@@ -254,7 +254,13 @@ func (r *Ranks) Fit(ctx context.Context) error {
 	return nil
 }
 
-func fitCurves(rows []store.NodeUse, into map[nodeName]rank.Curve) {
+// nodePower is what the power of a node depends on.
+type nodePower struct {
+	curve rank.Curve
+	gpu   float64 // watts of a busy GPU; 0 where that is not known
+}
+
+func fitCurves(rows []store.NodeUse, into map[nodeName]nodePower) {
 	loads := map[nodeName][]rank.Load{}
 	for i := range rows {
 		u := &rows[i]
@@ -262,11 +268,15 @@ func fitCurves(rows []store.NodeUse, into map[nodeName]rank.Curve) {
 			continue
 		}
 		id := nodeName{u.Site, u.Node}
-		loads[id] = append(loads[id], rank.Load{Share: *u.CoreUsedSeconds / *u.CoreSeconds, Watts: *u.NodeJoules / *u.UpSeconds})
+		load := rank.Load{Share: *u.CoreUsedSeconds / *u.CoreSeconds, Watts: *u.NodeJoules / *u.UpSeconds}
+		if u.GPUSeconds != nil {
+			load.GPUs = *u.GPUSeconds / *u.UpSeconds
+		}
+		loads[id] = append(loads[id], load)
 	}
 	for id, l := range loads {
 		if c, ok := rank.FitCurve(l); ok {
-			into[id] = c
+			into[id] = nodePower{c, rank.GPUWatts(l)}
 		}
 	}
 }
@@ -296,7 +306,7 @@ func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
 		one := rank.Node{
 			Name: n.Node, Cores: orNaN(n.Cores), Memory: orNaN(n.MemoryBytes), GPUs: orNaN(n.GPUs), UsedCores: orNaN(n.CoresUsed), UsedMemory: orNaN(n.MemoryUsed),
 			HeldCores: math.NaN(), HeldMemory: math.NaN(), HeldGPUs: math.NaN(), Age: now.Sub(n.Seen).Seconds(), Closed: !n.Up,
-			Pressure: math.NaN(), Data: r.share(q.Data, n), UpperCores: r.highest(n, "cores", now, stay), UpperMemory: r.highest(n, "memory_bytes", now, stay),
+			Pressure: math.NaN(), Data: r.share(q.Data, n), UpperCores: math.NaN(), UpperMemory: math.NaN(),
 		}
 		if !n.Agent {
 			one.Age = math.NaN()
@@ -310,9 +320,14 @@ func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
 			one.Closed = one.Closed || !b.Open
 			one.HeldCores, one.HeldMemory, one.HeldGPUs = orNaN(b.CoresHeld), orNaN(b.MemoryHeld), orNaN(b.GPUsHeld)
 		}
+		var change float64
+		change, one.UpperCores = r.expected(n, "cores", now, stay)
+		_, one.UpperMemory = r.expected(n, "memory_bytes", now, stay)
+		one.ExpectedCores = max(one.UsedCores+change, 0) // NaN stays
 		r.addPlaced(q.Work, n, &one)
 		how := ""
 		one.Curve, how = r.curve(n)
+		one.GPUWatts = r.curves[nodeName{n.Site, n.Node}].gpu
 		p.list, p.how, p.site = append(p.list, one), append(p.how, how), append(p.site, n.Site)
 	}
 }
@@ -374,24 +389,37 @@ func addTo(v, more float64) float64 {
 	return v + more
 }
 
-// highest is the upper end of the band while the work stays; NaN where nothing was forecast.
-func (r *Ranks) highest(n *client.Node, figure string, now time.Time, stay time.Duration) float64 {
-	most := math.NaN()
+// expected is what was forecast for the time that the work stays: by how much the mean differs from now, by the newest daily forecast (what was
+// placed since it was made is in what is measured now), and the highest upper end of a band of any forecast; NaN where nothing was forecast.
+func (r *Ranks) expected(n *client.Node, figure string, now time.Time, stay time.Duration) (change, highest float64) {
+	change, highest = math.NaN(), math.NaN()
+	made := time.Time{}
 	for _, f := range r.upper[nodeFigure{n.Site, n.Node, figure}] {
-		for i, v := range f.High {
-			at := f.Made.Add(time.Duration(i) * f.Step)
-			if at.Add(f.Step).After(now) && at.Before(now.Add(stay)) && !(most >= v) {
-				most = v
+		first, sum, hours := math.NaN(), 0.0, 0.0
+		for k, v := range f.High {
+			at := f.Made.Add(time.Duration(k) * f.Step)
+			if !at.Add(f.Step).After(now) || !at.Before(now.Add(stay)) {
+				continue
+			}
+			if hours == 0 {
+				first = f.Point[k]
+			}
+			sum, hours = sum+f.Point[k], hours+1
+			if !(highest >= v) {
+				highest = v
 			}
 		}
+		if len(f.Point) >= forecast.DailySteps && hours > 0 && f.Made.After(made) {
+			change, made = sum/hours-first, f.Made
+		}
 	}
-	return most
+	return change, highest
 }
 
 // curve is the power of a node by use: fitted to its hours, or a line from its idle power to that of now.
 func (r *Ranks) curve(n *client.Node) (rank.Curve, string) {
 	if c, ok := r.curves[nodeName{n.Site, n.Node}]; ok {
-		return c, "fitted"
+		return c.curve, "fitted"
 	}
 	if n.Watts != nil && n.WattsIdle != nil && n.CoresUsed != nil && n.Cores != nil && *n.Cores > 0 {
 		if c, ok := rank.Line(*n.WattsIdle, rank.Load{Share: *n.CoresUsed / *n.Cores, Watts: *n.Watts}); ok {
@@ -408,7 +436,7 @@ func tierWord(t rank.Tier) string {
 // reasonWords says why in words.
 func reasonWords(w rank.Reason) []string {
 	out := []string{}
-	for i, word := range []string{"takes no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power not known", "data is elsewhere"} {
+	for i, word := range []string{"takes no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power not known (highest of the others)", "data is elsewhere"} {
 		if w&(1<<i) != 0 {
 			out = append(out, word)
 		}

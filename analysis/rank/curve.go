@@ -5,21 +5,54 @@ import (
 	"slices"
 )
 
-// Load is the power of a node at a share of its cores in use.
-type Load struct{ Share, Watts float64 }
+// Load is the power of a node at a share of its cores in use, with so many of its GPUs busy on average (0 where there are none).
+type Load struct{ Share, Watts, GPUs float64 }
 
 const (
 	// leastLoads and leastSpread are from how many hours, over how wide a range of use, a curve is fitted.
 	leastLoads  = 24
 	leastSpread = 0.1
+	// leastGPUs is by how many GPUs (standard deviation) their use must vary for their power to show.
+	leastGPUs = 0.05
 )
 
-// FitCurve fits a curve to the hours of a node: the mean power in each tenth of use, made to rise (isotonic regression), with
+// GPUWatts is how many watts a busy GPU of a node adds, by least squares over the hours of its load: watts = a + b·share + g·GPUs. It is
+// 0 where that can not be seen: too few hours, GPUs that were equally busy throughout or just as the cores, or no rise.
+func GPUWatts(loads []Load) float64 {
+	loads = measured(loads)
+	var n, mx, mg, mw float64
+	for _, l := range loads {
+		n++
+		mx, mg, mw = mx+(l.Share-mx)/n, mg+(l.GPUs-mg)/n, mw+(l.Watts-mw)/n
+	}
+	if n < leastLoads {
+		return 0
+	}
+	var xx, gg, xg, xw, gw float64
+	for _, l := range loads {
+		x, g, w := l.Share-mx, l.GPUs-mg, l.Watts-mw
+		xx, gg, xg, xw, gw = xx+x*x, gg+g*g, xg+x*g, xw+x*w, gw+g*w
+	}
+	det := xx*gg - xg*xg
+	switch {
+	case gg <= leastGPUs*leastGPUs*n:
+		return 0
+	case xx <= 0: // the cores were equally busy throughout
+		return max(gw/gg, 0)
+	case det <= 0.05*xx*gg:
+		return 0
+	}
+	return max((xx*gw-xg*xw)/det, 0)
+}
+
+// FitCurve fits a curve to the hours of a node, without the power of its GPUs: the mean power in each twentieth of use, made to rise (isotonic regression), with
 // lines beyond what was seen. False where there are too few hours, or all of one load.
 func FitCurve(loads []Load) (Curve, bool) {
-	loads = slices.DeleteFunc(slices.Clone(loads), func(l Load) bool {
-		return !(l.Share >= 0 && l.Share <= 1.1 && l.Watts > 0) || math.IsInf(l.Watts, 0)
-	})
+	loads = measured(loads)
+	gpu := GPUWatts(loads)
+	for i := range loads {
+		loads[i].Watts = max(loads[i].Watts-gpu*loads[i].GPUs, 0)
+	}
 	if len(loads) < leastLoads {
 		return Curve{}, false
 	}
@@ -51,6 +84,13 @@ func FitCurve(loads []Load) (Curve, bool) {
 	return c, c.Known()
 }
 
+// measured are the loads that a curve can rest on.
+func measured(loads []Load) []Load {
+	return slices.DeleteFunc(slices.Clone(loads), func(l Load) bool {
+		return !(l.Share >= 0 && l.Share <= 1.1 && l.Watts > 0 && l.GPUs >= 0) || math.IsInf(l.Watts, 0)
+	})
+}
+
 // bin is loads that were joined.
 type bin struct {
 	Load
@@ -76,7 +116,7 @@ func pool(loads []Load) []bin {
 		for k := len(bins) - 1; k > 0 && bins[k-1].Watts > bins[k].Watts; k-- {
 			a, b := bins[k-1], bins[k]
 			n := a.n + b.n
-			bins[k-1] = bin{Load{(a.Share*a.n + b.Share*b.n) / n, (a.Watts*a.n + b.Watts*b.n) / n}, n}
+			bins[k-1] = bin{Load{Share: (a.Share*a.n + b.Share*b.n) / n, Watts: (a.Watts*a.n + b.Watts*b.n) / n}, n}
 			bins = bins[:k]
 		}
 	}

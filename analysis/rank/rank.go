@@ -2,8 +2,8 @@
 // that the work would add there. Where the work reads data that is on some of them, those with more of it come first among equally sure
 // places: data that has to be moved costs more than the difference in watts.
 //
-// The watts come from each node's own curve of power by share of its cores in use, at the load that is expected there: what is
-// measured, plus what was placed and is not measured yet. Nodes whose forecast band, pressure or memory leaves too little
+// The watts come from each node's own curve of power by share of its cores in use, at the load that is expected there: the mean of its
+// forecast over the time that the work stays, or what is measured now, plus what was placed and is not measured yet. Nodes whose forecast band, pressure or memory leaves too little
 // room come after those with room, nodes of which nothing fresh is known after these, and nodes that the requests do not
 // fit on come last: missing or stale data never makes a node the best one.
 //
@@ -23,7 +23,7 @@ type Work struct {
 	// UseCores is what it is expected to use of the cores; NaN for as much as requested. Work that requests no cores and is
 	// expected to use none counts as a twentieth of a core.
 	UseCores float64
-	GPUWatts float64 // of each GPU that it would keep busy; 0 for none
+	GPUWatts float64 // of each GPU that it would keep busy; 0 for what a busy GPU adds on the node
 }
 
 // Node is where work may go. Figures of which nothing is known are NaN.
@@ -35,6 +35,8 @@ type Node struct {
 	// UsedCores and UsedMemory are measured; PlacedCores and PlacedMemory are what work will use that was placed and is
 	// not measured yet.
 	UsedCores, UsedMemory, PlacedCores, PlacedMemory float64
+	// ExpectedCores is the mean of the forecast over the time that the work stays; NaN for what is measured now.
+	ExpectedCores float64
 	// UpperCores and UpperMemory are the upper ends of the forecast band over the time that the work stays.
 	UpperCores, UpperMemory float64
 	Pressure                float64 // share of the time in which some task waits, 0 to 1
@@ -42,6 +44,7 @@ type Node struct {
 	Closed                  bool    // takes no work
 	Data                    float64 // share of the data of the work that is on it, 0 to 1; NaN where that is not known
 	Curve                   Curve
+	GPUWatts                float64 // that a busy GPU of it adds; 0 where that is not known
 }
 
 // Curve is power in watts at 0, 10, ... 100 % of the cores in use. The zero Curve is unknown.
@@ -174,11 +177,19 @@ func judge(c *Config, w *Work, n *Node) Place {
 	p := Place{Watts: math.NaN(), Headroom: math.NaN()}
 	p.fit(w, n)
 	p.load(c, w, n)
-	used := n.UsedCores + known(n.PlacedCores)
+	used := n.UsedCores
+	if n.ExpectedCores >= 0 {
+		used = n.ExpectedCores
+	}
+	used += known(n.PlacedCores)
 	if !n.Curve.Known() || !(n.Cores > 0) || math.IsNaN(used) {
 		return p
 	}
-	p.Watts = n.Curve.At((used+w.use())/n.Cores) - n.Curve.At(used/n.Cores) + w.GPUs*w.GPUWatts
+	gpu := w.GPUWatts
+	if gpu == 0 {
+		gpu = n.GPUWatts
+	}
+	p.Watts = n.Curve.At((used+w.use())/n.Cores) - n.Curve.At(used/n.Cores) + w.GPUs*gpu
 	if c.WakeIdle && known(n.HeldCores)+known(n.HeldMemory)+known(n.HeldGPUs) == 0 {
 		p.Watts += n.Curve[0]
 	}

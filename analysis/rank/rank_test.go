@@ -20,7 +20,7 @@ func straight(idle, full float64) (c Curve) {
 
 // node is one of 10 cores and 100 bytes, half in use, that takes 100 to 200 W.
 func node(name string, change ...func(*Node)) Node {
-	n := Node{Name: name, Cores: 10, Memory: 100, GPUs: 0, UsedCores: 5, UsedMemory: 50, HeldCores: 5, HeldMemory: 50, UpperCores: nan, UpperMemory: nan, Pressure: nan, Age: 10, Curve: straight(100, 200)}
+	n := Node{Name: name, Cores: 10, Memory: 100, GPUs: 0, UsedCores: 5, UsedMemory: 50, HeldCores: 5, HeldMemory: 50, ExpectedCores: nan, UpperCores: nan, UpperMemory: nan, Pressure: nan, Age: 10, Curve: straight(100, 200)}
 	for _, f := range change {
 		f(&n)
 	}
@@ -156,13 +156,30 @@ func TestWatts(t *testing.T) {
 	}
 }
 
+// TestExpected: the watts are those at the load that is forecast, where one is, and at the measured one else.
+func TestExpected(t *testing.T) {
+	bent := Curve{100, 101, 102, 103, 104, 105, 125, 145, 165, 185, 205} // ten times as steep above half of the cores
+	for _, c := range []struct {
+		used, expected, placed, want float64
+	}{
+		{2, nan, 0, 1}, {7, nan, 0, 20}, {2, 7, 0, 20}, {7, 2, 0, 1}, {7, 0, 0, 1}, {7, 2, 4, 20}, {7, -1, 0, 20},
+	} {
+		n := node("a", func(n *Node) {
+			n.Curve, n.UsedCores, n.ExpectedCores, n.PlacedCores = bent, c.used, c.expected, c.placed
+		})
+		if got := Rank(Default(), Work{Cores: 1, UseCores: nan}, []Node{n}, nil)[0].Watts; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%g cores used, %g expected, %g placed: %g W, want %g", c.used, c.expected, c.placed, got, c.want)
+		}
+	}
+}
+
 func TestFitCurve(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	real := func(share float64) float64 { return 80 + 120*math.Sqrt(share) }
 	var loads []Load
 	for range 500 {
 		s := 0.1 + 0.6*r.Float64()
-		loads = append(loads, Load{s, real(s) + 2*r.NormFloat64()})
+		loads = append(loads, Load{Share: s, Watts: real(s) + 2*r.NormFloat64()})
 	}
 	c, ok := FitCurve(loads)
 	if !ok {
@@ -182,21 +199,69 @@ func TestFitCurve(t *testing.T) {
 		want  bool
 	}{
 		{"23 hours", loads[:23], false}, {"24 hours", loads[:24], true},
-		{"one load", slices.Repeat([]Load{{0.5, 100}}, 100), false},
-		{"nonsense", slices.Repeat([]Load{{nan, 100}, {0.5, nan}, {-1, 5}, {0.3, -5}, {0.3, math.Inf(1)}}, 100), false},
+		{"one load", slices.Repeat([]Load{{Share: 0.5, Watts: 100}}, 100), false},
+		{"nonsense", slices.Repeat([]Load{{nan, 100, 0}, {0.5, nan, 0}, {-1, 5, 0}, {0.3, -5, 0}, {0.3, math.Inf(1), 0}, {0.3, 100, nan}}, 100), false},
 		{"power that falls", []Load{}, false},
 	} {
 		if _, ok := FitCurve(x.loads); ok != x.want {
 			t.Errorf("%s: %v", x.name, ok)
 		}
 	}
-	if c, ok := Line(100, Load{0.5, 150}); !ok || c.At(1) != 200 || c.At(0) != 100 {
+	if c, ok := Line(100, Load{Share: 0.5, Watts: 150}); !ok || c.At(1) != 200 || c.At(0) != 100 {
 		t.Errorf("%v %v", c, ok)
 	}
-	for _, bad := range []Load{{0.04, 150}, {0.5, 100}, {0.5, nan}} {
+	for _, bad := range []Load{{Share: 0.04, Watts: 150}, {Share: 0.5, Watts: 100}, {Share: 0.5, Watts: nan}} {
 		if _, ok := Line(100, bad); ok {
 			t.Errorf("a line through %v", bad)
 		}
+	}
+}
+
+// TestGPUPower: the power of GPUs that come and go is not taken for that of the cores, and is what work pays that keeps some busy.
+func TestGPUPower(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	hours := func(n int, gpus func(share float64) float64) []Load {
+		var out []Load
+		for range n {
+			s := 0.05 + 0.7*r.Float64()
+			g := gpus(s)
+			out = append(out, Load{s, 200 + 100*s + 300*g + 3*r.NormFloat64(), g})
+		}
+		return out
+	}
+	free := func(float64) float64 { return 4 * r.Float64() }
+	loads := hours(500, free)
+	if got := GPUWatts(loads); math.Abs(got-300) > 3 {
+		t.Errorf("a busy GPU adds %.1f W, want 300", got)
+	}
+	c, ok := FitCurve(loads)
+	if d := c.At(0.5) - c.At(0.25); !ok || math.Abs(d-25) > 5 {
+		t.Errorf("a quarter of the cores adds %.1f W, want 25", d)
+	}
+	for _, x := range []struct {
+		name  string
+		loads []Load
+		want  float64
+	}{
+		{"23 hours", hours(23, free), 0},
+		{"no GPU", hours(500, func(float64) float64 { return 0 }), 0},
+		{"always as busy", hours(500, func(float64) float64 { return 2 }), 0},
+		{"busy as the cores", hours(500, func(s float64) float64 { return 4 * s }), 0},
+	} {
+		if got := GPUWatts(x.loads); got != x.want {
+			t.Errorf("%s: %.1f W, want %.1f", x.name, got, x.want)
+		}
+	}
+	n := node("a", func(n *Node) { n.Curve, n.GPUs, n.GPUWatts = straight(100, 200), 4, 250 })
+	w := Work{Cores: 1, GPUs: 2, UseCores: nan}
+	without := Work{Cores: 1, UseCores: nan}
+	at := func(w Work) float64 { return Rank(Default(), w, []Node{n}, nil)[0].Watts }
+	if d := at(w) - at(without); math.Abs(d-500) > 1e-9 {
+		t.Errorf("two GPUs add %.1f W, want 500", d)
+	}
+	w.GPUWatts = 100
+	if d := at(w) - at(without); math.Abs(d-200) > 1e-9 {
+		t.Errorf("two GPUs of 100 W add %.1f W", d)
 	}
 }
 

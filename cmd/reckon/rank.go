@@ -43,7 +43,7 @@ with --explain, those that it does not fit on.`,
 	f.StringVar(&memory, "memory", "", "memory requested, such as 8GiB (1024 based)")
 	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs requested")
 	f.Float64Var(&q.UseCores, "use", 0, "cores that it is expected to use, if not all")
-	f.Float64Var(&q.GPUWatts, "gpu-watts", 0, "watts of each GPU that it keeps busy")
+	f.Float64Var(&q.GPUWatts, "gpu-watts", 0, "watts of each GPU that it keeps busy; by default what a busy GPU adds on the node")
 	f.StringVar(&length, "time", "", "how long it stays, such as 8h; a day if not given")
 	f.StringVar(&q.Site, "site", "", siteWords)
 	f.StringSliceVar(&q.Nodes, "node", nil, "among these nodes")
@@ -96,7 +96,11 @@ func printRanking(g *globals, s term.Screen, list client.Ranking, explain bool) 
 		if n.Tier == "none" {
 			place = "-"
 		}
-		cells := []string{place, n.Node, n.Site, term.Watts(n.Watts), term.Percent(n.Headroom), words[n.Tier]}
+		adds := term.Watts(n.Watts)
+		if n.Curve == "none" && n.Watts != nil {
+			adds = "(" + adds + ")" // the highest of the others
+		}
+		cells := []string{place, n.Node, n.Site, adds, term.Percent(n.Headroom), words[n.Tier]}
 		if explain {
 			cells = append(cells, n.Curve, cmp.Or(strings.Join(n.Why, ", "), "-"))
 		}

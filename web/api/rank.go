@@ -26,7 +26,7 @@ func (s *server) rankRoutes() []route {
 		path: "/api/reckon/v1/rank", method: http.MethodPost, summary: "Where work should go",
 		doc: "Nodes for one piece of work, the best first: those with room and fresh data by the watts that it adds, from each node's own curve of power; then those that its forecast band or pressure makes tight; then those of which nothing fresh is known; last those that it does not fit on.",
 		params: append(work,
-			param{name: "gpu_watts", doc: "Watts of each GPU that it keeps busy.", schema: amount},
+			param{name: "gpu_watts", doc: "Watts of each GPU that it keeps busy; by default what a busy GPU adds on the node.", schema: amount},
 			param{name: "hours", doc: "How long it stays; without it a day.", schema: amount},
 			param{name: "site", doc: "On this site.", schema: text}, param{name: "node", doc: "Among these nodes.", schema: text, many: true},
 			param{name: "data", doc: "Data that it reads: an IRI of the knowledge graph, or KIND/NAMESPACE/NAME, such as persistentVolumeClaim/shop/carts. Among equally sure places those with more of it come first.", schema: text, many: true},

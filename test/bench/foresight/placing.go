@@ -12,7 +12,7 @@ import (
 
 // Placing: 1,000 pods arrive one after the other, every ten minutes, and stay. What pod i uses of the cores that it asked for is
 // what Bitbrains VM i mod 48 used of its capacity; node j has the power curve of the SPECpower machine j*7 mod their
-// number, scaled to its cores. Nodes stay on. Every policy sees the use of the last hour; none sees what comes.
+// number, scaled to its cores. Nodes stay on. Every policy sees the use so far, as its formula takes it; none sees what comes.
 
 const (
 	arrival   = 10.0 / 60 // hours between two pods
@@ -76,7 +76,7 @@ func readPlacing(dir string) ([]rank.Node, []pod, error) {
 	var nodes []rank.Node
 	for j, r := range rows[1:] {
 		c := curves[j*7%len(curves)]
-		n := rank.Node{Name: r[0], Cores: number(r[1]) / 1000, Memory: number(r[2]), GPUs: number(r[3]), UpperCores: math.NaN(), UpperMemory: math.NaN(), Pressure: math.NaN()}
+		n := rank.Node{Name: r[0], Cores: number(r[1]) / 1000, Memory: number(r[2]), GPUs: number(r[3]), ExpectedCores: math.NaN(), UpperCores: math.NaN(), UpperMemory: math.NaN(), Pressure: math.NaN()}
 		for i := range n.Curve {
 			n.Curve[i] = c.watts[i] * n.Cores / c.threads
 		}
@@ -190,10 +190,11 @@ func ours(seer bool) policy {
 		used, asked := 0.0, 0.0
 		for k, j := range fits {
 			list[k] = p.nodes[j]
-			list[k].UsedCores, list[k].UsedMemory = p.recent(j, hour, seer), list[k].HeldMemory
+			list[k].UsedCores, list[k].UsedMemory = p.recent(j, hour, 24, seer), list[k].HeldMemory
+			list[k].ExpectedCores = p.recent(j, hour, 7*24, seer)
 		}
 		for j := range p.nodes {
-			used += p.recent(j, hour, false)
+			used += p.recent(j, hour, 7*24, false)
 			asked += p.nodes[j].HeldCores
 		}
 		work := w.Work
@@ -218,8 +219,8 @@ func future(share []float64, hour int) float64 {
 	return sum / n
 }
 
-// recent is the mean use of a node in the last day, or in the time to come.
-func (p *plant) recent(j, hour int, seer bool) float64 {
+// recent is the mean use of a node in the last hours, or in the time to come.
+func (p *plant) recent(j, hour, hours int, seer bool) float64 {
 	if seer {
 		sum := 0.0
 		for _, i := range p.on[j] {
@@ -228,7 +229,7 @@ func (p *plant) recent(j, hour int, seer bool) float64 {
 		return sum
 	}
 	sum, n := 0.0, 0.0
-	for h := max(0, hour-24); h <= hour; h++ {
+	for h := max(0, hour-hours); h <= hour; h++ {
 		sum, n = sum+p.use(j, h), n+1
 	}
 	return sum / n
