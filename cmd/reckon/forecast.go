@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,17 +21,18 @@ func newForecast(g *globals) *cobra.Command {
 		GroupID: "site",
 		Use:     "forecast [WORKLOAD]",
 		Short:   "What will be needed, and how wrong earlier forecasts were",
-		Long: `Tell what a site, node, owner or service will need in the next two days: cores,
+		Long: `Show what a site, node, owner or service will need in the next two days: cores,
 memory, power, GPUs, disk and network, and the free space of a node's file systems.
-Beside each forecast stands how wrong those of the last 14 days were: their mean
-error, the same as a share of the error of "as yesterday at this time", and how
-many of the hours lay in the band, which should hold 95 %.
+Beside each forecast is how wrong those of the last 14 days were: their mean
+error, the same as a share of the error of "as yesterday at this time", and the
+share of the hours within the band, which should be 95 %. In brackets is the
+error on the days before, where no forecast has passed yet.
 
 Of batch work it is the next run: length, cores, memory and energy, from the runs
 of its name that ended well.
 
 The server forecasts once a day, and the next hours once an hour; what it has not
-kept is made for the question, as with --now. Two days of history are needed for
+kept is made on demand, as with --now. Two days of history are needed for
 what is kept.`,
 		Example: `  reckon forecast                        the site
   reckon forecast --node n1
@@ -73,7 +74,7 @@ func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps 
 	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Forecast(ctx, q)
 		a := shown{json: list, csv: csvOf(forecastRows(list.Forecasts)), rows: len(list.Forecasts), missing: list.Missing,
-			empty: "nothing was measured that a forecast could rest on; an hour of history is the least",
+			empty: "no history to forecast from; one full hour of measurements is needed",
 			print: func(term.Screen) error { return printForecasts(g, list.Forecasts) }}
 		if steps {
 			a.print = func(term.Screen) error { return printSteps(g, list.Forecasts) }
@@ -137,14 +138,14 @@ func figureWords(f *client.Forecast) string {
 func printForecasts(g *globals, list []client.Forecast) error {
 	now := g.now()
 	first := &list[0]
-	made := "made for this question"
+	made := "made now"
 	if first.Kept {
 		made = "made " + term.Ago(first.Made, now)
 	}
 	fmt.Fprintf(g.stdout, "Forecast of %s, %s\n", strings.TrimSpace(first.Subject+" "+term.Safe(first.Name)), made)
 	t := term.NewTable(
 		term.Column{Title: "FIGURE", Shrink: 8}, term.Column{Title: "NEXT HOUR", Right: true}, term.Column{Title: "MEAN", Right: true}, term.Column{Title: "LEAST", Right: true, Optional: 3}, term.Column{Title: "MOST", Right: true},
-		term.Column{Title: "95 % BAND", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "OF NAIVE", Right: true, Optional: 2}, term.Column{Title: "IN BAND", Right: true, Optional: 1}, term.Column{Title: "NOTE", Shrink: 8})
+		term.Column{Title: "95 % BAND", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "VS YESTERDAY", Right: true, Optional: 2}, term.Column{Title: "IN BAND", Right: true, Optional: 1}, term.Column{Title: "NOTE", Shrink: 8})
 	sites := map[string]bool{}
 	for i := range list {
 		sites[list[i].Site] = true
@@ -193,15 +194,21 @@ func forecastErrors(f *client.Forecast) (mean, ofNaive, band string) {
 	return term.Unknown, term.Unknown, term.Unknown
 }
 
+// flagNotes are the flags of a forecast in words.
+var flagNotes = map[string]string{
+	"no-history": "no history", "short": "less than two days of history", "constant": "constant", "gaps": "gaps in the history", "stale": "last hours missing",
+	"level-shift": "level changed lately", "spike": "outliers left out", "clock-change": "clock change", "clipped": "at zero or capacity", "seasonless": "no daily pattern",
+}
+
 func forecastNote(f *client.Forecast) string {
-	notes := slices.Clone(f.Flags)
+	var notes []string
+	for _, flag := range f.Flags {
+		notes = append(notes, cmp.Or(flagNotes[flag], flag))
+	}
 	if f.Old {
-		notes = append(notes, "old")
+		notes = append(notes, "out of date")
 	}
-	if f.Error == nil && f.Backtest != nil {
-		notes = append(notes, "error by back-test")
-	}
-	return strings.Join(notes, ", ")
+	return cmp.Or(strings.Join(notes, ", "), "-")
 }
 
 func printSteps(g *globals, list []client.Forecast) error {
@@ -217,8 +224,8 @@ func printSteps(g *globals, list []client.Forecast) error {
 }
 
 func printNext(g *globals, list []client.NextFigure) error {
-	fmt.Fprintf(g.stdout, "The next run, from %d that ended well\n", list[0].Runs)
-	t := term.NewTable(term.Column{Title: "FIGURE"}, term.Column{Title: "MEDIAN", Right: true}, term.Column{Title: "NINE IN TEN", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "RUNS", Right: true})
+	fmt.Fprintf(g.stdout, "Next run, from the last %d that ended well\n", list[0].Runs)
+	t := term.NewTable(term.Column{Title: "FIGURE"}, term.Column{Title: "MEDIAN", Right: true}, term.Column{Title: "90 % OF RUNS", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "RUNS", Right: true})
 	words := map[string]string{"wall_seconds": "length", "cores_mean": "cores, mean", "memory_peak_bytes": "memory peak", "energy_joules": "energy"}
 	for _, n := range list {
 		t.Add(words[n.Figure], figureAmount(n.Figure, n.Median), figureAmount(n.Figure, n.Low)+" to "+figureAmount(n.Figure, n.High), term.Percent(n.Error), fmt.Sprint(n.Runs))
