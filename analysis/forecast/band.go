@@ -53,8 +53,8 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 		down[i] = -up[i]
 	}
 	// The errors of one forecast go together, so that their number is nearer to that of the forecasts: a correction as
-	// that of Student's distribution, in first order, for the half of the error that is common.
-	few := drift * (1 + 0.7/rs.spans)
+	// that of Student's distribution, in first order.
+	few := drift * (1 + 1.3/rs.spans)
 	lo, hi := upper(down)*few, upper(up)*few
 	for k := range r.Point {
 		grow := scale[(len(h.y)+k)%len(scale)]

@@ -5,7 +5,7 @@
 // weights that fall with their error there. Seasons are found by autocorrelation
 // (day, week, and one other period), not assumed. The band is conformal: quantiles of the errors that were made
 // on the past, not of a distribution. Methods: seasonal naive of day and week; day level with a 7-day
-// profile; profiles of medians; STL with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al.
+// profile; profiles of medians; medians of what followed times like the present (analogs, Lorenz 1969); STL with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al.
 // 2008); MSTL with an autoregression (Bandara et al. 2021); Theta (Assimakopoulos and Nikolopoulos 2000);
 // double seasonal Holt-Winters (Taylor 2003); a regression on lags.
 //

@@ -23,6 +23,11 @@ func methods() []method {
 		{"day level and 7-day median profile", func(h *history, n int) []float64 {
 			return levelProfile(h, n, func(v []float64) float64 { return median(slices.Clone(v)) })
 		}},
+		{"7-day median profile and level of the last hours", recentProfile},
+		{"median of the last hours", medianHours},
+		{"analogs of the last hours", func(h *history, n int) []float64 { return analogs(h.y, h.day/4, n, false) }},
+		{"analogs of the last day", func(h *history, n int) []float64 { return analogs(h.y, h.day, n, false) }},
+		{"analogs of the shape of the last day", func(h *history, n int) []float64 { return analogs(h.y, h.day, n, true) }},
 		{"median of 7 days", func(h *history, n int) []float64 { return medians(h.y, h.day, 7, n) }},
 		{"median of 4 weeks", func(h *history, n int) []float64 { return medians(h.y, h.week, 4, n) }},
 		{"STL and ETS", stlETS},
@@ -68,6 +73,36 @@ func medianDay(h *history, n int) []float64 {
 		m = len(h.y)
 	}
 	return repeat(median(slices.Clone(h.y[len(h.y)-m:])), n)
+}
+
+// medianHours is the median of the last eighth of a day.
+func medianHours(h *history, n int) []float64 {
+	m := h.day / 8
+	if m < 2 {
+		return nil
+	}
+	return repeat(median(slices.Clone(h.y[len(h.y)-m:])), n)
+}
+
+// recentProfile is the profile of medians, moved by how far the last quarter of a day was from it; from the second day on by half of that.
+func recentProfile(h *history, n int) []float64 {
+	recent := h.day / 4
+	if recent < 2 {
+		return nil
+	}
+	p := medianProfile(h, max(n, h.day))
+	off := make([]float64, recent)
+	for i := range off {
+		off[i] = h.y[len(h.y)-recent+i] - p[h.day-recent+i]
+	}
+	move := median(off)
+	for k := range p {
+		if k == h.day {
+			move /= 2
+		}
+		p[k] += move
+	}
+	return p[:n]
 }
 
 // levelProfile is the level of the last day, and for each time of the day how far the last seven days were from theirs.

@@ -1,0 +1,90 @@
+package forecast
+
+import (
+	"cmp"
+	"slices"
+)
+
+// nearest is on how many past times a forecast by analogs rests.
+const nearest = 10
+
+// analog is a past time that was like the present.
+type analog struct {
+	at       int     // first step after it
+	distance float64 // weighted sum of absolute differences
+	level    float64 // mean of its window
+}
+
+// analogs continues a series as it went on after the times that were most like its last steps: at each step the weighted median of what
+// followed them, nearer ones with more weight. Level compares shapes: means of windows are subtracted, and that of the present is added. It
+// returns nil where there are too few times.
+func analogs(y []float64, window, n int, level bool) []float64 {
+	if window < 2 || len(y) < window+n+2*nearest {
+		return nil
+	}
+	last := y[len(y)-window:]
+	now := 0.0
+	if level {
+		now = mean(last)
+	}
+	found := nearestTimes(y, last, n, now, level)
+	out, at := make([]float64, n), make([]weighted, len(found))
+	for k := range out {
+		for i, a := range found {
+			at[i] = weighted{y[a.at+k] + now - a.level, 1 / (a.distance + found[0].distance/10 + 1e-300)}
+		}
+		out[k] = weightedMedian(at)
+	}
+	return out
+}
+
+// nearestTimes are the times after which n steps are known and whose windows are most like the last one, the nearest first. Later steps of
+// a window count more.
+func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
+	window := len(last)
+	sum := 0.0
+	for _, v := range y[:window] {
+		sum += v
+	}
+	found := make([]analog, 0, nearest+1)
+	for at := window; at+n <= len(y); at++ {
+		a := analog{at: at}
+		if level {
+			a.level = sum / float64(window)
+		}
+		shift := now - a.level
+		for i, v := range y[at-window : at] {
+			d := v + shift - last[i]
+			if d < 0 {
+				d = -d
+			}
+			a.distance += float64(i+1) * d
+		}
+		if len(found) < nearest || a.distance < found[len(found)-1].distance {
+			i, _ := slices.BinarySearchFunc(found, a, func(x, y analog) int { return cmp.Compare(x.distance, y.distance) })
+			found = slices.Insert(found, i, a)
+			found = found[:min(len(found), nearest)]
+		}
+		if at < len(y) {
+			sum += y[at] - y[at-window]
+		}
+	}
+	return found
+}
+
+type weighted struct{ value, weight float64 }
+
+// weightedMedian of values that it may reorder.
+func weightedMedian(v []weighted) float64 {
+	slices.SortFunc(v, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
+	half := 0.0
+	for _, x := range v {
+		half += x.weight / 2
+	}
+	for _, x := range v {
+		if half -= x.weight; half <= 0 {
+			return x.value
+		}
+	}
+	return v[len(v)-1].value
+}
