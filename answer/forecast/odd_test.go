@@ -67,7 +67,7 @@ func TestManyShort(t *testing.T) {
 	for i := range 100_000 {
 		start := begin.Add(time.Duration(i) * time.Second)
 		kind := []string{"unit", "pod", "slurm"}[i%3]
-		rows = append(rows, store.Workload{Site: "lab", ID: fmt.Sprintf("%s/w%d", kind, i), Kind: kind, Owner: "alice", Start: start, End: start.Add(time.Minute), Last: start.Add(time.Minute)})
+		rows = append(rows, store.Workload{Site: "lab", ID: fmt.Sprintf("%s/w%d", kind, i), Kind: kind, Owner: "alice", Start: start, End: start.Add(time.Minute), Seen: start.Add(time.Minute)})
 		if len(rows) == cap(rows) {
 			if err := s.Upsert(t.Context(), rows); err != nil {
 				t.Fatal(err)
