@@ -10,7 +10,7 @@ import (
 
 	"reckon/answer/forecast"
 	"reckon/catalogue"
-	"reckon/catalogue/database"
+	cataloguedb "reckon/catalogue/database"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
 	"reckon/query"
@@ -34,7 +34,7 @@ func TestFiveWeeks(t *testing.T) {
 	series, err := tsdb.Open(tsdb.Options{Dir: t.TempDir(), Retention: -1, OutOfOrder: time.Hour, Clock: clock})
 	check(t, err)
 	defer func() { check(t, series.Close()) }()
-	facts, err := database.Open(filepath.Join(t.TempDir(), "catalogue.db"), nil)
+	facts, err := cataloguedb.Open(filepath.Join(t.TempDir(), "catalogue.db"), nil)
 	check(t, err)
 	defer func() { check(t, facts.Close()) }()
 	receiver := httptest.NewServer(ingest.Handler(ingest.Options{Store: series, Describe: series.Describe, Clock: clock}))
