@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -35,7 +36,7 @@ func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return failedAppender{err}
 	}
 	return &gatedAppender{
-		AppenderV2: db.AppenderV2(ctx), ctx: ctx, db: db, s: s, generation: s.generation.Load(),
+		AppenderV2: db.AppenderV2(ctx), ctx: ctx, db: db, s: s, oldest: math.MaxInt64, generation: s.generation.Load(),
 		lateBefore: lateBefore(max(db.Head().MaxTime(), now.UnixMilli())),
 	}
 }
@@ -48,6 +49,7 @@ type gatedAppender struct {
 
 	s      *Store
 	late   dirty.Late
+	oldest int64 // time of what was appended
 	stored uint64
 	done   bool
 
@@ -112,6 +114,7 @@ func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t in
 	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, o)
 	if err == nil {
 		a.stored++
+		a.oldest = min(a.oldest, t)
 		if t < a.lateBefore {
 			a.late.Add(t)
 		}
@@ -134,7 +137,9 @@ func (a *gatedAppender) Commit() error {
 		return errors.Join(err, a.rollback())
 	}
 	defer noted()
-	if err := a.commit(); err != nil {
+	err = a.commit()
+	a.s.recent.note(a.oldest)
+	if err != nil {
 		a.s.torn.Store(true)
 		if full(err) {
 			return fullDisk(a.s.opts.Dir, err)

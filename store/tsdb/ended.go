@@ -3,17 +3,19 @@ package tsdb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/store"
 )
 
 // Series that ended leave memory early, by blocks of their own. Such a block is small, and
@@ -30,8 +32,11 @@ const (
 	manyEnded = 12_288
 	// joinEnded is how many small blocks of the present time are joined to one.
 	joinEnded = 12
-	// holdQueries is for how long a query waits for an eviction at most.
+	// holdQueries is for how long a query waits for an eviction at most, and holdAgain after what
+	// time it is tried again where queries under way took longer, until holdTries are over.
 	holdQueries = 2 * time.Second
+	holdAgain   = 5 * time.Second
+	holdTries   = 12
 )
 
 // evictEnded writes ended series to a block and drops them from memory, when that is due.
@@ -41,36 +46,93 @@ func (s *Store) evictEnded(db *promtsdb.DB) {
 	if alive := all - min(ended, all); !due && ended < max(manyEnded, alive/4) {
 		return
 	}
-	s.evicted = now
-	s.evictNow(db)
+	if s.evictNow(db) {
+		s.evicted = now
+	}
 }
 
-// evictNow writes out and drops what ended.
-func (s *Store) evictNow(db *promtsdb.DB) {
-	// The database waits for the queries under way before it drops anything; one that begins
-	// in the instant after would look for chunks that have gone. New ones wait, but not for
-	// ever: a query under way may be a long one.
-	s.starting.Lock()
-	release := sync.OnceFunc(s.starting.Unlock)
-	defer release()
-	defer time.AfterFunc(holdQueries, release).Stop()
-	if err := db.CompactStaleHead(); err != nil {
+// Evict writes ended series to a block now, as the store does by itself when there are many.
+func (s *Store) Evict() error {
+	db, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer s.gate.leave()
+	if !s.evictNow(db) {
+		return errBusy
+	}
+	return nil
+}
+
+// evictNow writes out and drops what ended; false if that is to be tried again.
+func (s *Store) evictNow(db *promtsdb.DB) bool {
+	s.evictMu.Lock()
+	defer s.evictMu.Unlock()
+	s.evicting = db.Head().MaxTime()
+	defer s.goOn()
+	err := db.CompactStaleHead()
+	switch {
+	case errors.Is(err, errBusy):
+		s.log.Debug("ended series stay in memory until the queries under way have ended", "err", err)
+		return false
+	case err != nil:
 		s.log.Error("ended series could not be written out", "err", err)
+	}
+	return true
+}
+
+var errBusy = errors.New("queries under way take longer than an eviction waits for them")
+
+// hold keeps queries from beginning and waits until none is under way: one that begins while the
+// database drops series from memory looks for chunks that have gone. It holds until [Store.goOn].
+// Others wait for holdQueries at most, since a query under way may be a long one.
+func (s *Store) hold() error {
+	if s.held {
+		return nil
+	}
+	for range holdTries {
+		s.starting.Lock()
+		for wait := time.Duration(0); wait < holdQueries && !s.gate.closing(); wait += holdQueries / 200 {
+			if s.queries.Load() == 0 {
+				s.held = true
+				return nil
+			}
+			time.Sleep(holdQueries / 200)
+		}
+		s.starting.Unlock()
+		for wait := time.Duration(0); wait < holdAgain && !s.gate.closing(); wait += holdAgain / 20 {
+			time.Sleep(holdAgain / 20)
+		}
+		if s.gate.closing() {
+			return store.ErrClosed
+		}
+	}
+	return errBusy
+}
+
+// notEvicting is the newest sample while no eviction is under way.
+const notEvicting = 0
+
+// goOn lets queries begin again.
+func (s *Store) goOn() {
+	s.evicting = notEvicting
+	if s.held {
+		s.held = false
+		s.starting.Unlock()
 	}
 }
 
 // compactor is the database's, with a plan of its own for blocks of ended series.
 type compactor struct {
 	promtsdb.Compactor
-	recent func(*promtsdb.BlockMeta) bool
-	newest func() int64 // of the samples in memory, milliseconds
+	s *Store
 }
 
 func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *slog.Logger, ranges []int64, pool chunkenc.Pool, o *promtsdb.Options) (promtsdb.Compactor, error) {
 	c, err := promtsdb.NewLeveledCompactorWithOptions(ctx, r, l, ranges, pool, promtsdb.LeveledCompactorOptions{
 		MaxBlockChunkSegmentSize: o.MaxBlockChunkSegmentSize, EnableOverlappingCompaction: true, BlockExcludeFilter: s.recentlyEnded,
 	})
-	return compactor{c, s.recentlyEnded, s.newest}, err
+	return compactor{c, s}, err
 }
 
 // newest is the time of the newest sample in memory, milliseconds; the largest number before the
@@ -82,20 +144,29 @@ func (s *Store) newest() int64 {
 	return math.MaxInt64
 }
 
-// endedSlack is how much newer than the newest sample the end of a block of ended series is, since
-// samples arrive while it is written.
-const endedSlack = time.Minute
-
-// Write writes a block of the head. One of ended series ends soon after the newest sample and not with its
+// Write writes a block of the head. One of ended series ends with the newest sample there is, and not with its
 // two hours: who asks what has been since then, as every step of the catalogue does, passes it by, and
-// need not look through thousands of series that are over.
+// need not look through thousands of series that are over. A series that goes on meanwhile stays in
+// memory. After the last block the database drops the others from memory; see [Store.hold].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
-	if base != nil && base.Compaction.FromStaleSeries() {
-		if newest := c.newest(); newest < maxt-endedSlack.Milliseconds() {
-			maxt = max(mint+1, newest+endedSlack.Milliseconds())
-		}
+	if base == nil || !base.Compaction.FromStaleSeries() {
+		return c.Compactor.Write(dest, b, mint, maxt, base)
 	}
-	return c.Compactor.Write(dest, b, mint, maxt, base)
+	end := maxt
+	if newest := c.s.newest(); newest < maxt {
+		end = max(mint, newest) + 1
+	}
+	ids, err := c.Compactor.Write(dest, b, mint, end, base)
+	if err != nil || c.s.evicting == notEvicting || maxt <= c.s.evicting {
+		return ids, err
+	}
+	if err := c.s.hold(); err != nil {
+		for _, id := range ids {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dest, id.String())))
+		}
+		return nil, err
+	}
+	return ids, nil
 }
 
 // recentlyEnded reports whether a block holds ended series of a time of which the head
@@ -137,7 +208,7 @@ func (c compactor) Plan(dir string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Compaction.Level > 1 || !c.recent(&m) {
+		if m.Compaction.Level > 1 || !c.s.recentlyEnded(&m) {
 			continue
 		}
 		if small[m.MinTime] = append(small[m.MinTime], path); len(small[m.MinTime]) == joinEnded {

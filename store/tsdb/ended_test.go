@@ -3,18 +3,21 @@ package tsdb
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/metric"
+	"reckon/store"
 	"reckon/store/storetest"
 )
 
@@ -77,9 +80,7 @@ func TestBlocksOfEndedSeriesAreJoined(t *testing.T) {
 	for i := range times {
 		now = now.Add(time.Minute)
 		ended(t, s, now, fmt.Sprint(i), each)
-		if err := s.db.CompactStaleHead(); err != nil {
-			t.Fatal(err)
-		}
+		s.evictNow(s.db)
 		want := i + 1
 		if i+1 >= joinEnded {
 			want = i + 2 - joinEnded
@@ -135,6 +136,84 @@ func TestQueriesWhileSeriesLeaveMemory(t *testing.T) {
 	}
 }
 
+// A query that takes longer than others wait for an eviction does not make those fail that begin
+// while series leave memory.
+func TestEvictionBesideALongQuery(t *testing.T) {
+	now := time.Now().Truncate(blockRange).Add(time.Minute)
+	s := open(t, Options{Clock: func() time.Time { return now }})
+	const series = 20_000
+	ended(t, s, now, "a", series)
+	long, err := s.Querier(now.Add(-time.Minute).UnixMilli(), now.Add(time.Minute).UnixMilli())
+	if err != nil {
+		t.Fatal(err)
+	}
+	evicted := make(chan bool)
+	go func() { evicted <- s.evictNow(s.db) }()
+	waited := time.Now()
+	first := true
+	var readers sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range 2 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				if err := readAll(s, now); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for done := false; !done; {
+		select {
+		case ok := <-evicted:
+			if done = true; !ok || first {
+				t.Errorf("evicted: %v, before the long query ended: %v", ok, first)
+			}
+		default:
+			if err := readAll(s, now); err != nil {
+				t.Fatal(err)
+			}
+			if first && time.Since(waited) > holdQueries+holdQueries/4 {
+				first = false
+				if err := long.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	stop()
+	readers.Wait()
+	if n := s.db.Head().NumStaleSeries(); n != 0 {
+		t.Errorf("%d ended series in memory", n)
+	}
+}
+
+// Where queries never end, series stay in memory and no block of them is kept.
+func TestEvictionIsPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Store{}
+		s.gate.init()
+		s.queries.Store(1)
+		begin := time.Now()
+		if err := s.hold(); !errors.Is(err, errBusy) || s.held {
+			t.Errorf("%v, held %v", err, s.held)
+		}
+		if got, want := time.Since(begin), holdTries*(holdQueries+holdAgain); got != want {
+			t.Errorf("given up after %s, want %s", got, want)
+		}
+		s.queries.Store(0)
+		if err := s.hold(); err != nil || !s.held {
+			t.Errorf("%v, held %v", err, s.held)
+		}
+		s.goOn()
+		s.queries.Store(1)
+		s.gate.close()
+		if err := s.hold(); !errors.Is(err, store.ErrClosed) || s.held {
+			t.Errorf("while closing: %v, held %v", err, s.held)
+		}
+	})
+}
+
 func readAll(s *Store, now time.Time) error {
 	q, err := s.Querier(now.Add(-time.Minute).UnixMilli(), now.Add(time.Minute).UnixMilli())
 	if err != nil {
@@ -178,18 +257,10 @@ func TestBlockOfEndedSeriesEndsWithThem(t *testing.T) {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	m := blocks[0].Meta()
-	if newest := now.UnixMilli() + 1; m.MaxTime <= newest || m.MaxTime > newest+endedSlack.Milliseconds() || m.Stats.NumSeries != fewEnded || m.Stats.NumSamples != 2*fewEnded {
+	if newest := now.UnixMilli() + 1; m.MaxTime != newest+1 || m.Stats.NumSeries != fewEnded || m.Stats.NumSamples != 2*fewEnded {
 		t.Errorf("it ends %d ms after the newest sample, with %d series and %d samples", m.MaxTime-newest, m.Stats.NumSeries, m.Stats.NumSamples)
 	}
 	if got := len(storetest.Read(t, s, now.Add(-time.Minute), now.Add(time.Second), storetest.Named(cpuDesc.Name))); got != fewEnded {
 		t.Errorf("%d series are left", got)
-	}
-
-	// At the very end of the two hours there is nothing to cut off.
-	now = now.Truncate(blockRange).Add(blockRange - time.Second)
-	ended(t, s, now, "second", fewEnded)
-	s.evictEnded(s.db)
-	if blocks = s.db.Blocks(); len(blocks) != 2 || max(blocks[0].Meta().MaxTime, blocks[1].Meta().MaxTime) != now.Add(time.Second).UnixMilli() {
-		t.Errorf("%d blocks, of which the last ends at %d", len(blocks), blocks[len(blocks)-1].Meta().MaxTime)
 	}
 }

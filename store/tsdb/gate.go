@@ -74,3 +74,10 @@ func (g *gate) close() bool {
 	}
 	return true
 }
+
+// closing reports whether somebody closes it or has closed it.
+func (g *gate) closing() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}

@@ -25,14 +25,13 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.starting.RLock()
+	s.begin()
 	q, err := s.querier(db, mint, maxt)
-	s.starting.RUnlock()
 	if err != nil {
-		s.gate.leave()
+		s.end()
 		return nil, err
 	}
-	return &gatedQuerier{Querier: q, gate: &s.gate, warnings: s.gapWarnings(mint, maxt), suspect: s.suspect}, nil
+	return &gatedQuerier{Querier: q, s: s, warnings: s.gapWarnings(mint, maxt)}, nil
 }
 
 // ChunkQuerier reads chunks, for remote read.
@@ -41,26 +40,36 @@ func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.starting.RLock()
+	s.begin()
 	q, err := db.ChunkQuerier(mint, maxt)
-	s.starting.RUnlock()
 	if err != nil {
-		s.gate.leave()
+		s.end()
 		return nil, err
 	}
-	return &gatedChunkQuerier{ChunkQuerier: q, gate: &s.gate, warnings: s.gapWarnings(mint, maxt)}, nil
+	return &gatedChunkQuerier{ChunkQuerier: q, s: s, warnings: s.gapWarnings(mint, maxt)}, nil
+}
+
+// begin waits while no query may begin, and counts it. It has entered the gate.
+func (s *Store) begin() {
+	s.starting.RLock()
+	s.queries.Add(1)
+	s.starting.RUnlock()
+}
+
+func (s *Store) end() {
+	s.queries.Add(-1)
+	s.gate.leave()
 }
 
 type gatedQuerier struct {
 	storage.Querier
-	gate     *gate
+	s        *Store
 	warnings annotations.Annotations
-	suspect  func(error)
 	done     bool
 }
 
 func (q *gatedQuerier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	return incomplete{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.suspect}
+	return incomplete{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.s.suspect}
 }
 
 func (q *gatedQuerier) Close() error {
@@ -68,13 +77,13 @@ func (q *gatedQuerier) Close() error {
 		return nil
 	}
 	q.done = true
-	defer q.gate.leave()
+	defer q.s.end()
 	return q.Querier.Close()
 }
 
 type gatedChunkQuerier struct {
 	storage.ChunkQuerier
-	gate     *gate
+	s        *Store
 	warnings annotations.Annotations
 	done     bool
 }
@@ -92,7 +101,7 @@ func (q *gatedChunkQuerier) Close() error {
 		return nil
 	}
 	q.done = true
-	defer q.gate.leave()
+	defer q.s.end()
 	return q.ChunkQuerier.Close()
 }
 

@@ -122,6 +122,7 @@ type Store struct {
 	appended atomic.Uint64
 	refused  atomic.Uint64
 	dirty    *dirty.Hours
+	recent   recent
 	imported importedSet
 	born     born
 	manifest manifest
@@ -132,7 +133,11 @@ type Store struct {
 	aside    aside
 	head     atomic.Pointer[promtsdb.Head] // of db
 	starting sync.RWMutex                  // locked while no query may begin
+	queries  atomic.Int64                  // under way
 	evicted  time.Time                     // when ended series last left memory; the janitor's
+	evictMu  sync.Mutex                    // held by the eviction under way
+	evicting int64                         // the newest sample when it began
+	held     bool                          // it has locked starting
 }
 
 var (
