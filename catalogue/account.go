@@ -43,7 +43,8 @@ type account struct {
 	Inexact  figure.Degrees // of figures by key, the worst so far
 
 	touched bool
-	Ended   bool // in the last row that was written
+	Ended   bool  // in the last row that was written
+	ended   int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
 // reportedState is a state by the batch system and the time of its last sample. The fields are
@@ -75,6 +76,17 @@ func (a *account) seen() int64 {
 		t = max(t, e.T)
 	}
 	return t
+}
+
+// last is the time of the last sample, without looking at all series of what ended.
+func (a *account) last() int64 {
+	if !a.Ended || a.touched {
+		return a.seen()
+	}
+	if a.ended == 0 {
+		a.ended = a.seen()
+	}
+	return a.ended
 }
 
 // span is the time in which a part had samples.

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -34,6 +35,73 @@ func BenchmarkAdvance(b *testing.B) {
 			b.Fatal(n, err)
 		}
 	}
+}
+
+// BenchmarkAdvanceEnded is one round on a node with 100 workloads that live, after so many others
+// have ended within a quarter of an hour.
+func BenchmarkAdvanceEnded(b *testing.B) {
+	for _, n := range []int{500, 5_000, 50_000} {
+		b.Run(fmt.Sprint("ended=", n), func(b *testing.B) {
+			x := newSite(b, b.TempDir(), simBegin)
+			defer x.close()
+			bl := x.builder()
+			for i := range 100 {
+				x.begin(fmt.Sprintf("group/n1/%d-7", i), place{"n1", ""})
+			}
+			round := func() {
+				x.work(steady)
+				x.exportAll()
+				bl.roll.next = x.now.Add(time.Hour)
+				if _, err := bl.Advance(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			const together = 500
+			x.step = 15 * time.Minute / time.Duration(n/together)
+			for i := range n / together {
+				for k := range together {
+					x.begin(fmt.Sprintf("group/n1/%d-8", i*together+k), place{"n1", ""})
+				}
+				ends := x.truth[len(x.truth)-together:]
+				round()
+				for _, p := range x.live {
+					if p.id[len(p.id)-1] == '8' {
+						p.end = x.now
+						x.export(p, true)
+					}
+				}
+				x.live = x.live[:len(x.live)-len(ends)]
+				x.send()
+				if i%4 == 3 || i == n/together-1 {
+					if err := x.s.Evict(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			x.step = 15 * time.Second
+			round()
+			b.ReportAllocs()
+			var used time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				x.work(steady)
+				x.exportAll()
+				b.StartTimer()
+				before := cpuTime()
+				if n, err := bl.Advance(b.Context()); err != nil || n != 100 {
+					b.Fatal(n, err)
+				}
+				used += cpuTime() - before
+			}
+			b.ReportMetric(used.Seconds()*1000/float64(b.N), "CPU-ms/op")
+		})
+	}
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkRebuild reads a day of 200 workloads from nothing.

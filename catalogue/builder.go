@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,8 @@ import (
 type BuilderOptions struct {
 	// Gone is for how long a workload may be silent before it counts as ended; 0 is 5 min.
 	Gone time.Duration
-	// Overlap is how far each round looks back for samples that came late; 0 is 2 min.
+	// Overlap is how far each round looks back for samples that came late; 0 is 2 min. Of a store
+	// that knows what was appended since the last round, only that is read.
 	Overlap time.Duration
 	// Slice is how much history is read at a time when rebuilding; 0 is 6 h.
 	Slice time.Duration
@@ -59,10 +61,13 @@ type Builder struct {
 	fold  *fold
 	at    time.Time // up to when series were taken in; zero before the first round
 	saved time.Time
-	wrote bool    // the watermark was set
-	roll  *roller // nil for a catalogue that keeps no roll-ups
+	// forgot is when workloads were last dropped from memory.
+	forgot time.Time
+	wrote  bool    // the watermark was set
+	roll   *roller // nil for a catalogue that keeps no roll-ups
 
 	status  atomic.Pointer[Status]
+	read    uint64 // mark of the store up to which samples were taken in; 0 is none
 	filled  uint64 // mark of the dirty hours that rows were made of again
 	resumed bool   // imports that were cut off are in the catalogue
 }
@@ -115,7 +120,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 		}
 		if mark.IsZero() && b.wrote {
 			b.o.Logger.Warn("the catalogue was emptied; it is built again from the series")
-			b.fold, b.wrote, b.roll, b.filled = nil, false, b.newRoller(), 0
+			b.fold, b.wrote, b.roll, b.filled, b.read = nil, false, b.newRoller(), 0, 0
 		}
 	}
 	if b.fold == nil {
@@ -142,7 +147,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	if n += m; err != nil {
 		return n, err
 	}
-	m, err = b.through(ctx, now)
+	m, err = b.throughNew(ctx, now)
 	if n += m; err != nil {
 		return n, err
 	}
@@ -170,11 +175,11 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 	if err := b.drop(ctx, b.oldest(now)); err != nil {
 		return 0, err
 	}
-	b.fold, b.wrote = newFold(b.q), false
+	b.fold, b.wrote, b.read = newFold(b.q), false, 0
 	b.at = b.oldest(now)
 	total := 0
 	for b.at.Before(now) {
-		n, err := b.slice(ctx, earlier(b.at.Add(b.o.Slice), now))
+		n, err := b.slice(ctx, time.Time{}, earlier(b.at.Add(b.o.Slice), now))
 		if total += n; err != nil {
 			return total, err
 		}
@@ -239,31 +244,60 @@ func (b *Builder) Save(ctx context.Context) error {
 	return b.save(ctx, b.o.Clock())
 }
 
-// through folds up to the time to, in slices when it is far.
-func (b *Builder) through(ctx context.Context, to time.Time) (int, error) {
+// appendReporter is a store that knows from what time on samples were appended since a mark.
+type appendReporter interface {
+	Appended(mark uint64) (since time.Time, now uint64, known bool)
+}
+
+// throughNew folds what was appended since the last round. Where the store does not know what that
+// is, everything within the overlap is read again.
+func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
+	s, ok := b.q.(appendReporter)
+	if !ok {
+		return b.through(ctx, time.Time{}, to)
+	}
+	since, mark, known := s.Appended(b.read)
+	b.read = 0 // read everything again if this fails
+	if !known {
+		since = time.Time{}
+	}
+	n, err := b.through(ctx, earlier(since, b.at), to) // a sample may have come before its time
+	if err == nil {
+		b.read = mark
+	}
+	return n, err
+}
+
+// through folds what was appended since the last round, which begins at the time since, up to the
+// time to, in slices when it is far.
+func (b *Builder) through(ctx context.Context, since, to time.Time) (int, error) {
 	total := 0
 	for {
-		n, err := b.slice(ctx, earlier(b.at.Add(b.o.Slice), to))
+		n, err := b.slice(ctx, since, earlier(b.at.Add(b.o.Slice), to))
 		if total += n; err != nil || !b.at.Before(to) {
 			return total, err
 		}
 	}
 }
 
-// slice folds the samples up to the time to and writes the rows that changed.
-func (b *Builder) slice(ctx context.Context, to time.Time) (int, error) {
+// slice folds the samples of the times from since, but at most the overlap back, to another, and writes
+// the rows that changed.
+func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	from := b.at.Add(-b.o.Overlap)
-	had := make(map[*account]bool)
-	for _, a := range b.fold.all() {
-		had[a] = true
-	}
-	if err := b.fold.take(ctx, from, to); err != nil {
+	since = earlier(later(from, since), to)
+	b.fold.added = nil
+	if err := b.fold.take(ctx, since, to); err != nil {
 		return 0, err
 	}
 	var met []*account // in the middle of their run
 	oldest := b.oldest(to)
-	for _, a := range b.fold.all() {
-		if !had[a] && a.from(true) < from.UnixMilli() && a.seen() != 0 && oldest.Before(from) {
+	for _, a := range sorted(b.fold.added) {
+		if !slices.Contains(b.fold.accounts[key{a.Site, a.ID}], a) || a.seen() == 0 || !oldest.Before(from) {
+			continue
+		}
+		// Samples of one that follows another of its id may have been taken for that one's.
+		follows := a.from(true) < since.UnixMilli() && len(b.fold.accounts[key{a.Site, a.ID}]) > 1
+		if a.from(true) < from.UnixMilli() || follows {
 			met = append(met, a)
 		}
 	}
@@ -287,15 +321,12 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	var rows []store.Workload
 	var done []*account
 	var ended []bool
-	for _, a := range b.fold.all() {
-		if len(a.Tracks) == 0 || (!a.touched && a.Ended) {
+	for _, a := range b.fold.open() {
+		if len(a.Tracks) == 0 || (!a.touched && a.end(a.spans(), now.UnixMilli(), b.o.Gone.Milliseconds()) == 0) {
 			continue
 		}
 		w := a.row(now, b.o.Gone)
 		over := !w.End.IsZero()
-		if !a.touched && !over {
-			continue
-		}
 		rows, done, ended = append(rows, w), append(done, a), append(ended, over)
 	}
 	if err := errors.Join(unusedGPUs(ctx, b.q, rows, b.o.Gone), jointCores(ctx, b.q, rows)); err != nil {
@@ -318,7 +349,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	}
 	b.fold.gone = nil
 	for i, a := range done {
-		a.touched, a.Fixed, a.Ended, a.Rows = false, true, ended[i], []int64{a.Start}
+		a.touched, a.Fixed, a.Ended, a.Rows, a.ended = false, true, ended[i], []int64{a.Start}, a.seen()
 	}
 	return len(rows), nil
 }
@@ -326,11 +357,15 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 // forget drops workloads that ended so long ago that no round reads a sample of them
 // again: they would look new.
 func (b *Builder) forget(now time.Time) {
+	if now.Sub(b.forgot) < time.Minute && !now.Before(b.forgot) {
+		return
+	}
+	b.forgot = now
 	limit := now.Add(-2*b.o.Overlap - b.o.Gone).UnixMilli()
 	for k, runs := range b.fold.accounts {
 		kept := runs[:0]
 		for _, a := range runs {
-			if !(a.Ended && a.seen() < limit) && !(len(a.Tracks) == 0 && a.Start < limit) {
+			if !(a.Ended && a.last() < limit) && !(len(a.Tracks) == 0 && a.Start < limit) {
 				kept = append(kept, a)
 			}
 		}

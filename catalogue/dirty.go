@@ -176,8 +176,8 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	if err := r.keep(ctx); err != nil {
 		return false, err
 	}
-	// At most a fiftieth of the time goes into it.
-	r.next = now.Add(max(time.Minute, 50*clock().Sub(now)))
+	// At most a two-hundredth of the time goes into it.
+	r.next = now.Add(max(time.Minute, 200*clock().Sub(now)))
 	return true, nil
 }
 

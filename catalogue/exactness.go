@@ -32,6 +32,9 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 	nodes := map[string]bool{}
 	for _, runs := range f.accounts {
 		for _, a := range runs {
+			if a.last() < from.UnixMilli() {
+				continue
+			}
 			some, last := false, ""
 			for _, k := range a.Tracks {
 				if k.Node != "" && k.T >= from.UnixMilli() && k.First <= to.UnixMilli() {

@@ -33,6 +33,7 @@ type fold struct {
 	// numbers are the jobs that have another number, by the id that nodes make of the number; see numbers.go.
 	numbers map[key]key
 	gone    []store.Run // rows of what turned out to be of another job
+	added   []*account  // since the round began
 }
 
 func newFold(q storage.Queryable) *fold {
@@ -333,7 +334,7 @@ func abs(v int64) int64 { return max(v, -v) }
 
 func (f *fold) add(k key, start int64) *account {
 	a := &account{Site: k.Site, ID: k.ID, Start: start, Tracks: map[uint64]*track{}, Ends: map[place]ending{}}
-	f.accounts[k] = append(f.accounts[k], a)
+	f.accounts[k], f.added = append(f.accounts[k], a), append(f.added, a)
 	f.sort(k)
 	return a
 }
@@ -512,8 +513,26 @@ func (f *fold) all() []*account {
 	for _, list := range f.accounts {
 		out = append(out, list...)
 	}
-	slices.SortFunc(out, func(a, b *account) int {
+	return sorted(out)
+}
+
+// open lists those whose row may change, in the same order: of the last minutes there can be a
+// hundred times as many that ended.
+func (f *fold) open() []*account {
+	var out []*account
+	for _, list := range f.accounts {
+		for _, a := range list {
+			if a.touched || !a.Ended {
+				out = append(out, a)
+			}
+		}
+	}
+	return sorted(out)
+}
+
+func sorted(list []*account) []*account {
+	slices.SortFunc(list, func(a, b *account) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Site, b.Site))
 	})
-	return out
+	return list
 }

@@ -70,7 +70,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, gone ...st
 		if !past.at.Before(to) {
 			past.at = to.Add(-time.Millisecond)
 		}
-		n, err := past.through(ctx, to)
+		n, err := past.through(ctx, time.Time{}, to)
 		if total += n; err != nil {
 			return total, err
 		}

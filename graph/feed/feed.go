@@ -53,7 +53,9 @@ type Feed struct {
 	// known is what was written of each subgraph, and when it ended.
 	known  map[string]written
 	looked time.Time // up to when the catalogue was read
-	nodes  time.Time // when the nodes were read
+	// lookedLate is when rows were read again that may have come late.
+	lookedLate time.Time
+	nodes      time.Time // when the nodes were read
 	// repaired says that what is stored was compared with what there is.
 	repaired bool
 }
@@ -70,8 +72,14 @@ const everyone = "*"
 // nodesEvery is how often nodes are read: their series are many.
 const nodesEvery = time.Minute
 
-// overlap is by how much the catalogue is read again: rows of ends arrive late.
-const overlap = 10 * time.Minute
+// overlap is by how much the catalogue is read again: rows of ends arrive late. lateOverlap is the
+// same every lateEvery, for what arrives later: where thousands of process groups end in ten minutes,
+// reading all of them after every export would cost more than all else here.
+const (
+	overlap     = time.Minute
+	lateOverlap = 10 * time.Minute
+	lateEvery   = 3 * time.Minute
+)
 
 // New makes a feed.
 func New(o Options) *Feed {
@@ -147,7 +155,10 @@ func (f *Feed) vocabulary(site string) own.Vocabulary {
 }
 
 func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err error) {
-	since := f.looked.Add(-overlap)
+	since, late := f.looked.Add(-overlap), now.Sub(f.lookedLate) >= lateEvery || now.Before(f.lookedLate)
+	if late {
+		since = f.looked.Add(-lateOverlap)
+	}
 	if f.looked.IsZero() || f.looked.After(now) {
 		since = now.Add(-f.o.Keep)
 	}
@@ -162,6 +173,9 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	}
 	if err == nil {
 		f.looked = now
+	}
+	if err == nil && late {
+		f.lookedLate = now
 	}
 	return changed, err
 }
