@@ -13,7 +13,7 @@ import (
 	"reckon/store"
 )
 
-// Jobs lists workloads from the catalogue, and adds to one of them what the series tell.
+// Jobs lists workloads from the catalogue, and adds figures over time to one of them.
 type Jobs struct {
 	Catalogue Catalogue
 	Steps     Steps // nil where nobody keeps any
@@ -36,6 +36,7 @@ type Steps interface {
 // JobViews is what is read of the series of one workload; query.Views has it.
 type JobViews interface {
 	NodeCores
+	Selector
 	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
 	CommandProfile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
 	Commands(ctx context.Context, s query.Selection) ([]client.Command, error)
@@ -48,8 +49,19 @@ type JobViews interface {
 	GPUEngines(ctx context.Context, s query.Selection, nodes []string) (*query.GPUEngines, error)
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
 	Daily(ctx context.Context, s query.Selection, kind string, days int) ([]query.Daily, error)
+	Resized(ctx context.Context, s query.Selection) (bool, error)
 	Watched(ctx context.Context, site string, nodes []string, at time.Time) (bool, error)
 	Neighbours(ctx context.Context, s query.Selection, nodes []string) ([]query.Neighbour, error)
+}
+
+// Selector returns what to select of a run.
+type Selector interface {
+	Select(ctx context.Context, site, id string, from, to time.Time) (query.Selection, error)
+}
+
+// whole selects all that was measured of a run.
+func whole(ctx context.Context, v Selector, w *client.Workload) (query.Selection, error) {
+	return v.Select(ctx, w.Site, w.ID, w.Start, wholeUntil(w))
 }
 
 // NodeCores returns how many cores nodes had at a time, by name.
@@ -75,9 +87,11 @@ func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadL
 // Workload details one run, as Workloads lists it, with its profile.
 func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
 	d := client.WorkloadDetail{Workload: w}
-	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
-	var err error
-	if err := b.Outage.degrade(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
+	whole, err := whole(ctx, b.Views, &w)
+	if err == nil {
+		err = b.overTime(ctx, &d, whole, r)
+	}
+	if err := b.Outage.degrade(&d.Missing, "what it did over time", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	if err := b.steps(ctx, &d); err != nil {

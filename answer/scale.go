@@ -26,6 +26,7 @@ type Scale struct {
 // ScaleViews is what is read of the series of one workload; query.Views has it.
 type ScaleViews interface {
 	NodeCores
+	Selector
 	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
 	Strain(ctx context.Context, s query.Selection) (query.Strain, error)
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
@@ -41,7 +42,7 @@ const (
 // Scale returns what the workload used of what it held, and what its runs show.
 func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
 	out := client.Scale{Workload: w}
-	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
+	whole, err := whole(ctx, s.Views, &w)
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
@@ -53,7 +54,9 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	if w.State == "started" && w.CPUSeconds == nil {
 		use.Array = w.ID + "_0"
 	}
-	err := s.overTime(ctx, &out, &use, whole)
+	if err == nil {
+		err = s.overTime(ctx, &out, &use, whole)
+	}
 	if err := s.Outage.degrade(&out.Missing, "what it used over time, cores excepted", err); err != nil {
 		return out, err
 	}

@@ -52,7 +52,8 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 	from := s.To.Add(-time.Duration(days) * day)
 	by := map[string]*Daily{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, from, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	names := []string{figure.Cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric, requestMemoryMetric}
+	err := v.each(ctx, s, from, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		name, ok := container(kind, n.Part)
 		if !ok {
@@ -65,7 +66,7 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 		}
 		d.read(n.Metric, it, from)
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{figure.Cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric, requestMemoryMetric}))...)
+	})
 	out := make([]Daily, 0, len(by))
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		out = append(out, *by[name])

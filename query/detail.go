@@ -18,7 +18,7 @@ import (
 )
 
 // partMetrics are the series that show that a part was there: those of what it used, not of
-// what it asked for, nor of the whole workload on a node.
+// what it requested, nor of the whole workload on a node.
 var partMetrics = func() []string {
 	var out []string
 	for _, f := range figure.Of(figure.Run) {
@@ -46,7 +46,7 @@ type part struct {
 func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 	by, named := map[place]*part{}, map[string]bool{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.each(ctx, s, s.From, s.To, partMetrics, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		value, ok := partValue(n.Metric, it)
 		if !ok || n.Node == "" { // of the whole
@@ -60,7 +60,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 		named[n.Node] = named[n.Node] || n.Part != ""
 		p.take(n.Metric, value)
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", partMetrics))...)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +118,13 @@ func add(to **float64, v float64) {
 func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []client.Bucket, nodes int, err error) {
 	var h metric.Histogram
 	on := map[string]bool{}
-	err = series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = v.each(ctx, s, s.From, s.To, []string{figure.Cores}, func(l labels.Labels, it chunkenc.Iterator) error {
 		if one := series.Distribution(it); one != nil {
 			h.Merge(one)
 			on[l.Get("node")] = true
 		}
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", figure.Cores))...)
+	})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -168,7 +168,7 @@ func bucketsOf(h *metric.Histogram, seconds float64) (out []client.Bucket) {
 func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, error) {
 	by := map[string]*client.Command{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.each(ctx, s, s.From, s.To, []string{figure.CommandCPU, figure.CommandStarted}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "command")
 		total, ok := series.Total(it)
 		if !ok {
@@ -185,7 +185,7 @@ func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, er
 		}
 		add(&c.Processes, total)
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{figure.CommandCPU, figure.CommandStarted}))...)
+	})
 	if err != nil {
 		return nil, err
 	}

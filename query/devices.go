@@ -43,7 +43,7 @@ type mount struct {
 }
 
 // Devices returns what the disks, network file systems and ports of interconnects of a node do at a time: rates over the last two
-// minutes. Those that were not heard of lately are not there.
+// minutes. Those without recent samples are left out.
 func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (client.NodeDevices, error) {
 	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*client.Link{}}
 	var n series.Labels

@@ -31,11 +31,11 @@ const heldBack = 0.01
 func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error) {
 	var out []client.Event
 	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.each(ctx, s, s.From, s.To, []string{figure.OOMKills, figure.Throttled}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		out = append(out, events(&n, it, s.From.UnixMilli())...)
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{figure.OOMKills, figure.Throttled}))...)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []client.Event 
 func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	method := ""
 	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.each(ctx, s, s.From, s.To, []string{figure.Energy}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "method")
 		if _, x, _, ok := series.Last(it); !ok || !(x > 0) {
 			return nil
@@ -106,7 +106,7 @@ func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 		}
 		method = one
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", figure.Energy))...)
+	})
 	return method, err
 }
 
@@ -139,7 +139,7 @@ type Renamed struct {
 }
 
 // Renames finds among the nodes of a workload those that are one machine under two
-// names: they tell the same time of boot to the second, and the one fell silent before
+// names: they report the same time of boot to the second, and the one fell silent before
 // the other began.
 func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Renamed, error) {
 	if len(nodes) < 2 {

@@ -31,13 +31,13 @@ const (
 func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*GPUEngines, error) {
 	own := map[spaceKey]float64{} // seconds that a device computed for it
 	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.each(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device")
 		if total, _ := series.Total(it); total > 0 { // else it held the device and never used it
 			own[spaceKey{n.Site, n.Node, strings.Clone(n.Rest["device"])}] += total
 		}
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", workloadGPUSeconds))...)
+	})
 	if err != nil || len(own) == 0 {
 		return nil, err
 	}

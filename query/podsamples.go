@@ -27,7 +27,7 @@ const (
 // lateExport is for how long after the end of a pod its agent may export what it used last.
 const lateExport = 2 * time.Minute
 
-// before is how far back the counters of a container that was begun again are looked for.
+// before is how far back the counters of a restarted container are looked for.
 const before = 5 * time.Minute
 
 // use is one figure of a sample; nil for a series that is none of it.
@@ -104,7 +104,7 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 		s := podSeries{of: of, counter: counter}
 		lost, last := 0.0, 0.0
 		eachValue(it, func(t int64, x float64) {
-			if counter && x < last { // the container was begun again
+			if counter && x < last { // the container was restarted
 				lost += last
 			}
 			last = x

@@ -69,8 +69,7 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 		return nil, err
 	}
 	var n series.Labels
-	ms := append(s.matchers(), series.OneOf("__name__", metrics))
-	err = series.Each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = v.each(ctx, s, s.From.Add(-v.gone), s.To, metrics, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "type", "direction", "domain", "share")
 		c := by[n.Metric]
 		one := g.line()
@@ -90,7 +89,7 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 			lines[k].add(one)
 		}
 		return nil
-	}, ms...)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,12 +99,12 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 // start is when the workload began, in milliseconds, or 0 if no series says so.
 func (v *Views) start(ctx context.Context, s Selection) (int64, error) {
 	var start int64
-	err := series.Each(ctx, v.q, s.From, s.To, func(_ labels.Labels, it chunkenc.Iterator) error {
+	err := v.each(ctx, s, s.From, s.To, []string{figure.StartTime}, func(_ labels.Labels, it chunkenc.Iterator) error {
 		if _, x, _, ok := series.Last(it); ok && (start == 0 || int64(x*1000) < start) {
 			start = int64(x * 1000)
 		}
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", figure.StartTime))...)
+	})
 	return start, err
 }
 

@@ -14,12 +14,15 @@
 package query
 
 import (
+	"context"
 	"time"
 
-	"reckon/internal/series"
-
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
 )
 
 // Options are common to the views.
@@ -45,17 +48,29 @@ func New(q storage.Queryable, o Options) *Views {
 
 // Selection names a workload in a time.
 type Selection struct {
-	Site     string // empty is any
-	ID       string
+	Site string // empty is any
+	ID   string
+	// Numbered are the ids under which nodes may have measured it as well; see [Views.Select].
+	Numbered []string
 	From, To time.Time
 }
 
-func (s Selection) matchers() []*labels.Matcher {
-	ms := []*labels.Matcher{series.Equal("workload", s.ID)}
+// ids are all ids under which it may have been measured.
+func (s *Selection) ids() []string { return append([]string{s.ID}, s.Numbered...) }
+
+// each calls f for every series of the workload with one of the names, from one time to another. Of what stands under a
+// number only that of nodes counts: a scheduler reports other work by the same number.
+func (v *Views) each(ctx context.Context, s Selection, from, to time.Time, names []string, f func(labels.Labels, chunkenc.Iterator) error) error {
+	ms := []*labels.Matcher{series.OneOf("workload", s.ids()), series.OneOf(model.MetricNameLabel, names)}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}
-	return ms
+	return series.Each(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+		if len(s.Numbered) > 0 && l.Get("node") == "" && l.Get("workload") != s.ID {
+			return nil
+		}
+		return f(l, it)
+	}, ms...)
 }
 
 func ptr(v float64) *float64 { return &v }

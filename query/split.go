@@ -31,7 +31,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	}
 	lines := map[string]*line{}
 	var n series.Labels
-	err = series.Each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.CommandCPU}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "command")
 		one := g.line()
 		g.increase(one, it, begin)
@@ -41,7 +41,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 		}
 		lines[name].add(one)
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", figure.CommandCPU))...)
+	})
 	if err != nil {
 		return nil, err
 	}

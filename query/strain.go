@@ -52,7 +52,8 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	tasks := map[place]*TaskUse{}
 	last := int64(0)
 	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	names := []string{refaultMetric, threadsMetric, processMetric, pressureMetric, tasksMetric, busiestMetric}
+	err := v.each(ctx, s, s.From, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "resource")
 		switch n.Metric {
 		case threadsMetric:
@@ -96,7 +97,7 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 			}
 		}
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{refaultMetric, threadsMetric, processMetric, pressureMetric, tasksMetric, busiestMetric}))...)
+	})
 	if err != nil {
 		return Strain{}, err
 	}
@@ -131,6 +132,17 @@ func most(p **float64, v float64) {
 
 // watchedFor is how old the last sample of a node may be for it to be watched.
 const watchedFor = 5 * time.Minute
+
+// Resized reports whether the batch system changed the allocation of the workload while it ran: what it has is then not what it
+// had all the time.
+func (v *Views) Resized(ctx context.Context, s Selection) (changed bool, err error) {
+	err = v.each(ctx, s, s.From, s.To, []string{"reckon_workload_allocation_time_seconds"}, func(_ labels.Labels, it chunkenc.Iterator) error {
+		_, since, _, ok := series.Last(it)
+		changed = changed || ok && since*1000 > float64(s.From.UnixMilli())
+		return nil
+	})
+	return changed, err
+}
 
 // Watched reports whether an agent reported of each of the nodes shortly before a time.
 func (v *Views) Watched(ctx context.Context, site string, nodes []string, at time.Time) (bool, error) {
@@ -168,14 +180,17 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	if len(nodes) == 0 || seconds <= 0 {
 		return nil, nil
 	}
-	ms := []*labels.Matcher{series.Equal("__name__", figure.CPU), series.OneOf("node", nodes), labels.MustNewMatcher(labels.MatchNotEqual, "workload", s.ID), labels.MustNewMatcher(labels.MatchNotEqual, "kind", "other")}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.CPU), series.OneOf("node", nodes), labels.MustNewMatcher(labels.MatchNotEqual, "kind", "other")}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}
-	used := map[string]float64{}
+	used, own := map[string]float64{}, s.ids()
 	var n series.Labels
 	err := series.Each(ctx, v.q, from, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
+		if slices.Contains(own, n.Workload) {
+			return nil
+		}
 		last := math.NaN()
 		eachValue(it, func(_ int64, x float64) {
 			switch {
@@ -208,7 +223,7 @@ func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes [
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	ms := []*labels.Matcher{series.Equal("__name__", figure.ExactnessOf), series.OneOf("node", nodes), series.Equal("kind", kind), series.OneOf("workload", []string{"", s.ID})}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.ExactnessOf), series.OneOf("node", nodes), series.Equal("kind", kind), series.OneOf("workload", append(s.ids(), ""))}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

@@ -175,6 +175,7 @@ func TestSlurmHours(t *testing.T) {
 				s.Advance()
 			}
 			checkHours(t, s, runs)
+			checkParts(t, s)
 		})
 	}
 }
@@ -215,6 +216,28 @@ func measure(t *testing.T, s *pipeline.Site, runs []slurmRun) {
 		if err := s.Append("n1", &b); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// checkParts: the page of a task of an array shows what nodes measured under its number.
+func checkParts(t *testing.T, s *pipeline.Site) {
+	t.Helper()
+	tasks := 0
+	for _, w := range s.Workloads(client.Filter{Kinds: []string{"slurm"}}) {
+		if !strings.Contains(w.ID, "_") || w.CPUSeconds == nil {
+			continue
+		}
+		tasks++
+		d := s.Detail(w)
+		if len(d.Parts) != 1 || d.Parts[0].Node != "n1" || d.Parts[0].Part != "batch" || d.Parts[0].CPUSeconds == nil || *d.Parts[0].CPUSeconds != *w.CPUSeconds {
+			t.Errorf("%s used %g s of CPU time, its parts %+v", w.ID, *w.CPUSeconds, d.Parts)
+		}
+		if len(d.Steps) == 0 || d.Steps[0].CPUSeconds == nil {
+			t.Errorf("%s: steps %+v", w.ID, d.Steps)
+		}
+	}
+	if tasks == 0 {
+		t.Error("no task of an array was measured")
 	}
 }
 

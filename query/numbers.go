@@ -1,0 +1,37 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/workload"
+)
+
+const (
+	// numberMetric reports, in a label, the number that a batch system gave to a task of an array or to a component of a
+	// heterogeneous job.
+	numberMetric = "reckon_slurm_number_info"
+	// numberDelay is how long after the end of a run its number may be reported.
+	numberDelay = 24 * time.Hour
+)
+
+// Select returns the selection of a run, with the ids of the numbers by which nodes named it that could not read its
+// environment: those of tasks of an array that ended at once.
+func (v *Views) Select(ctx context.Context, site, id string, from, to time.Time) (Selection, error) {
+	s := Selection{Site: site, ID: id, From: from, To: to}
+	if kind, name, _ := strings.Cut(id, "/"); kind != string(workload.Slurm) || !strings.ContainsAny(name, "_+") {
+		return s, nil
+	}
+	err := v.each(ctx, s, from, to.Add(numberDelay), []string{numberMetric}, func(l labels.Labels, _ chunkenc.Iterator) error {
+		if alias := string(workload.MakeID(workload.Slurm, l.Get("number"))); alias != id && !slices.Contains(s.Numbered, alias) {
+			s.Numbered = append(s.Numbered, alias)
+		}
+		return nil
+	})
+	return s, err
+}
