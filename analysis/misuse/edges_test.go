@@ -66,6 +66,13 @@ func TestEdges(t *testing.T) {
 			w.PerNode = map[string]float64{"n1": a * hours * 3600, "n2": a * hours * 3600, "n3": b * hours * 3600}
 		})
 	}
+	tasks := func(hours, allocated, n, busiest, others float64) misuse.Workload { // cores
+		return job(1, hours, func(w *misuse.Workload) {
+			all := (busiest + (n-1)*others) * hours * 3600
+			w.Cores, w.CPUSeconds, w.CoresP95 = num(allocated), num(all), num(busiest+(n-1)*others)
+			w.Tasks = []misuse.StepTasks{{Step: "0", Node: "n1", Tasks: n, Busiest: busiest * hours * 3600, CPUSeconds: all}}
+		})
+	}
 	stuck := func(seconds float64) misuse.Workload {
 		return misuse.Workload{ID: "slurm/1", Owner: "alice", State: "pending", Stuck: "x", Waited: seconds, Start: epoch, Last: epoch}
 	}
@@ -121,6 +128,18 @@ func TestEdges(t *testing.T) {
 		"nodes for ten minutes":            {nodes(1.0/6, 4, 0), "imbalance nodes medium"},
 		"nodes for less":                   {nodes(0.166, 4, 0), ""},
 		"nodes by a lower bound":           {job(1, 1, func(w *misuse.Workload) { w.PerNode, w.CPUInexact = map[string]float64{"a": 9000, "b": 0}, true }), ""},
+		"other tasks below half":           {tasks(1, 4, 4, 1, 0.499), "imbalance tasks medium"},
+		"other tasks half":                 {tasks(1, 4, 4, 1, 0.5), ""},
+		"other tasks below 5 %":            {tasks(1, 4, 4, 1, 0.0499), "imbalance tasks high"},
+		"other tasks 5 %":                  {tasks(1, 4, 4, 1, 0.05), "imbalance tasks medium"},
+		"one task":                         {tasks(1, 4, 1, 1, 0), ""},
+		"busiest task half a core":         {tasks(1, 2, 4, 0.5, 0), "imbalance tasks high"},
+		"busiest task less":                {tasks(1, 2, 4, 0.499, 0), ""},
+		"tasks for ten minutes":            {tasks(1.0/6, 4, 4, 1, 0), "imbalance tasks high"},
+		"tasks for less":                   {tasks(0.166, 4, 4, 1, 0), ""},
+		"tasks explain half of the unused": {tasks(10, 7, 4, 1, 0), "imbalance tasks high"},
+		"they explain less":                {tasks(10, 7.1, 4, 1, 0), "over-requested cpu medium"},
+		"tasks by a lower bound":           {func() misuse.Workload { w := tasks(1, 4, 4, 1, 0); w.CPUInexact = true; return w }(), ""},
 		"busiest GPU 20 %":                 {job(1, 1, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 720, "b": 0} }), "imbalance gpus high"},
 		"busiest GPU less":                 {job(1, 1, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 719, "b": 0} }), ""},
 		"100 faults a second":              {job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(360000) }), "memory-thrashing faults medium"},

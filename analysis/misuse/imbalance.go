@@ -7,7 +7,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// imbalance: some of its nodes or GPUs are idle while others work.
+// imbalance: some of its nodes, tasks or GPUs are idle while others work.
 func imbalance(w *Workload, p *Policy) (out []Finding) {
 	b := p.Imbalance
 	wall := w.Wall()
@@ -49,7 +49,50 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 		out = append(out, w.finding(Imbalance, grave(Medium, idle*2 >= len(k.by)), k.part, "imbalance",
 			phrase.Words{"idle": format.Count(float64(idle)), "all": format.Count(float64(len(k.by))), "what": k.what}, e...))
 	}
-	return out
+	return append(out, w.unevenTasks(b)...)
+}
+
+// StepTasks is how evenly the tasks of a step worked on a node.
+type StepTasks struct {
+	Step, Node          string
+	Tasks               float64
+	Busiest, CPUSeconds float64 // CPU time of the task that used most, and of all of them
+}
+
+// others is the mean CPU time of the tasks besides the busiest, seconds.
+func (t *StepTasks) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
+
+// unused is what the other tasks would have used had they worked like the busiest, core-seconds.
+func (t *StepTasks) unused() float64 { return (t.Busiest - t.others()) * (t.Tasks - 1) }
+
+// mostUnused is the least share of the unused allocation that idle tasks must explain: else the request is the matter.
+const mostUnused = 0.5
+
+// unevenTasks: in a step one task works much more than the others on its node.
+func (w *Workload) unevenTasks(b ImbalanceRule) []Finding {
+	if w.CPUInexact {
+		return nil
+	}
+	var worst *StepTasks
+	unused, wall := 0.0, w.Wall()
+	for i := range w.Tasks {
+		t := &w.Tasks[i]
+		if t.Tasks < 2 || t.Busiest/wall < b.Busy || t.others() >= b.Tasks*t.Busiest {
+			continue
+		}
+		if unused += t.unused(); worst == nil || t.unused() > worst.unused() {
+			worst = t
+		}
+	}
+	if worst == nil || known(w.Cores) && known(w.CPUSeconds) && unused < mostUnused*(*w.Cores*wall-*w.CPUSeconds) {
+		return nil
+	}
+	share := worst.others() / worst.Busiest
+	return []Finding{w.finding(Imbalance, grave(Medium, share < b.Idle), "tasks", "imbalance.tasks",
+		phrase.Words{"tasks": format.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": format.Time(worst.Busiest), "rest": format.Time(worst.others())},
+		Evidence{Text: "CPU time of the other tasks, on average, beside that of the busiest", Value: share, Unit: "ratio", Limit: limit(b.Tasks)},
+		Evidence{Text: "use of the busiest", Value: worst.Busiest / wall, Unit: "cores", Limit: limit(b.Busy)},
+		Evidence{Text: "allocated and not used", Value: unused, Unit: "core-seconds", Wasted: true})}
 }
 
 // idleCores is what the cores of the idle part of a workload come to.

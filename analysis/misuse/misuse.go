@@ -102,6 +102,8 @@ type Workload struct {
 	PerNodeWritten  map[string]float64
 	// PerNode is its CPU time by node, PerGPU the busy time by device, in seconds.
 	PerNode, PerGPU map[string]float64
+	// Tasks are the steps that have several tasks on a node.
+	Tasks []StepTasks
 }
 
 // Wall is how long it lasted, in seconds.

@@ -26,7 +26,7 @@ func policy() *misuse.Policy {
 		IdleAllocation:  misuse.IdleAllocationRule{On: true, GPUIdle: min(30), Empty: min(10), Zombies: 20, ZombiesFor: min(30)},
 		ManySmallJobs:   misuse.ManySmallJobsRule{On: true, Count: 20, Short: min(1), ShortCount: 1000, Exempt: []string{"root", "systemd-*"}},
 		MemoryThrashing: misuse.MemoryThrashingRule{On: true, Minimum: min(5), FaultRate: 100, SwapShare: 0.3, ThrottledShare: 0.3},
-		Imbalance:       misuse.ImbalanceRule{On: true, Minimum: min(10), Idle: 0.05, Busy: 0.5, GPUBusy: 0.2},
+		Imbalance:       misuse.ImbalanceRule{On: true, Minimum: min(10), Idle: 0.05, Busy: 0.5, Tasks: 0.5, GPUBusy: 0.2},
 		StoragePattern:  misuse.StoragePatternRule{On: true, Minimum: min(10), MetadataRate: 500, MetadataHighRate: 5000, Bytes: 10 << 30, Again: 0.5, Nodes: 4, WriterShare: 0.95, Exempt: []string{"root", "systemd-*"}},
 		ManyConnections: misuse.ManyConnectionsRule{On: true, Minimum: min(10), Rate: 10, HighRate: 100, Exempt: []string{"root", "systemd-*"}},
 		CannotStart:     misuse.CannotStartRule{On: true, Minimum: min(10)},

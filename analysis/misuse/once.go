@@ -6,12 +6,13 @@ import "slices"
 // and part: what to do about the one is what to do about the other, or they contradict each other.
 var covered = map[[2]string][][2]string{
 	// No process runs: what it used of its cores, memory and GPUs follows.
-	{IdleAllocation, "allocation"}: {{GPUUnused, "gpu"}, {GPUUnused, "cpu"}, {OverRequested, "cpu"}, {OverRequested, "memory"}, {IdleAllocation, "gpu"}, {Imbalance, "nodes"}, {Imbalance, "gpus"}},
+	{IdleAllocation, "allocation"}: {{GPUUnused, "gpu"}, {GPUUnused, "cpu"}, {OverRequested, "cpu"}, {OverRequested, "memory"}, {IdleAllocation, "gpu"}, {Imbalance, "nodes"}, {Imbalance, "tasks"}, {Imbalance, "gpus"}},
 	// It holds a GPU now and does not compute on it.
 	{IdleAllocation, "gpu"}: {{GPUUnused, "gpu"}, {Imbalance, "gpus"}},
 	{GPUUnused, "gpu"}:      {{Imbalance, "gpus"}},
-	// The cores that it did not use are those of the nodes that are idle.
-	{Imbalance, "nodes"}: {{OverRequested, "cpu"}},
+	// The cores that it did not use are those of the nodes or tasks that are idle.
+	{Imbalance, "nodes"}: {{OverRequested, "cpu"}, {Imbalance, "tasks"}},
+	{Imbalance, "tasks"}: {{OverRequested, "cpu"}},
 	// Who thrashes does not have too much memory.
 	{MemoryThrashing, "faults"}: {{OverRequested, "memory"}},
 	{MemoryThrashing, "swap"}:   {{OverRequested, "memory"}},

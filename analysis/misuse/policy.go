@@ -161,11 +161,12 @@ type CannotStartRule struct {
 	Minimum Duration `yaml:"minimum"`
 }
 
-// ImbalanceRule is about nodes and GPUs of one job.
+// ImbalanceRule is about nodes, tasks and GPUs of one job.
 type ImbalanceRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`
 	Idle    float64  `yaml:"idle"`
 	Busy    float64  `yaml:"busy"`
+	Tasks   float64  `yaml:"tasks"`
 	GPUBusy float64  `yaml:"gpu_busy"`
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // What a batch system allocated to a job on a node. The request of a job on a node was its
-// allocation before the two were told apart.
+// allocation before the two were distinguished.
 const (
 	allocatedCores  = "reckon_workload_allocated_cores"
 	allocatedMemory = "reckon_workload_allocated_memory_bytes"

@@ -80,6 +80,9 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	if err := e.squeezed(ctx, r); err != nil {
 		return err
 	}
+	if err := e.tasks(ctx, r); err != nil {
+		return err
+	}
 	return e.empty(ctx, r)
 }
 
@@ -95,7 +98,11 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 			continue
 		}
 		asked++
-		strain, err := views.Strain(ctx, query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: w.Last})
+		whole, err := views.Select(ctx, w.Site, w.ID, w.Start, w.Last)
+		if err != nil {
+			return err
+		}
+		strain, err := views.Strain(ctx, whole)
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func ID(f *misuse.Finding) string {
 	if f.Workload != "" { // batch systems give an id again
 		start = fmt.Sprint(f.First.Unix() / 60)
 	}
-	if f.Rule == misuse.OverShare { // summed over nodes: the one that stands for them may change
+	if f.Rule == misuse.OverShare { // summed over nodes: the one that represents them may change
 		node = ""
 	}
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %q %q %q %q", misuse.Key(f.Rule), f.Site, f.Owner, f.Workload, start, node, f.Part)))

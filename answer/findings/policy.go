@@ -188,7 +188,7 @@ func check(p *misuse.Policy) error {
 	for name, v := range map[string]float64{
 		"over-share.full": p.OverShare.Full, "over-share.pressure": p.OverShare.Pressure, "over-share.available": p.OverShare.Available, "over-share.wants": p.OverShare.Wants,
 		"gpu-unused.cpu_share": p.GPUUnused.CPUShare, "gpu-unused.gpu_busy": p.GPUUnused.GPUBusy, "over-requested.share": p.OverRequested.Share,
-		"memory-thrashing.swap_share": p.MemoryThrashing.SwapShare, "imbalance.idle": p.Imbalance.Idle, "imbalance.gpu_busy": p.Imbalance.GPUBusy, "storage-pattern.again": p.StoragePattern.Again, "storage-pattern.writer_share": p.StoragePattern.WriterShare,
+		"memory-thrashing.swap_share": p.MemoryThrashing.SwapShare, "imbalance.idle": p.Imbalance.Idle, "imbalance.tasks": p.Imbalance.Tasks, "imbalance.gpu_busy": p.Imbalance.GPUBusy, "storage-pattern.again": p.StoragePattern.Again, "storage-pattern.writer_share": p.StoragePattern.WriterShare,
 	} {
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("%s: %g is no share; give 0 to 1", name, v)

@@ -88,6 +88,8 @@ func Queries(f *store.Finding) []Query {
 		return []Query{{"share of time in which the quota held it back", "sum(" + rate(workloadThrottled, work) + ")"}}
 	case "imbalance nodes":
 		return []Query{{"cores in use by node", "sum by (node) (" + cores + ")"}}
+	case "imbalance tasks":
+		return []Query{{"cores in use by the busiest task, by step and node", "sum by (node, part) (" + rate(busiestTask, work) + ")"}, {"cores in use by all tasks", "sum by (node, part) (" + cores + ")"}}
 	case "many-connections tcp":
 		return []Query{{"TCP connections a second, by node", "sum by (node) (" + rate(workloadConnects, match("site", f.Site, "workload", f.Workload, "role", "client")) + ")"}}
 	case "storage-pattern metadata":

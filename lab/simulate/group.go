@@ -20,7 +20,8 @@ type group struct {
 
 	place   *place // of the job
 	step    string
-	works   bool // it holds the work of the job, and not only its script
+	works   bool    // it holds the work of the job, and not only its script
+	cores   float64 // of an other task that works less
 	unit    unit
 	session *session
 	pod     *pod

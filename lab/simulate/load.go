@@ -72,7 +72,7 @@ func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	j := g.place.job
 	if !g.works {
-		return demand{cores: 0.001, anon: 3 << 20, file: 2 << 20}
+		return demand{cores: max(g.cores, 0.001), anon: 3 << 20, file: 2 << 20}
 	}
 	if j.plan != nil {
 		return g.plannedLoad(at)

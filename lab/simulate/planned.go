@@ -54,7 +54,8 @@ type Does struct {
 	Faults          float64 // major page faults a second
 	Throttled       float64 // share of the time
 	FirstNodeOnly   bool    // the other nodes do nothing
-	IdleTasks       int     // of each step on each node, beside the one that works
+	OtherTasks      int     // of each step on each node, beside the one that works
+	OtherCores      float64 // that each of them uses
 	Ends            time.Duration
 	Zombies         int
 	// Ends, if not 0, is after how long its processes end, though the job holds on.
@@ -157,8 +158,10 @@ func (n *Node) beginPlanned(p *place, base string) {
 			end = at.Add(step.Length)
 		}
 		group(strconv.Itoa(i), 0, at, end).work(n, p)
-		for k := range d.IdleTasks {
-			group(strconv.Itoa(i), k+1, at, end).add(n, j.Program, j.User.UID, 1)
+		for k := range d.OtherTasks {
+			other := group(strconv.Itoa(i), k+1, at, end)
+			other.cores = d.OtherCores
+			other.add(n, j.Program, j.User.UID, 1)
 		}
 		at = end
 	}
