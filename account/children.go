@@ -23,7 +23,7 @@ import (
 //   - The rest goes to the parent's part, or where its seen children are process groups of
 //     their own, to the short work of their owner.
 //   - Nothing is taken from process 1, or from a process that adopts orphans: whose
-//     those were can not be told. Nothing goes to a part that a control group charges, and
+//     those were is unknown. Nothing goes to a part that a control group charges, and
 //     nothing is taken while children are in one.
 
 // offspring is what the ledger remembers of the children of a process that has some.

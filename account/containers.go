@@ -85,7 +85,7 @@ type container struct {
 	pod podSeries
 }
 
-// report asks for what is known of the containers now. What is not reported any more stands as it was.
+// report reads the state of the containers now. What is not reported any more is kept as it was.
 func (l *Ledger) report() {
 	if l.config.Container == nil {
 		return

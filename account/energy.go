@@ -33,7 +33,7 @@ type IdleShare string
 // The ways to share idle energy.
 const (
 	IdleNone    IdleShare = "none"    // nobody's: it stays with the node
-	IdleRequest IdleShare = "request" // by the cores or GPUs asked for; what nobody asked for stays with the node
+	IdleRequest IdleShare = "request" // by the cores or GPUs requested; what nobody requested stays with the node
 	IdleEven    IdleShare = "even"    // the same for every workload that runs
 )
 
@@ -57,7 +57,7 @@ type slot struct {
 	node           joules
 }
 
-// energy is what the ledger knows of energy.
+// energy is the state of energy in the ledger.
 type energy struct {
 	meters attribution.Meters
 	slots  []slot
@@ -207,7 +207,7 @@ func (e *energy) byDevice(zone string, gpus []GPUShare) (method string, ok bool)
 	return attribution.ByDevice(e.share, e.gpuUse)
 }
 
-// shareIdle gives idle energy to workloads where that is asked for.
+// shareIdle gives idle energy to workloads where that is configured.
 func (l *Ledger) shareIdle(at int, s *attribution.Stream) {
 	e := l.energy
 	switch l.config.Idle {
@@ -249,7 +249,7 @@ func (p *Part) shares() bool {
 	return p.end == 0 && p.kind != workload.Other && p.kind != workload.Short
 }
 
-// request is what the part asked for of the node, in cores or GPUs, 0 if unknown or
+// request is what the part requested of the node, in cores or GPUs, 0 if unknown or
 // without bound.
 func (p *Part) request(gpu bool) float64 {
 	switch {

@@ -109,7 +109,7 @@ func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 type evidence struct {
 	first     bool // the ledger began: what is older is known in part only
 	unsettled bool // some end of a process may not have been recorded
-	childless bool // and the source does not tell child times
+	childless bool // and the source has no child times
 	lost      int64
 	busy      uint64
 	time      uint64 // of all processors
@@ -146,7 +146,7 @@ func (v *evidence) cpu() certainty {
 	return certainty{figure.Exact, fromChildren}
 }
 
-// ends is how exact figures are that only readings and exit records tell.
+// ends is how exact figures are that come from readings and exit records alone.
 func (v *evidence) ends() certainty {
 	if v.unsettled {
 		return certainty{figure.AtLeast, fromReadings}
@@ -182,7 +182,7 @@ func (c certainty) peculiar() bool {
 	return c.source == fromCgroup || c.source == fromPSS || c.source == fromRSSSum
 }
 
-// exactness returns what is said of the workload alone.
+// exactness returns the exactness of the workload alone.
 func (p *Part) exactness() *exactness {
 	g := p.group
 	if g.exact == nil {
@@ -332,7 +332,7 @@ func (p *Part) inexact() (d figure.Degrees) {
 }
 
 // peakCertainty is that of a highest value, of one that has the given certainty now: what
-// lived between two readings is in it where a control group or exit records tell.
+// lived between two readings is in it where a control group or exit records show it.
 func (p *Part) peakCertainty(now, ends certainty, told sensor.CgroupFields) certainty {
 	switch {
 	case p.cg.Have&told != 0:

@@ -2,7 +2,7 @@ package account
 
 import "reckon/workload"
 
-// Standing says how an identity stands in the ledger after an export.
+// Standing is the state of an identity in the ledger after an export.
 type Standing uint8
 
 // The standings.
@@ -15,7 +15,7 @@ const (
 	Shown
 )
 
-// Stands says how a part stands. It is asked after [Ledger.Export].
+// Stands returns the standing of a part. It is called after [Ledger.Export].
 func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	switch p := l.parts[key{id, part, owner}]; {
 	case p == nil || p.closed():

@@ -33,7 +33,7 @@ var (
 // gpuMethods are the ways in which busy time is split.
 var gpuMethods = [...]string{attribution.Measured, attribution.MeasuredByMemory, attribution.MeasuredEqually}
 
-// gpuDevice is a device as the ledger knows it.
+// gpuDevice is the state of a device in the ledger.
 type gpuDevice struct {
 	vendor, name string
 	meter        string // the device whose meter and busy time it shares
@@ -62,7 +62,7 @@ type gpuAccount struct {
 	open             bool
 }
 
-// gpus is what the ledger knows of devices.
+// gpus is the state of devices in the ledger.
 type gpus struct {
 	devices []*gpuDevice
 	use     []attribution.DeviceUse

@@ -2,7 +2,7 @@
 // workload on a node: counters, peaks and distributions.
 //
 // A [Ledger] is fed once per internal tick with a pass over the task table and the
-// totals of the machine, and asked once per export interval for its series. What
+// totals of the machine, and exports its series once per interval. What
 // accumulates is a counter since the start of the workload, so a lost export loses
 // no usage. The invariants it keeps, and the tests hold:
 //
@@ -193,7 +193,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 	}
 	k := key{found.Workload, found.Part, found.Owner}
 	if p := l.parts[k]; p != nil && !p.closed() && (p.run == found.Run || p.run == "") {
-		if found.Place != p.place { // a container that was begun again
+		if found.Place != p.place { // a restarted container
 			p.succeed(found.Handle, nil)
 		}
 		l.learn(p, found)

@@ -33,7 +33,7 @@ func (l *listed) ends(f *workload.ContainerFacts) {
 	}
 }
 
-// ExportWaiting appends what is reported of a container that has no process and waits to be begun: in the back-off after a
+// ExportWaiting appends what is reported of a container that has no process and waits to be started: in the back-off after a
 // crash, or for its image. Such a container has no account.
 func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listed{id, series, b}

@@ -43,7 +43,7 @@ var (
 // after the table was read, and its exit record may come late.
 const patience = 15
 
-// network is what the ledger knows of traffic.
+// network is the state of traffic in the ledger.
 type network struct {
 	counting
 	waiting []awaited[sensor.Traffic]
@@ -172,7 +172,7 @@ func (l *Ledger) exportTraffic(p *Part, b *metric.Batch) {
 	}
 }
 
-// trafficRow makes a series when it has something to tell for the first time. Of a part that is
+// trafficRow makes a series when it has a value for the first time. Of a part that is
 // older than the ledger it counts from where traffic began to be counted.
 func (l *Ledger) trafficRow(p *Part, row **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *row == nil {

@@ -259,7 +259,7 @@ func (p *Part) adopt(h sensor.CgroupHandle) {
 	}
 }
 
-// readCgroup reads the control group. When it was removed the last reading stands.
+// readCgroup reads the control group. When it was removed the last reading counts.
 func (p *Part) readCgroup() {
 	last := p.cg
 	if err := p.cgroup.Read(&p.cg); err != nil {

@@ -2,7 +2,7 @@ package account
 
 import "reckon/sensor"
 
-// A part may have one control group after another: that of a container that is begun again counts from zero, and one
+// A part may have one control group after another: that of a restarted container counts from zero, and one
 // that goes on under another name counts on from what is another's. past is what to add to what the present one says.
 type past [cgCounters]int64
 

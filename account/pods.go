@@ -8,7 +8,7 @@ import (
 	"reckon/workload"
 )
 
-// What is reported of a pod stands at its sandbox; what its control groups tell, as the kubelet counts it, at each
+// What is reported of a pod is kept with its sandbox; what its control groups count, as the kubelet counts it, at each
 // container.
 var (
 	podInfo = &metric.Desc{

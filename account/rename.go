@@ -38,7 +38,7 @@ func (l *Ledger) nameGrace() uint64 {
 	return max(nameGrace, uint64(l.config.NameGrace()))
 }
 
-// names are what a part knows of its names.
+// names are the names of a part.
 type names struct {
 	place, run string
 	naming     workload.Naming
@@ -176,7 +176,7 @@ func (l *Ledger) goOn(p *Part, found Identified) *Part {
 	return q
 }
 
-// join adds a part that no export carried to another that it is a piece of: a container that was begun again.
+// join adds a part that no export carried to another that it is a piece of: a restarted container.
 func (l *Ledger) join(into, p *Part) {
 	if p.cgroup != nil {
 		into.succeed(p.cgroup, nil)
@@ -215,7 +215,7 @@ func (l *Ledger) repoint(from, to *Part) {
 }
 
 // Runs calls f for each run that is reported of, such as a pod, and was exported: with its workload, the part that
-// stands for all of it, what is reported, and the lowest id of its processes.
+// represents all of it, what is reported, and the lowest id of its processes.
 func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
 	l.each(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
 		f(p.id, workload.PartOfPod(p.id, p.part), p.owner, p.container.facts, pid)
@@ -249,7 +249,7 @@ func (l *Ledger) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	}
 }
 
-// RunOf returns the workload of a run that goes on, such as the pod with a UID, and the part that stands for all of the
+// RunOf returns the workload of a run that goes on, such as the pod with a UID, and the part that represents all of the
 // run; false when none does.
 func (l *Ledger) RunOf(run string) (id workload.ID, part, owner string, ok bool) {
 	for _, p := range l.order {

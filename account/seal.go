@@ -12,7 +12,7 @@ import (
 // Other errors say that the state is whole and of another boot or node.
 var ErrDamaged = errors.New("the saved accounts are damaged")
 
-// sealFormat is the last line of a saved state: the CRC-32C of what stands before it.
+// sealFormat is the last line of a saved state: the CRC-32C of what precedes it.
 const sealFormat = "#crc32c %08x\n"
 
 const sealLength = len("#crc32c 01234567\n")

@@ -12,7 +12,7 @@ import (
 // Processes of one program that was forked hold the same pages: a sum of resident sizes
 // counts those once for each. Where several large ones are in a part, what a page is shared
 // by is measured of some of them ([Ledger.Crowded], [Ledger.Share]), as far as the reader
-// can afford it, and the sum is scaled by it. Where it may not be read, the sum stands as
+// can afford it, and the sum is scaled by it. Where it may not be read, the sum is kept as
 // an upper bound, and never above what the machine holds.
 
 // crowdFloor is how many bytes may be counted more than once before it matters.

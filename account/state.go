@@ -101,7 +101,7 @@ type processState struct {
 	Children [2]uint64 `json:"c,omitzero"`
 }
 
-// unbased stands for child times of which the beginning is not known.
+// unbased marks child times of which the beginning is not known.
 const unbased = ^uint64(0)
 
 func (e *process) lineage() [2]uint64 {
@@ -114,7 +114,7 @@ func (e *process) lineage() [2]uint64 {
 	return [2]uint64{e.children.known, e.children.owed}
 }
 
-// restoreLineage takes up what State told. told says that it did: older versions did not.
+// restoreLineage takes up what State wrote; told is false where an older version wrote nothing.
 func (e *process) restoreLineage(s [2]uint64, told bool) {
 	if e.based = told && s[0] != unbased; e.based && s != [2]uint64{} {
 		*e.kin() = offspring{known: s[0], owed: s[1]}

@@ -11,7 +11,7 @@ var ioWaitSeconds = &metric.Desc{
 	Labels: with(),
 }
 
-// waits is what the ledger knows of waiting for storage.
+// waits is the state of storage waits in the ledger.
 type waits struct {
 	counting
 	waiting []awaited[sensor.Wait]

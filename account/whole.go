@@ -6,7 +6,7 @@ import (
 )
 
 // whole is the control group that holds all parts of a workload on this node, such as that
-// of a job above those of its steps. It knows what no sum over the parts does: how much they
+// of a job above those of its steps. It holds what no sum over the parts shows: how much they
 // held at once. What it counts is exported with an empty part.
 type whole struct {
 	handle sensor.CgroupHandle // nil when there is none, or it is gone

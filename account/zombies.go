@@ -8,7 +8,7 @@ import (
 )
 
 // zombieAfter is for how long a process must have been dead and not waited for to
-// count: every process is a zombie for a moment, and a source may tell one that ended
+// count: every process is a zombie for a moment, and a source may report one that ended
 // as a zombie until its exit record has come.
 const zombieAfter = uint64(time.Minute)
 
@@ -21,7 +21,7 @@ var zombies = &metric.Desc{
 // dead is how many zombies an owner has.
 type dead struct {
 	n      uint32
-	series *metric.Series // nil until there was one to tell
+	series *metric.Series // nil until there was one to report
 }
 
 // isZombie reports whether no thread of the process is left.
