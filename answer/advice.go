@@ -10,7 +10,6 @@ import (
 	"reckon/analysis/rightsize"
 	"reckon/answer/forecast"
 	"reckon/client"
-	"reckon/query"
 )
 
 // advisedRuns is how many runs of the same name, the latest first, advice rests on.
@@ -19,7 +18,7 @@ const advisedRuns = 20
 // advice says what to ask for next time; nil when nothing can be said, and for what
 // nobody hands in: it has no request to change.
 func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
-	if d.Kind == "other" || d.Kind == "short" || d.State == "pending" || d.Lost {
+	if slices.Contains([]string{"other", "short", "group", "session", "vm"}, d.Kind) || d.State == "pending" || d.Lost {
 		return nil, nil
 	}
 	if d.Running && forecast.Service(d.Kind) {
@@ -81,10 +80,14 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 		Cores: cores, Memory: memory, GPUs: gpus, TimeLimit: w.RequestSeconds,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
-		Limit:       w.State == "timeout" || w.State == "deadline",
+		Limit:       w.State == "timeout",
+		Cut:         !w.Running && w.Kind == batchKind && !endedWell(w) && w.State != "timeout",
 		Waited:      waitShare(w) >= 0.1,
 	}
-	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(w)}
+	whole, err := whole(ctx, b.Views, w)
+	if err != nil {
+		return r, err
+	}
 	exact, err := b.Views.Exactness(ctx, whole, w.Kind, w.Nodes)
 	if err != nil {
 		return r, err
@@ -101,7 +104,7 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 		r.Squeezed = efficiency.Squeezed(efficiency.Usage{WallSeconds: r.Seconds, Memory: r.Memory, MemoryPeak: r.MemoryPeak,
 			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
-	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0
+	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0 || sampledPeak(w) && r.Seconds < efficiency.Sampled
 	return r, nil
 }
 

@@ -48,7 +48,7 @@ const (
 
 // machines are the sizes of machines: the most cores over the last hours, day, week and quarter,
 // because a machine may have grown or shrunk, and the memory that their agents report. Memory
-// of roll-ups lacks the time without samples, so it can not tell the size.
+// of roll-ups lacks the time without samples, so it does not show the size.
 func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 type Fit struct {
 	Views NodeViews
 	Waits store.Waits
-	// Rollups tell what nodes there were lately while the series are away; Outage is nil
+	// Rollups list the nodes of late while the series are unavailable; Outage is nil
 	// where they never are.
 	Rollups NodeUse
 	GPUs    GPUViews // nil: which GPUs can be shared is not answered

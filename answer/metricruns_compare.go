@@ -70,7 +70,7 @@ type comparable struct {
 }
 
 // figuresOf are the figures that all of some runs have, in the order in which they come. What one of them lacks can not be
-// told from what it did not use.
+// distinguished from what it did not use.
 func figuresOf(runs []measured) (out []*comparable) {
 	for i := range runs {
 		for _, f := range figuresOfRun(&runs[i]) {

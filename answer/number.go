@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Numbers finds jobs by another number, by the series that tell it.
+// Numbers finds jobs by another number, by the series that reports it.
 type Numbers struct {
 	Series storage.Queryable
 	Back   time.Duration // how far back is looked; 0 for all there is

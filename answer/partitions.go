@@ -105,7 +105,7 @@ type capacityKey struct {
 }
 
 // ofPartitions adds up the capacity of the nodes of each partition per interval, while they
-// were up. Under an empty partition stands that of all selected partitions together, each
+// were up. An empty partition holds that of all selected partitions together, each
 // node once.
 func (u *Usage) ofPartitions(ctx context.Context, q client.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
 	l, err := u.Partitions.read(ctx, q.Since, q.Until)
@@ -137,7 +137,7 @@ func (u *Usage) ofPartitions(ctx context.Context, q client.UsageQuery) (map[capa
 		of := members[r.At.UnixMilli()]
 		if of == nil {
 			at := r.At
-			if span == store.SpanHourOfWeek { // the latest membership stands for all weeks
+			if span == store.SpanHourOfWeek { // the latest membership counts for all weeks
 				at = q.Until
 			}
 			of = membership(l.near(at))

@@ -22,7 +22,7 @@ type Usage struct {
 	Clock func() time.Time
 }
 
-// Rollups tell what was used, hour by hour; store.Rollups has it.
+// Rollups returns usage by hour; store.Rollups has it.
 type Rollups interface {
 	NodeUse
 	Use(ctx context.Context, q store.RollupQuery) ([]store.Use, error)

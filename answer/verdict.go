@@ -31,6 +31,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	u.Memory, memory = d.GivenMemory()
 	u.GPUs, gpus = d.GivenGPUs()
 	u.Batch, u.MemoryRequested = cores || memory || gpus, !memory
+	u.MemorySampled = sampledPeak(&d.Workload)
 	if d.Submit != nil {
 		u.Waited = max(until(d).Sub(*d.Submit).Seconds(), 0)
 	}
@@ -50,6 +51,11 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	}
 	renamed, err := b.renamed(ctx, d)
 	return append(renamed, out...), err
+}
+
+// sampledPeak reports whether the memory of a workload is known by the samples of accounting alone.
+func sampledPeak(w *client.Workload) bool {
+	return w.MemoryNeededPeakBytes == nil && w.Exactness["memory_peak_bytes"] == figure.Estimated
 }
 
 // judgedSteps are the steps of a job as they are judged.
@@ -80,7 +86,15 @@ const batchKind = "slurm"
 // strained adds what a workload was short of, how exact its figures are, and who else used
 // its nodes where it waited for cores.
 func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *efficiency.Usage) error {
-	whole := query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}
+	whole, err := whole(ctx, b.Views, &d.Workload)
+	if err != nil {
+		return err
+	}
+	if u.Batch {
+		if u.Resized, err = b.Views.Resized(ctx, whole); err != nil {
+			return err
+		}
+	}
 	strain, err := b.Views.Strain(ctx, whole)
 	if err != nil {
 		return err
@@ -156,7 +170,7 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 	return out
 }
 
-// until is when a workload ended, or was last heard of.
+// until is when a workload ended, or was last reported.
 func until(d *client.WorkloadDetail) time.Time {
 	if d.End != nil {
 		return *d.End

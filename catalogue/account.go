@@ -168,7 +168,7 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 	return max(end, a.Start)
 }
 
-// lost reports whether a reported run that is taken for ended was only not heard of any more.
+// lost reports whether a reported run that counts as ended only fell silent.
 func (a *account) lost(spans []span) bool {
 	if !a.reported() || a.Scheduler.End != 0 || a.Next != 0 {
 		return false
@@ -222,17 +222,53 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	}
 	w.ExitCode = a.exitCode()
 	a.figures(&w.Row, seen-gone.Milliseconds(), lanes(spans, a.Ends))
-	if wall := float64(until-a.Start) / 1000; w.CPUSeconds != nil && wall > 0 {
-		w.CoresMean = ptr(*w.CPUSeconds / wall)
+	ran := float64(until-a.Start) / 1000
+	if w.SuspendedSeconds != nil {
+		ran -= *w.SuspendedSeconds
 	}
-	// Memory is integrated from when it was first watched, which for a workload that is
-	// older than its agent is not its start.
-	from, before := a.watched()
-	if watched := float64(until-max(a.Start, from)) / 1000; w.MemoryByteSeconds != nil && watched > 0 {
-		w.MemoryMeanBytes = ptr(max(*w.MemoryByteSeconds-before, 0) / watched)
+	if w.CPUSeconds != nil && ran > 0 {
+		w.CoresMean = ptr(max(*w.CPUSeconds-a.usedBefore(), 0) / ran)
 	}
+	a.meanMemory(&w.Row, until)
 	a.exactness(&w.Row)
 	return w
+}
+
+// usedBefore is the CPU time that the workload had used when it was first seen, where that is all that is known of its start: of
+// history that somebody else sampled, a run begins with its first reading.
+func (a *account) usedBefore() (seconds float64) {
+	for _, k := range a.Tracks {
+		if k.T != 0 && k.First <= a.Start && !k.byBatch() && k.Slot.feeds(cpuFigure) {
+			seconds += k.FirstV
+		}
+	}
+	return seconds
+}
+
+// meanMemory fills the mean of memory, which is integrated from when it was first watched: for a workload that is older than its
+// agent that is not its start. Processes can be there for seconds after the scheduler says that the workload ended, and what they
+// held until then is integrated: a mean above the peak is of that longer time.
+func (a *account) meanMemory(row *figure.Row, until int64) {
+	from, before := a.watched()
+	if row.MemoryByteSeconds == nil {
+		return
+	}
+	held := max(*row.MemoryByteSeconds-before, 0)
+	watched := float64(until-max(a.Start, from)) / 1000
+	if peak := row.MemoryPeakBytes; peak != nil && held > *peak*watched {
+		watched = max(watched, float64(lastEnd(a.Ends)-max(a.Start, from))/1000)
+	}
+	if watched > 0 {
+		row.MemoryMeanBytes = ptr(held / watched)
+	}
+}
+
+// lastEnd is when the last part ended as its node observed it; 0 where none did.
+func lastEnd(ends map[place]ending) (last int64) {
+	for _, e := range ends {
+		last = max(last, e.End)
+	}
+	return last
 }
 
 // watched is the time of the first sample of memory, and what was integrated before it: on each

@@ -1,7 +1,9 @@
 package catalogue
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"reckon/figure"
 	"reckon/internal/series"
@@ -58,4 +60,45 @@ func FuzzDecodeState(f *testing.F) {
 			t.Error("a state without accounts")
 		}
 	})
+}
+
+// TestMeans: means are over the time in which the figure was counted.
+func TestMeans(t *testing.T) {
+	slotOf := func(metric string, labels map[string]string) slot {
+		s, ok := runSlots.of(&series.Labels{Metric: metric, Rest: labels})
+		if !ok {
+			t.Fatalf("no slot for %s", metric)
+		}
+		return s
+	}
+	cpu, held, peak := slotOf(figure.CPU, map[string]string{"mode": "user"}), slotOf("reckon_workload_memory_byte_seconds_total", nil), slotOf(figure.MemoryPeak, nil)
+	suspended := slotOf("reckon_workload_suspended_seconds_total", nil)
+	for name, c := range map[string]struct {
+		scheduler     SchedulerTimes
+		tracks        []track
+		ends          map[place]ending
+		cores, memory float64
+	}{
+		"from its start": {tracks: []track{{Slot: cpu, Node: "n", First: 15_000, FirstV: 10, T: 100_000, V: 90}}, cores: 0.9},
+		// A run of which others sampled the processes begins with their first reading.
+		"from its first reading":   {tracks: []track{{Slot: cpu, Node: "n", First: 0, FirstV: 80, T: 100_000, V: 90}}, cores: 0.1},
+		"of accounting":            {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}}, cores: 0.5},
+		"suspended for a half":     {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}, {Slot: suspended, First: 0, T: 100_000, V: 50}}, cores: 1},
+		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[place]ending{{"n", ""}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 700}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 100},
+		"as it ended":              {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[place]ending{{"n", ""}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 90}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 90},
+	} {
+		a := &account{Tracks: map[uint64]*track{}, Ends: c.ends, Scheduler: c.scheduler, Start: c.scheduler.Start}
+		for i := range c.tracks {
+			a.Tracks[uint64(i)] = &c.tracks[i]
+		}
+		w := a.row(time.UnixMilli(100_000), time.Hour)
+		for what, x := range map[string]struct {
+			got  *float64
+			want float64
+		}{"cores": {w.CoresMean, c.cores}, "memory": {w.MemoryMeanBytes, c.memory}} {
+			if got := value0(x.got); math.Abs(got-x.want) > 1e-9 {
+				t.Errorf("%s: %g %s on average, want %g", name, got, what, x.want)
+			}
+		}
+	}
 }

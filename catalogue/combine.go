@@ -105,7 +105,7 @@ func grouped(list []amount, key func(amount) place, op figure.Combine) []amount 
 }
 
 // lanesOf keeps of parts in one lane, which follow each other, the largest. Where a node has
-// an amount of all its parts, as that of their control group, it stands for them.
+// an amount of all its parts, as that of their control group, it counts for them.
 func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
 	whole := a.wholeNodes(parts)
 	most := map[int]amount{}
@@ -130,7 +130,7 @@ func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
 	return out
 }
 
-// wholeNodes are the nodes of which an amount without a part stands for all parts: that of
+// wholeNodes are the nodes of which an amount without a part counts for all parts: that of
 // a control group that holds them. Processes that belong to no part make a part without a
 // name too, which uses CPU time and is less than the largest part.
 func (a *account) wholeNodes(parts []amount) map[string]bool {
@@ -159,7 +159,7 @@ func (a *account) uses(p place) bool {
 }
 
 // quantiles fills what is taken of distributions: within a lane that of the joint one. Lanes
-// work at the same time, and of how they depend on each other their distributions tell nothing:
+// work at the same time, and of how they depend on each other their distributions show nothing:
 // over them the sum is an estimate, or what it keeps to in any case.
 func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int) {
 	for i := range runFigures {

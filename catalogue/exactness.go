@@ -154,4 +154,22 @@ func (a *account) exactness(row *figure.Row) {
 			row.Exactness.Add(f.Key, a.Inexact[f.ExactnessKey()])
 		}
 	}
+	if row.MemoryPeakBytes != nil && a.peakAccounted() {
+		row.Exactness.Add(peakKey, figure.Estimated)
+	}
+}
+
+const peakKey = "memory_peak_bytes"
+
+var peakFigure = figure.Index(figure.Run, peakKey)
+
+// peakAccounted reports whether the memory peak is that of a batch system, which samples memory every 30 s by default and adds
+// up the peaks of steps and tasks.
+func (a *account) peakAccounted() bool {
+	for _, k := range a.Tracks {
+		if k.T != 0 && k.byBatch() && k.Slot.feeds(peakFigure) {
+			return true
+		}
+	}
+	return false
 }

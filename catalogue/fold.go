@@ -174,7 +174,7 @@ func (g *going) before(start int64) iter.Seq2[place, seenSpan] {
 }
 
 // join assigns starts to accounts: to a run that goes on, on another node or with an
-// agent begun anew, or to a new one.
+// restarted agent, or to a new one.
 func (f *fold) join(k key, list, ends []startSpan) {
 	known := map[*account]*going{}
 	for _, l := range list {

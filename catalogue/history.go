@@ -8,7 +8,7 @@ import (
 	"reckon/store"
 )
 
-// Ready loads where the builder stands, before history is imported behind its back.
+// Ready loads the position of the builder, before history is imported behind its back.
 func (b *Builder) Ready(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"reckon/store"
 )
 
-// begun adds the workloads that began in the hours of the pass, and how long they had
-// waited: it stands at their start, for only then is it known.
+// begun adds the workloads that started in the hours of the pass, and how long they had
+// waited: it counts at their start, when it is first known.
 func (p *pass) begun(rows []store.Workload) []store.Use {
 	var out []store.Use
 	for i := range rows {
@@ -19,12 +19,8 @@ func (p *pass) begun(rows []store.Workload) []store.Use {
 			continue
 		}
 		k := key{w.Site, w.ID}
-		about := p.facts[k]
 		p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
-		if about == (fact{}) {
-			about = p.facts[k]
-		}
-		u := p.row(at-at%hourMS, k, about)
+		u := p.row(at-at%hourMS, k, p.facts[k])
 		u.Started = ptr(1)
 		if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 			wait := w.Start.Sub(w.Submit).Seconds()

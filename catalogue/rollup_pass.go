@@ -79,9 +79,11 @@ func (f *figures) add(i int, v float64) {
 	f.sum[i] += v
 }
 
+var usedMemory = figure.Index(figure.Hour, "memory_byte_seconds")
+
 func (f *figures) used() (u store.Used) {
 	for i, v := range f.sum {
-		if f.has[i/64]&(1<<(i%64)) != 0 {
+		if f.has[i/64]&(1<<(i%64)) != 0 && (v != 0 || i != usedMemory) { // what runs has memory: none was measured over a time
 			*u.At(i) = ptr(v)
 		}
 	}

@@ -210,7 +210,7 @@ func (f *fold) adopt(k key, mine *account) {
 		}
 		for id := range a.Tracks {
 			if mine.Tracks[id] != nil {
-				return false // the same part, begun anew
+				return false // the same part, started again
 			}
 		}
 		for id, t := range a.Tracks {

@@ -8,7 +8,7 @@ type Row struct {
 	CPUUserSeconds          *float64 `json:"cpu_user_seconds,omitempty"`          // CPU time in user mode, seconds.
 	CPUSystemSeconds        *float64 `json:"cpu_system_seconds,omitempty"`        // CPU time in the kernel, seconds.
 	CPUWaitSeconds          *float64 `json:"cpu_wait_seconds,omitempty"`          // Time threads were ready to run and waited for a processor, seconds.
-	CoresMean               *float64 `json:"cores_mean"`                          // Cores in use on average: CPU time by wall time.
+	CoresMean               *float64 `json:"cores_mean"`                          // Cores in use on average: CPU time by the time it ran, which is its wall time less what it was suspended.
 	CoresP50                *float64 `json:"cores_p50"`                           // Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.
 	CoresP95                *float64 `json:"cores_p95"`                           // Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).
 	CoresMax                *float64 `json:"cores_max,omitempty"`                 // Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.

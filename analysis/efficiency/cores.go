@@ -84,6 +84,9 @@ func (j *judge) cores() {
 	w := phrase.Words{"mean": cores(mean), "share": format.Percent(share), "of": j.of(given), "p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
 	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
 	switch {
+	case u.Resized:
+		w["mean"] = format.Qualifier(u.CPUExact) + cores(mean)
+		say(Info, "cores.resized")
 	case u.CPUExact != figure.Exact:
 		w["mean"] = format.Qualifier(u.CPUExact) + "0"
 		if mean >= 0.005 {
@@ -94,6 +97,8 @@ func (j *judge) cores() {
 		say(Info, "cores.starved")
 	case u.CoresImplied:
 		say(Info, "cores.implied")
+	case share >= above && u.Batch:
+		say(Warning, "cores.above")
 	case share >= well:
 		say(Good, "cores.good")
 	case given == 1 || j.u.Batch && given < 2: // fewer there are not
@@ -127,7 +132,7 @@ func (j *judge) of(given float64) string {
 func (j *judge) gpus() {
 	used, ok := known(j.u.GPUSeconds)
 	given, has := known(j.u.GPUs)
-	if !ok || !has || given <= 0 {
+	if !ok || !has || given <= 0 || j.u.Resized {
 		return
 	}
 	share := used / (given * j.u.WallSeconds)

@@ -96,6 +96,8 @@ type Usage struct {
 	MemoryNeeded, MemoryPeak, SwapPeak, OOMKills *float64
 	MemoryStalledSeconds, RefaultBytes           *float64
 	MemoryExact                                  figure.Exactness
+	// MemorySampled says that the peak is the highest of the samples that accounting takes.
+	MemorySampled bool
 
 	// IOWaitSeconds is what its threads slept until storage had answered, added up.
 	IOWaitSeconds                                *float64
@@ -109,6 +111,8 @@ type Usage struct {
 	// MemoryRequested says that no allocation of memory is known beside that of cores: Memory is
 	// what it asked for.
 	MemoryRequested bool
+	// Resized says that its allocation was changed while it ran: Cores, Memory and GPUs are what it had last.
+	Resized bool
 	// CoresImplied says that nobody asked for cores: Cores are those of the nodes.
 	CoresImplied bool
 	Nodes        []Node
@@ -122,6 +126,7 @@ const (
 	worth     = 10.0 // seconds of waiting that are worth a word
 	low       = 0.5  // share of an allocation that is worth a smaller one
 	well      = 0.8  // share of an allocation that is used well
+	above     = 1.05 // share of an allocation that is more than it: beyond clock ticks and sampling
 	waiting   = 0.1  // share of the time that its threads wanted to run, or of the wall time
 	throttled = 0.05 // of the wall time
 	uneven    = 0.5  // of the mean node's work
@@ -132,6 +137,9 @@ const (
 	near      = 0.95 // share of its memory that is nearly all
 )
 
+// Sampled is how long a run must be for the samples of accounting to show its memory: Slurm takes one every 30 s by default.
+const Sampled = 600.0
+
 // Judge says what is worth saying, the gravest first, and before waste how the workload ended.
 func Judge(u Usage) []Verdict {
 	j := &judge{u: u}
@@ -139,10 +147,18 @@ func Judge(u Usage) []Verdict {
 		return j.out
 	}
 	j.ending()
+	if !u.Running && slices.Contains([]string{"node_fail", "boot_fail", "launch_failed", "reconfig_fail"}, u.State) {
+		return j.out // what it used of what failed is not known
+	}
 	j.memory()
-	if u.WallSeconds < settled {
+	if cpu, _ := known(u.CPUSeconds); u.WallSeconds == 0 && cpu >= 1 && !u.Batch {
+		j.say("short", Info, 0, "seconds", "short.glimpse", nil)
+	} else if u.WallSeconds < settled {
 		j.say("short", Info, u.WallSeconds, "seconds", "short", phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
 	} else {
+		if u.CPUSeconds == nil && u.MemoryNeeded == nil && u.MemoryPeak == nil && !u.Running && u.Batch {
+			j.say("unmeasured", Info, 0, "seconds", "unmeasured", nil)
+		}
 		if !j.empty() && !j.idle() {
 			j.cores()
 			j.gpus()
@@ -156,6 +172,12 @@ func Judge(u Usage) []Verdict {
 	}
 	slices.SortStableFunc(j.out, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
 	return j.out
+}
+
+// ranThrough reports whether it runs, or came to an end of its own or of its time: what was stopped before may have needed more
+// later.
+func (j *judge) ranThrough() bool {
+	return j.u.Running || slices.Contains([]string{"", "completed", "timeout"}, j.u.State)
 }
 
 // rank orders verdicts by severity; that somebody meant to end the workload comes before what is

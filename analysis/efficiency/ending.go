@@ -35,7 +35,7 @@ func (j *judge) by() string {
 		return ""
 	}
 	if _, err := strconv.Atoi(j.u.EndedBy); err == nil { // accounting knows no name
-		return " by the user with the number " + j.u.EndedBy
+		return " by user ID " + j.u.EndedBy
 	}
 	return " by " + j.u.EndedBy
 }
@@ -61,6 +61,8 @@ func (j *judge) ending() {
 		say("timeout", Critical, "timeout.deadline")
 	case "node_fail", "boot_fail":
 		say("node_fail", Critical, "node")
+	case "launch_failed", "reconfig_fail":
+		say("node_fail", Critical, "node.launch")
 	case "preempted":
 		say("preempted", Info, "preempted")
 	case "cancelled":
@@ -192,12 +194,25 @@ func (j *judge) exit() {
 }
 
 func (j *judge) code(code int, severity Severity, key string) {
-	words := phrase.Words{"code": strconv.Itoa(code)}
+	words := phrase.Words{"code": strconv.Itoa(code), "means": codeMeaning(code, j.u.Batch)}
 	if name := signalName(code); name != "" {
 		key += ".signal"
 		words["signal"], words["name"] = strconv.Itoa(code-128), name
 	}
 	j.say("exit", severity, float64(code), "code", key, words)
+}
+
+// codeMeaning is what an exit code stands for by convention, or empty.
+func codeMeaning(code int, batch bool) string {
+	switch {
+	case code == 126:
+		return ", which a shell gives for a command that it can not execute"
+	case code == 127:
+		return ", which a shell gives for a command that it does not find"
+	case code == 128+53 && batch: // sacct writes 0:53
+		return " (0:53), which Slurm gives when it can not set up a job: most often its output file or directory can not be written"
+	}
+	return ""
 }
 
 // signalName is what ended a process by its exit code; empty for a code of its own.

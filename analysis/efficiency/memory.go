@@ -21,7 +21,7 @@ func (j *judge) memory() {
 		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": format.Bytes(swap)})
 	}
 	given, ok := known(u.Memory)
-	if !ok || given <= 0 || positive(u.OOMKills) || u.State == "out_of_memory" || slices.ContainsFunc(u.Steps, func(s Step) bool { return s.outOfMemory() }) { // that is said already
+	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" || slices.ContainsFunc(u.Steps, func(s Step) bool { return s.outOfMemory() }) { // that is said already
 		return
 	}
 	need, measured := known(u.MemoryNeeded)
@@ -57,7 +57,7 @@ func (j *judge) memory() {
 		j.say("memory", Warning, refault, "bytes", "memory.refaults", words)
 	case full:
 		j.say("memory", Info, share, "ratio", "memory.cache", words)
-	case share < low && given-need >= 1<<30 && u.WallSeconds >= settled:
+	case share < low && given-need >= 1<<30 && u.WallSeconds >= settled && j.ranThrough():
 		j.say("memory", Warning, share, "ratio", "memory.low", words)
 	case share >= low:
 		j.say("memory", Good, share, "ratio", "memory.good", words)
@@ -97,14 +97,23 @@ func Squeezed(u Usage) bool {
 // memoryPeak judges a peak of which it is not known how much was page cache: need is no more
 // than it, so that little is little, but much is not known to be needed.
 func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
-	if !ok {
+	if !ok || j.u.MemorySampled && j.u.WallSeconds < settled {
 		return
 	}
 	share := peak / given
 	words["peak"], words["share"] = format.Qualifier(j.u.MemoryExact)+format.Bytes(peak), format.Percent(share)
+	if j.u.MemorySampled {
+		words["peak"] = format.Qualifier(figure.Estimated) + format.Bytes(peak)
+	}
 	switch {
-	case share >= low:
-		j.say("memory", Info, share, "ratio", "memory.peak", words)
+	case share >= above && j.u.Batch:
+		j.say("memory", Warning, share, "ratio", "memory.above", words)
+	case share >= low || !j.ranThrough() || j.u.MemorySampled && j.u.WallSeconds < Sampled:
+		key := "memory.peak"
+		if j.u.MemorySampled {
+			key = "memory.sampled"
+		}
+		j.say("memory", Info, share, "ratio", key, words)
 	case given-peak >= 1<<30 && j.u.WallSeconds >= settled && j.u.MemoryExact == figure.Exact:
 		j.say("memory", Warning, share, "ratio", "memory.peak-low", words)
 	}

@@ -39,6 +39,8 @@ type Run struct {
 	// the work takes.
 	Done               bool
 	OutOfMemory, Limit bool // it was killed for want of memory, at its limit of time
+	// Cut says that it failed or was stopped: what it used until then is no more than a lower bound of what it needs.
+	Cut bool
 	// Squeezed says that its memory was full, page cache included, and that it was held up for it.
 	Squeezed bool
 	// Waited says that its threads waited for cores, so that it used fewer than it wanted.
@@ -97,7 +99,8 @@ func of(key string, runs int) string {
 }
 
 func (a *Advice) memory(runs []Run) {
-	peak, n, cached := 0.0, 0, false
+	peak, n, cached, whole := 0.0, 0, false, false
+	bound := 0.0            // of runs whose need is not known exactly
 	floor, slow := 0.0, 0.0 // what was not enough, and what was only just
 	for _, r := range runs {
 		need, ok := known(r.MemoryNeeded)
@@ -105,8 +108,12 @@ func (a *Advice) memory(runs []Run) {
 			need, ok = known(r.MemoryPeak)
 			cached = cached || ok
 		}
-		if ok && need > 0 && !r.MemoryInexact {
-			peak, n = max(peak, need), n+1
+		switch {
+		case !ok || need == 0:
+		case r.MemoryInexact:
+			bound = max(bound, need)
+		default:
+			peak, n, whole = max(peak, need), n+1, whole || !r.Cut
 		}
 		if r.OutOfMemory {
 			had, _ := known(r.Memory)
@@ -125,7 +132,7 @@ func (a *Advice) memory(runs []Run) {
 		v := roundMemory(slow * enlarged)
 		a.Memory = &v
 		a.say("memory.squeezed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(slow)})
-	case n > 0:
+	case whole && bound <= peak*memoryMargin:
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v
 		key := "memory.needed"
@@ -141,7 +148,7 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	if fraction {
 		unit = 0.1
 	}
-	most, n, had := 0.0, 0, 0.0
+	most, n, had, whole := 0.0, 0, 0.0, false
 	for _, r := range runs {
 		v, ok := known(r.CoresP95)
 		given, _ := known(r.Cores)
@@ -151,9 +158,9 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 		if v >= most {
 			most, had = v, given
 		}
-		n++
+		n, whole = n+1, whole || !r.Cut
 	}
-	if n == 0 {
+	if !whole {
 		return
 	}
 	v := max(unit, math.Round(math.Ceil((most-unit/20)/unit)*unit*10)/10)
@@ -171,15 +178,15 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 }
 
 func (a *Advice) gpus(runs []Run) {
-	most, had, n := 0.0, 0.0, 0
+	most, had, whole := 0.0, 0.0, false
 	for _, r := range runs {
 		used, ok := known(r.GPUSeconds)
 		given, asked := known(r.GPUs)
 		if ok && asked && given > 0 && !r.GPUInexact && r.Seconds >= settled {
-			most, had, n = max(most, used/r.Seconds), max(had, given), n+1
+			most, had, whole = max(most, used/r.Seconds), max(had, given), whole || !r.Cut
 		}
 	}
-	if n == 0 {
+	if !whole {
 		return
 	}
 	words := phrase.Words{"had": gpusText(had), "share": format.Percent(most / had), "busy": format.Count(most)}

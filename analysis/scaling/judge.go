@@ -82,7 +82,8 @@ func (j *judge) given() (spare bool) {
 	u := j.u
 	given, ok := known(u.Given)
 	p95, sustained := known(u.CoresP95)
-	if !ok || !sustained || given <= 0 {
+	mean, summed := known(u.CoresMean)
+	if !ok || given <= 0 || !sustained && !summed {
 		j.say("cores", "info", 0, "cores", "cores.unknown", nil)
 		return false
 	}
@@ -94,11 +95,12 @@ func (j *judge) given() (spare bool) {
 	if u.GivenBy != "" {
 		of += " " + u.GivenBy
 	}
-	mean, _ := known(u.CoresMean)
 	cpu, _ := known(u.CPUSeconds)
 	wait, _ := known(u.WaitSeconds)
 	w := phrase.Words{"p95": format.Count(p95), "given": of, "mean": format.Count(mean)}
 	switch {
+	case !sustained: // accounting has no more than the sum
+		j.say("cores", "info", mean/given, "ratio", "cores.mean", w)
 	case u.AtLeast:
 		j.say("cores", "info", p95/given, "ratio", "cores.at-least", w)
 	case wait >= 0.1*(cpu+wait) && wait > 0 && p95 < 0.8*given:

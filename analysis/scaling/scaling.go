@@ -151,7 +151,7 @@ func leastSquares(runs []Run, use []int) (c [3]float64, ok bool) {
 			}
 		}
 		if r[j][j] = norm(q[j]); !(r[j][j] > 1e-10*whole) {
-			return c, false // the runs do not tell these columns apart
+			return c, false // the runs do not distinguish these columns
 		}
 		for i := range runs {
 			q[j][i] /= r[j][j]

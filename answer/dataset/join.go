@@ -12,9 +12,9 @@ import (
 // Grid says how series are joined.
 type Grid struct {
 	// Start and End are the first and last times, Step the spacing, in milliseconds.
-	// A row at t stands for the step that ends at t.
+	// A row at t is of the step that ends at t.
 	Start, End, Step int64
-	// By are the labels that become columns and tell rows apart, as "workload" or
+	// By are the labels that become columns and distinguish rows, as "workload" or
 	// "node". All other labels become part of the names of value columns.
 	By []string
 	// Gap is the longest time without a sample that is bridged, in milliseconds; 0

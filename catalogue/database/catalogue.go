@@ -126,7 +126,7 @@ func open(path string, log *slog.Logger) (_ *Catalogue, err error) {
 	return c, c.prepare(context.Background())
 }
 
-// private makes the file, or an older one, unreadable for others, since it tells who ran what.
+// private makes the file, or an older one, unreadable for others, since it holds who ran what.
 // SQLite gives the files beside it the same mode. What hinders it, SQLite meets and reports;
 // a file of another user stays as it is.
 func private(path string) {

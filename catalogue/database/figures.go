@@ -45,7 +45,7 @@ var figureTables = []struct {
 }{{"workloads", runColumns, true}, {"uses", append(usedColumns[:len(usedColumns):len(usedColumns)], inexactColumn), false},
 	{"node_uses", append(nodesColumns[:len(nodesColumns):len(nodesColumns)], inexactColumn), false}}
 
-// estimated are columns that tell how much of another one is estimated: all of what was kept
+// estimated are columns with the estimated part of another one: all of what was kept
 // before there was the column.
 var estimated = map[string]string{"held_estimated_core_seconds": "held_core_seconds"}
 

@@ -16,7 +16,7 @@ const forecastKey = "subject, site, name, figure, made_ms"
 
 const forecastColumns = forecastKey + ", owner, step_ms, length, steps, models, flags, backtest, naive, judged_steps, judged_inside, judged_error, judged_naive_error, judged_naive_steps, judged_error_there"
 
-// listSeparator stands between names of models and of flags, which do not hold it.
+// listSeparator separates names of models and of flags, which do not hold it.
 const listSeparator = ";"
 
 // PutForecasts implements store.Forecasts.

@@ -14,8 +14,8 @@ import (
 	"reckon/store"
 )
 
-// running stands for the end of a workload that has none yet, waiting for that of one that
-// has not begun.
+// running is the end of a workload that has none yet, waiting for that of one that
+// has not started.
 const (
 	running = 1<<53 - 1
 	waiting = running - 1

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Shared is the database for what stands beside the catalogue in it and knows its own tables.
+// Shared is the database for what is kept beside the catalogue and has tables of its own.
 type Shared struct {
 	DB *sql.DB
 	// Write is held by whoever writes: SQLite has one writer.

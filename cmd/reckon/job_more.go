@@ -37,7 +37,7 @@ func (p *page) lives(d client.WorkloadDetail, now time.Time) {
 	if d.Runs[0].Start.Equal(d.Start) {
 		which = "the latest"
 	}
-	p.line("%-11s the id was given %d times, this is %s; others: %s", "Lives", len(d.Runs), which, strings.Join(others, ", "))
+	p.line("%-11s %d with this id, this is %s; others: %s", "Runs", len(d.Runs), which, strings.Join(others, ", "))
 }
 
 // events lists what befell it and when.

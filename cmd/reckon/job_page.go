@@ -150,7 +150,10 @@ func (p *page) requests(w client.Workload) {
 			rows = append(rows, row{name, how + " " + format(used) + " of " + format(asked), share(used, asked)})
 		}
 	}
-	wall := &w.WallSeconds
+	wall, how := w.WallSeconds, "wall"
+	if s := w.SuspendedSeconds; s != nil && *s > 0 { // its time limit stood still
+		wall, how = max(wall-*s, 0), "ran"
+	}
 	cores, allocated := w.GivenCores()
 	memory, allocatedMemory := w.GivenMemory()
 	given, allocatedGPUs := w.GivenGPUs()
@@ -161,15 +164,15 @@ func (p *page) requests(w client.Workload) {
 		add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, memory)
 	}
 	var gpus *float64
-	if w.GPUSeconds != nil && w.WallSeconds > 0 {
-		mean := *w.GPUSeconds / w.WallSeconds
+	if w.GPUSeconds != nil && wall > 0 {
+		mean := *w.GPUSeconds / wall
 		gpus = &mean
 	}
 	add("GPUs", "mean", term.Cores, gpus, given)
 	if ran := float64(len(w.Nodes)); ran > 0 {
 		add("Nodes", "ran on", term.Number, &ran, cmp.Or(w.AllocatedNodes, w.RequestNodes))
 	}
-	add("Time", "wall", term.Seconds, wall, w.RequestSeconds)
+	add("Time", how, term.Seconds, &wall, w.RequestSeconds)
 	if len(rows) == 0 {
 		return
 	}
@@ -196,6 +199,20 @@ func (p *page) requests(w client.Workload) {
 	}
 }
 
+// fewPoints is with how many points nothing is drawn: they are wider than the time between them.
+const fewPoints = 2
+
+// drawable reports whether enough points have a figure.
+func drawable(points []term.Point) bool {
+	n := 0
+	for _, p := range points {
+		if p.Value != nil {
+			n++
+		}
+	}
+	return n > fewPoints
+}
+
 const memoryTitle = "Memory over time"
 
 // profiles draws cores and memory over time, and the other figures as one line each.
@@ -210,7 +227,7 @@ func (p *page) profiles(d client.WorkloadDetail) {
 	}
 	merged, drawn := merge(d.Profile), map[string]bool{}
 	for _, m := range merged {
-		if m.max == nil { // too short for one sample: nothing to draw
+		if m.max == nil || !drawable(m.points) {
 			continue
 		}
 		var limit *float64

@@ -13,7 +13,7 @@ func waits(w client.Workload) bool { return w.State == "pending" && !w.Running &
 
 // neverBegan reports whether it ended while it waited.
 func neverBegan(w client.Workload) bool {
-	return w.State == "cancelled" && w.End != nil && w.Submit != nil && w.CPUSeconds == nil && w.WallSeconds == 0
+	return w.End != nil && w.Submit != nil && w.CPUSeconds == nil && w.WallSeconds == 0 && len(w.Nodes) == 0
 }
 
 // begun reports whether it stood for the tasks of an array that waited, which have begun.
@@ -26,6 +26,9 @@ func submitted(w client.Workload) time.Time {
 	}
 	return w.Start
 }
+
+// silentAfter is how old the last report of what runs may be before the page says when it came.
+const silentAfter = 15 * time.Minute
 
 // times says when it waited, began and ended.
 func (p *page) times(w client.Workload, now time.Time) {
@@ -50,8 +53,8 @@ func (p *page) times(w client.Workload, now time.Time) {
 	end, waited := "", ""
 	if w.End != nil {
 		end = "ended " + term.Clock(*w.End, now)
-	} else if !w.Running {
-		end = "last seen " + term.Clock(w.Seen, now)
+	} else if !w.Running || now.Sub(w.Seen) > silentAfter {
+		end = "last reported " + term.Clock(w.Seen, now)
 	}
 	if w.Submit != nil {
 		if s := w.Start.Sub(*w.Submit).Seconds(); s >= 1 {

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -20,6 +21,7 @@ func (im *Importer) endJob(ctx context.Context) error {
 	if j == nil {
 		return nil
 	}
+	j.Complete()
 	return im.job(ctx, j)
 }
 
@@ -62,7 +64,7 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 // told is the time at which what is reported of a job was so.
 func told(j *sacct.Job) time.Time {
 	if !j.End.IsZero() && sacct.Over(j.State) {
-		if j.State == sacct.Requeued { // the next life is handed in at that second, and may begin a millisecond earlier
+		if j.State != "completed" { // the next run may be submitted in that second, and begin a millisecond earlier
 			return j.End.Add(-2 * time.Millisecond)
 		}
 		return j.End
@@ -75,7 +77,12 @@ func told(j *sacct.Job) time.Time {
 
 func fingerprint(j *sacct.Job) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s|%s|%s|%d|%d|%d|%s|%v|%v", j.Cluster, j.ID, j.Raw, j.Submit.Unix(), j.Start.Unix(), j.End.Unix(), j.State, j.CPUUser != nil, j.PeakMemory != nil)
+	id := j.ID
+	if strings.Contains(id, "+") { // as it was imported before components had names of their own
+		id = j.Raw
+	}
+	cpu, memory := j.Has()
+	fmt.Fprintf(h, "%s|%s|%s|%d|%d|%d|%s|%v|%v", j.Cluster, id, j.Raw, j.Submit.Unix(), j.Start.Unix(), j.End.Unix(), j.State, cpu, memory)
 	return h.Sum64()
 }
 

@@ -358,7 +358,7 @@ func compare(a, b *sonar.Process) int {
 		cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(b.Rolled, a.Rolled), cmp.Compare(b.Threads, a.Threads))
 }
 
-// packVersion is that of packed states. It stands in front, negative: the first releases
+// packVersion is that of packed states. It comes first, negative: the first releases
 // began with the time of the last reading, which is not.
 const packVersion = 1
 

@@ -40,7 +40,7 @@ func foreign(head []byte) string {
 	return ""
 }
 
-// gridEngine tells Sun Grid Engine and its heirs from Univa's, which writes milliseconds.
+// gridEngine distinguishes Sun Grid Engine and its heirs from Univa's, which writes milliseconds.
 func gridEngine(fields [][]byte) string {
 	if len(fields) < gridFields {
 		return ""

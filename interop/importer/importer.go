@@ -14,12 +14,12 @@
 //     that is gone had used is therefore not counted again when its parent, or the nearest
 //     living one above that, has grown by it.
 //   - A mean over the lifetime of a process says nothing about any time, so releases that
-//     wrote nothing else have no CPU time here. With the CPU time it tells the age of the
+//     wrote nothing else have no CPU time here. With the CPU time it gives the age of the
 //     process: a job that was older than its first reading begins then.
 //   - A job is slurm/NUMBER when its epoch is 0 and group/NODE/NUMBER-EPOCH otherwise, on
 //     one node alone. Without an epoch the caller says which; a group's number may come
 //     again, so its name then ends with the time of its first reading. Job 0 is no job:
-//     each of its processes stands for itself, and those without a number for other/NODE.
+//     each of its processes is a workload of its own, and those without a number for other/NODE.
 //   - Figures of several inputs about one node and time are one reading; of two that differ
 //     it does not matter which came first.
 //   - GPU use is a reading of a moment and is integrated between readings that are at most
@@ -87,7 +87,7 @@ type Result struct {
 	Taken          int // records that were new
 	Known          int // imported before, or given twice
 	Measured       int // reckon itself measured that node at that time
-	Waiting        int // jobs that had not begun
+	Waiting        int // jobs that had not started
 	Heartbeats     int // signs of life of nodes on which nothing ran
 	Refused        int // can not be: of the future, or more than the node can give; named in Bad
 
@@ -280,7 +280,7 @@ func (im *Importer) note(t int64) {
 	im.out.from, im.out.to = min(im.out.from, t), max(im.out.to, t)
 }
 
-// touchedRange is how finely the time that got samples is told, in seconds.
+// touchedRange is the resolution of the time that got samples, in seconds.
 const touchedRange = 6 * 3600
 
 func (im *Importer) ranges() [][2]time.Time {

@@ -47,7 +47,7 @@ func Plain(in io.Reader) (io.Reader, error) {
 // ErrDamaged is gzip that is cut off or wrong: what stood before it is taken.
 var ErrDamaged = errors.New("the compressed file is cut off or damaged; what stands before that is taken")
 
-// unpacked is gzip as a stream. What is wrong with it is told from what is wrong with the
+// unpacked is gzip as a stream. What is wrong with it is kept apart from what is wrong with the
 // reader below.
 type unpacked struct {
 	in  *watched

@@ -53,7 +53,7 @@ func (k jobKey) compare(o jobKey) int {
 // means another one, in seconds.
 const restart = 86400
 
-// maxGap is how long a reading of a moment stands for the time before it, in seconds.
+// maxGap is how long a reading counts for the time before it, in seconds.
 const maxGap = 3600
 
 func keyOf(p *sonar.Process, batch bool) jobKey {

@@ -20,7 +20,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// A journal keeps the readings of a site as they were told, so that its series can be made
+// A journal keeps the readings of a site as they were read, so that its series can be made
 // again when older ones come. Below its directory there are, for each period of time that
 // has readings,
 //
@@ -106,7 +106,7 @@ func (j *journal) periods() ([]int64, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// log tells what is in the log of a period.
+// log lists what is in the log of a period.
 func (j *journal) log(p int64) (*journalLog, error) {
 	if l := j.logs[p]; l != nil {
 		return l, nil

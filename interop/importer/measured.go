@@ -15,13 +15,13 @@ import (
 // What accounting says that a job used counts only where nobody saw the job. That is decided
 // for each life of an id: ids come again.
 
-// usage are the metrics that accounting and measuring both tell.
+// usage are the metrics that accounting and agents both report.
 var usage = []string{mCPU, mPeak, mIO}
 
 // aside is by how many seconds clocks may differ.
 const aside = 60
 
-// during reports whether one of the times, which are in order, lies in a life.
+// during reports whether one of the times, which are in order, is within a run.
 func during(times []int64, start, end int64) bool {
 	i, _ := slices.BinarySearch(times, start-aside)
 	return i < len(times) && times[i] <= end+aside

@@ -3,7 +3,7 @@ package importer
 import "reckon/interop/sonar"
 
 // sonar adds up the processes of one parent and name that have no children. When one of
-// them is left alone, or gets a child, it stands for itself again: what it has used moves
+// them is left alone, or gets a child, it counts by itself again: what it has used moves
 // from the sum to its number, and the other way round.
 
 // regroup takes what moved off the growth of where it went, and off what is missing where

@@ -99,7 +99,7 @@ func makeLabels(name string, lists ...[]string) labels.Labels {
 // older than its first reading: readings are of whole seconds, so nothing else is there.
 const beside = 1
 
-// tell writes what is known of a job at a reading.
+// tell writes the figures of a job at a reading.
 func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) {
 	if j.out == nil || j.out.of != im.out {
 		j.out = im.out.job(p, j)

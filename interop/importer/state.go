@@ -103,7 +103,7 @@ func (s *siteState) read(path string, v any) error {
 	return nil
 }
 
-// begin says that what lies between two times is about to change, before it does.
+// begin records that samples between two times are about to change, before it does.
 func (s *siteState) begin(from, to time.Time, gone []store.Run) error {
 	p := s.pending
 	if p == nil {
@@ -142,7 +142,7 @@ func encodeFile(path string, v any) error {
 	return replaceFile(path, b.Bytes())
 }
 
-// forget drops jobs of which nothing was heard for so long that the name is free.
+// forget drops jobs without a record for so long that the name is free.
 func (n *nodeState) forget(t int64) {
 	for k, j := range n.Jobs {
 		if t-j.Last > keepJob {

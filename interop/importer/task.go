@@ -20,7 +20,7 @@ type task struct {
 	ID         string
 }
 
-// longestTask is for how long a task of which no end was told is believed to run, in seconds.
+// longestTask is for how long a task without a reported end counts as running, in seconds.
 const longestTask = 31 * 86400
 
 func (t *task) at(when int64) bool {
@@ -172,6 +172,6 @@ func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool)
 	return false, nil
 }
 
-// allAgain stands for the records of a node that are in the series when all are to be read
+// allAgain is the number of records of a node that are in the series when all are to be read
 // again though none is new.
 const allAgain = 1 << 40

@@ -110,7 +110,7 @@ func (s *scanner) line(text string) {
 	case mark == "METADATA END" || mark == "ADDON METADATA END":
 	case strings.Contains(mark, "ADDON METADATA START"):
 	case strings.HasSuffix(mark, "METRICS OPERATOR COLLECTION START"):
-		// Somebody who pasted a log that was begun twice has two of them: the later one counts.
+		// Somebody who pasted a log that was started twice has two of them: the later one counts.
 		s.marked, s.within, s.ended, s.points = true, true, false, nil
 	case strings.HasSuffix(mark, "METRICS OPERATOR COLLECTION END"):
 		s.within, s.ended = false, true

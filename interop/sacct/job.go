@@ -34,7 +34,7 @@ type Job struct {
 	Nodes                string // node list as Slurm writes it
 
 	Submit, Start, End time.Time // zero when unknown
-	// Seen is when this was so; zero when nobody says. Start and the elapsed time tell it
+	// Seen is when this was so; zero when it is not reported. Start and the elapsed time give it
 	// of jobs that run.
 	Seen time.Time
 
@@ -44,6 +44,7 @@ type Job struct {
 	AllocCores, AllocMemory, AllocGPUs, AllocNodes *float64
 	Suspended                                      *float64 // seconds of the time since Start
 	CPUUser, CPUSystem, PeakMemory, Read, Written  *float64
+	zeroCPU, zeroMemory                            bool // the export has 0 for what is not known
 
 	// Sizes are the allocations of a job that was resized, in order; empty for others.
 	Sizes []Size
@@ -126,8 +127,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	if j.Suspended == nil {
 		j.Suspended = scaled("Suspended", slurmtext.Duration)
 	}
-	j.PeakMemory = scaled("MaxRSS", bytes)
-	j.perTask(scaled)
+	j.sampled(scaled)
 	if err := j.exit(get("ExitCode")); err != nil {
 		errs = append(errs, err)
 	}
@@ -140,6 +140,9 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	}
 	if err := j.possible(); err != nil {
 		errs = append(errs, err)
+	}
+	if j.neverStarted(get) {
+		j.Start, j.AllocCores, j.AllocMemory, j.AllocGPUs, j.AllocNodes = time.Time{}, nil, nil, nil, nil
 	}
 	if !j.End.IsZero() && !j.Start.IsZero() && j.End.Before(j.Start) {
 		errs = append(errs, fmt.Errorf("it ended at %s before it began at %s", j.End.Format(time.RFC3339), j.Start.Format(time.RFC3339)))
@@ -167,20 +170,18 @@ func (j *Job) names(get func(name string) string) error {
 		}
 		_, shown.Step, _ = strings.Cut(id, ".")
 	}
-	id, j.Step = shown.Job, shown.Step
-	// The components of a heterogeneous job are known to nodes by their own numbers.
-	if strings.Contains(id, "+") && number(raw) {
-		id = raw
-	}
-	j.ID, j.Raw = id, raw
-	if shown.Tasks == 0 && number(raw) {
-		j.Also = other(j.ID, raw, shown.Job)
+	j.ID, j.Raw, j.Step = shown.Job, raw, shown.Step
+	if shown.Tasks == 0 && number(raw) && raw != j.ID {
+		j.Also = raw
 	}
 	return nil
 }
 
-// perTask takes the figures that are given for each of its tasks.
-func (j *Job) perTask(scaled func(name string, read func(string) (float64, error)) *float64) {
+// sampled takes the figures that accounting samples, of the task that had most or of each.
+func (j *Job) sampled(scaled func(name string, read func(string) (float64, error)) *float64) {
+	if j.PeakMemory = scaled("MaxRSS", bytes); j.PeakMemory != nil && *j.PeakMemory == 0 {
+		j.PeakMemory, j.zeroMemory = nil, true // it ended before the first sample
+	}
 	tasks := scaled("NTasks", slurmtext.Number)
 	if tasks == nil {
 		return
@@ -332,16 +333,6 @@ func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
 
 // bytes reads a size of memory or of data.
 func bytes(s string) (float64, error) { return slurmtext.Size(s, 1) }
-
-// other is the first of the names that is not the id.
-func other(id string, names ...string) string {
-	for _, n := range names {
-		if n != id {
-			return n
-		}
-	}
-	return ""
-}
 
 func number(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 64)

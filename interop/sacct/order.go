@@ -50,6 +50,9 @@ func orderOf(cells []string) (order, error) {
 	if found != nil {
 		return *found, nil
 	}
+	if len(cells) == 1 {
+		return order{}, errors.New("its fields have no | or ^ between them: export again with sacct --parsable2 (columns for people, JSON and YAML are not read)")
+	}
 	var known []string
 	for _, o := range all {
 		known = append(known, fmt.Sprintf("%d of %s", len(o.fields), o.name))

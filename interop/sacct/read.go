@@ -242,6 +242,7 @@ func (p *parser) flush() error {
 	}
 	j := p.last
 	p.last = nil
+	j.Complete()
 	if j.State == resized { // the next part has its end
 		p.resized[j.Raw] = j
 		return nil

@@ -39,7 +39,7 @@ func TestSonarFields(t *testing.T) {
 	j := jobs[0]
 	if j.ID != "973821" || j.User != "ec-aaaaa" || j.Account != "ec85" || j.Partition != "normal" || j.Nodes != "c1-28" || j.State != "completed" ||
 		*j.CPUUser != 11*3600+6*60+33 || *j.CPUSystem != 22*60+53.824 || *j.ReqMemory != 10000*1<<20 || *j.TimeLimit != 24000 ||
-		*j.PeakMemory != 10121984*1024 || *j.ReqCores != 6 || !j.Start.Equal(time.Date(2024, 11, 13, 11, 8, 0, 0, time.UTC)) || j.ReqGPUs != nil {
+		*j.PeakMemory != (10121984+112488)*1024 || *j.ReqCores != 6 || !j.Start.Equal(time.Date(2024, 11, 13, 11, 8, 0, 0, time.UTC)) || j.ReqGPUs != nil {
 		t.Errorf("%+v", j)
 	}
 }
@@ -61,7 +61,7 @@ func TestAllFields(t *testing.T) {
 	if j := byID["2_1"]; j.Raw != "3" || j.User != "hpcbob" || j.Cluster != "tinyhpc" {
 		t.Errorf("%+v", j)
 	}
-	if j := byID["1"]; *j.PeakMemory != 207588*1024 || *j.CPUUser != 16.395 {
+	if j := byID["1"]; *j.PeakMemory != (207588+3980+108)*1024 || *j.CPUUser != 16.395 {
 		t.Errorf("%+v", j)
 	}
 }
@@ -171,7 +171,7 @@ func TestSizesAndSteps(t *testing.T) {
 	j := jobs[1]
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
 	if !j.Submit.Equal(at(0)) || !j.Start.Equal(at(1)) || !j.End.Equal(at(31)) || j.State != "completed" || *j.CPUUser != 1800 || *j.Suspended != 120 || len(j.Sizes) != 2 ||
-		*j.Sizes[0].Cores != 8 || !j.Sizes[0].End.Equal(at(11)) || *j.Sizes[1].Cores != 4 || !j.Sizes[1].Start.Equal(at(11)) || *j.PeakMemory != 300<<20 {
+		*j.Sizes[0].Cores != 8 || !j.Sizes[0].End.Equal(at(11)) || *j.Sizes[1].Cores != 4 || !j.Sizes[1].Start.Equal(at(11)) || *j.PeakMemory != 400<<20 {
 		t.Errorf("%+v", j)
 	}
 	if len(j.Steps) != 2 || j.StepCount != 2 || j.Steps[1].Name != "eat" || j.Steps[1].State != "out_of_memory" || *j.Steps[1].CPU != 60 || *j.Steps[1].PeakMemory != 300<<20 || j.Steps[1].ExitCode != nil {

@@ -8,6 +8,7 @@ func (j *Job) AddStep(s *Job) {
 	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
 		j.PeakMemory = s.PeakMemory
 	}
+	j.zeroMemory = j.zeroMemory || s.zeroMemory
 	add := func(to **float64, v *float64) {
 		if v != nil && *to == nil {
 			*to = pointer(*v)

@@ -14,7 +14,7 @@ type Job struct {
 	ID string
 	// Raw is the number that Slurm gives to each.
 	Raw uint32
-	// Tasks is how many tasks of an array this record stands for; 0 for one job.
+	// Tasks is how many tasks of an array this record represents; 0 for one job.
 	Tasks int
 
 	User, UID, Account, Partition, QOS, Name string

@@ -21,7 +21,7 @@ func (r *Read) bad(format string, args ...any) {
 	}
 }
 
-// list calls f for each element of the array that stands under the name at the top of a
+// list calls f for each element of the array under the name at the top of a
 // document, and returns what the document says went wrong. Elements that came before the
 // document broke off were given to f.
 func list(r io.Reader, name string, f func(json.RawMessage)) error {

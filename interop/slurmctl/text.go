@@ -12,7 +12,7 @@ import (
 // the free text, the name of the job, as the last field: no name can then end a field, nor
 // begin a record, with whatever it holds, a line feed included.
 
-// mark is what stands between fields.
+// mark separates fields.
 type mark string
 
 // split cuts an answer into records of n fields. What follows a record without a mark

@@ -6,7 +6,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// clockTime reads a time of the commands: seconds since the Unix epoch, as they are told to
+// clockTime reads a time of the commands: seconds since the Unix epoch, as they are requested by
 // write it by SLURM_TIME_FORMAT, or local time where a release does not listen. What can not
 // be read is no time.
 func clockTime(s string) time.Time {

@@ -14,7 +14,7 @@ const (
 	EndedByScheduler   = "scheduler"     // it was withdrawn, as a sibling that began in another cluster
 )
 
-// EndedBy says who or what ended a job, by its state and what stands behind the word
+// EndedBy says who or what ended a job, by its state and what follows the word
 // ("by 1001" of CANCELLED by 1001). user is the number of the user who cancelled it; empty
 // when that is not reported.
 func EndedBy(state, rest string) (by, user string) {
@@ -30,7 +30,7 @@ func EndedBy(state, rest string) (by, user string) {
 		return EndedByDeadline, ""
 	case "out_of_memory":
 		return EndedByMemory, ""
-	case "node_fail", "boot_fail", "launch_failed":
+	case "node_fail", "boot_fail", "launch_failed", "reconfig_fail":
 		return EndedByNodeFailure, ""
 	case "preempted":
 		return EndedByPreemption, ""

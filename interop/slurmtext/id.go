@@ -11,7 +11,7 @@ import (
 type ID struct {
 	Job   string // 4711, 4711_3 for a task of an array, 4711+1 for a part of a heterogeneous job
 	Step  string // behind the point: batch, extern, 0; empty for the job itself
-	Tasks int    // how many tasks of an array it stands for that wait together; 0 for one job
+	Tasks int    // how many tasks of an array it represents that wait together; 0 for one job
 }
 
 // ReadID reads 4711, 4711_3, 4711_[0-9%2], 4711+1, each also with a step behind a point.

@@ -2,7 +2,7 @@ package slurmtext
 
 import "strings"
 
-// State reads a state of a job: its word in lower case, and what stands behind it ("by
+// State reads a state of a job: its word in lower case, and what follows it ("by
 // 1001" of CANCELLED by 1001). sacct cuts words at ten characters with a plus sign:
 // those are completed.
 func State(s string) (state, rest string) {

@@ -88,9 +88,10 @@ func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
 	if s.ArrayJobID != 0 {
 		j.ID, j.Also = fmt.Sprintf("%d_%d", s.ArrayJobID, s.ArrayTaskID), j.Raw
 	} else if s.HetJobID != 0 {
-		j.Also = fmt.Sprintf("%d+%d", s.HetJobID, s.HetOffset)
+		j.ID, j.Also = fmt.Sprintf("%d+%d", s.HetJobID, s.HetOffset), j.Raw
 	}
 	j.State, j.Reason = slurmtext.State(s.State)
+	j.EndedBy, j.EndedByUser = slurmtext.EndedBy(j.State, j.Reason)
 	var err error
 	for text, into := range map[*string]*time.Time{&s.Submit: &j.Submit, &s.Start: &j.Start, &s.End: &j.End} {
 		if *text == "" {

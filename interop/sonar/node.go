@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What CSV says of the node stands in one line of a reading, from release 0.12 on.
+// Figures of the node are in one line of a reading, from release 0.12 on.
 
 func (w *row) node() *System {
 	if w.sys == nil {

@@ -75,7 +75,7 @@ type Process struct {
 	// mean over the lifetime, of which nothing follows about any time in particular.
 	CPU float64
 	// Mean is the mean of cores used over the whole life, negative when unknown: with CPU
-	// it tells how old the process is, and nothing about any time.
+	// it is the age of the process, not a time.
 	Mean float64
 	// Resident and Virtual are bytes, negative when unknown.
 	Resident, Virtual float64

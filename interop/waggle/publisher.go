@@ -95,7 +95,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) (sent int, 
 			DeliveryMode: amqp.Persistent, UserId: p.user, AppId: p.appID, Body: body,
 		})
 		if err != nil {
-			break // what was sent may be there: the answers tell
+			break // what was sent may be there: the answers show it
 		}
 		waiting = append(waiting, c)
 	}

@@ -82,7 +82,7 @@ func Text(r *client.OwnerReport) string {
 	row("  allocated", is(u, "held_core_seconds", hours(u.HeldCoreSeconds)), is(p, "held_core_seconds", hours(p.HeldCoreSeconds)))
 	row("  allocated, not used", hours(client.UnusedCoreSeconds(&u)), hours(client.UnusedCoreSeconds(&p)))
 	row("GPU-hours used", is(u, "gpu_seconds", hours(u.GPUSeconds)), is(p, "gpu_seconds", hours(p.GPUSeconds)))
-	row("  allocated", hours(u.HeldGPUSeconds), hours(p.HeldGPUSeconds))
+	row("GPU-hours allocated", hours(u.HeldGPUSeconds), hours(p.HeldGPUSeconds))
 	row("Energy", is(u, "energy_joules", energy(u.EnergyJoules)), is(p, "energy_joules", energy(p.EnergyJoules)))
 	row("Work that began", written(format.Count)(u.Started), written(format.Count)(p.Started))
 	row("  mean wait", written(format.Duration)(over(u.WaitSeconds, u.StartedWithSubmit)), written(format.Duration)(over(p.WaitSeconds, p.StartedWithSubmit)))
@@ -100,7 +100,11 @@ func Text(r *client.OwnerReport) string {
 		}
 	}
 	works("Running", r.Running, r.RunningTotal, func(w *client.Workload) string {
-		return "since " + w.Start.UTC().Format("Jan 02 15:04") + ", " + written(format.Number)(w.CoresMean) + " cores"
+		since := "since " + w.Start.UTC().Format("Jan 02 15:04")
+		if w.CoresMean == nil {
+			return since
+		}
+		return since + ", " + format.Number(*w.CoresMean) + " cores"
 	})
 	works("Waiting", r.Waiting, r.WaitingTotal, func(w *client.Workload) string { return plain(cmp.Or(w.Reason, w.State)) })
 	works("Failed", r.Failed, r.FailedTotal, func(w *client.Workload) string {

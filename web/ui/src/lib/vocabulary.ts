@@ -11,7 +11,7 @@ export interface Row {
   cpu_system_seconds?: Num;
   /** Time threads were ready to run and waited for a processor, seconds. */
   cpu_wait_seconds?: Num;
-  /** Cores in use on average: CPU time by wall time. */
+  /** Cores in use on average: CPU time by the time it ran, which is its wall time less what it was suspended. */
   cores_mean: Num;
   /** Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more. */
   cores_p50: Num;

@@ -1,0 +1,74 @@
+package sacct
+
+import (
+	"strings"
+	"time"
+
+	"reckon/interop/slurmtext"
+)
+
+// neverStarted reports whether a job ended before it got a node. Releases before 20.11 give the time of its end as its start.
+func (j *Job) neverStarted(get func(name string) string) bool {
+	if j.Start.IsZero() || !j.Start.Equal(j.End) || j.Step != "" || !slurmtext.Over(j.State) {
+		return false
+	}
+	return strings.EqualFold(strings.TrimSpace(get("NodeList")), "None assigned") || strings.TrimSpace(get("AllocCPUS")) == "0"
+}
+
+// Complete derives what only the steps of a job show together. It is called once, after the last of them.
+func (j *Job) Complete() {
+	j.addUp()
+	if j.PeakMemory == nil && !j.Start.IsZero() && j.End.After(j.Start) && zero(j.CPUUser) && zero(j.CPUSystem) {
+		// Nothing gathered what its processes used (JobAcctGatherType=jobacct_gather/none): its CPU time is not known.
+		j.zeroCPU = j.CPUUser != nil
+		j.CPUUser, j.CPUSystem = nil, nil
+		for i := range j.Steps {
+			if zero(j.Steps[i].CPU) {
+				j.Steps[i].CPU = nil
+			}
+		}
+	}
+}
+
+// Has reports whether the export of the job has CPU time and memory at all, be they 0: by that a later export of the same job is
+// known to say more.
+func (j *Job) Has() (cpu, memory bool) {
+	return j.CPUUser != nil || j.zeroCPU, j.PeakMemory != nil || j.zeroMemory
+}
+
+func zero(v *float64) bool { return v == nil || *v == 0 }
+
+// addUp makes the peak of the job that of the steps that ran at the same time. Their peaks need not have come at the same moment:
+// together they count for no more than the job was given, unless one of them alone had more.
+func (j *Job) addUp() {
+	peak := j.together()
+	if v := j.AllocMemory; v != nil {
+		peak = min(peak, *v)
+	}
+	if peak > 0 && (j.PeakMemory == nil || peak > *j.PeakMemory) {
+		j.PeakMemory = &peak
+	}
+}
+
+// together is the most memory of steps that ran at the same time: those that ran when one of them began.
+func (j *Job) together() (most float64) {
+	for i := range j.Steps {
+		at, sum := j.Steps[i].Start, 0.0
+		if at.IsZero() {
+			continue
+		}
+		for k := range j.Steps {
+			if s := &j.Steps[k]; s.PeakMemory != nil && s.at(at) {
+				sum += *s.PeakMemory
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// at reports whether the step ran at a time. Times are whole seconds: a step that ends in the second in which another begins
+// came before it.
+func (s *Step) at(t time.Time) bool {
+	return !s.Start.IsZero() && !t.Before(s.Start) && (s.End.IsZero() || t.Before(s.End) || s.Start.Equal(s.End) && t.Equal(s.Start))
+}
