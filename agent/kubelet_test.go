@@ -170,11 +170,11 @@ func TestPodsAreNamed(t *testing.T) {
 	if got, n := sum(&a.batch, "reckon_pod_network_bytes_total", "workload", "deployment/shop/cart", "part", "cart-5d4-x", "owner", "shop"); n < 2 || n%2 != 0 || got < 0 {
 		t.Errorf("%v bytes passed the devices of the pod, in %d series, want two of each device", got, n)
 	}
-	v := a.judge(&sensor.Origin{Workload: "pod/" + uid1, Placed: true})
-	if v.err != nil || v.whose != (whose{"deployment/shop/cart", "cart-5d4-x", "shop"}) {
+	v := a.resolveOwner(&sensor.Origin{Workload: "pod/" + uid1, Placed: true})
+	if v.err != nil || v.subject != (subject{"deployment/shop/cart", "cart-5d4-x", "shop"}) {
 		t.Errorf("figures of the pod are of %+v", v)
 	}
-	if v := a.judge(&sensor.Origin{Workload: "pod/" + uid1}); v.err == nil {
+	if v := a.resolveOwner(&sensor.Origin{Workload: "pod/" + uid1}); v.err == nil {
 		t.Errorf("a stranger that names the pod: %+v", v)
 	}
 

@@ -49,8 +49,8 @@ type owning struct {
 	cache   metric.Cache
 	status  metric.Cache
 	seen    map[*metric.Series]struct{} // what this export has already
-	counts  map[whose]int
-	origins map[*sensor.Origin]verdict
+	counts  map[subject]int
+	origins map[*sensor.Origin]resolution
 	inputs  []OwnInput
 	said    map[string]string // last reason of an input
 	round   uint64
@@ -58,19 +58,19 @@ type owning struct {
 	pushes  [2]uint64 // taken, refused
 }
 
-// whose says to whom figures belong: a part of a workload, an owner, or, when it is
+// subject is what figures belong to: a part of a workload, an owner, or, when it is
 // empty, the machine.
-type whose struct {
+type subject struct {
 	id          workload.ID
 	part, owner string
 }
 
-// total is whose without the part: bounds are for workloads.
-func (w whose) total() whose { return whose{w.id, "", w.owner} }
+// total is the subject without the part: bounds are for workloads.
+func (w subject) total() subject { return subject{w.id, "", w.owner} }
 
-// verdict is what was found out about an origin.
-type verdict struct {
-	whose   whose
+// resolution is the subject of an origin, or why there is none.
+type resolution struct {
+	subject subject
 	trusted bool
 	later   bool // nothing is exported of the workload yet
 	err     error
@@ -94,10 +94,10 @@ type refusals struct {
 
 // ownRow is what became of a series of somebody.
 type ownRow struct {
-	whose whose
-	final *metric.Series
-	err   error
-	round uint64
+	subject subject
+	final   *metric.Series
+	err     error
+	round   uint64
 }
 
 // OwnInput is the state of a file or address with figures of its own.
@@ -111,7 +111,7 @@ func (a *Agent) openOwn(limit int) {
 	o := &a.own
 	*o = owning{
 		names: map[string]bool{}, limit: limit, rows: map[*metric.Series]*ownRow{}, descs: map[string]*metric.Desc{},
-		seen: map[*metric.Series]struct{}{}, counts: map[whose]int{}, origins: map[*sensor.Origin]verdict{},
+		seen: map[*metric.Series]struct{}{}, counts: map[subject]int{}, origins: map[*sensor.Origin]resolution{},
 		said: map[string]string{}, pushed: map[pushKey]*pushed{},
 	}
 	if o.limit <= 0 {
@@ -255,15 +255,15 @@ func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
 	o := &a.own
 	v, known := o.origins[s.Origin]
 	if !known {
-		v = a.judge(s.Origin)
+		v = a.resolveOwner(s.Origin)
 		o.origins[s.Origin] = v
 	}
 	if v.err != nil {
 		return v.err
 	}
 	row := o.rows[s.Series]
-	if row == nil || row.whose != v.whose {
-		row = &ownRow{whose: v.whose, err: o.mayName(s.Series.Desc.Name, v.trusted)}
+	if row == nil || row.subject != v.subject {
+		row = &ownRow{subject: v.subject, err: o.mayName(s.Series.Desc.Name, v.trusted)}
 		o.rows[s.Series] = row
 	}
 	row.round = o.round
@@ -278,14 +278,14 @@ func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
 
 // add appends a figure once, within the bounds.
 func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value float64) error {
-	if n := o.counts[row.whose.total()]; row.whose != (whose{}) && n >= o.limit {
-		return fmt.Errorf("%s has %d series of its own already; leave labels out, or allow more with max_series_per_workload", row.whose.name(), n)
+	if n := o.counts[row.subject.total()]; row.subject != (subject{}) && n >= o.limit {
+		return fmt.Errorf("%s has %d series of its own already; leave labels out, or allow more with max_series_per_workload", row.subject.name(), n)
 	}
 	if len(o.seen) >= ownAltogether {
 		return fmt.Errorf("there are %d series of others on this node already", ownAltogether)
 	}
 	if row.final == nil {
-		row.final = o.series(raw, row.whose)
+		row.final = o.series(raw, row.subject)
 	} else { // the same pointer for all who give the same series
 		row.final = o.cache.Get(row.final.Desc, row.final.Values...)
 	}
@@ -293,13 +293,13 @@ func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value flo
 		return fmt.Errorf("%s is there twice", raw.Desc.Name)
 	}
 	o.seen[row.final] = struct{}{}
-	o.counts[row.whose.total()]++
+	o.counts[row.subject.total()]++
 	b.Add(row.final, value)
 	return nil
 }
 
 // name is what people call it.
-func (w whose) name() string {
+func (w subject) name() string {
 	if w.id != "" {
 		return string(w.id)
 	}
@@ -307,7 +307,7 @@ func (w whose) name() string {
 }
 
 // series is raw with the labels of its workload.
-func (o *owning) series(raw *metric.Series, w whose) *metric.Series {
+func (o *owning) series(raw *metric.Series, w subject) *metric.Series {
 	labels, values := make([]string, 0, 12), make([]string, 0, 12)
 	add := func(name, value string) {
 		if value != "" {

@@ -146,7 +146,7 @@ func TestOwnBounds(t *testing.T) {
 		"only root's figures may be":                sample(theirs, "node_mine"),
 		"are those of rules":                        sample(theirs, "job:x"),
 		"the name is taken":                         sample(theirs, "up"),
-		"nobody knows whose they are":               sample(&sensor.Origin{}, "m"),
+		"their owner is not known":                  sample(&sensor.Origin{}, "m"),
 		"is not written as kind/name":               sample(&sensor.Origin{Workload: "7", Trusted: true}, "m"),
 		"no workload other/n1 of 54321 runs":        sample(&sensor.Origin{Workload: "other/n1", UID: 54321, HasUID: true}, "m"),
 		"the process that they come from has ended": sample(&sensor.Origin{PID: 1 << 30}, "m"),

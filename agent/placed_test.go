@@ -18,13 +18,13 @@ func TestPlaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := a.judge(&sensor.Origin{Workload: string(mine.id), Placed: true}); v.err != nil || v.whose.id != mine.id || v.trusted {
+	if v := a.resolveOwner(&sensor.Origin{Workload: string(mine.id), Placed: true}); v.err != nil || v.subject.id != mine.id || v.trusted {
 		t.Errorf("%+v", v)
 	}
-	if v := a.judge(&sensor.Origin{Workload: string(mine.id)}); v.err == nil {
+	if v := a.resolveOwner(&sensor.Origin{Workload: string(mine.id)}); v.err == nil {
 		t.Errorf("a stranger who names a workload: %+v", v)
 	}
-	if v := a.judge(&sensor.Origin{Workload: string(workload.MakeID(workload.Pod, "none")), Placed: true}); v.err == nil {
+	if v := a.resolveOwner(&sensor.Origin{Workload: string(workload.MakeID(workload.Pod, "none")), Placed: true}); v.err == nil {
 		t.Errorf("a pod that does not run here: %+v", v)
 	}
 	if err := a.own.mayName("node_load1", false); err == nil {

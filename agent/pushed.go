@@ -15,10 +15,10 @@ import (
 
 // Figures that scripts send, see socket.go.
 
-// pushKey tells series apart: whose, and the name with its labels.
+// pushKey identifies a series: its subject, and the name with its labels.
 type pushKey struct {
-	whose whose
-	text  string
+	subject subject
+	text    string
 }
 
 // pushed is the last value of one.
@@ -45,7 +45,7 @@ type pushRequest struct {
 type refusal struct{ error }
 
 // Push takes figures in the name of a process. It waits for the loop to run.
-func (a *Agent) push(ctx context.Context, r *pushRequest) (w whose, err error) {
+func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error) {
 	done := make(chan struct{})
 	ask := func() {
 		defer close(done)
@@ -60,12 +60,12 @@ func (a *Agent) push(ctx context.Context, r *pushRequest) (w whose, err error) {
 		<-done
 		return w, err
 	case <-ctx.Done():
-		return whose{}, errors.New("the agent is busy or stops; try again")
+		return subject{}, errors.New("the agent is busy or stops; try again")
 	}
 }
 
 // takePush is run by the loop.
-func (a *Agent) takePush(r *pushRequest) (whose, error) {
+func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	o := &a.own
 	w, err := a.senderOwner(r.pid, r.uid)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *Agent) takePush(r *pushRequest) (whose, error) {
 	}
 	have := map[pushKey]bool{}
 	for k := range o.pushed {
-		if k.whose.total() == w.total() {
+		if k.subject.total() == w.total() {
 			have[k] = true
 		}
 	}
@@ -133,7 +133,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	from, now := len(b.Samples), a.now()
 	a.foldPushed()
 	for k, p := range o.pushed {
-		switch a.stands(k.whose) {
+		switch a.stands(k.subject) {
 		case account.Pending:
 			continue // it may turn out to be short work
 		case account.Unknown:
@@ -160,7 +160,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 
 // stands says how a workload stands to which figures were sent. Who sent them may have come
 // and gone unseen, as a part of a workload that goes on or as short work.
-func (a *Agent) stands(w whose) account.Standing {
+func (a *Agent) stands(w subject) account.Standing {
 	if w.id.Kind() == workload.Short {
 		return account.Shown
 	}
@@ -172,8 +172,8 @@ func (a *Agent) stands(w whose) account.Standing {
 }
 
 func (a *Agent) addPushed(b *metric.Batch, k pushKey, p *pushed) {
-	if p.row.whose != k.whose {
-		p.row = ownRow{whose: k.whose}
+	if p.row.subject != k.subject {
+		p.row = ownRow{subject: k.subject}
 	}
 	if err := a.own.add(b, &p.row, p.series, p.value); err != nil {
 		a.log.Debug("a pushed figure is not exported", "err", err)
@@ -187,14 +187,14 @@ func (a *Agent) foldPushed() {
 	o := &a.own
 	var folded []pushKey
 	for k, p := range o.pushed {
-		if k.whose.id.Kind() == workload.Group && !p.shown && a.stands(k.whose) == account.Unknown {
+		if k.subject.id.Kind() == workload.Group && !p.shown && a.stands(k.subject) == account.Unknown {
 			folded = append(folded, k)
 		}
 	}
 	for _, k := range folded {
 		p := o.pushed[k]
 		delete(o.pushed, k)
-		k.whose = whose{id: workload.MakeID(workload.Short, k.whose.owner+"/"+a.config.Node), owner: k.whose.owner}
+		k.subject = subject{id: workload.MakeID(workload.Short, k.subject.owner+"/"+a.config.Node), owner: k.subject.owner}
 		if into := o.pushed[k]; into != nil {
 			into.put(p.value, p.add, p.until)
 			continue

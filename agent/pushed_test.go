@@ -198,7 +198,7 @@ func TestPushFromOthers(t *testing.T) {
 	}
 	a, s, exports := running(t, Config{Source: "procfs", Node: "n1"})
 	<-exports
-	var w whose
+	var w subject
 	var err error
 	asked := make(chan struct{})
 	ask := func() {
@@ -325,7 +325,7 @@ func TestPushedStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func(name string, w whose, keep time.Duration) {
+	put := func(name string, w subject, keep time.Duration) {
 		s := metric.NewSeries(&metric.Desc{Name: name, Kind: metric.Gauge})
 		a.own.pushed[pushKey{w, seriesText(s)}] = &pushed{series: s, value: 1, until: clock.Add(keep)}
 	}
@@ -334,8 +334,8 @@ func TestPushedStands(t *testing.T) {
 	put("my_own", mine, time.Hour)
 	put("my_other", other, time.Hour)
 	put("my_moment", mine, time.Millisecond)
-	put("my_short", whose{id: "group/n1/1073741824-1", owner: "carol"}, time.Hour)
-	put("my_ended", whose{id: "slurm/1", part: "step_0", owner: "carol"}, time.Hour)
+	put("my_short", subject{id: "group/n1/1073741824-1", owner: "carol"}, time.Hour)
+	put("my_ended", subject{id: "slurm/1", part: "step_0", owner: "carol"}, time.Hour)
 	names := func() (out []string) {
 		clock = clock.Add(10 * time.Second)
 		a.export(clock)

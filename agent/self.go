@@ -69,7 +69,7 @@ type self struct {
 	ticks, late, failed, exportErrors uint64
 	spent                             time.Duration
 	saveFailed                        bool
-	madeUp                            bool // the machine is: what this process uses says nothing
+	simulated                         bool // the machine is: what this process uses says nothing
 	nameless                          bool // there are pods, and no kubelet is asked
 	devicesFailed                     bool // the devices of pods could not be asked for
 	info                              *metric.Series
@@ -92,7 +92,7 @@ func (s *self) export(a *Agent, b *metric.Batch) {
 		s.info = metric.NewSeries(agentInfo, a.config.Version, a.tasks.Live(), a.tasks.Exits())
 	}
 	b.Add(s.info, 1)
-	if !s.madeUp {
+	if !s.simulated {
 		s.process(b)
 	}
 	parts, processes, lost := a.ledger.Counts()

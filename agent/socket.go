@@ -22,7 +22,7 @@ import (
 
 // The socket at which scripts send figures of their own: HTTP over a unix socket, a body
 // in the Prometheus text format. The kernel tells which process is at the other end
-// (unix(7), SO_PEERCRED), and so whose the figures are: nobody can speak for others.
+// (unix(7), SO_PEERCRED), and so the owner of the figures: nobody can speak for others.
 
 // Bounds of what comes by the socket.
 const (
@@ -112,7 +112,7 @@ type limited struct {
 	all   int
 }
 
-// peer is a connection whose other end is known.
+// peer is a connection of which the process at the other end is known.
 type peer struct {
 	net.Conn
 	cred unix.Ucred

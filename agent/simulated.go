@@ -9,7 +9,7 @@ import (
 	"reckon/workload/kubernetes"
 )
 
-// Machine is everything that an agent reads, of a machine that is made up or played.
+// Machine is everything that an agent reads, of a machine that is simulated or replayed.
 type Machine interface {
 	taskSource
 	sensor.MachineReader
@@ -36,7 +36,7 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 	a.config.State = ""
 	a.tasks, a.machine, a.cgroups, a.look = m, m, m.Groups(), m
 	a.now, a.btime, a.user = m.Time, m.Booted().Unix(), m.UserName
-	a.self.madeUp = true
+	a.self.simulated = true
 	a.ledger = a.newLedger()
 	if k, ok := m.(podLister); ok {
 		if pods := k.Pods(); pods != nil {

@@ -15,14 +15,14 @@ type processLooker interface {
 	Process(pid int32) (sensor.Process, error)
 }
 
-// judge finds out whose figures of an origin are.
-func (a *Agent) judge(o *sensor.Origin) verdict {
-	v := verdict{trusted: o.Trusted}
+// resolveOwner finds the workload and owner that figures of an origin belong to.
+func (a *Agent) resolveOwner(o *sensor.Origin) resolution {
+	v := resolution{trusted: o.Trusted}
 	switch {
 	case o.Workload != "":
 		id := workload.ID(o.Workload)
 		if w, part, owner, runs := a.ledger.RunOf(id.Name()); runs && o.Placed && id.Kind() == workload.Pod {
-			v.whose = whose{w, part, owner}
+			v.subject = subject{w, part, owner}
 			return v
 		}
 		owner, runs := a.ledger.OwnerOf(id)
@@ -38,20 +38,20 @@ func (a *Agent) judge(o *sensor.Origin) verdict {
 		case !runs:
 			v.err = fmt.Errorf("no workload %.100s runs on this node", id)
 		default:
-			v.whose = whose{id: id, owner: owner}
+			v.subject = subject{id: id, owner: owner}
 		}
 	case o.PID != 0:
-		v.whose, v.err = a.processOwner(o.PID, o.UID, o.HasUID)
-		v.trusted = v.trusted || v.whose.owner == "root"
+		v.subject, v.err = a.processOwner(o.PID, o.UID, o.HasUID)
+		v.trusted = v.trusted || v.subject.owner == "root"
 		if v.err == nil {
-			v.later = a.ledger.Stands(v.whose.id, v.whose.part, v.whose.owner) != account.Shown
+			v.later = a.ledger.Stands(v.subject.id, v.subject.part, v.subject.owner) != account.Shown
 		}
 	case o.Trusted:
 	case o.HasUID:
-		v.whose.owner = a.user(o.UID)
+		v.subject.owner = a.user(o.UID)
 		v.trusted = o.UID == 0
 	default:
-		v.err = errors.New("nobody knows whose they are")
+		v.err = errors.New("their owner is not known")
 	}
 	return v
 }
@@ -62,7 +62,7 @@ const passing = 2 // seconds
 // senderOwner is processOwner for who sends figures. A process that leads a group of its
 // own and began a moment ago, as a command typed at a prompt does, belongs where its parent
 // belongs: its group is gone in a moment.
-func (a *Agent) senderOwner(pid int32, uid uint32) (whose, error) {
+func (a *Agent) senderOwner(pid int32, uid uint32) (subject, error) {
 	found, err := a.processOwner(pid, uid, true)
 	if err != nil || found.id.Kind() != workload.Group {
 		return found, err
@@ -83,17 +83,17 @@ func (a *Agent) senderOwner(pid int32, uid uint32) (whose, error) {
 }
 
 // processOwner finds the workload of a process that is alive.
-func (a *Agent) processOwner(pid int32, uid uint32, known bool) (whose, error) {
+func (a *Agent) processOwner(pid int32, uid uint32, known bool) (subject, error) {
 	look, ok := a.look.(processLooker)
 	if !ok {
-		return whose{}, errors.New("a recording is played: its processes are not here")
+		return subject{}, errors.New("a recording is played: its processes are not here")
 	}
 	p, err := look.Process(pid)
 	if errors.Is(err, fs.ErrNotExist) {
-		return whose{}, errors.New("the process that they come from has ended")
+		return subject{}, errors.New("the process that they come from has ended")
 	}
 	if err != nil {
-		return whose{}, fmt.Errorf("look at the process that they come from: %w", err)
+		return subject{}, fmt.Errorf("look at the process that they come from: %w", err)
 	}
 	if known {
 		p.UID = uid // the kernel said so of the connection
@@ -103,11 +103,11 @@ func (a *Agent) processOwner(pid int32, uid uint32, known bool) (whose, error) {
 
 // partOf is the part that a process is charged to, or will be: what it is now counts, not
 // what the accounts saw of it, which may be from before it changed its user.
-func (a *Agent) partOf(p *sensor.Process) whose {
+func (a *Agent) partOf(p *sensor.Process) subject {
 	h, gone := a.hint(p, false)
 	if gone {
-		return whose{id: workload.MakeID(workload.Short, h.User+"/"+a.config.Node), owner: h.User}
+		return subject{id: workload.MakeID(workload.Short, h.User+"/"+a.config.Node), owner: h.User}
 	}
 	id := a.chain.Resolve(h)
-	return whose{id.Workload, id.Part, id.Owner}
+	return subject{id.Workload, id.Part, id.Owner}
 }
