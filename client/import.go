@@ -60,7 +60,7 @@ type ImportResult struct {
 	Taken      int         `json:"taken"`      // new
 	Known      int         `json:"known"`      // imported before, or given twice
 	Measured   int         `json:"measured"`   // reckon itself measured the node at that time
-	Waiting    int         `json:"waiting"`    // jobs that had not begun
+	Waiting    int         `json:"waiting"`    // jobs that had not started
 	Heartbeats int         `json:"heartbeats"` // signs of life of nodes on which nothing ran
 	Refused    int         `json:"refused"`    // of the future, or more than the node can give; also in BadCount
 	Resumed    bool        `json:"resumed"`    // an earlier import had been cut off, and was finished

@@ -165,7 +165,7 @@ func TestJudge(t *testing.T) {
 		"sent to end":   {ended("", 143), "info exit: it was ended by signal 15 (terminated)"},
 		"interrupted":   {ended("", 130), "info exit: it was ended by signal 2 (interrupted)"},
 		"killed":        {ended("", 137), "critical exit: it was ended by signal 9 (killed)"},
-		"last heard of": {ended("running", 0, func(u *Usage) { u.ExitCode, u.TimeLimit = nil, at(86400) }), "info lost: it was last heard of after 1 h; how it ended is not known"},
+		"last heard of": {ended("running", 0, func(u *Usage) { u.ExitCode, u.TimeLimit = nil, at(86400) }), "info lost: it was last reported after 1 h; how it ended is not known"},
 		"runs":          {ended("running", 1, func(u *Usage) { u.Running = true }), ""},
 		"failed step": {ended("failed", 1, func(u *Usage) {
 			u.Steps = []Step{{ID: "batch", Name: "batch", State: "failed", ExitCode: code(1)}, {ID: "0", State: "completed", ExitCode: code(0)}, {ID: "2", Name: "false", State: "failed", ExitCode: code(1)}}

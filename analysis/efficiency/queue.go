@@ -33,7 +33,7 @@ var waitReasons = []waitReason{
 	{"PartitionInactive", "its partition starts no jobs at present", "", false},
 	{"ReqNodeNotAvail", "nodes that it can only run on are down, drained or reserved", "", false},
 	{"Licenses", "licenses that it asked for are in use", "", false},
-	{"Reservation", "its reservation has not begun", "", false},
+	{"Reservation", "its reservation has not started", "", false},
 	{"BadConstraints", "no node has what it asked for", "change that, or it will never start", true},
 	{"InvalidAccount", "its account is not valid", "give another account, or it will never start", true},
 	{"InvalidQOS", "its quality of service is not valid", "give another one, or it will never start", true},

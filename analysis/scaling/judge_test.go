@@ -22,11 +22,11 @@ func text(list []Verdict) string {
 // from what an array as a whole asks for.
 func TestNotBegun(t *testing.T) {
 	got := text(Compare(Use{Waits: true, Given: at(10000)}, nil, Cores).Verdicts)
-	if !strings.Contains(got, "it has not begun") || strings.Contains(got, "5000") || strings.Contains(got, "nothing can be said") {
+	if !strings.Contains(got, "it has not started") || strings.Contains(got, "5000") || strings.Contains(got, "nothing can be said") {
 		t.Error(got)
 	}
 	got = text(Compare(Use{Waits: true, Given: at(4)}, work(Fit{OneCore: 100, Serial: 0.2}, 1, 2, 4, 8), Cores).Verdicts)
-	if !strings.Contains(got, "it has not begun") || !strings.Contains(got, "20 % of the work does not run in parallel") {
+	if !strings.Contains(got, "it has not started") || !strings.Contains(got, "20 % of the work does not run in parallel") {
 		t.Error(got)
 	}
 	got = text(Compare(Use{Array: "slurm/7_0"}, nil, Cores).Verdicts)

@@ -17,11 +17,12 @@ import (
 	"reckon/metric"
 )
 
-// jobWords are other words for columns of workloads: short ones, and those of sacct.
+// jobWords are other words for columns of workloads: short ones, and those of sacct that mean the same. Its CPUTime is core time
+// allocated and AveRSS a mean over tasks: neither is a column here.
 func jobWords() map[string]string {
 	words := map[string]string{
 		"jobid": "id", "jobidraw": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds", "elapsedraw": "wall_seconds", "exitcode": "exit_code",
-		"totalcpu": "cpu_seconds", "cputime": "cpu_seconds", "usercpu": "cpu_user_seconds", "systemcpu": "cpu_system_seconds", "maxrss": "memory_needed_peak_bytes", "averss": "memory_mean_bytes",
+		"totalcpu": "cpu_seconds", "usercpu": "cpu_user_seconds", "systemcpu": "cpu_system_seconds", "maxrss": "memory_needed_peak_bytes",
 		"alloccpus": "allocated_cores", "ncpus": "allocated_cores", "reqcpus": "request_cores", "reqmem": "request_memory_bytes", "allocnodes": "allocated_nodes", "reqnodes": "request_nodes",
 		"nnodes": "allocated_nodes", "timelimit": "request_seconds", "timelimitraw": "request_seconds", "suspended": "suspended_seconds", "consumedenergy": "energy_joules",
 		"consumedenergyraw": "energy_joules", "maxdiskread": "io_read_bytes", "maxdiskwrite": "io_write_bytes", "cluster": "site",

@@ -188,7 +188,7 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		n    int
 		text string
 	}{
-		{r.Refused, "refused"}, {r.Waiting, "had not begun"}, {r.Measured, "of times that reckon measured itself"}, {r.Heartbeats, "signs of life of idle nodes"},
+		{r.Refused, "refused"}, {r.Waiting, "had not started"}, {r.Measured, "of times that reckon measured itself"}, {r.Heartbeats, "signs of life of idle nodes"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.text)

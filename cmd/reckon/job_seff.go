@@ -73,12 +73,16 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	}
 	line("CPU Utilized", "%s", seffTime(used))
 	var held *float64
+	wall := d.WallSeconds
+	if d.SuspendedSeconds != nil { // which Slurm's elapsed time leaves out
+		wall = max(wall-*d.SuspendedSeconds, 0)
+	}
 	if cores != nil {
-		v := *cores * d.WallSeconds
+		v := *cores * wall
 		held = &v
 	}
 	line("CPU Efficiency", "%s of %s core-walltime", seffShare(used, held), seffTime(held))
-	line("Job Wall-clock time", "%s", seffTime(&d.WallSeconds))
+	line("Job Wall-clock time", "%s", seffTime(&wall))
 	memory := cmp.Or(d.MemoryNeededPeakBytes, d.MemoryPeakBytes) // as MaxRSS, without page cache
 	line("Memory Utilized", "%s", seffBytes(memory))
 	line("Memory Efficiency", "%s of %s", seffShare(memory, d.RequestMemoryBytes), seffBytes(d.RequestMemoryBytes))

@@ -143,7 +143,7 @@ func refused(resp *http.Response) error {
 	}
 	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&status)
 	switch resp.StatusCode {
-	case http.StatusNotFound, http.StatusBadRequest: // gone, or it was not begun yet
+	case http.StatusNotFound, http.StatusBadRequest: // gone, or it was not started yet
 		return errGone
 	case http.StatusForbidden:
 		return fmt.Errorf("the API server refuses logs: grant the server's account get on pods/log (logs.pods=true in the chart): %.200s", status.Message)

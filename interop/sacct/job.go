@@ -218,13 +218,23 @@ func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64,
 	ncpus, nnodes := scaled("NCPUS", slurmtext.Number), scaled("NNodes", slurmtext.Number)
 	j.ReqCores = firstOf(scaled("ReqCPUS", slurmtext.Number), &req.Cores, ncpus, scaled("AllocCPUS", slurmtext.Number), &alloc.Cores)
 	j.ReqNodes = firstOf(scaled("ReqNodes", slurmtext.Number), &req.Nodes, nnodes, &alloc.Nodes)
-	j.ReqMemory, j.ReqGPUs = firstOf(&req.Memory), firstOf(&req.GPUs, &alloc.GPUs)
+	j.ReqMemory, j.ReqGPUs = firstOf(&req.Memory), firstOf(&req.GPUs, &alloc.GPUs, gresGPUs(get("ReqGRES"), j.ReqNodes))
 	if j.Start.IsZero() {
 		return // it was given nothing
 	}
 	j.AllocCores = firstOf(&alloc.Cores, scaled("AllocCPUS", slurmtext.Number), ncpus)
 	j.AllocNodes = firstOf(&alloc.Nodes, scaled("AllocNodes", slurmtext.Number), nnodes)
 	j.AllocMemory, j.AllocGPUs = firstOf(&alloc.Memory), firstOf(&alloc.GPUs)
+}
+
+// gresGPUs reads the GPUs of a list of generic resources for each node, in which releases up to 20.11 give what was requested;
+// nil where there is none.
+func gresGPUs(list string, nodes *float64) *float64 {
+	gpus := slurmtext.GPUs(list)
+	if nodes != nil {
+		gpus *= *nodes
+	}
+	return firstOf(&gpus)
 }
 
 // TRES takes what the job was given from a list such as cpu=6,mem=10000M,gres/gpu=1, and as

@@ -134,6 +134,21 @@ func TestRequestedMemory(t *testing.T) {
 	}
 }
 
+// Releases up to 20.11 give GPUs as generic resources for each node.
+func TestGenericResources(t *testing.T) {
+	for gres, want := range map[string]float64{"gpu:2": 4, "gpu:a100:1,gpu:v100:2": 6, "gpu": 2, "craynetwork:1": 0, "": 0, "gpu:0": 0} {
+		jobs, bad := parse(t, "JobID|User|State|Submit|Start|End|ReqGRES|NNodes|JobName\n"+
+			"5|bob|COMPLETED|2019-01-01T00:00:00|2019-01-01T00:00:00|2019-01-01T01:00:00|"+gres+"|2|x\n", Options{})
+		got := 0.0
+		if len(jobs) == 1 && jobs[0].ReqGPUs != nil {
+			got = *jobs[0].ReqGPUs
+		}
+		if got != want || len(bad) > 0 {
+			t.Errorf("%q: %g, want %g; bad %q", gres, got, want, bad)
+		}
+	}
+}
+
 // The orders of fields that are known, and others, which are refused as a whole.
 func TestOrders(t *testing.T) {
 	const warehouse = "977669|977669|hpc|p1|q1|acct|grp|104475|alice|503801|2016-12-21T21:43:34|2016-12-21T21:43:34|2016-12-22T07:03:30|2016-12-30T03:43:09|7-20:39:39|0:0|CANCELLED by 423120|1|12|10|48000Mn|cpu=10,mem=48000M,node=1|billing=12,cpu=12,mem=48000M,node=1|125-00:00:00|n1|a|name\n"

@@ -29,7 +29,7 @@ func Over(state string) bool {
 	return false
 }
 
-// Waits reports whether a job in this state has not begun.
+// Waits reports whether a job in this state has not started.
 func Waits(state string) bool {
 	switch state {
 	case "pending", "requeued", "requeue_hold", "requeue_fed", "special_exit", "resv_del_hold":

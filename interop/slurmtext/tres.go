@@ -57,7 +57,7 @@ func GPUs(s string) float64 {
 			if i := strings.LastIndexByte(rest, ':'); i >= 0 {
 				rest = rest[i+1:]
 			}
-			if v, err := Size(rest, 1); err == nil && v > 0 {
+			if v, err := Size(rest, 1); err == nil && v >= 0 {
 				n = v
 			}
 		}

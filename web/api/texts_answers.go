@@ -81,7 +81,7 @@ func answerTexts() map[string]string {
 		"ImportResult.known":      "Those that were imported before, or are there twice.",
 		"ImportResult.resumed":    "An earlier import had been cut off; this one finished it.",
 		"ImportResult.measured":   "Those of a time in which reckon itself measured the node.",
-		"ImportResult.waiting":    "Jobs that had not begun.",
+		"ImportResult.waiting":    "Jobs that had not started.",
 		"ImportResult.heartbeats": "Signs of life of nodes on which nothing ran.",
 		"ImportResult.refused":    "Those of the future, or of which the node can not have given so much; they are also in bad_count.",
 		"ImportResult.workloads":  "Workloads that got something new.",
