@@ -141,7 +141,7 @@ func memberOf(id string) string {
 		return ""
 	}
 	if strings.Contains(id, "+") {
-		return "a component of slurm/" + of[2] + ": `reckon job " + of[2] + "` tells of all of them"
+		return "a component of slurm/" + of[2] + ": `reckon job " + of[2] + "` shows all of them"
 	}
-	return "a task of slurm/" + of[2] + ": `reckon job " + of[2] + "` tells of all of them"
+	return "a task of slurm/" + of[2] + ": `reckon job " + of[2] + "` shows all of them"
 }

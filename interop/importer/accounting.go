@@ -64,7 +64,8 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 // told is the time at which what is reported of a job was so.
 func told(j *sacct.Job) time.Time {
 	if !j.End.IsZero() && sacct.Over(j.State) {
-		if j.State != "completed" { // the next run may be submitted in that second, and begin a millisecond earlier
+		switch j.State {
+		case sacct.Requeued, "node_fail", "boot_fail", "launch_failed", "preempted": // the next run is submitted in that second, and may begin a millisecond earlier
 			return j.End.Add(-2 * time.Millisecond)
 		}
 		return j.End

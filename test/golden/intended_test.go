@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -41,18 +42,18 @@ var intended = []intent{
 	},
 	{
 		Where: "rebuilt-jobs/memory_mean_bytes", Why: "what was integrated before the first sample is no longer divided by the time after it",
-		Holds: func(d difference) bool {
-			was, err1 := strconv.ParseFloat(fmt.Sprint(d.Was), 64)
-			is, err2 := strconv.ParseFloat(fmt.Sprint(d.Is), 64)
-			return err1 == nil && err2 == nil && is < was
-		},
+		Holds: func(d difference) bool { return grew(d) < 0 },
+	},
+	{Where: "rebuilt-jobs/cores_mean", Why: sinceFirstReading, Holds: func(d difference) bool { return grew(d) < 0 }},
+	{Where: "grown-jobs/cores_mean", Why: sinceFirstReading, Holds: func(d difference) bool { return grew(d) < 0 }},
+	{
+		Where: "cut-jobs/memory_peak_bytes", Why: "memory of steps that ran at the same time is added up (changelog 011-odd-accounting)",
+		Holds: func(d difference) bool { return grew(d) > 0 || d.Is == nil && fmt.Sprint(d.Was) == "0" },
 	},
 	{
-		Where: "rebuilt-jobs/cores_mean", Why: "CPU time that a job had used at its first reading is not of the time since (changelog 011-odd-accounting)",
+		Where: "cut-jobs", Why: "components of heterogeneous jobs have the names that people know (changelog 011-odd-accounting)",
 		Holds: func(d difference) bool {
-			was, err1 := strconv.ParseFloat(fmt.Sprint(d.Was), 64)
-			is, err2 := strconv.ParseFloat(fmt.Sprint(d.Is), 64)
-			return err1 == nil && err2 == nil && is < was
+			return d.Is == missing{} && strings.Contains(fmt.Sprint(d.Was), "hetjob") || d.Was == missing{} && strings.Contains(fmt.Sprint(d.Is), "hetjob")
 		},
 	},
 	{
@@ -71,6 +72,18 @@ var intended = []intent{
 		Holds: func(d difference) bool { is, number := d.Is.(float64); return !number || is <= 1 },
 	},
 }
+
+// grew is by how much a figure is greater than it was; 0 where one of them is none.
+func grew(d difference) float64 {
+	was, err1 := strconv.ParseFloat(fmt.Sprint(d.Was), 64)
+	is, err2 := strconv.ParseFloat(fmt.Sprint(d.Is), 64)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	return is - was
+}
+
+const sinceFirstReading = "CPU time that a job had used at its first reading is not of the time since (changelog 011-odd-accounting)"
 
 const lostRuns = "of a job that was last heard of as running it is not known when it ended (changelog 011-ended-by)"
 
