@@ -79,11 +79,14 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 	at := make(map[string]int, len(list.Workloads))
 	for i := range list.Workloads {
 		w := &list.Workloads[i]
-		if _, twice := at[w.ID]; twice || w.State == "pending" || w.CPUSeconds == nil { // nothing of it was measured
+		if _, twice := at[w.ID]; twice || w.State == "pending" {
 			continue
 		}
 		at[w.ID] = len(l.Workloads)
-		one := client.LiveWorkload{ID: w.ID, Name: w.Name, Owner: w.Owner, Command: w.Command, MemoryPeak: w.MemoryPeakBytes, StartedAt: w.Start.Unix(), Exactness: w.Exactness, CPUSeconds: *w.CPUSeconds}
+		one := client.LiveWorkload{ID: w.ID, Name: w.Name, Owner: w.Owner, Command: w.Command, MemoryPeak: w.MemoryPeakBytes, StartedAt: w.Start.Unix(), Exactness: w.Exactness}
+		if w.CPUSeconds != nil {
+			one.CPUSeconds = *w.CPUSeconds
+		}
 		l.Workloads = append(l.Workloads, one)
 	}
 	for _, q := range []struct {
@@ -115,6 +118,9 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 			}
 		}
 	}
+	l.Workloads = slices.DeleteFunc(l.Workloads, func(w client.LiveWorkload) bool { // nobody measures it: it has no line of zeros
+		return w.CPUSeconds == 0 && w.Cores == 0 && w.MemoryBytes == nil && w.MemoryPeak == nil
+	})
 	return l, nil
 }
 
