@@ -19,12 +19,12 @@ var (
 	}
 	containerRestarts = &metric.Desc{
 		Name: "reckon_container_restarts_total", Kind: metric.Counter,
-		Help:   "How often the kubelet has begun the container again.",
+		Help:   "How often the kubelet has restarted the container.",
 		Labels: with(),
 	}
 	containerWaiting = &metric.Desc{
 		Name: "reckon_container_waiting", Kind: metric.Gauge,
-		Help:   "1 while the container waits to be begun, with the kubelet's reason, such as CrashLoopBackOff.",
+		Help:   "1 while the container waits to be started, with the kubelet's reason, such as CrashLoopBackOff.",
 		Labels: with("reason"),
 	}
 	containerExit = &metric.Desc{

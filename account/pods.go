@@ -43,12 +43,12 @@ var (
 	}
 	containerPeriods = &metric.Desc{
 		Name: "reckon_container_cpu_periods_total", Kind: metric.Counter,
-		Help:   "Periods of the CPU limit in which the container ran, since it was begun.",
+		Help:   "Periods of the CPU limit in which the container ran, since it started.",
 		Labels: with(),
 	}
 	containerThrottled = &metric.Desc{
 		Name: "reckon_container_cpu_throttled_periods_total", Kind: metric.Counter,
-		Help:   "Periods of the CPU limit in which the container was held back, since it was begun.",
+		Help:   "Periods of the CPU limit in which the container was held back, since it started.",
 		Labels: with(),
 	}
 )

@@ -100,6 +100,8 @@ func TestEdges(t *testing.T) {
 		"p95 at a quarter":          {cores(10, 16, 4), ""},
 		"four cores":                {cores(10, 4, 0.5), "over-requested cpu medium"},
 		"fewer than four cores":     {cores(100, 3.9, 0.5), ""},
+		"suspended for a while":     {job(1, 4, func(w *misuse.Workload) { w.CoresP95, w.Suspended = num(3.99), num(2*3600+60) }), ""},
+		"suspended for less":        {job(1, 4, func(w *misuse.Workload) { w.CoresP95, w.Suspended = num(3.99), num(2*3600-60) }), "over-requested cpu medium"},
 		"24 core-hours":             {cores(2, 16, 3.99), "over-requested cpu medium"},
 		"less than 24 core-hours":   {cores(1.99, 16, 3.99), ""},
 		"240 core-hours":            {cores(20, 16, 3.99), "over-requested cpu high"},

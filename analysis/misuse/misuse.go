@@ -70,6 +70,7 @@ type Workload struct {
 	SwapPeak, MajorFaults, Throttled      *float64
 	GPUSeconds, GPUMemoryPeak             *float64 // 0 GPU seconds: all its nodes measure GPUs, and it used none
 	Cores, Memory, GPUs, RequestSeconds   *float64 // allocated, or requested where nobody allocates
+	Suspended                             *float64 // seconds of its time
 	CPUInexact, MemoryInexact, GPUInexact bool     // the figures are bounds, estimates or models: not judged
 	// Squeezed says that its memory was full, page cache included, and that it was held up for it.
 	Squeezed bool
@@ -106,8 +107,14 @@ type Workload struct {
 	Tasks []StepTasks
 }
 
-// Wall is how long it lasted, in seconds.
-func (w *Workload) Wall() float64 { return math.Max(0, w.Last.Sub(w.Start).Seconds()) }
+// Wall is how long it lasted, in seconds, without the time for which it was suspended: it held nothing then.
+func (w *Workload) Wall() float64 {
+	wall := w.Last.Sub(w.Start).Seconds()
+	if known(w.Suspended) {
+		wall -= *w.Suspended
+	}
+	return math.Max(0, wall)
+}
 
 func (w *Workload) finding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
 	return Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, Text: texts.Say(key, words), First: w.Start, Last: w.Last, Evidence: e}

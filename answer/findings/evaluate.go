@@ -226,7 +226,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 		Start: w.Start, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending",
 		CPUSeconds: w.CPUSeconds, CoresMean: w.CoresMean, CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, SwapPeak: w.SwapBytes,
 		MajorFaults: w.MajorFaults, Throttled: w.ThrottledSeconds, GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak,
-		RequestSeconds: w.RequestSeconds, Connections: w.NetworkConnections, Metadata: w.MountMetadataOperations, Read: w.ReadBytes,
+		RequestSeconds: w.RequestSeconds, Suspended: w.SuspendedSeconds, Connections: w.NetworkConnections, Metadata: w.MountMetadataOperations, Read: w.ReadBytes,
 	}
 	m.Cores, _ = w.GivenCores()
 	m.Memory, _ = w.GivenMemory()

@@ -94,7 +94,7 @@ func (im *Importer) dropAccounted(ctx context.Context, site string, seen map[str
 			return err
 		}
 		if err := im.dropUsage(ctx, site, lives, seen); err != nil {
-			return fmt.Errorf("delete what accounting told of jobs that are measured: %w", err)
+			return fmt.Errorf("delete what accounting reported of jobs that are measured: %w", err)
 		}
 	}
 	return nil

@@ -53,7 +53,7 @@ type Options struct {
 	Replace func(site, node string) bool
 	// Scale answers how a workload scales; nil: this server does not know.
 	Scale Scale
-	// Logs answers with the logs of workloads; nil: this server was told no place of logs.
+	// Logs answers with the logs of workloads; nil: no place of logs is configured.
 	Logs Logs
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler

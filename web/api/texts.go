@@ -34,7 +34,7 @@ func texts() map[string]string {
 		"Workload.ended_by":         "Who or what ended it, if not itself: user, time_limit, deadline, out_of_memory, node_failure, preempted or scheduler.",
 		"Workload.ended_by_user":    "The user who cancelled it; a number where the batch system gives no name.",
 		"Workload.qos":              "Quality of service under which it ran.",
-		"Workload.lost":             "The batch system fell silent about it before it ended: whether and when it ended is not known, end is null, and seen is when it was last heard of.",
+		"Workload.lost":             "The batch system fell silent about it before it ended: whether and when it ended is not known, end is null, and seen is when it was last reported.",
 
 		"WorkloadDetail":                              "One workload with its profile over time.",
 		"WorkloadDetail.step_seconds":                 "Length of a step of the profile, seconds.",
