@@ -32,6 +32,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	u.GPUs, gpus = d.GivenGPUs()
 	u.Batch, u.MemoryRequested = cores || memory || gpus, !memory
 	u.MemorySampled = sampledPeak(&d.Workload)
+	u.MemoryOfTask = u.MemorySampled && len(d.Nodes) > 1
 	if d.Submit != nil {
 		u.Waited = max(until(d).Sub(*d.Submit).Seconds(), 0)
 	}

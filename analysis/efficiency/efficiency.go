@@ -98,6 +98,8 @@ type Usage struct {
 	MemoryExact                                  figure.Exactness
 	// MemorySampled says that the peak is the highest of the samples that accounting takes.
 	MemorySampled bool
+	// MemoryOfTask says that it may be that of the largest task alone, while others ran on other nodes.
+	MemoryOfTask bool
 
 	// IOWaitSeconds is what its threads slept until storage had answered, added up.
 	IOWaitSeconds                                *float64

@@ -108,7 +108,7 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 	switch {
 	case share >= above && j.u.Batch:
 		j.say("memory", Warning, share, "ratio", "memory.above", words)
-	case share >= low || !j.ranThrough() || j.u.MemorySampled && j.u.WallSeconds < Sampled:
+	case share >= low || !j.ranThrough() || j.u.MemorySampled && (j.u.WallSeconds < Sampled || j.u.MemoryOfTask):
 		key := "memory.peak"
 		if j.u.MemorySampled {
 			key = "memory.sampled"

@@ -317,7 +317,7 @@ func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
 	if s != "" && (s[len(s)-1] == 'c' || s[len(s)-1] == 'n') {
 		by, s = s[len(s)-1:], s[:len(s)-1]
 	}
-	if s == "" || s == "0" {
+	if s == "" || s == "0" || strings.HasSuffix(s, "?") { // of what, Slurm does not know
 		return nil
 	}
 	s, perCore := unmarked(s)

@@ -120,6 +120,7 @@ func TestRequestedMemory(t *testing.T) {
 		{"2147486648Mn", "cpu=8,mem=24000M,node=2", 24000 * mib},
 		{"3000Mc", "cpu=8,mem=2147486648M,node=2", 8 * 3000 * mib},
 		{"0n", "", 0},
+		{"16?", "", 0},
 		{"", "cpu=8,node=2", 0},
 	} {
 		jobs, bad := parse(t, "JobID|User|State|Submit|Start|End|ReqMem|ReqCPUS|ReqNodes|ReqTRES|JobName\n"+

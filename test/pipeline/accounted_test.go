@@ -37,6 +37,7 @@ const odd = `JobID|JobIDRaw|User|UID|State|ExitCode|Submit|Start|End|AllocCPUS|A
 22|22|ann|7|LAUNCH_FAILED|0:0|2025-03-01T08:00:00|2025-03-01T08:10:00|2025-03-01T08:50:00|1|cpu=1,mem=1G,node=1|10:00:00|00:00:00|00:00:00|00:00:00||n1|launch
 23+0|23|ann|7|COMPLETED|0:0|2025-03-01T08:00:00|2025-03-01T08:10:00|2025-03-01T08:50:00|1|cpu=1,mem=1G,node=1|01:00:00|00:00:00|00:38:00|00:00:00|900000K|n1|het
 23+1|24|ann|7|COMPLETED|0:0|2025-03-01T08:00:00|2025-03-01T08:10:00|2025-03-01T08:50:00|2|cpu=2,mem=1G,node=1|01:00:00|00:00:00|01:16:00|00:00:00|900000K|n2|het
+26|26|ann|7|COMPLETED|0:0|2025-03-01T08:00:00|2025-03-01T08:00:00|2025-03-01T10:00:00|8|cpu=8,mem=8G,node=2|05:00:00|00:00:00|07:30:00|00:00:00|3145728K|n[1-2]|two-nodes
 25|25|ann|7|CANCELLED by 9|0:15|2025-03-01T08:00:00|2025-03-01T08:10:00|2025-03-01T08:50:00|1|cpu=1,mem=64G,node=1|10:00:00|00:00:00|00:38:00|00:00:00|900000K|n1|by-other
 `
 
@@ -55,6 +56,7 @@ func TestOddAccounting(t *testing.T) {
 		"not-found":    {"it failed with exit code 127, which a shell gives for a command that it does not find", "advice"},
 		"deadline":     {"it could not end before its deadline and was ended after 40 min", "advice"},
 		"launch":       {"its nodes could not be set up for it", "idle"},
+		"two-nodes":    {"info memory: memory peaked at about 3 GiB of the 8 GiB", "advice: memory"}, // it is of the largest task
 		"by-other":     {"it was cancelled by user ID 9 after 40 min", "advice"},
 	} {
 		if got := s.Said(name); !strings.Contains(got, c.want) || strings.Contains(got, c.deny) {
