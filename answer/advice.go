@@ -81,7 +81,7 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout",
-		Cut:         !w.Running && w.Kind == batchKind && !endedWell(w) && w.State != "timeout",
+		Cut:         w.Kind == batchKind && !endedWell(w) && w.State != "timeout", // what runs may need more yet
 		Waited:      waitShare(w) >= 0.1,
 	}
 	whole, err := whole(ctx, b.Views, w)

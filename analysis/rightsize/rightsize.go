@@ -39,7 +39,7 @@ type Run struct {
 	// the work takes.
 	Done               bool
 	OutOfMemory, Limit bool // it was killed for want of memory, at its limit of time
-	// Cut says that it failed or was stopped: what it used until then is no more than a lower bound of what it needs.
+	// Cut says that it runs, failed or was stopped: what it used until now or then is no more than a lower bound of what it needs.
 	Cut bool
 	// Squeezed says that its memory was full, page cache included, and that it was held up for it.
 	Squeezed bool
