@@ -35,6 +35,9 @@ const (
 	maxQuestion = 1 << 10
 )
 
+// peerPatience is for how long a pod that was asked waits for the other of the pair: its name may not be known everywhere yet.
+const peerPatience = 30 * time.Second
+
 // NetworkOptions are of the probe of the network between pods.
 type NetworkOptions struct {
 	// Hosts are all pods, this one first.
@@ -92,7 +95,7 @@ func answer(ctx context.Context, c net.Conn, port string) error {
 		if q.Trials > maxTrials || q.Size > maxMessage || q.Duration > maxDuration {
 			return errors.New("too much is asked for")
 		}
-		p := measurePair(ctx, q, port)
+		p := measurePair(ctx, q, port, peerPatience)
 		return json.NewEncoder(c).Encode(p)
 	}
 	return fmt.Errorf("unknown question %q", q.Kind)
@@ -127,7 +130,7 @@ func Network(ctx context.Context, o NetworkOptions) (*client.ProbeResult, error)
 			q := question{Kind: "pair", Host: to, Size: o.Message, Trials: o.Trials, Duration: o.Duration}
 			var p client.ProbePair
 			if i == 0 { // that is us
-				p = measurePair(ctx, q, o.Port)
+				p = measurePair(ctx, q, o.Port, o.Patience)
 			} else {
 				p = askPair(ctx, from, q, o)
 			}
@@ -192,8 +195,24 @@ func dial(ctx context.Context, host, port string, q question) (net.Conn, error) 
 	return c, nil
 }
 
-// measurePair measures from here to a host.
-func measurePair(ctx context.Context, q question, port string) (p client.ProbePair) {
+// measurePair measures from here to a host, which may not be there yet.
+func measurePair(ctx context.Context, q question, port string, patience time.Duration) (p client.ProbePair) {
+	for deadline := time.Now().Add(patience); ; {
+		d := net.Dialer{Timeout: 5 * time.Second}
+		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(q.Host, port))
+		if err == nil {
+			c.Close()
+			break
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			p.Error = err.Error()
+			return p
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 	if err := roundTrips(ctx, &p, q, port); err != nil {
 		p.Error = err.Error()
 		return p

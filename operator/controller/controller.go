@@ -37,6 +37,7 @@ const annotationHash = "metrics.reckon/spec"
 const (
 	retryMissing = 10 * time.Second // a volume that is not there yet
 	lookRunning  = 10 * time.Second // numbers of samples
+	lookFirst    = time.Second      // the first sample, which says that it works
 	lookQuiet    = 5 * time.Minute  // nothing is read of it: its pods announce themselves
 	slowStart    = 20 * time.Second // pods that are not there yet are worth a word
 )
@@ -177,8 +178,11 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 
 // next is when to look again at the latest.
 func (s *state) next() time.Duration {
-	started := s.ms.CreationTimestamp.Time
-	if s.away != "" || len(s.ms.Status.Pods) == 0 && s.now.Sub(started) < 2*slowStart || s.Collect.Reads(types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Name}) || s.ephemeralMetric() != nil {
+	started, key := s.ms.CreationTimestamp.Time, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Name}
+	if s.ms.Status.Samples == 0 && s.Collect.Reads(key) {
+		return lookFirst
+	}
+	if s.away != "" || len(s.ms.Status.Pods) == 0 && s.now.Sub(started) < 2*slowStart || s.Collect.Reads(key) || s.ephemeralMetric() != nil {
 		return lookRunning
 	}
 	return lookQuiet

@@ -231,7 +231,7 @@ func (b *builder) podMeta(m *metricset.Measure, p *part) meta.ObjectMeta {
 // hosts are the names of the pods of a launcher and its workers, launcher first.
 func (b *builder) hosts(m *metricset.Measure) []string {
 	s := b.set
-	domain := fmt.Sprintf("%s.%s.svc.cluster.local", s.Spec.ServiceName, s.Namespace)
+	domain := s.Domain()
 	hosts := []string{fmt.Sprintf("%s-%s-0-0.%s", s.Name, m.Job, domain)}
 	for i := range *s.Spec.Pods - 1 {
 		hosts = append(hosts, fmt.Sprintf("%s-%s-0-%d.%s", s.Name, m.Workers(), i, domain))

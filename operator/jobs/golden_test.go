@@ -181,7 +181,7 @@ func originalJob(t *testing.T, name string, s *metricset.Set, job *v1alpha2.Repl
 		}
 	}
 	flux := slices.ContainsFunc(m.Addons, func(e metricset.Extra) bool { return e.Name == "workload-flux" })
-	if pod.Subdomain != s.Spec.ServiceName || *pod.SetHostnameAsFQDN != (!s.Spec.DontSetFQDN && !flux) || pod.ServiceAccountName != s.Spec.Pod.ServiceAccountName {
+	if pod.Subdomain != s.Spec.ServiceName || *pod.SetHostnameAsFQDN != (s.FQDN(&m) && !flux) || pod.ServiceAccountName != s.Spec.Pod.ServiceAccountName {
 		t.Errorf("%s: %+v", name, pod)
 	}
 	if m.Image != "" {

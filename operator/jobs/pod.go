@@ -39,7 +39,7 @@ func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 	pod := core.PodSpec{
 		Subdomain:             spec.ServiceName,
 		RestartPolicy:         core.RestartPolicyNever,
-		SetHostnameAsFQDN:     ptr.To(!spec.DontSetFQDN),
+		SetHostnameAsFQDN:     ptr.To(b.set.FQDN(m)),
 		ShareProcessNamespace: ptr.To(m.Shape == metricset.Application || m.Shape == metricset.System),
 		ServiceAccountName:    spec.Pod.ServiceAccountName,
 		NodeSelector:          spec.Pod.NodeSelector,

@@ -108,7 +108,7 @@ func (b *builder) fluxEnv(m *metricset.Measure, e *metricset.Extra) []core.EnvVa
 	if n := *b.set.Spec.Pods - 1; n > 0 {
 		hosts += fmt.Sprintf(",%s-%s-%s-[0-%d]", b.set.Name, m.Workers(), v["workerIndex"], n-1)
 	}
-	domain := fmt.Sprintf("%s.%s.svc.cluster.local", b.set.Spec.ServiceName, b.set.Namespace)
+	domain := b.set.Domain()
 	return variables("RECKON_WORKDIR", v["workdir"], "RECKON_LEAD", lead, "RECKON_FLUX_HOSTS", hosts, "RECKON_DOMAIN", domain,
 		"RECKON_FLUX_USER", v["fluxUser"], "RECKON_FLUX_UID", v["fluxUid"], "RECKON_QUORUM", quorum, "RECKON_TIMEOUT", v["connectTimeout"], "RECKON_LOG_LEVEL", v["logLevel"])
 }

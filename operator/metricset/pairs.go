@@ -1,6 +1,7 @@
 package metricset
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -138,14 +139,32 @@ func checkStorage(m *Measure, at string) (warnings []string, problems []Problem)
 
 func within(dir, mount string) bool { return dir == mount || strings.HasPrefix(dir, mount+"/") }
 
-// checkNames holds the names of jobs and pods against the limit of host names.
-func checkNames(set string, pods int32, m Measure, at string) (problems []Problem) {
+// lastHost is the longest host name of the pods of a metric.
+func (m *Measure) lastHost(set string, pods int32) string {
 	job := m.Job
-	if m.Shape == Launcher {
+	if m.Shape == Launcher || m.Shape == Mesh {
 		job = m.Workers()
 	}
+	return fmt.Sprintf("%s-%s-0-%d", set, job, max(0, pods-1))
+}
+
+// maxHostname is what Linux takes as a host name (uname(2), without the end). The kubelet does not start a pod whose full name is longer.
+const maxHostname = 64
+
+// Domain is what follows the host name of a pod of the set.
+func (s *Set) Domain() string {
+	return fmt.Sprintf("%s.%s.svc.cluster.local", s.Spec.ServiceName, cmp.Or(s.Namespace, "default"))
+}
+
+// FQDN reports whether the pods of a metric get their full name as host name.
+func (s *Set) FQDN(m *Measure) bool {
+	return !s.Spec.DontSetFQDN && len(m.lastHost(s.Name, *s.Spec.Pods))+1+len(s.Domain()) <= maxHostname
+}
+
+// checkNames holds the names of jobs and pods against the limit of host names.
+func checkNames(set string, pods int32, m Measure, at string) (problems []Problem) {
 	// A pod of an indexed job is named SET-JOB-0-INDEX-xxxxx.
-	name := fmt.Sprintf("%s-%s-0-%d-00000", set, job, max(0, pods-1))
+	name := m.lastHost(set, pods) + "-00000"
 	if len(name) > validation.DNS1123LabelMaxLength {
 		return []Problem{{"metadata.name", fmt.Sprintf("the pods of %s would be named %s..., %d characters long, and %d are allowed", at, name[:20], len(name), validation.DNS1123LabelMaxLength), fmt.Sprintf("shorten the name by %d", len(name)-validation.DNS1123LabelMaxLength)}}
 	}

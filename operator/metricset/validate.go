@@ -96,6 +96,9 @@ func Read(ms *v1alpha2.MetricSet) (*Set, []Problem) {
 		if len(found) == 0 {
 			problems = append(problems, checkNames(ms.Name, *spec.Pods, measure, at)...)
 			s.Metrics = append(s.Metrics, measure)
+			if !spec.DontSetFQDN && !s.FQDN(&measure) {
+				s.Warnings = append(s.Warnings, fmt.Sprintf("%s: full host names of its pods would be longer than the %d characters that Linux takes: the pods have the short ones, as with dontSetFQDN", at, maxHostname))
+			}
 		}
 	}
 	return s, problems

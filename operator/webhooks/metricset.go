@@ -63,6 +63,7 @@ func validate(_ context.Context, req admissionhook.Request) admissionhook.Respon
 	if req.Name != "" {
 		ms.Name = req.Name
 	}
+	ms.Namespace = req.Namespace
 	if req.Operation == admission.Update {
 		old := &v1alpha2.MetricSet{}
 		if err := json.Unmarshal(req.OldObject.Raw, old); err != nil {

@@ -10,9 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,17 +56,7 @@ func onBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	for _, program := range []string{"reckon-agent", "reckon"} {
-		build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, program), "./cmd/"+program)
-		build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", program, err, out)
-		}
-		if out, err := exec.Command("../../../test/e2e/beds/k8s/load.sh", "example.local/"+program+":operator", filepath.Join(dir, program)).CombinedOutput(); err != nil {
-			t.Fatalf("load %s: %v\n%s", program, err, out)
-		}
-	}
+	loaded.Do(func() { programs(t) })
 	t.Setenv("KUBECONFIG", kubeconfig)
 	var o options
 	if err := newFlags(&o, os.Stderr).Parse([]string{"--health=0", "--crds", "--ephemeral", "--probe-image=example.local/reckon-agent:operator"}); err != nil {
@@ -82,6 +72,25 @@ func onBed(t *testing.T) *bed {
 		}
 	})
 	return &bed{t, c}
+}
+
+// loaded is done once for all tests of the bed.
+var loaded sync.Once
+
+// programs builds ours and gives them to the nodes.
+func programs(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, program := range []string{"reckon-agent", "reckon"} {
+		build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, program), "./cmd/"+program)
+		build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", program, err, out)
+		}
+		if out, err := exec.Command("../../../test/e2e/beds/k8s/load.sh", "example.local/"+program+":operator", filepath.Join(dir, program)).CombinedOutput(); err != nil {
+			t.Fatalf("load %s: %v\n%s", program, err, out)
+		}
+	}
 }
 
 // apply makes a set; one of that name from an earlier run is taken away first.
@@ -146,18 +155,10 @@ spec:
 	if p.Samples != 30 || len(p.Series) != 30 || p.ExitCode == nil || *p.ExitCode != 0 || p.Images["app-addon"] == "" {
 		t.Errorf("%d samples, %d rows, %+v", p.Samples, len(p.Series), p)
 	}
-	at := func(when time.Time) (float64, bool) {
-		i, _ := slices.BinarySearchFunc(times, when, time.Time.Compare)
-		if i == 0 || i == len(times) {
-			return 0, false
-		}
-		share := when.Sub(times[i-1]).Seconds() / times[i].Sub(times[i-1]).Seconds()
-		return used[i-1] + (used[i]-used[i-1])*share, true
-	}
 	compared, probe, group, worst := 0, 0.0, 0.0, 0.0
 	for _, s := range p.Series {
-		a, ok := at(s.From.Time)
-		e, ok2 := at(s.To.Time)
+		a, ok := interpolate(times, used, s.From.Time)
+		e, ok2 := interpolate(times, used, s.To.Time)
 		if !ok || !ok2 {
 			continue
 		}
@@ -183,13 +184,7 @@ func (b *bed) usage(key types.NamespacedName, d time.Duration) (times []time.Tim
 		_, id, _ = strings.Cut(pods.Items[0].Status.ContainerStatuses[0].ContainerID, "://")
 		return id != ""
 	})
-	out, _ := exec.Command("find", "/sys/fs/cgroup", "-type", "d", "-name", "*"+id+"*").Output()
-	file := ""
-	for _, dir := range strings.Fields(string(out)) {
-		if _, err := os.Stat(filepath.Join(dir, "cpuacct.usage")); err == nil {
-			file = filepath.Join(dir, "cpuacct.usage")
-		}
-	}
+	file := groupFile(id)
 	if file == "" {
 		b.t.Skip("the node has no control groups of version 1, whose counters this test reads")
 	}
