@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -46,7 +47,7 @@ func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
 	for _, v := range y[:window] {
 		sum += v
 	}
-	found := make([]analog, 0, nearest+1)
+	found, farthest := make([]analog, 0, nearest+1), math.Inf(1)
 	for at := window; at+n <= len(y); at++ {
 		a := analog{at: at}
 		if level {
@@ -58,12 +59,16 @@ func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
 			if d < 0 {
 				d = -d
 			}
-			a.distance += float64(i+1) * d
+			if a.distance += float64(i+1) * d; a.distance >= farthest {
+				break
+			}
 		}
-		if len(found) < nearest || a.distance < found[len(found)-1].distance {
+		if a.distance < farthest {
 			i, _ := slices.BinarySearchFunc(found, a, func(x, y analog) int { return cmp.Compare(x.distance, y.distance) })
-			found = slices.Insert(found, i, a)
-			found = found[:min(len(found), nearest)]
+			if found = slices.Insert(found, i, a); len(found) >= nearest {
+				found = found[:nearest]
+				farthest = found[nearest-1].distance
+			}
 		}
 		if at < len(y) {
 			sum += y[at] - y[at-window]

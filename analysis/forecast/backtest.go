@@ -54,17 +54,20 @@ const all = -1
 // sharpness is how fast the weight of a method falls with its error: twice the error of the best method is an eighth of its weight.
 const sharpness = 3
 
-// weigh gives each method a weight by the mean of the logarithms of its errors at each origin but one, so that one day unlike all others,
-// which every method misses, does not choose. It returns nil where no method was tried.
+// weigh gives each method a weight by the mean of the logarithms of its errors at each origin, so that one day unlike all others, which every
+// method misses, does not choose. Without an origin it takes those that share no step with it, and gives equal weights where there are none.
+// It returns nil where no method was tried.
 func (t *trial) weigh(h *history, without int) []float64 {
-	score, least, n := make([]float64, len(t.methods)), math.Inf(1), float64(len(t.origins))
-	if without != all && n > 1 {
-		n--
+	score, least, n := make([]float64, len(t.methods)), math.Inf(1), 0.0
+	for i := range t.origins {
+		if !t.overlap(i, without) {
+			n++
+		}
 	}
 	for m := range t.methods {
 		score[m] = math.Inf(1)
 		if !math.IsNaN(t.mae[m]) {
-			score[m] = t.score(h, without, func(i int) []float64 { return t.forecast[m][i] }) / n
+			score[m] = t.score(h, without, func(i int) []float64 { return t.forecast[m][i] }) / max(n, 1)
 			least = min(least, score[m])
 		}
 	}
@@ -77,16 +80,25 @@ func (t *trial) weigh(h *history, without int) []float64 {
 	return score
 }
 
+// overlap reports whether two origins judge a step in common; none does with [all].
+func (t *trial) overlap(i, other int) bool {
+	if other == all {
+		return false
+	}
+	d := t.origins[i] - t.origins[other]
+	return d < t.steps && -d < t.steps
+}
+
 // past is what the methods together forecast at an origin.
 func (t *trial) past(weights []float64, i int) []float64 {
 	return together(weights, func(m int) []float64 { return t.forecast[m][i] })
 }
 
-// score is the sum of the logarithms of the mean absolute errors at the origins but one.
+// score is the sum of the logarithms of the mean absolute errors at the origins that share no step with one.
 func (t *trial) score(h *history, without int, of func(int) []float64) float64 {
 	sum, small := 0.0, 1e-5*spread(h.y)+1e-300
 	for i := range t.origins {
-		if i == without && len(t.origins) > 1 {
+		if t.overlap(i, without) {
 			continue
 		}
 		if e := t.errorAt(h, i, of(i)); !math.IsNaN(e) {

@@ -54,7 +54,7 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	}
 	// The errors of one forecast go together, so that their number is nearer to that of the forecasts: a correction as
 	// that of Student's distribution, in first order.
-	few := drift * (1 + 1.3/rs.spans)
+	few := drift * (1 + 1/rs.spans)
 	lo, hi := upper(down)*few, upper(up)*few
 	for k := range r.Point {
 		grow := scale[(len(h.y)+k)%len(scale)]

@@ -4,10 +4,11 @@
 // Every method forecasts the last three origins from what came before them. The answer is nearly the median of all, by
 // weights that fall with their error there. Seasons are found by autocorrelation
 // (day, week, and one other period), not assumed. The band is conformal: quantiles of the errors that were made
-// on the past, not of a distribution. Methods: seasonal naive of day and week; day level with a 7-day
-// profile; profiles of medians; medians of what followed times like the present (analogs, Lorenz 1969); STL with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al.
-// 2008); MSTL with an autoregression (Bandara et al. 2021); Theta (Assimakopoulos and Nikolopoulos 2000);
-// double seasonal Holt-Winters (Taylor 2003); a regression on lags.
+// on the past, not of a distribution. Methods: seasonal naive of day and week; medians of the last hours and day, of
+// weeks, and day level with a 7-day profile of medians; medians of what followed times like the present (analogs,
+// Lorenz 1969); STL with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al. 2008); MSTL with an
+// autoregression (Bandara et al. 2021); Theta (Assimakopoulos and Nikolopoulos 2000); double seasonal Holt-Winters
+// (Taylor 2003); a regression on lags.
 //
 // Pure: no file, no clock; safe for concurrent use; there are no errors: a series that says too little gets
 // a plain answer and a flag. Results are finite, never below Floor, never above Capacity.

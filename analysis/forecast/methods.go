@@ -19,10 +19,7 @@ var (
 func methods() []method {
 	return []method{
 		{"median of the last day", medianDay},
-		{"day level and 7-day profile", func(h *history, n int) []float64 { return levelProfile(h, n, mean) }},
-		{"day level and 7-day median profile", func(h *history, n int) []float64 {
-			return levelProfile(h, n, func(v []float64) float64 { return median(slices.Clone(v)) })
-		}},
+		{"day level and 7-day median profile", medianProfile},
 		{"7-day median profile and level of the last hours", recentProfile},
 		{"median of the last hours", medianHours},
 		{"analogs of the last hours", func(h *history, n int) []float64 { return analogs(h.y, h.day/4, n, false) }},
@@ -105,8 +102,9 @@ func recentProfile(h *history, n int) []float64 {
 	return p[:n]
 }
 
-// levelProfile is the level of the last day, and for each time of the day how far the last seven days were from theirs.
-func levelProfile(h *history, n int, middle func([]float64) float64) []float64 {
+// medianProfile is the level of the last day, and for each time of the day how far the last seven days were from theirs; both by medians,
+// which have the least absolute error.
+func medianProfile(h *history, n int) []float64 {
 	m := h.day
 	if m == 0 {
 		return nil
@@ -115,7 +113,7 @@ func levelProfile(h *history, n int, middle func([]float64) float64) []float64 {
 	levels := make([]float64, days)
 	for d := range days {
 		end := len(h.y) - d*m
-		levels[d] = middle(h.y[end-m : end])
+		levels[d] = median(slices.Clone(h.y[end-m : end]))
 	}
 	out := make([]float64, n)
 	at := make([]float64, days)
@@ -127,13 +125,9 @@ func levelProfile(h *history, n int, middle func([]float64) float64) []float64 {
 		for d := range days {
 			at[d] = h.y[len(h.y)-(d+1)*m+k] - levels[d]
 		}
-		out[k] = levels[0] + middle(at)
+		out[k] = levels[0] + median(at)
 	}
 	return out
-}
-
-func medianProfile(h *history, n int) []float64 {
-	return levelProfile(h, n, func(v []float64) float64 { return median(slices.Clone(v)) })
 }
 
 // medians is the median of the last cycles at each place of a period.
@@ -174,7 +168,11 @@ func stlETS(h *history, n int) []float64 {
 	return h.back(out)
 }
 
+// mstlAR is nil with fewer than two seasons: the regression on lags, by absolute errors, is the better autoregression then.
 func mstlAR(h *history, n int) []float64 {
+	if len(h.periods) < 2 {
+		return nil
+	}
 	d := h.decompose()
 	center := mean(d.adjusted)
 	rest := make([]float64, len(d.adjusted))
