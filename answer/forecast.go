@@ -138,6 +138,7 @@ func (f *Forecasts) next(ctx context.Context, w *client.Workload) ([]client.Next
 	}{
 		{"wall_seconds", func(w *client.Workload) *float64 { return &w.WallSeconds }},
 		{"cores_mean", func(w *client.Workload) *float64 { return w.CoresMean }},
+		{"memory_needed_peak_bytes", func(w *client.Workload) *float64 { return w.MemoryNeededPeakBytes }},
 		{"memory_peak_bytes", func(w *client.Workload) *float64 { return w.MemoryPeakBytes }},
 		{"energy_joules", func(w *client.Workload) *float64 { return w.EnergyJoules }},
 	} {

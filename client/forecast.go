@@ -74,7 +74,7 @@ type Forecast struct {
 // NextFigure is what the next run will take of one figure: the median, between which nine in ten runs lay, and the median
 // relative error of the same forecast on the runs before; null for fewer than four runs.
 type NextFigure struct {
-	Figure string   `json:"figure"` // wall_seconds, cores_mean, memory_peak_bytes, energy_joules
+	Figure string   `json:"figure"` // wall_seconds, cores_mean, memory_needed_peak_bytes, memory_peak_bytes, energy_joules
 	Median float64  `json:"median"`
 	Low    float64  `json:"low"`
 	High   float64  `json:"high"`

@@ -224,11 +224,19 @@ func printSteps(g *globals, list []client.Forecast) error {
 }
 
 func printNext(g *globals, list []client.NextFigure) error {
-	fmt.Fprintf(g.stdout, "Next run, from the last %d that ended well\n", list[0].Runs)
+	runs := "1 run"
+	if n := list[0].Runs; n > 1 {
+		runs = fmt.Sprintf("the last %d runs", n)
+	}
+	fmt.Fprintf(g.stdout, "Next run, from %s that ended well\n", runs)
 	t := term.NewTable(term.Column{Title: "FIGURE"}, term.Column{Title: "MEDIAN", Right: true}, term.Column{Title: "90 % OF RUNS", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "RUNS", Right: true})
-	words := map[string]string{"wall_seconds": "length", "cores_mean": "cores, mean", "memory_peak_bytes": "memory peak", "energy_joules": "energy"}
+	words := map[string]string{"wall_seconds": "length", "cores_mean": "cores, mean", "memory_needed_peak_bytes": "memory needed, peak", "memory_peak_bytes": "memory peak, with page cache", "energy_joules": "energy"}
 	for _, n := range list {
-		t.Add(words[n.Figure], figureAmount(n.Figure, n.Median), figureAmount(n.Figure, n.Low)+" to "+figureAmount(n.Figure, n.High), term.Percent(n.Error), fmt.Sprint(n.Runs))
+		between := "too few runs"
+		if n.Runs >= 3 {
+			between = figureAmount(n.Figure, n.Low) + " to " + figureAmount(n.Figure, n.High)
+		}
+		t.Add(words[n.Figure], figureAmount(n.Figure, n.Median), between, term.Percent(n.Error), fmt.Sprint(n.Runs))
 	}
 	return t.Print(g.screen())
 }

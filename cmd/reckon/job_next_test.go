@@ -42,7 +42,7 @@ func TestJobNext(t *testing.T) {
 		d := deps{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(string) string { return "" }, clock: fixedNow}
 		rc := execute(t.Context(), d, append([]string{"--server", s.URL, "job", "slurm/4711"}, c.args...))
 		s.Close()
-		if has := strings.Contains(out.String(), "Next run, from the last 7 that ended well"); rc != 0 || has != c.want || asked && c.name == "json" {
+		if has := strings.Contains(out.String(), "Next run, from the last 7 runs that ended well"); rc != 0 || has != c.want || asked && c.name == "json" {
 			t.Errorf("%s: exit code %d, next run shown %t: %s%s", c.name, rc, has, out.String(), errs.String())
 		}
 	}

@@ -145,7 +145,7 @@ func texts() map[string]string {
 		"ForecastError.coverage":  "Share of the hours that lay in the band.",
 		"ForecastError.of_naive":  "Error over that of a forecast that repeats the day before; null where that had none.",
 		"NextFigure":              "One figure of the next run of batch work.",
-		"NextFigure.figure":       "wall_seconds, cores_mean, memory_peak_bytes or energy_joules.",
+		"NextFigure.figure":       "wall_seconds, cores_mean, memory_needed_peak_bytes, memory_peak_bytes (page cache included) or energy_joules.",
 		"NextFigure.median":       "Median of the last five runs that ended well.",
 		"NextFigure.low":          "A twentieth of the last runs lay below.",
 		"NextFigure.high":         "A twentieth of the last runs lay above.",
