@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"context"
 	"net/http/httptest"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,12 +26,14 @@ import (
 // clock, to what a server is made of: receiver, store, catalogue, keeper of forecasts. Every day is forecast at 02:00. Of the forecasts
 // made before the last week, the bands of 95 % must hold what came in it.
 func TestFiveWeeks(t *testing.T) {
-	const weeks, nodes, every = 5, 3, 10 * time.Minute
+	const weeks, nodes, every = 5, 3, 5 * time.Minute
 	from := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC) // a Monday
 	plan, err := simulate.New(simulate.Config{Nodes: nodes, Cores: 16, Jobs: weeks * 7 * 60, Users: 6, Seed: 7, From: from, For: weeks * 7 * 24 * time.Hour})
 	check(t, err)
 	fleet := simulation.New(simulation.Config{Site: plan, Slots: 1})
-	clock := fleet.Now
+	agents := &senders{}
+	agents.at.Store(from.Unix())
+	clock := func() time.Time { return time.Unix(agents.at.Load(), 0).UTC() }
 
 	series, err := tsdb.Open(tsdb.Options{Dir: t.TempDir(), Retention: -1, OutOfOrder: time.Hour, Clock: clock})
 	check(t, err)
@@ -39,11 +43,11 @@ func TestFiveWeeks(t *testing.T) {
 	defer func() { check(t, facts.Close()) }()
 	receiver := httptest.NewServer(ingest.Handler(ingest.Options{Store: series, Describe: series.Describe, Clock: clock}))
 	defer receiver.Close()
-	agents, err := simulation.NewPush(simulation.PushConfig{Endpoints: []push.Endpoint{{URL: receiver.URL, Protocol: "2.0"}}, Site: "lab", Nodes: plan.Names(), Dir: t.TempDir()})
+	agents.Push, err = simulation.NewPush(simulation.PushConfig{Endpoints: []push.Endpoint{{URL: receiver.URL, Protocol: "2.0"}}, Site: "lab", Nodes: plan.Names(), Dir: t.TempDir()})
 	check(t, err)
 	defer func() { check(t, agents.Close(0)) }()
 
-	builder := catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Gone: 3 * every, Clock: clock})
+	builder := catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Gone: 4 * every, Clock: clock})
 	keeper := &forecast.Keeper{Rollups: facts, Catalogue: facts, Store: facts, Series: series, Engine: query.NewEngine(query.EngineOptions{}), Hour: 2, Clock: clock}
 	made := 0
 	for at := from.Add(2*time.Hour + 10*time.Minute); at.Before(plan.End()); at = at.Add(12 * time.Hour) {
@@ -87,6 +91,18 @@ func TestFiveWeeks(t *testing.T) {
 	if total.forecasts < 5*10 || share < 0.93 || share > 0.995 {
 		t.Errorf("the bands of 95 %% held %.1f %% of %d hours (%d forecasts)", 100*share, total.steps, total.forecasts)
 	}
+}
+
+// senders push as agents do, and keep the simulated time for those who receive.
+type senders struct {
+	*simulation.Push
+	at atomic.Int64 // Unix seconds
+}
+
+// Before implements [simulation.Preparer].
+func (s *senders) Before(_ context.Context, at time.Time) error {
+	s.at.Store(at.Unix())
+	return nil
 }
 
 func check(t *testing.T, err error) {
