@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -175,6 +176,43 @@ func TestRanks(t *testing.T) {
 	*now = now.Add(61 * time.Second)
 	if _, err := r.Rank(t.Context(), q); err == nil {
 		t.Error("a store that is away gives an answer")
+	}
+}
+
+// TestExpectedLoad: the load while the work stays is higher or lower than now by what the daily forecast says of these hours; the highest is of all
+// forecasts.
+func TestExpectedLoad(t *testing.T) {
+	r, nodes, now := ranked(t)
+	line := func(made time.Time, n int, point, high func(i int) float64) store.Forecast {
+		f := store.Forecast{Subject: "node", Site: "lab", Name: "n1", Figure: "cores", Made: made, Step: time.Hour}
+		for i := range n {
+			f.Point, f.Low, f.High = append(f.Point, point(i)), append(f.Low, 0), append(f.High, high(i))
+		}
+		return f
+	}
+	list := []store.Forecast{
+		line(now.Add(-2*time.Hour), 48, func(i int) float64 { return float64(i) }, func(i int) float64 { return float64(i + 10) }),
+		line(*now, 7, func(int) float64 { return 100 }, func(i int) float64 { return 16 - float64(i)*4 }),
+	}
+	if err := r.Forecasts.PutForecasts(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	found, err := r.look(t.Context(), *now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.rankedLook = found
+	for _, c := range []struct {
+		node         int
+		stay         time.Duration
+		change, high float64
+	}{
+		{0, 4 * time.Hour, 1.5, 16}, {0, 4*time.Hour + time.Second, 2, 16}, {0, time.Hour, 0, 16}, {0, 24 * time.Hour, 11.5, 35}, {1, time.Hour, math.NaN(), math.NaN()},
+	} {
+		change, high := r.expected(&nodes.list[c.node], "cores", *now, c.stay)
+		if fmt.Sprint(change, high) != fmt.Sprint(c.change, c.high) {
+			t.Errorf("%s for %v: %v, at most %v, want %v and %v", nodes.list[c.node].Node, c.stay, change, high, c.change, c.high)
+		}
 	}
 }
 
