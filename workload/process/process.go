@@ -4,6 +4,9 @@
 //
 // The name is group/NODE/PGID-START, where START is when the leader of the group began,
 // in seconds since the Unix epoch (UTC), so that a reused number names another group.
+//
+// Monitors of containers, one for each pod, are one workload of a node, group/NODE/PROGRAM, as they are one with
+// their engine where systemd started it.
 package process
 
 import (
@@ -39,10 +42,13 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	if comm == "" {
 		comm = h.Comm
 	}
-	name := cgpath.Clean(h.Node) + "/" + strconv.Itoa(int(pgid)) + "-" + strconv.FormatInt(start, 10)
 	comm = cgpath.Clean(comm)
+	name := strconv.Itoa(int(pgid)) + "-" + strconv.FormatInt(start, 10)
+	if comm == "containerd-shim" || comm == "conmon" { // of containerd, of CRI-O and podman
+		name = comm
+	}
 	return workload.Identity{
-		Workload: workload.MakeID(workload.Group, name),
+		Workload: workload.MakeID(workload.Group, cgpath.Clean(h.Node)+"/"+name),
 		Facts:    workload.Facts{Name: comm, Command: comm},
 	}, true
 }

@@ -23,6 +23,7 @@ func TestGroups(t *testing.T) {
 		{workload.Hint{Node: "n1", PID: 12, PGID: 10, Start: 1700000009, GroupStart: 1700000000, Comm: "sort", GroupComm: "make"}, "group/n1/10-1700000000", "make"},
 		{workload.Hint{Node: "n1", PID: 12, PGID: 10, Start: 1700000009, Comm: "sort"}, "group/n1/10-1700000009", "sort"},
 		{workload.Hint{Node: "n1", PID: 12, Start: 1700000009, Comm: "sort", GroupStart: 1, GroupComm: "x"}, "group/n1/12-1700000009", "sort"},
+		{workload.Hint{Node: "n1", PID: 12, PGID: 10, Start: 1700000009, GroupStart: 1700000000, Comm: "runc", GroupComm: "containerd-shim"}, "group/n1/containerd-shim", "containerd-shim"},
 		{workload.Hint{Node: "n1", PID: 2, Kernel: true, Comm: "kthreadd"}, "", ""},
 	} {
 		id, ok := New().Resolve(&tt.h)

@@ -102,7 +102,12 @@ func groupSeconds(dir string) (float64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	text, ok := strings.CutPrefix(string(raw), "usage_usec ")
+	return usageSeconds(string(raw))
+}
+
+// usageSeconds reads cpu.stat of version 2.
+func usageSeconds(stat string) (float64, bool) {
+	text, ok := strings.CutPrefix(stat, "usage_usec ")
 	text, _, _ = strings.Cut(text, "\n")
 	v, err := strconv.ParseFloat(text, 64)
 	return v / 1e6, ok && err == nil

@@ -43,6 +43,7 @@ func TestMeasure(t *testing.T) {
 		b.t = t
 	}
 	measure("short pods", b.shortPods)
+	measure("other nodes", b.otherNodes)
 	measure("roll-outs", b.rollOuts)
 	measure("many pods", b.manyPods)
 	b.must("helm", "upgrade", "-n", "reckon", "reckon", chart, "-f", file, "--set", "agent.export=1s")
@@ -118,6 +119,68 @@ func (b *bed) shortPods(t *testing.T) {
 			len(off), n, len(known), quantile(off, 0.5), quantile(off, 0.99), quantile(off, 1), sum, all)
 	}
 	b.must("kubectl", "-n", "shop", "delete", "job", "brief", "--wait")
+}
+
+// otherNodes: pods of half a second on the nodes with a kernel of their own (K8SBED_VM=1, K8SBED_UML=1), one after another. Each prints the counter of its
+// control group as the last thing that it does, and the group of the QoS class, which holds no other pods, counts them all to their ends, with
+// their sandboxes.
+func (b *bed) otherNodes(t *testing.T) {
+	const n = 12
+	for _, node := range strings.Fields(b.must("kubectl", "get", "nodes", "-l", "k8sbed=real", "-o", "jsonpath={.items[*].metadata.name}")) {
+		if node == b.node {
+			continue
+		}
+		here := object{"kubernetes.io/hostname": node}
+		c := container("main", "while :; do sleep 5; done")
+		c["volumeMounts"] = []object{{"name": "groups", "mountPath": "/groups", "readOnly": true}}
+		watcher := pod("Always", c)
+		watcher["nodeSelector"], watcher["volumes"] = here, []object{{"name": "groups", "hostPath": object{"path": "/sys/fs/cgroup"}}}
+		b.apply(named("Pod", "v1", "watcher", watcher))
+		b.until(5*time.Minute, "a watcher on "+node, func() string {
+			out, err := b.command(time.Minute, "", "kubectl", "-n", "shop", "exec", "watcher", "--", "cat", "/groups/kubepods/besteffort/cpu.stat")
+			if err != nil {
+				return out + err.Error()
+			}
+			return ""
+		})
+		used := func() float64 {
+			v, _ := usageSeconds(b.must("kubectl", "-n", "shop", "exec", "watcher", "--", "cat", "/groups/kubepods/besteffort/cpu.stat"))
+			return v
+		}
+		before := used()
+		spec := pod("Never", object{"name": "main", "image": "k8sbed.local/busybox:1", "command": []string{"sh", "-c",
+			`i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; while read -r l; do echo "$l"; done < /sys/fs/cgroup/cpu.stat`}})
+		spec["nodeSelector"] = here
+		b.apply(named("Job", "batch/v1", "brief", object{"completions": n, "parallelism": 2, "backoffLimit": 0, "template": object{"spec": spec}}))
+		b.until(12*time.Minute, "they have ended", func() string {
+			if ended := b.must("kubectl", "-n", "shop", "get", "job", "brief", "-o", "jsonpath={.status.succeeded}"); ended != strconv.Itoa(n) {
+				return "ended: " + ended
+			}
+			return ""
+		})
+		<-time.After(time.Minute) // the sandboxes too, and two exports
+		group := used() - before
+		charged := b.numbers(`sum by (part) (last_over_time(reckon_workload_cpu_seconds_total{workload="job/shop/brief",node="`+node+`"}[40m]))`, "part")
+		var sum, containers, own float64
+		var off []float64
+		for _, v := range charged {
+			sum += v
+		}
+		for _, name := range strings.Fields(b.must("kubectl", "-n", "shop", "get", "pods", "-l", "job-name=brief", "-o", `jsonpath={.items[*].metadata.name}`)) {
+			want, ok := usageSeconds(b.must("kubectl", "-n", "shop", "logs", name))
+			got, has := charged[name+"/main"]
+			if !ok || !has {
+				t.Errorf("%s: its control group had %v (%v), charged are %v (%v)", name, want, ok, got, has)
+				continue
+			}
+			t.Logf("%s: its control group had %.6f s, charged are %.6f (%+.2f %%)", name, want, got, (got-want)/want*100)
+			off, containers, own = append(off, math.Abs(got-want)/want*100), containers+got, own+want
+		}
+		t.Logf("MEASURED %s: %d of %d pods charged and named; containers %.3f s beside %.3f that their groups had before their ends (median %.2f %%, worst %.2f %%); all %.3f of %.3f s (%+.2f %%)",
+			node, len(off), n, containers, own, quantile(off, 0.5), quantile(off, 1), sum, group, (sum-group)/group*100)
+		t.Log(b.must("kubectl", "-n", "reckon", "logs", "-l", "app.kubernetes.io/component=agent", "--tail=30", "--prefix"))
+		b.must("kubectl", "-n", "shop", "delete", "job/brief", "pod/watcher", "--wait")
+	}
 }
 
 // naming: seconds from the start of the first process of a container to the first sample that has its name, exports every second.
