@@ -134,7 +134,7 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 			return nil, err
 		}
 	}
-	address, stop, err := p.forward(ctx)
+	address, stop, err := p.forward(ctx, scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -149,11 +149,11 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 	return func() { stop(); _ = os.RemoveAll(dir) }, nil
 }
 
-// forward lets kubectl forward a free port of this machine to the service, until stop.
-func (p *plugin) forward(ctx context.Context) (address string, stop func(), err error) {
+// forward lets kubectl forward a free port of this machine to a port of the service, by its name, until stop.
+func (p *plugin) forward(ctx context.Context, port string) (address string, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var problem bytes.Buffer
-	c := p.kubectl(ctx, "port-forward", "--address=127.0.0.1", "service/"+p.service, ":9870")
+	c := p.kubectl(ctx, "port-forward", "--address=127.0.0.1", "service/"+p.service, ":"+port)
 	c.Stderr = &problem
 	out, err := c.StdoutPipe()
 	if err == nil {

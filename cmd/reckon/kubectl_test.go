@@ -49,11 +49,11 @@ func TestKubectlPlugin(t *testing.T) {
 		asked  []string
 	}{
 		"jobs": {[]string{"jobs"}, secure, "", 0, "Bearer made-token", "", []string{
-			"--namespace=reckon get configmap reckon-ca", "--namespace=reckon create token reckon --audience=reckon", "--namespace=reckon port-forward --address=127.0.0.1 service/reckon :9870"}},
+			"--namespace=reckon get configmap reckon-ca", "--namespace=reckon create token reckon --audience=reckon", "--namespace=reckon port-forward --address=127.0.0.1 service/reckon :https"}},
 		"elsewhere": {[]string{"-n", "mon", "--context", "c1", "--service=usage", "jobs", "--kind", "pod"}, secure, "", 0, "Bearer made-token", "", []string{
 			"--namespace=mon --context=c1 get configmap usage-ca", "create token usage", "service/usage"}},
 		"a token of one's own":   {[]string{"jobs", "--token-file", own}, secure, "", 0, "Bearer own-token", "", nil},
-		"without TLS":            {[]string{"jobs"}, plain, "", 0, "", "", nil},
+		"without TLS":            {[]string{"jobs"}, plain, "", 0, "", "", []string{"service/reckon :http"}},
 		"may not make tokens":    {[]string{"jobs"}, secure, "forbidden", 1, "", `kubectl-reckon: make a token: error: serviceaccounts "reckon" is forbidden; or give one of your own with --token-file`, nil},
 		"no such service":        {[]string{"jobs"}, secure, "none", 1, "", `kubectl forwards no port to service/reckon in the namespace reckon: Error from server (NotFound)`, nil},
 		"an unknown option":      {[]string{"--nope", "jobs"}, secure, "", 2, "", "write kubectl reckon [-n NAMESPACE]", nil},
