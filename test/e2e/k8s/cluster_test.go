@@ -78,6 +78,7 @@ func TestCluster(t *testing.T) {
 	step("views", b.views)
 	step("devices", b.devices)
 	step("storage", b.storage)
+	step("deleted", b.deleted)
 	step("nodes", b.nodes)
 	step("tokens", b.tokens)
 	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })
@@ -172,6 +173,44 @@ func (b *bed) owners(t *testing.T) {
 		}
 		return strings.Join(wrong, "\n")
 	})
+}
+
+// deleted: pods of a Deployment that are taken away by force as soon as the kubelet has begun with them, perhaps before anybody asked it for them, are charged
+// to the Deployment.
+func (b *bed) deleted(t *testing.T) {
+	b.apply(named("Deployment", "apps/v1", "brittle", object{"replicas": 2, "selector": selector("brittle"), "template": template("brittle", pod("Always", container("main", burn)))}))
+	for range 5 {
+		b.until(time.Minute, "pods that the kubelet begins with", func() string {
+			out := b.must("kubectl", "-n", "shop", "get", "pods", "-l", "app=brittle", "-o", "jsonpath={.items[*].status.startTime}")
+			if out == "" {
+				return "none"
+			}
+			return ""
+		})
+		b.must("kubectl", "-n", "shop", "delete", "pods", "-l", "app=brittle", "--grace-period=0", "--force")
+	}
+	const all = `last_over_time(reckon_workload_cpu_seconds_total{mode="user",workload=~"deployment/shop/brittle|pod/.*"}[5m])`
+	b.until(90*time.Second, "pods of the Deployment, all by its name", func() string {
+		list, err := b.query(all)
+		if err != nil {
+			return err.Error()
+		}
+		if pods := column(list, "part"); len(pods) < 4 {
+			return fmt.Sprint(pods)
+		}
+		return ""
+	})
+	<-time.After(20 * time.Second) // one more export
+	list, err := b.query(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		if s.Labels["owner"] == "kubernetes" {
+			t.Errorf("without a name: %v", s)
+		}
+	}
+	b.must("kubectl", "-n", "shop", "delete", "deployment", "brittle")
 }
 
 // nodes: on every other node of the bed, whatever its kernel and control groups are, a pod is seen by its
