@@ -10,7 +10,10 @@ BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s 
 NVML     := $(shell getconf GNU_LIBC_VERSION >/dev/null 2>&1 && echo -tags nvml)
 FUZZTIME ?= 10s
 
-.PHONY: help up build build-static build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s e2e-operator damage e2e-kernels stops fuzz release packages size clean
+# what images are built for
+ARCH ?= amd64,arm64
+
+.PHONY: help up build build-static build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s e2e-operator damage e2e-kernels stops fuzz images release packages size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -91,6 +94,9 @@ stops: ## end a server at 200 of its writes, syncs and renames and hold usage ag
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@script/fuzz $(FUZZTIME)
+
+images: ## container images with the version of the Helm chart, for ARCH, in dist/
+	go run -C deploy/release . -root ../.. -out dist -images -arch $(ARCH) -version $(shell sed -n 's/^appVersion: "\(.*\)"/\1/p' deploy/helm/reckon/Chart.yaml)
 
 release: ## binaries, packages, bills of materials and checksums for amd64 and arm64, in dist/
 	go run -C deploy/release . -root ../.. -out dist

@@ -32,6 +32,7 @@ func (r *release) images(ctx context.Context, arch string) error {
 			Entrypoint: []string{"/usr/bin/reckon"}, Cmd: []string{"serve", "--listen", "0.0.0.0:9870", "--data", "/data"},
 			User: "65532:65532", Volumes: map[string]struct{}{"/data": {}}, ExposedPorts: map[string]struct{}{"9870/tcp": {}},
 		},
+		operator: {Entrypoint: []string{"/usr/bin/" + operator}, User: "65532:65532"},
 	} {
 		bin, err := r.build(ctx, arch, "", command, dir)
 		if err != nil {

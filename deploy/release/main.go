@@ -152,7 +152,9 @@ func (r *release) build(ctx context.Context, arch, tags, name, dir string) (stri
 		"-ldflags", "-s -w -X reckon/internal/buildinfo.Version=" + r.version, "-o", file, "./cmd/" + name,
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = r.root
+	if cmd.Dir = r.root; name == operator {
+		cmd.Dir = filepath.Join(r.root, "operator")
+	}
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
@@ -162,6 +164,9 @@ func (r *release) build(ctx context.Context, arch, tags, name, dir string) (stri
 
 // commands are what is built.
 var commands = []string{"reckon", "reckon-agent"}
+
+// operator is a program of a module of its own, which runs in clusters only: there is an image of it, and no package.
+const operator = "reckon-operator"
 
 // completions lets a binary of this machine write what shells read, and the manual pages.
 func (r *release) completions(ctx context.Context, dir string) error {
