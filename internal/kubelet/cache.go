@@ -46,7 +46,7 @@ type Cache struct {
 	givenErr error
 	unlisted unlisted
 	// links are those to logs of containers as of linksRead.
-	links     links
+	links     *links
 	linksRead time.Time
 	synced    bool // the last whole answer had pods of the API server
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,20 +17,46 @@ import (
 // linksAge is for how long the links that were read are used: a container that is not listed yet may start many processes.
 const linksAge = 200 * time.Millisecond
 
-// links are the ids of containers, by POD_NAMESPACE_CONTAINER.
-type links map[string][]string
+// links are those to logs of containers.
+type links struct {
+	folder string
+	ids    map[string][]string // by POD_NAMESPACE_CONTAINER
+}
 
 // readLinks reads the names of the links to logs of containers, none where they are not there.
-func readLinks(root string) links {
-	list, _ := os.ReadDir(filepath.Join("/", root, containerLogs))
-	out := make(links, len(list))
+func readLinks(root string) *links {
+	out := &links{folder: filepath.Join("/", root, containerLogs), ids: map[string][]string{}}
+	list, _ := os.ReadDir(out.folder)
 	for _, l := range list {
 		name, id, ok := cutLast(strings.TrimSuffix(l.Name(), ".log"), '-')
 		if ok && len(id) == 64 && cgpath.Hex(id, 64) { // else it was too long for a name
-			out[name] = append(out[name], id)
+			out.ids[name] = append(out.ids[name], id)
 		}
 	}
 	return out
+}
+
+// number is how often a container was begun again before the one that a link is of: the name of its log. -1 where the link is gone.
+func (l *links) number(name, id string) int {
+	log, err := os.Readlink(filepath.Join(l.folder, name+"-"+id+".log"))
+	if err != nil {
+		return -1
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(log), ".log"))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// latest is the id of the latest container of a name, later than a number; empty for none. Those that ended keep their links for a while.
+func (l *links) latest(name string, after int) (id string) {
+	for _, x := range l.ids[name] {
+		if n := l.number(name, x); n > after {
+			id, after = x, n
+		}
+	}
+	return id
 }
 
 func cutLast(s string, sep byte) (before, after string, ok bool) {
@@ -46,25 +73,28 @@ func (p *Pod) starting() bool {
 }
 
 // started returns the pod with the containers that were started since it was listed, or the pod itself.
-func (p *Pod) started(links links) *Pod {
+func (p *Pod) started(links *links) *Pod {
 	out := p
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		if c.Running {
 			continue
 		}
-		for _, id := range links[p.Name+"_"+p.Namespace+"_"+c.Name] {
-			if p.Container(id) != nil || c.Before != nil && c.Before.ID == id {
-				continue
-			}
-			if out == p {
-				clone := *p
-				clone.Containers = slices.Clone(p.Containers)
-				out = &clone
-			}
-			o := &out.Containers[i]
-			o.ID, o.Previous, o.Running, o.Waiting, o.Before = id, c.ID, true, "", nil
+		after := c.Restarts
+		if c.ID == "" {
+			after = -1
 		}
+		id := links.latest(p.Name+"_"+p.Namespace+"_"+c.Name, after)
+		if id == "" || p.Container(id) != nil {
+			continue
+		}
+		if out == p {
+			clone := *p
+			clone.Containers = slices.Clone(p.Containers)
+			out = &clone
+		}
+		o := &out.Containers[i]
+		o.ID, o.Previous, o.Running, o.Waiting, o.Before = id, c.ID, true, "", nil
 	}
 	return out
 }

@@ -77,7 +77,7 @@ func (u *unlisted) read(wanted map[string]bool, listed []*Pod) {
 		return
 	}
 	folders, _ := os.ReadDir(filepath.Join("/", u.root, podLogs)) // nothing is named where it is not there
-	var links links
+	var links *links
 	for _, f := range folders {
 		namespace, name, uid, ok := splitFolder(f.Name())
 		if !ok || !wanted[uid] {
@@ -105,7 +105,7 @@ func splitFolder(folder string) (namespace, name, uid string, ok bool) {
 }
 
 // withContainers is the pod with the containers that have a folder of logs, and their ids as far as there are links.
-func (p *Pod) withContainers(folder string, links links) *Pod {
+func (p *Pod) withContainers(folder string, links *links) *Pod {
 	out := *p
 	out.Containers = slices.Clone(p.Containers)
 	list, _ := os.ReadDir(folder)
@@ -116,10 +116,8 @@ func (p *Pod) withContainers(folder string, links links) *Pod {
 			i = len(out.Containers) - 1
 		}
 		c := &out.Containers[i]
-		for _, id := range links[p.Name+"_"+p.Namespace+"_"+c.Name] {
-			if id != c.ID {
-				c.ID, c.Previous = id, c.ID
-			}
+		if id := links.latest(p.Name+"_"+p.Namespace+"_"+c.Name, -1); id != "" && id != c.ID {
+			c.ID, c.Previous = id, c.ID
 		}
 	}
 	return &out

@@ -3,13 +3,14 @@ package kubelet
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
 // logsOf makes the folders and links that the kubelet makes for the logs of a container, as on a node of 1.34.
-func logsOf(t *testing.T, root, namespace, pod, uid, container, id string) {
+func logsOf(t *testing.T, root, namespace, pod, uid, container, id string, restarts int) {
 	t.Helper()
 	dir := filepath.Join(root, podLogs, namespace+"_"+pod+"_"+uid, container)
 	links := filepath.Join(root, containerLogs)
@@ -19,7 +20,7 @@ func logsOf(t *testing.T, root, namespace, pod, uid, container, id string) {
 		}
 	}
 	if id != "" {
-		if err := os.Symlink(filepath.Join(dir, "0.log"), filepath.Join(links, pod+"_"+namespace+"_"+container+"-"+id+".log")); err != nil {
+		if err := os.Symlink(filepath.Join(dir, strconv.Itoa(restarts)+".log"), filepath.Join(links, pod+"_"+namespace+"_"+container+"-"+id+".log")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,8 +33,8 @@ const owned = `{"metadata":{"uid":"l","name":"cart-6bd-lllll","namespace":"shop"
 func TestDeletedBeforeListed(t *testing.T) {
 	bubble(t, func(n *node, s *Cache, pass func(time.Duration)) {
 		id := strings.Repeat("ab", 32)
-		logsOf(t, s.unlisted.root, "shop", "cart-7fc-ggggg", "u1", "app", id)
-		logsOf(t, s.unlisted.root, "shop", "other", "u2", "app", "")
+		logsOf(t, s.unlisted.root, "shop", "cart-7fc-ggggg", "u1", "app", id, 0)
+		logsOf(t, s.unlisted.root, "shop", "other", "u2", "app", "", 0)
 		n.text = `{"items":[` + owned + `]}`
 		if s.Pod("u1") != nil {
 			t.Fatal("named before the kubelet was asked")
@@ -64,7 +65,7 @@ func TestDeletedBeforeListed(t *testing.T) {
 func TestDeletedWhileListedNothing(t *testing.T) {
 	bubble(t, func(n *node, s *Cache, pass func(time.Duration)) {
 		n.text = `{"items":[{"metadata":{"uid":"s","name":"s","namespace":"n","annotations":{"kubernetes.io/config.hash":"s"}}}]}`
-		logsOf(t, s.unlisted.root, "shop", "bare", "u1", "app", "")
+		logsOf(t, s.unlisted.root, "shop", "bare", "u1", "app", "", 0)
 		for i := range tries + 1 {
 			if p := s.Pod("u1"); p != nil && i < tries {
 				t.Fatalf("named after %d answers", i)
@@ -130,8 +131,8 @@ func TestStartedBeforeListed(t *testing.T) {
 		if p := s.Pod("u"); p == nil || p.Container(first) != nil {
 			t.Fatalf("%+v", p)
 		}
-		logsOf(t, s.unlisted.root, "shop", "cart", "u", "app", first)
-		logsOf(t, s.unlisted.root, "shop", "cart-app", "other", "app", second)
+		logsOf(t, s.unlisted.root, "shop", "cart", "u", "app", first, 1)
+		logsOf(t, s.unlisted.root, "shop", "cart-app", "other", "app", second, 0)
 		pass(linksAge - 1)
 		if s.Pod("u").Container(first) != nil {
 			t.Error("the links are read more often than they are to be")
@@ -147,7 +148,12 @@ func TestStartedBeforeListed(t *testing.T) {
 		// Begun again: the link of the one before is still there.
 		n.text = strings.Replace(pod, "%s", `"containerID":"containerd://`+first+`","state":{"terminated":{"exitCode":3,"containerID":"containerd://`+first+`"}}`, 1)
 		pass(Interval)
-		logsOf(t, s.unlisted.root, "shop", "cart", "u", "app", second)
+		logsOf(t, s.unlisted.root, "shop", "cart", "u", "app", strings.Repeat("ef", 32), 0) // and of the one before that
+		pass(linksAge)
+		if c := s.Pod("u").Container(first); c.Running {
+			t.Errorf("an older one is taken for a new one: %+v", c)
+		}
+		logsOf(t, s.unlisted.root, "shop", "cart", "u", "app", second, 2)
 		pass(linksAge)
 		if c := s.Pod("u").Container(second); c == nil || c.Previous != first || !c.Running || c.Ended == nil {
 			t.Errorf("%+v", c)
