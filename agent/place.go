@@ -63,6 +63,10 @@ func (a *Agent) tickPlaces() {
 		if part == nil {
 			continue
 		}
+		packages, clock, ok := p.reader.Place(int(q.PID))
+		if !ok { // it has ended since
+			continue
+		}
 		at := p.parts[part]
 		if at == nil {
 			at = new(placed)
@@ -72,7 +76,6 @@ func (a *Agent) tickPlaces() {
 			*at = placed{tick: p.whole}
 		}
 		at.tick = max(at.tick, a.self.ticks)
-		packages, clock := p.reader.Place(int(q.PID))
 		at.packages |= packages
 		at.anywhere = at.anywhere || packages == 0
 		at.clock += clock

@@ -226,13 +226,18 @@ func number(b []byte) (v uint64, ok bool) {
 }
 
 // Place returns where a process may run: a bit for each package, 0 for any or unknown,
-// and the mean frequency of its processors in relation to that of all, 0 when unknown.
-func (r *Reader) Place(pid int) (packages uint64, clock float64) {
+// and the mean frequency of its processors in relation to that of all, 0 when unknown; false
+// where the process has ended.
+func (r *Reader) Place(pid int) (packages uint64, clock float64, ok bool) {
 	var set unix.CPUSet
-	if unix.SchedGetaffinity(pid, &set) != nil {
-		return 0, 0
+	switch unix.SchedGetaffinity(pid, &set) {
+	case nil:
+		packages, clock = r.place(&set)
+		return packages, clock, true
+	case unix.ESRCH:
+		return 0, 0, false
 	}
-	return r.place(&set)
+	return 0, 0, true
 }
 
 func (r *Reader) place(set *unix.CPUSet) (packages uint64, clock float64) {

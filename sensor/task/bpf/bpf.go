@@ -19,8 +19,12 @@ import (
 )
 
 // Permitted finds out by the smallest thing that only the privileged may make whether the
-// rest is worth trying: reading the types of the kernel takes a while.
+// rest is worth trying: reading the types of the kernel takes a while. On kernels on which the
+// programs are not trusted it is not.
 func Permitted() error {
+	if err := trusted(release()); err != nil {
+		return err
+	}
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
 		return err

@@ -34,6 +34,25 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// Only the kernel that locked up is refused, in words that say so.
+func TestTrusted(t *testing.T) {
+	for _, c := range []struct {
+		major, minor int
+		refused      bool
+	}{{5, 9, false}, {5, 10, true}, {5, 11, false}, {6, 10, false}, {6, 1, false}, {0, 0, false}} {
+		err := trusted(c.major, c.minor)
+		if (err != nil) != c.refused {
+			t.Errorf("%d.%d: %v", c.major, c.minor, err)
+		}
+		if !c.refused {
+			continue
+		}
+		if got := Explain(err, t.TempDir(), "otherwise", "fix"); !errors.Is(got, sensor.ErrUnavailable) || !strings.Contains(got.Error(), "5.10") || strings.Contains(got.Error(), "otherwise") {
+			t.Errorf("%d.%d: %v", c.major, c.minor, got)
+		}
+	}
+}
+
 // TestVerdict tests that a rejection names the kernel's reason in one line, whatever the
 // verifier wrote. The logs end as those of the kernels that are named.
 func TestVerdict(t *testing.T) {
