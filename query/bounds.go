@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -135,8 +136,64 @@ func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
 	if steps > bound {
 		return nil, fmt.Errorf("%w: its subqueries have %.3g steps, at most %.3g are taken; give them a longer step or a shorter range", ErrTooLarge, steps, bound)
 	}
+	_, made := labelBytes(expr)
+	if made > maxLabelBytes {
+		return nil, fmt.Errorf("%w: its label_replace and label_join make labels of some %.3g bytes, at most %d are taken", ErrTooLarge, made, maxLabelBytes)
+	}
 	m.steps = stepSamples*steps + resultSteps(expr, span, step)
+	m.labels = made
 	return m, nil
+}
+
+const (
+	// usualLabel is how many bytes the value of a label is taken to have.
+	usualLabel = 128
+	// maxLabelBytes bounds what label_replace and label_join add to one series: each of them can double what the one within it made, and
+	// the engine counts no labels.
+	maxLabelBytes = 64 << 10
+)
+
+// labelBytes estimates the longest value of a label below a node, and how many bytes of labels are made there in all.
+func labelBytes(n parser.Node) (longest, made float64) {
+	longest = usualLabel
+	for c := range parser.ChildrenIter(n) {
+		l, m := labelBytes(c)
+		longest, made = max(longest, l), made+m
+	}
+	call, ok := n.(*parser.Call)
+	if !ok {
+		return longest, made
+	}
+	var value float64
+	switch call.Func.Name {
+	case "label_replace":
+		text := literal(call.Args, 2)
+		value = float64(len(text)) + float64(strings.Count(text, "$"))*longest
+	case "label_join":
+		from := max(len(call.Args)-3, 0)
+		value = float64(from) * (longest + float64(len(literal(call.Args, 2))))
+	}
+	return max(longest, value), made + value
+}
+
+// literal is the text that is an argument.
+func literal(args parser.Expressions, i int) string {
+	if i >= len(args) {
+		return ""
+	}
+	e := args[i]
+	for {
+		inner, ok := e.(*parser.ParenExpr)
+		if !ok {
+			break
+		}
+		e = inner.Expr
+	}
+	s, ok := e.(*parser.StringLiteral)
+	if !ok {
+		return ""
+	}
+	return s.Val
 }
 
 // subquerySteps adds up the steps of all subqueries of an expression that is evaluated

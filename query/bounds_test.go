@@ -39,6 +39,12 @@ func TestQueryBounds(t *testing.T) {
 		{"words", "vector(1)" + strings.Repeat(" or vector(1)", 2_000), 0, true},
 		{"brackets in strings", `label_replace(vector(1), "a", "` + strings.Repeat("(", 9_000) + `", "b", "x")`, 0, false},
 		{"brackets in comments", "1 # " + strings.Repeat("(", 9_000), 0, false},
+		{"a label that doubles eight times", strings.Repeat("label_join(", 8) + "vector(1)" + strings.Repeat(`, "a", "", "a", "a")`, 8), 0, false},
+		{"ten times", strings.Repeat("label_join(", 10) + "vector(1)" + strings.Repeat(`, "a", "", "a", "a")`, 10), 0, true},
+		{"by a replacement", strings.Repeat("label_replace(", 10) + "vector(1)" + strings.Repeat(`, "a", "$1${1}", "a", "(.*)")`, 10), 0, true},
+		{"labels that add up", strings.Repeat("label_replace(", 30) + "vector(1)" + strings.Repeat(`, "a", "`+strings.Repeat("x", 2184)+`", "", "")`, 30), 0, false},
+		{"and a little more", strings.Repeat("label_replace(", 30) + "vector(1)" + strings.Repeat(`, "a", "`+strings.Repeat("x", 2185)+`", "", "")`, 30), 0, true},
+		{"between brackets", `label_replace(vector(1), "a", ("` + strings.Repeat("x", 70_000) + `"), "", "")`, 0, true},
 		{"length", "1 #" + strings.Repeat(" ", 256<<10), 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,8 +27,8 @@ type EngineOptions struct {
 	// Memory is how many bytes the samples of large queries may take together, those of one at
 	// least; 0 is one at a time.
 	Memory int64
-	// Collect is called when a large query ends; nil for nothing.
-	Collect func()
+	// Large is called when a query turns out to be large, and what it returns when that ends; nil for nothing.
+	Large func() (done func())
 	// Lookback is how old the last sample of a series may be; 0 is 5 min.
 	Lookback time.Duration
 	Logger   *slog.Logger

@@ -58,17 +58,24 @@ func (q *meteredQuery) Close() {
 type meter struct {
 	engine *Engine
 	steps  float64 // samples of each series
+	labels float64 // bytes of labels that are made for each series
 
-	mu    sync.Mutex
-	held  float64
-	taken int64 // of the budget
+	mu     sync.Mutex
+	series int
+	held   float64
+	taken  int64 // of the budget
+	done   func()
 }
 
 // add counts series more.
 func (m *meter) add(ctx context.Context, series int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.held += float64(series) * m.steps; m.held <= smallQuery || m.taken > 0 {
+	m.series += series
+	if bytes := float64(m.series) * m.labels; bytes > sampleBytes*float64(m.engine.options.MaxSamples) {
+		return fmt.Errorf("%w: the labels that it makes for %d series take more than %.3g bytes", ErrTooLarge, m.series, sampleBytes*float64(m.engine.options.MaxSamples))
+	}
+	if m.held += float64(series) * (m.steps + m.labels/sampleBytes); m.held <= smallQuery || m.taken > 0 {
 		return nil
 	}
 	b := m.engine.budget
@@ -79,6 +86,9 @@ func (m *meter) add(ctx context.Context, series int) error {
 		return fmt.Errorf("%w: large ones run already; ask for fewer series, a shorter range or a longer step: %w", ErrBusy, err)
 	}
 	m.taken = n
+	if large := m.engine.options.Large; large != nil {
+		m.done = large()
+	}
 	return nil
 }
 
@@ -88,8 +98,8 @@ func (m *meter) release() {
 	if m.taken == 0 {
 		return
 	}
-	if collect := m.engine.options.Collect; collect != nil {
-		collect()
+	if m.done != nil {
+		m.done()
 	}
 	m.engine.budget.Release(m.taken)
 	m.taken = 0

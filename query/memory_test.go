@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,4 +74,20 @@ func TestLargeQueriesTakeTurns(t *testing.T) {
 			third.Close()
 		}
 	})
+}
+
+// Labels that a query makes count for each series that it selects; the bound is tried on both sides.
+func TestLabelsOfManySeries(t *testing.T) {
+	e := query.NewEngine(query.EngineOptions{MaxSamples: 20_000}) // 320,000 bytes, of which the answer takes those of one series
+	text := `label_replace(x, "a", "` + strings.Repeat("x", 40_000) + `", "", "")`
+	for series, refused := range map[int]bool{7: false, 8: true} {
+		q, err := e.NewInstantQuery(t.Context(), manySeries(series), nil, text, time.Unix(1_700_000_000, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Exec(t.Context()).Err; (err != nil) != refused {
+			t.Errorf("%d series: %v, want refused %t", series, err, refused)
+		}
+		q.Close()
+	}
 }

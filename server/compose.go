@@ -120,7 +120,8 @@ func (s *Server) catchUp() {
 
 // handler mounts everything that is served.
 func (s *Server) handler(ctx context.Context) (http.Handler, error) {
-	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log, Memory: limits.ProgramMemory() / 8, Collect: limits.Collect})
+	memory := limits.NewMemory(0)
+	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log, Memory: limits.ProgramMemory() / 8, Large: memory.Large})
 	ready := func() error {
 		if err := s.series.Ready(); err != nil {
 			return err
@@ -209,7 +210,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Audit = s.authn.AuditLook
 	o.Graph, o.GraphPaths = s.graphHandler(views)
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Memory: limits.NewMemory(0), Logger: s.log}
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Memory: memory, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
 	labels := map[string]string{}

@@ -223,6 +223,12 @@ func TestLate(t *testing.T) {
 	}
 }
 
+func admitted(t *testing.T, r *senders.Registry, s instance.Sender, address string) {
+	t.Helper()
+	_, err := r.Admit(s, address)
+	must(t, err)
+}
+
 // A name belongs to one machine at all servers together.
 func TestSenders(t *testing.T) {
 	s := newSite(t)
@@ -242,13 +248,13 @@ func TestSenders(t *testing.T) {
 	from := func(id string) instance.Sender {
 		return instance.Sender{ID: instance.ID{Agent: id, Machine: "m"}, Node: "n1", Sent: time.Now()}
 	}
-	must(t, at[0].Admit(from("one"), "10.0.0.1"))
+	admitted(t, at[0], from("one"), "10.0.0.1")
 	share(0, 1)
 	var taken *senders.TakenError
-	if err := at[1].Admit(from("two"), "10.0.0.2"); !errors.As(err, &taken) || taken.Address != "10.0.0.1" {
+	if _, err := at[1].Admit(from("two"), "10.0.0.2"); !errors.As(err, &taken) || taken.Address != "10.0.0.1" {
 		t.Errorf("a second machine at another server: %v", err)
 	}
-	must(t, at[1].Admit(from("one"), "10.0.0.1")) // the first may go to either
+	admitted(t, at[1], from("one"), "10.0.0.1") // the first may go to either
 
 	// Let in by both before they told each other: the first that was told of has the name.
 	other := func(id string) instance.Sender {
@@ -256,11 +262,11 @@ func TestSenders(t *testing.T) {
 		x.Node = "n2"
 		return x
 	}
-	must(t, at[0].Admit(other("three"), "10.0.0.3"))
-	must(t, at[1].Admit(other("four"), "10.0.0.4"))
+	admitted(t, at[0], other("three"), "10.0.0.3")
+	admitted(t, at[1], other("four"), "10.0.0.4")
 	share(0, 1)
-	must(t, at[0].Admit(other("three"), "10.0.0.3"))
-	if err := at[1].Admit(other("four"), "10.0.0.4"); !errors.As(err, &taken) {
+	admitted(t, at[0], other("three"), "10.0.0.3")
+	if _, err := at[1].Admit(other("four"), "10.0.0.4"); !errors.As(err, &taken) {
 		t.Errorf("the second machine goes on: %v", err)
 	}
 	if x, ok := at[1].Sender("", "n2"); !ok || x.ID.Agent != "three" || x.Other == nil || x.Other.Address != "10.0.0.4" {
@@ -270,7 +276,7 @@ func TestSenders(t *testing.T) {
 	_, err := s.db().ExecContext(t.Context(), `UPDATE members_senders SET seen = seen - interval '11 minutes' WHERE node = 'n2'`)
 	must(t, err)
 	free := senders.New(senders.Options{})
-	must(t, free.Admit(other("five"), "10.0.0.5"))
+	admitted(t, free, other("five"), "10.0.0.5")
 	all, err := leases[1].Share(t.Context(), free.Claims())
 	must(t, err)
 	for _, c := range all {

@@ -49,8 +49,9 @@ type Options struct {
 	// [*limits.Slow], refuses it for now. nil bounds nobody.
 	Begin func(ctx context.Context) (*limits.Request, error)
 	// Admit says whether a sender that shows itself may send by its name; an error refuses the
-	// request, so that the sender keeps it. nil admits all.
-	Admit func(s instance.Sender, address string) error
+	// request, so that the sender keeps it. What it measured until the time after is refused for good, where that is not zero.
+	// nil admits all.
+	Admit func(s instance.Sender, address string) (after time.Time, err error)
 	// Stats counts what comes; may be nil. Sender is how a sender is called there.
 	Stats  *Stats
 	Sender func(ctx context.Context) string
@@ -243,6 +244,7 @@ type sender struct {
 	name    string
 	allowed func(site, node string) bool // nil: for all
 	bounds  *limits.Request              // nil: none
+	after   int64                        // samples until then are another machine's, in milliseconds; 0: none are
 }
 
 func (h *handler) sender(r *http.Request) (s sender, err error) {
@@ -256,8 +258,12 @@ func (h *handler) sender(r *http.Request) (s sender, err error) {
 		}
 	}
 	if who, ok := instance.Parse(r.Header); ok && h.Admit != nil && (s.allowed == nil || s.allowed(who.Site, who.Node)) {
-		if err := h.Admit(who, address(r)); err != nil {
+		after, err := h.Admit(who, address(r))
+		if err != nil {
 			return s, &statusError{http.StatusConflict, err.Error(), senders.Again}
+		}
+		if !after.IsZero() {
+			s.after = after.UnixMilli()
 		}
 	}
 	if h.Begin != nil {

@@ -309,7 +309,7 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 	if !a.valid(ls, 1) {
 		return ref, nil
 	}
-	ok, err := a.admit(ls, 1, false)
+	ok, err := a.admit(&knownSeries{ls: ls}, 1, false)
 	if a.failed = err; err != nil {
 		return 0, err
 	}

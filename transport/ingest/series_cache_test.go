@@ -17,6 +17,8 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"reckon/transport/limits"
 )
 
 // watched is a store whose references are looked at, and whose generation can change.
@@ -141,20 +143,67 @@ func TestKnownDescription(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	var k seriesCache
 	key := func(i int) sum { return sum{uint64(i) * cacheShards, 1} } // all in one shard
-	k.put(key(1), cachedSeries{}, 1)
-	k.put(key(2), cachedSeries{}, 1)
-	k.get(key(2), 2)
-	k.put(key(3), cachedSeries{}, 3)
-	_, one := k.get(key(1), 3)
-	_, other := k.get(key(2), 3)
+	k.put(key(1), knownSeries{}, 1)
+	k.put(key(2), knownSeries{}, 1)
+	k.get(key(2), 2, nil)
+	k.put(key(3), knownSeries{}, 3)
+	one, other := k.get(key(1), 3, nil) != nil, k.get(key(2), 3, nil) != nil
 	if one || !other {
 		t.Errorf("after two rounds the idle series is known: %v, the other: %v", one, other)
 	}
 	for i := range maxSeriesPerShard + 10 {
-		k.put(key(i), cachedSeries{}, 3)
+		k.put(key(i), knownSeries{}, 3)
 	}
 	if n := len(k.shards[0].byKey); n > maxSeriesPerShard {
 		t.Errorf("%d series in a shard, at most %d", n, maxSeriesPerShard)
+	}
+}
+
+// A series leads to the one that came after it, which is never one that was evicted or replaced.
+func TestFollowing(t *testing.T) {
+	var k seriesCache
+	key := func(i int) sum { return sum{uint64(i), 1} }
+	for i := range 3 {
+		k.put(key(i), knownSeries{start: int64(i)}, 1)
+	}
+	first := k.get(key(0), 1, nil)
+	for range 2 {
+		if got := k.get(key(1), 1, first); got == nil || got.start != 1 || first.next.Load() != got {
+			t.Fatalf("%+v after the first", got)
+		}
+	}
+	if got := k.get(key(2), 1, first); got == nil || got.start != 2 || first.next.Load() != got { // another order
+		t.Fatalf("%+v after the first", got)
+	}
+	k.put(key(2), knownSeries{start: 7}, 1)
+	if got := k.get(key(2), 1, first); got == nil || got.start != 7 {
+		t.Errorf("%+v of a series that was replaced", got)
+	}
+	k.put(key(0), knownSeries{start: 8}, 1)
+	if again := k.get(key(0), 1, nil); again.next.Load() != first.next.Load() {
+		t.Error("a series that was replaced no longer leads to the next")
+	}
+	k.put(key(2+cacheShards), knownSeries{}, 4) // evicts what is in its shard
+	if got := k.get(key(2), 4, first); got != nil {
+		t.Errorf("%+v of a series that was evicted", got)
+	}
+}
+
+// Labels are held against the bounds once, and again when these change.
+func TestKnownAndOtherBounds(t *testing.T) {
+	s := openStore(t)
+	l := limits.New(limits.Config{}, nil, nil)
+	h := newHandler(Options{Store: s, Begin: func(context.Context) (*limits.Request, error) { return l.Begin("a", limits.Bound{}) }}, "remote_write")
+	at := time.Now().Add(-time.Minute)
+	for _, c := range []struct {
+		value int
+		code  int
+	}{{0, 204}, {0, 204}, {4, 400}, {4, 400}, {5, 204}, {0, 204}} {
+		if c := (limits.Config{Labels: limits.Labels{Value: c.value}}); c.Labels != l.Config().Labels {
+			l.Set(c)
+		}
+		at = at.Add(time.Second)
+		offer(t, h, two([]string{"", "__name__", "cpu", "node", "node1"}, []uint32{1, 2, 3, 4}, at, 1, writev2.Metadata{}), c.code)
 	}
 }
 

@@ -17,10 +17,11 @@ const (
 	whyConflict = "duplicate" // another value of the same time is stored
 	whyTooOld   = "too_old"
 	whyFuture   = "future"
-	whyScope    = "not_allowed" // of nodes that the token is not for
-	whyLimit    = "limit"       // of series, labels or their lengths
-	whyDelta    = "delta"       // OTLP of delta temporality that could not be added up
-	whyStore    = "store"       // a store elsewhere does not take them
+	whyScope    = "not_allowed"     // of nodes that the token is not for
+	whyLimit    = "limit"           // of series, labels or their lengths
+	whyDelta    = "delta"           // OTLP of delta temporality that could not be added up
+	whyStore    = "store"           // a store elsewhere does not take them
+	whyAnother  = "another_machine" // measured while another machine had the name
 )
 
 // maxSenders is how many senders are counted by name; others count together.
@@ -87,7 +88,7 @@ var (
 	statSamples = &metric.Desc{Name: "reckon_server_ingest_samples_total", Kind: metric.Counter, Labels: []string{"protocol"},
 		Help: "Samples that others sent and that were stored."}
 	statRefused = &metric.Desc{Name: "reckon_server_ingest_refused_samples_total", Kind: metric.Counter, Labels: []string{"sender", "reason"},
-		Help: "Samples that were refused for good, by the token or name of the sender: invalid, duplicate, too_old, future, not_allowed, limit, delta (what can not be added up), or store where a store elsewhere does not take them."}
+		Help: "Samples that were refused for good, by the token or name of the sender: invalid, duplicate, too_old, future, not_allowed, limit, delta (what can not be added up), another_machine (measured while another had its name), or store where a store elsewhere does not take them."}
 )
 
 // Descs describes what Gather adds.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ type writer struct {
 	// generation is that of the store's references, 0 where they must not be kept.
 	generation uint64
 	fresh      []freshSeries // for the series cache, once they are stored
+	before     *cachedSeries // the series before, where it was in the cache
 
 	done    bool
 	result  result
@@ -174,17 +176,21 @@ func (w *writer) series2(req *request2, ts *series2) error {
 		w.refuse(whyInvalid, n, "description of %s: %v", ts.labels(req, &w.scratch), err)
 		return nil
 	}
-	k, old := w.h.series.get(key, w.round)
-	if !old {
+	var k knownSeries
+	w.before = w.h.series.get(key, w.round, w.before)
+	old := w.before != nil
+	if old {
+		k = w.before.knownSeries
+	} else {
 		k.ls = ts.labels(req, &w.scratch)
 		if !w.valid(k.ls, n) {
 			return nil
 		}
 	}
-	if ok, err := w.admit(k.ls, n, old); err != nil || !ok {
+	was := k
+	if ok, err := w.admit(&k, n, old); err != nil || !ok {
 		return err
 	}
-	was := k
 	s := series{ls: k.ls, begun: k.start}
 	if w.generation != 0 && k.store == w.generation {
 		s.ref = k.ref
@@ -211,7 +217,7 @@ func (w *writer) series2(req *request2, ts *series2) error {
 		k.doc = doc
 	}
 	k.ls, k.ref, k.store, k.start = s.ls, s.ref, w.generation, s.begun
-	if !old || k.ref != was.ref || k.store != was.store || k.doc != was.doc || k.start != was.start {
+	if !old || k.ref != was.ref || k.store != was.store || k.doc != was.doc || k.start != was.start || k.checked != was.checked {
 		w.fresh = append(w.fresh, freshSeries{key, k})
 	}
 	return nil
@@ -228,6 +234,7 @@ func (w *writer) take1(plain []byte) (result, error) {
 			ts.Labels, ts.Samples = ts.Labels[:0], ts.Samples[:0]
 			err := parts.split(f.bytes)
 			if err == nil {
+				ts.Samples = slices.Grow(ts.Samples, parts.samples) // decoding alone would double them
 				err = ts.Unmarshal(parts.plain)
 			}
 			if err != nil {
@@ -255,7 +262,7 @@ func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 	if !w.valid(ls, n) {
 		return nil
 	}
-	if ok, err := w.admit(ls, n, false); err != nil || !ok {
+	if ok, err := w.admit(&knownSeries{ls: ls}, n, false); err != nil || !ok {
 		return err
 	}
 	s := series{ls: ls}
@@ -282,17 +289,20 @@ func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 type parts1 struct {
 	plain                 []byte // without them
 	histograms, exemplars [][]byte
+	samples               int // how many there are
 	scratch               []byte
 }
 
 func (p *parts1) split(b []byte) error {
-	p.plain, p.histograms, p.exemplars, p.scratch = b, p.histograms[:0], p.exemplars[:0], p.scratch[:0]
+	p.plain, p.histograms, p.exemplars, p.samples, p.scratch = b, p.histograms[:0], p.exemplars[:0], 0, p.scratch[:0]
 	err := eachField(b, func(num protowire.Number, f field) error {
 		switch num {
 		case series1Histo:
 			p.histograms = append(p.histograms, f.bytes)
 		case series1Ex:
 			p.exemplars = append(p.exemplars, f.bytes)
+		case series1Samples:
+			p.samples++
 		}
 		return nil
 	})
@@ -320,21 +330,29 @@ type series struct {
 // freshSeries is one that is not in the series cache as it is now.
 type freshSeries struct {
 	key sum
-	as  cachedSeries
+	as  knownSeries
 }
 
 // admit reports whether a series with so many samples, whose labels are valid, is taken.
 // The error refuses the whole request. cached: the series is in the series cache.
-func (w *writer) admit(ls labels.Labels, samples int, cached bool) (bool, error) {
-	if err := w.within(ls); err != nil {
+func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
+	if err := w.within(k.ls); err != nil {
 		return false, err
 	}
-	if w.who.bounds == nil {
+	bounds := w.who.bounds
+	if bounds == nil {
 		return true, nil
 	}
-	err := w.who.bounds.Series(ls, samples)
-	if err == nil && !cached && w.begins(ls) {
-		err = w.who.bounds.New(ls)
+	var err error
+	if k.checked != bounds.Config() {
+		err = bounds.Labels(k.ls)
+		k.checked = bounds.Config()
+	}
+	if err == nil {
+		err = bounds.Series(k.ls, samples)
+	}
+	if err == nil && !cached && w.begins(k.ls) {
+		err = bounds.New(k.ls)
 	}
 	if err == nil {
 		return true, nil
@@ -380,10 +398,10 @@ func (w *writer) valid(ls labels.Labels, samples int) bool {
 
 // sample stores one value. The error is one of the store.
 func (w *writer) sample(s *series, start, t int64, v float64) error {
-	if w.future(s, t) {
+	if w.future(s, t) || w.another(s, t) {
 		return nil
 	}
-	if start > 0 {
+	if start > max(0, w.who.after) {
 		w.begin(s, start, t)
 	}
 	ref, err := w.app.Append(s.ref, s.ls, 0, t, v, nil, nil, storage.AOptions{})
@@ -426,7 +444,7 @@ func (w *writer) histograms(s *series, list [][]byte, empty func() histogramMess
 }
 
 func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) error {
-	if w.future(s, t) {
+	if w.future(s, t) || w.another(s, t) {
 		return nil
 	}
 	var err error
@@ -470,6 +488,16 @@ func (w *writer) future(s *series, t int64) bool {
 		w.aheadBy = by
 	}
 	w.refuse(whyFuture, 1, "%s: %s lies in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
+	return true
+}
+
+// another refuses what a machine measured while another one had its name: both would be added up.
+func (w *writer) another(s *series, t int64) bool {
+	if t > w.who.after {
+		return false
+	}
+	w.refuse(whyAnother, 1, "%s at %s: until %s another machine had this name, and what this one measured meanwhile is not added to that",
+		s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), time.UnixMilli(w.who.after).UTC().Format(time.RFC3339))
 	return true
 }
 

@@ -92,12 +92,15 @@ func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	return r, nil
 }
 
-// Series reports why a series may not be stored, or nil. A [*Slow] is about the whole
+// Config is what the request is held to, the same until it is changed.
+func (r *Request) Config() *Config { return r.c }
+
+// Labels reports why labels may not be stored, or nil.
+func (r *Request) Labels(ls labels.Labels) error { return r.c.Labels.check(ls) }
+
+// Series reports why a series, whose labels may be stored, may not be; or nil. A [*Slow] is about the whole
 // request, any other error about this series. samples is how many of it come.
 func (r *Request) Series(ls labels.Labels, samples int) error {
-	if err := r.c.Labels.check(ls); err != nil {
-		return err
-	}
 	site, err := r.site(ls.Get("site"))
 	if err != nil {
 		return err

@@ -167,7 +167,7 @@ func TestLabels(t *testing.T) {
 		"the name of the metric xxxxxx": labels.FromStrings("__name__", long),
 		"the label a has 21 bytes":      labels.FromStrings("__name__", "m", "a", long),
 	} {
-		if err := r.Series(ls, 1); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := r.Labels(ls); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}

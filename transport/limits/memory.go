@@ -22,7 +22,7 @@ const (
 	// memoryWait is how long a request waits for memory before it is refused for now.
 	memoryWait = 20 * time.Second
 	// leastMemory and mostMemory bound the default budget, which is memoryPart of the memory.
-	leastMemory, mostMemory, memoryPart = 128 << 20, 1 << 30, 32
+	leastMemory, mostMemory, memoryPart = 96 << 20, 1 << 30, 32
 )
 
 // ErrMemory is what errors.Is finds when a request waited in vain for memory to be decoded in.
@@ -36,6 +36,11 @@ type Memory struct {
 	large, all *semaphore.Weighted
 	objects    *semaphore.Weighted
 	received   atomic.Int64
+
+	mu    sync.Mutex
+	doing int  // things that take much memory
+	usual int  // GOGC when nothing large is done
+	tight bool // it is lower now
 }
 
 // NewMemory returns a budget of total bytes; 0 is the default, a part of the memory that the
@@ -84,22 +89,52 @@ func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 	if err := m.objects.Acquire(wait, 1); err != nil {
 		return nil, busy(ctx)
 	}
+	done := m.Large()
 	return sync.OnceFunc(func() {
-		Collect()
+		done()
 		m.objects.Release(1)
 	}), nil
 }
 
-// smallHeap is the size in bytes up to which the heap is collected at once after something large.
-const smallHeap = 1 << 30
+const (
+	// smallHeap is the size in bytes up to which the heap is kept small while something large is done: in a larger one
+	// that makes no difference.
+	smallHeap = 1 << 30
+	// leastGarbage is how much garbage may gather meanwhile, in percent of what is in use (GOGC).
+	leastGarbage = 20
+)
 
-// Collect collects what a large request or query left, where the heap is small: else the garbage of
-// several of them is let grow to several times what is in use. In a large heap it makes no difference.
-func Collect() {
-	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	if metrics.Read(s); s[0].Value.Kind() == metrics.KindUint64 && s[0].Value.Uint64() < smallHeap {
-		runtime.GC()
+// Large begins something that takes much memory, a request or a query; done, which is called once, ends it. Where the heap is small,
+// little garbage is let gather until then and all of it is collected in the end: else that of several large things grows
+// to several times what is in use.
+func (m *Memory) Large() (done func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.doing++; m.doing == 1 && heapBytes() < smallHeap {
+		m.usual = debug.SetGCPercent(leastGarbage)
+		if m.tight = m.usual > leastGarbage; !m.tight {
+			debug.SetGCPercent(m.usual) // somebody wants even less, or none to be collected
+		}
 	}
+	return func() {
+		if heapBytes() < smallHeap {
+			runtime.GC()
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.doing--; m.doing == 0 && m.tight {
+			debug.SetGCPercent(m.usual)
+			m.tight = false
+		}
+	}
+}
+
+func heapBytes() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	if metrics.Read(s); s[0].Value.Kind() != metrics.KindUint64 {
+		return smallHeap
+	}
+	return s[0].Value.Uint64()
 }
 
 func busy(ctx context.Context) error {

@@ -3,6 +3,7 @@ package limits
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,34 @@ func TestObjects(t *testing.T) {
 		}
 		free()
 	})
+}
+
+// Little garbage may gather while something large is done, and as much as before when the last of it is over.
+func TestLarge(t *testing.T) {
+	percent := func() int {
+		p := debug.SetGCPercent(100)
+		debug.SetGCPercent(p)
+		return p
+	}
+	defer debug.SetGCPercent(percent())
+	m := NewMemory(0)
+	for usual, meanwhile := range map[int]int{100: leastGarbage, leastGarbage + 1: leastGarbage, leastGarbage: leastGarbage, 10: 10, -1: -1} {
+		debug.SetGCPercent(usual)
+		for range 2 {
+			one, other := m.Large(), m.Large()
+			if p := percent(); p != meanwhile {
+				t.Errorf("GOGC=%d: %d while two are done, want %d", usual, p, meanwhile)
+			}
+			one()
+			if p := percent(); p != meanwhile {
+				t.Errorf("GOGC=%d: %d while one is done, want %d", usual, p, meanwhile)
+			}
+			other()
+			if p := percent(); p != usual {
+				t.Errorf("GOGC=%d: %d afterwards", usual, p)
+			}
+		}
+	}
 }
 
 // The default is a part of the memory within bounds.

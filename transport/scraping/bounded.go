@@ -82,7 +82,10 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	case c.slow != nil:
 		return 0, c.slow
 	default:
-		err := c.request.Series(ls, 1)
+		err := c.request.Labels(ls)
+		if err == nil {
+			err = c.request.Series(ls, 1)
+		}
 		var slow *limits.Slow
 		if errors.As(err, &slow) {
 			c.slow = err

@@ -63,6 +63,7 @@ type holder struct {
 	skew  time.Duration
 	addr  string
 	other *Other
+	after time.Time // what it measured until then is not taken: another machine sent by the name; zero for none
 	told  time.Time // other servers were told of it
 	afar  bool      // its last request came to another server
 }
@@ -110,8 +111,9 @@ func New(o Options) *Registry {
 }
 
 // Admit notes a request of a sender at an address. The error is a [*TakenError] where the name
-// belongs to another machine.
-func (r *Registry) Admit(s instance.Sender, address string) error {
+// belongs to another machine. What the sender measured until the time after is that of the machine that had
+// the name then, or would be added to it; zero where there is no such time.
+func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, err error) {
 	now := r.o.Clock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,13 +121,17 @@ func (r *Registry) Admit(s instance.Sender, address string) error {
 	h := r.names[k]
 	switch {
 	case h == nil && len(r.names) >= maxNames:
-		return nil
+		return after, nil
 	case h == nil, h.id != s.ID && h.yields(now, now.Add(-s.Age)):
+		next := &holder{id: s.ID, since: now}
 		if h != nil {
 			r.o.Logger.Info("another machine sends for a node", "node", s.Node, "from", address, "before", h.addr)
+			if h.ranBeside(s.ID, now.Add(-s.Age)) {
+				next.after = h.seen
+			}
 		}
-		r.names[k] = &holder{id: s.ID, since: now}
-		h = r.names[k]
+		h = next
+		r.names[k] = h
 		r.dirty = true
 	case h.id != s.ID:
 		if h.other == nil || h.other.ID != s.ID {
@@ -135,13 +141,19 @@ func (r *Registry) Admit(s instance.Sender, address string) error {
 		}
 		h.other.Last, h.other.Address = now, address
 		h.other.Refused++
-		return &TakenError{s.Node, h.addr}
+		return after, &TakenError{s.Node, h.addr}
 	}
 	h.seen, h.skew, h.addr, h.afar = now, s.Sent.Sub(now), address, false
 	if r.dirty {
 		r.save()
 	}
-	return nil
+	return h.after, nil
+}
+
+// ranBeside reports whether an agent that was started at the time begun measured while the holder did: it then has a queue of that time. An
+// agent that was refused may have been started again since.
+func (h *holder) ranBeside(id instance.ID, begun time.Time) bool {
+	return begun.Before(h.seen) || h.other != nil && h.other.ID.Agent == id.Agent && h.other.ID.Machine == id.Machine
 }
 
 // yields reports whether the name is free for an agent that was started at the time begun.
@@ -161,7 +173,7 @@ func (r *Registry) Release(site, node string) bool {
 	if h.other == nil { // whoever comes next, but the one that had it
 		delete(r.names, name{site, node})
 	} else {
-		r.names[name{site, node}] = &holder{id: h.other.ID, since: r.o.Clock(), seen: r.o.Clock(), addr: h.other.Address}
+		r.names[name{site, node}] = &holder{id: h.other.ID, since: r.o.Clock(), seen: r.o.Clock(), addr: h.other.Address, after: h.seen}
 	}
 	r.dirty = true
 	r.save()
@@ -210,6 +222,7 @@ type kept struct {
 	Machine string `json:"machine,omitempty"`
 	Boot    string `json:"boot,omitempty"`
 	Since   int64  `json:"since_ms"`
+	After   int64  `json:"after_ms,omitempty"`
 }
 
 // load reads the file. Whoever held a name has time to send: it counts as seen now.
@@ -232,7 +245,11 @@ func (r *Registry) load() {
 		return
 	}
 	for _, e := range list {
-		r.names[name{e.Site, e.Node}] = &holder{id: instance.ID{Agent: e.Agent, Machine: e.Machine, Boot: e.Boot}, since: time.UnixMilli(e.Since), seen: r.started}
+		h := &holder{id: instance.ID{Agent: e.Agent, Machine: e.Machine, Boot: e.Boot}, since: time.UnixMilli(e.Since), seen: r.started}
+		if e.After != 0 {
+			h.after = time.UnixMilli(e.After)
+		}
+		r.names[name{e.Site, e.Node}] = h
 	}
 }
 
@@ -245,7 +262,11 @@ func (r *Registry) save() {
 			delete(r.names, k)
 			continue
 		}
-		list = append(list, kept{k.site, k.node, h.id.Agent, h.id.Machine, h.id.Boot, h.since.UnixMilli()})
+		e := kept{Site: k.site, Node: k.node, Agent: h.id.Agent, Machine: h.id.Machine, Boot: h.id.Boot, Since: h.since.UnixMilli()}
+		if !h.after.IsZero() {
+			e.After = h.after.UnixMilli()
+		}
+		list = append(list, e)
 	}
 	r.dirty = false
 	if r.o.File == "" {

@@ -35,6 +35,11 @@ func newFixture(file string) *fixture {
 }
 
 func (f *fixture) send(m *machine) error {
+	_, err := f.after(m)
+	return err
+}
+
+func (f *fixture) after(m *machine) (time.Time, error) {
 	return f.Admit(instance.Sender{ID: m.ID, Node: "n1", Age: f.now.Sub(m.started), Sent: f.now.Add(3 * time.Second)}, m.Agent+" address")
 }
 
@@ -110,6 +115,53 @@ func TestRelease(t *testing.T) {
 	}
 	if !f.Release("", "n1") || !refused(f.send(a)) || f.send(b) != nil {
 		t.Error("the second did not take the place")
+	}
+}
+
+// What a machine measured while another had the name is not taken when it gets that: not after a person gave it away, after a silence, after
+// a restart of its agent or of the server. A machine that booted, or was set up again, has measured nothing meanwhile that is not its own.
+func TestWhatAnotherMeasured(t *testing.T) {
+	early, file := begin.Add(-time.Hour), filepath.Join(t.TempDir(), "senders.json")
+	for name, c := range map[string]struct {
+		second *machine
+		before bool // it was refused while the first sent
+		then   func(f *fixture, second *machine) *fixture
+		want   time.Time
+	}{
+		"given away": {agent("b", "m2", "b2", early), true, func(f *fixture, _ *machine) *fixture {
+			f.now = f.now.Add(time.Second)
+			f.Release("", "n1")
+			return f
+		}, begin},
+		"given away, and the server restarted": {agent("b", "m2", "b2", early), true, func(f *fixture, _ *machine) *fixture {
+			f.Release("", "n1")
+			return newFixture(file)
+		}, begin},
+		"silence": {agent("b", "m1", "b2", early), true, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(Silence); return f }, begin},
+		"silence, and its agent restarted": {agent("b", "m1", "b2", early), true, func(f *fixture, m *machine) *fixture {
+			f.now, m.started = begin.Add(Pause), begin.Add(time.Second)
+			return f
+		}, begin},
+		"booted":       {agent("a", "m1", "b2", begin.Add(time.Second)), false, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(Pause); return f }, time.Time{}},
+		"set up again": {agent("b", "m2", "b2", begin.Add(time.Second)), false, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(Pause); return f }, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, first := newFixture(file), agent("a", "m1", "b1", early)
+			if after, err := f.after(first); err != nil || !after.IsZero() {
+				t.Fatal(after, err)
+			}
+			if c.before && !refused(f.send(c.second)) {
+				t.Fatal("the second got in")
+			}
+			f = c.then(f, c.second)
+			for range 2 {
+				if after, err := f.after(c.second); err != nil || !after.Equal(c.want) {
+					t.Errorf("after %v (%v), want %v", after, err, c.want)
+				}
+				f.now = f.now.Add(time.Second)
+			}
+			_ = os.Remove(file)
+		})
 	}
 }
 

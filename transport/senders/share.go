@@ -61,7 +61,11 @@ func (r *Registry) Learn(all []Claim) {
 				r.o.Logger.Warn("a second machine sends by the name of a node, to another server, and is refused; give it another name, or let it take the place with `reckon node replace`",
 					"node", c.Node, "site", c.Site, "from", h.addr, "first", c.Address)
 			}
-			r.names[k] = &holder{id: c.ID, since: now.Add(-c.Since), seen: seen, skew: c.Skew, addr: c.Address, afar: true, other: lost}
+			next := &holder{id: c.ID, since: now.Add(-c.Since), seen: seen, skew: c.Skew, addr: c.Address, afar: true, other: lost}
+			if c.ID.Agent != h.id.Agent || h.ranBeside(c.ID, h.seen) {
+				next.after = h.seen
+			}
+			r.names[k] = next
 			r.dirty = true
 		}
 	}

@@ -126,7 +126,7 @@ func Handler(o Options) http.Handler {
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(boundedRead(noAdmin(undescribed(router))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(boundedRead(fewSelectors(noAdmin(undescribed(router)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
 // noAdmin refuses the administrative questions, which Prometheus's own handler answers with

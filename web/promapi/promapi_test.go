@@ -378,3 +378,17 @@ func TestReadTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// Each selector of a request for series sorts all that it selects.
+func TestManySelectors(t *testing.T) {
+	h := promapi.Handler(options(t))
+	for _, path := range []string{"series", "labels", "label/job/values"} {
+		for n, want := range map[int]int{1: 200, 100: 200, 101: 400} {
+			r := httptest.NewRequestWithContext(admin(t), "GET", "/api/v1/"+path+"?start=0&end=60"+strings.Repeat("&match[]=up", n), nil)
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%s with %d selectors: %d %.200s", path, n, w.Code, w.Body)
+			}
+		}
+	}
+}

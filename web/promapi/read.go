@@ -33,14 +33,33 @@ func boundedRead(h http.Handler) http.Handler {
 			err = fewQueries(packed)
 		}
 		if err != nil {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "bad_data", "error": err.Error()}) // the client went away: nothing left to say
+			badData(w, err.Error())
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(packed))
 		h.ServeHTTP(w, r)
 	})
+}
+
+// maxSelectors is how many selectors a request for series or labels may name. Each reads and sorts all series that it selects.
+const maxSelectors = 100
+
+// fewSelectors refuses requests for series and labels with more.
+func fewSelectors(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err == nil && len(r.Form["match[]"]) > maxSelectors {
+			badData(w, fmt.Sprintf("the request has %d selectors (match[]), at most %d are taken; join them to one by a regular expression", len(r.Form["match[]"]), maxSelectors))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// badData writes a refusal of what is wrong in itself, in the form of the Prometheus API.
+func badData(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "bad_data", "error": text}) // the client went away: nothing left to say
 }
 
 // fewQueries reports what is wrong with a packed ReadRequest.
