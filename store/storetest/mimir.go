@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,34 +18,43 @@ multitenancy_enabled: true
 usage_stats: {enabled: false}
 activity_tracker: {filepath: ""}
 server: {http_listen_address: 127.0.0.1, http_listen_port: {{.HTTP}}, grpc_listen_address: 127.0.0.1, grpc_listen_port: {{.GRPC}}, log_level: error}
-memberlist: {bind_addr: [127.0.0.1], bind_port: {{.Gossip}}, advertise_addr: 127.0.0.1}
-common: {storage: {backend: filesystem, filesystem: {dir: {{.Dir}}/common}}}
+memberlist: {bind_addr: [127.0.0.1], bind_port: {{.Gossip}}, advertise_addr: 127.0.0.1, advertise_port: {{.Gossip}}, node_name: {{.Name}}, join_members: [{{.Join}}]}
+common: {storage: {backend: filesystem, filesystem: {dir: {{.Shared}}/common}}}
 blocks_storage: {storage_prefix: blocks, tsdb: {dir: {{.Dir}}/tsdb}, bucket_store: {sync_dir: {{.Dir}}/sync}}
 ruler_storage: {storage_prefix: ruler}
 alertmanager_storage: {storage_prefix: alertmanager}
-compactor: {data_dir: {{.Dir}}/compactor, sharding_ring: {instance_addr: 127.0.0.1, kvstore: {store: inmemory}}}
-distributor: {ring: {instance_addr: 127.0.0.1, kvstore: {store: inmemory}}}
-ingester: {ring: {instance_addr: 127.0.0.1, kvstore: {store: inmemory}, replication_factor: 1, final_sleep: 0s, min_ready_duration: 0s}}
-store_gateway: {sharding_ring: {instance_addr: 127.0.0.1, kvstore: {store: inmemory}, replication_factor: 1}}
+compactor: {data_dir: {{.Dir}}/compactor, sharding_ring: {instance_id: {{.Name}}, instance_addr: 127.0.0.1, kvstore: {store: {{.Ring}}}}}
+distributor: {ring: {instance_id: {{.Name}}, instance_addr: 127.0.0.1, kvstore: {store: {{.Ring}}}}}
+ingester: {ring: {instance_id: {{.Name}}, instance_addr: 127.0.0.1, kvstore: {store: {{.Ring}}}, replication_factor: {{.Copies}}, final_sleep: 0s, min_ready_duration: 0s}}
+store_gateway: {sharding_ring: {instance_id: {{.Name}}, instance_addr: 127.0.0.1, kvstore: {store: {{.Ring}}}, replication_factor: 1}}
 frontend: {address: 127.0.0.1}
-ruler: {rule_path: {{.Dir}}/rules, ring: {instance_addr: 127.0.0.1, kvstore: {store: inmemory}}}
+ruler: {rule_path: {{.Dir}}/rules, ring: {instance_id: {{.Name}}, instance_addr: 127.0.0.1, kvstore: {store: {{.Ring}}}}}
 alertmanager: {data_dir: {{.Dir}}/alerts, sharding_ring: {instance_addr: 127.0.0.1, kvstore: {store: inmemory}}}
 limits: {out_of_order_time_window: 1d, query_ingesters_within: 0s, native_histograms_ingestion_enabled: true}
 `))
 
+// mimirSettings fill mimirConfig.
+type mimirSettings struct {
+	HTTP, GRPC, Gossip string // ports
+	Name, Join         string // of the members of a ring, separated by commas
+	Dir, Shared        string // Shared is that of all members
+	Ring               string // where the ring is kept
+	Copies             int    // of each series
+}
+
 // MimirArgs start a Mimir. It keeps tenants apart by X-Scope-OrgID and lets nobody in without.
 func MimirArgs(tb testing.TB) func(addr, dir string) []string {
+	return mimirArgs(tb, mimirSettings{Name: "alone", Gossip: port(tb, FreeAddress(tb)), Ring: "inmemory", Copies: 1})
+}
+
+func mimirArgs(tb testing.TB, s mimirSettings) func(addr, dir string) []string {
 	return func(addr, dir string) []string {
-		port := func(addr string) string {
-			_, port, err := net.SplitHostPort(addr)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			return port
+		s.HTTP, s.GRPC, s.Dir = port(tb, addr), port(tb, FreeAddress(tb)), dir
+		if s.Shared == "" {
+			s.Shared = dir
 		}
 		var text bytes.Buffer
-		err := mimirConfig.Execute(&text, map[string]string{"HTTP": port(addr), "GRPC": port(FreeAddress(tb)), "Gossip": port(FreeAddress(tb)), "Dir": dir})
-		if err != nil {
+		if err := mimirConfig.Execute(&text, s); err != nil {
 			tb.Fatal(err)
 		}
 		file := filepath.Join(dir, "mimir.yaml")
@@ -55,5 +65,42 @@ func MimirArgs(tb testing.TB) func(addr, dir string) []string {
 	}
 }
 
+func port(tb testing.TB, addr string) string {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return port
+}
+
 // Mimir starts one and returns its address.
 func Mimir(tb testing.TB) string { return Peer(tb, "mimir", "/ready", MimirArgs(tb)) }
+
+// MimirMember is one Mimir of several that share a ring.
+type MimirMember struct {
+	Address string
+	Process *os.Process
+}
+
+// MimirRing starts three Mimirs that share a ring, which they keep by gossip: each series is in all of them, and two of
+// three are enough to write and to read.
+func MimirRing(tb testing.TB) (out []MimirMember) {
+	tb.Helper()
+	shared, join := tb.TempDir(), ""
+	var gossip []string
+	for i := range 3 {
+		addr := FreeAddress(tb)
+		gossip = append(gossip, port(tb, addr))
+		if i > 0 {
+			join += ", "
+		}
+		join += addr
+	}
+	for i := range 3 {
+		addr := FreeAddress(tb)
+		p, _ := PeerProcess(tb, addr, tb.TempDir(), "mimir", "/ready",
+			mimirArgs(tb, mimirSettings{Name: fmt.Sprintf("m%d", i), Gossip: gossip[i], Join: join, Shared: shared, Ring: "memberlist", Copies: 3}))
+		out = append(out, MimirMember{addr, p})
+	}
+	return out
+}

@@ -120,18 +120,19 @@ func TestHostile(t *testing.T) {
 	u := startServe(t, t.TempDir())
 	pause(12 * time.Second) // what only starting took is given back
 	idle := u.memory("VmRSS")
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", u.cmd.Process.Pid), []byte("5"), 0); err != nil {
-		t.Logf("the peak is that since the start: %v", err)
-	}
 	list := bombs()
+	most := int64(0)
 	for i := range list {
 		b := &list[i]
+		u.forgetPeak()
 		began := time.Now()
 		status, text := b.post(u.url(""))
 		t.Logf("%-34s %9d bytes: %d in %5.2f s, peak %4d MB  %.90s", b.name, len(b.body), status, time.Since(began).Seconds(), u.memory("VmHWM")>>20, strings.TrimSpace(text))
 		b.judge(t, status, text)
+		most = max(most, u.memory("VmHWM"))
 	}
-	t.Logf("one after the other: idle %d MB, peak %d MB", idle>>20, u.memory("VmHWM")>>20)
+	t.Logf("one after the other: idle %d MB, peak %d MB", idle>>20, most>>20)
+	u.forgetPeak()
 
 	good := bomb{path: "/api/v1/write", kind: "application/x-protobuf", encoding: "snappy"}
 	done := make(chan struct{})
@@ -186,6 +187,14 @@ func (b *bomb) judge(t *testing.T, status int, text string) {
 	t.Helper()
 	if (status < 400 || status == 500 || status > 503) && !(b.taken && status/100 == 2) {
 		t.Errorf("%s: %d %.200s", b.name, status, text)
+	}
+}
+
+// forgetPeak begins VmHWM anew (proc(5), clear_refs).
+func (u *up) forgetPeak() {
+	u.t.Helper()
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", u.cmd.Process.Pid), []byte("5"), 0); err != nil {
+		u.t.Logf("the peak is that since the start: %v", err)
 	}
 }
 

@@ -33,15 +33,30 @@ type member struct {
 	db, series *wire
 }
 
-// servers are several servers over one Prometheus and one PostgreSQL.
+// servers are several servers over one store of series and one PostgreSQL.
 type servers struct {
-	t             *testing.T
-	list          []*member
-	store, dbHost string
-	catalogue     func(host string) string
+	t      *testing.T
+	list   []*member
+	store  seriesStore
+	dbHost string
 }
 
+// seriesStore is where series are: the addresses of its processes, which members reach in turn, and how its URL is written.
+type seriesStore struct {
+	processes      []string
+	prefix, suffix string
+}
+
+// of is the process that a member reaches.
+func (s seriesStore) of(member int) string { return s.processes[member%len(s.processes)] }
+
+// startServers starts several servers over one Prometheus.
 func startServers(t *testing.T, n int, args ...string) *servers {
+	t.Helper()
+	return startServersOver(t, n, seriesStore{processes: []string{storetest.Prometheus(t)}, suffix: "?timeout=5s"}, args...)
+}
+
+func startServersOver(t *testing.T, n int, series seriesStore, args ...string) *servers {
 	t.Helper()
 	fresh, start := storetest.Postgres(t, "pgx")
 	start()
@@ -49,14 +64,14 @@ func startServers(t *testing.T, n int, args ...string) *servers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &servers{t: t, dbHost: u.Host, store: storetest.Prometheus(t)}
-	for range n {
+	s := &servers{t: t, dbHost: u.Host, store: series}
+	for i := range n {
 		m := &member{db: newWire(t), series: newWire(t)}
 		m.db.lead(u.Host)
-		m.series.lead(s.store)
+		m.series.lead(series.of(i))
 		at := *u
 		at.Host = m.db.ln.Addr().String()
-		m.up = startServe(t, t.TempDir(), append([]string{"--member", "http://HERE", "--insecure", "--store", m.series.url() + "?timeout=5s", "--catalogue", at.String(), "--retention", "24h"}, args...)...)
+		m.up = startServe(t, t.TempDir(), append([]string{"--member", "http://HERE", "--insecure", "--store", series.prefix + m.series.url() + series.suffix, "--catalogue", at.String(), "--retention", "24h"}, args...)...)
 		s.list = append(s.list, m)
 	}
 	return s
@@ -183,16 +198,7 @@ func TestServers(t *testing.T) {
 	// An agent that reaches the servers by one address, as by a balancer.
 	door := newWire(t)
 	door.lead(s.list[0].addr)
-	send := func(seed int, from, length time.Duration) *exec.Cmd {
-		cmd := exec.Command(program(t, "reckon"), "simulate", "--nodes", "4", "--site", fmt.Sprintf("s%d", seed), "--seed", fmt.Sprint(seed),
-			"--from", time.Now().Add(-from).UTC().Format(time.RFC3339), "--for", length.String(), "--speed", "60x", "--push", door.url())
-		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd
-	}
-	sender := send(7, 5*time.Hour, 2*time.Hour) // two minutes
+	sender := lateData(t, door, 2*time.Hour)
 	hurt := map[*member]bool{}
 	away := func(m *member) { // whoever is well takes what is sent
 		hurt[m] = true
@@ -243,7 +249,7 @@ func TestServers(t *testing.T) {
 		t.Errorf("%s leads", fourth.addr)
 	}
 	third.db.lead(s.dbHost)
-	third.series.lead(s.store)
+	third.series.lead(s.store.of(0))
 
 	if err := sender.Wait(); err != nil {
 		t.Errorf("the sender: %v\n%s", err, fourth.out)
@@ -275,6 +281,57 @@ func TestServers(t *testing.T) {
 	if err := get(third.url("/api/v1/rules"), &list); err != nil || len(list.Data.Groups) != 1 {
 		t.Errorf("rules asked of one that follows: %v, %v", list, err)
 	}
+}
+
+// lateData sends, in a sixtieth of its length, what four nodes measured five hours ago.
+func lateData(t *testing.T, door *wire, length time.Duration) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(program(t, "reckon"), "simulate", "--nodes", "4", "--site", "s7", "--seed", "7",
+		"--from", time.Now().Add(-5*time.Hour).UTC().Format(time.RFC3339), "--for", length.String(), "--speed", "60x", "--push", door.url())
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// TestServersOverMimir runs two servers over three Mimirs that share a ring, each server with another of them. While late data
+// come in, one Mimir is killed, which belongs to the server that follows, and then the leader: the other leads within 15 s,
+// nothing is lost and nothing counted twice.
+func TestServersOverMimir(t *testing.T) {
+	ring := storetest.MimirRing(t)
+	store := seriesStore{prefix: "mimir+", suffix: "?tenant=physics&histograms=native&timeout=10s"}
+	for _, m := range ring {
+		store.processes = append(store.processes, m.Address)
+	}
+	s := startServersOver(t, 2, store)
+	first, _ := s.next(nil)
+	follower := 0
+	if s.list[0] == first {
+		follower = 1
+	}
+	second := s.list[follower]
+	door := newWire(t)
+	door.lead(first.addr)
+	sender := lateData(t, door, time.Hour)
+
+	pause(15 * time.Second)
+	if err := ring[follower].Process.Kill(); err != nil { // without leaving the ring
+		t.Fatal(err)
+	}
+	second.series.lead(ring[2].Address) // as a balancer does
+	pause(10 * time.Second)
+	door.lead(second.addr)
+	kill(t, first.cmd, syscall.SIGKILL)
+	third, d := s.next(first)
+	t.Logf("killed: another server led after %.1f s", d.Seconds())
+	if third != second || d > takeover {
+		t.Errorf("%s led after %s, want %s within %s", third.addr, d, second.addr, takeover)
+	}
+	if err := sender.Wait(); err != nil {
+		t.Errorf("the sender: %v\n%s", err, second.out)
+	}
+	proven(t, second.up)
 }
 
 // TestServersKilledWhileSending: a leader that is killed after the receiver has an alert and before it
