@@ -28,6 +28,7 @@ type row struct {
 	cpu     time.Duration
 	memory  int64
 	queries []time.Duration
+	pages   []time.Duration // what the pages of reckon ask
 	failed  int
 }
 
@@ -107,7 +108,13 @@ func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) ([]ro
 	asking, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for i, s := range b.all {
-		wg.Go(func() { rows[i].queries, rows[i].failed = ask(asking, s) })
+		wg.Go(func() { rows[i].queries, rows[i].failed = ask(asking, s, time.Second, queries()) })
+	}
+	var failed int
+	for i, s := range b.all {
+		if s.name == "reckon" {
+			wg.Go(func() { rows[i].pages, failed = ask(asking, s, 5*time.Second, pages()) })
+		}
 	}
 	recorded := b.record(asking)
 	p, err := b.goOn(ctx, d, speed, nil)
@@ -117,6 +124,7 @@ func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) ([]ro
 	if err != nil {
 		return nil, p, err
 	}
+	rows[0].failed += failed
 	b.out.Drain(ctx, 2*time.Minute)
 	after := b.out.Sent()
 	for i, s := range b.all {
@@ -141,19 +149,43 @@ func (b *bed) record(ctx context.Context) (end func()) {
 	return func() { _ = cmd.Wait() } // it was interrupted
 }
 
-// questions are what pages and people ask.
-var questions = []string{
-	`sum by (owner) (rate(reckon_workload_cpu_seconds_total[2m]))`,
-	`topk(10, sum by (workload) (rate(reckon_workload_cpu_seconds_total[2m])))`,
-	`node_load1`,
-	`sum(reckon_workload_memory_bytes{type="anon"})`,
-	`reckon_workload_cpu_seconds_total{node="cpu0001"}`,
+// queries are what people and dashboards ask.
+func queries() (list []*http.Request) {
+	for _, q := range []string{
+		`sum by (owner) (rate(reckon_workload_cpu_seconds_total[2m]))`,
+		`topk(10, sum by (workload) (rate(reckon_workload_cpu_seconds_total[2m])))`,
+		`node_load1`,
+		`sum(reckon_workload_memory_bytes{type="anon"})`,
+		`reckon_workload_cpu_seconds_total{node="cpu0001"}`,
+	} {
+		list = append(list, request("/api/v1/query?"+url.Values{"query": {q}}.Encode()))
+	}
+	return list
 }
 
-// ask asks one question after the other, one a second, until ctx ends.
-func ask(ctx context.Context, s *server) (took []time.Duration, failed int) {
+// pages are what the pages of reckon ask about the whole site and one node of it.
+func pages() (list []*http.Request) {
+	for _, path := range []string{
+		"workloads?limit=100&running=true&sort=-cpu_seconds", "workloads?limit=100&since=24h&sort=-start", "workloads?limit=100&node=cpu0001",
+		"usage?by=owner&since=24h", "usage?by=owner&by=kind&since=7d", "usage?by=node&since=24h", "nodes",
+	} {
+		list = append(list, request("/api/reckon/v1/"+path))
+	}
+	return list
+}
+
+func request(path string) *http.Request {
+	r, err := http.NewRequest(http.MethodGet, path, http.NoBody)
+	if err != nil {
+		panic(err) // the paths are above
+	}
+	return r
+}
+
+// ask asks one question after the other, with a rest in between, until ctx ends.
+func ask(ctx context.Context, s *server, rest time.Duration, list []*http.Request) (took []time.Duration, failed int) {
 	client := &http.Client{Timeout: time.Minute}
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(rest)
 	defer tick.Stop()
 	for i := 0; ; i++ {
 		select {
@@ -161,17 +193,23 @@ func ask(ctx context.Context, s *server) (took []time.Duration, failed int) {
 			return took, failed
 		case <-tick.C:
 		}
+		r := list[i%len(list)].Clone(context.Background())
+		r.URL.Scheme, r.URL.Host = "http", s.addr
 		began := time.Now()
-		resp, err := client.PostForm("http://"+s.addr+"/api/v1/query", url.Values{"query": {questions[i%len(questions)]}})
+		resp, err := client.Do(r)
 		if err == nil {
 			_, err = io.Copy(io.Discard, resp.Body)
 			err = errors.Join(err, resp.Body.Close())
 		}
 		if err != nil || resp.StatusCode != http.StatusOK {
 			failed++
+			fmt.Fprintln(os.Stderr, "fleet: failed:", s.name, r.URL, err)
 			continue
 		}
 		took = append(took, time.Since(began))
+		if os.Getenv("FLEET_VERBOSE") != "" {
+			fmt.Fprintf(os.Stderr, "%s %6.0f ms %s\n", s.name, float64(time.Since(began).Microseconds())/1000, r.URL.RequestURI())
+		}
 	}
 }
 
@@ -210,16 +248,16 @@ func load(ctx context.Context, o options, dir string, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\n%d nodes at %v, %d samples in an export on average, %.3g times as fast as the clock; %d jobs ran and %d waited.\n\n",
 		o.nodes, o.export, p.Samples/max(p.Batches, 1), p.Speed(), p.Live, p.Waiting)
-	fmt.Fprintln(w, "| server | samples | CPU per million samples | CPU at that load in real time | resident | on disk | query p50 | p95 | failed |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "| server | samples | CPU per million samples | CPU at that load in real time | resident | on disk | query p50 | p95 | page p50 | p95 | failed |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for i, r := range rows {
 		size, err := bytesOf(b.all[i].data)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "| %s | %.1f M | %.2f s | %.1f %% of a core | %.0f MB | %.0f MB | %s | %s | %d |\n", r.name, float64(r.samples)/1e6,
+		fmt.Fprintf(w, "| %s | %.1f M | %.2f s | %.1f %% of a core | %.0f MB | %.0f MB | %s | %s | %s | %s | %d |\n", r.name, float64(r.samples)/1e6,
 			r.cpu.Seconds()/(float64(r.samples)/1e6), 100*r.cpu.Seconds()/p.Passed.Seconds(), float64(r.memory)/1e6, float64(size)/1e6,
-			quantile(r.queries, 0.5), quantile(r.queries, 0.95), r.failed)
+			quantile(r.queries, 0.5), quantile(r.queries, 0.95), quantile(r.pages, 0.5), quantile(r.pages, 0.95), r.failed)
 	}
 	if o.cut {
 		return b.cutOff(ctx, w)
