@@ -59,10 +59,8 @@ type sensorState struct {
 	t int64
 }
 
-// Nodes returns the nodes that sent samples within the last day, as they are at now:
-// those silent for longer than the views' Gone are down, and their figures unknown. With
-// them come those that only a batch system reports.
-func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error) {
+// readNodes is Nodes, read from the series.
+func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, error) {
 	found := map[nodeKey]*machine{}
 	var n series.Labels
 	get := func() *machine {

@@ -30,12 +30,15 @@ type Options struct {
 	// Gone is for how long a workload or node may be silent before it counts as ended
 	// or down; 0 is 5 min. It should be a few export intervals.
 	Gone time.Duration
+	// KeepNodes gives a list of nodes that takes long to read more than once; see [Views.Nodes].
+	KeepNodes bool
 }
 
 // Views answers questions about workloads and nodes from any store of series.
 type Views struct {
 	q    storage.Queryable
 	gone time.Duration
+	kept *keptNodes // nil where nothing is kept
 }
 
 // New returns views over q.
@@ -43,7 +46,11 @@ func New(q storage.Queryable, o Options) *Views {
 	if o.Gone <= 0 {
 		o.Gone = 5 * time.Minute
 	}
-	return &Views{q: q, gone: o.Gone}
+	v := &Views{q: q, gone: o.Gone}
+	if o.KeepNodes {
+		v.kept = &keptNodes{}
+	}
+	return v
 }
 
 // Selection names a workload in a time.

@@ -327,6 +327,7 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		}
 	}
 	s := series{ls: ls, ref: ref}
+	defer a.settle(&s)
 	if ih != nil || fh != nil {
 		a.failed = a.histogram(&s, t, ih, fh)
 	} else {

@@ -207,6 +207,27 @@ func TestKnownAndOtherBounds(t *testing.T) {
 	}
 }
 
+// A series of which nothing is stored did not begin: samples that come too late do not use up what may begin on a node.
+func TestRefusedSeriesDoNotBegin(t *testing.T) {
+	s := openStore(t)
+	l := limits.New(limits.Config{Nodes: struct {
+		Series int `yaml:"series"`
+	}{2}}, nil, nil)
+	l.SetBegun(limits.Begun{})
+	h := newHandler(Options{Store: s, Begin: func(context.Context) (*limits.Request, error) { return l.Begin("a", limits.Bound{}) }}, "remote_write")
+	now := time.Now()
+	one := func(name string, at time.Time, code int) {
+		t.Helper()
+		offer(t, h, two([]string{"", "__name__", name, "node", "n1"}, []uint32{1, 2, 3, 4}, at, 1, writev2.Metadata{}), code)
+	}
+	one("first", now, 204)
+	for i := range 5 {
+		one(fmt.Sprint("late", i), now.Add(-30*24*time.Hour), 400)
+	}
+	one("second", now, 204)
+	one("third", now, 400)
+}
+
 // Series that are known cost no memory.
 func TestKnownAllocs(t *testing.T) {
 	s := openStore(t)

@@ -53,6 +53,7 @@ type writer struct {
 	generation uint64
 	fresh      []freshSeries // for the series cache, once they are stored
 	before     *cachedSeries // the series before, where it was in the cache
+	began      bool          // the series that was admitted last was counted as new
 
 	done    bool
 	result  result
@@ -192,6 +193,7 @@ func (w *writer) series2(req *request2, ts *series2) error {
 		return err
 	}
 	s := series{ls: k.ls, begun: k.start}
+	defer w.settle(&s)
 	if w.generation != 0 && k.store == w.generation {
 		s.ref = k.ref
 	}
@@ -266,6 +268,7 @@ func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 		return err
 	}
 	s := series{ls: ls}
+	defer w.settle(&s)
 	for j := range ts.Samples {
 		if err := w.sample(&s, 0, ts.Samples[j].Timestamp, ts.Samples[j].Value); err != nil {
 			return err
@@ -351,8 +354,10 @@ func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
 	if err == nil {
 		err = bounds.Series(k.ls, samples)
 	}
+	w.began = false
 	if err == nil && !cached && w.begins(k.ls) {
 		err = bounds.New(k.ls)
+		w.began = err == nil
 	}
 	if err == nil {
 		return true, nil
@@ -363,6 +368,14 @@ func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
 	}
 	w.refuse(whyLimit, samples, "%v", err)
 	return false, nil
+}
+
+// settle ends a series: one of which nothing was stored did not begin.
+func (w *writer) settle(s *series) {
+	if w.began && s.ref == 0 {
+		w.who.bounds.NotNew(s.ls)
+	}
+	w.began = false
 }
 
 // within refuses the whole request when a series is of a node that the sender does not
@@ -493,7 +506,7 @@ func (w *writer) future(s *series, t int64) bool {
 
 // another refuses what a machine measured while another one had its name: both would be added up.
 func (w *writer) another(s *series, t int64) bool {
-	if t > w.who.after {
+	if w.who.after == 0 || t > w.who.after {
 		return false
 	}
 	w.refuse(whyAnother, 1, "%s at %s: until %s another machine had this name, and what this one measured meanwhile is not added to that",

@@ -69,6 +69,13 @@ func (r *Request) New(ls labels.Labels) error {
 	return nil
 }
 
+// NotNew takes back [Request.New]: nothing of the series was stored.
+func (r *Request) NotNew(ls labels.Labels) {
+	if own := r.name + "\x00" + NodeKey(ls); r.fresh[own] > 0 {
+		r.fresh[own]--
+	}
+}
+
 // count is how many series began lately under a key.
 func (f *fresh) count(key string, now time.Time) int {
 	f.mu.Lock()
