@@ -235,7 +235,7 @@ func load(ctx context.Context, o options, dir string, w io.Writer) error {
 	if _, err := b.goOn(ctx, time.Minute, o.speed, nil); err != nil { // series are made, connections opened
 		return err
 	}
-	if left := b.out.Drain(ctx, 2*time.Minute); left.Exports > 0 {
+	if left := b.out.Drain(ctx, 5*time.Minute); left.Exports > 0 { // all series begin at once
 		taken := b.out.Sent()
 		for _, s := range b.all {
 			fmt.Fprintf(w, "%s at %s took %d samples.\n", s.name, s.addr, taken[s.name])
