@@ -109,6 +109,42 @@ func checkSeries1(b []byte) error {
 	})
 }
 
+// parts1 is a series of remote write 1.0 taken apart: histograms and exemplars take many times
+// their bytes when they are decoded, so that each is decoded by itself.
+type parts1 struct {
+	plain                 []byte // without them
+	histograms, exemplars [][]byte
+	samples               int // how many there are
+	scratch               []byte
+}
+
+func (p *parts1) split(b []byte) error {
+	p.plain, p.histograms, p.exemplars, p.samples, p.scratch = b, p.histograms[:0], p.exemplars[:0], 0, p.scratch[:0]
+	err := eachField(b, func(num protowire.Number, f field) error {
+		switch num {
+		case series1Histo:
+			p.histograms = append(p.histograms, f.bytes)
+		case series1Ex:
+			p.exemplars = append(p.exemplars, f.bytes)
+		case series1Samples:
+			p.samples++
+		}
+		return nil
+	})
+	if err != nil || len(p.histograms)+len(p.exemplars) == 0 {
+		return err
+	}
+	err = eachField(b, func(num protowire.Number, f field) error {
+		if num == series1Labels || num == series1Samples {
+			p.scratch = protowire.AppendTag(p.scratch, num, protowire.BytesType)
+			p.scratch = protowire.AppendBytes(p.scratch, f.bytes)
+		}
+		return nil
+	})
+	p.plain = p.scratch
+	return err
+}
+
 // checkExemplar1 bounds the number of exemplars of a series, of which b is one, and its labels.
 func checkExemplar1(n int, b []byte) error {
 	if n > maxExemplars {
