@@ -67,16 +67,9 @@ func customEnv(w *wish) (out []core.EnvVar, err error) {
 func (l *Logs) config(w *wish, dir string) (string, error) {
 	receiver := map[string]any{
 		"include": []string{dir + "/*.log", dir + "/**/*.log"}, "start_at": "beginning", "include_file_name": true, "include_file_path": true,
-		"max_log_size": "16MiB", "poll_interval": "1s",
+		"max_log_size": "16MiB", "poll_interval": "200ms",
 		"attributes": map[string]any{"tag": quote(w.values["tag-prefix"])},
 		"resource":   map[string]any{"k8s.pod.name": "${env:POD_NAME}", "k8s.namespace.name": "${env:POD_NAMESPACE}", "k8s.node.name": "${env:NODE_NAME}", "service.name": "${env:POD_NAME}"},
-	}
-	if text := w.values["refresh-interval"]; text != "" {
-		d, err := seconds(text)
-		if err != nil {
-			return "", fmt.Errorf("%srefresh-interval: %w", w.prefix, err)
-		}
-		receiver["poll_interval"] = d.String()
 	}
 	// fluent-bit's lines are parsed by nobody, fluentd's are JSON by default.
 	format := w.get("log-format", map[bool]string{true: "json", false: "none"}[w.prefix == prefixFluent && w.get("collector", "fluentd") == "fluentd"])

@@ -92,7 +92,7 @@ func asked(pod *core.Pod) *wish {
 // with the reason.
 func known() []string {
 	return []string{"injection", "collector", "docker-image", "image", "aggregator-host", "aggregator-port", "application-log-dir", "tag-prefix", "custom-env", "expose-port", "config-volume",
-		"memory-request", "memory-limit", "cpu-request", "cpu-limit", "send-timeout", "time-key", "time-format", "log-format", "refresh-interval", "endpoint"}
+		"memory-request", "memory-limit", "cpu-request", "cpu-limit", "send-timeout", "time-key", "time-format", "log-format", "endpoint"}
 }
 
 func dropped() map[string]string {
@@ -100,6 +100,8 @@ func dropped() map[string]string {
 		"recover-wait": "the collector retries by itself",
 		"hard-timeout": "send-timeout is the only one",
 		"rotate-wait":  "a file that was rotated is read to its end",
+		// Where fluentd looks for new files so often, this collector would read no lines meanwhile.
+		"refresh-interval": "new files and lines are looked for five times a second",
 	}
 }
 
@@ -123,6 +125,8 @@ func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
 	}
 	container := core.Container{
 		Name: LogContainer, Image: w.get("image", l.Image), ImagePullPolicy: core.PullIfNotPresent, RestartPolicy: ptr.To(core.ContainerRestartPolicyAlways),
+		// The collector does not look once more before it ends: what the application wrote last is read in this second.
+		Lifecycle: &core.Lifecycle{PreStop: &core.LifecycleHandler{Sleep: &core.SleepAction{Seconds: 1}}},
 		SecurityContext: &core.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Capabilities: &core.Capabilities{Drop: []core.Capability{"ALL"}},
 			SeccompProfile: &core.SeccompProfile{Type: core.SeccompProfileTypeRuntimeDefault}},
 	}

@@ -93,7 +93,7 @@ func TestLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(warnings) != 5 {
+	if len(warnings) != 6 {
 		t.Errorf("warnings %q", warnings)
 	}
 	c := pod.Spec.InitContainers[0]
@@ -122,7 +122,7 @@ func TestLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := config.Receivers.Filelog
-	if f.Include[0] != "/var/log/nginx/*.log" || f.Attributes["tag"] != "pro$$d" || f.PollInterval != "5s" || f.Operators[0]["type"] != "json_parser" {
+	if f.Include[0] != "/var/log/nginx/*.log" || f.Attributes["tag"] != "pro$$d" || f.PollInterval != "200ms" || c.Lifecycle.PreStop.Sleep.Seconds != 1 || f.Operators[0]["type"] != "json_parser" {
 		t.Errorf("%+v", f)
 	}
 	if e := config.Exporters["otlphttp"]; e["endpoint"] != "http://logs.example.org:4318" || e["timeout"] != "30s" {
