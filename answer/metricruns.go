@@ -21,6 +21,8 @@ type MetricRuns struct {
 	Store store.MetricRuns
 	// Agent measures pods of the way "agent" from the series; nil where there are none.
 	Agent PodSeries
+	// Parse reads the figures of the log of a benchmark; nil reads none. rest is what it does not know, note what is missing of the log.
+	Parse func(log string) (figures []client.MetricRunReport, rest, note string)
 	Clock func() time.Time
 
 	mu sync.Mutex // of what is read, changed and written
@@ -65,6 +67,11 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u client.
 			if err := json.Unmarshal(there[i].Document, &doc); err != nil {
 				return kept, fmt.Errorf("pod %s of %s/%s: %w", p.Name, namespace, name, err)
 			}
+		}
+		if u.Run.Origin == "" && m.Parse != nil && p.Text != "" && len(p.Reported) == 0 { // of the operator, at the end of a run
+			note := ""
+			p.Reported, p.Text, note = m.Parse(p.Text)
+			p.Incomplete = cmp.Or(p.Incomplete, note)
 		}
 		doc.describe(&p)
 		if p.UID == u.Pod {

@@ -98,6 +98,39 @@ func TestKeepTwice(t *testing.T) {
 	}
 }
 
+// TestKeepLog: figures are read of the log that the operator sends at the end of a run, and of no imported one, whose figures come along.
+func TestKeepLog(t *testing.T) {
+	m, ctx := openRuns(t, nil), t.Context()
+	m.Parse = func(log string) ([]client.MetricRunReport, string, string) {
+		return []client.MetricRunReport{{Name: "bw", Unit: "bytes_per_second", Values: []float64{float64(len(log))}}}, "", "its end is missing"
+	}
+	keep := func(name string, r client.MetricRun) {
+		t.Helper()
+		if _, err := m.Keep(ctx, "shop", name, client.MetricRunUpdate{Run: r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, origin := range map[string]string{"a": "operator", "b": "metricset-log"} {
+		h := header("")
+		h.Origin = origin
+		keep(name, h)
+		end := client.MetricRun{Pods: []client.MetricRunPod{pod("a")}}
+		if end.Pods[0].Text = "four"; origin != "operator" {
+			end.Set, end.Origin, end.Outcome, end.Started = h.Set, origin, "Finished", h.Started
+		}
+		keep(name, end)
+		keep(name, client.MetricRun{Outcome: "Finished", Pods: []client.MetricRunPod{pod("a")}}) // without the log
+		r, err := m.Run(ctx, "shop", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := r.Pods[0]
+		if parsed := len(p.Reported) == 1 && p.Reported[0].Values[0] == 4 && p.Text == "" && p.Incomplete != ""; parsed != (origin == "operator") || !parsed && p.Text != "four" {
+			t.Errorf("%s: %+v", origin, p)
+		}
+	}
+}
+
 func TestKeepRefuses(t *testing.T) {
 	m, ctx, rnd := openRuns(t, nil), t.Context(), rand.New(rand.NewPCG(1, 1))
 	good := samplesAt(rnd, 1, 2, 1, 0)

@@ -202,7 +202,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	if to, ok := s.samples.(importer.Store); ok {
 		o.Import = &imports{series: to, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
 	}
-	s.metricRuns = &answer.MetricRuns{Store: s.catalogue, Agent: views, Clock: time.Now}
+	s.metricRuns = &answer.MetricRuns{Store: s.catalogue, Agent: views, Parse: benchmarkLog, Clock: time.Now}
 	o.MetricRuns = s.metricRuns
 	o.Backup = s.copier()
 	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().Of(v.Role.String()).Time }

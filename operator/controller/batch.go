@@ -10,6 +10,7 @@ import (
 
 	reckon "reckon/client"
 	"reckon/operator/api/metricrun"
+	"reckon/operator/metricset"
 )
 
 // Pod is a pod of a run.
@@ -199,6 +200,15 @@ func fromFigures(f metricrun.Figures, into *reckon.ProbeUse) error {
 		return err
 	}
 	return json.Unmarshal(text, into)
+}
+
+// programOf is the container of a pod whose log is what was measured: a program in an image of its own, not the probe and not an application
+// that is measured.
+func programOf(p *core.Pod, m *metricset.Measure) string {
+	if m == nil || m.Shape == metricset.Application || m.Image == "" && !m.ImageRequired || len(p.Spec.Containers) == 0 || p.Spec.Containers[0].Name == "workers" {
+		return ""
+	}
+	return p.Spec.Containers[0].Name
 }
 
 // podRecord is what is known of a pod before it is measured.

@@ -37,6 +37,8 @@ type Collector struct {
 	Flush time.Duration
 	// Address is where the probe of a pod is; nil: its address and Port.
 	Address func(*core.Pod) string
+	// ReadLog returns the end of the log of a container; nil keeps none.
+	ReadLog func(ctx context.Context, pod types.NamespacedName, container string) (string, error)
 
 	ctx  context.Context // of all readers; set by Start
 	mu   sync.Mutex
@@ -50,6 +52,9 @@ type Collector struct {
 type seen struct {
 	set    types.NamespacedName
 	record Pod
+	// program is the container whose log is the result, empty if there is none.
+	program string
+	first   time.Time // when it was seen first with a node
 }
 
 // reading is the reader of one pod.
@@ -118,7 +123,16 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 	if c.seen == nil {
 		c.seen = map[types.UID]seen{}
 	}
-	c.seen[p.UID] = seen{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, podRecord(p, jobOf(p, set))}
+	job := jobOf(p, set)
+	var m *metricset.Measure
+	if i := slices.IndexFunc(set.Metrics, func(m metricset.Measure) bool { return m.Job == job }); i >= 0 {
+		m = &set.Metrics[i]
+	}
+	first := c.seen[p.UID].first
+	if first.IsZero() && p.Spec.NodeName != "" {
+		first = time.Now()
+	}
+	c.seen[p.UID] = seen{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, podRecord(p, job), programOf(p, m), first}
 	r := c.pods[p.UID]
 	ended := p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed || status != nil && status.State.Terminated != nil
 	if r != nil {
@@ -318,6 +332,13 @@ func (c *Collector) Count(uid types.UID) (*int64, *metav1.Time) {
 	return &n, &metav1.Time{Time: r.last.Truncate(time.Second)}
 }
 
+// since is when a pod was first seen with a node.
+func (c *Collector) since(uid types.UID) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[uid].first
+}
+
 // of are the readers of a set.
 func (c *Collector) of(set types.NamespacedName) (out []*reading) {
 	c.mu.Lock()
@@ -369,7 +390,7 @@ func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome str
 			return ctx.Err()
 		}
 	}
-	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods, c.records(key)); err != nil {
+	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods, c.logs(ctx, key)); err != nil {
 		return err
 	}
 	c.drop(key)
@@ -409,6 +430,32 @@ func (c *Collector) records(set types.NamespacedName) (out []Pod) {
 		}
 	}
 	return out
+}
+
+// logs are the records with the logs of programs, which go with their pods.
+func (c *Collector) logs(ctx context.Context, set types.NamespacedName) []Pod {
+	programs := map[string]string{}
+	c.mu.Lock()
+	for _, s := range c.seen {
+		if s.set == set && s.program != "" {
+			programs[s.record.UID] = s.program
+		}
+	}
+	c.mu.Unlock()
+	records := c.records(set)
+	for i := range records {
+		p := &records[i]
+		if c.ReadLog == nil || programs[p.UID] == "" {
+			continue
+		}
+		text, err := c.ReadLog(ctx, types.NamespacedName{Namespace: set.Namespace, Name: p.Name}, programs[p.UID])
+		if err != nil {
+			p.Incomplete = "its log could not be read: " + err.Error()
+			continue
+		}
+		p.Log = strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\r\n", "\n") // of a terminal
+	}
+	return records
 }
 
 func (c *Collector) drop(set types.NamespacedName) {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 
 	core "k8s.io/api/core/v1"
@@ -59,5 +60,5 @@ func joinProblems(problems []metricset.Problem) string {
 
 // acceptedMessage says what was converted, and what has no effect.
 func acceptedMessage(set *metricset.Set) string {
-	return strings.Join(append(append([]string{}, set.Notes...), set.Warnings...), "\n")
+	return strings.Join(slices.Concat([]string{"its objects are made"}, set.Notes, set.Warnings), "\n")
 }

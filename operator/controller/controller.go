@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -179,10 +180,13 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 // next is when to look again at the latest.
 func (s *state) next() time.Duration {
 	started, key := s.ms.CreationTimestamp.Time, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Name}
-	if s.ms.Status.Samples == 0 && s.Collect.Reads(key) {
+	if s.ms.Status.Samples == 0 && s.now.Sub(started) < time.Minute && s.Collect.Reads(key) {
 		return lookFirst
 	}
-	if s.away != "" || len(s.ms.Status.Pods) == 0 && s.now.Sub(started) < 2*slowStart || s.Collect.Reads(key) || s.ephemeralMetric() != nil {
+	pending := slices.ContainsFunc(s.ms.Status.Pods, func(p v1alpha2.PodStatus) bool {
+		return p.Phase == string(core.PodPending) && s.now.Sub(started) < 2*slowStart
+	})
+	if pending || s.away != "" || len(s.ms.Status.Pods) == 0 && s.now.Sub(started) < 2*slowStart || s.Collect.Reads(key) || s.ephemeralMetric() != nil {
 		return lookRunning
 	}
 	return lookQuiet

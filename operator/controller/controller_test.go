@@ -427,6 +427,64 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestProgramLog: what a program in an image of its own printed is in its run when the pod is gone, and no more than fits; that of an
+// application that is measured is not read.
+func TestProgramLog(t *testing.T) {
+	const fio = "{name: io-fio, addons: [{name: volume-empty, options: {name: d, path: /tmp}}]}"
+	c := newCluster(t, set(t, "a", fio), set(t, "b", sidecar))
+	asked := map[string]string{}
+	c.r.Collect.ReadLog = func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
+		asked[pod.Name] = container
+		return "METADATA START {}\r\n" + strings.Repeat("x", 300<<10) + "\nMETRICS OPERATOR COLLECTION END\n", nil
+	}
+	for name, metric := range map[string]string{"a": "io-fio-0", "b": "perf-sysstat-0"} {
+		c.look(name)
+		p := pod(name)
+		p.Labels[jobs.LabelMetric] = metric
+		if name == "a" {
+			p.Spec.InitContainers, p.Status.InitContainerStatuses = nil, nil
+			p.Spec.Containers[0].Name, p.Status.ContainerStatuses[0].Name = "storage", "storage"
+		}
+		if err := c.client.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		c.look(name)
+		c.probe.end()
+		c.complete(name, string(jobset.JobSetCompleted))
+	}
+	run := c.run(c.look("a"))
+	p := run.Pods[0]
+	if len(p.Log) > metricrun.MaxBytes/2 || len(p.Log) < 100<<10 || !strings.HasSuffix(p.Log, "\nMETRICS OPERATOR COLLECTION END\n") || p.Incomplete == "" {
+		t.Errorf("%d bytes of the log, incomplete %q", len(p.Log), p.Incomplete)
+	}
+	if other := c.run(c.look("b")).Pods[0]; other.Log != "" || len(asked) != 1 || asked[p.Name] != "storage" {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+// TestWaiting: a pod that has a node and no containers after a while is named, with the Secret that it mounts.
+func TestWaiting(t *testing.T) {
+	c := newCluster(t, set(t, "a", "{name: io-probe, addons: [{name: volume-empty, options: {name: d, path: /d}}, {name: volume-secret, options: {name: s, path: /s, secretName: keys}}]}"))
+	c.look("a")
+	p := pod("a")
+	p.Labels[jobs.LabelMetric], p.Status = "io-probe-0", core.PodStatus{Phase: core.PodPending}
+	if err := c.client.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	wantCondition(t, c.look("a"), "Degraded", false, "AsExpected")
+	c.r.Collect.mu.Lock()
+	for uid, s := range c.r.Collect.seen {
+		s.first = s.first.Add(-slowStart)
+		c.r.Collect.seen[uid] = s
+	}
+	c.r.Collect.mu.Unlock()
+	ms := c.look("a")
+	wantCondition(t, ms, "Degraded", true, "PodsPending")
+	if m := meta.FindStatusCondition(ms.Status.Conditions, "Degraded").Message; !strings.Contains(m, "it mounts the Secret keys") {
+		t.Error(m)
+	}
+}
+
 // TestBound: a run fits into one object whatever was measured, and its sums stay exact.
 func TestBound(t *testing.T) {
 	p := &probe{start: time.Now()}

@@ -112,8 +112,8 @@ func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
 		s.condition(v1alpha2.ConditionDegraded, true, v1alpha2.ReasonServerAway, "the run can not be ended yet: "+err.Error())
 		return err
 	}
-	s.condition(v1alpha2.ConditionRunning, false, outcome, "")
-	s.condition(v1alpha2.ConditionComplete, true, outcome, message)
+	s.condition(v1alpha2.ConditionRunning, false, outcome, "all pods have ended")
+	s.condition(v1alpha2.ConditionComplete, true, outcome, cmp.Or(message, "the result is the run "+s.ms.Status.Run))
 	return nil
 }
 
@@ -144,10 +144,33 @@ func (s *state) degraded(js *jobset.JobSet) {
 		reason, message = v1alpha2.ReasonPodsPending, "no pod was made: see the events of the jobs, a quota may be exceeded"
 	}
 	if reason == "" {
-		s.condition(v1alpha2.ConditionDegraded, false, v1alpha2.ReasonAsExpected, "")
+		reason, message = s.waiting()
+	}
+	if reason == "" {
+		s.condition(v1alpha2.ConditionDegraded, false, v1alpha2.ReasonAsExpected, "nothing is missing")
 		return
 	}
 	s.condition(v1alpha2.ConditionDegraded, true, reason, message)
+}
+
+// waiting names the first pod that has a node and still no containers after a while, with what it may wait for.
+func (s *state) waiting() (reason, message string) {
+	for _, p := range s.ms.Status.Pods {
+		since := s.Collect.since(types.UID(p.UID))
+		if p.Phase != string(core.PodPending) || p.Node == "" || since.IsZero() || s.now.Sub(since) < slowStart {
+			continue
+		}
+		hint := "kubectl describe pod " + p.Name + " says why"
+		for _, m := range s.set.Metrics {
+			for _, e := range m.Addons {
+				if e.Name == "volume-secret" && m.Job == p.Metric {
+					hint += "; it mounts the Secret " + e.Values["secretName"] + ", which has to be in this namespace"
+				}
+			}
+		}
+		return v1alpha2.ReasonPodsPending, fmt.Sprintf("%s has the node %s, and its containers have not begun after %s: %s", p.Name, p.Node, slowStart, hint)
+	}
+	return "", ""
 }
 
 // podStatus is what the status of a set says of a pod.

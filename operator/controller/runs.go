@@ -1,10 +1,12 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -132,6 +134,7 @@ func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome str
 		for _, r := range records { // images are known when containers have started
 			p := podOf(run, r)
 			p.Images, p.Resources, p.Node = r.Images, r.Resources, r.Node
+			p.Log, p.Incomplete = cmp.Or(r.Log, p.Log), cmp.Or(p.Incomplete, r.Incomplete)
 		}
 		if run.Outcome == "Running" {
 			now := metav1.Now()
@@ -162,6 +165,9 @@ func bound(run *metricrun.Run, most int) error {
 			run.TablesLeftOut = true
 			continue
 		}
+		if cutLogs(run, most/2) {
+			continue
+		}
 		joined := false
 		for i := range run.Pods {
 			did, err := joinSamples(&run.Pods[i])
@@ -175,6 +181,24 @@ func bound(run *metricrun.Run, most int) error {
 		}
 		run.Joined = max(run.Joined, 1) * 2
 	}
+}
+
+// cutLogs leaves the ends of logs, so many bytes of all of them; false if they are no longer.
+func cutLogs(run *metricrun.Run, most int) (cut bool) {
+	with := 0
+	for _, p := range run.Pods {
+		if p.Log != "" {
+			with++
+		}
+	}
+	for i := range run.Pods {
+		p := &run.Pods[i]
+		if each := most / max(with, 1); len(p.Log) > each {
+			p.Log, cut = strings.ToValidUTF8(p.Log[len(p.Log)-each:], ""), true
+			p.Incomplete = cmp.Or(p.Incomplete, "the beginning of its log was left out")
+		}
+	}
+	return cut
 }
 
 // joinSamples makes one sample of every two.

@@ -136,7 +136,14 @@ func (s *Server) End(ctx context.Context, key types.NamespacedName, outcome stri
 	now := time.Now().UTC()
 	all := map[string]reckon.MetricRunPod{}
 	for i := range records {
-		all[records[i].UID] = runPod(&records[i])
+		p := runPod(&records[i])
+		if p.Text != "" { // logs of many pods are too much for one request
+			if _, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{p}}}); err != nil {
+				return err
+			}
+			p.Text = ""
+		}
+		all[records[i].UID] = p
 	}
 	for _, st := range pods {
 		p := all[st.UID]
@@ -199,6 +206,7 @@ func timeOf(t *metav1.Time) *time.Time {
 func runPod(p *Pod) reckon.MetricRunPod {
 	out := reckon.MetricRunPod{Name: p.Name, UID: p.UID, Job: p.Job, Node: p.Node, Kernel: p.Kernel, Images: p.Images, Resources: p.Resources,
 		Started: timeOf(p.Started), Finished: timeOf(p.Finished), ExitCode: p.ExitCode, Ended: p.Ended, Absent: p.Absent, Incomplete: p.Incomplete, Offset: p.Offset}
+	out.Text = p.Log
 	if p.Probe != nil {
 		t := p.Probe.UTC()
 		out.Probe = &t

@@ -104,6 +104,8 @@ type Pod struct {
 	Tables []string `json:"tables,omitempty"`
 	// Result is of a program that measures by itself, as JSON of client.ProbeResult.
 	Result string `json:"result,omitempty"`
+	// Log is the end of the log of a metric that is a program in an image of its own: `reckon import metricset-log` reads it.
+	Log string `json:"log,omitempty"`
 }
 
 // Sample is what was used between two readings; joined samples have the first's From and the last's To.

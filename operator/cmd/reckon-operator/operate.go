@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -157,7 +158,13 @@ func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks we
 	if err != nil {
 		return err
 	}
-	collect := &controller.Collector{Runs: runs, Port: probePort, Log: log}
+	cluster, err := kubernetes.NewForConfig(rest.CopyConfig(m.GetConfig()))
+	if err != nil {
+		return err
+	}
+	collect := &controller.Collector{Runs: runs, Port: probePort, Log: log, ReadLog: func(ctx context.Context, pod types.NamespacedName, container string) (string, error) {
+		return readLog(ctx, cluster, pod, container)
+	}}
 	sweep := manager.RunnableFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(time.Minute)
 		defer tick.Stop()
@@ -187,6 +194,15 @@ func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks we
 		errs = append(errs, m.Add(hooks), m.Add(cert))
 	}
 	return errors.Join(errs...)
+}
+
+// readLog reads a log to its end, at most 2 MiB of it.
+func readLog(ctx context.Context, cluster kubernetes.Interface, pod types.NamespacedName, container string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	most := int64(2 << 20)
+	text, err := cluster.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &core.PodLogOptions{Container: container, LimitBytes: &most}).DoRaw(ctx)
+	return string(text), err
 }
 
 // keeper is where runs are kept.

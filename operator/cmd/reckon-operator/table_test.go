@@ -152,6 +152,9 @@ func TestBedPrograms(t *testing.T) {
 		if run.Outcome != "Finished" || !strings.Contains(log, c.want) || !strings.Contains(log, "METADATA START {") || !strings.Contains(log, "METRICS OPERATOR COLLECTION END") {
 			t.Errorf("%s: %s\n%.3000s", name, run.Outcome, log)
 		}
+		if kept := run.Pods[0].Log; !strings.Contains(kept, c.want) || strings.Contains(kept, "\r") || run.Pods[0].Incomplete != "" {
+			t.Errorf("%s: the run keeps %d bytes of the log; %s", name, len(kept), run.Pods[0].Incomplete)
+		}
 		if name == "iostat" && strings.Count(log, "METRICS OPERATOR TIMEPOINT") != 2 {
 			t.Errorf("%d reports of iostat", strings.Count(log, "METRICS OPERATOR TIMEPOINT"))
 		}
