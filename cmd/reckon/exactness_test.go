@@ -100,7 +100,7 @@ func TestPickedUsage(t *testing.T) {
 	if err := picked(m, rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness }, fixedNow()).Print(term.Screen{Writer: &out}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "alice  >=2 core-hours  1.5 kJ         -\n"; !strings.HasSuffix(out.String(), want) {
+	if want := "alice  >=2 core-hours  0.42 Wh         -\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("got %q, want %q at the end", out.String(), want)
 	}
 }

@@ -60,7 +60,7 @@ func costText(v *float64, currency string) string {
 // energyText is what is known of the energy of a workload.
 func energyText(d client.WorkloadDetail) []string {
 	w := d.Workload
-	joules := term.Joules(w.EnergyJoules)
+	joules := term.Energy(w.EnergyJoules)
 	if word := map[string]string{"modelled": "modelled", "both": "part of it modelled", "measured": "measured"}[d.EnergyMethod]; word != "" && w.EnergyJoules != nil {
 		joules += " (" + word + ")"
 	}

@@ -119,7 +119,7 @@ func figureAmount(figure string, v float64) string {
 	case figure == "watts":
 		return term.Watts(&v)
 	case strings.HasSuffix(figure, "_joules"):
-		return term.Joules(&v)
+		return term.Energy(&v)
 	case strings.HasSuffix(figure, "_seconds"):
 		return term.Seconds(&v)
 	}

@@ -93,7 +93,7 @@ func printMembers(s term.Screen, m client.Members, now time.Time) error {
 	p.fact("Memory", "highest peak of one "+term.Bytes(sums.MemoryPeakBytes))
 	p.fact("Storage", "read "+term.Bytes(sums.ReadBytes), "written "+term.Bytes(sums.WriteBytes))
 	p.fact("GPU", term.Seconds(sums.GPUSeconds))
-	p.fact("Energy", term.Joules(sums.EnergyJoules))
+	p.fact("Energy", term.Energy(sums.EnergyJoules))
 	p.verdicts(m.Verdicts)
 	if err := p.members(m, word, now); err != nil {
 		return err

@@ -332,7 +332,7 @@ func unitFormat(unit string) func(*float64) string {
 	case "ratio":
 		return term.Percent
 	case "joules":
-		return term.Joules
+		return term.Energy
 	case "watts":
 		return term.Watts
 	}

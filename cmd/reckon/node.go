@@ -164,7 +164,7 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		}
 		energy := ""
 		if x.EnergyJoules != nil {
-			energy = ", " + term.Joules(x.EnergyJoules)
+			energy = ", " + term.Energy(x.EnergyJoules)
 		}
 		line(x.title, "known to be up for %s; cores used %s (%s on average), memory %s; unused %s%s", term.Seconds(x.UpSeconds), term.Percent(x.CPUShare), term.Cores(x.CoresUsed),
 			term.Percent(x.MemoryShare), term.CoreHours(x.UnusedCoreSeconds), energy)

@@ -212,7 +212,7 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 		is := func(key, text string) string { return m.figure(r.Exactness, key, text) }
 		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.CapacityShare)), is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
 			is("memory_byte_seconds", term.Hours(per(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)), is("io_read_bytes", term.Bytes(r.ReadBytes)),
-			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)), is("energy_joules", term.Joules(r.EnergyJoules)))
+			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)), is("energy_joules", term.Energy(r.EnergyJoules)))
 		if node {
 			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)), term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
 		} else {
@@ -256,7 +256,7 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 			cpu(term.Percent(share(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
 	}
 	if t.NodeJoules != nil {
-		line += fmt.Sprintf("; the machines took %s", term.Joules(t.NodeJoules))
+		line += fmt.Sprintf("; the machines took %s", term.Energy(t.NodeJoules))
 	}
 	if _, err := fmt.Fprintln(s, line+"."); err != nil {
 		return err

@@ -151,12 +151,13 @@ func Plural(v float64, noun string) string {
 	return Count(v) + " " + noun + "s"
 }
 
-// Joules writes energy: 512 J, 1.5 kJ, 3.2 MJ.
-func Joules(v float64) string { return scaled(v, 1000, "J", "kJ", "MJ", "GJ", "TJ") }
-
-// WattHours writes joules as operators of machines and tariffs count them: 12 kWh.
-func WattHours(joules float64) string {
-	return scaled(joules/3600, 1000, "Wh", "kWh", "MWh", "GWh")
+// Energy writes joules in the unit of meters and tariffs: 0.14 Wh, 83.1 Wh, 12 kWh.
+func Energy(joules float64) string {
+	wh := joules / 3600
+	if math.Abs(wh) < 999.5 {
+		return Number(wh) + " Wh"
+	}
+	return scaled(wh, 1000, "Wh", "kWh", "MWh", "GWh", "TWh")
 }
 
 // Watts writes power: 0.5 W, 120 W, 1.5 kW.
@@ -177,7 +178,7 @@ func Figure(v float64, unit metric.Unit) string {
 	case metric.ByteSeconds:
 		return Bytes(v/3600) + "-hours"
 	case metric.Joules:
-		return Joules(v)
+		return Energy(v)
 	case metric.Watts:
 		return Watts(v)
 	case metric.Ratio:

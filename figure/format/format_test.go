@@ -22,7 +22,7 @@ func TestFormat(t *testing.T) {
 		{Hours, 900, "0.25"}, {Hours, 44280, "12.3"}, {CoreHours, 44442000, "12,345 core-hours"}, {GPUHours, 3600, "1 GPU-hours"},
 		{Number, 0.052, "0.05"}, {Number, 0.0052, "0.005"}, {Number, 9.9999, "10"}, {Number, -0.0001, "0"}, {Number, 0.0004, "< 0.001"}, {Number, 0, "0"}, {Number, 15.23, "15.2"}, {Number, 128, "128"}, {Number, 150.4, "150"},
 		{Count, 0, "0"}, {Count, 0.5, "0.5"}, {Count, 999.4, "999"}, {Count, 999.6, "1,000"}, {Count, 12345, "12,345"}, {Count, -1234567, "-1,234,567"},
-		{Joules, 512, "512 J"}, {Joules, 1500, "1.5 kJ"}, {Joules, 1.9e6, "1.9 MJ"}, {WattHours, 3.6e6, "1 kWh"},
+		{Energy, 0, "0 Wh"}, {Energy, 1, "< 0.001 Wh"}, {Energy, 512, "0.14 Wh"}, {Energy, 3598e2, "99.9 Wh"}, {Energy, 999.4 * 3600, "999 Wh"}, {Energy, 999.6 * 3600, "1 kWh"}, {Energy, 5.4e6, "1.5 kWh"}, {Energy, 1e10, "2.8 MWh"},
 		{Watts, 0.5, "0.5 W"}, {Watts, 999.4, "999 W"}, {Watts, 1500, "1.5 kW"},
 	} {
 		if got := c.write(c.v); got != c.want {
@@ -33,7 +33,7 @@ func TestFormat(t *testing.T) {
 		t.Error("plurals")
 	}
 	for unit, want := range map[metric.Unit]string{
-		metric.Bytes: "2 KiB", metric.Seconds: "34m 8s", metric.ByteSeconds: "1 B-hours", metric.Joules: "2 kJ", metric.Watts: "2 kW", metric.Ratio: "204800 %", metric.Cores: "2048", metric.None: "2,048",
+		metric.Bytes: "2 KiB", metric.Seconds: "34m 8s", metric.ByteSeconds: "1 B-hours", metric.Joules: "0.57 Wh", metric.Watts: "2 kW", metric.Ratio: "204800 %", metric.Cores: "2048", metric.None: "2,048",
 	} {
 		if got := Figure(2048, unit); got != want {
 			t.Errorf("2048 %s is %q, want %q", unit, got, want)

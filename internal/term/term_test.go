@@ -25,7 +25,7 @@ func TestUnits(t *testing.T) {
 		{"percent", Percent, map[float64]string{0: "0 %", 0.0001: "< 0.1 %", 0.004: "0.4 %", 0.0996: "10 %", 0.37: "37 %", 1.2: "120 %"}},
 		{"number", Number, map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234"}},
 		{"watts", Watts, map[float64]string{0.52: "0.52 W", 120: "120 W", 1530: "1.5 kW"}},
-		{"joules", Joules, map[float64]string{512: "512 J", 1.9e6: "1.9 MJ", 999.6: "1 kJ"}},
+		{"energy", Energy, map[float64]string{512: "0.14 Wh", 1.9e6: "528 Wh", 5.4e6: "1.5 kWh"}},
 	} {
 		for in, want := range c.cases {
 			if got := c.format(&in); got != want {

@@ -41,8 +41,8 @@ func CoreHours(v *float64) string { return written(v, format.CoreHours) }
 // Hours prints seconds as a number of hours.
 func Hours(v *float64) string { return written(v, format.Hours) }
 
-// Joules prints energy: 512 J, 1.5 kJ, 3.2 MJ.
-func Joules(v *float64) string { return written(v, format.Joules) }
+// Energy prints joules as 0.14 Wh, 83.1 Wh or 12 kWh.
+func Energy(v *float64) string { return written(v, format.Energy) }
 
 // Watts prints power: 0.5 W, 120 W, 1.5 kW.
 func Watts(v *float64) string { return written(v, format.Watts) }

@@ -17,7 +17,7 @@ import (
 // WriteOwner writes the report on one owner as an HTML page.
 func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 	t, err := template.New("owner.html").Funcs(template.FuncMap{
-		"hours": written(format.Hours), "energy": written(format.WattHours), "span": written(format.Duration), "seconds": func(v float64) string { return format.Duration(v) },
+		"hours": written(format.Hours), "energy": written(format.Energy), "span": written(format.Duration), "seconds": func(v float64) string { return format.Duration(v) },
 		"is": is, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "unused": client.UnusedCoreSeconds, "unusedGPU": client.UnusedGPUSeconds,
 		"advice": advice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
 		"page": r.Page, "name": called, "rule": ruleWords,
@@ -76,7 +76,7 @@ func Text(r *client.OwnerReport) string {
 			line("%-22s %14s %16s", what, dashed(now), dashed(before))
 		}
 	}
-	hours, energy := written(format.Hours), written(format.WattHours)
+	hours, energy := written(format.Hours), written(format.Energy)
 	u, p := r.Used, r.Before
 	row("Core-hours used", is(u, "cpu_seconds", hours(u.CPUSeconds)), is(p, "cpu_seconds", hours(p.CPUSeconds)))
 	row("  allocated", is(u, "held_core_seconds", hours(u.HeldCoreSeconds)), is(p, "held_core_seconds", hours(p.HeldCoreSeconds)))

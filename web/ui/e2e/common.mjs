@@ -75,8 +75,10 @@ export function visits(browser, shots, prefix, quiet = /^$/, only = "") {
   return state;
 }
 
-/** The layout shift of a page while it loads: the greatest sum of a session window (at most 5 s, gaps below 1 s), as web.dev/cls defines it. */
-async function shift(browser, url, phone, delay) {
+/** What is asked of the server, without the times in it. */
+const question = (url) => { const u = new URL(url); return u.pathname + ["query", "by", "sort", "since"].map((k) => " " + (u.searchParams.get(k) ?? "").replace(/\d{4}-[\d-]+T\S+/, "")).join("").trimEnd(); };
+/** The layout shift of a page while it loads: the greatest sum of a session window (at most 5 s, gaps below 1 s), as web.dev/cls defines it. With `late` only the answer to that question is held back. */
+async function shift(browser, url, phone, delay, late) {
   const context = await browser.newContext({ viewport: phone ? { width: 390, height: 844 } : { width: 1440, height: 900 } }), page = await context.newPage();
   await context.addInitScript(() => {
     localStorage.setItem("reckon.tour", "seen");
@@ -87,16 +89,23 @@ async function shift(browser, url, phone, delay) {
   });
   // Another build of the pages than the server has: UI=web/ui/dist.
   if (process.env.UI) await page.route(/\/static\/app\.(js|css)/, (r) => r.fulfill({ path: process.env.UI + new URL(r.request().url()).pathname.replace("/static", "") }));
-  if (delay > 0) await page.route(/\/(api|auth|alertmanager)\//, async (r) => { if (r.request().url().includes("/live")) return r.continue(); await new Promise((x) => setTimeout(x, delay * (0.5 + Math.random()))); await r.continue().catch(() => undefined); });
+  const questions = new Set();
+  if (delay > 0) await page.route(/\/(api|auth|alertmanager)\//, async (r) => {
+    const u = r.request().url(), q = question(u);
+    if (u.includes("/live")) return r.continue();
+    questions.add(q);
+    if (late === undefined || late === q) await new Promise((x) => setTimeout(x, late === q ? delay : delay * (0.5 + Math.random())));
+    await r.continue().catch(() => undefined);
+  });
   await page.goto(url);
   await settled(page);
-  await page.waitForTimeout(delay * 4 + 300);
+  await page.waitForTimeout(late === undefined ? delay * 4 + 300 : delay + 500);
   await settled(page);
   const got = await page.evaluate(() => ({ shifts: globalThis.shifts, long: globalThis.longTasks }));
   await context.close();
   let most = 0, first = -1e9, last = -1e9, sum = 0;
   for (const s of got.shifts) { if (s.t - last > 1000 || s.t - first > 5000) { first = s.t; sum = 0; } last = s.t; sum += s.v; most = Math.max(most, sum); }
-  return { shift: most, long: got.long, moved: got.shifts.sort((a, b) => b.v - a.v).slice(0, 4).map((s) => `${s.v.toFixed(3)} at ${s.t.toFixed(0)} ms: ${s.of.join("; ")}`) };
+  return { shift: most, long: got.long, questions: [...questions], moved: got.shifts.sort((a, b) => b.v - a.v).slice(0, 4).map((s) => `${s.v.toFixed(3)} at ${s.t.toFixed(0)} ms: ${s.of.join("; ")}`) };
 }
 /** Every page, each with something on it. */
 async function everyPage(ask) {

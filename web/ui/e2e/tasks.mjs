@@ -82,6 +82,15 @@ for (const [name, path] of await measured.pages(ask)) for (const phone of [false
   const { shift, moved } = await measured.shift(browser, base + path, phone, 100);
   assert.ok(shift <= 0.05, `layout shift ${shift.toFixed(3)}:\n${moved.join("\n")}`);
 });
+// Nor does the first page when one of its answers comes after all the others, whichever it is.
+await count.visit("steady-late-answers", {}, async () => {
+  const { questions } = await measured.shift(browser, base + "/", false, 100);
+  assert.ok(questions.length > 10, `only ${questions.length} questions`);
+  for (const q of questions) {
+    const { shift, moved } = await measured.shift(browser, base + "/", false, 1200, q);
+    assert.ok(shift <= 0.05, `layout shift ${shift.toFixed(3)} with a late answer to ${q}:\n${moved.join("\n")}`);
+  }
+});
 
 await browser.close();
 await clean();

@@ -15,7 +15,7 @@ describe("units", () => {
   test.each([
     [0, "bytes", "0 B"], [1023, "bytes", "1023 B"], [1024, "bytes", "1 KiB"], [1536, "bytes", "1.5 KiB"], [6 * 2 ** 30, "bytes", "6 GiB"], [2 ** 20 * 3, "bytes_per_second", "3 MiB/s"],
     [0.2, "ratio", "20 %"], [0.031, "ratio", "3.1 %"], [3.2, "cores", "3.2"], [0.001, "cores", "0.001"], [0, "cores", "0"], [250, "watts", "250 W"], [1500, "watts", "1.5 kW"],
-    [3.6e6, "joules", "1 kWh"], [12, "joules", "12 J"], [3599, "joules", "3.6 kJ"], [3600, "joules", "1 Wh"], [299e3, "joules", "83.1 Wh"], [12345, "count", "12.3 k"], [null, "bytes", "–"], [undefined, "cores", "–"], [NaN, "cores", "–"],
+    [3.6e6, "joules", "1 kWh"], [12, "joules", "< 0.01 Wh"], [0, "joules", "0 Wh"], [512, "joules", "0.14 Wh"], [5.4e6, "joules", "1.5 kWh"], [3600, "joules", "1 Wh"], [299e3, "joules", "83.1 Wh"], [12345, "count", "12.3 k"], [null, "bytes", "–"], [undefined, "cores", "–"], [NaN, "cores", "–"],
   ])("%s %s is %s", (v, unit, want) => expect(human(v, unit)).toBe(want));
   test.each([[0, "0 s"], [8.2e-6, "8.2 µs"], [0.000999, "999 µs"], [0.001, "1 ms"], [0.02, "20 ms"], [0.29, "290 ms"], [59, "59 s"], [59.99, "1 min"], [61, "1 min 1 s"], [3600, "1 h 0 min"], [90000, "1 d 1 h"], [86400 * 20, "20 d"]])("%s seconds are %s", (s, want) => expect(duration(s)).toBe(want));
   test("a figure that was not measured is told so, never 0", () => { expect(exact(null, "bytes")).toBe("not measured"); expect(exact(1234567, "bytes")).toBe("1,234,567 bytes"); });

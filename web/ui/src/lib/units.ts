@@ -41,7 +41,7 @@ export function human(v: Num | unknown, unit: Unit): string {
     case "cores": case "gpus": return v > 0 && v < 0.0005 ? "< 0.001" : trim(Math.abs(v) >= 100 ? v.toFixed(0) : Math.abs(v) >= 10 ? v.toFixed(1) : Math.abs(v) >= 0.01 || v === 0 ? v.toFixed(2) : v.toPrecision(1));
     case "ratio": return v > 0 && v < 0.0005 ? "< 0.1 %" : trim((v * 100).toFixed(Math.abs(v) < 0.1 ? 1 : 0)) + " %";
     case "watts": return scaled(v, 1000, ["W", "kW", "MW"]);
-    case "joules": return Math.abs(v) >= 3600 ? scaled(v / 3600, 1000, ["Wh", "kWh", "MWh", "GWh"]) : scaled(v, 1000, ["J", "kJ"]);
+    case "joules": return v > 0 && v < 18 ? "< 0.01 Wh" : scaled(v / 3600, 1000, ["Wh", "kWh", "MWh", "GWh"]);
     case "grams": return scaled(v, 1000, ["g", "kg", "t"]);
     default: return scaled(v, 1000, ["", "k", "M", "G", "T"]);
   }

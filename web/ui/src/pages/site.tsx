@@ -51,9 +51,9 @@ function Known({ nodes }: { nodes: Node[] }) {
     <div class="controls">{!open && <Choice label="By" value={by} of={choices} pick={(v) => set({ by: v === (one ? "workload" : "owner") ? "" : v })} />}<Choice label="Of" value={what} of={[["cpu", "CPU"], ["gpu", "GPU"], ["energy", "power"]]} pick={(v) => set({ of: v === "cpu" ? "" : v })} />
       <label><input type="checkbox" checked={compared} onChange={(e) => set({ compare: e.currentTarget.checked ? "before" : "" })} /> compare with the time before</label></div>
     {prom && <UseStack u={use} before={before.data} by={by} what={what} marks={marks} />}
-    <div class={"first" + (open ? " narrow" : "")}><div><Section title="Who used it" aside={<span class="quiet">core-hours in this time</span>}><Ranks a={ranks} by={by} use={use.data} todo={todo} workloads={works.data?.workloads ?? []} /></Section></div>
-      <div>{!open && <Section title="Needs you" aside={<a href="/findings">all findings</a>}><Needs of={todo} waits={!found.data && !found.error && has("findings") && ready} looked={!has("findings") || !!found.data?.looked} /></Section>}
-        {!one && <Cells nodes={nodes} />}</div></div>
+    <div class={open ? undefined : "first"}><Section title="Who used it" aside={<span class="quiet">core-hours, most used and unused first</span>}><Ranks a={ranks} by={by} use={use.data} todo={todo} workloads={works.data?.workloads ?? []} /></Section>
+      {!open && <Section title="Needs you" aside={<a href="/findings">all findings</a>}><Needs of={todo} waits={!found.data && !found.error && has("findings") && ready} looked={!has("findings") || !!found.data?.looked} /></Section>}</div>
+    {!one && <Cells nodes={nodes} />}
     <LaterOutlook of={{}} what="forecasts of cores, memory, power and disk" />
   </>;
 }
