@@ -27,6 +27,12 @@ func TestParseTime(t *testing.T) {
 		"2026-11-20T07:30:00Z":      "2026-11-20T07:30:00Z",
 		"2026-11-20T07:30:00+05:30": "2026-11-20T07:30:00+05:30",
 		"1795255200":                "2026-11-21T11:00:00+01:00",
+		"today":                     "2026-11-21T00:00:00+01:00",
+		"noon":                      "2026-11-21T12:00:00+01:00",
+		"14:05":                     "2026-11-21T14:05:00+01:00",
+		"now-2hours":                "2026-11-21T10:00:00+01:00",
+		"now-1day":                  "2026-11-20T12:00:00+01:00",
+		"now+90":                    "2026-11-21T12:01:30+01:00",
 		"0":                         "1970-01-01T01:00:00+01:00",
 	} {
 		got, err := ParseTime(in, now)
@@ -34,7 +40,7 @@ func TestParseTime(t *testing.T) {
 			t.Errorf("%q is %v (%v), want %s", in, got.Format(time.RFC3339), err, want)
 		}
 	}
-	for _, in := range []string{"", "yestrday", "2026-13-01", "--2h", "2 hours", "h", "1e30", "-5", "NaN", "5x", "2026-11-20T07:30:00ZZ"} {
+	for _, in := range []string{"", "yestrday", "2026-13-01", "--2h", "2 hours", "h", "1e30", "-5", "NaN", "5x", "now-", "now2h", "now-2fortnights", "25:00", "now--2hours", "2026-11-20T07:30:00ZZ"} {
 		if got, err := ParseTime(in, now); err == nil {
 			t.Errorf("%q is taken for %v", in, got)
 		} else if !strings.Contains(err.Error(), "give a duration before now") {

@@ -9,15 +9,15 @@ import (
 )
 
 // TimeForms says which forms [ParseTime] takes, for error messages and help texts.
-const TimeForms = "a duration before now (30m, 2h, 7d), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds (1795255200), or now"
+const TimeForms = "a duration before now (30m, 2h, 7d), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds (1795255200), today, 14:00, now, or now-2hours"
 
 // ParseTime reads a moment as a person or a program writes it: see [TimeForms].
 // Durations count back from now, with or without a minus sign. A date is midnight
 // in the zone of now.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	s := strings.TrimSpace(text)
-	if s == "now" {
-		return now, nil
+	if t, ok := slurmTime(strings.ToLower(s), now); ok {
+		return t, nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, nil
@@ -38,6 +38,41 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 		return now.Add(-d), nil
 	}
 	return time.Time{}, fmt.Errorf("%q is not a time; give %s", text, TimeForms)
+}
+
+// slurmTime reads what sacct takes beside dates: now, now-2hours, now+30 (seconds), today,
+// midnight, noon, and a time of today.
+func slurmTime(s string, now time.Time) (time.Time, bool) {
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	switch s {
+	case "now":
+		return now, true
+	case "today", "midnight":
+		return today, true
+	case "noon":
+		return today.Add(12 * time.Hour), true
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location()), true
+		}
+	}
+	offset, ok := strings.CutPrefix(s, "now")
+	if !ok || len(offset) < 2 || offset[0] != '+' && offset[0] != '-' {
+		return time.Time{}, false
+	}
+	count := offset[1 : len(offset)-len(strings.TrimLeft(offset[1:], "0123456789"))]
+	unit, known := map[string]string{
+		"": "s", "second": "s", "seconds": "s", "minute": "m", "minutes": "m", "hour": "h", "hours": "h", "day": "d", "days": "d", "week": "w", "weeks": "w",
+	}[offset[1+len(count):]]
+	d, err := ParseDuration(count + unit)
+	if !known || err != nil {
+		return time.Time{}, false
+	}
+	if offset[0] == '-' {
+		d = -d
+	}
+	return now.Add(d), true
 }
 
 // ParseDuration is time.ParseDuration with days (d) and weeks (w) as well, and

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/cmd/manpage"
 	"reckon/cmd/resident"
 	"reckon/internal/buildinfo"
 )
@@ -86,7 +87,7 @@ What it can not read it says at start, with the reason, and in reckon_sensor_up.
 	// Not the Version of cobra: its template would link text/template, for which the linker
 	// has to keep every exported method of everything (2 MB).
 	root.Flags().BoolVar(&version, "version", false, "print the version")
-	root.AddCommand(newRecord(), newCheck(), newProbe(), newVersion())
+	root.AddCommand(newRecord(), newCheck(), newProbe(), newVersion(), manpage.Command())
 	return root
 }
 

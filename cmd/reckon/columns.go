@@ -46,7 +46,7 @@ func usageWords() map[string]string {
 // nodeWords are other words for columns of nodes: those of sinfo.
 func nodeWords() map[string]string {
 	return map[string]string{
-		"nodelist": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1", "memory": "memory_bytes", "allocmem": "memory_used_bytes",
+		"nodelist": "node", "nodename": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1", "memory": "memory_bytes", "allocmem": "memory_used_bytes",
 		"power": "power_watts", "disk": "disk_bytes_per_second", "network": "network_bytes_per_second",
 	}
 }
@@ -98,7 +98,7 @@ func picked[R any](m marked, rows []R, columns []string, degrees func(*R) figure
 	heads := make([]term.Column, len(columns))
 	figures := make([]*figure.Figure, len(columns))
 	for i, name := range columns {
-		heads[i].Title = strings.ToUpper(strings.ReplaceAll(name, "_", " "))
+		heads[i].Title = strings.ToUpper(strings.ReplaceAll(strings.TrimSuffix(name, "_seconds"), "_", " "))
 		if f := figureOf(name); f != nil {
 			figures[i], heads[i].Title, heads[i].Right = f, strings.ToUpper(f.Heading), true
 		}

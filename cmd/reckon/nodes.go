@@ -200,7 +200,7 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 		{Title: "", Optional: 8},
 		{Title: "DAY", Right: true},
 		{Title: "WEEK", Right: true},
-		{Title: "HELD", Right: true, Optional: 3},
+		{Title: "ALLOCATED", Right: true, Optional: 3},
 		{Title: "MEMORY USED", Right: true, Optional: 1},
 		{Title: "", Optional: 8},
 		{Title: "UP, WEEK", Right: true, Optional: 4},

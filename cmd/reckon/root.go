@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
+	"reckon/cmd/manpage"
 	"reckon/internal/buildinfo"
 	"reckon/internal/term"
 )
@@ -72,7 +73,12 @@ To measure one command, no server is needed:
 	root.SetErr(d.stderr)
 	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
 	g.connection.flags(root)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, flagError(err)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if word := cmd.Flags().Args(); cmd == root && len(word) > 0 { // sacct -j 1: the command is unknown, not the flag
+			return usage(cmd, subcommandOnly(cmd, word[:1]))
+		}
+		return usage(cmd, flagError(err))
+	})
 	root.AddCommand(
 		newUp(g),
 		newServe(g),
@@ -114,13 +120,24 @@ To measure one command, no server is needed:
 		newToken(g),
 		newAudit(g),
 		newVersion(g),
-		newMan(),
+		manpage.Command(),
 	)
+	suggest(root)
 	root.InitDefaultCompletionCmd()
 	group(root)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", ".FlagUsagesWrapped 80 |"))
 	prepare(root)
 	return root
+}
+
+// suggest names the command for words that people bring from Slurm, and for the nouns of figures.
+func suggest(root *cobra.Command) {
+	words := map[string][]string{
+		"jobs": {"sacct", "squeue", "workloads", "ps"}, "job": {"seff", "sstat", "workload"}, "nodes": {"sinfo"}, "usage": {"sreport", "energy", "cost"}, "top": {"htop"}, "me": {"whoami"},
+	}
+	for _, cmd := range root.Commands() {
+		cmd.SuggestFor = append(cmd.SuggestFor, words[cmd.Name()]...)
+	}
 }
 
 // groups are the headings of the help text with the commands below each, by what people come for.

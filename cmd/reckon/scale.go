@@ -71,8 +71,8 @@ func printScale(s term.Screen, d client.Scale, now time.Time) error {
 	p := &page{Screen: s}
 	p.header(d.Workload, now)
 	if len(d.Resources) > 0 {
-		t := term.NewTable(term.Column{Title: "RESOURCE"}, term.Column{Title: "HELD", Right: true}, term.Column{Title: "MEAN", Right: true},
-			term.Column{Title: "P50", Right: true}, term.Column{Title: "P95", Right: true}, term.Column{Title: "MAX", Right: true}, term.Column{Title: "P95 OF HELD", Right: true})
+		t := term.NewTable(term.Column{Title: "RESOURCE"}, term.Column{Title: "ALLOCATED", Right: true}, term.Column{Title: "MEAN", Right: true},
+			term.Column{Title: "P50", Right: true}, term.Column{Title: "P95", Right: true}, term.Column{Title: "MAX", Right: true}, term.Column{Title: "P95 OF ALLOCATED", Right: true})
 		for _, r := range d.Resources {
 			f := unitFormat(r.Unit)
 			t.Add(resourceName(r.Resource), f(r.Held), f(r.Mean), f(r.P50), f(r.P95), f(r.Max), term.Percent(share(r.P95, r.Held)))

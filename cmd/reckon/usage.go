@@ -198,14 +198,14 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 	}
 	columns = append(columns,
 		term.Column{Title: "CPU HOURS", Right: true}, term.Column{Title: "SHARE", Right: true},
-		term.Column{Title: "HELD", Right: true, Optional: 4}, term.Column{Title: "MEM GiB h", Right: true, Optional: 1},
+		term.Column{Title: "ALLOCATED", Right: true, Optional: 4}, term.Column{Title: "MEM GiB h", Right: true, Optional: 1},
 		term.Column{Title: "GPU HOURS", Right: true, Optional: 2}, term.Column{Title: "READ", Right: true, Optional: 5}, term.Column{Title: "WRITTEN", Right: true, Optional: 5},
 		term.Column{Title: "NETWORK", Right: true, Optional: 6}, term.Column{Title: "ENERGY", Right: true, Optional: 3})
 	node := slices.Contains(list.By, "node")
 	if node {
 		columns = append(columns, term.Column{Title: "UP", Right: true}, term.Column{Title: "BUSY", Right: true}, term.Column{Title: "MEM BUSY", Right: true, Optional: 2})
 	} else {
-		columns = append(columns, term.Column{Title: "BEGAN", Right: true, Optional: 7}, term.Column{Title: "MEAN WAIT", Right: true, Optional: 7})
+		columns = append(columns, term.Column{Title: "STARTED", Right: true, Optional: 7}, term.Column{Title: "MEAN WAIT", Right: true, Optional: 7})
 	}
 	t := term.NewTable(columns...)
 	for r, cells := range usageRows(list, limit) {

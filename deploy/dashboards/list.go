@@ -23,7 +23,11 @@ var (
 
 // List is every dashboard.
 func List() []Dashboard {
-	return []Dashboard{site(), node(), workload(), owner(), gpu(), energy(), slurm(), agent(), server()}
+	list := []Dashboard{site(), node(), workload(), owner(), gpu(), energy(), slurm(), agent(), server()}
+	for i := range list {
+		list[i] = withNames(list[i])
+	}
+	return list
 }
 
 func one(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }
@@ -47,7 +51,7 @@ func site() Dashboard {
 			{Title: "Memory by owner", Unit: "bytes", Stack: true, Link: toOwner, Queries: one(`topk(12, sum by (owner) (reckon_workload_memory_bytes{`+onSite+`}))`, "{{owner}}")},
 			{Title: "CPU in use by node", Unit: "percentunit", Link: toNode, Queries: one(`topk(20, 1 - avg by (node) (rate(node_cpu_seconds_total{`+onSite+`,mode="idle"}[$__rate_interval])))`, "{{node}}")},
 			{Title: "Available memory by node, the least", Unit: "percentunit", Link: toNode, Queries: one(`bottomk(20, node_memory_MemAvailable_bytes{`+onSite+`} / node_memory_MemTotal_bytes{`+onSite+`})`, "{{node}}")},
-			{Title: "Workloads that use most", Unit: "short", Kind: "bargauge", Link: toWorkload, Queries: []Query{{Expr: `topk(15, sum by (workload, owner) (rate(reckon_workload_cpu_seconds_total{` + onSite + `}[$__rate_interval])))`, Legend: "{{workload}} ({{owner}})", Instant: true}}},
+			{Title: "Workloads that use most", Unit: "short", Kind: "bargauge", Link: toWorkload, Queries: []Query{{Expr: `topk(15, sum by (workload, owner) (rate(reckon_workload_cpu_seconds_total{` + onSite + `}[$__rate_interval])))`, Legend: "{{workload}} of {{owner}}", Instant: true}}},
 			{Title: "Waiting for a processor", Help: "Pressure (PSI): share of time in which something waited for CPU.", Unit: "percentunit", Link: toNode, Queries: one(`topk(20, rate(node_pressure_cpu_waiting_seconds_total{`+onSite+`}[$__rate_interval]))`, "{{node}}")},
 		}},
 	}}

@@ -186,13 +186,17 @@ func (r *release) completions(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	return r.manuals(ctx, bin, filepath.Join(dir, "man"))
+	agent, err := r.build(ctx, runtime.GOARCH, "", "reckon-agent", dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.manuals(ctx, bin, filepath.Join(dir, "man")), r.manuals(ctx, agent, filepath.Join(dir, "man-agent")))
 }
 
 // manuals writes the manual pages, packed as Debian's policy wants them.
 func (r *release) manuals(ctx context.Context, bin, dir string) error {
 	if text, err := exec.CommandContext(ctx, bin, "man", dir).CombinedOutput(); err != nil {
-		return fmt.Errorf("reckon man: %w: %s", err, text)
+		return fmt.Errorf("%s man: %w: %s", filepath.Base(bin), err, text)
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
 	if err != nil {

@@ -45,7 +45,7 @@ const stop = (server) => new Promise((r) => { if (server.exitCode !== null || se
 export async function clean() { await Promise.all(servers.map(stop)); for (const d of dirs) rmSync(d, { recursive: true, force: true }); }
 
 /** Until nothing is asked for any more. */
-export const settled = (page) => page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".loading") && !document.querySelector("main").innerText.includes("Asking the server"), null, { timeout: 60_000 });
+export const settled = (page) => page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".loading") && !document.querySelector("main").innerText.includes("Loading…"), null, { timeout: 60_000 });
 
 export async function accessible(page, name) {
   await page.evaluate(axe);

@@ -35,7 +35,7 @@ async function open(base, path, { dark = false, phone = false, tour = false, all
   page.on("console", (m) => { if ((m.type() === "error" || m.type() === "warning") && !allow(m.text())) said.push(m.text()); });
   page.on("pageerror", (e) => said.push(String(e)));
   await page.goto(base + path);
-  await page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".loading") && !document.querySelector("main").innerText.includes("Asking the server"), null, { timeout: 15000 });
+  await page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".loading") && !document.querySelector("main").innerText.includes("Loading…"), null, { timeout: 15000 });
   page.problems = () => said;
   return page;
 }
@@ -344,13 +344,15 @@ await check("what may not be seen", async () => {
 
 await check("the tour of a first visit", async () => {
   const page = await open(base, "/", { tour: true });
-  await page.waitForSelector("dialog[open]");
-  assert.match(await page.locator("dialog").innerText(), /n1 uses 4\.1 of its 16 cores/);
+  await page.waitForSelector(".tour");
+  assert.match(await page.locator(".tour").innerText(), /n1 uses 4\.1 of its 16 cores/);
+  assert.equal(await page.locator("dialog[open]").count(), 0, "nothing is covered or dimmed");
+  assert.ok(await page.evaluate(() => !document.activeElement.closest(".tour")), "the focus stays with the page");
   await shot(page, "tour"); await accessible(page, "tour");
   for (let i = 0; i < 4; i++) await page.getByRole("button", { name: "Next" }).click();
   await page.getByRole("button", { name: "Done" }).click();
   await page.reload(); await page.waitForSelector(".cell");
-  assert.equal(await page.locator("dialog[open]").count(), 0, "it is shown once");
+  assert.equal(await page.locator(".tour").count(), 0, "it is shown once");
   await page.context().close();
 });
 

@@ -6,7 +6,7 @@ import { complete, place } from "../src/lib/promql";
 import { figureUnit, today } from "../src/lib/forecast";
 import { pressure, sorted, stateOfNode } from "../src/lib/nodes";
 import { stepLines } from "../src/lib/steps";
-import { overlaid, together } from "../src/lib/profile";
+import { overlaid, together, untilEnd } from "../src/lib/profile";
 import type { Node, Profile, WorkloadDetail } from "../src/lib/types";
 import { connections, nameOf, relationOf } from "../src/lib/links";
 import { parseSeries, selector, shortNames, unitOf } from "../src/lib/series";
@@ -145,10 +145,16 @@ describe("what is free, marks and buckets", () => {
 
 describe("a workload's charts", () => {
   const profile = (metric: string, unit: string, values: (number | null)[]): Profile => ({ metric, unit, points: values.map((value, i) => ({ time: new Date(i * 60000).toISOString(), value })) });
+  test("what has ended ends with its last figure", () => {
+    const p = [profile("cores", "cores", [2, 0, 3, 0])];
+    expect(untilEnd(p, new Date(3 * 60000).toISOString())[0].points.map((x) => x.value)).toEqual([2, 0, 3]);
+    expect(untilEnd(p, new Date(3 * 60000 + 1).toISOString())[0].points.map((x) => x.value)).toEqual([2, 0, 3, 0]);
+    expect(untilEnd(p, null)).toBe(p);
+  });
   test("what is read side by side is in one chart, with the whole above its parts", () => {
     const out = together([profile("memory_bytes", "bytes", [3, 5]), profile("memory_anon_bytes", "bytes", [2, 3]), profile("memory_file_bytes", "bytes", [1, 2]), profile("cores", "cores", [1, 1]), profile("cpu_wait", "cores", [0, 0]), profile("something", "count", [1, 1])]);
     expect(out.map((g) => g.title)).toEqual(["Cores", "Memory", "something"]);
-    expect(out[1].lines.map((l) => [l.label, l.row])).toEqual([["its own", [2, 3]], ["of files", [1, 2]]]);
+    expect(out[1].lines.map((l) => [l.label, l.row])).toEqual([["anonymous", [2, 3]], ["page cache", [1, 2]]]);
     expect([out[1].stack, out[1].total?.row]).toEqual([true, [3, 5]]);
     expect(out[0].lines.map((l) => l.label)).toEqual(["in use"]);
     expect(together([profile("memory_bytes", "bytes", [3])])[0].lines[0].row).toEqual([3]);

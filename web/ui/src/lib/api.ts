@@ -1,4 +1,4 @@
-// Asking the server: one function, one hook, and the errors as people need them.
+// Requests to the server: one function, one hook, and the errors as people need them.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Range } from "./span";
 import { beat, has } from "./state";

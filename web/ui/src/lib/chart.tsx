@@ -14,7 +14,7 @@ const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3], [4, 4]];
 export const colour = (i: number) => (dark.value ? night : light)[i % light.length];
 const grey = () => (dark.value ? ["#8b949e", "#30363d", "#57606a"] : ["#6e7781", "#e6e9ed", "#afb8c1"]);
 
-export interface Line { label: string; row: Row; href?: string; quiet?: 1 | 2 | 3 }
+export interface Line { label: string; row: Row; href?: string; quiet?: 1 | 2 | 3; /** Its colour, where that is not its place among the lines. */ ink?: number }
 export interface Mark { from: number; to: number; label: string; kind?: "start" | "end" | "bad" | "held" }
 const none: Mark[] = [];
 const spansOfTime = [1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000];
@@ -32,7 +32,7 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
   const spot = useRef([0, 0]), night = dark.value;
   const put = (t: HTMLDivElement | null) => { tip.current = t; if (t) { t.style.left = spot.current[0] + "px"; t.style.top = spot.current[1] + "px"; } };
   const rows = useMemo(() => (stack ? stacked(lines.map((l) => l.row)) : lines.map((l) => l.row)), [lines, stack]);
-  const shadeOf = (l: Line) => (l.quiet ? grey()[l.quiet - 1] : colour(every.indexOf(l))), shade = (i: number) => shadeOf(lines[i]);
+  const shadeOf = (l: Line) => (l.quiet ? grey()[l.quiet - 1] : colour(l.ink ?? every.indexOf(l))), shade = (i: number) => shadeOf(lines[i]);
   useEffect(() => {
     const el = box.current!;
     const css = getComputedStyle(document.documentElement), ink = css.getPropertyValue("--quiet"), rule = css.getPropertyValue("--line");

@@ -20,15 +20,17 @@ export function LaterOutlook({ of, what }: { of: Record<string, string>; what: s
   return has("forecast") ? <details class="later" onToggle={(e) => setOpen(e.currentTarget.open)}><summary>What comes next: {what}</summary>{open && <Outlook of={of} />}</details> : null;
 }
 
+const flagWords: Record<string, string> = { "no-history": "No history yet", short: "Little history", constant: "It never changed", gaps: "Gaps in its history", stale: "Its latest figures are old", "level-shift": "Its level changed lately", spike: "A spike was left out", "clock-change": "The clock changed", clipped: "Kept within what there is", seasonless: "No daily pattern found" };
+
 function One({ f }: { f: Forecast }) {
-  const unit = figureUnit(f.figure), times = f.steps.map((s) => Date.parse(s.at) / 1000), e = f.error;
+  const unit = figureUnit(f.figure), amount = (v: number) => human(v, unit) + (unit === "cores" ? " cores" : unit === "gpus" ? " GPUs" : ""), times = f.steps.map((s) => Date.parse(s.at) / 1000), e = f.error;
   return <div>
     <h3>{titleOf(f)}{f.site && f.subject === "site" && <>, <bdi>{clean(f.site)}</bdi></>}</h3>
     <TimeChart title={titleOf(f) + ", forecast"} times={times} unit={unit} height={150} lines={[{ label: "expected", row: f.steps.map((s) => s.mean) }, { label: "lower end of 95 %", row: f.steps.map((s) => s.low), quiet: 1 }, { label: "upper end of 95 %", row: f.steps.map((s) => s.high), quiet: 3 }]} />
     <p class="quiet">{f.kept ? <>Made <When t={f.made} relative />{f.old && <strong>, old</strong>}. </> : "Made just now. "}
-      {e ? <>Error of the last {e.forecasts}: <Q v={e.mean} unit={unit} />{known(e.of_naive) && <>, {human(e.of_naive, "ratio")} of that of the day before</>}; {human(e.coverage, "ratio")} of the hours lay in the band.</>
-        : known(f.backtest) ? <>Error on its own past: <Q v={f.backtest} unit={unit} />.</> : "Its error is not known yet."}
-      {f.flags.length > 0 && <> Note: {f.flags.join(", ")}.</>}</p>
+      {e ? <>Mean error of the last {e.forecasts} forecasts: {amount(e.mean)}{known(e.of_naive) && <>, {human(e.of_naive, "ratio")} of the error of repeating the day before</>}; {human(e.coverage, "ratio")} of the hours were within the band.</>
+        : known(f.backtest) ? <>Typical error, tried on past days: {amount(f.backtest)}.</> : "Its error is not known yet."}
+      {f.flags.length > 0 && <> {f.flags.map((x) => flagWords[x] ?? x.replaceAll("-", " ")).join("; ")}.</>}</p>
   </div>;
 }
 

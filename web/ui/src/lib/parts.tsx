@@ -67,7 +67,7 @@ export function Problem({ e, again }: { e: Failure; again?: () => void }) {
 export function Show<T>({ a, children, missing }: { a: Asked<T>; children: (d: T) => ComponentChildren; missing?: (d: T) => string[] | undefined }) {
   if (a.data === undefined) {
     if (a.error) return <Problem e={a.error} again={a.again} />;
-    return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Asking the server…</p>;
+    return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Loading…</p>;
   }
   const lost = missing?.(a.data) ?? (a.data as { missing?: string[] }).missing;
   return <>
@@ -81,11 +81,11 @@ export const there = (...all: Asked<unknown>[]) => all.every((a) => a.data !== u
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
 
 /** Used against a whole, with the share in words. */
-export function Bar({ v, of, unit, label }: { v: Num; of: Num; unit: Unit; label: string }) {
+export function Bar({ v, of, unit, label, scarce }: { v: Num; of: Num; unit: Unit; label: string; /** Nearly all of it in use is bad: memory, a disk. */ scarce?: boolean }) {
   const share = v !== null && v !== undefined && of ? v / of : null;
   return <span class="meter" title={`${exact(v, unit)} of ${exact(of, unit)}`}>
     <svg viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label={`${label}: ${human(v, unit)} of ${human(of, unit)}${share === null ? "" : `, ${human(share, "ratio")}`}`}>
-      <rect class="track" width="100" height="8" />{share !== null && <rect class={share > 0.9 ? "full" : "fill"} width={Math.min(100, share * 100)} height="8" />}
+      <rect class="track" width="100" height="8" />{share !== null && <rect class={scarce && share > 0.9 ? "full" : "fill"} width={Math.min(100, share * 100)} height="8" />}
     </svg>
     <span>{share === null ? unknown : human(share, "ratio")}</span>
   </span>;

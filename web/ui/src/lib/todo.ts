@@ -36,3 +36,5 @@ export const ruleWords: Record<string, string> = {
   imbalance: "uneven over nodes", "cannot-start": "can not start", anomaly: "unusual",
 };
 export const wordsOf = (rule: string) => ruleWords[rule] ?? rule.replaceAll("-", " ");
+/** A text without the name that stands before it. */
+export const without = (text: string, who: string) => (who && text.startsWith(who + " ") ? text.slice(who.length + 1) : text);

@@ -34,6 +34,7 @@ export function human(v: Num | unknown, unit: Unit): string {
     case "bytes_per_second": return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) + "/s";
     case "seconds": return duration(v);
     case "core-seconds": return scaled(v / 3600, 1000, ["core-hours", "k core-hours", "M core-hours"]);
+    case "core-h": return v > 0 && v < 18 ? "< 0.01 h" : scaled(v / 3600, 1000, ["h", "k h", "M h"]);
     case "core-time": return Math.abs(v) < 360 ? `${duration(v)} of a core` : human(v, "core-seconds");
     case "gpu-time": return Math.abs(v) < 360 ? `${duration(v)} of a GPU` : human(v, "gpu-seconds");
     case "gpu-seconds": return scaled(v / 3600, 1000, ["GPU-hours", "k GPU-hours", "M GPU-hours"]);
@@ -47,7 +48,7 @@ export function human(v: Num | unknown, unit: Unit): string {
   }
 }
 
-const names: Record<string, string> = { "core-time": "core-seconds", "gpu-time": "GPU-seconds", bytes: "bytes", bytes_per_second: "bytes per second", seconds: "seconds", cores: "cores", gpus: "GPUs", watts: "watts", joules: "joules", grams: "grams" };
+const names: Record<string, string> = { "core-h": "core-seconds", "core-time": "core-seconds", "gpu-time": "GPU-seconds", bytes: "bytes", bytes_per_second: "bytes per second", seconds: "seconds", cores: "cores", gpus: "GPUs", watts: "watts", joules: "joules", grams: "grams" };
 
 /** The figure in full with its unit, for hover. */
 export function exact(v: Num | unknown, unit: Unit): string {

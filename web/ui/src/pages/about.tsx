@@ -21,7 +21,7 @@ export function About() {
 /** Figures that passed what bounds them: shown nowhere but here, so that somebody mends them. */
 function HeldBack() {
   const a = useAsk<{ figures: Inconsistent[] }>("/api/reckon/v1/inconsistent", true);
-  return <Section title="Figures held back"><Show a={a}>{(d) => (d.figures.length === 0 ? <Empty>None: no figure of an answer passed what bounds it since this server was started.</Empty> : <Table caption="Figures that passed what bounds them, since this server was started" rows={d.figures} keyOf={(x) => x.figure + x.rule} cols={[
+  return <Section title="Figures held back"><Show a={a}>{(d) => (d.figures.length === 0 ? <Empty>None: since the server started, every figure was within its bounds.</Empty> : <Table caption="Figures that passed what bounds them, since this server was started" rows={d.figures} keyOf={(x) => x.figure + x.rule} cols={[
     { title: "Figure", cell: (x) => <code>{x.figure}</code> }, { title: "Rule", cell: (x) => <code>{x.rule}</code> }, { title: "Of", number: true, cell: (x) => x.count },
     { title: "The latest example", cell: (x) => <span class="wrap">{clean(x.subject)}: {x.value.toPrecision(4)}, and {clean(x.of)}: {x.bound.toPrecision(4)} (<When t={x.time} relative />)</span> }]} />)}</Show></Section>;
 }
@@ -31,7 +31,7 @@ export const absent = (reason?: string) => !!reason && /^(not an? |no |the kerne
 function One({ n }: { n: Node }) {
   const missing = n.sensors.filter((s) => !s.up && !absent(s.reason)), there = n.sensors.filter((s) => s.up), other = n.sensors.filter((s) => !s.up && absent(s.reason));
   return <>
-    <p><NodeName n={n.node} /> · {n.up ? "up" : "down"}, heard of <When t={n.seen} relative /> · {n.distribution} {n.kernel && `kernel ${clean(n.kernel)}`} · reckon itself uses <Q v={n.agent_cpu_cores} unit="cores" /> cores and <Q v={n.agent_memory_bytes} unit="bytes" /> here</p>
+    <p><NodeName n={n.node} /> · {n.up ? "up" : "down"}, last report <When t={n.seen} relative /> · {n.distribution} {n.kernel && `kernel ${clean(n.kernel)}`} · reckon itself uses <Q v={n.agent_cpu_cores} unit="cores" /> cores and <Q v={n.agent_memory_bytes} unit="bytes" /> here</p>
     <Section title={`What measures (${there.length})`}>{there.length === 0 ? <Empty>Nothing.</Empty> : <p>{there.map((s) => <><code class="up">{s.sensor}</code>{" "}</>)}</p>}</Section>
     <Section title={`What is missing (${missing.length})`}>{missing.length === 0 ? <Empty>Nothing: every sensor works whose source is here and set up.</Empty> : <Table caption="Sensors that do not work" rows={missing} keyOf={(s) => s.sensor} cols={[{ title: "Sensor", cell: (s) => <code class="down">{s.sensor}</code> }, { title: "Why, and what to do", cell: (s) => <span class="wrap">{s.reason ? <Words>{s.reason}</Words> : "the agent gave no reason"}</span> }]} />}</Section>
     {other.length > 0 && <Section title={`Not in this machine, or not set up (${other.length})`}><dl class="keys">{other.map((s) => <><dt><code>{s.sensor}</code></dt><dd class="quiet wrap">{clean(s.reason ?? "")}</dd></>)}</dl></Section>}</>;

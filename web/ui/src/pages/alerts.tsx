@@ -26,10 +26,10 @@ export function Alerts() {
   const silenced = (a.data ?? []).filter((x) => silencedBy(x.labels, active));
   return <><h1>Alerts</h1>
     <div class="keep" style="min-height:8rem"><Show a={there(rules) ? a : { ...a, data: undefined }}>{() => <>
-      <Section title={`Firing (${rows("firing").length})`}>{rows("firing").length === 0 ? <Empty>None.</Empty> : rows("firing").map((x) => <One a={x} r={ruleOf(x)} silence={has("silences") && admin() ? () => setQuiet(x) : undefined} />)}</Section>
+      <Section title={`Firing (${rows("firing").length})`}>{rows("firing").length === 0 ? <Empty>No alert is firing. {list.length} rules are evaluated all the time.</Empty> : rows("firing").map((x) => <One a={x} r={ruleOf(x)} silence={has("silences") && admin() ? () => setQuiet(x) : undefined} />)}</Section>
       {rows("pending").length > 0 && <Section title={`About to fire (${rows("pending").length})`}>{rows("pending").map((x) => <One a={x} r={ruleOf(x)} />)}</Section>}
       {silenced.length > 0 && <Section title={`Silenced (${silenced.length})`}>{silenced.map((x) => <One a={x} r={ruleOf(x)} />)}</Section>}</>}</Show></div>
-    {there(a, rules) && <>{has("silences") ? <Silences of={active} again={silences.again} /> : <p class="quiet">No Alertmanager runs in this server, so silences are made where alerts go to.</p>}
+    {there(a, rules) && <>{has("silences") ? <Silences of={active} again={silences.again} /> : <p class="quiet">This server runs no Alertmanager: make silences in the one that it sends alerts to.</p>}
     <History />
     <Section title={`Rules (${list.length})`}><details><summary>All rules, with what each means</summary><Table caption="Rules" rows={list} keyOf={(r) => r.name + r.query} cols={[{ title: "Rule", cell: (r) => clean(r.name) }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }, { title: "Holds for", number: true, cell: (r) => duration(r.duration) }, { title: "What it means", cell: (r) => <span class="wrap">{clean([r.annotations.description ?? r.annotations.summary?.replace(/\{\{[^}]*\}\}/g, "…") ?? "", r.annotations.runbook ?? ""].filter(Boolean).join(". ")).slice(0, 300)}</span> }, { title: "", cell: (r) => <a href={"/explore?" + new URLSearchParams({ expr: r.query })}>chart</a> }]} /></details></Section></>}
     {quiet && <Make a={quiet} close={() => { setQuiet(null); silences.again(); }} />}</>;

@@ -10,7 +10,7 @@ import { query } from "../lib/search";
 import { groupsOf, type FindingGroup } from "../lib/findings";
 import { titleOf } from "../lib/names";
 import { stepLines } from "../lib/steps";
-import { wordsOf } from "../lib/todo";
+import { without, wordsOf } from "../lib/todo";
 import type { Workload, WorkloadList, Finding, FindingDifference, FindingList, FindingOwner, FindingSteps } from "../lib/types";
 import { exact, human, known, type Unit } from "../lib/units";
 
@@ -43,7 +43,7 @@ function Groups({ of, again }: { of: Finding[]; again: () => void }) {
   const find = param("q").toLowerCase(), hit = (f: Finding) => [f.rule, f.owner, f.workload, f.node, f.text, f.part].some((t) => (t ?? "").toLowerCase().includes(find));
   const list = find === "" ? of : of.filter(hit), groups = useMemo(() => groupsOf(list), [list]);
   return <>{of.length > few && <label class="search"><span class="hidden">Find among them</span><input type="search" data-search placeholder="Find by person, work, node or words" value={param("q")} onInput={(e) => set({ q: e.currentTarget.value })} /></label>}
-    {groups.length === 0 ? <Empty>No finding matches. <button onClick={() => set({ q: "" })}>Show all</button></Empty> : groups.map((g, i) => (g.of.length === 1 ? <One key={g.key} f={g.of[0]} again={again} open={of.length <= few} /> : <Group key={g.key} g={g} again={again} open={i === 0} few={of.length <= few} />))}</>;
+    {groups.length === 0 ? <Empty>No finding matches. <button onClick={() => set({ q: "" })}>Show all</button></Empty> : groups.map((g, i) => (g.of.length === 1 && of.length <= few ? <One key={g.key} f={g.of[0]} again={again} open /> : <Group key={g.key} g={g} again={again} open={i === 0} few={of.length <= few} />))}</>;
 }
 
 function Group({ g, again, open, few: small }: { g: FindingGroup; again: () => void; open: boolean; few: boolean }) {
@@ -53,15 +53,15 @@ function Group({ g, again, open, few: small }: { g: FindingGroup; again: () => v
     for (const x of g.of) await ask(`/api/reckon/v1/findings/${encodeURIComponent(x.id)}/mute?` + new URLSearchParams({ reason, until }), undefined, "POST").then(() => { n++; }, (e) => { failed = String((e as Error).message); });
     setMuting(false); setDone(failed ? `${n} of ${g.of.length} are muted: ${failed}` : ""); again();
   };
-  return <details class={"group note " + (severities[f.severity] ?? "info")} open={shown} onToggle={(e) => setShown(e.currentTarget.open)}><summary><b>{f.owner ? clean(f.owner) : clean(f.node ?? "")}</b>: {wordsOf(f.rule)} × {g.of.length} <span class="quiet">{clean(f.rule)}, {f.severity}{g.cores > 0 && <>, {human(g.cores, "core-seconds")} lost</>}{g.gpus > 0 && <>, {human(g.gpus, "gpu-seconds")} lost</>}, since <When t={g.first} /></span></summary>
-    {shown && <>{may() && <p><button onClick={() => setMuting(true)}>Mute all {g.of.length}…</button> <span role="status">{done}</span></p>}{f.means && <Rule f={f} />}{g.of.map((x) => <One key={x.id} f={x} again={again} open={small} grouped />)}</>}
+  return <details class={"group note " + (severities[f.severity] ?? "info")} open={shown} onToggle={(e) => setShown(e.currentTarget.open)}><summary><b>{f.owner ? clean(f.owner) : clean(f.node ?? "")}</b>: {wordsOf(f.rule)}{g.of.length > 1 && ` × ${g.of.length}`} <span class="quiet">{g.of.length === 1 && <> · {clean(without(f.text, f.owner || f.node || ""))}</>} · {f.severity}{g.cores > 0 && <> · {human(g.cores, "core-seconds")} lost</>}{g.gpus > 0 && <> · {human(g.gpus, "gpu-seconds")} lost</>} · since <When t={g.first} /></span></summary>
+    {shown && <>{may() && g.of.length > 1 && <p><button onClick={() => setMuting(true)}>Mute all {g.of.length}…</button> <span role="status">{done}</span></p>}{f.means && <Rule f={f} />}{g.of.map((x) => <One key={x.id} f={x} again={again} open={small} grouped />)}</>}
     {muting && <Mute f={f} close={() => setMuting(false)} send={(reason, until) => void all(reason, until)} />}</details>;
 }
 
 /** Who wastes how much, one line for each owner. */
 function Owners({ of }: { of: FindingOwner[] }) {
   if (of.length < 2) return null;
-  return <details open={of.length <= 20}><summary>By owner ({of.length})</summary><Table caption="Findings by owner, and what was allocated and not used" rows={of} keyOf={(o) => (o.site ?? "") + "/" + o.owner} cols={[
+  return <details open={of.length <= 6}><summary>By owner ({of.length})</summary><Table caption="Findings by owner, and what was allocated and not used" rows={of} keyOf={(o) => (o.site ?? "") + "/" + o.owner} cols={[
     { title: "Owner", cell: (o) => (o.owner ? <Owner o={o.owner} /> : "nodes and the site") }, { title: "Findings", number: true, cell: (o) => <button class="quiet" onClick={() => set({ owner: o.owner })}>{o.findings}</button> }, { title: "Gravest", cell: (o) => o.severity },
     { title: "Cores wasted", number: true, cell: (o) => <Q v={o.wasted_core_seconds} unit="core-seconds" /> }, { title: "GPUs wasted", number: true, cell: (o) => <Q v={o.wasted_gpu_seconds} unit="gpu-seconds" /> },
     { title: "Memory wasted", number: true, cell: (o) => <Q v={o.wasted_memory_byte_seconds} unit="byte-seconds" /> }, { title: "Rules", cell: (o) => o.rules.map(wordsOf).join(", ") }]} /></details>;

@@ -72,7 +72,7 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
     storage: { title: "Storage by workload, read and written", daily: [], unit: "bytes_per_second", metric: (x: string) => `rate(reckon_workload_io_bytes_total{${x}}${r})`, total: `sum(rate(node_disk_read_bytes_total{${sel}}${r})) + sum(rate(node_disk_written_bytes_total{${sel}}${r}))`, size: "", restName: "system and not attributed", freeName: "" },
   } as const;
   const k = kinds[stack as keyof typeof kinds] ?? kinds.cpu;
-  if (range === 0) return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Asking the server…</p>;
+  if (range === 0) return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Loading…</p>;
   return <>
     <Section title={k.title} aside={<Choice label="Show" value={stack} of={[["cpu", "CPU"], ["memory", "Memory"], ["energy", "Power"], ["gpu", "GPU"], ["network", "Network"], ["storage", "Storage"]]} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
       <Stack key={stack} node={sel} who={new URLSearchParams(site ? { node, site } : { node }).toString()} w={w} k={k} zoom={zoom} /></Section>

@@ -6,6 +6,7 @@ import { alike, describe, titleOf } from "../lib/names";
 import { LaterOutlook } from "../lib/outlook";
 import { clean, Empty, isOf, Name, opposite, Q, Section, Show, Table, there, When } from "../lib/parts";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
+import { axis } from "../lib/stack";
 import { stateOf } from "../lib/search";
 import { has, introduced, me, ownersWork, param, workloadLink } from "../lib/state";
 import { wordsOf } from "../lib/todo";
@@ -26,14 +27,15 @@ function One({ name, r }: { name: string; r: Range }) {
   const q = (more: Record<string, string>) => new URLSearchParams({ owner: name, ...more }).toString(), span = r.length <= 14 * 86400 ? "hour" : "day", ready = introduced.value;
   const usage = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), by: "kind" }) : null, r), past = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ since: iso(r.from - r.length), until: iso(r.from), by: "kind" }) : null, r);
   const time = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), span, by: "owner" }) : null, r);
+  const site = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + new URLSearchParams({ ...asked(r), span, by: "kind" }) : null, r);
   const works = useAskOver<WorkloadList>(ready ? "/api/reckon/v1/workloads?" + q({ ...asked(r), sort: "-cpu_seconds", limit: "1000" }) : null, r, true);
   const found = useAsk<FindingList>(ready && has("findings") ? "/api/reckon/v1/findings?" + q({ limit: "200" }) : null);
   return <><h1><bdi>{clean(name).slice(0, 80)}</bdi></h1>
     <p class="sub">{named(r)} · <a href={ownersWork(name)}>all work</a> · <a href={"/usage?" + new URLSearchParams({ owner: name })}>usage</a> · <a href={"/report?" + q({ ...asked(r) })}>report</a></p>
     <div class="keep" style="min-height:5rem"><Show a={there(past) ? usage : { ...usage, data: undefined }}>{(d) => <Sums d={d} past={past.data} />}</Show></div>
-    {there(usage, past) && <><Section title="Over time"><div class="keep" style="min-height:270px"><Show a={time}>{(d) => <Over d={d} step={span === "hour" ? hour : 86400} />}</Show></div></Section>
+    {there(usage, past) && <><Section title="Over time"><div class="keep" style="min-height:270px"><Show a={there(site) ? time : { ...time, data: undefined }}>{(d) => <Over d={d} site={site.data} step={span === "hour" ? hour : 86400} />}</Show></div></Section>
     <div class="first"><div><Section title="Work that lost most" aside={<span class="quiet">allocated and not used, core-hours of whole runs</span>}><div class="keep" style="min-height:20rem"><Show a={works}>{(d) => <Lost list={d.workloads} />}</Show></div></Section></div>
-      <div><Section title="Found"><div class="keep" style="min-height:8rem">{has("findings") ? <Show a={found}>{(d) => <Found d={d} name={name} />}</Show> : <Empty>This server looks for nothing.</Empty>}</div></Section>
+      <div><Section title="Found"><div class="keep" style="min-height:8rem">{has("findings") ? <Show a={found}>{(d) => <Found d={d} name={name} />}</Show> : <Empty>This server does not look for misuse.</Empty>}</div></Section>
         <Section title="Next time, ask for">{works.data && <Next list={works.data.workloads} />}</Section></div></div>
     <LaterOutlook of={{ owner: name }} what="forecast of the cores that this person will use, with its band and last error" /></>}</>;
 }
@@ -48,13 +50,15 @@ function Sums({ d, past }: { d: UsageList; past?: UsageList }) {
   return <ul class="facts">{rows.filter(([what, v]) => known(v) && (v > 0 || what === "Used")).map(([what, v, p, unit, is]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} is={is} /></b><small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small></li>)}</ul>;
 }
 
-function Over({ d, step }: { d: UsageList; step: number }) {
+/** Steps in which somebody used something and this owner has no row are 0; steps of which nothing is kept are a gap. */
+function Over({ d, site, step }: { d: UsageList; site?: UsageList; step: number }) {
   const drawn = useMemo(() => {
-    const times = [...new Set(d.rows.map((x) => Date.parse(String(x.from)) / 1000))].filter(Number.isFinite).sort((a, b) => a - b), now = Date.now() / 1000;
-    const row = (key: string) => times.map((t) => { const v = d.rows.filter((x) => Date.parse(String(x.from)) / 1000 === t).map((x) => x[key]).find(known); return known(v) ? v / Math.max(60, Math.min(step, now - t)) : null; });
+    const stamps = (l?: UsageList) => (l?.rows ?? []).map((x) => Date.parse(String(x.from)) / 1000).filter(Number.isFinite), mine = stamps(d), measured = new Set(stamps(site)), all = [...mine, ...measured];
+    const times = all.length ? axis(Math.min(...all), Math.max(...all), step) : [], now = Date.now() / 1000;
+    const row = (key: string) => times.map((t) => { const v = d.rows.filter((x) => Date.parse(String(x.from)) / 1000 === t).map((x) => x[key]).find(known); return known(v) ? v / Math.max(60, Math.min(step, now - t)) : measured.has(t) && !mine.includes(t) ? 0 : null; });
     const lines: Line[] = [{ label: "used", row: row("cpu_seconds") }, { label: "allocated", row: row("held_core_seconds") }].filter((l) => l.row.some((v) => v !== null));
     return { times, lines, open: times.length && times[times.length - 1] + step > now ? times[times.length - 1] : undefined };
-  }, [d, step]);
+  }, [d, site, step]);
   return drawn.lines.length === 0 ? <Empty>Nothing was used in this time.</Empty> : <TimeChart title="Cores used and allocated" times={drawn.times} lines={drawn.lines} unit="cores" steps open={drawn.open} height={200} zoom={zoomTo} />;
 }
 
@@ -65,11 +69,11 @@ function Lost({ list }: { list: Workload[] }) {
   return <Table caption="Work by what was allocated and not used" rows={groups} keyOf={(g) => g.title} cols={[
     { title: "Work", cell: (g) => <><Name href={workloadLink(g.worst.id, g.worst.start, g.worst.site)} max={40}>{g.title}</Name> <small class="quiet">{g.of.length > 1 ? `worst of ${g.of.length}: ${clean(g.worst.id).slice(0, 40)}` : clean(g.worst.id).slice(0, 40)}</small></> },
     { title: "State", wide: true, cell: (g) => stateOf(g.worst) }, { title: "Unused", number: true, cell: (g) => <Q v={g.lost} unit="core-seconds" /> }, { title: "Used", number: true, cell: (g) => <Q v={g.used} unit="core-seconds" /> },
-    { title: "Energy", number: true, wide: true, cell: (g) => <Q v={g.of.reduce<number | null>((a, w) => (known(w.energy_joules) ? (a ?? 0) + w.energy_joules : a), null)} unit="joules" /> }, { title: "Last", wide: true, cell: (g) => <When t={g.of.reduce((a, w) => (w.start > a ? w.start : a), "")} /> }]} />;
+    { title: "Energy", number: true, wide: true, cell: (g) => <Q v={g.of.reduce<number | null>((a, w) => (known(w.energy_joules) ? (a ?? 0) + w.energy_joules : a), null)} unit="joules" /> }, { title: "Started", wide: true, cell: (g) => <When t={g.of.reduce((a, w) => (w.start > a ? w.start : a), "")} /> }]} />;
 }
 
 function Found({ d, name }: { d: FindingList; name: string }) {
-  if (d.findings.length === 0) return <Empty>Nothing.</Empty>;
+  if (d.findings.length === 0) return <Empty>Nothing was found.</Empty>;
   const by = alike(d.findings, (f) => f.rule, () => "");
   return <ul class="todo">{by.map((g) => <li><span class="w">{wordsOf(g.title)}{g.of.length > 1 && ` × ${g.of.length}`}</span><div class="d"><span class="wrap">{clean(g.of[0].text)}</span> · since <When t={g.of[0].first} /> · <a href={"/findings?" + new URLSearchParams({ owner: name, rule: g.title })}>evidence</a></div></li>)}</ul>;
 }

@@ -20,12 +20,12 @@ export function Owners() {
       const rows = d.rows.filter((r) => (r.owner ?? "").toLowerCase().includes(find.toLowerCase())).sort((x, y) => { const p = of(x), q = of(y); if (p === null || p === undefined) return 1; if (q === null || q === undefined) return -1; return sign * (typeof p === "number" ? p - Number(q) : String(p).localeCompare(String(q))); });
       if (rows.length === 0) return <Empty>{d.rows.length ? "No owner has such a name." : "Nothing was used in this time, or it is still within the first hour: history is kept by the hour."}</Empty>;
       const all = d.total.cpu_seconds as Num;
-      return <Section title={`${rows.length} owner${rows.length === 1 ? "" : "s"}`}><Table caption="Owners" rows={rows} keyOf={(r, i) => (r.owner ?? "") + i} sort={by} onSort={(s) => set({ sort: s === "-cpu_seconds" ? "" : s })} cols={[
+      return <Section title={`${rows.length} owner${rows.length === 1 ? "" : "s"}`} aside={<span class="quiet">hours are core-hours</span>}><Table caption="Owners" rows={rows} keyOf={(r, i) => (r.owner ?? "") + i} sort={by} onSort={(s) => set({ sort: s === "-cpu_seconds" ? "" : s })} cols={[
         { title: "Owner", sort: "owner", cell: (r) => (r.owner && r.owner !== "others" ? <a href={ownerLink(r.owner)}><bdi>{clean(r.owner).slice(0, 60)}</bdi></a> : r.owner || "nobody") },
-        { title: "Used", sort: "cpu_seconds", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-seconds" is={isOf(r, "cpu_seconds")} /> },
-        { title: "Share of all", cell: (r) => <Bar v={r.cpu_seconds as Num} of={all} unit="seconds" label={"Share of " + clean(r.owner ?? "nobody")} /> },
-        { title: "Allocated", sort: "held_core_seconds", number: true, cell: (r) => <Q v={r.held_core_seconds} unit="core-seconds" is={isOf(r, "held_core_seconds")} /> },
-        { title: "Unused", number: true, cell: (r) => <Q v={known(r.held_core_seconds) ? Math.max(0, r.held_core_seconds - (known(r.cpu_seconds) ? r.cpu_seconds : 0)) : null} unit="core-seconds" is={isOf(r, "cpu_seconds") === "at least" ? opposite("at least") : isOf(r, "held_core_seconds") ?? isOf(r, "cpu_seconds")} note="allocated and not used" /> },
+        { title: "Used", sort: "cpu_seconds", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-h" is={isOf(r, "cpu_seconds")} /> },
+        { title: "Share of all", wide: true, cell: (r) => <Bar v={r.cpu_seconds as Num} of={all} unit="seconds" label={"Share of " + clean(r.owner ?? "nobody")} /> },
+        { title: "Allocated", sort: "held_core_seconds", number: true, cell: (r) => <Q v={r.held_core_seconds} unit="core-h" is={isOf(r, "held_core_seconds")} /> },
+        { title: "Unused", number: true, cell: (r) => <Q v={known(r.held_core_seconds) ? Math.max(0, r.held_core_seconds - (known(r.cpu_seconds) ? r.cpu_seconds : 0)) : null} unit="core-h" is={isOf(r, "cpu_seconds") === "at least" ? opposite("at least") : isOf(r, "held_core_seconds") ?? isOf(r, "cpu_seconds")} note="allocated and not used" /> },
         { title: "GPUs", sort: "gpu_seconds", number: true, cell: (r) => <Q v={r.gpu_seconds} unit="gpu-seconds" is={isOf(r, "gpu_seconds")} /> },
         { title: "Energy", sort: "energy_joules", number: true, cell: (r) => <Q v={r.energy_joules} unit="joules" is={isOf(r, "energy_joules")} /> },
         { title: "Workloads", sort: "started", number: true, cell: (r) => <Q v={r.started} unit="count" /> },

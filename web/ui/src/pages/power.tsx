@@ -5,7 +5,7 @@ import { TimeChart, type Line } from "../lib/chart";
 import { clean, Empty, NodeName, Q, Section, Show, Table, there } from "../lib/parts";
 import { range } from "../lib/range";
 import { nodeLink, param, set } from "../lib/state";
-import { axis, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
+import { axis, marks, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
 import type { NodeList } from "../lib/types";
 import { human, known, stamp } from "../lib/units";
 import { Fit } from "./powerfit";
@@ -28,13 +28,13 @@ export function Power() {
     if (others.some((v) => (v ?? 0) > 0.01)) lines.push({ label: "other nodes", row: others, quiet: 1 });
     return lines;
   }, [byNode.data, times]);
-  const kinds = useMemo(() => (byNode.data?.kind ?? []).slice(0, 12).map((x): Line => ({ label: [x.metric.domain, x.metric.share, x.metric.method].filter(Boolean).join(", "), row: onto(times, x) })), [byNode.data, times]);
+  const kinds = useMemo(() => (byNode.data?.kind ?? []).slice(0, 12).map((x): Line => ({ label: partOf(x.metric), row: onto(times, x) })), [byNode.data, times]);
   return <><h1>Power</h1>
     <Show a={nodes}>{(d) => {
       const up = d.nodes.filter((n) => n.up), watts = sum(up, (n) => n.power_watts), idle = sum(up, (n) => n.power_idle_watts), cost = sum(up, (n) => n.cost_per_hour), co2 = sum(up, (n) => n.co2_grams_per_hour);
       const method = (m: string) => up.filter((n) => known(n.power_watts) && n.power_method === m).length;
       return <ul class="facts"><li><span class="what">Power now</span><b><Q v={watts} unit="watts" /></b><small>{up.filter((n) => known(n.power_watts)).length} of {up.length} nodes report power</small></li>
-        <li><span class="what">Of it when idle</span><b><Q v={idle} unit="watts" /></b><small>{known(watts) && known(idle) && watts > 0 ? human(idle / watts, "ratio") : ""}</small></li>
+        <li><span class="what">Of that, idle</span><b><Q v={idle} unit="watts" /></b><small>{known(watts) && known(idle) && watts > 0 ? human(idle / watts, "ratio") : ""}</small></li>
         <li><span class="what">Source</span><b>{method("measured")} measured</b><small>{method("modelled")} modelled, {method("both")} both</small></li>
         {known(cost) && <li><span class="what">Cost of an hour</span><b>{cost.toFixed(2)} {up.find((n) => n.currency)?.currency}</b></li>}{known(co2) && <li><span class="what">CO₂ of an hour</span><b><Q v={co2} unit="grams" /></b></li>}</ul>;
     }}</Show>
@@ -43,6 +43,10 @@ export function Power() {
     {nodes.data && nodes.data.nodes.length > 0 && <><Follows nodes={nodes.data} w={w} /><Fit nodes={nodes.data} from={w.from} to={w.to} /></>}
     <Models /></>}</>;
 }
+
+const parts: Record<string, string> = { package: "processors", dram: "memory", gpu: "GPUs", psys: "whole board", node: "whole node", other: "rest of the node" };
+/** What drew the power, in plain words: processors, idle (measured). */
+const partOf = (m: Record<string, string>) => `${parts[m.domain] ?? m.domain ?? "node"}${m.share ? `, ${m.share}` : ""}${m.method ? ` (${m.method.startsWith("measured") ? "measured" : m.method})` : ""}`;
 
 /** Power against cores in use of one node: how well the one follows the other is for the eye to judge. */
 function Follows({ nodes, w }: { nodes: NodeList; w: { from: number; to: number; step: number; r: string } }) {
@@ -54,7 +58,7 @@ function Follows({ nodes, w }: { nodes: NodeList; w: { from: number; to: number;
     const xs = onto(times, x[0]), ys = onto(times, y[0]), points = times.flatMap((t, i) => (xs[i] !== null && ys[i] !== null ? [{ t, x: xs[i]!, y: ys[i]! }] : []));
     const right = Math.max(...points.map((p) => p.x), 0.01), top = Math.max(...points.map((p) => p.y), 1);
     return <div class="scroll" tabIndex={0} role="region" aria-label="Power against work"><svg class="scatter" viewBox="0 0 664 260" role="img" aria-label={`${points.length} points: cores in use from 0 to ${human(right, "cores")}, power up to ${human(top, "watts")}`}>
-      {[0, 0.25, 0.5, 0.75, 1].map((f) => <><line x1="60" x2="630" y1={230 - 210 * f} y2={230 - 210 * f} /><text x="54" y={234 - 210 * f} text-anchor="end">{human(top * f, "watts")}</text><text x={60 + 570 * f} y="246" text-anchor="middle">{human(right * f, "cores")}</text></>)}
+      {marks(top).map((v) => <><line x1="60" x2="630" y1={230 - (210 * v) / top} y2={230 - (210 * v) / top} /><text x="54" y={234 - (210 * v) / top} text-anchor="end">{human(v, "watts")}</text></>)}{marks(right).map((v) => <text x={60 + (570 * v) / right} y="246" text-anchor="middle">{human(v, "cores")}</text>)}
       {points.map((p) => <circle cx={60 + (570 * p.x) / right} cy={230 - (210 * p.y) / top} r="3"><title>{`${stamp(p.t * 1000)}: ${human(p.x, "cores")} cores, ${human(p.y, "watts")}`}</title></circle>)}</svg><p class="quiet">Cores in use (across), power (up); a point for each step.</p></div>;
   }}</Show></Section>;
 }

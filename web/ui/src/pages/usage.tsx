@@ -18,7 +18,7 @@ export function UsagePage() {
   const open = me.value?.role === "public", choices = open ? dims.filter(([d]) => nameless.includes(d)) : dims; // the public sees no names
   const r = range.value, time = asked(r), by = param("by") || choices[0][0], what = param("show") || "cpu_seconds", owner = param("owner");
   const who = by === "node" ? {} : { owner: owner || undefined };
-  const heat = useAskOver<UsageList>("/api/reckon/v1/usage?" + query({ ...time, span: "hour-of-week", ...who }), r);
+  const weekly = r.length >= 2 * 86400, heat = useAskOver<UsageList>(weekly ? "/api/reckon/v1/usage?" + query({ ...time, span: "hour-of-week", ...who }) : null, r);
   const wide = r.length <= 14 * 86400 ? "hour" : r.length > 120 * 86400 ? "week" : "day", of = (span: string) => "/api/reckon/v1/usage?" + query({ ...time, span, by, ...who });
   const coarse = useAskOver<UsageList>(introduced.value ? of(wide) : null, r);
   // A site that is new has little of a long time: what there is of it is shown in finer stretches.
@@ -31,9 +31,9 @@ export function UsagePage() {
     <div class="controls"><Choice label="Of" value={what} of={measures.map(([k, t]) => [k, t])} pick={(v) => set({ show: v === "cpu_seconds" ? "" : v })} />
       <Choice label="By" value={by} of={choices} pick={(v) => set({ by: v === choices[0][0] ? "" : v })} />{owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
       <a href={path + "&format=csv"} download="usage.csv">CSV</a> <a href={path} download="usage.json">JSON</a></div>
-    <Section title="Hours of the week"><Show a={heat}>{(d) => <Heat d={d} what={what} unit={unit} />}</Show></Section>
-    {there(heat) && <Section title={`History by ${dims.find((x) => x[0] === by)?.[1] ?? by}`}><Show a={hist}>{(d) => <History d={d} by={by} of={figureOf} unit={unit} span={span} what={what} />}</Show></Section>}
-    {there(heat, hist) && <Section title="In all" aside={whole.data?.proof && <span class="quiet wrap">{clean(whole.data.proof)}</span>}><Show a={whole}>{(d) => {
+    <Section title={`History by ${dims.find((x) => x[0] === by)?.[1] ?? by}`}><div class="keep" style="min-height:290px"><Show a={hist}>{(d) => <History d={d} by={by} of={figureOf} unit={unit} span={span} what={what} />}</Show></div></Section>
+    {weekly && there(hist) && <Section title="Hours of the week"><Show a={heat}>{(d) => <Heat d={d} what={what} unit={unit} />}</Show></Section>}
+    {(!weekly || there(heat)) && there(hist) && <Section title="In all" aside={whole.data?.proof && <span class="quiet wrap">{clean(whole.data.proof)}</span>}><Show a={whole}>{(d) => {
       const rows = d.rows.filter((r) => known(figureOf(r))).sort((a, b) => Number(figureOf(b)) - Number(figureOf(a))).slice(0, 50), all = rows.reduce((a, r) => a + Number(figureOf(r)), 0);
       return rows.length === 0 ? <Empty>Not measured in this time.</Empty> : <Table caption={"Usage by " + by} rows={rows} keyOf={(r, i) => String((r as Record<string, unknown>)[by]) + i} cols={[{ title: by === "command" ? "Software" : by[0].toUpperCase() + by.slice(1), cell: (r) => { const v = String((r as Record<string, unknown>)[by] ?? ""); return <Name href={v === "" || v === "others" || open ? undefined : by === "owner" ? ownerLink(v) : by === "node" ? nodeLink(v) : undefined}>{v || "none"}</Name>; } }, { title: measure[1], number: true, cell: (r) => <Q v={figureOf(r)} unit={unit} is={by === "node" ? undefined : isOf(r, what)} /> }, { title: "Share", cell: (r) => <Bar v={figureOf(r)} of={all} unit={unit} label={"Share of " + clean(String((r as Record<string, unknown>)[by] ?? "none"))} /> }, { title: "Workloads", number: true, cell: (r) => <Q v={r.started} unit="count" /> }]} />;
     }}</Show></Section>}</>;

@@ -9,7 +9,7 @@ import { Outlook } from "../lib/outlook";
 import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When, Words } from "../lib/parts";
 import { has, param, set, workloadLink } from "../lib/state";
 import { titleOf } from "../lib/names";
-import { grouped, overlaid, titles, together } from "../lib/profile";
+import { grouped, overlaid, titles, together, untilEnd } from "../lib/profile";
 import { stateOf } from "../lib/search";
 import { marks as marksOf, quantile, rebin } from "../lib/stack";
 import type { Bucket, Members, Num, Scale, Step, WorkloadDetail, WorkloadList } from "../lib/types";
@@ -79,9 +79,9 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
       {d.cores_histogram && d.cores_histogram.length > 0 && <Section title="Cores in use, by time"><Histogram b={d.cores_histogram} step={d.cores_histogram_step_seconds} nodes={d.nodes.length} /></Section>}
       {d.events && d.events.length > 0 && <Section title="Events"><Table caption="Events" rows={d.events} keyOf={(_e, i) => String(i)} cols={[{ title: "When", cell: (e) => <When t={e.from} /> }, { title: "What", cell: (e) => eventText(e) }, { title: "Where", cell: (e) => <><NodeName n={e.node ?? ""} /> {e.part && <Name>{e.part}</Name>}</> }]} /></Section>}
       {d.commands.length > 0 && <Section title="Programs"><Table caption="CPU time by program" rows={d.commands} keyOf={(c) => c.command} cols={[{ title: "Program", cell: (c) => <Name>{c.command}</Name> }, { title: "CPU time", number: true, cell: (c) => <Q v={c.cpu_seconds} unit="core-time" /> }, { title: "Share", number: true, cell: (c) => (known(d.cpu_seconds) && d.cpu_seconds > 0 ? <Q v={c.cpu_seconds / d.cpu_seconds} unit="ratio" /> : "–") }, { title: "Processes", number: true, cell: (c) => <Q v={c.processes} unit="count" /> }]} /></Section>}
-      {d.steps && d.steps.length > 0 && <Steps d={d} steps={d.steps} />}
       {d.parts && d.parts.length > 1 && !(d.steps && d.steps.length > 0 && d.nodes.length < 2) && <Section title="Parts"><Table caption="What each part used" rows={d.parts.slice(0, 200)} keyOf={(p) => p.node + p.part} cols={[{ title: "Node", cell: (p) => <NodeName n={p.node} /> }, { title: "Part", cell: (p) => <Name>{p.part}</Name> }, { title: "CPU time", number: true, cell: (p) => <Q v={p.cpu_seconds} unit="core-time" /> }, { title: "Memory, peak", number: true, cell: (p) => <Q v={p.memory_peak_bytes} unit="bytes" /> }, { title: "GPU time", number: true, cell: (p) => <Q v={p.gpu_seconds} unit="gpu-time" /> }]} />{d.parts.length > 200 && <p class="quiet">The first 200 of {d.parts.length}.</p>}</Section>}
     </div>
+    {d.steps && d.steps.length > 0 && <Steps d={d} steps={d.steps} />}
     {!waits && <Inside d={d} />}
     {!waits && <Log id={d.id} owner={d.owner} start={d.start} site={d.site} />}
     {has("scale") && <Runs d={d} />}
@@ -142,7 +142,8 @@ function Next({ d }: { d: WorkloadDetail }) {
 function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
   const marks = useMemo(() => [{ from: Date.parse(d.start) / 1000, to: Date.parse(d.start) / 1000, label: "start", kind: "start" }, ...(d.end ? [{ from: Date.parse(d.end) / 1000, to: Date.parse(d.end) / 1000, label: `end: ${stateOf(d)}`, kind: "end" }] : []),
     ...(d.events ?? []).map((e) => ({ from: Date.parse(e.from) / 1000, to: Date.parse(e.to) / 1000, label: eventText(e), kind: e.kind === "throttled" ? "held" : "bad" }))] as Mark[], [d.events, d.start, d.end]);
-  const groups = useMemo(() => (by === "total" ? together(d.profile) : by === "command" ? [...grouped(d.profile.filter((p) => p.command), by), ...together(d.profile.filter((p) => !p.command))] : grouped(d.profile, by)), [d.profile, by]);
+  const profile = useMemo(() => untilEnd(d.profile, d.end), [d.profile, d.end]);
+  const groups = useMemo(() => (by === "total" ? together(profile) : by === "command" ? [...grouped(profile.filter((p) => p.command), by), ...together(profile.filter((p) => !p.command))] : grouped(profile, by)), [profile, by]);
   return <Section title="Over time" aside={<Choice label="By" value={by} of={[["total", "whole"], ["node", "node"], ["part", "part"], ["command", "program"]]} pick={(v) => set({ by: v === "total" ? "" : v })} />}>
     {groups.length === 0 ? <Empty>{by === "total" ? "Nothing was measured over time: it was too short, or is too old." : `There are no figures by ${by === "command" ? "program" : by}.`}</Empty> : <div class="cols">
       {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} total={g.total} height={180} /></div>)}</div>}
@@ -154,7 +155,7 @@ function Histogram({ b, step, nodes }: { b: Bucket[]; step?: Num; nodes: number 
   const x = (v: number) => 30 + (560 * v) / top, near = known(p50) && known(p95) && x(p95) - x(p50) < 90;
   return <><svg class="hist" viewBox="0 0 600 150" role="img" aria-label={`Distribution of cores in use: half of the time up to ${human(p50, "cores")}, 95 percent of the time up to ${human(p95, "cores")}`}>
     {even.map((k) => { const h = (88 * k.seconds) / (most || 1); return <rect x={x(k.low)} y={125 - h} width={Math.max(1, x(k.high) - x(k.low) - 1)} height={h}><title>{`${human(k.low, "cores")} to ${human(k.high, "cores")} cores: ${human(k.seconds / (all || 1), "ratio")} of the time`}</title></rect>; })}
-    {([["p50", p50, 10], ["p95", p95, 22]] as [string, number | null, number][]).map(([n, v, y]) => v !== null && <><line x1={x(v)} x2={x(v)} y1={y} y2="125" /><text x={n === "p50" && near || x(v) > 520 ? x(v) - 3 : x(v) + 3} y={y + 2} text-anchor={n === "p50" && near || x(v) > 520 ? "end" : "start"}>{n} {human(v, "cores")}</text></>)}
+    {([["p50", p50, 22], ["p95", p95, 10]] as [string, number | null, number][]).map(([n, v, y]) => v !== null && <><line x1={x(v)} x2={x(v)} y1={y} y2="125" /><text x={n === "p50" && near || x(v) > 520 ? x(v) - 3 : x(v) + 3} y={y + 2} text-anchor={n === "p50" && near || x(v) > 520 ? "end" : "start"}>{n} {human(v, "cores")}</text></>)}
     {marksOf(top).map((v) => <text x={x(v)} y="142" text-anchor="middle">{human(v, "cores")}</text>)}
   </svg><p class="quiet">Across: cores in use{known(step) && <> on its {nodes} nodes together, means of <Q v={step} unit="seconds" /></>}. Height: share of the time. Half of the time it used up to {human(p50, "cores")}, 95 % of the time up to {human(p95, "cores")}.</p></>;
 }

@@ -125,7 +125,7 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
   return <>
     {error && <div class="note warning" role="status"><strong>Old figures:</strong> {error.message} {error.hint}</div>}
     {missing.length > 0 && <div class="note warning" role="status"><strong>Partial answer.</strong> Could not be asked: {missing.join("; ")}</div>}
-    <p class="quiet" role="status" aria-live="polite">{total === null ? "Asking the server…" : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"}`}</p>
+    <p class="quiet" role="status" aria-live="polite">{total === null ? "Loading…" : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"}`}</p>
     {total === 0 ? <Empty>{filtered ? <>No workload of this time matches. <button onClick={() => set({ q: "" })}>Show all</button> <button onClick={() => set({ last: String(365 * 86400), from: "", to: "" })}>Search the last year</button></> : me.value?.role === "user" ? `Nothing of yours has been measured. You see the work of ${[me.value.name, ...(me.value.owners ?? [])].filter((o, i, l) => l.indexOf(o) === i).map(clean).join(", ")}; that of others is shown to them.` : "Nothing has been measured yet: the first workloads appear within a minute of the start."}</Empty> :
       <div class="vtable" ref={box} tabIndex={0} role="region" aria-label="Workloads" onScroll={onScroll}>
         <table aria-rowcount={(total ?? 0) + 1}>

@@ -12,7 +12,7 @@ import type { By, Use } from "../../lib/users";
 import { alike, titleOf } from "../../lib/names";
 
 const few = 9;
-const hours = (v: number | null) => (v === null ? "–" : v > 0 && v < 18 ? "< 0.01 h" : human(v, "core-seconds").replace(" core-hours", " h").replace("k core-hours", "k h").replace("M core-hours", "M h"));
+const hours = (v: number | null) => human(v, "core-h");
 
 export function Ranks({ a, by, use, todo, workloads }: { a: Asked<Ranking>; by: By; use?: Use; todo: Todo[]; workloads: Workload[] }) {
   const [all, setAll] = useState(false);
@@ -28,7 +28,7 @@ export function Ranks({ a, by, use, todo, workloads }: { a: Asked<Ranking>; by: 
 }
 
 function Row({ r, by, top, use, todo, workloads, gpus, energy }: { r: Rank; by: By; top: number; use?: Use; todo: Todo[]; workloads: Workload[]; gpus: boolean; energy: boolean }) {
-  const i = use ? use.users.findIndex((u) => u.name === r.name && (by !== "workload" || u.owner === r.owner)) : -1, ink = i >= 0 && use ? colourOf(use, i) : undefined;
+  const i = use ? use.users.findIndex((u) => u.name === r.name && (by !== "workload" || u.owner === r.owner)) : -1, ink = i >= 0 && use ? colour(i) : undefined;
   const mine = todo.filter((t) => (by === "owner" ? t.owner === r.name : t.workloads.some((w) => r.ids.includes(w))));
   const open = me.value?.role === "public", bar = <svg class="usedbar" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" aria-label={`used ${hours(r.used)}, unused ${hours(r.wasted)}`}><rect class="waste" width={(100 * (r.used + (r.wasted ?? 0))) / top} height="12" /><rect width={(100 * r.used) / top} height="12" style={`fill:${ink ?? "var(--quiet)"}`} /></svg>;
   const chips = <>{mine.slice(0, 2).map((t) => <Chip t={t} />)}{mine.length > 2 && <a class="chip" href={"/findings?" + new URLSearchParams(r.owner || by === "owner" ? { owner: by === "owner" ? r.name : r.owner } : {})}>{mine.length - 2} more</a>}</>;
@@ -39,8 +39,6 @@ function Row({ r, by, top, use, todo, workloads, gpus, energy }: { r: Rank; by: 
     {gpus && <td class="number wide_" title={known(r.gpuWasted) ? `allocated and not used: ${human(r.gpuWasted, "gpu-seconds")}` : undefined}>{known(r.gpu) ? hours(r.gpu) : "–"}</td>}{energy && <td class="number wide_"><Q v={r.joules} unit="joules" /></td>}
     <td class="wide_">{chips}</td></tr>;
 }
-// The stack is drawn with the greatest on top: colours follow the order of its lines.
-const colourOf = (use: Use, i: number) => colour(use.users.length - 1 - i + 1 + (use.machine.some((m, k) => m !== null && m > (use.all[k] ?? 0) + 0.01) ? 1 : 0));
 
 const Work = ({ r }: { r: Rank }) => <Name href={r.ids.length === 1 ? workloadLink(r.ids[0]) : "/workloads?" + new URLSearchParams({ q: `name:${JSON.stringify(r.name)}${r.owner ? " owner:" + (/[\s":,]/.test(r.owner) ? JSON.stringify(r.owner) : r.owner) : ""}` })} max={40}>{r.name}</Name>;
 export const Chip = ({ t }: { t: Todo }) => <a class={"chip" + (t.grave === 0 ? " bad" : "")} title={clean(t.text)} href={t.kind === "finding" ? "/findings?" + new URLSearchParams({ ...(t.owner ? { owner: t.owner } : {}), rule: t.rule }) : "/alerts"}>{t.kind === "finding" ? wordsOf(t.rule) : clean(t.rule)}{t.more > 0 && ` × ${t.more + 1}`}</a>;

@@ -20,7 +20,7 @@ export function UseStack({ u, before, by, what, marks }: { u: ReturnType<typeof 
   const drawn = useMemo(() => {
     const d = u.data;
     if (!d) return null;
-    const lines: Line[] = [...d.users].reverse().map((x) => ({ label: x.name, row: x.row, href: me.value?.role === "public" ? undefined : by === "owner" ? ownerLink(x.name) : by === "workload" && x.ids.length === 1 ? workloadLink(x.ids[0]) : by === "workload" ? "/workloads?" + new URLSearchParams({ q: `name:${JSON.stringify(x.name)}` }) : undefined }));
+    const lines: Line[] = d.users.map((x, i): Line => ({ label: x.name, row: x.row, ink: i, href: me.value?.role === "public" ? undefined : by === "owner" ? ownerLink(x.name) : by === "workload" && x.ids.length === 1 ? workloadLink(x.ids[0]) : by === "workload" ? "/workloads?" + new URLSearchParams({ q: `name:${JSON.stringify(x.name)}` }) : undefined })).reverse();
     const others = rest(d.all, d.users.map((x) => x.row));
     lines.unshift({ label: "others", row: others, quiet: 1 });
     const unknown = rest(d.machine.map((m, i) => (m === null ? null : Math.max(m, d.all[i] ?? 0))), [d.all]);

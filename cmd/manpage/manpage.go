@@ -1,4 +1,6 @@
-package main
+// Package manpage writes the manual pages of a tree of commands, in the language of man(7). The
+// commands `man` of both programs are hidden: packages are made with them.
+package manpage
 
 import (
 	"fmt"
@@ -12,8 +14,8 @@ import (
 	"reckon/internal/buildinfo"
 )
 
-// newMan returns the command that packages are made with.
-func newMan() *cobra.Command {
+// Command returns the hidden command that writes the pages of its root and of all below it.
+func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write the manual pages of all commands into a directory",
