@@ -27,7 +27,7 @@ describe("range", () => {
 
 describe("names", () => {
   test.each([
-    [{ id: "group/vm/8873-1795309640", kind: "group", name: "make", owner: "alice" }, "make"], [{ id: "group/vm/1-2", kind: "group", name: "bash", command: "compile" }, "compile"], [{ id: "group/vm/1-2", kind: "group", name: "bash", command: "sh" }, "bash"],
+    [{ id: "group/vm/8873-1795309640", kind: "group", name: "make", owner: "alice" }, "make"], [{ id: "group/vm/1-2", kind: "group", name: "bash", command: "compile" }, "compile"], [{ id: "group/vm/1-2", kind: "group", name: "bash", command: "sh" }, "bash"], [{ id: "group/vm/1-3", kind: "group", name: "timeout", command: "compile" }, "compile"], [{ id: "group/vm/1-3", kind: "group", name: "timeout" }, "timeout"],
     [{ id: "slurm/4711", kind: "slurm", name: "cfd" }, "cfd"], [{ id: "slurm/4711" }, "4711"], [{ id: "other/vm", name: "x" }, "the system"], [{ id: "short/bob/vm" }, "short commands of bob"], [{ id: "session/alice/3", owner: "alice" }, "session of alice"], [{ id: "deployment/shop/cart", name: "cart" }, "cart"],
   ])("%o is called %s", (w, want) => expect(titleOf(w)).toBe(want));
   test("with its owner and age", () => expect(described({ id: "group/vm/1-2", name: "make", owner: "alice", wall_seconds: 7200 })).toBe("make (alice, 2 h 0 min)"));

@@ -1,8 +1,8 @@
 // What workloads are called: by what they run, the id is small beside it.
 import { duration } from "./units";
 
-/** Who starts a shell wants what it runs. */
-const shells = /^-?(ba|da|z|k|tc|c|fi)?sh$|^slurm_script$/;
+/** Who starts a shell, or a command through another, wants what it runs. */
+const shells = /^-?(ba|da|z|k|tc|c|fi)?sh$|^(slurm_script|timeout|nice|ionice|env|sudo|setsid|nohup|time|unshare|stdbuf|taskset|numactl|xargs|flock|systemd-run)$/;
 /** Bare processes have ids of numbers: their program is their name. */
 export function titleOf(w: { id: string; kind?: string; name?: string; command?: string; owner?: string }): string {
   const kind = w.kind ?? w.id.split("/")[0], tail = w.id.slice(w.id.indexOf("/") + 1);

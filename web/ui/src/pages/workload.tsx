@@ -118,9 +118,10 @@ function Asked({ d }: { d: WorkloadDetail }) {
 }
 
 function Requests({ d }: { d: WorkloadDetail }) {
+  const ran = d.wall_seconds - (known(d.suspended_seconds) ? d.suspended_seconds : 0); // the time limit stands still while a job is suspended
   const rows: [string, unknown, unknown, unknown, Unit][] = [
     ["Cores", d.cores_mean, d.allocated_cores ?? d.request_cores, d.cores_p95, "cores"], ["Memory", d.memory_peak_bytes, d.allocated_memory_bytes ?? d.request_memory_bytes, null, "bytes"],
-    ["GPUs", known(d.gpu_seconds) && d.wall_seconds > 0 ? d.gpu_seconds / d.wall_seconds : null, d.allocated_gpus ?? d.request_gpus, null, "gpus"], ["Time", d.wall_seconds, d.request_seconds, null, "seconds"],
+    ["GPUs", known(d.gpu_seconds) && ran > 0 ? d.gpu_seconds / ran : null, d.allocated_gpus ?? d.request_gpus, null, "gpus"], ["Time", ran, d.request_seconds, null, "seconds"],
   ];
   const keys: Record<string, string> = { Cores: "cores_mean", Memory: "memory_peak_bytes", GPUs: "gpu_seconds" };
   const have = rows.filter(([, , asked]) => known(asked) && asked > 0);
