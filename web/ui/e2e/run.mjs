@@ -50,7 +50,7 @@ async function accessible(page, name) {
 const pages = {
   site: ["/", "were in use on average", "Who used it", "Needs you", "took more than a fair share", "allocated and not used"], nodes: ["/nodes", "node-0002", "Pressure", "drained", "3 waiting jobs", "75 % storage"], node: ["/node?name=n1", "Cores by workload", "train", "idle"],
   workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"], workload: ["/workload?id=slurm/4711", "Verdict", "killed 1 process", "Asked for and used", "#SBATCH --nodes=2", "Cores in use, by time", "Runs of the same name", "start, ✕", "Side by side", "Kind of GPU use", "tensor cores", "34 %"],
-  owners: ["/owners", "alice", "Share of all"], usage: ["/usage", "Hours of the week", "History by owner"], findings: ["/findings", "high: took more than a fair share", "over-share", "two owners wanted it", "Acknowledge"], power: ["/power?node=n1", "Power now", "By node", "Power against work", "Model of the power", "piecewise", "What adds to it", "CPU use"],
+  owners: ["/owners", "alice", "Unused"], usage: ["/usage?last=604800", "Hours of the week", "History by owner"], findings: ["/findings", "high: took more than a fair share", "over-share", "two owners wanted it", "Acknowledge"], power: ["/power?node=n1", "Power now", "By node", "Power against work", "Model of the power", "piecewise", "What adds to it", "CPU use"],
   data: ["/data?s=" + encodeURIComponent('reckon_workload_cpu_seconds_total{node="n1"}\nreckon_workload_memory_bytes'), "Over time", "Take along", "What goes together", "Pearson", "Parquet", "points."], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "What is missing"],
 };
 
