@@ -68,7 +68,7 @@ function Lost({ list }: { list: Workload[] }) {
   if (groups.length === 0) return <Empty>Nothing ran in this time.</Empty>;
   return <Table caption="Work by what was allocated and not used" rows={groups} keyOf={(g) => g.title} cols={[
     { title: "Work", cell: (g) => <><Name href={workloadLink(g.worst.id, g.worst.start, g.worst.site)} max={40}>{g.title}</Name> <small class="quiet">{g.of.length > 1 ? `worst of ${g.of.length}: ${clean(g.worst.id).slice(0, 40)}` : clean(g.worst.id).slice(0, 40)}</small></> },
-    { title: "State", wide: true, cell: (g) => stateOf(g.worst) }, { title: "Unused", number: true, cell: (g) => <Q v={g.lost} unit="core-seconds" /> }, { title: "Used", number: true, cell: (g) => <Q v={g.used} unit="core-seconds" /> },
+    { title: "State", wide: true, cell: (g) => stateOf(g.worst) }, { title: "Unused", number: true, cell: (g) => <Q v={g.lost} unit="core-h" /> }, { title: "Used", number: true, cell: (g) => <Q v={g.used} unit="core-h" /> },
     { title: "Energy", number: true, wide: true, cell: (g) => <Q v={g.of.reduce<number | null>((a, w) => (known(w.energy_joules) ? (a ?? 0) + w.energy_joules : a), null)} unit="joules" /> }, { title: "Started", wide: true, cell: (g) => <When t={g.of.reduce((a, w) => (w.start > a ? w.start : a), "")} /> }]} />;
 }
 
