@@ -110,12 +110,12 @@ export function Columns({ of, keys, fixed, pick }: { of: { key: string; title: s
 }
 
 /** Beyond so many rows only those in sight are drawn, each of the same height. */
-const manyRows = 120, rowHigh = 34;
+const manyRows = 120, rowHigh = 34, spare = 5; // rows drawn above and below those in sight
 export interface Col<T> { title: string; cell: (r: T) => ComponentChildren; number?: boolean; sort?: string; /** Left out on a phone. */ wide?: boolean }
 const look = (c: { number?: boolean; wide?: boolean }) => (c.number ? "number" : "") + (c.wide ? " wide_" : "");
 export function Table<T>({ cols, rows, caption, keyOf, sort, onSort }: { cols: Col<T>[]; rows: T[]; caption: string; keyOf: (r: T, i: number) => string; sort?: string; onSort?: (s: string) => void }) {
-  const many = rows.length > manyRows, [at, setAt] = useState(0), first = many ? Math.max(0, Math.min(at, rows.length - 60)) : 0, end = many ? Math.min(rows.length, first + 60) : rows.length;
-  const scrolled = (e: Event) => { const next = Math.max(0, Math.floor((e.currentTarget as HTMLElement).scrollTop / rowHigh) - 15); if (Math.abs(next - at) >= 5) setAt(next); };
+  const many = rows.length > manyRows, [at, setAt] = useState(0), drawn = Math.ceil((0.75 * innerHeight) / rowHigh) + 2 * spare, first = many ? Math.max(0, Math.min(at, rows.length - drawn)) : 0, end = many ? Math.min(rows.length, first + drawn) : rows.length;
+  const scrolled = (e: Event) => { const next = Math.max(0, Math.floor((e.currentTarget as HTMLElement).scrollTop / rowHigh) - spare); if (Math.abs(next - at) >= 3) setAt(next); };
   return <div class={"scroll" + (many ? " many_" : "")} tabIndex={0} role="region" aria-label={caption} onScroll={many ? scrolled : undefined}>
     <table aria-rowcount={many ? rows.length + 1 : undefined}><caption class="hidden">{caption}</caption>
       <thead><tr>{cols.map((c) => <th scope="col" class={look(c)} aria-sort={c.sort && sort === c.sort ? "ascending" : c.sort && sort === "-" + c.sort ? "descending" : undefined}>

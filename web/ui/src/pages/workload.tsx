@@ -135,7 +135,7 @@ function Requests({ d }: { d: WorkloadDetail }) {
 
 function Next({ d }: { d: WorkloadDetail }) {
   const a = d.advice!, [said, setSaid] = useState("");
-  return <Section title="Next time, ask for"><p>{([["cores", a.cores, "cores"], ["memory on each node", a.memory_bytes, "bytes"], ["wall time", a.seconds, "seconds"], ["GPUs", a.gpus, "gpus"]] as [string, Num, Unit][]).filter(([, v]) => known(v)).map(([w, v, u], i) => <>{i > 0 && ", "}<b><Q v={v} unit={u} /></b> {w}</>)} <span class="quiet">from {a.runs} run{a.runs === 1 ? "" : "s"}</span></p>
+  return <Section title="Next time, ask for"><p>{([["cores", a.cores, "cores"], ["memory on each node", a.memory_bytes, "bytes"], ["wall time", a.seconds, "seconds"], ["GPUs", a.gpus, "gpus"]] as [string, Num, Unit][]).filter(([, v]) => known(v)).map(([w, v, u], i) => <>{i > 0 && ", "}<b><Q v={v} unit={u} /></b> {v === 1 ? w.replace(/s$/, "") : w}</>)} <span class="quiet">from {a.runs} run{a.runs === 1 ? "" : "s"}</span></p>
     {a.paste && <><pre class="paste" tabIndex={0}>{clean(a.paste.replaceAll("\n", "\u2028")).replaceAll("\u2028", "\n")}</pre><button onClick={() => copy(a.paste!, (ok) => setSaid(ok ? "Copied." : "Could not copy: select the lines and copy them."))}>Copy</button> <span role="status">{said}</span></>}
     <ul>{a.why.map((w) => <li class="wrap"><Words>{w}</Words></li>)}</ul></Section>;
 }
