@@ -185,6 +185,7 @@ func Descs() []*metric.Desc {
 		commandSeconds, shortWorkloads, zombies, figureExactness,
 		workloadEnergy, attributedEnergy,
 		ioWaitSeconds, queueDelays, taskCount, busiestTask, mountBytes, mountOperations, mountSeconds, networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
+		cyclesTotal, instructionsTotal, branchMisses, cacheMisses, fpInstructions, memoryTraffic,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}
 }

@@ -29,6 +29,9 @@ const (
 	figGPU
 	figNetwork
 	figIOWait
+	figMounts
+	figInstructions
+	figTraffic
 	figures
 )
 
@@ -36,6 +39,7 @@ const (
 var figureNames = [figures]string{
 	"cpu_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
 	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes", "io_wait_seconds",
+	"mount_metadata_operations", "instructions", "memory_traffic_bytes",
 }
 
 // origin is what a figure is taken from, the label source.
@@ -56,6 +60,10 @@ const (
 	fromSockets   // every call on a socket is counted
 	fromScheduler // every wait is measured
 	fromFullTable // there was no room to charge some process with what it did
+	fromRequests  // every request to a file system is counted
+	fromCounters  // counters of the processors
+	fromTurns     // events that took turns on them
+	fromMisses    // cache misses by the size of a line
 	fromMethods   // gpuMethods follow
 )
 
@@ -63,7 +71,7 @@ func (o origin) String() string {
 	if o >= fromMethods {
 		return gpuMethods[o-fromMethods]
 	}
-	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table"}[o]
+	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses"}[o]
 }
 
 // certainty is how exact a figure is and what it is taken from.
@@ -305,12 +313,7 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		}
 		note(figEnergy, cpu)
 	}
-	if l.network.since != 0 {
-		note(figNetwork, l.network.certainty(p.start, fromSockets))
-	}
-	if l.waits.since != 0 {
-		note(figIOWait, l.waits.certainty(p.start, fromScheduler))
-	}
+	l.judgeCounts(p, note)
 	for i := range p.gpus {
 		for k, s := range p.gpus[i].seconds {
 			if s > 0 && k == 0 {
@@ -318,6 +321,26 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 			} else if s > 0 {
 				note(figGPU, certainty{figure.Estimated, fromMethods + origin(k)})
 			}
+		}
+	}
+}
+
+// judgeCounts notes how exact the figures are that programs in the kernel count.
+func (l *Ledger) judgeCounts(p *Part, note func(judged, certainty)) {
+	if l.network.since != 0 {
+		note(figNetwork, l.network.certainty(p.start, fromSockets))
+	}
+	if l.waits.since != 0 {
+		note(figIOWait, l.waits.certainty(p.start, fromScheduler))
+	}
+	if len(p.mounts) > 0 {
+		note(figMounts, l.mounting.certainty(p.start, fromRequests))
+	}
+	if l.counters.since != 0 {
+		c := l.counters.certainty(p.start)
+		note(figInstructions, c)
+		if p.events != nil && p.events.Misses > 0 {
+			note(figTraffic, certainty{figure.Estimated, fromMisses}.worse(c))
 		}
 	}
 }

@@ -86,6 +86,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.waits.exported()
 	l.queues.exported()
 	l.mounting.exported()
+	l.counters.exported()
 }
 
 // pendingCPU is how much a young process group may have used and still be held back:
@@ -239,6 +240,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	l.exportWaits(p, b)
 	l.exportQueue(p, b)
 	l.exportMounts(p, b)
+	l.exportCounters(p, b)
 	p.exportTasks(b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)

@@ -108,6 +108,7 @@ type Ledger struct {
 	waits     waits
 	queues    queues
 	mounting  mounting
+	counters  tallies
 }
 
 // New returns an empty ledger.

@@ -65,6 +65,7 @@ type Part struct {
 	ioWait   ioWait
 	queue    *queue   // nil while it had no delay
 	mounts   []*mount // at most maxMounts and one
+	events   *events  // nil while nothing was counted
 	packages uint64   // see SetPlace
 	clock    float64  // see SetPlace
 
@@ -238,6 +239,7 @@ func (p *Part) absorb(o *Part) {
 	p.absorbGPUs(o)
 	p.absorbTraffic(o)
 	p.absorbMounts(o)
+	p.absorbEvents(o)
 	p.ioWait.nanos += o.ioWait.nanos
 	if o.queue != nil {
 		p.delay(&o.queue.use)

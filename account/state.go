@@ -40,6 +40,7 @@ type state struct {
 	WaitBegan int64                       `json:"wait_began,omitempty"` // see waits.began
 	QueueFrom int64                       `json:"queue_began,omitempty"`
 	MountFrom int64                       `json:"mount_began,omitempty"`
+	CountFrom int64                       `json:"count_began,omitempty"`
 }
 
 type partState struct {
@@ -85,6 +86,7 @@ type partState struct {
 	IOWait  uint64        `json:"io_wait,omitempty"`
 	Queue   *sensor.Queue `json:"queue,omitempty"`
 	Mounts  []mounted     `json:"mounts,omitempty"`
+	Events  *events       `json:"events,omitempty"`
 
 	ByTask map[string]uint64 `json:"by_task,omitempty"`
 }
@@ -146,6 +148,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		WaitBegan: l.waits.began,
 		QueueFrom: l.queues.began,
 		MountFrom: l.mounting.began,
+		CountFrom: l.counters.began,
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
 		Wholes:    make(map[string][2]uint64),
 	}
@@ -196,7 +199,7 @@ func (p *Part) state() partState {
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
 	s.GPUs, s.Traffic, s.IOWait = p.gpuState(), p.trafficState(), p.ioWait.nanos
-	s.Queue, s.Mounts, s.ByTask = p.queueState(), p.mountState(), p.taskState()
+	s.Queue, s.Mounts, s.ByTask, s.Events = p.queueState(), p.mountState(), p.taskState(), p.events
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -250,6 +253,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	l.waits.began = max(s.WaitBegan, 0)
 	l.queues.began = max(s.QueueFrom, 0)
 	l.mounting.began = max(s.MountFrom, 0)
+	l.counters.began = max(s.CountFrom, 0)
 	for id, h := range s.Cores {
 		if g := l.groups[workload.ID(id)]; g != nil {
 			g.cores = h
@@ -292,6 +296,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	for i := range s.Mounts {
 		p.mount(&s.Mounts[i])
 	}
+	p.events = s.Events
 	p.restoreTasks(s.ByTask)
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {

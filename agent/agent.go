@@ -49,6 +49,9 @@ type Config struct {
 	OwnMetrics string
 	Textfile   []string
 
+	// Counters reads the performance counters of the processors at each switch of threads, for every workload.
+	Counters bool
+
 	// Kubelet tells the names of pods.
 	Kubelet Kubelet
 
@@ -293,6 +296,7 @@ func (a *Agent) tick() error {
 	a.tickWaits()
 	a.tickQueue()
 	a.tickMounts()
+	a.tickCounters()
 	a.tickShared()
 	a.tickGPU()
 	a.tickEnergy(m)

@@ -20,6 +20,9 @@ type counting struct {
 	mounts    sensor.MountSource // nil where requests can not be counted
 	mountPass sensor.MountPass
 
+	counters    sensor.CounterSource // nil where there are none, or they are not to be read
+	counterPass sensor.CounterPass
+
 	watched []watchedProgram
 }
 
@@ -49,6 +52,23 @@ func (a *Agent) openMounts(o task.Options) []Note {
 		return []Note{{"fuse", err}}
 	}
 	a.kernel.mounts = s
+	a.watch(s)
+	a.closers = append(a.closers, s)
+	a.add(s.Name(), nil, nil)
+	return nil
+}
+
+// openCounters opens what reads the counters of the processors, where that was asked for, and returns what is missing.
+func (a *Agent) openCounters(o task.Options) []Note {
+	if !a.config.Counters {
+		return nil
+	}
+	s, err := task.OpenCounters(o)
+	if err != nil {
+		a.add("counters", nil, err)
+		return []Note{{"counters", err}}
+	}
+	a.kernel.counters = s
 	a.watch(s)
 	a.closers = append(a.closers, s)
 	a.add(s.Name(), nil, nil)
@@ -136,6 +156,18 @@ func (a *Agent) tickQueue() {
 	err := n.queue.ReadQueue(&n.queuePass)
 	a.report(n.queue.Name(), err)
 	a.ledger.Queue(&n.queuePass)
+}
+
+// tickCounters charges what processors counted, after the ledger took the tick, too.
+func (a *Agent) tickCounters() {
+	n := &a.kernel
+	if n.counters == nil {
+		return
+	}
+	n.counterPass.Reset()
+	err := n.counters.ReadCounters(&n.counterPass)
+	a.report(n.counters.Name(), err)
+	a.ledger.Counters(&n.counterPass)
 }
 
 // tickMounts charges requests to FUSE file systems, after the ledger took the tick, too.

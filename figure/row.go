@@ -27,6 +27,13 @@ type Row struct {
 	NetworkTransmitBytes    *float64 `json:"network_transmit_bytes,omitempty"`    // Payload sent at sockets, the loopback network left out, bytes.
 	LoopbackBytes           *float64 `json:"loopback_bytes,omitempty"`            // Payload received and sent over the loopback network, bytes.
 	NetworkConnections      *float64 `json:"network_connections,omitempty"`       // TCP connections that it tried to open.
+	Instructions            *float64 `json:"instructions,omitempty"`              // Instructions executed, by the counters of the processors (agent with --counters).
+	Cycles                  *float64 `json:"cycles,omitempty"`                    // Cycles of processors that ran it; instructions by cycles say how well they were used.
+	BranchMisses            *float64 `json:"branch_misses,omitempty"`             // Branches that processors predicted wrongly.
+	CacheMisses             *float64 `json:"cache_misses,omitempty"`              // Cache lines fetched from beyond the last level of the cache.
+	FPInstructions          *float64 `json:"fp_instructions,omitempty"`           // Floating-point instructions of all widths.
+	FPScalarInstructions    *float64 `json:"fp_scalar_instructions,omitempty"`    // Floating-point instructions that work on one number each; the others are vectors.
+	MemoryTrafficBytes      *float64 `json:"memory_traffic_bytes,omitempty"`      // Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses.
 	GPUSeconds              *float64 `json:"gpu_seconds,omitempty"`               // Busy share of GPUs, integrated over time, seconds.
 	GPUMemoryPeak           *float64 `json:"gpu_memory_peak_bytes,omitempty"`     // Highest GPU memory, bytes.
 	EnergyJoules            *float64 `json:"energy_joules,omitempty"`             // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
@@ -55,7 +62,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 45 }
+func (r *Row) Len() int { return 52 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -107,55 +114,69 @@ func (r *Row) At(i int) **float64 {
 	case 22:
 		return &r.NetworkConnections
 	case 23:
-		return &r.GPUSeconds
+		return &r.Instructions
 	case 24:
-		return &r.GPUMemoryPeak
+		return &r.Cycles
 	case 25:
-		return &r.EnergyJoules
+		return &r.BranchMisses
 	case 26:
-		return &r.Processes
+		return &r.CacheMisses
 	case 27:
-		return &r.Threads
+		return &r.FPInstructions
 	case 28:
-		return &r.RequestCores
+		return &r.FPScalarInstructions
 	case 29:
-		return &r.RequestMemoryBytes
+		return &r.MemoryTrafficBytes
 	case 30:
-		return &r.RequestGPUs
+		return &r.GPUSeconds
 	case 31:
-		return &r.RequestSeconds
+		return &r.GPUMemoryPeak
 	case 32:
-		return &r.RequestNodes
+		return &r.EnergyJoules
 	case 33:
-		return &r.AllocatedCores
+		return &r.Processes
 	case 34:
-		return &r.AllocatedMemoryBytes
+		return &r.Threads
 	case 35:
-		return &r.AllocatedGPUs
+		return &r.RequestCores
 	case 36:
-		return &r.AllocatedNodes
+		return &r.RequestMemoryBytes
 	case 37:
-		return &r.SuspendedSeconds
+		return &r.RequestGPUs
 	case 38:
-		return &r.StepCount
+		return &r.RequestSeconds
 	case 39:
-		return &r.LimitCores
+		return &r.RequestNodes
 	case 40:
-		return &r.LimitMemoryBytes
+		return &r.AllocatedCores
 	case 41:
-		return &r.OOMKills
+		return &r.AllocatedMemoryBytes
 	case 42:
-		return &r.ThrottledSeconds
+		return &r.AllocatedGPUs
 	case 43:
-		return &r.MajorFaults
+		return &r.AllocatedNodes
 	case 44:
+		return &r.SuspendedSeconds
+	case 45:
+		return &r.StepCount
+	case 46:
+		return &r.LimitCores
+	case 47:
+		return &r.LimitMemoryBytes
+	case 48:
+		return &r.OOMKills
+	case 49:
+		return &r.ThrottledSeconds
+	case 50:
+		return &r.MajorFaults
+	case 51:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 45
+const RowLen = 52
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

@@ -22,6 +22,8 @@ const (
 	Network          = "reckon_workload_network_bytes_total"
 	Loopback         = "reckon_workload_loopback_bytes_total"
 	Connections      = "reckon_workload_network_connections_total"
+	FPInstructions   = "reckon_workload_fp_instructions_total"
+	MemoryTraffic    = "reckon_workload_memory_traffic_bytes_total"
 	GPU              = "reckon_workload_gpu_seconds_total"
 	GPUMemory        = "reckon_workload_gpu_memory_bytes"
 	Energy           = "reckon_workload_energy_joules_total"

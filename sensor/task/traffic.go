@@ -2,6 +2,7 @@ package task
 
 import (
 	"reckon/sensor"
+	"reckon/sensor/task/counters"
 	"reckon/sensor/task/disks"
 	"reckon/sensor/task/fuse"
 	"reckon/sensor/task/runqueue"
@@ -45,6 +46,18 @@ func OpenQueue(o Options) (sensor.QueueSource, error) {
 		return nil, err
 	}
 	s, err := runqueue.Open(runqueue.Options{Root: o.Root, Types: o.Types})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenCounters opens what reads the performance counters of the processors, as [OpenTraffic] does.
+func OpenCounters(o Options) (sensor.CounterSource, error) {
+	if err := programmable(&o); err != nil {
+		return nil, err
+	}
+	s, err := counters.Open(counters.Options{Root: o.Root, Types: o.Types})
 	if err != nil {
 		return nil, err
 	}

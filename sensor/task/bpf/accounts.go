@@ -27,6 +27,8 @@ type AccountsSpec struct {
 	// Attach names the tracing programs to load, in the order in which they are attached. "ended" comes before those that
 	// create accounts, so that the end of each account's process is marked.
 	Attach []string
+	// Also names programs that are loaded and not attached.
+	Also []string
 	// Otherwise and Fix are the reason and the remedy where the kernel refuses for no reason that is recognised.
 	Otherwise, Fix string
 }
@@ -76,7 +78,7 @@ func (o *AccountsSpec) install(cache *btf.Cache) (*Accounts, error) {
 		spec.Maps["accounts"].MaxEntries = o.Room
 	}
 	for name := range spec.Programs {
-		if name != "harvest" && !slices.Contains(o.Attach, name) {
+		if name != "harvest" && !slices.Contains(o.Attach, name) && !slices.Contains(o.Also, name) {
 			delete(spec.Programs, name)
 		}
 	}
@@ -109,6 +111,12 @@ func (a *Accounts) attach(names []string) (err error) {
 	}
 	return nil
 }
+
+// Program returns a program that is loaded, nil if there is none of that name.
+func (a *Accounts) Program(name string) *ebpf.Program { return a.collection.Programs[name] }
+
+// MapNamed returns a map of the programs, nil if there is none of that name.
+func (a *Accounts) MapNamed(name string) *ebpf.Map { return a.collection.Maps[name] }
 
 // Read calls take with each record since the reading before; take returns the key of the account and whether its
 // process ended. Such accounts are deleted after the next reading, which reports what was under way. Read does not allocate.

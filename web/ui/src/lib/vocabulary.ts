@@ -47,6 +47,20 @@ export interface Row {
   loopback_bytes?: Num;
   /** TCP connections that it tried to open. */
   network_connections?: Num;
+  /** Instructions executed, by the counters of the processors (agent with --counters). */
+  instructions?: Num;
+  /** Cycles of processors that ran it; instructions by cycles say how well they were used. */
+  cycles?: Num;
+  /** Branches that processors predicted wrongly. */
+  branch_misses?: Num;
+  /** Cache lines fetched from beyond the last level of the cache. */
+  cache_misses?: Num;
+  /** Floating-point instructions of all widths. */
+  fp_instructions?: Num;
+  /** Floating-point instructions that work on one number each; the others are vectors. */
+  fp_scalar_instructions?: Num;
+  /** Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses. */
+  memory_traffic_bytes?: Num;
   /** Busy share of GPUs, integrated over time, seconds. */
   gpu_seconds?: Num;
   /** Highest GPU memory, bytes. */
@@ -175,6 +189,13 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "network_transmit_bytes", title: "Sent", unit: "bytes" },
   { key: "loopback_bytes", title: "Loopback", unit: "bytes" },
   { key: "network_connections", title: "Connections", unit: "count" },
+  { key: "instructions", title: "Instructions", unit: "count" },
+  { key: "cycles", title: "Cycles", unit: "count" },
+  { key: "branch_misses", title: "Branch misses", unit: "count" },
+  { key: "cache_misses", title: "Cache misses", unit: "count" },
+  { key: "fp_instructions", title: "FP instructions", unit: "count" },
+  { key: "fp_scalar_instructions", title: "FP, scalar", unit: "count" },
+  { key: "memory_traffic_bytes", title: "Memory traffic", unit: "bytes" },
   { key: "gpu_seconds", title: "GPU time", unit: "seconds" },
   { key: "gpu_memory_peak_bytes", title: "GPU memory peak", unit: "bytes" },
   { key: "energy_joules", title: "Energy", unit: "joules" },

@@ -1,0 +1,185 @@
+package account
+
+import (
+	"reckon/figure"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// What the counters of the processors count.
+var (
+	cyclesTotal = &metric.Desc{
+		Name: "reckon_workload_cycles_total", Kind: metric.Counter,
+		Help:   "Cycles of processors that ran the workload.",
+		Labels: with(),
+	}
+	instructionsTotal = &metric.Desc{
+		Name: "reckon_workload_instructions_total", Kind: metric.Counter,
+		Help:   "Instructions that the workload executed, those of the kernel on its behalf included; by cycles they say how well the processors were used.",
+		Labels: with(),
+	}
+	branchMisses = &metric.Desc{
+		Name: "reckon_workload_branch_misses_total", Kind: metric.Counter,
+		Help:   "Branches of the workload that the processor predicted wrongly.",
+		Labels: with(),
+	}
+	cacheMisses = &metric.Desc{
+		Name: "reckon_workload_cache_misses_total", Kind: metric.Counter,
+		Help:   "Cache lines that cores fetched from beyond the last level of the cache while they ran the workload; how many of the prefetches are among them depends on the processor.",
+		Labels: with(),
+	}
+	fpInstructions = &metric.Desc{
+		Name: "reckon_workload_fp_instructions_total", Kind: metric.Counter,
+		Help:   "Floating-point instructions of the workload by width: scalar, 128, 256 or 512 bits; on processors of AMD they are internal operations.",
+		Labels: with("width"),
+	}
+	memoryTraffic = &metric.Desc{
+		Name: "reckon_workload_memory_traffic_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Bytes that the workload moved between caches and memory, by method: resctrl (a monitoring group of the kernel counts both directions) or misses (an estimate: cache misses by the size of a line, without what was written back). Both count other times of one workload, and add up.",
+		Labels: with("method"),
+	}
+)
+
+// counterDescs are those of the counters, with the value of their label.
+var counterDescs = [sensor.Counters]struct {
+	desc  *metric.Desc
+	width string
+}{
+	{cyclesTotal, ""}, {instructionsTotal, ""}, {branchMisses, ""}, {cacheMisses, ""},
+	{fpInstructions, "scalar"}, {fpInstructions, "128"}, {fpInstructions, "256"}, {fpInstructions, "512"},
+}
+
+// tallies is what the ledger holds of counters of processors.
+type tallies struct {
+	counting
+	have    uint16
+	waiting []awaited[counterUse]
+	shared  bool // since the last export, events took turns: what is exported is scaled
+}
+
+// counterUse is what was counted for a process, and how many bytes of memory a cache miss moved there.
+type counterUse struct {
+	sensor.CounterUse
+	line uint64
+}
+
+// events is what was counted for a part.
+type events struct {
+	Values  [sensor.Counters]float64 `json:"v"`           // scaled
+	Pending sensor.CounterUse        `json:"p,omitzero"`  // of times in which an event never had its turn
+	Misses  float64                  `json:"m,omitempty"` // bytes of memory, by cache misses
+
+	rows    [sensor.Counters]*metric.Series
+	traffic *metric.Series
+}
+
+// Counters takes in what processors counted for processes until the tick that the ledger took last. What belongs to no process that
+// becomes known goes to other.
+func (l *Ledger) Counters(pass *sensor.CounterPass) {
+	if l.other == nil {
+		return // no tick yet
+	}
+	c := &l.counters
+	c.begin(l)
+	c.have |= pass.Have
+	c.full = c.full || pass.Gaps || pass.Unowned != (sensor.CounterUse{})
+	for i := range pass.Counted {
+		p := &pass.Counted[i]
+		c.waiting = append(c.waiting, awaited[counterUse]{p.PID, p.Start, l.tick + patience, counterUse{p.Use, pass.Line}})
+	}
+	settle(l, &c.waiting, func(p *Part, use *counterUse) { c.shared = p.count(use) || c.shared })
+	if pass.Unowned != (sensor.CounterUse{}) {
+		l.other.count(&counterUse{pass.Unowned, pass.Line})
+	}
+}
+
+// count adds what was counted, and reports whether some of it had to be scaled. An event that took turns with others is taken to have
+// counted as fast while it waited, which holds on average only; where it had no turn at all the next one decides.
+func (p *Part) count(use *counterUse) (scaled bool) {
+	if use.CounterUse == (sensor.CounterUse{}) {
+		return false
+	}
+	if p.events == nil {
+		p.events = new(events)
+	}
+	e := p.events
+	for i := range use.CounterUse {
+		u, pending := &use.CounterUse[i], &e.Pending[i]
+		n := float64(u.Whole)
+		pending.Part, pending.Enabled, pending.Running = pending.Part+u.Part, pending.Enabled+u.Enabled, pending.Running+u.Running
+		scaled = scaled || u.Enabled > 0
+		if pending.Running > 0 {
+			n += float64(pending.Part) * max(float64(pending.Enabled)/float64(pending.Running), 1)
+			*pending = sensor.Count{}
+		}
+		e.Values[i] += n
+		if i == int(sensor.CacheMisses) {
+			e.Misses += n * float64(use.line)
+		}
+	}
+	return scaled
+}
+
+// absorbEvents takes over what a part that was folded counted.
+func (p *Part) absorbEvents(o *Part) {
+	if o.events == nil {
+		return
+	}
+	if p.events == nil {
+		p.events = new(events)
+	}
+	for i, v := range o.events.Values {
+		p.events.Values[i] += v
+	}
+	p.events.Pending.Add(&o.events.Pending)
+	p.events.Misses += o.events.Misses
+}
+
+// exportCounters appends what was counted for a part, 0 of what did not occur.
+func (l *Ledger) exportCounters(p *Part, b *metric.Batch) {
+	if l.counters.since == 0 && p.events == nil {
+		return
+	}
+	if p.events == nil {
+		p.events = new(events)
+	}
+	e := p.events
+	for i, v := range e.Values {
+		if v > 0 || l.counters.have>>i&1 == 1 {
+			d := &counterDescs[i]
+			if d.width == "" {
+				b.Add(l.counterRow(p, &e.rows[i], d.desc), v)
+			} else {
+				b.Add(l.counterRow(p, &e.rows[i], d.desc, d.width), v)
+			}
+		}
+	}
+	if e.Misses > 0 {
+		b.Add(l.counterRow(p, &e.traffic, memoryTraffic, "misses"), e.Misses)
+	}
+}
+
+func (l *Ledger) counterRow(p *Part, row **metric.Series, d *metric.Desc, values ...string) *metric.Series {
+	if *row == nil {
+		*row = p.series(d, values...)
+		if (*row).Created == 0 {
+			(*row).Created = l.counters.began
+		}
+	}
+	return *row
+}
+
+// exported begins the time until the next export.
+func (c *tallies) exported() {
+	c.counting.exported()
+	c.shared = false
+}
+
+// certainty is how exact the counts of a part are that began at a time.
+func (c *tallies) certainty(start uint64) certainty {
+	sure := c.counting.certainty(start, fromCounters)
+	if c.shared {
+		sure = sure.worse(certainty{figure.Estimated, fromTurns})
+	}
+	return sure
+}

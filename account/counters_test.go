@@ -1,0 +1,86 @@
+package account
+
+import (
+	"testing"
+
+	"reckon/figure"
+	"reckon/sensor"
+)
+
+// counted is a pass in which some counters counted for a process.
+func counted(pid int32, start uint64, use sensor.CounterUse) *sensor.CounterPass {
+	return &sensor.CounterPass{Have: 1<<sensor.Cycles | 1<<sensor.CacheMisses | 1<<sensor.FP512, Line: 64, Counted: []sensor.Counted{{PID: pid, Start: start, Use: use}}}
+}
+
+// Counters are charged as waits are, short processes included; misses are bytes of memory too, and what was counted in turns is scaled, marked, and never falls.
+func TestCounters(t *testing.T) {
+	r := newRig(t, Config{})
+	p, idle := proc(10, 10, 5*second, 9*second), proc(20, 20, 5*second, 9*second)
+	live := []sensor.Process{p, idle}
+	r.tick(0, live)
+	r.export()
+	if v, ok := r.values["reckon_workload_cycles_total|group/n1/10|group||alice"]; ok {
+		t.Errorf("without a source: %v cycles", v)
+	}
+	r.l.Counters(counted(10, 5*second, sensor.CounterUse{sensor.Cycles: {Whole: 1000}, sensor.CacheMisses: {Whole: 10}}))
+	gone := proc(30, 30, r.boot+5, 2*second)
+	r.tick(2*second, live, gone)
+	r.l.Counters(counted(30, r.boot-second+5, sensor.CounterUse{sensor.Cycles: {Whole: 7}}))
+	r.export()
+	check := func(when string, want map[string]float64) {
+		t.Helper()
+		for key, v := range want {
+			if got, ok := r.values["reckon_workload_"+key]; !ok || got != v {
+				t.Errorf("%s: %s is %v (%v), want %v", when, key, got, ok, v)
+			}
+		}
+	}
+	check("at first", map[string]float64{
+		"cycles_total|group/n1/10|group||alice": 1000, "cycles_total|group/n1/20|group||alice": 0, "cycles_total|group/n1/30|group||alice": 7,
+		"cache_misses_total|group/n1/10|group||alice": 10, "memory_traffic_bytes_total|group/n1/10|group||alice|misses": 640,
+		"fp_instructions_total|group/n1/10|group||alice|512": 0,
+	})
+	for _, absent := range []string{"instructions_total|group/n1/10|group||alice", "fp_instructions_total|group/n1/10|group||alice|scalar", "memory_traffic_bytes_total|group/n1/20|group||alice|misses"} {
+		if v, ok := r.values["reckon_workload_"+absent]; ok {
+			t.Errorf("%s is %v, and was not counted", absent, v)
+		}
+	}
+	// Half of the time, then never, then a tenth of the time for what waited as well.
+	turns := func(part, enabled, running uint64) sensor.CounterUse {
+		return sensor.CounterUse{sensor.Cycles: {Part: part, Enabled: enabled, Running: running}}
+	}
+	r.l.Counters(counted(10, 5*second, turns(100, 20, 10)))
+	r.export()
+	check("in turns", map[string]float64{"cycles_total|group/n1/10|group||alice": 1200})
+	if d := r.degrees("group"); d["instructions multiplexed"] != figure.Estimated || d["memory_traffic_bytes cache_misses"] != figure.Estimated {
+		t.Errorf("in turns: %v", d)
+	}
+	r.l.Counters(counted(10, 5*second, turns(0, 10, 0)))
+	r.export()
+	check("without a turn", map[string]float64{"cycles_total|group/n1/10|group||alice": 1200})
+	state, err := r.l.State("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.l = New(r.l.config)
+	if err := r.l.Restore(state, "boot"); err != nil {
+		t.Fatal(err)
+	}
+	r.tick(0, live)
+	r.l.Counters(counted(10, 5*second, turns(50, 10, 2)))
+	r.export()
+	check("after a restart and a turn", map[string]float64{"cycles_total|group/n1/10|group||alice": 1700, "cache_misses_total|group/n1/10|group||alice": 10})
+	gaps := counted(10, 5*second, sensor.CounterUse{sensor.Cycles: {Whole: 1}})
+	r.l.Counters(gaps)
+	r.export()
+	if d, ok := r.degrees("group")["instructions counters"]; !ok || d != figure.Exact {
+		t.Errorf("whole again: %v", r.degrees("group"))
+	}
+	gaps.Gaps, gaps.Unowned[sensor.Cycles].Whole = true, 5
+	r.l.Counters(gaps)
+	r.export()
+	if d := r.degrees("group"); d["instructions full_table"] != figure.AtLeast {
+		t.Errorf("with gaps: %v", d)
+	}
+	check("of nobody", map[string]float64{"cycles_total|other/n1|other||root": 5, "cycles_total|group/n1/10|group||alice": 1702})
+}

@@ -1,0 +1,50 @@
+package sysfs
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Numbers parses a list of numbers as the kernel writes sets of processors and nodes: "0-3,8" (Documentation/admin-guide/cputopology.rst).
+// It returns nil where the text is no such list, or names more than 65536.
+func Numbers(list string) (out []int) {
+	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		from, err := strconv.ParseUint(first, 10, 16)
+		to := from
+		if ranged && err == nil {
+			to, err = strconv.ParseUint(last, 10, 16)
+		}
+		if err != nil || to < from || len(out) > 1<<16 {
+			return nil
+		}
+		for n := from; n <= to; n++ {
+			out = append(out, int(n))
+		}
+	}
+	return out
+}
+
+// PerfRefusal turns an error of perf_event_open(2) into a reason and a remedy for people; what is the thing to be counted.
+func PerfRefusal(err error, root, what string) (reason, fix string) {
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		if strings.Contains(Word(Path(root, "sys/kernel/security/lockdown")), "[confidentiality]") {
+			return "kernel lockdown (confidentiality) forbids performance counters", "boot with lockdown=integrity or less"
+		}
+		paranoid := Word(filepath.Join(Path(root), "proc/sys/kernel/perf_event_paranoid"))
+		return fmt.Sprintf("no permission to count on whole processors (kernel.perf_event_paranoid is %s)", paranoid), "run as root or grant CAP_PERFMON"
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
+		return "the machine has no " + what, "in a virtual machine the host must pass the performance counters (vPMU) on"
+	case errors.Is(err, unix.ENOSYS):
+		return "the kernel has no performance counters, or a seccomp filter hides them", "use a kernel with CONFIG_PERF_EVENTS, and a container profile that allows perf_event_open"
+	case errors.Is(err, unix.EBUSY):
+		return "another program has the " + what + " for itself", "end it"
+	}
+	return "the " + what + " can not be opened", ""
+}

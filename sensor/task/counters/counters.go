@@ -1,0 +1,234 @@
+// Package counters reads the performance counters of the processors and charges what they count to the process that runs:
+// cycles, instructions, branch and cache misses, and floating-point instructions by width where the processor tells
+// them apart.
+//
+// One event of perf_event_open(2) per counter and processor counts all the time; a program of BPF reads them where
+// the scheduler switches threads. A process that stays on a processor is charged at the second reading at the latest. Interrupts
+// count for the process that they interrupt. Where more events are open than a processor has counters, the kernel lets them take turns; what was
+// counted then is reported apart, with the times to scale it by.
+//
+// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.11, and a processor whose counters the kernel may use: most virtual machines have none.
+// It is not for every machine: each switch of threads costs some reads of counters, and other programs that
+// count (perf, profilers) have fewer counters left. Sources: perf_event_open(2), bpf_perf_event_read_value of bpf-helpers(7). A [Source] is
+// used from one goroutine.
+package counters
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"reckon/internal/sysfs"
+	"reckon/sensor"
+	"reckon/sensor/task/bpf"
+)
+
+//go:generate bash ../bpf/build counters record
+
+// perProcessor is how many events the programs have room for on a processor.
+const perProcessor = len(eventMaps)
+
+// eventMaps are the maps of the programs that hold them.
+var eventMaps = [...]string{countersMapEvents0, countersMapEvents1, countersMapEvents2, countersMapEvents3,
+	countersMapEvents4, countersMapEvents5, countersMapEvents6, countersMapEvents7}
+
+// Options says how to count.
+type Options struct {
+	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	Root string
+	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	Types *bpf.Types
+
+	accounts uint32 // how many processes there is room for; for tests
+	plan     *plan  // what to count instead of the processor's own events; for tests
+}
+
+// Source counts while it is open.
+type Source struct {
+	root     string
+	plan     plan
+	accounts *bpf.Accounts
+	clock    bpf.Clock
+	take     func([]byte) (uint32, bool)
+	pass     *sensor.CounterPass // that is being read
+	unowned  sensor.CounterUse   // so far
+	have     uint16
+
+	online  *os.File // the processors that are online
+	text    []byte   // of it, and how much of it is from the reading before
+	was     []byte
+	stints  *ebpf.Memory // of the programs, by processor
+	size    int64        // of a stint
+	since   []uint64     // when each processor was read last
+	flush   *ebpf.Program
+	scratch [16]byte
+}
+
+// Open opens the events and loads the programs. It fails with [sensor.ErrUnavailable] where there are no counters, or
+// where the kernel or the permissions do not allow it, and says which.
+func Open(o Options) (*Source, error) {
+	if o.Root == "" {
+		o.Root = "/"
+	}
+	s := &Source{root: o.Root, clock: bpf.OwnClock()}
+	if o.plan != nil {
+		s.plan = *o.plan
+	} else {
+		s.plan = ownPlan(o.Root)
+	}
+	cpus, err := s.readOnline()
+	if err == nil {
+		err = s.probe(cpus[0])
+	}
+	if err == nil {
+		err = s.load(&o, cpus)
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// load loads the programs and gives them the events of some processors.
+func (s *Source) load(o *Options, cpus []int) (err error) {
+	processors := bpf.PossibleCPUs(o.Root)
+	s.accounts, err = bpf.OpenAccounts(bpf.AccountsSpec{
+		Root: o.Root, Types: o.Types, Record: int(unsafe.Sizeof(countersRecord{})), Buffer: 50, Room: o.accounts,
+		Load:   func() (*ebpf.CollectionSpec, error) { return s.spec(processors) },
+		Attach: []string{countersProgEnded, countersProgSwitched}, Also: []string{countersProgFlush},
+		Otherwise: "the kernel does not let counters be read where threads are switched", Fix: "use Linux 5.11 or later with CONFIG_SCHED_INFO",
+	})
+	if err != nil {
+		return err
+	}
+	s.take, s.flush = s.record, s.accounts.Program(countersProgFlush)
+	stints := s.accounts.MapNamed(countersMapStints)
+	s.size, s.since = int64(stints.ValueSize()), make([]uint64, processors)
+	if s.stints, err = stints.Memory(); err == nil {
+		err = s.count(cpus)
+	}
+	if err != nil {
+		return fmt.Errorf("open performance counters: %w", err)
+	}
+	return nil
+}
+
+// spec is the programs for the events of the plan.
+func (s *Source) spec(processors uint32) (*ebpf.CollectionSpec, error) {
+	spec, err := loadCounters()
+	if err != nil {
+		return nil, err
+	}
+	spec.Maps[countersMapStints].MaxEntries = processors
+	return spec, spec.Variables[countersVarOpened].Set(uint32(len(s.plan.events)))
+}
+
+// probe drops events that the machine does not have. Without the first there is nothing to count.
+func (s *Source) probe(cpu int) error {
+	kept := s.plan.events[:0:0]
+	for i, e := range s.plan.events {
+		fd, err := e.open(s.root, cpu)
+		if err == nil {
+			_ = unix.Close(fd)
+			kept = append(kept, e)
+			s.have |= 1 << e.counter
+			continue
+		}
+		if i == 0 {
+			reason, fix := sysfs.PerfRefusal(err, s.root, "performance counters of processors")
+			return sensor.Unavailable(reason, fix, fmt.Errorf("perf_event_open: %w", err))
+		}
+	}
+	s.plan.events = kept
+	if s.have&(1<<sensor.CacheMisses) == 0 {
+		s.plan.line = 0
+	}
+	return nil
+}
+
+// count opens the events of some processors. The map of the programs holds them.
+func (s *Source) count(cpus []int) error {
+	for _, cpu := range cpus {
+		if cpu >= len(s.since) {
+			continue
+		}
+		for i, e := range s.plan.events {
+			fd, err := e.open(s.root, cpu)
+			switch {
+			case err == nil:
+				err = s.accounts.MapNamed(eventMaps[i]).Put(uint32(cpu), uint32(fd))
+				_ = unix.Close(fd)
+				if err != nil {
+					return err
+				}
+			case i == 0 && err != unix.ENODEV: // else it went offline meanwhile
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Name returns "counters".
+func (s *Source) Name() string { return "counters" }
+
+// Missed is how many events interrupted a program and were therefore not counted.
+func (s *Source) Missed() uint64 { return s.accounts.Missed() }
+
+// Close unloads the programs and closes the events. Calling it again does nothing.
+func (s *Source) Close() error {
+	var errs []error
+	if s.accounts != nil {
+		errs = append(errs, s.accounts.Close())
+	}
+	if s.online != nil {
+		errs = append(errs, s.online.Close())
+	}
+	s.accounts, s.online, s.stints = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// ReadCounters appends what was counted since the last call.
+func (s *Source) ReadCounters(p *sensor.CounterPass) error {
+	if s.accounts == nil {
+		return errors.New("read performance counters: the source is closed")
+	}
+	p.Have, p.Line = s.have, s.plan.line
+	gaps, err := s.followOnline()
+	p.Gaps = gaps
+	s.flushLong()
+	s.pass = p
+	if err := errors.Join(err, s.accounts.Read(s.take)); err != nil {
+		return fmt.Errorf("read performance counters: %w", err)
+	}
+	return nil
+}
+
+func (s *Source) record(b []byte) (key uint32, ended bool) {
+	r := (*countersRecord)(unsafe.Pointer(&b[0]))
+	var use sensor.CounterUse
+	for i, e := range s.plan.events {
+		c := &r.Counts[i]
+		use[e.counter] = sensor.Count{Whole: c.Whole, Part: c.Part, Enabled: c.Enabled, Running: c.Running}
+	}
+	if r.Pid == 0 {
+		for i := range use {
+			u, was := use[i], s.unowned[i]
+			use[i] = sensor.Count{Whole: u.Whole - was.Whole, Part: u.Part - was.Part, Enabled: u.Enabled - was.Enabled, Running: u.Running - was.Running}
+			s.unowned[i] = u
+		}
+		s.pass.Unowned.Add(&use)
+		return 0, false
+	}
+	if use != (sensor.CounterUse{}) {
+		s.pass.Counted = append(s.pass.Counted, sensor.Counted{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Use: use})
+	}
+	return r.Tgid, r.Ended != 0
+}
+
+var _ sensor.CounterSource = (*Source)(nil)

@@ -1,0 +1,271 @@
+package counters
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// software is a plan of events that every machine has: the path of the counters is the same.
+func software() *plan {
+	return &plan{events: []event{
+		{sensor.Cycles, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK},
+		{sensor.Instructions, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS},
+	}}
+}
+
+// TestMain is also the programs that the tests start.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "work" {
+		if err := work(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == "touch" {
+		touch(3000)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// work enters control groups, starts processes that touch memory one after another, and prints the ids of all.
+func work(groups, processes string) error {
+	for dir := range strings.SplitSeq(groups, ":") {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
+			return err
+		}
+	}
+	n, err := strconv.Atoi(processes)
+	if err != nil {
+		return err
+	}
+	fmt.Println(os.Getpid())
+	for range n {
+		c := exec.Command("/proc/self/exe", "touch")
+		if err := c.Run(); err != nil {
+			return err
+		}
+		fmt.Println(c.Process.Pid)
+	}
+	return nil
+}
+
+// touch writes to pages of memory again and again, each for the first time, and computes.
+func touch(pages int) {
+	for range 3 {
+		memory, err := unix.Mmap(-1, 0, pages*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		if err != nil {
+			return
+		}
+		_ = unix.Madvise(memory, unix.MADV_NOHUGEPAGE)
+		for i := 0; i < len(memory); i += os.Getpagesize() {
+			memory[i] = 1
+		}
+		for end := time.Now().Add(10 * time.Millisecond); time.Now().Before(end); {
+		}
+		_ = unix.Munmap(memory)
+	}
+}
+
+func open(t testing.TB, o Options) *Source {
+	t.Helper()
+	s, err := Open(o)
+	if errors.Is(err, sensor.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func read(t testing.TB, s *Source, p *sensor.CounterPass) {
+	t.Helper()
+	if err := s.ReadCounters(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// group makes a control group with a file in it, removed at the end.
+func group(t *testing.T, name string, parents ...string) string {
+	for _, parent := range parents {
+		dir := filepath.Join(parent, fmt.Sprintf("reckon-counters-%d", os.Getpid()))
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			continue
+		}
+		t.Cleanup(func() { _ = os.Remove(dir) })
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return dir
+		}
+	}
+	t.Skipf("no control groups with %s here", name)
+	return ""
+}
+
+// field is a number of a file of lines "name number", or its only number.
+func field(t *testing.T, file, name string) float64 {
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) > 0 && (len(words) == 1 || words[0] == name) {
+			v, _ := strconv.ParseFloat(words[len(words)-1], 64)
+			return v
+		}
+	}
+	t.Fatalf("no %s in %s", name, file)
+	return 0
+}
+
+// TestAgainstCgroup: what the counters of whole processors counted while the processes of a control group ran is what the group's own
+// counters say, to 1 %: page faults and processor time, of processes that all ended between two readings. Processor time of the
+// group leaves out what the host of a virtual machine took, so one run of five has to agree.
+func TestAgainstCgroup(t *testing.T) {
+	s := open(t, Options{plan: software()})
+	memory := group(t, "memory.stat", "/sys/fs/cgroup/memory", "/sys/fs/cgroup")
+	cpu, cpuFile, unit := group(t, "cpuacct.usage", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory"), "cpuacct.usage", 1.0
+	var p sensor.CounterPass
+	for range 5 {
+		read(t, s, &p)
+		p.Reset()
+		faults, used := field(t, memory+"/memory.stat", "pgfault"), field(t, filepath.Join(cpu, cpuFile), "")*unit
+		out, err := exec.Command("/proc/self/exe", "work", memory+":"+cpu, "20").Output()
+		if err != nil {
+			t.Skip(err)
+		}
+		faults, used = field(t, memory+"/memory.stat", "pgfault")-faults, field(t, filepath.Join(cpu, cpuFile), "")*unit-used
+		read(t, s, &p)
+		ours := make(map[string]bool)
+		for _, pid := range strings.Fields(string(out)) {
+			ours[pid] = true
+		}
+		var counted sensor.CounterUse
+		for i := range p.Counted {
+			if ours[strconv.Itoa(int(p.Counted[i].PID))] {
+				counted.Add(&p.Counted[i].Use)
+			}
+		}
+		clock, events := float64(counted[sensor.Cycles].Whole), float64(counted[sensor.Instructions].Whole)
+		t.Logf("faults %.0f of %.0f (%+.2f %%), processor time %.1f of %.1f ms (%+.2f %%), nobody's %v", events, faults, 100*(events/faults-1), clock/1e6, used/1e6, 100*(clock/used-1), p.Unowned[sensor.Cycles])
+		if near(events, faults) && near(clock, used) {
+			return
+		}
+	}
+	t.Error("no run of five agrees to 1 %")
+}
+
+func near(a, b float64) bool { return a > 0.99*b && a < 1.01*b }
+
+// TestLong: a thread that nothing takes off its processor is charged when it is read, and a processor that comes back counts again.
+func TestLong(t *testing.T) {
+	s := open(t, Options{plan: software()})
+	var p sensor.CounterPass
+	read(t, s, &p)
+	_, before := s.stint(0)
+	runOn(s.flush.FD(), 0)
+	if _, after := s.stint(0); after <= before {
+		t.Error("the counters of processor 0 were not read there")
+	}
+	s.was = []byte("1024\n") // as if all of today's came online now
+	p.Reset()
+	read(t, s, &p)
+	if !p.Gaps {
+		t.Error("processors that came online were not noticed")
+	}
+	c := exec.Command("/proc/self/exe", "touch")
+	if err := c.Run(); err != nil {
+		t.Skip(err)
+	}
+	p.Reset()
+	read(t, s, &p)
+	for i := range p.Counted {
+		if p.Counted[i].PID == int32(c.Process.Pid) && p.Counted[i].Use[sensor.Instructions].Whole > 9000 && !p.Gaps {
+			return
+		}
+	}
+	t.Errorf("the faults of process %d were not counted with events that were opened again: %+v", c.Process.Pid, p.Counted)
+}
+
+// TestNoRoom: what can not be charged is in the pass as nobody's.
+func TestNoRoom(t *testing.T) {
+	s := open(t, Options{plan: software(), accounts: 1})
+	var p sensor.CounterPass
+	for range 2 {
+		if err := exec.Command("/proc/self/exe", "touch").Run(); err != nil {
+			t.Skip(err)
+		}
+	}
+	read(t, s, &p)
+	if p.Unowned[sensor.Instructions].Whole < 9000 {
+		t.Errorf("two processes and room for one: %+v is nobody's", p.Unowned)
+	}
+}
+
+// TestUnavailable: a machine without counters, or one that locks them, says so in words.
+func TestUnavailable(t *testing.T) {
+	s, err := Open(Options{})
+	var none *sensor.UnavailableError
+	switch {
+	case err == nil:
+		t.Cleanup(func() { _ = s.Close() })
+		if s.have&1 == 0 {
+			t.Error("it is open and counts no cycles")
+		}
+	case !errors.As(err, &none) || none.Reason == "" || none.Fix == "":
+		t.Errorf("%v", err)
+	default:
+		t.Log(err)
+	}
+	unknown := plan{events: []event{{sensor.Cycles, 4095, 1}}}
+	if _, err := Open(Options{plan: &unknown}); !errors.As(err, &none) || !strings.Contains(none.Reason, "no performance counters") {
+		t.Errorf("of an event that no machine has: %v", err)
+	}
+	extra := plan{events: append(software().events, unknown.events...), line: 64}
+	extra.events[2].counter = sensor.CacheMisses
+	s = open(t, Options{plan: &extra})
+	var p sensor.CounterPass
+	if read(t, s, &p); p.Have != 1<<sensor.Cycles|1<<sensor.Instructions || p.Line != 0 {
+		t.Errorf("without cache misses it has %b, a miss is %d bytes", p.Have, p.Line)
+	}
+}
+
+func TestReadAllocatesNothing(t *testing.T) {
+	s := open(t, Options{plan: software()})
+	var p sensor.CounterPass
+	for range 3 {
+		p.Reset()
+		read(t, s, &p)
+	}
+	if n := testing.AllocsPerRun(20, func() { p.Reset(); read(t, s, &p) }); n > 0 {
+		t.Errorf("a reading allocates %v times", n)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	s := open(t, Options{plan: software()})
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ReadCounters(new(sensor.CounterPass)); err == nil {
+		t.Error("a source that is closed was read")
+	}
+}

@@ -1,0 +1,155 @@
+package counters
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/internal/sysfs"
+	"reckon/sensor"
+)
+
+// event is one of perf_event_open(2).
+type event struct {
+	counter sensor.Counter
+	kind    uint32 // PERF_TYPE_*
+	config  uint64
+}
+
+// plan is what to count on a processor.
+type plan struct {
+	events []event
+	line   uint64 // bytes of memory that a cache miss moves, 0 if misses do not tell
+}
+
+// cacheLine is the size of a line of every processor in the table, bytes.
+const cacheLine = 64
+
+// raw returns the number of an event of x86: its code and the mask of its units.
+func raw(code, mask uint64) uint64 { return mask<<8 | code }
+
+// family is what is peculiar to a family of processors.
+type family struct {
+	vendor string
+	number int
+	models []int // nil: all of the family
+	misses event // of the last level of the cache
+	fp     [4]uint64
+}
+
+// families has the first that fits. Sources: for Intel the architectural event LLC misses (Intel SDM volume 3, "Architectural
+// performance monitoring") and FP_ARITH_INST_RETIRED (its units for single and double precision are counted together); for AMD the lists of
+// tools/perf/pmu-events/arch/x86/amdzen{2,3,4,5} of the kernel: ls_any_fills_from_sys.dram_io_all (Zen 2: demand fills only) and
+// fp_ops_retired_by_width. An unlisted processor of Intel counts no widths, one of AMD neither those nor memory.
+var families = []family{
+	{vendor: "GenuineIntel", number: 6, misses: lastLevel, fp: [4]uint64{raw(0xc7, 0x03), raw(0xc7, 0x0c), raw(0xc7, 0x30), raw(0xc7, 0xc0)}, models: []int{
+		0x3d, 0x47, 0x4f, 0x56, // Broadwell
+		0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6, 0x55, // Skylake to Cooper Lake
+		0x7d, 0x7e, 0x9d, 0x6a, 0x6c, 0x8c, 0x8d, 0xa7, // Ice Lake, Tiger Lake, Rocket Lake
+		0x8f, 0xcf, 0xad, 0xae, // Sapphire Rapids, Emerald Rapids, Granite Rapids
+	}},
+	{vendor: "GenuineIntel", number: 6, misses: lastLevel},
+	{vendor: "AuthenticAMD", number: 0x17, models: span(0x30, 0xff), misses: fills(0x43)}, // Zen 2
+	{vendor: "AuthenticAMD", number: 0x19, models: append(span(0x00, 0x0f), span(0x20, 0x5f)...), misses: fills(0x44)},
+	{vendor: "AuthenticAMD", number: 0x19, misses: fills(0x44), fp: byWidth}, // Zen 4
+	{vendor: "AuthenticAMD", number: 0x1a, misses: fills(0x44), fp: byWidth}, // Zen 5
+}
+
+var (
+	lastLevel = event{sensor.CacheMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CACHE_MISSES}
+	byWidth   = [4]uint64{raw(0x08, 0x04), raw(0x08, 0x08), raw(0x08, 0x10), raw(0x08, 0x20)}
+)
+
+// fills are those from memory or devices, near and far.
+func fills(code uint64) event {
+	return event{sensor.CacheMisses, unix.PERF_TYPE_RAW, raw(code, 0x48)}
+}
+
+func span(first, last int) (out []int) {
+	for n := first; n <= last; n++ {
+		out = append(out, n)
+	}
+	return out
+}
+
+// armMisses is LL_CACHE_MISS_RD (Arm Architecture Reference Manual, common events): the generic event counts the first level there.
+var armMisses = event{sensor.CacheMisses, unix.PERF_TYPE_RAW, 0x37}
+
+// planFor chooses what to count, given /proc/cpuinfo and the architecture in the words of Go.
+func planFor(cpuinfo, arch string) plan {
+	p := plan{events: []event{
+		{sensor.Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
+		{sensor.Instructions, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS},
+		{sensor.BranchMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BRANCH_MISSES},
+	}}
+	if arch == "arm64" {
+		p.events, p.line = append(p.events, armMisses), cacheLine
+		return p
+	}
+	vendor, number, model := identify(cpuinfo)
+	for i := range families {
+		f := &families[i]
+		if f.vendor != vendor || f.number != number || f.models != nil && !slices.Contains(f.models, model) {
+			continue
+		}
+		p.events, p.line = append(p.events, f.misses), cacheLine
+		for i, config := range f.fp {
+			if config != 0 {
+				p.events = append(p.events, event{sensor.FPScalar + sensor.Counter(i), unix.PERF_TYPE_RAW, config})
+			}
+		}
+		break
+	}
+	return p
+}
+
+// identify reads what processor the first one is.
+func identify(cpuinfo string) (vendor string, family, model int) {
+	for line := range strings.Lines(cpuinfo) {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "vendor_id":
+			vendor = value
+		case "cpu family":
+			family, _ = strconv.Atoi(value)
+		case "model":
+			model, _ = strconv.Atoi(value)
+		case "":
+			return vendor, family, model
+		}
+	}
+	return vendor, family, model
+}
+
+// ownPlan chooses what to count on this machine.
+func ownPlan(root string) plan {
+	text, _ := os.ReadFile(sysfs.Path(root, "proc/cpuinfo")) // unreadable: what every processor has
+	return planFor(string(text), runtime.GOARCH)
+}
+
+// open opens an event on a processor. Where there are several kinds of cores the generic events are those of one kind unless it
+// is named (PERF_PMU_TYPE_SHIFT of linux/perf_event.h).
+func (e event) open(root string, cpu int) (int, error) {
+	fd, err := perfOpen(e.kind, e.config, cpu)
+	if err != unix.ENOENT || e.kind != unix.PERF_TYPE_HARDWARE {
+		return fd, err
+	}
+	for _, kind := range []string{"cpu_core", "cpu_atom"} {
+		dir := sysfs.Path(root, "sys/bus/event_source/devices", kind)
+		number, convErr := strconv.ParseUint(sysfs.Word(dir, "type"), 10, 32)
+		if convErr == nil && slices.Contains(sysfs.Numbers(sysfs.Word(dir, "cpus")), cpu) {
+			return perfOpen(e.kind, number<<32|e.config, cpu)
+		}
+	}
+	return fd, err
+}
+
+func perfOpen(kind uint32, config uint64, cpu int) (int, error) {
+	attr := unix.PerfEventAttr{Type: kind, Config: config, Size: unix.PERF_ATTR_SIZE_VER1}
+	return unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+}

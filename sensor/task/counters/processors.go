@@ -1,0 +1,84 @@
+package counters
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/internal/sysfs"
+)
+
+// readOnline opens the list of processors that are online, and returns it.
+func (s *Source) readOnline() ([]int, error) {
+	f, err := os.Open(sysfs.Path(s.root, "sys/devices/system/cpu/online"))
+	if err != nil {
+		return nil, fmt.Errorf("read which processors are online: %w", err)
+	}
+	s.online, s.text = f, make([]byte, 4096)
+	n, err := f.ReadAt(s.text, 0)
+	cpus := sysfs.Numbers(string(s.text[:n]))
+	if len(cpus) == 0 {
+		return nil, errors.Join(fmt.Errorf("read which processors are online: %q", s.text[:n]), err)
+	}
+	s.was = append(s.was[:0], s.text[:n]...)
+	return cpus, nil
+}
+
+// followOnline opens the events of processors that came online since the reading before; those of a processor end when it goes
+// offline. It reports whether some ran without.
+func (s *Source) followOnline() (gaps bool, err error) {
+	n, _ := s.online.ReadAt(s.text, 0)
+	if bytes.Equal(s.text[:n], s.was) {
+		return false, nil
+	}
+	now, before := sysfs.Numbers(string(s.text[:n])), sysfs.Numbers(string(s.was))
+	if len(now) == 0 {
+		return false, fmt.Errorf("read which processors are online: %q", s.text[:n])
+	}
+	s.was = append(s.was[:0], s.text[:n]...)
+	fresh := slices.DeleteFunc(now, func(cpu int) bool { return slices.Contains(before, cpu) })
+	return len(fresh) > 0, s.count(fresh)
+}
+
+// flushLong charges the threads that have been on their processors since the reading before.
+func (s *Source) flushLong() {
+	for cpu := range s.since {
+		tid, since := s.stint(cpu)
+		if since == s.since[cpu] && tid != 0 {
+			runOn(s.flush.FD(), uint32(cpu)) // a processor that went offline meanwhile refuses
+			_, since = s.stint(cpu)
+		}
+		s.since[cpu] = since
+	}
+}
+
+// stint is the thread that a processor runs, 0 for none, and when its counters were read last: the beginning of struct stint of
+// bpf/counters.bpf.c.
+func (s *Source) stint(cpu int) (tid uint32, since uint64) {
+	if _, err := s.stints.ReadAt(s.scratch[:], int64(cpu)*s.size); err != nil {
+		return 0, 0
+	}
+	return binary.NativeEndian.Uint32(s.scratch[:]), binary.NativeEndian.Uint64(s.scratch[8:])
+}
+
+// runOn runs a program of a raw trace point on a processor: the command BPF_PROG_TEST_RUN of bpf(2). The library's way to do this
+// allocates.
+func runOn(program int, cpu uint32) {
+	const bpfProgTestRun, onCPU = 10, 1
+	attr := struct {
+		program, result     uint32
+		sizeIn, sizeOut     uint32
+		dataIn, dataOut     uint64
+		repeat, duration    uint32
+		contextIn, contexts uint32
+		context, contextOut uint64
+		flags, cpu          uint32
+	}{program: uint32(program), flags: onCPU, cpu: cpu}
+	_, _, _ = unix.Syscall(unix.SYS_BPF, bpfProgTestRun, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+}
