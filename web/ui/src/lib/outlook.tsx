@@ -34,13 +34,13 @@ function One({ f }: { f: Forecast }) {
   </div>;
 }
 
-const runWords: Record<string, string> = { wall_seconds: "Length", cores_mean: "Cores, mean", memory_peak_bytes: "Memory peak", energy_joules: "Energy" };
+const runWords: Record<string, string> = { wall_seconds: "Length", cores_mean: "Cores, mean", memory_needed_peak_bytes: "Memory needed, peak", memory_peak_bytes: "Memory peak, with page cache", energy_joules: "Energy" };
 
 function NextRun({ d }: { d: ForecastList }) {
   return <Table caption="The next run" rows={d.next} keyOf={(n) => n.figure} cols={[
     { title: "The next run", cell: (n) => runWords[n.figure] ?? n.figure },
     { title: "Median", number: true, cell: (n) => <Q v={n.median} unit={n.figure === "cores_mean" ? "cores" : figureUnit(n.figure)} /> },
-    { title: "Nine in ten", number: true, cell: (n) => { const u = n.figure === "cores_mean" ? "cores" : figureUnit(n.figure); return n.runs < 3 ? <span title="fewer than three runs have ended">too few runs</span> : <>{human(n.low, u)} to {human(n.high, u)}</>; } },
+    { title: "90 % of runs", number: true, cell: (n) => { const u = n.figure === "cores_mean" ? "cores" : figureUnit(n.figure); return n.runs < 3 ? <span title="fewer than three runs have ended">too few runs</span> : <>{human(n.low, u)} to {human(n.high, u)}</>; } },
     { title: "Off so far", number: true, cell: (n) => <Q v={n.error} unit="ratio" /> },
     { title: "Runs", number: true, cell: (n) => n.runs },
   ]} />;
