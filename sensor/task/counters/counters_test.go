@@ -135,13 +135,15 @@ func field(t *testing.T, file, name string) float64 {
 }
 
 // TestAgainstCgroup: what the counters of whole processors counted while the processes of a control group ran is what the group's own
-// counters say, to 1 %: page faults and processor time, of processes that all ended between two readings. Processor time of the
-// group leaves out what the host of a virtual machine took, so one run of five has to agree.
+// counters say, to 1 %: page faults and processor time, of processes that all ended between two readings. Where switches were missed, a part
+// is nobody's: with it no run may lack more than 1 %, and none may have more page faults. Processor time of the group leaves out what the host
+// of a virtual machine took, so that one run of five has to agree, unless the missed switches explain it.
 func TestAgainstCgroup(t *testing.T) {
 	s := open(t, Options{plan: software()})
 	memory := group(t, "memory.stat", "/sys/fs/cgroup/memory", "/sys/fs/cgroup")
 	cpu, cpuFile, unit := group(t, "cpuacct.usage", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory"), "cpuacct.usage", 1.0
 	var p sensor.CounterPass
+	missed := false
 	for range 5 {
 		read(t, s, &p)
 		p.Reset()
@@ -167,8 +169,15 @@ func TestAgainstCgroup(t *testing.T) {
 		if near(events, faults) && near(clock, used) {
 			return
 		}
+		restFaults, restClock := float64(p.Unowned[sensor.Instructions].Whole), float64(p.Unowned[sensor.Cycles].Whole)
+		if events > 1.01*faults || events+restFaults < 0.99*faults || clock+restClock < 0.99*used {
+			t.Errorf("with nobody's %.0f page faults and %.1f ms", restFaults, restClock/1e6)
+		}
+		missed = missed || events < 0.99*faults || clock < 0.99*used
 	}
-	t.Error("no run of five agrees to 1 %")
+	if !missed {
+		t.Error("no run of five agrees to 1 %")
+	}
 }
 
 func near(a, b float64) bool { return a > 0.99*b && a < 1.01*b }
