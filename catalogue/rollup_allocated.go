@@ -200,8 +200,12 @@ func (f runFacts) sizes(w *store.Workload) []size {
 func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 	sizes := f.sizes(w)
 	p.byFacts[k] = p.byFacts[k] || len(sizes) > 0
+	unmeasured := w.CPUSeconds == nil && later(w.Seen, w.End).Sub(w.Start) > beforeReadings
 	for _, s := range sizes {
 		p.allot(k, s.from, s.to, &s, 1)
+		if unmeasured {
+			p.lacks(k, s.from, s.to)
+		}
 	}
 	begin, end := runBegin(w).UnixMilli()-1, later(w.Seen, w.End).UnixMilli()+1
 	last := point{w.Start.UnixMilli(), 0}
@@ -219,6 +223,18 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 			}
 		}
 		last = x
+	}
+}
+
+// beforeReadings is how long a run may be without a reading of its CPU time, as its node is read and sends from time to time.
+const beforeReadings = 2 * time.Minute
+
+// lacks marks the CPU time of hours in which a run had cores and nothing measured it: the sum is a lower bound.
+func (p *pass) lacks(k key, from, to int64) {
+	for at := max(from, p.from); at < min(to, p.to); at += hourMS - (at-p.from)%hourMS {
+		if f := p.cells[cell{k, at - (at-p.from)%hourMS}]; f != nil {
+			f.exactness.Add("cpu_seconds", figure.AtLeast)
+		}
 	}
 }
 

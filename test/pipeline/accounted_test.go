@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/test/pipeline"
 )
 
@@ -39,6 +40,9 @@ const odd = `JobID|JobIDRaw|User|UID|State|ExitCode|Submit|Start|End|AllocCPUS|A
 23+1|24|ann|7|COMPLETED|0:0|2025-03-01T08:00:00|2025-03-01T08:10:00|2025-03-01T08:50:00|2|cpu=2,mem=1G,node=1|01:00:00|00:00:00|01:16:00|00:00:00|900000K|n2|het
 26|26|ann|7|COMPLETED|0:0|2025-03-01T08:00:00|2025-03-01T08:00:00|2025-03-01T10:00:00|8|cpu=8,mem=8G,node=2|05:00:00|00:00:00|07:30:00|00:00:00|3145728K|n[1-2]|two-nodes
 25|25|ann|7|CANCELLED by 9|0:15|2025-03-01T08:00:00|2025-03-01T08:10:00|2025-03-01T08:50:00|1|cpu=1,mem=64G,node=1|10:00:00|00:00:00|00:38:00|00:00:00|900000K|n1|by-other
+27|27|bob|8|COMPLETED|0:0|2025-03-01T08:00:00|2025-03-01T08:00:00|2025-03-01T09:00:00|4|cpu=4,mem=8G,node=1|10:00:00|00:00:00|03:00:00|00:00:00|900000K|n1|measured
+28|28|cyd|9|COMPLETED|0:0|2025-03-01T08:00:00|2025-03-01T08:00:00|2025-03-01T10:00:00|4|cpu=4,mem=8G,node=1|10:00:00|00:00:00|00:00:00|00:00:00||n1|not-gathered-either
+28.batch|28.batch|||COMPLETED|0:0||2025-03-01T08:00:00|2025-03-01T10:00:00|4|cpu=4,mem=8G,node=1||00:00:00|00:00:00|00:00:00||n1|batch
 `
 
 // TestOddAccounting: what is said of jobs with odd lives is true, and nothing is advised that their runs do not show.
@@ -78,6 +82,36 @@ func TestOddAccounting(t *testing.T) {
 	}
 	if got := len(s.Workloads(client.Filter{IDs: []string{"slurm/23+0", "slurm/23+1"}})); got != 2 {
 		t.Errorf("%d of 2 components have the names that people know", got)
+	}
+}
+
+// TestUnmeasuredIsNotUnused: where the use of some jobs was not measured, the sum of CPU time is a lower bound and what was not used an
+// upper one; where nothing was measured neither is known.
+func TestUnmeasuredIsNotUnused(t *testing.T) {
+	s := pipeline.Import(t, odd, time.Date(2025, 3, 20, 12, 0, 0, 0, time.UTC))
+	day := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
+	seen := 0
+	for _, u := range s.Usage(client.UsageQuery{Since: day, Until: day.Add(24 * time.Hour), Span: "whole", By: []string{"owner"}}).Rows {
+		unused := client.UnusedCoreSeconds(&u)
+		switch seen++; u.Owner {
+		case "ann":
+			if u.Exactness["cpu_seconds"] != figure.AtLeast || unused == nil {
+				t.Errorf("jobs of which one was not measured: %v, unused %v", u.Exactness, unused)
+			}
+		case "bob":
+			if u.Exactness["cpu_seconds"] != figure.Exact || unused == nil || *unused != 3600 {
+				t.Errorf("a measured job: %v, unused %v", u.Exactness, unused)
+			}
+		case "cyd":
+			if u.CPUSeconds != nil || unused != nil || u.HeldCoreSeconds == nil || *u.HeldCoreSeconds != 8*3600 {
+				t.Errorf("a job that was not measured: %+v", u)
+			}
+		default:
+			t.Errorf("%+v", u)
+		}
+	}
+	if seen != 3 {
+		t.Errorf("%d owners", seen)
 	}
 }
 
