@@ -114,7 +114,7 @@ func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*turn, error)
 		return nil, err
 	}
 	t := &turn{h: h, free: free}
-	if t.slot, err = h.enter(ctx); err != nil {
+	if t.slot, err = h.enter(ctx, max(n, len(buf.body)) > largeBuffer); err != nil {
 		t.end()
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (t *turn) decode(ctx context.Context, large bool) (err error) {
 	if t.freeObjects, err = t.h.Memory.ReserveObjects(ctx); err != nil {
 		return err
 	}
-	t.slot, err = t.h.enter(ctx)
+	t.slot, err = t.h.enter(ctx, true)
 	return err
 }
 
@@ -161,12 +161,33 @@ func (b *buffers) allocate(n int) {
 	b.plain = b.small[:n]
 }
 
-// enter takes one of the slots, or waits for one until ctx is done.
-func (h *handler) enter(ctx context.Context) (leave func(), err error) {
+// enter takes one of the slots, or waits for one until ctx is done. Large requests leave one of several slots free,
+// so that small ones do not wait for them.
+func (h *handler) enter(ctx context.Context, large bool) (leave func(), err error) {
+	if large {
+		if err := take(ctx, h.large); err != nil {
+			return nil, err
+		}
+	}
+	if err := take(ctx, h.slots); err != nil {
+		if large {
+			<-h.large
+		}
+		return nil, err
+	}
+	return func() {
+		<-h.slots
+		if large {
+			<-h.large
+		}
+	}, nil
+}
+
+func take(ctx context.Context, slots chan struct{}) error {
 	select {
-	case h.slots <- struct{}{}:
-		return func() { <-h.slots }, nil
+	case slots <- struct{}{}:
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }

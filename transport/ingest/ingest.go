@@ -61,8 +61,9 @@ type Options struct {
 	// Sizes says both anew for each request; nil for what MaxBody and MaxDecoded say.
 	Sizes func() (body, decoded int64)
 	// MaxConcurrent bounds the requests that are unpacked and stored at one time; others
-	// wait. Twice the number of processors by default. A body that is still on its way
-	// takes no such slot, so that slow senders hold nobody up.
+	// wait, and those larger than a megabyte leave one place of several free. Twice the number
+	// of processors by default. A body that is still on its way takes no such slot, so that slow
+	// senders hold nobody up.
 	MaxConcurrent int
 	// MaxReceiving bounds the bytes of bodies that came, or are on their way, and are not stored
 	// yet, all together; a request beyond it is answered 503. 4 times MaxBody by default.
@@ -80,6 +81,7 @@ type handler struct {
 	Options
 	protocol   string // in Stats
 	slots      chan struct{}
+	large      chan struct{} // slots that large requests may take
 	buffers    sync.Pool
 	meta       described
 	series     seriesCache
@@ -108,7 +110,7 @@ func newHandler(o Options, protocol string) *handler {
 	if o.Sizes == nil {
 		o.Sizes = func() (int64, int64) { return o.MaxBody, o.MaxDecoded }
 	}
-	h := &handler{Options: o, protocol: protocol, slots: make(chan struct{}, o.MaxConcurrent)}
+	h := &handler{Options: o, protocol: protocol, slots: make(chan struct{}, o.MaxConcurrent), large: make(chan struct{}, max(o.MaxConcurrent-1, 1))}
 	h.buffers.New = func() any { return new(buffers) }
 	h.meta.tell = o.Describe
 	return h

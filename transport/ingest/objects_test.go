@@ -280,6 +280,35 @@ func TestSlowSenders(t *testing.T) {
 	}
 }
 
+// Large requests leave a slot for a small one, however many of them wait.
+func TestSmallBesideLarge(t *testing.T) {
+	h := newHandler(Options{Store: openStore(t), MaxConcurrent: 2}, "remote_write")
+	leave, err := h.enter(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := h.enter(short, true); err == nil {
+		t.Error("a second large request took the last slot")
+	}
+	body, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{sample1("a", time.Now(), 1)}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := send(h, kind1, s2.EncodeSnappy(nil, body)); w.Code != http.StatusNoContent {
+		t.Errorf("%d %s beside a large request", w.Code, w.Body)
+	}
+	leave()
+	if leave, err = h.enter(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if len(h.slots)+len(h.large) > 0 {
+		t.Errorf("%d and %d slots are held in the end", len(h.slots), len(h.large))
+	}
+}
+
 // The bodies on their way have a bound together, and what is read is counted out again.
 func TestReceivingBound(t *testing.T) {
 	h := newHandler(Options{Store: openStore(t), MaxReceiving: 1000}, "remote_write")
