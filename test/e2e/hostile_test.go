@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -114,7 +115,8 @@ func (b *bomb) post(base string) (status int, text string) {
 }
 
 // TestHostile sends 400 requests that are made to take all memory, eight at a time, to an idle server in
-// 3 GB: it lives, refuses them or answers within its bounds, serves another sender within two seconds, and takes less than 700 MB.
+// 3 GB: it lives, refuses them or answers within its bounds, serves another sender within two seconds (more where
+// others use the processors meanwhile), and takes less than 450 MB.
 func TestHostile(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "2700MiB") // what a control group of 3 GB makes of itself
 	u := startServe(t, t.TempDir())
@@ -164,7 +166,7 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
-	began := time.Now()
+	began, own, all := time.Now(), u.ticks(), busyTicks(t)
 	for i := range 400 {
 		next <- &list[i%len(list)]
 	}
@@ -172,12 +174,14 @@ func TestHostile(t *testing.T) {
 	senders.Wait()
 	close(done)
 	other.Wait()
-	peak := u.memory("VmHWM")
-	t.Logf("400 requests, 8 at a time, in %.1f s: peak %d MB, another sender %.2f s at most", time.Since(began).Seconds(), peak>>20, slowest.Seconds())
-	if peak > 700<<20 { // 593 MB measured; the goal is 400 (doc/benchmarks.md)
+	peak, there := u.memory("VmHWM"), time.Since(began).Seconds()*100*float64(runtime.NumCPU())
+	left := 1 - float64(busyTicks(t)-all-(u.ticks()-own))/there // the part of the processors that others did not use
+	t.Logf("400 requests, 8 at a time, in %.1f s: peak %d MB, another sender %.2f s at most, %.0f %% of the processors left by others",
+		time.Since(began).Seconds(), peak>>20, slowest.Seconds(), 100*left)
+	if peak > 450<<20 { // 367 to 379 MB measured; the goal is 400 (doc/benchmarks.md)
 		t.Errorf("%d MB at the peak", peak>>20)
 	}
-	if slowest > 2*time.Second {
+	if slowest.Seconds()*max(left, 0.2) > 2 {
 		t.Errorf("another sender waited for %s", slowest)
 	}
 }
@@ -216,4 +220,39 @@ func (u *up) memory(name string) int64 {
 	}
 	u.t.Fatalf("no %s in /proc/PID/status", name)
 	return 0
+}
+
+// ticks is the time of processors that the server has used, in hundredths of a second (proc_pid_stat(5)).
+func (u *up) ticks() int64 {
+	u.t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", u.cmd.Process.Pid))
+	if err != nil {
+		u.t.Fatalf("the server is gone: %v\n%s", err, u.out)
+	}
+	f := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	return sum(u.t, f[11:13]) // utime and stime
+}
+
+// busyTicks is that of all programs together (proc_stat(5)).
+func busyTicks(t *testing.T) int64 {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	f := strings.Fields(line)
+	return sum(t, f[1:4]) + sum(t, f[6:9]) // without idle and iowait
+}
+
+func sum(t *testing.T, figures []string) (n int64) {
+	t.Helper()
+	for _, s := range figures {
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += v
+	}
+	return n
 }
