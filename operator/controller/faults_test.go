@@ -98,3 +98,17 @@ func TestNamespaceDeleted(t *testing.T) {
 		t.Errorf("the run has %d samples, %s", got.Pods[0].Samples, got.Outcome)
 	}
 }
+
+// TestCacheBehind: a JobSet that was made a moment ago is not in the cache yet. Its set is not complete.
+func TestCacheBehind(t *testing.T) {
+	c := newCluster(t, set(t, "a", sidecar))
+	c.r.Client = interceptor.NewClient(c.client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if _, ok := o.(*jobset.JobSet); ok {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "jobsets"}, key.Name)
+		}
+		return w.Get(ctx, key, o, opts...)
+	}})
+	if ms := c.look("a"); finished(ms) {
+		t.Errorf("%+v", ms.Status.Conditions)
+	}
+}

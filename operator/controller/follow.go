@@ -64,10 +64,15 @@ func (s *state) follow(ctx context.Context) error {
 	return s.progress(ctx, js)
 }
 
-// jobSet is the JobSet of the set, or nil if there is none.
+// jobSet is the JobSet of the set, or nil if there is none. One that was made a moment ago may not be in the cache yet, and a set without
+// one is complete.
 func (s *state) jobSet(ctx context.Context) (*jobset.JobSet, error) {
 	js := &jobset.JobSet{}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(s.ms), js)
+	if (apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(js, s.ms)) && !s.onlyEphemeral() {
+		js = &jobset.JobSet{}
+		err = s.Live.Get(ctx, client.ObjectKeyFromObject(s.ms), js)
+	}
 	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(js, s.ms) {
 		return nil, nil
 	}
