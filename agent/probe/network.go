@@ -165,13 +165,9 @@ func askPair(ctx context.Context, from string, q question, o NetworkOptions) (p 
 			}
 			return p
 		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
+		if !again(ctx, deadline) {
 			p.Error = err.Error()
 			return p
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
@@ -204,13 +200,9 @@ func measurePair(ctx context.Context, q question, port string, patience time.Dur
 			c.Close()
 			break
 		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
+		if !again(ctx, deadline) {
 			p.Error = err.Error()
 			return p
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 	if err := roundTrips(ctx, &p, q, port); err != nil {
@@ -274,4 +266,16 @@ func throughput(ctx context.Context, p *client.ProbePair, q question, port strin
 	}
 	p.BytesPerSecond = float64(received) / time.Since(began).Seconds()
 	return nil
+}
+
+// again waits a moment before the next try; false when there is to be none.
+func again(ctx context.Context, deadline time.Time) bool {
+	if time.Now().After(deadline) || ctx.Err() != nil {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(200 * time.Millisecond):
+	}
+	return true
 }
