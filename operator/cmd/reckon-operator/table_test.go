@@ -139,9 +139,9 @@ func TestBedPrograms(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	const volume = "addons: [{name: volume-empty, options: {name: data, path: /tmp/data}}]"
+	const volume = "addons: [{name: volume-empty, options: {name: data, path: /data}}]"
 	for name, c := range map[string]struct{ spec, want string }{
-		"fio":     {"{name: io-fio, image: 'example.local/debian-fio:1', options: {size: 4M, directory: /tmp/data}, " + volume + "}", `"jobname" : "test"`},
+		"fio":     {"{name: io-fio, image: 'example.local/debian-fio:1', options: {size: 4M, directory: /data}, " + volume + "}", `"jobname" : "test"`},
 		"iostat":  {"{name: io-sysstat, image: 'example.local/debian-sysstat:1', options: {rate: 1, completions: 2}, " + volume + "}", `"sysstat"`},
 		"hwloc":   {"{name: sys-hwloc, image: 'example.local/debian-hwloc:1', listOptions: {commands: [hwloc-ls]}}", "Machine ("},
 		"machine": {"{name: sys-hwloc, image: 'example.local/debian-hwloc:1'}", "METRICS OPERATOR COLLECTION END"},
