@@ -24,6 +24,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 		Running: d.Running, State: d.State, Reason: d.Reason, EndedBy: d.EndedByUser, ExitCode: d.ExitCode, WallSeconds: ranSeconds(&d.Workload), Steps: judgedSteps(d.Steps),
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
 		MemoryNeeded: d.MemoryNeededPeakBytes, MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, IOWaitSeconds: d.IOWaitSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
+		Counted:   efficiency.Counted{Instructions: d.Instructions, Cycles: d.Cycles, FP: d.FPInstructions, FPScalar: d.FPScalarInstructions, MemoryTraffic: d.MemoryTrafficBytes},
 		TimeLimit: d.RequestSeconds, Nodes: byNode(d.Parts),
 	}
 	var cores, memory, gpus bool // allocated

@@ -105,6 +105,8 @@ type Usage struct {
 	IOWaitSeconds                                *float64
 	StorageStalledSeconds, ReadBytes, WriteBytes *float64
 
+	Counted Counted // of its processors
+
 	GPUSeconds *float64
 	GPUExact   figure.Exactness
 	GPUEngines *GPUEngines // nil where no GPU counts them
@@ -166,6 +168,7 @@ func Judge(u Usage) []Verdict {
 			j.gpus()
 			j.gpuHost()
 			j.gpuKind()
+			j.counters()
 		}
 		j.waits()
 		j.storage()

@@ -1,0 +1,47 @@
+package efficiency
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestCounters: what limits it on its cores, on both sides of each threshold.
+func TestCounters(t *testing.T) {
+	const (
+		memory    = "memory bandwidth limits it"
+		stalled   = "waited inside its processors"
+		computing = "arithmetic limits it"
+		scalars   = "work on one number each"
+	)
+	of := func(ipc, traffic, fp, ones float64) Counted {
+		return Counted{Cycles: at(1e13), Instructions: at(ipc * 1e13), MemoryTraffic: at(traffic), FP: at(fp * ipc * 1e13), FPScalar: at(ones * fp * ipc * 1e13)}
+	}
+	one := func(edit func(*Usage)) Usage { return batch(1, 0.9, 1, func(u *Usage) { u.Cores = nil }, edit) }
+	cpu := 0.9 * 3600
+	for name, c := range map[string]struct {
+		c    Counted
+		want string
+	}{
+		"memory":                      {of(0.69, cpu*1e9, 0, 0), memory},
+		"less traffic":                {of(0.69, cpu*1e9-1, 0, 0), stalled},
+		"traffic not known":           {Counted{Cycles: at(1e13), Instructions: at(5e12)}, stalled},
+		"more instructions":           {of(0.7, cpu*1e10, 0, 0), ""},
+		"just below computing":        {of(1.49, 0, 0, 0), ""},
+		"computing":                   {of(1.5, cpu*1e10, 0, 0), computing},
+		"too few cycles":              {Counted{Cycles: at(9.9e9), Instructions: at(1e9)}, ""},
+		"enough cycles":               {Counted{Cycles: at(1e10), Instructions: at(1e9)}, stalled},
+		"scalars":                     {of(1, 0, 0.05, 0.8), scalars},
+		"few floating-point numbers":  {of(1, 0, 0.049, 1), ""},
+		"mostly vectors":              {of(1, 0, 0.5, 0.79), ""},
+		"widths not known":            {Counted{Cycles: at(1e13), Instructions: at(1e13), FP: at(1e13)}, ""},
+		"nothing known":               {Counted{}, ""},
+		"instructions without cycles": {Counted{Instructions: at(1e13)}, ""},
+	} {
+		got := said(one(func(u *Usage) { u.Counted = c.c }))
+		for _, sentence := range []string{memory, stalled, computing, scalars} {
+			if strings.Contains(got, sentence) != (sentence == c.want) {
+				t.Errorf("%s: want %q, it says\n%s", name, c.want, got)
+			}
+		}
+	}
+}
