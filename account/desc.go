@@ -50,6 +50,16 @@ var (
 		Help:   "Memory of the control group that was reclaimed and soon needed again, by type: anon (read back from swap) and file (read again from storage). It grows steadily where memory is too small.",
 		Labels: with("type"),
 	}
+	pageFaults = &metric.Desc{
+		Name: "reckon_workload_page_faults_total", Kind: metric.Counter,
+		Help:   "Page faults of the control group by type: major (waited for storage) and minor (all others: memory touched for the first time, shared or copied).",
+		Labels: with("type"),
+	}
+	hugeBytes = &metric.Desc{
+		Name: "reckon_workload_memory_huge_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory of the control group in transparent huge pages; version 1 counts anonymous memory only.",
+		Labels: with(),
+	}
 	memoryEvents = &metric.Desc{
 		Name: "reckon_workload_memory_events_total", Kind: metric.Counter,
 		Help:   "How often the control group reached its memory limit and had to reclaim (max), and how often that was in vain (oom); version 2 only.",
@@ -175,7 +185,7 @@ func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryByteSeconds, swapBytes,
-		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pressureSeconds,
+		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, pressureSeconds,
 		processes, threads, processesStarted,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds, limitCores, limitMemory,

@@ -16,6 +16,8 @@ type rows struct {
 	peak, byteSeconds, swap          *metric.Series
 	needed, neededPeak               *metric.Series
 	refaults, memoryEvents           [2]*metric.Series
+	pageFaults                       [2]*metric.Series
+	huge                             *metric.Series
 	read, write, faults, vol, invol  *metric.Series
 	oom                              *metric.Series
 	pressure                         [3]*metric.Series

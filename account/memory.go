@@ -117,6 +117,14 @@ func (p *Part) exportMemoryPressure(b *metric.Batch) {
 		b.Add(p.lazy(&r.refaults[0], memoryRefaults, "anon"), float64(p.counter(cgRefaultAnon)))
 		b.Add(p.lazy(&r.refaults[1], memoryRefaults, "file"), float64(p.counter(cgRefaultFile)))
 	}
+	if c.Have&sensor.CgroupFaults != 0 {
+		all, major := p.counter(cgFaults), p.counter(cgMajorFaults)
+		b.Add(p.lazy(&r.pageFaults[0], pageFaults, "minor"), float64(grown(major, all)))
+		b.Add(p.lazy(&r.pageFaults[1], pageFaults, "major"), float64(major))
+	}
+	if c.Have&sensor.CgroupHuge != 0 && c.Have&sensor.CgroupMemory != 0 {
+		b.Add(p.lazy(&r.huge, hugeBytes), float64(c.HugeBytes))
+	}
 	if c.Have&sensor.CgroupMemoryEvents != 0 {
 		b.Add(p.lazy(&r.memoryEvents[0], memoryEvents, "max"), float64(p.counter(cgMaxEvents)))
 		b.Add(p.lazy(&r.memoryEvents[1], memoryEvents, "oom"), float64(p.counter(cgOOMEvents)))

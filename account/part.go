@@ -277,7 +277,7 @@ func (p *Part) readCgroup() {
 
 // leftOver are the figures of a control group that stand when it is gone, besides CPU time.
 const leftOver = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupThrottle |
-	sensor.CgroupPressure | sensor.CgroupIO
+	sensor.CgroupPressure | sensor.CgroupIO | sensor.CgroupFaults
 
 // facts are what is known of a part besides usage, and whether that changed since
 // the series that carry them were made.

@@ -22,6 +22,8 @@ const (
 	cgSystem
 	cgRead
 	cgWrite
+	cgFaults
+	cgMajorFaults
 	cgCounters
 )
 
@@ -31,7 +33,7 @@ func countersOf(c *sensor.Cgroup) [cgCounters]uint64 {
 		cgCPUWait: c.CPUWaitNanos, cgMemoryStall: c.MemoryStallNanos, cgIOStall: c.IOStallNanos,
 		cgOOMKills: c.OOMKills, cgRefaultAnon: c.RefaultAnon, cgRefaultFile: c.RefaultFile,
 		cgMaxEvents: c.MaxEvents, cgOOMEvents: c.OOMEvents, cgUser: c.UserNanos, cgSystem: c.SystemNanos,
-		cgRead: c.ReadBytes, cgWrite: c.WriteBytes,
+		cgRead: c.ReadBytes, cgWrite: c.WriteBytes, cgFaults: c.Faults, cgMajorFaults: c.MajorFaults,
 	}
 }
 

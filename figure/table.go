@@ -128,6 +128,10 @@ var table = []Figure{
 		In: Run, From: of(Throttled), How: counted},
 	{Key: "major_faults", Unit: metric.None, Heading: "Major faults", Help: "Pages read from disk because they were not in memory.",
 		In: Run, From: of("reckon_workload_major_faults_total"), How: counted},
+	{Key: "minor_faults", Unit: metric.None, Heading: "Minor faults", Help: "Page faults that did not wait for storage, where it has a control group.",
+		In: Run, From: where("reckon_workload_page_faults_total", "type", "minor"), How: counted},
+	{Key: "memory_huge_bytes", Unit: metric.Bytes, Heading: "Huge pages", Help: "Memory in transparent huge pages at the latest sample, bytes, where it has a control group.",
+		In: Run, From: of("reckon_workload_memory_huge_bytes"), How: current},
 	{Key: "swap_peak_bytes", Field: "SwapBytes", Unit: metric.Bytes, Heading: "Swap peak", Help: "Most memory swapped out, summed over nodes and parts, bytes.",
 		In: Run, From: of("reckon_workload_swap_bytes"), How: perPart},
 

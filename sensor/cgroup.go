@@ -24,6 +24,8 @@ const (
 	CgroupMemoryEvents                          // MaxEvents, OOMEvents
 	CgroupInactive                              // InactiveFile
 	CgroupPeriods                               // Periods
+	CgroupFaults                                // Faults, MajorFaults
+	CgroupHuge                                  // HugeBytes
 )
 
 // Cgroup holds the figures of one control group, its descendants included.
@@ -45,6 +47,9 @@ type Cgroup struct {
 	Kernel uint64
 	// RefaultAnon and RefaultFile are memory that was reclaimed and soon needed again, bytes.
 	RefaultAnon, RefaultFile uint64
+	// Faults are page faults of all kinds; MajorFaults are those of them that waited for storage.
+	Faults, MajorFaults uint64
+	HugeBytes           uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
 	// MaxEvents counts how often the limit was reached and memory had to be reclaimed,
 	// OOMEvents how often that was in vain, OOMKills the processes killed.
 	MaxEvents, OOMEvents, OOMKills uint64

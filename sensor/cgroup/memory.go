@@ -32,6 +32,7 @@ func (k *kernelMemory) unreclaimable() (bytes uint64, ok bool) {
 func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 	var got parts
 	var k kernelMemory
+	c.HugeBytes = 0
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = cut(line)
@@ -63,7 +64,7 @@ func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 		case "sock":
 			k.sock = n
 		default:
-			refaults(key, n, c)
+			pages(key, n, c)
 		}
 	}
 	if n, ok := k.unreclaimable(); ok {
@@ -78,6 +79,7 @@ func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 // shared memory from the page cache.
 func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 	var got parts
+	c.HugeBytes = 0
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = cut(line)
@@ -102,7 +104,7 @@ func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 			c.Have |= sensor.CgroupSwap
 		default:
 			if rest, ok := bytes.CutPrefix(key, []byte("total_")); ok {
-				refaults(rest, n, c)
+				pages(rest, n, c)
 			}
 		}
 	}
@@ -114,6 +116,23 @@ func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 func inactive(n uint64, c *sensor.Cgroup) {
 	c.InactiveFile = n
 	c.Have |= sensor.CgroupInactive
+}
+
+// pages takes the lines of page faults, huge pages and of pages that were reclaimed and soon needed again, which both versions
+// have. The huge pages of several kinds add up.
+func pages(key []byte, n uint64, c *sensor.Cgroup) {
+	switch string(key) {
+	case "pgfault":
+		c.Faults = n
+		c.Have |= sensor.CgroupFaults
+	case "pgmajfault":
+		c.MajorFaults = n
+	case "anon_thp", "file_thp", "shmem_thp", "rss_huge":
+		c.HugeBytes += n
+		c.Have |= sensor.CgroupHuge
+	default:
+		refaults(key, n, c)
+	}
 }
 
 // refaults takes the lines that count pages which were reclaimed and soon needed again.

@@ -30,9 +30,13 @@ func TestMemoryStat(t *testing.T) {
 		{"version 1", parseLegacyMemoryStat, "rss 1\ncache 2\ninactive_file 1\ntotal_inactive_file 15\nworkingset_refault_file 9\ntotal_rss 100\ntotal_cache 60\ntotal_shmem 20\ntotal_swap 8\ntotal_workingset_refault_anon 2\ntotal_workingset_refault_file 3\nhierarchical_memory_limit 500\n", true, sensor.Cgroup{
 			Have: sensor.CgroupInactive | sensor.CgroupShmem | sensor.CgroupSwap | sensor.CgroupRefaults, InactiveFile: 15,
 			Anon: 100, File: 40, Shmem: 20, Swap: 8, RefaultAnon: 2 * page, RefaultFile: 3 * page}},
+		{"faults and huge pages", parseMemoryStat, "anon 100\nfile 60\nanon_thp 30\nfile_thp 2\nshmem_thp 1\npgfault 500\npgmajfault 7\n", true, sensor.Cgroup{
+			Have: sensor.CgroupFaults | sensor.CgroupHuge, Anon: 100, File: 60, Faults: 500, MajorFaults: 7, HugeBytes: 33}},
+		{"the same, version 1", parseLegacyMemoryStat, "rss_huge 1\npgfault 3\ntotal_rss 100\ntotal_cache 60\ntotal_rss_huge 30\ntotal_pgfault 500\ntotal_pgmajfault 7\n", true, sensor.Cgroup{
+			Have: sensor.CgroupFaults | sensor.CgroupHuge, Anon: 100, File: 60, Faults: 500, MajorFaults: 7, HugeBytes: 30}},
 		{"version 1 before 3.14", parseLegacyMemoryStat, "total_rss 100\ntotal_cache 60\n", true, sensor.Cgroup{Anon: 100, File: 60}},
 	} {
-		var got sensor.Cgroup
+		got := sensor.Cgroup{HugeBytes: 9} // of the reading before, which does not add up
 		if whole := tt.parse([]byte(tt.text), &got); got != tt.want || whole != tt.whole {
 			t.Errorf("%s: %v\n got %+v\nwant %+v", tt.name, whole, got, tt.want)
 		}
