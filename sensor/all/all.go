@@ -19,6 +19,7 @@ import (
 	"reckon/sensor/slingshot"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
+	"reckon/sensor/uncore"
 )
 
 // Entry is a sensor that may or may not be here.
@@ -69,6 +70,7 @@ func Configured(o Options) []Entry {
 		{Name: "netclass", Open: at(root, node.NewNetclass)},
 		{Name: "infiniband", Open: at(root, infiniband.New), Hotplug: true},
 		{Name: "slingshot", Open: at(root, slingshot.New), Hotplug: true},
+		{Name: "uncore", Open: at(root, uncore.New)},
 		{Name: "timex", Open: at(root, node.NewTimex)},
 		{Name: "filefd", Open: at(root, node.NewFileFD)},
 		{Name: "uname", Open: at(root, node.NewUname)},

@@ -1,0 +1,139 @@
+package uncore
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reckon/internal/sysfs"
+)
+
+// count is what to open for one direction of one unit on one processor.
+type count struct {
+	unit   string // the folder of the unit
+	kind   uint32 // type of perf_event_attr
+	config uint64
+	bytes  float64 // that one count stands for
+	cpu    int
+	socket string
+	write  bool
+}
+
+// controllers are the memory controllers whose counters are understood, the preferred first: units that count the same traffic are not added up.
+var controllers = []struct {
+	prefix      string
+	read, write []string // names of events, the first that there is
+	fixed       [2]string
+}{
+	{prefix: "uncore_imc_free_running", read: []string{"read", "data_read"}, write: []string{"write", "data_write"}},
+	{prefix: "uncore_imc", read: []string{"cas_count_read", "data_reads", "data_read"}, write: []string{"cas_count_write", "data_writes", "data_write"}},
+	// The driver names no events: umc_cas_cmd.rd and .wr of tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json.
+	{prefix: "amd_umc", fixed: [2]string{"event=0x0a,rdwrmask=0x1", "event=0x0a,rdwrmask=0x2"}},
+}
+
+// burst is what a command to memory moves where the unit does not say, bytes.
+const burst = 64
+
+// find lists what to count, of the first kind of controller that there is.
+func find(root string) (out []count) {
+	base := sysfs.Path(root, "sys/bus/event_source/devices")
+	units, _ := filepath.Glob(filepath.Join(base, "*")) // the pattern is well formed
+	for _, c := range controllers {
+		for _, dir := range units {
+			number, ok := strings.CutPrefix(filepath.Base(dir), c.prefix)
+			if number = strings.TrimPrefix(number, "_"); !ok || number != "" && !digits(number) {
+				continue
+			}
+			for i, names := range [2][]string{c.read, c.write} {
+				out = append(out, unitCounts(root, dir, names, c.fixed[i], i == 1)...)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
+func digits(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
+}
+
+// unitCounts is one direction of a unit, on each processor that its cpumask names.
+func unitCounts(root, dir string, names []string, terms string, write bool) (out []count) {
+	scale := float64(burst)
+	for _, name := range names {
+		if terms = sysfs.Word(dir, "events", name); terms != "" {
+			scale = scaled(sysfs.Word(dir, "events", name+".scale"), sysfs.Word(dir, "events", name+".unit"))
+			break
+		}
+	}
+	kind, err := strconv.ParseUint(sysfs.Word(dir, "type"), 10, 32)
+	config, ok := encode(terms, func(term string) string { return sysfs.Word(dir, "format", term) })
+	if err != nil || !ok || scale <= 0 {
+		return nil
+	}
+	for _, cpu := range sysfs.Numbers(sysfs.Word(dir, "cpumask")) {
+		socket := sysfs.Word(sysfs.Path(root, "sys/devices/system/cpu", "cpu"+strconv.Itoa(cpu), "topology/physical_package_id"))
+		out = append(out, count{filepath.Base(dir), uint32(kind), config, scale, cpu, socket, write})
+	}
+	return out
+}
+
+// scaled is how many bytes a count is, by the files .scale and .unit of an event, 0 for a unit that is not known.
+func scaled(scale, unit string) float64 {
+	factor, ok := map[string]float64{"": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+	switch v, err := strconv.ParseFloat(scale, 64); {
+	case scale == "" && unit == "":
+		return burst
+	case err != nil || !ok || v <= 0:
+		return 0
+	default:
+		return v * factor
+	}
+}
+
+// encode places the terms of an event ("event=0x04,umask=0x03") where the unit's formats ("config:0-7,32-35") say
+// (Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
+func encode(terms string, format func(term string) string) (config uint64, ok bool) {
+	for term := range strings.SplitSeq(terms, ",") {
+		name, text, given := strings.Cut(term, "=")
+		value, err := uint64(1), error(nil)
+		if given {
+			value, err = strconv.ParseUint(text, 0, 64)
+		}
+		bits, known := strings.CutPrefix(format(name), "config:")
+		if err != nil || !known || name == "" {
+			return 0, false
+		}
+		for _, bit := range sysfs.Numbers(bits) {
+			if bit < 64 {
+				config |= value & 1 << bit
+			}
+			value >>= 1
+		}
+		if value != 0 {
+			return 0, false // it does not fit
+		}
+	}
+	return config, true
+}
+
+// sockets are those of a list, in order.
+func sockets(list []count) (out []string) {
+	for i := range list {
+		if !slices.Contains(out, list[i].socket) {
+			out = append(out, list[i].socket)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// there reports whether the machine has units of any kind.
+func there(root string) bool {
+	_, err := os.Stat(sysfs.Path(root, "sys/bus/event_source/devices"))
+	return err == nil
+}

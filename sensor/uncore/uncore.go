@@ -1,0 +1,142 @@
+// Package uncore reads how many bytes the memory controllers of the processors moved, by socket and direction: the uncore PMUs of
+// Intel (uncore_imc) and AMD (amd_umc, Linux 6.10) below /sys/bus/event_source/devices, by perf_event_open(2).
+//
+// What devices read and write by DMA, and what the kernel does, is in it. It needs CAP_PERFMON, and a machine whose memory controllers the kernel may
+// read: virtual machines have none. Bytes. No such machine was here: the test's trees are constructed by the kernel's documentation, and count
+// software events on the same path. A Sensor is used from one goroutine.
+package uncore
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+var traffic = &metric.Desc{
+	Name: "reckon_node_memory_traffic_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+	Help:   "Bytes that the memory controllers of a socket moved, by direction (read, write); devices and the kernel included. Counted since the agent began.",
+	Labels: []string{"socket", "direction"},
+}
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc { return []*metric.Desc{traffic} }
+
+// Sensor reads the memory controllers of a machine.
+type Sensor struct {
+	events []event
+	sums   []sum
+	buf    [24]byte
+}
+
+// event is a count while it is open.
+type event struct {
+	count
+	fd   int
+	last [3]uint64 // count, ns to be counted, ns counted
+	sum  int       // index into sums
+}
+
+// sum is one direction of a socket.
+type sum struct {
+	series *metric.Series
+	bytes  float64
+	err    error // one of its events ended: it would be too low
+}
+
+// New opens the counters of the machine whose file tree is at root, "" or "/" for our own.
+func New(root string) (*Sensor, error) {
+	list := find(root)
+	if len(list) == 0 {
+		why := "the kernel shows no memory controllers that are known"
+		if !there(root) {
+			why = "the kernel has no performance counters"
+		}
+		return nil, sensor.Unavailable(why, "", nil)
+	}
+	s := new(Sensor)
+	names := sockets(list)
+	for _, name := range names {
+		s.sums = append(s.sums, sum{series: metric.NewSeries(traffic, name, "read")}, sum{series: metric.NewSeries(traffic, name, "write")})
+	}
+	for _, c := range list {
+		attr := unix.PerfEventAttr{Type: c.kind, Config: c.config, Size: unix.PERF_ATTR_SIZE_VER1,
+			Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING}
+		fd, err := unix.PerfEventOpen(&attr, -1, c.cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if err != nil {
+			_ = s.Close()
+			reason, fix := sysfs.PerfRefusal(err, root, "counters of memory controllers")
+			return nil, sensor.Unavailable(reason, fix, fmt.Errorf("open %s: %w", c.unit, err))
+		}
+		at := 2 * slices.Index(names, c.socket)
+		if c.write {
+			at++
+		}
+		s.events = append(s.events, event{count: c, fd: fd, sum: at})
+	}
+	return s, nil
+}
+
+// Name returns "uncore".
+func (s *Sensor) Name() string { return "uncore" }
+
+// Descs lists the series of the sensor.
+func (s *Sensor) Descs() []*metric.Desc { return Descs() }
+
+// Read appends the bytes of each socket. A direction whose units can not all be read is left out from then on.
+func (s *Sensor) Read(b *metric.Batch) error {
+	var errs []error
+	for i := range s.events {
+		e := &s.events[i]
+		if s.sums[e.sum].err != nil {
+			continue
+		}
+		if n, err := unix.Read(e.fd, s.buf[:]); n != len(s.buf) { // of an event that ended there is nothing to read
+			s.sums[e.sum].err = fmt.Errorf("read %s on processor %d: it counts no more: %w", e.unit, e.cpu, cmp.Or[error](err, unix.ENODEV))
+			continue
+		}
+		var now [3]uint64
+		for k := range now {
+			now[k] = binary.NativeEndian.Uint64(s.buf[8*k:])
+		}
+		s.sums[e.sum].bytes += e.bytes * e.since(now)
+	}
+	for i := range s.sums {
+		if s.sums[i].err != nil {
+			errs = append(errs, s.sums[i].err)
+			continue
+		}
+		b.Add(s.sums[i].series, s.sums[i].bytes)
+	}
+	return errors.Join(errs...)
+}
+
+// since is what was counted since the last reading, in proportion where the event had the counter for a part of the time. Where
+// it never had it the next reading decides.
+func (e *event) since(now [3]uint64) float64 {
+	count, enabled, running := now[0]-e.last[0], now[1]-e.last[1], now[2]-e.last[2]
+	if running == 0 || now[0] < e.last[0] {
+		return 0
+	}
+	e.last = now
+	return float64(count) * max(float64(enabled)/float64(running), 1)
+}
+
+// Close closes the counters.
+func (s *Sensor) Close() error {
+	var errs []error
+	for _, e := range s.events {
+		errs = append(errs, unix.Close(e.fd))
+	}
+	s.events = nil
+	return errors.Join(errs...)
+}
+
+var _ sensor.Sensor = (*Sensor)(nil)
