@@ -55,6 +55,8 @@ type Row struct {
 	OOMKills                *float64 `json:"oom_kills,omitempty"`                 // Processes killed for lack of memory.
 	ThrottledSeconds        *float64 `json:"cpu_throttled_seconds,omitempty"`     // Time held back by its CPU quota, seconds.
 	MajorFaults             *float64 `json:"major_faults,omitempty"`              // Pages read from disk because they were not in memory.
+	MinorFaults             *float64 `json:"minor_faults,omitempty"`              // Page faults that did not wait for storage, where it has a control group.
+	MemoryHugeBytes         *float64 `json:"memory_huge_bytes,omitempty"`         // Memory in transparent huge pages at the latest sample, bytes, where it has a control group.
 	SwapBytes               *float64 `json:"swap_peak_bytes,omitempty"`           // Most memory swapped out, summed over nodes and parts, bytes.
 
 	// Exactness of the figures that are not exact, by key.
@@ -62,7 +64,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 52 }
+func (r *Row) Len() int { return 54 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -170,13 +172,17 @@ func (r *Row) At(i int) **float64 {
 	case 50:
 		return &r.MajorFaults
 	case 51:
+		return &r.MinorFaults
+	case 52:
+		return &r.MemoryHugeBytes
+	case 53:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 52
+const RowLen = 54
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

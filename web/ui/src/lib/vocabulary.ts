@@ -103,6 +103,10 @@ export interface Row {
   cpu_throttled_seconds?: Num;
   /** Pages read from disk because they were not in memory. */
   major_faults?: Num;
+  /** Page faults that did not wait for storage, where it has a control group. */
+  minor_faults?: Num;
+  /** Memory in transparent huge pages at the latest sample, bytes, where it has a control group. */
+  memory_huge_bytes?: Num;
   /** Most memory swapped out, summed over nodes and parts, bytes. */
   swap_peak_bytes?: Num;
   /** Of the figures that are not exact, by key. */
@@ -217,6 +221,8 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "oom_kills", title: "OOM kills", unit: "count" },
   { key: "cpu_throttled_seconds", title: "Throttled", unit: "seconds" },
   { key: "major_faults", title: "Major faults", unit: "count" },
+  { key: "minor_faults", title: "Minor faults", unit: "count" },
+  { key: "memory_huge_bytes", title: "Huge pages", unit: "bytes" },
   { key: "swap_peak_bytes", title: "Swap peak", unit: "bytes" },
 ];
 
