@@ -24,6 +24,9 @@ type Machine interface {
 // podLister is a machine that lists its pods, as the kubelet of a real one does; nil where it has none.
 type podLister interface{ Pods() kubernetes.Pods }
 
+// processors is a machine whose processors count, as --counters has it on a real one; nil where they do not.
+type processors interface{ Counters() sensor.CounterSource }
+
 // OpenMachine returns an agent that reads m and the given sensors in the place of this
 // machine. Its time is that of m, and the caller moves both: [Agent.Step] takes a reading
 // and [Agent.Take] makes an export. It says nothing of this process, which is not what m
@@ -55,6 +58,9 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 		}
 	}
 	a.openGPUs()
+	if c, ok := m.(processors); ok {
+		a.kernel.counters = c.Counters()
+	}
 	return a, nil
 }
 

@@ -58,6 +58,11 @@ type Does struct {
 	OtherCores      float64 // that each of them uses
 	Ends            time.Duration
 	Zombies         int
+
+	IPC        float64 // instructions in a cycle; 0 where its processors have no counters
+	Traffic    float64 // bytes of memory that move in a second of CPU time
+	FP, Scalar float64 // share of instructions that are floating-point, and of these of scalars
+
 	// Ends, if not 0, is after how long its processes end, though the job holds on.
 }
 

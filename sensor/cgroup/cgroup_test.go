@@ -60,7 +60,8 @@ func TestRecordedTrees(t *testing.T) {
 		cpuV2  = sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupThrottle | sensor.CgroupPeriods
 		memory = sensor.CgroupMemory | sensor.CgroupPeak
 
-		unifiedMemory = sensor.CgroupInactive | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults | sensor.CgroupMemoryEvents
+		unifiedMemory = sensor.CgroupInactive | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults | sensor.CgroupMemoryEvents |
+			sensor.CgroupFaults | sensor.CgroupHuge
 	)
 	for _, tt := range []struct {
 		machine string
@@ -71,20 +72,20 @@ func TestRecordedTrees(t *testing.T) {
 			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents | sensor.CgroupPIDs | sensor.CgroupMemoryMax | sensor.CgroupCPUMax | unifiedMemory,
 			UsageNanos: 17975873000, UserNanos: 15270449000, SystemNanos: 2705424000,
 			Current: 27115520, Anon: 17854464, File: 4771840 - 16384, Shmem: 16384, Kernel: 4354048 - 865472, Peak: 315523072, InactiveFile: 4374528,
-			Periods: 96, PIDs: 12, MemoryMax: 2147483648, CPUMax: 1,
+			Periods: 96, PIDs: 12, MemoryMax: 2147483648, CPUMax: 1, Faults: 980544, MajorFaults: 1, HugeBytes: 4 << 20,
 		}},
 		{"slurm-v2.txtar", []sensor.CgroupPath{{Path: "/system.slice/slurmstepd.scope/job_4/step_0"}}, sensor.Cgroup{
 			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents | unifiedMemory,
 			UsageNanos: 131721000, UserNanos: 47997000, SystemNanos: 83723000,
-			Current: 5300224, Anon: 1933312, File: 1302528, Kernel: 1896448 - 744088, Peak: 5603328, InactiveFile: 1286144,
+			Current: 5300224, Anon: 1933312, File: 1302528, Kernel: 1896448 - 744088, Peak: 5603328, InactiveFile: 1286144, Faults: 10820,
 		}},
 		// These two recordings lack memory.limit_in_bytes. A kernel that has no oom_kill in memory.oom_control, and an empty cpu.stat.
 		{"slurm-torque-v1.txtar", []sensor.CgroupPath{
 			{Controllers: "cpuacct,cpu", Path: "/torque/1182724.batch"}, {Controllers: "memory", Path: "/torque/1182724.batch"},
 		}, sensor.Cgroup{
-			Have:       sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupInactive,
+			Have:       sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupHuge,
 			UsageNanos: 152995785583781, UserNanos: 153146310000000, SystemNanos: 260770000000,
-			Current: 82553999360, Anon: 82444320768, File: 109678592, Peak: 113726775296, InactiveFile: 104370176,
+			Current: 82553999360, Anon: 82444320768, File: 109678592, Peak: 113726775296, InactiveFile: 104370176, Faults: 6233168, MajorFaults: 158, HugeBytes: 82126569472,
 		}},
 		{"slurm-22.05-v1.txtar", []sensor.CgroupPath{
 			{Controllers: "name=systemd", Path: "/"}, {Controllers: "freezer", Path: "/slurm_vm/uid_1001/job_14/step_0"},
@@ -92,9 +93,10 @@ func TestRecordedTrees(t *testing.T) {
 			{Path: "/"},
 		}, sensor.Cgroup{
 			Have: sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupEvents |
-				sensor.CgroupShmem | sensor.CgroupRefaults | sensor.CgroupInactive,
+				sensor.CgroupShmem | sensor.CgroupRefaults | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupHuge,
 			UsageNanos: 7634396466, UserNanos: 7550000000, SystemNanos: 70000000,
 			Current: 87592960, Anon: 86925312, File: 57344, Peak: 87896064, InactiveFile: 12288, RefaultFile: 11 * uint64(os.Getpagesize()),
+			Faults: 21581, MajorFaults: 1,
 		}},
 	} {
 		r, _ := machine(t, tt.machine)

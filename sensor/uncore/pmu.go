@@ -1,9 +1,7 @@
 package uncore
 
 import (
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -36,12 +34,14 @@ var controllers = []struct {
 // burst is what a command to memory moves where the unit does not say, bytes.
 const burst = 64
 
+// units is the folder of the kernel's performance monitoring units.
+const units = "sys/bus/event_source/devices"
+
 // find lists what to count, of the first kind of controller that there is.
 func find(root string) (out []count) {
-	base := sysfs.Path(root, "sys/bus/event_source/devices")
-	units, _ := filepath.Glob(filepath.Join(base, "*")) // the pattern is well formed
+	folders, _ := filepath.Glob(sysfs.Path(root, units, "*")) // the pattern is well formed
 	for _, c := range controllers {
-		for _, dir := range units {
+		for _, dir := range folders {
 			number, ok := strings.CutPrefix(filepath.Base(dir), c.prefix)
 			if number = strings.TrimPrefix(number, "_"); !ok || number != "" && !digits(number) {
 				continue
@@ -119,21 +119,4 @@ func encode(terms string, format func(term string) string) (config uint64, ok bo
 		}
 	}
 	return config, true
-}
-
-// sockets are those of a list, in order.
-func sockets(list []count) (out []string) {
-	for i := range list {
-		if !slices.Contains(out, list[i].socket) {
-			out = append(out, list[i].socket)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// there reports whether the machine has units of any kind.
-func there(root string) bool {
-	_, err := os.Stat(sysfs.Path(root, "sys/bus/event_source/devices"))
-	return err == nil
 }

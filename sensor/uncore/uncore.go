@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -55,17 +56,14 @@ type sum struct {
 func New(root string) (*Sensor, error) {
 	list := find(root)
 	if len(list) == 0 {
-		why := "the kernel shows no memory controllers that are known"
-		if !there(root) {
-			why = "the kernel has no performance counters"
+		dir := sysfs.Path(root, units)
+		why, fix := "the kernel shows no memory controllers of Intel or AMD", "virtual machines have none; AMD needs Linux 6.10"
+		if _, err := os.Stat(dir); err != nil {
+			why, fix = "the kernel has no performance counters", "use a kernel with CONFIG_PERF_EVENTS"
 		}
-		return nil, sensor.Unavailable(why, "", nil)
+		return nil, sensor.Unavailable(why, fix, fmt.Errorf("find memory controllers in %s", dir))
 	}
 	s := new(Sensor)
-	names := sockets(list)
-	for _, name := range names {
-		s.sums = append(s.sums, sum{series: metric.NewSeries(traffic, name, "read")}, sum{series: metric.NewSeries(traffic, name, "write")})
-	}
 	for _, c := range list {
 		attr := unix.PerfEventAttr{Type: c.kind, Config: c.config, Size: unix.PERF_ATTR_SIZE_VER1,
 			Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING}
@@ -75,13 +73,25 @@ func New(root string) (*Sensor, error) {
 			reason, fix := sysfs.PerfRefusal(err, root, "counters of memory controllers")
 			return nil, sensor.Unavailable(reason, fix, fmt.Errorf("open %s: %w", c.unit, err))
 		}
-		at := 2 * slices.Index(names, c.socket)
-		if c.write {
-			at++
-		}
-		s.events = append(s.events, event{count: c, fd: fd, sum: at})
+		s.events = append(s.events, event{count: c, fd: fd, sum: s.sumOf(&c)})
 	}
 	return s, nil
+}
+
+// sumOf is the index of the sum that an event belongs to, made where there is none: a direction without events has no series.
+func (s *Sensor) sumOf(c *count) int {
+	direction := "read"
+	if c.write {
+		direction = "write"
+	}
+	values := []string{c.socket, direction}
+	for i := range s.sums {
+		if slices.Equal(s.sums[i].series.Values, values) {
+			return i
+		}
+	}
+	s.sums = append(s.sums, sum{series: metric.NewSeries(traffic, values...)})
+	return len(s.sums) - 1
 }
 
 // Name returns "uncore".

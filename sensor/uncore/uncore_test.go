@@ -182,6 +182,16 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestOneDirection: a direction that the controllers do not count has no series, and no zero.
+func TestOneDirection(t *testing.T) {
+	one := imc("uncore_imc_0")
+	delete(one, "uncore_imc_0/events/cas_count_write")
+	got := read(t, start(t, tree(t, one)))
+	if _, wrong := got["0 write"]; wrong || len(got) != 2 {
+		t.Errorf("%v, want reads of two sockets", got)
+	}
+}
+
 // TestTurns: an event that shared its counter is scaled, and one that never had it waits.
 func TestTurns(t *testing.T) {
 	var e event
