@@ -1,36 +1,35 @@
 package figure
 
-// The rules that bound figures, as the label rule of reckon_inconsistent_figures_total has
-// them.
+// Rules that bound figures; their values are those of the rule label of
+// reckon_inconsistent_figures_total.
 const (
 	PeakWithinLimit          = "peak_within_limit"
 	PeakWithinMachine        = "peak_within_machine"
-	UseWithinAllocation      = "use_within_allocation" // where a cpuset or a device binds it
-	CPUWithinWall            = "cpu_within_wall"       // CPU seconds against wall seconds by cores of the nodes
+	UseWithinAllocation      = "use_within_allocation" // only where a cpuset or a device enforces it
+	CPUWithinWall            = "cpu_within_wall"       // CPU seconds against wall seconds times the cores of the nodes
 	SpeedupWithinConcurrency = "speedup_within_concurrency"
 	ShareWithinWhole         = "share_within_whole"
-	SumWithinWhole           = "sum_within_whole" // parts, means and quantiles against what contains them
+	SumWithinWhole           = "sum_within_whole" // parts, means and quantiles against the whole that contains them
 )
 
-// Facts of a run that bound figures, beside other figures.
+// Facts of a run that bound its figures; they are not figures themselves.
 const (
 	WallSeconds   = "wall_seconds"
-	MachineCores  = "machine_cores"        // of its nodes together
-	MachineMemory = "machine_memory_bytes" // of its nodes together
+	MachineCores  = "machine_cores"        // sum over its nodes
+	MachineMemory = "machine_memory_bytes" // sum over its nodes
 )
 
-// limitCores is the figure of a hard limit of processor time.
+// limitCores is the key of the hard CPU limit, cores.
 const limitCores = "limit_cores"
 
-// Bound is a product of other figures of the run, by key, and of facts that a figure can not
-// exceed.
+// Bound is an upper bound of a figure: the product of other figures and facts of the same run, by key.
 type Bound struct {
 	Rule string
 	By   []string
 	Of   string // for people: "wall time by the cores of its nodes"
 }
 
-// The bounds in the table.
+// Bounds used in the table.
 var (
 	withinWall    = Bound{CPUWithinWall, []string{WallSeconds, MachineCores}, "wall time by the cores of its nodes"}
 	withinCores   = Bound{CPUWithinWall, []string{MachineCores}, "the cores of its nodes"}
@@ -41,8 +40,8 @@ var (
 	withinLimit   = Bound{PeakWithinLimit, []string{"limit_memory_bytes"}, "its memory limit"}
 )
 
-// Product is what a bound comes to, given what each of its factors is; nil when one is not
-// known.
+// Product multiplies the factors of the bound, each looked up by of. It returns nil when a factor is
+// unknown.
 func (b *Bound) Product(of func(key string) *float64) *float64 {
 	product := 1.0
 	for _, key := range b.By {

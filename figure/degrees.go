@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// packed are the figures of hours of which it is known how exact they are, in the order of their
-// two bits in [Degrees.Pack]. Databases keep that number: figures are appended, and none is
-// taken out.
+// packed lists the hourly figures that carry an exactness, in the order of their two bits in
+// [Degrees.Pack]. The packed number is stored in databases: append new figures, never remove or
+// reorder one.
 var packed = []string{
 	"cpu_seconds", "memory_byte_seconds", "io_read_bytes", "io_write_bytes", "io_wait_seconds", "network_bytes", "gpu_seconds", "energy_joules", "processes",
 }
 
-// PackedFigures is how many figures [Degrees.Pack] keeps, two bits for each.
+// PackedFigures returns the number of figures in [Degrees.Pack], two bits each.
 func PackedFigures() int { return len(packed) }
 
-// ExactnessKey is the figure that reckon_figure_exactness names for this one.
+// ExactnessKey returns the key under which reckon_figure_exactness reports the exactness of this figure.
 func (f *Figure) ExactnessKey() string { return cmp.Or(f.As, f.Key) }
 
-// Pack writes the degrees of the figures of an hour as one number, 0 where all are exact. The
-// greater of two degrees of a figure is the worse; an upper bound is kept as an estimate.
+// Pack encodes the exactness of the figures of one hour as a number, 0 when all are exact. The greater
+// of two codes of a figure is the worse one; an upper bound is stored as an estimate.
 func (d Degrees) Pack() (n int64) {
 	for i, key := range packed {
 		e := d[key]
@@ -31,7 +31,7 @@ func (d Degrees) Pack() (n int64) {
 	return n
 }
 
-// Unpack reads what [Degrees.Pack] wrote; nil where all figures are exact.
+// Unpack decodes the number that [Degrees.Pack] returned; nil when all figures are exact.
 func Unpack(n int64) (d Degrees) {
 	for i, key := range packed {
 		d.Add(key, Exactness(n>>(2*i)&3))
@@ -39,5 +39,5 @@ func Unpack(n int64) (d Degrees) {
 	return d
 }
 
-// Packs reports whether the degree of a figure of hours is kept.
+// Packs reports whether the exactness of an hourly figure is stored.
 func Packs(key string) bool { return slices.Contains(packed, key) }

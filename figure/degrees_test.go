@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPack: what is packed comes back, whatever the degrees; an upper bound as an estimate.
+// TestPack: packing and unpacking preserves every degree, except that an upper bound becomes an estimate.
 func TestPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d, want Degrees
@@ -19,7 +19,7 @@ func TestPack(t *testing.T) {
 			}
 			want.Add(key, e)
 		}
-		d.Add("threads", AtLeast) // of no hour
+		d.Add("threads", AtLeast) // not an hourly figure
 		if got := Unpack(d.Pack()); !maps.Equal(got, want) {
 			t.Fatalf("%v became %v", d, got)
 		}
@@ -29,8 +29,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestPackedAreOfHours: each is a figure of hours, and none lies beyond what a float64 of a
-// database holds.
+// TestPackedAreOfHours: every packed figure is an hourly one, and all bits fit into the exact integer
+// range of a float64 column.
 func TestPackedAreOfHours(t *testing.T) {
 	for _, key := range packed {
 		if Index(Hour, key) < 0 {
@@ -42,7 +42,7 @@ func TestPackedAreOfHours(t *testing.T) {
 	}
 }
 
-// TestAddDegrees: a sum is as exact as the worst of what it is made of.
+// TestAddDegrees: a sum is as exact as its least exact term.
 func TestAddDegrees(t *testing.T) {
 	var sum Used
 	for _, e := range []Exactness{Exact, AtLeast, Exact} {

@@ -2,26 +2,26 @@ package figure
 
 import "fmt"
 
-// Exactness says how far a figure can be trusted. The numbers of the first four are those of
-// the series reckon_figure_exactness.
+// Exactness is the degree to which a figure can be trusted. The first four values are those of the
+// series reckon_figure_exactness.
 type Exactness uint8
 
-// The degrees of exactness.
+// Degrees of exactness.
 const (
 	Exact     Exactness = iota
-	AtLeast             // a lower bound: something could not be seen
+	AtLeast             // a lower bound: part of the use could not be observed
 	Estimated           // from sampled or indirect readings
 	Modelled            // from a fitted model
 	AtMost              // an upper bound
 )
 
-// exactWords are the degrees in the words of the API.
+// exactWords are the names of the degrees in the API.
 var exactWords = [...]string{Exact: "exact", AtLeast: "at least", Estimated: "estimated", Modelled: "modelled", AtMost: "at most"}
 
-// ExactnessWords are all degrees in the words of the API.
+// ExactnessWords returns the names of all degrees in the API.
 func ExactnessWords() []string { return append([]string(nil), exactWords[:]...) }
 
-// String is the degree in the words of the API.
+// String returns the name of the degree in the API.
 func (e Exactness) String() string {
 	if int(e) >= len(exactWords) {
 		return exactWords[Estimated]
@@ -29,10 +29,10 @@ func (e Exactness) String() string {
 	return exactWords[e]
 }
 
-// MarshalText writes the degree in the words of the API.
+// MarshalText returns the name of the degree in the API.
 func (e Exactness) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses what MarshalText returned.
 func (e *Exactness) UnmarshalText(text []byte) error {
 	for i, word := range exactWords {
 		if word == string(text) {
@@ -43,8 +43,8 @@ func (e *Exactness) UnmarshalText(text []byte) error {
 	return fmt.Errorf("exactness %q is none of %q", text, exactWords)
 }
 
-// Worse is the degree of a figure that rests on two: the less exact one, and an estimate of
-// what is bounded from both sides.
+// Worse returns the exactness of a figure that depends on two others: the less exact of the two, or
+// Estimated when one is a lower and the other an upper bound.
 func (e Exactness) Worse(o Exactness) Exactness {
 	switch {
 	case e == o || o == Exact:
@@ -57,10 +57,10 @@ func (e Exactness) Worse(o Exactness) Exactness {
 	return Estimated
 }
 
-// Degrees are the figures of a run that are not exact, by key.
+// Degrees holds the exactness of those figures of a run that are not exact, by key.
 type Degrees map[string]Exactness
 
-// Add makes a figure no more exact than a degree. It makes the map when it has to.
+// Add lowers the exactness of a figure to e unless it is worse already. It allocates the map when needed.
 func (d *Degrees) Add(key string, e Exactness) {
 	if e == Exact {
 		return

@@ -1,11 +1,11 @@
-// Package figure says once what each figure of a workload is: its name everywhere it is
-// seen, its unit, the series that it is made of, how parts and nodes add up, when its
-// absence is a known zero, what it can not exceed, how exact it is, and its texts.
+// Package figure defines each figure of a workload in one place: its name everywhere it appears, its
+// unit, the series it is computed from, how parts and nodes are aggregated, when a missing series means
+// zero, its upper bounds, its exactness, and its texts.
 //
-// [All] is the table. [Row], the figures of one run of a workload, [Used], those of an hour,
+// [All] returns the table. [Row], the figures of one run of a workload, [Used], those of an hour,
 // and [Capacity], those of a node in an hour, are generated from it (row.go), as are the
-// types of the pages (vocabulary.ts). Everything else is driven by the table at run time: what the
-// catalogue reads and adds up, columns of both databases and in memory, sort keys, the
+// types of the pages (vocabulary.ts). Everything else reads the table at run time: the
+// aggregation in the catalogue, columns in both databases and in memory, sort keys, the
 // API's description. A figure whose series exists costs one row here and `go generate ./figure`.
 //
 // Units are SI base units. A figure that was never measured is nil, never zero. The table
@@ -21,66 +21,66 @@ import (
 
 //go:generate go run ./gen
 
-// Scope says of what a figure is.
+// Scope is the set of subjects that a figure describes.
 type Scope uint8
 
-// The scopes. A figure may have several.
+// Scopes; a figure may have several.
 const (
-	// Run: of one run of a workload, a field of [Row] and a column of workloads.
+	// Run: a figure of one run of a workload, a field of [Row] and a column of workloads.
 	Run Scope = 1 << iota
-	// Hour: a sum over hours, a field of [Used] and a column of uses and node_uses.
+	// Hour: a figure summed over hours, a field of [Used] and a column of uses and node_uses.
 	Hour
-	// Node: of a node in an hour, a field of [Capacity] and a column of node_uses.
+	// Node: a figure of a node in an hour, a field of [Capacity] and a column of node_uses.
 	Node
 )
 
-// Value says how the samples of one series become a number.
+// Value selects how the samples of one series become a number.
 type Value uint8
 
-// The values of a series.
+// Values of a series.
 const (
-	// Total is what a counter counted since it began, over its resets.
+	// Total is the increase of a counter since it began, across its resets.
 	Total Value = iota + 1
 	// Highest is the largest sample of a gauge.
 	Highest
 	// Newest is the latest sample of a gauge.
 	Newest
-	// Current is the latest sample while the series is fresh: a part that ended long ago
-	// holds nothing now.
+	// Current is the latest sample, if the series is still fresh: a part that ended long ago holds
+	// nothing now.
 	Current
-	// Quantile is taken of a native histogram; [Figure.Quantile] says which.
+	// Quantile is the quantile [Figure.Quantile] of a native histogram.
 	Quantile
 )
 
-// Combine says how several numbers become one.
+// Combine selects how several numbers become one.
 type Combine uint8
 
-// The combinations.
+// Combinations.
 const (
 	Sum Combine = iota
 	Max
-	// Latest is the one with the latest sample; of several of one time the largest.
+	// Latest is the number with the latest sample; the largest one if several share that time.
 	Latest
-	// UpperBound is of quantiles of nodes: what their sum keeps to with the same probability,
-	// however they depend on each other: the sum of each one's quantile at 1-(1-q)/n.
+	// UpperBound combines quantiles of nodes into a bound that their sum respects with the same
+	// probability, whatever their dependence: the sum of each node's quantile at 1-(1-q)/n.
 	UpperBound
-	// Sequential is of parts: of those that follow each other the largest counts (of
-	// histograms the joint one), and those that ran at the same time add up. A series
-	// without a part speaks for all parts of its node.
+	// Sequential combines parts: the maximum of parts that ran one after the other (for
+	// histograms their merge), and the sum of parts that ran at the same time. A series
+	// without a part covers all parts of its node.
 	Sequential
 )
 
-// How is how the series of a figure add up: those of one part, the parts of a node, the nodes.
+// How is the aggregation of the series of a figure: those of one part, the parts of a node, the nodes.
 // The zero combinations are sums.
 type How struct {
 	Value                Value
 	Series, Parts, Nodes Combine
-	// Whole: a series without a node speaks for all nodes together, and those of nodes
-	// do not count beside it. Schedulers report so.
+	// Whole: a series without a node covers all nodes together and replaces those of single
+	// nodes. Schedulers report this way.
 	Whole bool
 }
 
-// sums reports whether all that counts is the sum over all series.
+// sums reports whether the figure is the plain sum over all series.
 func (h How) sums() bool {
 	return h.Series == Sum && h.Parts == Sum && h.Nodes == Sum && !h.Whole
 }
@@ -89,14 +89,13 @@ func (h How) sums() bool {
 // among parts and nodes.
 func (f *Figure) Sums() bool { return f.How.sums() }
 
-// Source is a series that a figure is made of: all of a metric, or those where a label has
-// a value.
+// Source selects series of a figure: all of a metric, or those with one value of a label.
 type Source struct {
 	Metric       string
 	Label, Value string
 }
 
-// String is the source as PromQL selects it, without quotes. Saved states name series so.
+// String returns the source as a PromQL selector without quotes. Saved states identify series by it.
 func (s Source) String() string {
 	if s.Label == "" {
 		return s.Metric
@@ -104,13 +103,13 @@ func (s Source) String() string {
 	return s.Metric + "{" + s.Label + "=" + s.Value + "}"
 }
 
-// Zero says when a figure that has no series is known to be zero.
+// Zero defines when a figure without a series is zero rather than unknown.
 type Zero struct {
-	// Held are figures of which the first that is known must be above zero: the run was
-	// given what the figure is about.
+	// Held lists figures; the first known one must be above zero, that is, the run was
+	// allocated the resource.
 	Held []string
 	// NodeSeries is a metric that every node of the run must have reported meanwhile: it
-	// says that the node would have measured it.
+	// proves that the node would have measured the figure.
 	NodeSeries string
 }
 
@@ -118,34 +117,34 @@ type Zero struct {
 type Figure struct {
 	// Key is the JSON key, the sort key and the column of the database.
 	Key string
-	// Field and Column are other names in Go and in the database; derived from Key when empty.
+	// Field and Column override the names in Go and in the database; derived from Key when empty.
 	Field, Column string
 	Unit          metric.Unit
-	Heading       string // of a column of a table
-	Help          string // one sentence with the unit
+	Heading       string // column heading in tables
+	Help          string // one sentence, with the unit
 	In            Scope
-	// Always: null in the JSON of a run where it is unknown; else it is absent. Sums over
-	// hours are null.
+	// Always: an unknown figure is null in the JSON of a run; otherwise it is omitted. An
+	// unknown sum over hours is null in either case.
 	Always bool
-	// Internal: kept of runs, and not in their JSON.
+	// Internal: stored for runs but omitted from their JSON.
 	Internal bool
 
-	// From are the series that it is made of, and How they add up; none for what is derived
-	// or a fact.
+	// From lists the series that the figure is computed from, and How aggregates them; empty for
+	// derived figures and facts.
 	From []Source
 	How  How
-	// Quantile of the distribution, from 0 to 1.
+	// Quantile to take from the distribution, 0 to 1.
 	Quantile float64
-	// Except are series that do not count in hours.
+	// Except selects series that hourly sums leave out.
 	Except Source
 
-	// As is another figure whose exactness this one has; empty for its own.
+	// As is the key of the figure that shares its exactness with this one; empty for its own.
 	As     string
 	Zero   Zero
 	AtMost []Bound
 }
 
-// GoName is the name of the field in Go.
+// GoName returns the name of the Go field.
 func (f *Figure) GoName() string {
 	if f.Field != "" {
 		return f.Field
@@ -164,7 +163,7 @@ func (f *Figure) GoName() string {
 	return b.String()
 }
 
-// ColumnName is the name of the column in the database.
+// ColumnName returns the name of the database column.
 func (f *Figure) ColumnName() string {
 	if f.Column != "" {
 		return f.Column
@@ -172,8 +171,8 @@ func (f *Figure) ColumnName() string {
 	return f.Key
 }
 
-// Of returns the figures of one scope in the order of the table, which is that of the fields
-// that At numbers. The slice is shared: do not change it.
+// Of returns the figures of one scope in the order of the table, which is also the numbering of
+// At. The slice is shared and must not be modified.
 func Of(s Scope) []Figure {
 	switch s {
 	case Run:
@@ -200,7 +199,7 @@ func filter(s Scope) (out []Figure) {
 // All returns the table.
 func All() []Figure { return table }
 
-// Keys returns the keys of the figures of a scope that are in the API.
+// Keys returns the keys of the figures of a scope that appear in the API.
 func Keys(s Scope) []string {
 	var out []string
 	for _, f := range Of(s) {
@@ -220,7 +219,7 @@ func Columns(s Scope) []string {
 	return out
 }
 
-// Index returns the place of a key in its scope, which is the number that At takes; -1 for
+// Index returns the position of a key in its scope, which is the argument of At; -1 if it has
 // none.
 func Index(s Scope, key string) int {
 	list := Of(s)
@@ -232,15 +231,14 @@ func Index(s Scope, key string) int {
 	return -1
 }
 
-// Numbered has figures by number: a [Row], [Used] or [Capacity].
+// Numbered gives access to figures by index: a [Row], [Used] or [Capacity].
 type Numbered interface {
 	Len() int
 	At(i int) **float64
 }
 
-// Add adds the figures of one to those of another of the same type; what neither knows stays
-// unknown, and sums are as exact as the worst of what they are made of. They share no numbers
-// afterwards.
+// Add adds the figures of from to those of to. A figure unknown in both stays unknown, and a sum
+// is as exact as its least exact term. The two share no pointers afterwards.
 func Add[T Numbered](to, from T) {
 	for i := range to.Len() {
 		add := *from.At(i)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTable holds every row to what the rest of the program relies on.
+// TestTable checks every row against the invariants that the rest of the program relies on.
 func TestTable(t *testing.T) {
 	word := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	facts := []string{WallSeconds, MachineCores, MachineMemory}

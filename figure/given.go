@@ -1,19 +1,19 @@
 package figure
 
-// What a run was given is what the scheduler allocated; where no allocation is known, what was asked
-// for stands for it, and the second value is false.
+// A given resource is the scheduler's allocation. Where no allocation is known, the request is
+// returned instead, and the second value is false.
 
-// GivenCores are the cores that the run was given; nil when nothing is known of them.
+// GivenCores returns the cores allocated to the run, or requested; nil when both are unknown.
 func (r *Row) GivenCores() (cores *float64, allocated bool) {
 	return given(r.AllocatedCores, r.RequestCores)
 }
 
-// GivenMemory is the memory that the run was given, bytes.
+// GivenMemory returns the memory allocated to the run, or requested, bytes; nil when both are unknown.
 func (r *Row) GivenMemory() (bytes *float64, allocated bool) {
 	return given(r.AllocatedMemoryBytes, r.RequestMemoryBytes)
 }
 
-// GivenGPUs are the GPUs that the run was given.
+// GivenGPUs returns the GPUs allocated to the run, or requested; nil when both are unknown.
 func (r *Row) GivenGPUs() (gpus *float64, allocated bool) {
 	return given(r.AllocatedGPUs, r.RequestGPUs)
 }

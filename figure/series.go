@@ -1,6 +1,6 @@
 package figure
 
-// Metrics that are read in several stages. Those that make figures are in the table.
+// Metrics that several stages read. Those that figures are computed from are in the table.
 const (
 	StartTime  = "reckon_workload_start_time_seconds"
 	EndTime    = "reckon_workload_end_time_seconds"
@@ -38,7 +38,7 @@ const (
 	QOSInfo     = "reckon_workload_qos_info"
 	EndedByInfo = "reckon_workload_ended_by_info"
 
-	// Of steps of jobs, by accounting.
+	// Metrics of job steps, from Slurm accounting.
 	StepInfo   = "reckon_slurm_step_info"
 	StepStart  = "reckon_slurm_step_start_time_seconds"
 	StepEnd    = "reckon_slurm_step_end_time_seconds"
@@ -47,7 +47,7 @@ const (
 	StepMemory = "reckon_slurm_step_memory_peak_bytes"
 	StepCores  = "reckon_slurm_step_allocated_cores"
 
-	ExactnessOf = "reckon_figure_exactness" // by figure, kind and source
+	ExactnessOf = "reckon_figure_exactness" // labels figure, kind and source
 
 	CommandCPU     = "reckon_command_cpu_seconds_total"
 	CommandStarted = "reckon_command_processes_started_total"

@@ -2,27 +2,27 @@ package figure
 
 import "reckon/metric"
 
-// How most figures add up.
+// How most figures are aggregated.
 var (
-	counted    = How{Value: Total}                                          // a counter of each part, device, mode
-	highest    = How{Value: Highest}                                        // the peaks of parts or devices that count apart
-	current    = How{Value: Current}                                        // what all parts hold now
-	peak       = How{Value: Highest, Parts: Sequential}                     // the true maximum of a node, nodes added
-	spread     = How{Value: Quantile, Parts: Sequential}                    // of a distribution
-	mostly     = How{Value: Quantile, Parts: Sequential, Nodes: UpperBound} // of its upper end
+	counted    = How{Value: Total}                                          // counters per part, device, mode
+	highest    = How{Value: Highest}                                        // independent peaks of parts or devices
+	current    = How{Value: Current}                                        // the amount that all parts hold now
+	peak       = How{Value: Highest, Parts: Sequential}                     // true maximum on each node, summed over nodes
+	spread     = How{Value: Quantile, Parts: Sequential}                    // quantile of a distribution
+	mostly     = How{Value: Quantile, Parts: Sequential, Nodes: UpperBound} // upper quantile of a distribution
 	perPart    = How{Value: Highest, Series: Max}                           // the peak of each part
 	perNode    = How{Value: Newest, Series: Max, Parts: Max, Whole: true}
 	largest    = How{Value: Highest, Series: Max, Parts: Max, Whole: true}
 	ofTheWhole = How{Value: Newest, Series: Latest, Parts: Latest, Nodes: Latest}
 )
 
-// of is all series of a metric.
+// of selects all series of a metric.
 func of(metric string) []Source { return []Source{{Metric: metric}} }
 
-// where is the series of a metric of which a label has a value.
+// where selects the series of a metric with one value of a label.
 func where(metric, label, value string) []Source { return []Source{{metric, label, value}} }
 
-// table is in the order in which figures are shown.
+// table is in display order.
 var table = []Figure{
 	{Key: "cpu_seconds", Unit: metric.Seconds, Heading: "CPU time", Help: "CPU time, user and system, seconds.",
 		In: Run | Hour, Always: true, From: of(CPU), How: counted, AtMost: []Bound{withinWall, withinTime}},
@@ -88,8 +88,8 @@ var table = []Figure{
 		In: Run | Hour, From: of(GPU), How: counted, Zero: Zero{Held: []string{"allocated_gpus", "request_gpus"}, NodeSeries: NodeGPU}},
 	{Key: "gpu_memory_peak_bytes", Field: "GPUMemoryPeak", Unit: metric.Bytes, Heading: "GPU memory peak", Help: "Highest GPU memory, bytes.",
 		In: Run, From: []Source{{Metric: GPUMemory}, {Metric: "reckon_workload_gpu_memory_peak_bytes"}}, How: highest},
-	// Each joule is in one domain. Idle energy has series of workloads only where the site
-	// shares it out, and then it is theirs; hours hold what was caused.
+	// Each joule belongs to one domain. Idle energy appears in series of workloads only where the site
+	// shares it out, and then counts as theirs; hourly sums hold only the energy that a workload caused.
 	{Key: "energy_joules", Unit: metric.Joules, Heading: "Energy", Help: "Energy it caused, joules; idle energy of nodes is in it where the site shares that out.",
 		In: Run | Hour, From: of(Energy), How: counted, Except: Source{Energy, "share", "idle"}},
 	{Key: "processes", Unit: metric.None, Heading: "Processes", Help: "Processes started, short-lived ones included.",

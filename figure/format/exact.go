@@ -6,8 +6,8 @@ import (
 	"reckon/figure"
 )
 
-// Qualifier is what stands before a figure in a sentence to say how exact it is: "at least ";
-// empty for one that is exact.
+// Qualifier returns the words that precede an inexact figure in a sentence, such as "at least "; it is
+// empty for an exact figure.
 func Qualifier(e figure.Exactness) string {
 	switch e {
 	case figure.Exact:
@@ -22,7 +22,7 @@ func Qualifier(e figure.Exactness) string {
 	return "about "
 }
 
-// Mark is the same in tables, where there is no room for words: ">=" for at least, "<=" for at
+// Mark returns the symbol for tables, where there is no room for words: ">=" for at least, "<=" for at
 // most, "~" for an estimate or a model.
 func Mark(e figure.Exactness) string {
 	switch e {
@@ -36,8 +36,8 @@ func Mark(e figure.Exactness) string {
 	return "~"
 }
 
-// Marked puts the mark of a degree before the text of a figure. A text that is itself a bound,
-// such as "< 0.001", takes none: of a figure that is at least that it says "> 0".
+// Marked prefixes the text of a figure with its mark. A text that is already a bound, such as
+// "< 0.001", gets no mark; for a lower bound it becomes "> 0".
 func Marked(e figure.Exactness, text string) string {
 	if e == figure.Exact || !strings.HasPrefix(text, "<") {
 		return Mark(e) + text
@@ -48,7 +48,7 @@ func Marked(e figure.Exactness, text string) string {
 	return text
 }
 
-// Marks explains the marks of the degrees that were met, one after the other; empty for none.
+// Marks explains the marks of the degrees in met; it is empty when met is.
 func Marks(met map[figure.Exactness]bool) string {
 	text := ""
 	for _, m := range []struct {

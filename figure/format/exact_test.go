@@ -19,7 +19,7 @@ func TestExactness(t *testing.T) {
 	}
 }
 
-// A text that is a bound already is not bounded twice.
+// A text that is already a bound gets no second mark.
 func TestMarked(t *testing.T) {
 	for _, c := range []struct {
 		of         figure.Exactness

@@ -1,8 +1,8 @@
-// Package format writes figures for people, the same on every page, in every table and
-// sentence: at most three significant digits, no zeros behind them, binary units for bytes, a space before the unit and
-// before %. It is the only place that does; machines get the bare number.
+// Package format formats figures for people, identically on every page, in every table and
+// sentence: at most three significant digits, no trailing zeros, binary units for bytes, a space before
+// the unit and before %. It is the only place that does so; machines get the bare number.
 //
-// What is not a number is written as it is by strconv. Functions are safe for concurrent use.
+// NaN is formatted as by strconv. Functions are safe for concurrent use.
 package format
 
 import (
@@ -14,15 +14,15 @@ import (
 	"reckon/metric"
 )
 
-// Bytes writes an amount of memory or data: 512 B, 1000 MiB, 1.5 GiB.
+// Bytes formats an amount of memory or data: 512 B, 1000 MiB, 1.5 GiB.
 func Bytes(v float64) string {
 	return scaled(v, 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 }
 
-// Rate writes bytes each second: 1.5 MiB/s.
+// Rate formats bytes per second: 1.5 MiB/s.
 func Rate(v float64) string { return Bytes(v) + "/s" }
 
-// Percent writes a share of 1: 0.4 %, 37 %, and < 0.1 % for what is not quite nothing.
+// Percent formats a fraction of 1: 0.4 %, 37 %, and < 0.1 % for a tiny nonzero fraction.
 func Percent(share float64) string {
 	p := share * 100
 	switch a := math.Abs(p); {
@@ -36,7 +36,7 @@ func Percent(share float64) string {
 	return decimals(p, 0) + " %"
 }
 
-// Duration writes seconds for the cell of a table, with the two largest units: 250 ms, 1.5 s,
+// Duration formats seconds for a table cell, with the two largest units: 250 ms, 1.5 s,
 // 12 s, 2m 5s, 2h 3m, 3d 4h.
 func Duration(s float64) string {
 	switch {
@@ -72,7 +72,7 @@ func Duration(s float64) string {
 	return fmt.Sprintf("%dm %ds", m, sec)
 }
 
-// Time writes seconds for a sentence: 250 ms, 1.5 s, 12 s, 3 min, 2 h 5 min, 3.2 days.
+// Time formats seconds for a sentence: 250 ms, 1.5 s, 12 s, 3 min, 2 h 5 min, 3.2 days.
 func Time(s float64) string {
 	if math.Abs(s) < 59.5 {
 		return Duration(s)
@@ -91,17 +91,17 @@ func Time(s float64) string {
 	return Number(math.Round(s/8640)/10) + " days"
 }
 
-// Hours writes seconds as a number of hours: 0.25, 12.3, 12,345.
+// Hours formats seconds as a number of hours: 0.25, 12.3, 12,345.
 func Hours(seconds float64) string { return Count(seconds / 3600) }
 
-// CoreHours writes core-seconds: 0.25 core-hours, 12,345 core-hours.
+// CoreHours formats core-seconds: 0.25 core-hours, 12,345 core-hours.
 func CoreHours(seconds float64) string { return Hours(seconds) + " core-hours" }
 
-// GPUHours writes GPU-seconds: 12.3 GPU-hours.
+// GPUHours formats GPU-seconds: 12.3 GPU-hours.
 func GPUHours(seconds float64) string { return Hours(seconds) + " GPU-hours" }
 
-// Number writes at most three significant digits: 0.05, 1.5, 15.2, 150, and < 0.001 for
-// what is not quite nothing.
+// Number formats at most three significant digits: 0.05, 1.5, 15.2, 150, and < 0.001 for
+// a tiny nonzero value.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case v > 0 && v < 0.0005:
@@ -116,7 +116,7 @@ func Number(v float64) string {
 	return decimals(v, 0)
 }
 
-// decimals writes at most n of them.
+// decimals formats v with at most n decimals.
 func decimals(v float64, n int) string {
 	s := strconv.FormatFloat(v, 'f', n, 64)
 	if strings.Contains(s, ".") {
@@ -128,7 +128,7 @@ func decimals(v float64, n int) string {
 	return s
 }
 
-// Count writes a number with thousands apart: 0.5, 12, 12,345.
+// Count formats a number with a thousands separator: 0.5, 12, 12,345.
 func Count(v float64) string {
 	if math.Abs(v) < 999.5 {
 		return Number(v)
@@ -143,7 +143,7 @@ func Count(v float64) string {
 	return s
 }
 
-// Plural writes a count with its noun: 1 core, 2.5 cores.
+// Plural formats a count with its noun: 1 core, 2.5 cores.
 func Plural(v float64, noun string) string {
 	if v == 1 {
 		return "1 " + noun
@@ -151,7 +151,7 @@ func Plural(v float64, noun string) string {
 	return Count(v) + " " + noun + "s"
 }
 
-// Energy writes joules in the unit of meters and tariffs: 0.14 Wh, 83.1 Wh, 12 kWh.
+// Energy formats joules in watt-hours, the unit of meters and tariffs: 0.14 Wh, 83.1 Wh, 12 kWh.
 func Energy(joules float64) string {
 	wh := joules / 3600
 	if math.Abs(wh) < 999.5 {
@@ -160,7 +160,7 @@ func Energy(joules float64) string {
 	return scaled(wh, 1000, "Wh", "kWh", "MWh", "GWh", "TWh")
 }
 
-// Watts writes power: 0.5 W, 120 W, 1.5 kW.
+// Watts formats power: 0.5 W, 120 W, 1.5 kW.
 func Watts(v float64) string {
 	if v > -999.5 && v < 999.5 {
 		return Number(v) + " W"
@@ -168,7 +168,7 @@ func Watts(v float64) string {
 	return scaled(v, 1000, "W", "kW", "MW", "GW")
 }
 
-// Figure writes a figure by its unit.
+// Figure formats a figure according to its unit.
 func Figure(v float64, unit metric.Unit) string {
 	switch unit {
 	case metric.Bytes:
@@ -189,8 +189,8 @@ func Figure(v float64, unit metric.Unit) string {
 	return Count(v)
 }
 
-// scaled writes three significant digits with the unit that keeps the number below base;
-// rounding up never leaves 1024 of a unit.
+// scaled formats three significant digits with the unit that keeps the number below base;
+// rounding up never yields 1024 of a unit.
 func scaled(v, base float64, units ...string) string {
 	i := 0
 	for math.Abs(v) >= base-0.5 && i < len(units)-1 {

@@ -1,7 +1,6 @@
-// Command gen writes what is generated from the table of package figure: figure/row.go, the
-// figures as Go structs, and web/ui/src/lib/vocabulary.ts, the
-// same for the pages with the kinds of workload. It is run
-// from the folder figure: go generate ./figure
+// Command gen generates code from the table of package figure: figure/row.go, the figures as Go
+// structs, and web/ui/src/lib/vocabulary.ts, the same for the pages with the workload kinds.
+// Run it with go generate ./figure.
 package main
 
 import (
@@ -19,7 +18,7 @@ func main() {
 	}
 }
 
-// files are the generated files by their path in the repository.
+// files returns the generated files by their path in the repository.
 func files() map[string][]byte {
 	return map[string][]byte{"figure/row.go": goTypes(), "web/ui/src/lib/vocabulary.ts": pageTypes()}
 }
