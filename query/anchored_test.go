@@ -11,11 +11,11 @@ import (
 	"reckon/query"
 )
 
-// TestAnchoredIncrease: workloads that begin and end within the range, with a zero at their birth,
-// add up to what the machine did; plain increase() says more.
+// TestAnchoredIncrease: anchored increases of workloads that start and end within the range, with a zero
+// sample at their start, add up to the increase of the machine; plain increase() returns more.
 func TestAnchoredIncrease(t *testing.T) {
-	// Four workloads of one core: all the time, born and ended within, born before and ended
-	// within, born within: 600, 120, 270 and 330 s within the ten minutes up to 15 min.
+	// Four workloads of one core: always running; started and ended within the range; started before and
+	// ended within; started within: 600, 120, 270 and 330 s within the ten minutes up to 15 min.
 	stored := promqltest.LoadedStorage(t, `load 15s
   cpu{workload="always"} 0+15x80
   cpu{workload="within"} _x30 0+15x8

@@ -24,10 +24,10 @@ const (
 	gpusHeld      = "reckon_slurm_node_allocated_gpus"
 )
 
-// batchGone is for how long a batch system may say nothing of its nodes.
+// batchGone is how long a batch system may be silent about its nodes.
 const batchGone = 15 * time.Minute
 
-// batchFigures are what a batch system says of a node in figures.
+// batchFigures maps the series that a batch system reports for a node to their figures.
 var batchFigures = map[string]func(*client.NodeBatch) **float64{
 	"reckon_slurm_node_cores":        func(b *client.NodeBatch) **float64 { return &b.Cores },
 	coresHeld:                        func(b *client.NodeBatch) **float64 { return &b.CoresHeld },
@@ -49,14 +49,14 @@ func batchMetrics() []string {
 // batchNode is a node as a batch system reported it.
 type batchNode struct {
 	client.NodeBatch
-	told int64 // when it last reported the state
-	seen int64 // and anything
+	told int64 // last report of the state, Unix ms
+	seen int64 // last report of anything, Unix ms
 
-	found bool // an agent reports it too
+	found bool // an agent reports the node as well
 }
 
-// inBatch finds under which name the batch system has each node: one of the two may be
-// without its domain.
+// inBatch maps each node to its name in the batch system; one of the two names may lack the
+// domain.
 func inBatch(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeKey]nodeKey {
 	short := map[nodeKey]nodeKey{}
 	for k := range batch {
@@ -80,13 +80,13 @@ func inBatch(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeK
 	return out
 }
 
-// node is a node that nobody else reports.
+// node returns a node that only the batch system reports.
 func (b *batchNode) node(k nodeKey) client.Node {
 	return client.Node{Node: k.node, Site: k.site, Sensors: []client.Sensor{}, Seen: time.UnixMilli(b.seen).UTC(), Up: b.runs(),
 		Cores: b.Cores, MemoryBytes: b.MemoryBytes, GPUs: b.GPUs, Batch: &b.NodeBatch}
 }
 
-// runs reports whether the batch system hears of the node: one that is drained runs.
+// runs reports whether the node is up according to the batch system; a drained node is up.
 func (b *batchNode) runs() bool {
 	for _, s := range append([]string{b.State}, b.Flags...) {
 		switch s {
@@ -97,7 +97,7 @@ func (b *batchNode) runs() bool {
 	return true
 }
 
-// batchNodes is what batch systems last reported of their nodes.
+// batchNodes returns the last report of each node by its batch system.
 func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*batchNode, error) {
 	found := map[nodeKey]*batchNode{}
 	var n series.Labels
@@ -137,20 +137,20 @@ func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*bat
 	return found, err
 }
 
-// Held is what of a node was given to jobs at most in a stretch of time.
+// Held is the maximum allocated to jobs on a node during one step.
 type Held struct {
 	Cores, MemoryBytes, GPUs *float64 // nil when not known
-	Open                     bool     // it took jobs all the time
+	Open                     bool     // the node accepted jobs during the whole step
 }
 
-// NodeHeld is one node over time.
+// NodeHeld holds the steps of one node.
 type NodeHeld struct {
 	Site, Node string
 	Steps      []Held
 }
 
-// HeldByBatch returns what jobs held of each node of a batch system at most in each step
-// from a time on. A step of which nothing was reported is not open.
+// HeldByBatch returns, for each node of a batch system and each step from the given time on, the maximum
+// allocated to jobs. A step without a report is not open.
 func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]NodeHeld, error) {
 	found := map[nodeKey]*NodeHeld{}
 	begin, length := from.UnixMilli(), step.Milliseconds()
@@ -211,14 +211,14 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 	return out, nil
 }
 
-// Partition says that a node is in a partition of a batch system.
+// Partition is the membership of a node in a partition of a batch system.
 type Partition struct{ Site, Node, Name string }
 
-// partitionLook is how long before a moment a batch system may have reported partitions:
-// it reports every minute, and of years past there is one figure an hour.
+// partitionLook is how far back reports of partitions are read: batch systems report every
+// minute, but of past years only one sample per hour is stored.
 const partitionLook = 2 * time.Hour
 
-// Partitions returns which nodes were in which partitions at a time.
+// Partitions returns the members of all partitions at a time.
 func (v *Views) Partitions(ctx context.Context, at time.Time) ([]Partition, error) {
 	found := map[Partition]bool{}
 	var n series.Labels

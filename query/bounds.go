@@ -13,22 +13,21 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// ErrTooLarge is what errors.Is finds when a query is refused before it runs, because of
-// what it would cost to parse or to evaluate.
+// ErrTooLarge is wrapped by the error of a query that was refused before it ran because parsing or
+// evaluating it would cost too much.
 var ErrTooLarge = errors.New("the query asks for too much at once")
 
-// The time of the parser grows with the square of the depth of the expression, and a
-// single expression can be as deep as it has operators and brackets: 40,000 of them
-// take minutes, 4,000 some milliseconds. The largest query of the dashboards that we
-// know has below 200.
+// Parsing time grows with the square of the depth of the expression, and a single expression can be as
+// deep as it has operators and brackets: 40,000 of them take minutes, 4,000 some milliseconds. The
+// largest query in any dashboard we know has fewer than 200.
 const (
 	maxQueryBytes     = 256 << 10
 	maxQueryOperators = 4_000
-	// minSteps may be asked of a subquery whatever the bound on samples is: it is the
-	// number of points that Prometheus's API allows a range query.
+	// minSteps is always allowed to a subquery, whatever the bound on samples: it is the
+	// number of points that Prometheus's API allows for a range query.
 	minSteps = 11_000
-	// stepSamples is how many samples a step of a subquery counts as. The engine holds several copies
-	// of each: max_over_time(vector(1)[90d:1s]) took 130 bytes a step, and as much garbage.
+	// stepSamples is the number of samples that one step of a subquery counts as. The engine holds several copies
+	// of each: max_over_time(vector(1)[90d:1s]) allocated 130 bytes per step, and as much garbage.
 	stepSamples = 20
 )
 
@@ -58,8 +57,8 @@ func (p boundedParser) ParseMetricSelectors(inputs []string) ([][]*labels.Matche
 	return p.Parser.ParseMetricSelectors(inputs)
 }
 
-// parseable bounds the length of a query and its operators and brackets; those within
-// strings and comments do not count.
+// parseable checks the length of a query and its number of operators and brackets, not counting those
+// in strings and comments.
 func parseable(input string) error {
 	if len(input) > maxQueryBytes {
 		return fmt.Errorf("%w: it has %d bytes, at most %d are taken", ErrTooLarge, len(input), maxQueryBytes)
@@ -80,7 +79,7 @@ func parseable(input string) error {
 		case '(', '[', '{', '+', '-', '*', '/', '%', '^', '=', '!', '<', '>', ',':
 			operators++
 		case ' ', '\t', '\n', '\r':
-			// The operators that are words (and, or, unless, atan2) stand between spaces.
+			// Operators that are words (and, or, unless, atan2) are surrounded by spaces.
 			if i+1 < len(input) && (input[i+1] == 'a' || input[i+1] == 'o' || input[i+1] == 'u' || input[i+1] == 'A' || input[i+1] == 'O' || input[i+1] == 'U') {
 				operators++
 			}
@@ -92,8 +91,8 @@ func parseable(input string) error {
 	return nil
 }
 
-// NewInstantQuery refuses what would take more memory than the bound before a sample is
-// read; else it is that of [promql.Engine], which waits where it is large and others are. It must be closed.
+// NewInstantQuery returns [ErrTooLarge] for a query that would exceed the memory bound, before a sample is
+// read. Otherwise it returns that of [promql.Engine]; a large query waits for other large ones. Close it after use.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query, error) {
 	m, err := e.measure(qs, 0, 0)
 	if err != nil {
@@ -106,7 +105,7 @@ func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 	return &meteredQuery{made, m}, nil
 }
 
-// NewRangeQuery is as [Engine.NewInstantQuery], for a range.
+// NewRangeQuery is like [Engine.NewInstantQuery], for a range.
 func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, start, end time.Time, interval time.Duration) (promql.Query, error) {
 	m, err := e.measure(qs, end.Sub(start), interval)
 	if err != nil {
@@ -146,14 +145,14 @@ func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
 }
 
 const (
-	// usualLabel is how many bytes the value of a label is taken to have.
+	// usualLabel is the assumed length of a label value, bytes.
 	usualLabel = 128
-	// maxLabelBytes bounds what label_replace and label_join add to one series: each of them can double what the one within it made, and
-	// the engine counts no labels.
+	// maxLabelBytes bounds the labels that label_replace and label_join add to one series: nested calls can double the
+	// length each time, and the engine does not limit labels.
 	maxLabelBytes = 64 << 10
 )
 
-// labelBytes estimates the longest value of a label below a node, and how many bytes of labels are made there in all.
+// labelBytes estimates the longest label value produced below a node, and the total bytes of labels created there.
 func labelBytes(n parser.Node) (longest, made float64) {
 	longest = usualLabel
 	for c := range parser.ChildrenIter(n) {
@@ -176,7 +175,7 @@ func labelBytes(n parser.Node) (longest, made float64) {
 	return max(longest, value), made + value
 }
 
-// literal is the text that is an argument.
+// literal returns the string literal at argument i.
 func literal(args parser.Expressions, i int) string {
 	if i >= len(args) {
 		return ""
@@ -196,9 +195,9 @@ func literal(args parser.Expressions, i int) string {
 	return s.Val
 }
 
-// subquerySteps adds up the steps of all subqueries of an expression that is evaluated
-// over span. The engine evaluates a subquery once, over the span of what is around it
-// and its own range together (runSubquery in promql/engine.go).
+// subquerySteps adds up the steps of all subqueries of an expression that is evaluated over
+// span. The engine evaluates a subquery once, over the span of the surrounding expression
+// plus its own range (runSubquery in promql/engine.go).
 func subquerySteps(n parser.Node, span time.Duration) (steps float64) {
 	if s, ok := n.(*parser.SubqueryExpr); ok {
 		step := s.Step
@@ -214,5 +213,5 @@ func subquerySteps(n parser.Node, span time.Duration) (steps float64) {
 	return steps
 }
 
-// defaultSubqueryStep is the step of a subquery that gives none.
+// defaultSubqueryStep is the step of a subquery without an explicit one.
 const defaultSubqueryStep = time.Minute

@@ -12,8 +12,8 @@ import (
 	"reckon/query"
 )
 
-// Queries that would take all memory or a minute of parsing are refused before they
-// run; each bound is tried on both sides.
+// TestQueryBounds: queries that would exhaust memory or take a minute to parse are refused before they
+// run; each bound is tested on both sides.
 func TestQueryBounds(t *testing.T) {
 	const samples = 20_000
 	e := query.NewEngine(query.EngineOptions{MaxSamples: samples})
@@ -21,7 +21,7 @@ func TestQueryBounds(t *testing.T) {
 	end := time.Unix(1_700_000_000, 0)
 	for _, c := range []struct {
 		name, query string
-		span        time.Duration // of a range query of 60 s steps; 0 is an instant query
+		span        time.Duration // of a range query with 60 s steps; 0 for an instant query
 		refused     bool
 	}{
 		{"a subquery of 7.8e9 steps", "max_over_time(vector(1)[90d:1ms])", 0, true},
@@ -69,7 +69,7 @@ func TestQueryBounds(t *testing.T) {
 	}
 }
 
-// What is wrong is still worded by the engine.
+// TestWrongQuery: parse errors keep the wording of the engine.
 func TestWrongQuery(t *testing.T) {
 	_, err := query.NewEngine(query.EngineOptions{}).NewInstantQuery(t.Context(), nil, nil, "sum(", time.Now())
 	if err == nil || errors.Is(err, query.ErrTooLarge) || !strings.Contains(err.Error(), "parse error") {

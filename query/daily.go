@@ -19,20 +19,20 @@ import (
 	"reckon/workload"
 )
 
-// Daily is what the replicas of one container of a service used, by day; the last day ends where the selection does.
+// Daily is the daily use of the replicas of one container of a service; the last day ends at the end of the selection.
 type Daily struct {
-	Container string // empty for what has none
+	Container string // empty for services without named containers
 	Days      []DailyUse
-	// RequestCores and RequestMemory are what a replica asks for now; nil where that is not known.
+	// RequestCores and RequestMemory are the current requests of one replica; nil when unknown.
 	RequestCores, RequestMemory *float64
 
 	requestedAt int64
 }
 
-// DailyUse is one day; what was not measured is nil.
+// DailyUse is the use on one day; nil where it was not measured.
 type DailyUse struct {
-	Cores      *metric.Histogram // of all replicas, one observation a second
-	MemoryPeak *float64          // the highest needed memory of a replica
+	Cores      *metric.Histogram // of all replicas, one observation per second
+	MemoryPeak *float64          // highest needed memory of any replica
 	GPUSeconds *float64
 	OOMKills   float64
 }
@@ -43,11 +43,11 @@ const (
 	requestMemoryMetric = "reckon_container_request_memory_bytes"
 
 	day = 24 * time.Hour
-	// begun is how long after the beginning of the selection the first sample of a series must lie for the series to have begun there.
+	// begun is the minimum distance between the start of the selection and the first sample for the series to count as started within it.
 	begun = 5 * time.Minute
 )
 
-// Daily reads what a service used in each of the last days, by container.
+// Daily returns the use of a service on each of the last days, by container.
 func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) ([]Daily, error) {
 	from := s.To.Add(-time.Duration(days) * day)
 	by := map[string]*Daily{}
@@ -74,7 +74,7 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 	return out, err
 }
 
-// container is the container that a part of a workload is; false for parts of pods that are none, such as the sandbox.
+// container returns the container that a part of a workload belongs to; false for other parts of pods, such as the sandbox.
 func container(kind, part string) (string, bool) {
 	switch workload.Kind(kind) {
 	case workload.Unit, workload.Container, workload.VM:
@@ -86,7 +86,7 @@ func container(kind, part string) (string, bool) {
 	return name, ok
 }
 
-// at is the day that ends a step at a time.
+// at returns the 24-hour day that contains t, Unix ms; a day includes its end but not its beginning.
 func (d *Daily) at(t int64, from time.Time) *DailyUse {
 	i := (t - 1 - from.UnixMilli()) / day.Milliseconds()
 	return &d.Days[min(max(int(i), 0), len(d.Days)-1)]
@@ -99,7 +99,7 @@ func (d *Daily) read(name string, it chunkenc.Iterator, from time.Time) {
 	case neededMetric:
 		eachValue(it, func(t int64, x float64) { most(&d.at(t, from).MemoryPeak, x) })
 	case figure.MemoryNeededPeak:
-		// It is that of the whole life: it belongs to the day on which it rose.
+		// The series is the peak of the whole run: a rise belongs to the day on which it happened.
 		increases(it, from, func(t int64, x, rise float64) {
 			if rise > 0 {
 				most(&d.at(t, from).MemoryPeak, x)
@@ -116,20 +116,20 @@ func (d *Daily) read(name string, it chunkenc.Iterator, from time.Time) {
 	}
 }
 
-// request keeps what the replica asks for that was seen last: a change of the request makes new pods.
+// request keeps the request that was reported last: changing the request creates new pods.
 func (d *Daily) request(to **float64, it chunkenc.Iterator) {
 	if t, x, _, ok := series.Last(it); ok && (*to == nil || t >= d.requestedAt) {
 		*to, d.requestedAt = &x, max(t, d.requestedAt)
 	}
 }
 
-// increases calls f with each sample and by how much it is above the one before; one that is below began anew.
+// increases calls f with each sample and its rise over the previous one; after a counter reset the rise is the value itself.
 func increases(it chunkenc.Iterator, from time.Time, f func(t int64, x, rise float64)) {
 	last, known := 0.0, false
 	eachValue(it, func(t int64, x float64) {
 		switch {
 		case !known && t < from.Add(begun).UnixMilli():
-			f(t, x, 0) // what was before is not of these days
+			f(t, x, 0) // the value before the first sample belongs to earlier days
 		case x < last:
 			f(t, x, x)
 		default:
@@ -139,7 +139,7 @@ func increases(it chunkenc.Iterator, from time.Time, f func(t int64, x, rise flo
 	})
 }
 
-// distributions adds to each day what was observed in it.
+// distributions adds the observations of each day to its histogram.
 func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
 	var base, last *histogram.FloatHistogram
 	var at *DailyUse
@@ -168,7 +168,7 @@ func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
 		switch {
 		case last == nil && t < from.Add(begun).UnixMilli():
 			base = h
-		case last != nil && h.Count < last.Count: // it began anew
+		case last != nil && h.Count < last.Count: // counter reset
 			flush()
 			base = nil
 		case now != at && last != nil:
@@ -180,7 +180,7 @@ func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
 	flush()
 }
 
-// since is what a distribution observed after an earlier state of it.
+// since returns the observations of h since the earlier state before.
 func since(h, before *metric.Histogram) *metric.Histogram {
 	out := &metric.Histogram{Sum: math.Max(h.Sum-before.Sum, 0), Offset: h.Offset, Buckets: slices.Clone(h.Buckets)}
 	out.ZeroCount = h.ZeroCount - min(before.ZeroCount, h.ZeroCount)

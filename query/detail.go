@@ -17,8 +17,8 @@ import (
 	"reckon/metric"
 )
 
-// partMetrics are the series that show that a part was there: those of what it used, not of
-// what it requested, nor of the whole workload on a node.
+// partMetrics are the series that prove that a part ran: series of use, not of requests or of
+// the whole workload on a node.
 var partMetrics = func() []string {
 	var out []string
 	for _, f := range figure.Of(figure.Run) {
@@ -31,25 +31,25 @@ var partMetrics = func() []string {
 	return out
 }()
 
-// place is where a part of a workload runs.
+// place identifies a part of a workload on a node.
 type place struct{ node, part string }
 
-// part is a piece of a workload while its series are read.
+// part is a part of a workload while its series are being read.
 type part struct {
 	client.Part
 	used  bool // it has CPU time of its own
-	other bool // and anything but a peak of memory
+	other bool // it has series other than a memory peak
 }
 
-// Parts returns what each piece of the workload used on its node within the selection, which
-// should begin no later than the run.
+// Parts returns the use of each part of the workload on each node within the selection, which
+// should start no later than the run.
 func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 	by, named := map[place]*part{}, map[string]bool{}
 	var n series.Labels
 	err := v.each(ctx, s, s.From, s.To, partMetrics, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		value, ok := partValue(n.Metric, it)
-		if !ok || n.Node == "" { // of the whole
+		if !ok || n.Node == "" { // a series of the whole workload
 			return nil
 		}
 		p := by[place{n.Node, n.Part}]
@@ -66,7 +66,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 	}
 	out := make([]client.Part, 0, len(by))
 	for at, p := range by {
-		if at.part == "" && named[at.node] && !p.used { // its peak is that of all parts of the node
+		if at.part == "" && named[at.node] && !p.used { // the peak covers all parts of the node
 			p.MemoryPeakBytes, p.MemoryNeededPeakBytes = nil, nil
 			if !p.other {
 				continue
@@ -97,7 +97,7 @@ func (p *part) take(name string, v float64) {
 	p.other = true
 }
 
-// partValue is the total of a counter and the highest value of a gauge.
+// partValue returns the total of a counter or the highest value of a gauge.
 func partValue(name string, it chunkenc.Iterator) (float64, bool) {
 	if strings.HasSuffix(name, "_total") {
 		return series.Total(it)
@@ -112,9 +112,9 @@ func add(to **float64, v float64) {
 	*to = &v
 }
 
-// CoresHistogram returns for how long the workload used how many cores, one
-// observation a second, and on how many nodes that was counted. The first bucket is idle time.
-// Of several nodes it is the use of a node, not of the workload: see Distribution.
+// CoresHistogram returns how many seconds the workload used how many cores, with one
+// observation per second, and the number of nodes that counted them. The first bucket is idle time.
+// With several nodes it is the distribution of one node's use, not of the workload's: see [Distribution].
 func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []client.Bucket, nodes int, err error) {
 	var h metric.Histogram
 	on := map[string]bool{}
@@ -131,8 +131,8 @@ func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []clie
 	return bucketsOf(&h, 1), len(on), nil
 }
 
-// Distribution returns for how long the sum of the lines of a metric was how great, each step
-// with its mean. Steps in which no line has a figure are left out.
+// Distribution returns the time distribution of the sum of all lines of a metric, one observation per
+// step: its mean. Steps without a figure in any line are left out.
 func Distribution(lines []client.Profile, metricKey string, step time.Duration) []client.Bucket {
 	var h metric.Histogram
 	for _, p := range Combine(lines, "total") {
@@ -148,7 +148,7 @@ func Distribution(lines []client.Profile, metricKey string, step time.Duration) 
 	return bucketsOf(&h, step.Seconds())
 }
 
-// bucketsOf are the buckets of h that hold anything, each observation of so many seconds.
+// bucketsOf returns the non-empty buckets of h; each observation lasts the given number of seconds.
 func bucketsOf(h *metric.Histogram, seconds float64) (out []client.Bucket) {
 	if h.ZeroCount > 0 {
 		out = append(out, client.Bucket{High: h.ZeroThreshold(), Seconds: float64(h.ZeroCount) * seconds})
@@ -162,8 +162,8 @@ func bucketsOf(h *metric.Histogram, seconds float64) (out []client.Bucket) {
 	return out
 }
 
-// Commands returns what each program used within the workload, most first, up to the
-// end of the selection; "other" holds those too small to be named. Counters that began
+// Commands returns the use of each program within the workload, up to the end of the selection, in
+// descending order; "other" holds programs too small to be listed. Counters that started
 // before the selection count in full.
 func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, error) {
 	by := map[string]*client.Command{}

@@ -14,7 +14,7 @@ import (
 	"reckon/internal/series"
 )
 
-// deviceMetrics are read for the devices of a node.
+// deviceMetrics are the series read for the devices of a node.
 var deviceMetrics = []string{
 	"node_disk_io_time_seconds_total", "node_disk_io_time_weighted_seconds_total", "node_disk_read_bytes_total", "node_disk_written_bytes_total",
 	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "node_disk_reads_completed_total", "node_disk_writes_completed_total",
@@ -24,14 +24,14 @@ var deviceMetrics = []string{
 	"reckon_infiniband_saturated", "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second",
 }
 
-// devices collects them while series are read.
+// devices collects the devices while series are read.
 type devices struct {
 	disks  map[string]*disk
 	mounts map[[2]string]*mount
 	links  map[[2]string]*client.Link
 }
 
-// disk has seconds and numbers of reads and writes beside what is shown.
+// disk adds the seconds and counts of reads and writes to the exported figures.
 type disk struct {
 	client.Disk
 	seconds, count [2]*float64
@@ -42,8 +42,8 @@ type mount struct {
 	seconds, count [3]*float64 // read, write, metadata
 }
 
-// Devices returns what the disks, network file systems and ports of interconnects of a node do at a time: rates over the last two
-// minutes. Those without recent samples are left out.
+// Devices returns the activity of the disks, network file systems and interconnect ports of a node at a time, as rates over the
+// last two minutes. Devices without recent samples are left out.
 func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (client.NodeDevices, error) {
 	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*client.Link{}}
 	var n series.Labels
@@ -99,7 +99,7 @@ func (d *devices) take(n *series.Labels, r reading) {
 	}
 }
 
-// mount takes a series of a file system: one of the node, or one of several workloads on it, whose rates are added up.
+// mount adds a series of a file system: either one of the node, or those of several workloads on it, whose rates are added up.
 func (d *devices) mount(n *series.Labels, r reading) {
 	k := [2]string{n.Rest["type"], n.Rest["source"]}
 	x := d.mounts[k]
@@ -124,7 +124,7 @@ func (d *devices) mount(n *series.Labels, r reading) {
 	}
 }
 
-// plus adds a rate that is known.
+// plus adds a rate unless it is nil.
 func plus(to **float64, rate *float64) {
 	switch {
 	case rate == nil:
@@ -163,7 +163,7 @@ func (d *devices) link(n *series.Labels, r reading) {
 	}
 }
 
-// ibActive is the state of an InfiniBand port from which on it carries data: active, or active and about to be deferred.
+// ibActive is the lowest InfiniBand port state that carries data: active, or active and about to be deferred.
 const ibActive = 4
 
 func (d *devices) finish(site, node string) client.NodeDevices {
@@ -196,7 +196,7 @@ func (d *devices) finish(site, node string) client.NodeDevices {
 	return out
 }
 
-// each is how long one took, of seconds by count; nil where there was none.
+// each returns the mean seconds per operation; nil without operations.
 func each(seconds, count *float64) *float64 {
 	if seconds == nil || count == nil || *count <= 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestDevices: rates and means of one node, and nothing of another, of one that ended, or of what did not happen.
+// TestDevices: rates and means of one node, without other nodes, ended devices or operations that did not occur.
 func TestDevices(t *testing.T) {
 	w := newWriter(t)
 	now := storetest.Now()

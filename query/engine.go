@@ -12,31 +12,31 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// ErrBusy is what errors.Is finds when a query waited for its turn until its time was over.
+// ErrBusy is wrapped by the error of a query that timed out while it waited for its turn.
 var ErrBusy = errors.New("too many queries at once")
 
-// EngineOptions bounds what queries may take together and each.
+// EngineOptions limits the resources of all queries together and of each one.
 type EngineOptions struct {
-	// Concurrent is how many queries run at once, others wait; 0 is 8.
+	// Concurrent is the number of queries that run at once while others wait; 0 is 8.
 	Concurrent int
-	// Timeout ends a query, waiting included; 0 is 2 min.
+	// Timeout limits a query, waiting included; 0 is 2 min.
 	Timeout time.Duration
-	// MaxSamples is how many samples one query may hold in memory; 0 is 20 million,
-	// which is about 320 MB.
+	// MaxSamples is the number of samples that one query may hold in memory; 0 is 20 million,
+	// about 320 MB.
 	MaxSamples int
-	// Memory is how many bytes the samples of large queries may take together, those of one at
-	// least; 0 is one at a time.
+	// Memory limits the bytes of samples that large queries hold together, but allows at least
+	// one query; 0 is one at a time.
 	Memory int64
-	// Large is called when a query turns out to be large, and what it returns when that ends; nil for nothing.
+	// Large is called when a query turns out to be large, and its result when that query ends; may be nil.
 	Large func() (done func())
-	// Lookback is how old the last sample of a series may be; 0 is 5 min.
+	// Lookback is the maximum age of the last sample of a series; 0 is 5 min.
 	Lookback time.Duration
 	Logger   *slog.Logger
 	Registry prometheus.Registerer
 }
 
 // Engine is the PromQL engine of the program: the HTTP API and our own views share
-// it, so that the bound on concurrent queries holds for both.
+// it, so that the limit on concurrent queries covers both.
 type Engine struct {
 	*promql.Engine
 	parser  parser.Parser
@@ -47,7 +47,7 @@ type Engine struct {
 
 var _ promql.QueryEngine = (*Engine)(nil)
 
-// NewEngine returns an engine.
+// NewEngine returns an engine with the given options.
 func NewEngine(o EngineOptions) *Engine {
 	if o.Concurrent <= 0 {
 		o.Concurrent = 8
@@ -61,13 +61,13 @@ func NewEngine(o EngineOptions) *Engine {
 	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, turns{make(chan struct{}, o.Concurrent)}, newBudget(o.Memory, o.MaxSamples))
 }
 
-// parserOptions switches on `increase(x[10m] anchored)`, which is the difference of what counters
-// were at the two ends, of the last sample before each: the increases of all workloads add up to that
+// parserOptions enables `increase(x[10m] anchored)`: the difference between the counter values at both
+// ends, each taken from the last sample before it. The increases of all workloads then add up to that
 // of the machine. Plain increase() extrapolates each series to the ends of the range.
 var parserOptions = parser.Options{EnableExtendedRangeSelectors: true}
 
-// Within is the same engine with other bounds for each query. They wait for their turn
-// in one queue.
+// Within returns the same engine with other limits per query. Queries of both wait in one
+// queue.
 func (e *Engine) Within(samples int, timeout time.Duration) *Engine {
 	o := e.options
 	o.MaxSamples, o.Timeout, o.Registry = samples, timeout, nil
@@ -83,10 +83,10 @@ func newEngine(o EngineOptions, p parser.Parser, t turns, b budget) *Engine {
 	})}
 }
 
-// Parser is the parser that the engine uses, for the HTTP API.
+// Parser returns the parser of the engine, for the HTTP API.
 func (e *Engine) Parser() parser.Parser { return e.parser }
 
-// turns lets a bounded number of queries run.
+// turns limits the number of concurrent queries.
 type turns struct{ slots chan struct{} }
 
 func (t turns) GetMaxConcurrent() int { return cap(t.slots) }

@@ -19,15 +19,14 @@ import (
 
 const pressureMetric = "reckon_workload_pressure_seconds_total"
 
-// maxEvents bounds the events of one workload: the gravest are kept.
+// maxEvents limits the events of one workload; the most severe are kept.
 const maxEvents = 200
 
-// heldBack is the share of the time that a quota must take for it to be an event.
+// heldBack is the share of time that a workload must be throttled for an event.
 const heldBack = 0.01
 
-// Events returns when processes of the workload were killed for want of memory, and
-// when its quota of CPU time held it back, in order of time. A reading says that
-// something came since the one before, so that each event has two ends.
+// Events returns OOM kills and CPU throttling of the workload, in order of time. A sample only shows
+// that something happened since the previous one, so each event has a start and an end.
 func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error) {
 	var out []client.Event
 	var n series.Labels
@@ -51,8 +50,8 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error)
 	return out, nil
 }
 
-// events reads one counter, which was zero when the workload began. What goes on from
-// one reading to the next is one event of throttling; kills stay apart.
+// events returns the events of one counter, which was zero when the workload began. Throttling that
+// continues from sample to sample is merged into one event; kills are not.
 func events(n *series.Labels, it chunkenc.Iterator, begin int64) []client.Event {
 	var out []client.Event
 	t0, v0 := begin, 0.0
@@ -66,7 +65,7 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []client.Event 
 		}
 		inc := v - v0
 		if inc < 0 {
-			inc = v // the counter began anew
+			inc = v // counter reset
 		}
 		e := client.Event{Kind: "oom_kill", Unit: "count", Node: n.Node, Part: n.Part, From: time.UnixMilli(t0).UTC(), To: time.UnixMilli(t).UTC(), Value: inc}
 		switch {
@@ -87,8 +86,8 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []client.Event 
 	return out
 }
 
-// EnergyMethod says how sure the energy of a workload is: measured, modelled, or both
-// where some of it is; empty where no energy was counted.
+// EnergyMethod returns how the energy of a workload was determined: measured, modelled, or both
+// for a mix; empty when no energy was counted.
 func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	method := ""
 	var n series.Labels
@@ -110,8 +109,8 @@ func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	return method, err
 }
 
-// NodeCores returns how many processors were online on the named nodes of a site at a
-// time. A node that sent nothing then is absent.
+// NodeCores returns the number of online processors of the named nodes of a site at a
+// time. A node without samples then is absent.
 func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at time.Time) (map[string]float64, error) {
 	out := map[string]float64{}
 	if len(nodes) == 0 {
@@ -132,15 +131,14 @@ func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at t
 	return out, err
 }
 
-// Renamed is a node that was seen under another name before.
+// Renamed is a node that reported under another name before.
 type Renamed struct {
 	From, To string
 	At       time.Time // the first sample under the new name
 }
 
-// Renames finds among the nodes of a workload those that are one machine under two
-// names: they report the same time of boot to the second, and the one fell silent before
-// the other began.
+// Renames finds pairs of nodes of a workload that are one machine under two names: both report the
+// same boot time to the second, and one stopped reporting before the other began.
 func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Renamed, error) {
 	if len(nodes) < 2 {
 		return nil, nil

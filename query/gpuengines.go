@@ -11,29 +11,29 @@ import (
 	"reckon/internal/series"
 )
 
-// GPUEngines is what parts of GPUs did for one workload.
+// GPUEngines is the activity of GPU engines for one workload.
 type GPUEngines struct {
-	BusySeconds float64            // that the GPUs computed, added up
-	Shares      map[string]float64 // of that time, by engine: sm, tensor, fp64, fp32, fp16, dram, ...
+	BusySeconds float64            // busy time of the GPUs, added up
+	Shares      map[string]float64 // share of that time by engine: sm, tensor, fp64, fp32, fp16, dram, ...
 }
 
 const (
 	gpuBusyMetric   = "reckon_gpu_busy_seconds_total"
 	gpuEngineMetric = "reckon_gpu_engine_busy_seconds_total"
-	// alone is the least share of a device's busy time that a workload had of it to have had it
-	// for itself: readings of device and workload are seconds apart.
+	// alone is the minimum share of a device's busy time that a workload needs to count as its only
+	// user: samples of device and workload are seconds apart.
 	alone = 0.9
 )
 
-// GPUEngines reads what the engines of the GPUs of a workload did in its time. Devices count their
-// engines, not processes: it is nil where another workload computed on one of them as well, and
-// where no device has counters of engines. An engine that not all of them count is left out.
+// GPUEngines returns the activity of the GPU engines during the run of a workload. Engines are counted
+// per device, not per process, so the result is nil where another workload computed on one of the devices,
+// or where no device has engine counters. An engine that some of the devices do not count is left out.
 func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*GPUEngines, error) {
-	own := map[spaceKey]float64{} // seconds that a device computed for it
+	own := map[spaceKey]float64{} // busy seconds of each device for this workload
 	var n series.Labels
 	err := v.each(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device")
-		if total, _ := series.Total(it); total > 0 { // else it held the device and never used it
+		if total, _ := series.Total(it); total > 0 { // otherwise the workload held the device but never used it
 			own[spaceKey{n.Site, n.Node, strings.Clone(n.Rest["device"])}] += total
 		}
 		return nil
@@ -73,7 +73,7 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 	return enginesOf(own, counted), nil
 }
 
-// enginesOf adds up devices that the workload had for itself; the engine "" is the device.
+// enginesOf adds up the devices, all of them used by the workload alone; engine "" is the device itself.
 func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64) *GPUEngines {
 	out := GPUEngines{Shares: map[string]float64{}}
 	devices := map[string]int{}
@@ -101,8 +101,8 @@ func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64
 	return &out
 }
 
-// increase is what a counter counted between its first and its last sample. Where it began anew
-// in between, what it counted up to then is in it.
+// increase returns what a counter counted between its first and its last sample. After a reset
+// it continues from zero.
 func increase(it chunkenc.Iterator) (sum float64) {
 	first, was := true, 0.0
 	eachValue(it, func(_ int64, x float64) {

@@ -8,8 +8,8 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestGPUEngines has one job with two GPUs of its own, one that shares its GPU, one whose GPU
-// tells of no engine, and one without a GPU.
+// TestGPUEngines covers a job with two GPUs of its own, one that shares its GPU, one whose GPU has no
+// engine counters, and one without a GPU.
 func TestGPUEngines(t *testing.T) {
 	w := newWriter(t)
 	at := storetest.Now().Truncate(time.Minute)
@@ -25,11 +25,11 @@ func TestGPUEngines(t *testing.T) {
 		when, spent := from.Add(time.Duration(i)*15*time.Second), float64(i)*15
 		for node, device := range map[string]string{"n1": "GPU-1", "n2": "GPU-2"} {
 			charge(when, node, "slurm/1", device, spent/2)
-			w.put(when, node, "reckon_gpu_busy_seconds_total", 1000+spent/2, nvidia(device)...) // it computed before, for others
+			w.put(when, node, "reckon_gpu_busy_seconds_total", 1000+spent/2, nvidia(device)...) // it computed before, for other workloads
 			w.put(when, node, "reckon_gpu_engine_busy_seconds_total", 500+spent/4, nvidia(device, "engine", "sm")...)
 			w.put(when, node, "reckon_gpu_engine_busy_seconds_total", 7, nvidia(device, "engine", "tensor")...)
 		}
-		w.put(when, "n1", "reckon_gpu_engine_busy_seconds_total", spent/8, nvidia("GPU-1", "engine", "dram")...) // and GPU-2 does not tell
+		w.put(when, "n1", "reckon_gpu_engine_busy_seconds_total", spent/8, nvidia("GPU-1", "engine", "dram")...) // GPU-2 has no dram counter
 		charge(when, "n3", "slurm/2", "GPU-3", spent*0.89)
 		charge(when, "n3", "slurm/3", "GPU-3", spent*0.11)
 		w.put(when, "n3", "reckon_gpu_busy_seconds_total", spent, nvidia("GPU-3")...)

@@ -14,13 +14,13 @@ import (
 	"reckon/internal/series"
 )
 
-// GPUSpace is a GPU, or a partition of one, and what has it open.
+// GPUSpace is a GPU, or a partition of one, with the workloads that have it open.
 type GPUSpace struct {
 	Site, Node, Device string
 	Index, Model       string
 	Parent             string   // the device that it is a partition of
-	Partitions         int      // that it is divided into
-	MemoryBytes        *float64 // that it has
+	Partitions         int      // number of partitions it is divided into
+	MemoryBytes        *float64 // memory size
 	Tenants            []client.GPUTenant
 }
 
@@ -33,18 +33,18 @@ const (
 	measuredOfProcesses = "measured"
 )
 
-// tenancy is what one workload does on one device.
+// tenancy is the use of one device by one workload.
 type tenancy struct {
 	client.GPUTenant
-	last   int64             // when it was seen last, ms
+	last   int64             // time of the last sample, Unix ms
 	busy   map[int64]float64 // busy seconds by minute
-	memory map[int64]float64 // bytes by time: the parts of it are added up
+	memory map[int64]float64 // bytes by time, the workload's parts added up
 	first  int64
 }
 
 type spaceKey struct{ site, node, device string }
 
-// GPUSpaces reads the GPUs that reported shortly before a time, with the workloads that
+// GPUSpaces returns the GPUs that reported shortly before a time, with the workloads that
 // have them open and their peaks since from.
 func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, error) {
 	spaces := map[spaceKey]*GPUSpace{}
@@ -98,7 +98,7 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 	return out, nil
 }
 
-// readTenant takes one series of a workload on a device.
+// readTenant adds one series of a workload on a device.
 func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.Labels, it chunkenc.Iterator) {
 	by := all[key]
 	if by == nil {
@@ -125,7 +125,7 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 			t.first = at
 		}
 		if prev != 0 && x >= was && at > prev {
-			// What a sample counted is spread over the minutes since the one before it.
+			// The increase of a sample is spread over the minutes since the previous one.
 			for m := prev / 60000; m <= at/60000; m++ {
 				share := float64(min(at, (m+1)*60000)-max(prev, m*60000)) / float64(at-prev)
 				t.busy[m] += share * (x - was)
@@ -135,8 +135,8 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 	})
 }
 
-// peaks sums up a tenancy. The first and the last minute are not whole, and count for the
-// mean only.
+// peaks computes the peaks and the mean of a tenancy. The first and the last minute are incomplete and
+// count for the mean only.
 func (t *tenancy) peaks() client.GPUTenant {
 	for _, b := range t.memory {
 		most(&t.MemoryPeak, b)

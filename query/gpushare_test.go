@@ -8,8 +8,8 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestGPUSpaces: peaks are of whole minutes and of all parts at one time; what has ended is no
-// tenant, and a device that fell silent is no place.
+// TestGPUSpaces: peaks cover whole minutes and all parts at the same time; an ended workload is no
+// tenant, and a device that stopped reporting is not listed.
 func TestGPUSpaces(t *testing.T) {
 	w := newWriter(t)
 	at := storetest.Now().Truncate(time.Minute)

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// sampleBytes is what the engine takes for a sample.
+	// sampleBytes is the engine's memory per sample.
 	sampleBytes = 16
-	// smallQuery is how many samples a query may hold without waiting for large ones.
+	// smallQuery is the number of samples that a query may hold without waiting for large ones.
 	smallQuery = 1_000_000
-	// leastScrape is the least distance of the samples of a range that a query asks for raw.
+	// leastScrape is the assumed minimum interval between samples of a raw range selection.
 	leastScrape = 5 * time.Second
 )
 
-// budget is the samples that large queries may hold together.
+// budget is the number of samples that large queries may hold together.
 type budget struct {
 	samples int64
 	*semaphore.Weighted
@@ -33,8 +33,8 @@ func newBudget(bytes int64, least int) budget {
 	return budget{n, semaphore.NewWeighted(n)}
 }
 
-// meteredQuery is a query that reserves, once it turns out to be large, all the samples that it
-// may hold: others wait for that, those that are small do not. It holds them until it is closed.
+// meteredQuery reserves all the samples it may hold once it turns out to be large, and holds them until
+// it is closed. Other large queries wait for the reservation; small ones do not.
 type meteredQuery struct {
 	promql.Query
 	meter *meter
@@ -57,17 +57,17 @@ func (q *meteredQuery) Close() {
 // meter counts the samples of a query, series by series, before they are read.
 type meter struct {
 	engine *Engine
-	steps  float64 // samples of each series
-	labels float64 // bytes of labels that are made for each series
+	steps  float64 // samples per series
+	labels float64 // bytes of labels created per series
 
 	mu     sync.Mutex
 	series int
 	held   float64
-	taken  int64 // of the budget
+	taken  int64 // samples reserved from the budget
 	done   func()
 }
 
-// add counts series more.
+// add counts further series.
 func (m *meter) add(ctx context.Context, series int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,8 +105,8 @@ func (m *meter) release() {
 	m.taken = 0
 }
 
-// resultSteps is how many samples of a series the result itself holds: of a range that is asked
-// for raw those that there may be.
+// resultSteps returns the number of samples per series in the result; for a raw range selection, the
+// maximum there may be.
 func resultSteps(expr parser.Expr, span, step time.Duration) float64 {
 	if raw, ok := expr.(*parser.MatrixSelector); ok {
 		return float64(raw.Range) / float64(leastScrape)

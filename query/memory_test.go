@@ -17,7 +17,7 @@ import (
 	"reckon/query"
 )
 
-// manySeries answers each selection with so many series without samples.
+// manySeries answers each selection with n series without samples.
 func manySeries(n int) storage.Queryable {
 	return storage.QueryableFunc(func(int64, int64) (storage.Querier, error) {
 		return &storage.MockQuerier{SelectMockFunction: func(bool, *storage.SelectHints, ...*labels.Matcher) storage.SeriesSet {
@@ -35,7 +35,7 @@ func (s *countedSet) At() storage.Series {
 func (s *countedSet) Err() error                        { return nil }
 func (s *countedSet) Warnings() annotations.Annotations { return nil }
 
-// A large query waits for another one and gives its room back when it is closed; small ones do not wait.
+// TestLargeQueriesTakeTurns: a large query waits for another one and releases its budget when it is closed; small ones do not wait.
 func TestLargeQueriesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := query.NewEngine(query.EngineOptions{MaxSamples: 3_000_000, Timeout: time.Minute})
@@ -47,7 +47,7 @@ func TestLargeQueriesTakeTurns(t *testing.T) {
 			}
 			return q, q.Exec(t.Context()).Err
 		}
-		// 1,000 steps: 1,000 series are a million samples, and one more makes a query large; the 2,000 of a
+		// With 1,000 steps, 1,000 series are a million samples, and one more makes a query large; the 2,000 steps of a
 		// subquery count twentyfold.
 		for text, large := range map[string]int{"x": 1000, "sum(x)": 1000, "max_over_time(x[1000s:1s])": 30} {
 			first, err := run(e, text, large+1)
@@ -76,9 +76,9 @@ func TestLargeQueriesTakeTurns(t *testing.T) {
 	})
 }
 
-// Labels that a query makes count for each series that it selects; the bound is tried on both sides.
+// TestLabelsOfManySeries: labels that a query creates count for each series that it selects; the bound is tested on both sides.
 func TestLabelsOfManySeries(t *testing.T) {
-	e := query.NewEngine(query.EngineOptions{MaxSamples: 20_000}) // 320,000 bytes, of which the answer takes those of one series
+	e := query.NewEngine(query.EngineOptions{MaxSamples: 20_000}) // 320,000 bytes; the answer takes the labels of one series
 	text := `label_replace(x, "a", "` + strings.Repeat("x", 40_000) + `", "", "")`
 	for series, refused := range map[int]bool{7: false, 8: true} {
 		q, err := e.NewInstantQuery(t.Context(), manySeries(series), nil, text, time.Unix(1_700_000_000, 0))

@@ -17,13 +17,13 @@ import (
 	"reckon/internal/series"
 )
 
-// remembered is for how long a node that went silent is listed as down.
+// remembered is how long a node that went silent is listed as down.
 const remembered = 24 * time.Hour
 
-// rateWindow is the time over which the rates of nodes are taken.
+// rateWindow is the window for the rates of nodes.
 const rateWindow = 2 * time.Minute
 
-// nodeMetrics are read for every node.
+// nodeMetrics are the series read for every node.
 var nodeMetrics = []string{
 	figure.NodeCPU, "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
 	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total", "node_pressure_io_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
@@ -33,7 +33,7 @@ var nodeMetrics = []string{
 	gpuInfo,
 }
 
-// Octets at ports that bypass the sockets and, for the most part, the network devices of the kernel.
+// Octets at ports that bypass the sockets and mostly also the network devices of the kernel.
 const (
 	ibReceived        = "node_infiniband_port_data_received_bytes_total"
 	ibSent            = "node_infiniband_port_data_transmitted_bytes_total"
@@ -41,10 +41,10 @@ const (
 	slingshotSent     = "reckon_slingshot_transmit_bytes_total"
 )
 
-// nodeKey names a node.
+// nodeKey identifies a node.
 type nodeKey struct{ site, node string }
 
-// machine collects a node while its series are read.
+// machine collects a node while its series are being read.
 type machine struct {
 	client.Node
 	cpus      map[string]bool
@@ -59,7 +59,7 @@ type sensorState struct {
 	t int64
 }
 
-// readNodes is Nodes, read from the series.
+// readNodes implements [Views.Nodes] without the cache.
 func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, error) {
 	found := map[nodeKey]*machine{}
 	var n series.Labels
@@ -123,7 +123,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, er
 	return out, nil
 }
 
-// silent adds the nodes that sent something within the last day but not lately.
+// silent adds the nodes that sent samples within the last day but not recently.
 func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*machine) error {
 	from := now.Add(-remembered)
 	var n series.Labels
@@ -156,12 +156,12 @@ func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*ma
 type reading struct {
 	t     int64
 	v     float64
-	rate  *float64 // increase by seconds over the last samples, if there were two
+	rate  *float64 // increase per second over the last samples, if there were two
 	ended bool
 }
 
-// recent reads a series: its last sample, and the rate since the first sample after
-// the given time, or since the one before the last.
+// recent returns the last sample of a series, and its rate since the first sample after
+// the given time, or since the previous one.
 func recent(it chunkenc.Iterator, since int64) reading {
 	var r reading
 	var t0, prevT int64
@@ -220,7 +220,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 	switch n.Metric {
 	case figure.NodeCPU:
 		m.cpus[n.Rest["cpu"]] = true
-		// Guest time is contained in user, and idle and iowait are no use.
+		// User time includes guest time, and idle and iowait are not use.
 		switch n.Rest["mode"] {
 		case "idle", "iowait", "guest", "guest_nice":
 		default:
@@ -245,7 +245,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 	case "reckon_agent_memory_bytes":
 		m.AgentMemory = ptr(r.v)
 	case gpuInfo:
-		if n.Rest["parent"] == "" { // a partition of one is no other
+		if n.Rest["parent"] == "" { // a partition is not another GPU
 			m.gpus[n.Rest["device"]] = true
 		}
 	case "reckon_sensor_up":
@@ -258,7 +258,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 	}
 }
 
-// about takes what says how the machine is, and how busy.
+// about adds a series of the machine's properties or load.
 func (m *machine) about(n *series.Labels, r reading) {
 	switch n.Metric {
 	case "node_memory_MemTotal_bytes":
@@ -280,7 +280,7 @@ func (m *machine) about(n *series.Labels, r reading) {
 	}
 }
 
-// waiting is the share of time that a rate of seconds in each second is.
+// waiting turns a rate in seconds per second into a share of time, 0 to 1.
 func waiting(rate *float64) *float64 {
 	if rate == nil {
 		return nil
@@ -288,7 +288,7 @@ func waiting(rate *float64) *float64 {
 	return ptr(min(max(*rate, 0), 1))
 }
 
-// power adds what one stream of energy draws.
+// power adds the power of one energy series.
 func (m *machine) power(n *series.Labels, watts *float64, add func(**float64, *float64)) {
 	if watts == nil {
 		return
@@ -325,7 +325,7 @@ func (m *machine) finish() client.Node {
 	return m.Node
 }
 
-// virtual reports whether the traffic of an interface is seen on another one as well.
+// virtual reports whether the traffic of an interface is also counted on another one.
 func virtual(device string) bool {
 	if device == "lo" {
 		return true
@@ -338,7 +338,7 @@ func virtual(device string) bool {
 	return false
 }
 
-// stacked reports whether a block device lies on others, whose traffic counts already.
+// stacked reports whether a block device is layered on others, which already count its traffic.
 func stacked(device string) bool {
 	for _, p := range []string{"dm-", "md", "loop", "ram", "zram"} {
 		if strings.HasPrefix(device, p) {

@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// cheapNodes is how long reading all nodes may take without the answer being kept.
+	// cheapNodes is the longest time of reading all nodes for which the result is not cached.
 	cheapNodes = 100 * time.Millisecond
-	// nodesShare is for how many times as long as it took an answer is given again, up to mostFresh.
+	// A cached list is fresh for nodesShare times as long as reading it took, but at most mostFresh.
 	nodesShare, mostFresh = 10, 15 * time.Second
-	// mostStale is how old an answer may be that is given while the next one is read.
+	// mostStale is the maximum age of a list that is returned while the next one is being read.
 	mostStale = time.Minute
 )
 
-// keptNodes is the last list of nodes. On a large site it takes seconds to read: whoever asks meanwhile, or shortly after, is
-// given the one before.
+// keptNodes caches the last list of nodes. On a large site reading it takes seconds; callers during that time, or
+// shortly after, get the previous list.
 type keptNodes struct {
 	mu      sync.Mutex
 	list    []client.Node
-	at      time.Time // of the list; zero for none
+	at      time.Time // time of the list; zero for none
 	took    time.Duration
 	reading bool
 }
 
-// Nodes returns the nodes that sent samples within the last day, as they are at now:
-// those silent for longer than the views' Gone are down, and their figures unknown. With
-// them come those that only a batch system reports. Where Options.KeepNodes is set and reading them takes long,
-// they are as they were up to a minute before now.
+// Nodes returns the nodes that sent samples within the last day, as of now: nodes silent for longer
+// than [Options.Gone] are down, and their figures unknown. Nodes that only a batch system reports are
+// included. With [Options.KeepNodes], and where reading them takes long, the list is up to a minute
+// older than now.
 func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error) {
 	if v.kept == nil {
 		return v.readNodes(ctx, now)
@@ -41,7 +41,7 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostStale)
 			go func() {
 				defer cancel()
-				_, _ = v.keepNodes(ctx, now) // who asks when the list is too old sees the error
+				_, _ = v.keepNodes(ctx, now) // a caller that finds the list too old gets the error
 			}()
 		}
 		return list, nil
@@ -56,7 +56,7 @@ func (v *Views) keepNodes(ctx context.Context, now time.Time) ([]client.Node, er
 	return slices.Clone(list), err
 }
 
-// get returns the list if it may be given at a time, and whether the caller has to read the next one.
+// get returns the list if it is recent enough for now, and whether the caller has to read the next one.
 func (k *keptNodes) get(now time.Time) (list []client.Node, again, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

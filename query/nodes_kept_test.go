@@ -8,8 +8,8 @@ import (
 	"reckon/client"
 )
 
-// A list that was cheap to read is read again each time. One that was not is given again: for ten times as long, and while one caller reads the
-// next, but no longer than a minute.
+// TestKeptNodes: a list that was cheap to read is read again each time. An expensive one is reused for ten times the reading time,
+// and while one caller reads the next, but for no longer than a minute.
 func TestKeptNodes(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -25,7 +25,7 @@ func TestKeptNodes(t *testing.T) {
 		{3 * time.Second, mostFresh, true, true},
 		{3 * time.Second, mostStale - 1, true, true},
 		{3 * time.Second, mostStale, false, false},
-		{3 * time.Second, -1, false, false}, // the clock was set back, or the past is asked for
+		{3 * time.Second, -1, false, false}, // the clock was set back, or the query is about the past
 	} {
 		var k keptNodes
 		if _, _, ok := k.get(begin); ok {

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// numberMetric reports, in a label, the number that a batch system gave to a task of an array or to a component of a
+	// numberMetric carries, in a label, the job number that a batch system gave to a task of an array or to a component of a
 	// heterogeneous job.
 	numberMetric = "reckon_slurm_number_info"
 	// numberDelay is how long after the end of a run its number may be reported.
 	numberDelay = 24 * time.Hour
 )
 
-// Select returns the selection of a run, with the ids of the numbers by which nodes named it that could not read its
-// environment: those of tasks of an array that ended at once.
+// Select returns the selection of a run. It includes the ids built from its job number, under which nodes report tasks of an
+// array that ended before their environment could be read.
 func (v *Views) Select(ctx context.Context, site, id string, from, to time.Time) (Selection, error) {
 	s := Selection{Site: site, ID: id, From: from, To: to}
 	if kind, name, _ := strings.Cut(id, "/"); kind != string(workload.Slurm) || !strings.ContainsAny(name, "_+") {

@@ -13,7 +13,7 @@ import (
 	"reckon/internal/series"
 )
 
-// Names of the series that the samples of a pod are made of.
+// Metrics that the samples of a pod are made of.
 const (
 	containerInfoMetric = "reckon_container_info"
 	cpuMetric           = "reckon_workload_cpu_seconds_total"
@@ -24,16 +24,16 @@ const (
 	memoryMetric        = "reckon_workload_memory_bytes"
 )
 
-// lateExport is for how long after the end of a pod its agent may export what it used last.
+// lateExport is how long after the end of a pod its agent may still export its last use.
 const lateExport = 2 * time.Minute
 
-// before is how far back the counters of a restarted container are looked for.
+// before is how far back the counters of a restarted container are read.
 const before = 5 * time.Minute
 
-// use is one figure of a sample; nil for a series that is none of it.
+// use selects one figure of a sample; nil for a series that contributes to none.
 type use func(*client.ProbeUse) **float64
 
-// useOf is the figure that a series adds to, and whether it is a counter.
+// useOf returns the figure that a series adds to, and whether it is a counter.
 func useOf(n *series.Labels) (use, bool) {
 	switch n.Metric + " " + n.Rest["mode"] + n.Rest["direction"] + n.Rest["type"] {
 	case cpuMetric + " user":
@@ -61,7 +61,7 @@ func useOf(n *series.Labels) (use, bool) {
 	return nil, false
 }
 
-// podSeries is one series of a container of a pod; of a counter each point is the total since its begin.
+// podSeries is one series of a container of a pod; the points of a counter are totals since its start.
 type podSeries struct {
 	of      use
 	counter bool
@@ -69,8 +69,8 @@ type podSeries struct {
 	value   []float64
 }
 
-// until is the value at t: of a counter the latest before, since a container that has ended is exported no
-// more, and 0 before its begin.
+// until returns the value at t. A counter has its last value before t, since an ended container is no longer exported, and 0
+// before its start.
 func (s *podSeries) until(t int64) (float64, bool) {
 	i, exact := slices.BinarySearch(s.at, t)
 	switch {
@@ -84,9 +84,9 @@ func (s *podSeries) until(t int64) (float64, bool) {
 	return s.value[i-1], true
 }
 
-// PodSamples are what the containers of a pod used between the exports of their agent, from their start to their end.
-// Counters of a container begin with it, so that the first sample reaches back to the start; what was used last is in the
-// last sample. None where the pod was not measured.
+// PodSamples returns the use of the containers of a pod per export interval of their agent, from start to end.
+// Counters start with the container, so the first sample covers the time since the start; the last sample includes
+// the use up to the end. The result is empty when the pod was not measured.
 func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]client.ProbeSample, error) {
 	parts, id, err := v.podParts(ctx, namespace, uid, from, to.Add(lateExport))
 	if err != nil || len(parts) == 0 {
@@ -123,7 +123,7 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 	return samplesOf(all, slices.Compact(times), from, to), nil
 }
 
-// samplesOf are the differences between neighbouring times. The counters of what was exported after the end are those at
+// samplesOf returns the differences between neighbouring times. Counters exported after the end count as of
 // the end.
 func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []client.ProbeSample) {
 	begin := from.UnixMilli()
@@ -151,7 +151,7 @@ func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []client
 		if s.Total.UserSeconds != nil && s.Total.SystemSeconds != nil {
 			s.Total.CPUSeconds = ptr(*s.Total.UserSeconds + *s.Total.SystemSeconds)
 		}
-		if t > to.UnixMilli() && len(out) > 0 && s.To.Sub(s.From) <= time.Millisecond { // a later export of what has ended
+		if t > to.UnixMilli() && len(out) > 0 && s.To.Sub(s.From) <= time.Millisecond { // a later export after the end
 			last := &out[len(out)-1]
 			gauges := last.Total
 			last.Total = last.Total.Plus(s.Total)
@@ -164,7 +164,7 @@ func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []client
 	return out
 }
 
-// podParts are the parts of a workload that are containers of a pod.
+// podParts returns the parts of a workload that are containers of a pod.
 func (v *Views) podParts(ctx context.Context, namespace, uid string, from, to time.Time) (parts []string, id string, err error) {
 	var n series.Labels
 	err = series.Each(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {

@@ -8,8 +8,8 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestPodSamples: intervals from the start to the end, a sidecar that ends before the application, a container that is begun
-// again, and what is exported after the end.
+// TestPodSamples: intervals from start to end, a sidecar that ends before the application, a restarted container, and exports
+// after the end.
 func TestPodSamples(t *testing.T) {
 	w := newWriter(t)
 	start := storetest.Now().Add(-10 * time.Minute).Truncate(time.Second)
@@ -32,7 +32,7 @@ func TestPodSamples(t *testing.T) {
 		info(sec, "p/sandbox", "p", "u1", "", "sandbox")
 		put(sec, "p/sandbox", "reckon_workload_cpu_seconds_total", 100*sec, "mode", "user")
 	}
-	for _, sec := range []float64{3, 10} { // it ends then
+	for _, sec := range []float64{3, 10} { // the container ends then
 		info(sec, "p/log", "p", "u1", "log", "sidecar")
 		put(sec, "p/log", "reckon_workload_cpu_seconds_total", sec, "mode", "user")
 		put(sec, "p/log", "reckon_workload_cpu_seconds_total", 0, "mode", "system")

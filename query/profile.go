@@ -20,15 +20,15 @@ import (
 // maxSteps bounds a profile, as Prometheus bounds a range query.
 const maxSteps = 11_000
 
-// ErrSteps is what errors.Is finds when a profile would have too many steps or none.
+// ErrSteps is wrapped by the error for a profile with too many steps or none.
 var ErrSteps = errors.New("steps of a profile: from must lie before to, and at most 11000 steps fit between them")
 
-// curve says how the series of a metric become a figure over time.
+// curve defines how the series of a metric become figures over time.
 type curve struct {
-	metric, label string            // the label whose value is in name
+	metric, label string            // the label that selects a name
 	name          map[string]string // figure by the label's value; "" for all others
 	unit          string
-	rate          bool // a counter: its increase by seconds; else the mean of samples
+	rate          bool // a counter: its increase per second; otherwise the mean of samples
 	total         string
 }
 
@@ -46,13 +46,13 @@ var curves = []curve{
 	{metric: "reckon_workload_threads", name: map[string]string{"": "threads"}},
 }
 
-// profileKey is one line of a profile.
+// profileKey identifies one line of a profile.
 type profileKey struct{ metric, unit, node, part string }
 
 // Profile returns the figures of a workload over time, for each node and part, in
-// steps: point i covers the step that ends at its time. Counters are shared over the
-// steps exactly as they grew between two samples, so that the area below the curve is
-// what the counter counted; a step that no pair of samples covers is nil.
+// steps: point i covers the step that ends at its time. The increase of a counter between two samples
+// is divided among the steps exactly, so that the area below the curve equals the increase; a step
+// that no pair of samples covers is nil.
 func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([]client.Profile, error) {
 	g, err := newGrid(s.From, s.To, step, v.gone)
 	if err != nil {
@@ -96,7 +96,7 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 	return g.profiles(lines), nil
 }
 
-// start is when the workload began, in milliseconds, or 0 if no series says so.
+// start returns the start time of the workload, Unix ms, or 0 if no series reports it.
 func (v *Views) start(ctx context.Context, s Selection) (int64, error) {
 	var start int64
 	err := v.each(ctx, s, s.From, s.To, []string{figure.StartTime}, func(_ labels.Labels, it chunkenc.Iterator) error {
@@ -108,11 +108,11 @@ func (v *Views) start(ctx context.Context, s Selection) (int64, error) {
 	return start, err
 }
 
-// grid is a row of steps of equal length.
+// grid is a sequence of steps of equal length.
 type grid struct {
 	from, step int64 // milliseconds
 	n          int
-	gap        int64 // samples further apart say nothing about the time between
+	gap        int64 // samples further apart do not cover the time between them
 }
 
 func newGrid(from, to time.Time, step, gap time.Duration) (*grid, error) {
@@ -123,13 +123,12 @@ func newGrid(from, to time.Time, step, gap time.Duration) (*grid, error) {
 	return &grid{from: from.UnixMilli(), step: step.Milliseconds(), n: n, gap: max(gap.Milliseconds(), 1)}, nil
 }
 
-// line is a figure at each step: its sum, and how many milliseconds (or samples) are
-// behind it.
+// line is a figure at each step: its sum, and its weight in milliseconds (or samples).
 type line struct{ sum, weight []float64 }
 
 func (g *grid) line() *line { return &line{make([]float64, g.n), make([]float64, g.n)} }
 
-// add adds another line: a step counts when either has it.
+// add adds another line; a step is known when either has it.
 func (l *line) add(o *line) {
 	for i, w := range o.weight {
 		if w > 0 {
@@ -139,9 +138,9 @@ func (l *line) add(o *line) {
 	}
 }
 
-// increase spreads what a counter counted between two samples evenly over the time
+// increase spreads the increase of a counter between two samples evenly over the time
 // between them, in units per second. A counter whose first sample comes soon after the
-// workload began was zero then.
+// workload began was zero at that time.
 func (g *grid) increase(l *line, it chunkenc.Iterator, begin int64) {
 	var t0 int64
 	var v0 float64
@@ -151,7 +150,7 @@ func (g *grid) increase(l *line, it chunkenc.Iterator, begin int64) {
 		}
 		t, v := it.At()
 		if value.IsStaleNaN(v) {
-			t0 = 0 // what comes next began anew, or after a pause
+			t0 = 0 // the next sample follows a reset or a pause
 			continue
 		}
 		if math.IsNaN(v) {
@@ -171,7 +170,7 @@ func (g *grid) increase(l *line, it chunkenc.Iterator, begin int64) {
 	}
 }
 
-// spread adds an amount that came between two times.
+// spread distributes an amount that accrued between two times.
 func (g *grid) spread(l *line, t0, t1 int64, amount float64) {
 	perMilli := amount / float64(t1-t0)
 	for i := max(0, (t0-g.from)/g.step); i < int64(g.n); i++ {
@@ -193,7 +192,7 @@ func (g *grid) mean(l *line, it chunkenc.Iterator) {
 			continue
 		}
 		t, v := it.At()
-		// A step includes its end and not its beginning.
+		// A step includes its end but not its beginning.
 		if i := (t - g.from - 1) / g.step; t > g.from && i < int64(g.n) && !math.IsNaN(v) {
 			l.sum[i] += v
 			l.weight[i]++
@@ -201,7 +200,7 @@ func (g *grid) mean(l *line, it chunkenc.Iterator) {
 	}
 }
 
-// profiles writes lines out, cores first as the list of curves has them.
+// profiles converts the lines to the result, in the order of curves, cores first.
 func (g *grid) profiles(lines map[profileKey]*line) []client.Profile {
 	out := make([]client.Profile, 0, len(lines))
 	for k, l := range lines {

@@ -1,14 +1,13 @@
-// Package query reads: the profile of one workload over time, its parts, programs and
-// events, the state of the nodes, and PromQL. What writes the rows of workloads is package
-// catalogue.
+// Package query reads stored series: the profile of one workload over time, its parts, programs and
+// events, the state of the nodes, and PromQL. Package catalogue writes the rows of workloads.
 //
-// It sees the contract of package store and the query interfaces of Prometheus only,
-// so that it works the same over the embedded database and over a remote one.
+// It depends only on the contract of package store and the query interfaces of Prometheus,
+// so it works the same over the embedded database and over a remote one.
 //
-// What a workload used is read from its counters, which hold the total since its
-// start: the total of a series is its last value plus what was lost where it fell,
-// that is, where the counter began anew. No value is extrapolated. What has no
-// samples is absent (nil), never zero. Times are UTC, figures SI base units.
+// The use of a workload is read from counters that hold the total since its
+// start: the total of a series is its last value plus the value before each
+// counter reset. No value is extrapolated. Figures without
+// samples are absent (nil), never zero. Times are UTC, figures SI base units.
 //
 // Everything here is safe for concurrent use.
 package query
@@ -25,12 +24,12 @@ import (
 	"reckon/internal/series"
 )
 
-// Options are common to the views.
+// Options of the views.
 type Options struct {
-	// Gone is for how long a workload or node may be silent before it counts as ended
+	// Gone is how long a workload or node may be silent before it counts as ended
 	// or down; 0 is 5 min. It should be a few export intervals.
 	Gone time.Duration
-	// KeepNodes gives a list of nodes that takes long to read more than once; see [Views.Nodes].
+	// KeepNodes caches a list of nodes that takes long to read; see [Views.Nodes].
 	KeepNodes bool
 }
 
@@ -38,7 +37,7 @@ type Options struct {
 type Views struct {
 	q    storage.Queryable
 	gone time.Duration
-	kept *keptNodes // nil where nothing is kept
+	kept *keptNodes // nil without caching
 }
 
 // New returns views over q.
@@ -53,20 +52,20 @@ func New(q storage.Queryable, o Options) *Views {
 	return v
 }
 
-// Selection names a workload in a time.
+// Selection selects a workload and a time range.
 type Selection struct {
-	Site string // empty is any
+	Site string // empty for any site
 	ID   string
-	// Numbered are the ids under which nodes may have measured it as well; see [Views.Select].
+	// Numbered are further ids under which nodes may have measured it; see [Views.Select].
 	Numbered []string
 	From, To time.Time
 }
 
-// ids are all ids under which it may have been measured.
+// ids returns all ids under which the workload may have been measured.
 func (s *Selection) ids() []string { return append([]string{s.ID}, s.Numbered...) }
 
-// each calls f for every series of the workload with one of the names, from one time to another. Of what stands under a
-// number only that of nodes counts: a scheduler reports other work by the same number.
+// each calls f for every series of the workload with one of the names, from one time to another. Under the ids in
+// s.Numbered only series of nodes count: a scheduler reports other work under the same number.
 func (v *Views) each(ctx context.Context, s Selection, from, to time.Time, names []string, f func(labels.Labels, chunkenc.Iterator) error) error {
 	ms := []*labels.Matcher{series.OneOf("workload", s.ids()), series.OneOf(model.MetricNameLabel, names)}
 	if s.Site != "" {

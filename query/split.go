@@ -14,12 +14,12 @@ import (
 	"reckon/internal/series"
 )
 
-// namedCommands is how many programs have a line of their own.
+// namedCommands is the number of programs with a line of their own.
 const namedCommands = 20
 
 // CommandProfile returns the cores that each program used over time, all nodes and
-// parts together, the program that used most first; all but the largest few are
-// "other", as is what the agent did not name. Steps are those of [Views.Profile].
+// parts together, in descending order of use; all but the largest few are
+// "other", as are programs that the agent did not name. Steps are those of [Views.Profile].
 func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Duration) ([]client.Profile, error) {
 	g, err := newGrid(s.From, s.To, step, v.gone)
 	if err != nil {
@@ -85,9 +85,9 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	return out, nil
 }
 
-// Combine adds the lines of a profile up: over everything ("total"), or for each
-// "node"; any other word leaves them. A step is unknown where none of its lines is
-// known. All lines must have the same steps, as those of one profile have.
+// Combine adds up the lines of a profile, over everything ("total") or per
+// "node"; any other value of by returns them unchanged. A step is unknown where all its lines
+// are. All lines must have the same steps, as those of one profile do.
 func Combine(lines []client.Profile, by string) []client.Profile {
 	if by != "total" && by != "node" {
 		return lines

@@ -8,13 +8,13 @@ import (
 	"reckon/store"
 )
 
-// shortParts is the part into which agents fold steps that used next to nothing.
+// shortParts is the part into which agents fold steps with negligible use.
 const shortParts = "short"
 
-// Steps joins what a batch system accounts for of the steps of a run with what was measured of its
-// parts, which have the names of steps. What was measured counts where all nodes of the step
-// were. Accounted steps keep their order, and those of which only a part is known follow: of a
-// job that runs, or of one without accounting.
+// Steps merges the accounting of the steps of a run with the measurements of its parts, which are named
+// after the steps. Measurements take precedence where all nodes of the step were measured. Accounted steps
+// keep their order; measured steps without accounting follow, such as those of a running job or of one
+// without accounting.
 func Steps(accounted []store.Step, parts []client.Part) []client.Step {
 	measured := map[string][]client.Part{}
 	var order []string
@@ -58,7 +58,7 @@ func accountedStep(s *store.Step) step {
 	return step{out}
 }
 
-// measured puts what the parts of a step used in the place of what was accounted for.
+// measured replaces the accounted use of a step with the measured use of its parts.
 func (s *step) measured(parts []client.Part) {
 	s.Accounted, s.CPUSeconds, s.MemoryPeakBytes = false, nil, nil
 	for i := range parts {
@@ -73,7 +73,7 @@ func (s *step) measured(parts []client.Part) {
 	}
 }
 
-// nodesOf is how many nodes a list names; 0 for one that can not be read.
+// nodesOf returns the number of nodes in a host list; 0 for an invalid one.
 func nodesOf(list string) int {
 	names, err := hostlist.Expand(list)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// What was measured of a step counts where all its nodes were; accounting says the rest.
+// TestSteps: measurements of a step count where all its nodes were measured; accounting provides the rest.
 func TestSteps(t *testing.T) {
 	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	v := func(x float64) *float64 { return &x }

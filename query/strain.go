@@ -14,27 +14,27 @@ import (
 	"reckon/internal/series"
 )
 
-// Strain is what shows whether a workload had too little of something; nil where it was not
+// Strain holds indicators of a shortage of resources in a workload; nil where not
 // measured.
 type Strain struct {
-	// MemoryStalled and StorageStalled are for how long some task waited for memory or storage,
-	// seconds: the most of its parts, which are stalled at the same time.
+	// MemoryStalled and StorageStalled are how long some task waited for memory or storage,
+	// seconds: the maximum over its parts, which stall at the same time.
 	MemoryStalled, StorageStalled *float64
 	// Refaults is memory that was reclaimed and soon needed again, bytes.
 	Refaults *float64
-	// Threads is the most at a time on a node.
+	// Threads is the maximum number of threads at a time on a node.
 	Threads *float64
 	// Tasks are the parts on each node that the batch system started as several tasks, in no order.
 	Tasks []TaskUse
-	// LastProcess is when a process of it was seen last; zero where none was.
+	// LastProcess is the last time a process of the workload was observed; zero if none was.
 	LastProcess time.Time
 }
 
-// TaskUse is how evenly the tasks of a part worked on a node.
+// TaskUse shows how evenly the tasks of a part used the CPU on a node.
 type TaskUse struct {
 	Node, Part string
 	Tasks      float64
-	Busiest    float64 // CPU seconds of the task that used most, at least
+	Busiest    float64 // CPU seconds of the busiest task, a lower bound
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 	processMetric = "reckon_workload_processes"
 )
 
-// Strain reads what a workload was short of.
+// Strain returns the shortages of a workload.
 func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	var out Strain
 	threads := map[string]map[int64]float64{} // by node and time
@@ -123,18 +123,18 @@ func eachValue(it chunkenc.Iterator, take func(t int64, v float64)) {
 	}
 }
 
-// most keeps the largest of several values.
+// most raises the value at p to v if that is larger.
 func most(p **float64, v float64) {
 	if *p == nil || v > **p {
 		*p = &v
 	}
 }
 
-// watchedFor is how old the last sample of a node may be for it to be watched.
+// watchedFor is the maximum age of a node's last sample for the node to count as observed.
 const watchedFor = 5 * time.Minute
 
-// Resized reports whether the batch system changed the allocation of the workload while it ran: what it has is then not what it
-// had all the time.
+// Resized reports whether the batch system changed the allocation of the workload while it ran: its current allocation
+// then does not hold for the whole run.
 func (v *Views) Resized(ctx context.Context, s Selection) (changed bool, err error) {
 	err = v.each(ctx, s, s.From, s.To, []string{"reckon_workload_allocation_time_seconds"}, func(_ labels.Labels, it chunkenc.Iterator) error {
 		_, since, _, ok := series.Last(it)
@@ -144,7 +144,7 @@ func (v *Views) Resized(ctx context.Context, s Selection) (changed bool, err err
 	return changed, err
 }
 
-// Watched reports whether an agent reported of each of the nodes shortly before a time.
+// Watched reports whether an agent reported from each of the nodes shortly before a time.
 func (v *Views) Watched(ctx context.Context, site string, nodes []string, at time.Time) (bool, error) {
 	ms := []*labels.Matcher{series.Equal("__name__", figure.NodeBoot), series.OneOf("node", nodes)}
 	if site != "" {
@@ -160,17 +160,17 @@ func (v *Views) Watched(ctx context.Context, site string, nodes []string, at tim
 	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n string) bool { return !seen[n] }), err
 }
 
-// Neighbour is what another owner used of the nodes of a workload in its time.
+// Neighbour is one owner's use of the nodes of a workload by other workloads, while it ran.
 type Neighbour struct {
 	Owner string
 	Cores float64 // on average
 }
 
-// farNeighbours bounds for how long it is looked who else used the nodes, up to the end.
+// farNeighbours limits how far before the end of the run its neighbours are searched.
 const farNeighbours = 24 * time.Hour
 
-// Neighbours returns what others used of the nodes of a workload while it ran, those of its
-// own owner included, the one who used most first.
+// Neighbours returns what other workloads used of the nodes of a workload while it ran, including those of its
+// own owner, in descending order.
 func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]Neighbour, error) {
 	from := s.From
 	if s.To.Sub(from) > farNeighbours {
@@ -216,9 +216,9 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	return out, nil
 }
 
-// Exactness returns how exact the figures of a kind of workload were on some nodes, the worst
-// of a time, by the name of the figure: 0 exact, 1 at least, 2 estimated, 3 modelled. A figure
-// of which nothing is reported is absent.
+// Exactness returns how exact the figures of a kind of workload were on some nodes, the worst value
+// within the time, by figure: 0 exact, 1 at least, 2 estimated, 3 modelled. A figure
+// without a report is absent.
 func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {
 	if len(nodes) == 0 {
 		return nil, nil

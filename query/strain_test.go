@@ -8,8 +8,8 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestExactness: a run takes the worst of its time, of what is said of its kind on its nodes
-// and of itself; what is said of another workload, kind or node is not its own.
+// TestExactness: a run takes the worst exactness reported during its time for its kind on its nodes
+// and for itself; reports about another workload, kind or node do not count.
 func TestExactness(t *testing.T) {
 	w := newWriter(t)
 	now := storetest.Now()

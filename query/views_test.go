@@ -35,7 +35,7 @@ func newWriter(t *testing.T) *writer {
 	return &writer{t, s}
 }
 
-// put appends one sample: labels come in pairs behind the name.
+// put appends one sample; labels are passed in pairs after the name.
 func (w *writer) put(at time.Time, node, name string, v float64, pairs ...string) {
 	w.t.Helper()
 	d := &metric.Desc{Name: name, Kind: metric.Gauge}
@@ -123,8 +123,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestProfileKeepsTheArea: whatever the samples and steps, the profile sums up to what
-// the counter counted, for no step counts more or less time than it covers.
+// TestProfileKeepsTheArea: whatever the samples and steps, the profile sums up to the increase of
+// the counter, because no step counts more or less time than it covers.
 func TestProfileKeepsTheArea(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &grid{from: 0, step: int64(rapid.IntRange(1, 40_000).Draw(t, "step")), n: 300, gap: 1 << 40}
@@ -156,7 +156,7 @@ func TestProfileKeepsTheArea(t *testing.T) {
 func TestCommandsAndParts(t *testing.T) {
 	w := newWriter(t)
 	t0 := storetest.Now()
-	for i, v := range []float64{10, 40, 5} { // begins anew after 40
+	for i, v := range []float64{10, 40, 5} { // counter reset after 40
 		at := t0.Add(time.Duration(i) * time.Minute)
 		w.put(at, "n1", figure.CommandCPU, v, "workload", "unit/a", "command", "gcc")
 		w.put(at, "n2", figure.CommandCPU, v, "workload", "unit/a", "command", "gcc")
@@ -239,8 +239,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestNodesOfBatch: nodes with an agent, with both, under two names, and those that only
-// the batch system knows.
+// TestNodesOfBatch: nodes with an agent only, with both, under two names, and nodes that only
+// the batch system reports.
 func TestNodesOfBatch(t *testing.T) {
 	w := newWriter(t)
 	now := storetest.Now()
