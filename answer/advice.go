@@ -12,11 +12,11 @@ import (
 	"reckon/client"
 )
 
-// advisedRuns is how many runs of the same name, the latest first, advice rests on.
+// advisedRuns is the number of latest runs of the same name that advice is based on.
 const advisedRuns = 20
 
-// advice says what to ask for next time; nil when nothing can be said, and for what
-// nobody hands in: it has no request to change.
+// advice returns the recommended request for the next run; nil when there is no recommendation, and
+// for kinds of work without a request.
 func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
 	if slices.Contains([]string{"other", "short", "group", "session", "vm"}, d.Kind) || d.State == "pending" || d.Lost {
 		return nil, nil
@@ -70,7 +70,7 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 	return out, nil
 }
 
-// runOf is a run, with how exact its figures are.
+// runOf returns a run with the exactness of its figures.
 func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, error) {
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
@@ -81,7 +81,7 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout",
-		Cut:         w.Kind == batchKind && !endedWell(w) && w.State != "timeout", // what runs may need more yet
+		Cut:         w.Kind == batchKind && !endedWell(w) && w.State != "timeout", // such runs may need more yet
 		Waited:      waitShare(w) >= 0.1,
 	}
 	whole, err := whole(ctx, b.Views, w)
@@ -108,8 +108,7 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 	return r, nil
 }
 
-// waitShare is the share of the time that its threads wanted to run in which they
-// waited for a core.
+// waitShare is the share of the runnable time of its threads that they spent waiting for a core.
 func waitShare(w *client.Workload) float64 {
 	if w.CPUSeconds == nil || w.CPUWaitSeconds == nil || *w.CPUSeconds+*w.CPUWaitSeconds <= 0 {
 		return 0
@@ -117,8 +116,8 @@ func waitShare(w *client.Workload) float64 {
 	return *w.CPUWaitSeconds / (*w.CPUSeconds + *w.CPUWaitSeconds)
 }
 
-// perNode shares memory over the nodes as their peaks were: what the node with most
-// needs, all must be given.
+// perNode returns the memory to request per node, based on the peaks of the nodes: every node must be
+// given what the largest one needs.
 func perNode(d *client.WorkloadDetail, total float64) (float64, string) {
 	n := float64(len(d.Nodes))
 	most, sum := 0.0, 0.0
@@ -140,8 +139,8 @@ func perNode(d *client.WorkloadDetail, total float64) (float64, string) {
 
 func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// impliedCores are those of the nodes that a workload ran on, at its end; nil when one
-// of them is not known.
+// impliedCores returns the cores of the nodes that a workload ran on, at its end; nil when one
+// is unknown.
 func impliedCores(ctx context.Context, views NodeCores, w *client.Workload) (*float64, error) {
 	by, err := views.NodeCores(ctx, w.Site, w.Nodes, wholeUntil(w))
 	if err != nil || len(w.Nodes) == 0 {

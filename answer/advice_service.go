@@ -9,8 +9,8 @@ import (
 	"reckon/query"
 )
 
-// serviceAdvice says what the containers of a live service should ask for, from what they used day by day; nil where there are too few
-// days.
+// serviceAdvice returns the recommended requests of the containers of a live service, based on their daily use; nil if there are
+// too few days.
 func (b *Jobs) serviceAdvice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
 	if d.Seen.Sub(d.Start) < rightsize.LeastDays*24*time.Hour {
 		return nil, nil
@@ -66,7 +66,7 @@ func daysOf(f *query.Daily, exact map[string]int) []rightsize.Day {
 			one.MemoryPeak = u.MemoryPeak
 		}
 		if u.GPUSeconds != nil && exact["gpu_seconds"] == 0 && u.Cores != nil && u.Cores.Count > 0 {
-			one.GPUs = new(*u.GPUSeconds / float64(u.Cores.Count)) // a tick is a second
+			one.GPUs = new(*u.GPUSeconds / float64(u.Cores.Count)) // one observation is one second
 		}
 	}
 	return days

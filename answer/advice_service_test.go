@@ -13,8 +13,8 @@ import (
 	"reckon/query"
 )
 
-// TestServiceAdvice: two replicas of a Deployment over eight days, one of which begins within them; its container asks for two
-// cores and uses a half, its sidecar next to nothing. A job with the same use is advised by its runs.
+// TestServiceAdvice: two replicas of a Deployment over eight days, one of which starts within them; its container requests two
+// cores and uses half a core, its sidecar next to nothing. A job with the same use is advised from its runs.
 func TestServiceAdvice(t *testing.T) {
 	h := newHistory(t)
 	const id = "deployment/shop/cart"
@@ -28,7 +28,7 @@ func TestServiceAdvice(t *testing.T) {
 			series := metric.NewSeries(distribution, id, "deployment", pod+"/"+name, "shop")
 			var cores metric.Histogram
 			for at := from; !at.After(h.now); at = at.Add(time.Hour) {
-				for range 60 { // a minute of an hour stands for it
+				for range 60 { // one minute represents the hour
 					cores.Observe(use)
 				}
 				cores.Observe(4 * use)
@@ -60,7 +60,7 @@ func TestServiceAdvice(t *testing.T) {
 	if proxy.NowCores != nil || proxy.Cores == nil || *proxy.Cores > 0.03 {
 		t.Errorf("%+v", proxy)
 	}
-	// The peak of the life rose to 104 MiB in eight days; the request holds it.
+	// The peak of the run rose to 104 MiB within eight days; the request covers it.
 	if web.MemoryPeak == nil || *web.MemoryPeak != 104<<20 || *web.MemoryBytes != 128<<20 {
 		t.Errorf("peak %v, memory %v", *web.MemoryPeak, *web.MemoryBytes)
 	}

@@ -12,43 +12,43 @@ import (
 	"reckon/store"
 )
 
-// Bounds holds the figures of answers against what they can not pass, and holds back those
-// that do. A nil Bounds holds nothing back. It is safe for concurrent use.
+// Bounds checks the figures of answers against their upper bounds and withholds those that exceed
+// them. A nil Bounds withholds nothing. It is safe for concurrent use.
 type Bounds struct {
-	Rollups NodeUse   // for the cores of machines, past ones included
+	Rollups NodeUse   // for the cores of machines, including past sizes
 	Views   NodeViews // for their memory
 	Ledger  *invariant.Ledger
 	Clock   func() time.Time
 
 	mu    sync.Mutex
-	until time.Time // of sizes
+	until time.Time // expiry of sizes
 	sizes map[nodeName]machineSize
 }
 
-// machineSize is the most that a machine was seen to have; 0 is unknown.
+// machineSize is the largest size a machine was observed to have; 0 is unknown.
 type machineSize struct{ cores, memory float64 }
 
 const (
-	// sizesFor is how long sizes of machines are taken for known.
+	// sizesFor is how long the sizes of machines are cached.
 	sizesFor = 5 * time.Minute
-	// schedulerSecond is by how much start and end of a run may each be off where a batch system
-	// reports them, in whole seconds.
+	// schedulerSecond is the error of a start or end time that a batch system reports in whole
+	// seconds.
 	schedulerSecond = time.Second
-	// A quantile of cores lies in a bucket of a native histogram, which is 9 % wide; cores at one
-	// tick of a second are off by what the tick is.
+	// A quantile of cores lies in a bucket of a native histogram, which is 9 % wide. Cores per
+	// one-second tick deviate by the jitter of the tick.
 	bucketWidth = 0.09
 	tickJitter  = 0.05
-	// readSkew is by how many seconds a process may be read after the moment that its figures are dated
-	// by, the begin of the pass: at a load of 50 on two processors CPU time fitted the time within 0.02 s.
+	// readSkew is the number of seconds by which a process may be read after the timestamp of its figures, which
+	// is the start of the pass: at a load of 50 on two processors, CPU time matched the time within 0.02 s.
 	readSkew = 0.1
-	// lateChildren is the same where CPU time is no exact figure: what children used is seen when they are
-	// waited for, and what they had used before the first look then comes on top: up to 1.1 s of both processors there.
+	// lateChildren is the same slack where CPU time is not exact: the CPU time of children appears when they are
+	// reaped, including what they used before the first sample: up to 1.1 s of both processors in that test.
 	lateChildren = 2.0
 )
 
-// machines are the sizes of machines: the most cores over the last hours, day, week and quarter,
-// because a machine may have grown or shrunk, and the memory that their agents report. Memory
-// of roll-ups lacks the time without samples, so it does not show the size.
+// machines returns the sizes of machines: the maximum cores over the last hours, day, week and quarter,
+// because a machine may have grown or shrunk, and the memory reported by the agents. Memory
+// in the roll-ups excludes the time without samples, so it does not show the size.
 func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +60,7 @@ func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	for _, back := range []time.Duration{2 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 90 * 24 * time.Hour} {
 		rows, err := b.Rollups.NodeUse(ctx, store.RollupQuery{From: now.Add(-back), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
 		if err != nil {
-			return b.sizes // what is unknown bounds nothing
+			return b.sizes // an unknown size bounds nothing
 		}
 		for i := range rows {
 			k := nodeName{rows[i].Site, rows[i].Node}
@@ -71,7 +71,7 @@ func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	}
 	nodes, err := b.Views.Nodes(ctx, now)
 	if err != nil {
-		nodes = nil // away: their memory is unknown
+		nodes = nil // unavailable: their memory is unknown
 	}
 	for i := range nodes {
 		if n := &nodes[i]; n.Agent {
@@ -85,7 +85,7 @@ func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	return sizes
 }
 
-// ofNodes adds the sizes of nodes up; nil where one is unknown.
+// ofNodes adds up the sizes of nodes; nil where one is unknown.
 func ofNodes(sizes map[nodeName]machineSize, site string, nodes []string) (cores, memory *float64) {
 	if len(nodes) == 0 {
 		return nil, nil
@@ -106,7 +106,7 @@ func ofNodes(sizes map[nodeName]machineSize, site string, nodes []string) (cores
 	return cores, memory
 }
 
-// workloads holds back the figures of runs that pass what bounds them.
+// workloads withholds the figures of runs that exceed their bounds.
 func (b *Bounds) workloads(ctx context.Context, list []client.Workload) {
 	if b == nil || len(list) == 0 {
 		return
@@ -119,7 +119,7 @@ func (b *Bounds) workloads(ctx context.Context, list []client.Workload) {
 	}
 }
 
-// Runs holds back the figures of rows of the catalogue that pass what bounds them, for rules that
+// Runs withholds the figures of catalogue rows that exceed their bounds, for rules that
 // read the catalogue themselves.
 func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
 	if b == nil || len(list) == 0 {
@@ -137,13 +137,13 @@ func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
 	}
 }
 
-// runFigures is what is held of one run.
+// runFigures holds the figures of one run that are checked.
 type runFigures struct {
 	site, id  string
 	nodes     []string
 	start     time.Time
 	wall      float64
-	scheduled bool // a batch system reports its times, in whole seconds
+	scheduled bool // the times are from a batch system, in whole seconds
 	row       *figure.Row
 }
 
@@ -152,12 +152,12 @@ func (b *Bounds) hold(sizes map[nodeName]machineSize, r *runFigures) {
 	b.Ledger.Hold(subjectOf(r.id, r.start), b.Clock(), r.checks(cores, memory)...)
 }
 
-// subjectOf names a run in the list of what was held back.
+// subjectOf returns the name of a run in the list of withheld figures.
 func subjectOf(id string, start time.Time) string {
 	return id + " of " + start.UTC().Format(time.RFC3339)
 }
 
-// slack is by how many seconds the wall time of a run may be off.
+// slack returns the maximum error of the wall time of a run, seconds.
 func (r *runFigures) slack() float64 {
 	slack := invariant.Tick.Seconds()
 	if r.scheduled {
@@ -166,7 +166,7 @@ func (r *runFigures) slack() float64 {
 	return slack
 }
 
-// checks are the bounds of the table of figures for the run, on machines with so many cores and
+// checks returns the bounds of the run from the table of figures, on nodes with so many cores and
 // so much memory.
 func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 	fact := func(key string) *float64 {
@@ -185,7 +185,7 @@ func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 		f := &figure.Of(figure.Run)[i]
 		for _, bound := range f.AtMost {
 			if e := r.row.Exactness[f.Key]; bound.Rule == figure.PeakWithinLimit && (e == figure.AtMost || e == figure.Estimated) {
-				continue // peaks of parts, added up, may pass what the parts never passed at once
+				continue // a sum of the peaks of parts may exceed what the parts ever used at once
 			}
 			c := invariant.Check{Figure: f.Key, Rule: bound.Rule, Value: r.row.At(i), Bound: bound.Product(fact), Of: bound.Of}
 			if bound.Rule == figure.UseWithinAllocation {
@@ -199,7 +199,7 @@ func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 	return out
 }
 
-// slackOf is by how much a figure may pass a bound that rests on the machine, with so many cores.
+// slackOf returns by how much a figure may exceed a bound that depends on the machine, with so many cores.
 func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float64 {
 	switch {
 	case rule == figure.SumWithinWhole:
@@ -218,11 +218,11 @@ func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float
 	return 0
 }
 
-// quotaPeriod is the time over which the kernel enforces a limit of processor time: a run, and a
-// tick, may touch one period more than fits into it.
+// quotaPeriod is the period of the kernel's CPU quota, seconds: a run, or a tick, may overlap one
+// period more than its length holds.
 const quotaPeriod = 0.1
 
-// quotaSlack is by how much a figure may pass a limit of cores.
+// quotaSlack returns by how much a figure may exceed a limit of cores.
 func (r *runFigures) quotaSlack(f *figure.Figure) float64 {
 	limit := orZero(r.row.LimitCores)
 	switch {
@@ -236,7 +236,7 @@ func (r *runFigures) quotaSlack(f *figure.Figure) float64 {
 	return 0
 }
 
-// parts holds back the figures of the parts of a run that pass what their node, or the run, has.
+// parts withholds the figures of the parts of a run that exceed their node or the run.
 func (b *Bounds) parts(ctx context.Context, d *client.WorkloadDetail) {
 	if b == nil || len(d.Parts) == 0 {
 		return
@@ -258,7 +258,7 @@ func (b *Bounds) parts(ctx context.Context, d *client.WorkloadDetail) {
 	}
 }
 
-// node holds back the figures of a node now.
+// node withholds the current figures of a node.
 func (b *Bounds) node(n *client.Node) {
 	if b == nil {
 		return
@@ -268,7 +268,7 @@ func (b *Bounds) node(n *client.Node) {
 		invariant.Check{Figure: "memory_used_bytes", Rule: invariant.SumWithinWhole, Value: &n.MemoryUsed, Bound: n.MemoryBytes, Of: "its memory"})
 }
 
-// span holds back the shares of a node's past.
+// span withholds the shares of a node's past.
 func (b *Bounds) span(node string, s *client.NodeSpan) {
 	if b == nil || s == nil {
 		return
@@ -279,11 +279,11 @@ func (b *Bounds) span(node string, s *client.NodeSpan) {
 		invariant.Check{Figure: "cpu_share", Rule: invariant.ShareWithinWhole, Value: &s.CPUShare, Bound: whole, Of: "its core time"},
 		invariant.Check{Figure: "memory_share", Rule: invariant.ShareWithinWhole, Value: &s.MemoryShare, Bound: whole, Of: "its memory"})
 	if s.CPUShare == nil {
-		s.UnusedCoreSeconds = nil // it rests on the same figures
+		s.UnusedCoreSeconds = nil // derived from the same figures
 	}
 }
 
-// usage holds back shares of capacity above the whole.
+// usage withholds shares of capacity above 1.
 func (b *Bounds) usage(list *client.UsageList) {
 	if b == nil {
 		return
@@ -315,7 +315,7 @@ func (b *Bounds) usage(list *client.UsageList) {
 	check("usage of all from "+list.Since.UTC().Format(time.RFC3339), &list.Total)
 }
 
-// scale holds back speed-ups beyond the cores that the runs were measured to use at once.
+// scale withholds speed-ups above the number of cores that the runs were measured to use at once.
 func (b *Bounds) scale(out *client.Scale) {
 	if b == nil {
 		return
@@ -331,7 +331,7 @@ func (b *Bounds) scale(out *client.Scale) {
 	}
 }
 
-// Inconsistent lists the figures that were held back since the start.
+// Inconsistent lists the figures withheld since the start.
 func (b *Bounds) Inconsistent() []client.InconsistentFigure {
 	out := []client.InconsistentFigure{}
 	for _, x := range b.Ledger.Broken() {

@@ -14,8 +14,8 @@ import (
 	"reckon/store"
 )
 
-// oneMachine is a site of one machine, n1, with 4 cores and 16 GB, and of one whose agent is
-// gone, n2.
+// oneMachine is a site with one machine, n1, with 4 cores and 16 GB, and one without an agent,
+// n2.
 type oneMachine struct{ err error }
 
 func (o oneMachine) NodeUse(context.Context, store.RollupQuery) ([]store.NodeUse, error) {
@@ -56,8 +56,8 @@ func limitedRun() client.Workload {
 	return w
 }
 
-// TestRunBounds: each rule has an input that breaks it, which is counted once and leaves
-// every other figure; on the edge it is shown.
+// TestRunBounds: each rule has an input that breaks it, which is counted once and does not affect
+// other figures; a figure on its bound is shown.
 func TestRunBounds(t *testing.T) {
 	cases := []runBound{
 		{"cpu_seconds", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CPUSeconds }, 404.03, 404.05},
@@ -72,7 +72,7 @@ func TestRunBounds(t *testing.T) {
 		{"memory_mean_bytes", invariant.PeakWithinMachine, func(w *client.Workload) **float64 { return &w.MemoryMeanBytes }, 16.16e9, 16.162e9},
 	}
 	checkRunBounds(t, goodRun, cases)
-	// 0.1 s of its quota, 0.01 s of a tick, and 1 %.
+	// Slack: 0.1 s of the quota period, 0.01 s of a tick, and 1 %.
 	checkRunBounds(t, limitedRun, []runBound{
 		{"cpu_seconds", invariant.UseWithinAllocation, func(w *client.Workload) **float64 { return &w.CPUSeconds }, 202.21, 202.23},
 		{"cores_mean", invariant.UseWithinAllocation, func(w *client.Workload) **float64 { return &w.CoresMean }, 2.022, 2.023},
@@ -102,7 +102,7 @@ func checkRunBounds(t *testing.T, run func() client.Workload, cases []runBound) 
 		if *c.value(&edge[0]) == nil || len(b.Inconsistent()) != 0 {
 			t.Errorf("%s of %g is held back: %+v", c.figure, c.shown, b.Inconsistent())
 		}
-		for range 2 { // asked for twice, counted once
+		for range 2 { // queried twice, counted once
 			list := []client.Workload{run()}
 			*c.value(&list[0]) = new(c.broken)
 			b.workloads(t.Context(), list)
@@ -120,7 +120,7 @@ func checkRunBounds(t *testing.T, run func() client.Workload, cases []runBound) 
 	}
 }
 
-// known counts the figures of a run that are not held back.
+// known counts the figures of a run that are not withheld.
 func known(w *client.Workload) (n int) {
 	for _, v := range []*float64{w.CPUSeconds, w.CPUUserSeconds, w.CPUSystemSeconds, w.CoresMean, w.CoresP50, w.CoresP95, w.CoresMax, w.MemoryBytes, w.MemoryPeakBytes, w.MemoryMeanBytes} {
 		if v != nil {
@@ -130,8 +130,8 @@ func known(w *client.Workload) (n int) {
 	return n
 }
 
-// TestRowBounds: rules that read the catalogue themselves are given what people are shown, and a
-// figure that is held back in both places is counted once.
+// TestRowBounds: rules that read the catalogue themselves get the same figures as people, and a
+// figure withheld in both places is counted once.
 func TestRowBounds(t *testing.T) {
 	b := newBounds(oneMachine{})
 	w := goodRun()
@@ -145,7 +145,7 @@ func TestRowBounds(t *testing.T) {
 	(*Bounds)(nil).Runs(t.Context(), rows)
 }
 
-// TestPartBounds: a part uses no more than its node has, nor than the run it is of.
+// TestPartBounds: a part uses no more than its node has, nor more than its run.
 func TestPartBounds(t *testing.T) {
 	b := newBounds(oneMachine{})
 	d := client.WorkloadDetail{Workload: goodRun(), Parts: []client.Part{
@@ -173,9 +173,7 @@ func TestPartBounds(t *testing.T) {
 	}
 }
 
-// TestUnknownBounds: what is unknown bounds nothing, and times in whole seconds leave a
-// second at each end.
-// TestPeaksAddedUp: the peaks of a pod's containers, added up, may pass its limit; a true peak may not.
+// TestPeaksAddedUp: the sum of the peaks of a pod's containers may exceed its limit; a true peak may not.
 func TestPeaksAddedUp(t *testing.T) {
 	for e, held := range map[figure.Exactness]bool{figure.Exact: true, figure.AtLeast: true, figure.AtMost: false, figure.Estimated: false} {
 		w := goodRun()
@@ -189,6 +187,8 @@ func TestPeaksAddedUp(t *testing.T) {
 	}
 }
 
+// TestUnknownBounds: an unknown size bounds nothing, and times in whole seconds leave a slack of one
+// second at each end.
 func TestUnknownBounds(t *testing.T) {
 	over := func(change func(*client.Workload)) []client.Workload {
 		w := goodRun()
@@ -222,7 +222,7 @@ func TestUnknownBounds(t *testing.T) {
 	(*Bounds)(nil).workloads(t.Context(), over(func(*client.Workload) {}))
 }
 
-// TestShareBounds: shares above the whole are held back and not cut, with what rests on them.
+// TestShareBounds: shares above 1 are withheld, not clipped, along with figures derived from them.
 func TestShareBounds(t *testing.T) {
 	b := newBounds(oneMachine{})
 	now := checkedAt
@@ -239,7 +239,7 @@ func TestShareBounds(t *testing.T) {
 	if b.usage(&list); list.Rows[0].CapacityShare == nil || list.Rows[1].CapacityShare != nil || list.Total.CapacityShare != nil {
 		t.Errorf("%+v", list)
 	}
-	// A pass over the task table takes a moment, and child times come late, which matters in the first seconds of a machine.
+	// A pass over the task table takes a moment, and the CPU time of children arrives late, which matters in the first seconds of a machine.
 	for _, c := range []struct {
 		seconds, share float64
 		is             figure.Exactness

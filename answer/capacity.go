@@ -13,19 +13,19 @@ import (
 )
 
 // NodeHistory caches the use of nodes over the last day and week, and the pending jobs that
-// their free capacity would have served. It is read again after a minute, or after fifty
-// times what reading took if that is longer. It is safe for concurrent use.
+// their free capacity could have served. It is refreshed after a minute, or after fifty
+// times the time that reading took if that is longer. It is safe for concurrent use.
 type NodeHistory struct {
 	Rollups NodeUse
 	Waits   store.Waits
 	Views   interface {
 		HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]query.NodeHeld, error)
 	}
-	Bounds *Bounds // nil holds nothing back
+	Bounds *Bounds // nil withholds nothing
 	Clock  func() time.Time
 
 	mu    sync.Mutex
-	until time.Time // of the cache
+	until time.Time // expiry of the cache
 	cache map[nodeName]*nodeDays
 }
 
@@ -33,13 +33,13 @@ type nodeName struct{ site, node string }
 
 type nodeDays struct {
 	day, week *client.NodeSpan
-	hours     [dayHours]*store.NodeUse // of the day, the last one under way
+	hours     [dayHours]*store.NodeUse // of the day, including the current one
 	waiting   *client.NodeWaiting
 }
 
 const (
-	dayHours     = 25 // the last one under way
-	stepsPerHour = 4  // in which free capacity is compared with pending jobs
+	dayHours     = 25 // including the current one
+	stepsPerHour = 4  // resolution of the comparison of free capacity with pending jobs
 	stepLength   = time.Hour / stepsPerHour
 	daySteps     = dayHours * stepsPerHour
 )
@@ -132,7 +132,7 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []client.No
 	return known, nil
 }
 
-// stepsOf finds a node that the batch system may name with or without its domain.
+// stepsOf finds the steps of a node that the batch system may name with or without its domain.
 func stepsOf(steps map[nodeName][]query.Held, n *client.Node) []query.Held {
 	if s, ok := steps[nodeName{n.Site, n.Node}]; ok || n.Batch == nil {
 		return s
@@ -167,9 +167,9 @@ type capacity struct {
 	gpus          *float64
 }
 
-// freeCapacity is the free capacity of a node in each step of the day: of a node that a batch
-// system schedules what no job was allocated, however little of it was used, for nothing
-// else could have been allocated; of another what was not used.
+// freeCapacity returns the free capacity of a node in each step of the day. On a node scheduled by a
+// batch system it is the capacity allocated to no job, even if allocations were unused, because
+// nothing else could have been allocated; on other nodes it is the unused capacity.
 func freeCapacity(n *client.Node, o *nodeDays, held []query.Held, day time.Duration) []capacity {
 	out := make([]capacity, daySteps)
 	for i := range out {
@@ -217,23 +217,23 @@ func freeCapacity(n *client.Node, o *nodeDays, held []query.Held, day time.Durat
 	return out
 }
 
-// pendingDemand is the jobs with the same request, and in which steps of the day they waited.
+// pendingDemand is the set of jobs with the same request, and the steps of the day in which they waited.
 type pendingDemand struct {
 	site, partition     string
-	cores, memory, gpus float64 // on one node
+	cores, memory, gpus float64 // per node
 	jobs                []waitingJob
-	steps               [daySteps]int // how many of them waited
+	steps               [daySteps]int // number of waiting jobs
 }
 
 type waitingJob struct {
-	from, to int // steps, to is not in it
+	from, to int // steps, excluding to
 	still    bool
 }
 
-// notResourceBound are reasons of Slurm that no free node would have helped.
+// notResourceBound are Slurm's pending reasons that a free node does not resolve.
 var notResourceBound = []string{"dependency", "dependencyneversatisfied", "begintime", "jobheldadmin", "jobhelduser", "jobarraytasklimit"}
 
-// pendingDemands collects the jobs that waited for at least a whole step since the begin of the day.
+// pendingDemands returns the jobs that waited for at least a whole step since the start of the day.
 func (p *NodeHistory) pendingDemands(ctx context.Context, day, now time.Time) ([]*pendingDemand, error) {
 	type shape struct {
 		site, partition     string
@@ -248,7 +248,7 @@ func (p *NodeHistory) pendingDemands(ctx context.Context, day, now time.Time) ([
 		if until.IsZero() {
 			until = now
 		}
-		// Whole steps only: within a step free capacity may have come and gone.
+		// Only whole steps count: free capacity may have come and gone within a step.
 		from := max(int((w.Submit.Sub(day)+stepLength-1)/stepLength), 0)
 		x := waitingJob{from: from, to: min(int(until.Sub(day)/stepLength), daySteps), still: w.Start.IsZero()}
 		if x.from >= x.to && !x.still {
@@ -280,7 +280,7 @@ func (d *pendingDemand) fits(r *capacity) bool {
 }
 
 // waitingFor counts the jobs that waited while the node had the capacity for them; nil when its
-// free capacity is unknown, or it was never up.
+// free capacity is unknown, or when it was never up.
 func waitingFor(n *client.Node, free []capacity, shapes []*pendingDemand) *client.NodeWaiting {
 	if !slices.ContainsFunc(free, func(r capacity) bool { return r.ok }) {
 		return nil
@@ -297,7 +297,7 @@ func waitingFor(n *client.Node, free []capacity, shapes []*pendingDemand) *clien
 		if d.site != n.Site || (d.partition != "" && (n.Batch == nil || !slices.Contains(n.Batch.Partitions, d.partition))) {
 			continue
 		}
-		var before [daySteps + 1]int // steps with enough capacity until then
+		var before [daySteps + 1]int // number of earlier steps with enough capacity
 		for i := range free {
 			before[i+1] = before[i]
 			if d.fits(&free[i]) {

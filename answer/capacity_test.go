@@ -15,7 +15,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// TestNodePast: three nodes of a Slurm cluster and one without, and jobs that waited.
+// TestNodePast: three nodes of a Slurm cluster and one outside it, with pending jobs.
 func TestNodePast(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
 	facts, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
@@ -29,7 +29,7 @@ func TestNodePast(t *testing.T) {
 	}
 	defer series.Close()
 
-	// Up all the time but for down, which was up until 06:00; half of all cores used.
+	// All are up all the time except "down", which was up until 06:00; half of all cores are used.
 	var use []store.NodeUse
 	for h := range 24 {
 		at_ := now.Truncate(time.Hour).Add(time.Duration(h-23) * time.Hour)
@@ -116,7 +116,7 @@ func TestNodePast(t *testing.T) {
 	if alone.Batch != nil {
 		t.Errorf("a node that no batch system has: %+v", alone.Batch)
 	}
-	// 8 cores for two hours, and 12 for another, of the 12 that no job held.
+	// 8 cores for two hours and 12 for another hour, of the 12 that no job held.
 	if w := free.Waiting; w == nil || w.Jobs != 2 || w.Now != 1 || w.CoreSeconds != 2*8*3600+12*3600 {
 		t.Errorf("the node with room: %+v", w)
 	}
@@ -135,7 +135,7 @@ func TestNodePast(t *testing.T) {
 	if n := by["down"]; n.Agent || n.Up || n.Batch == nil || *n.Cores != 16 || n.Waiting != nil {
 		t.Errorf("the node that only the batch system knows, and has down: %+v", n)
 	}
-	// What was read is kept for a while.
+	// The history is cached for a while.
 	p.Rollups = nil
 	if err := p.fill(context.Background(), nodes); err != nil {
 		t.Error(err)

@@ -25,19 +25,19 @@ import (
 
 // Data joins series by time for tables, files and correlations.
 type Data struct {
-	Series   storage.Queryable // shows each viewer what they may see
+	Series   storage.Queryable // restricted to what the viewer may see
 	Parser   parser.Parser
 	Metadata func() map[string]metadata.Metadata
-	Slots    chan struct{} // so many questions are worked on at one time
+	Slots    chan struct{} // limits the questions processed at a time
 }
 
 const (
-	// maxDataSeries and maxDataSamples bound one question, maxCorrelated the columns that
-	// are compared with each other.
+	// maxDataSeries and maxDataSamples limit one question, maxCorrelated the columns that
+	// are compared pairwise.
 	maxDataSeries  = 200
 	maxDataSamples = 5_000_000
 	maxCorrelated  = 60
-	// before is how much earlier than the beginning samples are read, for the first step.
+	// before is how far before the start samples are read, for the first step.
 	before = 5 * time.Minute
 )
 
@@ -45,7 +45,7 @@ func tooLarge(format string, args ...any) error {
 	return Invalid("select fewer series by their labels, or a shorter time", fmt.Errorf(format, args...))
 }
 
-// frame reads what the question selects and joins it.
+// frame reads and joins the selected series.
 func (d *Data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, []string, error) {
 	select {
 	case d.Slots <- struct{}{}:
@@ -58,7 +58,7 @@ func (d *Data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, [
 		return nil, nil, err
 	}
 	step := q.Step.Milliseconds()
-	// Rows lie where they would lie for any other beginning, so that tables can be put side by side.
+	// Rows are aligned to multiples of the step, so that tables with different starts can be compared.
 	end := q.To.UnixMilli() / step * step
 	start := (q.From.UnixMilli()/step + 1) * step
 	if end < start {
@@ -118,8 +118,8 @@ func (d *Data) read(ctx context.Context, q client.DataQuery) ([]dataset.Series, 
 	return out, nil
 }
 
-// describe is a series without its samples. A counter is what its metadata or, without
-// any, the end of its name says.
+// describe returns a series without its samples. Its metadata, or else the suffix of its name, tells
+// whether it is a counter.
 func describe(l labels.Labels, told map[string]metadata.Metadata) dataset.Series {
 	s := dataset.Series{Kind: metric.Gauge}
 	l.Range(func(l labels.Label) {
@@ -154,7 +154,7 @@ func points(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Series, e
 		case chunkenc.ValFloat:
 			t, v := it.At()
 			if math.IsNaN(v) {
-				continue // also the mark that a series ended
+				continue // includes stale markers
 			}
 			if len(s.Points) >= room {
 				return s, tooLarge("the series hold more than %d samples in that time", maxDataSamples)
@@ -162,13 +162,13 @@ func points(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Series, e
 			s.Points = append(s.Points, dataset.Point{T: t, V: v})
 		default:
 			s.Kind = metric.NativeHistogram
-			s.Points = append(s.Points, dataset.Point{T: it.AtT()}) // so that it is named as left out
+			s.Points = append(s.Points, dataset.Point{T: it.AtT()}) // so that it is reported as left out
 			return s, nil
 		}
 	}
 }
 
-// Data answers with a table.
+// Data returns a table.
 func (d *Data) Data(ctx context.Context, q client.DataQuery) (client.DataTable, error) {
 	t := client.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []client.DataLabels{}, Columns: []client.DataColumn{}, Warnings: []string{}}
 	f, warnings, err := d.frame(ctx, q)
@@ -196,7 +196,7 @@ func (d *Data) Data(ctx context.Context, q client.DataQuery) (client.DataTable, 
 	return t, nil
 }
 
-// finite is nil for what is not known.
+// finite returns nil for NaN and infinities.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -219,7 +219,7 @@ func (d *Data) WriteData(ctx context.Context, q client.DataQuery, format string,
 // Correlate compares each series with each other.
 func (d *Data) Correlate(ctx context.Context, q client.DataQuery) (client.Correlation, error) {
 	out := client.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []client.CorrelationPair{}, Warnings: []string{}}
-	q.By = nil // each series a column
+	q.By = nil // each series is a column
 	f, warnings, err := d.frame(ctx, q)
 	if err != nil {
 		return out, err

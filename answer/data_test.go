@@ -19,7 +19,7 @@ import (
 	"reckon/web/promapi"
 )
 
-// waves is an hour in which what alice and bob use goes up and down, bob a minute later,
+// waves is an hour in which the use of alice and bob rises and falls, bob's a minute later,
 // and power follows the processors.
 func waves(t *testing.T) *history {
 	h := newHistory(t)
@@ -39,7 +39,7 @@ func waves(t *testing.T) *history {
 		h.put(when, "n1", "node_cpu_seconds_total", busy, "mode", "user", "cpu", "0")
 		h.put(when, "n1", "reckon_node_energy_joules_total", joules, "domain", "board", "method", "measured")
 	}
-	// put describes all as gauges; these are counters.
+	// put registers all metrics as gauges; these are counters.
 	if err := h.s.Describe("reckon_workload_cpu_seconds_total", metadata.Metadata{Type: "counter", Unit: "seconds"}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestDataOfSeries(t *testing.T) {
 			}
 		}
 	}
-	// A user gets the own series and those of nobody; somebody unknown none.
+	// A user gets their own series and those without an owner; an anonymous viewer gets none.
 	for want, role := range []access.Viewer{{}, {Role: access.Public}, {Role: access.User, Name: "alice"}} {
 		table, err := d.Data(as(t, role), q)
 		if err != nil || len(table.Columns) != want {

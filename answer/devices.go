@@ -7,19 +7,19 @@ import (
 	"reckon/client"
 )
 
-// Devices answers what the disks, network file systems and interconnects of a node do.
+// Devices returns the activity of the disks, network file systems and interconnects of a node.
 type Devices struct {
 	Views  DeviceViews
-	Outage *Outage // nil where the series are in this process
+	Outage *Outage // nil if the series are stored in this process
 	Clock  func() time.Time
 }
 
-// DeviceViews is what is read of the series of devices; query.Views has it.
+// DeviceViews reads the series of devices; implemented by query.Views.
 type DeviceViews interface {
 	Devices(ctx context.Context, site, node string, now time.Time) (client.NodeDevices, error)
 }
 
-// Devices returns those of one node. A node of which nothing is known has none.
+// Devices returns the devices of one node. An unknown node has none.
 func (d *Devices) Devices(ctx context.Context, site, node string) (client.NodeDevices, error) {
 	var missing []string
 	out, err := d.Views.Devices(ctx, site, node, d.Clock())

@@ -2,34 +2,34 @@ package answer
 
 import "errors"
 
-// Why a question has no answer, for errors.Is.
+// Reasons for which a question has no answer, for errors.Is.
 var (
-	// ErrInvalid: it can not be answered as it was put.
+	// ErrInvalid: the question is malformed.
 	ErrInvalid = errors.New("invalid question")
-	// ErrNotFound: what it is about does not exist.
+	// ErrNotFound: the subject of the question does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrBusy: it can be answered later.
+	// ErrBusy: the question can be answered later.
 	ErrBusy = errors.New("busy")
 )
 
-// Error is why a question has no answer.
+// Error is the reason for which a question has no answer.
 type Error struct {
 	Reason error  // ErrInvalid, ErrNotFound or ErrBusy
-	Hint   string // what to do; may be empty
+	Hint   string // remedy; may be empty
 	Err    error  // the cause, for people
 }
 
-// Error is the text of the cause.
+// Error returns the text of the cause.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason and the cause.
+// Unwrap returns the reason and the cause.
 func (e *Error) Unwrap() []error { return []error{e.Reason, e.Err} }
 
-// Invalid refuses a question that can not be answered as it was put.
+// Invalid returns the error for a malformed question.
 func Invalid(hint string, err error) error { return &Error{ErrInvalid, hint, err} }
 
-// NotFound refuses a question about what does not exist.
+// NotFound returns the error for a question about something that does not exist.
 func NotFound(hint string, err error) error { return &Error{ErrNotFound, hint, err} }
 
-// Busy refuses a question for now.
+// Busy returns the error for a question that can be answered later.
 func Busy(hint string, err error) error { return &Error{ErrBusy, hint, err} }

@@ -13,10 +13,10 @@ import (
 	"reckon/store"
 )
 
-// Findings answers what was found of misuse.
+// Findings answers questions about misuse.
 type Findings struct{ Keeper *findings.Keeper }
 
-// Findings returns what the filter selects; without states, what lasts.
+// Findings returns the findings that the filter selects; without states, the current ones.
 func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client.FindingList, error) {
 	q := store.FindingFilter{Rules: f.Rules, Severities: f.Severities, Owners: f.Owners, States: f.States, Workload: f.Workload, Node: f.Node, Since: f.Since, Limit: f.Limit, Now: c.Keeper.Clock()}
 	if len(q.States) == 0 {
@@ -51,7 +51,7 @@ func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client
 	return list, nil
 }
 
-// all are the findings of a query without its limit.
+// all returns the findings of a query without its limit.
 func (c *Findings) all(ctx context.Context, q store.FindingFilter) ([]client.Finding, error) {
 	q.Limit = 0
 	rows, _, err := c.Keeper.Store.Findings(ctx, q)
@@ -98,7 +98,7 @@ func (c *Findings) Finding(ctx context.Context, id string) (client.Finding, erro
 	return findingToAPI(&rows[0])
 }
 
-// FindingSteps adds the score of a finding up again.
+// FindingSteps recomputes the steps that add up to the score of a finding.
 func (c *Findings) FindingSteps(ctx context.Context, id string) (client.FindingSteps, error) {
 	f, steps, err := c.Keeper.Steps(ctx, id)
 	note := ""
@@ -121,7 +121,7 @@ func (c *Findings) FindingSteps(ctx context.Context, id string) (client.FindingS
 	return out, nil
 }
 
-// Acknowledge notes who has seen a finding.
+// Acknowledge records who has taken note of a finding.
 func (c *Findings) Acknowledge(ctx context.Context, id, by string) (client.Finding, error) {
 	f, err := c.Keeper.Acknowledge(ctx, id, by)
 	return changed(f, err)
@@ -143,7 +143,7 @@ func changed(f store.Finding, err error) (client.Finding, error) {
 	return findingToAPI(&f)
 }
 
-// WhatIf compares what another policy would find since a time.
+// WhatIf compares the current findings with those of another policy since a time.
 func (c *Findings) WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error) {
 	if _, err := findings.ReadPolicy(policy); err != nil {
 		return client.FindingDifference{}, Invalid("`reckon findings policy` prints one that is right", fmt.Errorf("the policy: %w", err))
@@ -171,7 +171,7 @@ func findingsToAPI(list []misuse.Finding) []client.Finding {
 	return out
 }
 
-// Policy is the policy in force, YAML.
+// Policy returns the policy in force, as YAML.
 func (c *Findings) Policy() []byte {
 	if len(c.Keeper.Policy) > 0 {
 		return c.Keeper.Policy

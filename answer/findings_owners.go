@@ -8,8 +8,8 @@ import (
 	"reckon/client"
 )
 
-// byOwner groups findings by owner, who wasted the most core-hours first. What several findings
-// of one job waste is not counted twice: the rules leave out findings that another one covers.
+// byOwner groups findings by owner, in descending order of wasted core-hours. Waste is not counted
+// twice when several findings are about one job: the rules leave out findings that another one covers.
 func byOwner(list []client.Finding) []client.FindingOwner {
 	type key struct{ site, owner string }
 	out := []client.FindingOwner{}
@@ -46,7 +46,7 @@ func byOwner(list []client.Finding) []client.FindingOwner {
 	return out
 }
 
-// wastedIn is where an amount of a unit is added up; nil for another unit.
+// wastedIn returns the sum that amounts of a unit are added to; nil for other units.
 func wastedIn(o *client.FindingOwner, unit string) **float64 {
 	switch unit {
 	case "core-seconds":

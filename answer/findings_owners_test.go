@@ -7,8 +7,8 @@ import (
 	"reckon/client"
 )
 
-// TestByOwner: what was wasted is added up by owner and resource, the most core-hours first, and
-// what no finding speaks of is unknown.
+// TestByOwner: waste is added up by owner and resource, in descending order of core-hours; a resource
+// without findings is unknown.
 func TestByOwner(t *testing.T) {
 	finding := func(owner, rule, severity string, evidence ...client.Evidence) client.Finding {
 		return client.Finding{Owner: owner, Rule: rule, Severity: severity, Evidence: evidence}

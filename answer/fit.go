@@ -13,27 +13,27 @@ import (
 	"reckon/store"
 )
 
-// Fit answers where a job would fit, from what nodes are and what jobs on them waited.
+// Fit returns where a job would fit, based on the nodes and on the waits of earlier jobs there.
 type Fit struct {
 	Views NodeViews
 	Waits store.Waits
-	// Rollups list the nodes of late while the series are unavailable; Outage is nil
-	// where they never are.
+	// Rollups lists recent nodes while the series are unavailable; Outage is nil
+	// if they never are.
 	Rollups NodeUse
-	GPUs    GPUViews // nil: which GPUs can be shared is not answered
+	GPUs    GPUViews // nil: sharing of GPUs is not answered
 	Outage  *Outage
 	Clock   func() time.Time
 }
 
-// NodeUse returns what nodes had and what was used of it; store.Rollups has it.
+// NodeUse returns the capacity of nodes and its use; implemented by store.Rollups.
 type NodeUse interface {
 	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
 }
 
-// recentNodes is how long ago nodes may have been up that only the roll-ups know.
+// recentNodes is how far back nodes are listed from the roll-ups alone.
 const recentNodes = 7 * 24 * time.Hour
 
-// recent lists the nodes of the last days, whose present state is unknown.
+// recent lists the nodes of the last days, with unknown current state.
 func (f *Fit) recent(ctx context.Context, now time.Time) ([]client.Node, error) {
 	if f.Rollups == nil {
 		return nil, nil
@@ -47,17 +47,17 @@ func (f *Fit) recent(ctx context.Context, now time.Time) ([]client.Node, error) 
 	return nodes, err
 }
 
-// class is nodes with equal cores and GPUs and about equal memory: a sixteenth may differ,
-// as what the kernel reserves does.
+// class is a set of nodes with equal cores and GPUs and nearly equal memory: it may differ by a
+// sixteenth, because the kernel's reservation does.
 type class struct {
 	client.Place
 	gpusKnown bool
-	// unscheduled: the batch system of the site allocates none of these nodes, such as login
+	// unscheduled: the site's batch system allocates none of these nodes, for example login
 	// and service nodes.
 	unscheduled bool
 	waits       []float64
 
-	up, free int // nodes
+	up, free int // numbers of nodes
 }
 
 // classes groups nodes.
@@ -93,8 +93,8 @@ func classify(nodes []client.Node, q client.FitQuery) classes {
 	return out
 }
 
-// of finds or makes the class of a node. What a batch system allocates counts, not what the
-// kernel has.
+// of returns the class of a node, creating it if needed. The capacity that a batch system allocates
+// takes precedence over what the kernel reports.
 func (cs *classes) of(n *client.Node, unscheduled bool) *class {
 	cores, memory := n.Cores, n.MemoryBytes
 	if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
@@ -113,7 +113,7 @@ func (cs *classes) of(n *client.Node, unscheduled bool) *class {
 	return c
 }
 
-// Fit lists classes of nodes that are alike, the best place first.
+// Fit lists classes of similar nodes, the best one first.
 func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error) {
 	now := f.Clock()
 	var list client.FitList
@@ -128,7 +128,7 @@ func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 		}
 	}
 	found := classify(nodes, q)
-	// Comparable jobs requested half to twice of each amount that the query names.
+	// Comparable jobs requested half to twice of each amount in the query.
 	about := func(amount float64) *store.Range {
 		if amount <= 0 {
 			return nil
@@ -169,7 +169,7 @@ func (c *class) addPartitions(names ...string) {
 	}
 }
 
-// orZero is 0 for an unknown figure.
+// orZero returns 0 for an unknown figure.
 func orZero(v *float64) float64 {
 	if v == nil {
 		return 0
@@ -177,8 +177,8 @@ func orZero(v *float64) float64 {
 	return *v
 }
 
-// hasFree reports whether a node has the requested amounts free now: allocated to no job
-// where a batch system schedules the node, else unused.
+// hasFree reports whether a node has the requested amounts free now: unallocated
+// where a batch system schedules the node, otherwise unused.
 func hasFree(n *client.Node, q client.FitQuery) bool {
 	r := capacity{ok: true}
 	switch b := n.Batch; {
@@ -205,7 +205,7 @@ func hasFree(n *client.Node, q client.FitQuery) bool {
 }
 
 // addWait adds the wait of a comparable job to the class of its nodes; length is the run time
-// that the query names, 0 for any.
+// in the query, 0 for any.
 func (cs *classes) addWait(w *store.Wait, length time.Duration) {
 	if len(w.Nodes) == 0 {
 		return
@@ -216,7 +216,7 @@ func (cs *classes) addWait(w *store.Wait, length time.Duration) {
 	}
 	c.addPartitions(w.Partition)
 	if gpus := orZero(w.RequestGPUs); gpus > 0 && !c.gpusKnown {
-		c.GPUs = new(max(gpus/float64(len(w.Nodes)), orZero(c.GPUs))) // the most that a job had
+		c.GPUs = new(max(gpus/float64(len(w.Nodes)), orZero(c.GPUs))) // the most that any job had
 	}
 	ran := w.End.Sub(w.Start)
 	if w.Start.Before(w.Submit) || (length > 0 && ran > 2*length) {
@@ -268,8 +268,8 @@ func (c *class) judge(q client.FitQuery) {
 	}
 }
 
-// comparePlaces orders places: those that fit, those with free capacity, those with the shorter
-// wait, the smaller nodes, which leave the larger ones free.
+// comparePlaces orders places: those that fit, then free capacity, then the shorter
+// wait, then smaller nodes, so that larger ones stay free.
 func comparePlaces(a, b client.Place) int {
 	rank := func(p *client.Place) int {
 		switch {

@@ -14,13 +14,13 @@ import (
 
 func ptr(v float64) *float64 { return &v }
 
-// nodeList is nodes as they are now.
+// nodeList is a fixed list of nodes.
 type nodeList []client.Node
 
 func (l nodeList) Nodes(context.Context, time.Time) ([]client.Node, error) { return l, nil }
 
-// TestFitOutside: where a batch system gives nodes out, those of no partition are no place
-// for a job, however big and idle; where there is none every node is.
+// TestFitOutside: on a site with a batch system, nodes without a partition are not offered,
+// however large and idle; on a site without one every node is.
 func TestFitOutside(t *testing.T) {
 	facts, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"reckon/client"
 )
 
-// Rates are what a kilowatt-hour emits and costs now; nil, and a nil rate, is unknown. They
+// Rates are the current emissions and costs of a kilowatt-hour; nil, and a nil rate, is unknown. They
 // may change while the server runs.
 type Rates struct{ Carbon, Tariff func() *footprint.Rate }
 
-// workload fills in what the energy of a workload emitted and cost, as if it had been
-// drawn evenly over its life. Where rates change and its power over time is known,
-// detail is nearer.
+// workload fills in the emissions and costs of the energy of a workload, assuming constant power
+// over the run. If rates vary and the power over time is known,
+// detail is more accurate.
 func (r *Rates) workload(w *client.Workload) {
 	if r == nil || w.EnergyJoules == nil {
 		return
@@ -25,7 +25,7 @@ func (r *Rates) workload(w *client.Workload) {
 	r.fill(w, func(r *footprint.Rate) (float64, bool) { return r.Of(*w.EnergyJoules, w.Start, until) })
 }
 
-// detail is workload by the power in each step of the profile.
+// detail is like workload, using the power in each step of the profile.
 func (r *Rates) detail(d *client.WorkloadDetail) {
 	if r == nil || d.EnergyJoules == nil || d.StepSeconds <= 0 {
 		return
@@ -74,7 +74,7 @@ func (r *Rates) fill(w *client.Workload, of func(*footprint.Rate) (float64, bool
 	}
 }
 
-// node fills in what the node emits and costs in an hour at the power it draws now.
+// node fills in the hourly emissions and costs of the node at its current power.
 func (r *Rates) node(n *client.Node, now time.Time) {
 	if r == nil || n.Watts == nil {
 		return

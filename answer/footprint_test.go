@@ -27,10 +27,10 @@ func TestFootprint(t *testing.T) {
 	if w.CO2Grams == nil || *w.CO2Grams != 400 || w.Cost == nil || *w.Cost != 1 || w.Currency != "EUR" {
 		t.Errorf("%v g, %v %s; want 400 g, 1 EUR", w.CO2Grams, w.Cost, w.Currency)
 	}
-	// All of it was drawn in the second hour, as the profile says.
+	// The profile shows that all of it was drawn in the second hour.
 	zero, all := 0.0, 2000.0
 	d := client.WorkloadDetail{Workload: w, StepSeconds: 3600, Profile: []client.Profile{
-		{Metric: "power_gpu_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &all}}}, // part of the next
+		{Metric: "power_gpu_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &all}}}, // a share of the next
 		{Metric: "power_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &zero}, {Time: end, Value: &all}}},
 	}}
 	r.detail(&d)
@@ -42,7 +42,7 @@ func TestFootprint(t *testing.T) {
 	if r.node(&n, noon.Add(3*time.Hour)); *n.CO2GramsPerHour != 300 || *n.CostPerHour != 0.5 || n.Currency != "EUR" {
 		t.Errorf("%+v", n)
 	}
-	// What was before the rates, and what has no energy, is unknown.
+	// Time before the rates, and runs without energy, are unknown.
 	early := client.Workload{Start: noon.Add(-time.Hour), End: &end, Row: figure.Row{EnergyJoules: &joules}}
 	r.workload(&early)
 	none := client.Workload{Start: noon, End: &end}

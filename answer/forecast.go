@@ -12,18 +12,18 @@ import (
 	"reckon/store"
 )
 
-// Forecasts answers what will be needed.
+// Forecasts answers questions about future demand.
 type Forecasts struct {
 	Keeper    *forecast.Keeper
 	Catalogue Catalogue
-	Outage    *Outage // nil where the series are in this process
+	Outage    *Outage // nil if the series are stored in this process
 }
 
-// maxForecastHours bounds a question: farther ahead the band says all there is to say.
+// maxForecastHours limits the horizon of a question: further ahead the forecast adds nothing to its band.
 const maxForecastHours = 14 * 24
 
-// Forecast returns the kept forecasts of a subject with their errors, or makes them for the question. w is the workload that
-// the query names; nil for any other subject.
+// Forecast returns the stored forecasts of a subject with their errors, or computes them on demand. w is the workload
+// in the query; nil for any other subject.
 func (f *Forecasts) Forecast(ctx context.Context, q client.ForecastQuery, w *client.Workload) (client.ForecastList, error) {
 	list := client.ForecastList{Forecasts: []client.Forecast{}, Next: []client.NextFigure{}}
 	if q.Hours > maxForecastHours {
@@ -100,7 +100,7 @@ func forecastToAPI(f *store.Forecast, now time.Time) client.Forecast {
 	return out
 }
 
-// encodable is a figure that JSON can carry.
+// encodable returns nil for values that JSON cannot represent.
 func encodable(v *float64) *float64 {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return nil
@@ -122,7 +122,7 @@ func keptToAPI(k *forecast.Kept, now time.Time) client.Forecast {
 	return out
 }
 
-// nextRuns is on how many runs of a name the next one is forecast.
+// nextRuns is the number of runs of a name that the forecast of the next one is based on.
 const nextRuns = 40
 
 // next forecasts the next run of a batch job from the runs of its name.
@@ -144,7 +144,7 @@ func (f *Forecasts) next(ctx context.Context, w *client.Workload) ([]client.Next
 	} {
 		var values []float64
 		for i := range rows {
-			// What was killed or failed does not show how much the work takes.
+			// A killed or failed run does not show how much the work needs.
 			if r := toAPI(&rows[i]); endedWell(&r) {
 				if v := of.value(&r); v != nil {
 					values = append(values, *v)

@@ -14,15 +14,15 @@ import (
 	"reckon/query"
 )
 
-// GPUViews reads GPUs with who has them open; query.Views has it.
+// GPUViews reads GPUs and the workloads that have them open; implemented by query.Views.
 type GPUViews interface {
 	GPUSpaces(ctx context.Context, from, at time.Time) ([]query.GPUSpace, error)
 }
 
-// shareBack is how far the peaks of running jobs are looked for.
+// shareBack is how far back the peaks of running jobs are computed.
 const shareBack = 24 * time.Hour
 
-// sharing judges every GPU for a job that takes a part of one.
+// sharing judges every GPU for a job that needs a part of one.
 func (f *Fit) sharing(ctx context.Context, list *client.FitList, q client.FitQuery, now time.Time) error {
 	spaces, err := f.GPUs.GPUSpaces(ctx, now.Add(-shareBack), now)
 	if err != nil {
@@ -32,7 +32,7 @@ func (f *Fit) sharing(ctx context.Context, list *client.FitList, q client.FitQue
 	for i := range spaces {
 		s := &spaces[i]
 		if s.Partitions > 0 {
-			continue // its partitions are there by themselves
+			continue // its partitions are listed separately
 		}
 		g := judgeShare(s, q)
 		for k := range g.Tenants {
@@ -46,8 +46,8 @@ func (f *Fit) sharing(ctx context.Context, list *client.FitList, q client.FitQue
 	return nil
 }
 
-// judgeShare says whether a job fits beside the tenants of a GPU. A GPU that nobody has
-// open is free for it whole.
+// judgeShare decides whether a job fits next to the tenants of a GPU. A GPU without
+// tenants is free as a whole.
 func judgeShare(s *query.GPUSpace, q client.FitQuery) client.GPUShare {
 	g := client.GPUShare{Site: s.Site, Node: s.Node, Device: s.Device, Index: s.Index, Model: s.Model,
 		Partition: s.Parent != "", MemoryBytes: s.MemoryBytes, Tenants: append([]client.GPUTenant{}, s.Tenants...)}
@@ -101,8 +101,8 @@ func judgeShare(s *query.GPUSpace, q client.FitQuery) client.GPUShare {
 	return g
 }
 
-// compareShares orders those that fit first, and among them the fullest: a GPU that is free
-// stays free for a job that needs it whole.
+// compareShares orders those that fit first, and among them the fullest first: an idle GPU
+// stays free for a job that needs a whole one.
 func compareShares(a, b client.GPUShare) int {
 	rank := func(g *client.GPUShare) int {
 		switch {
@@ -122,16 +122,16 @@ func compareShares(a, b client.GPUShare) int {
 	return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(left(a.BusyLeft), left(b.BusyLeft)), cmp.Compare(left(a.MemoryLeft), left(b.MemoryLeft)))
 }
 
-// A migProfile is a size of partitions: sevenths of the processors and GB of memory (NVIDIA
+// A migProfile is a partition size: sevenths of the processors and GB of memory (NVIDIA
 // Multi-Instance GPU User Guide, "Supported MIG Profiles").
 type migProfile struct {
 	slices, memory int
 }
 
-// migProfiles are by words in the name of a model and its memory in GB.
+// migProfiles are selected by words in the model name and the memory of the device in GB.
 var migProfiles = []struct {
 	words    []string
-	memory   int // GB that the whole has, about
+	memory   int // approximate memory of the whole device, GB
 	parts    int
 	profiles []migProfile
 }{
@@ -142,8 +142,8 @@ var migProfiles = []struct {
 	{[]string{"A30"}, 24, 4, []migProfile{{1, 6}, {2, 12}, {4, 24}}},
 }
 
-// profile is the smallest partition that holds the job, or how many could take turns; empty
-// where the device is a partition already.
+// profile returns the smallest partition that holds the job, or how many such jobs could time-slice; empty
+// if the device is already a partition.
 func profile(s *query.GPUSpace, q client.FitQuery) string {
 	if s.Parent != "" {
 		return ""
@@ -160,7 +160,7 @@ func profile(s *query.GPUSpace, q client.FitQuery) string {
 					return fmt.Sprintf("MIG %dg.%dgb", p.slices, p.memory)
 				}
 			}
-			return "" // it takes more than the whole
+			return "" // it needs more than the whole device
 		}
 	}
 	n := math.Inf(1)

@@ -36,7 +36,7 @@ func TestJudgeShare(t *testing.T) {
 		q        client.FitQuery
 		fits     string // yes, no, unknown
 		why      string
-		slowdown float64 // 0: not known
+		slowdown float64 // 0: unknown
 		profile  string
 	}{
 		"free":                       {a100, ask, "yes", "", 1, "MIG 3g.20gb"},
@@ -70,8 +70,8 @@ func TestJudgeShare(t *testing.T) {
 	}
 }
 
-// The fullest GPU that is enough comes first; names are for those who may see them; a device
-// that is divided is no place, its partitions are.
+// The fullest GPU that suffices comes first; names are shown to those who may see them; of a
+// divided device only the partitions are listed.
 func TestSharing(t *testing.T) {
 	const gb = 1 << 30
 	f := &Fit{Clock: time.Now, GPUs: gpuSpaces{

@@ -9,7 +9,7 @@ import (
 	"reckon/metric"
 )
 
-// hist appends the distribution that a node counted of a job by then.
+// hist appends the distribution that a node had counted for a job by then.
 func (h *history) hist(at time.Time, node, id, owner string, m *metric.Histogram) {
 	h.t.Helper()
 	b := metric.Batch{Time: at}
@@ -20,8 +20,8 @@ func (h *history) hist(at time.Time, node, id, owner string, m *metric.Histogram
 	}
 }
 
-// TestCoresHistogramIsOfTheWholeJob: each node counts its own cores; of a job on two nodes that is
-// half of what it used, so that the distribution is taken from the sum over its steps instead.
+// TestCoresHistogramIsOfTheWholeJob: each node counts its own cores, which for a job on two nodes is
+// half of its use, so the distribution is computed from the sum over its steps instead.
 func TestCoresHistogramIsOfTheWholeJob(t *testing.T) {
 	h := newHistory(t)
 	begin := h.now.Add(-30 * time.Minute)
@@ -63,7 +63,7 @@ func TestCoresHistogramIsOfTheWholeJob(t *testing.T) {
 	if d.CoresHistogramStep == nil || *d.CoresHistogramStep != d.StepSeconds {
 		t.Errorf("the step is %v, want %g s", d.CoresHistogramStep, d.StepSeconds)
 	}
-	// A part of its time is no distribution of the whole.
+	// A part of the run has no distribution of the whole run.
 	if d, _, _ := top("slurm/1", client.Range{From: begin.Add(time.Minute), To: begin.Add(2 * time.Minute)}); d.CoresHistogram != nil || d.CoresHistogramStep != nil {
 		t.Errorf("of a part of the time: %v", d.CoresHistogram)
 	}

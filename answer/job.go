@@ -16,24 +16,24 @@ import (
 // Jobs lists workloads from the catalogue, and adds figures over time to one of them.
 type Jobs struct {
 	Catalogue Catalogue
-	Steps     Steps // nil where nobody keeps any
+	Steps     Steps // nil if steps are not stored
 	Views     JobViews
-	Rates     *Rates  // nil where nobody configured what energy emits and costs
-	Outage    *Outage // nil where the series are in this process
-	Bounds    *Bounds // nil holds nothing back
+	Rates     *Rates  // nil if no rates of emissions and costs are configured
+	Outage    *Outage // nil if the series are stored in this process
+	Bounds    *Bounds // nil withholds nothing
 }
 
-// Catalogue finds workloads; store.Catalogue has it.
+// Catalogue finds workloads; implemented by store.Catalogue.
 type Catalogue interface {
 	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
 }
 
-// Steps returns the steps of a run; store.Steps has it.
+// Steps returns the steps of a run; implemented by store.Steps.
 type Steps interface {
 	Steps(ctx context.Context, r store.Run) ([]store.Step, error)
 }
 
-// JobViews is what is read of the series of one workload; query.Views has it.
+// JobViews reads the series of one workload; implemented by query.Views.
 type JobViews interface {
 	NodeCores
 	Selector
@@ -54,22 +54,22 @@ type JobViews interface {
 	Neighbours(ctx context.Context, s query.Selection, nodes []string) ([]query.Neighbour, error)
 }
 
-// Selector returns what to select of a run.
+// Selector returns the selection of a run.
 type Selector interface {
 	Select(ctx context.Context, site, id string, from, to time.Time) (query.Selection, error)
 }
 
-// whole selects all that was measured of a run.
+// whole selects the whole run.
 func whole(ctx context.Context, v Selector, w *client.Workload) (query.Selection, error) {
 	return v.Select(ctx, w.Site, w.ID, w.Start, wholeUntil(w))
 }
 
-// NodeCores returns how many cores nodes had at a time, by name.
+// NodeCores returns the number of cores of nodes at a time, by name.
 type NodeCores interface {
 	NodeCores(ctx context.Context, site string, nodes []string, at time.Time) (map[string]float64, error)
 }
 
-// Workloads returns what the filter selects. An empty result is not an error.
+// Workloads returns the workloads that the filter selects. An empty result is not an error.
 func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error) {
 	rows, total, err := b.Catalogue.Workloads(ctx, store.Filter(f))
 	if err != nil {
@@ -84,7 +84,7 @@ func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadL
 	return list, nil
 }
 
-// Workload details one run, as Workloads lists it, with its profile.
+// Workload returns the details of one run from Workloads, with its profile.
 func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
 	d := client.WorkloadDetail{Workload: w}
 	whole, err := whole(ctx, b.Views, &w)
@@ -109,7 +109,7 @@ func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) 
 	return d, nil
 }
 
-// steps fills the steps of a batch job.
+// steps fills in the steps of a batch job.
 func (b *Jobs) steps(ctx context.Context, d *client.WorkloadDetail) error {
 	if d.Kind != batchKind {
 		return nil
@@ -125,7 +125,7 @@ func (b *Jobs) steps(ctx context.Context, d *client.WorkloadDetail) error {
 	return nil
 }
 
-// overTime fills what is read from the series.
+// overTime fills in the figures read from the series.
 func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
 	lines, err := b.profile(ctx, d, whole, r)
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole que
 	if d.CoresHistogram, nodes, err = b.Views.CoresHistogram(ctx, whole); err != nil {
 		return err
 	}
-	if nodes > 1 { // counted on each node alone: the whole is known by its steps
+	if nodes > 1 { // each node counts only its own cores: the whole is computed from its steps
 		d.CoresHistogram = nil
 	}
 	if r.From.IsZero() && r.To.IsZero() {
@@ -160,7 +160,7 @@ func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole que
 	return err
 }
 
-// profile fills the figures over time, and returns them as they are of each part on each node.
+// profile fills in the figures over time, and returns them per part and node.
 func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (lines []client.Profile, err error) {
 	shown := whole
 	if !r.From.IsZero() {
@@ -185,7 +185,7 @@ func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole quer
 	if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
 		return nil, refusedSteps(err)
 	}
-	// What others read every few minutes has no point at each of our steps.
+	// Figures sampled every few minutes have no point in most of the shorter steps.
 	if gap := gapOf(d.Profile); r.Step <= 0 && gap > step && shown.To.Sub(shown.From)/gap >= 4 {
 		step = gap
 		d.StepSeconds = step.Seconds()
@@ -193,7 +193,7 @@ func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole quer
 			return nil, refusedSteps(err)
 		}
 	}
-	// A workload that is older than its agent has nothing to show before it.
+	// A workload that is older than its agent has no figures before the agent started.
 	if at := firstPoint(d.Profile); r.From.IsZero() && at.Sub(shown.From) > shown.To.Sub(shown.From)/10 {
 		shown.From = at.Add(-step)
 		if r.Step <= 0 {
@@ -217,7 +217,7 @@ func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole quer
 	return lines, nil
 }
 
-// refusedSteps says that a step is too fine, which is the asker's to change.
+// refusedSteps turns the error for too fine a step into an invalid question.
 func refusedSteps(err error) error {
 	if errors.Is(err, query.ErrSteps) {
 		return Invalid("give a longer step, or from and to that are nearer", err)
@@ -225,8 +225,8 @@ func refusedSteps(err error) error {
 	return err
 }
 
-// gapOf is the usual time between two points that have a figure, of the line where it is
-// longest, rounded up to a step that people can read; 0 where no line has three.
+// gapOf returns the usual time between two points with a figure, for the line where it is
+// longest, rounded up to a readable step; 0 if no line has three points.
 func gapOf(lines []client.Profile) (longest time.Duration) {
 	for _, l := range lines {
 		var gaps []time.Duration
@@ -252,7 +252,7 @@ func gapOf(lines []client.Profile) (longest time.Duration) {
 	return longest
 }
 
-// firstPoint is the time of the first step that has a figure; zero when none has.
+// firstPoint returns the time of the first step with a figure; zero if there is none.
 func firstPoint(lines []client.Profile) (first time.Time) {
 	for _, l := range lines {
 		for _, p := range l.Points {
@@ -267,14 +267,14 @@ func firstPoint(lines []client.Profile) (first time.Time) {
 	return first
 }
 
-// steps are the lengths of a step that people can read.
+// steps are readable step lengths.
 var steps = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// stepFor gives a few hundred points, and none finer than samples are taken.
+// stepFor returns a step for a few hundred points, no finer than the sampling interval.
 func stepFor(span time.Duration) time.Duration {
 	for _, s := range steps[3:] {
 		if span/s <= 400 {
@@ -284,7 +284,7 @@ func stepFor(span time.Duration) time.Duration {
 	return (span / 400).Truncate(24*time.Hour) + 24*time.Hour
 }
 
-// toAPI turns a row of the catalogue into what travels.
+// toAPI converts a row of the catalogue to the type of the API.
 func toAPI(w *store.Workload) client.Workload {
 	c := client.Workload{
 		ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Site: w.Site,

@@ -18,7 +18,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// history is a store that is filled with samples.
+// history is a store filled with samples.
 type history struct {
 	t   *testing.T
 	s   *tsdb.Store
@@ -34,7 +34,7 @@ func newHistory(t *testing.T) *history {
 	return &history{t, s, time.Now().UTC().Truncate(time.Minute).Add(-time.Hour)}
 }
 
-// put appends one sample; labels come in pairs behind the name.
+// put appends one sample; labels are passed in pairs after the name.
 func (h *history) put(at time.Time, node, name string, v float64, pairs ...string) {
 	h.t.Helper()
 	d := &metric.Desc{Name: name, Kind: metric.Gauge}
@@ -49,13 +49,13 @@ func (h *history) put(at time.Time, node, name string, v float64, pairs ...strin
 	}
 }
 
-// run is one life of a job with even use on each of its nodes.
+// run is one run of a job with even use on each of its nodes.
 type run struct {
 	id, name, owner string
 	start           time.Time
 	wall            time.Duration
-	asked, used     float64 // cores, of all nodes
-	memory          float64 // peak on the first node, half of it on the others
+	asked, used     float64 // cores, sum over all nodes
+	memory          float64 // peak on the first node; half of it on the others
 	code            float64
 	nodes           []string
 }
@@ -87,7 +87,7 @@ func (h *history) job(r run) {
 	}
 }
 
-// site is the answers over a history.
+// site answers questions from a history.
 type site struct {
 	*Jobs
 	scale *Scale
@@ -107,7 +107,7 @@ func (h *history) site() site {
 	return site{&Jobs{Catalogue: c, Views: views}, &Scale{Catalogue: c, Views: views}}
 }
 
-// Scale answers for the latest life of an id.
+// Scale answers for the latest run of an id.
 func (s site) Scale(ctx context.Context, id string) (client.Scale, error) {
 	list, err := s.Workloads(ctx, client.Filter{IDs: []string{id}, Sort: "-start", Limit: 1})
 	if err != nil || len(list.Workloads) == 0 {
@@ -125,8 +125,8 @@ func said(list []client.Verdict, text string) bool {
 	return false
 }
 
-// TestScaleOfRuns finds the serial share that made the runs, from those of the same
-// work only.
+// TestScaleOfRuns finds the serial fraction that the runs were generated with, using only runs of the
+// same work.
 func TestScaleOfRuns(t *testing.T) {
 	h := newHistory(t)
 	for i, n := range []float64{1, 2, 4, 8} {
@@ -134,7 +134,7 @@ func TestScaleOfRuns(t *testing.T) {
 		h.job(run{id: fmt.Sprintf("slurm/%d", 10+i), name: "cfd", owner: "alice", start: h.now.Add(time.Duration(-60+10*i) * time.Minute), wall: wall, asked: n, used: 400 / wall.Seconds(), memory: 1 << 30})
 	}
 	h.job(run{id: "slurm/20", name: "cfd", owner: "alice", start: h.now.Add(-5 * time.Minute), wall: 20 * time.Second, asked: 16, used: 1, code: 1}) // failed
-	h.job(run{id: "slurm/21", name: "cfd", owner: "bob", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 32, used: 1})           // another's
+	h.job(run{id: "slurm/21", name: "cfd", owner: "bob", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 32, used: 1})           // another user's
 	h.job(run{id: "slurm/22", name: "cfd*", owner: "alice", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 64, used: 8})        // another name
 	c := h.site()
 	s, err := c.Scale(t.Context(), "slurm/13")
@@ -156,7 +156,7 @@ func TestScaleOfRuns(t *testing.T) {
 	}
 }
 
-// TestScaleOfGrowingWork claims no law where the CPU time grows in step with the cores.
+// TestScaleOfGrowingWork expects no scaling law when the CPU time grows in proportion to the cores.
 func TestScaleOfGrowingWork(t *testing.T) {
 	h := newHistory(t)
 	for i, n := range []float64{1, 2, 4, 8} {
@@ -175,7 +175,7 @@ func TestScaleOfGrowingWork(t *testing.T) {
 	}
 }
 
-// TestJobAnswers asks for events, balance, split profiles and advice.
+// TestJobAnswers checks events, balance, split profiles and advice.
 func TestJobAnswers(t *testing.T) {
 	h := newHistory(t)
 	begin := h.now.Add(-30 * time.Minute)
@@ -191,7 +191,7 @@ func TestJobAnswers(t *testing.T) {
 	for i, v := range []float64{0, 5, 10, 10.01, 10.01, 12} {
 		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n1", "reckon_workload_cpu_throttled_seconds_total", v, who...)
 	}
-	// Of the whole on a node: no part of its own, which would keep balance from being judged.
+	// A request of the whole workload on a node: it must not count as a part, which would prevent judging balance.
 	h.put(begin.Add(time.Minute), "n1", "reckon_workload_request_memory_bytes", 8<<30, "workload", "slurm/7", "kind", "slurm", "part", "", "owner", "alice")
 	for i, v := range []float64{100, 200} {
 		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n1", "reckon_workload_energy_joules_total", v, append(who, "domain", "package", "share", "active", "method", "measured-by-cpu")...)
@@ -222,7 +222,7 @@ func TestJobAnswers(t *testing.T) {
 	if len(d.Parts) != 2 {
 		t.Errorf("parts %+v", d.Parts)
 	}
-	// It was killed, so the time says nothing; the memory of the node with the most is asked for.
+	// The run was killed, so its time is no evidence; the request covers the memory of the node with the largest peak.
 	if a := d.Advice; a == nil || a.Nodes != 2 || a.MemoryBytes == nil || *a.MemoryBytes < 6<<30 || a.Seconds != nil || !strings.Contains(a.Paste, "--nodes=2") {
 		t.Errorf("%+v", a)
 	}
@@ -274,8 +274,8 @@ func TestJobAnswers(t *testing.T) {
 	}
 }
 
-// TestRenamedNode says so when a machine is known under two names: its agent counts
-// from the birth of the processes under each.
+// TestRenamedNode reports a machine that appears under two names: its agent counts
+// from the start of the processes under each name.
 func TestRenamedNode(t *testing.T) {
 	h := newHistory(t)
 	begin := h.now.Add(-30 * time.Minute)
@@ -288,7 +288,7 @@ func TestRenamedNode(t *testing.T) {
 		h.put(at, node, "reckon_workload_start_time_seconds", float64(begin.Unix()), who...)
 		h.put(at, node, "reckon_workload_cpu_seconds_total", float64(i*15), append(who, "mode", "user")...)
 		h.put(at, node, "node_boot_time_seconds", 1.7e9)
-		h.put(at, "other", "node_boot_time_seconds", 1.7e9) // booted with it, and runs on
+		h.put(at, "other", "node_boot_time_seconds", 1.7e9) // has the same boot time, and continues
 	}
 	d, err := detail(t, h.site(), "slurm/8")
 	if err != nil {
@@ -313,7 +313,7 @@ func TestStepFor(t *testing.T) {
 	}
 }
 
-// detail is what is answered about the latest run of an id.
+// detail returns the answer about the latest run of an id.
 func detail(t *testing.T, j site, id string) (client.WorkloadDetail, error) {
 	t.Helper()
 	list, err := j.Workloads(t.Context(), client.Filter{IDs: []string{id}, Sort: "-start", Limit: 1})

@@ -13,24 +13,24 @@ import (
 	"reckon/client"
 )
 
-// Logs are not collected: they are asked for where they lie.
+// Logs are not collected but fetched from where they are stored.
 
-// logMargin is what is shown before the start and after the end: clocks and starts of programs differ.
+// logMargin is the time shown before the start and after the end: clocks differ, and programs start with a delay.
 const logMargin = 2 * time.Second
 
-// LogPlace says where the logs of a run lie, and of which time.
+// LogPlace identifies where the logs of a run are stored, and its time range.
 type LogPlace struct {
 	Namespace string
 	Pods      []string
-	// Containers are those of a pod that are known, by its name.
+	// Containers lists the known containers of a pod, by pod name.
 	Containers map[string][]string
-	Unit       string // of systemd
+	Unit       string // systemd unit
 	Nodes      []string
 	From, To   time.Time
 	Running    bool
 }
 
-// PodPattern is a regular expression of the names of the pods.
+// PodPattern returns a regular expression that matches the names of the pods.
 func (p *LogPlace) PodPattern() string {
 	quoted := make([]string, len(p.Pods))
 	for i, name := range p.Pods {
@@ -39,7 +39,7 @@ func (p *LogPlace) PodPattern() string {
 	return strings.Join(quoted, "|")
 }
 
-// LogPlaceOf finds where the logs of a run lie, or says why that is not known.
+// LogPlaceOf returns where the logs of a run are stored, or an error with the reason why that is unknown.
 func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error) {
 	p = LogPlace{From: d.Start.Add(-logMargin), To: now, Running: d.End == nil, Containers: map[string][]string{}}
 	if d.End != nil {
@@ -84,25 +84,25 @@ func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error)
 	return p, nil
 }
 
-// LogSource is where logs lie, such as Loki.
+// LogSource is a store of logs, such as Loki.
 type LogSource interface {
-	// Logs returns at most limit lines of a place, the first of its time or the last, in order of time.
+	// Logs returns at most limit lines of a place in order of time: the first ones, or the last ones.
 	Logs(ctx context.Context, p *LogPlace, first bool, limit int) (client.Logs, error)
 }
 
-// Logs answers with lines of the logs of a workload.
+// Logs returns lines of the logs of a workload.
 type Logs struct {
-	Sources []LogSource // in the order in which they are asked: the first that has lines
+	Sources []LogSource // in order of preference: the first one with lines is used
 	Clock   func() time.Time
 }
 
-// Logs returns lines of a run that the viewer may see.
+// Logs returns log lines of a run that the viewer may see.
 func (l *Logs) Logs(ctx context.Context, d *client.WorkloadDetail, r client.LogRange) (client.Logs, error) {
 	p, err := LogPlaceOf(d, l.Clock())
 	if err != nil {
 		return client.Logs{}, err
 	}
-	if r.Start.After(p.From) { // never outside of the run: its name may have been another's
+	if r.Start.After(p.From) { // never outside the run: its name may have belonged to another workload
 		p.From = r.Start
 	}
 	if !r.End.IsZero() && r.End.Before(p.To) {
@@ -123,7 +123,7 @@ func (l *Logs) Logs(ctx context.Context, d *client.WorkloadDetail, r client.LogR
 	return logs, nil
 }
 
-// ask asks one source after the other, until one has lines. The first error counts where none has any.
+// ask queries one source after the other until one has lines. If none has, the first error is returned.
 func (l *Logs) ask(ctx context.Context, p *LogPlace, r client.LogRange) (logs client.Logs, err error) {
 	var failed []string
 	answered := false
@@ -140,7 +140,7 @@ func (l *Logs) ask(ctx context.Context, p *LogPlace, r client.LogRange) (logs cl
 			logs, answered = found, true
 		}
 		if len(found.Lines) > 0 {
-			break // what comes after has the same lines
+			break // the remaining sources have the same lines
 		}
 	}
 	if !answered {
@@ -150,7 +150,7 @@ func (l *Logs) ask(ctx context.Context, p *LogPlace, r client.LogRange) (logs cl
 	return logs, nil
 }
 
-// SortLogs puts lines in order of time and keeps the first or the last of them.
+// SortLogs sorts lines by time and keeps the first or the last of them.
 func SortLogs(lines []client.LogLine, first bool, limit int) (kept []client.LogLine, more bool) {
 	slices.SortStableFunc(lines, func(a, b client.LogLine) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container))

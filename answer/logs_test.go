@@ -54,7 +54,7 @@ func TestLogPlace(t *testing.T) {
 	}
 }
 
-// logSource answers with lines, or with an error.
+// logSource returns lines or an error.
 type logSource struct {
 	name  string
 	lines int
@@ -67,7 +67,7 @@ func (s logSource) Logs(_ context.Context, p *answer.LogPlace, _ bool, _ int) (c
 	return client.Logs{Source: s.name, Lines: make([]client.LogLine, s.lines)}, s.err
 }
 
-// TestLogSources: the first source with lines answers; what failed is named, and nobody sees another time than the run's.
+// TestLogSources: the first source with lines is used, failures are named, and no lines from outside the run are returned.
 func TestLogSources(t *testing.T) {
 	start := time.Date(2026, 11, 22, 9, 0, 10, 0, time.UTC)
 	end := start.Add(20 * time.Second)

@@ -14,8 +14,8 @@ import (
 	"reckon/workload"
 )
 
-// MembersOf reads what a person writes for an array or a heterogeneous job: slurm/4, 4 or
-// 4_[1-4,7]. It returns the id of the whole, and which ids of members are meant, nil for all.
+// MembersOf parses a reference to an array or heterogeneous job: slurm/4, 4 or
+// 4_[1-4,7]. It returns the id of the whole job, and the ids of the selected members, nil for all.
 func MembersOf(text string) (id string, only map[string]bool, err error) {
 	name := strings.TrimPrefix(text, string(workload.Slurm)+"/")
 	number, tasks, some := strings.Cut(name, "_[")
@@ -35,9 +35,9 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 	return string(workload.MakeID(workload.Slurm, number)), only, nil
 }
 
-// Members joins the runs of the members of a whole, of one site, the latest first, into what is to be
-// said of it. Numbers are given again: what has another owner or name than the latest is of
-// another time. ok is false where there is no member.
+// Members summarizes the runs of the members of one job of one site, the latest first. Job numbers are
+// reused: runs whose owner or name differs from the latest run belong to an earlier job.
+// ok is false if there is no member.
 func Members(id string, runs []client.Workload, only map[string]bool) (m client.Members, ok bool) {
 	m = client.Members{ID: id, Kind: "array", States: []client.StateCount{}, Verdicts: []client.Verdict{}, Members: []client.Workload{}}
 	seen := map[string]bool{}
@@ -52,7 +52,7 @@ func Members(id string, runs []client.Workload, only map[string]bool) (m client.
 			m.Name, m.Owner, m.Site, m.Account, m.Partition = w.Name, w.Owner, w.Site, w.Account, w.Partition
 		}
 		seen[w.ID] = true
-		if w.ID == id { // it stands for the tasks that wait
+		if w.ID == id { // it represents the pending tasks
 			m.Waiting = w.State == "pending" && w.End == nil
 			continue
 		}
@@ -93,7 +93,7 @@ func Members(id string, runs []client.Workload, only map[string]bool) (m client.
 	return m, true
 }
 
-// numberIn is the number of a member behind the id of the whole.
+// numberIn returns the number of a member, the suffix after the id of the whole job.
 func numberIn(member, id string) int {
 	n, err := strconv.Atoi(strings.TrimLeft(strings.TrimPrefix(member, id), "_+"))
 	if err != nil {
@@ -146,13 +146,13 @@ func addMember(s *client.MemberSums, w *client.Workload) {
 	}
 }
 
-// failedStates are those of which a member is named.
+// failedStates are the states whose members are named.
 var failedStates = []string{"failed", "timeout", "out_of_memory", "node_fail", "boot_fail", "deadline"}
 
-// namedMembers is how many members a sentence names.
+// namedMembers is the number of members named in a sentence.
 const namedMembers = 5
 
-// memberVerdicts says which members failed, and how much of its core time the whole used.
+// memberVerdicts reports which members failed, and how much of its core time the whole job used.
 func memberVerdicts(m *client.Members) []client.Verdict {
 	out := []client.Verdict{}
 	word := map[string]string{"array": "task", "heterogeneous": "component"}[m.Kind]
@@ -188,8 +188,8 @@ func memberVerdicts(m *client.Members) []client.Verdict {
 	return out
 }
 
-// ranSeconds is for how long a workload ran or could have: its wall time less the time for which
-// the scheduler had suspended it. Its time limit and allocation count so, too.
+// ranSeconds returns the time a workload ran or could have run: its wall time without the time
+// it was suspended by the scheduler. Its time limit and allocation are counted the same way.
 func ranSeconds(w *client.Workload) float64 {
 	return max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
 }

@@ -34,8 +34,8 @@ func TestMembersOf(t *testing.T) {
 	}
 }
 
-// Sums where sums are right: CPU time and core time add up, peaks do not; what a member lacks is
-// not in them; an earlier run of a task, and an array of another time, do not count.
+// CPU time and core time are added up, peaks are not; a figure that a member lacks is not in the sum;
+// an earlier run of a task, and an earlier array, do not count.
 func TestMembers(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
 	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)

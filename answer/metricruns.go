@@ -15,33 +15,33 @@ import (
 	"reckon/store"
 )
 
-// MetricRuns keeps and answers runs of MetricSets. It is safe for concurrent use. Who may see or keep which
-// is decided before.
+// MetricRuns stores and returns runs of MetricSets. It is safe for concurrent use. Access is checked by
+// the caller.
 type MetricRuns struct {
 	Store store.MetricRuns
-	// Agent measures pods of the way "agent" from the series; nil where there are none.
+	// Agent returns samples from the agent's series for pods with attach "agent"; nil without series.
 	Agent PodSeries
-	// Parse reads the figures of the log of a benchmark; nil reads none. rest is what it does not know, note what is missing of the log.
+	// Parse extracts the figures from the log of a benchmark; nil extracts none. rest is the unparsed text, note tells what the log lacks.
 	Parse func(log string) (figures []client.MetricRunReport, rest, note string)
 	Clock func() time.Time
 
-	mu sync.Mutex // of what is read, changed and written
+	mu sync.Mutex // held while a run is read, changed and written
 }
 
-// Bounds of what is kept of a run. Above the first, tables of processes of a pod are left out.
+// Limits per run. Beyond maxTables bytes, process tables of a pod are left out.
 const (
 	maxTables     = 32 << 20
 	maxRunPods    = 20_000
 	maxRunSamples = 10_000_000
 )
 
-// podDocument is what is kept of a pod.
+// podDocument is the stored document of a pod.
 type podDocument struct {
 	client.MetricRunPod
 	TableBytes int `json:"table_bytes,omitempty"`
 }
 
-// Keep takes an update. It may come again, and late: a run that has ended stays so.
+// Keep stores an update. Updates may be repeated or late: a run that has ended stays ended.
 func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u client.MetricRunUpdate) (kept client.MetricRunKept, err error) {
 	if err := checkUpdate(namespace, name, &u); err != nil {
 		return kept, err
@@ -68,7 +68,7 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u client.
 				return kept, fmt.Errorf("pod %s of %s/%s: %w", p.Name, namespace, name, err)
 			}
 		}
-		if u.Run.Origin == "" && m.Parse != nil && p.Text != "" && len(p.Reported) == 0 { // of the operator, at the end of a run
+		if u.Run.Origin == "" && m.Parse != nil && p.Text != "" && len(p.Reported) == 0 { // from the operator, at the end of a run
 			note := ""
 			p.Reported, p.Text, note = m.Parse(p.Text)
 			p.Incomplete = cmp.Or(p.Incomplete, note)
@@ -89,7 +89,7 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u client.
 	return kept, m.Store.PutMetricRun(ctx, *run, pods, samples)
 }
 
-// checkUpdate refuses what can not be kept.
+// checkUpdate rejects invalid updates.
 func checkUpdate(namespace, name string, u *client.MetricRunUpdate) error {
 	bad := func(format string, args ...any) error {
 		return Invalid("see MetricRunUpdate in the OpenAPI document", fmt.Errorf(format, args...))
@@ -117,8 +117,8 @@ func checkUpdate(namespace, name string, u *client.MetricRunUpdate) error {
 	return nil
 }
 
-// header is the row of the run of an update. What is there stays where the update says nothing of it, and a
-// run that has ended does not begin again.
+// header returns the row of the run of an update. Fields that the update lacks keep their value, and a
+// run that has ended does not start again.
 func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *client.MetricRunUpdate) (*store.MetricRun, error) {
 	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
 	if err != nil {
@@ -168,7 +168,7 @@ func headerOf(r *store.MetricRun) (out client.MetricRun, err error) {
 	return out, nil
 }
 
-// describe takes what an update says of a pod, but for what follows from samples.
+// describe merges the description of a pod from an update, except for fields derived from samples.
 func (d *podDocument) describe(p *client.MetricRunPod) {
 	was := *d
 	d.MetricRunPod = *p
@@ -192,7 +192,7 @@ func (d *podDocument) describe(p *client.MetricRunPod) {
 	}
 }
 
-// take adds the samples that are not there yet.
+// take adds the samples that are not stored yet.
 func (d *podDocument) take(samples []client.ProbeSample) (out []store.MetricRunSample, err error) {
 	for _, s := range samples {
 		if s.Seq <= d.Samples {
@@ -223,7 +223,7 @@ func (d *podDocument) take(samples []client.ProbeSample) (out []store.MetricRunS
 	return out, nil
 }
 
-// addCommands adds what each command used.
+// addCommands adds the use of each command.
 func (d *podDocument) addCommands(rows []client.ProbeRow) {
 	for _, row := range rows {
 		i := slices.IndexFunc(d.Commands, func(c client.ProbeRow) bool { return c.Command == row.Command })
@@ -246,7 +246,7 @@ func (d *podDocument) kept() client.MetricRunKept {
 	return k
 }
 
-// List answers which runs there are, the latest first.
+// List returns the runs, the latest first.
 func (m *MetricRuns) List(ctx context.Context, f client.MetricRunFilter) (client.MetricRunList, error) {
 	out := client.MetricRunList{Runs: []client.MetricRun{}}
 	rows, total, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: f.Namespaces, Sets: f.Sets, Sites: f.Sites, Names: f.Names, Since: f.Since, Until: f.Until, Limit: f.Limit, Offset: f.Offset})
@@ -264,19 +264,19 @@ func (m *MetricRuns) List(ctx context.Context, f client.MetricRunFilter) (client
 	return out, nil
 }
 
-// Run answers one run with its pods, those of the first job first.
+// Run returns one run with its pods, those of the first job first.
 func (m *MetricRuns) Run(ctx context.Context, namespace, name string) (client.MetricRun, error) {
 	r, _, err := m.read(ctx, namespace, name)
 	return r, err
 }
 
-// Samples answers the samples of a run. Those of pods that the agent measures come from its series.
+// Samples returns the samples of a run. Those of pods measured by the agent come from its series.
 func (m *MetricRuns) Samples(ctx context.Context, namespace, name string) (client.MetricRunSamples, error) {
 	_, s, err := m.read(ctx, namespace, name)
 	return s, err
 }
 
-// read is a run with all that was measured.
+// read returns a run with all its samples.
 func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r client.MetricRun, s client.MetricRunSamples, err error) {
 	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
 	if err != nil {
@@ -326,7 +326,7 @@ func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r client
 	return r, s, nil
 }
 
-// NoMetricRun is the answer to the name of a run that nobody has, or that is not the viewer's.
+// NoMetricRun is the error for a run that does not exist or that the viewer may not see.
 func NoMetricRun(namespace, name string) error {
 	return NotFound("`reckon runs` lists them", errors.New("no such run: "+namespace+"/"+name))
 }

@@ -8,15 +8,15 @@ import (
 	"reckon/client"
 )
 
-// PodSeries reads what an agent measured of a pod.
+// PodSeries reads the agent's measurements of a pod.
 type PodSeries interface {
 	PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]client.ProbeSample, error)
 }
 
-// settled is for how long after its end a pod that the agent measures may get samples.
+// settled is how long after its end a pod measured by the agent may still get samples.
 const settled = 3 * time.Minute
 
-// agentMeasures reports whether the samples of a pod are to be read from the series.
+// agentMeasures reports whether the samples of a pod come from the series.
 func (m *MetricRuns) agentMeasures(r *client.MetricRun, p *podDocument) bool {
 	if m.Agent == nil || p.Samples > 0 || p.Started == nil {
 		return false
@@ -29,7 +29,7 @@ func (m *MetricRuns) agentMeasures(r *client.MetricRun, p *podDocument) bool {
 	return false
 }
 
-// fromAgent fills in what the agent of the node measured of a pod.
+// fromAgent fills in the measurements of a pod by the agent of the node.
 func (m *MetricRuns) fromAgent(ctx context.Context, r *client.MetricRun, p *podDocument, s *client.MetricRunSeries) error {
 	end := m.Clock()
 	if p.Finished != nil {
@@ -42,7 +42,7 @@ func (m *MetricRuns) fromAgent(ctx context.Context, r *client.MetricRun, p *podD
 		return err
 	}
 	if n := completions(r, p.Job); n > 0 && len(samples) > n {
-		samples = samples[:n] // the agent does not end with them, as a probe does
+		samples = samples[:n] // unlike a probe, the agent does not stop after them
 	}
 	if _, err := p.take(samples); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (m *MetricRuns) fromAgent(ctx context.Context, r *client.MetricRun, p *podD
 	return nil
 }
 
-// completions is how many samples the metric of a job asks for, 0 for as many as there are.
+// completions returns the number of samples that the metric of a job requests, 0 for unlimited.
 func completions(r *client.MetricRun, job string) int {
 	for _, metric := range r.Metrics {
 		if metric.Job == job {
@@ -64,8 +64,8 @@ func completions(r *client.MetricRun, job string) int {
 	return 0
 }
 
-// Settle keeps the samples of pods that the agent measures with their runs, once these have ended and all has
-// arrived: series are forgotten sooner. It returns how many runs it looked at.
+// Settle stores the samples of pods measured by the agent with their runs, once these have ended and all samples have
+// arrived: series have a shorter retention. It returns the number of runs it looked at.
 func (m *MetricRuns) Settle(ctx context.Context, since time.Time) (int, error) {
 	list, err := m.List(ctx, client.MetricRunFilter{Since: since})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"reckon/client"
 )
 
-// alpha is 1 less the confidence of a whole comparison.
+// alpha is 1 minus the confidence level of a whole comparison.
 const alpha = 0.05
 
 // measured is a run with its samples.
@@ -22,7 +22,7 @@ type measured struct {
 	samples client.MetricRunSamples
 }
 
-// Compare holds runs against each other, each written NAMESPACE/NAME: B against A.
+// Compare compares runs, each written NAMESPACE/NAME: B against A.
 func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out client.MetricRunComparison, err error) {
 	out = client.MetricRunComparison{A: a, B: b, Level: 1 - alpha, Figures: []client.MetricRunDifference{}, Differs: []client.MetricRunCondition{}}
 	var sides [2][]measured
@@ -60,17 +60,17 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out client.Met
 	return out, nil
 }
 
-// comparable is one figure of a job on one side: of each run the value, and within the run the series of each pod or the
-// values that belong to pairs of pods.
+// comparable is one figure of a job on one side: its value in each run, and within the run the series of each pod or the
+// values of pairs of pods.
 type comparable struct {
 	job, figure, unit string
-	runs              []float64   // one value of each run
-	series            [][]float64 // of the first run: one for each pod
+	runs              []float64   // one value per run
+	series            [][]float64 // of the first run: one per pod
 	pairs             []float64   // of the first run
 }
 
-// figuresOf are the figures that all of some runs have, in the order in which they come. What one of them lacks can not be
-// distinguished from what it did not use.
+// figuresOf returns the figures present in all runs, in their order of appearance. A figure missing in one run cannot be
+// told from zero use.
 func figuresOf(runs []measured) (out []*comparable) {
 	for i := range runs {
 		for _, f := range figuresOfRun(&runs[i]) {
@@ -84,7 +84,7 @@ func figuresOf(runs []measured) (out []*comparable) {
 	return slices.DeleteFunc(out, func(f *comparable) bool { return len(f.runs) != len(runs) })
 }
 
-// among is the figure of the same job and name in a list, or nil.
+// among returns the figure of the same job and name in a list, or nil.
 func (f *comparable) among(list []*comparable) *comparable {
 	i := slices.IndexFunc(list, func(o *comparable) bool { return o.job == f.job && o.figure == f.figure })
 	if i < 0 {
@@ -93,7 +93,7 @@ func (f *comparable) among(list []*comparable) *comparable {
 	return list[i]
 }
 
-// sampled are the figures of samples that are compared: what a run used each second, or held.
+// sampled are the compared figures of samples: use per second, or amounts held.
 var sampled = []struct {
 	name, unit string
 	rate       bool
@@ -123,7 +123,7 @@ func figuresOfRun(r *measured) (out []*comparable) {
 	return out
 }
 
-// ofJob are the figures of the pods of one job.
+// ofJob returns the figures of the pods of one job.
 func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
 	for _, s := range sampled {
 		c := &comparable{job: job, figure: s.name, unit: s.unit}
@@ -173,13 +173,13 @@ func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
 	return out
 }
 
-// resultFigures are those of a probe of ours; those of pairs of pods are in the order of the pods.
+// resultFigures returns the figures of one of our probes; those of pairs of pods are in the order of the pods.
 func resultFigures(job string, r *client.ProbeResult) (out []*comparable) {
 	if r == nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
-		if name != "message_bytes" { // was asked for
+		if name != "message_bytes" { // a parameter, not a result
 			out = append(out, &comparable{job: job, figure: name, runs: []float64{r.Figures[name]}})
 		}
 	}
@@ -207,7 +207,7 @@ func resultFigures(job string, r *client.ProbeResult) (out []*comparable) {
 	return out
 }
 
-// seriesOf are the values of a figure in samples: of counters each second. None if a sample lacks it.
+// seriesOf returns the values of a figure in samples, per second for counters; nil if a sample lacks it.
 func seriesOf(samples []client.ProbeSample, rate bool, of func(*client.ProbeUse) *float64) (out []float64) {
 	for i := range samples {
 		v := of(&samples[i].Total)
@@ -241,7 +241,7 @@ func meanOfMeans(x [][]float64) float64 {
 
 type pairOfSides struct{ a, b *comparable }
 
-// pairUp are the figures that both sides have and that are not nothing on both, in order.
+// pairUp returns the figures present on both sides, in order, except those that are zero on both.
 func pairUp(a, b []*comparable) (out []pairOfSides) {
 	for _, f := range a {
 		if g := f.among(b); g != nil && !(allZero(f.runs) && allZero(g.runs)) {
@@ -255,7 +255,7 @@ func allZero(x []float64) bool {
 	return !slices.ContainsFunc(x, func(v float64) bool { return v != 0 })
 }
 
-// test holds b against a. Within two single runs their samples are tested, else one value of each run.
+// test compares b with a: the samples of two single runs, otherwise one value per run.
 func (f pairOfSides) test(figures int, single bool) client.MetricRunDifference {
 	var r compare.Result
 	d := client.MetricRunDifference{Job: f.a.job, Figure: f.a.figure, Unit: f.a.unit, NA: len(f.a.runs), NB: len(f.b.runs)}
@@ -295,7 +295,7 @@ func lengths(x [][]float64) (n int) {
 	return n
 }
 
-// conditions are those in which the sides are not the same.
+// conditions returns the conditions in which the sides differ.
 func conditions(a, b []measured) []client.MetricRunCondition {
 	out := []client.MetricRunCondition{}
 	x, y := conditionsOf(a), conditionsOf(b)
@@ -315,7 +315,7 @@ func conditions(a, b []measured) []client.MetricRunCondition {
 
 func words(set map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(set)), ", ") }
 
-// conditionsOf are the words for each job and condition.
+// conditionsOf returns the values of each job and condition.
 func conditionsOf(runs []measured) map[[2]string]map[string]bool {
 	out := map[[2]string]map[string]bool{}
 	put := func(job, what, value string) {

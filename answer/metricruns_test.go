@@ -34,7 +34,7 @@ func openRuns(t *testing.T, agent answer.PodSeries) *answer.MetricRuns {
 	return &answer.MetricRuns{Store: db, Agent: agent, Clock: func() time.Time { return runStart.Add(time.Hour) }}
 }
 
-// samplesAt are n samples of a second each from number first on, of a load of so many cores with noise.
+// samplesAt returns n samples of one second each, numbered from first, of a noisy load of so many cores.
 func samplesAt(rnd *rand.Rand, first, n int64, cores, noise float64) (out []client.ProbeSample) {
 	for i := first; i < first+n; i++ {
 		from := runStart.Add(time.Duration(i-1) * time.Second)
@@ -53,7 +53,7 @@ func pod(uid string) client.MetricRunPod {
 	return client.MetricRunPod{Name: "demo-" + uid, UID: uid, Job: "perf-sysstat-0", Node: "n1"}
 }
 
-// TestKeepTwice: an operator that was killed sends again what it does not know to be kept; nothing is lost and nothing doubled.
+// TestKeepTwice: an operator that was killed resends updates without an acknowledgement; nothing is lost or duplicated.
 func TestKeepTwice(t *testing.T) {
 	m, ctx, rnd := openRuns(t, nil), t.Context(), rand.New(rand.NewPCG(1, 1))
 	all := samplesAt(rnd, 1, 10, 0.3, 0.01)
@@ -79,7 +79,7 @@ func TestKeepTwice(t *testing.T) {
 	end := runStart.Add(10 * time.Second)
 	p.Ended = "completions"
 	send(client.MetricRun{Outcome: "Finished", Finished: &end}, p, all[7:])
-	send(header("sidecar"), pod("a"), all) // late, and of before the end
+	send(header("sidecar"), pod("a"), all) // late, and from before the end
 	r, err := m.Run(ctx, "bench", "demo-1")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,8 @@ func TestKeepTwice(t *testing.T) {
 	}
 }
 
-// TestKeepLog: figures are read of the log that the operator sends at the end of a run, and of no imported one, whose figures come along.
+// TestKeepLog: figures are parsed from the log that the operator sends at the end of a run, but not
+// from the log of an imported run, which brings its own figures.
 func TestKeepLog(t *testing.T) {
 	m, ctx := openRuns(t, nil), t.Context()
 	m.Parse = func(log string) ([]client.MetricRunReport, string, string) {
@@ -156,7 +157,7 @@ func TestKeepRefuses(t *testing.T) {
 	}
 }
 
-// TestCompareRuns: two equal runs differ by noise, a run with a tenth more work differs, and conditions that are not the same are named.
+// TestCompareRuns: two equal runs differ by noise, a run with a tenth more work differs, and differing conditions are named.
 func TestCompareRuns(t *testing.T) {
 	m, ctx, rnd := openRuns(t, nil), t.Context(), rand.New(rand.NewPCG(7, 7))
 	for name, cores := range map[string]float64{"same-1": 1, "same-2": 1, "more": 1.1} {
@@ -212,7 +213,7 @@ func TestCompareRuns(t *testing.T) {
 	}
 }
 
-// TestAgentRun: what the agent of the node measured is in the answer at once, and kept when the run is over.
+// TestAgentRun: measurements of the node's agent are in the answer at once, and are stored when the run is over.
 func TestAgentRun(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	agent := podSeries{"a": samplesAt(rnd, 1, 5, 0.3, 0)}
@@ -243,7 +244,7 @@ func TestAgentRun(t *testing.T) {
 	check("after the series are gone")
 }
 
-// TestAgentCompletions: of what the agent measured as many samples as were asked for belong to the run, and fewer where there are fewer.
+// TestAgentCompletions: of the agent's samples, as many as requested belong to the run, or all if there are fewer.
 func TestAgentCompletions(t *testing.T) {
 	for asked, want := range map[string]int64{"": 5, "0": 5, "4": 4, "5": 5, "6": 5} {
 		agent := podSeries{"a": samplesAt(rand.New(rand.NewPCG(3, 3)), 1, 5, 0.3, 0)}

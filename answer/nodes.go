@@ -7,19 +7,19 @@ import (
 	"reckon/client"
 )
 
-// Nodes answers what nodes are and do.
+// Nodes answers questions about nodes.
 type Nodes struct {
 	Views  NodeViews
-	Past   *NodeHistory // nil where no history of nodes is kept
-	Rates  *Rates       // nil where nobody configured what energy emits and costs
-	Outage *Outage      // nil where the series are in this process
-	Bounds *Bounds      // nil holds nothing back
+	Past   *NodeHistory // nil if no history of nodes is kept
+	Rates  *Rates       // nil if no rates of emissions and costs are configured
+	Outage *Outage      // nil if the series are stored in this process
+	Bounds *Bounds      // nil withholds nothing
 	Clock  func() time.Time
-	// Sender is who sends for a node; nil, or an answer of nil, where that is not known.
+	// Sender returns the client that sends for a node; the function or its result may be nil if unknown.
 	Sender func(site, node string) *client.NodeSender
 }
 
-// NodeViews is what is read of the series of nodes; query.Views has it.
+// NodeViews reads the series of nodes; implemented by query.Views.
 type NodeViews interface {
 	Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Numbers finds jobs by another number, by the series that reports it.
+// Numbers finds jobs by their job number, through the series that reports it.
 type Numbers struct {
 	Series storage.Queryable
-	Back   time.Duration // how far back is looked; 0 for all there is
+	Back   time.Duration // how far back to search; 0 for no limit
 	Clock  func() time.Time
 }
 
-// maxMatches is how many jobs one number is taken for.
+// maxMatches is the maximum number of jobs with one number.
 const maxMatches = 50
 
 // Numbered returns the ids of jobs that have a number.

@@ -9,22 +9,22 @@ import (
 	"reckon/store"
 )
 
-// Outage says what answers lack while the series can not be read or the catalogue not be
-// brought up to date. A nil Outage lacks nothing.
+// Outage describes what answers lack while the series cannot be read or the catalogue cannot be
+// updated. A nil Outage reports nothing.
 type Outage struct {
-	// Store is the store of series; nil for one that is never away.
+	// Store is the store of series; nil if it is never unavailable.
 	Store store.Reachable
-	// Catalogue reports up to when the series were taken in.
+	// Catalogue reports how far it includes the series.
 	Catalogue interface {
 		Watermark(ctx context.Context) (time.Time, error)
 	}
-	// Behind says why the catalogue is not brought up to date; nil when it is.
+	// Behind returns why the catalogue is not being updated; nil when it is.
 	Behind func() error
-	// Gaps are the samples of a time that were lost to damage; nil where nobody knows.
+	// Gaps returns the samples of a time range that were lost to damage; nil if unknown.
 	Gaps func(from, to time.Time) []store.Gap
 }
 
-// down is why what happens does not get into answers.
+// down returns why current events do not get into answers.
 func (o *Outage) down() error {
 	if o.Store != nil {
 		if err := o.Store.Down(); err != nil {
@@ -37,8 +37,8 @@ func (o *Outage) down() error {
 	return o.Behind()
 }
 
-// Missing says what an answer from the catalogue about a time lacks. Two zero times are an
-// answer that no lost sample changes.
+// Missing lists what an answer from the catalogue about a time range lacks. Two zero times mean an
+// answer that does not depend on lost samples.
 func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []string) {
 	if o == nil {
 		return nil
@@ -55,7 +55,7 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	text := "what happened lately: "
 	at, bad := o.Catalogue.Watermark(ctx)
 	var away interface{ Since() time.Time }
-	if errors.As(err, &away) && away.Since().Before(at) { // it is asked, and takes nothing
+	if errors.As(err, &away) && away.Since().Before(at) { // the store is queried but accepts no writes
 		at = away.Since()
 	}
 	if bad == nil && !at.IsZero() {
@@ -64,8 +64,8 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	return append(missing, text+err.Error())
 }
 
-// degrade turns the error of a store that is away into what is missing from an answer; other
-// errors stay.
+// degrade turns the error of an unavailable store into an entry in the list of missing parts; other
+// errors are returned.
 func (o *Outage) degrade(list *[]string, what string, err error) error {
 	if o == nil || !errors.Is(err, store.ErrUnavailable) {
 		return err
@@ -74,7 +74,7 @@ func (o *Outage) degrade(list *[]string, what string, err error) error {
 	return nil
 }
 
-// addTo adds what is missing to an answer, once.
+// addTo adds the missing parts to an answer, once.
 func (o *Outage) addTo(ctx context.Context, d *client.WorkloadDetail, from, to time.Time) {
 	if o != nil && len(d.Missing) == 0 {
 		d.Missing = o.Missing(ctx, from, to)

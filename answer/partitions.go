@@ -13,8 +13,8 @@ import (
 	"reckon/store"
 )
 
-// Partitions caches which nodes were in which partitions at past times, as the batch system
-// reported, for the capacity of a partition. It is safe for concurrent use.
+// Partitions caches which nodes were in which partitions at past times, as reported by the batch
+// system, for the capacity of a partition. It is safe for concurrent use.
 type Partitions struct {
 	Views interface {
 		Partitions(ctx context.Context, at time.Time) ([]query.Partition, error)
@@ -25,7 +25,7 @@ type Partitions struct {
 	cache map[time.Time][]query.Partition // by time
 }
 
-// A query takes at most maxSnapshots snapshots of the membership, snapshotEvery apart or more.
+// A query takes at most maxSnapshots snapshots of the membership, at least snapshotEvery apart.
 const (
 	maxSnapshots  = 12
 	snapshotEvery = time.Hour
@@ -34,13 +34,13 @@ const (
 	cachedSnapshots = 256
 )
 
-// snapshots are the partitions at some times of an interval, in order.
+// snapshots holds the partitions at some times of an interval, in order.
 type snapshots struct {
 	at   []time.Time
 	what [][]query.Partition
 }
 
-// read takes snapshots between two times; none where no batch system reported partitions.
+// read takes snapshots between two times; none if no batch system reported partitions.
 func (p *Partitions) read(ctx context.Context, since, until time.Time) (l snapshots, err error) {
 	if p == nil {
 		return l, nil
@@ -53,7 +53,7 @@ func (p *Partitions) read(ctx context.Context, since, until time.Time) (l snapsh
 	for i := range n {
 		at := until.Add(-time.Duration(n-1-i) * every)
 		if i < n-1 {
-			at = at.Truncate(snapshotEvery) // a time that the query before used too
+			at = at.Truncate(snapshotEvery) // a time that earlier queries used too
 		}
 		list, err := p.snapshot(ctx, at)
 		if err != nil {
@@ -86,7 +86,7 @@ func (p *Partitions) snapshot(ctx context.Context, at time.Time) ([]query.Partit
 	return list, nil
 }
 
-// near is the snapshot nearest to a time.
+// near returns the snapshot nearest to a time.
 func (l snapshots) near(at time.Time) []query.Partition {
 	best := 0
 	for i := range l.at {
@@ -97,22 +97,22 @@ func (l snapshots) near(at time.Time) []query.Partition {
 	return l.what[best]
 }
 
-// capacityKey is an interval (by its begin), a site and a partition; the site is empty where
-// rows are not grouped by site.
+// capacityKey is an interval (by its start), a site and a partition; the site is empty unless
+// rows are grouped by site.
 type capacityKey struct {
 	at              int64
 	site, partition string
 }
 
 // ofPartitions adds up the capacity of the nodes of each partition per interval, while they
-// were up. An empty partition holds that of all selected partitions together, each
-// node once.
+// were up. The empty partition holds the sum over all selected partitions, each
+// node counted once.
 func (u *Usage) ofPartitions(ctx context.Context, q client.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
 	l, err := u.Partitions.read(ctx, q.Since, q.Until)
 	if err != nil || len(l.at) == 0 {
 		return nil, err
 	}
-	// Nodes move between partitions, so that a query over the whole interval is summed over
+	// Nodes move between partitions, so a query over the whole interval is summed over
 	// parts of it.
 	span := store.Span(q.Span)
 	if span == store.SpanWhole {
@@ -176,8 +176,8 @@ func addNode(to map[capacityKey]*store.NodeUse, k capacityKey, from *store.NodeU
 	figure.Add(&sum.Capacity, &from.Capacity)
 }
 
-// membershipMap are the partitions of nodes. A batch system may call a node with or without
-// its domain: under both it is here.
+// membershipMap maps nodes to their partitions. A batch system may name a node with or without
+// its domain; the map has both names.
 type membershipMap map[nodeName][]string
 
 func membership(list []query.Partition) membershipMap {

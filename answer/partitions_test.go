@@ -19,7 +19,7 @@ import (
 )
 
 // TestPartitionCapacity: a node moves from one partition to another at noon, one is in two,
-// one is down for half of the day, one is in none, and Slurm calls one by its long name.
+// one is down for half of the day, one is in none, and Slurm names one by its long name.
 func TestPartitionCapacity(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	begin := now.AddDate(0, 0, -1)
@@ -96,15 +96,15 @@ func TestPartitionCapacity(t *testing.T) {
 			}
 		}
 	}
-	// By hour the move is seen at its hour; a machine that is down has nothing.
+	// By hour, the move appears in its hour; a machine that is down has no capacity.
 	hours := ask(client.UsageQuery{Span: "hour", By: []string{"partition"}})
 	check(hours, "03 cpu", "30 0.033", "03 gpu", "20 0.05", "20 cpu", "10 0.1", "20 gpu", "30 0.033", "03 gone", "- -", "03 ", "50 0.02", "total", "1080")
 	check(ask(client.UsageQuery{Span: "hour", By: []string{"partition", "site"}}), "03 scpu", "30 0.033", "20 sgpu", "30 0.033")
 	check(ask(client.UsageQuery{Span: "whole", By: []string{"partition"}}), "cpu", "480 0.05", "gpu", "600 0.04", "total", "1080")
-	// A filter by partition leaves its nodes, each once.
+	// A filter by partition selects its nodes, each once.
 	check(ask(client.UsageQuery{Span: "hour", By: []string{"owner"}, Partitions: []string{"cpu", "gpu"}}), "03 ", "40 0.05", "total", "840")
 	check(ask(client.UsageQuery{Span: "hour", By: []string{"owner"}}), "total", "1080")
-	// Nobody tells of partitions: all machines stand for each, as without a batch system.
+	// Without reports of partitions, each has the capacity of all machines, as without a batch system.
 	u.Partitions = nil
 	check(ask(client.UsageQuery{Span: "hour", By: []string{"partition"}}), "03 cpu", "50 0.02")
 }

@@ -20,23 +20,23 @@ import (
 
 // Power fits models to the measured power of nodes.
 type Power struct {
-	Series storage.Queryable // shows each viewer what they may see
+	Series storage.Queryable // restricted to what the viewer may see
 	Engine promql.QueryEngine
-	Slots  chan struct{} // so many fits are made at one time
+	Slots  chan struct{} // limits the fits made at a time
 }
 
 const (
-	powerPoints = 720 // at most about this many: a fit of them takes a part of a second
-	fewPoints   = 20  // fewer say nothing
+	powerPoints = 720 // approximate maximum: fitting them takes a fraction of a second
+	fewPoints   = 20  // fewer are not enough for a fit
 )
 
-// pageFamilies are the models that are fitted while somebody waits; `reckon power fit`
+// pageFamilies are the models fitted while a page waits; `reckon power fit`
 // tries all.
 func pageFamilies() []string {
 	return slices.DeleteFunc(powerfit.Families(), func(f string) bool { return strings.Contains(f, "tree") })
 }
 
-// PowerFit fits a model to the power of a node, the first one that has a meter if none is named.
+// PowerFit fits a model to the power of a node; without a name, of the first node that has a meter.
 func (p *Power) PowerFit(ctx context.Context, q client.PowerFitQuery) (client.PowerFit, error) {
 	out := client.PowerFit{Node: q.Node, From: q.From, To: q.To, Contributions: []client.PowerContribution{}, Points: []client.PowerPoint{}, Candidates: []client.PowerCandidate{}, Warnings: []string{}}
 	select {
@@ -79,7 +79,7 @@ func score(s powermodel.Score) client.PowerScore {
 	return client.PowerScore{MAPE: s.MAPE, RMSE: s.RMSE, R2: s.R2, Worst: s.Worst}
 }
 
-// explain runs the model over the readings and adds up what each feature gave.
+// explain evaluates the model for the readings and adds up the contribution of each feature.
 func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 	var names []string
 	for _, f := range d.Features {
@@ -137,7 +137,7 @@ func noMeter() error {
 	return NotFound("the page About says which sensors are missing and how to get them; a model of another machine of the same kind is a file for --power-model", errNoMeter)
 }
 
-// metered is the first node that has a meter.
+// metered returns the first node that has a meter.
 func (p *Power) metered(ctx context.Context, q client.PowerFitQuery) (string, error) {
 	expr := fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`, int(q.To.Sub(q.From).Seconds()))
 	query, err := p.Engine.NewInstantQuery(ctx, p.Series, nil, expr, q.To)
@@ -161,7 +161,7 @@ func (p *Power) metered(ctx context.Context, q client.PowerFitQuery) (string, er
 	return nodes[0], nil
 }
 
-// one evaluates an expression that gives one series, by time in milliseconds.
+// one evaluates an expression that yields one series, by time in milliseconds.
 func (p *Power) one(ctx context.Context, expr string, q client.PowerFitQuery, step time.Duration) (map[int64]float64, error) {
 	query, err := p.Engine.NewRangeQuery(ctx, p.Series, nil, expr, q.From.Truncate(step).Add(step), q.To, step)
 	if err != nil {

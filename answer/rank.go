@@ -16,22 +16,22 @@ import (
 	"reckon/store"
 )
 
-// Ranks answers where work should go. Nodes are read again after a few seconds, while what was read before answers; curves of power are
-// fitted again after hours: a scheduler asks often, and waits for no reading.
+// Ranks ranks nodes for work. Nodes are read again after a few seconds, in the background; until then the previous list is used. Power
+// curves are refitted after hours. A scheduler queries often and never waits for a read.
 // It is safe for concurrent use.
 type Ranks struct {
 	Views     NodeViews
 	Rollups   NodeUse // nil: no curve is fitted
 	Forecasts store.Forecasts
-	Data      DataPlaces // nil: nothing says where data is
+	Data      DataPlaces // nil: the location of data is unknown
 	Outage    *Outage
-	Gone      time.Duration // for how long a node may be silent and still count as measured
+	Gone      time.Duration // how long a node may be silent and still count as measured
 	Clock     func() time.Time
 
-	dataWanted atomic.Bool // a question named data
+	dataWanted atomic.Bool // a query named data
 	mu         sync.Mutex
 	rankedLook
-	wanted chan struct{} // a look that Run shall take
+	wanted chan struct{} // requests a refresh from Run
 	curves map[nodeName]nodePower
 	fitted time.Time
 	placed []placement
@@ -39,22 +39,22 @@ type Ranks struct {
 	out    []rank.Place
 }
 
-// rankedLook is one look at the nodes.
+// rankedLook is one reading of the nodes.
 type rankedLook struct {
 	nodes []client.Node
 	upper map[nodeFigure][]store.Forecast
 	read  time.Time
 	data  []DataPlace
-	// dataRead is when data was; zero while no question named any.
+	// dataRead is when data was read; zero while no query named any.
 	dataRead time.Time
 }
 
-// DataPlaces says which data is on which node.
+// DataPlaces lists which data is on which node.
 type DataPlaces interface {
 	Places(ctx context.Context) ([]DataPlace, error)
 }
 
-// DataPlace is data on a node: it is stored there, or work that runs there has it mounted.
+// DataPlace is data on a node: stored there, or mounted by work that runs there.
 type DataPlace struct {
 	IRI, Name  string // Name is KIND/NAMESPACE/NAME, or KIND/NAME
 	Site, Node string
@@ -62,26 +62,26 @@ type DataPlace struct {
 
 type nodeFigure struct{ site, node, figure string }
 
-// placement is work that was placed and is not measured yet.
+// placement is work that was placed but is not yet measured.
 type placement struct {
 	work, site, node    string
 	cores, memory, gpus float64
 	at                  time.Time
 }
 
-// rankedNodes is what the ranker is given, and what the answer says of each beside its verdict.
+// rankedNodes is the input of the ranker, with further parts of the answer about each node.
 type rankedNodes struct {
 	list []rank.Node
-	how  []string // of the curve
+	how  []string // source of the curve
 	site []string
 }
 
 const (
-	// rankFresh is for how long nodes that were read answer questions.
+	// rankFresh is how long a reading of the nodes is used.
 	rankFresh = 10 * time.Second
-	// rankOld is for how long they do while they are read again, which may take so long.
+	// rankOld is how long it is used while nodes are read again, which may take up to rankRefresh.
 	rankOld, rankRefresh = time.Minute, 30 * time.Second
-	// refit is after how long curves are fitted again, to so many days, so many nodes at a time.
+	// Curves are refitted every refit, over fitDays days, fitAtOnce nodes at a time.
 	refit         = 12 * time.Hour
 	fitDays       = 35
 	fitAtOnce     = 50
@@ -107,7 +107,7 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 	case age > rankFresh:
 		select {
 		case r.again() <- struct{}{}:
-		default: // it is under way
+		default: // already requested
 		}
 	}
 	if len(q.Data) > 0 {
@@ -137,8 +137,8 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 	return out, nil
 }
 
-// Placed notes that work was placed on a node, or is not any more: until it is measured there it counts beside what is. Work with an
-// id counts once, where it was placed last.
+// Placed records that work was placed on a node, or removed from it. Until it is measured there, it is added to the measured load. Work with
+// an id counts once, on the node where it was placed last.
 func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q client.RankQuery) error {
 	if node == "" {
 		return Invalid("give the node", errors.New("no node was named"))
@@ -172,7 +172,7 @@ func (r *Ranks) forget(now time.Time) {
 	r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return now.Sub(p.at) > max(r.Gone/2, time.Minute) })
 }
 
-// again is the channel of looks that Run shall take; the lock must be held.
+// again returns the channel of refreshes requested from Run; the lock must be held.
 func (r *Ranks) again() chan struct{} {
 	if r.wanted == nil {
 		r.wanted = make(chan struct{}, 1)
@@ -180,7 +180,7 @@ func (r *Ranks) again() chan struct{} {
 	return r.wanted
 }
 
-// refresh looks again; what fails is tried again when the look is too old.
+// refresh reads the nodes again. After an error the next query tries again once the reading is too old.
 func (r *Ranks) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rankRefresh)
 	defer cancel()
@@ -219,7 +219,7 @@ func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
 	return out, nil
 }
 
-// Fit fits the curves of power again if that is due; it takes seconds where there are many nodes.
+// Fit refits the power curves if due; with many nodes it takes seconds.
 func (r *Ranks) Fit(ctx context.Context) error {
 	now := r.Clock()
 	r.mu.Lock()
@@ -254,10 +254,10 @@ func (r *Ranks) Fit(ctx context.Context) error {
 	return nil
 }
 
-// nodePower is what the power of a node depends on.
+// nodePower holds the parameters of the power of a node.
 type nodePower struct {
 	curve rank.Curve
-	gpu   float64 // watts of a busy GPU; 0 where that is not known
+	gpu   float64 // watts of a busy GPU; 0 if unknown
 }
 
 func fitCurves(rows []store.NodeUse, into map[nodeName]nodePower) {
@@ -281,7 +281,7 @@ func fitCurves(rows []store.NodeUse, into map[nodeName]nodePower) {
 	}
 }
 
-// orNaN is what analyses take for a figure that is not known.
+// orNaN returns NaN for an unknown figure, as analyses expect.
 func orNaN(v *float64) float64 {
 	if v == nil {
 		return math.NaN()
@@ -289,7 +289,7 @@ func orNaN(v *float64) float64 {
 	return *v
 }
 
-// prepare makes what the ranker is given.
+// prepare builds the input of the ranker.
 func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
 	r.forget(now)
 	p := &r.ready
@@ -323,7 +323,7 @@ func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
 		var change float64
 		change, one.UpperCores = r.expected(n, "cores", now, stay)
 		_, one.UpperMemory = r.expected(n, "memory_bytes", now, stay)
-		one.ExpectedCores = max(one.UsedCores+change, 0) // NaN stays
+		one.ExpectedCores = max(one.UsedCores+change, 0) // NaN is preserved
 		r.addPlaced(q.Work, n, &one)
 		how := ""
 		one.Curve, how = r.curve(n)
@@ -332,11 +332,11 @@ func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
 	}
 }
 
-// dataWithin is for how long a question waits for where its data is; a scheduler waits for 20 ms in all.
+// dataWithin is how long a query waits for the location of its data; a scheduler waits 20 ms in all.
 const dataWithin = 10 * time.Millisecond
 
-// readData finds out where data is, the first time that a question names some; after that each look does. What takes too long is read in
-// the background, and the question is answered without.
+// readData reads the locations of data when a query first names some; later they are read with the nodes. If that takes too long, it
+// continues in the background and the query is answered without them.
 func (r *Ranks) readData(ctx context.Context, now time.Time) {
 	if r.Data == nil || r.dataWanted.Swap(true) {
 		return
@@ -354,7 +354,7 @@ func (r *Ranks) readData(ctx context.Context, now time.Time) {
 	r.data, r.dataRead = list, now
 }
 
-// share is how much of the data is on a node; NaN where none is named or nothing says where it is.
+// share is the share of the data that is on a node; NaN if none is named or its location is unknown.
 func (r *Ranks) share(names []string, n *client.Node) float64 {
 	if len(names) == 0 || r.dataRead.IsZero() {
 		return math.NaN()
@@ -381,7 +381,7 @@ func (r *Ranks) addPlaced(work string, n *client.Node, one *rank.Node) {
 	}
 }
 
-// addTo adds to a figure that may not be known: then what is added is all that is.
+// addTo adds more to a figure; if the figure is unknown, the result is more.
 func addTo(v, more float64) float64 {
 	if math.IsNaN(v) {
 		return more
@@ -389,8 +389,8 @@ func addTo(v, more float64) float64 {
 	return v + more
 }
 
-// expected is what was forecast for the time that the work stays: by how much the mean differs from now, by the newest daily forecast (what was
-// placed since it was made is in what is measured now), and the highest upper end of a band of any forecast; NaN where nothing was forecast.
+// expected returns the forecast for the time that the work stays: the difference of the mean from now, by the newest daily forecast (work
+// placed since it was made is part of the current measurement), and the highest upper bound of any forecast; NaN without a forecast.
 func (r *Ranks) expected(n *client.Node, figure string, now time.Time, stay time.Duration) (change, highest float64) {
 	change, highest = math.NaN(), math.NaN()
 	made := time.Time{}
@@ -416,7 +416,7 @@ func (r *Ranks) expected(n *client.Node, figure string, now time.Time, stay time
 	return change, highest
 }
 
-// curve is the power of a node by use: fitted to its hours, or a line from its idle power to that of now.
+// curve returns the power of a node by load: fitted to its history, or a line from its idle power to its current power.
 func (r *Ranks) curve(n *client.Node) (rank.Curve, string) {
 	if c, ok := r.curves[nodeName{n.Site, n.Node}]; ok {
 		return c.curve, "fitted"
@@ -433,7 +433,7 @@ func tierWord(t rank.Tier) string {
 	return [...]string{"room", "tight", "unknown", "none"}[t]
 }
 
-// reasonWords says why in words.
+// reasonWords returns the reasons as texts.
 func reasonWords(w rank.Reason) []string {
 	out := []string{}
 	for i, word := range []string{"takes no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power not known (highest of the others)", "data is elsewhere"} {
@@ -444,7 +444,7 @@ func reasonWords(w rank.Reason) []string {
 	return out
 }
 
-// Run fits curves when that is due, and looks at the nodes again while questions come, until the context ends.
+// Run refits curves when due, and reads the nodes again while queries come in, until the context ends.
 func (r *Ranks) Run(ctx context.Context, every time.Duration, failed func(error)) {
 	timer := time.NewTimer(min(every, time.Minute))
 	defer timer.Stop()

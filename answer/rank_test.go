@@ -15,7 +15,7 @@ import (
 	"reckon/store"
 )
 
-// fewNodes is nodes as the views list them.
+// fewNodes is a fixed list of nodes.
 type fewNodes struct {
 	list []client.Node
 	err  error
@@ -30,7 +30,7 @@ func (f *fewNodes) seen(at time.Time) {
 	}
 }
 
-// ranked is two nodes of ten cores, the first of which draws twice as much for a core.
+// ranked returns two nodes of ten cores, the first of which draws twice as much power per core.
 func ranked(t *testing.T) (*Ranks, *fewNodes, *time.Time) {
 	t.Helper()
 	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
@@ -83,7 +83,7 @@ func places(t *testing.T, r *Ranks, q client.RankQuery) string {
 	return s
 }
 
-// placesOf are where data is.
+// placesOf is a fixed list of data locations.
 type placesOf struct {
 	list []DataPlace
 	err  error
@@ -91,7 +91,7 @@ type placesOf struct {
 
 func (p *placesOf) Places(context.Context) ([]DataPlace, error) { return p.list, p.err }
 
-// A node that has the data comes before one that adds less power, once that is known.
+// TestRankData: a node that has the data precedes one that adds less power, once the location is known.
 func TestRankData(t *testing.T) {
 	r, nodes, now := ranked(t)
 	q := client.RankQuery{Cores: 2, MemoryBytes: 10, Data: []string{"persistentVolumeClaim/shop/carts"}}
@@ -134,7 +134,7 @@ func TestRanks(t *testing.T) {
 		}
 	}
 	check("the cheaper one", "n2 room fitted;n1 room fitted;")
-	for range 3 { // three times two cores, and two of those measured before: six are left of ten at nine tenths
+	for range 3 { // three times two cores, plus two measured before: six of ten are left at nine tenths
 		if err := r.Placed(t.Context(), "lab", "n2", false, q); err != nil {
 			t.Fatal(err)
 		}
@@ -179,8 +179,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestExpectedLoad: the load while the work stays is higher or lower than now by what the daily forecast says of these hours; the highest is of all
-// forecasts.
+// TestExpectedLoad: the expected load while the work stays differs from now by the change in the daily forecast of these hours; the highest
+// load is over all forecasts.
 func TestExpectedLoad(t *testing.T) {
 	r, nodes, now := ranked(t)
 	line := func(made time.Time, n int, point, high func(i int) float64) store.Forecast {
@@ -216,7 +216,7 @@ func TestExpectedLoad(t *testing.T) {
 	}
 }
 
-// TestPlacedOnce: work with an id counts where it was placed last, not beside itself, and not when it is gone.
+// TestPlacedOnce: work with an id counts once, where it was placed last, and not after its removal.
 func TestPlacedOnce(t *testing.T) {
 	r, _, _ := ranked(t)
 	placed := func(node string, removed bool) {
@@ -245,7 +245,7 @@ func TestPlacedOnce(t *testing.T) {
 	}
 }
 
-// TestLookAgain: what was read before answers while the nodes are read again, in the background; too old, it does not.
+// TestLookAgain: the previous reading is used while the nodes are read again in the background, unless it is too old.
 func TestLookAgain(t *testing.T) {
 	r, nodes, now := ranked(t)
 	q := client.RankQuery{Cores: 1}

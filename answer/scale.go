@@ -14,16 +14,16 @@ import (
 	"reckon/store"
 )
 
-// Scale answers how a workload scales, from its own series and from other runs of the
+// Scale reports how a workload scales, based on its own series and on other runs of the
 // same name and owner in the catalogue.
 type Scale struct {
 	Catalogue Catalogue
 	Views     ScaleViews
-	Outage    *Outage // nil where the series are in this process
-	Bounds    *Bounds // nil holds nothing back
+	Outage    *Outage // nil if the series are stored in this process
+	Bounds    *Bounds // nil withholds nothing
 }
 
-// ScaleViews is what is read of the series of one workload; query.Views has it.
+// ScaleViews reads the series of one workload; implemented by query.Views.
 type ScaleViews interface {
 	NodeCores
 	Selector
@@ -32,14 +32,14 @@ type ScaleViews interface {
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
 }
 
-// comparedRuns is how many runs of the same name, the latest first, are looked through;
-// shorter ones than shortest show start and end more than the work.
+// comparedRuns is the number of latest runs of the same name that are considered;
+// runs shorter than shortest reflect start-up and exit more than the work.
 const (
 	comparedRuns = 500
 	shortest     = 10 * time.Second
 )
 
-// Scale returns what the workload used of what it held, and what its runs show.
+// Scale returns the use of the allocation of a workload, and what its runs show about scaling.
 func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
 	out := client.Scale{Workload: w}
 	whole, err := whole(ctx, s.Views, &w)
@@ -68,10 +68,10 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	return out, nil
 }
 
-// overTime fills what is read from the series.
+// overTime fills in the figures read from the series.
 func (s *Scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Use, whole query.Selection) error {
 	w := &out.Workload
-	// What the catalogue has comes first: it stays where the series are away.
+	// The figures of the catalogue come first: they remain when the series are unavailable.
 	s.cores(out, use.Given)
 	if use.Given == nil {
 		cores, err := impliedCores(ctx, s.Views, w)
@@ -99,7 +99,7 @@ func (s *Scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Us
 	return s.resources(ctx, out, whole)
 }
 
-// addResource adds what is known of one.
+// addResource adds a resource unless all its figures are unknown.
 func addResource(out *client.Scale, r client.ScaleResource) {
 	if r.Mean != nil || r.P95 != nil || r.Max != nil {
 		out.Resources = append(out.Resources, r)
@@ -111,7 +111,7 @@ func (s *Scale) cores(out *client.Scale, held *float64) {
 	addResource(out, client.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax})
 }
 
-// wholeUntil is when the last sample of a workload may be.
+// wholeUntil returns the latest possible time of a sample of a workload.
 func wholeUntil(w *client.Workload) time.Time {
 	t := w.Seen
 	if w.End != nil && w.End.After(t) {
@@ -120,7 +120,7 @@ func wholeUntil(w *client.Workload) time.Time {
 	return t.Add(time.Millisecond)
 }
 
-// resources returns of each resource but cores how much was used of what was held.
+// resources returns the use of the allocation of each resource except cores.
 func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Selection) error {
 	w := &out.Workload
 	if !whole.To.After(whole.From) {
@@ -185,7 +185,7 @@ func spread(by map[string][]client.Point, metrics []string) client.ScaleResource
 	return client.ScaleResource{Mean: new(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95), Max: new(values[len(values)-1])}
 }
 
-// runs lists the runs of the same work that ended well.
+// runs lists the successful runs of the same work.
 func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 	rows, err := sameName(ctx, s.Catalogue, &out.Workload, comparedRuns)
 	if err != nil {
@@ -210,7 +210,7 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 		} else if from == "used" {
 			cores = nil
 		}
-		// Cores that a run had to wait for say how many it got, not how many it is made for.
+		// If a run waited for cores, its use reflects what it got, not what it is designed for.
 		if from == "used" && waitShare(&r) >= 0.2 {
 			out.LeftOut++
 			continue
@@ -239,15 +239,15 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 	return nil
 }
 
-// endedWell reports whether a run ended by itself and without a fault, as far as is known.
+// endedWell reports whether a run ended by itself and without a fault, as far as known.
 func endedWell(w *client.Workload) bool {
 	killed := w.OOMKills != nil && *w.OOMKills > 0
 	return !w.Running && !killed && (w.State == "" || w.State == "completed") && (w.ExitCode == nil || *w.ExitCode == 0)
 }
 
-// sameName finds the workloads that began last with the site, kind, name and owner of
-// w, itself among them. A name that is that of the id stands for this one thing, whose
-// lives are then the runs.
+// sameName returns the latest workloads with the site, kind, name and owner of
+// w, including w itself. A name that equals that of the id denotes this one workload, and its
+// runs are then compared.
 func sameName(ctx context.Context, facts Catalogue, w *client.Workload, limit int) ([]store.Workload, error) {
 	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
@@ -259,13 +259,13 @@ func sameName(ctx context.Context, facts Catalogue, w *client.Workload, limit in
 	}), err
 }
 
-// literal writes a name as a shell pattern that matches nothing else, but for a
-// backslash, which readers of patterns read differently.
+// literal turns a name into a shell pattern that matches only it, except that a
+// backslash becomes ?, because implementations of patterns treat it differently.
 func literal(s string) string {
 	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }
 
-// judge says what the runs show.
+// judge evaluates what the runs show.
 func (s *Scale) judge(out *client.Scale, use scaling.Use) {
 	unit := scaling.Cores
 	if out.SizeUnit == "gpus" {

@@ -10,25 +10,25 @@ import (
 	"reckon/store"
 )
 
-// Usage answers history from the roll-ups.
+// Usage returns history from the roll-ups.
 type Usage struct {
 	Rollups    Rollups
 	Catalogue  Catalogue
 	Partitions *Partitions // nil for a site without a batch system
-	Outage     *Outage     // nil where the series are in this process
-	Bounds     *Bounds     // nil holds nothing back
-	// Proof says how far usage agrees with the counters; may be nil.
+	Outage     *Outage     // nil if the series are stored in this process
+	Bounds     *Bounds     // nil withholds nothing
+	// Proof returns how well usage agrees with the counters; may be nil.
 	Proof func(context.Context) string
 	Clock func() time.Time
 }
 
-// Rollups returns usage by hour; store.Rollups has it.
+// Rollups returns hourly usage; implemented by store.Rollups.
 type Rollups interface {
 	NodeUse
 	Use(ctx context.Context, q store.RollupQuery) ([]store.Use, error)
 }
 
-// Usage adds up what the query selects.
+// Usage adds up the selected usage.
 func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
 	list := client.UsageList{
 		Since: store.SpanStart(store.SpanHour, q.Since), Until: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
@@ -64,7 +64,7 @@ func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 	return list, nil
 }
 
-// estimatedAllocation marks core time allocated that rests on what was requested in part.
+// estimatedAllocation marks allocated core time that is partly based on requests.
 func estimatedAllocation(r *client.Usage) {
 	if r.HeldCoreSeconds != nil && orZero(r.HeldEstimatedCoreSeconds) > 0 {
 		r.Exactness.Add("held_core_seconds", figure.Estimated)
@@ -78,14 +78,14 @@ func rollupQuery(q client.UsageQuery) store.RollupQuery {
 	}
 }
 
-// capacities is what nodes had in each interval, by its begin in Unix milliseconds, and per
-// partition where the query is about partitions and they are known.
+// capacities is the capacity of nodes in each interval, by its start in Unix milliseconds, and per
+// partition if the query is about partitions and they are known.
 type capacities struct {
 	nodes      map[int64]*store.NodeUse
 	partitions map[capacityKey]*store.NodeUse
 }
 
-// of is the capacity that a row is a share of; nil when unknown.
+// of returns the capacity for the share of a row; nil when unknown.
 func (c *capacities) of(r *store.Use) *store.NodeUse {
 	at := r.At.UnixMilli()
 	if c.partitions != nil && r.Partition != "" {
@@ -109,7 +109,7 @@ func (u *Usage) capacity(ctx context.Context, q client.UsageQuery, list *client.
 	}
 	for i := range nodes {
 		n, at := &nodes[i], nodes[i].At.UnixMilli()
-		if c.partitions != nil && len(q.Partitions) > 0 { // of the nodes of the selected ones
+		if c.partitions != nil && len(q.Partitions) > 0 { // of the nodes of the selected partitions
 			if n = c.partitions[capacityKey{at: at}]; n == nil {
 				continue
 			}
@@ -120,8 +120,8 @@ func (u *Usage) capacity(ctx context.Context, q client.UsageQuery, list *client.
 	return c, nil
 }
 
-// sharesSince replaces shares of capacity by those of the hours since capacity is known, where
-// the query reaches further back: imported history has CPU time and no machines.
+// sharesSince replaces shares of capacity by those since the capacity is known, if
+// the query reaches further back: imported history has CPU time but no machines.
 func (u *Usage) sharesSince(ctx context.Context, q client.UsageQuery, list *client.UsageList) error {
 	if list.Total.CoreSeconds == nil || q.Span == string(store.SpanHourOfWeek) {
 		return nil
@@ -162,7 +162,7 @@ func (u *Usage) sharesSince(ctx context.Context, q client.UsageQuery, list *clie
 	return nil
 }
 
-// usageKey is what a row is of.
+// usageKey identifies the subject of a row.
 type usageKey struct {
 	site, owner, account, partition, node, command, kind string
 	from                                                 int64 // Unix milliseconds
@@ -203,7 +203,7 @@ func (u *Usage) byGroup(ctx context.Context, q client.UsageQuery, c capacities, 
 	return err
 }
 
-// pending is the selected workloads that wait now; nil when none does.
+// pending returns the selected workloads that are waiting now; nil if there are none.
 func (u *Usage) pending(ctx context.Context, q client.UsageQuery) (*client.Pending, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, store.Filter{
 		States: []string{"pending"}, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts, Partitions: q.Partitions, Command: q.Command,

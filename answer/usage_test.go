@@ -12,7 +12,7 @@ import (
 )
 
 // TestShareOfKnownCapacity: two days of imported history before the first agent count in the
-// CPU time and not in the share of capacity, which is known from then on.
+// CPU time but not in the share of capacity, which is known only from then on.
 func TestShareOfKnownCapacity(t *testing.T) {
 	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {

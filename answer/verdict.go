@@ -14,7 +14,7 @@ import (
 	"reckon/query"
 )
 
-// verdicts judges a workload. Where nobody asked for cores it holds those of its nodes.
+// verdicts judges a workload. Without a request of cores, the cores of its nodes count as allocated.
 func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
 	if d.Lost {
 		return []client.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
@@ -55,12 +55,12 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	return append(renamed, out...), err
 }
 
-// sampledPeak reports whether the memory of a workload is known by the samples of accounting alone.
+// sampledPeak reports whether the memory peak of a workload comes only from sampling by the accounting.
 func sampledPeak(w *client.Workload) bool {
 	return w.MemoryNeededPeakBytes == nil && w.Exactness["memory_peak_bytes"] == figure.Estimated
 }
 
-// judgedSteps are the steps of a job as they are judged.
+// judgedSteps converts the steps of a job for the analysis.
 func judgedSteps(list []client.Step) []efficiency.Step {
 	out := make([]efficiency.Step, len(list))
 	for i := range list {
@@ -70,7 +70,7 @@ func judgedSteps(list []client.Step) []efficiency.Step {
 	return out
 }
 
-// tasksOf joins how evenly the tasks of steps worked with what the steps used.
+// tasksOf joins the balance of the tasks of steps with the use of the steps.
 func tasksOf(list []query.TaskUse, parts []client.Part) (out []efficiency.TaskUse) {
 	for _, t := range list {
 		for i := range parts {
@@ -85,8 +85,8 @@ func tasksOf(list []query.TaskUse, parts []client.Part) (out []efficiency.TaskUs
 // batchKind is the kind of work that a batch system allocates nodes to.
 const batchKind = "slurm"
 
-// strained adds what a workload was short of, how exact its figures are, and who else used
-// its nodes where it waited for cores.
+// strained adds the resource shortages of a workload, the exactness of its figures, and, if it waited for
+// cores, the other users of its nodes.
 func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *efficiency.Usage) error {
 	whole, err := whole(ctx, b.Views, &d.Workload)
 	if err != nil {
@@ -135,8 +135,8 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 	return nil
 }
 
-// emptyFor is for how long no process of a running job was seen, up to its latest report; nil
-// where its nodes are not watched.
+// emptyFor returns for how long a running job has had no process, up to its latest report; nil
+// if its nodes do not report.
 func (b *Jobs) emptyFor(ctx context.Context, w *client.Workload, last time.Time) (*float64, error) {
 	if !w.Running || w.Kind != batchKind || w.State != "running" {
 		return nil, nil
@@ -151,8 +151,8 @@ func (b *Jobs) emptyFor(ctx context.Context, w *client.Workload, last time.Time)
 	return new(max(w.Seen.Sub(last).Seconds(), 0)), nil
 }
 
-// visible are the owners of a list by name as far as the viewer may see them, and the others
-// without.
+// visible returns the owners by name as far as the viewer may see them, and sums up the others
+// without a name.
 func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbour) {
 	hidden, cores := 0, 0.0
 	for _, n := range list {
@@ -172,7 +172,7 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 	return out
 }
 
-// until is when a workload ended, or was last reported.
+// until returns when a workload ended, or was last reported.
 func until(d *client.WorkloadDetail) time.Time {
 	if d.End != nil {
 		return *d.End
@@ -180,8 +180,8 @@ func until(d *client.WorkloadDetail) time.Time {
 	return d.Seen
 }
 
-// renamed says that two nodes of a workload are one machine, whose agent began to count
-// anew from the birth of its processes when the name changed.
+// renamed reports that two nodes of a workload are one machine, whose agent started to count
+// again, from the start of its processes, when the name changed.
 func (b *Jobs) renamed(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
 	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
 	if err != nil {
@@ -207,9 +207,9 @@ func (b *Jobs) renamed(ctx context.Context, d *client.WorkloadDetail) ([]client.
 	return out, nil
 }
 
-// byNode adds the parts on each node up; a figure of a node with a part of which it was
-// not measured is not known. Parts of a node that follow each other share its memory:
-// the greatest peak is the least that the node had.
+// byNode adds up the parts on each node. A figure that was not measured for one of the parts is
+// unknown for the node. Parts that follow each other on a node share its memory:
+// the greatest peak is a lower bound for the node.
 func byNode(parts []client.Part) []efficiency.Node {
 	var out []efficiency.Node
 	at := map[string]int{}
@@ -232,7 +232,7 @@ func byNode(parts []client.Part) []efficiency.Node {
 	return out
 }
 
-// needed is the memory that a part needed, or its peak where page cache is not known apart.
+// needed returns the memory that a part needed, or its peak if page cache is not known separately.
 func needed(p *client.Part) *float64 {
 	if p.MemoryNeededPeakBytes != nil {
 		return p.MemoryNeededPeakBytes
@@ -240,7 +240,7 @@ func needed(p *client.Part) *float64 {
 	return p.MemoryPeakBytes
 }
 
-// both joins two figures; not known when one of them is not.
+// both combines two figures; nil when either is unknown.
 func both(a, b *float64, f func(a, b float64) float64) *float64 {
 	if a == nil || b == nil {
 		return nil

@@ -57,9 +57,9 @@ func formatValue(v float64) string {
 
 // ReadCSV reads a data set: a header, one column of times (named time, timestamp or
 // ts: RFC 3339, or seconds or milliseconds since the epoch), and any others. A
-// column in which a field is neither a number nor a gap (empty, NaN, null) is a
-// label. The columns named in labels are labels whatever they hold. Without a
-// column of times rows are numbered by seconds, and a warning says so.
+// column with a field that is neither a number nor a gap (empty, NaN, null) is a
+// label column. The columns named in labels are label columns whatever they contain. Without a
+// time column, rows are numbered in seconds, with a warning.
 func ReadCSV(r io.Reader, labels ...string) (*Frame, []string, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = false
@@ -131,7 +131,7 @@ func findTime(head []string) int {
 	return -1
 }
 
-// maxSeconds is the year 5138; greater numbers are milliseconds.
+// maxSeconds is in the year 5138; greater numbers are milliseconds.
 const maxSeconds = 1e11
 
 func parseTimes(vs []string) ([]int64, error) {
@@ -154,7 +154,7 @@ func parseTimes(vs []string) ([]int64, error) {
 	return out, nil
 }
 
-// parseValues returns the numbers of a column; ok is false when it holds words.
+// parseValues returns the numbers of a column; ok is false if it contains text.
 func parseValues(vs []string) (out []float64, ok bool) {
 	out = make([]float64, len(vs))
 	for i, v := range vs {

@@ -1,11 +1,11 @@
-// Package dataset holds data sets: measured series joined by time into one table,
+// Package dataset handles data sets: measured series joined by time into one table,
 // with labels as columns, counters as rates and gaps marked, and the data
-// dictionary that stands beside the file.
+// dictionary stored beside the file.
 //
 // A [Frame] has one row per time and set of row labels. Times are milliseconds
 // since the Unix epoch, values are SI base units, and a gap is NaN in memory, an
-// empty field in CSV and a null in Parquet: never zero. Where series come from
-// (our store or any Prometheus-compatible API) is not known here.
+// empty field in CSV and a null in Parquet: never zero. The package does not depend on the
+// source of the series (our store or any Prometheus-compatible API).
 //
 // Readers and writers take streams; nothing here opens a file. A Frame is not
 // safe for concurrent use.
@@ -21,11 +21,11 @@ import (
 	"reckon/metric"
 )
 
-// ErrData says that a data set cannot be read or made; it is wrapped with where
-// and why.
+// ErrData means that a data set cannot be read or created; it is wrapped with location
+// and reason.
 var ErrData = errors.New("not a usable data set")
 
-// TimeColumn is the name of the column of times in files.
+// TimeColumn is the name of the time column in files.
 const TimeColumn = "time"
 
 // Point is one sample: milliseconds since the epoch and a value.
@@ -34,10 +34,10 @@ type Point struct {
 	V float64
 }
 
-// Label is one name and value.
+// Label is a name and a value.
 type Label struct{ Name, Value string }
 
-// Series is one time series as a source gives it.
+// Series is one time series from a source.
 type Series struct {
 	Name   string
 	Kind   metric.Kind
@@ -47,19 +47,19 @@ type Series struct {
 	Points []Point
 }
 
-// Column is one column of numbers.
+// Column is a column of numbers.
 type Column struct {
 	Name string
 	Unit string
 	Help string
-	// Source is the series that the column was made from, with its labels.
+	// Source is the series that the column was computed from, with its labels.
 	Source string
-	// Rate says that the column was made from a counter.
+	// Rate is true if the column was computed from a counter.
 	Rate   bool
 	Values []float64
 }
 
-// LabelColumn is one column of words.
+// LabelColumn is a column of strings.
 type LabelColumn struct {
 	Name   string
 	Values []string
@@ -77,7 +77,7 @@ type Frame struct {
 // Rows returns the number of rows.
 func (f *Frame) Rows() int { return len(f.Time) }
 
-// Column returns the column of a name, or nil.
+// Column returns the column with a name, or nil.
 func (f *Frame) Column(name string) *Column {
 	for i := range f.Columns {
 		if f.Columns[i].Name == name {
@@ -87,7 +87,7 @@ func (f *Frame) Column(name string) *Column {
 	return nil
 }
 
-// Label returns the label column of a name, or nil.
+// Label returns the label column with a name, or nil.
 func (f *Frame) Label(name string) *LabelColumn {
 	for i := range f.Labels {
 		if f.Labels[i].Name == name {
@@ -97,8 +97,8 @@ func (f *Frame) Label(name string) *LabelColumn {
 	return nil
 }
 
-// check says whether all columns have as many rows as there are times, and names
-// of their own.
+// check returns an error unless all columns have as many rows as there are times, and unique
+// names.
 func (f *Frame) check() error {
 	seen := map[string]bool{TimeColumn: true}
 	one := func(name string, n int) error {
@@ -134,9 +134,9 @@ func (f *Frame) key(i int) string {
 	return b.String()
 }
 
-// Tidy brings the rows in order of labels and time, drops repeated times of one
-// set of labels (the first stays) and says what it found: also columns that are
-// constant or empty, and a single workload. The rest is left as it is.
+// Tidy sorts the rows by labels and time, drops repeated times of one
+// set of labels (the first stays) and returns warnings, also about columns that are
+// constant or empty, and about a single workload. Nothing else is changed.
 func (f *Frame) Tidy() (warnings []string) {
 	order := make([]int, f.Rows())
 	keys := make([]string, f.Rows())
@@ -196,7 +196,7 @@ func pick[T any](v []T, rows []int) []T {
 	return out
 }
 
-// doubts are warnings on what the columns hold.
+// doubts returns warnings about the contents of the columns.
 func (f *Frame) doubts() (warnings []string) {
 	for _, c := range f.Columns {
 		n, lo, hi := c.span()

@@ -36,7 +36,7 @@ func TestJoin(t *testing.T) {
 	nan := math.NaN()
 	series := []Series{
 		{Name: "cpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds, Labels: lab("workload", "a", "mode", "user"),
-			Points: []Point{{0, 10}, {1000, 12}, {2000, 14}, {3000, 1}, {4000, 2}}}, // begins anew at 3 s
+			Points: []Point{{0, 10}, {1000, 12}, {2000, 14}, {3000, 1}, {4000, 2}}}, // reset at 3 s
 		{Name: "power_watts", Kind: metric.Gauge, Labels: lab("workload", "a"),
 			Points: []Point{{1000, 100}, {1500, 102}, {2000, 104}, {4000, 90}}},
 		{Name: "power_watts", Kind: metric.Gauge, Labels: lab("workload", "b"), Points: []Point{{3000, 7}}},
@@ -74,8 +74,8 @@ func TestRateGap(t *testing.T) {
 	}
 }
 
-// The rates of a counter, times the steps, sum to its rise, wherever it began anew
-// and however samples and grid lie to one another.
+// The rates of a counter, times the steps, sum to its increase, wherever it was reset
+// and whatever the alignment of samples and grid.
 func TestRateConserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 40).Draw(t, "n")

@@ -29,7 +29,7 @@ type Definition struct {
 	Help   string `json:"help,omitempty"`
 	Source string `json:"source,omitempty"`
 	Rate   bool   `json:"rate,omitempty"`
-	// Points is how many rows have a value, Gaps how many have none.
+	// Points is the number of rows with a value, Gaps the number without.
 	Points   int      `json:"points"`
 	Gaps     int      `json:"gaps"`
 	Min      *float64 `json:"min,omitempty"`
@@ -37,7 +37,7 @@ type Definition struct {
 	Distinct int      `json:"distinct,omitempty"`
 }
 
-// Dictionary returns the description of f.
+// Dictionary returns the dictionary of f.
 func (f *Frame) Dictionary() *Dictionary {
 	d := &Dictionary{Format: "reckon-dataset", Version: 1, Rows: f.Rows(), StepSeconds: f.StepSeconds}
 	if f.Rows() > 0 {
@@ -68,7 +68,7 @@ func (f *Frame) Dictionary() *Dictionary {
 	return d
 }
 
-// ReadDictionary reads what [Dictionary.WriteJSON] wrote.
+// ReadDictionary reads the output of [Dictionary.WriteJSON].
 func ReadDictionary(r io.Reader) (*Dictionary, error) {
 	d := new(Dictionary)
 	if err := json.NewDecoder(r).Decode(d); err != nil {
@@ -80,8 +80,8 @@ func ReadDictionary(r io.Reader) (*Dictionary, error) {
 	return d, nil
 }
 
-// Define writes unit, help and source of the columns that d defines into f, where f has
-// none of its own: files of numbers carry names only.
+// Define copies unit, help and source of the columns in d to those columns of f that have
+// none: data files contain only names.
 func (d *Dictionary) Define(f *Frame) {
 	for _, def := range d.Columns {
 		if c := f.Column(def.Name); c != nil {

@@ -9,12 +9,12 @@ import (
 	"reckon/metric"
 )
 
-// Grid says how series are joined.
+// Grid defines how series are joined.
 type Grid struct {
 	// Start and End are the first and last times, Step the spacing, in milliseconds.
-	// A row at t is of the step that ends at t.
+	// A row at t covers the step that ends at t.
 	Start, End, Step int64
-	// By are the labels that become columns and distinguish rows, as "workload" or
+	// By lists the labels that become columns and distinguish rows, such as "workload" or
 	// "node". All other labels become part of the names of value columns.
 	By []string
 	// Gap is the longest time without a sample that is bridged, in milliseconds; 0
@@ -22,12 +22,12 @@ type Grid struct {
 	Gap int64
 }
 
-// maxRows bounds a grid: about a year of seconds.
+// maxRows limits a grid: about a year of seconds.
 const maxRows = 40_000_000
 
 // Join puts series on one grid. Gauges become the mean of the samples in each
 // step, or the last one before it within the gap; counters become rates. A
-// series that cannot be used is named in the warnings and the rest goes on.
+// series that cannot be used is skipped with a warning.
 func Join(series []Series, g Grid) (*Frame, []string, error) {
 	switch {
 	case g.Step <= 0:
@@ -120,7 +120,7 @@ func (s *Series) values(by []string) []string {
 	return out
 }
 
-// describe writes the series as Prometheus does, without the labels in but.
+// describe formats the series as Prometheus does, without the labels in but.
 func (s *Series) describe(but []string) string {
 	ls := slices.Clone(s.Labels)
 	slices.SortFunc(ls, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
@@ -136,7 +136,7 @@ func (s *Series) describe(but []string) string {
 	return s.Name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// column is the name of the column: a rate says so, since its unit is another.
+// column returns the name of the column; for a counter it names the rate, which has another unit.
 func (s *Series) column(by []string) string {
 	d := s.describe(by)
 	if s.Kind != metric.Counter {
@@ -227,10 +227,10 @@ func fill(out []float64, points []Point, kind metric.Kind, g Grid) {
 	}
 }
 
-// fillRate writes the rate of a counter in each step: its rise between the ends of
-// the step, with straight lines between samples. A fall is a counter that began
-// anew, and its new value is the rise. A step that is not wholly covered by
-// samples no further apart than the gap is a gap.
+// fillRate writes the rate of a counter in each step: its increase between the ends of
+// the step, interpolated linearly between samples. A decrease is a counter reset,
+// and the new value is the increase. A step that is not entirely covered by
+// samples within the gap of each other is a gap.
 func fillRate(out []float64, points []Point, g Grid, gap int64) {
 	rise := make([]float64, len(points)) // since the first sample
 	hole := make([]int, len(points))     // holes before this sample
@@ -244,7 +244,7 @@ func fillRate(out []float64, points []Point, g Grid, gap int64) {
 			hole[i]++
 		}
 	}
-	// at returns the rise up to t, and which stretch without holes t lies in.
+	// at returns the increase up to t, and the number of the hole-free stretch that contains t.
 	at := func(t int64) (float64, int, bool) {
 		i, exact := slices.BinarySearchFunc(points, t, func(p Point, t int64) int {
 			switch {
@@ -274,7 +274,7 @@ func fillRate(out []float64, points []Point, g Grid, gap int64) {
 	}
 }
 
-// spacing is the median time between samples.
+// spacing returns the median time between samples.
 func spacing(points []Point) int64 {
 	var d []int64
 	for i := 1; i < len(points); i++ {

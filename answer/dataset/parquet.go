@@ -16,12 +16,12 @@ import (
 // dictionaryKey is the key of the data dictionary in the metadata of a file.
 const dictionaryKey = "reckon.dictionary"
 
-// batchRows is how many rows are handed over at a time.
+// batchRows is the number of rows passed on at a time.
 const batchRows = 1024
 
 // WriteParquet writes f: the time as a timestamp in milliseconds, labels as
 // dictionary-coded strings, values as optional doubles with null for a gap. The
-// data dictionary, with units and the order of columns, stands in the metadata.
+// metadata contains the data dictionary, with units and the order of columns.
 func (f *Frame) WriteParquet(w io.Writer) error {
 	if err := f.check(); err != nil {
 		return err
@@ -88,11 +88,11 @@ func (f *Frame) WriteParquet(w io.Writer) error {
 	return nil
 }
 
-// ReadParquet reads a flat Parquet file of size bytes: ours or another's with a
+// ReadParquet reads a flat Parquet file of size bytes, written by us or others, with a
 // column of times (named as for [ReadCSV]). Numbers become values, strings and
 // booleans labels.
 func ReadParquet(r io.ReaderAt, size int64) (f *Frame, err error) {
-	// The library panics on some damaged files; a damaged file is an error to us.
+	// The library panics on some damaged files; we return an error.
 	defer func() {
 		if p := recover(); p != nil {
 			f, err = nil, fmt.Errorf("read data set: damaged Parquet file (%v): %w", p, ErrData)
@@ -138,11 +138,11 @@ func ReadParquet(r io.ReaderAt, size int64) (f *Frame, err error) {
 	return f, f.check()
 }
 
-// leaf is one column while it is read.
+// leaf is one column while it is being read.
 type leaf struct {
 	name   string
 	label  bool
-	perMs  float64 // units of the time column per millisecond, 0 if it does not say
+	perMs  float64 // units of the time column per millisecond, 0 if unspecified
 	words  []string
 	values []float64
 }
@@ -273,8 +273,8 @@ func number(v parquet.Value) float64 {
 	return n
 }
 
-// describe takes units, meanings and the order of columns from a dictionary; one
-// that does not fit is passed over, since the numbers stand without it.
+// describe takes units, help and the order of columns from a dictionary. A dictionary
+// that does not match is ignored, since the numbers are usable without it.
 func (f *Frame) describe(dict []byte) {
 	var d Dictionary
 	if json.Unmarshal(dict, &d) != nil {

@@ -9,11 +9,11 @@ import (
 	"reckon/attribution/feature"
 )
 
-// PowerFeature is a feature of a power model as PromQL over the series of a node; NODE
-// stands for its matcher and WINDOW for the time of a rate: [OnNode] fills them in.
+// PowerFeature is a feature of a power model as PromQL over the series of a node; [OnNode] replaces NODE
+// with a label matcher and WINDOW with the range of a rate.
 type PowerFeature struct{ Name, Unit, Help, Expr string }
 
-// PowerFeatures are the columns of the registry that agents bind by name.
+// PowerFeatures returns the columns of the registry that agents bind by name.
 func PowerFeatures() []PowerFeature {
 	var out []PowerFeature
 	for _, f := range feature.Columns() {
@@ -22,7 +22,7 @@ func PowerFeatures() []PowerFeature {
 	return out
 }
 
-// FindPowerFeature returns the feature of the registry that has this name.
+// FindPowerFeature returns the feature of the registry with this name.
 func FindPowerFeature(name string) (PowerFeature, bool) {
 	for _, f := range feature.All() {
 		if f.Name == name {
@@ -32,8 +32,8 @@ func FindPowerFeature(name string) (PowerFeature, bool) {
 	return PowerFeature{}, false
 }
 
-// LiveSource is what a model keeps of how a column was made, so that an agent can read it
-// from its own samples: nothing where the name says it, or where no agent could.
+// LiveSource returns the description of a column's source that a model stores so that an agent can compute it
+// from its own samples; empty if the name suffices, or if no agent could.
 func LiveSource(name, expr string) string {
 	if expr == "" {
 		return ""
@@ -48,13 +48,13 @@ func LiveSource(name, expr string) string {
 	return expr
 }
 
-// Bindable says why no agent could read a feature of a model, or nil.
+// Bindable returns why no agent could compute a feature of a model, or nil.
 func Bindable(name, source string) error {
 	_, err := feature.Find(name, source)
 	return err
 }
 
-// PowerMeters are ways to the measured power of a whole node, the widest first.
+// PowerMeters returns expressions for the measured power of a whole node, the most complete first.
 func PowerMeters() []string {
 	return []string{
 		`sum(rate(reckon_node_energy_joules_total{domain="board",method="measured",NODE}[WINDOW]))`,
@@ -63,7 +63,7 @@ func PowerMeters() []string {
 	}
 }
 
-// OnNode fills in the matcher of a node, which may be empty, and the window of rates.
+// OnNode fills in the matcher of a node, which may be empty, and the range of rates.
 func OnNode(expr, node string, window time.Duration) string {
 	matcher := ""
 	if node != "" {

@@ -6,7 +6,7 @@ import (
 	"reckon/store"
 )
 
-// What a batch system allocated to a job on a node. The request of a job on a node was its
+// Metrics of the batch system's allocation to a job on a node. The request of a job on a node was its
 // allocation before the two were distinguished.
 const (
 	allocatedCores  = "reckon_workload_allocated_cores"
@@ -18,10 +18,10 @@ const (
 	scheduledNode   = "reckon_slurm_node_cores"
 )
 
-// batchKind is the kind of work that a batch system gives nodes to.
+// batchKind is the kind of work that a batch system allocates nodes to.
 const batchKind = "slurm"
 
-// resourceOf is the resource that an allocation is of; empty for another series.
+// resourceOf returns the resource of an allocation metric; empty for other metrics.
 func resourceOf(name string) string {
 	switch name {
 	case allocatedCores, requestedCores:
@@ -34,13 +34,13 @@ func resourceOf(name string) string {
 	return ""
 }
 
-// allocation is what one job of an owner was allocated of a resource on a node.
+// allocation identifies the allocation of a resource to one job of an owner on a node.
 type allocation struct {
 	workload, owner, resource string
 }
 
 // most raises a step of a line to a value: the parts of a job on a node share its allocation,
-// and several series say it.
+// which several series report.
 func (l *line) most(steps, i int, v float64) {
 	if *l == nil || math.IsNaN((*l)[i]) {
 		l.add(steps, i, v)
@@ -49,7 +49,7 @@ func (l *line) most(steps, i int, v float64) {
 	}
 }
 
-// allocatedTo adds up what an owner was allocated on the node, step by step; nil for nothing.
+// allocatedTo adds up the allocations of an owner on the node, step by step; nil for none.
 func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
 	for k, l := range m.allocations {
 		if k.owner != owner || k.resource != resource {
@@ -64,8 +64,8 @@ func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
 	return sum
 }
 
-// allocationsOf are what the batch system allocated by the rows of jobs, evenly over the
-// nodes of each, for nodes whose agents do not say it.
+// allocationsOf computes allocations from the rows of jobs, distributed evenly over the
+// nodes of each, for nodes whose agents do not report them.
 func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]line {
 	out := map[place]map[allocation]line{}
 	steps := r.steps()
@@ -100,7 +100,7 @@ func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]l
 	return out
 }
 
-// join takes in allocations by rows beside those that the node says.
+// join adds allocations from rows to those that the node reports.
 func (m *machine) join(by map[allocation]line, steps int) {
 	for k, l := range by {
 		mine := m.allocations[k]

@@ -20,7 +20,7 @@ import (
 	"reckon/store"
 )
 
-// What is read of single workloads, those that their totals make suspect.
+// Series of single workloads, read for those that are suspect by their totals.
 const (
 	workloadFaults    = "reckon_workload_major_faults_total"
 	workloadSwap      = "reckon_workload_swap_bytes"
@@ -32,22 +32,22 @@ const (
 )
 
 const (
-	// suspects is how many workloads are looked at one by one; the rest is judged by totals.
+	// suspects limits the number of workloads that are examined one by one; others are judged by their totals.
 	suspects = 2000
-	// From these totals on a workload may have thrashed for a while: the least that the
-	// thresholds of a policy can be meant to be.
+	// From these totals on a workload may have thrashed for a while: the lowest meaningful
+	// thresholds of a policy.
 	suspectFaults    = 3000
 	suspectThrottled = 30.0
 	suspectSwap      = 64 << 20
 	suspectConnects  = 600
 	suspectMetadata  = 30_000
 	suspectRead      = 1 << 30
-	// fine is the grid on which it is looked at.
+	// fine is the resolution of that examination.
 	fine = time.Minute
 )
 
-// deepen adds to suspect workloads their figures over time, and to running ones for how
-// long nothing ran in them.
+// deepen adds figures over time to suspect workloads, and to running ones the time for which
+// they have had no process.
 func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	q, err := e.Series.Querier(r.from.Add(-before).UnixMilli(), r.to.UnixMilli())
 	if err != nil {
@@ -86,8 +86,8 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	return e.empty(ctx, r)
 }
 
-// squeezed marks the workloads that were held up for lack of memory, of those that filled what
-// they had and may look as if they had too much, and adds what they read again to those that read much.
+// squeezed marks workloads that were slowed down by lack of memory, among those that filled their
+// memory and may look as if they had too much. It also adds refaults to those that read much.
 func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	views := query.New(e.Series, query.Options{})
 	asked := 0
@@ -113,7 +113,7 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// follow reads what a workload that may thrash did over time.
+// follow reads the figures over time of a workload that may thrash.
 func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Workload) error {
 	from, to := w.Start, w.Last
 	if from.Before(r.from) {
@@ -181,17 +181,17 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 	second := 1 / fine.Seconds()
 	w.MetadataRates = over(metadata.scaled(second))
 	if w.Connects = over(connects.scaled(second)); w.Kind == "short" {
-		return nil // nothing else of it is judged
+		return nil // it is judged by nothing else
 	}
 	w.Faults, w.Throttles = over(faults.scaled(second)), over(throttled.scaled(second))
 	w.Swapped = over(swap.over(memory.plus(swap)))
 	return nil
 }
 
-// longest is how far back it is looked for the last process of an allocation.
+// longest is how far back the last process of an allocation is searched.
 const longest = 6 * time.Hour
 
-// empty finds the allocations that say they run and in which no process was seen lately.
+// empty finds allocations that are reported as running but had no process recently.
 func (e *Evaluator) empty(ctx context.Context, r *reading) error {
 	running := map[id]int{}
 	for i := range r.list {
@@ -210,7 +210,7 @@ func (e *Evaluator) empty(ctx context.Context, r *reading) error {
 	defer q.Close()
 	set := q.Select(ctx, false, &storage.SelectHints{Start: from.UnixMilli(), End: r.to.UnixMilli()},
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, workloadProcesses))
-	last := map[id]int64{}      // when a process of a workload was seen last
+	last := map[id]int64{}      // last time with a process, by workload
 	counted := map[place]bool{} // nodes on which processes are counted
 	var it chunkenc.Iterator
 	for set.Next() {
@@ -237,7 +237,7 @@ func (e *Evaluator) empty(ctx context.Context, r *reading) error {
 	for k, i := range running {
 		w := &r.list[i]
 		if slices.ContainsFunc(w.Nodes, func(n string) bool { return !counted[place{w.Site, n}] }) {
-			continue // nobody looked there
+			continue // not observed there
 		}
 		since := max(last[k], from.UnixMilli(), w.Start.UnixMilli())
 		if silence := r.to.Sub(time.UnixMilli(since)); silence >= silent {
@@ -248,10 +248,10 @@ func (e *Evaluator) empty(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// shape is what a request needs of one node.
+// shape is the need of a request on one node.
 type shape struct{ cores, memory, gpus float64 }
 
-// shapeOf is the need of a request on each of its nodes; what it does not say is 0.
+// shapeOf returns the need of a request on each of its nodes; 0 where it is unspecified.
 func shapeOf(w *store.Workload) shape {
 	n := 1.0
 	if w.RequestNodes != nil && *w.RequestNodes > 1 {
@@ -266,8 +266,8 @@ func shapeOf(w *store.Workload) shape {
 	return shape{part(w.RequestCores), part(w.RequestMemoryBytes), part(w.RequestGPUs)}
 }
 
-// fits reports whether a machine could ever serve the need. What is not known of a
-// machine does not refuse.
+// fits reports whether a machine could ever serve the need. An unknown size of a
+// machine does not exclude it.
 func (s shape) fits(cores, memory, gpus float64) bool {
 	return (cores == 0 || s.cores <= cores) && (memory == 0 || s.memory <= memory*1.02) && s.gpus <= gpus
 }

@@ -18,27 +18,27 @@ import (
 	"reckon/store"
 )
 
-// Evaluator asks the rules about a stretch of time.
+// Evaluator applies the rules to a time range.
 type Evaluator struct {
 	Series storage.Queryable
 	Facts  store.Catalogue
-	// Hold holds back the figures of runs that pass what bounds them; nil holds none back.
+	// Hold withholds the figures of runs that exceed their bounds; nil withholds none.
 	Hold func(ctx context.Context, rows []store.Workload)
-	// Inconsistent counts the findings that rest on a share above the whole; nil counts nothing.
+	// Inconsistent counts the findings that depend on a share above 1; nil counts nothing.
 	Inconsistent *invariant.Ledger
 }
 
 // place is a node of a site.
 type place struct{ site, node string }
 
-// reading is what was read of a stretch of time.
+// reading holds the data read for a time range.
 type reading struct {
 	from, to time.Time
 	step     time.Duration
 	list     []misuse.Workload
 }
 
-// Evaluate applies a policy to what was measured between two times.
+// Evaluate applies a policy to the measurements between two times.
 func (e *Evaluator) Evaluate(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
 	rows, err := e.workloads(ctx, from, to)
 	if err != nil {
@@ -133,7 +133,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, rows []sto
 	return out, ctx.Err()
 }
 
-// consistent reports whether the shares in the evidence of a finding are shares of a whole.
+// consistent reports whether all shares in the evidence of a finding are at most 1.
 func (e *Evaluator) consistent(f *misuse.Finding, at time.Time) bool {
 	held := 0
 	for _, x := range f.Evidence {
@@ -145,7 +145,7 @@ func (e *Evaluator) consistent(f *misuse.Finding, at time.Time) bool {
 	return held == 0
 }
 
-// deadProcesses are the owners whose zombies stay.
+// deadProcesses returns findings for owners with lasting zombies.
 func (m *machine) deadProcesses(r *reading, policy *misuse.Policy) (out []misuse.Finding) {
 	for _, z := range m.zombies {
 		if f, ok := misuse.DeadProcesses(misuse.Zombies{Site: m.site, Node: m.node, Owner: z.owner, Times: z.times, Counts: z.counts, Now: r.to}, policy); ok {
@@ -155,7 +155,7 @@ func (m *machine) deadProcesses(r *reading, policy *misuse.Policy) (out []misuse
 	return out
 }
 
-// wideOf are the workloads of which it matters what each node and GPU did.
+// wideOf returns the workloads whose use is needed per node and GPU.
 func wideOf(rows []store.Workload) map[id]bool {
 	out := map[id]bool{}
 	for i := range rows {
@@ -168,12 +168,12 @@ func wideOf(rows []store.Workload) map[id]bool {
 	return out
 }
 
-// machines is what is kept of all nodes.
+// machines holds the data kept of all nodes.
 type machines struct {
 	cores, gpus    map[place]int
 	latest         map[place]int64
 	inexact        map[inexact]stretches
-	measured       map[place]map[string]int64 // GPUs whose use is measured, and when that was reported last
+	measured       map[place]map[string]int64 // GPUs with measured use, and the time of the last report
 	perNode        map[id]map[string]float64
 	perGPU         map[id]map[string]float64
 	perNodeWritten map[id]map[string]float64
@@ -212,14 +212,14 @@ func (a *machines) add(m *machine) {
 		if w.held != 0 && (all.held == 0 || w.held < all.held) {
 			all.held = w.held
 		}
-		for device := range w.devices { // a device that is measured and charged nobody was not used
+		for device := range w.devices { // a measured device without use by any workload was idle
 			all.seen = max(all.seen, m.measured[device])
 		}
 		all.used, all.seen = max(all.used, w.used), max(all.seen, w.seen)
 	}
 }
 
-// workload is a row of the catalogue with what its nodes measured beside it.
+// workload returns a row of the catalogue with the measurements of its nodes.
 func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) misuse.Workload {
 	m := misuse.Workload{
 		Site: w.Site, ID: w.ID, Kind: w.Kind, Owner: w.Owner, Partition: w.Partition, State: w.State, Nodes: w.Nodes,
@@ -255,19 +255,19 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 	if all {
 		m.NodeCores = &sum
 	}
-	// What no person answers for is not anybody's misuse.
+	// Work that no person is responsible for is nobody's misuse.
 	if w.Kind == "other" || w.Kind == "short" {
 		m.Nodes, m.GPUNodes = nil, 0
-		return m // connections of short work count all the same: [Evaluator.deepen]
+		return m // connections of short work count nevertheless: [Evaluator.deepen]
 	}
 	a.judged(&m)
 	k := id{w.Site, w.ID}
 	if wide[k] && a.perNode[k] != nil {
 		m.PerNode, m.PerGPU = a.perNode[k], a.perGPU[k]
-		if len(a.perNodeWritten[k]) == len(w.Nodes) { // else what some nodes write is not known
+		if len(a.perNodeWritten[k]) == len(w.Nodes) { // otherwise the writes of some nodes are unknown
 			m.PerNodeWritten = a.perNodeWritten[k]
 		}
-		for _, n := range w.Nodes { // a node from which nothing came stood still, if it reported
+		for _, n := range w.Nodes { // a reporting node without series of the workload was idle
 			if _, ok := m.PerNode[n]; !ok && m.Reports {
 				m.PerNode[n] = 0
 			}

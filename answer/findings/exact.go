@@ -6,10 +6,10 @@ import (
 	"reckon/analysis/misuse"
 )
 
-// exactness says how exact the figures of a kind of workload are on a node.
+// exactness is the metric of the exactness of figures, by kind of workload and node.
 const exactness = "reckon_figure_exactness"
 
-// The figures on which rules rest, as the series name them.
+// Figures that rules depend on, as named in the series.
 const (
 	exactCPU     = "cpu_seconds"
 	exactGPU     = "gpu_seconds"
@@ -20,16 +20,16 @@ const (
 	exactMemory  = "memory_bytes"
 )
 
-// inexact is a figure of a kind of workload on a node, or of one workload.
+// inexact identifies a figure of a kind of workload on a node, or of one workload.
 type inexact struct {
 	place
 	kind, workload, figure string
 }
 
-// stretches are times in milliseconds in which a figure was not exact.
+// stretches are time ranges, Unix ms, in which a figure was not exact.
 type stretches [][2]int64
 
-// add takes in a sample that says so. Several series say it, one after the other.
+// add extends the ranges by the time of a sample. Several series are added one after the other.
 func (s *stretches) add(t int64) {
 	if n := len(*s); n > 0 {
 		if last := &(*s)[n-1]; t >= last[0]-gap.Milliseconds() && t <= last[1]+gap.Milliseconds() {
@@ -50,8 +50,8 @@ func (s stretches) meet(from, to int64) bool {
 	return false
 }
 
-// inexactUse marks the steps of a grid in which a figure of some workload of the owner was not
-// exact on the machine; nil where it always was.
+// inexactUse marks the steps in which a figure of some workload of the owner was not
+// exact on the machine; nil if it always was.
 func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
 	for k, list := range m.inexact {
 		if k.figure != figure || k.workload == "" && !o.kinds[k.kind] || k.workload != "" && !o.ids[k.workload] {
@@ -70,7 +70,7 @@ func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
 	return out
 }
 
-// judged marks the figures of a workload that are bounds, estimates or models.
+// judged marks the figures of a workload that are bounds, estimates or modelled.
 func (a *machines) judged(w *misuse.Workload) {
 	from, to := w.Start.UnixMilli(), w.Last.UnixMilli()
 	is := func(figure string) bool {

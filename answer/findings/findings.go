@@ -1,9 +1,9 @@
-// Package findings looks for misuse in what was measured: it reads the series and the
-// catalogue, applies the rules of analysis/fairshare and analysis/misuse, and keeps what they
-// found with a state, so that nobody is notified twice.
+// Package findings detects misuse in the measurements: it reads the series and the
+// catalogue, applies the rules of analysis/fairshare and analysis/misuse, and stores the findings
+// with a state, so that nobody is notified twice.
 //
-// A finding is new when it was found for the first time, open while it lasts, and gone
-// when a later look no longer confirms it. Coming back within a day it is the same one.
+// A finding is new when it is first found, open while it lasts, and gone
+// when a later evaluation no longer confirms it. If it recurs within a day, it is the same finding.
 //
 // Times are UTC. A [Keeper] and an [Evaluator] are safe for concurrent use.
 package findings
@@ -24,29 +24,29 @@ import (
 	"reckon/store"
 )
 
-// Keeper evaluates and keeps.
+// Keeper evaluates the rules and stores the findings.
 type Keeper struct {
 	Evaluator *Evaluator
 	Store     store.Findings
 	Policy    []byte        // of the server; empty is the default
-	Window    time.Duration // that each look covers; 0 is a day
+	Window    time.Duration // covered by each evaluation; 0 is a day
 	Clock     func() time.Time
-	// Odd finds what is unlike before, of which it keeps account itself; nil for nothing.
+	// Odd finds anomalies and manages its own state; nil for none.
 	Odd func(context.Context) ([]misuse.Finding, error)
 
-	mu   sync.Mutex // one look at a time
+	mu   sync.Mutex // one evaluation at a time
 	last time.Time
 }
 
-// ErrUnknown is what errors.Is finds when there is no such finding.
+// ErrUnknown is wrapped by the error for an unknown finding.
 var ErrUnknown = errors.New("no such finding")
 
 func (k *Keeper) window() time.Duration { return cmp.Or(k.Window, 24*time.Hour) }
 
-// back is for how long a finding that was gone is the same one when it comes back.
+// back is how long a finding may be gone and still be the same one when it recurs.
 const back = 24 * time.Hour
 
-// Look evaluates the time up to now and keeps what was found.
+// Look evaluates the window up to now and stores the findings.
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,7 +60,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	latest := map[string]time.Time{} // sample of each site
+	latest := map[string]time.Time{} // time of the latest sample of each site
 	for i := range rows {
 		if w := &rows[i]; w.Seen.After(latest[w.Site]) {
 			latest[w.Site] = w.Seen
@@ -85,27 +85,27 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return nil
 }
 
-// Last is when the latest look was done; zero before the first.
+// Last returns when the latest evaluation ended; zero before the first.
 func (k *Keeper) Last() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.last
 }
 
-// ID names a case: the same as long as it lasts, and the same as before its rule was renamed.
+// ID returns the id of a finding: it stays the same while the finding lasts, and is not affected by the renaming of its rule.
 func ID(f *misuse.Finding) string {
 	start, node := "", f.Node
-	if f.Workload != "" { // batch systems give an id again
+	if f.Workload != "" { // batch systems reuse ids
 		start = fmt.Sprint(f.First.Unix() / 60)
 	}
-	if f.Rule == misuse.OverShare { // summed over nodes: the one that represents them may change
+	if f.Rule == misuse.OverShare { // summed over nodes: the node that represents them may change
 		node = ""
 	}
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %q %q %q %q", misuse.Key(f.Rule), f.Site, f.Owner, f.Workload, start, node, f.Part)))
 	return hex.EncodeToString(sum[:6])
 }
 
-// stored returns the findings of the last days, and those of any age that are open, by id.
+// stored returns the findings of the last days, and open ones of any age, by id.
 func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.Finding, error) {
 	out := map[string]*store.Finding{}
 	for _, f := range []store.FindingFilter{{Since: now.Add(-k.window() - 2*back)}, {States: []string{store.FindingNew, store.FindingOpen}}} {
@@ -120,9 +120,9 @@ func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.F
 	return out, nil
 }
 
-// keep writes what was found beside what is stored. latest is the time of the last sample of each
-// site. The findings of a site without a sample since its last look stay as they are: while a
-// site or its server is cut off, nothing is known to be over, and what people muted stays muted.
+// keep merges the findings into the stored ones. latest is the time of the last sample of each
+// site. Findings of a site without a sample since its last evaluation stay unchanged: while a
+// site or its server is disconnected, nothing is known to have ended, and muted findings stay muted.
 func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
 	old, err := k.stored(ctx, now)
 	if err != nil {
@@ -153,7 +153,7 @@ func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[st
 			row.State, row.Found = store.FindingOpen, was.Found
 			row.AckBy, row.AckAt, row.MutedUntil, row.MuteReason = was.AckBy, was.AckAt, was.MutedUntil, was.MuteReason
 			if was.First.Before(row.First) && f.Workload == "" {
-				row.First = was.First // the window moves on; the case began earlier
+				row.First = was.First // the window has moved on; the finding began earlier
 			}
 		}
 		put = append(put, row)
@@ -178,12 +178,12 @@ func asRow(f *misuse.Finding, now time.Time) (store.Finding, error) {
 	}, nil
 }
 
-// Acknowledge notes that somebody takes care of a finding.
+// Acknowledge records that somebody takes care of a finding.
 func (k *Keeper) Acknowledge(ctx context.Context, id, by string) (store.Finding, error) {
 	return k.change(ctx, id, func(f *store.Finding) { f.AckBy, f.AckAt = by, k.Clock() })
 }
 
-// Mute keeps a finding out of lists and alerts until a time; a time in the past ends it.
+// Mute keeps a finding out of lists and alerts until a time; a time in the past unmutes it.
 func (k *Keeper) Mute(ctx context.Context, id, reason string, until time.Time) (store.Finding, error) {
 	return k.change(ctx, id, func(f *store.Finding) { f.MutedUntil, f.MuteReason = until, reason })
 }
@@ -202,13 +202,13 @@ func (k *Keeper) change(ctx context.Context, id string, set func(*store.Finding)
 	return list[0], k.Store.PutFindings(ctx, list)
 }
 
-// Difference is what another policy would change.
+// Difference is the effect of another policy.
 type Difference struct {
 	Now, Then      []misuse.Finding
 	Added, Removed []misuse.Finding
 }
 
-// WhatIf evaluates history by another policy and by the present one.
+// WhatIf evaluates the past with another policy and with the current one.
 func (k *Keeper) WhatIf(ctx context.Context, text []byte, since time.Time) (Difference, error) {
 	var d Difference
 	other, err := ReadPolicy(text)
@@ -233,7 +233,7 @@ func (k *Keeper) WhatIf(ctx context.Context, text []byte, since time.Time) (Diff
 	return d, nil
 }
 
-// without are the findings of a that are not in b.
+// without returns the findings of a that are not in b.
 func without(a, b []misuse.Finding) (out []misuse.Finding) {
 	have := map[string]bool{}
 	for i := range b {

@@ -40,7 +40,7 @@ overrides:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time from memory
+	for range 2 { // the second time from the cache
 		base, debug, gpu := p.For("cpu", []string{"n1"}), p.For("debug", []string{"n1"}), p.For("debug", []string{"n1", "gpu7"})
 		if base.OverRequested.CoreHours != 5 || base.OverRequested.Share != 0.25 || base.MemoryThrashing.Minimum.Seconds() != 3600 || !base.OverRequested.On || base.GPUUnused.CPUShare != 0.1 {
 			t.Errorf("base %+v", base)
@@ -73,7 +73,7 @@ overrides:
 	}
 }
 
-// TestNicknames: a policy that was written before rules were renamed means the same.
+// TestNicknames: a policy with the old names of rules has the same meaning.
 func TestNicknames(t *testing.T) {
 	p, err := ReadPolicy([]byte(`
 rules:
@@ -100,7 +100,7 @@ overrides:
 	}
 }
 
-// TestID: the ids of findings are those that they had before their rules were renamed.
+// TestID: the ids of findings did not change when their rules were renamed.
 func TestID(t *testing.T) {
 	at := time.Unix(1790000000, 0)
 	for rule, want := range map[string]string{
@@ -115,7 +115,7 @@ func TestID(t *testing.T) {
 
 var start = time.Unix(0, 0).UTC()
 
-// lab is a day on two nodes of four cores: on n1 bob and alice want the CPUs for three
+// lab is a day on two nodes of four cores: on n1 bob and alice compete for the CPUs for three
 // hours, on n2 alice is alone.
 func lab(t testing.TB) (*Keeper, *time.Time) {
 	t.Helper()
@@ -203,7 +203,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s was found", key)
 		}
 	}
-	// The second look tells nobody again; what people said stays.
+	// The second evaluation notifies nobody again; acknowledgements and mutes stay.
 	if _, err := k.Acknowledge(t.Context(), h.ID, "root"); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hear(looked, false) // no sample since the look
+	hear(looked, false) // no sample since the evaluation
 	for _, f := range list(t, k, store.FindingFilter{}) {
 		if f.State != store.FindingNew || f.Seen != looked {
 			t.Errorf("without a sample since: %+v", f)
@@ -248,7 +248,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("what was said is lost: %+v", f)
 		}
 	}
-	// While the site is cut off for a week, nothing is over.
+	// While the site is disconnected for a week, no finding ends.
 	*now = start.Add(7 * 24 * time.Hour)
 	hear(start.Add(301*time.Minute), true)
 	for _, f := range list(t, k, store.FindingFilter{}) {
@@ -256,7 +256,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("cut off: %+v", f)
 		}
 	}
-	// When it is back, what is not found again is gone, and kept.
+	// When it is back, findings that are not confirmed are gone, but still stored.
 	other := rows[0]
 	other.ID, other.Start, other.End, other.Seen = "slurm/9", now.Add(-time.Minute), time.Time{}, *now
 	rows = []store.Workload{other}
@@ -289,7 +289,7 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-// TestIdleSite: where nothing happens nothing is found.
+// TestIdleSite: an idle site has no findings.
 func TestIdleSite(t *testing.T) {
 	s := promqltest.LoadedStorage(t, `
 load 1m
@@ -310,7 +310,7 @@ load 1m
 	}
 }
 
-// TestSteps: the score of a finding is the sum of its steps, which anybody can add up.
+// TestSteps: the score of a finding is the sum of its steps.
 func TestSteps(t *testing.T) {
 	k, _ := lab(t)
 	if err := k.Look(t.Context()); err != nil {
@@ -347,7 +347,7 @@ func TestSteps(t *testing.T) {
 			t.Error("no queries")
 		}
 	}
-	old := told[0] // by a rule that came to another score: its steps would contradict it
+	old := told[0] // of a rule with another score: its steps would contradict it
 	old.Evidence = []byte(`[{"text":"score","value":123456,"unit":"seconds"}]`)
 	if err := k.Store.PutFindings(t.Context(), []store.Finding{old}); err != nil {
 		t.Fatal(err)
@@ -364,8 +364,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestInconsistent: a finding that rests on a share above the whole is not kept, and is counted
-// once; on the edge it is.
+// TestInconsistent: a finding that depends on a share above 1 is not stored, and is counted
+// once; one with a share of exactly 1 is stored.
 func TestInconsistent(t *testing.T) {
 	var ledger invariant.Ledger
 	e := Evaluator{Inconsistent: &ledger}
@@ -387,8 +387,8 @@ func TestInconsistent(t *testing.T) {
 	}
 }
 
-// TestQueries: every query is PromQL, whatever the names are, and there is one for every
-// rule and part.
+// TestQueries: every query is valid PromQL, whatever the names are, and every
+// rule and part has one.
 func TestQueries(t *testing.T) {
 	for _, part := range []string{"over-share cpu", "over-share memory", "over-share gpu", "over-share storage", "gpu-unused cpu", "gpu-unused gpu", "over-requested cpu", "over-requested memory", "idle-allocation gpu", "idle-allocation allocation", "idle-allocation zombies",
 		"many-small-jobs cpu", "many-small-jobs short", "memory-thrashing faults", "memory-thrashing swap", "memory-thrashing quota", "imbalance nodes", "imbalance gpus", "many-connections tcp", "storage-pattern metadata", "storage-pattern again", "storage-pattern writer", "cannot-start queue"} {

@@ -2,11 +2,11 @@ package findings
 
 import "math"
 
-// line is a figure over time, step by step; NaN where it is not known. nil is known
-// nowhere.
+// line is a figure over time, step by step; NaN where it is unknown. nil is unknown
+// everywhere.
 type line []float64
 
-// add adds to a step what one of several series has there.
+// add adds the value of one of several series to a step.
 func (l *line) add(steps, i int, v float64) {
 	if *l == nil {
 		*l = make(line, steps)
@@ -29,8 +29,8 @@ func (l line) scaled(by float64) line {
 	return l
 }
 
-// over divides step by step; what one of the two does not know, or has none of, is not
-// known.
+// over divides step by step; a step is unknown if one of the values is, or if the divisor is
+// zero.
 func (l line) over(by line) line {
 	if l == nil || by == nil {
 		return nil
@@ -44,7 +44,7 @@ func (l line) over(by line) line {
 	return out
 }
 
-// plus adds step by step where both are known, else nothing is.
+// plus adds step by step where both are known; otherwise the step is unknown.
 func (l line) plus(o line) line {
 	if l == nil || o == nil {
 		return nil
@@ -56,8 +56,8 @@ func (l line) plus(o line) line {
 	return out
 }
 
-// spans walks an interval of time, in milliseconds, step by step of a grid that begins at
-// from: take gets the step and how many seconds of it the interval covers.
+// spans divides a time range, in milliseconds, into the steps of a grid that starts at
+// from: take gets the step and the seconds of it that the range covers.
 func spans(from, step int64, steps int, t0, t int64, take func(i int, seconds float64)) {
 	t0, t = max(t0, from), min(t, from+step*int64(steps))
 	for t0 < t {

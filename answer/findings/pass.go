@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The series that are read, node by node.
+// Series that are read node by node.
 const (
 	workloadCPU    = "reckon_workload_cpu_seconds_total"
 	workloadWait   = "reckon_workload_cpu_wait_seconds_total"
@@ -41,75 +41,75 @@ var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, work
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
-	// before is how far before the time of a look the sample is looked for that its
-	// first increase begins with.
+	// before is how far before the start samples are read, to find the sample with which the
+	// first increase begins.
 	before = 5 * time.Minute
-	// gap is for how long a figure holds, and an increase is spread, without a sample.
+	// gap is the maximum distance of samples across which a gauge holds and an increase is spread.
 	gap = 10 * time.Minute
-	// silent is for how long a node may say nothing and still count as there.
+	// silent is how long a node may be silent and still count as up.
 	silent = 5 * time.Minute
-	// idleGPU is the share of a device below which it counts as not used.
+	// idleGPU is the share of a device below which it counts as idle.
 	idleGPU = 0.002
 )
 
-// machine is what was read of one node. Lines are on the grid of the look.
+// machine holds the data read of one node. Lines are on the grid of the evaluation.
 type machine struct {
 	place
 	cpus, gpus  map[string]bool
-	latest      int64            // the last sample of its processors, milliseconds
-	measured    map[string]int64 // GPUs whose use is measured, and when that was reported last
-	scheduled   bool             // a batch system gives it out
+	latest      int64            // last sample of its processors, Unix ms
+	measured    map[string]int64 // GPUs with measured use, and the time of the last report
+	scheduled   bool             // scheduled by a batch system
 	allocations map[allocation]line
 	inexact     map[inexact]stretches
 
-	used, all                              line // seconds of processors
-	cpuWaits, cpuWatched, memWaits, memAll line // seconds with a waiting task, and seconds of which that is known
+	used, all                              line // CPU seconds
+	cpuWaits, cpuWatched, memWaits, memAll line // seconds with a waiting task, and seconds in which that was measured
 	ioWaits, ioWatched                     line
-	tasks, tasksWatched                    line // tasks by seconds
-	free, total                            line // bytes by seconds
+	tasks, tasksWatched                    line // tasks times seconds
+	free, total                            line // bytes times seconds
 	size                                   float64
 	owners                                 map[string]*owner
 	zombies                                []zombieRun
 	work                                   map[id]*piece
 }
 
-// owner is what all work of one owner used on a node: amounts by step.
+// owner is the use of all work of one owner on a node: amounts by step.
 type owner struct {
 	cpu, wait, memory, gpu, io, ioWait line
 	kinds, ids                         map[string]bool // of its workloads
 }
 
-// id names a workload.
+// id identifies a workload.
 type id struct{ site, workload string }
 
-// piece is what the look keeps of a workload on a node.
+// piece holds the data kept of a workload on a node.
 type piece struct {
-	cpu        float64            // the counters, which hold its whole life
+	cpu        float64            // counter values, which cover the whole run
 	gpus       map[string]float64 // busy seconds by device
 	written    float64            // bytes
-	hasWritten bool               // somebody counted them
-	// devices are those of which it holds memory.
+	hasWritten bool               // written was measured
+	// devices on which it holds memory.
 	devices map[string]bool
-	// held is since when it holds memory of a GPU, used when it used one last, seen when it
-	// was last reported, all in milliseconds; 0 never.
+	// held is since when it holds memory of a GPU, used when it last used one, seen when it
+	// was last reported, all in Unix ms; 0 for never.
 	held, used, seen int64
 }
 
-// wrote adds what was written; a nil piece is of work on one node, of which nobody compares nodes.
+// wrote adds written bytes; a nil piece belongs to work on one node, which needs no comparison of nodes.
 func (w *piece) wrote(direction string, bytes float64) {
 	if w != nil && direction == "write" {
 		w.written, w.hasWritten = w.written+bytes, true
 	}
 }
 
-// zombieRun is how many zombies an owner has had at each of the last samples.
+// zombieRun is the number of zombies of an owner at each of the last samples.
 type zombieRun struct {
 	owner  string
 	times  []int64
 	counts []float64
 }
 
-// nodesOf lists the names of nodes with series in a time.
+// nodesOf lists the names of nodes with series in a time range.
 func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time, where ...*labels.Matcher) ([]string, error) {
 	q, err := s.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
@@ -123,12 +123,12 @@ func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time, where
 	return names, nil
 }
 
-// workers is how many nodes are read at once.
+// workers is the number of nodes read at once.
 const workers = 2
 
-// machines reads every node by itself, so that what a look holds in memory is that of two
-// nodes, and hands each to take, from two goroutines. wide are the workloads of which
-// more than their owner's sum is kept.
+// machines reads the nodes one by one, so that an evaluation holds the data of two
+// nodes in memory, and passes each to take, from two goroutines. For the workloads in wide
+// it keeps more than the sum of their owner.
 func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wide map[id]bool, take func(*machine)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
@@ -147,7 +147,7 @@ func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wi
 	return g.Wait()
 }
 
-// machine reads the nodes of one name: several sites may have one.
+// machine reads the nodes with one name, which several sites may have.
 func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide map[id]bool) ([]*machine, error) {
 	from := r.from.Add(-before).UnixMilli()
 	q, err := e.Series.Querier(from, r.to.UnixMilli())
@@ -201,7 +201,7 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 	switch name {
 	case nodeCPU:
 		mode := l.Get("mode")
-		if mode == "guest" || mode == "guest_nice" { // contained in user and nice
+		if mode == "guest" || mode == "guest_nice" { // included in user and nice
 			return
 		}
 		m.cpus[l.Get("cpu")] = true
@@ -269,7 +269,7 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	of := l.Get("owner")
 	kind := l.Get("kind")
 	if kind == "other" && name != workloadGPU || of == "" {
-		return // what the kernel does is nobody's
+		return // kernel activity has no owner
 	}
 	if resource := resourceOf(name); resource != "" {
 		if kind != batchKind {
@@ -330,15 +330,15 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	}
 }
 
-// total is where a counter stood: its last value and time, and when it last grew by
-// more than a trifle.
+// total is the state of a counter: its last value and time, and when it last grew
+// noticeably.
 type total struct {
 	last     float64
 	at, used int64
 }
 
-// counter spreads what a counter counted between two samples over the steps between, and
-// returns the time of the last sample. It may begin anew; a long gap is not known.
+// counter spreads the increase of a counter between two samples over the steps between them, and
+// returns the time of the last sample. It handles resets; the increase over a long gap is unknown.
 func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds float64), grew func(t int64, rate float64)) int64 {
 	var t0 int64
 	var v0 float64
@@ -366,7 +366,7 @@ func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds fl
 	return t0
 }
 
-// counter2 is counter, for those of which the whole count matters as well.
+// counter2 is like counter, and also returns the total.
 func (p *pass) counter2(it chunkenc.Iterator, take func(i int, amount, seconds float64)) (c total) {
 	w := &watched{Iterator: it}
 	c.at = p.counter(w, take, func(t int64, rate float64) {
@@ -378,7 +378,7 @@ func (p *pass) counter2(it chunkenc.Iterator, take func(i int, amount, seconds f
 	return c
 }
 
-// watched keeps what a counter counted in all.
+// watched tracks the total of a counter.
 type watched struct {
 	chunkenc.Iterator
 	base, last float64
@@ -396,7 +396,7 @@ func (w *watched) At() (int64, float64) {
 	return t, v
 }
 
-// gauge spreads a figure over the time that it held, and returns the time of the last sample.
+// gauge spreads a gauge over the time that each value held, and returns the time of the last sample.
 func (p *pass) gauge(it chunkenc.Iterator, take func(i int, v, seconds float64), sample func(t int64, v float64)) int64 {
 	var t0 int64
 	var v0 float64
@@ -411,7 +411,7 @@ func (p *pass) gauge(it chunkenc.Iterator, take func(i int, v, seconds float64),
 		if t0 = t; math.IsNaN(v) {
 			t0 = 0
 			if value.IsStaleNaN(v) && sample != nil {
-				sample(t, 0) // it ended
+				sample(t, 0) // the series ended
 			}
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 	"reckon/store"
 )
 
-// TestSpans: what is spread over steps is all of it, in its place, for any interval.
+// TestSpans: for any time range, the whole amount is distributed over the steps, each part in its place.
 func TestSpans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := rapid.Int64Range(1, 5000).Draw(t, "step")
@@ -72,7 +72,7 @@ func rules(found []misuse.Finding) string {
 	return strings.Join(out, ", ")
 }
 
-// node is a machine of n cores, so many of them busy.
+// node is a machine of n cores, of which so many are busy.
 func node(name string, n int, busy float64) string {
 	var b strings.Builder
 	for c := range n {
@@ -82,14 +82,14 @@ func node(name string, n int, busy float64) string {
 	return b.String()
 }
 
-// uses is a workload that uses so many cores and waits for so many.
+// uses is a workload that uses some cores and waits for others.
 func uses(where, id, owner string, cores, wait float64) string {
 	labels := fmt.Sprintf("{site=\"lab\",node=%q,workload=%q,kind=\"session\",part=\"\",owner=%q", where, id, owner)
 	return fmt.Sprintf("  reckon_workload_cpu_seconds_total%s,mode=\"user\"} 0+%gx100\n  reckon_workload_cpu_wait_seconds_total%s} 0+%gx100\n", labels, 60*cores, labels, 60*wait)
 }
 
-// TestHogs: the same use on a full and on an idle machine, whole and split into many
-// workloads, on one node and on two.
+// TestHogs: the same use on a full and on an idle machine, as one workload and split into many,
+// on one node and on two.
 func TestHogs(t *testing.T) {
 	split := func(where string, k int, cores, wait float64) string {
 		out := ""
@@ -135,7 +135,7 @@ func TestHogs(t *testing.T) {
 		}
 	}
 	t.Logf("over-share  precision %.2f, recall %.2f (%d cases)", float64(hits)/float64(told), float64(hits)/float64(wanted), wanted)
-	// A node class with another limit, and the rule switched off there.
+	// A node class with another limit, and with the rule disabled.
 	full := node("gpu1", 4, 4) + split("gpu1", 1, 3, 4) + uses("gpu1", "session/b", "bob", 1, 2)
 	for policy, want := range map[string]string{
 		"overrides: [{node: 'gpu*', rules: {over-share: {seconds: 2000}}}]": "",
@@ -148,7 +148,7 @@ func TestHogs(t *testing.T) {
 	}
 }
 
-// TestInexactUse: use that is a bound or an estimate makes no over-share, for as long as it is one.
+// TestInexactUse: use that is a bound or an estimate does not cause over-share, for as long as it is inexact.
 func TestInexactUse(t *testing.T) {
 	load := node("n1", 4, 4) + uses("n1", "session/a", "alice", 3, 4) + uses("n1", "session/b", "bob", 1, 2)
 	inexact := func(figure, kind, workload, points string) string {
@@ -171,8 +171,8 @@ func TestInexactUse(t *testing.T) {
 	}
 }
 
-// TestWaiting: work that waits for room on a node counts as wanting it; work that waits
-// for something else does not.
+// TestWaiting: jobs that wait for capacity on a node count as demand; jobs that wait
+// for something else do not.
 func TestWaiting(t *testing.T) {
 	half := node("n1", 8, 5) + uses("n1", "slurm/1", "alice", 5, 0)
 	used := 60.0
@@ -182,7 +182,7 @@ func TestWaiting(t *testing.T) {
 		if got := rules(evaluate(t, half, "", runs, waits)); got != want {
 			t.Errorf("pending for %q: %q, want %q", reason, got, want)
 		}
-		// What could never run there waits for other nodes.
+		// Jobs that could never run there wait for other nodes.
 		for text, change := range map[string]func(*store.Workload){
 			"more cores":  func(w *store.Workload) { v := 9.0; w.RequestCores = &v },
 			"a GPU":       func(w *store.Workload) { v := 1.0; w.RequestGPUs = &v },
@@ -206,8 +206,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestDead: zombies that stay, and GPU memory that is held and not used; what is not
-// measured is no finding.
+// TestDead: lasting zombies, and GPU memory that is held but not used; without a
+// measurement there is no finding.
 func TestDead(t *testing.T) {
 	used := 60.0
 	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "gpu", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{CPUSeconds: &used}}
@@ -219,7 +219,7 @@ func TestDead(t *testing.T) {
 		"zombies":           {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 40x100` + "\n", "idle-allocation bob n1 zombies"},
 		"a few zombies":     {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 4x100` + "\n", ""},
 		"zombies that went": {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 40x80 stale` + "\n", ""},
-		// What was never used has no series of its own: the device says that it is measured.
+		// A device that was never used has no series of its own: the device metric proves that it is measured.
 		"held, never used":      {held + device + "0+60x100\n", "idle-allocation alice slurm/1 gpu"},
 		"device silent lately":  {held + device + "0+60x80\n", ""},
 		"used up to 40 ago":     {held + device + "0+30x100\n" + busy + "0+30x60 1800x40\n", "idle-allocation alice slurm/1 gpu"},
@@ -238,7 +238,7 @@ func TestDead(t *testing.T) {
 	}
 }
 
-// TestMemory: more than a fair share of memory matters where little is left.
+// TestMemory: more than a fair share of memory matters when little is left.
 func TestMemory(t *testing.T) {
 	load := func(available float64) string {
 		mem := func(id, owner string, gb float64) string {
@@ -255,7 +255,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestThrash: what a workload did over time decides, where it is known.
+// TestThrash: the figures of a workload over time decide, if they are known.
 func TestThrash(t *testing.T) {
 	faults := 2e6
 	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{MajorFaults: &faults, CPUSeconds: &faults}}
@@ -290,7 +290,7 @@ func TestThrash(t *testing.T) {
 	}
 }
 
-// TestEmpty: an allocation whose processes ended, while the batch system says it runs.
+// TestEmpty: an allocation whose processes have ended while the batch system reports it as running.
 func TestEmpty(t *testing.T) {
 	used := 60.0
 	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{CPUSeconds: &used}}
@@ -316,7 +316,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestInexact: what is a bound or an estimate in the time of a job is not judged.
+// TestInexact: a figure that is a bound or an estimate during a job is not judged.
 func TestInexact(t *testing.T) {
 	num := func(v float64) *float64 { return &v }
 	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "completed", Nodes: []string{"n1"}, Start: start.Add(20 * time.Minute), Seen: start.Add(60 * time.Minute), End: start.Add(60 * time.Minute),
@@ -343,7 +343,7 @@ func TestInexact(t *testing.T) {
 	}
 }
 
-// moves is a workload that moves so many bytes a second and has so many threads waiting for storage; -1 where that is not measured.
+// moves is a workload that moves so many bytes per second and has so many threads waiting for storage; -1 if that is not measured.
 func moves(where, id, owner string, bytes, wait float64) string {
 	labels := fmt.Sprintf("{site=\"lab\",node=%q,workload=%q,kind=\"session\",part=\"\",owner=%q", where, id, owner)
 	out := fmt.Sprintf("  reckon_workload_io_bytes_total%s,direction=\"read\"} 0+%gx100\n", labels, 60*bytes)
@@ -353,7 +353,7 @@ func moves(where, id, owner string, bytes, wait float64) string {
 	return out
 }
 
-// TestStorage: who moves most of the bytes while others wait for storage has more than a fair share; who does so while nobody waits does not.
+// TestStorage: an owner who moves most of the bytes while others wait for storage has over-share; without waiting there is none.
 func TestStorage(t *testing.T) {
 	pressure := func(share float64) string {
 		return node("n1", 4, 1) + fmt.Sprintf("  node_pressure_io_waiting_seconds_total{site=\"lab\",node=\"n1\"} 0+%gx100\n", 60*share)
@@ -393,7 +393,7 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// TestConnections: a loop of commands that each ask a server, in a session, as short work and of a service.
+// TestConnections: a loop of commands that each query a server, in a session, as short work and of a service.
 func TestConnections(t *testing.T) {
 	load := func(id, kind string, rate float64, role string) string {
 		return node("n1", 4, 1) + fmt.Sprintf("  reckon_workload_network_connections_total{site=\"lab\",node=\"n1\",workload=%q,kind=%q,part=\"\",owner=\"alice\",role=%q} 0+0x50 0+%gx49\n", id, kind, role, 60*rate)
@@ -422,7 +422,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestCannotStart: a job that waits for what will never come, and one that waits its turn.
+// TestCannotStart: a job whose condition can never be met, and one that waits its turn.
 func TestCannotStart(t *testing.T) {
 	for reason, want := range map[string]string{"PartitionTimeLimit": "cannot-start alice slurm/9 queue", "DependencyNeverSatisfied": "cannot-start alice slurm/9 queue", "Resources": "", "JobHeldUser": ""} {
 		waits := store.Workload{Site: "lab", ID: "slurm/9", Kind: "slurm", Owner: "alice", Partition: "all", State: "pending", Reason: reason, Submit: start.Add(time.Minute), Start: start.Add(time.Minute), Seen: start.Add(100 * time.Minute)}
@@ -436,8 +436,8 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// TestScheduled: on a node of a batch system owners are compared with what it allocated to
-// them, by the series of the node or by the rows of their jobs.
+// TestScheduled: on a node of a batch system, owners are compared with their allocations,
+// from the series of the node or from the rows of their jobs.
 func TestScheduled(t *testing.T) {
 	num := func(v float64) *float64 { return &v }
 	row := func(id, owner string, cores float64) store.Workload {
@@ -472,7 +472,7 @@ func TestScheduled(t *testing.T) {
 	}
 }
 
-// TestStoragePattern: metadata requests in a loop, of which nine of ten are on one of two file systems, and a job of four nodes of which
+// TestStoragePattern: metadata requests in a loop, nine of ten on one of two file systems, and a job of four nodes of which
 // one writes.
 func TestStoragePattern(t *testing.T) {
 	row := func(nodes ...string) store.Workload {

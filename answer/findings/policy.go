@@ -19,10 +19,10 @@ import (
 //go:embed policy.yaml
 var defaultPolicy []byte
 
-// DefaultPolicy is the commented file with the thresholds of the program.
+// DefaultPolicy returns the commented policy file with the default thresholds.
 func DefaultPolicy() []byte { return slices.Clone(defaultPolicy) }
 
-// Policy says which thresholds hold for which workload.
+// Policy selects the thresholds for a workload.
 type Policy struct {
 	base  *misuse.Policy
 	rules []override
@@ -34,7 +34,7 @@ type override struct {
 	rules           yaml.Node
 }
 
-// rules decodes thresholds with durations as people write them.
+// file is the policy file; the rules are decoded later, with durations as people write them.
 type file struct {
 	Rules     yaml.Node `yaml:"rules"`
 	Overrides []struct {
@@ -44,8 +44,8 @@ type file struct {
 	} `yaml:"overrides"`
 }
 
-// ReadPolicy reads a policy; what it leaves out has the value of the default. An empty
-// text is the default.
+// ReadPolicy parses a policy; omitted values have their default. An empty
+// text is the default policy.
 func ReadPolicy(text []byte) (*Policy, error) {
 	base := new(misuse.Policy)
 	var f file
@@ -99,8 +99,8 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	return p, nil
 }
 
-// rename writes the names of rules for what they were called before, so that a policy that
-// was written then is read.
+// rename replaces the former names of rules, so that older policies
+// can be read.
 func rename(rules *yaml.Node) error {
 	if rules.Kind != yaml.MappingNode {
 		return nil
@@ -119,8 +119,8 @@ func rename(rules *yaml.Node) error {
 	return nil
 }
 
-// ofNodes is the first of some rules that looks at nodes, not at workloads, which have a
-// partition; empty when there is none.
+// ofNodes returns the first of some rules that applies to nodes rather than workloads, which have a
+// partition; empty if there is none.
 func ofNodes(rules *yaml.Node) string {
 	for i := 0; i+1 < len(rules.Content) && rules.Kind == yaml.MappingNode; i += 2 {
 		key, value := rules.Content[i].Value, rules.Content[i+1]
@@ -145,7 +145,7 @@ func strict(text []byte, into any) error {
 	return nil
 }
 
-// merge lays rules over a policy.
+// merge overrides values of a policy.
 func merge(p *misuse.Policy, n *yaml.Node) error {
 	if n.IsZero() {
 		return nil
@@ -160,11 +160,11 @@ func merge(p *misuse.Policy, n *yaml.Node) error {
 	return strict(text, p)
 }
 
-// done marks what durations has turned.
+// done marks durations that are already converted.
 const done = yaml.TaggedStyle
 
-// durations turns 10m into nanoseconds, which is what a misuse.Duration holds: that
-// package knows no YAML.
+// durations converts values such as 10m to nanoseconds, the unit of misuse.Duration: that
+// package does not use YAML.
 func durations(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -183,7 +183,7 @@ func durations(n *yaml.Node) error {
 	return nil
 }
 
-// check refuses thresholds that can not be meant.
+// check rejects implausible thresholds.
 func check(p *misuse.Policy) error {
 	for name, v := range map[string]float64{
 		"over-share.full": p.OverShare.Full, "over-share.pressure": p.OverShare.Pressure, "over-share.available": p.OverShare.Available, "over-share.wants": p.OverShare.Wants,
@@ -219,8 +219,8 @@ func plain(err error) error {
 	return errors.New(strings.NewReplacer("yaml: ", "", "unmarshal errors: ", "", " in type findings.file", "", " in type misuse.", " in ").Replace(text))
 }
 
-// For gives the thresholds for a workload of a partition on some nodes. It is used from
-// one goroutine.
+// For returns the thresholds for a workload of a partition on some nodes. It is not safe for
+// concurrent use.
 func (p *Policy) For(partition string, nodes []string) *misuse.Policy {
 	if len(p.rules) == 0 {
 		return p.base
@@ -235,7 +235,7 @@ func (p *Policy) For(partition string, nodes []string) *misuse.Policy {
 	m := *p.base
 	for i := range p.rules {
 		if p.rules[i].fits(partition, nodes) {
-			// It was merged once when it was read: no error is left.
+			// It was merged successfully when it was read, so there is no error.
 			_ = merge(&m, &p.rules[i].rules)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"reckon/store"
 )
 
-// Query is PromQL that shows what a finding is made of, over its time.
+// Query is a PromQL query that shows the data behind a finding, over its time.
 type Query struct{ Text, Query string }
 
-// Queries are those by which anybody sees the same as a finding does.
+// Queries returns the queries that show the data of a finding.
 func Queries(f *store.Finding) []Query {
 	work := match("site", f.Site, "workload", f.Workload)
 	if f.Workload == "" {
@@ -108,7 +108,7 @@ func Queries(f *store.Finding) []Query {
 
 func rate(name, labels string) string { return "rate(" + name + labels + "[5m])" }
 
-// match writes matchers of labels; one without a value is left out.
+// match formats label matchers; one without a value is left out.
 func match(pairs ...string) string {
 	var out []string
 	for i := 0; i+1 < len(pairs); i += 2 {

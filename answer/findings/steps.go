@@ -18,11 +18,11 @@ import (
 	"reckon/store"
 )
 
-// ErrNoSteps is what errors.Is finds when a finding is not added up from steps of time.
+// ErrNoSteps is wrapped by the error for a finding that is not a sum over time steps.
 var ErrNoSteps = errors.New("only the score of over-share is added up from steps of time")
 
-// Step is a stretch of time on a node that adds to a score; alike steps that follow each
-// other are one, up to an hour. Figures are means over it.
+// Step is a period on a node that contributes to a score; consecutive steps of the same kind are merged,
+// up to an hour. Figures are means over it.
 type Step struct {
 	Node                        string
 	Start, End                  time.Time
@@ -31,11 +31,11 @@ type Step struct {
 	Seconds                     float64
 }
 
-// together is how long steps that follow each other are shown as one.
+// together is the maximum length of merged steps.
 const together = time.Hour
 
-// Steps adds the score of an owner up again, from the same time that the finding was
-// confirmed with.
+// Steps recomputes the score of an owner over the same window that confirmed the
+// finding.
 func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps []Step, err error) {
 	list, _, err := k.Store.Findings(ctx, store.FindingFilter{ID: id})
 	if err != nil {
@@ -59,22 +59,22 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 	return f, steps, err
 }
 
-// ErrChanged is what errors.Is finds when a score is another one today: the rule, the policy or
-// what is known of that time changed since.
+// ErrChanged is wrapped by the error for a finding whose recomputed score differs: the rule, the policy or
+// the data changed since.
 var ErrChanged = errors.New("its score is another one by the rule and the data of today")
 
-// changed is by how much a score may differ from that of its steps, as a share of it, and in
-// seconds: samples come late.
+// changed is the tolerance between a score and the sum of its steps, as a share of the score and in
+// seconds: samples may arrive late.
 const (
 	changedShare   = 0.02
 	changedSeconds = 1
 )
 
-// addUp reports whether the steps come to the score that the finding was kept with.
+// addUp reports whether the steps add up to the stored score of the finding.
 func addUp(f *store.Finding, steps []Step) bool {
 	var evidence []misuse.Evidence
 	if json.Unmarshal(f.Evidence, &evidence) != nil || len(evidence) == 0 || len(steps) == 0 {
-		return true // nothing to hold it against, or no longer kept
+		return true // nothing to compare with, or no longer stored
 	}
 	sum, score := 0.0, evidence[0].Value
 	for _, s := range steps {
@@ -127,7 +127,7 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 	return out, err
 }
 
-// merged puts steps that follow each other, for the same reason, into one.
+// merged merges consecutive steps with the same reason.
 func merged(r *reading, t *nodeTrace, steps []fairshare.Step) (out []Step) {
 	n := 0.0 // steps in the last one
 	mean := func(old, v float64) float64 { return old + (v-old)/n }

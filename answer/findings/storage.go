@@ -8,16 +8,16 @@ import (
 	"reckon/analysis/fairshare"
 )
 
-// leastTraffic is the traffic of a node, bytes a second, below which nobody's share of it says anything.
+// leastTraffic is the traffic of a node, bytes per second, below which shares of it are not evaluated.
 const leastTraffic = 1 << 20
 
-// leastWaiting is how many threads of an owner wait for storage, on average, who wants more of it.
+// leastWaiting is the mean number of threads waiting for storage from which an owner wants more of it.
 const leastWaiting = 0.02
 
-// storage is the traffic of disks and network file systems as a resource. Nobody knows what its capacity is, as that depends on what is
-// asked of it: the use of an owner is the share of the bytes, and the capacity is all of them. It is contended while tasks wait: by PSI or,
-// without it, by the time that threads of owners wait for storage. Who waits for it wants as much as can be had, and who does not has what is wanted. Where nobody
-// measures who waits, nobody is found. Waits come in the order of names.
+// storage returns the traffic of disks and network file systems as a resource. Its capacity is unknown, because it depends on the
+// access pattern: the use of an owner is their share of the bytes, and the capacity is all of them. It is contended while tasks wait, by PSI or,
+// without PSI, by the time that threads of owners wait for storage. An owner who waits for it wants all of it; one who does not wait is satisfied.
+// Without measurements of waiting there are no findings. The lines in waited are in the order of owner names.
 func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 	steps, second := r.steps(), 1/r.step.Seconds()
 	var all, waits line
@@ -33,7 +33,7 @@ func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 			}
 		}
 	}
-	if all == nil || waits == nil { // who waits is what it is about
+	if all == nil || waits == nil { // waiting is required
 		return t, nil
 	}
 	t = fairshare.Trace{Step: r.step.Seconds(), Capacity: 1, Machine: make(line, steps), Pressure: m.ioWaits.over(m.ioWatched)}
@@ -60,7 +60,7 @@ func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 	return t, waited
 }
 
-// either is true at the steps at which one of two is.
+// either returns true for the steps at which a or b is.
 func either(a, b []bool) []bool {
 	if a == nil {
 		return b
@@ -71,7 +71,7 @@ func either(a, b []bool) []bool {
 	return a
 }
 
-// waitedFor is for how long other owners waited for a resource while one used more than a fair share of it, in seconds of threads; false where
+// waitedFor returns for how long other owners waited for a resource while one used more than a fair share of it, in thread-seconds; false if
 // that is not measured.
 func (t *nodeTrace) waitedFor(owner string, l fairshare.Limits) (sum float64, known bool) {
 	if t.waited == nil {

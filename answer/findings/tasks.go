@@ -13,19 +13,19 @@ import (
 	"reckon/internal/series"
 )
 
-// The series of the tasks of a step; see package account.
+// Metrics of the tasks of a step; see package account.
 const (
 	taskCount   = "reckon_workload_tasks"
 	busiestTask = "reckon_workload_busiest_task_cpu_seconds_total"
 )
 
-// stepOn is a step of a workload on a node.
+// stepOn identifies a step of a workload on a node.
 type stepOn struct {
 	id
 	node, step string
 }
 
-// tasks adds to workloads how evenly the tasks of their steps worked. Counters hold the whole time of a step.
+// tasks adds the balance of the tasks of their steps to workloads. Counters cover the whole time of a step.
 func (e *Evaluator) tasks(ctx context.Context, r *reading) error {
 	at := map[id]int{}
 	for i := range r.list {

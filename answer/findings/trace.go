@@ -14,8 +14,8 @@ import (
 	"reckon/store"
 )
 
-// resolution is the time between the steps of a trace: fine for a few nodes, coarser for
-// many, so that a look stays cheap.
+// resolution returns the step of a trace: fine for a few nodes, coarser for
+// many, so that an evaluation stays cheap.
 func resolution(span time.Duration, nodes int) time.Duration {
 	step := time.Minute
 	for span/step*time.Duration(max(nodes, 1)) > 100_000 && step < 15*time.Minute {
@@ -31,10 +31,10 @@ type nodeTrace struct {
 	place
 	part, what string
 	trace      fairshare.Trace
-	waited     []line // seconds that threads of each owner of the trace waited for it; nil where that is not measured
+	waited     []line // seconds that threads of each owner of the trace waited for it; nil if not measured
 }
 
-// traces are the resources of a node on which more than one owner worked or waited.
+// traces returns the resources of a node on which more than one owner worked or waited.
 func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	second := 1 / r.step.Seconds()
 	add := func(part, what, figure string, t fairshare.Trace, of func(*owner) (use, want line)) {
@@ -51,7 +51,7 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 		if len(t.Owners) == 0 {
 			return
 		}
-		for name, w := range waits { // who waits and uses nothing here
+		for name, w := range waits { // owners who wait and use nothing here
 			if !slices.ContainsFunc(t.Owners, func(o fairshare.Owner) bool { return o.Name == name }) {
 				t.Owners = append(t.Owners, fairshare.Owner{Name: name, Waits: w})
 			}
@@ -82,14 +82,14 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 			out[i].waited = m.waitedForCPU(&out[i].trace, r.step.Seconds())
 		}
 	}
-	// A batch system allocates no traffic, and nobody queues for it.
+	// A batch system does not allocate storage traffic, and no job queues for it.
 	if t, waited := m.storage(r); len(t.Owners) > 1 {
 		out = append(out, nodeTrace{place: m.place, part: "storage", what: "storage traffic", trace: t, waited: waited})
 	}
 	return out
 }
 
-// waitedForCPU are the seconds that threads of owners waited for a processor. The lines of owners are rates by then.
+// waitedForCPU returns the seconds that threads of owners waited for a processor. At this point the lines of owners are rates.
 func (m *machine) waitedForCPU(t *fairshare.Trace, step float64) (out []line) {
 	some := false
 	for i := range t.Owners {
@@ -105,8 +105,8 @@ func (m *machine) waitedForCPU(t *fairshare.Trace, step float64) (out []line) {
 	return out
 }
 
-// ownerScores adds up what owners used above a fair share, over all nodes: an owner who is on
-// twenty nodes has one finding.
+// ownerScores adds up use above a fair share by owner, over all nodes: an owner on
+// twenty nodes gets one finding.
 type ownerScores struct {
 	sums map[ownerPart]*ownerScore
 }
@@ -129,7 +129,7 @@ type nodeScore struct {
 	seconds float64
 }
 
-// scores are those of one resource of one node.
+// scores returns the scores of one resource of one node.
 func scores(t *nodeTrace, rule *misuse.OverShareRule) []fairshare.Score {
 	if !rule.On {
 		return nil
@@ -141,7 +141,7 @@ func limits(rule *misuse.OverShareRule) fairshare.Limits {
 	return fairshare.Limits{Full: rule.Full, Pressure: rule.Pressure, Available: rule.Available, Wants: rule.Wants}
 }
 
-// add takes in the scores of one resource of one node.
+// add adds the scores of one resource of one node.
 func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.OverShareRule) {
 	for _, s := range scores {
 		k := ownerPart{t.site, s.Owner, t.part}
@@ -167,10 +167,10 @@ func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.O
 	}
 }
 
-// shownNodes is how many nodes stand in the evidence, the worst first.
+// shownNodes is the number of nodes in the evidence, the worst first.
 const shownNodes = 5
 
-// findings are the owners whose score is above the limit.
+// findings returns the owners whose score is above the limit.
 func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeScore) *misuse.OverShareRule) (out []misuse.Finding) {
 	for k, s := range h.sums {
 		if s.over < 1 || rule(k.site, s.nodes).Exempts(k.owner) {
@@ -226,11 +226,11 @@ var reasons = map[string]string{
 	"available": "memory was nearly full", "waiting": "a request of another owner waited for the node",
 }
 
-// forNode are the reasons for which a job waits for room on a node. Others wait for a
-// date, another job or their own limits: nobody keeps them from anything.
+// forNode are the pending reasons of jobs that wait for capacity on a node. Others wait for a
+// date, another job or their own limits, which nobody else causes.
 var forNode = []string{"", "none", "resources", "priority"}
 
-// waiting finds for which partitions requests of which shape and owner waited, and when.
+// waiting records when requests waited, by partition, shape and owner.
 type waiting struct {
 	parts map[partition]map[shape]map[string][]bool
 	of    map[place][]partition
@@ -238,12 +238,12 @@ type waiting struct {
 
 type partition struct{ site, name string }
 
-// waits are the owners whose requests wait for a node, and when: any requests, and those
+// waits holds the owners whose requests wait for a node, and when: any requests, and those
 // that need GPUs.
 type waits struct{ any, gpu map[string][]bool }
 
-// waitingOf finds them: a job that was handed in for a partition waits for the nodes on
-// which others of that partition run.
+// waitingOf collects the waiting requests: a job submitted to a partition waits for the nodes on
+// which other jobs of that partition run.
 func waitingOf(r *reading, rows []store.Workload) *waiting {
 	w := &waiting{parts: map[partition]map[shape]map[string][]bool{}, of: map[place][]partition{}}
 	steps := r.steps()
@@ -292,7 +292,7 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 	return w
 }
 
-// at are those who wait for a node: what could never run there waits for others.
+// at returns the owners who wait for a node; requests that could never run there wait for others.
 func (w *waiting) at(m *machine) (out waits) {
 	cores, gpus := float64(len(m.cpus)), float64(len(m.gpus))
 	for _, k := range w.of[m.place] {

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// odd is from which score an event of hourly means is a finding: work on shared machines varies more than what servers do.
+	// odd is the minimum score of an event in hourly means for a finding: work on shared machines varies more than that of servers.
 	odd = 1.5
-	// oddFor is for how long an event is a finding after its last hour.
+	// oddFor is how long after its last hour an event is a finding.
 	oddFor = 24 * time.Hour
-	// fullWithin is within how many hours memory must reach its limit for its climb to be one.
+	// fullWithin is the maximum time until memory reaches its limit, hours, for a rise to be a finding.
 	fullWithin = 72
-	// peerHours is over how many hours a node is compared with the others of its size.
+	// peerHours is the number of hours over which a node is compared with the others of its site.
 	peerHours = 72
 )
 
-// Anomalies are what is odd of sites, nodes and owners in the last day: hours outside of what their past draws, shifts of their
-// level, memory that climbs to its limit, and nodes that draw power unlike their peers. They are looked for once an hour.
+// Anomalies returns the anomalies of sites, nodes and owners in the last day: hours that deviate from the pattern of the past, level
+// shifts, memory that rises towards its limit, and nodes with unusual power for their site. They are evaluated once an hour.
 func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -30,7 +30,7 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 		return k.odd, err
 	}
 	var found []misuse.Finding
-	peers := map[string][]series{} // by site and size
+	peers := map[string][]series{} // by site
 	take := func(list []series) error {
 		for i := range list {
 			s := &list[i]
@@ -56,7 +56,7 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	return found, nil
 }
 
-// subjectOf fills in what a finding is about.
+// finding returns a finding about the subject of the series.
 func (s *series) finding(part string, end time.Time, first time.Time) misuse.Finding {
 	f := misuse.Finding{Rule: misuse.Anomaly, Severity: misuse.Low, Site: s.site, Owner: s.owner, Part: part, First: first, Last: end}
 	if s.subject == Node {
@@ -65,7 +65,7 @@ func (s *series) finding(part string, end time.Time, first time.Time) misuse.Fin
 	return f
 }
 
-// events are those of the last day; each is one finding.
+// events returns the events of the last day; each is one finding.
 func (s *series) events(end time.Time) []misuse.Finding {
 	var out []misuse.Finding
 	for _, e := range anomaly.Detect(s.values, anomaly.Config{Day: 24, Threshold: odd}) {
@@ -85,7 +85,7 @@ func (s *series) events(end time.Time) []misuse.Finding {
 	return out
 }
 
-// climb is memory of a node that will reach what it has.
+// climb returns a finding if the memory of a node will reach its capacity.
 func (s *series) climb(end time.Time) (misuse.Finding, bool) {
 	if s.subject != Node || s.figure != "memory_bytes" {
 		return misuse.Finding{}, false
@@ -105,7 +105,7 @@ func (s *series) climb(end time.Time) (misuse.Finding, bool) {
 	return f, true
 }
 
-// unlike are nodes that draw power unlike the others of their site.
+// unlike returns the nodes with unusual power for their site.
 func unlike(group []series, end time.Time) []misuse.Finding {
 	var lines [][]float64
 	for i := range group {
@@ -122,7 +122,7 @@ func unlike(group []series, end time.Time) []misuse.Finding {
 	return out
 }
 
-// unit is that of a figure, as evidence names it.
+// unit returns the unit of a figure in evidence.
 func unit(figure string) string {
 	switch figure {
 	case "memory_bytes":

@@ -1,12 +1,13 @@
-// Package forecast keeps what sites, nodes, owners, services and file systems will need, and how earlier forecasts compare
-// with what came.
+// Package forecast forecasts the demand of sites, nodes, owners, services and file systems, and compares earlier forecasts
+// with the outcome.
 //
 // Once a day it forecasts the next 48 hours, and every hour the next seven, from hourly means of the last weeks: those of
-// sites, nodes and owners from the roll-ups, those of services and file systems from the series. What was expected is kept
-// beside the catalogue, which can be rebuilt without it; when its time has passed it is judged. [View] shows it to PromQL.
+// sites, nodes and owners from the roll-ups, those of services and file systems from the series. Forecasts are stored
+// beside the catalogue, which can be rebuilt without them; when the forecast time has passed, the error is computed. [View] makes them
+// available to PromQL.
 //
-// A run that ends early is done again from the start: each forecast replaces the one of the same hour, so that nothing is
-// lost or doubled. Times are UTC, figures SI base units. A [Keeper] is safe for concurrent use; it reads no clock but its own.
+// A run that was interrupted is repeated from the start: each forecast replaces the one of the same hour, so that nothing is
+// lost or duplicated. Times are UTC, figures SI base units. A [Keeper] is safe for concurrent use; it reads no clock but its own.
 package forecast
 
 import (
@@ -24,32 +25,32 @@ import (
 	"reckon/store"
 )
 
-// The subjects of forecasts.
+// Subjects of forecasts.
 const (
 	Site       = "site"
 	Node       = "node"
 	Owner      = "owner"
 	Workload   = "workload"
 	FileSystem = "filesystem"
-	// done marks a run that was finished; it is no subject that is shown.
+	// done marks a completed run; it is an internal subject.
 	done = "run"
 )
 
 const (
-	// DailySteps and HourlySteps are how many hours a run forecasts: with seven, six hours from any moment until the next
+	// DailySteps and HourlySteps are the hours that a run forecasts: with seven, the six hours from any moment until the next
 	// run are covered.
 	DailySteps, HourlySteps = 48, 7
-	// past is how many days a forecast rests on.
+	// past is the number of days that a forecast is based on.
 	past = 35
-	// keepDaily and keepHourly are for how long forecasts are kept: those of few hours are many.
+	// keepDaily and keepHourly are the retention of forecasts: hourly ones are numerous.
 	keepDaily, keepHourly = 30 * 24 * time.Hour, 48 * time.Hour
-	// JudgedFor is over how long errors are added up that stand beside a forecast.
+	// JudgedFor is the time over which the errors shown with a forecast are added up.
 	JudgedFor = 14 * 24 * time.Hour
-	// Old is when the newest daily forecast should have been replaced.
+	// Old is the age at which the newest daily forecast is overdue for replacement.
 	Old = 26 * time.Hour
 )
 
-// Keeper forecasts and keeps.
+// Keeper computes and stores forecasts.
 type Keeper struct {
 	Rollups   Rollups
 	Catalogue Catalogue
@@ -64,12 +65,12 @@ type Keeper struct {
 	Output Output
 
 	mu    sync.Mutex // one run at a time
-	sent  time.Time  // when the daily run was made that was written last
+	sent  time.Time  // time of the daily run that was written last
 	odd   []misuse.Finding
-	oddAt time.Time // up to when odd was looked for
+	oddAt time.Time // end of the last search for anomalies
 }
 
-// PastHours is how many hours a forecast rests on at most.
+// PastHours is the maximum number of hours that a forecast is based on.
 const PastHours = past * 24
 
 // Output writes forecasts elsewhere; interop/influx does. The same forecast may come twice.
@@ -77,19 +78,19 @@ type Output interface {
 	Write(ctx context.Context, list []store.Forecast) error
 }
 
-// Rollups are the hours; store.Rollups has them.
+// Rollups reads the hourly roll-ups; implemented by store.Rollups.
 type Rollups interface {
 	Use(ctx context.Context, q store.RollupQuery) ([]store.Use, error)
 	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
 }
 
-// Catalogue lists the services that live, and says up to when the hours are complete; store.Catalogue does.
+// Catalogue lists running services and returns up to when the hours are complete; implemented by store.Catalogue.
 type Catalogue interface {
 	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
 	Watermark(ctx context.Context) (time.Time, error)
 }
 
-// Look makes the forecasts that are due, and returns how many there were.
+// Look makes the forecasts that are due, and returns their number.
 func (k *Keeper) Look(ctx context.Context) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -105,7 +106,7 @@ func (k *Keeper) Look(ctx context.Context) (int, error) {
 	return n, errors.Join(err, k.write(ctx))
 }
 
-// write gives the forecasts of the newest daily run to the output, unless they have been taken.
+// write passes the forecasts of the newest daily run to the output, unless it already has them.
 func (k *Keeper) write(ctx context.Context) error {
 	if k.Output == nil {
 		return nil
@@ -140,7 +141,7 @@ func (k *Keeper) write(ctx context.Context) error {
 	return nil
 }
 
-// end is the hour up to which everything is in the roll-ups; zero where nothing is.
+// end returns the hour up to which the roll-ups are complete; zero if there are none.
 func (k *Keeper) end(ctx context.Context) (time.Time, error) {
 	mark, err := k.Catalogue.Watermark(ctx)
 	if err != nil || mark.IsZero() {
@@ -152,7 +153,7 @@ func (k *Keeper) end(ctx context.Context) (time.Time, error) {
 	return mark.UTC().Truncate(time.Hour), nil
 }
 
-// due is for how many hours a run is due that begins at end; 0 for none.
+// due returns how many hours a run at end must forecast; 0 if none is due.
 func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
 	runs, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: done, Newest: true})
 	if err != nil {
@@ -171,7 +172,7 @@ func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
 	return 0, nil
 }
 
-// daily is the hour of the latest daily run that should have been.
+// daily returns the hour of the latest scheduled daily run.
 func (k *Keeper) daily(end time.Time) time.Time {
 	where := k.Location
 	if where == nil {
@@ -185,7 +186,7 @@ func (k *Keeper) daily(end time.Time) time.Time {
 	return at.UTC().Truncate(time.Hour)
 }
 
-// make forecasts every subject, judges what has passed and forgets what is old.
+// make forecasts every subject, evaluates past forecasts and deletes old ones.
 func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error) {
 	open, err := k.unjudged(ctx, end)
 	if err != nil {
@@ -209,11 +210,11 @@ func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error
 	}
 	of := []func(context.Context, time.Time, func([]series) error) error{k.sites, k.nodes, k.owners}
 	if steps == DailySteps {
-		// Reading weeks of samples is dear; the hours of the roll-ups are not.
+		// Reading weeks of samples is expensive; reading the hours of the roll-ups is not.
 		of = append(of, k.services, k.fileSystems)
 	}
 	for _, read := range of {
-		// What one store can not say does not keep the others from being forecast.
+		// An error of one store does not prevent the other forecasts.
 		if err := read(ctx, end, take); err != nil {
 			errs = append(errs, err)
 		}
@@ -232,10 +233,10 @@ func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error
 	return n, k.Store.TrimForecasts(ctx, end.Add(-keepDaily), DailySteps, end.Add(-keepHourly))
 }
 
-// least is how many hours must have been measured before anything is forecast and kept.
+// least is the minimum number of measured hours for a forecast.
 const least = 48
 
-// forecast extrapolates one series; false where it says too little.
+// forecast extrapolates one series; false if it has too few hours.
 func (k *Keeper) forecast(s *series, end time.Time, steps int) (store.Forecast, bool) {
 	if s.measured() < least {
 		return store.Forecast{}, false
@@ -257,7 +258,7 @@ func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast
 	return f
 }
 
-// Now forecasts the figures of one subject from what there is at this moment, and keeps nothing. Owner is that of a workload.
+// Now forecasts the figures of one subject from the current data, without storing them. Owner is that of a workload.
 func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, steps int) ([]store.Forecast, error) {
 	end, err := k.end(ctx)
 	if err != nil || end.IsZero() {

@@ -26,7 +26,7 @@ import (
 // begin is a Monday.
 var begin = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
-// site is roll-ups and a keeper over them, with a clock.
+// site has roll-ups and a keeper for them, with a clock.
 type site struct {
 	*database.Catalogue
 	keeper *forecast.Keeper
@@ -55,7 +55,7 @@ func open(t *testing.T) *site {
 	return s
 }
 
-// cores in use in an hour: more by day than by night, and on five days of seven.
+// cores returns the cores in use in an hour: more by day than by night, and more on five days of seven.
 func cores(r *rand.Rand, hour int) float64 {
 	v := 10 + 5*math.Sin(2*math.Pi*float64(hour)/24)
 	if hour/24%7 >= 5 {
@@ -79,7 +79,7 @@ func (s *site) fill(t *testing.T, days int) {
 			sum += v
 			nodes = append(nodes, store.NodeUse{At: at, Site: "lab", Node: n, Capacity: figure.Capacity{UpSeconds: &up, CoreSeconds: &all, CoreUsedSeconds: &v}})
 		}
-		if h%24 != 3 { // alice does nothing in this hour: there is no row
+		if h%24 != 3 { // alice is idle in this hour: there is no row
 			use = append(use, store.Use{At: at, Site: "lab", Owner: "alice", Kind: "slurm", Used: store.Used{CPUSeconds: &sum}})
 		}
 	}
@@ -102,7 +102,7 @@ func (s *site) look(t *testing.T, at time.Time) int {
 	return n
 }
 
-// TestKept lets the server run for nine days after four weeks: what was stated of the error holds, and nothing is doubled.
+// TestKept runs the server for nine days after four weeks of history: the stated error is correct, and nothing is duplicated.
 func TestKept(t *testing.T) {
 	s := open(t)
 	s.fill(t, 37)
@@ -146,7 +146,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestShortHistory: two days are the least that is kept.
+// TestShortHistory: two days are the minimum for a stored forecast.
 func TestShortHistory(t *testing.T) {
 	for hours, want := range map[int]int{47: 0, 48: 4} {
 		s := open(t)
@@ -155,7 +155,7 @@ func TestShortHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if hours == 48 {
-			// Alice's work began in the first hour.
+			// Alice's work started in the first hour.
 			want = 4
 		}
 		if n := s.look(t, begin.AddDate(0, 0, 4)); n != want {
@@ -168,10 +168,10 @@ func TestShortHistory(t *testing.T) {
 	}
 }
 
-// broken is a store that is away for some writes.
+// broken is a store that fails after some writes.
 type broken struct {
 	*database.Catalogue
-	writes int // that succeed
+	writes int // number of writes that succeed
 }
 
 var errAway = errors.New("the store is away")
@@ -183,7 +183,7 @@ func (b *broken) PutForecasts(ctx context.Context, list []store.Forecast) error 
 	return b.Catalogue.PutForecasts(ctx, list)
 }
 
-// TestKilled ends the daily run after each of its writes: the next look makes it whole, and nothing is there twice.
+// TestKilled kills the daily run after each of its writes: the next run completes it without duplicates.
 func TestKilled(t *testing.T) {
 	s := open(t)
 	s.fill(t, 30)
@@ -205,7 +205,7 @@ func TestKilled(t *testing.T) {
 		t.Fatalf("the run wrote only %d times", tries)
 	}
 	list, err := s.Forecasts(t.Context(), store.ForecastFilter{})
-	if err != nil || len(list) != 5 { // with the mark of the run
+	if err != nil || len(list) != 5 { // including the marker of the run
 		t.Errorf("%d forecasts, %v", len(list), err)
 	}
 }
@@ -267,7 +267,7 @@ func TestView(t *testing.T) {
 		{node + `"1h"}`, 4*time.Hour - time.Minute, "104"},
 		{node + `"1h"}`, 4 * time.Hour, "501"}, // a newer run
 		{node + `"6h"}`, 4*time.Hour + 59*time.Minute, "506"},
-		{node + `"24h"}`, 4 * time.Hour, "128"}, // which it does not cover
+		{node + `"24h"}`, 4 * time.Hour, "128"}, // not covered by the newer run
 		{node + `"1h"}`, 24*time.Hour - time.Minute, "124"},
 		{node + `"1h"}`, 24 * time.Hour, "901"},
 		{`reckon_forecast{subject="node",quantile="0.025",horizon="1h"}`, 0, "91"},
@@ -275,7 +275,7 @@ func TestView(t *testing.T) {
 		{`reckon_forecast{mountpoint="/var",node="n1",quantile="0.5",horizon="1h"}`, 0, "101"},
 		{`count(reckon_forecast)`, 0, "18"},
 		{`reckon_forecast{node="n2"}`, 0, "nothing"},
-		{`{quantile="0.5",horizon="1h",subject="node"}`, 0, "nothing"}, // only where it is named
+		{`{quantile="0.5",horizon="1h",subject="node"}`, 0, "nothing"}, // only if the metric is named
 		{`max_over_time(` + node + `"1h"}[4h])`, 4 * time.Hour, "501"},
 	} {
 		if got := at(c.expr, made.Add(c.at)); got != c.want {
@@ -293,7 +293,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestAnomalies: what a node never did is one finding while it is of the last day; memory that climbs is another.
+// TestAnomalies: a deviation of a node from its past is one finding for a day; rising memory is another.
 func TestAnomalies(t *testing.T) {
 	s := open(t)
 	s.fill(t, 30)
@@ -354,7 +354,7 @@ func TestAnomalies(t *testing.T) {
 	}
 }
 
-// output takes forecasts unless it is away.
+// output accepts forecasts unless it is away.
 type output struct {
 	got  [][]store.Forecast
 	away error
@@ -367,7 +367,7 @@ func (o *output) Write(_ context.Context, list []store.Forecast) error {
 	return o.away
 }
 
-// TestOutput: each daily run is written once; where the other store is away it is offered again, and the run itself is kept.
+// TestOutput: each daily run is written once; if the output fails it is offered again, and the run itself is stored.
 func TestOutput(t *testing.T) {
 	s := open(t)
 	s.fill(t, 30)
@@ -383,7 +383,7 @@ func TestOutput(t *testing.T) {
 			t.Fatalf("%d forecasts, %v", n, err)
 		}
 	}
-	s.look(t, s.now.Add(time.Hour)) // the hours renewed are not written
+	s.look(t, s.now.Add(time.Hour)) // the renewed hours are not written
 	if len(o.got) != 1 || len(o.got[0]) == 0 {
 		t.Fatalf("written %d times", len(o.got))
 	}

@@ -9,10 +9,10 @@ import (
 	"reckon/store"
 )
 
-// key names what a forecast is of.
+// key identifies the subject and figure of a forecast.
 type key struct{ subject, site, name, figure string }
 
-// open are forecasts whose time may have passed.
+// open holds forecasts that are not yet evaluated and whose time may have passed.
 type open map[key][]store.Forecast
 
 func (k *Keeper) unjudged(ctx context.Context, end time.Time) (open, error) {
@@ -28,7 +28,7 @@ func (k *Keeper) unjudged(ctx context.Context, end time.Time) (open, error) {
 	return out, nil
 }
 
-// judge compares forecasts of a series whose last step has passed with what came.
+// judge computes the errors of the forecasts of a series whose last step has passed.
 func (o open) judge(s *series, end time.Time) []store.Forecast {
 	var out []store.Forecast
 	for _, f := range o[key{s.subject, s.site, s.name, s.figure}] {
@@ -42,7 +42,7 @@ func (o open) judge(s *series, end time.Time) []store.Forecast {
 	return out
 }
 
-// judged adds up errors over the steps that were measured. The rival is the same time of the day before the forecast was made.
+// judged adds up errors over the measured steps. The baseline is the same hour of the day before the forecast was made.
 func judged(f *store.Forecast, values []float64, end time.Time) store.Judged {
 	var j store.Judged
 	first := len(values) - int(end.Sub(f.Made)/time.Hour)
@@ -55,7 +55,7 @@ func judged(f *store.Forecast, values []float64, end time.Time) store.Judged {
 		j.Steps++
 		e := math.Abs(came - v)
 		j.Error += e
-		// Forecasts are kept with seven digits.
+		// Forecasts are stored with seven digits.
 		if room := 1e-6 * math.Abs(came); came >= f.Low[i]-room && came <= f.High[i]+room {
 			j.Inside++
 		}
@@ -68,16 +68,16 @@ func judged(f *store.Forecast, values []float64, end time.Time) store.Judged {
 	return j
 }
 
-// Kept is the newest forecast of one figure, and how those before compare with what came.
+// Kept is the newest forecast of one figure, with the errors of earlier ones.
 type Kept struct {
 	store.Forecast
-	// Judged adds up the forecasts of two days whose time has passed, made in the last 14 days before; Days is how many there
-	// were.
+	// Judged adds up the errors of past two-day forecasts made in the 14 days before; Days is their
+	// number.
 	Judged store.Judged
 	Days   int
 }
 
-// Kept returns the newest forecasts of a subject, by figure; the hours that a later run of few hours covers are its.
+// Kept returns the newest daily forecasts of a subject, by figure; hours that a later hourly run covers are replaced by it.
 func (k *Keeper) Kept(ctx context.Context, subject, site, name string) ([]Kept, error) {
 	now := k.Clock()
 	list, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: subject, Site: site, Name: name, Since: now.Add(-JudgedFor - DailySteps*time.Hour)})
@@ -91,7 +91,7 @@ func (k *Keeper) Kept(ctx context.Context, subject, site, name string) ([]Kept, 
 		i, ok := at[id]
 		if !ok {
 			if len(f.Point) < DailySteps {
-				continue // the rest of a run before the first daily one
+				continue // an hourly run before the first daily one
 			}
 			i = len(out)
 			at[id], out = i, append(out, Kept{})
@@ -115,7 +115,7 @@ func (kept *Kept) add(f store.Forecast) {
 	}
 }
 
-// overlay puts a later forecast of few hours over those hours.
+// overlay replaces hours by those of a later hourly forecast.
 func (kept *Kept) overlay(f *store.Forecast) {
 	if kept.Step != f.Step || kept.Step <= 0 {
 		return

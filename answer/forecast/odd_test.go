@@ -10,8 +10,8 @@ import (
 	"reckon/store"
 )
 
-// TestRenamedNode: a node with a new name is forecast once two days of it were measured, from those alone; the old one is not forecast any
-// more, and what was forecast of it before is still there with what came of it.
+// TestRenamedNode: a node with a new name is forecast after two days of measurements, from those alone; the old name is no longer forecast,
+// and its earlier forecasts and their errors remain.
 func TestRenamedNode(t *testing.T) {
 	s := open(t)
 	days := func(node string, from, to int, cores float64) {
@@ -59,7 +59,7 @@ func TestRenamedNode(t *testing.T) {
 	}
 }
 
-// TestManyShort: 100,000 workloads that lived a minute are no services: nothing is forecast of them, and the rest is.
+// TestManyShort: 100,000 workloads of one minute each are not services: they get no forecasts, and all other subjects do.
 func TestManyShort(t *testing.T) {
 	s := open(t)
 	s.fill(t, 4)

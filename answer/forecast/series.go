@@ -13,8 +13,8 @@ import (
 	"reckon/workload"
 )
 
-// series is the hourly means of one figure of a subject; the last one ends where the forecast begins. What was not measured
-// is NaN.
+// series is the hourly means of one figure of a subject; the last one ends where the forecast begins. Unmeasured hours
+// are NaN.
 type series struct {
 	subject, site, owner, name, figure string
 	values                             []float64
@@ -31,11 +31,11 @@ func (s *series) measured() int {
 	return n
 }
 
-// rate is a figure of an hour as a mean over it.
+// rate is an hourly figure as a mean over the hour.
 type rate struct {
 	figure string
 	of     func(*store.NodeUse) *float64
-	// capacity is what there was of it; nil where there is no bound.
+	// capacity returns the capacity; nil if there is no bound.
 	capacity func(*store.NodeUse) *float64
 }
 
@@ -60,7 +60,7 @@ func rates() []rate {
 	}
 }
 
-// ofOwner are the figures of owners: what their workloads used.
+// ofOwner returns the figures of owners: the use of their workloads.
 func ofOwner() []struct {
 	figure string
 	of     func(*figure.Used) *float64
@@ -76,7 +76,7 @@ func ofOwner() []struct {
 	}
 }
 
-// grid is the hours that a forecast rests on.
+// grid is the hours that a forecast is based on.
 type grid struct {
 	from, to time.Time
 	n        int
@@ -86,7 +86,7 @@ func gridTo(end time.Time) grid {
 	return grid{end.AddDate(0, 0, -past), end, past * 24}
 }
 
-// empty is a line of hours of which none was measured.
+// empty returns hours without measurements.
 func (g grid) empty() []float64 {
 	out := make([]float64, g.n)
 	for i := range out {
@@ -101,16 +101,16 @@ func (g grid) at(t time.Time) (int, bool) {
 }
 
 const (
-	// settled is how much of an hour a node must have been up for its mean to count, seconds.
+	// settled is the minimum time a node must have been up for the mean of an hour to count, seconds.
 	settled = 900
-	// atOnce is how many nodes are read at one time.
+	// atOnce is the number of nodes read at a time.
 	atOnce = 50
-	// mostOwners and mostServices bound what is forecast: those that used most.
+	// mostOwners and mostServices limit the forecasts to those with the highest use.
 	mostOwners, mostServices = 500, 200
 	hour                     = 3600.0
 )
 
-// sites are the totals of all nodes of a site.
+// sites reads the totals of all nodes of a site.
 func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) error) error {
 	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site"}})
 	if err != nil {
@@ -119,7 +119,7 @@ func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) e
 	return take(lines(rows, gridTo(end), Site, func(*store.NodeUse) float64 { return hour }))
 }
 
-// nodes are those that were up in the last day.
+// nodes reads the nodes that were up in the last day.
 func (k *Keeper) nodes(ctx context.Context, end time.Time, take func([]series) error) error {
 	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
@@ -151,7 +151,7 @@ func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, 
 	}))
 }
 
-// lines makes series of rows of nodes. over is by how many seconds an hour is divided, 0 for an hour that does not count.
+// lines returns the series of rows of nodes. over returns the divisor of an hour, seconds, or 0 if the hour does not count.
 func lines(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUse) float64) []series {
 	type key struct{ site, node, figure string }
 	all, order := map[key]*series{}, []key{}
@@ -190,7 +190,7 @@ func lines(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUs
 	return out
 }
 
-// owners are those whose work used most in the last week.
+// owners reads the owners with the highest use in the last week.
 func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) error) error {
 	rows, err := k.Rollups.Use(ctx, store.RollupQuery{From: end.AddDate(0, 0, -7), To: end, Span: store.SpanWhole, By: []string{"owner"}})
 	if err != nil {
@@ -227,7 +227,7 @@ func compareDown(a, b *float64) int {
 	return 0
 }
 
-// ownersNamed: in an hour in which the site was measured and an owner has no row, their work used nothing.
+// ownersNamed reads the given owners: an hour in which the site was measured but an owner has no row counts as zero use.
 func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
 	g := gridTo(end)
 	up, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: g.from, To: g.to, Span: store.SpanHour, By: []string{"site"}})
@@ -280,15 +280,15 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 	return take(out)
 }
 
-// serviceKinds are workloads that live until somebody ends them: a batch job has a next run instead.
+// serviceKinds are kinds of workload that run until somebody stops them: a batch job has a next run instead.
 func serviceKinds() []string {
 	return []string{string(workload.Deployment), "statefulset", "daemonset", "replicaset", string(workload.Pod), string(workload.Container), string(workload.VM), string(workload.Unit)}
 }
 
-// Service reports whether workloads of a kind are forecast while they live.
+// Service reports whether running workloads of a kind are forecast.
 func Service(kind string) bool { return slices.Contains(serviceKinds(), kind) }
 
-// services are the live ones that used most since they began, at least two days ago.
+// services reads the running services with the highest use since they started, at least two days ago.
 func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series) error) error {
 	live := true
 	rows, _, err := k.Catalogue.Workloads(ctx, store.Filter{Kinds: serviceKinds(), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
@@ -337,7 +337,7 @@ func (k *Keeper) service(ctx context.Context, end time.Time, of series, take fun
 	return take(out)
 }
 
-// fileSystems are those of nodes that were up in the last day.
+// fileSystems reads the file systems of nodes that were up in the last day.
 func (k *Keeper) fileSystems(ctx context.Context, end time.Time, take func([]series) error) error {
 	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {

@@ -18,24 +18,24 @@ import (
 	"reckon/store"
 )
 
-// Metric is the name under which forecasts are read by PromQL.
+// Metric is the name of the forecast metric in PromQL.
 const Metric = "reckon_forecast"
 
 const (
-	// grain is how far samples of the view are apart: no more than a query looks back.
+	// grain is the spacing of samples in the view: no more than the lookback of a query.
 	grain = 5 * time.Minute
-	// longest is how far back a forecast was made that still covers a sample.
+	// longest is the maximum age of a forecast that still covers a sample.
 	longest = DailySteps * time.Hour
 )
 
-// horizons that are shown, and quantiles.
+// horizons returns the horizons in the view.
 func horizons() map[string]time.Duration {
 	return map[string]time.Duration{"1h": time.Hour, "6h": 6 * time.Hour, "24h": 24 * time.Hour}
 }
 
-// View shows kept forecasts as reckon_forecast{quantile,horizon}: the sample at a time is the forecast for that time and the
-// horizon later, by the newest run made at or before the time. Nothing of it is in the series database, so that no sample
-// lies in the future. It is safe for concurrent use.
+// View exposes stored forecasts as reckon_forecast{quantile,horizon}: the sample at time t is the forecast for t plus the
+// horizon, by the newest run made at or before t. Forecasts are not stored in the series database, so no sample
+// is in the future. It is safe for concurrent use.
 type View struct {
 	storage.SampleAndChunkQueryable // all other series
 	Store                           store.Forecasts
@@ -51,7 +51,7 @@ func (v View) Querier(mint, maxt int64) (storage.Querier, error) {
 	return bothQuerier{merged, q}, nil
 }
 
-// bothQuerier reads from the view only what concerns it: a merge has all series sorted first.
+// bothQuerier queries the view only when the matchers select it: a merge requires all series to be sorted first.
 type bothQuerier struct {
 	storage.Querier // of the view and all other series
 	others          storage.Querier
@@ -111,7 +111,7 @@ func (q viewQuerier) Select(ctx context.Context, _ bool, hints *storage.SelectHi
 	return newSet(list, from, to, ms)
 }
 
-// concerns reports whether the matchers may select the metric: only where they name it, so that no other query pays for it.
+// concerns reports whether the matchers may select the metric; they must name it, so that no other query pays for the view.
 func concerns(ms []*labels.Matcher) bool {
 	for _, m := range ms {
 		if m.Name == model.MetricNameLabel {
@@ -121,7 +121,7 @@ func concerns(ms []*labels.Matcher) bool {
 	return false
 }
 
-// newSet makes the series that the matchers select. The list is by key and time.
+// newSet returns the series that the matchers select. The list is ordered by key and time.
 func newSet(list []store.Forecast, from, to int64, ms []*labels.Matcher) storage.SeriesSet {
 	var out []storage.Series
 	for len(list) > 0 {
@@ -164,7 +164,7 @@ func labelsOf(f *store.Forecast, quantile, horizon string) labels.Labels {
 	return labels.FromMap(by)
 }
 
-// points are the samples of one series, every five minutes.
+// points returns the samples of one series, every five minutes.
 func points(list []store.Forecast, from, to int64, ahead time.Duration, quantile string) []chunks.Sample {
 	var out []chunks.Sample
 	step := grain.Milliseconds()
@@ -207,7 +207,7 @@ func (sample) FH() *histogram.FloatHistogram { return nil }
 func (sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (s sample) Copy() chunks.Sample         { return s }
 
-// set is series in memory.
+// set is a set of series in memory.
 type set struct {
 	series []storage.Series
 	at     int
@@ -234,7 +234,7 @@ func (q viewQuerier) LabelNames(ctx context.Context, _ *storage.LabelHints, ms .
 	})
 }
 
-// names collects from the series that the newest forecasts give: without a matcher of the name, all of them.
+// names collects from the series of the newest forecasts; without a matcher of the name, from all of them.
 func (q viewQuerier) names(ctx context.Context, ms []*labels.Matcher, each func(labels.Labels, func(string))) ([]string, annotations.Annotations, error) {
 	named := slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })
 	if named && !concerns(ms) {

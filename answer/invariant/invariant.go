@@ -1,11 +1,11 @@
-// Package invariant holds figures against what bounds them, before anything is said of them:
-// a peak against the machine, CPU time against wall time by cores, a share against the whole.
+// Package invariant checks figures against their upper bounds before they are reported:
+// a peak against the machine, CPU time against wall time times cores, a share against 1.
 //
-// A figure that breaks a rule is held back, never cut to its bound: it becomes unknown in the
-// answer, is counted once for each subject, and an example of each figure and rule is kept,
-// so that whoever runs the server sees what to mend. A bound that is unknown bounds nothing.
+// A figure that breaks a rule is withheld, never clipped to its bound: it becomes unknown in the
+// answer and is counted once per subject, and an example of each figure and rule is kept,
+// so that the operator of the server sees what to fix. An unknown bound is not checked.
 //
-// The tolerance is 1 % and the slack of the rule: a clock tick by cores where time is
+// The tolerance is 1 % plus the slack of the rule: a clock tick times cores where time is
 // compared, the batching of the kernel's memory accounting for a peak.
 package invariant
 
@@ -21,7 +21,7 @@ import (
 	"reckon/metric"
 )
 
-// The rules, as the label rule names them.
+// Rules, as values of the label rule.
 const (
 	PeakWithinLimit          = figure.PeakWithinLimit
 	PeakWithinMachine        = figure.PeakWithinMachine
@@ -33,26 +33,26 @@ const (
 )
 
 const (
-	// Tolerance is by how much a figure may pass its bound, as a share of the bound.
+	// Tolerance is by how much a figure may exceed its bound, as a share of the bound.
 	Tolerance = 0.01
 	// Tick is the length of a clock tick (USER_HZ), to which start times are rounded.
 	Tick = 10 * time.Millisecond
-	// Batch is by how much a peak may pass a limit: the kernel charges a control group in
-	// batches of 64 pages for each processor.
+	// Batch is by how much a peak may exceed a limit, bytes per processor: the kernel charges a control group in
+	// batches of 64 pages per processor.
 	Batch = 64 * 4096
 )
 
-// Check is one figure of an answer against one bound.
+// Check compares one figure of an answer with one bound.
 type Check struct {
 	Figure string    // as in the API, such as cpu_seconds
 	Rule   string    // one of the rules
-	Value  **float64 // the figure in the answer, which is held back; nil inside is unknown
+	Value  **float64 // the figure in the answer, which may be withheld; nil inside is unknown
 	Bound  *float64  // nil is unknown
-	Slack  float64   // in the unit of the figure, besides the tolerance
+	Slack  float64   // in the unit of the figure, in addition to the tolerance
 	Of     string    // what the bound is, for people: "wall time by the cores of its nodes"
 }
 
-// Holds reports whether the figure keeps to its bound, or one of them is unknown.
+// Holds reports whether the figure respects its bound, or one of the two is unknown.
 func (c *Check) Holds() bool {
 	if *c.Value == nil || c.Bound == nil {
 		return true
@@ -61,17 +61,17 @@ func (c *Check) Holds() bool {
 	return !math.IsNaN(v) && v <= *c.Bound+math.Abs(*c.Bound)*Tolerance+c.Slack
 }
 
-// Broken is a figure and rule that was broken, with how often and one example.
+// Broken is a figure and rule that was broken, with a count and one example.
 type Broken struct {
 	Figure, Rule string
-	Count        int // subjects
+	Count        int // number of subjects
 	Subject      string
 	Value, Bound float64
 	Of           string
 	At           time.Time // of the example
 }
 
-// Ledger counts what was broken. The zero value is ready, a nil one holds back without
+// Ledger counts broken rules. The zero value is ready to use; a nil Ledger withholds without
 // counting. It is safe for concurrent use.
 type Ledger struct {
 	mu    sync.Mutex
@@ -79,12 +79,12 @@ type Ledger struct {
 	seen  map[[3]string]bool
 }
 
-// maxSeen bounds the subjects that are remembered as counted; beyond it one may be counted
+// maxSeen limits the subjects remembered as counted; beyond it a subject may be counted
 // again.
 const maxSeen = 100_000
 
-// Hold holds the figures of a subject against their bounds, all of them as they are before
-// anything is held back, and returns how many it held back.
+// Hold checks the figures of a subject against their bounds, all of them before
+// any is withheld, and returns the number of withheld figures.
 func (l *Ledger) Hold(subject string, at time.Time, checks ...Check) int {
 	var broken []*Check
 	for i := range checks {
@@ -93,7 +93,7 @@ func (l *Ledger) Hold(subject string, at time.Time, checks ...Check) int {
 		}
 	}
 	for _, c := range broken {
-		if *c.Value != nil { // another rule may have held it back
+		if *c.Value != nil { // another rule may have withheld it
 			l.note(subject, at, c, **c.Value)
 		}
 	}
@@ -134,7 +134,7 @@ func (l *Ledger) note(subject string, at time.Time, c *Check, v float64) {
 	b.Subject, b.Value, b.Bound, b.Of, b.At = subject, v, *c.Bound, c.Of, at
 }
 
-// Broken lists what was broken since the start, by figure and rule, with the latest example.
+// Broken lists the rules broken since the start, by figure and rule, with the latest example.
 func (l *Ledger) Broken() []Broken {
 	if l == nil {
 		return nil
@@ -154,7 +154,7 @@ func (l *Ledger) Broken() []Broken {
 var inconsistent = &metric.Desc{Name: "reckon_inconsistent_figures_total", Kind: metric.Counter, Labels: []string{"figure", "rule"},
 	Help: "Figures that passed what bounds them and were held back from answers, once for each workload, node or group that they are of."}
 
-// Descs describes what a ledger counts.
+// Descs describes the counters of a ledger.
 func Descs() []*metric.Desc { return []*metric.Desc{inconsistent} }
 
 // Gather adds the counters.

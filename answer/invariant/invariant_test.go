@@ -11,7 +11,7 @@ import (
 
 var at = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 
-// TestEdges: a figure on its bound, and within the tolerance, is shown; one beyond is held back.
+// TestEdges: a figure on its bound, and within the tolerance, is shown; one beyond is withheld.
 func TestEdges(t *testing.T) {
 	for _, c := range []struct {
 		value, bound *float64
@@ -38,8 +38,8 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestCountedOnce: a broken figure is counted once for a subject, however often it is asked
-// for, and under each rule that it breaks; it is never cut to its bound.
+// TestCountedOnce: a broken figure is counted once per subject, however often it is queried,
+// and under each rule that it breaks; it is never clipped to its bound.
 func TestCountedOnce(t *testing.T) {
 	var l Ledger
 	ask := func(subject string) {
