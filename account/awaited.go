@@ -1,6 +1,6 @@
 package account
 
-// awaited is what a process did that is not in the table yet, or whose exit record is still to come.
+// awaited is activity of a process that is not in the table yet, or whose exit record is still to come.
 type awaited[T any] struct {
 	pid   int32
 	start uint64
@@ -8,7 +8,8 @@ type awaited[T any] struct {
 	use   T
 }
 
-// settle charges what was awaited to the parts of its processes, and keeps the rest until it goes to other.
+// settle charges awaited activity to the parts of its processes. It keeps the rest until the deadline and then charges
+// it to other.
 func settle[T any](l *Ledger, list *[]awaited[T], charge func(*Part, *T)) {
 	kept := (*list)[:0]
 	for i := range *list {

@@ -9,47 +9,49 @@ import (
 	"reckon/workload"
 )
 
-// A process reports the CPU time of the children that it has waited for, theirs included
-// (cutime and cstime of proc_pid_stat(5)). What of it nobody was charged for is the work of
-// children that lived between two readings and left no exit record, and the last moments of
-// those that were seen. It is charged here, by these rules:
+// A process reports the CPU time of the children that it has waited for, including their
+// own waited-for children (cutime and cstime of proc_pid_stat(5)). The share of it that was
+// charged to no process is the work of children that lived between two readings and left no
+// exit record, and the last moments of children that were seen. It is charged here, by
+// these rules:
 //
 //   - Sources with complete exit records are not reconciled, except over a gap.
-//   - What is new waits for a tick where a living child was read before its parent, as ids
-//     wrap around: it may have ended in between.
+//   - New time waits for one tick where a living child was read before its parent, as ids
+//     wrap around: the child may have ended in between.
 //   - What a seen child was charged is owed: its parent's child times will show it.
-//   - The last moments of a seen child go to the child's part: at the pace at which it was
-//     last seen, or all there is when its parent has had no children that nobody saw.
-//   - The rest goes to the parent's part, or where its seen children are process groups of
+//   - The last moments of a seen child go to the child's part: at the rate of its last
+//     readings, or everything that is open if its parent has had no unseen children.
+//   - The rest goes to the parent's part, or, where its seen children are process groups of
 //     their own, to the short work of their owner.
-//   - Nothing is taken from process 1, or from a process that adopts orphans: whose
-//     those were is unknown. Nothing goes to a part that a control group charges, and
+//   - Nothing is taken from process 1, or from a process that adopts orphans: the owner of
+//     the orphans is unknown. Nothing goes to a part that a control group charges, and
 //     nothing is taken while children are in one.
 
-// offspring is what the ledger remembers of the children of a process that has some.
+// offspring is the record of a process's children, kept for processes that have had some.
 type offspring struct {
 	user, system uint64 // child times as last reported, nanoseconds
-	known        uint64 // of them, what is accounted for: charged, owed before, or older than the ledger
-	owed         uint64 // charged for children that are gone, not yet shown by the child times
-	owedAt       uint64 // tick of the last of them
-	unseenAt     uint64 // tick at which it last had children that nobody saw, 0 for never
+	known        uint64 // of them, accounted for: charged, owed before, or older than the ledger
+	owed         uint64 // charged for children that are gone, not yet in the child times
+	owedAt       uint64 // tick of the last addition to owed
+	unseenAt     uint64 // tick at which it last had unseen children, 0 for never
 
 	reaper     bool // it was seen to adopt an orphan
 	same, away uint32
-	awayPart   *Part  // of the last child that was seen in another part
+	awayPart   *Part  // part of the last child that was seen in another part
 	counted    uint64 // tick at which a child was last seen in a part with a control group, 0 for never
 
 	open uint64 // not accounted for in this tick
-	// crossed is the last tick in which a living descendant was read before this process: it
-	// may have ended, and been waited for, in between. Then what is new is held for a tick,
-	// until it is known who is gone; ripe says that some of what is open was held.
+	// crossed is the last tick in which a living descendant was read before this process:
+	// the descendant may have ended, and been waited for, in between. New time is then held
+	// for one tick, until its process can be identified. ripe reports that some of open was
+	// held.
 	crossed, held    uint64
 	ripe             bool
 	fresh            uint64 // growth of the child times in this tick
 	inUser, inSystem uint64 // and its parts, in the last tick in which they grew
 }
 
-// kin returns what is remembered of the children of the process.
+// kin returns the record of the process's children, created if need be.
 func (e *process) kin() *offspring {
 	if e.children == nil {
 		e.children = new(offspring)
@@ -57,7 +59,7 @@ func (e *process) kin() *offspring {
 	return e.children
 }
 
-// legacy is what the process leaves to its parent's child times, as far as it was charged.
+// legacy is the CPU time that the process adds to its parent's child times, as far as it was charged.
 func (e *process) legacy() uint64 {
 	v := e.last.user + e.last.system
 	if e.children != nil {
@@ -66,28 +68,28 @@ func (e *process) legacy() uint64 {
 	return v
 }
 
-// owedFor is for how many ticks what a gone child was charged may be missing from the
-// child times: its parent may wait for it late. Children of a parent that ignores
-// SIGCHLD are never in them.
+// owedFor is the number of ticks for which the charge of a gone child may be missing from
+// the child times: its parent may wait for it late. Children of a parent that ignores
+// SIGCHLD never appear in them.
 const owedFor = 3
 
-// cloistered is for how many ticks a parent of children in a control group is left alone
-// after the last of them was seen.
+// cloistered is the number of ticks for which a parent of children in a control group is
+// left alone after the last of them was seen.
 const cloistered = 60
 
-// clockStep is what child times may lag behind by: both are cut to clock ticks of 10 ms.
+// clockStep is the possible lag of child times: both figures are cut to clock ticks of 10 ms.
 const clockStep = 2 * uint64(10*time.Millisecond)
 
-// tailSlack is added to what a child may have used after it was last seen.
+// tailSlack is added to the estimate of what a child used after it was last seen.
 const tailSlack = uint64(20 * time.Millisecond)
 
-// lineage is the work memory of one tick.
+// lineage is the working state of one tick.
 type lineage struct {
-	leaving []*process // that are gone since the last tick
-	left    []*process // that were gone in the last one
-	parents []*process // whose child times grew, or who are owed something
+	leaving []*process // gone since the last tick
+	left    []*process // gone in the last tick
+	parents []*process // with grown child times, or with time owed
 	gap     bool       // the ledger was restored: exit records of what ended meanwhile are missing
-	settled bool       // every end is recorded in this tick: nothing is left to find out
+	settled bool       // every exit is recorded in this tick: nothing is left to reconcile
 	told    bool       // the source reports child times
 	held    uint64     // by offspring, in this tick
 }
@@ -98,8 +100,8 @@ func (l *Ledger) beginLineage(pass *sensor.Pass) {
 	l.line.told, l.line.held = false, 0
 }
 
-// follow notes the parent of a process that is alive, and what its children used. first
-// says that the ledger begins with this tick.
+// follow records the parent of a living process and the CPU time of its children. first
+// reports that the ledger begins with this tick.
 func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 	if p.Have&sensor.FieldParent != 0 {
 		if !l.line.settled {
@@ -119,7 +121,7 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 	if now := p.ChildUserNanos + p.ChildSystemNanos; p.Have&sensor.FieldChildren != 0 && now > 0 {
 		o := e.kin()
 		if !e.based {
-			o.known = now // before our time, or of a process that could not be seen
+			o.known = now // from before the ledger, or of a process that could not be read
 		}
 		o.open, o.fresh = grown(o.known, now), grown(o.user+o.system, now)
 		if o.fresh > 0 {
@@ -135,7 +137,7 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 	}
 }
 
-// placeChild notes for a parent where its child is charged, and whether it adopted it.
+// placeChild records for a parent where its child is charged, and whether it adopted the child.
 func (l *Ledger) placeChild(e *process, parent int32) {
 	counted := e.part.counted()
 	if e.ppid == parent && !counted {
@@ -163,13 +165,13 @@ func (l *Ledger) placeChild(e *process, parent int32) {
 func (l *Ledger) highest(e *process) int32 {
 	q := l.table[e.ppid]
 	if q == nil {
-		return e.ppid // it is met later in this pass, or not to be seen
+		return e.ppid // it is met later in this pass, or can not be seen
 	}
 	return max(q.pid, q.above)
 }
 
-// cross notes for the ancestors of a process that were read after it, as a pass goes by
-// ids, that it was alive before.
+// cross marks the ancestors of a process that were read after it (a pass goes by ids):
+// the process was alive before they were read.
 func (l *Ledger) cross(e *process) {
 	at := e
 	for range maxLineage {
@@ -189,7 +191,7 @@ func (l *Ledger) cross(e *process) {
 // counted reports whether a control group charges the CPU time of the part.
 func (p *Part) counted() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
 
-// parentOf returns the children of the parent of a process, or nil.
+// parentOf returns the child record of the parent of a process, or nil.
 func (l *Ledger) parentOf(e *process) *offspring {
 	if q := l.table[e.ppid]; q != nil && q.start <= e.start+uint64(time.Second) {
 		return q.children
@@ -205,8 +207,9 @@ func (l *Ledger) depart(e *process) {
 	}
 }
 
-// owe notes what a process that is gone was charged, its children included: the child times
-// of its parent will show it, or of that one's parent, if it is gone as well.
+// owe adds the charges of a process that is gone, its children included, to what its parent
+// is owed: the child times of the parent will show it, or those of the nearest ancestor
+// that is not gone.
 func (l *Ledger) owe(e *process, nanos uint64) {
 	for range maxLineage {
 		q := l.table[e.ppid]
@@ -226,12 +229,12 @@ func (l *Ledger) owe(e *process, nanos uint64) {
 // maxLineage bounds a walk through ancestors.
 const maxLineage = 64
 
-// reconcile charges what the child times of parents show and nobody was charged for.
-// elapsed is the time since the last tick and capacity the CPU nanoseconds that the
-// machine has in it.
+// reconcile charges the CPU time in the child times of parents that no process was
+// charged for. elapsed is the time since the last tick and capacity the CPU time that the
+// machine has in it, both in nanoseconds.
 func (l *Ledger) reconcile(elapsed, capacity uint64) {
 	t := &l.line
-	// A child begins after its parent.
+	// A child starts after its parent.
 	slices.SortFunc(t.leaving, func(a, b *process) int {
 		return cmp.Or(cmp.Compare(b.start, a.start), cmp.Compare(b.pid, a.pid))
 	})
@@ -262,8 +265,8 @@ func (l *Ledger) reconcile(elapsed, capacity uint64) {
 	t.parents, t.gap = t.parents[:0], false
 }
 
-// cover takes what is owed from what is open, and leaves open what can be charged: without
-// what is new, where that is to be held, and nothing where exit records are complete.
+// cover subtracts owed time from open time and leaves open what can be charged: new time
+// only if hold is false, and nothing where exit records are complete (settled).
 func (o *offspring) cover(settled, hold bool, tick uint64) {
 	covered := min(o.open, o.owed)
 	o.owed -= covered
@@ -286,14 +289,14 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 	}
 }
 
-// chargeTails charges the last moments of children that were seen and are gone, or, of those
-// that were gone in the last tick, what was held for them.
+// chargeTails charges the last moments of children that were seen and are gone. With held it
+// charges the time that was held for those that were gone in the last tick.
 func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint64) {
 	for _, e := range gone {
 		l.chargeTail(e, held, uint64(float64(elapsed)*e.rate*1.25)+tailSlack)
 	}
 	for _, e := range gone {
-		// More than its pace, and its parent has had no children that nobody saw.
+		// More than its rate explains, and its parent has had no unseen children.
 		if o := l.parentOf(e); o != nil && (o.unseenAt == 0 || l.tick > o.unseenAt+cloistered) {
 			l.chargeTail(e, held, capacity)
 		}
@@ -301,7 +304,7 @@ func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint6
 }
 
 // chargeTail charges the last moments of a child that was seen and is gone to its part,
-// where that is another than its parent's: at most so many nanoseconds.
+// if that is another than its parent's: at most the given nanoseconds.
 func (l *Ledger) chargeTail(e *process, held bool, most uint64) {
 	o := l.parentOf(e)
 	if o == nil || o.open == 0 || o.ripe != held || o.reaper || e.ppid == 1 || l.table[e.ppid].part == e.part {
@@ -310,7 +313,7 @@ func (l *Ledger) chargeTail(e *process, held bool, most uint64) {
 	l.take(o, min(o.open, most), e.part)
 }
 
-// chargeUnseen charges what children used that nobody saw.
+// chargeUnseen charges the CPU time of children that no reading saw.
 func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	o := e.children
 	if o.open > clockStep {
@@ -318,8 +321,8 @@ func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	}
 	switch {
 	case o.open == 0:
-	case o.open > capacity: // of a time in which it was charged to other
-	case e.pid == 1, o.reaper: // whose orphans they were is not known
+	case o.open > capacity: // covers a time in which it was charged to other
+	case e.pid == 1, o.reaper: // the owner of orphans is unknown
 	case o.counted != 0 && l.tick <= o.counted+cloistered:
 	case o.away > o.same:
 		if a := o.awayPart; a.kind == workload.Group || a.kind == workload.Short {
@@ -332,7 +335,7 @@ func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	}
 }
 
-// take charges a part for so much of what is open, unless its control group does.
+// take charges the part with nanos of the open time, unless its control group charges it.
 func (l *Ledger) take(o *offspring, nanos uint64, part *Part) {
 	o.open -= nanos
 	if part.counted() {

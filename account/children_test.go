@@ -248,7 +248,7 @@ func TestChildReadBeforeItsParent(t *testing.T) {
 			r.step(k, 0)
 		}
 		k.run(c, second/2)
-		u := k.fork(shell, false, r.boot) // nobody sees it
+		u := k.fork(shell, false, r.boot) // missing from every pass
 		k.run(u, second/10)
 		k.end(u)
 		alive := k.live() // the child is read
@@ -272,8 +272,9 @@ func TestChildReadBeforeItsParent(t *testing.T) {
 	}
 }
 
-// TestOrphansAreNobodys: what process 1 waited for is not known to be anybody's, also when
-// an orphan was seen that ended in the same second. The figures say that they lack it.
+// TestOrphansAreNobodys: time that process 1 waited for is not attributed to any owner,
+// even when an orphan was seen that ended in the same second. The figures are marked as
+// lacking it.
 func TestOrphansAreNobodys(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
 	k := newKin(10 * second)
@@ -337,7 +338,7 @@ func TestRecordThatSaysTooLittle(t *testing.T) {
 	r.want("sum", seconds(total(r.l)), seconds(k.used))
 }
 
-// TestParentThatIsNewItself: records of taskstats do not say the group; that of a parent
+// TestParentThatIsNewItself: records of taskstats have no process group; that of a parent
 // which is seen for the first time in the same pass counts.
 func TestParentThatIsNewItself(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
@@ -351,8 +352,8 @@ func TestParentThatIsNewItself(t *testing.T) {
 	r.want("started", r.values["reckon_workload_processes_started_total|group/n1/20|group||alice"], 2)
 }
 
-// TestRestartFindsWhatChildrenDid: in the gap of a restart nobody saw them; also with a
-// source of complete records, which has none of the gap.
+// TestRestartFindsWhatChildrenDid: children in the gap of a restart were never read; also
+// with a source of complete records, which has none of the gap.
 func TestRestartFindsWhatChildrenDid(t *testing.T) {
 	for _, complete := range []bool{false, true} {
 		r := newRig(t, Config{Export: 5 * time.Second})

@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// namedCommands is how many programs of one part get a series of their own.
+	// namedCommands is the number of programs of one part that get a series of their own.
 	namedCommands = 16
-	// trackedCommands is how many are distinguished at one time.
+	// trackedCommands is the number of programs that are distinguished at one time.
 	trackedCommands = 64
 )
 
-// otherName is what the programs without a series are called together.
+// otherName is the common name of the programs without a series.
 var otherName = sensor.CommOf([]byte("other"))
 
 // commands holds the CPU time of the programs of one part. The number of series is
-// bounded and each is a true counter: a program is named once it has used a
-// hundredth of the part's time, and what it had used before is then in its series.
+// bounded and each is a true counter: a program gets a series once it has used a
+// hundredth of the part's time, and its earlier use is included in that series.
 type commands struct {
 	byName map[sensor.Comm]*command
 	named  []*command
-	other  uint64 // nanoseconds of programs that had to make room
+	other  uint64 // nanoseconds of evicted programs
 	last   *command
 	rest   *metric.Series
-	judged uint64 // CPU time of the part when its program was last looked at
+	judged uint64 // CPU time of the part when its main program was last determined
 }
 
 type command struct {
@@ -93,8 +93,8 @@ func (c *commands) unnamed() []*command {
 	return list
 }
 
-// name gives series to the programs that deserve one; at the end of a part, to the
-// largest that fit, and the rest becomes other.
+// name gives series to the programs that have used enough; at the end of a part, to the
+// largest that fit, while the rest becomes other.
 func (c *commands) name(part *Part, total uint64, end bool) {
 	if len(c.named) == len(c.byName) {
 		return
@@ -143,9 +143,9 @@ func (c *commands) merge(o *commands) {
 	c.other += o.other
 }
 
-// stale reports whether it is time to look again whether the program by which a part is
-// known is the one that used most: when the part's CPU time has doubled, and at its end, so
-// that its facts change a few times at most. A name that somebody else gave stays.
+// stale reports whether the main program of a part, which names it, has to be determined
+// again: when the part's CPU time has doubled, and at its end, so that the facts change a
+// few times at most. A name from another source stays.
 func (c *commands) stale(name string, total uint64, end bool) bool {
 	if c.byName[sensor.CommOf([]byte(name))] == nil || (total < 2*c.judged && !end) {
 		return false
@@ -154,8 +154,8 @@ func (c *commands) stale(name string, total uint64, end bool) bool {
 	return true
 }
 
-// top returns the program that used most. What a container runtime used before the
-// container's program began names nothing, unless there is nothing else.
+// top returns the program that used most CPU time. Use by a container runtime before the
+// container's program began counts only if there is nothing else.
 func (c *commands) top() (sensor.Comm, bool) {
 	var best *command
 	stage := func(e *command) bool { return workload.RuntimeStage(e.comm.String()) }
@@ -176,8 +176,8 @@ func (c *commands) top() (sensor.Comm, bool) {
 	return best.comm, true
 }
 
-// family is the name that the kernel's threads of one kind share: kworker/3:1H-kblockd
-// is kworker.
+// family is the common name of kernel threads of one kind: kworker/3:1H-kblockd is
+// kworker.
 func family(c sensor.Comm) sensor.Comm {
 	for i, b := range c {
 		if b == '/' {

@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// What the supervisor of containers, the kubelet, reports of them. It is reported, not measured: by the kubelet's
-// clock and as far as it knows.
+// Container state as the supervisor (the kubelet) reports it. It is reported, not measured: it follows the
+// kubelet's clock and is as complete as the kubelet's view.
 var (
 	containerInfo = &metric.Desc{
 		Name: "reckon_container_info", Kind: metric.Gauge,
@@ -59,21 +59,22 @@ var (
 	}
 )
 
-// containerDevice is of what was given; what was used is in the series of GPUs, with the same name of the device.
+// containerDevice describes allocated devices; their use is in the series of GPUs, under the same device name.
 var containerDevice = &metric.Desc{
 	Name: "reckon_container_device_info", Kind: metric.Gauge,
 	Help:   "A device that the kubelet gave to the container, such as a GPU, under the name of the resource that it requests; the value is always 1.",
 	Labels: with("resource", "device"),
 }
 
-// sandbox is the type of what holds the namespaces of a pod.
+// sandbox is the container type that holds the namespaces of a pod.
 const sandbox = "sandbox"
 
-// container is what is reported of a part.
+// container is the reported state of a part.
 type container struct {
-	facts *workload.ContainerFacts // nil while nothing is
-	told  workload.ContainerFacts  // what the series were made for
-	// ended is the id of the container whose end was looked at last, kills what its part counted until then.
+	facts *workload.ContainerFacts // nil while nothing is reported
+	told  workload.ContainerFacts  // the facts that the series were made from
+	// ended is the id of the container whose end was last examined, kills the OOM kills that its part had counted until
+	// then.
 	ended string
 	kills uint64
 
@@ -85,7 +86,7 @@ type container struct {
 	pod podSeries
 }
 
-// report reads the state of the containers now. What is not reported any more is kept as it was.
+// report reads the current state of the containers. A state that is no longer reported is kept.
 func (l *Ledger) report() {
 	if l.config.Container == nil {
 		return
@@ -101,11 +102,11 @@ func (l *Ledger) report() {
 	}
 }
 
-// oomKilled is the kubelet's reason for an end.
+// oomKilled is the kubelet's reason for a container killed for lack of memory.
 const oomKilled = "OOMKilled"
 
-// countReportedKill counts a kill for lack of memory that only the supervisor noticed: where there are no exit records, the
-// control group of a container that was killed at once is gone before it is read again.
+// countReportedKill counts an OOM kill that only the supervisor noticed: where there are no exit records, the control
+// group of a container that was killed at once is gone before it is read again.
 func (p *Part) countReportedKill(f *workload.ContainerFacts) {
 	c := &p.container
 	if !f.Ended || f.EndedID != f.ID || f.EndedID == c.ended {
@@ -118,7 +119,8 @@ func (p *Part) countReportedKill(f *workload.ContainerFacts) {
 	c.ended, c.kills = f.EndedID, p.kills()
 }
 
-// exportContainer appends what is reported of a part, and what its control group counts beside the account.
+// exportContainer appends the reported state of a part, and those counters of its control group that are not in the
+// account.
 func (p *Part) exportContainer(b *metric.Batch) {
 	c := &p.container
 	f := c.facts
@@ -146,7 +148,7 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	}
 }
 
-// exportReport appends what is reported of a container and, of a sandbox, of its pod.
+// exportReport appends the reported state of a container and, for a sandbox, of its pod.
 func (p *Part) exportReport(b *metric.Batch) {
 	c := &p.container
 	f, was := c.facts, c.told
@@ -159,7 +161,7 @@ func (p *Part) exportReport(b *metric.Batch) {
 	replace(&c.info, n == names(&was), func() *metric.Series { return p.series(containerInfo, n[:]...) })
 	b.Add(c.info, 1)
 	if f.Name == "" {
-		if f.Type == sandbox { // else it is a container that is not reported yet
+		if f.Type == sandbox { // otherwise a container that is not reported yet
 			p.exportPod(f, &was, b)
 		}
 		return
@@ -186,7 +188,7 @@ func (p *Part) exportReport(b *metric.Batch) {
 	}
 }
 
-// exportDevices appends what the container was given; was is what the last export had.
+// exportDevices appends the devices allocated to the container; was is the state at the last export.
 func (p *Part) exportDevices(was []workload.Device, b *metric.Batch) {
 	c := &p.container
 	if !slices.Equal(was, c.told.Devices) {
@@ -205,27 +207,28 @@ func (p *Part) exportDevices(was []workload.Device, b *metric.Batch) {
 	}
 }
 
-// podSum adds up the pods of a workload for one export.
+// podSum is the sum over the pods of a workload for one export.
 type podSum struct {
 	export         uint64
 	request, limit workload.Amounts
 	completes      bool
 }
 
-// bounds are what a workload requests on this node and is limited to: of pods what they report, of others what is known
-// of their control group.
+// bounds are the requests and limits of a workload on this node: for pods as reported, otherwise from the control
+// group.
 type bounds struct {
 	request workload.Amounts
-	limit   workload.Amounts // the most so far
+	limit   workload.Amounts // maximum so far
 	free    workload.Amounts // not 0: a pod has no limit
-	asked   bool             // the pods of the workload are known
+	asked   bool             // the pods of the workload have been reported
 
 	reqCores, reqMemory, reqGPUs *metric.Series
 	limitCores, limitMemory      *metric.Series
 }
 
-// boundPods adds up the pods of each workload that run, each once. What ends with its work has requested what it did at
-// its largest; a service requests what it does now. Limits are those at the largest too, since they bound the highest use.
+// boundPods sums the running pods of each workload, each pod once. A workload that completes keeps the requests of its
+// largest moment; a service has those of now. Limits are always those of the largest moment, since they bound the
+// highest use.
 func (l *Ledger) boundPods() {
 	seen := map[string]bool{}
 	for _, ended := range [...]bool{false, true} { // a pod runs as long as one of its containers does
@@ -249,7 +252,7 @@ func (l *Ledger) boundPods() {
 	}
 }
 
-// addPod adds a pod to what is added up for an export.
+// addPod adds a pod to the sum of an export.
 func (g *group) addPod(f *workload.ContainerFacts, ended bool, export uint64) {
 	x := &g.bounds
 	if g.sum.export != export {
@@ -277,8 +280,8 @@ func most(a, b workload.Amounts) workload.Amounts {
 	return workload.Amounts{Cores: max(a.Cores, b.Cores), MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), GPUs: max(a.GPUs, b.GPUs)}
 }
 
-// limits are the hard limits of the workload on this node, 0 for none: of its pods, of the control group of the whole
-// of it, or of that of its only part. p leads the workload.
+// limits returns the hard limits of the workload on this node, 0 for none: of its pods, of the control group of the
+// whole workload, or of the control group of its only part. p leads the workload.
 func (g *group) limits(p *Part) (l workload.Amounts) {
 	x := &g.bounds
 	switch {
@@ -298,7 +301,7 @@ func (g *group) limits(p *Part) (l workload.Amounts) {
 	return l
 }
 
-// limitsOf are those of a control group.
+// limitsOf returns the limits of a control group.
 func limitsOf(c *sensor.Cgroup) (l workload.Amounts) {
 	if c.Have&sensor.CgroupCPUMax != 0 {
 		l.Cores = c.CPUMax
@@ -309,7 +312,7 @@ func limitsOf(c *sensor.Cgroup) (l workload.Amounts) {
 	return l
 }
 
-// exportBounds appends what the workload requests and is limited to. p leads it.
+// exportBounds appends the requests and limits of the workload. p leads it.
 func (g *group) exportBounds(p *Part, b *metric.Batch) {
 	x := &g.bounds
 	add := func(s **metric.Series, d *metric.Desc, v float64) {

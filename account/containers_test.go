@@ -11,8 +11,8 @@ import (
 	"reckon/workload"
 )
 
-// pods is a rig with a container in each of n pods of one workload, which request 0.2 cores and 64 MiB and are limited as
-// said.
+// pods is a rig with a container in each of n pods of one workload, which request 0.2 cores and 64 MiB and have the
+// given limit.
 func pods(t *testing.T, n int32, completes bool, limit workload.Amounts) (*rig, *cluster, func(...int32) []sensor.Process) {
 	c := &cluster{containers: map[int32]*box{}, reports: map[string]*workload.ContainerFacts{}}
 	r := c.rig(t, Config{})
@@ -288,8 +288,8 @@ func TestKilledAtOnce(t *testing.T) {
 	}
 }
 
-// TestRestartBetweenTicks: a container that is begun again and ends within a tick, while what it did before can still be scraped,
-// ends then, and not when it ended before.
+// TestRestartBetweenTicks: a container that is restarted and ends within a tick, while its earlier run can still be
+// scraped, gets the later end, and not that of the earlier run.
 func TestRestartBetweenTicks(t *testing.T) {
 	b := &box{uid: "a", id: "c", workload: "deployment/shop/cart", part: "cart-a/app"}
 	c := &cluster{containers: map[int32]*box{10: b}}

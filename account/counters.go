@@ -6,7 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// What the counters of the processors count.
+// Series of processor counters.
 var (
 	cyclesTotal = &metric.Desc{
 		Name: "reckon_workload_cycles_total", Kind: metric.Counter,
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// counterDescs are those of the counters, with the value of their label.
+// counterDescs are the descriptions of the processor counters, with the value of their label.
 var counterDescs = [sensor.Counters]struct {
 	desc  *metric.Desc
 	width string
@@ -49,32 +49,32 @@ var counterDescs = [sensor.Counters]struct {
 	{fpInstructions, "scalar"}, {fpInstructions, "128"}, {fpInstructions, "256"}, {fpInstructions, "512"},
 }
 
-// tallies is what the ledger holds of counters of processors.
+// tallies is the ledger's state of processor counters.
 type tallies struct {
 	counting
 	have    uint16
 	waiting []awaited[counterUse]
-	shared  bool // since the last export, events took turns: what is exported is scaled
+	shared  bool // since the last export, events were multiplexed: exported counts are scaled
 }
 
-// counterUse is what was counted for a process, and how many bytes of memory a cache miss moved there.
+// counterUse is the counts of a process, with the bytes of memory that one cache miss moved there.
 type counterUse struct {
 	sensor.CounterUse
 	line uint64
 }
 
-// events is what was counted for a part.
+// events is the counts of a part.
 type events struct {
 	Values  [sensor.Counters]float64 `json:"v"`           // scaled
-	Pending sensor.CounterUse        `json:"p,omitzero"`  // of times in which an event never had its turn
+	Pending sensor.CounterUse        `json:"p,omitzero"`  // of times in which an event was never scheduled
 	Misses  float64                  `json:"m,omitempty"` // bytes of memory, by cache misses
 
 	rows    [sensor.Counters]*metric.Series
 	traffic *metric.Series
 }
 
-// Counters takes in what processors counted for processes until the tick that the ledger took last. What belongs to no process that
-// becomes known goes to other.
+// Counters takes in the processor counts of processes up to the tick that the ledger took last. Counts of processes
+// that remain unidentified go to other.
 func (l *Ledger) Counters(pass *sensor.CounterPass) {
 	if l.other == nil {
 		return // no tick yet
@@ -93,8 +93,9 @@ func (l *Ledger) Counters(pass *sensor.CounterPass) {
 	}
 }
 
-// count adds what was counted, and reports whether some of it had to be scaled. An event that took turns with others is taken to have
-// counted as fast while it waited, which holds on average only; where it had no turn at all the next one decides.
+// count adds counts and reports whether some had to be scaled. A multiplexed event is assumed to have occurred at the
+// same rate while it was not scheduled, which holds on average only; where it was never scheduled, the next counts
+// decide.
 func (p *Part) count(use *counterUse) (scaled bool) {
 	if use.CounterUse == (sensor.CounterUse{}) {
 		return false
@@ -120,7 +121,7 @@ func (p *Part) count(use *counterUse) (scaled bool) {
 	return scaled
 }
 
-// absorbEvents takes over what a part that was folded counted.
+// absorbEvents takes over the counts of a folded part.
 func (p *Part) absorbEvents(o *Part) {
 	if o.events == nil {
 		return
@@ -135,7 +136,7 @@ func (p *Part) absorbEvents(o *Part) {
 	p.events.Misses += o.events.Misses
 }
 
-// exportCounters appends what was counted for a part, 0 of what did not occur.
+// exportCounters appends the counts of a part, 0 for events that did not occur.
 func (l *Ledger) exportCounters(p *Part, b *metric.Batch) {
 	if l.counters.since == 0 && p.events == nil {
 		return
@@ -169,13 +170,13 @@ func (l *Ledger) counterRow(p *Part, row **metric.Series, d *metric.Desc, values
 	return *row
 }
 
-// exported begins the time until the next export.
+// exported begins the next export interval.
 func (c *tallies) exported() {
 	c.counting.exported()
 	c.shared = false
 }
 
-// certainty is how exact the counts of a part are that began at a time.
+// certainty returns the exactness of the counts of a part that began at start.
 func (c *tallies) certainty(start uint64) certainty {
 	sure := c.counting.certainty(start, fromCounters)
 	if c.shared {

@@ -2,16 +2,16 @@ package account
 
 import "reckon/figure"
 
-// counting is since when a source counts what processes did, and what of it got lost. It belongs
-// to the ledger's goroutine.
+// counting is the time since which a source counts the activity of processes, and whether some
+// of it was lost. It belongs to the ledger's goroutine.
 type counting struct {
-	since uint64 // boot time from which on it counts, 0 while it does not
-	began int64  // the same in milliseconds since the Unix epoch; a restart keeps it
-	fresh bool   // no export was made since
-	full  bool   // since the last export something could not be charged to its process, or counted
+	since uint64 // boot time at which counting began, 0 while the source does not count
+	began int64  // the same in milliseconds since the Unix epoch, preserved over a restart
+	fresh bool   // no export since counting began
+	full  bool   // since the last export, something could not be counted or charged to its process
 }
 
-// begin notes the first pass of the source, at the tick that the ledger took last.
+// begin records the first pass of the source, at the tick that the ledger took last.
 func (c *counting) begin(l *Ledger) {
 	if c.since != 0 {
 		return
@@ -22,11 +22,11 @@ func (c *counting) begin(l *Ledger) {
 	}
 }
 
-// exported begins the time until the next export.
+// exported begins the next export interval.
 func (c *counting) exported() { c.fresh, c.full = false, false }
 
-// certainty is how exact the counts of a part are that began at a time, where they are from a
-// source of its own.
+// certainty returns the exactness of the counts, taken from the given source, of a part that
+// began at start.
 func (c *counting) certainty(start uint64, source origin) certainty {
 	switch {
 	case c.fresh && start < c.since:

@@ -125,7 +125,7 @@ var (
 		Help:   "When the part began, seconds since the Unix epoch. Parts of Jobs and of pods that belong to nothing have the label run: the UID that tells one run of the workload from the next.",
 		Labels: with(),
 	}
-	// startTimeOfRun is startTime of a part of which it is known which run of the workload it is of.
+	// startTimeOfRun is startTime of a part whose run of the workload has been identified.
 	startTimeOfRun = &metric.Desc{
 		Name: startTime.Name, Kind: startTime.Kind, Unit: startTime.Unit, Help: startTime.Help, Labels: with("run"),
 	}

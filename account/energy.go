@@ -12,8 +12,8 @@ import (
 // WorkloadEnergy is the name of the series of the energy of workloads.
 const WorkloadEnergy = "reckon_workload_energy_joules_total"
 
-// The energy of workloads and of what was split. Every joule is in one domain once, so
-// that sums over all labels are right; see package attribution.
+// The energy of workloads and the energy that was split. Every joule is in exactly one
+// domain, so that sums over all labels are right; see package attribution.
 var (
 	workloadEnergy = &metric.Desc{
 		Name: WorkloadEnergy, Kind: metric.Counter, Unit: metric.Joules,
@@ -27,14 +27,14 @@ var (
 	}
 )
 
-// IdleShare says whose the energy is that a node draws without work.
+// IdleShare selects the owners of the energy that a node draws without work.
 type IdleShare string
 
 // The ways to share idle energy.
 const (
-	IdleNone    IdleShare = "none"    // nobody's: it stays with the node
-	IdleRequest IdleShare = "request" // by the cores or GPUs requested; what nobody requested stays with the node
-	IdleEven    IdleShare = "even"    // the same for every workload that runs
+	IdleNone    IdleShare = "none"    // assigned to no owner: it stays with the node
+	IdleRequest IdleShare = "request" // by the cores or GPUs requested; the unrequested share stays with the node
+	IdleEven    IdleShare = "even"    // the same for every running workload
 )
 
 // joules is energy of one kind.
@@ -45,25 +45,25 @@ type joules struct {
 
 // partEnergy is the energy of one part.
 type partEnergy struct {
-	// marks holds, for each stream, the CPU time of the part when the stream last came:
-	// meters may be slower than ticks.
+	// marks holds, for each stream, the CPU time of the part at the stream's last
+	// reading: meters may be slower than ticks.
 	marks []int64
 	used  []joules // by slot
 }
 
-// slot is a kind of energy that is distinguished.
+// slot is one distinguished kind of energy.
 type slot struct {
 	domain, method string
 	node           joules
 }
 
-// energy is the state of energy in the ledger.
+// energy is the ledger's energy state.
 type energy struct {
 	meters attribution.Meters
 	slots  []slot
 	began  int64 // milliseconds since the Unix epoch
 
-	// The memory of a tick.
+	// State of this tick.
 	parts   []*Part
 	use     []attribution.Use
 	share   []float64
@@ -71,8 +71,8 @@ type energy struct {
 	gpuPart []*Part
 }
 
-// Energy takes in what meters showed in the tick that the ledger took last, and charges
-// it. gpus are the shares of devices in the same tick. A load or a source that could
+// Energy takes in the meter readings of the tick that the ledger took last, and charges
+// them. gpus are the shares of devices in the same tick. A load or a source that could
 // not be read is absent.
 func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpus []GPUShare) {
 	if l.other == nil {
@@ -109,7 +109,7 @@ func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpu
 	}
 }
 
-// EnergyProblem says what is wrong with a meter, "" if nothing is.
+// EnergyProblem describes what is wrong with a meter, "" if nothing is.
 func (l *Ledger) EnergyProblem() string {
 	if l.energy == nil {
 		return ""
@@ -117,10 +117,10 @@ func (l *Ledger) EnergyProblem() string {
 	return l.energy.meters.Problem()
 }
 
-// EnergyModelled reports whether a power model counts now, because nothing measures.
+// EnergyModelled reports whether a power model is in use because no meter is available.
 func (l *Ledger) EnergyModelled() bool { return l.energy != nil && l.energy.meters.Modelled() }
 
-// mark makes a stream begin now, or with this tick if it came already.
+// mark starts a stream now, or with this tick if it has a reading already.
 func (e *energy) mark(stream int, came bool) {
 	for _, p := range e.parts {
 		p.energy.marks[stream] = int64(p.CPU())
@@ -130,7 +130,7 @@ func (e *energy) mark(stream int, came bool) {
 	}
 }
 
-// settleStream charges what came of one stream.
+// settleStream charges the energy of one stream.
 func (l *Ledger) settleStream(i int, s *attribution.Stream, several bool, gpus []GPUShare) {
 	e := l.energy
 	var method string
@@ -146,7 +146,7 @@ func (l *Ledger) settleStream(i int, s *attribution.Stream, several bool, gpus [
 	e.slots[at].node.active += s.Active
 	e.slots[at].node.idle += s.Idle
 	if s.Active > 0 {
-		if !ok { // nobody that is known used anything
+		if !ok { // no identified process used anything
 			l.other.energy.at(at).active += s.Active
 		} else {
 			for j, p := range parts {
@@ -161,7 +161,7 @@ func (l *Ledger) settleStream(i int, s *attribution.Stream, several bool, gpus [
 	}
 }
 
-// byCPU fills in the shares of all parts by the CPU time since the stream last came.
+// byCPU fills in the shares of all parts by the CPU time since the stream's last reading.
 func (e *energy) byCPU(stream int, s *attribution.Stream, several bool) (method string, ok bool) {
 	e.use = e.use[:0]
 	for _, p := range e.parts {
@@ -192,7 +192,7 @@ func (e *energy) byCPU(stream int, s *attribution.Stream, several bool) (method 
 	return attribution.MeasuredByCPU, ok
 }
 
-// byDevice fills in the shares of those that have a GPU open.
+// byDevice fills in the shares of the parts that have a GPU open.
 func (e *energy) byDevice(zone string, gpus []GPUShare) (method string, ok bool) {
 	e.gpuUse, e.gpuPart = e.gpuUse[:0], e.gpuPart[:0]
 	for i := range gpus {
@@ -249,8 +249,8 @@ func (p *Part) shares() bool {
 	return p.end == 0 && p.kind != workload.Other && p.kind != workload.Short
 }
 
-// request is what the part requested of the node, in cores or GPUs, 0 if unknown or
-// without bound.
+// request returns the cores or GPUs that the part requested of the node, 0 if unknown or
+// unlimited.
 func (p *Part) request(gpu bool) float64 {
 	switch {
 	case p.end != 0:
@@ -298,8 +298,8 @@ func (p *partEnergy) at(slot int) *joules {
 	return &p.used[slot]
 }
 
-// absorb takes over the energy of a part that was folded, and what of its use was not
-// charged yet.
+// absorb takes over the energy of a folded part, and the use of it that was not charged
+// yet.
 func (p *partEnergy) absorb(o *partEnergy) {
 	p.grow(len(o.marks))
 	for i, m := range o.marks {
@@ -312,7 +312,7 @@ func (p *partEnergy) absorb(o *partEnergy) {
 	}
 }
 
-// leave makes what a part used since meters last moved part of other's use.
+// leave adds the part's use since the last meter readings to the use of other.
 func (l *Ledger) leave(p *Part) {
 	if l.other == nil || p == l.other || len(p.energy.marks) == 0 {
 		return
@@ -332,7 +332,7 @@ func (p *Part) Joules() (active, idle float64) {
 	return active, idle
 }
 
-// exportEnergy appends the energy of a part: kinds of which it used none are absent.
+// exportEnergy appends the energy of a part: kinds of energy that it did not use are absent.
 func (l *Ledger) exportEnergy(p *Part, b *metric.Batch) {
 	for i := range p.energy.used {
 		j := &p.energy.used[i]
@@ -352,7 +352,7 @@ func (l *Ledger) exportEnergy(p *Part, b *metric.Batch) {
 
 var shareNames = [...]string{"active", "idle"}
 
-// exportNode appends what was split.
+// exportNode appends the energy that was split.
 func (e *energy) exportNode(b *metric.Batch) {
 	for i := range e.slots {
 		s := &e.slots[i]
@@ -373,9 +373,8 @@ func room(s []float64, n int) []float64 {
 	return s[:n]
 }
 
-// SetPlace says where the part may run: a bit for each package, 0 for any, and the
-// frequency of the processors it may run on in relation to the mean of all, 0 when
-// unknown.
+// SetPlace sets the processors that the part may run on: a bit for each package, 0 for
+// any, and their clock frequency relative to the mean of all processors, 0 when unknown.
 func (p *Part) SetPlace(packages uint64, clock float64) { p.packages, p.clock = packages, clock }
 
 // PartOf returns the part that a process is charged to, or nil.
@@ -386,7 +385,7 @@ func (l *Ledger) PartOf(pid int32, start uint64) *Part {
 	return nil
 }
 
-// energyState is the energy of a ledger at rest.
+// energyState is the serialized energy of a ledger.
 type energyState struct {
 	Began  int64             `json:"began"`
 	Meters attribution.State `json:"meters"`
@@ -412,7 +411,7 @@ func (e *energy) state() *energyState {
 	return s
 }
 
-// restoreEnergy takes up the energy of a saved ledger; damage makes it begin anew.
+// restoreEnergy restores the energy of a saved ledger; if it is damaged, energy begins anew.
 func (l *Ledger) restoreEnergy(s *energyState, parts []*Part, saved []partState) {
 	if s == nil {
 		return

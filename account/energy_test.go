@@ -52,9 +52,9 @@ func rapl(joules float64) attribution.Source {
 	return attribution.Source{Name: "rapl", Meters: []sensor.Meter{{Domain: sensor.DomainPackage, Zone: "0", Joules: joules, HasJoules: true}}}
 }
 
-// What workloads and other are charged is what was split, on any trace of processes
-// that come, work, end and are folded, with restarts of the agent and slow meters, and
-// idle energy goes where it was asked for.
+// The energy charged to workloads and other equals the energy that was split, on any
+// trace of processes that come, work, end and are folded, with restarts of the agent and
+// slow meters, and idle energy goes where the configuration sends it.
 func TestEnergyConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		idle := rapid.SampledFrom([]IdleShare{IdleNone, IdleRequest, IdleEven}).Draw(t, "idle")
@@ -187,7 +187,7 @@ func TestEnergyOfGPUs(t *testing.T) {
 		r.energy(0.5, shares, attribution.Source{Name: "nvml", Meters: []sensor.Meter{
 			{Domain: sensor.DomainGPU, Zone: "GPU-1", Joules: j, HasJoules: true},
 			{Domain: sensor.DomainGPU, Zone: "GPU-2", Joules: j, HasJoules: true},
-			{Domain: sensor.DomainGPU, Zone: "GPU-3", Joules: j, HasJoules: true}, // nobody has it open
+			{Domain: sensor.DomainGPU, Zone: "GPU-3", Joules: j, HasJoules: true}, // no process has it open
 		}})
 	}
 	r.export()

@@ -42,16 +42,16 @@ var figureNames = [figures]string{
 	"mount_metadata_operations", "instructions", "memory_traffic_bytes",
 }
 
-// origin is what a figure is taken from, the label source.
+// origin is the source of a figure, exported as the label source.
 type origin uint8
 
 const (
 	fromNothing  origin = iota
 	fromCgroup          // a control group's own counters
 	fromRecords         // every end of a process is recorded
-	fromChildren        // what parents have waited for; see children.go
+	fromChildren        // child times reported by parents; see children.go
 	fromReadings        // the task table, once a tick
-	fromStart           // what ended before the agent began is not known
+	fromStart           // what ended before the agent began is unknown
 	fromRSS             // resident memory
 	fromPSS             // resident memory, shared pages split; see shared.go
 	fromRSSSum          // resident memory, shared pages more than once
@@ -59,10 +59,10 @@ const (
 	fromModel
 	fromSockets   // every call on a socket is counted
 	fromScheduler // every wait is measured
-	fromFullTable // there was no room to charge some process with what it did
+	fromFullTable // no room to charge some process with its activity
 	fromRequests  // every request to a file system is counted
 	fromCounters  // counters of the processors
-	fromTurns     // events that took turns on them
+	fromTurns     // multiplexed events on them
 	fromMisses    // cache misses by the size of a line
 	fromMethods   // gpuMethods follow
 )
@@ -74,7 +74,7 @@ func (o origin) String() string {
 	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses"}[o]
 }
 
-// certainty is how exact a figure is and what it is taken from.
+// certainty is the exactness of a figure and its source.
 type certainty struct {
 	degree figure.Exactness
 	source origin
@@ -88,16 +88,17 @@ func (c certainty) worse(o certainty) certainty {
 	return c
 }
 
-// memoryCertainty is that of the memory of a part, the worst since the last export.
+// memoryCertainty is the exactness of the memory of a part, the worst since the last export.
 type memoryCertainty struct{ resident, needed certainty }
 
 func (m *memoryCertainty) add(resident, needed certainty) {
 	m.resident, m.needed = m.resident.worse(resident), m.needed.worse(needed)
 }
 
-// neededOfCgroup is how exact needed memory is. Version 1 reports all of the kernel's memory
-// only: that makes an estimate of it where it is more than a twentieth of what the group
-// may have, which is what needed memory is held against. total is the machine's memory.
+// neededOfCgroup returns the exactness of needed memory. Version 1 reports the kernel's
+// memory as one sum only: needed memory is then an estimate if that sum exceeds a twentieth
+// of the group's limit, against which needed memory is compared. total is the machine's
+// memory, bytes.
 func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 	known := c.Anon + c.File + c.Shmem
 	limit := max(total, known)
@@ -113,9 +114,9 @@ func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 	return certainty{figure.Exact, fromCgroup}
 }
 
-// evidence is what speaks for and against figures since the last export, on the whole node.
+// evidence is the evidence for and against the figures of the whole node since the last export.
 type evidence struct {
-	first     bool // the ledger began: what is older is known in part only
+	first     bool // the ledger began: what is older is only partly known
 	unsettled bool // some end of a process may not have been recorded
 	childless bool // and the source has no child times
 	lost      int64
@@ -123,23 +124,23 @@ type evidence struct {
 	time      uint64 // of all processors
 }
 
-// Time that was charged to nobody makes CPU times "at least" where it is more than a
-// hundredth of what was used, and more than a two-hundredth of the processors' time: clocks
-// are not all read in the same instant.
+// Unattributed time makes CPU times "at least" where it is more than a hundredth of what
+// was used, and more than a two-hundredth of the processors' time: clocks are not all read
+// in the same instant.
 const (
 	bearableUse  = 100
 	bearableTime = 200
 )
 
-// count takes in what the machine did in a tick, what of it was charged, and for how long
-// it served interrupts, nanoseconds.
+// count adds the busy time of the machine in a tick, the charged share of it, and the
+// time spent serving interrupts, all in nanoseconds.
 func (v *evidence) count(busy, charged int64, irq, time uint64) {
 	v.lost += busy - charged - int64(irq)
 	v.busy += uint64(max(busy, 0))
 	v.time += time
 }
 
-// cpu is how exact CPU times are that no control group counts.
+// cpu returns the exactness of CPU times that no control group counts.
 func (v *evidence) cpu() certainty {
 	switch {
 	case !v.unsettled:
@@ -149,12 +150,12 @@ func (v *evidence) cpu() certainty {
 	case v.lost > int64(v.busy/bearableUse) && v.lost > int64(v.time/bearableTime):
 		return certainty{figure.AtLeast, fromChildren}
 	case -v.lost > int64(v.busy/bearableUse) && -v.lost > int64(v.time/bearableTime):
-		return certainty{figure.Estimated, fromChildren} // more than the machine did: some of it is of before
+		return certainty{figure.Estimated, fromChildren} // more than the machine's busy time: some of it is from before
 	}
 	return certainty{figure.Exact, fromChildren}
 }
 
-// ends is how exact figures are that come from readings and exit records alone.
+// ends returns the exactness of figures that come from readings and exit records alone.
 func (v *evidence) ends() certainty {
 	if v.unsettled {
 		return certainty{figure.AtLeast, fromReadings}
@@ -170,7 +171,7 @@ type exactRow struct {
 	series *metric.Series
 }
 
-// exactness is what an export says of the figures of one kind of workload, or of one
+// exactness is what an export states about the figures of one kind of workload, or of one
 // workload.
 type exactness struct {
 	kind  workload.Kind
@@ -179,7 +180,7 @@ type exactness struct {
 	rows  [figures][]exactRow
 }
 
-// peculiar reports whether what speaks against a figure is a matter of the one workload.
+// peculiar reports whether the evidence against a figure concerns the one workload only.
 func (c certainty) peculiar() bool {
 	switch {
 	case c.degree == figure.Exact:
@@ -190,7 +191,7 @@ func (c certainty) peculiar() bool {
 	return c.source == fromCgroup || c.source == fromPSS || c.source == fromRSSSum
 }
 
-// exactness returns the exactness of the workload alone.
+// exactness returns the exactness record of the workload alone.
 func (p *Part) exactness() *exactness {
 	g := p.group
 	if g.exact == nil {
@@ -225,7 +226,7 @@ func (x *exactness) note(f judged, c certainty) {
 	})
 }
 
-// export appends what was noted, and ends what was not any more.
+// export appends the recorded rows, and ends the series of rows that were not recorded again.
 func (x *exactness) export(b *metric.Batch) {
 	for f := range x.rows {
 		kept := x.rows[f][:0]
@@ -242,7 +243,7 @@ func (x *exactness) export(b *metric.Batch) {
 	}
 }
 
-// exportExactness appends how exact the figures are that were exported.
+// exportExactness appends the exactness of the exported figures.
 func (l *Ledger) exportExactness(b *metric.Batch) {
 	for _, p := range l.order {
 		if p.kind == workload.Other || p.absorbed || p.held && p.place != "" {
@@ -266,7 +267,7 @@ func (l *Ledger) exportExactness(b *metric.Batch) {
 	l.evidence = evidence{}
 }
 
-// judgePart notes how exact the figures of a part are.
+// judgePart records the exactness of the figures of a part.
 func (l *Ledger) judgePart(p *Part, x *exactness) {
 	v := &l.evidence
 	cpu, ends := v.cpu(), v.ends()
@@ -325,7 +326,7 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	}
 }
 
-// judgeCounts notes how exact the figures are that programs in the kernel count.
+// judgeCounts records the exactness of the figures that programs in the kernel count.
 func (l *Ledger) judgeCounts(p *Part, note func(judged, certainty)) {
 	if l.network.since != 0 {
 		note(figNetwork, l.network.certainty(p.start, fromSockets))
@@ -345,8 +346,8 @@ func (l *Ledger) judgeCounts(p *Part, note func(judged, certainty)) {
 	}
 }
 
-// inexact returns the figures of the part that were not exact in the last export, by the names of
-// the API; nil where all were.
+// inexact returns the exactness of those figures of the part that were not exact in the last
+// export, by their names in the API; nil if all were exact.
 func (p *Part) inexact() (d figure.Degrees) {
 	for f, e := range p.degrees {
 		d.Add(figureNames[f], e)
@@ -354,8 +355,9 @@ func (p *Part) inexact() (d figure.Degrees) {
 	return d
 }
 
-// peakCertainty is that of a highest value, of one that has the given certainty now: what
-// lived between two readings is in it where a control group or exit records show it.
+// peakCertainty returns the exactness of a peak whose current value has the certainty
+// now: a peak between two readings is included where a control group or exit records
+// report it.
 func (p *Part) peakCertainty(now, ends certainty, told sensor.CgroupFields) certainty {
 	switch {
 	case p.cg.Have&told != 0:

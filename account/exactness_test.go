@@ -12,7 +12,7 @@ import (
 	"reckon/workload"
 )
 
-// degrees are what the last export said of a kind, by figure and source.
+// degrees returns the exactness of a kind in the last export, by figure and source.
 func (r *rig) degrees(kind string) map[string]figure.Exactness {
 	out := map[string]figure.Exactness{}
 	for k, v := range r.values {
@@ -31,7 +31,7 @@ func TestExactnessOfProcesses(t *testing.T) {
 		lack     sensor.Fields
 		complete bool
 		lost     uint64 // exit records in a tick
-		unseen   uint64 // busy time that nobody was charged for, in a tick; below zero for what was charged beyond it
+		unseen   uint64 // busy time that was not charged, in a tick; below zero for charges beyond busy time
 		want     map[string]figure.Exactness
 	}{
 		"exit records": {all, 0, true, 0, 0, map[string]figure.Exactness{
@@ -70,7 +70,7 @@ func TestExactnessOfProcesses(t *testing.T) {
 	}
 }
 
-// TestExactnessOfTheFirstExport: of what is older than the agent only a part is known.
+// TestExactnessOfTheFirstExport: the use of processes older than the agent is only partly known.
 func TestExactnessOfTheFirstExport(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
 	old := proc(10, 10, 5*second, second)

@@ -26,7 +26,7 @@ type rows struct {
 	reqCores, reqMem, reqGPU, reqSec *metric.Series
 }
 
-// series returns a series of d for the part.
+// series returns a series of d with the labels of the part.
 func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 	if p.labels == nil {
 		p.labels = []string{string(p.id), string(p.kind), p.part, p.owner}
@@ -38,8 +38,8 @@ func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 	return s
 }
 
-// Export appends the series of every workload. What ended since the last export is
-// in it with its last values and then forgotten. The histograms it hands out are
+// Export appends the series of every workload. Workloads that ended since the last export
+// are included with their last values and then forgotten. The histograms it hands out are
 // valid until the next Tick.
 func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.lastAt
@@ -91,8 +91,8 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.counters.exported()
 }
 
-// pendingCPU is how much a young process group may have used and still be held back:
-// little enough that the sum over all workloads stays whole.
+// pendingCPU is the CPU time, in nanoseconds, up to which a young process group may be
+// held back: little enough that the sum over all workloads stays complete.
 const pendingCPU = uint64(50 * time.Millisecond)
 
 // pending holds back a process group that may turn out to be short work, unless it has
@@ -130,11 +130,11 @@ func (l *Ledger) fold() {
 	}
 }
 
-// shortPart is the name of the part that holds the short parts of a workload.
+// shortPart is the name of the part that holds the folded short parts of a workload.
 const shortPart = "short"
 
-// sweep forgets what the last export flushed. It runs at the begin of what follows, so that a
-// state that is saved before the export is sent still has it.
+// sweep forgets the parts that the last export flushed. It runs at the beginning of the next
+// step, so that a state that is saved before the export is sent still has them.
 func (l *Ledger) sweep() {
 	gone := false
 	for _, p := range l.order {
@@ -148,7 +148,7 @@ func (l *Ledger) sweep() {
 	}
 }
 
-// release takes a part out of the maps. Its group goes with its last part.
+// release removes a part from the maps. Its group goes with its last part.
 func (l *Ledger) release(p *Part) {
 	if p.reported {
 		l.reported[p.key] = p
@@ -170,7 +170,7 @@ func (l *Ledger) release(p *Part) {
 	l.leaveGroup(p)
 }
 
-// joinGroup makes a part one of its workload, which is new if need be.
+// joinGroup adds a part to the group of its workload, created if need be.
 func (l *Ledger) joinGroup(p *Part) {
 	g := l.groups[p.id]
 	if g == nil {
@@ -184,7 +184,7 @@ func (l *Ledger) joinGroup(p *Part) {
 	}
 }
 
-// leaveGroup takes a part out of its workload, which goes with its last part.
+// leaveGroup removes a part from the group of its workload, which goes with its last part.
 func (l *Ledger) leaveGroup(p *Part) {
 	g := p.group
 	p.group = nil
@@ -270,7 +270,7 @@ func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 	}
 }
 
-// kills is how often the OOM killer chose a process of the part, by whoever saw it.
+// kills returns how often the OOM killer chose a process of the part, by the source that counted most.
 func (p *Part) kills() uint64 {
 	if p.cg.Have&sensor.CgroupEvents == 0 {
 		return p.oomSeen
@@ -280,7 +280,7 @@ func (p *Part) kills() uint64 {
 
 func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 	r, f := p.rows, &p.facts
-	if c := p.container.facts; c != nil && c.Type == sandbox { // what it runs says nothing of the workload
+	if c := p.container.facts; c != nil && c.Type == sandbox { // the program of a sandbox does not describe the workload
 		f.changed = f.changed || f.Command != ""
 		f.Command = ""
 	} else if f.Command == "" || p.commands.stale(f.Command, p.CPU(), p.end != 0) {
@@ -325,7 +325,7 @@ func (l *Ledger) newRows(p *Part) *rows {
 	return r
 }
 
-// exportCounts appends what a part read, wrote, faulted and switched.
+// exportCounts appends the counters of reads, writes, faults and switches of a part.
 func (p *Part) exportCounts(b *metric.Batch) {
 	r := p.rows
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
@@ -341,7 +341,7 @@ func (p *Part) exportCounts(b *metric.Batch) {
 	}
 }
 
-// lazy makes a series when its first value is known.
+// lazy creates a series when its first value is available.
 func (p *Part) lazy(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *s == nil {
 		*s = p.series(d, values...)

@@ -6,9 +6,9 @@ import (
 	"reckon/workload"
 )
 
-// ExportFast appends what the containers that want accepts have used so far: the counters and gauges of processor, memory,
-// storage, faults and switches, between two exports of everything. Nothing new is named and nothing ends in it: a container
-// appears with the first Export that has it. It may be called after Tick.
+// ExportFast appends the current totals of the containers that want accepts: the counters and gauges of processor,
+// memory, storage, faults and switches, between two full exports. It names no new series and ends none: a container
+// appears with the first Export that includes it. It may be called after Tick.
 func (l *Ledger) ExportFast(b *metric.Batch, want func(*workload.ContainerFacts) bool) {
 	for _, p := range l.order {
 		if p.container.facts == nil || !p.exported || p.flushed || p.absorbed || p.held || p.end != 0 || !want(p.container.facts) {

@@ -7,11 +7,11 @@ type Standing uint8
 
 // The standings.
 const (
-	// Unknown: no part is called so; it may have ended, or have been folded into short work.
+	// Unknown: there is no part of this name; it may have ended, or have been folded into short work.
 	Unknown Standing = iota
-	// Pending: it was not exported yet, for it may turn out to be short work.
+	// Pending: it was not exported yet, since it may turn out to be short work.
 	Pending
-	// Shown: the last export carried it.
+	// Shown: the last export included it.
 	Shown
 )
 
@@ -26,13 +26,13 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	return Pending
 }
 
-// Holds reports whether there is an account of the part, if only one that the last export carried to its end.
+// Holds reports whether there is an account of the part, even one that the last export included for the last time.
 func (l *Ledger) Holds(id *workload.Identity) bool {
 	return l.parts[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
-// OwnerOf returns the owner of a workload that runs on this node, or false when none of
-// that name does.
+// OwnerOf returns the owner of a workload that runs on this node, or false when no
+// workload of that name does.
 func (l *Ledger) OwnerOf(id workload.ID) (owner string, ok bool) {
 	g := l.groups[id]
 	if g == nil {

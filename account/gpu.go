@@ -6,7 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// The use of GPUs.
+// Series of GPU use.
 var (
 	gpuSeconds = &metric.Desc{
 		Name: "reckon_workload_gpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
@@ -33,22 +33,22 @@ var (
 // gpuMethods are the ways in which busy time is split.
 var gpuMethods = [...]string{attribution.Measured, attribution.MeasuredByMemory, attribution.MeasuredEqually}
 
-// gpuDevice is the state of a device in the ledger.
+// gpuDevice is the ledger's state of a device.
 type gpuDevice struct {
 	vendor, name string
-	meter        string // the device whose meter and busy time it shares
+	meter        string // the device that provides its meter and busy time
 	busy, idle   float64
 	rows         [2]*metric.Series
 	began        int64
 
-	// This tick.
+	// State of this tick.
 	now        sensor.GPU
 	there      bool
-	useBusy    float64 // seconds that processes are known to have used
+	useBusy    float64 // seconds of measured use by processes
 	hasUseBusy bool
 }
 
-// gpuAccount is what a part used of one device.
+// gpuAccount is the use of one device by a part.
 type gpuAccount struct {
 	seconds     [len(gpuMethods)]float64
 	memory      float64
@@ -56,13 +56,13 @@ type gpuAccount struct {
 	hasMemory   bool
 	rows        [len(gpuMethods) + 2]*metric.Series
 
-	// This tick.
+	// State of this tick.
 	busy, held       float64
 	hasBusy, hasHeld bool
 	open             bool
 }
 
-// gpus is the state of devices in the ledger.
+// gpus is the ledger's state of all devices.
 type gpus struct {
 	devices []*gpuDevice
 	use     []attribution.DeviceUse
@@ -71,18 +71,17 @@ type gpus struct {
 	shares  []GPUShare
 }
 
-// GPU takes in what devices and their users did in the tick that the ledger took last,
-// and returns the shares of each part for [Ledger.Energy]. They are valid until the
-// next call.
+// GPU takes in the state of the devices and their use by processes in the tick that the
+// ledger took last, and returns the shares of each part for [Ledger.Energy]. They are
+// valid until the next call.
 //
 //	Σ workloads + other = busy time of the device
 //	Σ workloads + other + idle = time of the device
 //
 // Use by processes is measured by another clock than the device's own busy time, and
-// kernels of several processes run side by side: what they used together is cut to the
-// busy time, and what of it no process is known to have used goes to other. Where
-// nothing is known of the use by processes the busy time is split by the memory they
-// hold, else evenly.
+// kernels of several processes run side by side: their sum is capped at the busy time,
+// and busy time that no measured use explains goes to other. Where use by processes is
+// not measured, the busy time is split by the memory they hold, else evenly.
 func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
 	if l.other == nil {
 		return nil // no tick yet
@@ -117,8 +116,8 @@ func (d *gpuDevice) meet(now *sensor.GPU) {
 	d.vendor = now.Vendor
 }
 
-// device returns a device, new if need be. A device that no sensor described, only the
-// use of it, is one without a vendor.
+// device returns a device, created if need be. A device that only appears in use records,
+// and that no sensor described, has no vendor.
 func (g *gpus) device(name, vendor string, l *Ledger) *gpuDevice {
 	for _, d := range g.devices {
 		if d.name == name {
@@ -144,8 +143,8 @@ func (a *gpuAccount) begin() {
 	a.hasMemory = false
 }
 
-// useGPU adds the use of one process to its part; what belongs to no process that is
-// known goes to other.
+// useGPU adds the use of one process to its part; use by an unidentified process goes to
+// other.
 func (l *Ledger) useGPU(u *sensor.GPUUse) {
 	at := l.gpus.index(u.Device)
 	if at < 0 || !l.gpus.devices[at].there {
@@ -178,7 +177,7 @@ func (p *Part) gpu(at int) *gpuAccount {
 	return &p.gpus[at]
 }
 
-// settleGPU charges what device number at did in this tick.
+// settleGPU charges the use of device number at in this tick.
 func (l *Ledger) settleGPU(at int) {
 	g := &l.gpus
 	d := g.devices[at]
@@ -233,14 +232,14 @@ func (l *Ledger) settleGPU(at int) {
 	}
 }
 
-// busyGPU is for how long the device computed in this tick, and adds it to its totals.
+// busyGPU returns the busy time of the device in this tick, in seconds, and adds it to its totals.
 func (l *Ledger) busyGPU(d *gpuDevice) (busy float64, known bool) {
 	switch span := d.now.Span; {
 	case !(span > 0):
 		return 0, false
 	case d.now.Have&sensor.GPUBusy != 0:
 		busy = min(max(d.now.Busy, 0), span)
-	case d.hasUseBusy: // the device does not say, its users do
+	case d.hasUseBusy: // not reported by the device, only by its users
 		busy = min(d.useBusy, span)
 	default:
 		return 0, false
@@ -250,14 +249,14 @@ func (l *Ledger) busyGPU(d *gpuDevice) (busy float64, known bool) {
 	return busy, true
 }
 
-// split fills in which part of the busy time is whose; what is left of 1 is of nobody
-// that is known.
+// split fills in the share of the busy time of each user; what is left of 1 belongs to no
+// identified process.
 func (g *gpus) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	switch {
 	case len(g.use) == 0:
 		return false, 0
 	case len(g.use) == 1 && g.use[0].HasBusy:
-		g.share[0] = 1 // who has it alone has all of it
+		g.share[0] = 1 // the only user has all of it
 		return true, 0
 	case d.hasUseBusy:
 		if d.useBusy <= 0 {
@@ -278,7 +277,7 @@ func (g *gpus) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	return ok, method
 }
 
-// addShare adds to the share that a part has of a device, which is at or behind from.
+// addShare adds to the share of a part in a device; the shares of the device begin at index from.
 func (g *gpus) addShare(from int, s GPUShare) {
 	for i := from; i < len(g.shares); i++ {
 		if o := &g.shares[i]; o.Part == s.Part && o.Device == s.Device {
@@ -292,7 +291,7 @@ func (g *gpus) addShare(from int, s GPUShare) {
 	g.shares = append(g.shares, s)
 }
 
-// absorbGPUs takes over what a part that was folded used.
+// absorbGPUs takes over the use of a folded part.
 func (p *Part) absorbGPUs(o *Part) {
 	for i := range o.gpus {
 		if o.gpus[i].empty() {
@@ -311,7 +310,7 @@ func (a *gpuAccount) empty() bool {
 	return a.seconds == [len(gpuMethods)]float64{} && a.byteSeconds == 0 && !a.hasMemory
 }
 
-// exportGPUs appends what a part used of devices; one that it never opened is absent.
+// exportGPUs appends the part's use of each device; a device that it never opened is absent.
 func (l *Ledger) exportGPUs(p *Part, b *metric.Batch) {
 	for i := range p.gpus {
 		a := &p.gpus[i]
@@ -349,7 +348,7 @@ func (g *gpus) export(b *metric.Batch) {
 	}
 }
 
-// gpuState is a device at rest.
+// gpuState is a serialized device.
 type gpuState struct {
 	Vendor string  `json:"vendor"`
 	Name   string  `json:"name"`
@@ -374,7 +373,7 @@ func (p *Part) gpuState() (out [][len(gpuMethods) + 1]float64) {
 	return out
 }
 
-// restoreGPUs takes up the devices of a saved ledger; damage makes them begin anew.
+// restoreGPUs restores the devices of a saved ledger; if they are damaged, they begin anew.
 func (l *Ledger) restoreGPUs(s []gpuState, parts []*Part, saved []partState) {
 	sound := func(v float64) bool { return v >= 0 && v < 1e30 }
 	for _, d := range s {

@@ -26,8 +26,9 @@ func (r *rig) gpuSeconds(id, owner, device, method string) float64 {
 	return r.values["reckon_workload_gpu_seconds_total|"+id+"|"+kind+"||"+owner+"|nvidia|"+device+"|"+method]
 }
 
-// TestDeviceThatNobodyOpens: its time is told, all of it idle, so that what was allocated
-// and never opened is known to be zero; no workload has a series of it.
+// TestDeviceThatNobodyOpens: the time of an unopened device is exported, all of it idle,
+// so that the use of an allocated but unopened device is zero; no workload has a series
+// of it.
 func TestDeviceThatNobodyOpens(t *testing.T) {
 	r := newRig(t, Config{})
 	for range 3 {
@@ -105,8 +106,8 @@ func TestGPUMemory(t *testing.T) {
 	r.want("byte-seconds", r.values["reckon_workload_gpu_memory_byte_seconds_total"+held], 450)
 }
 
-// Nothing is known of the busy time of a partition: its memory counts, its seconds are
-// absent, and its share goes to the meter of the whole device.
+// The busy time of a partition is unknown: its memory counts, its seconds are absent, and
+// its share goes to the meter of the whole device.
 func TestGPUPartitions(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 0)})
@@ -128,9 +129,9 @@ func TestGPUPartitions(t *testing.T) {
 	r.want("memory", r.values["reckon_workload_gpu_memory_bytes|group/n1/10|group||alice|nvidia|MIG-b"], 6)
 }
 
-// On random traces, with devices that come and go, processes that nobody knows, work
-// that is folded and restarts of the agent, the workloads, other and idle are the time
-// of each device.
+// On random traces, with devices that come and go, unidentified processes, work that is
+// folded and restarts of the agent, workloads, other and idle add up to the time of each
+// device.
 func TestGPUConservation(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
@@ -152,7 +153,7 @@ func TestGPUConservation(t *testing.T) {
 					t.Fatalf("seed %d: %s fell from %v to %v", seed, k, last[k], s.Value)
 				}
 				if s.Last {
-					if v, ok := flushed[k]; !ok || !restarted || v != s.Value { // else it is told once more
+					if v, ok := flushed[k]; !ok || !restarted || v != s.Value { // otherwise it is exported once more
 						ended += s.Value
 					}
 					again[k] = s.Value

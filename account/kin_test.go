@@ -71,8 +71,8 @@ func (k *kin) wait(pid int32) {
 // end ends a process and waits for it.
 func (k *kin) end(pid int32) { k.exit(pid, 1); k.wait(pid) }
 
-// torn is what a pass tells in the middle of which something happens: of ids below cut as
-// it was before, of the others as it is after.
+// torn is a pass during which something happens: ids below cut show the state before, the
+// others the state after.
 func torn(before, after []sensor.Process, cut int32) (out []sensor.Process) {
 	for _, p := range before {
 		if p.PID < cut {
@@ -87,7 +87,7 @@ func torn(before, after []sensor.Process, cut int32) (out []sensor.Process) {
 	return out
 }
 
-// live is what a source without exit records tells.
+// live is a pass of a source without exit records.
 func (k *kin) live() []sensor.Process {
 	var out []sensor.Process
 	for _, p := range k.procs {
@@ -104,7 +104,7 @@ func (k *kin) live() []sensor.Process {
 	return out
 }
 
-// zombies are those that nobody waited for yet, the last to be born first.
+// zombies returns the dead processes that were not waited for yet, the youngest first.
 func (k *kin) zombies() (out []int32) {
 	for pid, p := range k.procs {
 		if p.dead {

@@ -33,25 +33,25 @@ type Config struct {
 	// Linger is how long an ended workload stays in the exports, for consumers that
 	// scrape; 0 exports it once.
 	Linger time.Duration
-	// Idle says whose idle energy is; empty is nobody's.
+	// Idle selects the owners of idle energy; empty means none.
 	Idle IdleShare
-	// Identify says what a process belongs to. It is called when a process is first
-	// seen and when it moved. parent is the part of its parent, or nil; ended says that
+	// Identify resolves the workload of a process. It is called when a process is first
+	// seen and when it moved. parent is the part of its parent, or nil; ended means that
 	// the process is gone, so that nothing more can be read of it.
 	Identify func(p *sensor.Process, parent *Part, ended bool) Identified
-	// Rename gives the names of a place (workload.Identity.Place) as they are known now, without control groups. program
-	// is the one that used most there, empty if none is known. It is asked at each tick for parts with provisional names;
-	// nil where all names are final.
+	// Rename returns the current names of a place (workload.Identity.Place), without control groups. program is the
+	// program that used most CPU time there, empty if none has been identified. It is called at each tick for parts
+	// with provisional names; nil means that all names are final.
 	Rename func(place, program string) workload.Identity
-	// NameGrace is for how long a part with a provisional name is held back from exports, at least two seconds; it is asked
-	// at each export. nil means two seconds.
+	// NameGrace is how long a part with a provisional name is held back from exports, at least two seconds; it is
+	// called at each export. nil means two seconds.
 	NameGrace func() time.Duration
-	// Container returns what the supervisor of a place reports of it, nil while nothing is known; ended says that the
-	// part has no process any more. It may be nil.
+	// Container returns the supervisor's report of a place, nil while there is none; ended means that the part has no
+	// process any more. Container may be nil.
 	Container func(place string, ended bool) *workload.ContainerFacts
 }
 
-// Identified is the answer of Config.Identify.
+// Identified is the result of Config.Identify.
 type Identified struct {
 	workload.Identity
 	// Handle reads the control group named by Identity.Cgroup. The ledger closes it.
@@ -60,8 +60,8 @@ type Identified struct {
 	// Whole reads the control group named by Identity.Whole. The ledger closes it. It may
 	// be nil.
 	Whole sensor.CgroupHandle
-	// Retry asks for another identification on the next tick, because the process
-	// could not be looked at well enough yet.
+	// Retry requests another identification on the next tick, because the process could
+	// not be examined well enough yet.
 	Retry bool
 }
 
@@ -72,7 +72,7 @@ type Ledger struct {
 	free   []*process // reused, so that a steady machine allocates nothing
 	parts  map[key]*Part
 	places map[string]*Part
-	// reported are containers that have ended and whose account is closed, while the supervisor still reports them.
+	// reported are containers that have ended and whose account is closed, but which the supervisor still reports.
 	reported map[key]*Part
 	seen     sequence
 	order    []*Part // parts in order of appearance, for stable exports
@@ -91,7 +91,7 @@ type Ledger struct {
 	epoch   int64  // nanoseconds between the Unix epoch and boot
 	machine sensor.Machine
 	span    float64 // seconds between the last two ticks
-	busy    float64 // cores that were busy in between, by the kernel's count
+	busy    float64 // cores that were busy in that span, by the kernel's count
 	balance int64   // CPU nanoseconds charged beyond what the machine was busy
 	lost    uint64
 	// forgotten is the CPU time of parts that were flushed, nanoseconds.
@@ -101,7 +101,7 @@ type Ledger struct {
 	exact     []*exactness
 	evidence  evidence
 	haveBusy  bool
-	crowds    bool    // a part has processes that share much; see shared.go
+	crowds    bool    // a part has processes that share much memory; see shared.go
 	energy    *energy // nil until a meter was read
 	gpus      gpus
 	network   network
@@ -129,9 +129,9 @@ func New(c Config) *Ledger {
 	}
 }
 
-// Tick takes in one pass. wall is the time of day that belongs to pass.Boot; it
-// names moments and never measures spans, so a clock that jumps spoils nothing.
-// m may be nil when the totals of the machine could not be read.
+// Tick takes in one pass. wall is the time of day that belongs to pass.Boot; it dates
+// moments and never measures spans, so a jumping clock distorts no figure. m may be nil
+// when the totals of the machine could not be read.
 func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	first := l.began == 0
 	l.first = first
@@ -149,8 +149,8 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.begin()
 	l.name()
 	l.beginLineage(pass)
-	// Parents end after their children, so the last records come first: a child that
-	// nobody saw alive then finds its parent's part.
+	// Parents end after their children, so the last records come first: a child that was
+	// never seen alive then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {
 		l.meetParent(&pass.Exited[i], pass.Live)
 		l.ended(&pass.Exited[i], pass.Joined)
@@ -180,7 +180,7 @@ func (l *Ledger) begin() {
 	l.readWholes()
 }
 
-// part returns the account of an identity, new if need be.
+// part returns the account of an identity, created if need be.
 func (l *Ledger) part(found Identified, start uint64) *Part {
 	if p := l.placed(found.Place); p != nil {
 		if !p.exported && p.better(&found) {
@@ -212,7 +212,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 	return p
 }
 
-// revive lets a part go on that had ended a moment ago, and nobody was notified: a service restarted, or a container.
+// revive continues a part that ended a moment ago and whose end was not exported: a restarted service or container.
 func (p *Part) revive() {
 	if p.end != 0 {
 		p.end, p.emptySince = 0, 0

@@ -142,7 +142,7 @@ func TestShortLivedChildOfShortLivedParent(t *testing.T) {
 }
 
 // A process whose only reading alive fell between its fork and its setsid(2), or its move to a
-// control group: what it used until its end is its own group's, and so is its start.
+// control group: its use until its end, and its start, belong to its own group.
 func TestEndedElsewhere(t *testing.T) {
 	inCgroup := func(p *sensor.Process, parent *Part, ended bool) Identified {
 		if p.Cgroup == 2 {
@@ -313,7 +313,7 @@ func TestExitRecordComesLate(t *testing.T) {
 	r.want("started", r.values["reckon_workload_processes_started_total|group/n1/10|group||alice"], 1)
 }
 
-// fakeCgroup is a control group whose counters a test sets.
+// fakeCgroup is a control group with counters set by a test.
 type fakeCgroup struct {
 	c    sensor.Cgroup
 	gone bool
@@ -365,8 +365,8 @@ func TestCgroupOlderThanTheAccount(t *testing.T) {
 	r.want("unit", r.cpu("unit/a.service", "", "root"), 1.1)
 }
 
-// TestProgramThatDidTheWork: what a part runs is what used most of its CPU time, which
-// may not be what ran first. It is said anew a few times at most.
+// TestProgramThatDidTheWork: a part is named after the program that used most of its CPU
+// time, which may not be the first one. The name changes a few times at most.
 func TestProgramThatDidTheWork(t *testing.T) {
 	r := newRig(t, Config{})
 	comm := func(name string, cpu uint64) sensor.Process {

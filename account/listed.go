@@ -7,7 +7,7 @@ import (
 	"reckon/workload"
 )
 
-// listed appends samples of what the supervisor lists and no account holds.
+// listed appends samples of what the supervisor lists and has no account.
 type listed struct {
 	id     *workload.Identity
 	series *metric.Cache
@@ -33,7 +33,7 @@ func (l *listed) ends(f *workload.ContainerFacts) {
 	}
 }
 
-// ExportWaiting appends what is reported of a container that has no process and waits to be started: in the back-off after a
+// ExportWaiting appends the report of a container that has no process and waits to be started: in the back-off after a
 // crash, or for its image. Such a container has no account.
 func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listed{id, series, b}
@@ -42,8 +42,9 @@ func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *me
 	l.ends(f)
 }
 
-// ExportListed appends what else is reported of a container that neither has an account nor is reported on by the ledger, or of such a
-// pod (f.Type is sandbox): for those who want to see all that the supervisor lists, for as long as it does.
+// ExportListed appends the other reported facts of a container, or of a pod (f.Type is sandbox), that neither has an
+// account nor is reported on by the ledger: for consumers that want everything that the supervisor lists, for as long
+// as it does.
 func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listed{id, series, b}
 	if f.Type == sandbox {
@@ -57,7 +58,7 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 		}
 		return
 	}
-	if f.Waiting == "" { // else see ExportWaiting
+	if f.Waiting == "" { // otherwise see ExportWaiting
 		l.names(f)
 		l.ends(f)
 	}
@@ -65,7 +66,7 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 	ExportAmounts(id, f, series, b)
 }
 
-// ExportAmounts appends what a container without an account requests and is limited to.
+// ExportAmounts appends the requests and limits of a container without an account.
 func ExportAmounts(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listed{id, series, b}
 	for _, x := range [...]struct {

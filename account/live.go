@@ -8,7 +8,7 @@ import (
 	"reckon/workload"
 )
 
-// Live is what one workload, or one part of it, does now.
+// Live is the current activity of one workload, or of one part of it.
 type Live struct {
 	Workload workload.ID
 	Part     string
@@ -20,7 +20,7 @@ type Live struct {
 	Cores            float64 // over the last tick
 	CPUSeconds       float64 // since the start
 	Memory, Peak     uint64  // bytes
-	Wait             float64 // cores wanted and not had, over the last tick
+	Wait             float64 // cores wanted but not available, over the last tick
 	ReadRate         float64 // bytes per second over the last tick
 	WriteRate        float64
 	ReceiveRate      float64 // payload at sockets, loopback left out
@@ -33,7 +33,7 @@ type Live struct {
 	Exactness        figure.Degrees // of the figures that were not exact at the last export
 }
 
-// Live appends what every running part did in the last tick to rows.
+// Live appends the activity of every running part in the last tick to rows.
 func (l *Ledger) Live(rows []Live) []Live {
 	if l.span <= 0 {
 		return rows
@@ -74,8 +74,9 @@ func (l *Ledger) Live(rows []Live) []Live {
 	return rows
 }
 
-// Busy returns the cores that were busy over the last tick by the kernel's count, and false where that is not known: before
-// the second tick, and where processors came or went. What workloads used may come late and be more than a tick can hold.
+// Busy returns the cores that were busy over the last tick by the kernel's count, and false where that is unknown:
+// before the second tick, and where processors came or went. The use of workloads may arrive late and exceed what a
+// tick can hold.
 func (l *Ledger) Busy() (cores float64, ok bool) { return l.busy, l.haveBusy }
 
 // Parts calls f for every running part, for what splits machine totals over them.
@@ -87,8 +88,8 @@ func (l *Ledger) Parts(f func(*Part)) {
 	}
 }
 
-// Total returns the CPU nanoseconds charged to all workloads and other since the
-// ledger began, those that it has forgotten included, and what the first tick found.
+// Total returns the CPU nanoseconds charged to all workloads and other since the ledger
+// began, including forgotten parts and the use found by the first tick.
 func (l *Ledger) Total() uint64 {
 	sum := l.forgotten
 	for _, p := range l.order {

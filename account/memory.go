@@ -6,17 +6,17 @@ import (
 	"reckon/sensor"
 )
 
-// memory is what a part, or a workload on its node, holds and has held. Bytes.
+// memory is the present and past memory of a part, or of a workload on its node, in bytes.
 //
-// What is held is needed or reclaimable: anonymous, shared and unreclaimable kernel memory
-// is needed, page cache is not, for the kernel takes it back when others want it.
+// Memory is needed or reclaimable: anonymous, shared and unreclaimable kernel memory is
+// needed; page cache is not, since the kernel reclaims it under pressure.
 type memory struct {
 	types  [3]uint64 // anon, file, shmem: now
-	kernel uint64    // that can not be reclaimed: now; 0 where no control group reports it
+	kernel uint64    // unreclaimable: now; 0 where no control group reports it
 	swap   uint64
 	peak   uint64 // highest resident memory
-	// neededPeak is the highest needed memory over the ticks; a process that was at its
-	// highest between two of them counts by its high-water mark.
+	// neededPeak is the highest needed memory over the ticks; the high-water mark of a
+	// process covers its peaks between two ticks.
 	neededPeak  uint64
 	byteSeconds float64
 }
@@ -25,7 +25,7 @@ func (m *memory) resident() uint64 { return m.types[0] + m.types[1] + m.types[2]
 
 func (m *memory) needed() uint64 { return m.types[0] + m.types[2] + m.kernel }
 
-// take fills in what the control group says.
+// take fills in the readings of the control group.
 func (m *memory) take(c *sensor.Cgroup) {
 	if c.Have&sensor.CgroupMemory != 0 {
 		m.types = [3]uint64{c.Anon, c.File, c.Shmem}
@@ -39,8 +39,8 @@ func (m *memory) take(c *sensor.Cgroup) {
 	}
 }
 
-// highWater takes in the highest resident size of a process, which its files are a part
-// of: as much as they were seen to be, if it was seen.
+// highWater takes in the highest resident size of a process. Its file pages are
+// subtracted, as far as they were observed.
 func (p *Part) highWater(e *process, proc *sensor.Process) {
 	seen := proc.Have&sensor.FieldMemory != 0
 	if seen {
@@ -107,7 +107,7 @@ func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
 	}
 }
 
-// exportMemoryPressure appends the needed memory and the evidence of too little of it.
+// exportMemoryPressure appends needed memory and the signs of memory shortage.
 func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	r, c := p.rows, &p.cg
 	if p.have&sensor.FieldMemory != 0 {

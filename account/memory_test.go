@@ -94,7 +94,7 @@ func TestNeededPeakOfProcesses(t *testing.T) {
 	}
 }
 
-// share tells the ledger what processes have for themselves; 0 is denied.
+// share gives the ledger the unshared memory of each process; 0 is denied.
 func (r *rig) share(of func(Sharer) uint64) (asked int) {
 	for _, s := range r.l.Crowded(nil) {
 		v := of(s)
@@ -104,8 +104,8 @@ func (r *rig) share(of func(Sharer) uint64) (asked int) {
 	return asked
 }
 
-// TestWholeJobHasItsOwnPeak: the control group above the steps tells what they held at
-// once, also when the ledger was restored and the group is gone.
+// TestWholeJobHasItsOwnPeak: the control group above the steps shows their combined
+// memory, also when the ledger was restored and the group is gone.
 func TestWholeJobHasItsOwnPeak(t *testing.T) {
 	memory := sensor.CgroupMemory | sensor.CgroupPeak | sensor.CgroupShmem
 	step := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | memory, Anon: 40 * mib, Peak: 50 * mib}}

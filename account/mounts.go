@@ -5,7 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-// What is done on file systems that can be distinguished by process.
+// Series of file systems whose use can be attributed to processes.
 var (
 	mountBytes = &metric.Desc{
 		Name: "reckon_workload_mount_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
@@ -24,7 +24,7 @@ var (
 	}
 )
 
-// maxMounts is how many file systems of a part have series of their own; all others are together in one.
+// maxMounts is the number of file systems of a part that have series of their own; all others share one.
 const maxMounts = 8
 
 var otherMount = sensor.Mount{Type: "other", Source: "other"}
@@ -34,19 +34,19 @@ var (
 	mountKinds      = [sensor.MountOperations]string{"read", "write", "metadata"}
 )
 
-// mounting is what the ledger holds of file systems.
+// mounting is the ledger's state of file systems.
 type mounting struct {
 	counting
 	waiting []awaited[mounted]
 }
 
-// mounted is what was done on one file system.
+// mounted is the activity on one file system.
 type mounted struct {
 	Mount sensor.Mount
 	Use   sensor.MountUse
 }
 
-// mount is what a part did on one file system.
+// mount is the activity of a part on one file system.
 type mount struct {
 	mounted
 	bytes    [2]*metric.Series
@@ -54,8 +54,8 @@ type mount struct {
 	times    [sensor.MountOperations]*metric.Series
 }
 
-// Mounts takes in what processes did on file systems until the tick that the ledger took last. What belongs to no process that
-// becomes known goes to other.
+// Mounts takes in the file system activity of processes up to the tick that the ledger took last. Activity of processes
+// that remain unidentified goes to other.
 func (l *Ledger) Mounts(pass *sensor.MountPass) {
 	if l.other == nil {
 		return // no tick yet
@@ -69,7 +69,7 @@ func (l *Ledger) Mounts(pass *sensor.MountPass) {
 	settle(l, &m.waiting, (*Part).mount)
 }
 
-// mount adds what was done on a file system.
+// mount adds activity on a file system.
 func (p *Part) mount(u *mounted) {
 	for _, m := range p.mounts {
 		if m.Mount == u.Mount {
@@ -84,14 +84,14 @@ func (p *Part) mount(u *mounted) {
 	p.mounts = append(p.mounts, &mount{mounted: *u})
 }
 
-// absorbMounts takes over what a part that was folded did.
+// absorbMounts takes over the activity of a folded part.
 func (p *Part) absorbMounts(o *Part) {
 	for _, m := range o.mounts {
 		p.mount(&m.mounted)
 	}
 }
 
-// exportMounts appends what a part did on each file system, also operations that it did not do there.
+// exportMounts appends the activity of a part on each file system, including operations with a count of 0.
 func (l *Ledger) exportMounts(p *Part, b *metric.Batch) {
 	for _, m := range p.mounts {
 		for i, name := range mountDirections {
@@ -114,7 +114,7 @@ func (l *Ledger) mountRow(p *Part, row **metric.Series, d *metric.Desc, m *mount
 	return *row
 }
 
-// mountState is what a part did, at rest.
+// mountState is the serialized activity of a part.
 func (p *Part) mountState() (all []mounted) {
 	for _, m := range p.mounts {
 		all = append(all, m.mounted)

@@ -5,7 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-// What goes through sockets.
+// Series of socket traffic.
 var (
 	networkBytes = &metric.Desc{
 		Name: "reckon_workload_network_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
@@ -39,11 +39,11 @@ var (
 	}
 )
 
-// patience is for how many ticks traffic waits for its process to be known: it may have begun
-// after the table was read, and its exit record may come late.
+// patience is the number of ticks for which traffic waits for its process to be identified:
+// the process may have started after the table was read, and its exit record may come late.
 const patience = 15
 
-// network is the state of traffic in the ledger.
+// network is the ledger's state of traffic.
 type network struct {
 	counting
 	waiting []awaited[sensor.Traffic]
@@ -51,17 +51,17 @@ type network struct {
 	rows    [sensor.TrafficCounters]*metric.Series
 }
 
-// sockets is what a part sent and received.
+// sockets is the traffic of a part.
 type sockets struct {
 	use      sensor.Traffic
 	now      sensor.Traffic // in this tick
-	tick     uint64         // that now is of
+	tick     uint64         // tick of now
 	rows     [sensor.TrafficCounters]*metric.Series
 	messages [sensor.Protocols][sensor.Directions]*metric.Series
 }
 
-// Traffic takes in what processes sent and received until the tick that the ledger took last.
-// What belongs to no process that becomes known goes to other, so that
+// Traffic takes in the traffic of processes up to the tick that the ledger took last. Traffic
+// of processes that remain unidentified goes to other, so that
 //
 //	Σ workloads + other = what all sockets moved
 func (l *Ledger) Traffic(pass *sensor.TrafficPass) {
@@ -83,8 +83,8 @@ func (l *Ledger) Traffic(pass *sensor.TrafficPass) {
 	}
 }
 
-// chargeable is the part to charge with what a process did, other where it is not known and will not be,
-// and nil while it may become known, until a tick.
+// chargeable returns the part to charge with activity of a process: other if the process is unknown for
+// good, and nil while it may still be identified, which ends with the tick until.
 func (l *Ledger) chargeable(pid int32, start, until uint64) *Part {
 	e := l.table[pid]
 	switch {
@@ -109,7 +109,7 @@ func (p *Part) carry(use *sensor.Traffic, tick uint64) {
 	s.use.Add(use)
 }
 
-// absorbTraffic takes over what a part that was folded sent and received.
+// absorbTraffic takes over the traffic of a folded part.
 func (p *Part) absorbTraffic(o *Part) {
 	if o.sockets == nil {
 		return
@@ -120,7 +120,7 @@ func (p *Part) absorbTraffic(o *Part) {
 	p.sockets.use.Add(&o.sockets.use)
 }
 
-// traffic is the payload so far, both ways, loopback included.
+// traffic returns the payload bytes so far, both directions, loopback included.
 func (p *Part) traffic() (bytes uint64) {
 	if p.sockets == nil {
 		return 0
@@ -131,8 +131,8 @@ func (p *Part) traffic() (bytes uint64) {
 	return bytes
 }
 
-// exportTraffic appends what a part sent and received: no traffic at all as two series that are
-// 0, and of the rest what is not.
+// exportTraffic appends the traffic of a part: two series of 0 if there was none at all, and
+// otherwise only series that are not 0.
 func (l *Ledger) exportTraffic(p *Part, b *metric.Batch) {
 	if l.network.since == 0 && p.sockets == nil {
 		return
@@ -172,8 +172,8 @@ func (l *Ledger) exportTraffic(p *Part, b *metric.Batch) {
 	}
 }
 
-// trafficRow makes a series when it has a value for the first time. Of a part that is
-// older than the ledger it counts from where traffic began to be counted.
+// trafficRow creates a series when it has a value for the first time. For a part that is
+// older than the ledger it counts from the time when traffic accounting began.
 func (l *Ledger) trafficRow(p *Part, row **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *row == nil {
 		*row = p.series(d, values...)
@@ -184,7 +184,7 @@ func (l *Ledger) trafficRow(p *Part, row **metric.Series, d *metric.Desc, values
 	return *row
 }
 
-// export appends what all sockets of the node moved.
+// export appends the traffic of all sockets of the node.
 func (n *network) export(b *metric.Batch) {
 	n.exported()
 	if n.since == 0 {
@@ -202,7 +202,7 @@ func (n *network) export(b *metric.Batch) {
 	})
 }
 
-// eachCell calls f for what moved by each protocol, as far, each way.
+// eachCell calls f for the traffic of each protocol, scope and direction.
 func eachCell(t *sensor.Traffic, f func(i int, m *sensor.Moved, proto sensor.Protocol, scope sensor.Scope, d sensor.Direction)) {
 	i := 0
 	for proto := range sensor.Protocol(sensor.Protocols) {
@@ -215,7 +215,7 @@ func eachCell(t *sensor.Traffic, f func(i int, m *sensor.Moved, proto sensor.Pro
 	}
 }
 
-// trafficState is what a node sent and received, at rest.
+// trafficState is the serialized traffic of a node.
 type trafficState struct {
 	Began int64    `json:"began"`
 	Total []uint64 `json:"total"`
@@ -234,7 +234,7 @@ func (n *network) restore(s *trafficState) {
 	}
 }
 
-// trafficState gives the counters, none where there was no traffic.
+// trafficState returns the counters, nil where there was no traffic.
 func (p *Part) trafficState() []uint64 {
 	if p.sockets == nil || p.sockets.use == (sensor.Traffic{}) {
 		return nil
@@ -242,7 +242,7 @@ func (p *Part) trafficState() []uint64 {
 	return counters(&p.sockets.use)
 }
 
-// restoreTraffic takes up saved counters; others than we have begin anew.
+// restoreTraffic restores saved counters; if their number differs from ours, they begin anew.
 func (p *Part) restoreTraffic(saved []uint64) {
 	var use sensor.Traffic
 	if take(&use, saved) {
@@ -258,7 +258,7 @@ func counters(t *sensor.Traffic) []uint64 {
 	return out
 }
 
-// take sets the counters of t, where there are as many.
+// take sets the counters of t if their number matches.
 func take(t *sensor.Traffic, saved []uint64) bool {
 	if len(saved) != sensor.TrafficCounters {
 		return false

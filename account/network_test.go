@@ -29,13 +29,13 @@ func (r *rig) sentBy(id, owner string) float64 {
 const away = "reckon_node_network_payload_bytes_total|transmit|tcp|elsewhere"
 
 // Traffic is charged to the process that moved it, also when that ended in the tick, when
-// it is not known yet, and when its id is another's by now.
+// it is not identified yet, and when its id was reused by another.
 func TestTrafficIsCharged(t *testing.T) {
 	r := newRig(t, Config{})
 	old := proc(10, 10, 5*second, 2*second)
 	r.tick(0, []sensor.Process{old})
 	r.traffic(sent(10, 5*second, 100))
-	gone := proc(20, 20, r.boot+5, 2*second) // long enough to be told apart
+	gone := proc(20, 20, r.boot+5, 2*second) // with enough CPU time not to be folded into short work
 	r.tick(2*second, []sensor.Process{old}, gone)
 	r.traffic(sent(20, r.boot-second+5, 40), sent(30, r.boot+7, 5), sent(10, 3*second, 7))
 	r.tick(0, []sensor.Process{old, proc(30, 10, r.boot+7, 0)})
@@ -135,11 +135,11 @@ func TestTrafficConserved(t *testing.T) {
 	})
 }
 
-// Loopback is a series of its own; no traffic at all is known as 0 and not absent, and what was
-// never counted is absent and not 0.
+// Loopback is a series of its own; no traffic at all is a series of 0, and traffic that was
+// never counted is an absent series.
 func TestTrafficSeries(t *testing.T) {
 	r := newRig(t, Config{})
-	// An account that is told in full: it used more than a second.
+	// An account with all series: it used more than a second.
 	p, idle := proc(10, 10, 5*second, 9*second), proc(20, 20, 5*second, 9*second)
 	r.tick(0, []sensor.Process{p, idle})
 	r.export()
@@ -184,7 +184,7 @@ func TestTrafficSeries(t *testing.T) {
 	}
 }
 
-// Short work that moved much is told in full or folded, but never lost.
+// Short work with much traffic has its own series or is folded, but is never lost.
 func TestShortTraffic(t *testing.T) {
 	r := newRig(t, Config{Export: 15 * time.Second})
 	r.tick(0, nil)

@@ -29,20 +29,20 @@ type Part struct {
 	// from zero, else 0.
 	start, end uint64
 	created    int64
-	emptySince uint64 // when it was first seen without a process, 0 if it has one
+	emptySince uint64 // when it was first found without a process, 0 if it has one
 	names
-	container container // what its supervisor reports
+	container container // as its supervisor reports it
 	flushed   bool      // its end was exported
 	reported  bool      // a supervisor still reports the container
-	told      bool      // its end was exported before a restart, and is once more
-	absorbed  bool      // another part holds what it used
-	exported  bool      // some export carried it
-	held      bool      // the last export left it for the next
-	full      bool      // with all series, see reduced
+	told      bool      // its end was exported before a restart, and is exported once more
+	absorbed  bool      // its use was folded into another part
+	exported  bool      // some export included it
+	held      bool      // held back by the last export for the next
+	full      bool      // exports all series, see reduced
 
 	total    usage  // what is exported
-	tasks    uint64 // CPU nanoseconds seen by processes
-	cgBase   int64  // CPU nanoseconds of the control group that are not this account's
+	tasks    uint64 // CPU nanoseconds observed per process
+	cgBase   int64  // CPU nanoseconds of the control group that do not belong to this account
 	past     past
 	have     sensor.Fields
 	commands commands
@@ -50,7 +50,7 @@ type Part struct {
 	started  uint64
 	folded   uint64 // process groups folded into this one
 	// oomSeen counts its processes that the OOM killer chose. The control group counts
-	// them too, but is often gone before it could be read.
+	// them too, but is often gone before it can be read.
 	oomSeen uint64
 
 	memory       memory
@@ -74,11 +74,11 @@ type Part struct {
 	labels []string // of series without labels of their own, which share them
 }
 
-// tick is what one tick adds to a part, before it is settled.
+// tick is the activity of a part in one tick, before it is settled.
 type tick struct {
-	used    usage  // by processes
-	cpu     uint64 // after the control group had its say; what histograms and shares use
-	late    uint64 // of it, what children used before this tick, as their parents' child times show
+	used    usage  // observed per process
+	cpu     uint64 // after comparison with the control group; what histograms and shares use
+	late    uint64 // of it, use by children before this tick, as their parents' child times show
 	live    uint32
 	threads uint32
 	memory  [3]uint64
@@ -102,7 +102,7 @@ type group struct {
 }
 
 // closed reports whether nothing is charged to the part any more: its end was exported, or
-// another part holds what it used.
+// its use was folded into another part.
 func (p *Part) closed() bool { return p.flushed || p.told || p.absorbed }
 
 // Workload returns the id of the workload that the part belongs to.
@@ -111,7 +111,7 @@ func (p *Part) Workload() workload.ID { return p.id }
 // Name returns the part's name, often empty.
 func (p *Part) Name() string { return p.part }
 
-// Owner returns who answers for the part.
+// Owner returns the owner of the part.
 func (p *Part) Owner() string { return p.owner }
 
 // TickCPU returns the CPU nanoseconds that the last tick charged to the part.
@@ -120,7 +120,7 @@ func (p *Part) TickCPU() uint64 { return p.now.cpu }
 // CPU returns the CPU nanoseconds charged since the part's start.
 func (p *Part) CPU() uint64 { return p.total.user + p.total.system }
 
-// charge adds what a process used since it was last seen.
+// charge adds the use of a process since it was last read.
 func (p *Part) charge(d usage, proc *sensor.Process, task int32, initial bool) {
 	if initial {
 		p.total.add(d)
@@ -152,10 +152,10 @@ func (p *Part) occupy(e *process, proc *sensor.Process, tick uint64) {
 	p.crowd.add(&e.share, proc, tick)
 }
 
-// settle closes the tick: the cgroup's counters are held against what processes
-// showed, and the larger one is what was used.
+// settle closes the tick: of the control group's counters and the sum over processes, the
+// larger one counts as the use.
 //
-// t is what all parts have in common.
+// t is the input that all parts share.
 func (p *Part) settle(t *closing) {
 	p.settleCPU(t.capacity, t.initial)
 	p.settleIO()
@@ -164,18 +164,18 @@ func (p *Part) settle(t *closing) {
 	p.settleMemory(t)
 }
 
-// closing is what the parts are settled with at the end of a tick.
+// closing is the input of settle that all parts share.
 type closing struct {
 	seconds  float64 // since the last tick
 	capacity uint64  // CPU nanoseconds that the machine has in that time
 	used     uint64  // memory that the machine uses, page cache left out, bytes; 0 if unknown
 	total    uint64  // memory of the machine, bytes; 0 if unknown
 	tick     uint64
-	initial  bool // what is found now is from before the ledger
+	initial  bool // use found now is from before the ledger
 }
 
-// settleCPU makes the total the largest of what it was, what processes showed, and
-// what the control group counted, so that neither a process that no reading saw nor a
+// settleCPU makes the total the largest of the previous total, the sum over processes,
+// and the control group's counter, so that neither a process that no reading caught nor a
 // group that is read a moment later is lost or counted twice.
 func (p *Part) settleCPU(capacity uint64, initial bool) {
 	used := p.now.used
@@ -185,8 +185,8 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 	if counted := int64(p.cg.UsageNanos) - p.cgBase; p.cg.Have&sensor.CgroupCPU != 0 && counted > int64(after) {
 		unseen := uint64(counted) - after
 		if unseen > capacity && !initial {
-			// More than the machine can have done since the last tick: the control
-			// group is older than this account, and its past was charged before.
+			// More than the machine's capacity since the last tick: the control group is
+			// older than this account, and its past was charged before.
 			p.cgBase += int64(unseen)
 			unseen = 0
 		}
@@ -215,7 +215,7 @@ func (p *Part) settleIO() {
 	}
 }
 
-// absorb adds a part that ended to a folded one.
+// absorb adds the account of an ended part to this folded one.
 func (p *Part) absorb(o *Part) {
 	p.total.add(o.total)
 	p.have |= o.have
@@ -261,7 +261,7 @@ func (p *Part) adopt(h sensor.CgroupHandle) {
 	}
 }
 
-// readCgroup reads the control group. When it was removed the last reading counts.
+// readCgroup reads the control group. Once it is removed, the last reading remains.
 func (p *Part) readCgroup() {
 	last := p.cg
 	if err := p.cgroup.Read(&p.cg); err != nil {
@@ -270,23 +270,23 @@ func (p *Part) readCgroup() {
 		p.cg.Have &= sensor.CgroupCPU | leftOver
 		return
 	}
-	if last := last.UsageNanos; p.cg.UsageNanos < last { // made anew under the same name: it counts from zero
+	if last := last.UsageNanos; p.cg.UsageNanos < last { // recreated under the same name: it counts from zero
 		p.cgBase -= int64(last)
 	}
 }
 
-// leftOver are the figures of a control group that stand when it is gone, besides CPU time.
+// leftOver are the figures of a control group that remain valid after it is gone, besides CPU time.
 const leftOver = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupThrottle |
 	sensor.CgroupPressure | sensor.CgroupIO | sensor.CgroupFaults
 
-// facts are what is known of a part besides usage, and whether that changed since
-// the series that carry them were made.
+// facts are the facts about a part besides its usage, and whether they changed since the
+// series that carry them were created.
 type facts struct {
 	workload.Facts
 	changed bool
 }
 
-// merge fills in what was not known before.
+// merge fills in the fields that were empty before.
 func (f *facts) merge(o workload.Facts) {
 	was := f.Facts
 	fill(&f.Name, o.Name)

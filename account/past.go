@@ -2,8 +2,9 @@ package account
 
 import "reckon/sensor"
 
-// A part may have one control group after another: that of a restarted container counts from zero, and one
-// that goes on under another name counts on from what is another's. past is what to add to what the present one says.
+// A part may have several control groups in sequence: that of a restarted container counts from zero, and one that
+// goes on under another name goes on from the counters of another part. past is the offset to add to the counters of
+// the present group.
 type past [cgCounters]int64
 
 // The counters of a control group that are exported as they are.
@@ -37,13 +38,13 @@ func countersOf(c *sensor.Cgroup) [cgCounters]uint64 {
 	}
 }
 
-// counter is what the control groups of the part counted since the part began.
+// counter returns counter i summed over the control groups of the part since the part began.
 func (p *Part) counter(i int) uint64 {
 	return uint64(max(0, int64(countersOf(&p.cg)[i])+p.past[i]))
 }
 
-// succeed takes over a control group after the one that the part had. since is what it had counted before it was this
-// part's, nil for nothing.
+// succeed replaces the control group of the part by its successor. since holds the counters of the successor before
+// it belonged to this part, nil for zero.
 func (p *Part) succeed(h sensor.CgroupHandle, since *sensor.Cgroup) {
 	if h == nil || h == p.cgroup {
 		return
@@ -62,7 +63,7 @@ func (p *Part) succeed(h sensor.CgroupHandle, since *sensor.Cgroup) {
 	}
 	p.cg, p.cgroup, p.cgBase = sensor.Cgroup{}, h, -counted
 	if since != nil {
-		p.cg = *since // so that a group that is gone already adds nothing
+		p.cg = *since // so that a group that is already gone adds nothing
 		for i, v := range countersOf(since) {
 			p.past[i] -= int64(v)
 		}

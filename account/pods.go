@@ -8,8 +8,8 @@ import (
 	"reckon/workload"
 )
 
-// What is reported of a pod is kept with its sandbox; what its control groups count, as the kubelet counts it, at each
-// container.
+// The reported facts of a pod are kept with its sandbox; the counters of its control groups, in the kubelet's terms,
+// at each container.
 var (
 	podInfo = &metric.Desc{
 		Name: "reckon_pod_info", Kind: metric.Gauge,
@@ -53,10 +53,10 @@ var (
 	}
 )
 
-// podSeries are those at a sandbox.
+// podSeries are the series at a sandbox.
 type podSeries struct{ info, phase, created *metric.Series }
 
-// cgroupSeries are those of a control group as the kubelet counts it.
+// cgroupSeries are the series of a control group in the kubelet's terms.
 type cgroupSeries struct{ usage, working, periods, throttled *metric.Series }
 
 func number(b bool) float64 {
@@ -66,7 +66,7 @@ func number(b bool) float64 {
 	return 0
 }
 
-// exportPod appends what is reported of a whole pod; was is what the last export had.
+// exportPod appends the reported facts of a whole pod; was is the state at the last export.
 func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
 	x := &p.container.pod
 	names := func(f *workload.ContainerFacts) [9]string {
@@ -84,7 +84,7 @@ func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
 	}
 }
 
-// replaceSeries ends a series whose labels are not the same any more and makes another.
+// replaceSeries ends a series whose labels have changed and creates its successor.
 func replaceSeries(s **metric.Series, same bool, b *metric.Batch, make func() *metric.Series) {
 	if *s != nil && !same {
 		b.End(*s)
@@ -95,8 +95,8 @@ func replaceSeries(s **metric.Series, same bool, b *metric.Batch, make func() *m
 	}
 }
 
-// exportCgroup appends what the control group of a container counts beside the account. A container that ended holds
-// nothing.
+// exportCgroup appends those counters of a container's control group that are not in the account. A container that
+// ended holds no memory.
 func (p *Part) exportCgroup(b *metric.Batch) {
 	x, c := &p.container.cgroupSeries, &p.cg
 	if p.end == 0 && c.Have&sensor.CgroupMemory != 0 && c.Current > 0 {

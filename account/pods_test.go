@@ -8,7 +8,7 @@ import (
 	"reckon/workload"
 )
 
-// TestPodReports: what is reported of a whole pod stands at its sandbox, once; a phase that changes replaces the one before.
+// TestPodReports: the report of a whole pod appears at its sandbox, once; a phase that changes replaces the one before.
 func TestPodReports(t *testing.T) {
 	r, c, running := pods(t, 1, false, workload.Amounts{})
 	const at = "|deployment/shop/cart|deployment|cart-a|shop"
@@ -40,8 +40,8 @@ func TestPodReports(t *testing.T) {
 	step("Running", "10.244.0.9", map[string]float64{info("10.244.0.9"): 1, "phase" + at + "|Running": 1, "created_time_seconds" + at: 1795327203})
 }
 
-// TestContainerGroup: memory and periods as the kubelet counts them, from the container's own control group; none of what
-// that does not tell.
+// TestContainerGroup: memory and periods in the kubelet's terms, from the container's own control group; no series for
+// figures that the control group lacks.
 func TestContainerGroup(t *testing.T) {
 	r, c, running := pods(t, 1, false, workload.Amounts{})
 	const at = "|deployment/shop/cart|deployment|cart-a/app|shop"

@@ -9,37 +9,37 @@ import (
 	"reckon/workload"
 )
 
-// process is what the ledger remembers of a process.
+// process is the ledger's record of a process.
 type process struct {
 	pid    int32
-	ppid   int32 // its parent, when it was last seen
+	ppid   int32 // its parent, at the last reading
 	above  int32 // the highest id among its ancestors
 	start  uint64
 	cgroup uint64
 	part   *Part
-	task   int32 // number of the task in its part, 0 if none is known; see tasks
+	task   int32 // number of the task in its part, 0 if it is not identified; see tasks
 	last   usage
-	tick   uint64 // when it was last seen
+	tick   uint64 // tick of its last reading
 	pgid   int32
 	sid    int32
-	file   uint64  // most resident file pages seen, bytes; see highWater
-	sized  bool    // file is known
+	file   uint64  // most resident file pages observed, bytes; see highWater
+	sized  bool    // file is valid
 	gone   bool    // its exit was accounted for
-	fresh  bool    // it was met as a parent, before it was charged
-	left   bool    // it was not seen any more, and its parent was notified
-	passed bool    // what it leaves is owed to its parent already
-	based  bool    // what its children used is known from its birth on
-	rate   float64 // cores that it used with the children it waited for, from the last two readings
+	fresh  bool    // its entry was made for a child, before it was charged itself
+	left   bool    // missing from a pass, and its parent was notified
+	passed bool    // its charges were added to those owed to its parent
+	based  bool    // the child times are complete from its start on
+	rate   float64 // cores used by it and the children it waited for, from the last two readings
 	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	retry  bool
-	// counted is the export interval in which it was counted as started, beginning with 1; 0 before.
+	// counted is the number of the export interval in which its start was counted, from 1 on; 0 before.
 	counted uint64
 
-	children *offspring // nil while it had none
+	children *offspring // nil while it has had none
 	share    sharing
 }
 
-// alive takes in a process of the live pass.
+// alive takes in a process of a pass over the task table.
 func (l *Ledger) alive(p *sensor.Process, first bool) {
 	e := l.seen.find(p)
 	if e == nil {
@@ -78,8 +78,8 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	}
 }
 
-// sequence is the processes that were seen alive, in the order of the pass. Passes list them in
-// order of ids, so that the next process is mostly the one that was next in the last pass.
+// sequence holds the living processes in the order of the pass. Passes list them in order of
+// ids, so that the next process is mostly the one that was next in the last pass.
 type sequence struct {
 	now, last []*process
 	at        int // in last
@@ -97,7 +97,7 @@ func (s *sequence) find(p *sensor.Process) *process {
 	return s.last[s.at-1]
 }
 
-// end makes the pass the last one.
+// end makes the present pass the last one.
 func (s *sequence) end() { s.now, s.last, s.at = s.last[:0], s.now, 0 }
 
 // moved reports whether a process left its process group, session or, where the numbers
@@ -107,9 +107,9 @@ func (e *process) moved(p *sensor.Process, joined bool) bool {
 		p.Have&sensor.FieldGroup != 0 && (p.PGID != e.pgid || p.SID != e.sid)
 }
 
-// strayed reports whether a process that ended belongs elsewhere than where it was last seen:
-// the only reading of it fell between its fork and its setsid(2), setpgid(2) or the move to its
-// control group. What was recognised by its environment stays, as that can not be read any more.
+// strayed reports whether an ended process belongs to another part than at its last reading: its
+// only reading fell between its fork and its setsid(2), setpgid(2) or the move to its control
+// group. A workload recognised by the environment is kept, as that can not be read any more.
 func (e *process) strayed(p *sensor.Process, joined bool) bool {
 	switch e.part.kind {
 	case workload.Group, workload.Other:
@@ -120,14 +120,14 @@ func (e *process) strayed(p *sensor.Process, joined bool) bool {
 	return false
 }
 
-// count counts a process as started.
+// count counts the start of a process.
 func (l *Ledger) count(e *process) {
 	e.part.started++
 	e.counted = l.exports + 1
 }
 
-// ended takes in an exit record. joined says that its control groups go by the numbers of the
-// living.
+// ended takes in an exit record. joined reports that its control group ids come from the same
+// source as those of living processes.
 func (l *Ledger) ended(p *sensor.Process, joined bool) {
 	e := l.find(p)
 	switch {
@@ -155,8 +155,8 @@ func (l *Ledger) ended(p *sensor.Process, joined bool) {
 	l.depart(e)
 }
 
-// watched is the time that the last reading of a process covers: since the tick before,
-// or since its start.
+// watched returns the time that the last reading of a process covers: since the tick
+// before, or since its start.
 func (l *Ledger) watched(e *process) uint64 { return grown(max(l.lastAt, e.start), l.now) }
 
 // find returns the entry of p. An entry of an earlier process with the same id is
@@ -179,7 +179,7 @@ func (l *Ledger) find(p *sensor.Process) *process {
 	return nil
 }
 
-// meet makes the entry of a process that was not known.
+// meet creates the entry of a new process.
 func (l *Ledger) meet(p *sensor.Process, ended bool) *process {
 	var e *process
 	if n := len(l.free); n > 0 {
@@ -195,8 +195,8 @@ func (l *Ledger) meet(p *sensor.Process, ended bool) *process {
 	return e
 }
 
-// meetParent makes the entry of the parent of a process that ended and of which no more is
-// known (taskstats), if the parent is new itself. live is in order of ids.
+// meetParent creates the entry of the parent of a process that ended without further
+// details (taskstats), if the parent is new itself. live is in order of ids.
 func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || l.table[p.PPID] != nil || l.table[p.PID] != nil {
 		return
@@ -221,7 +221,7 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 		e.task = inherited
 	}
 	if e.part != part {
-		if e.counted == l.exports+1 { // it began a moment ago, and no export has it
+		if e.counted == l.exports+1 { // it started a moment ago, and no export includes it
 			e.part.started--
 			part.started++
 		}
@@ -230,13 +230,13 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	}
 }
 
-// lateTicks is for how many ticks an exit record may come after its process was last
-// seen: the kernel completes the totals only when the process has been waited for and
-// released.
+// lateTicks is the number of ticks by which an exit record may come after the last
+// reading of its process: the kernel completes the totals only when the process has been
+// waited for and released.
 const lateTicks = 3
 
-// forget drops processes that were not seen for a while. One whose end was accounted
-// for stays a tick longer, for children whose records come after its own.
+// forget drops processes that have been missing for a while. One with an exit record
+// stays a tick longer, for children whose records come after its own.
 func (l *Ledger) forget() {
 	for pid, e := range l.table {
 		if e.tick != l.tick {

@@ -14,7 +14,7 @@ var queueDelays = &metric.Desc{
 // queueFirst is the exponent of the end of the first bucket of sensor.Queue, in seconds.
 const queueFirst = -20
 
-// queues is what the ledger holds of delays in the run queue.
+// queues is the ledger's state of run queue delays.
 type queues struct {
 	counting
 	waiting []awaited[sensor.Queue]
@@ -27,8 +27,8 @@ type queue struct {
 	row       *metric.Series
 }
 
-// Queue takes in the delays of processes in the run queue until the tick that the ledger took last. What belongs to no process
-// that becomes known goes to other.
+// Queue takes in the run queue delays of processes up to the tick that the ledger took last. Delays of processes that
+// remain unidentified go to other.
 func (l *Ledger) Queue(pass *sensor.QueuePass) {
 	if l.other == nil {
 		return // no tick yet
@@ -71,7 +71,7 @@ func (l *Ledger) exportQueue(p *Part, b *metric.Batch) {
 	b.AddHistogram(q.row, h)
 }
 
-// queueState is the delays of a part at rest, nil where it had none.
+// queueState is the serialized delays of a part, nil where it had none.
 func (p *Part) queueState() *sensor.Queue {
 	if p.queue == nil {
 		return nil

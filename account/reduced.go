@@ -2,21 +2,21 @@ package account
 
 import "reckon/workload"
 
-// What a process group may have done in its life and still have the reduced series set.
+// Upper bounds of the total activity of a process group with the reduced series set.
 const (
 	reducedCPU = uint64(1e9)      // nanoseconds
 	reducedIO  = uint64(16 << 20) // bytes
 )
 
-// reduced reports whether the part has the reduced series set: a process group that has hardly
-// done anything since it began and of which no process was killed for lack of memory, or a container that ended before its first
-// export and did no more. A desktop or a server has hundreds of them, and each would be 25 series that do not
-// change. Figures that are left out are measured and not zero: the part gets all series, from
-// its start on, as soon as it does something, and keeps them.
+// reduced reports whether the part has the reduced series set. It is for a process group with hardly any activity since
+// its start and without a process killed for lack of memory, and for a container that ended before its first export
+// with as little. A desktop or a server has hundreds of them, and each would be 25 series that do not change. Figures
+// that are left out are measured and not zero: the part gets all series, from its start on, as soon as it is more
+// active, and keeps them.
 //
-// In the set: CPU time, memory, its peak and byte-seconds, energy, processes and how many were
-// started, the facts, the start and the end. Left out: waiting, I/O, traffic, faults, switches, swap,
-// threads, commands, and the distribution of cores.
+// In the set: CPU time, memory, its peak and byte-seconds, energy, processes and how many were started, the facts, the
+// start and the end. Left out: waiting, I/O, traffic, faults, switches, swap, threads, commands, and the distribution
+// of cores.
 func (p *Part) reduced() bool {
 	small := p.kind == workload.Group || p.place != "" && p.end != 0
 	if p.full {

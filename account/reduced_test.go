@@ -20,8 +20,8 @@ func named(b *metric.Batch, workload string) map[string][]metric.Sample {
 	return out
 }
 
-// TestQuietGroupIsToldInBrief: a group that does nothing is few series, of which none is
-// an invented zero, and all of what it did is told once it does something.
+// TestQuietGroupIsToldInBrief: a group without activity has the reduced series set, with
+// no invented zero, and all series, with its whole past, once it becomes active.
 func TestQuietGroupIsToldInBrief(t *testing.T) {
 	r := newRig(t, Config{})
 	p := proc(100, 100, second, second/10)
@@ -55,7 +55,7 @@ func TestQuietGroupIsToldInBrief(t *testing.T) {
 	if count > 12 {
 		t.Errorf("the reduced set of a group is %d series", count)
 	}
-	// It writes: everything is told, with what it did before.
+	// It writes: all series are exported, with its earlier activity.
 	live[0].WriteBytes += 20 << 20
 	full := export()
 	check := func(name string, want float64) {

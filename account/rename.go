@@ -10,27 +10,28 @@ import (
 )
 
 // Names of some parts come from elsewhere (the kubelet), and later than the first reading. Such a part has a place
-// (workload.Identity.Place), by which it stays one part whatever it is called.
+// (workload.Identity.Place), which identifies it through all renamings.
 //
-// What no export has carried is renamed whole, with its counters. What was exported ends under the provisional name, and
-// the part goes on under the other from zero: what others have stored under a name can not be taken back, and so nothing
-// counts twice.
+// A part that was never exported is renamed with its counters. An exported part ends under the provisional name, and
+// the part continues under the new name from zero: names in data that others have stored can not be changed, and so
+// nothing counts twice.
 
-// nameGrace is for how long a part with a provisional name is held back from exports, and how long the report of its
-// supervisor is waited for when it ended, nanoseconds.
+// nameGrace is how long a part with a provisional name is held back from exports, and how long an ended part waits
+// for the report of its supervisor, nanoseconds.
 const nameGrace = uint64(2 * time.Second)
 
-// startGrace is for how long a container without its names is held back at most while its runtime has not executed its program yet,
-// nanoseconds: on a busy node that takes seconds, and the supervisor does not report it before.
+// startGrace is the maximum time, in nanoseconds, for which a container without its final name is held back while its
+// runtime has not executed its program yet: on a busy node that takes seconds, and the supervisor does not report it
+// before.
 const startGrace = uint64(30 * time.Second)
 
-// starting reports whether nothing but the stages of a container runtime was seen in the part, which goes on.
+// starting reports whether the part has not ended and has run nothing but the stages of a container runtime.
 func (p *Part) starting() bool {
 	program, ok := p.commands.top()
 	return ok && p.end == 0 && workload.RuntimeStage(program.String())
 }
 
-// nameGrace is for how long this export leaves a part without its final name for the next one, nanoseconds.
+// nameGrace is how long an export holds back a part without its final name, nanoseconds.
 func (l *Ledger) nameGrace() uint64 {
 	if l.config.NameGrace == nil {
 		return nameGrace
@@ -48,8 +49,8 @@ type names struct {
 	superseded bool // another waits behind it
 }
 
-// awaits reports whether an export leaves the part for the next one: its names, or the end of the run before it,
-// are on their way.
+// awaits reports whether an export leaves the part to the next one: its name, or the end of the run before it,
+// is still to come.
 func (p *Part) awaits(boot, grace uint64) bool {
 	if p.exported {
 		return false
@@ -78,18 +79,18 @@ func (l *Ledger) placed(place string) *Part {
 	return nil
 }
 
-// better reports whether other names for a part are to be taken.
+// better reports whether the names found are to replace those of the part.
 func (p *Part) better(found *Identified) bool {
 	k := key{found.Workload, found.Part, found.Owner}
 	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (!p.exported || found.Naming == workload.Named)
 }
 
-// name asks for better names of the parts that have provisional ones.
+// name looks up better names for the parts that have provisional ones.
 func (l *Ledger) name() {
 	if l.config.Rename == nil {
 		return
 	}
-	for i := 0; i < len(l.order); i++ { // a part that goes on under another name is appended
+	for i := 0; i < len(l.order); i++ { // a part that continues under another name is appended
 		p := l.order[i]
 		if p.naming == workload.Named || p.closed() || p.exported && p.end != 0 {
 			continue
@@ -101,7 +102,7 @@ func (l *Ledger) name() {
 	}
 }
 
-// rename gives a part the names that were found and returns the part that its processes are charged to now.
+// rename gives a part the names found and returns the part that its processes are charged to now.
 func (l *Ledger) rename(p *Part, found Identified) *Part {
 	k := key{found.Workload, found.Part, found.Owner}
 	into := l.parts[k]
@@ -121,7 +122,7 @@ func (l *Ledger) rename(p *Part, found Identified) *Part {
 	}
 	from := p.group
 	if k.id.Kind() == workload.Pod && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" && found.Whole == nil {
-		found.Whole, from.whole.handle = from.whole.handle, nil // still one pod, and no more
+		found.Whole, from.whole.handle = from.whole.handle, nil // the whole is still this one pod
 	}
 	l.leaveGroup(p)
 	p.key, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil
@@ -133,7 +134,7 @@ func (l *Ledger) rename(p *Part, found Identified) *Part {
 	return p
 }
 
-// enter puts a part under its name. An earlier run of that name is exported to its end first.
+// enter registers a part under its name. An earlier run of that name is exported to its end first.
 func (l *Ledger) enter(p *Part) {
 	if before := l.parts[p.key]; before != nil {
 		if before.closed() {
@@ -149,7 +150,7 @@ func (l *Ledger) enter(p *Part) {
 	l.joinGroup(p)
 }
 
-// learn notes what else was found of a part.
+// learn adds the other details found of a part.
 func (l *Ledger) learn(p *Part, found Identified) {
 	if found.Place != "" {
 		p.place, p.run, p.naming = found.Place, found.Run, found.Naming
@@ -160,12 +161,12 @@ func (l *Ledger) learn(p *Part, found Identified) {
 	p.facts.merge(found.Facts)
 }
 
-// goOn lets a part that was exported end, and its processes and control group go on under the other name. Nothing was
-// charged in this tick yet.
+// goOn ends an exported part and continues its processes and control group under the new name. It runs before
+// anything is charged in the tick.
 func (l *Ledger) goOn(p *Part, found Identified) *Part {
 	h, since := p.cgroup, p.cg
 	since.UsageNanos = min(since.UsageNanos, uint64(max(0, p.cgBase+int64(p.CPU())))) // what p does not have is the other's
-	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // l.part is not to find it by its place
+	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // so that l.part does not find it by its place
 	p.cg.Have &= leftOver
 	delete(l.places, found.Place)
 	q := l.part(found, l.now)
@@ -176,7 +177,7 @@ func (l *Ledger) goOn(p *Part, found Identified) *Part {
 	return q
 }
 
-// join adds a part that no export carried to another that it is a piece of: a restarted container.
+// join merges a part that was never exported into another that it is a piece of: a restarted container.
 func (l *Ledger) join(into, p *Part) {
 	if p.cgroup != nil {
 		into.succeed(p.cgroup, nil)
@@ -214,16 +215,16 @@ func (l *Ledger) repoint(from, to *Part) {
 	}
 }
 
-// Runs calls f for each run that is reported of, such as a pod, and was exported: with its workload, the part that
-// represents all of it, what is reported, and the lowest id of its processes.
+// Runs calls f for each exported run with a report, such as a pod: with its workload, the part that represents the
+// whole run, the report, and the lowest id of its processes.
 func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
 	l.each(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
 		f(p.id, workload.PartOfPod(p.id, p.part), p.owner, p.container.facts, pid)
 	})
 }
 
-// Containers calls f for each container that is reported of and was exported: with its run, the names of its part, what is
-// reported, and the lowest id of its processes.
+// Containers calls f for each exported container with a report: with its run, the names of its part, the report, and
+// the lowest id of its processes.
 func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
 	l.each(func(p *Part) string { return p.place }, func(p *Part, pid int32) {
 		if p.container.facts.Name != "" {
@@ -232,7 +233,8 @@ func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner strin
 	})
 }
 
-// each calls f once for each name that parts of pods have, in order, with a part of that name and the lowest id of its processes.
+// each calls f once for each distinct name among the parts of pods, in order, with a part of that name and the lowest
+// id of its processes.
 func (l *Ledger) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	first := map[string]*process{}
 	for _, e := range l.table {
@@ -249,8 +251,8 @@ func (l *Ledger) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	}
 }
 
-// RunOf returns the workload of a run that goes on, such as the pod with a UID, and the part that represents all of the
-// run; false when none does.
+// RunOf returns the workload of a live run, such as the pod with a UID, and the part that represents the whole run;
+// false if there is none.
 func (l *Ledger) RunOf(run string) (id workload.ID, part, owner string, ok bool) {
 	for _, p := range l.order {
 		if p.run == run && run != "" && p.end == 0 && !p.closed() {

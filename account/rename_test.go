@@ -195,7 +195,7 @@ func TestShortContainers(t *testing.T) {
 	if n := len(r.values); n > 12*16 {
 		t.Errorf("%d series of 12 containers that hardly did anything", n)
 	}
-	for range 3 { // those of which no end was reported stay for two seconds
+	for range 3 { // containers without a reported end stay for two seconds
 		r.tick(0, nil)
 	}
 	r.export()
@@ -427,8 +427,9 @@ func TestNameGrace(t *testing.T) {
 	}
 }
 
-// TestStartingContainer: a container whose runtime takes long to execute its program is held back until that runs and is named, so that
-// what the runtime used does not stand under another name; for half a minute at most, and not once it has ended.
+// TestStartingContainer: a container whose runtime takes long to execute its program is held back until that runs and
+// is named, so that the runtime's use does not appear under another name; for half a minute at most, and not once it
+// has ended.
 func TestStartingContainer(t *testing.T) {
 	for what, tt := range map[string]struct {
 		ticks     int

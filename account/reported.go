@@ -9,12 +9,12 @@ import (
 	"reckon/workload"
 )
 
-// The kubelet reports a container that has ended until its pod is deleted or the container is started again: how it ended, how
-// often it was started, that it waits for the next time. The account of it is closed and forgotten long before; what is
-// reported of it goes on, and is taken up by an agent that was started after the end.
+// The kubelet reports an ended container until its pod is deleted or the container is started again: its exit, its
+// number of starts, that it waits for the next start. Its account is closed and forgotten long before; the report goes
+// on, and an agent that starts after the end takes it up.
 
-// reportsOn reports whether the supervisor still lists a part that has ended, and no other part of that name has a report: that of a
-// container that was started a moment ago has none yet.
+// reportsOn reports whether the supervisor still lists an ended part, and no other part of that name has a report: the
+// part of a container that was started a moment ago has none yet.
 func (l *Ledger) reportsOn(p *Part) bool {
 	if p.container.facts == nil || p.superseded || l.config.Container == nil {
 		return false
@@ -37,7 +37,7 @@ func isReport(d *metric.Desc) bool {
 
 var containerReports = []*metric.Desc{containerInfo, containerRunning, containerRestarts, containerWaiting, containerExit, containerExitBefore}
 
-// exportReports appends what is reported of containers that have ended.
+// exportReports appends the reports of ended containers.
 func (l *Ledger) exportReports(b *metric.Batch) {
 	maps.DeleteFunc(l.reported, func(_ key, p *Part) bool {
 		if l.reportsOn(p) {
@@ -49,8 +49,8 @@ func (l *Ledger) exportReports(b *metric.Batch) {
 	})
 }
 
-// Report takes up the report of a container that has ended, or of a pod (f.Type is sandbox), and of which there is no account: it
-// ended before the ledger was made. place is where the supervisor has it.
+// Report takes up the report of a container that has ended, or of a pod (f.Type is sandbox), without an account: it
+// ended before the ledger was created. place is its place in the supervisor's terms.
 func (l *Ledger) Report(id *workload.Identity, place string, f *workload.ContainerFacts) {
 	k := key{id.Workload, id.Part, id.Owner}
 	if l.Holds(id) || l.Reports(id) {
@@ -59,12 +59,13 @@ func (l *Ledger) Report(id *workload.Identity, place string, f *workload.Contain
 	l.reported[k] = &Part{key: k, kind: k.id.Kind(), names: names{place: place}, container: container{facts: f}}
 }
 
-// Reports reports whether the ledger goes on with the report of the part, of which the account is closed.
+// Reports reports whether the ledger still exports the report of a part that has no open account.
 func (l *Ledger) Reports(id *workload.Identity) bool {
 	return l.reported[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
-// endReport ends the series of a container that is not reported any more, but those that the part in its place has too; next may be nil.
+// endReport ends the series of a container that is not reported any more, except those that its successor next has too;
+// next may be nil.
 func (p *Part) endReport(next *Part, b *metric.Batch) {
 	var others [9]*metric.Series
 	if next != nil {
@@ -77,7 +78,7 @@ func (p *Part) endReport(next *Part, b *metric.Batch) {
 	}
 }
 
-// reports are the series of what is reported, nil where there is none.
+// reports are the series of a container's report, nil where there is none.
 func (c *container) reports() [9]*metric.Series {
 	return [...]*metric.Series{c.info, c.running, c.restarts, c.waiting, c.exit, c.exitBefore, c.pod.info, c.pod.phase, c.pod.created}
 }

@@ -37,7 +37,7 @@ func TestEndedContainerIsReported(t *testing.T) {
 				delete(c.reports, "a/c")
 			} else {
 				c.containers[10] = &box{uid: "a", id: after, workload: "deployment/shop/cart", part: "cart-a/app"}
-				// It runs, and the supervisor has its end only: that stands until it reports the new one.
+				// It runs, and the supervisor has its end only: that remains until it reports the new run.
 				c.reports["a/d"] = &workload.ContainerFacts{Namespace: "shop", Pod: "cart-a", UID: "a", ID: "d"}
 				r.tick(0, append([]sensor.Process{in(10, 10, r.boot+1, second/2)}, sandbox...))
 				r.export()

@@ -11,8 +11,8 @@ import (
 	"reckon/metric"
 )
 
-// sink is a store: it knows the last sample of each series, and adds up what counters grew
-// as a query for raw increases does, with the zero at a series' creation.
+// sink is a store: it keeps the last sample of each series, and sums the increases of
+// counters as a query for raw increases does, with the zero at a series' creation.
 type sink struct {
 	t    interface{ Fatalf(string, ...any) }
 	last map[string]point

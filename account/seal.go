@@ -7,9 +7,9 @@ import (
 	"hash/crc32"
 )
 
-// ErrDamaged is what errors.Is finds in the error of [Ledger.Restore] when the state is not
-// what [Ledger.State] gave: cut off, changed, or of a program that this one can not read.
-// Other errors say that the state is whole and of another boot or node.
+// ErrDamaged is the error of [Ledger.Restore], by errors.Is, if the state is not the output
+// of [Ledger.State]: cut off, changed, or of a program version that this one can not read.
+// Other errors mean that the state is whole but of another boot or node.
 var ErrDamaged = errors.New("the saved accounts are damaged")
 
 // sealFormat is the last line of a saved state: the CRC-32C of what precedes it.

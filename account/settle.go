@@ -8,12 +8,12 @@ import (
 	"reckon/workload"
 )
 
-// endGrace is how long a part whose control group still exists may be without a
-// process before it counts as ended, so that the pause between two job steps or the
-// restart of a service does not end it.
+// endGrace is how long a part with an existing control group may be without a process
+// before it counts as ended, so that the pause between two job steps or the restart of a
+// service does not end it.
 const endGrace = uint64(10 * time.Second)
 
-// settle closes the tick for every part and holds their sum against the machine.
+// settle closes the tick for every part and compares their sum with the machine.
 func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	if l.other == nil {
 		l.other = l.part(Identified{Identity: workload.Identity{
@@ -49,9 +49,9 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	}
 }
 
-// capacity is how many CPU nanoseconds the machine can have given in a time. It is a
-// quarter more than the time allows, and a tenth of a second: counters of one tick are not
-// all read in the same instant.
+// capacity returns the CPU nanoseconds that the machine can have delivered in a time. It
+// allows a quarter more than the time, and a tenth of a second: counters of one tick are
+// not all read in the same instant.
 func capacity(elapsed uint64, m *sensor.Machine) uint64 {
 	if m == nil {
 		return 1 << 62
@@ -59,11 +59,11 @@ func capacity(elapsed uint64, m *sensor.Machine) uint64 {
 	return elapsed*uint64(max(m.Cores, 1))*5/4 + 1e8
 }
 
-// conserve charges to other what the machine did and no process showed: interrupts,
-// and short work where there are no exit records.
+// conserve charges to other the busy time of the machine that no process accounts for:
+// interrupts, and short work where there are no exit records.
 //
-// Busy time is what is left of the processors' time after idle, iowait and steal,
-// which the kernel measures exactly even where it only samples the busy modes.
+// Busy time is what is left of the processors' time after idle, iowait and steal, which
+// the kernel measures exactly even where it only samples the busy modes.
 func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	var busy int64
 	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.machine.Idle+l.machine.IOWait+l.machine.Steal)
@@ -91,9 +91,9 @@ func busyTicks(m *sensor.Machine) uint64 {
 	return m.User + m.Nice + m.System + m.IRQ + m.SoftIRQ
 }
 
-// observe adds one observation of the cores in use to each workload. What children used comes
-// when they are waited for, which may be more than the processors give in one tick: what does not
-// fit is observed in the next ones.
+// observe adds one observation of the cores in use to each workload. The time of children arrives
+// when they are waited for, and may be more than the processors deliver in one tick: the excess
+// is observed in the next ticks.
 func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 	if first || elapsed == 0 {
 		return
@@ -128,13 +128,13 @@ func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	case p.live > 0:
 		p.emptySince = 0
 	case p.emptySince == 0:
-		p.emptySince = boot // a record of how it ended may still come
+		p.emptySince = boot // a record of its exit may still come
 	case p.cgroup == nil || boot-p.emptySince >= endGrace:
 		p.finish(p.emptySince)
 	}
 }
 
-// finish ends a part. The memory is gone, so the gauges say so.
+// finish ends a part and sets its memory gauges to zero.
 func (p *Part) finish(boot uint64) {
 	p.end = boot
 	p.memory.types, p.memory.kernel, p.memory.swap = [3]uint64{}, 0, 0

@@ -10,29 +10,29 @@ import (
 )
 
 // Processes of one program that was forked hold the same pages: a sum of resident sizes
-// counts those once for each. Where several large ones are in a part, what a page is shared
-// by is measured of some of them ([Ledger.Crowded], [Ledger.Share]), as far as the reader
-// can afford it, and the sum is scaled by it. Where it may not be read, the sum is kept as
-// an upper bound, and never above what the machine holds.
+// counts those pages once for each process. Where a part has several large processes, the
+// sharing of pages is measured for some of them ([Ledger.Crowded], [Ledger.Share]), as far
+// as the reader can afford it, and the sum is scaled by the result. Where it may not be
+// read, the sum is kept as an upper bound, limited to what the machine holds.
 
 // crowdFloor is how many bytes may be counted more than once before it matters.
 const crowdFloor = 16 << 20
 
-// Proportions are good until the number of processes has grown by more than an eighth, and
-// are measured again after freshFor ticks. A process that may not be measured is not tried
-// again for deniedFor ticks. A part is held at what it was for at most holdFor ticks while
-// its processes are measured.
+// Proportions are valid until the number of processes has grown by more than an eighth,
+// and are measured again after freshFor ticks. A process that may not be measured is not
+// tried again for deniedFor ticks. A part keeps its previous value for at most holdFor
+// ticks while its processes are measured.
 const (
 	freshFor  = 60
 	deniedFor = 300
 	holdFor   = 10
 )
 
-// proportion is the part of its resident pages that a process has for itself when each
-// page is split evenly over those that map it, by type.
+// proportion is, by type, the fraction of its resident pages that a process accounts for
+// when each page is split evenly over the processes that map it.
 type proportion [3]float32
 
-// proportionOf holds what was measured against resident memory. Files and shared memory
+// proportionOf divides the measured memory by resident memory. Files and shared memory
 // are not distinguished.
 func proportionOf(m *sensor.SharedMemory) proportion {
 	if !m.HasAnon {
@@ -57,19 +57,19 @@ func (p *proportion) of(proc *sensor.Process) (out [3]uint64) {
 	return out
 }
 
-// sharing is what is known of the pages of a process.
+// sharing is the sharing state of a process.
 type sharing struct {
-	rss     uint64 // bytes, when it was last seen
+	rss     uint64 // bytes, at the last reading
 	program program
 	part    proportion
-	era     uint32 // of the part's crowd when it was measured
-	at      uint32 // tick of that, 0 for never
+	era     uint32 // era of the part's crowd in which it was measured
+	at      uint32 // tick of the measurement, 0 for never
 	denied  uint32 // tick at which it could not be measured, 0 for never
 	forked  bool   // it and its parent, in another part, are large and of one program
-	counted bool   // part is good in this tick
+	counted bool   // part is valid in this tick
 }
 
-// program distinguishes names of programs, well enough to measure one for the others.
+// program is a hash of a program's name, good enough to apply one measurement to other processes.
 type program uint32
 
 func programOf(c *sensor.Comm) program {
@@ -78,31 +78,31 @@ func programOf(c *sensor.Comm) program {
 	return program(h * odd >> 32)
 }
 
-// crowd is what is known of the shared pages of a part.
+// crowd is the shared-page state of a part.
 type crowd struct {
 	*era // nil while little is shared
 
-	// This tick.
-	rss, largest     uint64 // bytes: sum, and of one process
-	sampled, unknown uint64 // of rss: by the proportion of another process, by none
+	// State of this tick.
+	rss, largest     uint64 // bytes: sum, and of the largest process
+	sampled, unknown uint64 // of rss: scaled by another process's proportion, and by none
 	denied           uint64 // of unknown
 	shared           [3]uint64
 	forked           bool
 	crowded          bool
 }
 
-// era is a time in which what was measured of a part stays good: until processes are added.
+// era is a period in which the measurements of a part are valid: until processes are added.
 type era struct {
 	number  uint32
-	live    uint32 // processes when it began
-	began   uint32 // tick of that: they may be growing still, and are measured in the next
-	since   uint32 // tick since which the part is held, 0 if it is not
+	live    uint32 // processes at its beginning
+	began   uint32 // tick of its beginning: processes may be growing still, and are measured in the next
+	since   uint32 // tick since which the part keeps its previous value, 0 if it does not
 	samples [4]sample
 	last    [3]uint64
 	bound   bool // a peak may be too high: it was taken from an upper bound
 }
 
-// sample is the proportion that processes of one program had last.
+// sample is the latest proportion of the processes of one program.
 type sample struct {
 	program program
 	part    proportion
@@ -149,9 +149,9 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	}
 }
 
-// judge closes the tick: it reports what the part holds, how exact that is, and whether it
-// is good enough for a maximum. raw is the sum by type, before what the part held in the
-// tick before, used what all processes of the machine hold together without page cache, 0 if unknown.
+// judge closes the tick: it returns the memory of the part, its exactness, and whether it is good
+// enough for a maximum. raw is the sum by type, before the value of the previous tick, used the
+// memory of all processes of the machine without page cache, 0 if unknown.
 func (c *crowd) judge(raw, before [3]uint64, live uint32, used, tick uint64) (types [3]uint64, sure certainty, good bool) {
 	twice := c.rss - c.largest
 	if c.crowded = twice >= crowdFloor && twice >= c.rss/32 || c.forked; !c.crowded {
@@ -187,7 +187,7 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, used, tick uint64) (ty
 	return c.last, certainty{figure.Estimated, fromRSSSum}, true
 }
 
-// hold returns what the part held last, and not less than its largest process does.
+// hold returns the previous memory of the part, and not less than that of its largest process.
 func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 	last := c.last[0] + c.last[1] + c.last[2]
 	if last >= c.largest {
@@ -196,8 +196,8 @@ func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 	return scaled(raw, float64(c.largest)/float64(c.rss))
 }
 
-// bounded keeps anonymous and shared memory below what the machine uses, or at the largest
-// process.
+// bounded limits anonymous and shared memory to what the machine uses, but not below the
+// largest process.
 func bounded(types [3]uint64, largest, used uint64) [3]uint64 {
 	own := types[0] + types[2]
 	limit := max(used, largest)
@@ -217,8 +217,8 @@ func scaled(types [3]uint64, by float64) [3]uint64 {
 	return types
 }
 
-// fork notes a process that is met: one that was forked from a large process in another
-// part shares its pages with that.
+// fork records a new process that was forked from a large process in another part: it
+// shares its pages with that.
 func (l *Ledger) fork(e *process, p *sensor.Process) {
 	q := l.table[p.PPID]
 	if q == nil || q.part == e.part || q.share.rss < crowdFloor || q.share.program != programOf(&p.Comm) || p.Have&sensor.FieldParent == 0 {
@@ -227,18 +227,19 @@ func (l *Ledger) fork(e *process, p *sensor.Process) {
 	e.share.forked, q.share.forked = true, true
 }
 
-// Sharer is a process of which it is to be found out how much of its memory it shares.
+// Sharer is a process whose memory sharing is to be measured.
 type Sharer struct {
 	PID   int32
 	Start uint64
-	RSS   uint64 // bytes: what measuring costs grows with it
+	RSS   uint64 // bytes: the cost of measuring grows with it
 	class uint8
 	at    uint32
 }
 
-// Crowded appends the processes whose shared pages count, those first of which least is
-// known: programs of which none was measured, then processes measured by others, then
-// those of which it is long ago; the largest first. It is called after [Ledger.Tick].
+// Crowded appends the processes whose shared pages matter, in order of need: programs
+// without any measurement, then processes covered by a measurement of another process,
+// both by size, the largest first; then outdated measurements, the oldest first. It is
+// called after [Ledger.Tick].
 func (l *Ledger) Crowded(list []Sharer) []Sharer {
 	if !l.crowds {
 		return list
@@ -270,7 +271,7 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer {
 	return list
 }
 
-// Share takes in how much a process shares; ok is false when it may not be found out.
+// Share takes in the measured sharing of a process; ok is false if it may not be measured.
 func (l *Ledger) Share(s Sharer, m sensor.SharedMemory, ok bool) {
 	e := l.table[s.PID]
 	if e == nil || e.start != s.Start || e.gone {
@@ -282,7 +283,7 @@ func (l *Ledger) Share(s Sharer, m sensor.SharedMemory, ok bool) {
 	}
 	c := &e.part.crowd
 	if c.era == nil {
-		return // it is of another part by now
+		return // it belongs to another part by now
 	}
 	e.share.part, e.share.era, e.share.at, e.share.denied = proportionOf(&m), c.number, uint32(l.tick), 0
 	at := 0

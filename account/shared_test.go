@@ -85,7 +85,7 @@ func TestForkedPagesCountOnce(t *testing.T) {
 	if anon, _, _, how = r.memory(of); anon < 990 || anon > 1010 || how["memory_bytes pss"] != float64(figure.Exact) {
 		t.Errorf("all measured: %.0f MiB, %v", anon, how)
 	}
-	// More are forked: what was known is not good any more, and is not counted on.
+	// More are forked: the measurements are outdated, and are not extrapolated.
 	r.tick(0, forked(62, 1000))
 	if anon, peak, _, _ := r.memory(of); anon > 1010 || peak > 1012 {
 		t.Errorf("twice as many: %.0f MiB, peak %.0f", anon, peak)
@@ -119,7 +119,7 @@ func TestSharedPagesThatMayNotBeRead(t *testing.T) {
 	if n := r.share(func(Sharer) uint64 { return 0 }); n != 0 {
 		t.Errorf("%d are tried again at once", n)
 	}
-	// Nobody measures at all: it is held for a while, then the bound stands.
+	// No process can be measured: the value is held for a while, then the bound applies.
 	r = newRig(t, Config{})
 	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 21<<30
 	for i := range holdFor + 2 {
@@ -167,7 +167,7 @@ func TestWorkersInGroupsOfTheirOwn(t *testing.T) {
 		live[i+1].PGID, live[i+1].Start = live[i+1].PID, r.boot+1
 	}
 	for range 3 {
-		r.tick(0, live) // the parent is known to share when its children were met
+		r.tick(0, live) // the parent was found to share when its children were met
 	}
 	measured := r.share(func(s Sharer) uint64 { return s.RSS / 31 })
 	if measured != 31 {

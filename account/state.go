@@ -13,9 +13,9 @@ import (
 // restored. Version 1 had no checksum.
 const stateVersion = 2
 
-// state is a ledger at rest. It lets an agent that was restarted on the same boot go
-// on counting where it stopped, so that a restart loses no usage and makes no counter
-// fall.
+// state is a serialized ledger. It lets an agent that was restarted on the same boot
+// continue counting where it stopped, so that a restart loses no usage and makes no
+// counter fall.
 type state struct {
 	Version   int                         `json:"version"`
 	BootID    string                      `json:"boot_id"`
@@ -28,7 +28,7 @@ type state struct {
 	Balance   int64                       `json:"balance"`
 	Lost      uint64                      `json:"lost"`
 	Forgotten uint64                      `json:"forgotten"`
-	Lineage   bool                        `json:"lineage"` // Children of processes are reported
+	Lineage   bool                        `json:"lineage"` // child times are reported
 	Counts    map[string]uint64           `json:"counts"`
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`
@@ -98,12 +98,12 @@ type processState struct {
 	Part  int       `json:"a"` // index into parts
 	Usage [8]uint64 `json:"u"`
 	Gone  bool      `json:"g,omitempty"`
-	// Children is what of their CPU time is accounted for, and what is owed; see children.go.
-	// It is unbased where what they used before is not known.
+	// Children is the CPU time of its children that is accounted for, and the time that is
+	// owed; see children.go. It is unbased where their earlier use is unknown.
 	Children [2]uint64 `json:"c,omitzero"`
 }
 
-// unbased marks child times of which the beginning is not known.
+// unbased marks child times with an unknown starting point.
 const unbased = ^uint64(0)
 
 func (e *process) lineage() [2]uint64 {
@@ -116,7 +116,7 @@ func (e *process) lineage() [2]uint64 {
 	return [2]uint64{e.children.known, e.children.owed}
 }
 
-// restoreLineage takes up what State wrote; told is false where an older version wrote nothing.
+// restoreLineage restores the output of State; told is false if an older version wrote none.
 func (e *process) restoreLineage(s [2]uint64, told bool) {
 	if e.based = told && s[0] != unbased; e.based && s != [2]uint64{} {
 		*e.kin() = offspring{known: s[0], owed: s[1]}
@@ -131,10 +131,10 @@ func usageFrom(a [8]uint64) usage {
 	return usage{a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]}
 }
 
-// State returns the ledger at rest. bootID names the boot that its times belong to
-// (/proc/sys/kernel/random/boot_id). Taken between an export and the next tick it holds what
-// was exported, the parts that ended with it included, so that saved before the export is
-// sent it never falls behind what others have.
+// State returns the serialized ledger. bootID names the boot that its times belong to
+// (/proc/sys/kernel/random/boot_id). Taken between an export and the next tick it holds the
+// exported state, including the parts that ended with that export, so that a state saved
+// before the export is sent never falls behind what the receivers have.
 func (l *Ledger) State(bootID string) ([]byte, error) {
 	s := state{
 		Version: stateVersion, BootID: bootID, Booted: l.booted, Node: l.config.Node,
@@ -179,12 +179,12 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 	return seal(data), nil
 }
 
-// SetBooted notes the second since the Unix epoch that the machine is taken to have booted
-// in: ids of process groups are made of it, and stay the same over a restart while the
+// SetBooted sets the assumed boot time of the machine, in seconds since the Unix epoch:
+// ids of process groups are derived from it, and stay the same over a restart even if the
 // clock is set meanwhile.
 func (l *Ledger) SetBooted(second int64) { l.booted = second }
 
-// Booted returns what SetBooted noted, or what an earlier ledger of this boot did.
+// Booted returns the value of SetBooted, or that of an earlier ledger of this boot.
 func (l *Ledger) Booted() int64 { return l.booted }
 
 func (p *Part) state() partState {
@@ -209,8 +209,8 @@ func (p *Part) state() partState {
 	return s
 }
 
-// Restore makes an empty ledger go on from a state of the same boot. When the state
-// is of another boot or node it says so, and when it is damaged ([ErrDamaged]); the ledger
+// Restore makes an empty ledger continue from a state of the same boot. It returns an
+// error if the state is of another boot or node, or damaged ([ErrDamaged]); the ledger
 // stays empty then.
 func (l *Ledger) Restore(data []byte, bootID string) error {
 	body, sealed, err := unseal(data)
@@ -265,7 +265,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		}
 	}
 	for _, p := range s.Processes {
-		// Everybody is identified again, which opens the control groups.
+		// Every process is identified again, which opens the control groups.
 		e := &process{
 			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone, retry: true,
 		}

@@ -23,7 +23,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	if err := r.l.Restore(saved, "boot-1"); err != nil {
 		t.Fatal(err)
 	}
-	// While nobody looked: three more seconds of the process, and one of interrupts.
+	// While the agent was down: three more seconds of the process, and one of interrupts.
 	r.boot += 9 * second
 	r.m.Idle += 9*4*second - 3*second
 	r.tick(second, []sensor.Process{proc(10, 10, 5*second, 11*second)})

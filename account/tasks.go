@@ -2,8 +2,8 @@ package account
 
 import "reckon/metric"
 
-// A step of a batch job is often several tasks on a node. Where the batch system distinguishes them, their number and the CPU
-// time of the busiest say how evenly they worked, in two series for each step, however many tasks there are.
+// A step of a batch job is often several tasks on a node. Where the batch system distinguishes them, their number and
+// the CPU time of the busiest show how evenly they worked, in two series for each step, however many tasks there are.
 var (
 	taskCount = &metric.Desc{
 		Name: "reckon_workload_tasks", Kind: metric.Gauge,
@@ -17,7 +17,7 @@ var (
 	}
 )
 
-// maxTasks bounds how many tasks of a part are distinguished. Of a part with more nothing is exported.
+// maxTasks is the maximum number of tasks of a part that are distinguished. A part with more exports no task series.
 const maxTasks = 4096
 
 // tasks is the CPU time of the tasks of a part.
@@ -52,7 +52,7 @@ func (p *Part) task(name string) int32 {
 	return int32(len(t.names))
 }
 
-// exportTasks appends how evenly the tasks of a part worked.
+// exportTasks appends the task balance of a part.
 func (p *Part) exportTasks(b *metric.Batch) {
 	t := p.byTask
 	if t == nil || len(t.nanos) < 2 || t.overflow {
@@ -69,7 +69,7 @@ func (p *Part) exportTasks(b *metric.Batch) {
 	b.Add(t.busiest, seconds(most))
 }
 
-// taskState is the CPU nanoseconds of the tasks of a part at rest, by name.
+// taskState is the serialized CPU nanoseconds of the tasks of a part, by name.
 func (p *Part) taskState() map[string]uint64 {
 	if p.byTask == nil || p.byTask.overflow {
 		return nil

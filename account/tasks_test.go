@@ -64,7 +64,7 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// TestManyTasks: of a part with more tasks than can be told apart nothing is exported.
+// TestManyTasks: a part with more tasks than can be distinguished exports no task series.
 func TestManyTasks(t *testing.T) {
 	for _, n := range []int{maxTasks, maxTasks + 1} {
 		p := &Part{}

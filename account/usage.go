@@ -20,12 +20,12 @@ func usageOf(p *sensor.Process) usage {
 	}
 }
 
-// advance moves last to now, for the figures that now knows, and returns what was
-// added. A counter that fell (a source that rounds differently, a hostile reading)
-// adds nothing until it has caught up with its own maximum.
+// advance moves last to now, for the figures present in now, and returns the increase. A
+// counter that fell (a source that rounds differently, a hostile reading) adds nothing
+// until it has caught up with its own maximum.
 func (last *usage) advance(now usage, have sensor.Fields) (d usage) {
-	// User and system are scaled by the kernel against each other, so each may fall
-	// while their sum grows: the sum decides, the parts only split it.
+	// The kernel scales user and system against each other, so each may fall while their
+	// sum grows: the sum decides, the two only split it.
 	was, is := last.user+last.system, now.user+now.system
 	if is > was {
 		total := is - was

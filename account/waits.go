@@ -11,20 +11,20 @@ var ioWaitSeconds = &metric.Desc{
 	Labels: with(),
 }
 
-// waits is the state of storage waits in the ledger.
+// waits is the ledger's state of storage waits.
 type waits struct {
 	counting
 	waiting []awaited[sensor.Wait]
 }
 
-// ioWait is for how long the threads of a part waited.
+// ioWait is the waiting time of the threads of a part.
 type ioWait struct {
 	nanos uint64
 	row   *metric.Series
 }
 
-// Waits takes in what processes waited for storage until the tick that the ledger took last. What
-// belongs to no process that becomes known goes to other.
+// Waits takes in the storage waits of processes up to the tick that the ledger took last. Waits
+// of processes that remain unidentified go to other.
 func (l *Ledger) Waits(pass *sensor.WaitPass) {
 	if l.other == nil {
 		return // no tick yet
@@ -42,7 +42,7 @@ func (l *Ledger) Waits(pass *sensor.WaitPass) {
 	}
 }
 
-// exportWaits appends for how long the part waited, also where it did not.
+// exportWaits appends the waiting time of the part, even if it is 0.
 func (l *Ledger) exportWaits(p *Part, b *metric.Batch) {
 	if l.waits.since == 0 && p.ioWait.nanos == 0 {
 		return

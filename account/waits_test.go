@@ -13,8 +13,9 @@ func (r *rig) waited(pid int32, start, nanos uint64) {
 	r.l.Waits(&sensor.WaitPass{Waited: []sensor.Waited{{PID: pid, Start: start, IO: sensor.Wait{Nanos: nanos, Waits: 1}}}})
 }
 
-// Waits are charged as traffic is: to the living, to those who ended, to other when nobody
-// is known to have waited; a part that did not wait is told 0, and without a source nobody is.
+// Waits are charged as traffic is: to living processes, to ended ones, and to other for
+// unidentified processes; a part that did not wait exports 0, and without a source no part
+// exports anything.
 func TestWaits(t *testing.T) {
 	r := newRig(t, Config{})
 	p, idle := proc(10, 10, 5*second, 9*second), proc(20, 20, 5*second, 9*second)

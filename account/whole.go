@@ -5,9 +5,9 @@ import (
 	"reckon/sensor"
 )
 
-// whole is the control group that holds all parts of a workload on this node, such as that
-// of a job above those of its steps. It holds what no sum over the parts shows: how much they
-// held at once. What it counts is exported with an empty part.
+// whole is the control group that holds all parts of a workload on this node, such as that of
+// a job above those of its steps. It shows what no sum over the parts can: their combined
+// peak. Its figures are exported with an empty part.
 type whole struct {
 	handle sensor.CgroupHandle // nil when there is none, or it is gone
 	cg     sensor.Cgroup
@@ -28,7 +28,7 @@ func (w *whole) adopt(h sensor.CgroupHandle) {
 	}
 }
 
-// read takes a reading. When the control group was removed the highest values stand.
+// read takes a reading. Once the control group is removed, the highest values remain.
 func (w *whole) read() {
 	if err := w.handle.Read(&w.cg); err != nil {
 		w.close()
@@ -56,7 +56,7 @@ func (l *Ledger) readWholes() {
 	}
 }
 
-// exportWhole appends what the control group of the whole workload reports. p leads the
+// exportWhole appends the figures of the control group of the whole workload. p leads the
 // workload.
 func (g *group) exportWhole(p *Part, b *metric.Batch) {
 	w := &g.whole

@@ -7,9 +7,9 @@ import (
 	"reckon/sensor"
 )
 
-// zombieAfter is for how long a process must have been dead and not waited for to
-// count: every process is a zombie for a moment, and a source may report one that ended
-// as a zombie until its exit record has come.
+// zombieAfter is how long, in nanoseconds, a process must have been dead without being
+// waited for to count: every process is a zombie for a moment, and a source may report
+// one that ended as a zombie until its exit record has come.
 const zombieAfter = uint64(time.Minute)
 
 var zombies = &metric.Desc{
@@ -18,16 +18,16 @@ var zombies = &metric.Desc{
 	Labels: []string{"owner"},
 }
 
-// dead is how many zombies an owner has.
+// dead is the number of zombies of an owner.
 type dead struct {
 	n      uint32
 	series *metric.Series // nil until there was one to report
 }
 
-// isZombie reports whether no thread of the process is left.
+// isZombie reports whether the process has no thread left.
 func isZombie(p *sensor.Process) bool { return p.State == 'Z' && p.Threads <= 1 }
 
-// bury counts a process of this tick if it has been dead for long.
+// bury counts a process of this tick if it has been dead for long enough.
 func (l *Ledger) bury(e *process, p *sensor.Process) {
 	switch {
 	case !isZombie(p):
@@ -47,8 +47,8 @@ func (l *Ledger) bury(e *process, p *sensor.Process) {
 	d.n++
 }
 
-// exportZombies appends how many zombies each owner has, and once that there are none any
-// more.
+// exportZombies appends the number of zombies of each owner, including one final 0 when
+// there are none any more.
 func (l *Ledger) exportZombies(b *metric.Batch) {
 	for owner, d := range l.dead {
 		if d.n == 0 {
