@@ -1,15 +1,16 @@
-// Package access says who asks and what they may see. Every answer of the server
-// passes it: the pages and the API of reckon, PromQL, remote read and /metrics.
+// Package access holds the roles of viewers and what each role may see. Every answer of the
+// server passes through it: the pages and the API of reckon, PromQL, remote read and
+// /metrics.
 //
 //	admin    everything, and may change things
-//	support  everything that was measured, of everybody
+//	support  all measurements, of all owners
 //	user     own workloads in full, the others only as totals without names
 //	public   totals of nodes and of the site; workloads without names
 //
-// A [Viewer] travels in the context of a request; package auth finds out who it is. A context
+// A [Viewer] travels in the context of a request; package auth identifies it. A context
 // without one holds Nobody, who sees nothing: a handler that forgets to check shows nothing.
-// [Authorized] and [AuthorizedUsage] stand before what answers about work. What is refused is
-// a [Refusal]; package web/api gives it a status.
+// [Authorized] and [AuthorizedUsage] wrap the backends that answer about work. A denied
+// request is a [Refusal]; package web/api maps it to a status.
 package access
 
 import (
@@ -50,32 +51,32 @@ func ParseRole(s string) (Role, error) {
 	return Nobody, fmt.Errorf("%q is no role; give admin, support, user or public", s)
 }
 
-// Viewer is who asks.
+// Viewer is the sender of a request and its rights.
 type Viewer struct {
 	Role Role
 	// Name is the login name; empty for the public.
 	Name string
-	// Owners are the owners whose work is this viewer's own: the Unix user of the same
-	// name if it is empty, else exactly these (users, namespaces).
+	// Owners are the owners of the viewer's own work. If empty, it is the Unix user of
+	// the same name, else exactly these (users, namespaces).
 	Owners []string
-	// Writes says for which nodes samples may be sent; nil is for none, and for an admin
-	// for all.
+	// Writes is the set of nodes for which the viewer may send samples; nil is none, and
+	// for an admin all.
 	Writes *Scope
-	// Runs says that runs of MetricSets of all namespaces may be listed and kept: the operator of a cluster.
+	// Runs allows listing and keeping the runs of MetricSets of all namespaces: for the operator of a cluster.
 	Runs bool
-	// Bound is what the sender may send, where its token has bounds of its own.
+	// Bound limits what the sender may send, where its token has limits of its own.
 	Bound Bound
 }
 
-// Bound is how much a sender may send. 0 is what the server says, -1 is no bound.
+// Bound limits the samples of a sender. 0 is the default of the server, -1 is no limit.
 type Bound struct {
-	// Series that had a sample in the last half hour to an hour.
+	// Series with a sample in the last half hour to an hour.
 	Series int `yaml:"series" json:"series,omitempty"`
-	// SamplesPerSecond, over two minutes.
+	// SamplesPerSecond, averaged over two minutes.
 	SamplesPerSecond float64 `yaml:"samples_per_second" json:"samples_per_second,omitempty"`
 }
 
-// Scope is the part of a fleet that a token of an agent speaks for.
+// Scope is the part of a fleet that an agent's token may write for.
 type Scope struct {
 	Site  string   // empty: any site
 	Nodes []string // shell patterns on names of nodes; none: any node
@@ -92,7 +93,7 @@ func (s *Scope) Holds(site, node string) bool {
 	})
 }
 
-// String says what the scope is, for people.
+// String describes the scope for people.
 func (s *Scope) String() string {
 	site, nodes := "any site", "any node"
 	if s.Site != "" {
@@ -112,8 +113,8 @@ func (v Viewer) MayWrite(site, node string) bool {
 	return v.Changes()
 }
 
-// Allow is for which nodes the sender of a context may send samples; nil is for all, whose
-// series need not be looked at.
+// Allow returns the check of which nodes the sender in ctx may send samples for; nil
+// allows all, so that their series need no check.
 func Allow(ctx context.Context) (func(site, node string) bool, error) {
 	v := From(ctx)
 	if v.Writes == nil && v.Changes() {
@@ -125,19 +126,19 @@ func Allow(ctx context.Context) (func(site, node string) bool, error) {
 // Sends reports whether the viewer may send any samples at all.
 func (v Viewer) Sends() bool { return v.Writes != nil || v.Changes() }
 
-// KeepsRuns reports whether the viewer may keep runs of MetricSets of a namespace: their own, as they may
-// delete them there.
+// KeepsRuns reports whether the viewer may keep runs of MetricSets of a namespace: only in namespaces
+// that are its own, since it may delete them there.
 func (v Viewer) KeepsRuns(namespace string) bool {
 	return v.Changes() || v.Runs || v.Role == User && v.Sees(namespace)
 }
 
-// All reports whether the viewer sees the work of everybody.
+// All reports whether the viewer sees the work of all owners.
 func (v Viewer) All() bool { return v.Role >= Support }
 
 // Changes reports whether the viewer may change what others see.
 func (v Viewer) Changes() bool { return v.Role >= Admin }
 
-// Own lists the owners whose work is the viewer's own.
+// Own lists the owners of the viewer's own work.
 func (v Viewer) Own() []string {
 	switch {
 	case v.Role < User:
@@ -150,23 +151,23 @@ func (v Viewer) Own() []string {
 	return nil
 }
 
-// Sees reports whether work of the owner may be shown with its name. Work that nobody
-// owns is shown to those who see all.
+// Sees reports whether work of the owner may be shown with its name. Work without an
+// owner is shown to viewers who see all.
 func (v Viewer) Sees(owner string) bool {
 	return v.All() || (owner != "" && slices.Contains(v.Own(), owner))
 }
 
-// machine are the beginnings of the names of series about nodes, sensors and the site.
+// machine are the name prefixes of series about nodes, sensors and the site.
 var machine = []string{
 	"node_", "reckon_node_", "reckon_gpu_", "reckon_sensor_", "reckon_agent_", "reckon_push_", "reckon_build_info",
 	"reckon_site_", "reckon_partition_", "reckon_forecast", "reckon_slurm_node_", "reckon_slurm_partition_",
 }
 
-// telling are labels that name a workload or a person.
+// telling are labels that identify a workload or a person.
 var telling = []string{"workload", "user", "username", "pod", "container", "container_id", "namespace", "hpc_job", "job_id", "jobid", "pid", "comm", "command", "groupname"}
 
 // SeesSeries reports whether a series may be shown: one with an owner by its owner; one
-// without only if it is about a machine, and no label names a workload. get returns
+// without only if it is about a machine, and no label identifies a workload. get returns
 // the value of a label, empty when it is not there.
 func (v Viewer) SeesSeries(get func(label string) string) bool {
 	if v.All() {
@@ -193,7 +194,7 @@ type key struct{}
 // With puts the viewer into a context.
 func With(ctx context.Context, v Viewer) context.Context { return context.WithValue(ctx, key{}, v) }
 
-// From is the viewer of a context; nobody if there is none.
+// From returns the viewer of a context; Nobody if there is none.
 func From(ctx context.Context) Viewer {
 	v, _ := ctx.Value(key{}).(Viewer)
 	return v

@@ -14,11 +14,11 @@ import (
 	"reckon/client"
 )
 
-// Backend lists and details what may belong to somebody. Its methods may be called from any
-// number of goroutines; they stop when the context ends.
+// Backend lists and details data that may belong to an owner. Its methods may be called
+// from any number of goroutines; they stop when the context ends.
 type Backend interface {
-	// Workloads returns what the filter selects, with its Total. An empty result is
-	// not an error. Limit is always set.
+	// Workloads returns the workloads that the filter selects, with its Total. An empty
+	// result is not an error. Limit is always set.
 	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
 	// Workload details one run, as Workloads listed it, with its profile.
 	Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error)
@@ -26,18 +26,18 @@ type Backend interface {
 	Nodes(ctx context.Context) (client.NodeList, error)
 }
 
-// Authorized answers each viewer as if only what they may see existed: what is not theirs is
-// not found, not forbidden, so that an answer does not tell that it is there. It is safe
-// for concurrent use.
+// Authorized filters the answers of a backend by what the viewer may see: work of other
+// owners is not found rather than forbidden, so that an answer does not reveal that it
+// exists. It is safe for concurrent use.
 type Authorized struct {
 	backend Backend
 	missing func(id string) error
-	secret  []byte // of the pseudonyms, new with each start of the server
+	secret  []byte // key of the pseudonyms, new at each start of the server
 }
 
 var _ Backend = (*Authorized)(nil)
 
-// Authorize stands before a backend. missing is the error for an id that nobody has.
+// Authorize wraps a backend. missing returns the error for an id that does not exist.
 func Authorize(b Backend, missing func(id string) error) *Authorized {
 	a := &Authorized{backend: b, missing: missing, secret: make([]byte, 32)}
 	_, _ = rand.Read(a.secret) // never fails (crypto/rand)
@@ -69,7 +69,7 @@ func (a *Authorized) Workloads(ctx context.Context, f client.Filter) (client.Wor
 	return client.WorkloadList{}, v.Unknown()
 }
 
-// Workload implements [Backend]. Work of others costs and tells nothing.
+// Workload implements [Backend]. A request for the work of another owner costs no query and reveals nothing.
 func (a *Authorized) Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
 	if v := From(ctx); !v.All() && !v.Sees(w.Owner) {
 		return client.WorkloadDetail{}, a.missing(w.ID)
@@ -77,8 +77,8 @@ func (a *Authorized) Workload(ctx context.Context, w client.Workload, r client.R
 	return a.backend.Workload(ctx, w, r)
 }
 
-// Nodes implements [Backend]: machines belong to nobody. What administrators write about
-// them may name people.
+// Nodes implements [Backend]: machines have no owner. Administrators' notes about them
+// may name people.
 func (a *Authorized) Nodes(ctx context.Context) (client.NodeList, error) {
 	v := From(ctx)
 	if v.Role == Nobody {
@@ -98,7 +98,7 @@ func (a *Authorized) Nodes(ctx context.Context) (client.NodeList, error) {
 	return list, err
 }
 
-// Among is which of some owners are the viewer's own; all of the viewer's when none is given.
+// Among returns the viewer's own owners among the given ones; all of the viewer's when none is given.
 func (v Viewer) Among(owners []string) []string {
 	if len(owners) == 0 {
 		return v.Own()
@@ -106,12 +106,12 @@ func (v Viewer) Among(owners []string) []string {
 	return slices.DeleteFunc(slices.Clone(owners), func(o string) bool { return !v.Sees(o) })
 }
 
-// Unknown refuses a viewer that sees nothing.
+// Unknown returns the refusal for a viewer that sees nothing.
 func (v Viewer) Unknown() error {
 	return Refuse(ErrUnauthenticated, "sign in, or send a token", fmt.Errorf("a viewer of role %s sees nothing", v.Role))
 }
 
-// nameless refuses a filter whose answer without names would give one away.
+// nameless refuses a filter whose result would reveal a name although the answer has none.
 func nameless(f client.Filter) error {
 	if len(f.IDs) > 0 || f.Family != "" {
 		return Refuse(ErrForbidden, "sign in", errors.New("a workload is shown to its owner only"))
@@ -134,8 +134,8 @@ func nameless(f client.Filter) error {
 	return Refuse(ErrForbidden, "sign in, or leave it out", fmt.Errorf("workloads are shown to the public without names, so %s can not be asked for", word))
 }
 
-// redact takes the names off a workload. Its id becomes a pseudonym that stays the
-// same until the server is started again.
+// redact removes the names from a workload. Its id becomes a pseudonym that stays the
+// same until the server restarts.
 func (a *Authorized) redact(w *client.Workload) {
 	m := hmac.New(sha256.New, a.secret)
 	fmt.Fprintf(m, "%q %q %d", w.Site, w.ID, w.Start.UnixNano())

@@ -2,7 +2,7 @@ package access
 
 import "reckon/client"
 
-// Live leaves the viewer's own workloads in a tick and adds those of all others up.
+// Live keeps the viewer's own workloads in a tick and sums up those of all others.
 func (v Viewer) Live(l client.Live) client.Live {
 	if v.All() {
 		return l
@@ -24,7 +24,7 @@ func (v Viewer) Live(l client.Live) client.Live {
 	return l
 }
 
-// join adds what a workload does to a total without names.
+// join adds the activity of a workload to a total without names.
 func join(total, w *client.LiveWorkload) {
 	total.Cores += w.Cores
 	total.CPUSeconds += w.CPUSeconds

@@ -2,19 +2,19 @@ package access
 
 import "errors"
 
-// Why a request is refused, for errors.Is.
+// Reasons of a refusal, for errors.Is.
 var (
-	// ErrUnauthenticated: the sender must say who it is, or said so wrongly.
+	// ErrUnauthenticated: the sender gave no credentials, or invalid ones.
 	ErrUnauthenticated = errors.New("not signed in")
 	// ErrForbidden: the viewer may not do or see that.
 	ErrForbidden = errors.New("forbidden")
 	// ErrThrottled: too many failed attempts; later ones may succeed.
 	ErrThrottled = errors.New("too many attempts")
-	// ErrUndecided: the server can not tell what the sender may do, by a fault of its own.
+	// ErrUndecided: the server can not determine the sender's rights, by a fault of its own.
 	ErrUndecided = errors.New("access is undecided")
 )
 
-// Refusal is why a request is refused.
+// Refusal is the error of a denied request.
 type Refusal struct {
 	Reason error  // one of the errors above
 	Hint   string // what to do; may be empty

@@ -9,19 +9,19 @@ import (
 	"reckon/figure"
 )
 
-// Usage adds up what was used.
+// Usage sums up usage.
 type Usage interface {
 	Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error)
 }
 
-// AuthorizedUsage answers each viewer with what they may see: users themselves by name and
-// the others together, the public no names at all.
+// AuthorizedUsage answers each viewer with what they may see: a user sees their own name
+// and the others as one row, the public no names at all.
 type AuthorizedUsage struct{ backend Usage }
 
-// AuthorizeUsage stands before an answer of usage.
+// AuthorizeUsage wraps a Usage.
 func AuthorizeUsage(u Usage) AuthorizedUsage { return AuthorizedUsage{u} }
 
-// others stands for the work of everybody else in answers to users.
+// others is the row with the work of all other owners in answers to users.
 const others = "others"
 
 // Usage implements [Usage].
@@ -51,7 +51,7 @@ func (a AuthorizedUsage) Usage(ctx context.Context, q client.UsageQuery) (client
 	return client.UsageList{}, v.Unknown()
 }
 
-// foldOthers adds the rows of other owners up.
+// foldOthers sums up the rows of other owners.
 func foldOthers(v Viewer, rows []client.Usage) []client.Usage {
 	type place struct {
 		at                    int64

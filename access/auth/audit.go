@@ -11,18 +11,18 @@ import (
 	"reckon/access"
 )
 
-// Entry says that somebody looked at the work of somebody else, or changed something.
+// Entry records that a viewer looked at the work of another owner, or changed something.
 type Entry struct {
 	Time   time.Time `json:"time"`
 	Viewer string    `json:"viewer"`
 	Role   string    `json:"role"`
 	Action string    `json:"action"` // workload, workloads, query, login, ...
 	Object string    `json:"object"` // the id, the filter or the query
-	Owner  string    `json:"owner"`  // whose work; empty when of several
+	Owner  string    `json:"owner"`  // owner of the work; empty if there are several
 	Source string    `json:"source"` // address of the sender
 }
 
-// keepAudit is how long entries are kept.
+// keepAudit is the retention of entries.
 const keepAudit = 400 * 24 * time.Hour
 
 // Audit writes an entry. Long objects are cut.
@@ -36,7 +36,7 @@ func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, own
 	return err
 }
 
-// Trim forgets entries that are too old.
+// Trim deletes entries past their retention.
 func (us *Users) Trim(ctx context.Context) error {
 	_, err := us.db.ExecContext(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli())
 	return err
@@ -63,8 +63,8 @@ func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.T
 	return out, rows.Err()
 }
 
-// refusedLogin writes that somebody was not let in: once for each address in a window, with
-// the number of tries that were in the one before, so that who guesses does not fill the log.
+// refusedLogin records a refused sign-in: once for each address in a window, with the number
+// of attempts since the previous entry, so that password guessing does not fill the log.
 func (a *Authenticator) refusedLogin(r *http.Request, name string) {
 	from := sender(a.source(r))
 	tries, write := a.refusals.count(from, a.Users.clock())
@@ -84,13 +84,13 @@ func (a *Authenticator) refusedLogin(r *http.Request, name string) {
 	}
 }
 
-// refusals counts what was refused by address. It is safe for concurrent use.
+// refusals counts refused attempts by address. It is safe for concurrent use.
 type refusals struct {
 	mu sync.Mutex
 	of map[string]*attempts
 }
 
-// mostRefusals bounds the addresses that are counted apart in a window.
+// mostRefusals is the maximum number of addresses that are counted separately in a window.
 const mostRefusals = 200
 
 // count adds a refusal, and reports how many there were since the last entry and whether one
@@ -124,14 +124,15 @@ func (x *refusals) count(from string, now time.Time) (tries int, write bool) {
 	return tries, true
 }
 
-// repeated is for how long the same look is written once: pages ask anew every few seconds.
+// repeated is the interval in which the same access is recorded once: pages poll every few seconds.
 const repeated = 10 * time.Minute
 
-// maxNoted bounds the looks that are remembered as written.
+// maxNoted is the maximum number of accesses remembered as recorded.
 const maxNoted = 10_000
 
-// AuditLook writes that the viewer of a request looked at somebody's work, unless the same
-// look was written a moment ago. Errors go to the log: nobody is refused for them.
+// AuditLook records that the viewer of a request looked at the work of an owner, unless
+// the same access was recorded within the last minutes. Errors go to the log: they refuse
+// no request.
 func (a *Authenticator) AuditLook(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
 	if !a.firstLook(v.Name+"\x00"+action+"\x00"+object, a.Users.clock()) {

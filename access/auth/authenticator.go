@@ -17,28 +17,28 @@ import (
 	"reckon/internal/webconfig"
 )
 
-// Authenticator tells who sends a request, and lets people sign in and out.
+// Authenticator identifies the sender of a request, and lets people sign in and out.
 type Authenticator struct {
 	Users *Users
-	// Public shows what everybody may see to those who are not signed in.
+	// Public shows public information to viewers who are not signed in.
 	Public bool
 	// OIDC signs people in by an OpenID Connect provider; nil: by password only.
 	OIDC *Provider
-	// Cluster lets service accounts of a Kubernetes cluster in; nil: none.
+	// Cluster accepts service accounts of a Kubernetes cluster; nil: none.
 	Cluster *Cluster
-	// Basic are users of the web configuration (name and bcrypt hash), which were checked
-	// already when a request comes here: they are admin.
+	// Basic means that the web configuration has users (name and bcrypt hash). They were
+	// checked before a request arrives here: they are admin.
 	Basic bool
-	// Proxies are the addresses of trusted reverse proxies. Of a request from one the client's
-	// address is taken from X-Forwarded-For, and its scheme from X-Forwarded-Proto.
+	// Proxies are the addresses of trusted reverse proxies. For a request from one, the
+	// client's address is taken from X-Forwarded-For, and its scheme from X-Forwarded-Proto.
 	Proxies []netip.Prefix
 	// Peer returns the Unix user that sends a request from this machine, for requests without
-	// credentials; nil: it is not looked up.
+	// credentials; nil disables the lookup.
 	Peer func(*http.Request) (peer.Peer, bool)
-	// Socket returns the Unix user that sends a request by the Unix socket of this server, and false
-	// for one that came by the network; nil: there is none.
+	// Socket returns the Unix user that sends a request through the Unix socket of this server, and
+	// false for a request from the network; nil if there is no socket.
 	Socket func(*http.Request) (peer.Peer, bool)
-	// Insecure makes everybody admin who sends no credentials. Local does so while there are no
+	// Insecure makes every sender without credentials admin. Local does so while there are no
 	// users: only this machine reaches the address.
 	Insecure, Local bool
 	Logger          *slog.Logger
@@ -47,13 +47,13 @@ type Authenticator struct {
 	checked  time.Time // when hasUsers was read
 	hasUsers bool
 	refusals refusals
-	noted    map[string]time.Time // looks that the audit log has, by viewer, action and object
+	noted    map[string]time.Time // accesses in the audit log, by viewer, action and object
 }
 
 const cookieName = "reckon_session"
 
-// Viewer tells who sends a request. A request from within the process carries its viewer;
-// nothing that comes by the network does. The error is an [access.Refusal].
+// Viewer identifies the sender of a request. A request from within the process carries
+// its viewer; a request from the network never does. The error is an [access.Refusal].
 func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	if v := access.From(r.Context()); v.Role > access.Nobody {
 		return v, nil
@@ -72,7 +72,7 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 		return v, err
 	}
 	if a.Local && !a.Insecure {
-		// A page on the internet can give its name the address 127.0.0.1 and then ask here.
+		// A page on the internet can point its name at 127.0.0.1 and then send requests here (DNS rebinding).
 		if err := localName(r.Host); err != nil {
 			return access.Viewer{}, err
 		}
@@ -86,7 +86,7 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	return access.Viewer{Role: access.Admin}, nil
 }
 
-// bySocket is Socket, where there is one.
+// bySocket calls Socket if it is set.
 func (a *Authenticator) bySocket(r *http.Request) (peer.Peer, bool) {
 	if a.Socket == nil {
 		return peer.Peer{}, false
@@ -94,8 +94,8 @@ func (a *Authenticator) bySocket(r *http.Request) (peer.Peer, bool) {
 	return a.Socket(r)
 }
 
-// onSocket returns the viewer of a request by the Unix socket: root and the user that this server runs
-// as are admin, who has a name here has that role, and all others see their own work.
+// onSocket returns the viewer of a request through the Unix socket: root and the user that this server
+// runs as are admin, registered users have their role, and all others see their own work.
 func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewer, error) {
 	if p.UID == 0 || int(p.UID) == os.Geteuid() {
 		return access.Viewer{Role: access.Admin}, nil
@@ -112,9 +112,9 @@ func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewe
 	return access.Viewer{Role: access.User, Name: p.Name}, nil
 }
 
-// local returns the viewer of a request from this machine without credentials, by the Unix
-// user of the connection: root and the user that this server runs as are admin, others see their own work, and who
-// is not known (another network namespace) sees what has no names. Agents go on sending.
+// local returns the viewer of a request from this machine without credentials, by the Unix user of the connection:
+// root and the user that this server runs as are admin, others see their own work, and an unidentified sender
+// (another network namespace) sees what has no names. Agents can go on sending.
 func (a *Authenticator) local(r *http.Request) access.Viewer {
 	p, ok := a.Peer(r)
 	switch {
@@ -126,9 +126,9 @@ func (a *Authenticator) local(r *http.Request) access.Viewer {
 	return access.Viewer{Role: access.User, Name: p.Name, Writes: &access.Scope{}}
 }
 
-// credentials tells who sends a request by a bearer token, by name and password, or by the
-// cookie of a session, in this order. What is sent and wrong is an error, never somebody
-// with fewer rights.
+// credentials identifies the sender of a request by a bearer token, by name and password,
+// or by the cookie of a session, in this order. Invalid credentials are an error, never a
+// viewer with fewer rights.
 func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 	ctx := r.Context()
 	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -176,8 +176,8 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 	return access.Viewer{}, nil
 }
 
-// open reports whether who sends no credentials is admin. Users may be added while the server
-// runs.
+// open reports whether senders without credentials are admin. Users may be added while the
+// server runs.
 func (a *Authenticator) open(ctx context.Context) (bool, error) {
 	if a.Insecure {
 		return true, nil
@@ -205,7 +205,7 @@ func localName(host string) error {
 	return access.Refuse(access.ErrForbidden, "ask for http://localhost or http://127.0.0.1; to let others in give it another address with --listen and make a user", fmt.Errorf("this server answers this machine only, not for the name %.100q", host))
 }
 
-// sameOrigin refuses what a page of another site makes a browser send.
+// sameOrigin refuses requests that a page of another site makes a browser send.
 func sameOrigin(r *http.Request) error {
 	if http.NewCrossOriginProtection().Check(r) == nil {
 		return nil
@@ -213,7 +213,7 @@ func sameOrigin(r *http.Request) error {
 	return access.Refuse(access.ErrForbidden, "", errors.New("the request comes from a page of another site"))
 }
 
-// refused gives errors of a check their reason.
+// refused wraps the error of a check in a refusal with its reason.
 func refused(err error, hint string) error {
 	switch {
 	case err == nil:

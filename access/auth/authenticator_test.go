@@ -26,7 +26,7 @@ import (
 	"reckon/access/auth"
 )
 
-// served is a server whose only page says who one is.
+// served is a server with a single page, which returns the viewer.
 func served(t *testing.T, f *auth.Authenticator) *httptest.Server {
 	t.Helper()
 	f.Logger = slog.New(slog.DiscardHandler)
@@ -175,8 +175,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// issuer is an OpenID Connect provider that signs in whoever comes, with the claims that
-// a test sets, and checks what the standard asks a client for.
+// issuer is an OpenID Connect provider that signs in every user, with the claims that a
+// test sets, and checks that the client follows the standard.
 type issuer struct {
 	*httptest.Server
 	key    *rsa.PrivateKey

@@ -19,22 +19,22 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// ErrKeys says that a token can not be checked now, for the API server gave no keys. It may be
-// right: the sender keeps what it has.
+// ErrKeys reports that a token can not be checked now, because the API server returned no
+// keys. The token may be valid: the sender should retry later.
 var ErrKeys = errors.New("the API server of the cluster gives no keys to check tokens with")
 
 const (
-	// keysLast is for how long keys are believed: a key that a cluster withdrew is refused
+	// keysLast is how long keys are trusted: a key that a cluster withdrew is refused
 	// after this.
 	keysLast = 10 * time.Minute
-	// keysPause is between two requests: tokens with made-up keys do not become requests.
+	// keysPause is the minimum time between two requests: tokens with invented key ids do not cause a request each.
 	keysPause = 5 * time.Second
 )
 
-// clusterKeys holds the issuer of a cluster and the keys that it signs with
+// clusterKeys holds the issuer of a cluster and its signing keys
 // (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery).
-// Both are asked of the API server itself: the address that discovery names may be one that only
-// the world outside reaches.
+// Both are fetched from the API server itself: the address in the discovery document may be reachable only from outside
+// the cluster.
 type clusterKeys struct {
 	server, tokenFile string
 	client            *http.Client
@@ -44,9 +44,9 @@ type clusterKeys struct {
 	mu     sync.Mutex
 	issuer string
 	set    jose.JSONWebKeySet
-	read   time.Time // when the keys came
-	tried  time.Time // when they were asked for last
-	why    error     // why they did not come the last time; nil when they did
+	read   time.Time // last successful fetch
+	tried  time.Time // last attempt
+	why    error     // error of the last attempt; nil if it succeeded
 }
 
 func newClusterKeys(server string, ca []byte, tokenFile string, clock func() time.Time, log *slog.Logger) (*clusterKeys, error) {
@@ -61,7 +61,7 @@ func newClusterKeys(server string, ca []byte, tokenFile string, clock func() tim
 	}, nil
 }
 
-// issuedBy is the issuer of the cluster.
+// issuedBy returns the issuer of the cluster.
 func (k *clusterKeys) issuedBy(ctx context.Context) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,7 +69,7 @@ func (k *clusterKeys) issuedBy(ctx context.Context) (string, error) {
 	return k.issuer, err
 }
 
-// named returns the keys with an id, asking anew for one that is not among those that are here.
+// named returns the keys with an id, fetching the keys again if none here has it.
 func (k *clusterKeys) named(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,14 +79,14 @@ func (k *clusterKeys) named(ctx context.Context, id string) ([]jose.JSONWebKey, 
 	err := k.refresh(ctx, true)
 	found := k.set.Key(id)
 	if len(found) == 0 && err == nil {
-		err = k.why // it may be one of those that could not be fetched
+		err = k.why // the key may be one of those that could not be fetched
 	}
 	return found, err
 }
 
-// refresh asks for the keys if they are old, or if it is wanted, at most once in a pause. Old keys
-// go on while the API server is away. The lock is held meanwhile: who comes next waits for the
-// same answer.
+// refresh fetches the keys if they are old, or if wanted is set, at most once in keysPause. Old
+// keys stay in use while the API server is unreachable. The lock is held during the request:
+// concurrent callers wait for the same response.
 func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
 	now := k.clock()
 	have := !k.read.IsZero()
@@ -132,7 +132,8 @@ func (k *clusterKeys) ask(ctx context.Context) (issuer string, set jose.JSONWebK
 	return found.Issuer, set, nil
 }
 
-// get asks the API server with the token of this pod, which is read anew: Kubernetes replaces it.
+// get requests a path from the API server with the token of this pod, which is read again each time: Kubernetes
+// replaces it.
 func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.server+path, nil)
 	if err != nil {
@@ -141,7 +142,7 @@ func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
 	switch token, err := os.ReadFile(k.tokenFile); {
 	case err == nil:
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	case !errors.Is(err, os.ErrNotExist): // some clusters answer everybody
+	case !errors.Is(err, os.ErrNotExist): // some clusters need no token
 		return fmt.Errorf("token_file: %w", err)
 	}
 	resp, err := k.client.Do(req)
@@ -166,13 +167,13 @@ func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
 	return nil
 }
 
-// keySet checks one signature (oidc.KeySet), and keeps why it could not.
+// keySet checks one signature (oidc.KeySet), and keeps the error of the key lookup.
 type keySet struct {
 	keys *clusterKeys
 	err  error
 }
 
-// VerifySignature returns what a token says, if a key of the cluster signed it.
+// VerifySignature returns the payload of a token if a key of the cluster signed it.
 func (s *keySet) VerifySignature(ctx context.Context, text string) ([]byte, error) {
 	algorithms := signatures()
 	allowed := make([]jose.SignatureAlgorithm, len(algorithms))

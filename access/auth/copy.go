@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Snapshot writes a whole copy of the file of users, tokens and the audit log into a new
-// file, as of one moment, while it is in use. Those in PostgreSQL are its own to copy: nothing is
-// written.
+// Snapshot writes a consistent copy of the file of users, tokens and the audit log into a new
+// file, while it is in use. For users in PostgreSQL it writes nothing: the database has its own
+// backups.
 func (us *Users) Snapshot(ctx context.Context, file string) error {
 	if us.file == "" {
 		return nil

@@ -35,7 +35,7 @@ func TestDamagedFile(t *testing.T) {
 			st, statErr := os.Stat(path)
 			must(t, errors.Join(err, statErr, c.do(path, raw)))
 			if c.name != "missing" {
-				must(t, os.Chtimes(path, st.ModTime(), st.ModTime())) // a disk that forgets does not say when
+				must(t, os.Chtimes(path, st.ModTime(), st.ModTime())) // a disk that loses data does not change the time
 			}
 			if us, err = open(); err == nil {
 				us.Close()

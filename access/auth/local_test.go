@@ -19,7 +19,7 @@ func TestWhoAsksOnThisMachine(t *testing.T) {
 	t.Cleanup(func() { _ = us.Close() })
 	for _, c := range []struct {
 		name  string
-		peer  *peer.Peer // nil: the kernel does not tell
+		peer  *peer.Peer // nil: the kernel returns no user
 		trust bool
 		role  access.Role
 		owner string
@@ -46,7 +46,7 @@ func TestWhoAsksOnThisMachine(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.name, v, err)
 		}
 	}
-	// A user ends it: then nobody is let in without credentials.
+	// A user ends it: then no sender without credentials is accepted.
 	if err := us.AddUser(t.Context(), User{Name: "bob", Role: access.User}, "long enough"); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestWhoAsksOnThisMachine(t *testing.T) {
 	}
 }
 
-// TestWhoAsksOnTheSocket: the kernel says who asks, also when there are users; credentials that are sent
-// decide instead, and a password that nobody has checked lets nobody in.
+// TestWhoAsksOnTheSocket: the kernel identifies the sender, also when there are users; credentials in
+// the request take precedence, and an unchecked password signs in no user.
 func TestWhoAsksOnTheSocket(t *testing.T) {
 	us, err := Open(t.TempDir(), Options{Fast: true})
 	if err != nil {

@@ -19,27 +19,27 @@ import (
 	"reckon/access"
 )
 
-// ProviderConfig says how people sign in by OpenID Connect
+// ProviderConfig configures sign-in by OpenID Connect
 // (https://openid.net/specs/openid-connect-core-1_0.html): the authorization code flow
 // with PKCE (RFC 7636), a state and a nonce.
 type ProviderConfig struct {
-	// Name is what the page to sign in calls it.
+	// Name is the provider's name on the sign-in page.
 	Name string `yaml:"name"`
 	// Issuer is its address; the rest is found by discovery.
 	Issuer   string `yaml:"issuer"`
 	ClientID string `yaml:"client_id"`
 	// SecretFile holds the client's secret; a public client has none.
 	SecretFile string `yaml:"client_secret_file"`
-	// URL is the address of this server as people write it; the provider sends them to
-	// URL/auth/callback.
+	// URL is the address of this server in the browsers of its users; the provider
+	// redirects them to URL/auth/callback.
 	URL    string   `yaml:"url"`
 	Scopes []string `yaml:"scopes"` // besides openid; profile and email when empty
 	// NameClaim holds the Unix name; preferred_username when empty. OwnersClaim holds the
-	// owners whose work is one's own, if not that name.
+	// owners of the user's own work, if not that name.
 	NameClaim   string `yaml:"name_claim"`
 	OwnersClaim string `yaml:"owners_claim"`
-	// GroupsClaim holds groups; Admins and Supporters are those that give a role. Everybody
-	// else is a user, if in one of Users or Users is empty.
+	// GroupsClaim holds groups; members of Admins and Supporters get that role. All others
+	// are users, if they are in one of Users or Users is empty.
 	GroupsClaim string   `yaml:"groups_claim"`
 	Admins      []string `yaml:"admin_groups"`
 	Supporters  []string `yaml:"support_groups"`
@@ -55,7 +55,7 @@ type Provider struct {
 	clock    func() time.Time
 }
 
-// NewProvider asks the provider for its addresses and keys. client may be nil.
+// NewProvider fetches the addresses and keys of the provider. client may be nil.
 func NewProvider(ctx context.Context, c ProviderConfig, client *http.Client, clock func() time.Time) (*Provider, error) {
 	switch {
 	case c.Issuer == "" || c.ClientID == "" || c.URL == "":
@@ -83,7 +83,7 @@ func NewProvider(ctx context.Context, c ProviderConfig, client *http.Client, clo
 		}
 		secret = strings.TrimSpace(string(raw))
 	}
-	// The keys are asked for long after this function has returned.
+	// The keys are fetched long after this function has returned.
 	p, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), client), c.Issuer)
 	if err != nil {
 		return nil, fmt.Errorf("oidc: ask %s for its configuration: %w", c.Issuer, err)
@@ -103,18 +103,18 @@ const (
 	flowLasts  = 10 * time.Minute
 )
 
-// flow is what a browser keeps while it is at the provider.
+// flow is the state that a browser keeps, in a cookie, while it is at the provider.
 type flow struct{ State, Nonce, Verifier, Next string }
 
-// begin sends the browser to the provider.
+// begin redirects the browser to the provider.
 func (p *Provider) begin(w http.ResponseWriter, r *http.Request, a *Authenticator) {
 	fl := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: inside(r.FormValue("next"))}
 	raw, err := json.Marshal(fl)
-	if err != nil || len(raw) > 3000 { // a way back that no cookie holds
+	if err != nil || len(raw) > 3000 { // too long for a cookie
 		fl.Next = "/"
 		raw, _ = json.Marshal(fl)
 	}
-	// Lax: the way back from the provider is a navigation from another site.
+	// Lax: the redirect back from the provider is a navigation from another site.
 	http.SetCookie(w, a.cookie(r, flowCookie, base64.RawURLEncoding.EncodeToString(raw), int(flowLasts.Seconds()), http.SameSiteLaxMode))
 	http.Redirect(w, r, p.oauth.AuthCodeURL(fl.State, oidc.Nonce(fl.Nonce), oauth2.S256ChallengeOption(fl.Verifier)), http.StatusSeeOther)
 }
@@ -125,7 +125,7 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// end takes the browser back.
+// end handles the redirect back from the provider.
 func (p *Provider) end(w http.ResponseWriter, r *http.Request, a *Authenticator) {
 	http.SetCookie(w, a.cookie(r, flowCookie, "", -1, http.SameSiteLaxMode))
 	v, next, err := p.exchange(r)
@@ -178,13 +178,13 @@ func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
 	return v, inside(fl.Next), err
 }
 
-// viewer says what somebody with these claims is.
+// viewer returns the viewer with these claims.
 func (p *Provider) viewer(claims map[string]any) (access.Viewer, error) {
 	name, _ := claims[p.NameClaim].(string)
 	if err := CheckName(name); err != nil {
 		return access.Viewer{}, fmt.Errorf("claim %s: %w", p.NameClaim, err)
 	}
-	// An address that its owner did not prove is no name.
+	// An unverified email address is not accepted as a name.
 	if verified, ok := claims["email_verified"].(bool); p.NameClaim == "email" && (!ok || !verified) {
 		return access.Viewer{}, errors.New("claim email: it is not verified")
 	}
@@ -207,7 +207,7 @@ func (p *Provider) viewer(claims map[string]any) (access.Viewer, error) {
 	return v, nil
 }
 
-// list reads a claim that is a word or a list of words.
+// list reads a claim that is a string or a list of strings.
 func list(claim any) (out []string) {
 	switch c := claim.(type) {
 	case string:

@@ -19,7 +19,7 @@ import (
 	"reckon/access"
 )
 
-// cost is what checking a password takes: passes, memory in KiB, threads.
+// cost is the cost of checking a password: passes, memory in KiB, threads.
 type cost struct {
 	time    uint32
 	memory  uint32
@@ -30,14 +30,14 @@ type cost struct {
 // passes, one thread.
 var owasp = cost{time: 2, memory: 19 * 1024, threads: 1}
 
-// The bounds of a password: a short one is guessed, a long one is a way to keep the
-// server busy.
+// The limits of a password's length: a short one can be guessed, a long one can be used
+// to keep the server busy.
 const (
 	shortest = 10
 	longest  = 512
 )
 
-// User is somebody who signs in with a password.
+// User is a person who signs in with a password.
 type User struct {
 	Name    string      `json:"name"`
 	Role    access.Role `json:"-"`
@@ -45,7 +45,7 @@ type User struct {
 	Created time.Time   `json:"created"`
 }
 
-// CheckName says what is wrong with the name of a user.
+// CheckName returns an error that describes what is wrong with the name of a user.
 func CheckName(name string) error {
 	if name == "" || len(name) > 128 || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == 0x7f }) {
 		return fmt.Errorf("%q can not be the name of a user; give 1 to 128 bytes without spaces and colons", name)
@@ -128,24 +128,24 @@ func (us *Users) List(ctx context.Context) ([]User, error) {
 	return out, rows.Err()
 }
 
-// checked is a password that was right.
+// checked is a password that was verified.
 type checked struct {
 	viewer access.Viewer
 	until  time.Time
 }
 
-// remembered is for how long a right password is known without checking it again: a
-// client that sends it with every request would keep the server busy. Of a change that another
-// server makes nothing is heard: there it is shorter.
+// remembered is how long a verified password is accepted without checking it again: a client
+// that sends it with every request would keep the server busy. Changes by another server are
+// not signalled: with a shared database the time is shorter.
 const (
 	remembered       = time.Minute
 	rememberedShared = 5 * time.Second
 )
 
-// CheckPassword says who signs in with a name and a password. from is the address of the
-// sender: after some failed tries of a name from an address further ones wait (ErrSlow),
-// whether the password is right or not. The same name and password from the same address are
-// checked once for all who ask at the same time.
+// CheckPassword returns the viewer with a name and a password. from is the address of the
+// sender: after some failed attempts for a name from an address further ones have to wait
+// (ErrSlow), whether the password is right or not. The same name and password from the same
+// address are checked once for all concurrent requests.
 func (us *Users) CheckPassword(ctx context.Context, name, password, from string) (access.Viewer, error) {
 	key := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s", len(name), name, password)))
 	now := us.clock()
@@ -162,7 +162,7 @@ func (us *Users) CheckPassword(ctx context.Context, name, password, from string)
 	return v.(access.Viewer), nil
 }
 
-// tryPassword checks a password, counted as a failure until it proves right.
+// tryPassword checks a password. The attempt counts as a failure until it succeeds.
 func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, name, password, from string) (_ access.Viewer, err error) {
 	if wait := us.guard.reserve(now, name, from); wait > 0 {
 		return access.Viewer{}, fmt.Errorf("%w; try again in %s", ErrSlow, max(time.Second, wait.Round(time.Second)))
@@ -216,7 +216,7 @@ func (us *Users) forget() {
 	clear(us.known)
 }
 
-// hash makes the text that is kept of a password, in the form of the reference
+// hash returns the stored form of a password, in the format of the reference
 // implementation: $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH.
 func (us *Users) hash(ctx context.Context, password string) (string, error) {
 	if len(password) < shortest || len(password) > longest {
@@ -233,7 +233,7 @@ func (us *Users) hash(ctx context.Context, password string) (string, error) {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
-// decoy is a hash that no password has.
+// decoy is a hash that matches no password.
 func (us *Users) decoy() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads, strings.Repeat("A", 22), strings.Repeat("A", 43))
 }

@@ -18,36 +18,38 @@ import (
 	"reckon/access"
 )
 
-// ClusterConfig says which service accounts of a Kubernetes cluster are let in by their projected
-// tokens (https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken).
-// Accounts are written NAMESPACE/NAME.
+// ClusterConfig lists the service accounts of a Kubernetes cluster that may sign in by their
+// projected tokens
+// (https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken). Accounts
+// are written NAMESPACE/NAME.
 type ClusterConfig struct {
-	// APIServer is the address of the API server, whose issuer signs the tokens; empty is that
-	// of the cluster in which the server runs.
+	// APIServer is the address of the API server that issues the tokens; empty is that of the
+	// cluster in which the server runs.
 	APIServer string `yaml:"api_server"`
 	// CAFile holds the authorities that the API server is checked against, TokenFile the token
-	// that it is asked with; empty are those that every pod has.
+	// that is sent to it; empty are those that every pod has.
 	CAFile    string `yaml:"ca_file"`
 	TokenFile string `yaml:"token_file"`
-	// Audience is what tokens must be made for; reckon when empty. A token for the API server
-	// is thus never taken, and one of ours is good for nothing else.
+	// Audience is the required audience of tokens; reckon when empty. A token for the API
+	// server is thus never accepted, and one of ours is accepted nowhere else.
 	Audience string `yaml:"audience"`
 	// Agents may send samples of the node that their token names, for Site (empty: any site).
 	Agents []string `yaml:"agents"`
 	Site   string   `yaml:"site"`
-	// AnyNode takes the word of an agent for the name of its node: for clusters before
-	// Kubernetes 1.30, whose tokens name none.
+	// AnyNode trusts an agent to report the name of its node: for clusters before
+	// Kubernetes 1.30, where tokens contain no node name.
 	AnyNode bool `yaml:"any_node"`
 	// Describers may write subgraphs of the knowledge graph and change their own: the operator, which describes the cluster.
 	Describers []string `yaml:"describers"`
-	// Admins and Supporters are accounts that give their role to whoever has their token.
+	// Admins and Supporters are accounts with that role.
 	Admins     []string `yaml:"admins"`
 	Supporters []string `yaml:"support"`
-	// Runs are accounts that may list and keep runs of MetricSets of all namespaces, and see nothing else: the operator.
+	// Runs are accounts that may list and keep runs of MetricSets of all namespaces, and see nothing else: the
+	// operator.
 	Runs []string `yaml:"runs"`
 }
 
-// accountFolder is where Kubernetes mounts what a pod shows the API server.
+// accountFolder is where Kubernetes mounts the credentials of a pod for the API server.
 const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 // Cluster checks tokens of service accounts. It is safe for concurrent use.
@@ -57,8 +59,9 @@ type Cluster struct {
 	clock func() time.Time
 }
 
-// NewCluster reads the configuration. The API server is asked when the first token comes, so that
-// it may be away now. host and port are KUBERNETES_SERVICE_HOST and _PORT, which every pod has.
+// NewCluster reads the configuration. The API server is not contacted before the first token
+// arrives, so that it may be unreachable now. host and port are KUBERNETES_SERVICE_HOST and
+// _PORT, which every pod has.
 func NewCluster(c ClusterConfig, host, port string, clock func() time.Time, log *slog.Logger) (*Cluster, error) {
 	if c.APIServer == "" && host != "" {
 		c.APIServer = "https://" + joinHostPort(host, cmp.Or(port, "443"))
@@ -90,7 +93,7 @@ func NewCluster(c ClusterConfig, host, port string, clock func() time.Time, log 
 	return &Cluster{ClusterConfig: c, keys: keys, clock: clock}, nil
 }
 
-// signatures are those that a cluster may sign tokens with.
+// signatures are the algorithms that a cluster may sign tokens with.
 func signatures() []string {
 	return []string{string(jose.RS256), string(jose.RS384), string(jose.RS512), string(jose.ES256), string(jose.ES384), string(jose.ES512)}
 }
@@ -111,13 +114,14 @@ type accountClaims struct {
 	} `json:"kubernetes.io"`
 }
 
-// isJWT tells the form of tokens of clusters from that of our own.
+// isJWT distinguishes tokens of clusters from our own by their form.
 func isJWT(text string) bool {
 	return !strings.HasPrefix(text, prefix) && strings.Count(text, ".") == 2
 }
 
-// CheckToken says who sends a token: its signature, issuer, audience and time, and what its
-// account may do. It is ErrToken for a token that is wrong, ErrKeys when nobody can tell now.
+// CheckToken returns the viewer with a token: it checks its signature, issuer, audience and
+// time, and looks up the rights of its account. The error is ErrToken for an invalid token,
+// and ErrKeys if it can not be checked now.
 func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, error) {
 	if len(text) > 16<<10 {
 		return access.Viewer{}, ErrToken
@@ -141,7 +145,7 @@ func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, e
 	return c.viewer(id.Subject, &claims)
 }
 
-// viewer says what an account may do.
+// viewer returns the viewer of an account with its rights.
 func (c *Cluster) viewer(subject string, claims *accountClaims) (access.Viewer, error) {
 	k := &claims.Kubernetes
 	account := k.Namespace + "/" + k.ServiceAccount.Name

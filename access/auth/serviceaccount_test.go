@@ -161,7 +161,7 @@ func (s *apiServer) cluster(t *testing.T, c *clock, change func(*auth.ClusterCon
 	return cl
 }
 
-// TestServiceAccounts: a token is taken for what it says, and only if everything about it is right.
+// TestServiceAccounts: a token gives its account's rights, and only if everything about it is valid.
 func TestServiceAccounts(t *testing.T) {
 	users, c, _ := open(t)
 	api := newAPIServer(t)
@@ -236,7 +236,7 @@ func TestServiceAccounts(t *testing.T) {
 			t.Errorf("may write %q: %v", at, !want)
 		}
 	}
-	// Neither form of token stands for the other, and nothing of it is read without a signature.
+	// Neither form of token is accepted as the other, and nothing of it is read without a signature.
 	parts := strings.Split(sign(t, api.key("k1"), "k1", now, nil), ".")
 	for _, text := range []string{"rkn_a.b.c", "a.b.c", parts[0] + "." + parts[1] + ".", "eyJhbGciOiJub25lIn0." + parts[1] + ".", strings.Repeat("a", 20<<10) + ".b.c"} {
 		if _, err := a.Viewer(bearer(text)); !errors.Is(err, access.ErrUnauthenticated) {
@@ -318,7 +318,7 @@ func TestKeyRotation(t *testing.T) {
 	check("a key that is not, the API server away", k1, "k3", auth.ErrKeys)
 }
 
-// TestClusterConfig: what is wrong is said with what to write.
+// TestClusterConfig: the error for an invalid configuration includes the correct form.
 func TestClusterConfig(t *testing.T) {
 	_, c, _ := open(t)
 	api := newAPIServer(t)
@@ -337,7 +337,7 @@ func TestClusterConfig(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	// A server that may not ask says what is missing.
+	// A server without permission reports which one is missing.
 	must(t, os.WriteFile(api.tokenFile, []byte("of somebody else"), 0o600))
 	cl := api.cluster(t, c, nil)
 	if _, err := cl.CheckToken(t.Context(), sign(t, api.key("k1"), "k1", c.now(), nil)); !errors.Is(err, auth.ErrKeys) || !strings.Contains(err.Error(), "service-account-issuer-discovery") {

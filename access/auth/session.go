@@ -13,15 +13,14 @@ import (
 	"reckon/access"
 )
 
-// A session of a browser ends when it was not used for idleFor, and in any case after
-// lasts.
+// A browser session ends after idleFor without use, and in any case after lasts.
 const (
 	idleFor = 12 * time.Hour
 	lasts   = 7 * 24 * time.Hour
 )
 
-// NewSession begins a session and returns the secret for its cookie. local says that
-// the viewer is one of [Users.Users], whose role may change while it lasts.
+// NewSession starts a session and returns the secret for its cookie. local means that the
+// viewer is one of [Users.Users], who may get another role during the session.
 func (us *Users) NewSession(ctx context.Context, v access.Viewer, local bool) (string, error) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails (crypto/rand)
@@ -40,7 +39,7 @@ func (us *Users) NewSession(ctx context.Context, v access.Viewer, local bool) (s
 	return secret, err
 }
 
-// CheckSession says whose session it is.
+// CheckSession returns the viewer of a session.
 func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer, error) {
 	hash := sha256.Sum256([]byte(secret))
 	var role, name, owners string
@@ -57,7 +56,7 @@ func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer
 	if now-seen > idleFor.Milliseconds() || now-created > lasts.Milliseconds() {
 		return access.Viewer{}, ErrSession
 	}
-	if local { // what the user is now counts, not what the user was
+	if local { // the user's present role counts, not the one at sign-in
 		err := us.db.QueryRowContext(ctx, `SELECT role, owners FROM users WHERE name = $1`, name).Scan(&role, &owners)
 		if errors.Is(err, sql.ErrNoRows) {
 			return access.Viewer{}, ErrSession
@@ -74,7 +73,7 @@ func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer
 	return viewer(role, name, owners)
 }
 
-// number is a truth as it is kept.
+// number is a boolean as it is stored.
 func number(yes bool) int {
 	if yes {
 		return 1
@@ -82,7 +81,7 @@ func number(yes bool) int {
 	return 0
 }
 
-// EndSession ends a session; one that is not known has ended.
+// EndSession ends a session; an unknown one counts as ended.
 func (us *Users) EndSession(ctx context.Context, secret string) error {
 	hash := sha256.Sum256([]byte(secret))
 	_, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE hash = $1`, hash[:])

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// sharedSchema is the schema as PostgreSQL has it.
+// sharedSchema is the schema for PostgreSQL.
 func sharedSchema() string {
 	return strings.NewReplacer(" WITHOUT ROWID", "", "BLOB", "BYTEA", "key INTEGER PRIMARY KEY", "key BIGSERIAL PRIMARY KEY",
 		"nodes TEXT NOT NULL,", "nodes TEXT NOT NULL, bound TEXT NOT NULL DEFAULT '',").Replace(schema)
 }
 
-// OpenShared opens users and tokens in a PostgreSQL, where several servers have them in common.
-// The database is closed with them.
+// OpenShared opens users and tokens in a PostgreSQL database that several servers share. Close
+// closes the database too.
 func OpenShared(ctx context.Context, db *sql.DB, o Options) (*Users, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
-	// Two that make the same table at once meet an error.
+	// Creating the same table concurrently fails.
 	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(7231407);"+sharedSchema()); err != nil {
 		return nil, fmt.Errorf("make the tables of users and tokens: %w", err)
 	}
@@ -39,8 +39,8 @@ var tables = map[string]string{
 	"audit":  "at_ms, viewer, role, action, object, owner, source",
 }
 
-// Adopt copies users, tokens and the audit log of another place, once: where there are users or
-// tokens already nothing is done, and false returned. Sessions are begun anew.
+// Adopt copies users, tokens and the audit log from another store, once: where there are users
+// or tokens already it does nothing and returns false. Sessions are not copied.
 func (us *Users) Adopt(ctx context.Context, from *Users) (bool, error) {
 	tx, err := us.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -92,8 +92,8 @@ func (us *Users) adopt(ctx context.Context, tx *sql.Tx, from *sql.DB, table, col
 	return rows.Err()
 }
 
-// text is what can be kept of a text that came from outside: PostgreSQL takes neither a zero nor
-// what is not UTF-8.
+// text returns the storable form of external text: PostgreSQL accepts neither a zero byte nor
+// invalid UTF-8.
 func (us *Users) text(s string) string {
 	if us.file != "" {
 		return s

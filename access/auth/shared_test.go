@@ -13,8 +13,8 @@ import (
 	"reckon/store/storetest"
 )
 
-// Users of two servers over one PostgreSQL: what one of them is told the other knows, and what
-// was in the file of the first is taken over once.
+// Users of two servers over one PostgreSQL: changes by one are visible to the other, and the
+// file of the first is migrated once.
 func TestShared(t *testing.T) {
 	fresh, start := storetest.Postgres(t, "pgx")
 	start()
@@ -68,7 +68,7 @@ func TestShared(t *testing.T) {
 	if _, err := b.CheckSession(ctx, secret); !errors.Is(err, auth.ErrSession) {
 		t.Errorf("the session outlives the password: %v", err)
 	}
-	c.add(5 * time.Second) // for so long the other knows the old one
+	c.add(5 * time.Second) // until then the other accepts the old one
 	if _, err := b.CheckPassword(ctx, "root", good, "x"); !errors.Is(err, auth.ErrRefused) {
 		t.Errorf("the old password: %v", err)
 	}

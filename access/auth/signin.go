@@ -20,8 +20,8 @@ var loginPage string
 
 var loginTemplate = template.Must(template.New("login").Parse(loginPage))
 
-// Handler serves what is below /auth/: the page to sign in (login), out (logout), who
-// one is (me), and the way by OpenID Connect.
+// Handler serves the paths below /auth/: the sign-in page (login), sign-out (logout), the
+// current viewer (me), and the OpenID Connect flow.
 func (a *Authenticator) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /auth/login", func(w http.ResponseWriter, r *http.Request) { a.page(w, r, http.StatusOK, "") })
@@ -44,11 +44,11 @@ func (a *Authenticator) page(w http.ResponseWriter, r *http.Request, status int,
 	if a.OIDC != nil {
 		provider = a.OIDC.Name
 	}
-	// The client went away: nothing left to say.
+	// An error means that the client went away.
 	_ = loginTemplate.Execute(w, map[string]string{"Problem": problem, "Next": inside(r.FormValue("next")), "Provider": provider, "Name": r.PostFormValue("name")})
 }
 
-// inside keeps a way back within this server.
+// inside restricts a redirect target to this server.
 func inside(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
@@ -86,7 +86,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
 	a.admit(w, r, v, true, inside(r.PostFormValue("next")))
 }
 
-// admit begins a session and sends the browser on.
+// admit starts a session and redirects the browser.
 func (a *Authenticator) admit(w http.ResponseWriter, r *http.Request, v access.Viewer, local bool, next string) {
 	secret, err := a.Users.NewSession(r.Context(), v, local)
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/auth/login", http.StatusSeeOther)
 }
 
-// me says who is signed in, for the pages.
+// me returns the signed-in viewer, for the pages.
 func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) {
 	v := access.From(r.Context())
 	w.Header().Set("Content-Type", "application/json")
@@ -123,7 +123,7 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) {
 	if own == nil {
 		own = []string{}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "role": v.Role.String(), "owners": own}) // the client went away: nothing left to say
+	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "role": v.Role.String(), "owners": own}) // an error means that the client went away
 }
 
 func (a *Authenticator) audit(ctx context.Context, v access.Viewer, action string, r *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// source is the address of the sender, without its port: of what a proxy that is believed
-// passes on, the last address that is not such a proxy's own.
+// source is the address of the sender, without its port: of the addresses that trusted
+// proxies pass on, the last one that is not such a proxy's own.
 func (a *Authenticator) source(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *Authenticator) source(r *http.Request) string {
 	return host
 }
 
-// proxy reports whether an address is that of a proxy that is believed.
+// proxy reports whether an address is that of a trusted proxy.
 func (a *Authenticator) proxy(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *Authenticator) proxy(host string) bool {
 	return slices.ContainsFunc(a.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// secure reports whether the browser speaks TLS, to us or to a proxy that is believed.
+// secure reports whether the browser uses TLS, to us or to a trusted proxy.
 func (a *Authenticator) secure(r *http.Request) bool {
 	if r.TLS != nil {
 		return true

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// throttle slows down who guesses passwords. A try is counted before it is checked, so that
-// many at once are no more than one after the other. What is counted is
+// throttle slows down password guessing. An attempt is counted before it is checked, so that
+// concurrent attempts gain nothing over sequential ones. Counted are
 //
 //   - the name together with the address: after free failures each further one doubles the
 //     wait, up to longestWait;
 //   - the name alone, and the address alone: after freeShared failures each waits for
-//     sharedWait. Who has signed in from an address with a name is not held back by what
-//     others do with either, and nobody for longer than sharedWait: nobody can be locked out
-//     by somebody else.
+//     sharedWait. A name that has signed in from an address is not delayed there by failures of
+//     others, and no wait of this kind is longer than sharedWait: no user can be locked out
+//     by another.
 //
-// Time heals: what was quiet for an hour is forgotten.
+// Counters that have been idle for an hour are deleted.
 type throttle struct {
 	mu   sync.Mutex
 	keys map[string]*attempts
-	good map[string]time.Time // name and address that were right together, and when last
+	good map[string]time.Time // last success of a name and address together
 }
 
 type attempts struct {
@@ -58,7 +58,7 @@ func keysOf(name, from string) (both, byName, byFrom string) {
 	return "both " + name + "\x00" + from, "name " + name, "from " + from
 }
 
-// sender is an address as one sender has it: of IPv6 a whole network is given to one.
+// sender is the address block of one sender: for IPv6 the whole network that one customer is given.
 func sender(from string) string {
 	ip, err := netip.ParseAddr(from)
 	if err != nil {
@@ -75,8 +75,8 @@ func sender(from string) string {
 	return p.String()
 }
 
-// reserve counts a try before it is made, as if it had failed. Where it has to wait it is not
-// counted, and the wait is longer than 0.
+// reserve counts an attempt before it is made, as if it had failed. If it has to wait it is
+// not counted, and the returned wait is longer than 0.
 func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
 	both, byName, byFrom := keysOf(name, from)
 	t.mu.Lock()
@@ -102,7 +102,7 @@ func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
 	return 0
 }
 
-// trim forgets what has healed and, where that is not enough, anything.
+// trim deletes idle counters and, if that is not enough, arbitrary ones.
 func (t *throttle) trim(now time.Time) {
 	if len(t.keys) < mostKeys/2 {
 		return
@@ -114,7 +114,7 @@ func (t *throttle) trim(now time.Time) {
 	}
 }
 
-// free takes a reserved try back that was not made.
+// free takes back a reserved attempt that was not made.
 func (t *throttle) free(name, from string) {
 	both, byName, byFrom := keysOf(name, from)
 	t.mu.Lock()
@@ -126,7 +126,7 @@ func (t *throttle) free(name, from string) {
 	}
 }
 
-// succeeded forgets the failures of a name at an address, its own try included.
+// succeeded clears the failures of a name at an address, the attempt itself included.
 func (t *throttle) succeeded(now time.Time, name, from string) {
 	t.free(name, from)
 	both, _, _ := keysOf(name, from)

@@ -17,7 +17,7 @@ import (
 	"reckon/access"
 )
 
-// Kind says what a token is for.
+// Kind is the purpose of a token.
 type Kind string
 
 // The kinds of tokens.
@@ -26,16 +26,16 @@ const (
 	Person Kind = "person" // sees what a role sees: scripts, Grafana, scrapes
 )
 
-// Token is what is kept of a token; its secret is not.
+// Token is the stored record of a token, without its secret.
 type Token struct {
 	ID   string `json:"id"`
 	Note string `json:"note,omitempty"` // what it is for
 	Kind Kind   `json:"kind"`
-	// Of a person: role, name, and the owners whose work is seen.
+	// For a person: role, name, and the owners of the visible work.
 	Role   access.Role `json:"-"`
 	Name   string      `json:"name,omitempty"`
 	Owners []string    `json:"owners,omitempty"`
-	// Of an agent: what it may send for, and how much.
+	// For an agent: the nodes that it may send for, and how much.
 	Scope access.Scope `json:"scope"`
 	Bound access.Bound `json:"bound"`
 
@@ -48,7 +48,7 @@ type Token struct {
 // prefix begins every token, so that scanners for secrets find those that leak.
 const prefix = "rkn_"
 
-// AddToken makes a token and returns its text, which is shown this one time.
+// AddToken creates a token and returns its text, which can not be shown again.
 func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error) {
 	switch t.Kind {
 	case Agent:
@@ -100,7 +100,7 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 	return prefix + id + "." + secret, err
 }
 
-// newToken makes the id and the secret of a token. An id that began with a hyphen would
+// newToken creates the id and the secret of a token. An id that began with a hyphen would
 // look like a flag on a command line.
 func newToken() (id, secret string) {
 	raw := make([]byte, 6+30)
@@ -113,7 +113,7 @@ func newToken() (id, secret string) {
 	}
 }
 
-// Revoke makes a token useless from now on.
+// Revoke invalidates a token from now on.
 func (us *Users) Revoke(ctx context.Context, id string) error {
 	r, err := us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE id = $2 AND revoked_ms = 0`, us.clock().UnixMilli(), id)
 	return one(r, err, fmt.Errorf("token %s %w, or is revoked already", id, ErrUnknown))
@@ -121,7 +121,7 @@ func (us *Users) Revoke(ctx context.Context, id string) error {
 
 const tokenColumns = `id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms`
 
-// Tokens lists all tokens, those that were revoked too, the newest first.
+// Tokens lists all tokens, revoked ones included, the newest first.
 func (us *Users) Tokens(ctx context.Context) ([]Token, error) {
 	rows, err := us.db.QueryContext(ctx, `SELECT `+tokenColumns+` FROM tokens ORDER BY created_ms DESC, id`)
 	if err != nil {
@@ -166,7 +166,7 @@ func scanToken(scan func(...any) error) (t Token, hash []byte, err error) {
 	return t, hash, json.Unmarshal([]byte(bound), &t.Bound)
 }
 
-// CheckToken says who sends a token.
+// CheckToken returns the viewer with a token.
 func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, error) {
 	id, secret, ok := strings.Cut(strings.TrimPrefix(text, prefix), ".")
 	if !ok || !strings.HasPrefix(text, prefix) || len(text) > 200 {
@@ -191,7 +191,7 @@ func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, er
 		return access.Viewer{Name: "agent " + id, Writes: &t.Scope, Bound: t.Bound}, nil
 	}
 	v := access.Viewer{Role: t.Role, Name: t.Name, Owners: t.Owners}
-	if v.Name == "" && v.All() { // what it looks at is noted too
+	if v.Name == "" && v.All() { // its accesses are audited too
 		v.Name = "token " + id
 		if t.Note != "" {
 			v.Name += " (" + t.Note + ")"
@@ -200,7 +200,7 @@ func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, er
 	return v, nil
 }
 
-// note writes down that a token is in use, at most once a minute.
+// note records the time of a token's use, at most once a minute.
 func (us *Users) note(ctx context.Context, id string, now time.Time) error {
 	ms := now.UnixMilli()
 	us.mu.Lock()

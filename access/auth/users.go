@@ -1,14 +1,14 @@
-// Package auth knows who may sign in to a server, and as what: people with passwords,
-// programs and agents with tokens, browsers with sessions. It also keeps the log of who
-// looked at whose work.
+// Package auth authenticates the senders of requests to a server and assigns their roles:
+// people with passwords, programs and agents with tokens, browsers with sessions. It also
+// keeps the audit log.
 //
 // Everything is in one SQLite file, apart from the catalogue, which can be dropped.
-// Passwords are kept as argon2id (RFC 9106) with the parameters that OWASP's cheat
-// sheet asks for; tokens and sessions, which are long and random, as SHA-256. What was
-// shown once can not be shown again. No error, log line or metric holds a secret.
+// Passwords are stored as argon2id (RFC 9106) with the parameters that OWASP's cheat
+// sheet recommends; tokens and sessions, which are long and random, as SHA-256. A secret
+// is shown once and never again. No error, log line or metric holds a secret.
 //
 // A Users is safe for concurrent use, also by several processes: `reckon user` and
-// `reckon token` change the file of a server that runs.
+// `reckon token` change the file of a running server.
 package auth
 
 import (
@@ -32,7 +32,7 @@ import (
 // File is the name of the file in the directory of a server.
 const File = "access.db"
 
-// What a check says, for errors.Is. They tell a sender nothing about which names exist.
+// Errors of a check, for errors.Is. They do not reveal to a sender which names exist.
 var (
 	ErrRefused = errors.New("the name or the password is wrong")
 	ErrToken   = errors.New("the token is not known, was revoked, or has expired")
@@ -72,11 +72,11 @@ type Users struct {
 	checks singleflight.Group // one check for the same name, password and address
 
 	mu    sync.Mutex
-	known map[[32]byte]checked // passwords that were right a moment ago
-	used  map[string]int64     // when a token was last noted as used
+	known map[[32]byte]checked // recently verified passwords
+	used  map[string]int64     // when the last use of a token was recorded
 }
 
-// Options say how a Users works; the zero value is right outside of tests.
+// Options configure a Users; the zero value is right outside of tests.
 type Options struct {
 	Clock func() time.Time
 	// Fast makes passwords cheap to check, for tests.
@@ -128,8 +128,8 @@ func newUsers(db *sql.DB, file string, o Options) *Users {
 	return us
 }
 
-// damagedFile says what is to be done about a file that can not be read. It is not replaced by
-// an empty one: then everybody who reaches the server could change things.
+// damagedFile adds the remedy to the error of an unreadable file. The file is not replaced by
+// an empty one: without users everyone who reaches the server could change things.
 func damagedFile(file string, err error) error {
 	var changed *durable.ChangedError
 	var e *sqlite.Error
@@ -141,7 +141,7 @@ func damagedFile(file string, err error) error {
 		file, err, filepath.Base(file)+".closed")
 }
 
-// grow adds what files of earlier versions do not have.
+// grow adds the columns and tables that files of earlier versions lack.
 func grow(db *sql.DB) error {
 	ctx := context.Background()
 	var n int
@@ -157,26 +157,26 @@ func (us *Users) Close() error {
 	if err := us.db.Close(); err != nil || us.file == "" {
 		return err
 	}
-	_ = durable.NoteClosed(us.file) // without a note damage is not noticed, and nothing else
+	_ = durable.NoteClosed(us.file) // without the note only damage goes undetected
 	return nil
 }
 
-// Empty reports whether nobody can sign in: there are neither users nor tokens.
+// Empty reports whether there are neither users nor tokens, so that no sign-in is possible.
 func (us *Users) Empty(ctx context.Context) (bool, error) {
 	var n int
 	err := us.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM tokens WHERE revoked_ms = 0)`).Scan(&n)
 	return n == 0, err
 }
 
-// HasAdmin reports whether somebody can change things: without one a server that
-// others reach could not be run.
+// HasAdmin reports whether there is an admin: without one a server that others reach
+// could not be managed.
 func (us *Users) HasAdmin(ctx context.Context) (bool, error) {
 	var n int
 	err := us.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users WHERE role = 'admin') + (SELECT count(*) FROM tokens WHERE role = 'admin' AND revoked_ms = 0)`).Scan(&n)
 	return n > 0, err
 }
 
-// viewer puts a viewer together from what is kept.
+// viewer builds a viewer from its stored fields.
 func viewer(role, name, owners string) (access.Viewer, error) {
 	r, err := access.ParseRole(role)
 	if err != nil {

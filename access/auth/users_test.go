@@ -108,7 +108,7 @@ func TestUsers(t *testing.T) {
 	if users, err := k.List(ctx); err != nil || len(users) != 1 || users[0].Name != "lead" || len(users[0].Owners) != 2 {
 		t.Errorf("%+v, %v", users, err)
 	}
-	// No password stands in the file, and nobody else reads it.
+	// No password is in the file, and only its user can read the file.
 	for _, file := range []string{auth.File, auth.File + "-wal"} {
 		raw, err := os.ReadFile(filepath.Join(dir, file))
 		must(t, err)
@@ -251,7 +251,7 @@ func TestSessions(t *testing.T) {
 	if _, err := k.CheckSession(ctx, local); !errors.Is(err, auth.ErrSession) {
 		t.Errorf("after a week: %v", err)
 	}
-	// A user who was removed, or whose password was changed, is out at once.
+	// The session of a user who was removed, or who got a new password, ends at once.
 	for _, end := range []func() error{
 		func() error { return k.SetPassword(ctx, "alice", good+"3") },
 		func() error { return k.RemoveUser(ctx, "alice") },

@@ -16,8 +16,8 @@ const (
 	answerLen        = 72 // struct inet_diag_msg
 )
 
-// ofTCP is the owner of the socket of this network namespace that goes from one address to
-// another.
+// ofTCP returns the owner of the socket of this network namespace that connects one
+// address to another.
 func ofTCP(from, to netip.AddrPort) (uint32, error) {
 	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -72,8 +72,8 @@ func writeID(p []byte, from, to netip.AddrPort) {
 	}
 }
 
-// parse reads the owner out of an answer. A socket that its program has closed has no inode
-// any more, and the kernel gives it user 0: it is nobody's.
+// parse reads the owner out of a response. A socket that its program has closed has no
+// inode any more, and the kernel reports user 0 for it: it counts as unknown.
 func parse(b []byte, from, to netip.AddrPort) (uint32, error) {
 	if len(b) < unix.NLMSG_HDRLEN {
 		return 0, ErrUnknown

@@ -1,9 +1,9 @@
-// Package peer asks the kernel which Unix user is at the other end of a connection from this
-// machine: of a Unix socket by SO_PEERCRED (unix(7)), of loopback TCP by sock_diag(7), which
-// knows the owner of the socket that has the addresses of the connection turned round.
+// Package peer finds the Unix user at the other end of a connection from this machine: for a
+// Unix socket by SO_PEERCRED (unix(7)), for loopback TCP by sock_diag(7), which returns the
+// owner of the socket with the addresses of the connection reversed.
 //
-// Sockets of other network namespaces are not found, and nobody is guessed. The functions are
-// safe for concurrent use.
+// Sockets of other network namespaces are not found, and no user is guessed. The functions
+// are safe for concurrent use.
 package peer
 
 import (
@@ -18,18 +18,18 @@ import (
 // Peer is a Unix user.
 type Peer struct {
 	UID  uint32
-	Name string // as the machine calls the user; the number where it knows no name
+	Name string // login name; the number if the machine has no name for it
 }
 
-// ErrUnknown reports that the kernel knows no owner of the connection's other end.
+// ErrUnknown reports that the kernel has no owner for the connection's other end.
 var ErrUnknown = errors.New("the kernel does not tell whose connection it is")
 
-// overflow is the number of users that another user namespace does not map
-// (user_namespaces(7)): nobody in particular.
+// overflow is the user id of users that another user namespace does not map
+// (user_namespaces(7)): no particular user.
 const overflow = 65534
 
-// UID is the user at the other end of a connection to this machine. The error is ErrUnknown, or
-// that of the kernel.
+// UID returns the user at the other end of a connection to this machine. The error is
+// ErrUnknown, or that of the kernel.
 func UID(c net.Conn) (uint32, error) {
 	uid, err := uidOf(c)
 	if err == nil && uid == overflow {

@@ -48,7 +48,7 @@ func TestUID(t *testing.T) {
 			if c.network == "unix" {
 				return
 			}
-			// Who has gone is nobody, not user 0.
+			// A closed peer is unknown, not user 0.
 			_ = client.Close()
 			if uid, err := UID(server); !errors.Is(err, ErrUnknown) {
 				t.Errorf("after the client closed: %d, %v", uid, err)
