@@ -1,11 +1,11 @@
-// Package anomaly finds what is odd in a series: values outside of the envelope that the same time of earlier days draws,
-// shifts of the level, and what is missing where something always was. Memory that climbs towards its limit and nodes unlike
-// their peers have functions of their own.
+// Package anomaly detects anomalies in a series: values outside the envelope of the same time on earlier days,
+// level shifts, and missing values where there always were some. Memory that rises towards its limit, and nodes that differ from
+// their peers, have functions of their own.
 //
-// Every score is made of what came before: it does not change when later data is cut. A value is odd by how far it is outside
-// of what its past scattered, and by how much farther than anything before: bursts that come every day are not news.
+// Every score depends only on earlier values: cutting off later data does not change it. The score of a value is its distance from
+// the usual scatter, relative to the largest distance before: bursts that recur every day are not anomalies.
 //
-// Pure: no file, no clock; safe for concurrent use; there are no errors. Values that are NaN were not recorded and have the score 0.
+// The package is pure: no file, no clock; safe for concurrent use; there are no errors. NaN values were not recorded and have the score 0.
 package anomaly
 
 import (
@@ -13,45 +13,45 @@ import (
 	"slices"
 )
 
-// Kind of an event.
+// Kind is the kind of an event.
 type Kind string
 
-// The kinds.
+// Kinds of events.
 const (
 	High  Kind = "high"  // above the envelope
-	Low   Kind = "low"   // below it
-	Shift Kind = "shift" // the mean of hours, not single values
+	Low   Kind = "low"   // below the envelope
+	Shift Kind = "shift" // the mean over hours, rather than single values
 )
 
-// Event is one anomaly: one, however many values belong to it.
+// Event is one anomaly, however many values belong to it.
 type Event struct {
 	Kind        Kind
-	First, Last int     // steps
-	Score       float64 // the highest; 1 is the threshold of the default
-	Value       float64 // the value, or mean of hours, that is farthest off
-	Expected    float64 // what was expected there
+	First, Last int     // step indices
+	Score       float64 // the highest; 1 is the default threshold
+	Value       float64 // the most deviating value, or mean over hours
+	Expected    float64 // the expected value at that time
 }
 
 // Config holds the thresholds.
 type Config struct {
-	Day int // steps of a day; 0 where a step is no part of one
-	// Threshold is from which score a step is odd; 0 is 1.
+	Day int // steps per day; 0 if the step is not a fraction of a day
+	// Threshold is the score from which a step is an anomaly; 0 means 1.
 	Threshold float64
-	// Quiet is for how many steps after an event nothing new is reported; 0 is half a day.
+	// Quiet is the number of steps after an event within which further anomalies extend it; 0 means half a day.
 	Quiet int
 }
 
 const (
-	// days and weeks of which the same time is looked at.
+	// days and weeks are the number of periods whose same time is compared.
 	days, weeks = 7, 4
-	// learn is for how many days nothing is odd: what is usual is not known yet.
+	// learn is the number of days without anomalies at the start, while the usual values are unknown.
 	learn = 1.5
-	// far is how many robust deviations are odd at least, and record by how much farther than anything before.
+	// far is the minimum of an anomaly in robust deviations, and record the minimum ratio to the largest deviation before.
 	far    = 5.0
 	record = 1.25
 )
 
-// Detect finds the events of a series.
+// Detect returns the events of a series.
 func Detect(y []float64, c Config) []Event {
 	d := newDetector(y, c)
 	limit := c.Threshold
@@ -81,7 +81,7 @@ func Detect(y []float64, c Config) []Event {
 	return out
 }
 
-// Scores are those of every step: 1 is odd by the default.
+// Scores returns the score of every step; 1 is the default threshold.
 func Scores(y []float64, c Config) []float64 {
 	d := newDetector(y, c)
 	out := make([]float64, len(y))
@@ -91,17 +91,17 @@ func Scores(y []float64, c Config) []float64 {
 	return out
 }
 
-// scored is what is odd of one step.
+// scored is the score of one step.
 type scored struct {
 	score, value, expected float64
 	kind                   Kind
 }
 
-// window is means of the residuals over some steps.
+// window holds means of the residuals over some steps.
 type window struct {
 	steps   int
-	past    []float64 // means, every so many steps
-	highest []peak    // scores that no later one exceeded, falling
+	past    []float64 // means, taken every steps/2 steps
+	highest []peak    // scores not exceeded by a later one, in descending order
 }
 
 type peak struct {
@@ -112,10 +112,10 @@ type peak struct {
 type detector struct {
 	y, rest []float64
 	day     int
-	errors  [3]float64 // running, of the last day, the days and the weeks before
+	errors  [3]float64 // running means: last day, same time of days before, of weeks before
 	tried   [3]int
 	windows [3]window
-	usual   []float64 // values of the last days, for the smallest scale
+	usual   []float64 // values of the last days, for the minimum scale
 	scale   [3]float64
 	buffer  []float64
 }
@@ -130,7 +130,7 @@ func newDetector(y []float64, c Config) *detector {
 	return d
 }
 
-// step scores one step; steps are scored in order.
+// step scores one step; steps must be scored in order.
 func (d *detector) step(t int) scored {
 	v := d.y[t]
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -167,7 +167,7 @@ func (d *detector) step(t int) scored {
 	return best
 }
 
-// expect is the median of the same time of the days before, of the weeks before, or of the last day, whichever was the best so far.
+// expect returns the median of the last day, of the same time on the days before, or of the weeks before, whichever had the smallest error so far.
 func (d *detector) expect(t int) (float64, bool) {
 	last := d.recent(t-d.day, t)
 	if len(last) < d.day/4 || len(last) < 6 {
@@ -200,7 +200,7 @@ func (d *detector) expect(t int) (float64, bool) {
 	return use, true
 }
 
-// same are the values at the same time of some periods before, with their neighbours.
+// same returns the values at the same time of earlier periods, with their neighbours.
 func (d *detector) same(t, period, periods int) []float64 {
 	out := d.buffer[:0]
 	for k := 1; k <= periods; k++ {
@@ -214,7 +214,7 @@ func (d *detector) same(t, period, periods int) []float64 {
 	return out
 }
 
-// recent are the recorded values of some steps.
+// recent returns the recorded values of a range of steps.
 func (d *detector) recent(from, to int) []float64 {
 	out := d.buffer[:0]
 	for i := max(from, 0); i < to; i++ {
@@ -226,7 +226,7 @@ func (d *detector) recent(from, to int) []float64 {
 	return out
 }
 
-// mean of the last residuals; false where half of them are missing.
+// mean returns the mean of the last residuals; false if half of them are missing.
 func (d *detector) mean(t, steps int) (float64, bool) {
 	sum, n := 0.0, 0
 	for i := max(0, t-steps+1); i <= t; i++ {
@@ -237,7 +237,7 @@ func (d *detector) mean(t, steps int) (float64, bool) {
 	return sum / float64(n), 2*n > steps
 }
 
-// score is how far a mean is outside of what it was before, and of the farthest before.
+// score returns how far a mean deviates from earlier ones, relative to the largest deviation before.
 func (d *detector) score(t, i int, m float64) float64 {
 	w := &d.windows[i]
 	if t%max(w.steps/2, 1) == 0 {
@@ -263,7 +263,7 @@ func (d *detector) score(t, i int, m float64) float64 {
 	return z / max(far, record*before)
 }
 
-// rescale is the robust deviation of the means of the last days, and no less than a fiftieth of the range of the values.
+// rescale computes the robust deviation of the means of the last days, at least a fiftieth of the range of the values.
 func (d *detector) rescale(i int) {
 	w := &d.windows[i]
 	keep := 4 * d.day / max(w.steps/2, 1)
@@ -288,7 +288,7 @@ func (d *detector) rescale(i int) {
 	d.buffer = b
 }
 
-// middle is the median of values that it reorders.
+// middle returns the median and reorders the values.
 func middle(v []float64) float64 {
 	slices.Sort(v)
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2

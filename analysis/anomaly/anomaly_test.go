@@ -8,7 +8,7 @@ import (
 
 const day = 96 // steps of a quarter of an hour
 
-// made is days of a daily swing with noise.
+// made returns days of a daily pattern with noise.
 func made(days int, seed uint64, change func(i int, v float64) float64) []float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	y := make([]float64, days*day)
@@ -21,7 +21,7 @@ func made(days int, seed uint64, change func(i int, v float64) float64) []float6
 	return y
 }
 
-// TestPlanted: each fault is one event, found within the time that is allowed; the delay is printed with -v.
+// TestPlanted: each planted fault yields one event, detected within the allowed delay; -v prints the delay.
 func TestPlanted(t *testing.T) {
 	const at = 12*day + 30
 	for _, c := range []struct {
@@ -86,12 +86,12 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestQuiet: what is usual is no event.
+// TestQuiet: usual values yield no event.
 func TestQuiet(t *testing.T) {
 	events, days := 0, 0
 	for seed := range uint64(20) {
 		for _, y := range [][]float64{made(21, seed, nil), made(21, seed, func(int, float64) float64 { return 5 }), made(21, seed, func(i int, v float64) float64 {
-			if i%day >= 20 && i%day < 23 { // a burst that comes every day
+			if i%day >= 20 && i%day < 23 { // a burst that recurs every day
 				return v + 200
 			}
 			return v
@@ -105,7 +105,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestCausal: the score of a moment does not change when later data is cut.
+// TestCausal: the score of a step does not change when later data is cut off.
 func TestCausal(t *testing.T) {
 	y := made(10, 3, func(i int, v float64) float64 {
 		if i > 8*day {
@@ -123,7 +123,7 @@ func TestCausal(t *testing.T) {
 	}
 }
 
-// TestOdd: no input makes it fail or gives a score that is no number.
+// TestOdd: no input causes a failure or a score that is not finite.
 func TestOdd(t *testing.T) {
 	nan := math.NaN()
 	for name, y := range map[string][]float64{

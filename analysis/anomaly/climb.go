@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Climb is a line that rises towards a limit.
+// Climb is a series that rises towards a limit.
 type Climb struct {
-	PerStep float64 // how much it grows
+	PerStep float64 // growth per step
 	Steps   float64 // until the limit is reached
 }
 
 const (
-	// climbing is over how many steps at least a line must rise.
+	// climbing is the minimum number of steps of a rise.
 	climbing = 12
-	// steady is by how many robust deviations from its line the rise must exceed what scatters.
+	// steady is the minimum rise in robust deviations from the fitted line.
 	steady = 6.0
 )
 
 // Climbing reports whether the last steps rise towards a limit that they reach within the given number of steps. The line is the median
-// of all slopes (Theil and Sen), so that single values do not make it; what scatters as much as it rises is no climb, and
-// neither is what falls in between, as memory does that is freed now and then.
+// of all slopes (Theil and Sen), so that single values have no effect. A series that scatters as much as it rises is no climb, and
+// neither is one that falls in between, as memory does that is freed now and then.
 func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
 	if len(y) < climbing || !(limit > 0) {
 		return Climb{}, false
@@ -62,20 +62,20 @@ func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
 // Unlike is a member of a group that differs from the others.
 type Unlike struct {
 	Index int
-	Value float64 // its median over the time
+	Value float64 // its median over time
 	Peers float64 // the median of the others
-	Far   float64 // in robust deviations of the group
+	Far   float64 // distance in robust deviations of the group
 }
 
 const (
-	// leastPeers is from how many members a group says what is usual.
+	// leastPeers is the minimum size of a group.
 	leastPeers = 8
-	// unlike is from how many deviations, in how great a share of the steps, a member differs.
+	// unlike is the minimum distance in deviations, and most the minimum share of steps, for a member to differ.
 	unlike, most = 6.0, 0.8
 )
 
-// Peers finds the members of a group whose figure differs from that of the others in nearly every step, always on the same side. Each line
-// has the same steps; NaN was not recorded.
+// Peers returns the members of a group that differ from the others in nearly every step, always on the same side. All lines
+// have the same steps; NaN was not recorded.
 func Peers(lines [][]float64) []Unlike {
 	if len(lines) < leastPeers || len(lines[0]) == 0 {
 		return nil
@@ -130,7 +130,7 @@ func Peers(lines [][]float64) []Unlike {
 	return out
 }
 
-// middleOf is the median of what was recorded; NaN without any.
+// middleOf returns the median of the recorded values; NaN if there are none.
 func middleOf(v []float64) float64 {
 	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
 	if len(v) == 0 {

@@ -1,11 +1,11 @@
-// Package compare says whether two measurements differ, or whether the difference is noise. Values that were
-// taken one after another in one run resemble each other, so that a test which takes them for independent
-// finds differences everywhere: how many independent values they are worth is estimated first. Pure functions.
+// Package compare decides whether two measurements differ or the difference is noise. Consecutive values
+// of one run are correlated, so a test that assumes independence reports differences
+// everywhere: the effective number of independent values is estimated first. Pure functions.
 package compare
 
 import "math"
 
-// Least is how many independent values a side needs: below, its spread is not known.
+// Least is the minimum number of independent values per side: with fewer, the spread is unknown.
 const Least = 3
 
 // Verdicts.
@@ -24,31 +24,31 @@ const (
 	Constant = "none needed: no value varies"
 )
 
-// Result is B against A.
+// Result compares B with A.
 type Result struct {
 	A, B      float64 // means
 	Low, High float64 // interval of B - A; NaN without a test
 	P         float64 // NaN without a test
-	Effective float64 // independent values on the side that has fewer
+	Effective float64 // independent values on the side with fewer
 	Test      string
 	Verdict   string
-	Why       string // without a test
+	Why       string // why there was no test
 }
 
-// mean is a mean with the variance of that mean and the degrees of freedom of the variance.
+// mean is a mean with its variance and the degrees of freedom of that variance.
 type mean struct {
 	value, variance, df, effective float64
 }
 
-// Series compares the values of two runs. Each holds one series per pod, in the order of time; the mean of a
-// run is that of its pods' means. figures is how many comparisons are made together: the level of all of
-// them is 1 - alpha.
+// Series compares the values of two runs. Each run has one series per pod, in order of time; the mean of a
+// run is that of its pods' means. figures is the number of simultaneous comparisons, whose joint confidence level
+// is 1 - alpha.
 func Series(a, b [][]float64, alpha float64, figures int) Result {
 	x, y := pods(a), pods(b)
 	return welch(x, y, Welch, alpha, figures, "the values resemble each other so much that they are worth fewer than three independent ones")
 }
 
-// Runs compares groups of runs by one value of each, which are independent.
+// Runs compares groups of runs by one value per run; these values are independent.
 func Runs(a, b []float64, alpha float64, figures int) Result {
 	x, y := independent(a), independent(b)
 	switch {
@@ -62,7 +62,7 @@ func Runs(a, b []float64, alpha float64, figures int) Result {
 	return untested(x, y, "there is one value on each side; give several runs of each, as A1,A2,A3 B1,B2,B3")
 }
 
-// Pairs compares values that belong together, such as those of the same pair of pods.
+// Pairs compares paired values, such as those of the same pair of pods.
 func Pairs(a, b []float64, alpha float64, figures int) Result {
 	d := make([]float64, len(a))
 	for i := range a {
@@ -73,7 +73,7 @@ func Pairs(a, b []float64, alpha float64, figures int) Result {
 	return judge(x, y, m, Paired, alpha, figures, "there are fewer than three pairs")
 }
 
-// independent is the mean of values that are independent.
+// independent returns the mean of independent values.
 func independent(x []float64) mean {
 	n, sum := float64(len(x)), 0.0
 	for _, v := range x {
@@ -89,7 +89,7 @@ func independent(x []float64) mean {
 	return m
 }
 
-// pods is the mean of the means of series.
+// pods returns the mean of the means of series.
 func pods(series [][]float64) mean {
 	var out mean
 	k, squares := float64(len(series)), 0.0
@@ -106,7 +106,7 @@ func pods(series [][]float64) mean {
 	return out
 }
 
-// correlated is the mean of a series whose values resemble the ones before. n values are worth
+// correlated returns the mean of an autocorrelated series. n values are worth
 // n (1-r) / (1+r) independent ones, r being the correlation of neighbours, or n / (1 + 2 sum of r_k) over the
 // lags up to the first pair that is not positive (Geyer 1992), whichever is fewer. The estimate of r from
 // a short series is too low by about (1 + 4r)/n (Marriott and Pope 1954), which is added.
@@ -139,7 +139,7 @@ func correlated(x []float64) mean {
 	if effective <= 1 {
 		return mean{value: m.value, variance: math.Inf(1), effective: 1}
 	}
-	// The spread within a stretch of values that resemble each other is less than that of all.
+	// The spread within a stretch of correlated values is smaller than that of all values.
 	spread := squares / (n * (1 - 1/effective))
 	return mean{value: m.value, variance: spread / effective, df: effective - 1, effective: effective}
 }
@@ -150,14 +150,14 @@ func welch(a, b mean, test string, alpha float64, figures int, few string) Resul
 	return judge(a, b, d, test, alpha, figures, few)
 }
 
-// oneRun holds one value against several, whose spread stands for both.
+// oneRun compares one value with several, whose spread is used for both sides.
 func oneRun(a, b mean, n int, alpha float64, figures int) Result {
 	d := mean{value: b.value - a.value, df: float64(n - 1), effective: float64(n)}
-	d.variance = (a.variance + b.variance) * float64(n+1) // one of them is 0; of a mean, so n times that of a value
+	d.variance = (a.variance + b.variance) * float64(n+1) // one of the two is 0; the other is the variance of a mean, n times smaller than that of a value
 	return judge(a, b, d, OneRun, alpha, figures, "")
 }
 
-// judge tests whether d, which is B - A, is 0. The level is shared by all figures (Bonferroni), so that
+// judge tests whether d, which is B - A, is 0. The level is divided among all figures (Bonferroni), so that
 // intervals and verdicts agree.
 func judge(a, b, d mean, test string, alpha float64, figures int, few string) Result {
 	r := Result{A: a.value, B: b.value, Effective: d.effective, Low: math.NaN(), High: math.NaN(), P: math.NaN()}

@@ -8,7 +8,7 @@ import (
 
 func near(a, b, by float64) bool { return math.Abs(a-b) <= by }
 
-// TestStudent against the published table of quantiles (two-sided).
+// TestStudent compares with the published table of two-sided quantiles.
 func TestStudent(t *testing.T) {
 	for _, c := range []struct{ p, df, want float64 }{
 		{0.05, 1, 12.706}, {0.05, 2, 4.303}, {0.05, 5, 2.571}, {0.05, 30, 2.042}, {0.01, 10, 3.169}, {0.001, 4, 8.610}, {0.2, 3, 1.638}, {0.05, 1e6, 1.95997},
@@ -25,7 +25,7 @@ func TestStudent(t *testing.T) {
 	}
 }
 
-// TestKnown against R: t.test(a, b) and t.test(a, b, paired = TRUE) of Student's own data (sleep).
+// TestKnown compares with R: t.test(a, b) and t.test(a, b, paired = TRUE) of Student's own data (sleep).
 func TestKnown(t *testing.T) {
 	a := []float64{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0, 2}
 	b := []float64{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4}
@@ -42,7 +42,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// walk is a series in which each value resembles the one before by r, with the given mean.
+// walk is a series with the given mean whose neighbours have the correlation r.
 func walk(rnd *rand.Rand, n int, r, mean float64) []float64 {
 	x := make([]float64, n)
 	v := rnd.NormFloat64()
@@ -53,15 +53,15 @@ func walk(rnd *rand.Rand, n int, r, mean float64) []float64 {
 	return x
 }
 
-// TestNoise: of pairs of equal runs about one in twenty is said to differ, however much the values of one run
-// resemble each other; and a true difference is found.
+// TestNoise: of pairs of equal runs about one in twenty is reported to differ, however strong the autocorrelation
+// within a run; and a true difference is found.
 func TestNoise(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(17, 42))
 	const rounds = 600
 	for _, c := range []struct {
 		n          int
 		r          float64
-		most, find float64 // share said to differ: of equal runs, of runs one deviation apart
+		most, find float64 // share reported to differ: of equal runs, of runs one deviation apart
 	}{
 		{30, 0, 0.07, 0.75}, {30, 0.5, 0.09, 0.2}, {100, 0, 0.07, 0.99}, {100, 0.5, 0.08, 0.85}, {100, 0.8, 0.09, 0.3}, {300, 0.9, 0.09, 0.3},
 	} {
@@ -109,7 +109,7 @@ func TestFewValues(t *testing.T) {
 	}
 }
 
-// TestOneRun: one more run of the same is said to differ about once in twenty.
+// TestOneRun: a further run of the same work is reported to differ about once in twenty.
 func TestOneRun(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	wrong := 0

@@ -2,7 +2,7 @@ package compare
 
 import "math"
 
-// studentTail is the probability that |T| is at least t, T having Student's distribution with df degrees of
+// studentTail returns the probability that |T| >= t for Student's distribution with df degrees of
 // freedom, by the incomplete beta function (Abramowitz and Stegun 26.5.27 and 26.7.1).
 func studentTail(t, df float64) float64 {
 	switch {
@@ -14,7 +14,7 @@ func studentTail(t, df float64) float64 {
 	return incompleteBeta(df/2, 0.5, df/(df+t*t))
 }
 
-// studentQuantile is the t that |T| reaches with probability p, 0 < p < 1.
+// studentQuantile returns the t that |T| reaches with probability p, 0 < p < 1.
 func studentQuantile(p, df float64) float64 {
 	low, high := 0.0, 1.0
 	for studentTail(high, df) > p {
@@ -34,15 +34,15 @@ func studentQuantile(p, df float64) float64 {
 	return (low + high) / 2
 }
 
-// incompleteBeta is the regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz
-// and Stegun 26.5.8) in the form of Lentz.
+// incompleteBeta returns the regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz
+// and Stegun 26.5.8) with Lentz's method.
 func incompleteBeta(a, b, x float64) float64 {
 	switch {
 	case x <= 0:
 		return 0
 	case x >= 1:
 		return 1
-	case x > (a+1)/(a+b+2): // where the fraction of the other side converges faster
+	case x > (a+1)/(a+b+2): // the fraction of the other side converges faster
 		return 1 - incompleteBeta(b, a, 1-x)
 	}
 	lgamma := func(v float64) float64 { r, _ := math.Lgamma(v); return r }

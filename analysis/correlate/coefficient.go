@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Pearson returns the linear correlation of x and y, NaN where either does not vary.
+// Pearson returns the linear correlation of x and y, NaN where either is constant.
 func Pearson(x, y []float64) float64 {
 	n := float64(len(x))
 	if len(x) < 2 || len(x) != len(y) {
@@ -26,7 +26,7 @@ func Pearson(x, y []float64) float64 {
 	return min(max(xy/math.Sqrt(xx*yy), -1), 1)
 }
 
-// still says whether a sum of squares is no more than rounding around mean.
+// still reports whether a sum of squares is only rounding error around mean.
 func still(ss, mean, n float64) bool { return ss <= n*mean*mean*1e-24 }
 
 // Ranks returns the rank of each value from 1; equal values share their mean rank.
@@ -58,9 +58,9 @@ func Ranks(v []float64) []float64 {
 	return out
 }
 
-// effective is the number of independent points that x and y are worth: n over one
-// plus twice the summed products of their autocorrelations, cut where these
-// sink into noise.
+// effective returns the effective number of independent points of x and y: n over one
+// plus twice the summed products of their autocorrelations, truncated where these
+// fall below noise.
 func effective(x, y []float64) float64 {
 	n := len(x)
 	noise := 2 / math.Sqrt(float64(n))
@@ -75,7 +75,7 @@ func effective(x, y []float64) float64 {
 	return min(max(float64(n)/sum, 2), float64(n))
 }
 
-// interval is the 95 % confidence interval of a coefficient by Fisher's z.
+// interval returns the 95 % confidence interval of a coefficient by Fisher's z.
 func interval(r, n float64) (low, high float64) {
 	if math.IsNaN(r) {
 		return r, r

@@ -1,11 +1,11 @@
-// Package correlate computes how the columns of a data set go together: Pearson's and
-// Spearman's coefficients of every pair, the lag at which they agree best, and how
-// many points each figure rests on.
+// Package correlate computes the correlation of the columns of a data set: Pearson's and
+// Spearman's coefficients of every pair, the lag of the strongest correlation, and the
+// number of points behind each figure.
 //
-// Gaps are NaN and are left out pair by pair. Readings of a time series resemble
-// the ones before them, so a thousand rows say less than a thousand independent
-// ones would; the effective number of points (Bartlett 1946) and the interval
-// (Fisher's z) take that into account. A lag is in rows of an even grid.
+// Gaps are NaN and are left out pair by pair. Samples of a time series are autocorrelated,
+// so a thousand rows carry less information than a thousand independent
+// ones; the effective number of points (Bartlett 1946) and the interval
+// (Fisher's z) account for that. A lag is in rows of an even grid.
 //
 // The package is pure; its functions are safe for concurrent use.
 package correlate
@@ -17,7 +17,7 @@ import (
 	"slices"
 )
 
-// ErrInput says that the columns cannot be compared; it is wrapped with the reason.
+// ErrInput means that the columns cannot be compared; it is wrapped with the reason.
 var ErrInput = errors.New("columns cannot be correlated")
 
 // Column is one series on the common grid; NaN marks a gap.
@@ -26,31 +26,31 @@ type Column struct {
 	Values []float64
 }
 
-// Options say what to look for. The zero value looks for lags of up to 60 rows.
+// Options configure the search. The zero value tries lags of up to 60 rows.
 type Options struct {
 	// MaxLag is the greatest lag tried, in rows; 0 means 60, negative none.
 	MaxLag int
-	// MinPoints is the fewest common points for a figure; 0 means 8.
+	// MinPoints is the minimum number of common points for a figure; 0 means 8.
 	MinPoints int
 	// StepSeconds is the spacing of the rows, 0 if unknown.
 	StepSeconds float64
-	// Breaks are the rows at which a new recording begins: lags do not reach across.
+	// Breaks are the rows at which a new recording starts: lags do not cross them.
 	Breaks []int
 }
 
-// Pair is the relation of two columns. Figures are NaN where too few points are
-// common or a column does not vary.
+// Pair is the relation of two columns. Figures are NaN if there are too few
+// common points or a column is constant.
 type Pair struct {
 	A, B string
-	// Points is the number of rows in which both have a value, Effective what
-	// they are worth once each column's memory is taken into account.
+	// Points is the number of rows in which both have a value, Effective the
+	// equivalent number of independent points given their autocorrelation.
 	Points    int
 	Effective float64
 	Pearson   float64
 	Spearman  float64
-	// Low and High hold Pearson's coefficient with 95 % confidence.
+	// Low and High are the 95 % confidence interval of Pearson's coefficient.
 	Low, High float64
-	// Lag is by how many rows B follows A where they agree best (negative: A follows
+	// Lag is the number of rows by which B follows A at the strongest correlation (negative: A follows
 	// B), LagPearson the coefficient there and LagPoints its points.
 	Lag        int
 	LagPearson float64
@@ -64,7 +64,7 @@ type Matrix struct {
 	Names []string
 	// Pairs holds each pair once, in the order of the columns.
 	Pairs []Pair
-	// Warnings name columns that say nothing: constant ones and empty ones.
+	// Warnings name columns that are constant or empty.
 	Warnings []string
 }
 
@@ -77,7 +77,7 @@ func (m *Matrix) At(i, j int) Pair {
 	return m.Pairs[i*n-i*(i+1)/2+j-i-1]
 }
 
-// Strongest returns the pairs by falling strength of the lagged coefficient.
+// Strongest returns the pairs in descending order of the lagged coefficient's magnitude.
 func (m *Matrix) Strongest() []Pair {
 	out := slices.Clone(m.Pairs)
 	strength := func(p Pair) float64 {
@@ -98,7 +98,7 @@ func (m *Matrix) Strongest() []Pair {
 	return out
 }
 
-// Pairs relates every pair of columns.
+// Pairs correlates every pair of columns.
 func Pairs(columns []Column, o Options) (*Matrix, error) {
 	if o.MaxLag == 0 {
 		o.MaxLag = 60
@@ -128,7 +128,7 @@ func Pairs(columns []Column, o Options) (*Matrix, error) {
 	return m, nil
 }
 
-// dull says why a column says nothing, or "".
+// dull returns why a column carries no information, or "".
 func dull(c Column, need int) string {
 	n, lo, hi := 0, math.Inf(1), math.Inf(-1)
 	for _, v := range c.Values {
@@ -176,7 +176,7 @@ func relate(a, b Column, run []int, o Options) Pair {
 	p.Effective = effective(x, y)
 	p.Low, p.High = interval(p.Pearson, p.Effective)
 	p.LagPearson, p.LagPoints = p.Pearson, p.Points
-	// A shift must hold on at least half of the points that no shift has.
+	// A lag must have at least half of the points that lag 0 has.
 	need := max(o.MinPoints, p.Points/2)
 	for lag := 1; lag <= o.MaxLag; lag++ {
 		for _, s := range [2]int{lag, -lag} {
@@ -185,7 +185,7 @@ func relate(a, b Column, run []int, o Options) Pair {
 				continue
 			}
 			r := Pearson(x, y)
-			// A later lag must be better by more than rounding, so that the smallest wins.
+			// A larger lag must be better by more than rounding, so that the smallest wins.
 			if math.Abs(r) > math.Abs(p.LagPearson)+1e-9 || math.IsNaN(p.LagPearson) && !math.IsNaN(r) {
 				p.Lag, p.LagPearson, p.LagPoints = s, r, len(x)
 			}

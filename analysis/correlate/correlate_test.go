@@ -14,7 +14,7 @@ func near(t *testing.T, what string, got, want, tol float64) {
 	}
 }
 
-// The first of Anscombe's quartet (1973): r = 0.816.
+// TestPearsonKnown: the first of Anscombe's quartet (1973) has r = 0.816.
 func TestPearsonKnown(t *testing.T) {
 	x := []float64{10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5}
 	y := []float64{8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68}
@@ -80,7 +80,7 @@ func TestLagAndGaps(t *testing.T) {
 	}
 }
 
-// A lag must not reach from one recording into the next.
+// TestBreaks: a lag must not reach from one recording into the next.
 func TestBreaks(t *testing.T) {
 	a, b := walk(200, 3), make([]float64, 200)
 	for i := range b {
@@ -108,8 +108,8 @@ func TestSpearmanMonotone(t *testing.T) {
 	}
 }
 
-// Two unrelated series with memory: the interval from effective points must hold
-// zero far more often than the naive one would.
+// TestEffectivePoints: for two unrelated autocorrelated series, the interval from effective points must contain
+// zero far more often than the naive one.
 func TestEffectivePoints(t *testing.T) {
 	hold, naive := 0, 0
 	for s := range uint64(100) {

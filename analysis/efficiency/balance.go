@@ -9,7 +9,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// balance says where the work, the memory or the GPUs of one node stand out.
+// balance reports uneven work, memory or GPU use among the nodes.
 func (j *judge) balance() {
 	if j.u.CPUExact == figure.Exact {
 		j.work()
@@ -44,7 +44,7 @@ func (j *judge) work() {
 	j.say("balance", Good, share, "ratio", "balance.even", words)
 }
 
-// tasks names the step whose tasks worked least evenly on a node: the others are compared with the busiest.
+// tasks reports the step with the most uneven tasks on a node, compared with its busiest task.
 func (j *judge) tasks() {
 	var worst *TaskUse
 	least := uneven
@@ -76,11 +76,11 @@ func (j *judge) tasks() {
 	j.say("task_balance", Warning, least, "ratio", key, words)
 }
 
-// others is the mean CPU time of the tasks besides the busiest, seconds.
+// others returns the mean CPU time of the tasks other than the busiest, seconds.
 func (t *TaskUse) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
-// spread finds the nodes with the least and the most of a figure, and their mean; false where
-// it was not measured on one of them, which is not idle for that.
+// spread returns the nodes with the least and the most of a figure, and the mean; false if
+// it was not measured on one of them, which does not mean that node was idle.
 func (j *judge) spread(of func(*Node) *float64) (low, high Node, mean float64, ok bool) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range j.u.Nodes {

@@ -9,7 +9,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// empty says that no process runs in what it holds.
+// empty reports an allocation without a process.
 func (j *judge) empty() bool {
 	span, ok := known(j.u.EmptySeconds)
 	if !ok || !j.u.Running || span < empty {
@@ -23,7 +23,7 @@ func (j *judge) empty() bool {
 	return true
 }
 
-// holds names its cores and GPUs: "4 cores and 1 GPU".
+// holds describes its cores and GPUs: "4 cores and 1 GPU".
 func (j *judge) holds() string {
 	var what []string
 	if given, ok := known(j.u.Cores); ok && given > 0 && !j.u.CoresImplied {
@@ -38,8 +38,8 @@ func (j *judge) holds() string {
 	return strings.Join(what, " and ")
 }
 
-// idle says that it hardly ran at all: fewer cores would not have helped it, and no other
-// figure of it means much.
+// idle reports a workload that hardly ran at all: fewer cores would not have helped it, and its other
+// figures mean little.
 func (j *judge) idle() bool {
 	u := &j.u
 	cpu, ok := known(u.CPUSeconds)
@@ -70,7 +70,7 @@ func (j *judge) idle() bool {
 	return true
 }
 
-// cores says how it used its cores.
+// cores judges the use of cores.
 func (j *judge) cores() {
 	u := &j.u
 	cpu, ok := known(u.CPUSeconds)
@@ -101,7 +101,7 @@ func (j *judge) cores() {
 		say(Warning, "cores.above")
 	case share >= well:
 		say(Good, "cores.good")
-	case given == 1 || j.u.Batch && given < 2: // fewer there are not
+	case given == 1 || j.u.Batch && given < 2: // it cannot have fewer
 		say(Info, "cores.one")
 	case given < 2:
 		say(Info, "cores.some")
@@ -109,14 +109,14 @@ func (j *judge) cores() {
 		say(Warning, "cores.spare")
 	case share < low && sustained:
 		say(Warning, "cores.phases")
-	case share < low: // accounting has no more than the sum
+	case share < low: // accounting reports only the sum
 		say(Warning, "cores.low")
 	default:
 		say(Info, "cores.some")
 	}
 }
 
-// of names the cores that use is compared with.
+// of describes the cores that use is compared with.
 func (j *judge) of(given float64) string {
 	w := phrase.Words{"cores": counted(given, "core", "cores"), "was": j.was(), "nodes": "node"}
 	if !j.u.CoresImplied {
@@ -128,7 +128,7 @@ func (j *judge) of(given float64) string {
 	return texts.Say("of.nodes", w)
 }
 
-// gpus says how it used its GPUs.
+// gpus judges the use of GPUs.
 func (j *judge) gpus() {
 	used, ok := known(j.u.GPUSeconds)
 	given, has := known(j.u.GPUs)

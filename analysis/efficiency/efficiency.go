@@ -1,13 +1,13 @@
-// Package efficiency judges one workload from its totals, in plain words with the
-// number behind each: what it used of what it was allocated, what held it up, and how it ended.
+// Package efficiency judges one workload from its totals, in plain sentences with a
+// number each: how much of its allocation it used, what slowed it down, and how it ended.
 //
 // It is pure: no file, no network, no clock, and safe for concurrent use. Figures are
-// in SI base units (seconds, bytes, cores); a nil figure was not measured, and nothing
-// is said about it. There are no errors: what can not be judged is left out. The rules
-// follow what help desks ask people about (Slurm's seff, Princeton's jobstats); the
-// sustained use (p95, mean) decides, never a single peak, but for memory, of which the
-// peak is what a request must hold. A figure that is a lower bound, an estimate or a model is
-// said to be one, and not judged. What to ask for next time is said by package rightsize, once.
+// in SI base units (seconds, bytes, cores); a nil figure was not measured, and is not
+// judged. There are no errors: what cannot be judged is left out. The rules
+// follow the common questions of help desks (Slurm's seff, Princeton's jobstats). They use the
+// sustained use (p95, mean), never a single peak, except for memory, where the request must cover
+// the peak. A figure that is a lower bound, an estimate or modelled is
+// reported as such, and not judged. Recommended requests come only from package rightsize.
 package efficiency
 
 import (
@@ -25,15 +25,15 @@ var textFile string
 
 var texts = phrase.MustParse(textFile)
 
-// Severity orders verdicts by how much they ask of the reader.
+// Severity ranks verdicts by how urgently they need attention.
 type Severity string
 
-// The severities, the gravest first.
+// Severities in descending order.
 const (
 	Critical Severity = "critical" // it failed, or was harmed
-	Warning  Severity = "warning"  // it wastes or waits, and something can be done
+	Warning  Severity = "warning"  // it wastes or waits, and there is a remedy
 	Good     Severity = "good"     // as it should be
-	Info     Severity = "info"     // a fact to read the others by
+	Info     Severity = "info"     // context for the others
 )
 
 // Verdict is one sentence and the number behind it.
@@ -45,21 +45,21 @@ type Verdict struct {
 	Unit     string // ratio, bytes, seconds, count, code
 }
 
-// Node is the piece of a workload on one node.
+// Node is the part of a workload on one node.
 type Node struct {
 	Name                           string
 	CPUSeconds, Memory, GPUSeconds *float64
 }
 
-// TaskUse is how evenly the tasks of a step worked on a node.
+// TaskUse shows how evenly the tasks of a step used the CPU on a node.
 type TaskUse struct {
 	Node, Step string
 	Tasks      float64
-	// CPUSeconds is of all tasks together, Busiest of the one that used most.
+	// CPUSeconds is the CPU time of all tasks, Busiest that of the busiest one.
 	CPUSeconds, Busiest float64
 }
 
-// Step is a step of a job, by the batch system.
+// Step is a job step as reported by the batch system.
 type Step struct {
 	ID, Name    string
 	State       string // lower case
@@ -67,19 +67,19 @@ type Step struct {
 	WallSeconds float64
 }
 
-// Neighbour is another owner's use of the nodes of a workload in its time.
+// Neighbour is another owner's use of the nodes of a workload while it ran.
 type Neighbour struct {
 	Owner string
 	Cores float64 // on average
 }
 
-// Usage is what is known of a workload.
+// Usage holds the figures of a workload.
 type Usage struct {
 	Running  bool
-	State    string // of the batch system, lower case, or empty
-	Reason   string // of the batch system, why it waits
-	EndedBy  string // the name of the user who cancelled it, or empty
-	Batch    bool   // a batch system allocated what it holds; else it is a request
+	State    string // from the batch system, lower case, or empty
+	Reason   string // pending reason from the batch system
+	EndedBy  string // name of the user who cancelled it, or empty
+	Batch    bool   // resources were allocated by a batch system; otherwise they are requests
 	Waited   float64
 	ExitCode *int
 
@@ -87,21 +87,21 @@ type Usage struct {
 	Steps       []Step
 
 	CPUSeconds, CPUWaitSeconds, CoresP95, ThrottledSeconds *float64
-	Threads                                                *float64 // the most at a time
-	// EmptySeconds is for how long no process of it was seen, though it runs by the batch system
-	// and its nodes are watched; nil where one was, or nobody looked.
+	Threads                                                *float64 // maximum at a time
+	// EmptySeconds is how long no process of it has been observed although the batch system reports it as running
+	// and its nodes are monitored; nil if there is a process, or if that is unknown.
 	EmptySeconds *float64
 	CPUExact     figure.Exactness
 
 	MemoryNeeded, MemoryPeak, SwapPeak, OOMKills *float64
 	MemoryStalledSeconds, RefaultBytes           *float64
 	MemoryExact                                  figure.Exactness
-	// MemorySampled says that the peak is the highest of the samples that accounting takes.
+	// MemorySampled is true if the peak is the maximum of the samples taken by accounting.
 	MemorySampled bool
-	// MemoryOfTask says that it may be that of the largest task alone, while others ran on other nodes.
+	// MemoryOfTask is true if the peak may be that of the largest task alone, while others ran on other nodes.
 	MemoryOfTask bool
 
-	// IOWaitSeconds is what its threads slept until storage had answered, added up.
+	// IOWaitSeconds is the time that its threads waited for storage, added up.
 	IOWaitSeconds                                *float64
 	StorageStalledSeconds, ReadBytes, WriteBytes *float64
 
@@ -109,42 +109,42 @@ type Usage struct {
 
 	GPUSeconds *float64
 	GPUExact   figure.Exactness
-	GPUEngines *GPUEngines // nil where no GPU counts them
+	GPUEngines *GPUEngines // nil if no GPU counts its engines
 
-	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or asked for
-	// MemoryRequested says that no allocation of memory is known beside that of cores: Memory is
-	// what it asked for.
+	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or requested
+	// MemoryRequested is true if the allocation of cores is known but not that of memory: Memory is
+	// then the request.
 	MemoryRequested bool
-	// Resized says that its allocation was changed while it ran: Cores, Memory and GPUs are what it had last.
+	// Resized is true if its allocation was changed while it ran: Cores, Memory and GPUs are the final values.
 	Resized bool
-	// CoresImplied says that nobody asked for cores: Cores are those of the nodes.
+	// CoresImplied is true if no cores were requested: Cores are those of the nodes.
 	CoresImplied bool
 	Nodes        []Node
-	Tasks        []TaskUse   // of the steps that have several tasks on a node
-	Neighbours   []Neighbour // the one who used most first
+	Tasks        []TaskUse   // of steps with several tasks on a node
+	Neighbours   []Neighbour // in descending order of use
 }
 
-// Thresholds. Below settled nothing is said about efficiency: start and end weigh too much.
+// Thresholds. Below settled, efficiency is not judged: start-up and exit dominate.
 const (
 	settled   = 30.0 // seconds
-	worth     = 10.0 // seconds of waiting that are worth a word
-	low       = 0.5  // share of an allocation that is worth a smaller one
-	well      = 0.8  // share of an allocation that is used well
-	above     = 1.05 // share of an allocation that is more than it: beyond clock ticks and sampling
-	waiting   = 0.1  // share of the time that its threads wanted to run, or of the wall time
+	worth     = 10.0 // seconds of waiting worth mentioning
+	low       = 0.5  // share of an allocation below which a smaller one is worthwhile
+	well      = 0.8  // share of an allocation that is good use
+	above     = 1.05 // share of an allocation that exceeds it beyond clock ticks and sampling
+	waiting   = 0.1  // share of the runnable time of its threads, or of the wall time
 	throttled = 0.05 // of the wall time
 	uneven    = 0.5  // of the mean node's work
 	idleGPU   = 0.15 // of the GPUs allocated
 	busyGPU   = 0.7
-	none      = 0.05 // cores in use that are none
-	empty     = 600  // seconds without a process that are worth a word
+	none      = 0.05 // cores in use that count as none
+	empty     = 600  // seconds without a process worth mentioning
 	near      = 0.95 // share of its memory that is nearly all
 )
 
-// Sampled is how long a run must be for the samples of accounting to show its memory: Slurm takes one every 30 s by default.
+// Sampled is the minimum length of a run for samples of accounting to show its memory, seconds: Slurm takes one every 30 s by default.
 const Sampled = 600.0
 
-// Judge says what is worth saying, the gravest first, and before waste how the workload ended.
+// Judge returns the verdicts, the most severe first, and how the workload ended before waste.
 func Judge(u Usage) []Verdict {
 	j := &judge{u: u}
 	if j.neverRan() {
@@ -152,7 +152,7 @@ func Judge(u Usage) []Verdict {
 	}
 	j.ending()
 	if !u.Running && slices.Contains([]string{"node_fail", "boot_fail", "launch_failed", "reconfig_fail"}, u.State) {
-		return j.out // what it used of what failed is not known
+		return j.out // what a failed run used is not judged
 	}
 	j.memory()
 	if cpu, _ := known(u.CPUSeconds); u.WallSeconds == 0 && cpu >= 1 && !u.Batch {
@@ -179,14 +179,14 @@ func Judge(u Usage) []Verdict {
 	return j.out
 }
 
-// ranThrough reports whether it runs, or came to an end of its own or of its time: what was stopped before may have needed more
+// ranThrough reports whether it is running, completed, or timed out: a run that was stopped earlier may have needed more
 // later.
 func (j *judge) ranThrough() bool {
 	return j.u.Running || slices.Contains([]string{"", "completed", "timeout"}, j.u.State)
 }
 
-// rank orders verdicts by severity; that somebody meant to end the workload comes before what is
-// said of its use, since it explains that.
+// rank orders verdicts by severity; a deliberate end of the workload precedes verdicts on
+// its use, since it explains them.
 func (v *Verdict) rank() int {
 	if v.Severity != Critical && slices.Contains([]string{"cancelled", "preempted", "lost", "exit"}, v.Kind) {
 		return 1
@@ -203,7 +203,7 @@ func (j *judge) say(kind string, s Severity, value float64, unit, key string, wo
 	j.out = append(j.out, Verdict{Kind: kind, Severity: s, Text: texts.Say(key, words), Value: value, Unit: unit})
 }
 
-// was is how the workload came by what it holds.
+// was returns how the workload got its resources.
 func (j *judge) was() string {
 	if j.u.Batch {
 		return "was allocated"
@@ -211,7 +211,7 @@ func (j *judge) was() string {
 	return "asked for"
 }
 
-// time says when it asked for much more time than it took.
+// time reports a time limit far above the run time.
 func (j *judge) time() {
 	asked, ok := known(j.u.TimeLimit)
 	well := j.u.State == "completed" || j.u.State == "" && (j.u.ExitCode == nil || *j.u.ExitCode == 0)

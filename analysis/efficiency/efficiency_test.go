@@ -13,7 +13,7 @@ import (
 func at(v float64) *float64 { return &v }
 func code(v int) *int       { return &v }
 
-// said is what is said of a workload: the severity, the kind and the sentence of each verdict.
+// said formats the verdicts on a workload: severity, kind and sentence of each.
 func said(u Usage) string {
 	var out []string
 	for _, v := range Judge(u) {
@@ -22,7 +22,7 @@ func said(u Usage) string {
 	return strings.Join(out, "\n")
 }
 
-// batch is an hour of a job on so many cores, which used so many and ended well.
+// batch is an hour of a successful job with given cores, of which it used some.
 func batch(given, used, p95 float64, edit ...func(*Usage)) Usage {
 	u := Usage{Batch: true, State: "completed", ExitCode: code(0), WallSeconds: 3600, CPUSeconds: at(3600 * used), CoresP95: at(p95), Cores: at(given)}
 	for _, e := range edit {
@@ -31,12 +31,12 @@ func batch(given, used, p95 float64, edit ...func(*Usage)) Usage {
 	return u
 }
 
-// request is an hour of a service that asked for so many cores, and ended well.
+// request is an hour of a successful service that requested some cores.
 func request(asked, used, p95 float64) Usage {
 	return batch(asked, used, p95, func(u *Usage) { u.Batch, u.State = false, "" })
 }
 
-// TestJudge holds labelled cases: what a colleague would say, whole and nothing else.
+// TestJudge checks labelled cases against the complete set of verdicts that an expert would give.
 func TestJudge(t *testing.T) {
 	const gib = 1 << 30
 	memory := func(given, needed, peak float64, edit ...func(*Usage)) Usage {
@@ -265,7 +265,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestEmpty: an allocation without a process is not judged by what it used.
+// TestEmpty: an allocation without a process is not judged by its use.
 func TestEmpty(t *testing.T) {
 	holds := func(edit ...func(*Usage)) string {
 		return said(batch(4, 0, 0, append([]func(*Usage){func(u *Usage) {
@@ -291,7 +291,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSqueezed holds both sides of what shows that memory was short.
+// TestSqueezed tests both sides of the indicators of short memory.
 func TestSqueezed(t *testing.T) {
 	const gib = 1 << 30
 	u := Usage{WallSeconds: 3600, Memory: at(gib), MemoryPeak: at(gib)}
@@ -316,7 +316,7 @@ func TestSqueezed(t *testing.T) {
 	}
 }
 
-// TestSilent holds what must not be said.
+// TestSilent checks cases that must not be reported.
 func TestSilent(t *testing.T) {
 	for name, u := range map[string]Usage{
 		"nothing known":       {WallSeconds: 3600},
@@ -337,7 +337,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestAdviceOnce: what to ask for is the advice of rightsize; a verdict gives no second figure.
+// TestAdviceOnce: recommended requests come from rightsize; a verdict gives no second figure.
 func TestAdviceOnce(t *testing.T) {
 	for _, k := range texts.Keys() {
 		s := texts.Say(k, nil)
@@ -347,7 +347,7 @@ func TestAdviceOnce(t *testing.T) {
 	}
 }
 
-// TestFinite holds for any figures: values are finite, texts are whole, and the gravest
+// TestFinite: for any figures, values are finite, texts are complete, and the most severe verdict
 // comes first.
 func TestFinite(t *testing.T) {
 	states := []string{"", "completed", "failed", "timeout", "cancelled", "running", "pending", "out_of_memory", "preempted"}
@@ -360,7 +360,7 @@ func TestFinite(t *testing.T) {
 				t.Logf("%+v", got)
 				return false
 			}
-			// Only what is exact is judged.
+			// Only exact figures are judged.
 			if u.CPUExact != figure.Exact && slices.Contains([]string{"idle", "balance"}, v.Kind) || u.CPUExact != figure.Exact && v.Kind == "cores" && v.Severity != Info || u.MemoryExact != figure.Exact && v.Kind == "memory" && v.Severity != Info {
 				t.Logf("judged: %+v", v)
 				return false
@@ -373,7 +373,7 @@ func TestFinite(t *testing.T) {
 	}
 }
 
-// TestScale holds that cores and work grown alike give the same share.
+// TestScale: if cores and work grow alike, the share stays the same.
 func TestScale(t *testing.T) {
 	for _, k := range []float64{1, 2, 16, 1024} {
 		got := Judge(Usage{WallSeconds: 1000, CPUSeconds: at(250 * 4 * k), CoresP95: at(k), Cores: at(4 * k)})

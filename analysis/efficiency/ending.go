@@ -9,7 +9,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// neverRan says what there is to say of what has not started, or never did.
+// neverRan reports on a workload that has not started, or never did.
 func (j *judge) neverRan() bool {
 	u := &j.u
 	switch {
@@ -29,19 +29,19 @@ func (j *judge) neverRan() bool {
 	return true
 }
 
-// by names who cancelled it.
+// by names the user who cancelled it.
 func (j *judge) by() string {
 	if j.u.EndedBy == "" {
 		return ""
 	}
-	if _, err := strconv.Atoi(j.u.EndedBy); err == nil { // accounting knows no name
+	if _, err := strconv.Atoi(j.u.EndedBy); err == nil { // accounting has no name, only a number
 		return " by user ID " + j.u.EndedBy
 	}
 	return " by " + j.u.EndedBy
 }
 
-// ending says how it ended, if not well. The state comes first: an exit code that the state
-// explains adds nothing, and what somebody meant to do is no failure.
+// ending reports an unsuccessful end. The state comes first: an exit code that the state
+// explains adds nothing, and a deliberate end is not a failure.
 func (j *judge) ending() {
 	u := &j.u
 	wall := phrase.Words{"wall": lasted(u.WallSeconds), "by": j.by()}
@@ -90,8 +90,8 @@ func (j *judge) ending() {
 	}
 }
 
-// outOfMemory says that the kernel killed processes, or a step, for lack of memory: a step that was
-// started in the job is named, the script is not.
+// outOfMemory reports that the kernel killed processes, or a step, for lack of memory. A step
+// started within the job is named; the batch script is not.
 func (j *judge) outOfMemory() bool {
 	for i := range j.u.Steps {
 		if s := &j.u.Steps[i]; s.outOfMemory() && s.named() {
@@ -112,9 +112,9 @@ func (j *judge) outOfMemory() bool {
 
 func (s *Step) outOfMemory() bool { return s.State == "out_of_memory" }
 
-// failed reports whether a step did not end well. Slurm calls every step cancelled that a signal ended (seen with 22.05). It
-// failed if the signal is one of a crash, or if the script ended with its number, as srun does; what is left is a step that
-// somebody stopped, or that went on when the script ended.
+// failed reports whether a step failed. Slurm reports every step ended by a signal as cancelled (observed with 22.05). Such a step
+// failed if the signal indicates a crash, or if the batch script exited with the signal's number, as srun does; otherwise
+// it was stopped by somebody, or was still running when the script ended.
 func (s *Step) failed(script *int) bool {
 	switch s.State {
 	case "failed", "node_fail":
@@ -131,10 +131,10 @@ func (s *Step) failed(script *int) bool {
 	return false
 }
 
-// named reports whether the step was started in the job: not what a batch system makes of each.
+// named reports whether the step was started within the job, rather than created by the batch system.
 func (s *Step) named() bool { return s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" }
 
-// text names a step: "step 2 (solve)".
+// text returns the description of a step: "step 2 (solve)".
 func (s *Step) text() string {
 	name := "step " + s.ID
 	if s.ID == "batch" || s.ID == "interactive" {
@@ -146,8 +146,8 @@ func (s *Step) text() string {
 	return name
 }
 
-// failedStep names the step that failed, the first one that is not the script: a script often
-// fails because a step of it did.
+// failedStep names the first failed step other than the script: a script often
+// fails because one of its steps did.
 func (j *judge) failedStep(severity Severity, key string) bool {
 	var worst *Step
 	for i := range j.u.Steps {
@@ -171,7 +171,7 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 	return true
 }
 
-// failed is what the batch system says of a job that failed.
+// failed reports the failure of a job from its state.
 func (j *judge) failed() {
 	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
 		j.say("exit", Critical, 0, "code", "failed.state", nil)
@@ -180,8 +180,8 @@ func (j *judge) failed() {
 	j.code(*j.u.ExitCode, Critical, "failed")
 }
 
-// exit is the end of what no batch system speaks of. Somebody who sends it a signal to end
-// meant to.
+// exit reports the end of work without a batch system. A signal that requests termination
+// was deliberate.
 func (j *judge) exit() {
 	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
 		return
@@ -202,20 +202,20 @@ func (j *judge) code(code int, severity Severity, key string) {
 	j.say("exit", severity, float64(code), "code", key, words)
 }
 
-// codeMeaning is what an exit code stands for by convention, or empty.
+// codeMeaning returns the conventional meaning of an exit code, or empty.
 func codeMeaning(code int, batch bool) string {
 	switch {
 	case code == 126:
 		return ", which a shell gives for a command that it can not execute"
 	case code == 127:
 		return ", which a shell gives for a command that it does not find"
-	case code == 128+53 && batch: // sacct writes 0:53
+	case code == 128+53 && batch: // sacct reports 0:53
 		return " (0:53), which Slurm gives when it can not set up a job: most often its output file or directory can not be written"
 	}
 	return ""
 }
 
-// signalName is what ended a process by its exit code; empty for a code of its own.
+// signalName returns the signal that an exit code stands for; empty for other codes.
 func signalName(code int) string {
 	return map[int]string{129: "hangup", 130: "interrupted", 132: "illegal instruction", 134: "abort", 135: "bus error", 136: "arithmetic error",
 		137: "killed", 139: "segmentation fault", 141: "broken pipe", 143: "terminated", 152: "limit of CPU time"}[code]

@@ -6,21 +6,21 @@ import (
 	"reckon/internal/phrase"
 )
 
-// GPUEngines is what parts of its GPUs did, where it had them for itself and they count it.
+// GPUEngines is the activity of GPU engines, on devices that count them and that the workload used alone.
 type GPUEngines struct {
-	BusySeconds float64            // that the GPUs computed, added up
-	Shares      map[string]float64 // of that time, by engine: sm, tensor, fp64, fp32, fp16, dram
+	BusySeconds float64            // busy time of the GPUs, added up
+	Shares      map[string]float64 // share of that time by engine: sm, tensor, fp64, fp32, fp16, dram
 }
 
 const (
-	telling   = 60    // seconds that GPUs have computed before their engines are judged
-	untouched = 0.005 // of the time: what an idle pipe is counted as at most
+	telling   = 60    // busy seconds of the GPUs before their engines are judged
+	untouched = 0.005 // share of the time: the most that an idle pipe counts
 	sparse    = 0.3   // of the multiprocessors
-	streaming = 0.6   // of the highest memory traffic; what copies alone reach is 0.8 to 0.9
-	feeding   = 0.95  // cores that work for each GPU while it does not
+	streaming = 0.6   // of the peak memory traffic; pure copies reach 0.8 to 0.9
+	feeding   = 0.95  // cores that work per GPU while the GPU does not
 )
 
-// gpuKind says what kind of use it made of its GPUs.
+// gpuKind reports how it used the engines of its GPUs.
 func (j *judge) gpuKind() {
 	e := j.u.GPUEngines
 	given, has := known(j.u.GPUs)
@@ -54,7 +54,7 @@ func (j *judge) gpuKind() {
 	}
 }
 
-// gpuHost says when its GPUs waited while its processes worked.
+// gpuHost reports GPUs that waited while the processes worked.
 func (j *judge) gpuHost() {
 	u := &j.u
 	used, ok := known(u.GPUSeconds)

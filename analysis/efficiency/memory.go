@@ -8,20 +8,20 @@ import (
 	"reckon/internal/phrase"
 )
 
-// refaulted is how much of what it needed a workload must read again, after the kernel took it
-// back, for its memory to have been too small: once over.
+// refaulted is the minimum ratio of refaulted to needed memory at which memory was too
+// small: refaults of the whole of it.
 const refaulted = 1.0
 
-// memory judges what was needed. What the kernel can give back is no need: page cache fills
-// whatever memory a workload is given. Too little memory shows where what is needed nears the
-// limit, and where the workload is stalled for memory or reads the same pages again.
+// memory judges the needed memory. Reclaimable memory does not count as needed: page cache fills
+// whatever memory a workload is given. Memory is too small if the needed memory comes close to the
+// limit, or if the workload stalls for memory or rereads the same pages.
 func (j *judge) memory() {
 	u := &j.u
 	if swap, ok := known(u.SwapPeak); ok && swap >= 64<<20 {
 		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": format.Bytes(swap)})
 	}
 	given, ok := known(u.Memory)
-	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" || slices.ContainsFunc(u.Steps, func(s Step) bool { return s.outOfMemory() }) { // that is said already
+	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" || slices.ContainsFunc(u.Steps, func(s Step) bool { return s.outOfMemory() }) { // already reported
 		return
 	}
 	need, measured := known(u.MemoryNeeded)
@@ -64,9 +64,9 @@ func (j *judge) memory() {
 	}
 }
 
-// pressure is what shows that its memory was too small for its page cache: the share of the time
-// in which it was stalled for memory, or what it had to read again; 0 where it is too little to
-// matter, or was not measured.
+// pressure returns the signs that memory was too small for the page cache: the share of time
+// stalled for memory, or the bytes reread; 0 if too small to
+// matter, or not measured.
 func (u *Usage) pressure() (stalled, refault float64) {
 	if s, _ := known(u.MemoryStalledSeconds); u.WallSeconds >= settled && s >= waiting*u.WallSeconds {
 		stalled = s / u.WallSeconds
@@ -84,8 +84,8 @@ func Filled(given, peak *float64) bool {
 	return ok && peaked && g > 0 && p >= near*g
 }
 
-// Squeezed reports whether memory was full and the workload was held up for it, or read again
-// what the kernel had taken back: however little of it was needed, less would be slower.
+// Squeezed reports whether memory was full and the workload was stalled for it, or reread
+// reclaimed pages: even if it needed little of its memory, less would make it slower.
 func Squeezed(u Usage) bool {
 	if !Filled(u.Memory, u.MemoryPeak) {
 		return false
@@ -94,8 +94,8 @@ func Squeezed(u Usage) bool {
 	return stalled > 0 || refault > 0
 }
 
-// memoryPeak judges a peak of which it is not known how much was page cache: need is no more
-// than it, so that little is little, but much is not known to be needed.
+// memoryPeak judges a peak that includes an unknown amount of page cache. The need is at most the
+// peak, so a low peak proves a low need, but a high peak proves nothing.
 func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 	if !ok || j.u.MemorySampled && j.u.WallSeconds < settled {
 		return

@@ -7,12 +7,12 @@ import (
 	"reckon/internal/phrase"
 )
 
-// waitReason is what one of Slurm's words for waiting means (squeue(1), JOB REASON CODES).
+// waitReason explains one of Slurm's pending reasons (squeue(1), JOB REASON CODES).
 type waitReason struct {
 	word string
 	text string // why it waits
-	do   string // what somebody has to do about it; empty where waiting helps
-	// never says that the job will not start whatever happens, unless somebody changes it.
+	do   string // required action; empty if waiting is enough
+	// never is true if the job cannot start unless somebody changes it.
 	never bool
 }
 
@@ -41,8 +41,8 @@ var waitReasons = []waitReason{
 	{"Cleaning", "the run before it is still being cleared away", "", false},
 }
 
-// reasonOf is what a word for waiting means. Limits of an account or a quality of service
-// have a word each, of which those for one job alone never end.
+// reasonOf returns the explanation of a pending reason. Limits of an account or a quality of service
+// have a reason each; those for a single job never resolve.
 func reasonOf(reason string) (r waitReason, known bool) {
 	word, _, _ := strings.Cut(strings.TrimSpace(reason), ",") // "ReqNodeNotAvail, UnavailableNodes:n1"
 	for _, r := range waitReasons {
@@ -68,13 +68,13 @@ func reasonOf(reason string) (r waitReason, known bool) {
 	return waitReason{word: word, text: "its " + of + " is at a limit (" + word + ")"}, true
 }
 
-// Stuck is why a job that waits for a reason can never start; false where it can.
+// Stuck returns why a job with a pending reason can never start; false if it can.
 func Stuck(reason string) (why string, stuck bool) {
 	r, _ := reasonOf(reason)
 	return r.text, r.never
 }
 
-// queued says for how long a workload has waited, and why.
+// queued reports how long a workload has waited, and why.
 func (j *judge) queued() {
 	r, known := reasonOf(j.u.Reason)
 	key, severity := "queue.reason", Info

@@ -2,7 +2,7 @@ package efficiency
 
 import "testing"
 
-// TestQueued says why a job waits, and warns where it would wait for ever.
+// TestQueued checks why a job waits, and the warning if it would wait for ever.
 func TestQueued(t *testing.T) {
 	for reason, want := range map[string]string{
 		"Priority":                             "info it has waited for 10 min: jobs of a higher priority are before it",
@@ -31,14 +31,14 @@ func TestQueued(t *testing.T) {
 	if got := Judge(Usage{State: "cancelled", Waited: 600}); len(got) != 1 || got[0].Text != "it was cancelled after it had waited for 10 min, and never started" {
 		t.Errorf("what never began: %+v", got)
 	}
-	// It began since the batch system was asked: then how it runs is judged.
+	// It has started since the last report of the batch system: its run is judged.
 	cpu := 5.0
 	if got := Judge(Usage{State: "pending", Reason: "Priority", Running: true, WallSeconds: 8, CPUSeconds: &cpu}); len(got) != 1 || got[0].Kind != "short" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestStuck: only what waiting never ends is stuck; what somebody holds was meant to wait.
+// TestStuck: a job is stuck only if waiting never helps; a held job is meant to wait.
 func TestStuck(t *testing.T) {
 	for reason, want := range map[string]bool{
 		"PartitionTimeLimit": true, "partitionnodelimit": true, "DependencyNeverSatisfied": true, "BadConstraints": true, "InvalidQOS": true, "AssocMaxWallDurationPerJobLimit": true,

@@ -9,7 +9,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// waits says what kept it from cores.
+// waits reports what kept the workload from using cores.
 func (j *judge) waits() {
 	u := &j.u
 	cpu, ok := known(u.CPUSeconds)
@@ -23,8 +23,8 @@ func (j *judge) waits() {
 	}
 }
 
-// waitedFor says what took the cores: who has no more threads than cores, and did not use all
-// of them, waited for others; who used all of them waited for the threads of its own.
+// waitedFor returns what occupied the cores: a workload with no more threads than cores, or with idle
+// cores, waited for other workloads; one that used all its cores waited for its own threads.
 func (j *judge) waitedFor(cpu float64) string {
 	given, ok := known(j.u.Cores)
 	threads, counted := known(j.u.Threads)
@@ -43,10 +43,10 @@ func (j *judge) waitedFor(cpu float64) string {
 	return "wait.either"
 }
 
-// shownNeighbours is how many owners are named.
+// shownNeighbours is the number of owners named.
 const shownNeighbours = 3
 
-// neighbours names those who used the nodes beside it.
+// neighbours names the other owners that used the nodes meanwhile.
 func (j *judge) neighbours() string {
 	var names []string
 	for _, n := range j.u.Neighbours {
@@ -60,20 +60,20 @@ func (j *judge) neighbours() string {
 	return texts.Say("wait.who", phrase.Words{"names": strings.Join(names, ", ")})
 }
 
-// storageShare is the share of its time in which it waited for storage, as far as that was
+// storageShare returns the share of its time spent waiting for storage, as far as
 // measured.
 func (j *judge) storageShare() float64 {
 	if stalled, ok := known(j.u.StorageStalledSeconds); ok && j.u.WallSeconds > 0 {
 		return min(stalled/j.u.WallSeconds, 1)
 	}
 	if waited, ok := known(j.u.IOWaitSeconds); ok && j.u.WallSeconds > 0 {
-		return min(waited/j.u.WallSeconds, 1) // of one thread; of several it is no more
+		return min(waited/j.u.WallSeconds, 1) // exact for one thread; an upper bound for several
 	}
 	return 0
 }
 
-// storage says that it waited for storage; where nobody measured that, what is left of the
-// time of one thread that reads and writes says so.
+// storage reports waiting for storage; if that was not measured, it is inferred from the
+// idle time of a single thread that reads and writes.
 func (j *judge) storage() {
 	u := &j.u
 	if u.StorageStalledSeconds == nil && u.IOWaitSeconds != nil {
@@ -98,7 +98,7 @@ func (j *judge) storage() {
 	}
 }
 
-// storageWait says that its threads waited for storage, as a share of the time in which they had
+// storageWait reports the time that its threads waited for storage, as a share of the time in which they had
 // something to do.
 func (j *judge) storageWait() {
 	waited, ok := known(j.u.IOWaitSeconds)
@@ -113,5 +113,5 @@ func (j *judge) storageWait() {
 	}
 }
 
-// busyStorage is a rate of reading and writing that takes time of its own, bytes a second.
+// busyStorage is a rate of reading and writing that takes noticeable time, bytes per second.
 const busyStorage = 10 << 20

@@ -8,7 +8,7 @@ import (
 	"reckon/figure/format"
 )
 
-// known is the figure when there is one that can be reckoned with.
+// known returns the figure if it is finite and not negative.
 func known(v *float64) (float64, bool) {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || *v < 0 {
 		return 0, false
@@ -21,7 +21,7 @@ func positive(v *float64) bool {
 	return ok && x > 0
 }
 
-// ran begins a sentence about how long it took.
+// ran returns the start of a sentence about the run time.
 func ran(running bool) string {
 	if running {
 		return "it has run for"
@@ -29,7 +29,7 @@ func ran(running bool) string {
 	return "it ran for"
 }
 
-// counted is a number of things with their noun: "4 GPUs", "0.04 cores".
+// counted formats a number with its noun: "4 GPUs", "0.04 cores".
 func counted(n float64, one, many string) string {
 	switch {
 	case n == 1:
@@ -40,7 +40,7 @@ func counted(n float64, one, many string) string {
 	return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + many
 }
 
-// counted1 is an amount with its noun: "1 core", "0.4 cores".
+// counted1 formats an amount with its noun: "1 core", "0.4 cores".
 func counted1(v float64, one, many string) string {
 	text := cores(v)
 	if text == "1" {
@@ -49,7 +49,7 @@ func counted1(v float64, one, many string) string {
 	return text + " " + many
 }
 
-// its is a number of things behind "its": "GPU", "4 GPUs".
+// its formats a number after the word "its": "GPU", "4 GPUs".
 func its(n float64, noun string) string {
 	if n == 1 {
 		return noun
@@ -57,8 +57,8 @@ func its(n float64, noun string) string {
 	return counted(n, noun, noun+"s")
 }
 
-// cores is an amount of cores to what an allocation can mean: tenths, and hundredths of less
-// than one core. What is not quite nothing is not 0.
+// cores formats an amount of cores with the precision of an allocation: tenths, or hundredths below
+// one core. A small positive amount is not shown as 0.
 func cores(v float64) string {
 	decimals := 1
 	switch {
@@ -76,7 +76,7 @@ func cores(v float64) string {
 	return text
 }
 
-// lasted is how long something took. Batch systems count whole seconds.
+// lasted formats a duration. Batch systems count whole seconds.
 func lasted(seconds float64) string {
 	if seconds == 0 {
 		return "less than a second"

@@ -1,23 +1,23 @@
-// Package fairshare finds who takes more than a fair share of a machine while others want it.
+// Package fairshare finds owners who take more than a fair share of a machine while others want it.
 //
 //	score(owner, R) = integral of max(0, use - fair share) / capacity
 //
 // over the time in which the resource R is contended and at least two owners want it.
 // The score is in seconds of the whole machine: 600 is as if the owner had kept others
-// from all of it for ten minutes. It is 0 on an idle machine by construction, and the
-// same however an owner splits the work into jobs, since owners are summed first.
+// from all of it for ten minutes. It is 0 on an idle machine by construction, and
+// independent of how an owner splits the work into jobs, since owners are summed first.
 //
-// The fair share is the max-min one: who wants less than an even part gets what they
-// want, and the rest is divided evenly over those who want more. So nobody is blamed for
-// what others do not want. Where it is not known how much an owner wants, it is as much
-// as can be had, and the share is the even part.
+// The fair share is the max-min share: an owner who wants less than an even part gets what they
+// want, and the rest is divided evenly among those who want more. So nobody is blamed for
+// using what others do not want. If an owner's demand is unknown, it counts as
+// unlimited, and the share is the even part.
 //
-// On a node that a batch system gives out the share is what it allocated to the owner: who
-// uses that takes nothing from anybody, and a job that waits in the queue is kept waiting by
-// the scheduler, not by those whose jobs it started.
+// On a node scheduled by a batch system, the fair share is the allocation of the owner: using
+// it takes nothing from others, and a queued job is kept waiting by
+// the scheduler, not by the owners of running jobs.
 //
 // The package is pure: no file, no network, no clock; safe for concurrent use. Use and
-// capacity have one unit (cores, bytes, GPUs); gaps are NaN and count as nothing.
+// capacity have one unit (cores, bytes, GPUs); gaps are NaN and count as zero.
 package fairshare
 
 import (
@@ -26,19 +26,19 @@ import (
 	"strings"
 )
 
-// Limits say when a resource is contended. The zero value is not useful; see [Default].
+// Limits define when a resource is contended. The zero value is not useful; see [Default].
 type Limits struct {
 	// Full is the share of the capacity in use from which it is contended.
 	Full float64 `yaml:"full"`
-	// Pressure is the share of time in which some task waited (PSI some).
+	// Pressure is the share of time with some task waiting (PSI some) from which it is contended.
 	Pressure float64 `yaml:"pressure"`
 	// Available is the share of memory below which it is contended.
 	Available float64 `yaml:"available"`
-	// Wants is the share of the capacity that an owner must use to be one that wants it.
+	// Wants is the share of the capacity that an owner must use to count as wanting it.
 	Wants float64 `yaml:"wants"`
 }
 
-// Default are the limits of the definition.
+// Default returns the limits of the definition.
 func Default() Limits { return Limits{Full: 0.9, Pressure: 0.1, Available: 0.1, Wants: 0.02} }
 
 // Trace is one resource of one node over time, on an even grid.
@@ -46,21 +46,21 @@ type Trace struct {
 	Step     float64 // seconds
 	Capacity float64
 	Owners   []Owner
-	// Pressure is the share of time in which some task waited, Runnable the number of tasks
-	// that run or could, Available the share of memory that new work could have; nil where
-	// they are not known or do not apply.
+	// Pressure is the share of time in which some task waited, Runnable the number of running or
+	// runnable tasks, Available the share of memory that new work could get; nil if
+	// unknown or not applicable.
 	Pressure, Runnable, Available []float64
-	// Machine is what all of the node uses, nil for the sum of the owners.
+	// Machine is the total use of the node, nil for the sum of the owners.
 	Machine []float64
-	// Scheduled says that a batch system gives the node out.
+	// Scheduled is true if a batch system schedules the node.
 	Scheduled bool
 }
 
-// Owner is what one owner uses, all jobs together, what this owner wants (the use, and
-// what was waited for: for CPU the cores that threads were ready for and did not get),
+// Owner holds the use of one owner, all jobs together, what this owner wants (the use plus
+// what was waited for: for CPU, the cores that runnable threads did not get),
 // whether a request of this owner waits for the node, and what a batch system allocated to
-// the owner on it. Where Inexact holds, Use is a lower bound, an estimate or a model: the owner
-// has no score there, but is one of those who want the resource. All but Use may be nil.
+// the owner on it. Where Inexact is true, Use is a lower bound, an estimate or modelled: the owner
+// has no score there, but counts among those who want the resource. All but Use may be nil.
 type Owner struct {
 	Name      string
 	Use       []float64
@@ -70,37 +70,37 @@ type Owner struct {
 	Inexact   []bool
 }
 
-// Score is what one owner took.
+// Score is the excess of one owner.
 type Score struct {
 	Owner string
 	// Seconds is the score: seconds of the whole machine.
 	Seconds float64
 	// Contended is how long the resource was contended while this owner used more than a
-	// fair share, First and Last the steps of it.
+	// fair share, First and Last the first and last step of that.
 	Contended   float64
 	First, Last int
-	// Share is the mean share of the capacity that the owner used in that time, Others how
-	// many other owners wanted it at the same time, on average.
+	// Share is the mean share of the capacity that the owner used in that time, Others the mean
+	// number of other owners who wanted it at the same time.
 	Share, Others float64
-	// Why counts steps by what made the resource contended.
+	// Why counts steps by the cause of contention.
 	Why map[string]int
 }
 
-// Step is how a step of time adds to the score of an owner.
+// Step is the contribution of one time step to the score of an owner.
 type Step struct {
-	I int // which one
-	// Use is what the owner used, Fair the fair share, in the unit of the capacity.
+	I int // index
+	// Use is the owner's use, Fair the fair share, in the unit of the capacity.
 	Use, Fair float64
-	// Owners is how many owners wanted the resource, this one included.
+	// Owners is the number of owners who wanted the resource, this one included.
 	Owners int
-	// Why is what made it contended.
+	// Why is the cause of contention.
 	Why string
-	// Seconds is what the step adds: (Use - Fair) / Capacity * Step of the trace.
+	// Seconds is the contribution of the step: (Use - Fair) / Capacity * Step of the trace.
 	Seconds float64
 }
 
-// Steps are the steps that make the score of one owner, for somebody who wants to add
-// them up again; their sum is the score.
+// Steps returns the steps that contribute to the score of one owner; their sum
+// is the score.
 func Steps(t Trace, l Limits, owner string) (out []Step) {
 	walk(t, l, func(k int, s Step) {
 		if t.Owners[k].Name == owner {
@@ -110,7 +110,7 @@ func Steps(t Trace, l Limits, owner string) (out []Step) {
 	return out
 }
 
-// Scores are the owners with a score above 0, the highest first.
+// Scores returns the owners with a score above 0, in descending order.
 func Scores(t Trace, l Limits) []Score {
 	found := make([]*Score, len(t.Owners))
 	walk(t, l, func(k int, step Step) {
@@ -148,8 +148,8 @@ func Scores(t Trace, l Limits) []Score {
 	return out
 }
 
-// walk gives each step in which an owner had more than a fair share of a contended
-// resource, in the order of time.
+// walk calls take for each step in which an owner had more than a fair share of a contended
+// resource, in order of time.
 func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	if !(t.Capacity > 0) || !(t.Step > 0) {
 		return
@@ -176,7 +176,7 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 				waiting = k
 			}
 		}
-		if n < 2 || !t.Scheduled && most <= t.Capacity/float64(n) { // no share is smaller than the even part
+		if n < 2 || !t.Scheduled && most <= t.Capacity/float64(n) { // no fair share is below the even part
 			continue
 		}
 		fair := level(t.Capacity, wish)
@@ -195,7 +195,7 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	}
 }
 
-// wants is how much the owner would use if nobody else were there.
+// wants returns how much the owner would use without the other owners.
 func (o *Owner) wants(i int, waits bool) float64 {
 	want := at(o.Want, i)
 	if waits || math.IsNaN(want) {
@@ -207,8 +207,8 @@ func (o *Owner) wants(i int, waits bool) float64 {
 	return want
 }
 
-// allocated is what a batch system allocated to the owner at a step or beside it: use is
-// sampled, so that of a job that ends or begins within a step reaches into the next.
+// allocated returns the maximum allocation of the owner at a step or its neighbours: use is
+// sampled, so the use of a job that starts or ends within a step extends into the next.
 func (o *Owner) allocated(i int) (most float64) {
 	for k := max(i-1, 0); k <= i+1; k++ {
 		if v := at(o.Allocated, k); v > most {
@@ -218,8 +218,8 @@ func (o *Owner) allocated(i int) (most float64) {
 	return most
 }
 
-// level is the most that anybody can have so that those who want less have what they
-// want; infinite when there is enough for all. It sorts the wishes.
+// level returns the largest share that everybody can have if those who want less get what they
+// want; infinite if there is enough for all. It sorts the wishes.
 func level(capacity float64, wishes []float64) float64 {
 	slices.Sort(wishes)
 	for i, w := range wishes {
@@ -232,7 +232,7 @@ func level(capacity float64, wishes []float64) float64 {
 	return math.Inf(1)
 }
 
-// others reports whether another owner than k waits.
+// others reports whether an owner other than k waits.
 func others(owners []Owner, i, k int) bool {
 	for j := range owners {
 		if j != k && i < len(owners[j].Waits) && owners[j].Waits[i] {
@@ -242,7 +242,7 @@ func others(owners []Owner, i, k int) bool {
 	return false
 }
 
-// contended says what makes the resource contended at a step; empty when nothing does.
+// contended returns the cause of contention at a step; empty if there is none.
 func (t *Trace) contended(i int, l Limits, waits bool) string {
 	used := at(t.Machine, i)
 	if t.Machine == nil || math.IsNaN(used) {
@@ -268,7 +268,7 @@ func (t *Trace) contended(i int, l Limits, waits bool) string {
 	return ""
 }
 
-// at is the value at a step; NaN where there is none.
+// at returns the value at a step; NaN if there is none.
 func at(v []float64, i int) float64 {
 	if i >= len(v) {
 		return math.NaN()

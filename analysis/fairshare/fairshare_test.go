@@ -26,8 +26,8 @@ func score(s []fairshare.Score, owner string) float64 {
 	return 0
 }
 
-// TestIdleAndFull holds the same use against an idle and a full node: ten of sixteen
-// cores are nobody's business until somebody else can not have theirs.
+// TestIdleAndFull compares the same use on an idle and on a full node: using ten of sixteen
+// cores matters only when others cannot get theirs.
 func TestIdleAndFull(t *testing.T) {
 	const n = 60
 	alice := fairshare.Owner{Name: "alice", Use: flat(10, n)}
@@ -36,7 +36,7 @@ func TestIdleAndFull(t *testing.T) {
 		want  float64
 	}{
 		"alone":              {fairshare.Trace{Owners: []fairshare.Owner{alice}}, 0},
-		"others want little": {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(1, n)}}}, 0}, // 11 of 16: room for all
+		"others want little": {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(1, n)}}}, 0}, // 11 of 16: enough for all
 		"full":               {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(5, n)}}}, (10 - 8) / 16.0 * 60 * n},
 		"full by one alone":  {fairshare.Trace{Owners: []fairshare.Owner{{Name: "alice", Use: flat(16, n)}}}, 0},
 		"pressure":           {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(1, n)}}, Pressure: flat(0.3, n)}, (10 - 8) / 16.0 * 60 * n},
@@ -85,7 +85,7 @@ func trace(t *rapid.T) fairshare.Trace {
 	return tr
 }
 
-// TestIdleIsNothing: below nine tenths, without pressure and without waiting work there
+// TestIdleIsNothing: below nine tenths, without pressure and without work waiting for the node,
 // nobody has more than a fair share, whatever the owners do.
 func TestIdleIsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +103,7 @@ func TestIdleIsNothing(t *testing.T) {
 }
 
 // TestSplitChangesNothing: owners are summed, so k jobs of an owner count as one. And the
-// scores of all never exceed the time that the machine has.
+// sum of all scores never exceeds the duration.
 func TestSplitChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := trace(t)
@@ -132,7 +132,7 @@ func TestSplitChangesNothing(t *testing.T) {
 			}
 		}
 		steps := float64(len(tr.Owners[0].Use))
-		over := 0.0 // use may exceed the capacity in a made-up trace
+		over := 0.0 // use may exceed the capacity in a generated trace
 		for i := range tr.Owners[0].Use {
 			sum := 0.0
 			for _, o := range tr.Owners {

@@ -7,7 +7,7 @@ import (
 	"reckon/analysis/fairshare"
 )
 
-// TestScheduled: on a node that a batch system gives out only use above what was allocated
+// TestScheduled: on a node scheduled by a batch system, only use above the allocation
 // counts, whatever waits in the queue.
 func TestScheduled(t *testing.T) {
 	const n = 10
@@ -20,11 +20,11 @@ func TestScheduled(t *testing.T) {
 	}
 	waits := owner("carol", 0, 0)
 	waits.Waits = yes(n)
-	moved := owner("alice", 12, 0) // the job ends and another begins: use is sampled a step later
+	moved := owner("alice", 12, 0) // the job ends and another starts: use is sampled a step later
 	moved.Allocated = append(flat(12, n-1), 0)
 	for name, c := range map[string]struct {
 		owners []fairshare.Owner
-		want   float64 // of alice, in shares of the machine
+		want   float64 // score of alice, in shares of the machine
 	}{
 		"uses what was allocated":           {[]fairshare.Owner{owner("alice", 12, 12), owner("bob", 4, 4)}, 0},
 		"the same, and somebody waits":      {[]fairshare.Owner{owner("alice", 12, 12), owner("bob", 2, 2), waits}, 0},
@@ -49,8 +49,8 @@ func TestScheduled(t *testing.T) {
 	}
 }
 
-// TestInexact: where the use of an owner is a bound the owner has no score, and the others are held
-// against the same share as before.
+// TestInexact: where the use of an owner is a bound, the owner has no score, and the fair share of the others
+// does not change.
 func TestInexact(t *testing.T) {
 	const n = 10
 	for name, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestInexact(t *testing.T) {
 	}
 }
 
-// TestEdges: both sides of each limit of contention, and of who wants it.
+// TestEdges tests both sides of each limit of contention and demand.
 func TestEdges(t *testing.T) {
 	const n = 10
 	bob := fairshare.Owner{Name: "bob", Use: flat(1, n)}

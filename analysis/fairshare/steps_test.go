@@ -9,7 +9,7 @@ import (
 	"reckon/analysis/fairshare"
 )
 
-// TestStepsAddUp: whoever adds the steps up again gets the score, the time and the reasons.
+// TestStepsAddUp: adding up the steps yields the score, the time and the reasons.
 func TestStepsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := trace(t)

@@ -9,12 +9,12 @@ import (
 	"reckon/analysis/fairshare"
 )
 
-// TestFairShare: nobody is blamed for what others do not want.
+// TestFairShare: nobody is blamed for using what others do not want.
 func TestFairShare(t *testing.T) {
 	const n = 10
 	for name, c := range map[string]struct {
 		owners []fairshare.Owner
-		want   float64 // of alice, in shares of the machine
+		want   float64 // score of alice, in shares of the machine
 	}{
 		"a small owner who has all that is wanted": {[]fairshare.Owner{
 			{Name: "alice", Use: flat(15.4, n), Want: flat(40, n)}, {Name: "root", Use: flat(0.6, n), Want: flat(0.6, n)}}, 0},
@@ -43,8 +43,8 @@ func TestFairShare(t *testing.T) {
 	}
 }
 
-// TestWantProperties: to know what owners want only ever lowers scores, since wants that
-// are not known count as endless; and who gets no more than an even part is no fairshare.
+// TestWantProperties: knowing what owners want can only lower scores, since unknown demand
+// counts as unlimited; and an owner who gets no more than an even part has no score.
 func TestWantProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := trace(t)
@@ -56,7 +56,7 @@ func TestWantProperties(t *testing.T) {
 				o.Want[k] = u + rapid.Float64Range(0, tr.Capacity).Draw(t, "wait")
 			}
 		}
-		// Who uses nothing but waits counts as wanting now: compare where the set is the same.
+		// An owner who uses nothing but waits now counts as wanting: compare only where the set is the same.
 		for i := range tr.Owners {
 			for k, u := range tr.Owners[i].Use {
 				if u <= fairshare.Default().Wants*tr.Capacity {

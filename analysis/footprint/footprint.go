@@ -1,8 +1,8 @@
-// Package footprint turns energy into grams of CO2 and into money: what a kilowatt-hour
-// emits or costs, constant or as it changes over time, times the joules of an interval.
+// Package footprint converts energy to grams of CO2 and to money: the rate per
+// kilowatt-hour, constant or varying over time, times the joules of an interval.
 //
-// Input is joules and times; a [Rate] is per kilowatt-hour (3.6 MJ), as grids and
-// tariffs give it. The package is pure; a Rate is safe for concurrent use once read.
+// Input is joules and times; a [Rate] is per kilowatt-hour (3.6 MJ), as published by grids and
+// tariffs. The package is pure; a Rate is safe for concurrent use once read.
 package footprint
 
 import (
@@ -21,11 +21,11 @@ import (
 // joulesPerKWh is a kilowatt-hour.
 const joulesPerKWh = 3.6e6
 
-// Rate is an amount for each kilowatt-hour, constant or in steps.
+// Rate is an amount per kilowatt-hour, constant or in steps.
 type Rate struct {
 	// Unit is g for carbon, and the currency for a tariff, such as EUR.
 	Unit  string
-	steps []step // by time; a constant has one, at the beginning of time
+	steps []step // by time; a constant rate has one, at the zero time
 }
 
 type step struct {
@@ -38,8 +38,8 @@ func Constant(value float64, unit string) *Rate {
 	return &Rate{Unit: unit, steps: []step{{value: value}}}
 }
 
-// ParseConstant reads a number with an optional unit, such as "385", "385 g/kWh",
-// "0.28 EUR" or "0.28 EUR/kWh". unit is taken where none is given.
+// ParseConstant parses a number with an optional unit, such as "385", "385 g/kWh",
+// "0.28 EUR" or "0.28 EUR/kWh". unit is the default unit.
 func ParseConstant(text, unit string) (*Rate, error) {
 	s := strings.TrimSpace(text)
 	end := strings.LastIndexAny(s, "0123456789.") + 1
@@ -56,20 +56,20 @@ func ParseConstant(text, unit string) (*Rate, error) {
 	return Constant(v, unit), nil
 }
 
-// unitOf cleans what stands behind a number: " EUR/kWh" is EUR.
+// unitOf returns the unit after a number: " EUR/kWh" is EUR.
 func unitOf(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "/")
 	return strings.TrimSpace(s)
 }
 
-// maxRows bounds a file: ten years of quarter-hours.
+// maxRows limits a file: ten years of quarter-hours.
 const maxRows = 400_000
 
-// ReadSteps reads a CSV file whose first column is when a value began to hold (RFC 3339,
-// "2026-11-21 14:00" or a date, in UTC, or Unix seconds) and in whose other columns the
-// value is: the first one whose heading holds "kwh", "intensity", "price" or "value",
-// else the second. Each value holds until the next row. unit is taken where the heading
-// of the column names none, as in "EUR_per_kWh" or "price (EUR/kWh)".
+// ReadSteps reads a CSV file. The first column is when a value takes effect (RFC 3339,
+// "2026-11-21 14:00" or a date, in UTC, or Unix seconds). The value is in the
+// first other column whose heading contains "kwh", "intensity", "price" or "value",
+// otherwise in the second column. Each value holds until the next row. unit is the default if the
+// heading names none, as in "EUR_per_kWh" or "price (EUR/kWh)".
 func ReadSteps(r io.Reader, unit string) (*Rate, error) {
 	in := csv.NewReader(r)
 	in.FieldsPerRecord = -1
@@ -133,7 +133,7 @@ func ReadSteps(r io.Reader, unit string) (*Rate, error) {
 	return out, nil
 }
 
-// headingUnit finds a currency in EUR_per_kWh or price (EUR/kWh).
+// headingUnit returns the currency in a heading such as EUR_per_kWh or price (EUR/kWh).
 func headingUnit(h string) string {
 	for _, w := range strings.FieldsFunc(h, func(r rune) bool { return strings.ContainsRune(" _()/[]-", r) }) {
 		if len(w) == 3 && strings.ToUpper(w) == w && w != "KWH" && w != "CO2" {
@@ -156,7 +156,7 @@ func (r *Rate) row(rec []string, column, line int) error {
 	}
 	text := strings.TrimSpace(rec[column])
 	if text == "" {
-		return nil // a gap: the value before it holds on
+		return nil // a gap: the value before it continues to hold
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -179,7 +179,7 @@ func parseTime(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; give 2026-11-21T14:00:00Z, 2026-11-21 14:00 or Unix seconds", s)
 }
 
-// At returns the rate at a moment, and false before the first value.
+// At returns the rate at a time, and false before the first value.
 func (r *Rate) At(t time.Time) (float64, bool) {
 	i, exact := slices.BinarySearchFunc(r.steps, t, func(s step, t time.Time) int { return s.at.Compare(t) })
 	if !exact {
@@ -191,8 +191,8 @@ func (r *Rate) At(t time.Time) (float64, bool) {
 	return r.steps[i].value, true
 }
 
-// Mean returns the mean of the rate over an interval, and false when some of the
-// interval is before the first value.
+// Mean returns the mean of the rate over an interval, and false if the
+// interval starts before the first value.
 func (r *Rate) Mean(from, to time.Time) (float64, bool) {
 	v, ok := r.At(from)
 	if !ok || !to.After(from) || len(r.steps) == 1 {
@@ -214,5 +214,5 @@ func (r *Rate) Of(joules float64, from, to time.Time) (float64, bool) {
 	return joules / joulesPerKWh * v, ok
 }
 
-// Constant reports whether the rate never changes, so that only the joules matter.
+// Constant reports whether the rate never changes, so that only the energy matters.
 func (r *Rate) Constant() bool { return len(r.steps) == 1 && r.steps[0].at.IsZero() }

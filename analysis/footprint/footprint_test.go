@@ -80,7 +80,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// Intervals add up: what two halves cost is what the whole costs.
+// TestMeanAddsUp: the amounts of two halves add up to that of the whole interval.
 func TestMeanAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &Rate{Unit: "g"}

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// nearest is on how many past times a forecast by analogs rests.
+// nearest is the number of past times that a forecast by analogs uses.
 const nearest = 10
 
-// analog is a past time that was like the present.
+// analog is a past time similar to the present.
 type analog struct {
 	at       int     // first step after it
 	distance float64 // weighted sum of absolute differences
 	level    float64 // mean of its window
 }
 
-// analogs continues a series as it went on after the times that were most like its last steps: at each step the weighted median of what
-// followed them, nearer ones with more weight. Level compares shapes: means of windows are subtracted, and that of the present is added. It
-// returns nil where there are too few times.
+// analogs continues a series as it continued after the times most similar to its last steps: each step is the weighted median of the
+// values that followed, with more weight for nearer analogs. With level, shapes are compared: the mean of each window is subtracted, and the
+// mean of the last one is added. It returns nil if there are too few times.
 func analogs(y []float64, window, n int, level bool) []float64 {
 	if window < 2 || len(y) < window+n+2*nearest {
 		return nil
@@ -39,7 +39,7 @@ func analogs(y []float64, window, n int, level bool) []float64 {
 	return out
 }
 
-// nearestTimes are the times after which n steps are known and whose windows are most like the last one, the nearest first. Later steps of
+// nearestTimes returns the times that n known steps follow and whose windows are most similar to the last one, the nearest first. Later steps of
 // a window count more.
 func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
 	window := len(last)
@@ -79,7 +79,7 @@ func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
 
 type weighted struct{ value, weight float64 }
 
-// weightedMedian of values that it may reorder.
+// weightedMedian returns the weighted median and may reorder the values.
 func weightedMedian(v []weighted) float64 {
 	slices.SortFunc(v, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
 	half := 0.0

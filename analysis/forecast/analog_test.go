@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAnalogs: what follows a burst is forecast from what followed the bursts before it, at whatever hour they came.
+// TestAnalogs: the values after a burst are forecast from those after earlier bursts, at whatever hour these occurred.
 func TestAnalogs(t *testing.T) {
 	bursts := func(n int, level float64) []float64 {
 		y := made(20, func(int) float64 { return level })
@@ -40,8 +40,8 @@ func TestAnalogs(t *testing.T) {
 	}
 }
 
-// TestWithoutOrigin: the error at an origin is that of weights from origins that share no step with it, and of all methods alike where there
-// is none: not of the methods that were best at it.
+// TestWithoutOrigin: the error at an origin is that of weights from origins that share no step with it, or of equal weights if there
+// are none: not of the methods that were best at that origin.
 func TestWithoutOrigin(t *testing.T) {
 	h := newHistory(prepare(Input{Values: made(3, daily), Horizon: 24}))
 	good, bad := []float64{h.y[50], h.y[51]}, []float64{1e3, 1e3}

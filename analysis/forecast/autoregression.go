@@ -2,7 +2,7 @@ package forecast
 
 import "math"
 
-// burg fits an autoregression of a series with mean 0 by Burg's method, its order by AICc, up to most.
+// burg fits an autoregression to a series with mean 0 by Burg's method, of an order up to most, chosen by AICc.
 func burg(y []float64, most int) []float64 {
 	n := len(y)
 	f, b := append([]float64(nil), y...), append([]float64(nil), y...)
@@ -67,7 +67,7 @@ func extend(y, a []float64, horizon int) []float64 {
 	return ext[base:]
 }
 
-// predictors are what a regression sees of the past: the values lags before, and the means of the last window values.
+// predictors are the inputs of a regression: the values lags before, and the means of the last window values.
 type predictors struct{ lags, windows []int }
 
 func (p predictors) longest() int {
@@ -96,8 +96,8 @@ const (
 	ridgeShare = 1e-3 // of the mean of the diagonal
 )
 
-// lagRegression fits y on its past by least absolute deviations (least squares, reweighted), with a ridge, and extrapolates.
-// It returns nil where the history is too short.
+// lagRegression fits y on its past by least absolute deviations (reweighted least squares) with a ridge, and extrapolates.
+// It returns nil if the history is too short.
 func lagRegression(y []float64, p predictors, horizon int) []float64 {
 	k, longest := len(p.lags)+len(p.windows), p.longest()
 	n := len(y) - longest
@@ -181,7 +181,7 @@ func leastAbsolute(x, y []float64, center float64, k int) []float64 {
 	return beta
 }
 
-// cholesky solves a symmetric positive system, of which the lower half is given, in place; nil if it is singular.
+// cholesky solves a symmetric positive definite system, given by its lower half, in place; nil if it is singular.
 func cholesky(a, b []float64, n int) []float64 {
 	for i := range n {
 		for j := 0; j <= i; j++ {

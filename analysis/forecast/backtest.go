@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// trial is what every method forecast at the origins of a back-test.
+// trial holds the forecasts of every method at the origins of a back-test.
 type trial struct {
 	methods  []method
 	origins  []int
 	steps    int           // forecast at each origin
-	forecast [][][]float64 // by method and origin; nil where the method had too little
-	mae      []float64     // by method, NaN where it had too little
-	honest   [][]float64   // by origin: the forecast by weights that do not come from it
+	forecast [][][]float64 // by method and origin; nil if the method had too little history
+	mae      []float64     // by method, NaN if it had too little history
+	honest   [][]float64   // by origin: the forecast with weights that exclude this origin
 }
 
-// backtest runs all methods at the last origins, each from what lies before it.
+// backtest runs all methods at the last origins, each on the history before it.
 func backtest(h *history, horizon int) *trial {
 	t := &trial{methods: methods()}
 	n := len(h.y)
 	t.steps = min(horizon, max(1, n/6))
 	if h.day > 0 && t.steps > h.day/2 && t.steps < h.day {
-		t.steps = min(h.day, n/6) // a whole day judges all times of the day
+		t.steps = min(h.day, n/6) // a whole day covers all times of day
 	}
 	least := max(2*h.day, n/3, 4)
 	spacing := min(max(t.steps, 1), max(1, (n-t.steps-least)/(origins-1)))
@@ -48,15 +48,15 @@ func backtest(h *history, horizon int) *trial {
 	return t
 }
 
-// all is the index of no origin: nothing is left out.
+// all stands for no origin: nothing is left out.
 const all = -1
 
-// sharpness is how fast the weight of a method falls with its error: twice the error of the best method is an eighth of its weight.
+// sharpness is how fast the weight of a method falls with its error: at twice the error of the best method it is an eighth.
 const sharpness = 3
 
-// weigh gives each method a weight by the mean of the logarithms of its errors at each origin, so that one day unlike all others, which every
-// method misses, does not choose. Without an origin it takes those that share no step with it, and gives equal weights where there are none.
-// It returns nil where no method was tried.
+// weigh gives each method a weight by the mean of the logarithms of its errors at the origins, so that a single unusual day, which every
+// method misses, does not decide. With an origin to leave out, it uses those that share no step with it, and equal weights if there are none.
+// It returns nil if no method was tried.
 func (t *trial) weigh(h *history, without int) []float64 {
 	score, least, n := make([]float64, len(t.methods)), math.Inf(1), 0.0
 	for i := range t.origins {
@@ -80,7 +80,7 @@ func (t *trial) weigh(h *history, without int) []float64 {
 	return score
 }
 
-// overlap reports whether two origins judge a step in common; none does with [all].
+// overlap reports whether two origins share a step; false with [all].
 func (t *trial) overlap(i, other int) bool {
 	if other == all {
 		return false
@@ -89,12 +89,12 @@ func (t *trial) overlap(i, other int) bool {
 	return d < t.steps && -d < t.steps
 }
 
-// past is what the methods together forecast at an origin.
+// past returns the combined forecast at an origin.
 func (t *trial) past(weights []float64, i int) []float64 {
 	return together(weights, func(m int) []float64 { return t.forecast[m][i] })
 }
 
-// score is the sum of the logarithms of the mean absolute errors at the origins that share no step with one.
+// score returns the sum of the logarithms of the mean absolute errors at the origins that share no step with the one left out.
 func (t *trial) score(h *history, without int, of func(int) []float64) float64 {
 	sum, small := 0.0, 1e-5*spread(h.y)+1e-300
 	for i := range t.origins {
@@ -108,7 +108,7 @@ func (t *trial) score(h *history, without int, of func(int) []float64) float64 {
 	return sum
 }
 
-// spread is the mean absolute distance from the mean.
+// spread returns the mean absolute deviation from the mean.
 func spread(y []float64) float64 {
 	m, sum := mean(y), 0.0
 	for _, v := range y {
@@ -117,7 +117,7 @@ func spread(y []float64) float64 {
 	return sum
 }
 
-// errorAt is the mean absolute error of a forecast at one origin, on steps that were recorded.
+// errorAt returns the mean absolute error of a forecast at one origin, over recorded steps.
 func (t *trial) errorAt(h *history, i int, f []float64) float64 {
 	sum, n := 0.0, 0.0
 	for k, v := range f {
@@ -129,7 +129,7 @@ func (t *trial) errorAt(h *history, i int, f []float64) float64 {
 	return sum / n
 }
 
-// error is the mean absolute error over all origins, on steps that were recorded.
+// error returns the mean absolute error over all origins, over recorded steps.
 func (t *trial) error(h *history, of func(int) []float64) float64 {
 	sum, n := 0.0, 0.0
 	for i, o := range t.origins {
@@ -150,8 +150,8 @@ func (t *trial) error(h *history, of func(int) []float64) float64 {
 	return sum / n
 }
 
-// combine fills in what the methods forecast together, by their weights. The errors are those of the weights without the origin: by
-// weights that come from them, too, they would be too small.
+// combine fills in the weighted combination of the methods. Its errors are those of weights that exclude the origin:
+// weights fitted to the origin itself would make them too small.
 func (t *trial) combine(h *history, horizon int, r *Result) {
 	r.Origins = len(t.origins)
 	naive := len(t.methods) - 1
@@ -172,7 +172,7 @@ func (t *trial) combine(h *history, horizon int, r *Result) {
 	}
 }
 
-// best are the methods with the most weight, at most three, the first first.
+// best returns the methods with the most weight, at most three, in descending order.
 func (t *trial) best(weights []float64) []int {
 	var out []int
 	for m, w := range weights {
@@ -184,14 +184,14 @@ func (t *trial) best(weights []float64) []int {
 	return out[:min(named, len(out))]
 }
 
-// light is below which weight a method is not run for the answer.
+// light is the weight below which a method is not run for the answer.
 const light = 0.01
 
-// trimmed is which share of the weight is left out at each side of the forecasts of a step. What is left is nearly their median, which a
-// method that goes astray does not move, and smoother than it.
+// trimmed is the share of the weight that is cut off at each side of the forecasts of a step. The result is close to their median, which
+// a single stray method does not move, but smoother.
 const trimmed = 0.4
 
-// together is the trimmed mean of the methods at each step, by their weights.
+// together returns the weighted trimmed mean of the methods at each step.
 func together(weights []float64, of func(int) []float64) []float64 {
 	type one struct{ v, w float64 }
 	var each [][]float64

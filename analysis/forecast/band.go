@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// coverage is the share of values to come that a band should hold.
+// coverage is the share of future values that a band should contain.
 const coverage = 0.95
 
-// residuals are errors of the past, truth - forecast, each with its step in the series; of logarithms where the swing
-// follows the level.
+// residuals are past errors, truth - forecast, each with its step in the series; in logarithms if the seasonal swing
+// is proportional to the level.
 type residuals struct {
 	e     []float64
 	at    []int
-	spans float64 // forecasts of about a day, or of the horizon where there are no days, that they come from
+	spans float64 // number of forecasts they come from, each of about a day, or of the horizon where the step is not a fraction of a day
 }
 
 func (rs *residuals) note(h *history, o int, f []float64, scale float64) {
@@ -33,12 +33,12 @@ func (rs *residuals) note(h *history, o int, f []float64, scale float64) {
 	}
 }
 
-// band fills in Low and High from the errors of the past, normalised by how large they are at each time of the day.
+// band fills in Low and High from past errors, normalised by their size at each time of day.
 func (t *trial) band(h *history, horizon int, r *Result) {
 	r.Low, r.High = slices.Clone(r.Point), slices.Clone(r.Point)
 	rs := t.residuals(h, r)
 	if len(rs.e) == 0 {
-		// Without any back-test: as far as the past went.
+		// Without a back-test: as wide as the range of the past.
 		spread := slices.Max(h.y) - slices.Min(h.y)
 		for k := range r.Point {
 			r.Low[k] -= spread
@@ -52,8 +52,8 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 		up[i] = e / scale[rs.at[i]%len(scale)]
 		down[i] = -up[i]
 	}
-	// The errors of one forecast go together, so that their number is nearer to that of the forecasts: a correction as
-	// that of Student's distribution, in first order.
+	// The errors of one forecast are correlated, so that the effective sample size is closer to the number of forecasts: a first-order
+	// correction like that of Student's distribution.
 	few := drift * (1 + 1/rs.spans)
 	lo, hi := upper(down)*few, upper(up)*few
 	for k := range r.Point {
@@ -71,17 +71,17 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	}
 }
 
-// least is below which no forecast of a series above 0 is compared.
+// least is the minimum forecast that is compared, for a series above 0.
 func (h *history) least() float64 { return slices.Min(h.y) / 2 }
 
-// drift widens the band, for what comes is a little less like the past than the days of the past are like each other.
+// drift widens the band, because the future differs from the past a little more than past days differ from each other.
 const drift = 1.22
 
-// proxyDays is over how many days before the last origins the proxy's errors are taken.
+// proxyDays is the number of days before the last origins from which the proxy's errors are taken.
 const proxyDays = 21
 
-// residuals are those of the last origins, which alone are too few for the tails, and those of a proxy, the median profile,
-// on the days before, scaled by how much better the answer was on the last origins.
+// residuals returns the errors at the last origins, which alone are too few for the tails, and those of a proxy, the median profile,
+// on the days before, scaled by how much better the forecast was than the proxy at the last origins.
 func (t *trial) residuals(h *history, r *Result) *residuals {
 	rs := &residuals{}
 	if r.Origins == 0 {
@@ -109,11 +109,11 @@ func (t *trial) residuals(h *history, r *Result) *residuals {
 	return rs
 }
 
-// shrink is with how many errors of the mean size the scale of a time of the day begins.
+// shrink is the number of mean-sized errors that the scale of each time of day starts with.
 const shrink = 6
 
-// scales are how large errors are at each step of the day, between its neighbours and drawn to the mean of all; one for all
-// steps where a week has not been seen.
+// scales returns the size of errors at each step of the day, smoothed with its neighbours and shrunk to the overall mean; the same for all
+// steps if there is less than a week.
 func (rs *residuals) scales(day int) []float64 {
 	all := 0.0
 	for _, e := range rs.e {
@@ -135,7 +135,7 @@ func (rs *residuals) scales(day int) []float64 {
 	return out
 }
 
-// upper is the conformal quantile for one side of the band.
+// upper returns the conformal quantile for one side of the band.
 func upper(e []float64) float64 {
 	slices.Sort(e)
 	at := int(math.Ceil(float64(len(e)+1)*(1+coverage)/2)) - 1

@@ -1,17 +1,17 @@
 // Package forecast extrapolates one series: a value for each step of the horizon, a band that should
-// hold 95 % of what comes, and how large the error was on the series' own past.
+// contain 95 % of the future values, and the size of the error on the series' own past.
 //
-// Every method forecasts the last three origins from what came before them. The answer is nearly the median of all, by
-// weights that fall with their error there. Seasons are found by autocorrelation
-// (day, week, and one other period), not assumed. The band is conformal: quantiles of the errors that were made
-// on the past, not of a distribution. Methods: seasonal naive of day and week; medians of the last hours and day, of
-// weeks, and day level with a 7-day profile of medians; medians of what followed times like the present (analogs,
+// Every method forecasts from the last three origins, using only earlier values. The answer is close to the median of all methods,
+// with weights that fall with their error there. Seasons (day, week, and one other period) are detected by autocorrelation,
+// not assumed. The band is conformal: quantiles of the errors on
+// the past, not of a distribution. Methods: seasonal naive of day and week; medians of the last hours and day, of
+// weeks, and day level with a 7-day profile of medians; medians of what followed similar times (analogs,
 // Lorenz 1969); STL with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al. 2008); MSTL with an
 // autoregression (Bandara et al. 2021); Theta (Assimakopoulos and Nikolopoulos 2000); double seasonal Holt-Winters
 // (Taylor 2003); a regression on lags.
 //
-// Pure: no file, no clock; safe for concurrent use; there are no errors: a series that says too little gets
-// a plain answer and a flag. Results are finite, never below Floor, never above Capacity.
+// The package is pure: no file, no clock; safe for concurrent use; there are no errors: a series with too little history gets
+// a simple answer and a flag. Results are finite, never below Floor, never above Capacity.
 package forecast
 
 import (
@@ -19,46 +19,46 @@ import (
 	"time"
 )
 
-// Input is one series at a regular step. NaN or an infinite value is a step without a record.
+// Input is one series with a regular step. NaN or an infinite value is an unrecorded step.
 type Input struct {
 	Values []float64
 	Start  time.Time // of the first step
 	Step   time.Duration
-	// Location is where the people are who make the days and weeks; nil is UTC.
+	// Location is the time zone of the people whose days and weeks shape the series; nil is UTC.
 	Location *time.Location
 	Horizon  int // steps
-	// Floor and Capacity bound the forecast; a Capacity of 0 is none. Unbounded takes away the floor.
+	// Floor and Capacity bound the forecast; a Capacity of 0 means no upper bound, Unbounded no floor.
 	Floor, Capacity float64
 	Unbounded       bool
 }
 
 // Result is the forecast of the steps that follow the input.
 type Result struct {
-	Point, Low, High []float64 // Low to High should hold 95 % of the values to come
-	Models           []string  // those with the most weight in it, the first first
+	Point, Low, High []float64 // Low to High should contain 95 % of the future values
+	Models           []string  // methods with the most weight, in descending order
 	Seasons          []time.Duration
 	Flags            Flags
-	// BacktestMAE is the mean absolute error on the last origins, NaN without any; NaiveMAE that of the
-	// seasonal naive forecast on the same steps; Origins how many there were.
+	// BacktestMAE is the mean absolute error at the last origins, NaN without any; NaiveMAE that of the
+	// seasonal naive forecast on the same steps; Origins is their number.
 	BacktestMAE, NaiveMAE float64
 	Origins               int
 }
 
-// Flags are what a reader should know of the history.
+// Flags describe limitations of the history or the forecast.
 type Flags uint16
 
 // Flags; a forecast may have several.
 const (
-	NoHistory   Flags = 1 << iota // no sample: the forecast is the floor, and says nothing
+	NoHistory   Flags = 1 << iota // no sample: the forecast is the floor, and meaningless
 	Short                         // less than two days
-	Constant                      // one value throughout
+	Constant                      // the same value throughout
 	Gaps                          // a tenth or more was not recorded
 	Stale                         // the last steps were not recorded
 	LevelShift                    // the level of the last days differs from before
-	Spike                         // single values far from all others were set aside
+	Spike                         // single values far from all others were removed
 	ClockChange                   // daylight saving time begins or ends in the history or the horizon
-	Clipped                       // floor or capacity bounds the forecast
-	Seasonless                    // no season was found
+	Clipped                       // floor or capacity limits the forecast
+	Seasonless                    // no season was detected
 	flagsEnd
 )
 
@@ -77,8 +77,8 @@ func (f Flags) Names() []string {
 
 const (
 	origins    = 3
-	maxHistory = 42 // days: more costs time and is of another season of the year
-	named      = 3  // methods that an answer names
+	maxHistory = 42 // days: more costs time and is from another season of the year
+	named      = 3  // methods named in an answer
 )
 
 // Run forecasts one series.
@@ -128,7 +128,7 @@ func (in Input) ceiling() float64 {
 	return math.Inf(1)
 }
 
-// bound clips to floor and capacity, and replaces what is not finite.
+// bound clips to floor and capacity, and replaces values that are not finite.
 func (r Result) bound(in Input) Result {
 	low, high := in.floor(), in.ceiling()
 	for i := range r.Point {
@@ -144,7 +144,7 @@ func (r Result) bound(in Input) Result {
 
 func clamp(v, low, high float64) float64 { return min(max(v, low), high) }
 
-// finite keeps numbers within what a float can still add up.
+// finite limits numbers to what a float can still add up.
 func finite(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0

@@ -13,7 +13,7 @@ const (
 	week = 7 * day
 )
 
-// made is a series of some days by a function of the hour.
+// made returns a series of some days, as a function of the hour.
 func made(days int, f func(i int) float64) []float64 {
 	y := make([]float64, days*day)
 	for i := range y {
@@ -24,7 +24,7 @@ func made(days int, f func(i int) float64) []float64 {
 
 func daily(i int) float64 { return 100 + 50*math.Sin(2*math.Pi*float64(i)/day) }
 
-// weekly is a daily swing on five days of seven.
+// weekly has a daily swing on five days of seven.
 func weekly(i int) float64 {
 	if i/day%7 >= 5 {
 		return 20
@@ -38,7 +38,7 @@ func noise(r *rand.Rand, size float64, f func(int) float64) func(int) float64 {
 
 func hourly(y []float64) Input { return Input{Values: y, Step: time.Hour, Horizon: day} }
 
-// sound fails for what no forecast may be.
+// sound checks what must hold for every forecast.
 func sound(t *testing.T, in Input, r Result) {
 	t.Helper()
 	if len(r.Point) != in.Horizon || len(r.Low) != in.Horizon || len(r.High) != in.Horizon {
@@ -59,7 +59,7 @@ func sound(t *testing.T, in Input, r Result) {
 	}
 }
 
-// TestOdd holds that odd histories have a defined answer and the flag that says why.
+// TestOdd: unusual histories have a defined answer and the flag that explains it.
 func TestOdd(t *testing.T) {
 	nan := math.NaN()
 	holes := func(y []float64, from, to int) []float64 {
@@ -118,7 +118,7 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestSeasons holds that seasons are found where they are and nowhere else.
+// TestSeasons: seasons are detected where they exist, and only there.
 func TestSeasons(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
@@ -141,14 +141,14 @@ func TestSeasons(t *testing.T) {
 	}
 }
 
-// TestBetter holds what a forecast is for: on series with a season the error is less than that of the seasonal naive one, and
-// the band holds what comes.
+// TestBetter: on series with a season the error is smaller than that of the seasonal naive forecast, and
+// the band contains the future values.
 func TestBetter(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, c := range []struct {
 		name  string
 		f     func(int) float64
-		ratio float64 // of the error to that of the seasonal naive forecast
+		ratio float64 // ratio of the error to that of the seasonal naive forecast
 	}{
 		{"day", noise(r, 10, daily), 0.85},
 		{"week", noise(r, 10, weekly), 0.75},
@@ -180,7 +180,7 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// TestLevelShift tests both sides: two days at another level are one, a day is not yet.
+// TestLevelShift tests both sides: two days at another level are a shift, one day is not yet.
 func TestLevelShift(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for days, want := range map[int]bool{0: false, 1: false, 2: true, 3: false} {
@@ -202,15 +202,15 @@ func TestLevelShift(t *testing.T) {
 	}
 }
 
-// TestClockChange holds that work which begins at nine by the wall clock is forecast for nine on both sides of a change.
+// TestClockChange: work that starts at nine by the wall clock is forecast for nine on both sides of a clock change.
 func TestClockChange(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Skip("no time zones here:", err)
 	}
 	for _, end := range []time.Time{
-		time.Date(2026, 3, 28, 12, 0, 0, 0, berlin), // the clock is set forward in the horizon
-		time.Date(2026, 4, 1, 0, 0, 0, 0, berlin),   // and in the history
+		time.Date(2026, 3, 28, 12, 0, 0, 0, berlin), // the clock is set forward within the horizon
+		time.Date(2026, 4, 1, 0, 0, 0, 0, berlin),   // and within the history
 		time.Date(2026, 10, 24, 12, 0, 0, 0, berlin),
 		time.Date(2026, 10, 29, 0, 0, 0, 0, berlin),
 	} {
@@ -238,7 +238,7 @@ func TestClockChange(t *testing.T) {
 	}
 }
 
-// TestPastOnly holds that a forecast does not know what came: the error reported is of the past alone, and the same values
+// TestPastOnly: a forecast does not depend on future values: the reported error is that of the past alone, and the same values
 // give the same forecast.
 func TestPastOnly(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))

@@ -2,7 +2,7 @@ package forecast
 
 import "slices"
 
-// method forecasts the next steps of a history; nil where it has too little.
+// method forecasts the next steps of a history; nil if there is too little of it.
 type method struct {
 	name string
 	run  func(h *history, horizon int) []float64
@@ -15,7 +15,7 @@ var (
 	naiveFound = method{"seasonal naive", seasonalFound}
 )
 
-// methods lists all, of equals the steadier first; the last is what the others must beat.
+// methods returns all methods, the steadier first among equals; the last is the baseline that the others must beat.
 func methods() []method {
 	return []method{
 		{"median of the last day", medianDay},
@@ -38,7 +38,7 @@ func methods() []method {
 
 func lastValue(h *history, n int) []float64 { return repeat(h.y[len(h.y)-1], n) }
 
-// seasonalDay is the same time of the day before, or the last value where there are no two days.
+// seasonalDay repeats the previous day, or the last value if there are fewer than two days.
 func seasonalDay(h *history, n int) []float64 {
 	if h.day == 0 {
 		return lastValue(h, n)
@@ -72,7 +72,7 @@ func medianDay(h *history, n int) []float64 {
 	return repeat(median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
-// medianHours is the median of the last eighth of a day.
+// medianHours returns the median of the last eighth of a day.
 func medianHours(h *history, n int) []float64 {
 	m := h.day / 8
 	if m < 2 {
@@ -81,7 +81,7 @@ func medianHours(h *history, n int) []float64 {
 	return repeat(median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
-// recentProfile is the profile of medians, moved by how far the last quarter of a day was from it; from the second day on by half of that.
+// recentProfile is the profile of medians, shifted by the deviation of the last quarter of a day; from the second day on by half of that.
 func recentProfile(h *history, n int) []float64 {
 	recent := h.day / 4
 	if recent < 2 {
@@ -102,8 +102,8 @@ func recentProfile(h *history, n int) []float64 {
 	return p[:n]
 }
 
-// medianProfile is the level of the last day, and for each time of the day how far the last seven days were from theirs; both by medians,
-// which have the least absolute error.
+// medianProfile is the level of the last day plus, for each time of day, the deviation of the last seven days from their level; both by medians,
+// which minimise the absolute error.
 func medianProfile(h *history, n int) []float64 {
 	m := h.day
 	if m == 0 {
@@ -130,7 +130,7 @@ func medianProfile(h *history, n int) []float64 {
 	return out
 }
 
-// medians is the median of the last cycles at each place of a period.
+// medians returns the median of the last cycles at each phase of a period.
 func medians(y []float64, m, cycles, n int) []float64 {
 	if m == 0 {
 		return nil
@@ -168,7 +168,7 @@ func stlETS(h *history, n int) []float64 {
 	return h.back(out)
 }
 
-// mstlAR is nil with fewer than two seasons: the regression on lags, by absolute errors, is the better autoregression then.
+// mstlAR returns nil with fewer than two seasons: the regression on lags, by absolute errors, is then the better autoregression.
 func mstlAR(h *history, n int) []float64 {
 	if len(h.periods) < 2 {
 		return nil
@@ -186,8 +186,8 @@ func mstlAR(h *history, n int) []float64 {
 	return h.back(out)
 }
 
-// theta is the mean of a straight line and of simple smoothing of the series with twice its curvature, on what is
-// seasonally adjusted: in effect smoothing with a drift of half the slope.
+// theta is the mean of a straight line and of simple smoothing of the series with twice its curvature, on the
+// seasonally adjusted series: in effect smoothing with a drift of half the slope.
 func theta(h *history, n int) []float64 {
 	d := h.decompose()
 	alpha, level := simple(d.adjusted, limit(d.adjusted))
@@ -216,7 +216,7 @@ func double(h *history, n int) []float64 {
 	return h.back(p.extrapolate(h.z, n))
 }
 
-// regression is on the last steps, on the same time of the last days and weeks, and on the level of the last season.
+// regression uses the last steps, the same time of the last days and weeks, and the level of the last season.
 func regression(h *history, n int) []float64 {
 	p := predictors{lags: []int{1, 2, 3}}
 	for i, m := range h.periods {

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Next is what the next run of a work that is run again and again will take, by one figure of its runs.
+// Next forecasts one figure of the next run of recurring work.
 type Next struct {
-	Point, Low, High float64 // the median, and between which nine in ten runs lay
-	Runs             int     // it rests on
-	// Error is the median relative error that the same forecast would have made for each run from those before it;
+	Point, Low, High float64 // the median, and the interval that contained nine of ten runs
+	Runs             int     // number of runs it is based on
+	// Error is the median relative error of the same forecast for each run from those before it;
 	// NaN for fewer than four runs.
 	Error float64
 }
 
-// nextRuns is on how many runs a forecast rests: work changes.
+// nextRuns is the maximum number of runs that a forecast is based on: work changes.
 const nextRuns = 20
 
-// NextRun forecasts the figure of the next run from those of the runs so far, the latest first. Values that are not finite
-// or below 0 were not measured and do not count. False without any.
+// NextRun forecasts the figure of the next run from those of past runs, the latest first. Values that are not finite
+// or below 0 were not measured and do not count. It returns false without any.
 func NextRun(latestFirst []float64) (Next, bool) {
 	var runs []float64
 	for _, v := range latestFirst {
@@ -51,12 +51,12 @@ func NextRun(latestFirst []float64) (Next, bool) {
 	return n, true
 }
 
-// level is the median of the last five runs: of fewer where there are no more.
+// level returns the median of the last five runs, or of all if there are fewer.
 func level(latestFirst []float64) float64 {
 	return median(slices.Clone(latestFirst[:min(5, len(latestFirst))]))
 }
 
-// quantile of sorted values, between them by a line.
+// quantile of sorted values, interpolated linearly.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := int(at)

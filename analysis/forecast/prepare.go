@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// prepared is a history on the clock of the people, without gaps.
+// prepared is a history in local wall-clock time, without gaps.
 type prepared struct {
 	y         []float64
 	filled    []bool // the value was not recorded
-	day, week int    // steps, 0 where a step is no part of a day
+	day, week int    // steps, 0 if the step is not a fraction of a day
 	first     int64  // wall-clock slot of y[0]
 	flags     Flags
 }
 
-// prepare puts the samples on wall-clock slots, drops what is too old, sets spikes aside and fills gaps.
+// prepare assigns the samples to wall-clock slots, drops old ones, removes spikes and fills gaps.
 func prepare(in Input) prepared {
 	p := prepared{}
 	if in.Step > 0 && 24*time.Hour%in.Step == 0 {
@@ -34,8 +34,8 @@ func prepare(in Input) prepared {
 	return p.clean(len(in.Values) > 0)
 }
 
-// align averages samples that share a wall-clock slot: where a clock is set back an hour comes twice, where it
-// is set forward one is missing.
+// align averages samples that share a wall-clock slot: when a clock is set back, an hour occurs twice; when it
+// is set forward, an hour is missing.
 func (p *prepared) align(in Input, begin int) {
 	if begin >= len(in.Values) {
 		return
@@ -65,13 +65,13 @@ func (p *prepared) align(in Input, begin int) {
 
 func (in Input) local() bool { return in.Location != nil && in.Step > 0 && !in.Start.IsZero() }
 
-// offset is how far the wall clock is ahead of UTC at a step, in seconds.
+// offset returns how far the wall clock is ahead of UTC at a step, in seconds.
 func (in Input) offset(i int) int {
 	_, s := in.Start.Add(time.Duration(i) * in.Step).In(in.Location).Zone()
 	return s
 }
 
-// slot numbers the steps by the wall clock.
+// slot returns the wall-clock number of a step.
 func (in Input) slot(i int) int64 {
 	if !in.local() {
 		return int64(i)
@@ -80,7 +80,7 @@ func (in Input) slot(i int) int64 {
 	return int64(i) + int64(math.Round(float64(shift)/in.Step.Seconds()))
 }
 
-// ahead is how many slots after the last value must be forecast.
+// ahead returns how many slots after the last value must be forecast.
 func (p *prepared) ahead(in Input) int {
 	if in.Horizon <= 0 {
 		return 0
@@ -93,7 +93,7 @@ func (p *prepared) ahead(in Input) int {
 	return max(int(most), in.Horizon)
 }
 
-// pick takes the forecast of the input's steps from those of the slots.
+// pick selects the forecast of the input's steps from those of the slots.
 func (p *prepared) pick(in Input, slots []float64) []float64 {
 	out := make([]float64, in.Horizon)
 	last := p.first + int64(len(p.y)) - 1
@@ -134,7 +134,7 @@ func (p prepared) clean(any bool) prepared {
 	return p
 }
 
-// trailing drops steps without a record at the end; the forecast begins after the last record.
+// trailing drops unrecorded steps at the end; the forecast starts after the last recorded value.
 func (p *prepared) trailing() Flags {
 	n := len(p.y)
 	for math.IsNaN(p.y[len(p.y)-1]) {
@@ -156,7 +156,7 @@ func count(y []float64) int {
 	return n
 }
 
-// afterHole drops what lies before a hole of a week, if two days follow it.
+// afterHole drops the data before a hole of a week, if two days follow it.
 func (p *prepared) afterHole() {
 	if p.day == 0 {
 		return
@@ -177,8 +177,8 @@ func (p *prepared) afterHole() {
 	}
 }
 
-// spikeFactor is how much farther from the median than the 99th percentile a value is that says nothing of
-// what will come; it must also be rare, one value in 200.
+// spikeFactor is the minimum ratio of a spike's distance from the median to that of the 99th percentile.
+// Spikes say nothing about the future; they must also be rare, one value in 200.
 const spikeFactor = 20
 
 // spikes removes values far beyond all others.
@@ -199,7 +199,7 @@ func (p *prepared) spikes() {
 	top, bottom := sorted[n-1-rare], sorted[rare]
 	spread := max(top-mid, mid-bottom)
 	if spread == 0 {
-		// All but a handful are one value: the handful is no level.
+		// All but a handful of values are equal: the handful is not a level.
 		spread = math.Abs(mid) * 1e-9
 	}
 	for i, v := range p.y {
@@ -223,7 +223,7 @@ func (p *prepared) spikes() {
 	}
 }
 
-// fill bridges holes of up to three steps by a line, longer ones by the same time of the day before or after.
+// fill interpolates holes of up to three steps linearly, longer ones from the same time of the day before or after.
 func (p *prepared) fill() {
 	y := p.y
 	p.filled = make([]bool, len(y))

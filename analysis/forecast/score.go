@@ -2,7 +2,7 @@ package forecast
 
 import "math"
 
-// SMAPE is the symmetric mean absolute percentage error, 0 to 200; 0/0 counts 0.
+// SMAPE returns the symmetric mean absolute percentage error, 0 to 200; 0/0 counts as 0.
 func SMAPE(y, f []float64) float64 {
 	sum := 0.0
 	for i := range y {
@@ -13,7 +13,7 @@ func SMAPE(y, f []float64) float64 {
 	return sum / float64(len(y))
 }
 
-// MAE is the mean absolute error over steps whose truth was recorded, NaN without any.
+// MAE returns the mean absolute error over recorded steps, NaN without any.
 func MAE(y, f []float64) float64 {
 	sum, n := 0.0, 0.0
 	for i := range y {
@@ -25,7 +25,7 @@ func MAE(y, f []float64) float64 {
 	return sum / n
 }
 
-// Scale is the q of MASE: the mean absolute difference of values a season apart.
+// Scale returns the denominator of MASE: the mean absolute difference of values one season apart.
 func Scale(history []float64, season int) float64 {
 	sum, n := 0.0, 0.0
 	for i := season; i < len(history); i++ {
@@ -37,10 +37,10 @@ func Scale(history []float64, season int) float64 {
 	return sum / n
 }
 
-// OWA is the mean of two ratios to Naive2, of sMAPE and of MASE, each averaged over all series first.
+// OWA returns the mean of two ratios to Naive2, of sMAPE and of MASE, each averaged over all series first.
 func OWA(smape, smape2, mase, mase2 float64) float64 { return (smape/smape2 + mase/mase2) / 2 }
 
-// MSIS is the mean scaled interval score of a band of 95 %: its width, and 40 times how far values lay outside.
+// MSIS returns the mean scaled interval score of a 95 % band: its width, plus 40 times the distance of values outside it.
 func MSIS(y, low, high []float64, scale float64) float64 {
 	sum, n := 0.0, 0.0
 	for i, v := range y {

@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// history is a series as the methods see it; what several of them need is computed once.
+// history is a series as used by the methods; intermediate results that several of them need are computed once.
 type history struct {
 	y         []float64
 	filled    []bool
-	day, week int // steps; 0 where the history holds less than two of them
-	// periods are the seasons found, in steps, the shortest first.
+	day, week int // steps; 0 if the history has less than two of them
+	// periods are the detected seasons, in steps, the shortest first.
 	periods []int
-	log     bool // the swing follows the level: additive methods work on logarithms
+	log     bool // the swing is proportional to the level: additive methods work on logarithms
 	z       []float64
 	parts   *decomposition // of z
 	tuned   *tuning        // shared with the shorter histories of the back-test
 }
 
-// tuning keeps parameters that are fitted once, on the shortest history of the back-test: fitting them anew for each
+// tuning holds parameters that are fitted once, on the shortest history of the back-test: refitting them for each
 // origin costs four times as much and gains nothing.
 type tuning struct {
 	damped *dampedTrend
 	double [2]*doubleSeasonal // by number of seasons - 1
 }
 
-// once returns what p points to, made by fit if there is none.
+// once returns the value that p points to, computed by fit on first use.
 func once[T any](p **T, fit func() T) *T {
 	if *p == nil {
 		v := fit()
@@ -49,7 +49,7 @@ func newHistory(p prepared) *history {
 	return h
 }
 
-// before is the history up to a step, with the same seasons as far as it holds two of them.
+// before returns the history up to a step, with the same seasons as far as it has two of them.
 func (h *history) before(n int) *history {
 	b := &history{y: h.y[:n], filled: h.filled[:n], log: h.log, z: h.z[:n], tuned: h.tuned}
 	if n >= 2*h.day {
@@ -66,7 +66,7 @@ func (h *history) before(n int) *history {
 	return b
 }
 
-// season is the shortest season found, or the day, or 0.
+// season returns the shortest detected season, or the day, or 0.
 func (h *history) season() int {
 	if len(h.periods) > 0 {
 		return h.periods[0]
@@ -85,7 +85,7 @@ func (h *history) transform() {
 	}
 }
 
-// back returns from what the methods work on, and keeps a forecast within thrice the range of the past.
+// back transforms a forecast back from the scale of the methods, and limits it to three times the range of the past.
 func (h *history) back(z []float64) []float64 {
 	low, high := slices.Min(h.y), slices.Max(h.y)
 	room := 2 * (high - low)
@@ -101,8 +101,8 @@ func (h *history) back(z []float64) []float64 {
 	return z
 }
 
-// seasons finds periods by autocorrelation: the day, another period below half of the history, and the week of
-// what remains.
+// seasons detects periods by autocorrelation: the day, another period below half of the history, and the week in
+// the remainder.
 func seasons(y []float64, day, week int) []int {
 	var out []int
 	rest := detrend(y)
@@ -121,7 +121,7 @@ func seasons(y []float64, day, week int) []int {
 	return out
 }
 
-// significant is Bartlett's test of one autocorrelation at 90 %, and it must explain a part worth having.
+// significant is Bartlett's test of one autocorrelation at 90 %, plus a minimum of explained variance.
 func significant(acf []float64, m, n int) bool {
 	if m >= len(acf) || m < 2 {
 		return false
@@ -134,7 +134,7 @@ func significant(acf []float64, m, n int) bool {
 	return acf[m] > min(limit, 0.9) && acf[m] > 0.1
 }
 
-// peak is the lag of the highest local maximum of the autocorrelation that is significant.
+// peak returns the lag of the highest significant local maximum of the autocorrelation.
 func peak(acf []float64, n int) int {
 	found, height := 0, 0.3
 	for k := 4; k < min(len(acf)-1, n/3); k++ {
@@ -201,14 +201,14 @@ func autocorrelation(y []float64) []float64 {
 		a := cmplx.Abs(v)
 		x[i] = complex(a*a, 0)
 	}
-	fft(x) // of a symmetric real series it is its own inverse but for the scale
+	fft(x) // on a symmetric real series the transform is its own inverse, except for scale
 	for k := range out {
 		out[k] = real(x[k]) / real(x[0])
 	}
 	return out
 }
 
-// fft is the radix-2 transform in place; the length is a power of two.
+// fft is the radix-2 transform in place; the length must be a power of two.
 func fft(x []complex128) {
 	n := len(x)
 	for i, j := 1, 0; i < n; i++ {
@@ -235,8 +235,8 @@ func fft(x []complex128) {
 	}
 }
 
-// multiplicative says whether the swing of a day grows with its level: the slope of log swing on log level is above one
-// half. Idle times and bursts, far from the median, make logarithms worse than none.
+// multiplicative reports whether the daily swing grows with the level: the slope of log swing on log level is above
+// one half. Idle times and bursts, far from the median, make logarithms worse than none.
 func multiplicative(y []float64, m int) bool {
 	if m == 0 || len(y) < 4*m || slices.Min(y) <= 0 {
 		return false
@@ -266,7 +266,7 @@ func multiplicative(y []float64, m int) bool {
 	return div > 1e-6*n && (sxy-sx*sy/n)/div > 0.5
 }
 
-// levelShift says whether the medians of the last two days lie outside all of those of the two weeks
+// levelShift reports whether the medians of the last two days lie outside those of the two weeks
 // before, by more than their whole range.
 func levelShift(p prepared) bool {
 	if p.day == 0 || len(p.y) < 6*p.day {
@@ -281,7 +281,7 @@ func levelShift(p prepared) bool {
 	return days[0] > high+room && days[1] > high+room || days[0] < low-room && days[1] < low-room
 }
 
-// median of values that it may reorder.
+// median returns the median and may reorder the values.
 func median(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()

@@ -5,8 +5,8 @@ import "math"
 // dampedTrend is exponential smoothing with an additive damped trend, ETS(A,Ad,N).
 type dampedTrend struct{ alpha, beta, phi float64 }
 
-// run returns the sum of squared one-step errors, and level and slope at the end. An error of more than limit
-// counts as limit, so that outliers do not move the level.
+// run returns the sum of squared one-step errors, and level and slope at the end. Errors are
+// clipped at limit, so that outliers do not move the level.
 func (p dampedTrend) run(y []float64, limit float64) (sse, level, slope float64) {
 	level = y[0]
 	for _, v := range y[1:] {
@@ -39,7 +39,7 @@ func fitDamped(y []float64, limit float64) dampedTrend {
 // unit maps a real number to (0, 1).
 func unit(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// simple is simple exponential smoothing, its alpha by a search over a grid; it returns alpha and the level.
+// simple is simple exponential smoothing, with alpha from a grid search; it returns alpha and the level.
 func simple(y []float64, limit float64) (alpha, level float64) {
 	bestSSE := math.Inf(1)
 	for _, a := range []float64{0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95} {
@@ -61,7 +61,7 @@ func simple(y []float64, limit float64) (alpha, level float64) {
 	return alpha, level
 }
 
-// limit is beyond which a one-step change counts as an outlier: six median absolute changes.
+// limit returns the size above which a one-step change is an outlier: six median absolute changes.
 func limit(y []float64) float64 {
 	d := make([]float64, 0, len(y))
 	for i := 1; i < len(y); i++ {
@@ -75,13 +75,13 @@ func limit(y []float64) float64 {
 }
 
 // doubleSeasonal is Holt-Winters with a day, a week and a first-order autoregression of the errors, without trend
-// (Taylor 2003). A period of 0 is none.
+// (Taylor 2003). A period of 0 is disabled.
 type doubleSeasonal struct {
 	alpha, gamma, delta, phi float64
 	day, week                int
 }
 
-// state runs over the series and keeps the seasons in rings.
+// seasonalState is the state of one pass over the series, with the seasons in rings.
 type seasonalState struct {
 	level, last float64
 	day, week   []float64
@@ -128,7 +128,7 @@ func (p doubleSeasonal) run(y []float64, s *seasonalState, limit float64) (loss 
 	return loss
 }
 
-// start sets the seasons to the medians of the first periods.
+// start initialises the seasons with the medians of the first periods.
 func (p doubleSeasonal) start(y []float64) *seasonalState {
 	s := &seasonalState{}
 	head := y[:min(len(y), max(2*p.week, 4*p.day, 2))]
@@ -146,7 +146,7 @@ func (p doubleSeasonal) start(y []float64) *seasonalState {
 	return s
 }
 
-// profile is the mean at each place of a period, which it subtracts.
+// profile returns the mean at each phase of a period and subtracts it from the series.
 func profile(rest []float64, m int) []float64 {
 	out, n := make([]float64, m), make([]float64, m)
 	for i, v := range rest {

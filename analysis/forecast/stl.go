@@ -5,12 +5,12 @@ import "math"
 // decomposition is a series as trend + seasons + remainder; adjusted is the series without its seasons.
 type decomposition struct {
 	adjusted []float64
-	seasons  [][]float64 // one for each period
+	seasons  [][]float64 // one per period
 	periods  []int
-	weights  []float64 // robustness: 0 for what the decomposition sets aside
+	weights  []float64 // robustness: 0 for values treated as outliers
 }
 
-// next is the season of a step after the end, by the last cycle.
+// next returns the seasonal component of a step after the end, from the last cycle.
 func (d *decomposition) next(k int) float64 {
 	sum := 0.0
 	for i, s := range d.seasons {
@@ -90,7 +90,7 @@ func (s *stl) run(y []float64, m, window int) (season, weights []float64) {
 
 func odd(v float64) int { return 2*int(math.Ceil(v)/2) + 1 }
 
-// cycles smooths the values of each place in the period, one period beyond both ends.
+// cycles smooths the values of each phase of the period, extending one period beyond both ends.
 func (s *stl) cycles(m, window int) {
 	n := len(s.detrended)
 	for place := range m {
@@ -121,14 +121,14 @@ func (s *stl) cycles(m, window int) {
 	}
 }
 
-// lowPass is the moving average of m, m and 3 steps; its first n values remain.
+// lowPass is the moving average of m, m and 3 steps; its first n values are kept.
 func (s *stl) lowPass(m int) {
 	a := movingAverage(s.cycle, m, s.low)
 	b := movingAverage(a, m, s.buffer)
 	movingAverage(b, 3, s.low)
 }
 
-// movingAverage of n steps into out, which may not be y.
+// movingAverage writes the moving average over n steps to out, which may not be y.
 func movingAverage(y []float64, n int, out []float64) []float64 {
 	out = out[:len(y)-n+1]
 	sum := 0.0
@@ -144,7 +144,7 @@ func movingAverage(y []float64, n int, out []float64) []float64 {
 	return out
 }
 
-// robustness gives bisquare weights by the remainder.
+// robustness sets bisquare weights from the remainder.
 func (s *stl) robustness(y, trend, season []float64) {
 	if s.weights == nil {
 		s.weights = make([]float64, len(y))
@@ -168,7 +168,7 @@ func (s *stl) robustness(y, trend, season []float64) {
 	}
 }
 
-// loess smooths y by local lines over a window of steps at every jump-th step, with lines between them.
+// loess smooths y by local lines over a window of steps at every jump-th step, interpolating between them.
 func loess(y, weights []float64, window, jump int, out []float64) {
 	n := len(y)
 	last := 0
@@ -185,7 +185,7 @@ func loess(y, weights []float64, window, jump int, out []float64) {
 	}
 }
 
-// loessAt is the local line at x, which may be outside of the series, by the window nearest to x.
+// loessAt returns the local line at x, which may be outside the series, from the window nearest to x.
 func loessAt(y, weights []float64, window int, x float64) float64 {
 	n := len(y)
 	left := 0

@@ -5,12 +5,12 @@ import (
 	"reckon/internal/phrase"
 )
 
-// AnomalyRule is about what sites, nodes and owners did unlike before; analysis/anomaly finds it.
+// AnomalyRule reports deviations of sites, nodes and owners from their past, found by analysis/anomaly.
 type AnomalyRule struct {
 	On bool `yaml:"on"`
 }
 
-// AnomalyText says what was odd: kind is high, low or shift, figure that of a forecast.
+// AnomalyText describes an anomaly: kind is high, low or shift, figure that of a forecast.
 func AnomalyText(kind, figure string, value, expected float64) string {
 	write, what := format.Number, figure
 	switch figure {
@@ -30,12 +30,12 @@ func AnomalyText(kind, figure string, value, expected float64) string {
 	return texts.Say("anomaly."+kind, phrase.Words{"what": what, "value": write(value), "expected": write(expected)})
 }
 
-// ClimbText says that memory climbs: in how many seconds it will be full, by how many bytes an hour.
+// ClimbText describes rising memory: seconds until it is full, and bytes per hour.
 func ClimbText(seconds, bytes float64) string {
 	return texts.Say("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": format.Bytes(bytes)})
 }
 
-// PeersText says that a node draws power unlike the others, in watts.
+// PeersText describes a node whose power, in watts, differs from its peers.
 func PeersText(value, peers float64) string {
 	return texts.Say("anomaly.peers", phrase.Words{"value": format.Watts(value), "peers": format.Watts(peers)})
 }

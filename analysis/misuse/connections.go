@@ -9,11 +9,11 @@ import (
 	"reckon/internal/phrase"
 )
 
-// ofPeople are the kinds of work that people start. Services open connections for a living.
+// ofPeople are the kinds of work that people start. For services, many connections are normal.
 var ofPeople = []string{"slurm", "job", "session", "group", "short"}
 
-// manyConnections: opens TCP connections, one after the other, at a rate that is felt by whoever answers them: the controller of
-// a batch system, a licence server, a server of metadata. Where only the total is known, over its whole life.
+// manyConnections finds work that opens TCP connections at a rate that burdens the servers: the controller of
+// a batch system, a licence server, a metadata server. If only the total is known, the rate is over the whole run.
 func manyConnections(w *Workload, p *Policy) []Finding {
 	c := p.ManyConnections
 	if !c.On || w.Wall() < c.Minimum.Seconds() || !slices.Contains(ofPeople, w.Kind) || exempt(c.Exempt, w.Owner) {
@@ -23,19 +23,19 @@ func manyConnections(w *Workload, p *Policy) []Finding {
 		total: w.Connections, rates: w.Connects, rate: c.Rate, high: c.HighRate, minimum: time.Duration(c.Minimum)}.findings(w)
 }
 
-// steady is a rule about something that is done at a rate, for a minimum of time on end.
+// steady is a rule about a rate that is sustained for a minimum time.
 type steady struct {
 	rule, part, key, what string
 	total                 *float64
-	rates                 *Line // a second over time; nil where only the total is known
+	rates                 *Line // per second over time; nil if only the total is known
 	rate, high            float64
 	minimum               time.Duration
 }
 
-// findings judges the rate over the longest stretch above it or, where only the total is known, over the whole life.
+// findings judges the rate over the longest stretch above it or, if only the total is known, over the whole run.
 func (r steady) findings(w *Workload) []Finding {
 	s := stretch{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(r.total, w.Wall())}
-	found := s.mean >= r.rate && w.Kind != "short" // what is short has no life of its own
+	found := s.mean >= r.rate && w.Kind != "short" // short work is aggregated and has no run of its own
 	if r.rates != nil {
 		s, found = r.rates.above(r.rate, r.minimum)
 	}

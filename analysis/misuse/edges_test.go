@@ -9,7 +9,7 @@ import (
 	"reckon/analysis/misuse"
 )
 
-// found are the rules and parts that some workloads break, with their severities.
+// found returns the rules and parts that some workloads break, with their severities.
 func found(list ...misuse.Workload) string {
 	var out []string
 	for _, f := range misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() }) {
@@ -19,7 +19,7 @@ func found(list ...misuse.Workload) string {
 	return strings.Join(out, ", ")
 }
 
-// TestOnce: what one finding of a job says no other one of it says again, or denies.
+// TestOnce: no finding of a job repeats or contradicts another one.
 func TestOnce(t *testing.T) {
 	running := func(w *misuse.Workload) { w.Running, w.State, w.Reports = true, "running", true }
 	waste := func(w *misuse.Workload) {
@@ -44,7 +44,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestEdges: every threshold of a rule about one workload, on both sides.
+// TestEdges tests both sides of every threshold of rules about one workload.
 func TestEdges(t *testing.T) {
 	gpu := func(hours, gpus, busy float64, edit ...func(*misuse.Workload)) misuse.Workload {
 		return job(1, hours, append([]func(*misuse.Workload){onGPU(gpus, busy*gpus*hours*3600)}, edit...)...)
@@ -66,7 +66,7 @@ func TestEdges(t *testing.T) {
 			w.PerNode = map[string]float64{"n1": a * hours * 3600, "n2": a * hours * 3600, "n3": b * hours * 3600}
 		})
 	}
-	tasks := func(hours, allocated, n, busiest, others float64) misuse.Workload { // cores
+	tasks := func(hours, allocated, n, busiest, others float64) misuse.Workload { // all in cores
 		return job(1, hours, func(w *misuse.Workload) {
 			all := (busiest + (n-1)*others) * hours * 3600
 			w.Cores, w.CPUSeconds, w.CoresP95 = num(allocated), num(all), num(busiest+(n-1)*others)
@@ -189,7 +189,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// connects has so many connections a second over its whole life, connecting so many for some minutes of an hour and none else.
+// connects sets the rate of connections per second over the whole run, connecting for some minutes of an hour only.
 func connects(rate float64) func(*misuse.Workload) {
 	return func(w *misuse.Workload) { w.Connections = num(rate * w.Wall()) }
 }
@@ -203,7 +203,7 @@ func connecting(minutes int, rate float64) func(*misuse.Workload) {
 	}
 }
 
-// metadata makes so many metadata requests a second over its whole life, asking so many for some minutes of an hour and none else.
+// metadata sets the rate of metadata requests per second over the whole run, asking for some minutes of an hour only.
 func metadata(rate float64) func(*misuse.Workload) {
 	return func(w *misuse.Workload) { w.Metadata = num(rate * w.Wall()) }
 }
@@ -217,7 +217,7 @@ func asking(minutes int, rate float64) func(*misuse.Workload) {
 	}
 }
 
-// writers are nodes that write so many GiB each.
+// writers sets the GiB that each node writes.
 func writers(gib ...float64) func(*misuse.Workload) {
 	return func(w *misuse.Workload) {
 		w.PerNodeWritten = map[string]float64{}
@@ -227,7 +227,7 @@ func writers(gib ...float64) func(*misuse.Workload) {
 	}
 }
 
-// TestManyEdges: the thresholds of what small jobs come to together.
+// TestManyEdges tests the thresholds of the sum of many small jobs.
 func TestManyEdges(t *testing.T) {
 	jobs := func(n int, hours, given, p95 float64) (out []misuse.Workload) {
 		for i := range n {
@@ -262,7 +262,7 @@ func TestManyEdges(t *testing.T) {
 	}
 }
 
-// TestWords: every sentence, read aloud.
+// TestWords checks every sentence.
 func TestWords(t *testing.T) {
 	var said []string
 	say := func(edit ...func(*misuse.Workload)) {
@@ -338,7 +338,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWasted: what was allocated and not used is told apart, so that it can be added up.
+// TestWasted: unused allocations are marked in the evidence, so that they can be added up.
 func TestWasted(t *testing.T) {
 	for name, c := range map[string]struct {
 		w    misuse.Workload
@@ -366,7 +366,7 @@ func TestWasted(t *testing.T) {
 	}
 }
 
-// TestNames: every rule has a meaning, and whatever it was called before means it.
+// TestNames: every rule has a meaning, and its former names map to it.
 func TestNames(t *testing.T) {
 	for _, r := range misuse.Rules() {
 		if name, ok := misuse.RuleOf(r); !ok || name != r || misuse.Meaning(r) == "" {

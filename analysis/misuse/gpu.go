@@ -5,7 +5,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// gpuUnused: on a node with GPUs without using them, or GPUs that hardly work.
+// gpuUnused finds work on a GPU node that does not use GPUs, or whose GPUs are hardly busy.
 func gpuUnused(w *Workload, p *Policy) (out []Finding) {
 	m := p.GPUUnused
 	wall := w.Wall()

@@ -2,7 +2,7 @@ package misuse
 
 import "reckon/internal/phrase"
 
-// idleAllocation: held, and nothing computes on it.
+// idleAllocation finds allocations on which nothing computes.
 func idleAllocation(w *Workload, p *Policy) (out []Finding) {
 	d := p.IdleAllocation
 	if !d.On {

@@ -7,7 +7,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// imbalance: some of its nodes, tasks or GPUs are idle while others work.
+// imbalance finds jobs with idle nodes, tasks or GPUs while others work.
 func imbalance(w *Workload, p *Policy) (out []Finding) {
 	b := p.Imbalance
 	wall := w.Wall()
@@ -38,7 +38,7 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 				idle++
 			}
 		}
-		// Something must work, or there is no imbalance but idleness.
+		// If nothing works, the job is idle rather than unbalanced.
 		if idle == 0 || most/wall < k.floor {
 			continue
 		}
@@ -52,23 +52,23 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 	return append(out, w.unevenTasks(b)...)
 }
 
-// StepTasks is how evenly the tasks of a step worked on a node.
+// StepTasks shows how evenly the tasks of a step used the CPU on a node.
 type StepTasks struct {
 	Step, Node          string
 	Tasks               float64
-	Busiest, CPUSeconds float64 // CPU time of the task that used most, and of all of them
+	Busiest, CPUSeconds float64 // CPU time of the busiest task, and of all tasks, seconds
 }
 
-// others is the mean CPU time of the tasks besides the busiest, seconds.
+// others returns the mean CPU time of the tasks other than the busiest, seconds.
 func (t *StepTasks) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
-// unused is what the other tasks would have used had they worked like the busiest, core-seconds.
+// unused returns what the other tasks would have used beyond their use had they matched the busiest one, core-seconds.
 func (t *StepTasks) unused() float64 { return (t.Busiest - t.others()) * (t.Tasks - 1) }
 
-// mostUnused is the least share of the unused allocation that idle tasks must explain: else the request is the matter.
+// mostUnused is the minimum share of the unused allocation that idle tasks must explain; otherwise the request is to blame.
 const mostUnused = 0.5
 
-// unevenTasks: in a step one task works much more than the others on its node.
+// unevenTasks finds steps in which one task works much more than the others on its node.
 func (w *Workload) unevenTasks(b ImbalanceRule) []Finding {
 	if w.CPUInexact {
 		return nil
@@ -95,7 +95,7 @@ func (w *Workload) unevenTasks(b ImbalanceRule) []Finding {
 		Evidence{Text: "allocated and not used", Value: unused, Unit: "core-seconds", Wasted: true})}
 }
 
-// idleCores is what the cores of the idle part of a workload come to.
+// idleCores returns the core-seconds allocated to the idle part of a workload.
 func (w *Workload) idleCores(idle, all float64) Evidence {
 	e := Evidence{Text: "allocated and not used", Unit: "core-seconds", Wasted: true}
 	if known(w.Cores) {

@@ -1,12 +1,12 @@
-// Package misuse finds work that holds what it does not use, harms itself, or can never
-// begin: GPUs that nobody computes on, far too large a request, an allocation without a
-// process, many small jobs that together weigh, thrashing, work that is not spread.
+// Package misuse finds work that does not use its allocation, harms itself, or can never
+// start: unused GPUs, far too large a request, an allocation without a
+// process, many small jobs with a large sum, thrashing, uneven work.
 //
 // Each rule looks at sustained figures (means, p95, totals over time), never at a single
-// peak, except for memory, of which the peak is what a request must hold. What was not
-// measured is nil, and makes no finding; nor does a figure that is only a lower bound, an
-// estimate or a model. Figures are SI base units. The package is pure: no file, no network,
-// no clock; all functions are safe for concurrent use. Its sentences stand in texts.txt.
+// peak, except for memory, where the request must cover the peak. A figure that was not
+// measured is nil and causes no finding; nor does a lower bound, an
+// estimate or a modelled figure. Figures are SI base units. The package is pure: no file, no network,
+// no clock; all functions are safe for concurrent use. Its sentences are in texts.txt.
 package misuse
 
 import (
@@ -18,96 +18,96 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Severity says how much a finding asks of its reader.
+// Severity is how urgently a finding needs attention.
 type Severity string
 
-// The severities, the gravest first.
+// Severities in descending order.
 const (
 	High   Severity = "high"
 	Medium Severity = "medium"
 	Low    Severity = "low"
 )
 
-// Evidence is one figure behind a finding, and the limit that it is held against.
+// Evidence is one figure behind a finding, and the limit it is compared with.
 type Evidence struct {
 	Text  string   `json:"text"`
 	Value float64  `json:"value"`
 	Unit  string   `json:"unit"` // ratio, seconds, count, cores, 1/s, core-seconds, gpu-seconds or byte-seconds
 	Limit *float64 `json:"limit,omitempty"`
-	// Wasted says that the figure is what was allocated and not used.
+	// Wasted is true if the figure is an unused allocation.
 	Wasted bool `json:"wasted,omitempty"`
 }
 
-// Finding is what a rule found.
+// Finding is the result of a rule.
 type Finding struct {
 	Rule     string
 	Severity Severity
 	Site     string
 	Owner    string
-	Workload string // empty when it is about an owner
-	Node     string // empty when it is not about one node
-	Part     string // what distinguishes findings of one rule and subject: cpu, memory, gpu
+	Workload string // empty if it is about an owner
+	Node     string // empty if it is not about one node
+	Part     string // distinguishes findings of one rule and subject: cpu, memory, gpu
 	Text     string // one sentence, without the owner's name
 	First    time.Time
 	Last     time.Time
 	Evidence []Evidence
 }
 
-// Workload is what is known of one workload.
+// Workload holds the figures of one workload.
 type Workload struct {
 	Site, ID, Kind, Owner, Partition, State string
 
 	Nodes       []string
 	Start, Last time.Time // Last is the end, or the latest sample
 	Running     bool
-	// Stuck is why it can never start, as a sentence; empty of what runs, ended or will start.
-	// Waited is for how long it has waited, in seconds.
+	// Stuck is a sentence that explains why it can never start; empty for work that runs, ended or will start.
+	// Waited is how long it has waited, in seconds.
 	Stuck  string
 	Waited float64
 
 	CPUSeconds, CoresMean, CoresP95       *float64
-	MemoryNeeded, MemoryPeak              *float64 // the peak includes page cache; it stands for the need where that is not known
+	MemoryNeeded, MemoryPeak              *float64 // the peak includes page cache; it substitutes an unknown need
 	SwapPeak, MajorFaults, Throttled      *float64
 	GPUSeconds, GPUMemoryPeak             *float64 // 0 GPU seconds: all its nodes measure GPUs, and it used none
-	Cores, Memory, GPUs, RequestSeconds   *float64 // allocated, or requested where nobody allocates
-	Suspended                             *float64 // seconds of its time
-	CPUInexact, MemoryInexact, GPUInexact bool     // the figures are bounds, estimates or models: not judged
-	// Squeezed says that its memory was full, page cache included, and that it was held up for it.
+	Cores, Memory, GPUs, RequestSeconds   *float64 // allocated, or requested if there is no allocation
+	Suspended                             *float64 // seconds
+	CPUInexact, MemoryInexact, GPUInexact bool     // the figures are bounds, estimates or modelled: not judged
+	// Squeezed is true if its memory was full, page cache included, and it was slowed down by that.
 	Squeezed bool
 
-	// NodeCores is how many cores its nodes have together, and GPUNodes how many of its
-	// nodes have GPUs whose use is measured.
+	// NodeCores is the sum of the cores of its nodes, and GPUNodes the number of its
+	// nodes with GPUs whose use is measured.
 	NodeCores *float64
 	GPUNodes  int
-	// IdleGPU is for how long it has held memory of a GPU and not used it, up to Last.
+	// IdleGPU is how long it has held memory of a GPU without using the GPU, in seconds, up to Last.
 	IdleGPU *float64
-	// Reports is whether all its nodes reported in its time: only then does silence say
-	// that there was no process. Empty is for how long none was seen of it, up to Last; nil
-	// when one was, or nobody looked.
+	// Reports is true if all its nodes reported during the run: only then does the absence of samples prove
+	// that there was no process. Empty is how long it has had no process, in seconds, up to Last; nil
+	// if it has one, or if that is unknown.
 	Reports bool
 	Empty   *float64
 	// Faults are its major faults per second, Swapped the share of its memory that was
-	// swapped out, Throttles the share of time in which its quota held it back, over time;
-	// nil where only the totals are known.
+	// swapped out, Throttles the share of time throttled by its quota, over time;
+	// nil if only the totals are known.
 	Faults, Swapped, Throttles *Line
-	// Connections are the TCP connections that it tried to open, Connects those a second over time; nil where they are
-	// not measured, or only in total.
+	// Connections are the TCP connections that it tried to open, Connects the same per second over time; nil if
+	// not measured, or measured only in total.
 	Connections *float64
 	Connects    *Line
-	// Metadata are requests to FUSE file systems that neither read nor write, MetadataRates those a second over time; nil as
-	// above. Read is what it read from storage, Refaulted what of its page cache was dropped and soon needed again, in bytes.
-	// PerNodeWritten is what it wrote, by node.
+	// Metadata are requests to FUSE file systems that neither read nor write, MetadataRates the same per second over time; nil as
+	// above. Read is the data read from storage, Refaulted the page cache that was dropped and soon needed again, in bytes.
+	// PerNodeWritten is the data written, by node, in bytes.
 	Metadata        *float64
 	MetadataRates   *Line
 	Read, Refaulted *float64
 	PerNodeWritten  map[string]float64
 	// PerNode is its CPU time by node, PerGPU the busy time by device, in seconds.
 	PerNode, PerGPU map[string]float64
-	// Tasks are the steps that have several tasks on a node.
+	// Tasks are the steps with several tasks on a node.
 	Tasks []StepTasks
 }
 
-// Wall is how long it lasted, in seconds, without the time for which it was suspended: it held nothing then.
+// Wall returns the run time in seconds, without the time it was suspended and held nothing.
 func (w *Workload) Wall() float64 {
 	wall := w.Last.Sub(w.Start).Seconds()
 	if known(w.Suspended) {
@@ -120,8 +120,8 @@ func (w *Workload) finding(rule string, s Severity, part, key string, words phra
 	return Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, Text: texts.Say(key, words), First: w.Start, Last: w.Last, Evidence: e}
 }
 
-// Judge applies the rules that look at one workload at a time, then those that look at
-// all of an owner's together. policy gives the policy for a workload.
+// Judge applies the rules about single workloads, then those about all workloads
+// of an owner. policy returns the policy for a workload.
 func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
 	var out []Finding
 	small := map[[2]string]*heap{}
@@ -145,7 +145,7 @@ func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
 	return out
 }
 
-// Graver reports whether a severity asks for more than another one.
+// Graver reports whether severity a is higher than b.
 func Graver(a, b string) bool { return rank(Severity(a)) < rank(Severity(b)) }
 
 func rank(s Severity) int { return slices.Index([]Severity{High, Medium, Low}, s) }
@@ -154,7 +154,7 @@ func known(v *float64) bool { return v != nil && !math.IsNaN(*v) }
 
 func limit(v float64) *float64 { return &v }
 
-// grave is a severity, or High.
+// grave returns s, or High if yes is true.
 func grave(s Severity, yes bool) Severity {
 	if yes {
 		return High

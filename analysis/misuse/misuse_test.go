@@ -17,7 +17,7 @@ var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 func min(n float64) misuse.Duration { return misuse.Duration(n * float64(time.Minute)) }
 
-// policy is that of the program (answer/findings/policy.yaml holds the same).
+// policy returns the default policy (the same values as answer/findings/policy.yaml).
 func policy() *misuse.Policy {
 	return &misuse.Policy{
 		OverShare:       misuse.OverShareRule{On: true, Full: 0.9, Pressure: 0.1, Available: 0.1, Wants: 0.02, Seconds: 600, High: 7200},
@@ -35,7 +35,7 @@ func policy() *misuse.Policy {
 
 func num(v float64) *float64 { return &v }
 
-// job lasts hours on one node of 64 cores, uses all it asked for, and is fine.
+// job lasts hours on one node of 64 cores, uses all it requested, and breaks no rule.
 func job(id int, hours float64, edit ...func(*misuse.Workload)) misuse.Workload {
 	w := misuse.Workload{
 		Site: "lab", ID: fmt.Sprintf("slurm/%d", id), Kind: "slurm", Owner: "alice", Partition: "cpu", State: "completed", Nodes: []string{"n1"},
@@ -55,7 +55,7 @@ func onGPU(requested, busySeconds float64) func(*misuse.Workload) {
 	}
 }
 
-// labelled are cases with what a help desk would say of them: the rule, or nothing.
+// labelled returns cases labelled with the rules that an expert would report, or none.
 func labelled() map[string]struct {
 	list []misuse.Workload
 	want []string
@@ -121,7 +121,7 @@ func labelled() map[string]struct {
 }
 
 // TestLabelled prints precision and recall of every rule over the labelled cases; both
-// are 1, or the case that is not is named.
+// must be 1, otherwise the case is named.
 func TestLabelled(t *testing.T) {
 	hit, found, wanted := map[string]int{}, map[string]int{}, map[string]int{}
 	for name, c := range labelled() {
@@ -148,8 +148,8 @@ func TestLabelled(t *testing.T) {
 			wanted[r]++
 		}
 	}
-	for _, r := range misuse.Rules()[1:] { // over-share is of analysis/fairshare
-		if r == misuse.Anomaly { // of analysis/anomaly
+	for _, r := range misuse.Rules()[1:] { // over-share is part of analysis/fairshare
+		if r == misuse.Anomaly { // part of analysis/anomaly
 			continue
 		}
 		if wanted[r] == 0 {
@@ -160,8 +160,8 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNothing: a workload of which any figures are missing never makes a finding
-// that the same workload with them would not make.
+// TestUnknownIsNothing: a workload with missing figures has no finding
+// that the same workload with all figures would not have.
 func TestUnknownIsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := func(name string, most float64) *float64 {
@@ -200,7 +200,7 @@ func TestUnknownIsNothing(t *testing.T) {
 	})
 }
 
-// TestOff: a rule that is switched off finds nothing.
+// TestOff: a disabled rule finds nothing.
 func TestOff(t *testing.T) {
 	p := policy()
 	p.GPUUnused.On, p.OverRequested.On, p.IdleAllocation.On, p.ManySmallJobs.On, p.MemoryThrashing.On, p.Imbalance.On, p.CannotStart.On, p.ManyConnections.On, p.StoragePattern.On = false, false, false, false, false, false, false, false, false
@@ -211,8 +211,8 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestShortWork: very many that are over at once are told with how long they were, and
-// not to owners who are machines.
+// TestShortWork: very many short runs are reported with their duration, but
+// not for system owners.
 func TestShortWork(t *testing.T) {
 	var list []misuse.Workload
 	for i := range 1200 {

@@ -10,10 +10,10 @@ import (
 // Duration is a length of time, written as 10m or 2h.
 type Duration time.Duration
 
-// Seconds is the length in seconds.
+// Seconds returns the duration in seconds.
 func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
 
-// text is the length as people write it: 1m, 1h30m, 2.5s.
+// text returns the duration as people write it: 1m, 1h30m, 2.5s.
 func (d Duration) text() string {
 	x := time.Duration(d)
 	switch {
@@ -52,20 +52,20 @@ type Policy struct {
 // OverShareRule is about owners on a node.
 type OverShareRule struct {
 	On bool `yaml:"on"`
-	// When a resource is contended, and who wants it: see analysis/fairshare.
+	// When a resource is contended, and which owners want it: see analysis/fairshare.
 	Full      float64 `yaml:"full"`
 	Pressure  float64 `yaml:"pressure"`
 	Available float64 `yaml:"available"`
 	Wants     float64 `yaml:"wants"`
-	// Exempt are owners of whom nothing is found, such as root: their use counts in everybody's
-	// shares all the same. Patterns as in the shell.
+	// Exempt are owners without findings, such as root; their use still counts in the
+	// shares of others. Patterns as in the shell.
 	Exempt []string `yaml:"exempt"`
-	// Seconds of the whole machine from which it is a finding, and from which a grave one.
+	// Seconds of the whole machine from which there is a finding, and from which it is of high severity.
 	Seconds float64 `yaml:"seconds"`
 	High    float64 `yaml:"high_seconds"`
 }
 
-// Exempts reports whether nothing is found of an owner.
+// Exempts reports whether an owner is exempt.
 func (r *OverShareRule) Exempts(owner string) bool { return exempt(r.Exempt, owner) }
 
 func exempt(patterns []string, owner string) bool {
@@ -75,7 +75,7 @@ func exempt(patterns []string, owner string) bool {
 	})
 }
 
-// GPUUnusedRule is about work on the wrong machine.
+// GPUUnusedRule is about work on unsuitable nodes.
 type GPUUnusedRule struct {
 	On           bool     `yaml:"on"`
 	Minimum      Duration `yaml:"minimum"`
@@ -96,12 +96,12 @@ type OverRequestedRule struct {
 	GiBHours  float64  `yaml:"gib_hours"`
 }
 
-// IdleAllocationRule is about what is held and dead.
+// IdleAllocationRule is about allocations without activity.
 type IdleAllocationRule struct {
 	On      bool     `yaml:"on"`
 	GPUIdle Duration `yaml:"gpu_idle"`
 	Empty   Duration `yaml:"empty"`
-	// Zombies is how many dead processes of an owner on a node matter when they stay for
+	// Zombies is the minimum number of dead processes of an owner on a node for a finding, when they stay for
 	// ZombiesFor.
 	Zombies    float64  `yaml:"zombies"`
 	ZombiesFor Duration `yaml:"zombies_for"`
@@ -113,11 +113,11 @@ type ManySmallJobsRule struct {
 	Count      int      `yaml:"count"`
 	Short      Duration `yaml:"short"`
 	ShortCount int      `yaml:"short_count"`
-	// Exempt are owners of whom nothing is found, as in [OverShareRule].
+	// Exempt are owners without findings, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
 }
 
-// MemoryThrashingRule is about work that harms itself.
+// MemoryThrashingRule is about work that slows itself down.
 type MemoryThrashingRule struct {
 	On             bool     `yaml:"on"`
 	Minimum        Duration `yaml:"minimum"`
@@ -126,32 +126,32 @@ type MemoryThrashingRule struct {
 	ThrottledShare float64  `yaml:"throttled_share"`
 }
 
-// ManyConnectionsRule is about work that asks a service in a loop.
+// ManyConnectionsRule is about work that connects to a service in a loop.
 type ManyConnectionsRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`
-	// Rate of connections a second from which it is a finding, and from which a grave one.
+	// Rate of connections per second from which there is a finding, and from which it is of high severity.
 	Rate     float64 `yaml:"rate"`
 	HighRate float64 `yaml:"high_rate"`
-	// Exempt are owners of whom nothing is found, as in [OverShareRule].
+	// Exempt are owners without findings, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
 }
 
-// StoragePatternRule is about work that uses storage badly.
+// StoragePatternRule is about inefficient use of storage.
 type StoragePatternRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`
-	// MetadataRate of requests a second from which it is a finding, and from which a grave one.
+	// MetadataRate of requests per second from which there is a finding, and from which it is of high severity.
 	MetadataRate     float64 `yaml:"metadata_rate"`
 	MetadataHighRate float64 `yaml:"metadata_high_rate"`
-	// Bytes is the least that is read or written before anything is found of it.
+	// Bytes is the minimum amount read or written for a finding.
 	Bytes float64 `yaml:"bytes"`
-	// Again is the share of what was read that had been in memory shortly before.
+	// Again is the share of the data read that had recently been in memory.
 	Again float64 `yaml:"again"`
-	// Nodes is the least of a job of which one node writes WriterShare of all.
+	// Nodes is the minimum size of a job in which one node writes WriterShare of all.
 	Nodes       int     `yaml:"nodes"`
 	WriterShare float64 `yaml:"writer_share"`
-	// Exempt are owners of whom nothing is found, as in [OverShareRule].
+	// Exempt are owners without findings, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
 }
 

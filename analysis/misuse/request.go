@@ -7,8 +7,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// waste is what was allocated of one resource above what was used: the share used, and
-// the amount by time; NaN where it is not known or not judged.
+// waste returns the share of an allocation that was used, and the unused amount multiplied
+// by time; NaN if unknown or not judged.
 func waste(given, used *float64, least, wall float64, inexact bool) (share, amount float64) {
 	if inexact || !known(given) || !known(used) || *given < least || *given <= 0 {
 		return math.NaN(), 0
@@ -16,7 +16,7 @@ func waste(given, used *float64, least, wall float64, inexact bool) (share, amou
 	return *used / *given, math.Max(0, *given-*used) * wall
 }
 
-// need is the memory that a workload needed: without page cache where that is known apart.
+// need returns the memory that a workload needed, without page cache if that is known separately.
 func (w *Workload) need() *float64 {
 	if known(w.MemoryNeeded) {
 		return w.MemoryNeeded
@@ -24,10 +24,10 @@ func (w *Workload) need() *float64 {
 	return w.MemoryPeak
 }
 
-// idleCores is how many cores in use are none.
+// idleCores is the use of cores below which they count as idle.
 const idleCores = 0.05
 
-// was is how the work came by what it holds.
+// was returns how the work got its resources.
 func (w *Workload) was() string {
 	if w.Kind == "slurm" {
 		return "was allocated"
@@ -35,7 +35,7 @@ func (w *Workload) was() string {
 	return "requested"
 }
 
-// overRequested: an allocation far above what is used at p95, with a waste that matters.
+// overRequested finds allocations far above the use at p95, with a significant waste.
 func overRequested(w *Workload, p *Policy) (out []Finding) {
 	g := &p.OverRequested
 	wall := w.Wall()

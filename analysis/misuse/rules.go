@@ -14,7 +14,7 @@ var textFile string
 
 var texts = phrase.MustParse(textFile)
 
-// The names of the rules.
+// Names of the rules.
 const (
 	OverShare       = "over-share"
 	GPUUnused       = "gpu-unused"
@@ -29,18 +29,18 @@ const (
 	Anomaly         = "anomaly"
 )
 
-// nicknames are what rules were called before. Policies, parameters and rows that were
-// written then are still read, and the id of a finding hashes the nickname for ever.
+// nicknames are the former names of rules. Existing policies, parameters and rows with
+// them are still read, and the id of a finding hashes the nickname for ever.
 var nicknames = map[string]string{
 	"hog": OverShare, "misfit": GPUUnused, "greedy": OverRequested, "deadweight": IdleAllocation, "vampire": ManySmallJobs, "thrash": MemoryThrashing,
 }
 
-// Rules are the names of all rules.
+// Rules returns the names of all rules.
 func Rules() []string {
 	return []string{OverShare, GPUUnused, OverRequested, IdleAllocation, ManySmallJobs, MemoryThrashing, Imbalance, ManyConnections, StoragePattern, CannotStart, Anomaly}
 }
 
-// RuleOf is the rule that a name or a nickname stands for, and false for any other word.
+// RuleOf returns the rule for a name or a nickname, and false for any other word.
 func RuleOf(name string) (string, bool) {
 	if rule, ok := nicknames[name]; ok {
 		return rule, true
@@ -48,7 +48,7 @@ func RuleOf(name string) (string, bool) {
 	return name, slices.Contains(Rules(), name)
 }
 
-// Key is what the id of a finding hashes for its rule: the first name that the rule had.
+// Key returns what the id of a finding hashes for its rule: the rule's first name.
 func Key(rule string) string {
 	for nick, name := range nicknames {
 		if name == rule {
@@ -58,7 +58,7 @@ func Key(rule string) string {
 	return rule
 }
 
-// Meaning says in a sentence what a rule finds; empty for what is no rule.
+// Meaning returns a sentence on what a rule finds; empty if there is no such rule.
 func Meaning(rule string) string {
 	if key := "rule." + rule; texts.Has(key) {
 		return texts.Say(key, nil)
@@ -66,9 +66,9 @@ func Meaning(rule string) string {
 	return ""
 }
 
-// OverShareText says what an owner used above a fair share: the share of the CPUs, memory,
-// GPUs or storage traffic of a node, on average over so many seconds in which others wanted them, and for how long
-// threads of others waited meanwhile, in seconds, where that is a minute or more.
+// OverShareText describes the use of an owner above a fair share: the mean share of the CPUs, memory,
+// GPUs or storage traffic of a node over the seconds in which others wanted them, and how long
+// threads of others waited meanwhile, in seconds, if that is a minute or more.
 func OverShareText(share float64, what, where string, seconds, waited float64) string {
 	pronoun := "them"
 	if what == "memory" || what == "storage traffic" {
@@ -81,10 +81,10 @@ func OverShareText(share float64, what, where string, seconds, waited float64) s
 	return texts.Say(key, phrase.Words{"share": format.Percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds), "waited": Span(waited)})
 }
 
-// leastWait is what waiting of others is worth a word, in seconds.
+// leastWait is the waiting time of others that is worth mentioning, in seconds.
 const leastWait = 60
 
-// its is a number of things with its noun for a sentence that says "its": "GPU", "4 GPUs".
+// its formats a number after the word "its": "GPU", "4 GPUs".
 func its(n float64, noun string) string {
 	if n == 1 {
 		return noun
@@ -92,7 +92,7 @@ func its(n float64, noun string) string {
 	return format.Count(n) + " " + noun + "s"
 }
 
-// counted is a number of things with its noun: "1 job", "20 jobs".
+// counted formats a number with its noun: "1 job", "20 jobs".
 func counted(n float64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -6,7 +6,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// heap is what the small workloads of an owner come to.
+// heap sums up the small workloads of an owner.
 type heap struct {
 	policy           *Policy
 	owner, site      string
@@ -16,7 +16,7 @@ type heap struct {
 	shortWall        float64
 }
 
-// gather adds a workload that breaks no rule alone to those of its owner.
+// gather adds a workload that breaks no rule by itself to those of its owner.
 func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	v := p.ManySmallJobs
 	if !v.On || w.Owner == "" || w.Running || w.State == "pending" || exempt(v.Exempt, w.Owner) {
@@ -34,7 +34,7 @@ func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	if w.Last.After(h.last) {
 		h.last = w.Last
 	}
-	// What is too small a request to matter alone adds up.
+	// Requests too small to matter individually add up.
 	if share, wasted := waste(w.Cores, w.CoresP95, 0, w.Wall(), w.CPUInexact); share < p.OverRequested.Share {
 		h.wasted++
 		h.coreSeconds += wasted
@@ -48,7 +48,7 @@ func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	}
 }
 
-// smallJobs: many small ones that together break a rule that no one of them breaks.
+// smallJobs finds many small jobs that together break a rule that none breaks alone.
 func smallJobs(all map[[2]string]*heap) (out []Finding) {
 	for _, h := range all {
 		v := h.policy.ManySmallJobs

@@ -2,7 +2,7 @@ package misuse
 
 import "reckon/internal/phrase"
 
-// cannotStart: a job that waits for what will never come, which nobody notices in a queue.
+// cannotStart finds jobs that wait for a condition that can never be met, which is easily overlooked in a queue.
 func cannotStart(w *Workload, p *Policy) []Finding {
 	c := p.CannotStart
 	if !c.On || w.Waited < c.Minimum.Seconds() {

@@ -8,8 +8,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// storagePattern: uses storage in a way that costs it, and others, more than the data would: metadata in a loop, the same data
-// again and again, one node that writes for all.
+// storagePattern finds access patterns that cost the storage, and others, more than the data would: metadata in a loop, rereading
+// the same data, one node that writes for all.
 func storagePattern(w *Workload, p *Policy) (out []Finding) {
 	c := p.StoragePattern
 	if !c.On || w.Wall() < c.Minimum.Seconds() || exempt(c.Exempt, w.Owner) {
@@ -18,14 +18,14 @@ func storagePattern(w *Workload, p *Policy) (out []Finding) {
 	return append(append(w.metadataStorm(&c), w.readsAgain(&c)...), w.oneWriter(&c)...)
 }
 
-// metadataStorm: opens, lookups and listings one after the other, for the minimum on end. Where only the total is known, over the
-// whole life. Many small files look like this, too.
+// metadataStorm finds opens, lookups and listings at a sustained rate. If only the total is known, the rate is over
+// the whole run. Access to many small files looks the same.
 func (w *Workload) metadataStorm(c *StoragePatternRule) []Finding {
 	return steady{rule: StoragePattern, part: "metadata", key: "storage-pattern.metadata", what: "metadata requests in that time",
 		total: w.Metadata, rates: w.MetadataRates, rate: c.MetadataRate, high: c.MetadataHighRate, minimum: time.Duration(c.Minimum)}.findings(w)
 }
 
-// readsAgain: much of what it read from storage had been in memory shortly before.
+// readsAgain finds work that rereads data that had recently been in memory.
 func (w *Workload) readsAgain(c *StoragePatternRule) []Finding {
 	if !known(w.Read) || !known(w.Refaulted) || !(*w.Read >= c.Bytes) {
 		return nil
@@ -39,7 +39,7 @@ func (w *Workload) readsAgain(c *StoragePatternRule) []Finding {
 		Evidence{Text: "share that had been in memory shortly before", Value: share, Unit: "ratio", Limit: limit(c.Again)})}
 }
 
-// oneWriter: a node of a job writes nearly all that the job writes.
+// oneWriter finds jobs in which one node writes nearly all the data.
 func (w *Workload) oneWriter(c *StoragePatternRule) []Finding {
 	if len(w.PerNodeWritten) < c.Nodes {
 		return nil

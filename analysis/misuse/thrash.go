@@ -9,20 +9,20 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Line is a figure on an even grid of time; NaN where it is not known.
+// Line is a figure on an even time grid; NaN where unknown.
 type Line struct {
 	Start  time.Time
 	Step   time.Duration
 	Values []float64
 }
 
-// stretch is the time in which a figure was above a limit for at least some time on end.
+// stretch is the time in which a figure was above a limit for at least a minimum duration.
 type stretch struct {
 	first, last   time.Time
 	seconds, mean float64
 }
 
-// above finds it: all steps that are part of a window of that length, known throughout,
+// above returns the first and last of all steps that are part of a window of that length, known throughout,
 // whose mean is at the limit or above.
 func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool) {
 	if l == nil || l.Step <= 0 {
@@ -31,7 +31,7 @@ func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool
 	n := max(1, int((window+l.Step-1)/l.Step))
 	in := make([]bool, len(l.Values))
 	sum := 0.0
-	known := 0 // steps on end that are known
+	known := 0 // consecutive known steps
 	for i, v := range l.Values {
 		if math.IsNaN(v) {
 			sum, known = 0, 0
@@ -66,13 +66,13 @@ func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool
 	return s, found
 }
 
-// when is the time of a stretch for people, in UTC, which is what all times of the server are.
+// when formats the time of a stretch for people, in UTC, as all times of the server.
 func (s *stretch) when() string {
 	return fmt.Sprintf("for %s from %s UTC on", Span(s.seconds), s.first.UTC().Format("2006-01-02 15:04"))
 }
 
-// thrashing: swapping, reading its own pages back from disk, or held back by its quota, for
-// at least the time of the rule on end. Where only totals are known, over its whole life.
+// thrashing finds work that swaps, rereads its own pages from disk, or is throttled by its quota, for
+// at least the rule's duration without a break. If only totals are known, they are means over the whole run.
 func thrashing(w *Workload, p *Policy) (out []Finding) {
 	t := p.MemoryThrashing
 	wall := w.Wall()
@@ -85,7 +85,7 @@ func thrashing(w *Workload, p *Policy) (out []Finding) {
 		severity           Severity
 		line               *Line
 		limit              float64
-		mean               float64 // over its whole life; NaN when not known
+		mean               float64 // over the whole run; NaN if unknown
 	}{
 		{"faults", "major faults in that time", "1/s", Medium, w.Faults, t.FaultRate, per(w.MajorFaults, wall)},
 		{"swap", "swapped out in that time", "ratio", Medium, w.Swapped, t.SwapShare, w.swapped()},
@@ -107,7 +107,7 @@ func thrashing(w *Workload, p *Policy) (out []Finding) {
 	return out
 }
 
-// leastSwap is what is worth a word, bytes; the pages of programs that sleep are swapped out
+// leastSwap is the minimum swap for a finding, bytes; pages of sleeping programs are swapped out
 // for good.
 const leastSwap = 64 << 20
 

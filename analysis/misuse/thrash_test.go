@@ -10,8 +10,8 @@ import (
 	"reckon/analysis/misuse"
 )
 
-// TestSustained: only what lasts for the time of the rule on end is thrashing, whatever
-// the totals of a whole life are.
+// TestSustained: only what lasts for the rule's duration without a break is thrashing, whatever
+// the totals of the run.
 func TestSustained(t *testing.T) {
 	line := func(parts ...any) *misuse.Line { // 60, 500.0: an hour of 500
 		l := &misuse.Line{Start: epoch, Step: time.Minute}
@@ -27,7 +27,7 @@ func TestSustained(t *testing.T) {
 		when    string
 	}{
 		"an hour of a day":        {line(600, 0.0, 60, 500.0, 780, 0.0), 3600, "for 1h from 2026-11-21 10:00 UTC on"},
-		"a start from disk":       {line(2, 10000.0, 1438, 0.0), 300, ""}, // 4,000 a second over five minutes
+		"a start from disk":       {line(2, 10000.0, 1438, 0.0), 300, ""}, // 4,000 per second over five minutes
 		"a small start from disk": {line(1, 400.0, 1439, 0.0), 0, ""},
 		"now and then":            {line(4, 90.0, 1, 0.0, 4, 90.0, 1, 0.0), 0, ""},
 		"twice":                   {line(100, 0.0, 10, 200.0, 100, 0.0, 10, 200.0), 0, ""},
@@ -59,7 +59,7 @@ func TestSustained(t *testing.T) {
 			}
 		}
 	}
-	// Without the figures over time the totals decide.
+	// Without figures over time the totals decide.
 	w := job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(1e6) })
 	if got := misuse.Judge([]misuse.Workload{w}, func(*misuse.Workload) *misuse.Policy { return policy() }); len(got) != 1 || !strings.Contains(got[0].Text, "278 pages a second") {
 		t.Errorf("by totals: %+v", got)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Span is a length in seconds as people write it, to the minute: 5h, 1h20m, 12m.
+// Span formats seconds as people write them, to the minute: 5h, 1h20m, 12m.
 func Span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Minute)
 	if d < time.Minute {

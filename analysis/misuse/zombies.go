@@ -6,7 +6,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Zombies is how many processes of an owner on a node had ended and were not waited for,
+// Zombies is the number of processes of an owner on a node that had ended but were not yet reaped,
 // over time; times are milliseconds since the Unix epoch.
 type Zombies struct {
 	Site, Node, Owner string
@@ -16,12 +16,12 @@ type Zombies struct {
 	Now    time.Time
 }
 
-// freshness is how old the last figure may be for zombies to be there still.
+// freshness is the maximum age of the last sample for zombies to count as still there.
 const freshness = 10 * time.Minute
 
-// DeadProcesses is the rule idle-allocation for zombies. They use nothing but an entry of the
-// table of processes, of which a machine has a limited number; the program that started
-// them has a fault. Only the last stretch of time without a pause counts.
+// DeadProcesses applies the rule idle-allocation to zombies. They use only an entry of the
+// process table, whose size is limited; the program that started
+// them has a bug. Only the last stretch without a break counts.
 func DeadProcesses(z Zombies, p *Policy) (Finding, bool) {
 	d := &p.IdleAllocation
 	n := len(z.Times)

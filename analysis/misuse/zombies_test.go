@@ -11,7 +11,7 @@ import (
 func TestDeadProcesses(t *testing.T) {
 	p := policy()
 	p.IdleAllocation.Zombies, p.IdleAllocation.ZombiesFor = 20, min(30)
-	// run is a count every minute, from so many minutes before now up to a minute before.
+	// run has one count per minute, ending a minute before now.
 	run := func(counts ...float64) misuse.Zombies {
 		z := misuse.Zombies{Site: "lab", Node: "n1", Owner: "alice", Now: epoch}
 		for i, c := range counts {
@@ -35,7 +35,7 @@ func TestDeadProcesses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		z    misuse.Zombies
-		want misuse.Severity // empty: nothing
+		want misuse.Severity // empty: no finding
 	}{
 		"fifty for an hour":        {run(many(60, 50)...), misuse.Low},
 		"two hundred for an hour":  {run(many(60, 200)...), misuse.Medium},
@@ -63,8 +63,8 @@ func TestDeadProcesses(t *testing.T) {
 	}
 }
 
-// TestSmallRequests: jobs too small for over-requested to look at matter when they are many
-// and what they hold without use adds up; the same number that use it are not.
+// TestSmallRequests: jobs too small for over-requested matter when they are many
+// and their unused allocations add up; the same number of jobs that use theirs do not.
 func TestSmallRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		n    int

@@ -8,23 +8,23 @@ import (
 	"reckon/attribution/powermodel"
 )
 
-// The features that an additive model is built of where a data set has them: each
-// stands for a part of the machine that draws power when it works. Other columns
-// (counts of interrupts, of context switches, memory in use) go along with work
-// without drawing power themselves; a model that leans on them fails on the next
+// Features of an additive model, if the data set has them: each
+// represents a part of the machine that draws power when it works. Other columns
+// (counts of interrupts, of context switches, memory in use) correlate with work
+// without drawing power themselves; a model that relies on them fails on the next
 // workload. They are left to the trees.
 var (
-	// drives may grow past what was seen: a busier core draws more.
+	// drives may extrapolate beyond the observed range: a busier core draws more.
 	drives = []string{"cpu_utilization", "cpu_cycles", "cpu_instructions", "llc_misses",
 		"gpu_utilization", "gpu_cycles", "memory_controller_load", "memory_bytes"}
-	// devices saturate: past what was seen they are taken to draw no more.
+	// devices saturate: beyond the observed range they are assumed to draw no more.
 	devices = []string{"disk_bytes", "disk_read_bytes", "disk_write_bytes", "network_bytes"}
 )
 
-// shapes are the terms offered for feature f: a straight line and a root.
-// Together they make every saturating curve that servers show (the second
-// thread of a core, a filling memory bus) and stay monotone under coefficients
-// that are not negative.
+// shapes returns the terms offered for feature f: a straight line and a root.
+// Together they approximate every saturating curve that servers show (the second
+// thread of a core, a saturated memory bus) and stay monotone with non-negative
+// coefficients.
 func shapes(t *table, f int) []powermodel.Term {
 	s := scaleOf(t, f)
 	if slices.Contains(devices, t.feats[f].Name) {
@@ -37,9 +37,9 @@ func shapes(t *table, f int) []powermodel.Term {
 }
 
 // fitAdditive is non-negative least squares over the features that drive power,
-// fitDevices the same with disks and networks besides. They are two families
-// because what a device adds is little and easily learnt wrong: validation says
-// whether a data set holds enough of it.
+// fitDevices the same including disks and networks. They are separate families
+// because the contribution of a device is small and easily misfitted: validation shows
+// whether a data set has enough of it.
 func fitAdditive(t *table, _ *Options) (powermodel.Part, error) { return additive(t, drives) }
 
 func fitDevices(t *table, _ *Options) (powermodel.Part, error) {
@@ -54,8 +54,8 @@ func fitDevices(t *table, _ *Options) (powermodel.Part, error) {
 // errNoDevice is why the family with devices is skipped.
 var errNoDevice = errors.New("no disk or network feature")
 
-// additive fits the features of the given names, or, where a data set has names of
-// its own only, all that are not negative.
+// additive fits the features with the given names or, if a data set has only names of
+// its own, all non-negative ones.
 func additive(t *table, names []string) (powermodel.Part, error) {
 	var terms, others []powermodel.Term
 	for f := range t.base {
@@ -79,7 +79,7 @@ func additive(t *table, names []string) (powermodel.Part, error) {
 }
 
 // robust fits terms by iterated weights that approach least absolute residuals, so
-// that a few odd rows count less.
+// that a few outlying rows count less.
 func robust(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 	p, _ := fitTerms(t, terms, w)
 	again := slices.Clone(w)

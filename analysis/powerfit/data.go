@@ -58,7 +58,7 @@ func (t *table) rows(keep func(i int) bool) *table {
 	return &s
 }
 
-// without is the training part when group g is left out. In blocks of time the
+// without returns the training part when group g is left out. With blocks of time,
 // rows whose lags reach into the block are left out too.
 func (t *table) without(g int) *table {
 	reach := 0
@@ -77,8 +77,8 @@ func (t *table) without(g int) *table {
 	})
 }
 
-// weights give every group the same say. With relative, errors count in parts of
-// the measured power, so that the sum of squares stands for the MAPE.
+// weights give every group the same weight. With relative, errors are relative to
+// the measured power, so that the sum of squares corresponds to the MAPE.
 func (t *table) weights(relative bool) []float64 {
 	count := make([]float64, len(t.names))
 	groups := 0.0
@@ -105,14 +105,14 @@ func (t *table) row(i int, x []float64) {
 	}
 }
 
-// minRows is the fewest calibration points that say anything.
+// minRows is the minimum number of calibration points.
 const minRows = 3
 
-// fewRows is up to how many rows without workloads count as calibration points.
+// fewRows is the maximum number of rows without workloads that count as calibration points.
 const fewRows = 40
 
-// prepare checks, cleans and orders d, cuts it into folds and adds lags. The
-// warnings say what was left out and why.
+// prepare checks, cleans and orders d, divides it into folds and adds lags. The
+// warnings report what was left out and why.
 func prepare(d Data, o *Options) (*table, []string, error) {
 	n := len(d.Watts)
 	if err := shape(d); err != nil {
@@ -177,7 +177,7 @@ func because(warn []string) string {
 	return " (" + strings.Join(warn, "; ") + ")"
 }
 
-// shape checks that all columns have one entry per row and names of their own.
+// shape checks that all columns have one entry per row and unique names.
 func shape(d Data) error {
 	n := len(d.Watts)
 	seen := make(map[string]bool)
@@ -245,7 +245,7 @@ func cleanRows(d Data) (rows []int, warn []string) {
 			back++
 		}
 	}
-	// A few steps back are the starts of further runs; many are rows out of order.
+	// A few steps back in time are the starts of further runs; many mean that rows are out of order.
 	if back > 0 && (d.Workload == nil || back*20 > len(rows)) {
 		warn = append(warn, "rows are not in order of time and were sorted")
 		slices.SortStableFunc(rows, before)
@@ -270,16 +270,16 @@ func cleanRows(d Data) (rows []int, warn []string) {
 	return kept, warn
 }
 
-// An outlier is one of at most a fiftieth of the rows whose power lies by this factor above
-// that of all others. Machines draw more under load, but not in so few rows and so much:
-// 65535 W is what a management controller shows for "unknown".
+// Outliers are at most a fiftieth of the rows, with power above that of
+// all others by this factor. Machines draw more under load, but not in so few rows and so much:
+// 65535 W is what a management controller reports for "unknown".
 const (
 	outlierFactor = 5
 	outlierShare  = 50
 	outlierRows   = 10 // fewer rows are points chosen by hand
 )
 
-// dropOutliers returns rows without outliers and how many they were.
+// dropOutliers returns the rows without outliers, and the number of outliers.
 func dropOutliers(rows []int, watts []float64) (kept []int, dropped int) {
 	if len(rows) < outlierRows {
 		return rows, 0
@@ -304,7 +304,7 @@ func equalRows(d Data, i, j int) bool {
 	return d.Watts[i] == d.Watts[j]
 }
 
-// fold decides the protocol and gives each row its fold.
+// fold chooses the protocol and assigns each row to a fold.
 func (t *table) fold(runs []string, when []float64, o *Options) (warn []string) {
 	t.group = make([]int, len(t.y))
 	index := make(map[string]int)
@@ -352,7 +352,7 @@ func (t *table) fold(runs []string, when []float64, o *Options) (warn []string) 
 	return warn
 }
 
-// sortByTime brings the rows of two workloads into one order of time.
+// sortByTime merges the rows of several workloads into one order of time.
 func (t *table) sortByTime(when []float64, runs []string) {
 	order := make([]int, len(when))
 	for i := range order {
@@ -374,7 +374,7 @@ func permute[T any](order []int, v []T) {
 	}
 }
 
-// leftOut is the warning that n rows are left out; none for 0.
+// leftOut returns the warning that n rows are left out; none for 0.
 func leftOut(n int, what string) []string {
 	switch n {
 	case 0:

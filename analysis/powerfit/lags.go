@@ -19,8 +19,8 @@ func (t *table) findPrimary(name string) int {
 	return at
 }
 
-// addLags appends earlier readings of every feature. Where there is no earlier
-// reading (the start of a run, a gap) the oldest one known stands in.
+// addLags appends earlier samples of every feature. If there is no earlier
+// sample (the start of a run, a gap), the oldest known one is used.
 func (t *table) addLags(runs []string, when []float64, o *Options) {
 	lags := o.Lags
 	if lags == 0 {
@@ -33,7 +33,7 @@ func (t *table) addLags(runs []string, when []float64, o *Options) {
 	if t.step <= 0 {
 		return
 	}
-	run := make([]int, len(t.y)) // how many rows of the run came before
+	run := make([]int, len(t.y)) // number of earlier rows of the run
 	for i := 1; i < len(t.y); i++ {
 		same := runs == nil || runs[i] == runs[i-1]
 		if dt := when[i] - when[i-1]; same && dt > 0 && dt < 1.5*t.step {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// gram is the normal equations of a weighted least-squares problem: A = X'WX,
+// gram holds the normal equations of a weighted least-squares problem: A = X'WX,
 // b = X'Wy, c = y'Wy.
 type gram struct {
 	n int
@@ -16,7 +16,7 @@ type gram struct {
 
 func newGram(n int) *gram { return &gram{n: n, a: make([]float64, n*n), b: make([]float64, n)} }
 
-// add puts one row with weight w into the upper triangle.
+// add adds one row with weight w to the upper triangle.
 func (g *gram) add(x []float64, y, w float64) {
 	for i, xi := range x {
 		if xi == 0 {
@@ -41,7 +41,7 @@ func (g *gram) mirror() {
 	}
 }
 
-// loss is the weighted sum of squares of coefficients v.
+// loss returns the weighted sum of squares for coefficients v.
 func (g *gram) loss(v []float64) float64 {
 	s := g.c
 	for i, vi := range v {
@@ -59,7 +59,7 @@ func (g *gram) loss(v []float64) float64 {
 var errSingular = errors.New("equations have no unique solution")
 
 // solve returns the solution restricted to the columns in set, by Cholesky with a
-// relative ridge that keeps near-copies of a column apart.
+// relative ridge that keeps nearly equal columns apart.
 func (g *gram) solve(set []int, ridge float64) ([]float64, error) {
 	k := len(set)
 	l := make([]float64, k*k)
@@ -103,13 +103,13 @@ func (g *gram) solve(set []int, ridge float64) ([]float64, error) {
 // ridge is the relative ridge on the diagonal of the normal equations.
 const ridge = 1e-6
 
-// nnls solves g for coefficients that are not negative (Lawson and Hanson, 1974,
+// nnls solves g for non-negative coefficients (Lawson and Hanson, 1974,
 // on the normal equations).
 func (g *gram) nnls() []float64 {
 	v := make([]float64, g.n)
 	in := make([]bool, g.n)
 	for range 3 * g.n {
-		// The gradient says which idle coefficient would help most.
+		// The gradient shows which inactive coefficient would help most.
 		best, at := 1e-10, -1
 		for i := range g.n {
 			if in[i] || g.a[i*g.n+i] <= 0 {
@@ -135,8 +135,8 @@ func (g *gram) nnls() []float64 {
 	return v
 }
 
-// inner moves v to the best point on the columns in use, dropping those that
-// would turn negative on the way.
+// inner moves v to the best point on the active columns, dropping those that
+// would become negative on the way.
 func (g *gram) inner(v []float64, in []bool) bool {
 	for {
 		var set []int

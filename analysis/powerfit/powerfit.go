@@ -1,19 +1,19 @@
-// Package powerfit fits models that turn what a machine counts (CPU use, cycles,
-// memory, disk and network traffic, GPU use) into the watts it draws, picks one
-// by honest validation, and says how far it can be trusted.
+// Package powerfit fits models that predict the power of a machine in watts from its counters (CPU use, cycles,
+// memory, disk and network traffic, GPU use), selects one
+// by unbiased validation, and reports how far it can be trusted.
 //
 // Validation never splits at random: rows of one workload resemble each other,
-// so a random split tests nothing. With three workloads or more each is left out
-// in turn; else the series is cut into blocks of time; a handful of calibration
+// so a random split tests nothing. With three or more workloads, each is left out
+// in turn; otherwise the series is divided into blocks of time; a handful of calibration
 // points is left out one level at a time. Everything a family chooses for
-// itself (features, knots, exponents) it chooses inside the training part.
+// itself (features, knots, exponents) it chooses within the training part.
 // The families, from simple to rich: the mean (the baseline), a line with a root of
 // utilisation, a straight line, a power, Fan's curve (Fan, Weber and Barroso, ISCA 2007), a
-// monotone piecewise-linear curve with knots found, a monotone curve under a prior learnt
+// monotone piecewise-linear curve with fitted knots, a monotone curve under a prior learnt
 // from many servers, non-negative least squares over several features, and
-// gradient-boosted trees. Where the best is no more than a standard error ahead of the
-// simplest, half of each is taken. In no figure over all rows is the chosen model worse
-// than the baseline.
+// gradient-boosted trees. If the best is no more than a standard error ahead of the
+// simplest, half of each is taken. The chosen model is not worse than the baseline in any
+// figure over all rows.
 //
 // Units: watts, seconds, and ratios from 0 to 1 for utilisation and for errors.
 // The package is pure and deterministic: no file, no clock, and random choices
@@ -29,7 +29,7 @@ import (
 	"reckon/attribution/powermodel"
 )
 
-// ErrData says that a data set cannot be fitted; it is wrapped with the reason.
+// ErrData means that a data set cannot be fitted; it is wrapped with the reason.
 var ErrData = errors.New("data set cannot be fitted")
 
 // Column is one feature of a data set.
@@ -38,8 +38,8 @@ type Column struct {
 	Unit string
 	// Values has one entry per row; NaN marks a gap.
 	Values []float64
-	// Source is the expression that the column was made by, kept in the model where the
-	// name does not say how to read it live. It may be empty.
+	// Source is the expression that the column was computed from, stored in the model if the
+	// name does not define how to read it live. It may be empty.
 	Source string
 }
 
@@ -50,25 +50,25 @@ type Data struct {
 	Watts []float64
 	// Time is in seconds since any epoch, or nil.
 	Time []float64
-	// Workload names what ran in each row, or is nil.
+	// Workload is the name of the workload of each row, or nil.
 	Workload []string
 }
 
-// Options say how to fit. The zero value is useful.
+// Options configure the fit. The zero value is usable.
 type Options struct {
 	// Seed drives the trees; the same seed and data give the same model.
 	Seed uint64
 	// Families restricts the candidates; nil means all. See [Families].
 	Families []string
-	// Primary is the utilisation feature of the one-dimensional families. Empty:
-	// cpu_utilization where there is one, else the feature closest to power.
+	// Primary is the utilisation feature of the one-dimensional families. Empty means
+	// cpu_utilization if there is one, otherwise the feature closest to power.
 	Primary string
-	// Lags is how many earlier readings of each feature are offered to the trees;
-	// negative means none, 0 means 2 where times are known.
+	// Lags is the number of earlier samples of each feature offered to the trees;
+	// negative means none, 0 means 2 if times are known.
 	Lags int
-	// Blocks is the number of blocks of time where there are no workloads; 0 means 5.
+	// Blocks is the number of blocks of time if there are no workloads; 0 means 5.
 	Blocks int
-	// Prior is the knowledge about server curves; nil means [DefaultPrior].
+	// Prior is the prior knowledge of server curves; nil means [DefaultPrior].
 	Prior *Prior
 	// Name, Domain, Machine, Source and Licence go into the model file.
 	Name, Domain    string
@@ -76,20 +76,20 @@ type Options struct {
 	Source, Licence string
 }
 
-// The ways of validating, as printed.
+// Validation protocols, as printed.
 const (
 	ByWorkload = "leave one workload out"
 	ByBlock    = "blocks of time"
 	ByLevel    = "leave one level out"
 )
 
-// Candidate is how one family did in validation.
+// Candidate is the validation result of one family.
 type Candidate struct {
 	Family string
 	Score  powermodel.Score
 	// Folds is the MAPE of each fold, in the order of Result.Folds.
 	Folds []float64
-	// Skipped says why the family was not tried; Score is then empty.
+	// Skipped is why the family was not tried; Score is then empty.
 	Skipped string
 }
 
@@ -103,15 +103,15 @@ type Result struct {
 	Candidates []Candidate
 	Baseline   powermodel.Score
 	Score      powermodel.Score
-	// Warnings are for people: what was dropped and what to doubt.
+	// Warnings are for people: what was dropped, and reasons for doubt.
 	Warnings []string
 }
 
-// fewestParts is from how many workloads, blocks or levels on an error is stated.
+// fewestParts is the minimum number of workloads, blocks or levels for which an error is reported.
 const fewestParts = 5
 
-// State writes the error of choosing and fitting together into the model of r, where enough
-// parts were left out for one.
+// State records the error of selection and fit together in the model of r, if enough
+// parts were left out.
 func (n *Nested) State(r *Result) {
 	if len(n.Folds) >= fewestParts {
 		r.Model.Training.Score, r.Model.Training.Baseline = n.Score, n.Baseline
@@ -146,7 +146,7 @@ func choose(t *table, o *Options) *Result {
 	r.Baseline = out.candidates[0].Score
 	parts, err := best.fitAll(t, o)
 	if err != nil {
-		// The fit of the whole failed although every fold went well: the mean always fits.
+		// The fit of the whole failed although every fold succeeded: the mean always fits.
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%s could not be fitted to the whole: %v; the mean is used", r.Chosen, err))
 		best, r.Chosen, r.Score = &out.candidates[0], Mean, r.Baseline
 		parts = []powermodel.Part{meanPart(t)}
@@ -158,7 +158,7 @@ func choose(t *table, o *Options) *Result {
 	return r
 }
 
-// assemble makes the model file of the chosen parts, keeping only used features.
+// assemble builds the model file from the chosen parts, keeping only used features.
 func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []float64) *powermodel.Model {
 	m := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version,
 		Name: o.Name, Domain: o.Domain, Machine: o.Machine, Parts: parts,
@@ -170,7 +170,7 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 		m.Domain = "node"
 	}
 	m.Features = prune(m.Parts, t.feats)
-	m.Version = 1 // older agents read it where nothing newer is in it
+	m.Version = 1 // older agents can read it if it has no newer features
 	for _, f := range m.Features {
 		if f.Lag > 0 {
 			m.StepSeconds = t.step
@@ -191,8 +191,8 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 	return m
 }
 
-// band takes the 5th and 95th percentile of measured over modelled power on rows
-// that the model had not seen, widened a little for the few it rests on.
+// band returns the 5th and 95th percentile of measured over modelled power on rows
+// that the model had not seen, widened a little because of the small sample.
 func band(y, pred, w []float64) powermodel.Band {
 	var ratio, weight []float64
 	for i, p := range pred {
@@ -213,7 +213,7 @@ func band(y, pred, w []float64) powermodel.Band {
 	for _, v := range weight {
 		total += v
 	}
-	// With n points the outermost are the best one can say about the tails.
+	// With n points the outermost ones are the best estimate of the tails.
 	tail := 0.05 * float64(len(ratio)) / float64(len(ratio)+20)
 	sum := 0.0
 	lowSet := false

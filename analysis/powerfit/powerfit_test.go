@@ -18,8 +18,8 @@ import (
 	"reckon/attribution/powermodel"
 )
 
-// recording makes n rows of each of some workloads on a machine with a known law.
-// Workloads differ in how busy they keep it.
+// recording returns n rows for each of some workloads on a machine with a known law.
+// The workloads differ in utilisation.
 func recording(workloads, n int, seed uint64, law func(u, cycles, misses float64) float64) Data {
 	r := rand.New(rand.NewPCG(seed, 7))
 	var u, cyc, miss, junk []float64
@@ -74,7 +74,7 @@ func TestRecoversLaws(t *testing.T) {
 	}
 }
 
-// The knot and both slopes of a broken line are found again.
+// TestKnotFound: the fit recovers the knot and both slopes of a broken line.
 func TestKnotFound(t *testing.T) {
 	d := recording(8, 100, 5, func(u, _, _ float64) float64 { return 50 + 100*min(u, 0.4) + 10*max(u-0.4, 0) })
 	r := fit(t, d, Options{Families: []string{Pieces}})
@@ -92,8 +92,8 @@ func TestKnotFound(t *testing.T) {
 	}
 }
 
-// One-dimensional families rise with utilisation and never go below zero, whatever
-// the data; trees and sums stay in bounds.
+// TestMonotoneAndPositive: one-dimensional families rise with utilisation and never go below zero, whatever
+// the data; trees and sums stay within bounds.
 func TestMonotoneAndPositive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 60).Draw(t, "n")
@@ -116,7 +116,7 @@ func TestMonotoneAndPositive(t *testing.T) {
 				if p.Watts < 0 || p.Low < 0 || p.Low > p.Watts || p.High < p.Watts {
 					t.Fatalf("%s: %+v", f, p)
 				}
-				// A prior curve follows measured points down where they clearly fall.
+				// A prior curve follows measured points down if they clearly fall.
 				if f != CurveFam && p.Watts < last-1e-6*last {
 					t.Fatalf("%s falls from %g to %g", f, last, p.Watts)
 				}
@@ -126,7 +126,7 @@ func TestMonotoneAndPositive(t *testing.T) {
 	})
 }
 
-// Power that has nothing to do with the features gets the mean and says so.
+// TestNoiseGivesMean: power that does not depend on the features gets the mean, with a warning.
 func TestNoiseGivesMean(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	d := recording(6, 60, 9, func(_, _, _ float64) float64 { return 100 })
@@ -162,7 +162,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// Trees find a product of features, which no sum of them can express.
+// TestTreesInteraction: trees find a product of features, which no sum of them can express.
 func TestTreesInteraction(t *testing.T) {
 	d := recording(10, 80, 6, func(u, _, m float64) float64 {
 		if u > 0.5 {
@@ -213,9 +213,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Four readings of a server that the prior has not seen give its whole curve.
-// One blank of a meter does not wreck a fit, and is reported. A machine that draws much more
-// in some rows is no outlier.
+// TestOutlier: one invalid reading of a meter does not spoil a fit, and is reported. A machine that draws much more
+// in some rows is not an outlier.
 func TestOutlier(t *testing.T) {
 	law := func(u, _, _ float64) float64 { return 60 + 90*u }
 	for name, c := range map[string]struct {
@@ -251,7 +250,7 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// A log whose load steps once has both levels in few blocks: the worst block alone rejects no
+// TestLoadStepsOnce: a log whose load steps once has both levels in few blocks: the worst block alone rejects no
 // family that is better than the mean everywhere else.
 func TestLoadStepsOnce(t *testing.T) {
 	d := Data{Time: make([]float64, 100), Watts: make([]float64, 100)}
@@ -270,7 +269,7 @@ func TestLoadStepsOnce(t *testing.T) {
 	}
 }
 
-// Beyond what was seen every family that may be chosen rises on: a machine at full load draws
+// TestExtrapolates: every family that may be chosen keeps rising beyond the observed range: a machine at full load draws
 // more than one at half.
 func TestExtrapolates(t *testing.T) {
 	d := recording(8, 60, 11, func(u, _, m float64) float64 { return 60 + 90*u + 40*u*m })
@@ -318,6 +317,7 @@ func TestExtrapolates(t *testing.T) {
 	}
 }
 
+// TestFourPoints: four readings of a server outside the prior's data yield its whole curve.
 func TestFourPoints(t *testing.T) {
 	u := []float64{0, 0.1, 0.5, 1}
 	y := []float64{49.4, 113, 198, 454} // a published shape: steep, flat, steep
@@ -348,7 +348,7 @@ func TestFourPoints(t *testing.T) {
 	}
 }
 
-// NNLS against brute force over all sets of active columns.
+// TestNNLSOptimal compares NNLS with brute force over all sets of active columns.
 func TestNNLSOptimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "n")
@@ -421,7 +421,7 @@ func readServer(t testing.TB) Data {
 	return d
 }
 
-// A real server, each workload left out in turn with the choice nested.
+// TestRealServer uses a real server; each workload is left out in turn, with nested selection.
 func TestRealServer(t *testing.T) {
 	r, err := Validate(readServer(t), Options{Families: []string{Linear, Fan, Pieces, CurveFam, Additive, Devices}})
 	if err != nil {
@@ -474,8 +474,8 @@ func BenchmarkFitServer(b *testing.B) {
 	}
 }
 
-// Within the range seen the trend under trees adds nothing; from its edges on it moves as the
-// trend does.
+// TestTrendBeyondTrees: within the observed range the trend under trees adds nothing; beyond its edges it follows the
+// trend.
 func TestTrendBeyondTrees(t *testing.T) {
 	tab := &table{x: [][]float64{{0.2, 0.6}}, y: []float64{1, 1}, base: 1,
 		feats: []powermodel.Feature{{Name: "cpu_utilization", Min: 0.2, Max: 0.6}}}

@@ -11,14 +11,14 @@ import (
 	"reckon/attribution/powermodel"
 )
 
-// Prior is what the curves of many servers teach about the curve of one: the mean
+// Prior is what the curves of many servers imply about the curve of one: the mean
 // and the covariance of the logarithm of power, less its mean over the knots, at
 // fixed utilisations. Given a few measured points, the rest of the curve is the
 // conditional mean of a normal distribution (kriging with an unknown level).
 type Prior struct {
-	// Source says what the prior was learnt from.
+	// Source describes what the prior was learnt from.
 	Source string `json:"source"`
-	// Systems is how many curves it rests on.
+	// Systems is the number of curves it is based on.
 	Systems int `json:"systems"`
 	// Knots are utilisations from 0 to 1.
 	Knots []float64   `json:"knots"`
@@ -30,7 +30,7 @@ type Prior struct {
 var priorJSON []byte
 
 // DefaultPrior returns the prior derived from published SPECpower_ssj2008 results:
-// statistics over all systems, no result of any single one.
+// statistics over all systems, not results of single ones.
 func DefaultPrior() (*Prior, error) {
 	p := new(Prior)
 	if err := json.Unmarshal(priorJSON, p); err != nil {
@@ -45,7 +45,7 @@ type Curve struct {
 	Watts []float64
 }
 
-// PriorKnots are the utilisations at which SPECpower measures.
+// PriorKnots returns the utilisations at which SPECpower measures.
 func PriorKnots() []float64 {
 	return []float64{0, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 }
@@ -106,7 +106,7 @@ func (p *Prior) hat(u float64) (i int, left, right float64) {
 	return i, 1 - t, t
 }
 
-// between is the prior covariance of log power at u and v.
+// between returns the prior covariance of log power at u and v.
 func (p *Prior) between(u, v float64) float64 {
 	i, il, ir := p.hat(u)
 	j, jl, jr := p.hat(v)
@@ -118,12 +118,12 @@ func (p *Prior) at(u float64) float64 {
 	return l*p.Mean[i] + r*p.Mean[i+1]
 }
 
-// levelVariance is the variance of the level of a curve, which says that nothing
-// is known about it: a factor of e to the fifth either way.
+// levelVariance is the variance of the level of a curve; it makes the level practically
+// unknown: a factor of e to the fifth either way.
 const levelVariance = 25
 
 // Complete returns the power at the knots given measured points with variances of
-// their logarithms. The curve never falls where the points do not.
+// their logarithms. The curve falls only if the points do.
 func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	n := len(load)
 	if n == 0 {
@@ -161,7 +161,7 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	return out, nil
 }
 
-// rises says whether no point lies more than a hundredth below one of lower load.
+// rises reports whether no point is more than a hundredth below one of lower load.
 func rises(load, watts []float64) bool {
 	order := make([]int, len(load))
 	for i := range order {
@@ -178,7 +178,7 @@ func rises(load, watts []float64) bool {
 	return true
 }
 
-// isotonic replaces v by the nearest sequence that never falls (pool adjacent
+// isotonic replaces v by the nearest non-decreasing sequence (pool adjacent
 // violators).
 func isotonic(v []float64) {
 	type block struct {
@@ -212,7 +212,7 @@ const pointNoise = 0.003
 var errNotRatio = errors.New("the utilisation feature is not a ratio from 0 to 1")
 
 // fitCurve completes the curve of one utilisation feature under the prior. Many rows
-// are first gathered into bins of utilisation.
+// are first aggregated into bins of utilisation.
 func fitCurve(t *table, o *Options) (powermodel.Part, error) {
 	if t.base == 0 {
 		return powermodel.Part{}, errNoFeature
@@ -230,9 +230,9 @@ func fitCurve(t *table, o *Options) (powermodel.Part, error) {
 		Curve: powermodel.NewCurve(t.primary, slices.Clone(o.Prior.Knots), v)}, nil
 }
 
-// calibration returns the points that a curve is fitted to: the rows themselves when
-// they are few, else the mean of each of 40 bins of utilisation, in which the
-// groups count equally and the spread between rows says how sure the mean is.
+// calibration returns the points that a curve is fitted to: the rows themselves if
+// they are few, otherwise the mean of each of 40 bins of utilisation, in which the
+// groups count equally and the spread between rows determines the variance.
 func calibration(t *table) (load, watts, variance []float64) {
 	u := t.x[t.primary]
 	if len(u) <= fewRows {

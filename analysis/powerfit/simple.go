@@ -21,8 +21,8 @@ func meanPart(t *table) powermodel.Part {
 
 func fitMean(t *table, _ *Options) (powermodel.Part, error) { return meanPart(t), nil }
 
-// fitTerms fits a base and the watts of terms, none negative, under relative
-// errors and equal say of every group.
+// fitTerms fits a base and the watts of terms, all non-negative, with relative
+// errors and equal weight for every group.
 func fitTerms(t *table, terms []powermodel.Term, w []float64) (powermodel.Part, *gram) {
 	g := newGram(len(terms) + 1)
 	x := make([]float64, len(terms)+1)
@@ -58,7 +58,7 @@ func linear(t *table, f int) powermodel.Term {
 }
 
 // fitRoot is P = base + a*utilisation + b*sqrt(utilisation), by utilisation alone: most
-// servers rise steeply at first, as caches, memory and the uncore wake.
+// servers rise steeply at first, as caches, memory and the uncore wake up.
 func fitRoot(t *table, _ *Options) (powermodel.Part, error) {
 	if t.base == 0 {
 		return powermodel.Part{}, errNoFeature
@@ -85,8 +85,8 @@ func fitPower(t *table, _ *Options) (powermodel.Part, error) {
 	return out, nil
 }
 
-// absoluteLoss is the weighted sum of relative errors of a part of terms; w are relative
-// weights, which count squares.
+// absoluteLoss returns the weighted sum of relative errors of a part of terms; w are relative
+// weights, as for squared errors.
 func absoluteLoss(t *table, p *powermodel.Part, w []float64) float64 {
 	sum := 0.0
 	for i, y := range t.y {
@@ -95,7 +95,7 @@ func absoluteLoss(t *table, p *powermodel.Part, w []float64) float64 {
 	return sum
 }
 
-// termsAt is what a part of terms gives for row i.
+// termsAt evaluates a part of terms for row i.
 func termsAt(t *table, p *powermodel.Part, i int) float64 {
 	v := p.Base
 	for k := range p.Terms {
@@ -104,7 +104,7 @@ func termsAt(t *table, p *powermodel.Part, i int) float64 {
 	return v
 }
 
-// scaleOf brings a feature to about 1, and is never zero.
+// scaleOf returns the divisor that scales a feature to about 1; it is never zero.
 func scaleOf(t *table, f int) float64 {
 	if s := max(math.Abs(t.feats[f].Max), math.Abs(t.feats[f].Min)); s > 0 {
 		return s
@@ -112,7 +112,7 @@ func scaleOf(t *table, f int) float64 {
 	return 1
 }
 
-// fitFan is P = idle + (busy-idle) * (2u - u^r), with r found (Fan et al. 2007). The
+// fitFan is P = idle + (busy-idle) * (2u - u^r), with fitted r (Fan et al. 2007). The
 // exponent keeps the curve monotone up to full load as long as r <= 2.
 func fitFan(t *table, _ *Options) (powermodel.Part, error) {
 	if t.base == 0 {
@@ -147,13 +147,13 @@ func fitFan(t *table, _ *Options) (powermodel.Part, error) {
 	return out, nil
 }
 
-// maxKnots bounds the knots that fitPieces starts from.
+// maxKnots limits the knots that fitPieces starts from.
 const maxKnots = 10
 
 // fitPieces is a monotone piecewise-linear curve: a sum of ramps between
-// neighbouring knots with watts that are not negative. Knots start at quantiles
-// and are dropped one by one as long as that costs less than the Bayesian
-// information criterion asks for a knot.
+// neighbouring knots with non-negative watts. Knots start at quantiles
+// and are dropped one by one as long as that costs less than the penalty of the Bayesian
+// information criterion for a knot.
 func fitPieces(t *table, _ *Options) (powermodel.Part, error) {
 	if t.base == 0 {
 		return powermodel.Part{}, errNoFeature
@@ -199,7 +199,7 @@ func fitPieces(t *table, _ *Options) (powermodel.Part, error) {
 }
 
 // quantileKnots returns distinct knots from the least to the greatest value: half
-// by quantile, half evenly, since loads cluster.
+// by quantile, half evenly spaced, since loads cluster.
 func quantileKnots(v []float64) []float64 {
 	s := slices.Clone(v)
 	slices.Sort(s)

@@ -10,30 +10,30 @@ import (
 )
 
 // Gradient-boosted regression trees on binned features (Friedman 2001; histograms
-// as in LightGBM, Ke et al. 2017). The decision record on power trees says why they
-// are ours.
+// as in LightGBM, Ke et al. 2017). The decision record on power trees explains why they
+// are implemented here.
 const (
-	treeBags     = 3  // ensembles that are averaged, which steadies them
-	treeCount    = 70 // trees of each
+	treeBags     = 3  // averaged ensembles, for stability
+	treeCount    = 70 // trees per ensemble
 	treeDepth    = 4
 	treeRate     = 0.07
 	treeMinLeaf  = 12
 	treeBins     = 48
 	treeRows     = 0.5  // share of rows per tree
-	treeMaxRows  = 1500 // and at most so many: rows of a series repeat one another
+	treeMaxRows  = 1500 // upper limit: rows of a series repeat one another
 	treeFeatures = 0.8  // share of features per split
-	treeRidge    = 0.02 // pull of leaves to zero, in shares of the mean weight of a leaf
+	treeRidge    = 0.02 // shrinkage of leaves to zero, as a share of the mean weight of a leaf
 	treeMinRows  = 200
 	treeMinRuns  = 4
-	treeTrend    = 0.5 // share of the additive model that trees start from within the range seen
+	treeTrend    = 0.5 // share of the additive model that trees start from within the observed range
 )
 
 var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4 workloads or blocks are needed)")
 
-// Trees are flat beyond what they saw, and a machine that is busier than in training would
-// draw no more: there the additive model goes on from where they end. Within the range seen
-// they start from half of it. From the whole, every row leans towards a sum of features;
-// from none of it, workloads that no row resembles are met worse.
+// Trees are constant beyond the observed range, so a machine busier than in training would
+// seem to draw no more: there the additive model continues from where they end. Within the range
+// they start from half of the additive model. Starting from all of it biases every row towards a sum of features;
+// starting from none of it predicts unfamiliar workloads worse.
 func fitTrees(t *table, o *Options) ([]powermodel.Part, error) {
 	return boost(t, t.base, fitAdditive, o)
 }
@@ -43,7 +43,7 @@ func fitTreesLag(t *table, o *Options) ([]powermodel.Part, error) {
 }
 
 // fitTreesUse fits trees to utilisation alone: a step curve that follows any bend, and that
-// no count which goes along with one workload can mislead.
+// no counter correlated with a single workload can mislead.
 func fitTreesUse(t *table, o *Options) ([]powermodel.Part, error) {
 	if t.base == 0 {
 		return nil, errNoFeature
@@ -69,7 +69,7 @@ type forest struct {
 	t      *table
 	rnd    *rand.Rand
 	w      []float64
-	res    []float64 // what is still to be explained, watts
+	res    []float64 // residuals, watts
 	code   [][]uint8 // code[feature][row]
 	edge   [][]float64
 	out    *powermodel.Trees
@@ -78,7 +78,7 @@ type forest struct {
 	cn     []int
 }
 
-// boost fits trees on the first features of t, with the trend of fit.
+// boost fits trees to the first features of t, on top of the trend from fit.
 func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, error), o *Options) ([]powermodel.Part, error) {
 	present := make(map[int]bool)
 	for _, g := range t.group {
@@ -124,8 +124,8 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
-// beyond is what trend adds outside the range of each feature in t, and nothing within it:
-// ramps from the edge, in steps that follow a root closely, as far as four times the range.
+// beyond returns what trend adds outside the observed range of each feature in t, and nothing within it:
+// ramps from the edge, in steps that approximate a root, up to four times the range.
 func beyond(t *table, trend *powermodel.Part) powermodel.Part {
 	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}
 	for _, q := range trend.Terms {
@@ -138,7 +138,7 @@ func beyond(t *table, trend *powermodel.Part) powermodel.Part {
 				continue
 			}
 			if to <= low {
-				out.Base -= watts // the ramp is full at low, where nothing is to be added
+				out.Base -= watts // the ramp is full at low, where it must add nothing
 			}
 			out.Terms = append(out.Terms, powermodel.Term{Feature: q.Feature, Shape: powermodel.ShapeRamp,
 				Scale: 1, From: from, To: to, Watts: watts})
@@ -147,7 +147,7 @@ func beyond(t *table, trend *powermodel.Part) powermodel.Part {
 	return out
 }
 
-// ensemble grows one series of trees, each on what those before left over.
+// ensemble grows one series of trees, each on the residuals of the previous ones.
 func (f *forest) ensemble(left []float64) {
 	t := f.t
 	copy(f.res, left)
@@ -168,7 +168,7 @@ func (f *forest) ensemble(left []float64) {
 	}
 }
 
-// leaf is the value of the tree at root for training row i.
+// leaf returns the value of the tree at root n for training row i.
 func (f *forest) leaf(n, i int) float64 {
 	for f.out.Left[n] != 0 {
 		if f.t.x[f.out.Feature[n]][i] <= f.out.Split[n] {
@@ -180,7 +180,7 @@ func (f *forest) leaf(n, i int) float64 {
 	return f.out.Value[n]
 }
 
-// grow appends the tree over rows and returns its root.
+// grow appends the tree for rows and returns its root.
 func (f *forest) grow(rows []int, depth int) int {
 	o := f.out
 	n := len(o.Value)
@@ -212,7 +212,7 @@ func (f *forest) grow(rows []int, depth int) int {
 	return n
 }
 
-// split finds the feature and the bin after which to cut, or -1.
+// split returns the feature and the bin after which to split, or -1.
 func (f *forest) split(rows []int, sw, sr, pull float64) (feat, cut int) {
 	feat, best := -1, 1e-12
 	whole := sr * sr / (sw + pull)
@@ -248,7 +248,7 @@ func (f *forest) split(rows []int, sw, sr, pull float64) (feat, cut int) {
 	return feat, cut
 }
 
-// partition brings the rows that belong left to the front, keeping order.
+// partition moves the rows that belong left to the front, keeping order.
 func partition(rows []int, left func(int) bool) int {
 	var right []int
 	at := 0
@@ -264,7 +264,7 @@ func partition(rows []int, left func(int) bool) int {
 	return at
 }
 
-// bin gives each value the number of its quantile bin. Edge b lies halfway between
+// bin assigns each value to a quantile bin. Edge b is halfway between
 // the greatest value of bin b and the least of the next.
 func bin(v []float64) (code []uint8, edge []float64) {
 	s := slices.Clone(v)
@@ -272,7 +272,7 @@ func bin(v []float64) (code []uint8, edge []float64) {
 	for b := 1; b < treeBins; b++ {
 		i := b * len(s) / treeBins
 		if i == 0 || s[i] == s[i-1] && (i+1 >= len(s) || s[i+1] == s[i]) {
-			// Inside a run of equal values: cut at its end.
+			// Inside a run of equal values: split at its end.
 			i, _ = slices.BinarySearchFunc(s, s[i], func(e, x float64) int {
 				if e <= x {
 					return -1
@@ -299,8 +299,8 @@ func bin(v []float64) (code []uint8, edge []float64) {
 	return code, edge
 }
 
-// round keeps five digits of values, which is finer than any meter, and so that
-// files stay small.
+// round keeps five digits of values, which is finer than any meter and keeps
+// files small.
 func round(t *powermodel.Trees) {
 	for i, v := range t.Value {
 		if v != 0 {

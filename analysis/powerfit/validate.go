@@ -9,8 +9,8 @@ import (
 	"reckon/attribution/powermodel"
 )
 
-// The families, in order from simple to rich. The root stands before the line: it holds it,
-// and costs no more than one coefficient that can not be negative.
+// Families, in order from simple to rich. The root precedes the line because it includes it
+// and costs only one more non-negative coefficient.
 const (
 	Mean     = "mean"
 	Root     = "root"
@@ -32,7 +32,7 @@ type family struct {
 	fit  func(*table, *Options) ([]powermodel.Part, error)
 }
 
-// one is a family whose model is of one part.
+// one adapts a fit that returns a single part.
 func one(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Options) ([]powermodel.Part, error) {
 	return func(t *table, o *Options) ([]powermodel.Part, error) {
 		p, err := fit(t, o)
@@ -52,7 +52,7 @@ func families() []family {
 }
 
 // Families returns the names of all families, simple ones first. The mean is
-// always among the candidates, and a blend of the two best where it helps.
+// always a candidate, as is a blend of the two best if it helps.
 func Families() []string {
 	var out []string
 	for _, f := range families() {
@@ -61,11 +61,11 @@ func Families() []string {
 	return append(out, Blend)
 }
 
-// candidate is a family with its predictions of the rows it had not seen.
+// candidate is a family with its out-of-fold predictions.
 type candidate struct {
 	Candidate
 	pred []float64
-	// members and weights are set for a blend, with one member for a plain family.
+	// members and weights are set for a blend; a plain family has one member.
 	members []family
 	weights []float64
 }
@@ -88,10 +88,10 @@ func (c *candidate) fitAll(t *table, o *Options) ([]powermodel.Part, error) {
 
 type validation struct{ candidates []candidate }
 
-// choose returns the candidate to use. The best over the folds may only be the luckiest, and
+// choose returns the candidate to use. The best over the folds may be best by chance, and
 // the simplest within one standard error of it (Breiman et al. 1984, section 3.4.3) may
-// miss what the few folds could not show; where they differ, half of each is taken. It is
-// the last of v.candidates then.
+// miss something that the few folds could not show; if they differ, half of each is taken and
+// appended to v.candidates.
 func (v *validation) choose(t *table) *candidate {
 	best, simple := v.pick(t.protocol)
 	if best == simple {
@@ -114,9 +114,9 @@ func (v *validation) choose(t *table) *candidate {
 
 // pick returns the indices of the best candidate and of the simplest within one standard
 // error of it, among those that are no worse than the mean in any figure over all rows. The
-// worst part alone rejects nobody, since the mean is lucky there as often.
+// worst fold alone rejects no family, since the mean is lucky there as often.
 //
-// Of calibration points there are too few to tell families apart by leaving points
+// Calibration points are too few to compare families by leaving points
 // out, so the curve under the prior is taken unless it did clearly worse.
 func (v *validation) pick(protocol string) (best, simple int) {
 	base := v.candidates[0].Score
@@ -147,7 +147,7 @@ func (v *validation) pick(protocol string) (best, simple int) {
 }
 
 // noWorse reports whether the errors a are on average at most one standard error above those
-// of b on the same folds. The differences are judged, since hard folds are hard for all.
+// of b on the same folds. It compares differences, since hard folds are hard for all.
 func noWorse(a, b []float64) bool {
 	d, mean := make([]float64, len(a)), 0.0
 	for i := range a {
@@ -157,7 +157,7 @@ func noWorse(a, b []float64) bool {
 	return mean <= standardError(d)
 }
 
-// standardError is that of the mean of v.
+// standardError returns the standard error of the mean of v.
 func standardError(v []float64) float64 {
 	n := float64(len(v))
 	if n < 2 {
@@ -203,7 +203,7 @@ func validate(t *table, o *Options) *validation {
 	return v
 }
 
-// outOfFold predicts each row by a model that has not seen its fold.
+// outOfFold predicts each row by a model fitted without its fold.
 func outOfFold(t *table, train []*table, f family, o *Options) ([]float64, error) {
 	pred := make([]float64, len(t.y))
 	x := make([]float64, len(t.feats))
@@ -226,14 +226,14 @@ func outOfFold(t *table, train []*table, f family, o *Options) ([]float64, error
 	return pred, nil
 }
 
-// bare is a model of parts over all features of t, without a band.
+// bare returns a model of parts over all features of t, without a band.
 func bare(t *table, parts ...powermodel.Part) *powermodel.Model {
 	return &powermodel.Model{Features: t.feats, Parts: parts}
 }
 
-// blend adds a candidate made of the two best of different kinds. Its weight is
-// fitted on the rows unseen by its members, and judged on folds that the weight
-// has not seen either.
+// blend adds a candidate made of the two best families of different kinds. Its weight is
+// fitted on out-of-fold predictions of its members, and evaluated on folds not used for the
+// weight.
 func (v *validation) blend(t *table) {
 	first, second := -1, -1
 	for i := range v.candidates {
@@ -272,8 +272,8 @@ func (v *validation) blend(t *table) {
 	v.candidates = append(v.candidates, c)
 }
 
-// blendShare is the weight of a against b with the least squares of relative errors
-// on all folds but one, half way to equal shares since it rests on few folds.
+// blendShare returns the weight of a against b with the least squares of relative errors
+// on all folds but one, moved halfway to equal shares since it is based on few folds.
 func blendShare(t *table, a, b, w []float64, without int) float64 {
 	var num, den float64
 	for i, y := range t.y {
@@ -337,12 +337,12 @@ func score(y, pred []float64) powermodel.Score {
 	return s
 }
 
-// Nested is the honest estimate of what Fit achieves: for every fold, families are
-// chosen and fitted without it, and the fold is predicted.
+// Nested is the unbiased estimate of the error of Fit: for every fold, families are
+// selected and fitted without it, and the fold is predicted.
 type Nested struct {
 	Protocol string
 	Folds    []string
-	// Chosen is the family that each fold's training part chose.
+	// Chosen is the family selected without each fold.
 	Chosen []string
 	// Errors is the MAPE of each fold, BaselineErrors that of the mean power.
 	Errors, BaselineErrors []float64
@@ -350,7 +350,7 @@ type Nested struct {
 	Warnings               []string
 }
 
-// Validate estimates the error of Fit on work it has not seen.
+// Validate estimates the error of Fit on unseen work.
 func Validate(d Data, o Options) (*Nested, error) {
 	t, warn, err := prepare(d, &o)
 	if err != nil {
@@ -399,8 +399,8 @@ func (t *table) renumber() *table {
 	return &s
 }
 
-// Evaluate scores a model on a data set that it was not made from, next to the
-// baseline that its training part's mean power would have scored.
+// Evaluate scores a model on a data set that it was not fitted to, next to the
+// baseline: the mean power of its training part.
 func Evaluate(m *powermodel.Model, d Data) (powermodel.Score, error) {
 	if err := shape(d); err != nil {
 		return powermodel.Score{}, err

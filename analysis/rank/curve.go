@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Load is the power of a node at a share of its cores in use, with so many of its GPUs busy on average (0 where there are none).
+// Load is the power of a node at a share of its cores in use, with a mean number of busy GPUs (0 if it has none).
 type Load struct{ Share, Watts, GPUs float64 }
 
 const (
-	// leastLoads and leastSpread are from how many hours, over how wide a range of use, a curve is fitted.
+	// leastLoads and leastSpread are the minimum number of hours, and the minimum range of use, for fitting a curve.
 	leastLoads  = 24
 	leastSpread = 0.1
-	// leastGPUs is by how many GPUs (standard deviation) their use must vary for their power to show.
+	// leastGPUs is the minimum standard deviation of the number of busy GPUs for estimating their power.
 	leastGPUs = 0.05
 )
 
-// GPUWatts is how many watts a busy GPU of a node adds, by least squares over the hours of its load: watts = a + b·share + g·GPUs. It is
-// 0 where that can not be seen: too few hours, GPUs that were equally busy throughout or just as the cores, or no rise.
+// GPUWatts returns how many watts a busy GPU of a node adds, by least squares over the hours of its load: watts = a + b·share + g·GPUs. It is
+// 0 if that cannot be estimated: too few hours, GPU use that is constant or collinear with core use, or no rise.
 func GPUWatts(loads []Load) float64 {
 	loads = measured(loads)
 	var n, mx, mg, mw float64
@@ -37,7 +37,7 @@ func GPUWatts(loads []Load) float64 {
 	switch {
 	case gg <= leastGPUs*leastGPUs*n:
 		return 0
-	case xx <= 0: // the cores were equally busy throughout
+	case xx <= 0: // the use of cores was constant
 		return max(gw/gg, 0)
 	case det <= 0.05*xx*gg:
 		return 0
@@ -45,8 +45,8 @@ func GPUWatts(loads []Load) float64 {
 	return max((xx*gw-xg*xw)/det, 0)
 }
 
-// FitCurve fits a curve to the hours of a node, without the power of its GPUs: the mean power in each twentieth of use, made to rise (isotonic regression), with
-// lines beyond what was seen. False where there are too few hours, or all of one load.
+// FitCurve fits a curve to the hours of a node, without the power of its GPUs: the mean power in each twentieth of use, made monotone (isotonic
+// regression), with straight lines beyond the observed range. It returns false if there are too few hours, or if all have the same load.
 func FitCurve(loads []Load) (Curve, bool) {
 	loads = measured(loads)
 	gpu := GPUWatts(loads)
@@ -77,27 +77,27 @@ func FitCurve(loads []Load) (Curve, bool) {
 	for i := range c {
 		c[i] = max(along(bins, float64(i)/10), 0)
 	}
-	// The line below what was seen may not fall under half of the least power seen: machines draw power when idle.
+	// Below the observed range the line must not fall under half of the lowest observed power: machines draw power when idle.
 	for i := range c {
 		c[i] = max(c[i], bins[0].Watts/2)
 	}
 	return c, c.Known()
 }
 
-// measured are the loads that a curve can rest on.
+// measured returns the loads that are usable for a curve.
 func measured(loads []Load) []Load {
 	return slices.DeleteFunc(slices.Clone(loads), func(l Load) bool {
 		return !(l.Share >= 0 && l.Share <= 1.1 && l.Watts > 0 && l.GPUs >= 0) || math.IsInf(l.Watts, 0)
 	})
 }
 
-// bin is loads that were joined.
+// bin is a set of merged loads.
 type bin struct {
 	Load
 	n float64
 }
 
-// pool averages loads by twentieths of use and joins neighbours until power rises with use.
+// pool averages loads by twentieths of use and merges neighbours until power rises with use.
 func pool(loads []Load) []bin {
 	var bins []bin
 	for i := 0; i < len(loads); {
@@ -108,7 +108,7 @@ func pool(loads []Load) []bin {
 			b.Share += (loads[i].Share - b.Share) / b.n
 			b.Watts += (loads[i].Watts - b.Watts) / b.n
 		}
-		if b.n == 0 { // a share at the very end of its bin, by rounding
+		if b.n == 0 { // a share at the upper edge of its bin, by rounding
 			b = bin{loads[i], 1}
 			i++
 		}
@@ -123,7 +123,7 @@ func pool(loads []Load) []bin {
 	return bins
 }
 
-// along is the power at a share, by lines between bins; beyond them by the line over all of them.
+// along returns the power at a share, interpolated between bins; beyond them by the line through the first and the last.
 func along(bins []bin, share float64) float64 {
 	first, last := bins[0], bins[len(bins)-1]
 	slope := (last.Watts - first.Watts) / (last.Share - first.Share)
@@ -141,7 +141,7 @@ func along(bins []bin, share float64) float64 {
 	return a.Watts + (b.Watts-a.Watts)*(share-a.Share)/(b.Share-a.Share)
 }
 
-// Line is the curve of a node of which the idle power and the power at one load are known.
+// Line returns the curve of a node from its idle power and the power at one load.
 func Line(idle float64, at Load) (Curve, bool) {
 	if !(idle > 0) || !(at.Watts > idle) || !(at.Share >= 0.05) {
 		return Curve{}, false

@@ -1,14 +1,14 @@
-// Package rank orders nodes for one piece of work: first those that have room for it and whose load is known, by the watts
-// that the work would add there. Where the work reads data that is on some of them, those with more of it come first among equally sure
-// places: data that has to be moved costs more than the difference in watts.
+// Package rank orders nodes for one piece of work: first nodes with enough free capacity and a known load, by the watts
+// that the work would add there. If the work reads data that is on some of the nodes, those with more of it come first within a
+// tier: moving data costs more than the difference in watts.
 //
-// The watts come from each node's own curve of power by share of its cores in use, at the load that is expected there: the mean of its
-// forecast over the time that the work stays, or what is measured now, plus what was placed and is not measured yet. Nodes whose forecast band, pressure or memory leaves too little
-// room come after those with room, nodes of which nothing fresh is known after these, and nodes that the requests do not
-// fit on come last: missing or stale data never makes a node the best one.
+// The watts come from each node's own curve of power by share of its cores in use, at the expected load: the mean of its
+// forecast over the time that the work stays, or the measured load, plus work that was placed and is not measured yet. Nodes whose forecast band,
+// pressure or memory leaves too little capacity come after those with enough, then nodes without fresh data, and last the nodes that the requests
+// do not fit on: missing or stale data never makes a node the best one.
 //
-// Units are cores, bytes, watts and seconds; NaN is what is not known. Pure: no file, no clock; there are no errors. [Rank]
-// allocates nothing when the slice that it is given is large enough; it is safe for concurrent use.
+// Units are cores, bytes, watts and seconds; unknown figures are NaN. The package is pure: no file, no clock; there are no errors. [Rank]
+// does not allocate if the slice passed to it is large enough; it is safe for concurrent use.
 package rank
 
 import (
@@ -17,34 +17,34 @@ import (
 	"slices"
 )
 
-// Work is what is to be placed.
+// Work is the work to be placed.
 type Work struct {
-	Cores, Memory, GPUs float64 // requested; 0 is nothing
-	// UseCores is what it is expected to use of the cores; NaN for as much as requested. Work that requests no cores and is
+	Cores, Memory, GPUs float64 // requested; 0 is none
+	// UseCores is the expected use of cores; NaN for as much as requested. Work that requests no cores and is
 	// expected to use none counts as a twentieth of a core.
 	UseCores float64
-	GPUWatts float64 // of each GPU that it would keep busy; 0 for what a busy GPU adds on the node
+	GPUWatts float64 // per GPU that it would keep busy; 0 for the node's own figure
 }
 
-// Node is where work may go. Figures of which nothing is known are NaN.
+// Node is a candidate for the work. Unknown figures are NaN.
 type Node struct {
 	Name                string
-	Cores, Memory, GPUs float64 // to give out
-	// Held is what requests on it hold, work placed and not seen yet included.
+	Cores, Memory, GPUs float64 // allocatable
+	// Held is the sum of requests on it, including work that was placed and is not observed yet.
 	HeldCores, HeldMemory, HeldGPUs float64
-	// UsedCores and UsedMemory are measured; PlacedCores and PlacedMemory are what work will use that was placed and is
+	// UsedCores and UsedMemory are measured; PlacedCores and PlacedMemory are the expected use of work that was placed and is
 	// not measured yet.
 	UsedCores, UsedMemory, PlacedCores, PlacedMemory float64
-	// ExpectedCores is the mean of the forecast over the time that the work stays; NaN for what is measured now.
+	// ExpectedCores is the mean of the forecast over the time that the work stays; NaN to use the measured value.
 	ExpectedCores float64
 	// UpperCores and UpperMemory are the upper ends of the forecast band over the time that the work stays.
 	UpperCores, UpperMemory float64
 	Pressure                float64 // share of the time in which some task waits, 0 to 1
-	Age                     float64 // since it was measured last, seconds; below zero where its clock is ahead
-	Closed                  bool    // takes no work
-	Data                    float64 // share of the data of the work that is on it, 0 to 1; NaN where that is not known
+	Age                     float64 // since the last measurement, seconds; negative if its clock is ahead
+	Closed                  bool    // accepts no work
+	Data                    float64 // share of the data of the work that is on it, 0 to 1; NaN if unknown
 	Curve                   Curve
-	GPUWatts                float64 // that a busy GPU of it adds; 0 where that is not known
+	GPUWatts                float64 // per busy GPU; 0 if unknown
 }
 
 // Curve is power in watts at 0, 10, ... 100 % of the cores in use. The zero Curve is unknown.
@@ -53,28 +53,28 @@ type Curve [11]float64
 // Known reports whether there is a curve.
 func (c *Curve) Known() bool { return c[10] > 0 }
 
-// At is the power at a share of the cores, by a line between the points; beyond them by the last line.
+// At returns the power at a share of the cores, interpolated linearly; beyond the ends extrapolated by the last segment.
 func (c *Curve) At(share float64) float64 {
 	x := max(share, 0) * 10
 	i := min(int(x), 9)
 	return c[i] + (x-float64(i))*(c[i+1]-c[i])
 }
 
-// Tier is how sure the place is; the lowest is the best.
+// Tier is how reliable a place is; the lowest is the best.
 type Tier uint8
 
-// The tiers.
+// Tiers in descending order of preference.
 const (
-	Room    Tier = iota // fits, is measured, and has room for what is expected
-	Tight               // fits, and may be overloaded or is under pressure
-	Unknown             // fits by requests, and nothing fresh is known of its load
-	NoRoom              // the requests do not fit, or it takes no work
+	Room    Tier = iota // fits, is measured, and has capacity for the expected load
+	Tight               // fits, but may be overloaded or is under pressure
+	Unknown             // fits by requests, but there is no fresh data on its load
+	NoRoom              // the requests do not fit, or it accepts no work
 )
 
-// Reason says why a node is not in the first tier, or what was assumed.
+// Reason is why a node is not in the first tier, or what was assumed.
 type Reason uint16
 
-// The reasons; a place may have several.
+// Reasons; a place may have several.
 const (
 	Closed Reason = 1 << iota
 	TooFewCores
@@ -85,7 +85,7 @@ const (
 	CoresTight
 	MemoryTight
 	UnderPressure
-	NoCurve // the watts are the highest of the others
+	NoCurve // the watts are the highest of the other nodes
 	DataElsewhere
 )
 
@@ -94,30 +94,30 @@ type Place struct {
 	Node     int // index
 	Tier     Tier
 	Why      Reason
-	Watts    float64 // that the work adds; NaN where no node has a curve
-	Headroom float64 // share of the cores that stays free at the upper end of what is expected; NaN where not known
-	Data     float64 // share of the data of the work that is there; 0 where that is not known
+	Watts    float64 // added by the work; NaN if no node has a curve
+	Headroom float64 // share of the cores that stays free at the upper end of the expected load; NaN if unknown
+	Data     float64 // share of the data of the work that is there; 0 if unknown
 }
 
 // Config holds the thresholds.
 type Config struct {
-	// MaxAge is from which age data is stale, seconds.
+	// MaxAge is the age from which data is stale, seconds.
 	MaxAge float64
-	// Full is the share of cores and memory from which a node is tight, at the upper end of what is expected.
+	// Full is the share of cores and memory from which a node is tight, at the upper end of the expected load.
 	Full float64
-	// Pressure is the share of the time with waiting tasks from which it is.
+	// Pressure is the share of the time with waiting tasks from which a node is tight.
 	Pressure float64
-	// WakeIdle charges the idle power of a node to the first work on it: for sites that switch empty nodes off.
+	// WakeIdle adds the idle power of a node to the first work on it: for sites that switch empty nodes off.
 	WakeIdle bool
 }
 
-// Default is the configuration of the server: five export intervals of a minute, a tenth kept free for what forecasts miss, and the
-// pressure at which work visibly waits.
+// Default returns the configuration of the server: five export intervals of a minute, a tenth kept free for forecast errors, and the
+// pressure at which work noticeably waits.
 func Default() Config { return Config{MaxAge: 300, Full: 0.9, Pressure: 0.2} }
 
 const leastCores = 0.05
 
-// use is how many cores the work is expected to use.
+// use returns how many cores the work is expected to use.
 func (w *Work) use() float64 {
 	use := w.UseCores
 	if math.IsNaN(use) || use < 0 {
@@ -126,7 +126,7 @@ func (w *Work) use() float64 {
 	return max(use, leastCores)
 }
 
-// Rank orders the nodes for work, the best first, into out, which it returns.
+// Rank orders the nodes for the work, the best first. It appends to out[:0] and returns the result.
 func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	out = out[:0]
 	most, data := math.NaN(), 0.0
@@ -152,7 +152,7 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	return out
 }
 
-// better compares two places; equal ones go by the name of the node, so that the order does not depend on that of the list.
+// better compares two places; equal ones are ordered by node name, so that the result does not depend on the order of the list.
 func better(a, b *Place, nodes []Node) int {
 	if a.Tier != b.Tier {
 		return cmp.Compare(a.Tier, b.Tier)
@@ -160,14 +160,14 @@ func better(a, b *Place, nodes []Node) int {
 	if d := cmp.Compare(b.Data, a.Data); d != 0 {
 		return d
 	}
-	// A curve that is not known is not better than the worst that is.
+	// An unknown curve is no better than the worst known one.
 	if d := cmp.Compare(a.Watts, b.Watts); d != 0 {
 		return d
 	}
 	if d := cmp.Compare(a.Why&NoCurve, b.Why&NoCurve); d != 0 {
 		return d
 	}
-	if d := cmp.Compare(b.Headroom, a.Headroom); d != 0 { // NaN is the least
+	if d := cmp.Compare(b.Headroom, a.Headroom); d != 0 { // NaN sorts lowest
 		return d
 	}
 	return cmp.Compare(nodes[a.Node].Name, nodes[b.Node].Name)
@@ -196,7 +196,7 @@ func judge(c *Config, w *Work, n *Node) Place {
 	return p
 }
 
-// known is 0 for what is not known: only for what adds to a figure that is.
+// known returns 0 for an unknown value; use it only for terms that are added to a known figure.
 func known(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -204,10 +204,10 @@ func known(v float64) float64 {
 	return v
 }
 
-// slack is by how much sums may be off in their last digits.
+// slack is the relative rounding error of sums.
 const slack = 1e-9
 
-// fit compares the requests with what is not held. What a node has to give out must be known where it is asked for.
+// fit compares the requests with the free capacity. The capacity of a requested resource must be known.
 func (p *Place) fit(w *Work, n *Node) {
 	if n.Closed {
 		p.Why |= Closed
@@ -227,9 +227,9 @@ func (p *Place) fit(w *Work, n *Node) {
 	}
 }
 
-// load compares what is expected with what there is.
+// load compares the expected load with the capacity.
 func (p *Place) load(c *Config, w *Work, n *Node) {
-	// Data from the future is of a clock that is wrong: how old it is nobody knows.
+	// Data from the future comes from a wrong clock: its age is unknown.
 	if !(n.Age <= c.MaxAge && n.Age >= -c.MaxAge) {
 		p.Why |= Stale
 	}

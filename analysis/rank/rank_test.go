@@ -10,7 +10,7 @@ import (
 
 var nan = math.NaN()
 
-// straight is a curve from idle to full.
+// straight is a straight line from idle to full power.
 func straight(idle, full float64) (c Curve) {
 	for i := range c {
 		c[i] = idle + (full-idle)*float64(i)/10
@@ -18,7 +18,7 @@ func straight(idle, full float64) (c Curve) {
 	return c
 }
 
-// node is one of 10 cores and 100 bytes, half in use, that takes 100 to 200 W.
+// node has 10 cores and 100 bytes, half of them in use, and draws 100 to 200 W.
 func node(name string, change ...func(*Node)) Node {
 	n := Node{Name: name, Cores: 10, Memory: 100, GPUs: 0, UsedCores: 5, UsedMemory: 50, HeldCores: 5, HeldMemory: 50, ExpectedCores: nan, UpperCores: nan, UpperMemory: nan, Pressure: nan, Age: 10, Curve: straight(100, 200)}
 	for _, f := range change {
@@ -29,7 +29,7 @@ func node(name string, change ...func(*Node)) Node {
 
 var small = Work{Cores: 1, Memory: 10, UseCores: nan}
 
-// TestTiers holds both sides of every threshold.
+// TestTiers tests both sides of every threshold.
 func TestTiers(t *testing.T) {
 	c := Default()
 	for _, x := range []struct {
@@ -76,7 +76,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// Among equally sure places data comes before watts, and what is not known of it is no data.
+// TestData: within a tier data precedes watts, and unknown counts as no data.
 func TestData(t *testing.T) {
 	cheap := func(n *Node) { n.Curve = straight(100, 110) }
 	data := func(share float64) func(*Node) { return func(n *Node) { n.Data = share } }
@@ -105,17 +105,17 @@ func order(nodes []Node, places []Place) string {
 	return s
 }
 
-// TestOrder: watts decide among nodes with room; what is missing or stale is never the best.
+// TestOrder: watts decide among nodes with capacity; a node with missing or stale data is never the best.
 func TestOrder(t *testing.T) {
 	nodes := []Node{
-		node("a"), // 10 W for a core
+		node("a"), // 10 W per core
 		node("b", func(n *Node) { n.Curve = straight(50, 100) }),                                   // 5 W
 		node("c", func(n *Node) { n.Curve = straight(10, 20); n.Age = 1000 }),                      // 1 W, stale
 		node("d", func(n *Node) { n.Curve = straight(10, 20); n.UsedCores = nan }),                 // not measured
 		node("e", func(n *Node) { n.Curve = Curve{} }),                                             // no curve
-		node("f", func(n *Node) { n.Curve = straight(10, 20); n.Pressure = 0.5 }),                  // waits
+		node("f", func(n *Node) { n.Curve = straight(10, 20); n.Pressure = 0.5 }),                  // pressure
 		node("g", func(n *Node) { n.Curve = straight(10, 20); n.HeldCores = 10 }),                  // does not fit
-		node("h", func(n *Node) { n.Curve = straight(50, 100); n.UsedCores = 3; n.HeldCores = 3 }), // as b, with more headroom
+		node("h", func(n *Node) { n.Curve = straight(50, 100); n.UsedCores = 3; n.HeldCores = 3 }), // like b, with more headroom
 	}
 	for range 20 {
 		rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
@@ -129,9 +129,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestWatts: the curve decides where on it the work would run.
+// TestWatts: the added power depends on the part of the curve where the work would run.
 func TestWatts(t *testing.T) {
-	bent := Curve{100, 110, 120, 130, 140, 150, 170, 190, 210, 230, 250} // 1 W a percent up to half, then 2
+	bent := Curve{100, 110, 120, 130, 140, 150, 170, 190, 210, 230, 250} // 1 W per percent up to half, then 2
 	n := []Node{node("n", func(n *Node) { n.Curve, n.UsedCores, n.PlacedCores = bent, 4, 1 })}
 	for _, c := range []struct {
 		work Work
@@ -156,7 +156,7 @@ func TestWatts(t *testing.T) {
 	}
 }
 
-// TestExpected: the watts are those at the load that is forecast, where one is, and at the measured one else.
+// TestExpected: the watts are those at the forecast load, or at the measured load without a forecast.
 func TestExpected(t *testing.T) {
 	bent := Curve{100, 101, 102, 103, 104, 105, 125, 145, 165, 185, 205} // ten times as steep above half of the cores
 	for _, c := range []struct {
@@ -217,7 +217,7 @@ func TestFitCurve(t *testing.T) {
 	}
 }
 
-// TestGPUPower: the power of GPUs that come and go is not taken for that of the cores, and is what work pays that keeps some busy.
+// TestGPUPower: the varying power of GPUs is not attributed to the cores, and is added for work that keeps some busy.
 func TestGPUPower(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	hours := func(n int, gpus func(share float64) float64) []Load {
@@ -291,7 +291,7 @@ func BenchmarkRank(b *testing.B) {
 	}
 }
 
-// TestScores: the best node stands above all others even in tenths, and of nodes of which nothing fresh is known none does.
+// TestScores: the best node has a higher score than all others even in tenths; without fresh data none has.
 func TestScores(t *testing.T) {
 	p := func(tier Tier, watts float64) Place { return Place{Tier: tier, Watts: watts} }
 	for _, c := range []struct {

@@ -2,7 +2,7 @@ package rank
 
 import "math"
 
-// The scores of schedulers, 0 to 100. The best node stands above all others, so that a scheduler that rounds scores to tenths picks the same
+// Scores for schedulers, 0 to 100. The best node is above all others, so that a scheduler that rounds scores to tenths picks the same
 // one.
 const (
 	bestScore             = 100
@@ -12,8 +12,8 @@ const (
 	bestTight             = 30
 )
 
-// Scores are what a scheduler prefers places by, in their order, which is that of [Rank]. Where nothing fresh is known of any
-// node all that fit score alike.
+// Scores returns the scores of places for a scheduler, in the order of [Rank]. Without fresh data on any
+// node, all that fit have the same score.
 func Scores(places []Place) []int {
 	low, high, data := math.Inf(1), math.Inf(-1), 0.0
 	for _, p := range places {

@@ -6,7 +6,7 @@ import (
 	"reckon/metric"
 )
 
-// mix is the distribution of one-second use over days that count less the longer ago they are.
+// mix is the distribution of one-second use over days, with weights that fall with age.
 type mix struct {
 	days    int
 	total   float64 // weight of all seconds
@@ -16,7 +16,7 @@ type mix struct {
 	buckets []float64
 }
 
-// mixOf joins the last days; a day counts half of the one a week after it.
+// mixOf merges the last days; a day has half the weight of the one a week later.
 func mixOf(days []Day) *mix {
 	m := &mix{}
 	for i, d := range lastDays(days, CoreDays) {
@@ -56,7 +56,7 @@ func (m *mix) add(h *metric.Histogram, weight float64) {
 	}
 }
 
-// quantile is the use that is not exceeded in a share of the time, interpolated geometrically inside a bucket.
+// quantile returns the use that is not exceeded in a share of the time, interpolated geometrically inside a bucket.
 func (m *mix) quantile(q float64) float64 {
 	rank, seen := q*m.total, m.zero
 	if rank <= seen {
@@ -77,7 +77,7 @@ func (m *mix) quantile(q float64) float64 {
 	return last
 }
 
-// ceiling is the upper bound of the bucket of a quantile: nothing in it is above that.
+// ceiling returns the upper bound of the bucket of a quantile: nothing in the bucket is above it.
 func (m *mix) ceiling(q float64) float64 {
 	v := m.quantile(q)
 	if v == 0 {
@@ -86,7 +86,7 @@ func (m *mix) ceiling(q float64) float64 {
 	return math.Exp2(math.Ceil(8*math.Log2(v)-1e-9) / 8)
 }
 
-// above is the weight of the seconds with more use than v.
+// above returns the weight of the seconds with more use than v.
 func (m *mix) above(v float64) float64 {
 	left := 0.0
 	at := 8 * math.Log2(v) // in buckets
@@ -104,7 +104,7 @@ func (m *mix) above(v float64) float64 {
 	return left
 }
 
-// used is the sum of the use of all seconds, none counted with more than v.
+// used returns the sum of the use of all seconds, each capped at v.
 func (m *mix) used(v float64) float64 {
 	sum := 0.0
 	for i, n := range m.buckets {
@@ -113,7 +113,7 @@ func (m *mix) used(v float64) float64 {
 	return sum
 }
 
-// knee is the request with the least of its own size and the price of the share of time with more use. It is the bound of a
+// knee returns the request that minimises its own size plus the price of the share of time with more use. It is the bound of a
 // bucket, so that the share is exact.
 func (m *mix) knee(price float64) float64 {
 	best, least := 0.0, price*(m.total-m.zero)/m.total
@@ -128,10 +128,10 @@ func (m *mix) knee(price float64) float64 {
 	return best
 }
 
-// testDays is over how many days a rule is tested.
+// testDays is the number of days that a rule is tested on.
 const testDays = 14
 
-// testCores holds a rule against each of the last days, of which it sees only those before.
+// testCores tests a rule on each of the last days, given only the days before it.
 func testCores(days []Day, rule func(past []Day) (float64, bool)) *Test {
 	t := &Test{}
 	used, asked, above, seconds := 0.0, 0.0, 0.0, 0.0
@@ -159,7 +159,7 @@ func testCores(days []Day, rule func(past []Day) (float64, bool)) *Test {
 	return t
 }
 
-// testMemory is the same of memory, by the peaks of days.
+// testMemory does the same for memory, with the peaks of days.
 func testMemory(days []Day, rule func(past []Day) (float64, bool)) *Test {
 	t := &Test{}
 	used, asked, above := 0.0, 0.0, 0.0

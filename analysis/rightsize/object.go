@@ -13,13 +13,13 @@ type Container struct {
 	*ServiceAdvice
 }
 
-// template kinds have pods made of a template; the words are those of the API of Kubernetes.
+// template returns the Kubernetes API kind of services with a pod template; empty for other kinds.
 func template(kind string) string {
 	return map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "replicaset": "ReplicaSet"}[kind]
 }
 
-// Paste writes the advice as what belongs into the description of the service: containers of Kubernetes with their resources, or
-// the drop-in of a systemd unit. Cores are a request alone: a limit of CPU time only holds a container back.
+// Paste formats the advice for the description of the service: containers of Kubernetes with their resources, or
+// a drop-in of a systemd unit. Cores are only a request: a CPU limit only throttles a container.
 func Paste(kind string, list []Container) string {
 	if kind == "unit" {
 		if m := list[0].Memory; m != nil {
@@ -41,10 +41,10 @@ func Paste(kind string, list []Container) string {
 	return strings.Join(out, "\n")
 }
 
-// object is a part of an object of Kubernetes.
+// object is a JSON object of the Kubernetes API.
 type object map[string]any
 
-// Patch writes the advice as a strategic merge patch, which finds containers by their names; empty for kinds without a template.
+// Patch formats the advice as a strategic merge patch, which matches containers by name; empty for kinds without a pod template.
 func Patch(kind string, list []Container) string {
 	if template(kind) == "" {
 		return ""
@@ -64,8 +64,8 @@ func Patch(kind string, list []Container) string {
 	return text(object{"spec": object{"template": object{"spec": object{"containers": containers}}}})
 }
 
-// VPA writes the advice as an object of autoscaling.k8s.io/v1 whose mode is Off, with the recommendation where those that show
-// recommendations look for it; empty for kinds without a template. The id is kind/namespace/name.
+// VPA formats the advice as an object of autoscaling.k8s.io/v1 in mode Off, with the recommendation where tools that show
+// recommendations look for it; empty for kinds without a pod template. The id is kind/namespace/name.
 func VPA(kind, id string, list []Container) string {
 	target := template(kind)
 	words := strings.Split(id, "/")
@@ -88,7 +88,7 @@ func VPA(kind, id string, list []Container) string {
 	})
 }
 
-// quantities are the requests in the words of Kubernetes: thousandths of a core, and MiB.
+// quantities returns the requests as Kubernetes quantities: thousandths of a core, and MiB.
 func (c *Container) quantities() object {
 	out := object{}
 	if c.Cores != nil {
@@ -100,7 +100,7 @@ func (c *Container) quantities() object {
 	return out
 }
 
-// text encodes what can not fail: maps of words.
+// text encodes a map of strings, which cannot fail.
 func text(v object) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package rightsize says what a workload should ask for next time, from what this run
-// and earlier runs of the same work used.
+// Package rightsize recommends what a workload should request next time, from the use of this run
+// and earlier runs of the same work.
 //
-// It follows what help desks advise: cores for the sustained use (p95), memory for the
-// peak and a fifth more, for a job that needs a little more is killed, time for the
-// longest run and a quarter more. Memory is what can not be given back: page cache fills whatever
+// It follows the advice of help desks: cores for the sustained use (p95), memory for the
+// peak plus a fifth, because a job that needs a little more is killed, time for the
+// longest run plus a quarter. Memory is the needed memory: page cache fills whatever
 // there is. The greatest need of all runs counts, never a mean; figures that are bounds, estimates
-// or models say nothing. A
-// run that was killed for want of memory, or at its time limit, shows only that it needed
-// more: then the advice rises above what it had. A figure that no run shows is nil.
+// or modelled are ignored. A
+// run that was killed for lack of memory, or at its time limit, shows only that it needed
+// more: then the advice exceeds what it had. A figure without evidence in any run is nil.
 //
-// Figures are in SI base units (cores, bytes, seconds), in sum over all nodes. Pure: no
+// Figures are in SI base units (cores, bytes, seconds), summed over all nodes. The package is pure: no
 // file, no clock; safe for concurrent use; there are no errors.
 package rightsize
 
@@ -26,47 +26,47 @@ var textFile string
 
 var texts = phrase.MustParse(textFile)
 
-// Run is one run; a nil figure was not measured or not asked for.
+// Run is one run; a nil figure was not measured or not requested.
 type Run struct {
 	Seconds                        float64
 	Nodes                          int
 	CoresP95, GPUSeconds           *float64
-	MemoryNeeded, MemoryPeak       *float64 // the peak includes page cache; it stands for the need where that is not known
-	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or asked for
-	// The figures are bounds, estimates or models.
+	MemoryNeeded, MemoryPeak       *float64 // the peak includes page cache; it substitutes an unknown need
+	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or requested
+	// The figures are bounds, estimates or modelled.
 	CPUInexact, MemoryInexact, GPUInexact bool
-	// Done says that it ended by itself and well: only then does its length say how long
+	// Done is true if it ended successfully by itself: only then does its length show how long
 	// the work takes.
 	Done               bool
-	OutOfMemory, Limit bool // it was killed for want of memory, at its limit of time
-	// Cut says that it runs, failed or was stopped: what it used until now or then is no more than a lower bound of what it needs.
+	OutOfMemory, Limit bool // it was killed for lack of memory, at its time limit
+	// Cut is true if it is running, failed or was stopped: its use so far is only a lower bound of its need.
 	Cut bool
-	// Squeezed says that its memory was full, page cache included, and that it was held up for it.
+	// Squeezed is true if its memory was full, page cache included, and it was slowed down by that.
 	Squeezed bool
-	// Waited says that its threads waited for cores, so that it used fewer than it wanted.
+	// Waited is true if its threads waited for cores, so that it used fewer than it wanted.
 	Waited bool
 }
 
-// Advice is what to ask for, in sum over all nodes.
+// Advice is the recommended request, summed over all nodes.
 type Advice struct {
-	Runs                         int // that it rests on
+	Runs                         int // number of runs it is based on
 	Cores, Memory, Seconds, GPUs *float64
-	Why                          []string // one sentence for each figure, and what speaks against it
+	Why                          []string // one sentence per figure, and caveats
 }
 
-// Margins, and lengths below which a run says nothing of how many cores or GPUs it needs.
+// Margins, and thresholds below which a run shows nothing about its need of cores or GPUs.
 const (
 	memoryMargin = 1.2
-	raised       = 1.5  // of what a killed run had
-	enlarged     = 1.25 // of what a run had that was held up for lack of memory
+	raised       = 1.5  // times the memory or time of a killed run
+	enlarged     = 1.25 // times the memory of a run slowed down by lack of memory
 	timeMargin   = 1.25
 	settled      = 30.0 // seconds
-	busyGPU      = 0.15 // of a GPU: below it is not worth one
+	busyGPU      = 0.15 // of a GPU: below that it is not worth one
 )
 
-// For says what to ask for after the given runs, the latest first. The last one is what
-// the answer is about: with other numbers of nodes before, only runs on as many count.
-// Cores are rounded up to whole ones, or to tenths where fraction says that they can be had.
+// For returns the recommended request after the given runs, the latest first. The first one is the subject of
+// the answer: if earlier runs had other numbers of nodes, only runs with the same number count.
+// Cores are rounded up to whole cores, or to tenths if fraction allows them.
 func For(runs []Run, fraction bool) *Advice {
 	if len(runs) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func For(runs []Run, fraction bool) *Advice {
 
 func (a *Advice) say(key string, words phrase.Words) { a.Why = append(a.Why, texts.Say(key, words)) }
 
-// of is the key of a sentence for one run or for more.
+// of returns the key of a sentence for one run or for several.
 func of(key string, runs int) string {
 	if runs == 1 {
 		return key + ".one"
@@ -100,8 +100,8 @@ func of(key string, runs int) string {
 
 func (a *Advice) memory(runs []Run) {
 	peak, n, cached, whole := 0.0, 0, false, false
-	bound := 0.0            // of runs whose need is not known exactly
-	floor, slow := 0.0, 0.0 // what was not enough, and what was only just
+	bound := 0.0            // of runs whose exact need is unknown
+	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
 	for _, r := range runs {
 		need, ok := known(r.MemoryNeeded)
 		if !ok {
@@ -197,7 +197,7 @@ func (a *Advice) gpus(runs []Run) {
 	case most < busyGPU:
 		a.say("gpus.idle", words)
 	default:
-		// The mean is all that is known: half a GPU more than it must fit.
+		// Only the mean is known: the recommendation leaves a margin.
 		v = min(had, math.Ceil(most/0.9))
 		words["gpus"] = format.Count(v)
 		a.say("gpus.fewer", words)
@@ -235,8 +235,8 @@ func known(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// roundMemory rounds up to what people write: 64 MiB below 1 GiB, 256 MiB below 16 GiB,
-// else 1 GiB.
+// roundMemory rounds up to customary sizes: multiples of 64 MiB below 1 GiB, 256 MiB below 16 GiB,
+// otherwise 1 GiB.
 func roundMemory(bytes float64) float64 {
 	unit := float64(1 << 30)
 	switch {
@@ -248,7 +248,7 @@ func roundMemory(bytes float64) float64 {
 	return math.Ceil(bytes/unit-1e-9) * unit
 }
 
-// roundTime rounds up to 1 min below 1 h, to 15 min below 1 day, else to 1 h.
+// roundTime rounds up to 1 min below 1 h, to 15 min below 1 day, otherwise to 1 h.
 func roundTime(seconds float64) float64 {
 	unit := 3600.0
 	switch {

@@ -17,7 +17,7 @@ func TestFor(t *testing.T) {
 	with := func(f func(*Run)) Run { r := good; f(&r); return r }
 	for name, c := range map[string]struct {
 		runs                      []Run
-		cores, memory, secs, gpus float64 // below 0: nothing
+		cores, memory, secs, gpus float64 // below 0: none
 		n                         int
 		why                       string
 	}{
@@ -85,7 +85,7 @@ func show(v *float64) string {
 	return fmt.Sprint(*v)
 }
 
-// TestEnough holds for any runs: what they used would have fitted into the advice.
+// TestEnough: for any runs, their use fits into the recommended request.
 func TestEnough(t *testing.T) {
 	f := func(peaks [3]uint32, cores [3]uint16, seconds [3]uint16) bool {
 		var runs []Run

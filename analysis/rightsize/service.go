@@ -8,66 +8,66 @@ import (
 	"reckon/metric"
 )
 
-// Day is what one replica of a container of a service used in a day; where there were several, all of them together. What was
-// not measured is nil.
+// Day is the use of one replica of a container of a service in a day, or of all replicas together if there were several. Unmeasured
+// figures are nil.
 type Day struct {
-	Cores       *metric.Histogram // cores in use, one observation a second
-	MemoryPeak  *float64          // the highest needed memory of any replica, bytes
-	GPUs        *float64          // GPUs that were busy on average
-	OutOfMemory bool              // a process was killed for want of memory
+	Cores       *metric.Histogram // cores in use, one observation per second
+	MemoryPeak  *float64          // highest needed memory of any replica, bytes
+	GPUs        *float64          // mean number of busy GPUs
+	OutOfMemory bool              // a process was killed for lack of memory
 }
 
-// Request is what a replica asks for; a nil figure is not known or not asked for.
+// Request is the request of a replica; a nil figure is unknown or not requested.
 type Request struct{ Cores, Memory *float64 }
 
-// ServiceConfig is how much a request may miss.
+// ServiceConfig defines how much a request may be exceeded.
 type ServiceConfig struct {
-	// Price is how bad a second above the request is: as bad as a second in which so many times the mean use lies idle.
+	// Price is the cost of a second above the request: equal to a second in which this multiple of the mean use is idle.
 	Price float64
 	// LeastShare and MostShare bound the share of the past in which the use was within the request.
 	LeastShare, MostShare float64
-	// Deviations is by how many standard deviations of the daily peaks memory lies above their mean. From 3.7 on it is never below
+	// Deviations is the number of standard deviations of the daily peaks by which memory exceeds their mean. From 3.7 on it is never below
 	// the highest of 14 peaks.
 	Deviations float64
 }
 
-// ServiceDefault asks for cores between the p90 and the p99.9 of one-second use, and for memory of at least the highest peak.
+// ServiceDefault requests cores between the p90 and the p99.9 of one-second use, and memory of at least the highest peak.
 func ServiceDefault() ServiceConfig {
 	return ServiceConfig{Price: 40, LeastShare: 0.9, MostShare: 0.999, Deviations: 4}
 }
 
 const (
-	// LeastDays is how many days must have been measured.
+	// LeastDays is the minimum number of measured days.
 	LeastDays = 2
-	// CoreDays and MemoryDays are over how many days cores and memory are looked at; a day of cores counts half of the one a week after.
+	// CoreDays and MemoryDays are the days evaluated for cores and memory; for cores, a day has half the weight of the one a week later.
 	CoreDays, MemoryDays = 28, 14
 	halfLife             = 7.0
-	// fewDays is below how many days the peaks do not show how much they differ.
+	// fewDays is the number of days below which the peaks do not show their variation.
 	fewDays = 7
-	// mostMemory is the most that memory is above the highest peak.
+	// mostMemory is the maximum ratio of memory to the highest peak.
 	mostMemory = 1.15
 )
 
-// ServiceAdvice is what a replica of a service should ask for.
+// ServiceAdvice is the recommended request of a replica of a service.
 type ServiceAdvice struct {
-	Days          int // that it rests on
+	Days          int // number of days it is based on
 	Cores, Memory *float64
-	GPUShare      *float64 // of GPUs, on the busiest day; nil where none was measured
+	GPUShare      *float64 // of GPUs, on the busiest day; nil if not measured
 	P95, P99      *float64 // of one-second use of cores
-	MemoryPeak    *float64 // the highest
-	// Tested is how the rule would have done on the days that were, Now how the present request does; nil where that is not known.
+	MemoryPeak    *float64 // highest
+	// Tested is the result of the rule on past days, Now that of the current request; nil if unknown.
 	TestedCores, TestedMemory, NowCores, NowMemory *Test
 	Why                                            []string
 }
 
-// Test is a request held against days after those that it was made of.
+// Test is the result of a request on days after those that it was computed from.
 type Test struct {
 	Days  int
-	Slack float64 // share of what was asked for that lay idle
-	Above float64 // share of the seconds, of memory share of the days, with more than the request
+	Slack float64 // share of the request that was idle
+	Above float64 // share of the seconds, or for memory of the days, with more use than the request
 }
 
-// Service says what a replica should ask for after the given days, the latest last; nil where they say too little.
+// Service returns the recommended request of a replica after the given days, the latest last; nil if there are too few.
 func Service(days []Day, now Request, c ServiceConfig) *ServiceAdvice {
 	a := &ServiceAdvice{}
 	a.cores(days, now, &c)
@@ -124,7 +124,7 @@ func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
 	}
 	key := "service.memory"
 	if killed {
-		// The peak is what it was let have: the need is above it.
+		// The peak was limited by the memory it had: the need is higher.
 		has, _ := known(now.Memory)
 		v, key = max(v, raised*max(has, most)), "service.memory.killed"
 	}
@@ -156,8 +156,8 @@ func (a *ServiceAdvice) gpus(days []Day) {
 	}
 }
 
-// Cores is the request for cores that the days before ask for: where a little more would cover so few seconds more that it is
-// not worth its price, within the bounds of the configuration. False with fewer than [LeastDays].
+// Cores returns the request for cores based on the given days: the point where covering more seconds is
+// not worth its price, within the bounds of the configuration. It returns false with fewer than [LeastDays].
 func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	use := mixOf(days)
 	if use.days < LeastDays || use.total <= 0 {
@@ -167,8 +167,8 @@ func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	return min(max(v, use.ceiling(c.LeastShare)), use.ceiling(c.MostShare)), true
 }
 
-// Memory is the request for memory, bytes: the mean of the daily peaks and so many of their standard deviations, but no more
-// than 15 % above the highest, and that where there are few days. False with fewer than [LeastDays].
+// Memory returns the request for memory, bytes: the mean of the daily peaks plus a number of their standard deviations, but at most
+// 15 % above the highest, and exactly that if there are few days. It returns false with fewer than [LeastDays].
 func Memory(days []Day, c ServiceConfig) (float64, bool) {
 	peaks, _ := peaksOf(days)
 	n := float64(len(peaks))
@@ -189,7 +189,7 @@ func Memory(days []Day, c ServiceConfig) (float64, bool) {
 	return min(sum/n+c.Deviations*math.Sqrt(squares/n), mostMemory*most), most > 0
 }
 
-// peaksOf are the daily peaks, and whether memory was too little on one of the days.
+// peaksOf returns the daily peaks, and whether memory was insufficient on one of the days.
 func peaksOf(days []Day) (peaks []float64, killed bool) {
 	for _, d := range lastDays(days, MemoryDays) {
 		if v, ok := known(d.MemoryPeak); ok && v > 0 {
@@ -202,7 +202,7 @@ func peaksOf(days []Day) (peaks []float64, killed bool) {
 
 func lastDays(days []Day, n int) []Day { return days[max(0, len(days)-n):] }
 
-// roundCores rounds up to hundredths below one core, to twentieths below ten, else to halves.
+// roundCores rounds up to hundredths below one core, to twentieths below ten, otherwise to halves.
 func roundCores(v float64) float64 {
 	unit := 2.0 // parts of a core
 	switch {

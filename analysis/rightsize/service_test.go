@@ -11,7 +11,7 @@ import (
 	"reckon/metric"
 )
 
-// used is a day in which so many seconds each used so many cores.
+// used is a day with the given number of seconds at each level of cores.
 func used(seconds int, cores ...float64) Day {
 	h := &metric.Histogram{}
 	for _, c := range cores {
@@ -38,7 +38,7 @@ func TestServiceCores(t *testing.T) {
 	many := make([]float64, 0, 1000)
 	for i := range 1000 {
 		switch {
-		case i < 2: // 0.2 % of the time, and dear
+		case i < 2: // 0.2 % of the time, and expensive
 			many = append(many, 64)
 		case i < 60: // 6 %
 			many = append(many, 1)
@@ -49,7 +49,7 @@ func TestServiceCores(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		days []Day
-		want float64 // 0: nothing
+		want float64 // 0: none
 	}{
 		{"no day", nil, 0},
 		{"one day", repeat(1, steady), 0},
@@ -107,7 +107,7 @@ func TestServiceMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryHoldsThePeak: of any peaks the request is at least the highest, and at most 15 % above it.
+// TestMemoryHoldsThePeak: for any peaks, the request is at least the highest, and at most 15 % above it.
 func TestMemoryHoldsThePeak(t *testing.T) {
 	f := func(values []uint32) bool {
 		var list []float64
@@ -130,14 +130,14 @@ func TestMemoryHoldsThePeak(t *testing.T) {
 	}
 }
 
-// TestServiceTests holds the back-test against counting: a request that is known, and days that are.
+// TestServiceTests compares the back-test with direct counting, for a known request and known days.
 func TestServiceTests(t *testing.T) {
-	days := repeat(6, used(100, 1, 1, 1, 3)) // a quarter of the time 3 cores
+	days := repeat(6, used(100, 1, 1, 1, 3)) // 3 cores for a quarter of the time
 	a := Service(days, Request{Cores: at(2)}, ServiceDefault())
 	if a == nil || a.NowCores == nil || a.NowCores.Days != 4 {
 		t.Fatalf("%+v", a)
 	}
-	// Of 2 cores 1 lies idle in three quarters of the time.
+	// 1 of 2 cores is idle for three quarters of the time.
 	if math.Abs(a.NowCores.Above-0.25) > 1e-9 || math.Abs(a.NowCores.Slack-0.375) > 0.03 {
 		t.Errorf("%+v", *a.NowCores)
 	}
@@ -153,7 +153,7 @@ func TestServiceTests(t *testing.T) {
 	}
 }
 
-// TestRequestSeesNoFuture: what a day asks for does not change with the days after it.
+// TestRequestSeesNoFuture: the request after a day does not depend on later days.
 func TestRequestSeesNoFuture(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var days []Day

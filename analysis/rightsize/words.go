@@ -9,8 +9,8 @@ import (
 	"reckon/figure/format"
 )
 
-// Slurm writes the advice as lines for a batch script. Memory is that of one node:
-// perNode, for nodes need not be alike.
+// Slurm formats the advice as lines for a batch script. Memory is that of one node,
+// perNode, because nodes may differ.
 func (a *Advice) Slurm(nodes int, perNode *float64) string {
 	var out []string
 	line := func(format string, args ...any) { out = append(out, "#SBATCH "+fmt.Sprintf(format, args...)) }
@@ -20,7 +20,7 @@ func (a *Advice) Slurm(nodes int, perNode *float64) string {
 	if a.Cores != nil {
 		each := math.Ceil(*a.Cores / float64(max(1, nodes)))
 		if nodes > 1 {
-			// How many tasks share them is the program's affair.
+			// The number of tasks that share them is up to the program.
 			line("--mincpus=%.0f", each)
 		} else {
 			line("--cpus-per-task=%.0f", each)
@@ -38,8 +38,8 @@ func (a *Advice) Slurm(nodes int, perNode *float64) string {
 	return strings.Join(out, "\n")
 }
 
-// Kubernetes writes the advice as the resources of a container. Cores are a request
-// alone: a limit of CPU time only holds a container back.
+// Kubernetes formats the advice as the resources of a container. Cores are only a request:
+// a CPU limit only throttles a container.
 func (a *Advice) Kubernetes() string {
 	var requests, limits []string
 	if a.Cores != nil {
@@ -65,7 +65,7 @@ func (a *Advice) Kubernetes() string {
 	return strings.Join(out, "\n")
 }
 
-// slurmTime writes [days-]hours:minutes:seconds.
+// slurmTime formats seconds as [days-]hours:minutes:seconds.
 func slurmTime(seconds float64) string {
 	s := int64(math.Ceil(seconds))
 	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)

@@ -23,7 +23,7 @@ type Verdict struct {
 	Unit     string // ratio, count, cores, gpus or seconds
 }
 
-// Use is what one run used of what it was given; a nil figure was not measured.
+// Use is the use of one run and its allocation; a nil figure was not measured.
 type Use struct {
 	WallSeconds                                 float64
 	Given                                       *float64 // cores
@@ -34,14 +34,14 @@ type Use struct {
 	MemoryNeeded, Memory, SwapPeak              *float64
 	StorageStalledSeconds, MemoryStalledSeconds *float64
 	AtLeast                                     bool   // CPU figures are lower bounds
-	Waits                                       bool   // has not begun
-	Array                                       string // a task of the array that it stood for; empty for a job of its own
+	Waits                                       bool   // has not started
+	Array                                       string // a task of the array that it represents; empty for a job of its own
 }
 
-// settled is from how many seconds on a run says something.
+// settled is the minimum length of a run to be judged, seconds.
 const settled = 30.0
 
-// Judge says what the one run shows, the gravest first.
+// Judge returns the verdicts on one run, the most severe first.
 func Judge(u Use) []Verdict {
 	j := judge{u: u}
 	j.one()
@@ -63,7 +63,7 @@ func (j *judge) sorted() []Verdict {
 	return j.out
 }
 
-// one says what the one run shows, and whether it has cores to spare.
+// one judges the single run and returns whether it has cores to spare.
 func (j *judge) one() (spare bool) {
 	switch {
 	case j.u.Array != "":
@@ -77,7 +77,7 @@ func (j *judge) one() (spare bool) {
 	return spare
 }
 
-// given says whether the run has cores to spare.
+// given returns whether the run has cores to spare.
 func (j *judge) given() (spare bool) {
 	u := j.u
 	given, ok := known(u.Given)
@@ -99,7 +99,7 @@ func (j *judge) given() (spare bool) {
 	wait, _ := known(u.WaitSeconds)
 	w := phrase.Words{"p95": format.Count(p95), "given": of, "mean": format.Count(mean)}
 	switch {
-	case !sustained: // accounting has no more than the sum
+	case !sustained: // accounting reports only the sum
 		j.say("cores", "info", mean/given, "ratio", "cores.mean", w)
 	case u.AtLeast:
 		j.say("cores", "info", p95/given, "ratio", "cores.at-least", w)
@@ -119,7 +119,7 @@ func (j *judge) given() (spare bool) {
 	return false
 }
 
-// causes says what holds it back, and so what would help.
+// causes reports what limits the run, and thus what would help.
 func (j *judge) causes(spare bool) {
 	u := j.u
 	if u.WallSeconds < settled {
@@ -178,7 +178,7 @@ func known(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// sized is a number with its noun: 1 core, 4 GPUs.
+// sized formats a number with its noun: 1 core, 4 GPUs.
 func sized(n float64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -18,8 +18,8 @@ func text(list []Verdict) string {
 	return strings.Join(out, "\n")
 }
 
-// TestNotBegun: of a job that waits nothing is said of itself, and no size is proposed
-// from what an array as a whole asks for.
+// TestNotBegun: a pending job is not judged, and no size is recommended
+// from the request of a whole array.
 func TestNotBegun(t *testing.T) {
 	got := text(Compare(Use{Waits: true, Given: at(10000)}, nil, Cores).Verdicts)
 	if !strings.Contains(got, "it has not started") || strings.Contains(got, "5000") || strings.Contains(got, "nothing can be said") {
@@ -35,7 +35,7 @@ func TestNotBegun(t *testing.T) {
 	}
 }
 
-// TestOneRun holds what one run shows, on both sides of each threshold.
+// TestOneRun tests the verdicts on one run, on both sides of each threshold.
 func TestOneRun(t *testing.T) {
 	run := func(given, p95, mean float64, edit ...func(*Use)) Use {
 		u := Use{WallSeconds: 600, Given: at(given), CoresP95: at(p95), CoresMean: at(mean)}
@@ -91,7 +91,7 @@ func TestOneRun(t *testing.T) {
 	}
 }
 
-// TestSerial: one run bounds the serial share from below, where only its own work held it.
+// TestSerial: one run yields a lower bound of the serial fraction if only its own work limited it.
 func TestSerial(t *testing.T) {
 	run := func(given, mean float64, edit func(*Use)) Use {
 		u := Use{WallSeconds: 600, Given: at(given), CoresP95: at(mean), CoresMean: at(mean), CPUSeconds: at(600 * mean)}
@@ -128,8 +128,8 @@ func TestSerial(t *testing.T) {
 	}
 }
 
-// TestWhole holds for any figures: sentences are whole, values finite, and no speed-up is
-// told above what was busy.
+// TestWhole: for any figures, sentences are complete, values finite, and no reported speed-up
+// exceeds the cores that were busy.
 func TestWhole(t *testing.T) {
 	f := func(wall, given, p95, mean, cpu, wait uint16, seconds, used [5]uint16) bool {
 		runs := []Run{}
@@ -152,8 +152,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestTexts: every sentence of the file is used by some test above or below, or the file
-// grows stale; here they are only whole.
+// TestTexts checks that every sentence of the file is complete; that each is in use is covered by the other
+// tests.
 func TestTexts(t *testing.T) {
 	for _, k := range texts.Keys() {
 		if s := texts.Say(k, nil); strings.HasPrefix(s, "!") || len(s) < 10 {

@@ -10,16 +10,16 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Unit is what the size of a run is counted in.
+// Unit is the unit of the size of a run.
 type Unit string
 
-// The units: work that was given GPUs is as large as its GPUs are many.
+// Units: the size of work with GPUs is its number of GPUs.
 const (
 	Cores Unit = "core"
 	GPUs  Unit = "GPU"
 )
 
-// used is what a run spends of a unit.
+// used is the name of the time that a run spends on a unit.
 func (u Unit) used() string {
 	if u == GPUs {
 		return "GPU time"
@@ -29,31 +29,31 @@ func (u Unit) used() string {
 
 func (u Unit) plural() string { return strings.ToLower(string(u)) + "s" }
 
-// Result is what the runs of one work show together with the one that was asked about.
+// Result is what the runs of the same work show, including the run in question.
 type Result struct {
-	// Amdahl and USL are the laws fitted to the runs; both nil where no law is claimed. Law is
-	// the one of them that describes the runs better.
+	// Amdahl and USL are the laws fitted to the runs; both nil if no law is claimed. Law is
+	// the one that describes the runs better.
 	Amdahl, USL, Law *Fit
 	Weak             *Weak
-	Verdicts         []Verdict // the gravest first
+	Verdicts         []Verdict // the most severe first
 }
 
-// What refuses a law.
+// Limits beyond which a law is rejected.
 const (
-	// loose is the typical distance of a run from a law that is no law of these runs.
+	// loose is the typical relative distance of runs from a law at which the law is rejected.
 	loose = 0.15
-	// clearly is by how much the richer law must be nearer to be preferred.
+	// clearly is the maximum ratio of errors for preferring the richer law.
 	clearly = 0.8
-	// sameWork is how many times the CPU time of the same work may differ.
+	// sameWork is the maximum ratio between the CPU times of runs of the same work.
 	sameWork = 1.5
-	// seen is how far a speed-up may pass the cores that were seen busy: the error of a fit.
+	// seen is the maximum ratio of a speed-up to the observed busy cores: the error of a fit.
 	seen = 1.1
-	// sizesOfLaw is how many sizes test a law of one parameter.
+	// sizesOfLaw is the minimum number of sizes to test a law with one parameter.
 	sizesOfLaw = 3
 )
 
-// better is the law that describes the runs better: the Universal Scalability Law only
-// where its error is known and clearly smaller than that of Amdahl's.
+// better returns the law that describes the runs better: the Universal Scalability Law only
+// if its error is known and clearly smaller than that of Amdahl's.
 func better(amdahl, usl *Fit) *Fit {
 	if usl != nil && !math.IsNaN(usl.Error) && usl.Crosstalk > 0 && usl.Error < clearly*amdahl.Error {
 		return usl
@@ -61,9 +61,9 @@ func better(amdahl, usl *Fit) *Fit {
 	return amdahl
 }
 
-// Compare says what the one run shows, and what the runs at different sizes show. A law is
-// claimed only of three sizes or more, of runs that used alike, that it is near to, and
-// whose speed-up is no more than the cores or GPUs that they kept busy.
+// Compare judges one run, and the runs at different sizes. A law is
+// claimed only for three or more sizes, if the runs used similar CPU time, are close to the law, and
+// if its speed-up does not exceed the cores or GPUs that they kept busy.
 func Compare(u Use, runs []Run, unit Unit) Result {
 	j := judge{u: u}
 	spare := j.one()
@@ -74,7 +74,7 @@ func Compare(u Use, runs []Run, unit Unit) Result {
 	r := c.laws()
 	if r.Law != nil {
 		c.claim(r.Law)
-		if !spare && unit == Cores { // more of what it does not use can not help, whatever a law says
+		if !spare && unit == Cores { // more of an unused resource cannot help, whatever the law
 			c.double(r.Law)
 		}
 	}
@@ -95,7 +95,7 @@ type comparison struct {
 	sizes []float64
 }
 
-// laws finds the law of the runs, or says why there is none.
+// laws returns the law of the runs, or reports why there is none.
 func (c *comparison) laws() (r Result) {
 	if len(c.sizes) < 2 {
 		c.few()
@@ -124,7 +124,7 @@ func (c *comparison) laws() (r Result) {
 	}
 	amdahl, err := Amdahl(c.runs)
 	if err != nil {
-		return r // a run without a size or a time: the caller's error, and nothing to claim
+		return r // a run without a size or a time is an error of the caller: claim nothing
 	}
 	r.Amdahl, r.Law = &amdahl, &amdahl
 	if usl, err := USL(c.runs); err == nil {
@@ -143,7 +143,7 @@ func (c *comparison) laws() (r Result) {
 	return r
 }
 
-// few says that runs at one size, or none, can not show how the work scales.
+// few reports that runs at one size, or none, cannot show how the work scales.
 func (c *comparison) few() {
 	what := texts.Say("runs.none", nil)
 	if len(c.sizes) == 1 {
@@ -166,8 +166,8 @@ func (c *comparison) few() {
 	c.say("runs", "info", float64(len(c.sizes)), "count", "runs.try", phrase.Words{"seen": what, "one": sized(one, string(c.unit)), "two": sized(two, string(c.unit))})
 }
 
-// unseen finds a size at which the law claims more speed than was seen busy there. Where
-// the work ran on one core, the speed-up is over that core as busy as it was.
+// unseen returns a size at which the law claims more speed-up than was observed busy. If
+// the work also ran on one core, the speed-up is relative to the utilisation of that core.
 func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 	one := min(c.busy(1), 1)
 	if !(one > 0) {
@@ -182,7 +182,7 @@ func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 	return 0, 0, 0
 }
 
-// claim says what the law of the runs means.
+// claim reports what the law of the runs means.
 func (c *comparison) claim(law *Fit) {
 	most := c.sizes[len(c.sizes)-1]
 	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)), "serial": format.Percent(law.Serial), "error": format.Percent(law.Error),
@@ -206,7 +206,7 @@ func (c *comparison) claim(law *Fit) {
 	}
 }
 
-// double says what twice the cores would bring.
+// double reports what twice the cores would bring.
 func (c *comparison) double(law *Fit) {
 	given, ok := known(c.u.Given)
 	if !ok || given < 1 || c.u.GivenBy != "" {
@@ -223,8 +223,8 @@ func (c *comparison) double(law *Fit) {
 	c.say("limit", "warning", gain, "ratio", "double.no", words)
 }
 
-// serial is the Karp-Flatt measure of one run by the cores that it kept busy, which no
-// speed-up can pass: the least share of the work that did not run in parallel.
+// serial reports the Karp-Flatt metric of one run from the cores that it kept busy, which no
+// speed-up can exceed: a lower bound of the fraction of the work that did not run in parallel.
 func (j *judge) serial() {
 	u := j.u
 	given, ok := known(u.Given)
@@ -241,7 +241,7 @@ func (j *judge) serial() {
 	j.say("serial", "info", share, "ratio", "serial", phrase.Words{"mean": format.Count(mean), "given": sized(given, "core"), "serial": format.Percent(share)})
 }
 
-// measured leaves out the runs of which it was not measured what they used.
+// measured drops the runs whose use was not measured.
 func (c *comparison) measured() {
 	var runs []Run
 	for _, r := range c.runs {
@@ -252,7 +252,7 @@ func (c *comparison) measured() {
 	c.runs, c.sizes = runs, sizesOf(runs)
 }
 
-// differ is how many times what one run used is what another did.
+// differ returns the ratio between the largest and the smallest use of the runs.
 func (c *comparison) differ() float64 {
 	least, most := math.Inf(1), 0.0
 	for _, r := range c.runs {
@@ -261,7 +261,7 @@ func (c *comparison) differ() float64 {
 	return most / least
 }
 
-// busy is how many cores or GPUs the runs at a size kept busy on average; 0 without any.
+// busy returns the mean number of busy cores or GPUs of the runs at a size; 0 without any.
 func (c *comparison) busy(size float64) float64 {
 	var list []float64
 	for _, r := range c.runs {
@@ -275,7 +275,7 @@ func (c *comparison) busy(size float64) float64 {
 	return median(list)
 }
 
-// seconds is the median time of the runs at a size.
+// seconds returns the median time of the runs at a size.
 func (c *comparison) seconds(size float64) float64 {
 	var list []float64
 	for _, r := range c.runs {
@@ -295,7 +295,7 @@ func (c *comparison) waited() (n int) {
 	return n
 }
 
-// behind says on how many runs a sentence rests.
+// behind describes the runs that a sentence is based on.
 func (c *comparison) behind() string {
 	first, last := c.sizes[0], c.sizes[len(c.sizes)-1]
 	return plural(len(c.runs)) + " at " + strconv.Itoa(len(c.sizes)) + " sizes, " + format.Count(first) + " to " + sized(last, string(c.unit))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// work are runs of one work that follow a law, whose cores are busy as far as it lets them.
+// work returns runs of the same work that follow a law, with cores as busy as the law allows.
 func work(f Fit, sizes ...float64) (out []Run) {
 	for _, n := range sizes {
 		out = append(out, Run{Size: n, Seconds: f.OneCore / f.Speedup(n), Used: at(f.OneCore)})
@@ -14,7 +14,7 @@ func work(f Fit, sizes ...float64) (out []Run) {
 	return out
 }
 
-// scaled changes what the runs used.
+// scaled changes the CPU time of the runs.
 func scaled(runs []Run, by ...float64) []Run {
 	for i := range runs {
 		runs[i].Used = at(*runs[i].Used * by[i%len(by)])
@@ -22,7 +22,7 @@ func scaled(runs []Run, by ...float64) []Run {
 	return runs
 }
 
-// TestLaws holds what runs at several sizes show.
+// TestLaws tests the verdicts on runs at several sizes.
 func TestLaws(t *testing.T) {
 	u := Use{WallSeconds: 600, Given: at(16), CoresP95: at(15.9), CoresMean: at(15)}
 	amdahl := func(serial float64) Fit { return Fit{OneCore: 1000, Serial: serial} }
@@ -40,7 +40,7 @@ func TestLaws(t *testing.T) {
 		"GPUs":        {work(amdahl(0.1), 1, 2, 4, 8), GPUs, "no number of GPUs makes it more than 10 times as fast as one; with 8 GPUs it is 4.7 times (4 runs at 4 sizes, 1 to 8 GPUs", "core"},
 		"no law":      {[]Run{{Size: 1, Seconds: 100, Used: at(90)}, {Size: 2, Seconds: 500, Used: at(90)}, {Size: 4, Seconds: 20, Used: at(90)}, {Size: 8, Seconds: 900, Used: at(90)}}, Cores, "off any law of scaling", "twice the"},
 		"none used":   {[]Run{{Size: 1, Seconds: 100}, {Size: 2, Seconds: 60}, {Size: 4, Seconds: 40}}, Cores, "what the runs used was not measured", "law:"},
-		// Faults of before, by their figures.
+		// Regressions of earlier faults, with their figures.
 		"97 times as fast on 1.1 cores": {[]Run{{Size: 8, Seconds: 1500, Used: at(1650)}, {Size: 12, Seconds: 1050, Used: at(1300)}, {Size: 16, Seconds: 790, Used: at(1200)}}, Cores,
 			"but they kept only 1.1 busy (3 runs at 3 sizes, 8 to 16 cores): something other than cores made them faster", "does not run in parallel"},
 		"efficiency of 121 %": {[]Run{{Size: 4, Seconds: 1210, Used: at(4700)}, {Size: 8, Seconds: 500, Used: at(3900)}}, Cores, "Two sizes fit any law", "as many times"},
@@ -59,8 +59,8 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// TestRefused: each reason that refuses a law, on both sides of its threshold. What is
-// refused leaves no fit behind that a page could draw.
+// TestRefused tests each reason for rejecting a law, on both sides of its threshold. A rejected
+// law leaves no fit behind that a page could draw.
 func TestRefused(t *testing.T) {
 	f := Fit{OneCore: 1000, Serial: 0.1}
 	off := func(by float64) []Run { // every other run is off the law
@@ -97,7 +97,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSpare: a run that does not use what it was given is not told what more would bring.
+// TestSpare: a run that does not use its allocation gets no forecast of what more would bring.
 func TestSpare(t *testing.T) {
 	runs := work(Fit{OneCore: 1000, Serial: 0.05}, 1, 4, 16)
 	for p95, want := range map[float64]bool{9.6: false, 9.7: false, 12.8: true} {
@@ -108,7 +108,7 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// TestWaited says when neighbours slowed the runs behind a law.
+// TestWaited: slow-downs by neighbours are reported with a law.
 func TestWaited(t *testing.T) {
 	runs := work(Fit{OneCore: 1000, Serial: 0.05}, 1, 4, 16)
 	runs[1].Waited = true
@@ -120,7 +120,7 @@ func TestWaited(t *testing.T) {
 	}
 }
 
-// TestBetter: the richer law must be clearly nearer to the runs.
+// TestBetter: the richer law must be clearly closer to the runs.
 func TestBetter(t *testing.T) {
 	a := &Fit{Error: 0.1}
 	for name, c := range map[string]struct {

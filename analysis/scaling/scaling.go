@@ -1,12 +1,12 @@
-// Package scaling says from runs of the same work at different sizes how it scales: by
-// Amdahl's law (a serial share bounds the speed-up) and by Gunther's Universal
+// Package scaling determines from runs of the same work at different sizes how it scales: by
+// Amdahl's law (a serial fraction bounds the speed-up) and by Gunther's Universal
 // Scalability Law (communication and coherency make more cores slower).
 //
 // Both are fitted to the wall time T at n cores, as n T(n) = T1 (1 + s (n-1) + k n (n-1)),
-// with s, k >= 0 and Amdahl's k = 0, by least squares of the relative error, which lets
-// long runs not drown short ones. Times are in seconds. A law is claimed only where the runs
-// could have shown another one ([Compare]); what they can not show is an [ErrTooFew] or a
-// sentence that says so, never a guess. Pure, and safe for concurrent use.
+// with s, k >= 0 and Amdahl's k = 0, by least squares of the relative error, so that
+// long runs do not dominate short ones. Times are in seconds. A law is claimed only if the runs
+// could have contradicted it ([Compare]); otherwise the result is an [ErrTooFew] or a
+// sentence with the reason, never a guess. The package is pure and safe for concurrent use.
 package scaling
 
 import (
@@ -15,12 +15,12 @@ import (
 	"math"
 )
 
-// ErrTooFew is what errors.Is finds when the runs can not show what is asked.
+// ErrTooFew is wrapped by the error for runs that cannot determine the law.
 var ErrTooFew = errors.New("too few sizes")
 
 // Run is one run.
 type Run struct {
-	Size    float64  // cores or GPUs that it was given, 1 or more
+	Size    float64  // allocated cores or GPUs, 1 or more
 	Seconds float64  // wall time, above 0
 	Used    *float64 // CPU time, or GPU time, in seconds; nil when not measured
 	Waited  bool     // its threads waited for cores for a large share of their time
@@ -28,30 +28,30 @@ type Run struct {
 
 // Fit is a law with its parameters.
 type Fit struct {
-	Serial    float64 // share of the work of one core that does not run in parallel (contention)
-	Crosstalk float64 // cost of communication for each pair of cores; 0 in Amdahl's law
-	OneCore   float64 // seconds that one core would take
+	Serial    float64 // share of the one-core work that does not run in parallel (contention)
+	Crosstalk float64 // communication cost per pair of cores; 0 in Amdahl's law
+	OneCore   float64 // seconds on one core
 	Sizes     int     // distinct numbers of cores
-	// Error is the typical relative distance of a run from the law; NaN when there are
-	// no more sizes than parameters, so that any law of this form would pass through.
+	// Error is the typical relative distance of a run from the law; NaN if there are
+	// no more sizes than parameters, so that any law of this form would fit exactly.
 	Error float64
-	// SerialLow and SerialHigh bound the serial share over the fits that leave out one
-	// size each; NaN where that leaves too few.
+	// SerialLow and SerialHigh bound the serial fraction over the fits that leave out one
+	// size each; NaN if that leaves too few.
 	SerialLow, SerialHigh float64
 }
 
-// Amdahl fits the serial share; it takes two sizes, and three to know the error.
+// Amdahl fits the serial fraction; it needs two sizes, and three for the error.
 func Amdahl(runs []Run) (Fit, error) { return fit(runs, 2) }
 
-// USL fits serial share and crosstalk; it takes three sizes, and four to know the error.
+// USL fits serial fraction and crosstalk; it needs three sizes, and four for the error.
 func USL(runs []Run) (Fit, error) { return fit(runs, 3) }
 
-// Speedup is how many times faster than one core n cores are.
+// Speedup returns how many times faster n cores are than one.
 func (f Fit) Speedup(n float64) float64 {
 	return n / (1 + f.Serial*(n-1) + f.Crosstalk*n*(n-1))
 }
 
-// Limit is the highest speed-up, and the number of cores that gives it: +Inf for
+// Limit returns the highest speed-up, and the number of cores that gives it: +Inf for
 // Amdahl's law, where each further core helps a little less.
 func (f Fit) Limit() (speedup, cores float64) {
 	if f.Crosstalk > 0 {
@@ -92,7 +92,7 @@ func fit(runs []Run, parameters int) (Fit, error) {
 	return f, nil
 }
 
-// solve finds the best law with non-negative parameters: the best of the fits in which
+// solve returns the best law with non-negative parameters: the best of the fits in which
 // some of them are zero.
 func solve(runs []Run, parameters int) Fit {
 	best, least := Fit{}, math.Inf(1)
@@ -117,7 +117,7 @@ func solve(runs []Run, parameters int) Fit {
 	return best
 }
 
-// term is a column of the equation for a run, divided by its n T.
+// term returns a column of the equation for a run, divided by its n T.
 func term(r Run, column int) float64 {
 	w := 1 / (r.Size * r.Seconds)
 	switch column {

@@ -15,7 +15,7 @@ func runsOf(f Fit, noise float64, rnd *rand.Rand, sizes ...float64) []Run {
 	return out
 }
 
-// TestExact finds the parameters that made the runs, over many powers of ten.
+// TestExact recovers the parameters that the runs were generated with, over many powers of ten.
 func TestExact(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -32,7 +32,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestNoise holds that figures stay near, within bounds, and that the error is of the
+// TestNoise: fitted parameters stay close and within bounds, and the error has the
 // size of the noise.
 func TestNoise(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -78,7 +78,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestBounds holds for runs that follow no law: parameters stay in bounds.
+// TestBounds: for runs that follow no law, parameters stay in bounds.
 func TestBounds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {

@@ -8,28 +8,28 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Weak is what runs show whose CPU time grows in step with their cores while the time
-// they take hardly changes. Figures are medians of the runs at a size.
+// Weak is the result for runs whose CPU time grows in proportion to their cores while their
+// wall time hardly changes. Figures are medians of the runs at a size.
 type Weak struct {
-	From, To float64 // the fewest and the most cores
+	From, To float64 // fewest and most cores
 	Growth   float64 // CPU time with the most cores over that with the fewest
-	// Efficiency is the time with the fewest cores over that with the most: 1 where work
-	// that grows with the cores takes as long.
+	// Efficiency is the time with the fewest cores over that with the most: 1 if work
+	// that grows with the cores takes equally long.
 	Efficiency float64
 	Runs       int
 	Sizes      int
 }
 
-// Weak scaling is said of runs whose CPU time grows by at least inStep decades per decade
-// of cores, while their time falls by less than level decades: with the same work both
-// would be 0 and -1 at best, with work in step with the cores 1 and 0.
+// Weak scaling is reported for runs whose CPU time grows by at least inStep decades per decade
+// of cores, while their time falls by less than level decades: for a fixed amount of work these
+// are 0 and -1 at best, for work proportional to the cores 1 and 0.
 const (
 	inStep = 0.75
 	level  = 0.25
 )
 
-// seeWeak reports whether runs look like work that grows with the cores. ok is false
-// where they do not, or where fewer than two sizes have CPU times.
+// seeWeak reports whether the work of the runs grows with the cores. ok is false
+// if it does not, or if fewer than two sizes have CPU times.
 func seeWeak(runs []Run) (w Weak, ok bool) {
 	by := map[float64][2][]float64{}
 	for _, r := range runs {
@@ -62,7 +62,7 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// slope is that of the line through the logarithms, by least squares.
+// slope returns the slope of the least-squares line through the logarithms.
 func slope(x, y []float64) float64 {
 	mx, my := 0.0, 0.0
 	for i := range x {
@@ -76,8 +76,8 @@ func slope(x, y []float64) float64 {
 	return up / down
 }
 
-// weak says what runs show that look like weak scaling. No law of the same work is claimed:
-// by their times alone they would seem to be serial altogether.
+// weak reports runs that look like weak scaling. No law of fixed work is claimed:
+// judged by their times alone they would seem entirely serial.
 func (c *comparison) weak(w Weak, words phrase.Words) {
 	severity := "info"
 	if w.Efficiency >= 0.8 {

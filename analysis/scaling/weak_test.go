@@ -7,8 +7,8 @@ import (
 	"testing/quick"
 )
 
-// TestWeak holds when work is said to grow with the cores, and that the same work, at
-// whatever serial share and with idle or busy waiting short of all of it, is not.
+// TestWeak: work that grows with the cores is recognised, and fixed work is not, with
+// any serial fraction and with idle or busy waiting that does not fill all the time.
 func TestWeak(t *testing.T) {
 	runs := func(seconds, cpu func(n float64) float64, sizes ...float64) (out []Run) {
 		for _, n := range sizes {
@@ -47,7 +47,7 @@ func TestWeak(t *testing.T) {
 	}
 }
 
-// TestWeakEdges holds both sides of what counts as growing in step, and as taking as long.
+// TestWeakEdges tests both sides of the thresholds of CPU time and wall time.
 func TestWeakEdges(t *testing.T) {
 	for _, c := range []struct {
 		cpu, seconds float64 // decades per decade of cores
@@ -69,7 +69,7 @@ func TestWeakEdges(t *testing.T) {
 	}
 }
 
-// Whatever the figures, nothing is told that is no number.
+// TestWeakIsFinite: whatever the figures, no reported number is NaN or infinite.
 func TestWeakIsFinite(t *testing.T) {
 	f := func(list [][3]float64) bool {
 		var runs []Run
