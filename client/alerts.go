@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// AlertTest is the answer about a test of the way that alerts take.
+// AlertTest is the state of a test of the alert delivery path.
 type AlertTest struct {
 	ID         string          `json:"id"`
 	Deliveries []AlertDelivery `json:"deliveries"`
 }
 
-// AlertDelivery is one place that an alert goes to.
+// AlertDelivery is the delivery of an alert to one receiver.
 type AlertDelivery struct {
 	Alertmanager string `json:"alertmanager"`
 	Receiver     string `json:"receiver"`
@@ -21,7 +21,7 @@ type AlertDelivery struct {
 	Error        string `json:"error"`
 }
 
-// Done reports whether nothing is awaited any more.
+// Done reports whether every delivery has arrived or failed.
 func (t *AlertTest) Done() bool {
 	for i := range t.Deliveries {
 		if d := &t.Deliveries[i]; !d.Arrived && d.Error == "" {
@@ -31,21 +31,21 @@ func (t *AlertTest) Done() bool {
 	return len(t.Deliveries) > 0
 }
 
-// TestAlert sends a test.
+// TestAlert sends a test alert.
 func (c *Client) TestAlert(ctx context.Context) (AlertTest, error) {
 	var t AlertTest
 	err := c.post(ctx, "/api/reckon/v1/alerts/test", nil, &t)
 	return t, err
 }
 
-// AlertTest asks how far a test has come.
+// AlertTest returns the state of a test.
 func (c *Client) AlertTest(ctx context.Context, id string) (AlertTest, error) {
 	var t AlertTest
 	err := c.get(ctx, "/api/reckon/v1/alerts/test/"+url.PathEscape(id), nil, &t)
 	return t, err
 }
 
-// Alert is one alert of a rule, as Prometheus's HTTP API tells it.
+// Alert is one alert of a rule, as in Prometheus's HTTP API.
 type Alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -54,7 +54,7 @@ type Alert struct {
 	Value       string            `json:"value"`
 }
 
-// Alerts lists the alerts that are pending or fire.
+// Alerts lists the pending and firing alerts.
 func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
 	var answer struct {
 		Data struct {
@@ -65,14 +65,14 @@ func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
 	return answer.Data.Alerts, err
 }
 
-// Rule is a rule as Prometheus's HTTP API tells it.
+// Rule is a rule as in Prometheus's HTTP API.
 type Rule struct {
 	Group     string  `json:"-"`
 	File      string  `json:"-"`
 	Type      string  `json:"type"` // alerting or recording
 	Name      string  `json:"name"`
 	Query     string  `json:"query"`
-	Duration  float64 `json:"duration"` // seconds that it must hold
+	Duration  float64 `json:"duration"` // seconds that it must hold before it fires
 	State     string  `json:"state"`    // inactive, pending or firing; empty for a recording rule
 	Health    string  `json:"health"`
 	LastError string  `json:"lastError"`
@@ -80,7 +80,7 @@ type Rule struct {
 	Alerts    []Alert `json:"alerts"`
 }
 
-// Rules lists the rules that are evaluated.
+// Rules lists the evaluated rules.
 func (c *Client) Rules(ctx context.Context) ([]Rule, error) {
 	var answer struct {
 		Data struct {

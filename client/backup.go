@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Backup writes a copy of what the server keeps to w. What was written is whole only when
+// Backup writes a copy of the server's data to w. The copy is complete only if
 // the error is nil.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	resp, err := c.open(ctx, http.MethodGet, "/api/reckon/v1/backup", nil, "application/zstd")

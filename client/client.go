@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// DefaultServer is where `reckon up` listens unless told otherwise.
+// DefaultServer is the default address of `reckon up`.
 const DefaultServer = "http://127.0.0.1:9870"
 
-// maxAnswer bounds what is read of one answer, so that a wrong address can not fill
+// maxAnswer limits the bytes read of one response, so that a wrong address cannot exhaust
 // the memory.
 const maxAnswer = 1 << 30
 
-// Client asks one server. It is safe for concurrent use.
+// Client queries one server. It is safe for concurrent use.
 type Client struct {
 	base      *url.URL
 	http      *http.Client
@@ -32,7 +32,7 @@ type Client struct {
 	socket    string // path of a Unix socket; empty for none
 }
 
-// Option changes a [Client] as it is made.
+// Option configures a new [Client].
 type Option func(*Client)
 
 // WithHTTP sets the HTTP client, for TLS, proxies and tests.
@@ -44,8 +44,8 @@ func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s }
 // WithToken sends a token with every request to the server, and nowhere else.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// Sockets are where servers of this machine listen for the API unless told otherwise: one that root runs,
-// or else one of the user, whose directory for such is given (XDG_RUNTIME_DIR; empty for none).
+// Sockets returns the default API sockets of servers on this machine: that of a server run by root,
+// then that of the user, in the user's runtime directory (XDG_RUNTIME_DIR; empty for none).
 func Sockets(runtimeDir string) []string {
 	out := []string{"/run/reckon/api.sock"}
 	if runtimeDir != "" {
@@ -55,8 +55,8 @@ func Sockets(runtimeDir string) []string {
 }
 
 // New returns a client of the server at the given address; empty means
-// [DefaultServer]. unix:PATH is a Unix socket of this machine. An address may leave out the scheme (http) and the port (9870);
-// a path in front of the API, as behind a proxy, is kept. Nothing is sent yet.
+// [DefaultServer]. unix:PATH is a Unix socket of this machine. The scheme (http) and the port (9870) of an address are optional;
+// a path in front of the API, as behind a proxy, is kept. New sends no request.
 func New(server string, opts ...Option) (*Client, error) {
 	path, socket := strings.CutPrefix(strings.TrimSpace(server), "unix:")
 	if socket {
@@ -79,7 +79,7 @@ func New(server string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Server is the address in full, without a password.
+// Server returns the full address, without a password.
 func (c *Client) Server() string {
 	if c.socket != "" {
 		return "unix:" + c.socket
@@ -124,20 +124,20 @@ func normalise(server string) (*url.URL, error) {
 	if u.Port() == "" && !explicit {
 		u.Host = net.JoinHostPort(u.Hostname(), "9870")
 	}
-	if host := u.Hostname(); host == "0.0.0.0" || host == "::" { // what servers listen on, not what one can call
+	if host := u.Hostname(); host == "0.0.0.0" || host == "::" { // addresses to listen on, not to connect to
 		u.Host = strings.Replace(u.Host, host, map[string]string{"0.0.0.0": "127.0.0.1", "::": "::1"}[host], 1)
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	return u, nil
 }
 
-// APIError is an answer of the server with a status of 400 and above.
+// APIError is a response of the server with a status of 400 or above.
 type APIError struct {
 	Status int
 	Err    Error
 }
 
-// Error joins what is wrong and what to do.
+// Error returns the error and the hint of the server.
 func (e *APIError) Error() string {
 	if e.Err.Hint != "" {
 		return e.Err.Error + "; " + e.Err.Hint
@@ -145,15 +145,15 @@ func (e *APIError) Error() string {
 	return e.Err.Error
 }
 
-// Workloads lists what the filter selects.
+// Workloads lists the workloads that the filter selects.
 func (c *Client) Workloads(ctx context.Context, f Filter) (WorkloadList, error) {
 	var list WorkloadList
 	err := c.get(ctx, "/api/reckon/v1/workloads", f.Query(), &list)
 	return list, err
 }
 
-// Workload returns one workload with its profile. The id is kind/name; a name alone
-// is enough when it is unique.
+// Workload returns one workload with its profile. The id is kind/name; a unique name
+// suffices.
 func (c *Client) Workload(ctx context.Context, id string, r Range) (WorkloadDetail, error) {
 	var d WorkloadDetail
 	words := strings.Split(id, "/")
@@ -182,7 +182,7 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 	return nil
 }
 
-// do sends a request and returns the body of an answer with status 200. POST sends
+// do sends a request and returns the body of a response with status 200. POST sends
 // q as a form.
 func (c *Client) do(ctx context.Context, method, path string, q url.Values) ([]byte, error) {
 	resp, err := c.open(ctx, method, path, q, "application/json")
@@ -230,7 +230,7 @@ func (c *Client) open(ctx context.Context, method, path string, q url.Values, ac
 	return resp, nil
 }
 
-// refused reads the error in an answer, also that of a proxy or of another program.
+// refused converts an error response, also one of a proxy or of another program.
 func (c *Client) refused(resp *http.Response, body []byte) error {
 	e := &APIError{Status: resp.StatusCode}
 	if json.Unmarshal(body, &e.Err) == nil && e.Err.Error != "" {
@@ -243,7 +243,7 @@ func (c *Client) refused(resp *http.Response, body []byte) error {
 	return e
 }
 
-// unreachable says in words why no answer came and what to do.
+// unreachable explains why there was no response, and what to do.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -276,7 +276,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// UnreachableError says that no server answered.
+// UnreachableError means that no server responded.
 type UnreachableError struct {
 	Server string
 	Reason string
@@ -284,15 +284,15 @@ type UnreachableError struct {
 	Err    error
 }
 
-// Error is one line: where, why, and what to do.
+// Error returns one line: where, why, and what to do.
 func (e *UnreachableError) Error() string {
 	return "no reckon server at " + e.Server + ": " + e.Reason + "; " + e.Fix
 }
 
-// Unwrap makes the cause visible to errors.Is.
+// Unwrap returns the cause, for errors.Is.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// timeFloat is Unix seconds as the Prometheus API writes them.
+// timeFloat converts Unix seconds, as in the Prometheus API.
 func timeFloat(seconds float64) time.Time {
 	return time.UnixMilli(int64(seconds * 1000)).UTC()
 }

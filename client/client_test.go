@@ -66,7 +66,7 @@ func serve(t *testing.T, h http.Handler) *client.Client {
 	return c
 }
 
-// TestAgainstServer asks the real handlers behind a path, as a proxy shows them.
+// TestAgainstServer queries the real handlers behind a path prefix, as behind a proxy.
 func TestAgainstServer(t *testing.T) {
 	h := api.New(api.Options{Backend: apitest.Site(now)})
 	mux := http.NewServeMux()
@@ -100,7 +100,7 @@ func TestAgainstServer(t *testing.T) {
 	}
 }
 
-// TestErrorsSayWhatToDo meets what commonly stands at a wrong address.
+// TestErrorsSayWhatToDo covers what is commonly found at a wrong address.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") }))
 	defer plain.Close()
@@ -235,7 +235,7 @@ func TestLiveWithoutAgentEnds(t *testing.T) {
 }
 
 func Example() {
-	// In a program of yours: client.New("reckon.example:9870").
+	// In your own program: client.New("reckon.example:9870").
 	server := httptest.NewServer(api.New(api.Options{Backend: apitest.Site(now)}))
 	defer server.Close()
 	c, err := client.New(server.URL)

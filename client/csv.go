@@ -14,10 +14,10 @@ import (
 )
 
 // WriteCSV writes rows (structs of this package) with a header line (RFC 4180, line
-// ends are LF). Columns are the fields by their JSON names, embedded structs in
-// place. Figures keep their full precision; what is unknown is an empty cell, lists
-// of words are joined with ";", and nested objects are JSON. With columns only these are
-// written, in their order; one that there is not is empty.
+// ends are LF). Columns are the fields by their JSON names, with embedded structs
+// flattened. Figures keep their full precision; unknown figures are empty cells, string
+// lists are joined with ";", and nested objects are JSON. If columns are given, only these are
+// written, in their order; an unknown column is empty.
 func WriteCSV[T any](w io.Writer, rows []T, columns ...string) error {
 	out := csv.NewWriter(w)
 	header := columns
@@ -43,13 +43,13 @@ func WriteCSV[T any](w io.Writer, rows []T, columns ...string) error {
 	return out.Error()
 }
 
-// Columns are the columns of rows of a type, by their JSON names.
+// Columns returns the columns of rows of a type, by their JSON names.
 func Columns[T any]() (names []string) {
 	eachField(reflect.ValueOf(*new(T)), func(name string, _ reflect.Value) { names = append(names, name) })
 	return names
 }
 
-// Cells are the columns of a row with their texts in CSV.
+// Cells yields the columns of a row with their CSV texts.
 func Cells[T any](row *T) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		more := true
@@ -57,9 +57,9 @@ func Cells[T any](row *T) iter.Seq2[string, string] {
 	}
 }
 
-// CSVText is a text as a cell of a CSV file that spreadsheets open and terminals show. Names
-// come from anybody: what would be taken for a formula (it begins with =, +, - or @) gets a ' in front (CWE-1236), and control characters are written as \u001b.
-// Numbers stay as they are.
+// CSVText makes a text safe for a cell of a CSV file that spreadsheets open and terminals show. Names
+// are untrusted: a text that would be taken for a formula (starting with =, +, - or @) gets a ' in front (CWE-1236), and control characters are
+// escaped as \u001b. Numbers are unchanged.
 func CSVText(s string) string {
 	if strings.ContainsFunc(s, control) {
 		var b strings.Builder

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// DataQuery asks for measured series, joined by time into one table.
+// DataQuery selects measured series, joined by time into one table.
 type DataQuery struct {
-	Select   []string // PromQL selectors; a series that several find counts once
-	By       []string // labels that tell rows apart; the others are part of the names of columns
+	Select   []string // PromQL selectors; a series matched by several counts once
+	By       []string // labels that distinguish rows; the others become part of column names
 	From, To time.Time
-	Step     time.Duration // zero: one that gives a few hundred rows
-	// MaxLag is the longest lag that [Client.Correlate] tries, in rows; nil: 60.
+	Step     time.Duration // zero: a step that gives a few hundred rows
+	// MaxLag is the longest lag that [Client.Correlate] tries, in rows; nil means 60.
 	MaxLag *int
 }
 
-// Query writes the question as parameters.
+// Query encodes the query as URL parameters.
 func (d DataQuery) Query() url.Values {
 	q := url.Values{"select": d.Select}
 	if len(d.By) > 0 {
@@ -40,7 +40,7 @@ func (d DataQuery) Query() url.Values {
 	return q
 }
 
-// DataTable is the answer of GET /api/reckon/v1/data: a row for each step and set of labels.
+// DataTable is the response of GET /api/reckon/v1/data: a row for each step and set of labels.
 type DataTable struct {
 	From        time.Time    `json:"from"`
 	To          time.Time    `json:"to"`
@@ -51,7 +51,7 @@ type DataTable struct {
 	Warnings    []string     `json:"warnings"`
 }
 
-// DataLabels is a column of words.
+// DataLabels is a column of strings.
 type DataLabels struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
@@ -63,11 +63,11 @@ type DataColumn struct {
 	Unit   string     `json:"unit"`
 	Help   string     `json:"help"`
 	Source string     `json:"source"` // the series
-	Rate   bool       `json:"rate"`   // made from a counter
+	Rate   bool       `json:"rate"`   // computed from a counter
 	Values []*float64 `json:"values"`
 }
 
-// Correlation is the answer of GET /api/reckon/v1/data/correlate.
+// Correlation is the response of GET /api/reckon/v1/data/correlate.
 type Correlation struct {
 	From        time.Time         `json:"from"`
 	To          time.Time         `json:"to"`
@@ -78,24 +78,24 @@ type Correlation struct {
 	Warnings    []string          `json:"warnings"`
 }
 
-// CorrelationPair is how two columns go together; null where too few points are common
-// or a column does not vary.
+// CorrelationPair is the correlation of two columns; null where there are too few common points
+// or a column is constant.
 type CorrelationPair struct {
 	A         string   `json:"a"`
 	B         string   `json:"b"`
 	Points    int      `json:"points"`
-	Effective *float64 `json:"effective"` // what the points are worth as independent ones
+	Effective *float64 `json:"effective"` // equivalent number of independent points
 	Pearson   *float64 `json:"pearson"`
-	Low       *float64 `json:"low"` // 95 % band of Pearson's
+	Low       *float64 `json:"low"` // 95 % interval of Pearson's
 	High      *float64 `json:"high"`
 	Spearman  *float64 `json:"spearman"`
-	// LagSeconds is by how much B follows A where they agree best; negative: A follows B.
+	// LagSeconds is how far B follows A at the strongest correlation; negative: A follows B.
 	LagSeconds float64  `json:"lag_seconds"`
 	LagPearson *float64 `json:"lag_pearson"`
 	LagPoints  int      `json:"lag_points"`
 }
 
-// Data asks for a table of series.
+// Data returns a table of series.
 func (c *Client) Data(ctx context.Context, d DataQuery) (DataTable, error) {
 	var t DataTable
 	err := c.get(ctx, "/api/reckon/v1/data", d.Query(), &t)
@@ -116,7 +116,7 @@ func (c *Client) DataFile(ctx context.Context, d DataQuery, format string, w io.
 	return nil
 }
 
-// Correlate asks which series go together.
+// Correlate returns the correlations between series.
 func (c *Client) Correlate(ctx context.Context, d DataQuery) (Correlation, error) {
 	var out Correlation
 	err := c.get(ctx, "/api/reckon/v1/data/correlate", d.Query(), &out)

@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// NodeDevices is what moves bytes on a node: disks, network file systems and ports of interconnects,
-// over the last minutes. A figure that is not known is null.
+// NodeDevices is the activity of the disks, network file systems and interconnect ports of a node
+// over the last minutes. Unknown figures are null.
 type NodeDevices struct {
 	Node    string   `json:"node"`
 	Site    string   `json:"site,omitempty"`
@@ -19,29 +19,29 @@ type NodeDevices struct {
 // Disk is a block device.
 type Disk struct {
 	Device string `json:"device"`
-	// Busy is the share of time with a request under way, Waiting how many were on average, those being served included.
+	// Busy is the share of time with a request in progress, Waiting the mean queue length including requests in service.
 	Busy       *float64 `json:"busy"`
 	Waiting    *float64 `json:"waiting"`
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
 	WriteBytes *float64 `json:"write_bytes_per_second"`
-	// Seconds that a read or a write took on average, from when it was queued; null where there was none.
+	// Mean seconds per read or write, including time in the queue; null without any.
 	ReadSeconds  *float64 `json:"read_seconds"`
 	WriteSeconds *float64 `json:"write_seconds"`
 }
 
-// Mount is a network file system, however often it is mounted.
+// Mount is a network file system, counted once however often it is mounted.
 type Mount struct {
-	Type       string   `json:"type"`   // nfs, lustre, or that of a FUSE file system, such as fuse.sshfs
-	Source     string   `json:"source"` // export or name; other for all those beyond a bound
+	Type       string   `json:"type"`   // nfs, lustre, or the type of a FUSE file system, such as fuse.sshfs
+	Source     string   `json:"source"` // export or name; "other" for all beyond a limit
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
 	WriteBytes *float64 `json:"write_bytes_per_second"`
-	// Operations a second, and how long they took on average.
+	// Operations per second, and their mean duration.
 	Operations      *float64 `json:"operations_per_second"`
 	MetadataRate    *float64 `json:"metadata_operations_per_second"`
 	ReadSeconds     *float64 `json:"read_seconds"`
 	WriteSeconds    *float64 `json:"write_seconds"`
 	MetadataSeconds *float64 `json:"metadata_seconds"`
-	// Retransmissions are requests a second that were sent again.
+	// Retransmissions are repeated requests per second.
 	Retransmissions *float64 `json:"retransmissions_per_second"`
 }
 
@@ -54,11 +54,11 @@ type Link struct {
 	Rate          *float64 `json:"rate_bytes_per_second"` // in each direction
 	ReceiveBytes  *float64 `json:"receive_bytes_per_second"`
 	TransmitBytes *float64 `json:"transmit_bytes_per_second"`
-	// Saturated are counters of errors and waits that stand at their end and count no more.
+	// Saturated lists counters of errors and waits that have reached their maximum and no longer count.
 	Saturated []string `json:"saturated,omitempty"`
 }
 
-// Devices returns what the devices of a node do. The site may be empty where names of nodes are unique.
+// Devices returns the activity of the devices of a node. The site may be empty if node names are unique.
 func (c *Client) Devices(ctx context.Context, site, node string) (NodeDevices, error) {
 	var d NodeDevices
 	q := url.Values{}

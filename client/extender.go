@@ -1,7 +1,7 @@
 package client
 
-// HostPriority is the score of a node as an extender of kube-scheduler answers it
-// (k8s.io/kube-scheduler/extender/v1); its fields are encoded under their names.
+// HostPriority is the score of a node in the response of an extender of kube-scheduler
+// (k8s.io/kube-scheduler/extender/v1); the JSON keys are the field names.
 type HostPriority struct {
 	Host  string `json:"Host"`
 	Score int64  `json:"Score"` // 0 to 10

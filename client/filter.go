@@ -11,30 +11,30 @@ import (
 // Filter selects workloads. Zero fields select everything, several values of one
 // field are alternatives, and different fields must all hold.
 //
-// Its fields are, in name, type and order, those of the store's filter, so that the
-// one converts to the other.
+// Its fields have the name, type and order of those of the store's filter, so that one
+// converts to the other.
 type Filter struct {
 	IDs          []string // workloads by their full ids
-	Family       string   // id of an array or a heterogeneous job: itself, its tasks and components
+	Family       string   // id of an array or a heterogeneous job: selects the job, its tasks and components
 	Kinds        []string
 	Owners       []string
 	Nodes        []string
 	Name         string    // shell pattern on the name: "train*"
 	Since, Until time.Time // workloads that existed in this interval
-	MinCPU       float64   // CPU seconds, at least
+	MinCPU       float64   // minimum CPU seconds
 	Running      *bool
 	Accounts     []string
 	Partitions   []string
 	States       []string // pending, running, completed, failed, ...
 	Sites        []string
-	Command      string // shell pattern on the program's name
+	Command      string // shell pattern for the program's name
 
 	Sort   string // one of SortKeys; "-" in front for descending
 	Limit  int    // 0 is the server's default
 	Offset int
 }
 
-// SortKeys are the fields that workloads can be sorted by.
+// SortKeys returns the fields that workloads can be sorted by.
 func SortKeys() []string {
 	return append([]string{
 		"id", "kind", "name", "owner", "account", "partition", "site", "command", "nodes", "state", "exit_code",
@@ -42,7 +42,7 @@ func SortKeys() []string {
 	}, figure.Keys(figure.Run)...)
 }
 
-// Query writes the filter as parameters of GET /api/reckon/v1/workloads.
+// Query encodes the filter as parameters of GET /api/reckon/v1/workloads.
 func (f Filter) Query() url.Values {
 	q := url.Values{}
 	set := func(key, value string) {
@@ -80,25 +80,25 @@ func (f Filter) Query() url.Values {
 	return q
 }
 
-// Range is the time that a profile covers, and of what it is. The zero value is the
-// whole life of the workload, with a step that gives a few hundred points.
+// Range is the time range and the split of a profile. The zero value is the
+// whole run of the workload, with a step that gives a few hundred points.
 type Range struct {
 	From, To time.Time
 	Step     time.Duration
-	// By is of what the profile is: one of [Splits]; empty is as fine as it is measured.
+	// By is the split of the profile: one of [Splits]; empty is the finest that is measured.
 	By string
-	// Start names one life of an id that was given more than once, by a moment in it or
+	// Start selects one run of an id that was reused, by a moment within it or
 	// by its start; zero is the latest.
 	Start time.Time
-	// Site is the cluster whose id is meant, where several gave the same one.
+	// Site is the cluster of the id, if several clusters use the same id.
 	Site string
 }
 
-// Splits are the words of [Range.By]: the whole workload, each node, each part on each
+// Splits returns the values of [Range.By]: the whole workload, each node, each part on each
 // node, or each program.
 func Splits() []string { return []string{"total", "node", "part", "command"} }
 
-// Query writes the range as parameters of GET /api/reckon/v1/workloads/{id}.
+// Query encodes the range as parameters of GET /api/reckon/v1/workloads/{id}.
 func (r Range) Query() url.Values {
 	q := url.Values{}
 	if s := formatTime(r.From); s != "" {

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// Evidence is one figure behind a finding, and the limit that it is held against.
+// Evidence is one figure behind a finding, and the limit it is compared with.
 type Evidence struct {
 	Text  string   `json:"text"`
 	Value float64  `json:"value"`
 	Unit  string   `json:"unit"`
 	Limit *float64 `json:"limit,omitempty"`
-	// Wasted says that the figure is what was allocated and not used.
+	// Wasted is true if the figure is an unused allocation.
 	Wasted bool `json:"wasted,omitempty"`
 }
 
-// FindingQuery is PromQL that shows what a finding is made of, over its time.
+// FindingQuery is a PromQL query that shows the data behind a finding, over its time.
 type FindingQuery struct {
 	Text  string `json:"text"`
 	Query string `json:"query"`
 }
 
-// FindingStep is a stretch of time that adds to the score of an owner, for somebody who
-// wants to add it up again: (Use - Fair) / Capacity times its length is Seconds.
+// FindingStep is a period that contributes to the score of an owner:
+// Seconds is (Use - Fair) / Capacity times its length.
 type FindingStep struct {
 	Node     string    `json:"node"`
 	Start    time.Time `json:"start"`
@@ -35,14 +35,14 @@ type FindingStep struct {
 	Use      float64   `json:"use"`      // mean; cores, bytes or GPUs
 	Fair     float64   `json:"fair"`     // mean fair share
 	Capacity float64   `json:"capacity"` // of the node
-	Owners   float64   `json:"owners"`   // who wanted it, this one included, on average
-	Why      string    `json:"why"`      // what made it contended: full, pressure, runnable, available, waiting
-	Seconds  float64   `json:"seconds"`  // what it adds to the score
+	Owners   float64   `json:"owners"`   // mean number of owners who wanted it, this one included
+	Why      string    `json:"why"`      // cause of contention: full, pressure, runnable, available, waiting
+	Seconds  float64   `json:"seconds"`  // contribution to the score
 }
 
-// FindingSteps is the answer of GET /api/reckon/v1/findings/ID/steps.
+// FindingSteps is the response of GET /api/reckon/v1/findings/ID/steps.
 type FindingSteps struct {
-	Total float64       `json:"total"` // of all steps: the score in this time
+	Total float64       `json:"total"` // sum of all steps: the score in this time
 	Unit  string        `json:"unit"`  // of use, fair share and capacity
 	Start time.Time     `json:"start"`
 	End   time.Time     `json:"end"`
@@ -61,14 +61,14 @@ type Finding struct {
 	Owner    string     `json:"owner"`
 	Workload string     `json:"workload,omitempty"`
 	Node     string     `json:"node,omitempty"`
-	Part     string     `json:"part,omitempty"` // of what: cpu, memory, gpu, nodes, ...
+	Part     string     `json:"part,omitempty"` // part of the subject: cpu, memory, gpu, nodes, ...
 	Text     string     `json:"text"`
-	First    time.Time  `json:"first"` // the time that the evidence is about
+	First    time.Time  `json:"first"` // time range of the evidence
 	Last     time.Time  `json:"last"`
-	Found    time.Time  `json:"found"` // when it was found first, and confirmed last
+	Found    time.Time  `json:"found"` // when it was first found, and last confirmed
 	Seen     time.Time  `json:"seen"`
 	Evidence []Evidence `json:"evidence"`
-	// Queries show the same to anybody, over the time from First to Last.
+	// Queries show the data behind the finding, over the time from First to Last.
 	Queries []FindingQuery `json:"queries,omitempty"`
 
 	AckBy      string     `json:"acknowledged_by,omitempty"`
@@ -77,49 +77,49 @@ type Finding struct {
 	MuteReason string     `json:"mute_reason,omitempty"`
 }
 
-// FindingList is the answer of GET /api/reckon/v1/findings.
+// FindingList is the response of GET /api/reckon/v1/findings.
 type FindingList struct {
 	Findings []Finding `json:"findings"`
 	Total    int       `json:"total"` // without limit
-	// Looked is when the server looked last; null before it did.
+	// Looked is when the server last evaluated the rules; null before the first time.
 	Looked *time.Time `json:"looked"`
-	// Owners are the same findings by owner, without limit, who wasted the most core-hours first.
+	// Owners are the same findings by owner, without limit, in descending order of wasted core-hours.
 	Owners []FindingOwner `json:"owners"`
 }
 
-// FindingOwner is what was found of one owner. What was wasted is allocated and not used; null
-// where no finding says so.
+// FindingOwner sums up the findings of one owner. Wasted amounts are unused allocations; null
+// if no finding reports any.
 type FindingOwner struct {
 	Site        string   `json:"site,omitempty"`
-	Owner       string   `json:"owner"` // empty for what nobody owns
+	Owner       string   `json:"owner"` // empty for work without an owner
 	Findings    int      `json:"findings"`
-	Severity    string   `json:"severity"` // the gravest
+	Severity    string   `json:"severity"` // the highest
 	Rules       []string `json:"rules"`
 	CoreSeconds *float64 `json:"wasted_core_seconds"`
 	GPUSeconds  *float64 `json:"wasted_gpu_seconds"`
 	ByteSeconds *float64 `json:"wasted_memory_byte_seconds"`
 }
 
-// FindingDifference is what another policy would change.
+// FindingDifference is the effect of another policy.
 type FindingDifference struct {
 	Since   time.Time `json:"since"`
-	Now     int       `json:"now"`  // findings by the present policy
-	Then    int       `json:"then"` // by the other one
+	Now     int       `json:"now"`  // findings of the current policy
+	Then    int       `json:"then"` // findings of the other policy
 	Added   []Finding `json:"added"`
 	Removed []Finding `json:"removed"`
 }
 
-// FindingFilter selects findings. Zero fields select everything that is new or open and
+// FindingFilter selects findings. Zero fields select all findings that are new or open and
 // not muted.
 type FindingFilter struct {
 	Rules, Severities, Owners, States []string
 	Workload, Node                    string
 	Since                             time.Time // confirmed after
-	Muted                             bool      // those that are muted too
+	Muted                             bool      // include muted ones
 	Limit                             int
 }
 
-// Query writes the filter as parameters.
+// Query encodes the filter as URL parameters.
 func (f FindingFilter) Query() url.Values {
 	q := url.Values{}
 	for key, v := range map[string][]string{"rule": f.Rules, "severity": f.Severities, "owner": f.Owners, "state": f.States} {
@@ -141,7 +141,7 @@ func (f FindingFilter) Query() url.Values {
 	return q
 }
 
-// Findings lists what the filter selects, the gravest first.
+// Findings lists the findings that the filter selects, the most severe first.
 func (c *Client) Findings(ctx context.Context, f FindingFilter) (FindingList, error) {
 	var list FindingList
 	err := c.get(ctx, "/api/reckon/v1/findings", f.Query(), &list)
@@ -155,19 +155,19 @@ func (c *Client) Finding(ctx context.Context, id string) (Finding, error) {
 	return f, err
 }
 
-// FindingSteps adds the score of over-share up again, step by step.
+// FindingSteps returns the steps that add up to a score of over-share.
 func (c *Client) FindingSteps(ctx context.Context, id string) (FindingSteps, error) {
 	var s FindingSteps
 	err := c.get(ctx, "/api/reckon/v1/findings/"+url.PathEscape(id)+"/steps", nil, &s)
 	return s, err
 }
 
-// AcknowledgeFinding notes that somebody takes care of a finding.
+// AcknowledgeFinding records that somebody takes care of a finding.
 func (c *Client) AcknowledgeFinding(ctx context.Context, id string) (Finding, error) {
 	return c.changeFinding(ctx, id, "acknowledge", nil)
 }
 
-// MuteFinding keeps a finding out of lists and alerts until a time; one in the past ends
+// MuteFinding keeps a finding out of lists and alerts until a time; a time in the past unmutes
 // it.
 func (c *Client) MuteFinding(ctx context.Context, id, reason string, until time.Time) (Finding, error) {
 	return c.changeFinding(ctx, id, "mute", url.Values{"reason": {reason}, "until": {formatTime(until)}})
@@ -179,7 +179,7 @@ func (c *Client) changeFinding(ctx context.Context, id, verb string, q url.Value
 	return f, err
 }
 
-// WhatIf says what another policy (YAML) would have found since a time; the zero time is
+// WhatIf returns what another policy (YAML) would have found since a time; the zero time is
 // a day ago.
 func (c *Client) WhatIf(ctx context.Context, policy []byte, since time.Time) (FindingDifference, error) {
 	var d FindingDifference
@@ -191,7 +191,7 @@ func (c *Client) WhatIf(ctx context.Context, policy []byte, since time.Time) (Fi
 	return d, err
 }
 
-// FindingPolicy is the policy of the server, as YAML.
+// FindingPolicy returns the policy of the server, as YAML.
 func (c *Client) FindingPolicy(ctx context.Context) ([]byte, error) {
 	return c.do(ctx, http.MethodGet, "/api/reckon/v1/policy", nil)
 }

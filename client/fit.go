@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// FitQuery is what a job needs.
+// FitQuery holds the requirements of a job.
 type FitQuery struct {
 	Cores       float64
 	MemoryBytes float64
-	GPUs        float64 // below 1: a part of one GPU's time
-	// GPUMemoryBytes is the memory of one GPU. With it, or with a part of a GPU, the
-	// answer says which GPUs can be shared.
+	GPUs        float64 // below 1: a share of one GPU's time
+	// GPUMemoryBytes is the memory needed on one GPU. If it is set, or GPUs is below 1, the
+	// response lists the GPUs that can be shared.
 	GPUMemoryBytes float64
 	Time           time.Duration
 }
 
-// Shares reports whether the question is about a part of a GPU.
+// Shares reports whether the query is about a part of a GPU.
 func (f FitQuery) Shares() bool { return f.GPUs > 0 && f.GPUs < 1 || f.GPUMemoryBytes > 0 }
 
-// Query writes the question as parameters of GET /api/reckon/v1/fit.
+// Query encodes the query as parameters of GET /api/reckon/v1/fit.
 func (f FitQuery) Query() url.Values {
 	q := url.Values{}
 	for key, v := range map[string]float64{"cores": f.Cores, "memory_bytes": f.MemoryBytes, "gpus": f.GPUs, "gpu_memory_bytes": f.GPUMemoryBytes} {
@@ -35,42 +35,42 @@ func (f FitQuery) Query() url.Values {
 	return q
 }
 
-// Place is somewhere that a job could run: nodes of a site that are alike, and the
-// partitions that were seen on them.
+// Place is a class of similar nodes of a site where a job could run, with the
+// partitions observed on them.
 type Place struct {
 	Site        string   `json:"site,omitempty"`
 	Partitions  []string `json:"partitions"`
 	Nodes       int      `json:"nodes"`
-	Up          *int     `json:"up"`           // null when not known
-	Cores       *float64 `json:"cores"`        // of each node
-	MemoryBytes *float64 `json:"memory_bytes"` // of each node
-	GPUs        *float64 `json:"gpus"`         // of each node; null when not known
-	// Fits says whether one such node is big enough; null when that is not known.
+	Up          *int     `json:"up"`           // null if unknown
+	Cores       *float64 `json:"cores"`        // per node
+	MemoryBytes *float64 `json:"memory_bytes"` // per node
+	GPUs        *float64 `json:"gpus"`         // per node; null if unknown
+	// Fits reports whether one such node is large enough; null if unknown.
 	Fits *bool  `json:"fits"`
-	Why  string `json:"why,omitempty"` // why not, or what is not known
-	// FreeNow is on how many nodes there is room at this moment; null when not known.
+	Why  string `json:"why,omitempty"` // why not, or what is unknown
+	// FreeNow is the number of nodes with enough free capacity now; null if unknown.
 	FreeNow *int `json:"free_now"`
-	// Comparable jobs of the last 30 days: how many, and what they waited.
+	// Comparable jobs of the last 30 days: their number and waiting times.
 	Comparable int      `json:"comparable"`
 	WaitP50    *float64 `json:"wait_p50_seconds"`
 	WaitP90    *float64 `json:"wait_p90_seconds"`
-	LongestRun *float64 `json:"longest_run_seconds"` // how long the longest of them ran
+	LongestRun *float64 `json:"longest_run_seconds"` // run time of the longest of them
 }
 
-// GPUTenant is a workload that has a GPU open, with what it used there in the last day.
+// GPUTenant is a workload that has a GPU open, with its use of it in the last day.
 type GPUTenant struct {
 	Workload string `json:"workload"`
 	Owner    string `json:"owner,omitempty"`
-	// MemoryPeak is the most that it held at one time, BusyPeak the busiest minute as a share
-	// of it, BusyMean the mean; null when not measured.
+	// MemoryPeak is the most memory it held at a time, BusyPeak the busiest minute as a share
+	// of the minute, BusyMean the mean; null if not measured.
 	MemoryPeak *float64 `json:"memory_peak_bytes"`
 	BusyPeak   *float64 `json:"busy_peak_ratio"`
 	BusyMean   *float64 `json:"busy_mean_ratio"`
-	// Estimated says that its time was split by memory held or evenly, not measured.
+	// Estimated is true if its time was divided by memory held or evenly, rather than measured.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// GPUShare is a GPU, or a partition of one, that the job could have beside others.
+// GPUShare is a GPU, or a partition of one, that the job could share.
 type GPUShare struct {
 	Site        string      `json:"site,omitempty"`
 	Node        string      `json:"node"`
@@ -80,31 +80,31 @@ type GPUShare struct {
 	Partition   bool        `json:"partition,omitempty"` // a MIG instance
 	MemoryBytes *float64    `json:"memory_bytes"`
 	Tenants     []GPUTenant `json:"tenants"`
-	// Fits says whether memory and time are enough beside the tenants' peaks of memory and
-	// mean use; null when that is not known. Why says what is not enough or not known.
+	// Fits reports whether memory and time suffice next to the tenants' peak memory and
+	// mean use; null if unknown. Why is what does not suffice or is unknown.
 	Fits *bool  `json:"fits"`
 	Why  string `json:"why,omitempty"`
-	// MemoryLeft and BusyLeft are what is left beside all of them, at the peaks of memory and
-	// in the mean of time; below 0 is what is too little.
+	// MemoryLeft and BusyLeft are what remains next to all tenants, at their peak memory and
+	// mean time; a negative value is a shortage.
 	MemoryLeft *float64 `json:"memory_left_bytes"`
 	BusyLeft   *float64 `json:"busy_left_ratio"`
-	// SlowdownAtLeast is by how much they all take longer together at least: the sum of the
-	// mean use and of what is asked, 1 where that is below 1. Contention for memory and
+	// SlowdownAtLeast is a lower bound of the factor by which all of them slow down: the sum of the
+	// mean use and of the requested share, at least 1. Contention for memory and
 	// caches comes on top. AtPeaks is the same with each one's busiest minute.
 	SlowdownAtLeast *float64 `json:"slowdown_at_least"`
 	AtPeaks         *float64 `json:"slowdown_at_peaks"`
-	Profile         string   `json:"profile,omitempty"` // of MIG or time slices to take
+	Profile         string   `json:"profile,omitempty"` // MIG profile or time slices to use
 }
 
-// FitList is the answer of GET /api/reckon/v1/fit, the best place first.
+// FitList is the response of GET /api/reckon/v1/fit, the best place first.
 type FitList struct {
 	Places []Place `json:"places"`
-	// Sharing are GPUs that the job could share, the best first, where it asked for a part.
+	// Sharing lists GPUs that the job could share, the best first, if it needs a part of one.
 	Sharing []GPUShare `json:"sharing,omitempty"`
 	Missing []string   `json:"missing,omitempty"`
 }
 
-// Fit asks where a job would fit.
+// Fit returns where a job would fit.
 func (c *Client) Fit(ctx context.Context, f FitQuery) (FitList, error) {
 	var list FitList
 	err := c.get(ctx, "/api/reckon/v1/fit", f.Query(), &list)

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Subgraph is a part of the knowledge graph that describes one thing.
+// Subgraph is the part of the knowledge graph that describes one entity.
 type Subgraph struct {
 	ID         string    `json:"id"`
 	Origin     string    `json:"origin"`
 	Owner      string    `json:"owner,omitempty"`
 	Time       time.Time `json:"time"`
 	Version    int64     `json:"version"`
-	Statements int       `json:"statements"` // -1 where a list of a remote store does not know it
+	Statements int       `json:"statements"` // -1 if the list of a remote store does not include it
 }
 
-// GraphLink is a connection of a thing: what it says of To or of Value, or, Back, what To says of it.
+// GraphLink is a statement about an entity: its relation to To or Value, or, if Back is set, To's relation to it.
 type GraphLink struct {
 	Relation string `json:"relation"`
 	To       string `json:"to,omitempty"`
@@ -31,7 +31,7 @@ type GraphLink struct {
 	Kind     string `json:"kind,omitempty"`
 }
 
-// GraphTerm is a term in an answer of SPARQL.
+// GraphTerm is a term in a SPARQL result.
 type GraphTerm struct {
 	Type     string `json:"type"` // uri, bnode or literal
 	Value    string `json:"value"`
@@ -39,7 +39,7 @@ type GraphTerm struct {
 	Datatype string `json:"datatype,omitempty"`
 }
 
-// GraphAnswer is the answer of a SELECT, or of an ASK.
+// GraphAnswer is the result of a SELECT or an ASK.
 type GraphAnswer struct {
 	Head struct {
 		Vars []string `json:"vars"`
@@ -50,7 +50,7 @@ type GraphAnswer struct {
 	Boolean *bool `json:"boolean,omitempty"`
 }
 
-// Subgraphs lists the subgraphs that may be seen.
+// Subgraphs lists the subgraphs that the caller may see.
 func (c *Client) Subgraphs(ctx context.Context) ([]Subgraph, error) {
 	var list struct {
 		Subgraphs []Subgraph `json:"subgraphs"`
@@ -59,7 +59,7 @@ func (c *Client) Subgraphs(ctx context.Context) ([]Subgraph, error) {
 	return list.Subgraphs, err
 }
 
-// GraphLinks is what a thing is connected to.
+// GraphLinks returns the links of an entity.
 func (c *Client) GraphLinks(ctx context.Context, iri string) ([]GraphLink, error) {
 	var answer struct {
 		Links []GraphLink `json:"links"`
@@ -68,7 +68,7 @@ func (c *Client) GraphLinks(ctx context.Context, iri string) ([]GraphLink, error
 	return answer.Links, err
 }
 
-// SPARQL asks a SELECT or an ASK.
+// SPARQL runs a SELECT or an ASK.
 func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) {
 	var answer GraphAnswer
 	body, err := c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", "application/sparql-results+json", strings.NewReader(query), "")
@@ -78,12 +78,12 @@ func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) 
 	return answer, err
 }
 
-// SPARQLText asks a SELECT and returns the rows as text/csv or text/tab-separated-values.
+// SPARQLText runs a SELECT and returns the rows as text/csv or text/tab-separated-values.
 func (c *Client) SPARQLText(ctx context.Context, query, media string) ([]byte, error) {
 	return c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", media, strings.NewReader(query), "")
 }
 
-// Subgraph returns the document of a subgraph in a media type; with values, the series in it have their latest values.
+// Subgraph returns the document of a subgraph in a media type; with values, its series include their latest values.
 func (c *Client) Subgraph(ctx context.Context, id, media string, values bool) ([]byte, error) {
 	path := "/subgraph/" + url.PathEscape(id)
 	if values {
@@ -92,7 +92,7 @@ func (c *Client) Subgraph(ctx context.Context, id, media string, values bool) ([
 	return c.graph(ctx, http.MethodGet, path, "", media, nil, "")
 }
 
-// PutSubgraph replaces a subgraph by a document, or adds to it. ifVersion is the version that has to be there; empty for any.
+// PutSubgraph replaces a subgraph by a document, or adds to it. ifVersion is the required current version; empty for any.
 func (c *Client) PutSubgraph(ctx context.Context, id, media string, document io.Reader, add bool, ifVersion string) error {
 	method := http.MethodPut
 	if add {

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// ImportFormats are the programs whose files are imported.
+// ImportFormats are the importable formats, named after the programs that write them.
 var ImportFormats = []string{"sonar", "sacct", "waggle"}
 
-// ImportOptions say what is imported and what the input does not say itself.
+// ImportOptions hold the format, and information that the input lacks.
 type ImportOptions struct {
 	Format string // one of ImportFormats
-	// Site is the label of input that names no cluster; with Force, of all of it.
+	// Site is the label of input without a cluster name; with Force, of all input.
 	Site  string
 	Force bool
-	// Batch says that jobs without an epoch are those of the batch system (sonar).
+	// Batch assigns jobs without an epoch to the batch system (sonar).
 	Batch bool
-	// Fields are the columns of an export without a line of names, Zone that of its times
+	// Fields are the columns of an export without a header line, Zone the time zone of its times
 	// (sacct): a name such as Europe/Oslo.
 	Fields string
 	Zone   string
 }
 
-// Query writes the options as parameters of POST /api/reckon/v1/import/FORMAT.
+// Query encodes the options as parameters of POST /api/reckon/v1/import/FORMAT.
 func (o ImportOptions) Query() url.Values {
 	q := url.Values{}
 	for key, v := range map[string]string{"site": o.Site, "fields": o.Fields, "zone": o.Zone} {
@@ -48,23 +48,23 @@ func (o ImportOptions) Query() url.Values {
 // ImportBad is a piece of input that could not be read.
 type ImportBad struct {
 	File  string `json:"file"`
-	Line  int    `json:"line"` // 0 when it is not one line's fault
+	Line  int    `json:"line"` // 0 if not specific to one line
 	Error string `json:"error"`
 }
 
-// ImportResult says what came of an import. Records are processes in readings of sonar,
+// ImportResult is the result of an import. Records are processes in samples of sonar,
 // jobs of sacct and measurements of Waggle; each is counted in one of the fields from Taken to Refused.
 type ImportResult struct {
 	Files      int         `json:"files"`
 	Records    int         `json:"records"`
 	Taken      int         `json:"taken"`      // new
-	Known      int         `json:"known"`      // imported before, or given twice
+	Known      int         `json:"known"`      // imported before, or duplicate
 	Measured   int         `json:"measured"`   // reckon itself measured the node at that time
 	Waiting    int         `json:"waiting"`    // jobs that had not started
-	Heartbeats int         `json:"heartbeats"` // signs of life of nodes on which nothing ran
-	Refused    int         `json:"refused"`    // of the future, or more than the node can give; also in BadCount
-	Resumed    bool        `json:"resumed"`    // an earlier import had been cut off, and was finished
-	Workloads  int         `json:"workloads"`  // that got something new
+	Heartbeats int         `json:"heartbeats"` // heartbeats of idle nodes
+	Refused    int         `json:"refused"`    // in the future, or above the capacity of the node; also in BadCount
+	Resumed    bool        `json:"resumed"`    // an interrupted earlier import was completed
+	Workloads  int         `json:"workloads"`  // workloads with new data
 	Samples    int         `json:"samples"`    // written
 	Rows       int         `json:"rows"`       // of the catalogue, written
 	From       *time.Time  `json:"from"`
@@ -73,7 +73,7 @@ type ImportResult struct {
 	Bad        []ImportBad `json:"bad"` // the first hundred
 }
 
-// Useless reports whether nothing of the input was of any use: nothing in it could be read.
+// Useless reports whether nothing in the input could be read.
 func (r *ImportResult) Useless() bool {
 	return r.Taken+r.Known+r.Measured+r.Waiting+r.Heartbeats+r.Samples == 0 && !r.Resumed
 }
@@ -84,8 +84,8 @@ type ImportFile struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// Import sends files to the server, one after another in one request, and returns what
-// came of them.
+// Import sends files to the server, one after another in one request, and returns the
+// result.
 func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile) (ImportResult, error) {
 	target, err := url.Parse(c.base.String() + "/api/reckon/v1/import/" + url.PathEscape(o.Format))
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
-	_ = body.CloseWithError(io.ErrClosedPipe) // the sender ends, also when the server did not read all
+	_ = body.CloseWithError(io.ErrClosedPipe) // ends the sender, also if the server did not read everything
 	local := <-sent
 	if err != nil {
 		if local != nil && !errors.Is(local, io.ErrClosedPipe) {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxEvent     = 64 << 20         // bytes of one tick: a machine of 100,000 workloads
+	maxEvent     = 64 << 20         // bytes per tick: a machine with 100,000 workloads
 	silence      = 45 * time.Second // three keep-alives of the server
 	firstBackoff = 500 * time.Millisecond
 	lastBackoff  = 10 * time.Second
@@ -23,10 +23,10 @@ const (
 
 // Live yields the ticks of the server's agent until ctx ends or the loop breaks.
 //
-// When the connection is lost it is opened again, with growing pauses, and the loss
+// A lost connection is reopened, with growing pauses, and the loss
 // is yielded as an error with a zero Live: a caller that wants to give up breaks the
-// loop. An answer that will not change (the server has no agent) ends the sequence
-// after its error.
+// loop. A permanent error (the server has no agent) is yielded and ends the
+// sequence.
 func (c *Client) Live(ctx context.Context) iter.Seq2[Live, error] {
 	return func(yield func(Live, error) bool) {
 		backoff := firstBackoff
@@ -57,7 +57,7 @@ func (c *Client) Live(ctx context.Context) iter.Seq2[Live, error] {
 
 var errStop = errors.New("the reader has had enough")
 
-// stream reads one connection. It returns an error always: a stream has no end.
+// stream reads one connection. It always returns an error, because a stream has no end.
 func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,7 +81,7 @@ func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 	err = readEvents(resp.Body, func(name string, data []byte) error {
 		quiet.Reset(silence)
 		if name != "live" {
-			return nil // a kind of event of a later version, or a keep-alive
+			return nil // an event kind of a later version, or a keep-alive
 		}
 		var l Live
 		if err := json.Unmarshal(data, &l); err != nil {
@@ -146,7 +146,7 @@ func readEvents(r io.Reader, each func(name string, data []byte) error) error {
 	return lines.Err()
 }
 
-// scanLines splits at LF, CR LF or CR alone, as the standard says.
+// scanLines splits at LF, CR LF or CR alone, as the standard requires.
 func scanLines(b []byte, atEOF bool) (advance int, token []byte, err error) {
 	i := bytes.IndexAny(b, "\r\n")
 	switch {

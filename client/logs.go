@@ -11,17 +11,17 @@ import (
 // Logs are lines of the logs of a workload, in order of time.
 type Logs struct {
 	ID string `json:"id"`
-	// Source is where they come from: loki, or kubernetes for the API server.
+	// Source is the origin of the lines: loki, or kubernetes for the API server.
 	Source string `json:"source"`
-	// Query is what Loki was asked, empty else.
+	// Query is the query sent to Loki, otherwise empty.
 	Query string `json:"query,omitempty"`
-	// From and To bound the times that were asked for.
+	// From and To bound the requested time range.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// More: there are more lines than were wanted.
+	// More is true if there are more lines than requested.
 	More  bool      `json:"more"`
 	Lines []LogLine `json:"lines"`
-	// Missing names what could not be asked, such as pods that are gone.
+	// Missing names sources that could not be read, such as deleted pods.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -33,17 +33,17 @@ type LogLine struct {
 	Text      string    `json:"text"`
 }
 
-// LogRange says which lines are wanted.
+// LogRange selects log lines.
 type LogRange struct {
 	// Start and End bound the times; zero: from shortly before the start of the run to shortly after its end.
 	Start, End time.Time
-	// First: the first lines of the time, not the last.
+	// First selects the first lines of the time range instead of the last ones.
 	First bool
-	// Limit is how many, 500 if 0.
+	// Limit is the maximum number of lines, 500 if 0.
 	Limit int
 }
 
-// Logs returns lines of the logs of a workload; an error with status 404 where the server knows no place of logs.
+// Logs returns lines of the logs of a workload; an error with status 404 if the server has no source of logs.
 func (c *Client) Logs(ctx context.Context, id string, r Range, l LogRange) (Logs, error) {
 	words := strings.Split(id, "/")
 	for i := range words {

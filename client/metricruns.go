@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// MetricRun is one run of a MetricSet: what was measured where, and the summary of each pod. It belongs to
-// its namespace, and the MetricSet may be gone. Figures are in SI base units.
+// MetricRun is one run of a MetricSet: the measurements and a summary of each pod. It belongs to
+// its namespace, and outlives the MetricSet. Figures are in SI base units.
 type MetricRun struct {
-	// Namespace and Name are its key: the name has the UID of its set in it.
+	// Namespace and Name are its key: the name includes the UID of its set.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Site      string `json:"site,omitempty"`
 	Set       string `json:"set"`
 	SetUID    string `json:"set_uid,omitempty"`
-	// Origin is operator, or metricset-log for what was imported.
+	// Origin is operator, or metricset-log for imported runs.
 	Origin  string            `json:"origin,omitempty"`
 	Metrics []MetricRunMetric `json:"metrics,omitempty"`
 	// Outcome is Running, Finished, Failed or Deleted.
@@ -29,7 +29,7 @@ type MetricRun struct {
 	Finished *time.Time `json:"finished,omitempty"`
 	// Samples is the sum over all pods.
 	Samples int64 `json:"samples"`
-	// Pods are absent in lists.
+	// Pods are omitted in lists.
 	Pods []MetricRunPod `json:"pods,omitempty"`
 }
 
@@ -54,37 +54,37 @@ type MetricRunPod struct {
 	Finished  *time.Time        `json:"finished,omitempty"`
 	ExitCode  *int32            `json:"exit_code,omitempty"`
 	Samples   int64             `json:"samples"`
-	// Probe is the baseline of its probe, and Offset how many samples an earlier probe of the pod had taken.
+	// Probe is the baseline of its probe, and Offset the number of samples taken by earlier probes of the pod.
 	Probe  *time.Time `json:"probe,omitempty"`
 	Offset int64      `json:"offset,omitempty"`
 	// Ended is why the measurement ended, Incomplete why samples may be missing, Absent which figures could not be read.
 	Ended      string            `json:"ended,omitempty"`
 	Incomplete string            `json:"incomplete,omitempty"`
 	Absent     map[string]string `json:"absent,omitempty"`
-	// Total is what all samples used, First and Last the ends of what they cover.
+	// Total is the sum of all samples, First and Last the ends of the time they cover.
 	Total    ProbeUse          `json:"total,omitzero"`
 	First    *time.Time        `json:"first,omitempty"`
 	Last     *time.Time        `json:"last,omitempty"`
-	Commands []ProbeRow        `json:"commands,omitempty"` // what each command used in all
+	Commands []ProbeRow        `json:"commands,omitempty"` // total use per command
 	Result   *ProbeResult      `json:"result,omitempty"`
 	Reported []MetricRunReport `json:"reported,omitempty"`
-	Text     string            `json:"text,omitempty"` // what no parser reads of an imported log
-	// TablesDropped says that tables of processes were left out, since there were too many.
+	Text     string            `json:"text,omitempty"` // unparsed text of an imported log
+	// TablesDropped is true if process tables were left out because there were too many.
 	TablesDropped bool `json:"tables_dropped,omitempty"`
 }
 
-// MetricRunReport is a figure that a benchmark reported by itself, with one value for each time it did.
+// MetricRunReport is a figure reported by a benchmark itself, with one value per report.
 type MetricRunReport struct {
-	// Name is the benchmark's own word, with the case before it: "osu_latency 8 bytes".
+	// Name is the benchmark's own name, with the case in front: "osu_latency 8 bytes".
 	Name string `json:"name"`
 	// Unit is seconds, bytes, bytes_per_second, per_second, ratio, flops or count.
 	Unit   string    `json:"unit"`
 	Values []float64 `json:"values"`
-	// Times are when the values were taken, where the log says so.
+	// Times are when the values were taken, if the log includes them.
 	Times []time.Time `json:"times,omitempty"`
 }
 
-// MetricRunList is an answer with several runs, the latest first.
+// MetricRunList is a list of runs, the latest first.
 type MetricRunList struct {
 	Runs  []MetricRun `json:"runs"`
 	Total int         `json:"total"` // without limit
@@ -97,18 +97,18 @@ type MetricRunFilter struct {
 	Limit, Offset                  int
 }
 
-// MetricRunUpdate is what is to be kept of a run. Each may be sent again: what is there already is not kept
-// twice, and pods that are not in it stay as they are.
+// MetricRunUpdate is an update of a stored run. It may be sent repeatedly: samples are not stored
+// twice, and pods that it does not include stay unchanged.
 type MetricRunUpdate struct {
-	// Run has no namespace and name: they stand in the address. Its pods replace what is known of theirs but
-	// for what samples add up to.
+	// Run has no namespace and name: they are in the URL. Its pods replace the stored descriptions, but
+	// not the sums over samples.
 	Run MetricRun `json:"run"`
-	// Samples are of one pod of Run.
+	// Samples belong to one pod of Run.
 	Pod     string        `json:"pod,omitempty"` // its UID
 	Samples []ProbeSample `json:"samples,omitempty"`
 }
 
-// MetricRunKept is what a server keeps of the pod of an update.
+// MetricRunKept is what a server has stored of the pod of an update.
 type MetricRunKept struct {
 	Samples int64     `json:"samples"`
 	Offset  int64     `json:"offset"`
@@ -129,45 +129,45 @@ type MetricRunSeries struct {
 	Samples []ProbeSample `json:"samples"`
 }
 
-// MetricRunComparison holds two runs, or two groups of runs, against each other.
+// MetricRunComparison compares two runs, or two groups of runs.
 type MetricRunComparison struct {
 	A []string `json:"a"`
 	B []string `json:"b"`
-	// Level is the confidence of the intervals and of all verdicts together.
+	// Level is the joint confidence level of the intervals and verdicts.
 	Level   float64               `json:"level"`
 	Figures []MetricRunDifference `json:"figures"`
-	// Differs are conditions that are not the same: node, kernel, image, resources, options.
+	// Differs lists differing conditions: node, kernel, image, resources, options.
 	Differs []MetricRunCondition `json:"differs"`
-	// Scope says what the test can not see.
+	// Scope describes what the test cannot detect.
 	Scope string `json:"scope"`
 }
 
-// MetricRunDifference is B against A in one figure.
+// MetricRunDifference compares B with A in one figure.
 type MetricRunDifference struct {
 	Job    string `json:"job"`
 	Figure string `json:"figure"`
 	Unit   string `json:"unit"`
-	// A and B are means; NA and NB the number of values, and Effective how many independent values those
-	// are worth on the side that has fewer.
+	// A and B are means; NA and NB the number of values, and Effective the equivalent number of independent values
+	// on the side with fewer.
 	A         float64 `json:"a"`
 	B         float64 `json:"b"`
 	NA        int     `json:"na"`
 	NB        int     `json:"nb"`
 	Effective float64 `json:"effective,omitempty"`
-	// Difference is B - A, Ratio (B - A) / A. Low and High are the ends of its interval.
+	// Difference is B - A, Ratio (B - A) / A. Low and High bound the interval of the difference.
 	Difference float64  `json:"difference"`
 	Ratio      *float64 `json:"ratio,omitempty"`
 	Low        *float64 `json:"low,omitempty"`
 	High       *float64 `json:"high,omitempty"`
 	P          *float64 `json:"p,omitempty"` // corrected for the number of figures
-	// Test is its name; empty where there are too few values for any.
+	// Test is the name of the test; empty if there are too few values.
 	Test string `json:"test,omitempty"`
 	// Verdict is differs, noise, or untested with the reason in Why.
 	Verdict string `json:"verdict"`
 	Why     string `json:"why,omitempty"`
 }
 
-// MetricRunCondition is one condition that is not the same in both.
+// MetricRunCondition is a condition that differs between the two sides.
 type MetricRunCondition struct {
 	Job  string `json:"job,omitempty"`
 	What string `json:"what"`
@@ -216,7 +216,7 @@ func (c *Client) MetricRunSamples(ctx context.Context, namespace, name string) (
 	return s, c.get(ctx, runPath(namespace, name, "/samples"), nil, &s)
 }
 
-// CompareMetricRuns holds runs against each other, each written NAMESPACE/NAME.
+// CompareMetricRuns compares runs, each written NAMESPACE/NAME.
 func (c *Client) CompareMetricRuns(ctx context.Context, a, b []string) (out MetricRunComparison, err error) {
 	return out, c.get(ctx, "/api/reckon/v1/compare/runs", url.Values{"a": a, "b": b}, &out)
 }

@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// OwnerReport is what one owner used in a time, what of it was lost, and what to do next. It is put
-// together from several answers of the API, with the rights of whoever asks.
+// OwnerReport is the use of one owner in a time range, what was wasted, and what to do next. It is
+// assembled from several responses of the API, with the rights of the caller.
 type OwnerReport struct {
 	Owner  string    `json:"owner"`
 	Server string    `json:"server,omitempty"` // address of the pages, for links
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
-	// Used is of that time, Before of the same length before it.
+	// Used covers that time, Before the period of the same length before it.
 	Used   Usage `json:"used"`
 	Before Usage `json:"before"`
 
-	Running      []Workload `json:"running"` // the most CPU time first, at most ten
+	Running      []Workload `json:"running"` // in descending order of CPU time, at most ten
 	RunningTotal int        `json:"running_total"`
 	Waiting      []Workload `json:"waiting"` // the longest first, at most ten
 	WaitingTotal int        `json:"waiting_total"`
-	Failed       []Workload `json:"failed"` // failed, out of memory or out of time; the latest first, at most ten
+	Failed       []Workload `json:"failed"` // failed, out of memory or timed out; the latest first, at most ten
 	FailedTotal  int        `json:"failed_total"`
-	Lost         []Lost     `json:"lost"` // by name, what lost most first, at most five
+	Lost         []Lost     `json:"lost"` // by name, in descending order of loss, at most five
 	Findings     []Finding  `json:"findings"`
 	Missing      []string   `json:"missing,omitempty"`
 }
 
-// Page is the address of the page of the owner; empty where the server is not known by one.
+// Page returns the address of the owner's page; empty if the server has no address.
 func (r *OwnerReport) Page() string {
 	if r.Server == "" {
 		return ""
@@ -41,22 +41,22 @@ func (r *OwnerReport) Page() string {
 	return r.Server + "/owner?" + url.Values{"name": {r.Owner}}.Encode()
 }
 
-// Lost is work of one name that was allocated more than it used.
+// Lost is work of one name that did not use its whole allocation.
 type Lost struct {
 	Name  string   `json:"name"`
 	Runs  int      `json:"runs"`
 	Worst Workload `json:"worst"`
-	// CoreSeconds and GPUSeconds are allocated and not used, over all runs; null where nothing was allocated.
+	// CoreSeconds and GPUSeconds are allocated but unused, over all runs; null without an allocation.
 	CoreSeconds *float64 `json:"core_seconds"`
 	GPUSeconds  *float64 `json:"gpu_seconds"`
-	// Advice is what the next run should ask for; null where nothing can be said.
+	// Advice is the recommended request for the next run; null if there is none.
 	Advice *Advice `json:"advice,omitempty"`
 }
 
-// UnusedCoreSeconds is what was allocated and not used; nil where nothing is known to be allocated.
+// UnusedCoreSeconds returns the unused allocation; nil if no allocation is known.
 func UnusedCoreSeconds(u *Usage) *float64 { return unused(u.HeldCoreSeconds, u.CPUSeconds) }
 
-// UnusedGPUSeconds is the same of GPUs.
+// UnusedGPUSeconds returns the same for GPUs.
 func UnusedGPUSeconds(u *Usage) *float64 { return unused(u.HeldGPUSeconds, u.GPUSeconds) }
 
 func unused(held, used *float64) *float64 {
@@ -70,10 +70,10 @@ func unused(held, used *float64) *float64 {
 const (
 	ownerShown  = 10
 	ownerAdvice = 5
-	ownerRuns   = 5000 // of which it is found out what lost most
+	ownerRuns   = 5000 // runs searched for the largest losses
 )
 
-// OwnerReport asks for all that stands in a report on one owner.
+// OwnerReport requests everything in a report on one owner.
 func (c *Client) OwnerReport(ctx context.Context, owner string, since, until time.Time) (OwnerReport, error) {
 	r := OwnerReport{Owner: owner, Since: since, Until: until}
 	own := Filter{Owners: []string{owner}, Since: since, Until: until}
@@ -120,20 +120,20 @@ func (c *Client) OwnerReport(ctx context.Context, owner string, since, until tim
 		return r, err
 	}
 	found, err := c.Findings(ctx, FindingFilter{Owners: own.Owners})
-	if answersNothing(err) { // it looks for no misuse
+	if answersNothing(err) { // it does not evaluate misuse
 		err = nil
 	}
 	r.Findings = found.Findings
 	return r, err
 }
 
-// answersNothing reports whether the server has no such thing.
+// answersNothing reports whether the server lacks the resource.
 func answersNothing(err error) bool {
 	var refused *APIError
 	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
 }
 
-// lostOf puts runs of one name together and returns those that lost most.
+// lostOf groups runs by name and returns those with the largest loss.
 func lostOf(list []Workload) []Lost {
 	by := map[string]*Lost{}
 	worst := map[string]float64{}
@@ -169,7 +169,7 @@ func lostOf(list []Workload) []Lost {
 	return out[:min(len(out), ownerAdvice)]
 }
 
-// weight orders what was lost; a GPU counts as 16 cores in the order.
+// weight orders losses; a GPU counts as 16 cores.
 func weight(core, gpu *float64) (v float64) {
 	if core != nil {
 		v = *core
@@ -199,13 +199,13 @@ func plus(a, b *float64) *float64 {
 	return &v
 }
 
-// advised asks what the next run of each should ask for.
+// advised fetches the recommended request for the next run of each.
 func (c *Client) advised(ctx context.Context, list []Lost) ([]Lost, error) {
 	for i := range list {
 		w := &list[i].Worst
 		d, err := c.Workload(ctx, w.ID, Range{Start: w.Start, Site: w.Site})
 		if answersNothing(err) {
-			continue // its series are no longer kept
+			continue // its series have expired
 		}
 		if err != nil {
 			return nil, err
@@ -215,14 +215,14 @@ func (c *Client) advised(ctx context.Context, list []Lost) ([]Lost, error) {
 	return list, nil
 }
 
-// Me is who asks, as the server sees it.
+// Me is the caller's identity according to the server.
 type Me struct {
 	Name   string   `json:"name"`
 	Role   string   `json:"role"`
 	Owners []string `json:"owners"`
 }
 
-// Me asks the server who it takes the client for.
+// Me returns the identity that the server assigns to the client.
 func (c *Client) Me(ctx context.Context) (me Me, err error) {
 	err = c.get(ctx, "/auth/me", nil, &me)
 	return me, err

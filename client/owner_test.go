@@ -7,8 +7,8 @@ import (
 	"reckon/figure"
 )
 
-// TestLostOf: runs of one name are one line with the worst of them, what lost less than one core-hour and what
-// nobody allocated are left out, and a GPU counts as 16 cores in the order.
+// TestLostOf: runs of one name form one line with the worst of them, losses below one core-hour and runs without an
+// allocation are left out, and a GPU counts as 16 cores in the order.
 func TestLostOf(t *testing.T) {
 	f := func(v float64) *float64 { return &v }
 	run := func(id, name string, cores, gpus, used *float64, wall float64) Workload {
@@ -19,9 +19,9 @@ func TestLostOf(t *testing.T) {
 		run("slurm/2", "a", f(4), nil, f(3600), 3600),    // 3
 		run("slurm/3", "b", f(1), f(1), f(3600), 3600),   // 1 GPU-hour
 		run("slurm/4", "c", f(1), nil, f(1), 3600),       // a second less than an hour
-		run("slurm/5", "d", nil, nil, f(1), 3600),        // nobody says what was allocated
+		run("slurm/5", "d", nil, nil, f(1), 3600),        // the allocation is unknown
 		run("slurm/6", "e", f(2), nil, nil, 3600),        // its use was not measured
-		run("slurm/7", "f", f(1), nil, f(9999999), 3600), // used more than it was given
+		run("slurm/7", "f", f(1), nil, f(9999999), 3600), // used more than its allocation
 	})
 	var text string
 	for _, l := range got {

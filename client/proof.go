@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Proof says how far usage agrees with the counters that it was made of: the answer of
+// Proof is how far usage agrees with the counters it was computed from: the response of
 // GET /api/reckon/v1/proof and POST /api/reckon/v1/prove.
 type Proof struct {
-	// From and To enclose the hours that were compared; null when there were none.
+	// From and To enclose the compared hours; null without any.
 	From *time.Time `json:"from"`
 	To   *time.Time `json:"to"`
-	Made *time.Time `json:"made"` // when it was finished; null when none was
+	Made *time.Time `json:"made"` // when it was completed; null if never
 
 	Hours     int     `json:"hours"`
 	NodeHours int     `json:"node_hours"`
-	Accounted float64 `json:"accounted"` // share of CPU time by the counters, 0 to 1
+	Accounted float64 `json:"accounted"` // share of the CPU time of the counters, 0 to 1
 
 	Differing   int               `json:"differing"`
 	Differences []ProofDifference `json:"differences"`
@@ -27,23 +27,23 @@ type Proof struct {
 	LeftOut     []time.Time       `json:"left_out,omitempty"`
 }
 
-// ProofDifference is a figure of one hour that differs.
+// ProofDifference is a differing figure of one hour.
 type ProofDifference struct {
 	Hour   time.Time `json:"hour"`
 	Site   string    `json:"site,omitempty"`
-	Node   string    `json:"node,omitempty"` // empty for all owners of the site together
+	Node   string    `json:"node,omitempty"` // empty for the sum over all owners of the site
 	Figure string    `json:"figure"`
 	Usage  *float64  `json:"usage"`
 	Raw    *float64  `json:"raw"`
 }
 
-// ProofQuery says what is compared. Zero times are all hours whose samples are there.
+// ProofQuery selects what to compare. Zero times mean all hours with stored samples.
 type ProofQuery struct {
 	Since, Until time.Time
 	Mend         bool
 }
 
-// Query writes the question as the form of POST /api/reckon/v1/prove.
+// Query encodes the query as the form of POST /api/reckon/v1/prove.
 func (q ProofQuery) Query() url.Values {
 	v := url.Values{"mend": {strconv.FormatBool(q.Mend)}}
 	for key, t := range map[string]time.Time{"since": q.Since, "until": q.Until} {
@@ -54,7 +54,7 @@ func (q ProofQuery) Query() url.Values {
 	return v
 }
 
-// Proof returns the last proof of the server.
+// Proof returns the latest proof of the server.
 func (c *Client) Proof(ctx context.Context) (p Proof, err error) {
 	return p, c.get(ctx, "/api/reckon/v1/proof", nil, &p)
 }
@@ -64,7 +64,7 @@ func (c *Client) Prove(ctx context.Context, q ProofQuery) (p Proof, err error) {
 	return p, c.post(ctx, "/api/reckon/v1/prove", q.Query(), &p)
 }
 
-// Summary is the proof in a sentence, its times in the zone of now.
+// Summary returns the proof as a sentence, with times in the zone of now.
 func (p *Proof) Summary(now time.Time) string {
 	if p == nil || p.Made == nil {
 		return "not proven yet"
@@ -86,7 +86,7 @@ func (p *Proof) Summary(now time.Time) string {
 	return text
 }
 
-// Percent is the share that is accounted; 100.00 % only where nothing differs.
+// Percent formats the accounted share; 100.00 % only if nothing differs.
 func (p *Proof) Percent() string {
 	share := math.Floor(p.Accounted*1e4) / 100
 	if p.Differing > 0 {

@@ -15,19 +15,19 @@ import (
 	"time"
 )
 
-// Pushing says how figures of a script's own are sent; see [PushOwn].
+// Pushing defines how a script's own figures are sent; see [PushOwn].
 type Pushing struct {
-	// Socket is where the agent of this machine listens.
+	// Socket is the socket of the agent of this machine.
 	Socket string
-	// Add adds to what was sent before, for counters.
+	// Add adds the figures to those sent before, for counters.
 	Add bool
-	// Keep is for how long a figure stands, if its workload does not end before; 0 leaves
-	// it to the agent.
+	// Keep is how long a figure is valid, unless its workload ends before; 0 is the default of
+	// the agent.
 	Keep time.Duration
 }
 
 // PushOwn sends figures in the Prometheus text format to the agent of this machine, which
-// finds out from the sending process which workload they are of. The answer says it.
+// attributes them to the workload of the sending process. The answer names that workload.
 func PushOwn(ctx context.Context, p Pushing, text []byte) (answer string, err error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.Socket)
@@ -62,7 +62,7 @@ func PushOwn(ctx context.Context, p Pushing, text []byte) (answer string, err er
 	return answer, nil
 }
 
-// notThere says why nobody answers at a socket.
+// notThere explains why there is no answer at a socket.
 func notThere(socket string, err error) error {
 	const start = "start `reckon-agent` or `reckon up` on this machine, or name its socket with --socket"
 	switch {

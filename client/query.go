@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Series is one time series of an answer to a PromQL query: one sample for an
+// Series is one time series in the result of a PromQL query: one sample for an
 // instant query, several for a range.
 type Series struct {
 	Metric  map[string]string `json:"metric"` // labels; the name is __name__
@@ -18,18 +18,18 @@ type Series struct {
 }
 
 // Sample is one value. It is a string, as in the Prometheus API, so that NaN and Inf
-// survive: strconv.ParseFloat reads it. For a native histogram Value is its count and
-// Histogram holds the rest as Prometheus writes it.
+// are preserved: strconv.ParseFloat parses it. For a native histogram Value is its count and
+// Histogram holds the rest in Prometheus's format.
 type Sample struct {
 	Time      time.Time       `json:"time"`
 	Value     string          `json:"value"`
 	Histogram json.RawMessage `json:"histogram,omitempty"`
 }
 
-// Float is the value as a number.
+// Float returns the value as a number.
 func (s Sample) Float() (float64, error) { return strconv.ParseFloat(s.Value, 64) }
 
-// Result is the answer to a PromQL query.
+// Result is the result of a PromQL query.
 type Result struct {
 	Type     string   `json:"type"` // vector, matrix, scalar or string
 	Series   []Series `json:"series"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Report is the answer of GET /api/reckon/v1/report: how a site was used in a period.
+// Report is the response of GET /api/reckon/v1/report: the use of a site in a period.
 type Report struct {
 	Period string    `json:"period"` // day, week, month, quarter or year
 	Since  time.Time `json:"since"`
@@ -28,11 +28,11 @@ type Report struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Periods are the lengths of time that reports are made of.
+// Periods returns the possible lengths of a report.
 func Periods() []string { return []string{"day", "week", "month", "quarter", "year"} }
 
-// Report asks how the site was used in the period that ends with the given time, the
-// zero time being now. public removes names.
+// Report returns the use of the site in the period that ends at the given time; the
+// zero time is now. public removes names.
 func (c *Client) Report(ctx context.Context, period string, until time.Time, public bool) (Report, error) {
 	q := url.Values{"period": {period}, "public": {strconv.FormatBool(public)}}
 	if !until.IsZero() {

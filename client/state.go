@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// States are the states of a workload in the batch system, the frequent ones first, as
-// the filter [Filter.States] takes them. "started" is an array of which some task has begun.
+// States returns the states of a workload in the batch system, the frequent ones first, as
+// accepted by [Filter.States]. "started" is an array with at least one started task.
 func States() []string {
 	return []string{
 		"pending", "running", "completed", "failed", "cancelled", "timeout", "out_of_memory", "node_fail", "preempted", "suspended",
@@ -15,7 +15,7 @@ func States() []string {
 	}
 }
 
-// ParseState reads a state in any case, by its name or by the abbreviation of Slurm's
+// ParseState parses a state in any case, by its name or by the abbreviation of Slurm's
 // squeue (PD, R, OOM), and reports whether there is such a state.
 func ParseState(text string) (state string, ok bool) {
 	text = strings.ToLower(strings.TrimSpace(text))

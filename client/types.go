@@ -1,5 +1,5 @@
-// Package client is the Go client of reckon's HTTP API, and holds the types of
-// that API as they travel: the server encodes them, the command line and other
+// Package client is the Go client of reckon's HTTP API, and defines the types of
+// that API: the server encodes them, the command line and other
 // programs decode them.
 //
 // Times are RFC 3339 in UTC; figures are in SI base units. A figure that was not
@@ -16,7 +16,7 @@ import (
 // --format json`.
 type Workload struct {
 	ID        string     `json:"id"`   // kind/name
-	Kind      string     `json:"kind"` // first word of id
+	Kind      string     `json:"kind"` // first segment of id
 	Name      string     `json:"name"`
 	Owner     string     `json:"owner"`
 	Site      string     `json:"site,omitempty"`
@@ -32,7 +32,7 @@ type Workload struct {
 
 	WallSeconds float64 `json:"wall_seconds"`
 	figure.Row
-	// CoresP95Method says what cores_p95 is of several nodes at a time: joint, or upper bound
+	// CoresP95Method is the meaning of cores_p95 across several nodes: joint, or upper bound
 	// while it runs. Empty for one node.
 	CoresP95Method string   `json:"cores_p95_method,omitempty"`
 	CO2Grams       *float64 `json:"co2_grams,omitempty"`
@@ -41,23 +41,23 @@ type Workload struct {
 
 	// As reported by the scheduler.
 	State  string     `json:"state,omitempty"`  // pending, running, completed, failed, ...
-	Reason string     `json:"reason,omitempty"` // why it waits or is in that state
+	Reason string     `json:"reason,omitempty"` // why it is waiting or in that state
 	Submit *time.Time `json:"submit,omitempty"`
-	// EndedBy is who or what ended it, if not itself: user, time_limit, deadline, out_of_memory,
+	// EndedBy is who or what ended it, other than itself: user, time_limit, deadline, out_of_memory,
 	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it.
 	EndedBy     string `json:"ended_by,omitempty"`
 	EndedByUser string `json:"ended_by_user,omitempty"`
 	QOS         string `json:"qos,omitempty"`
-	// Lost: the scheduler fell silent about it while it had not ended. Whether and when it ended
-	// is not known; Seen is when it was last heard of.
+	// Lost is true if the scheduler stopped reporting it before it ended. Whether and when it ended
+	// is unknown; Seen is the time of the last report.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// WorkloadList is the answer of GET /api/reckon/v1/workloads.
+// WorkloadList is the response of GET /api/reckon/v1/workloads.
 type WorkloadList struct {
 	Workloads []Workload `json:"workloads"`
 	Total     int        `json:"total"` // without limit and offset
-	// Missing names what could not be asked, when the answer is partial.
+	// Missing names the unavailable parts of a partial answer.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -73,51 +73,51 @@ type Profile struct {
 	Unit   string `json:"unit"`
 	Node   string `json:"node,omitempty"`
 	Part   string `json:"part,omitempty"`
-	// Command is the program that a line of command_cores is of.
+	// Command is the program of a line of command_cores.
 	Command string  `json:"command,omitempty"`
 	Points  []Point `json:"points"`
 }
 
-// Command is what one program used within a workload.
+// Command is the use of one program within a workload.
 type Command struct {
 	Command    string   `json:"command"`
 	CPUSeconds float64  `json:"cpu_seconds"`
 	Processes  *float64 `json:"processes,omitempty"`
 }
 
-// WorkloadDetail is the answer of GET /api/reckon/v1/workloads/{id}.
+// WorkloadDetail is the response of GET /api/reckon/v1/workloads/{id}.
 type WorkloadDetail struct {
 	Workload
 	StepSeconds float64   `json:"step_seconds"`
 	Profile     []Profile `json:"profile"`
 	Commands    []Command `json:"commands"`
-	// CoresHistogram is the distribution of the cores in use of the whole workload, one
-	// observation at each reading of the agent (a second where not set otherwise).
+	// CoresHistogram is the distribution of the cores in use by the whole workload, with one
+	// observation per sample of the agent (by default every second).
 	CoresHistogram []Bucket `json:"cores_histogram,omitempty"`
-	// CoresHistogramStep is the length of the means that CoresHistogram is taken of, seconds,
-	// where it ran on several nodes; null: of readings.
+	// CoresHistogramStep is the length of the means that CoresHistogram is computed from, seconds,
+	// if it ran on several nodes; null: it is computed from samples.
 	CoresHistogramStep *float64 `json:"cores_histogram_step_seconds,omitempty"`
 	Parts              []Part   `json:"parts,omitempty"`
-	// Steps of a batch job, by begin. Of a job of very many, those that failed or used most;
-	// StepCount is how many there were.
+	// Steps of a batch job, in order of start. For a job with very many, only those that failed or used most;
+	// StepCount is their total number.
 	Steps []Step `json:"steps,omitempty"`
-	// Verdicts say in words how it went, the gravest first.
+	// Verdicts are sentences on how it went, the most severe first.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// Events are what befell it and when, in order of time.
+	// Events are events that affected the workload, in order of time.
 	Events []Event `json:"events,omitempty"`
-	// EnergyMethod says how sure energy_joules is: measured, modelled or both; empty
-	// where there is no energy.
+	// EnergyMethod is how energy_joules was determined: measured, modelled or both; empty
+	// without energy.
 	EnergyMethod string `json:"energy_method,omitempty"`
-	// GPUEngines is the share of the time in which its GPUs computed, by the part of them that was
-	// busy: sm is the share of multiprocessors with work, tensor, fp64, fp32 and fp16 the pipes in
-	// them, dram the share of the highest memory traffic. Absent where no GPU tells, or another
+	// GPUEngines is the share of the busy time of its GPUs, by the engine that was
+	// busy: sm is the share of multiprocessors with work, tensor, fp64, fp32 and fp16 their
+	// pipes, dram the share of the peak memory traffic. Absent if no GPU counts engines, or if another
 	// workload computed on one of them.
 	GPUEngines map[string]float64 `json:"gpu_engines,omitempty"`
-	// Advice is what to ask for next time; null where nothing can be said.
+	// Advice is the recommended request for the next run; null if there is none.
 	Advice *Advice `json:"advice,omitempty"`
-	// Runs are all runs of the id, the latest first, where there is more than one.
+	// Runs lists all runs of the id, the latest first, if there is more than one.
 	Runs []Run `json:"lives,omitempty"`
-	// Missing names what could not be asked, when the answer is partial.
+	// Missing names the unavailable parts of a partial answer.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -128,41 +128,41 @@ type Bucket struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Part is the piece of a workload on one node.
+// Part is the part of a workload on one node.
 type Part struct {
 	Node            string   `json:"node"`
 	Part            string   `json:"part"`
 	CPUSeconds      *float64 `json:"cpu_seconds"`
 	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
-	// MemoryNeededPeakBytes is the highest memory that can not be given back; page cache is not in it.
+	// MemoryNeededPeakBytes is the peak of the needed memory; page cache is not included.
 	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
 	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`
 }
 
-// Step is one step of a batch job: what the batch system accounts for, and what was measured of it
+// Step is one step of a batch job: its accounting by the batch system, and the measurements
 // on all its nodes together.
 type Step struct {
 	ID          string     `json:"id"`              // 0, 1, batch, extern, interactive
-	Name        string     `json:"name,omitempty"`  // the program, or what --job-name says
-	State       string     `json:"state,omitempty"` // absent where there is no accounting
+	Name        string     `json:"name,omitempty"`  // the program, or the value of --job-name
+	State       string     `json:"state,omitempty"` // absent without accounting
 	Start       *time.Time `json:"start"`
 	End         *time.Time `json:"end"`
 	WallSeconds *float64   `json:"wall_seconds"`
-	ExitCode    *int       `json:"exit_code"` // 128 and the number of the signal that ended it
+	ExitCode    *int       `json:"exit_code"` // 128 plus the number of the signal that ended it
 	Nodes       string     `json:"nodes,omitempty"`
 	Cores       *float64   `json:"cores"` // allocated
-	// CPUSeconds and MemoryPeakBytes are measured where an agent was there, else as accounting
-	// says, which Accounted tells; its peak is that of a single task.
+	// CPUSeconds and MemoryPeakBytes are measured if there was an agent; otherwise Accounted is true and they
+	// are from accounting, whose peak is that of a single task.
 	CPUSeconds      *float64 `json:"cpu_seconds"`
 	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
-	// MemoryNeededPeakBytes is the highest memory that can not be given back; page cache is not in it.
+	// MemoryNeededPeakBytes is the peak of the needed memory; page cache is not included.
 	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
 	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`
 	Accounted             bool     `json:"accounted,omitempty"`
 }
 
-// Failed reports whether the step ended otherwise than it should: it failed, was killed for want of
-// memory or lost its node, or ended with an exit code though its state is a good one.
+// Failed reports whether the step did not end successfully: it failed, was killed for lack of
+// memory or lost its node, or has a nonzero exit code despite a successful state.
 func (s *Step) Failed() bool {
 	switch s.State {
 	case "failed", "out_of_memory", "node_fail", "boot_fail":
@@ -177,8 +177,8 @@ func (s *Step) Failed() bool {
 type Node struct {
 	Node string `json:"node"`
 	Site string `json:"site,omitempty"`
-	// Agent says whether one measures the node; those without are known from the batch system
-	// only. Up is what the agent's silence or, without one, the batch system says.
+	// Agent reports whether an agent measures the node; others are reported only by the batch
+	// system. Up is derived from the agent's last report or, without an agent, from the batch system.
 	Agent       bool       `json:"agent"`
 	Up          bool       `json:"up"`
 	Seen        time.Time  `json:"seen"`
@@ -195,11 +195,11 @@ type Node struct {
 
 	NetworkBytes *float64 `json:"network_bytes_per_second,omitempty"`
 	DiskBytes    *float64 `json:"disk_bytes_per_second,omitempty"`
-	// InterconnectBytes went through ports of InfiniBand, Omni-Path, RoCE and Slingshot, past the
-	// devices that NetworkBytes is of; IP over them is in both.
+	// InterconnectBytes is the traffic of InfiniBand, Omni-Path, RoCE and Slingshot ports that bypasses the
+	// devices in NetworkBytes; IP over them is in both.
 	InterconnectBytes *float64 `json:"interconnect_bytes_per_second,omitempty"`
-	// Power of the whole node as it is counted, each joule once, and the part of it that
-	// the node draws without work; modelled where PowerMethod says so.
+	// Power of the whole node, each joule counted once, and the part of it that
+	// the node draws without work; PowerMethod tells whether it is modelled.
 	Watts           *float64 `json:"power_watts,omitempty"`
 	WattsIdle       *float64 `json:"power_idle_watts,omitempty"`
 	PowerMethod     string   `json:"power_method,omitempty"` // measured, modelled or both
@@ -212,59 +212,59 @@ type Node struct {
 	Sensors         []Sensor `json:"sensors"`
 	Distribution    string   `json:"distribution,omitempty"`
 	KernelRelease   string   `json:"kernel,omitempty"`
-	// GPUs are those that the batch system gives out or, without one, that sensors see.
+	// GPUs are the allocatable ones of the batch system or, without one, those that sensors detect.
 	GPUs *float64 `json:"gpus,omitempty"`
-	// Batch is what the batch system says of the node; nil where there is none.
+	// Batch is the state of the node in the batch system; nil without one.
 	Batch *NodeBatch `json:"batch,omitempty"`
-	// Day and Week are the last day and the last seven; nil when nothing is known of them.
+	// Day and Week cover the last day and the last seven days; nil if unknown.
 	Day  *NodeSpan `json:"day,omitempty"`
 	Week *NodeSpan `json:"week,omitempty"`
-	// Sender is who sends for the node; nil where it does not show itself, such as other programs.
+	// Sender is the client that sends for the node; nil if it does not identify itself, such as other programs.
 	Sender *NodeSender `json:"sender,omitempty"`
-	// Waiting is what waited in the last day for what the node had free; nil where it is not
-	// known what is free or what waited.
+	// Waiting is the work that waited in the last day for capacity that was free on the node; nil if either is
+	// unknown.
 	Waiting *NodeWaiting `json:"waiting,omitempty"`
 }
 
 // NodeSender is the agent that sends for a node.
 type NodeSender struct {
 	Address string    `json:"address"` // of the last request
-	Since   time.Time `json:"since"`   // it has the name
+	Since   time.Time `json:"since"`   // since when it has used the name
 	Seen    time.Time `json:"seen"`
-	// ClockAheadSeconds is by how much its clock is ahead of the server's, less the way of the request.
+	// ClockAheadSeconds is how far its clock is ahead of the server's, less the transmission time of the request.
 	ClockAheadSeconds float64 `json:"clock_ahead_seconds"`
-	// Other is a second machine that sends by this name and is refused; nil for none.
+	// Other is a second machine that sends under this name and is refused; nil for none.
 	Other *NodeOther `json:"other,omitempty"`
 }
 
-// NodeOther is a second machine of the name of a node.
+// NodeOther is a second machine with the name of a node.
 type NodeOther struct {
 	Address     string    `json:"address"`
 	First       time.Time `json:"first"`
 	Last        time.Time `json:"last"`
-	Refused     int       `json:"refused"`      // requests, which the machine keeps
-	SameMachine bool      `json:"same_machine"` // by machine-id(5): a clone, or a second agent
+	Refused     int       `json:"refused"`      // number of requests; the machine retains the data
+	SameMachine bool      `json:"same_machine"` // same machine-id(5): a clone, or a second agent
 }
 
-// Sensor says whether a sensor of a node works, and why not.
+// Sensor reports whether a sensor of a node works, and why not.
 type Sensor struct {
 	Sensor string `json:"sensor"`
 	Up     bool   `json:"up"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// NodeList is the answer of GET /api/reckon/v1/nodes.
+// NodeList is the response of GET /api/reckon/v1/nodes.
 type NodeList struct {
 	Nodes   []Node   `json:"nodes"`
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Error is the body of every answer with a status of 400 and above, as RFC 9457 has it and with
-// the members that it had before.
+// Error is the body of every response with a status of 400 and above, in the format of RFC 9457 plus
+// the members of earlier versions.
 type Error struct {
 	Error string `json:"error"` // what is wrong and where
 	Hint  string `json:"hint,omitempty"`
-	// Type is about:blank: the status says which problem it is.
+	// Type is about:blank: the problem is defined by the status.
 	Type string `json:"type,omitempty"`
 	// Title is the name of the status.
 	Title string `json:"title,omitempty"`
@@ -272,8 +272,8 @@ type Error struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Live is one tick of GET /api/reckon/v1/live, an event stream of what the local
-// agent sees, for `reckon top` and the pages.
+// Live is one tick of GET /api/reckon/v1/live, an event stream of the local
+// agent's measurements, for `reckon top` and the pages.
 type Live struct {
 	Time      time.Time      `json:"time"`
 	Node      string         `json:"node"`
@@ -284,7 +284,7 @@ type Live struct {
 	Workloads []LiveWorkload `json:"workloads"`
 }
 
-// LiveWorkload is what one workload does now.
+// LiveWorkload is the current activity of one workload.
 type LiveWorkload struct {
 	ID          string   `json:"id"`
 	Part        string   `json:"part,omitempty"`
@@ -296,13 +296,13 @@ type LiveWorkload struct {
 	MemoryPeak  *float64 `json:"memory_peak_bytes"`
 	ReadRate    *float64 `json:"io_read_bytes_per_second"`
 	WriteRate   *float64 `json:"io_write_bytes_per_second"`
-	// Payload at sockets, the loopback network left out.
+	// Payload at sockets, without the loopback network.
 	ReceiveRate  *float64 `json:"network_receive_bytes_per_second"`
 	TransmitRate *float64 `json:"network_transmit_bytes_per_second"`
 	Wait         *float64 `json:"cpu_wait"` // runnable but waiting, in cores
 	Processes    int      `json:"processes"`
 	Threads      int      `json:"threads"`
-	Command      string   `json:"command"` // the program that used most
+	Command      string   `json:"command"` // the program with the highest use
 	StartedAt    int64    `json:"started_at"`
 	// Exactness of the figures that were not exact at the last export, by key.
 	Exactness figure.Degrees `json:"exactness,omitempty"`

@@ -8,13 +8,13 @@ import (
 	"reckon/figure"
 )
 
-// UsageQuery asks for history: what was used, by whom and when. Zero fields select
+// UsageQuery selects history: what was used, by whom and when. Zero fields select
 // everything.
 type UsageQuery struct {
 	Since, Until time.Time // rounded outwards to whole hours, UTC
 	// Span is hour, day, week, month, whole or hour-of-week.
 	Span string
-	// By names what rows are told apart by: owner, account, partition, command, kind,
+	// By lists the dimensions that distinguish rows: owner, account, partition, command, kind,
 	// site; or node, alone or with site.
 	By []string
 
@@ -22,17 +22,17 @@ type UsageQuery struct {
 	Command                                           string // shell pattern
 }
 
-// UsageDimensions are what rows can be told apart by.
+// UsageDimensions returns the possible dimensions of rows.
 func UsageDimensions() []string {
 	return []string{"owner", "account", "partition", "node", "command", "kind", "site"}
 }
 
-// UsageSpans are the lengths of time that usage is added up over.
+// UsageSpans returns the possible lengths of the intervals of usage.
 func UsageSpans() []string {
 	return []string{"whole", "hour", "day", "week", "month", "hour-of-week"}
 }
 
-// Query writes the question as parameters of GET /api/reckon/v1/usage.
+// Query encodes the query as parameters of GET /api/reckon/v1/usage.
 func (u UsageQuery) Query() url.Values {
 	q := url.Values{}
 	for key, v := range map[string]string{"since": formatTime(u.Since), "until": formatTime(u.Until), "span": u.Span, "command": u.Command} {
@@ -50,11 +50,11 @@ func (u UsageQuery) Query() url.Values {
 	return q
 }
 
-// UsageFigures are sums over a stretch of time; what was never measured is null.
+// UsageFigures are sums over a period; unmeasured figures are null.
 type UsageFigures = figure.Used
 
-// Capacity is what machines had while they were up, and what was used of it. A machine
-// that is down is not idle: it has nothing.
+// Capacity is the capacity of machines while they were up, and its use. A machine
+// that is down is not idle: it has no capacity.
 type Capacity = figure.Capacity
 
 // Usage is one row of history.
@@ -68,14 +68,14 @@ type Usage struct {
 	Command   string     `json:"command,omitempty"`
 	Kind      string     `json:"kind,omitempty"`
 	UsageFigures
-	// Capacity is that of the node in a row of one, of the nodes of the partition in a row of
-	// one where the batch system tells them, else of all nodes in that time.
+	// Capacity is that of the node in a row of one node, that of the nodes of the partition in a row of
+	// one partition if the batch system reports them, otherwise that of all nodes in that time.
 	Capacity
-	// CapacityShare is CPU time by the core time that was there.
+	// CapacityShare is CPU time over the available core time.
 	CapacityShare *float64 `json:"capacity_share"`
 }
 
-// UsageList is the answer of GET /api/reckon/v1/usage.
+// UsageList is the response of GET /api/reckon/v1/usage.
 type UsageList struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
@@ -84,24 +84,24 @@ type UsageList struct {
 	Rows  []Usage   `json:"rows"`
 	// Total is over all rows and times.
 	Total Usage `json:"total"`
-	// Pending is what waits now.
+	// Pending is the currently waiting demand.
 	Pending *Pending `json:"pending,omitempty"`
 	Missing []string `json:"missing,omitempty"`
-	// Proof says how far usage agrees with the counters, such as "accounted 100.00 %, last proof
-	// 03:10"; empty where nobody knows.
+	// Proof describes how far usage agrees with the counters, such as "accounted 100.00 %, last proof
+	// 03:10"; empty if unknown.
 	Proof string `json:"proof,omitempty"`
 }
 
-// Pending is demand that waits now.
+// Pending is the currently waiting demand.
 type Pending struct {
 	Workloads    int      `json:"workloads"`
 	RequestCores *float64 `json:"request_cores"`
 	RequestGPUs  *float64 `json:"request_gpus"`
-	// LongestSeconds is how long the one waits that waits longest.
+	// LongestSeconds is the longest current waiting time.
 	LongestSeconds *float64 `json:"longest_seconds"`
 }
 
-// Usage asks for history.
+// Usage returns history.
 func (c *Client) Usage(ctx context.Context, u UsageQuery) (UsageList, error) {
 	var list UsageList
 	err := c.get(ctx, "/api/reckon/v1/usage", u.Query(), &list)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The server refuses an empty time: without one none is sent.
+// The server rejects an empty time, so none is sent if it is unset.
 func TestWhatIfWithoutTime(t *testing.T) {
 	sent := []bool{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TimeForms says which forms [ParseTime] takes, for error messages and help texts.
+// TimeForms describes the forms that [ParseTime] accepts, for error messages and help texts.
 const TimeForms = "a duration before now (30m, 2h, 7d), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds (1795255200), today, 14:00, now, or now-2hours"
 
-// ParseTime reads a moment as a person or a program writes it: see [TimeForms].
+// ParseTime parses a moment as written by a person or a program: see [TimeForms].
 // Durations count back from now, with or without a minus sign. A date is midnight
 // in the zone of now.
 func ParseTime(text string, now time.Time) (time.Time, error) {
@@ -40,7 +40,7 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; give %s", text, TimeForms)
 }
 
-// slurmTime reads what sacct takes beside dates: now, now-2hours, now+30 (seconds), today,
+// slurmTime parses the relative forms of sacct: now, now-2hours, now+30 (seconds), today,
 // midnight, noon, and a time of today.
 func slurmTime(s string, now time.Time) (time.Time, bool) {
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -75,7 +75,7 @@ func slurmTime(s string, now time.Time) (time.Time, bool) {
 	return now.Add(d), true
 }
 
-// ParseDuration is time.ParseDuration with days (d) and weeks (w) as well, and
+// ParseDuration is time.ParseDuration extended by days (d) and weeks (w), and
 // without a sign: 1d12h, 90s, 1.5h. A bare number is seconds.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
