@@ -9,12 +9,12 @@ import (
 	"reckon/client"
 )
 
-// Alerts sends tests of the way that alerts take. Alerts and rules themselves are
-// answered at /api/v1/alerts and /api/v1/rules, as by Prometheus.
+// Alerts sends test alerts. Alerts and rules themselves are
+// served at /api/v1/alerts and /api/v1/rules, as by Prometheus.
 type Alerts interface {
-	// Test sends one; the error says why it can reach nobody.
+	// Test sends a test alert; the error explains why no receiver can be reached.
 	Test(ctx context.Context, by string) (client.AlertTest, error)
-	// Arrived says how far one has come; the error matches answer.ErrNotFound when there was no
+	// Arrived returns the state of a test; the error matches answer.ErrNotFound if there is no
 	// such test.
 	Arrived(ctx context.Context, id string) (client.AlertTest, error)
 }
@@ -62,7 +62,7 @@ func answerTest(w http.ResponseWriter, t client.AlertTest) error {
 }
 
 // alertmanager mounts the API of an Alertmanager in this process, for silences and for
-// amtool: to be read by those who see all, changed by admins.
+// amtool: readable by viewers who see all, writable by admins.
 func (s *server) alertmanager(mux *http.ServeMux) {
 	if s.Alertmanager == nil {
 		return

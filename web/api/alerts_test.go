@@ -22,7 +22,7 @@ func (fakeAlerts) Arrived(_ context.Context, id string) (client.AlertTest, error
 	return client.AlertTest{ID: id, Deliveries: []client.AlertDelivery{{Alertmanager: "embedded", Receiver: "hook", Integration: "webhook[0]", Arrived: true}}}, nil
 }
 
-// Tests and silences are for admins, to be looked at by those who see all.
+// TestAlertsByRole: admins send tests and silences; viewers who see all may read them.
 func TestAlertsByRole(t *testing.T) {
 	inside := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	for _, c := range []struct {

@@ -1,16 +1,16 @@
-// Package api answers reckon's HTTP API: workloads, nodes and the live stream under
+// Package api serves reckon's HTTP API: workloads, nodes and the live stream under
 // /api/reckon/v1, the OpenAPI 3.1 document that describes them, health, and the
 // landing page. The wire types are those of package client.
 //
-// Times are RFC 3339 in UTC and figures are in SI base units; what was not measured
-// is null or absent. Every answer with a status of 400 and above is a client.Error
-// that names the parameter, its value and what to write instead. Parameters are
+// Times are RFC 3339 in UTC and figures are in SI base units; unmeasured figures
+// are null or absent. Every response with a status of 400 and above is a client.Error
+// that names the parameter, its value and the remedy. Parameters are
 // strict: an unknown one is an error, because a misspelt filter that selects
 // everything is worse than none.
 //
-// The package reads no store: a [Backend] gives the answers, and a [Hub] the ticks. Errors
-// of package answer become statuses here, and nowhere else.
-// Handlers are safe for concurrent use. Timeouts of connections are the server's.
+// The package reads no store: a [Backend] provides the answers, and a [Hub] the ticks. Errors
+// of package answer are mapped to statuses here, and nowhere else.
+// Handlers are safe for concurrent use. The server sets the timeouts of connections.
 package api
 
 import (
@@ -21,88 +21,88 @@ import (
 	"reckon/access"
 )
 
-// Backend answers about workloads and nodes; what a viewer may not see is left out here
+// Backend answers questions about workloads and nodes, without what the viewer may not see
 // (access.Authorized).
 type Backend = access.Backend
 
-// Options are what the API is made of.
+// Options are the components of the API.
 type Options struct {
 	Backend Backend
-	// Hub gives the ticks of /api/reckon/v1/live; nil when no agent runs in this
-	// process, and the stream then says so.
+	// Hub provides the ticks of /api/reckon/v1/live; nil if no agent runs in this
+	// process, in which case the stream returns an error.
 	Hub *Hub
-	// Ready says why the server can not answer yet, or nil when it can; a nil func is
-	// always ready. Until it is, everything under /api/reckon/v1 answers 503.
+	// Ready returns why the server is not ready, or nil if it is; a nil func means
+	// always ready. Until then, everything under /api/reckon/v1 returns 503.
 	Ready func() error
-	// Usage answers history; nil: this server keeps none.
+	// Usage returns history; nil: the server has none.
 	Usage Usage
-	// Fit answers where a job would fit; nil: this server does not know.
+	// Fit returns where a job would fit; nil: not supported.
 	Fit Fit
-	// Forecasts answers what will be needed; nil: this server does not know.
+	// Forecasts returns forecasts of demand; nil: not supported.
 	Forecasts Forecasts
-	// Ranks answers where work should go; nil: this server does not know.
+	// Ranks returns where work should be placed; nil: not supported.
 	Ranks Ranks
-	// Devices answers what disks, network file systems and interconnects of nodes do; nil: this server does not know.
+	// Devices returns the activity of disks, network file systems and interconnects of nodes; nil: not supported.
 	Devices Devices
-	// Inconsistent lists figures that were held back; nil: this server checks none.
+	// Inconsistent lists withheld figures; nil: figures are not checked.
 	Inconsistent Inconsistent
-	// Proof holds usage against the counters; nil: this server keeps none.
+	// Proof compares usage with the counters; nil: the server has no proofs.
 	Proof Proof
-	// Replace lets another machine send by the name of a node, and reports whether one did; nil:
-	// this server takes no samples.
+	// Replace allows another machine to send under the name of a node, and reports whether one had tried; nil:
+	// the server accepts no samples.
 	Replace func(site, node string) bool
-	// Scale answers how a workload scales; nil: this server does not know.
+	// Scale returns how a workload scales; nil: not supported.
 	Scale Scale
-	// Logs answers with the logs of workloads; nil: no place of logs is configured.
+	// Logs returns the logs of workloads; nil: no source of logs is configured.
 	Logs Logs
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler
-	// Alerts sends tests of alerts; nil: this server sends none. Alertmanager is mounted at
+	// Alerts sends test alerts; nil: the server sends none. Alertmanager is mounted at
 	// /alertmanager/ and may be nil.
 	Alerts       Alerts
 	Alertmanager http.Handler
-	// Findings answers what was found of misuse; nil: the server does not look.
+	// Findings returns findings of misuse; nil: the server does not evaluate the rules.
 	Findings Findings
-	// Data answers with series joined by time, Power how power follows work; nil: this
-	// server keeps no series.
+	// Data returns series joined by time, Power the relation of power and work; nil: the
+	// server has no series.
 	Data  Data
 	Power Power
-	// Numbers knows jobs by another number; nil: they are found by their ids alone.
+	// Numbers finds jobs by their job number; nil: jobs are found only by id.
 	Numbers Numbers
-	// Import takes history; nil: this server does not.
+	// Import imports history; nil: not supported.
 	Import Import
-	// MetricRuns keeps and answers runs of MetricSets; nil: this server keeps none.
+	// MetricRuns stores and returns runs of MetricSets; nil: not supported.
 	MetricRuns MetricRuns
-	// Backup copies what the server keeps; nil: it does not.
+	// Backup copies the server's data; nil: not supported.
 	Backup Backup
-	// Graph answers the API of the knowledge graph at GraphPaths; nil: this server keeps none.
+	// Graph serves the API of the knowledge graph at GraphPaths; nil: the server has none.
 	Graph      http.Handler
 	GraphPaths []string
-	// Write takes samples at /api/v1/write from viewers who may send, Auth lets people
-	// sign in and out at /auth/; either may be nil.
+	// Write accepts samples at /api/v1/write from viewers who may send, Auth handles sign-in and
+	// sign-out at /auth/; either may be nil.
 	Write http.Handler
-	// OTLP takes OpenTelemetry metrics at /api/v1/otlp/v1/metrics and /v1/metrics; may be nil.
+	// OTLP accepts OpenTelemetry metrics at /api/v1/otlp/v1/metrics and /v1/metrics; may be nil.
 	OTLP http.Handler
 	Auth http.Handler
-	// Audit is told when somebody who sees all looks at the work of somebody else: what
-	// was asked for, and whose it is, empty for several owners. nil tells nobody.
+	// Audit is called when a viewer who sees all looks at another user's work: with the
+	// object and its owner, empty for several owners. It may be nil.
 	Audit func(r *http.Request, action, object, owner string)
-	// Viewer says who sent a request; an error is answered with its status (see
-	// access.Refuse), or 401. nil is for a server that only its own machine reaches:
+	// Viewer identifies the sender of a request; an error is returned with its status (see
+	// access.Refuse), or 401. nil is for a server that only its own machine can reach:
 	// everybody is admin. Handlers find the viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
-	// Within is the time in which a viewer's question is answered or given up; nil or 0:
-	// no bound. Streams and imports have none.
+	// Within is the time limit for a viewer's request; nil or 0:
+	// none. Streams and imports are not limited.
 	Within func(access.Viewer) time.Duration
 	// Pages are served at / and below; nil: a small page that lists the addresses.
 	Pages *Pages
-	// MadeUp says that figures were not measured: the server shows a site that is made up.
+	// MadeUp is true if the figures are simulated.
 	MadeUp bool
 	// Version is shown in the OpenAPI document and on the landing page.
 	Version string
-	// Logger takes one line for each request at level debug, and errors of the
-	// server at level error; nil discards them.
+	// Logger gets one line per request at level debug, and server
+	// errors at level error; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -111,7 +111,7 @@ type server struct {
 	document []byte // the OpenAPI document
 }
 
-// New returns the handler of everything that the server answers.
+// New returns the handler for all requests to the server.
 func New(o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

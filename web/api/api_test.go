@@ -160,7 +160,7 @@ func TestWorkloadIDs(t *testing.T) {
 	}
 }
 
-// A name that matches 5,000 newer workloads must not hide an old id, and the other
+// TestOldID: a name that matches 5,000 newer workloads must not hide an old id, and the other
 // way round.
 func TestOldID(t *testing.T) {
 	b := &apitest.Backend{}
@@ -302,7 +302,7 @@ func TestLiveStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Accept-Encoding", "gzip") // must not hold events back
+	req.Header.Set("Accept-Encoding", "gzip") // must not delay events
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"reckon/client"
 )
 
-// senders lets in who may send samples.
+// senders admits only viewers who may send samples.
 func senders(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if v := access.From(r.Context()); !v.Sends() {
@@ -24,8 +24,8 @@ func senders(h http.Handler) http.Handler {
 	})
 }
 
-// look notes that a viewer who sees all looks at somebody's work. Own work, and what a
-// viewer without a name does, is not noted.
+// look records that a viewer who sees all looks at somebody's work. Own work, and
+// viewers without a name, are not recorded.
 func (s *server) look(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
 	if s.Audit == nil || !v.All() || v.Name == "" || (owner != "" && v.Name == owner) {
@@ -34,7 +34,7 @@ func (s *server) look(r *http.Request, action, object, owner string) {
 	s.Audit(r, action, object, owner)
 }
 
-// lookAt notes a list of workloads: whose they are is known when one owner is asked for.
+// lookAt records a list of workloads, with the owner if the filter names exactly one.
 func (s *server) lookAt(r *http.Request, f client.Filter) {
 	owner := ""
 	if len(f.Owners) == 1 {
@@ -43,14 +43,14 @@ func (s *server) lookAt(r *http.Request, f client.Filter) {
 	s.look(r, "workloads", f.Query().Encode(), owner)
 }
 
-// audited notes queries for series of workloads.
+// audited records queries for series of workloads.
 func (s *server) audited(h http.Handler) http.Handler {
 	if s.Audit == nil {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if access.From(r.Context()).All() {
-			// Read from the address and, for forms, from the body, which is kept for the handler.
+			// Read from the URL and, for forms, from the body, which is restored for the handler.
 			if text := queryText(r); text != "" {
 				s.look(r, "query", text, "")
 			}
@@ -59,14 +59,14 @@ func (s *server) audited(h http.Handler) http.Handler {
 	})
 }
 
-// queryText is what a request of the Prometheus API asks for, if it is about workloads
-// or may be: metrics of machines belong to nobody.
+// queryText returns the query of a request of the Prometheus API if it is or may be about workloads;
+// metrics of machines have no owner.
 func queryText(r *http.Request) string {
 	if strings.HasSuffix(r.URL.Path, "/read") {
 		return "remote read"
 	}
 	if err := r.ParseForm(); err != nil {
-		return "" // the handler says what is wrong
+		return "" // the handler reports the error
 	}
 	text := r.Form.Get("query")
 	if m := r.Form["match[]"]; text == "" && len(m) > 0 {

@@ -19,8 +19,8 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// asViewer serves the site with the viewer that the header X-Test-Viewer names; a
-// sender without it is nobody.
+// asViewer serves the site to the viewer named by the header X-Test-Viewer; without
+// it the sender is anonymous.
 func asViewer(o api.Options) http.Handler {
 	viewers := map[string]access.Viewer{
 		"alice": {Role: access.User, Name: "alice"}, "carol": {Role: access.User, Name: "carol"}, "nobodyspecial": {Role: access.User, Name: "nobodyspecial"},
@@ -36,7 +36,7 @@ func asViewer(o api.Options) http.Handler {
 	return api.New(o)
 }
 
-// others are words that only the work of others than alice holds.
+// others are words that occur only in the work of users other than alice.
 var others = []string{"bob", "carol", "slurm/4712", "cart", "nginx", "812-1795255200", "shop"}
 
 func TestUserSeesOwnOnly(t *testing.T) {
@@ -59,7 +59,7 @@ func TestUserSeesOwnOnly(t *testing.T) {
 				t.Errorf("%s shows %q:\n%s", target, word, body)
 			}
 		}
-		// What is not hers looks as if it did not exist.
+		// Work of others is indistinguishable from work that does not exist.
 		if status == 404 {
 			if absent := get(t, h, base+"/slurm/999999", "X-Test-Viewer", "alice"); w.Header().Get("Content-Type") != absent.Header().Get("Content-Type") || absent.Code != 404 {
 				t.Errorf("%s can be told from what does not exist", target)
@@ -91,7 +91,7 @@ func TestIdGivenAgain(t *testing.T) {
 	}
 }
 
-// pseudonym is what the public sees for an id; its random digits may hold those of an id by chance.
+// pseudonym is the public form of an id; its random digits may contain those of an id by chance.
 var pseudonym = regexp.MustCompile(`\b([a-z]+)/[0-9a-f]{16}\b`)
 
 func TestPublicSeesNoNames(t *testing.T) {
@@ -127,8 +127,8 @@ func TestPublicSeesNoNames(t *testing.T) {
 	}
 }
 
-// TestReasonsOfNodes: what administrators write about a node is no business of the public,
-// and stays with the node for others.
+// TestReasonsOfNodes: what administrators write about a node is not shown to the public;
+// others see it with the node.
 func TestReasonsOfNodes(t *testing.T) {
 	b := apitest.Site(now)
 	for i := range b.Machine {
@@ -162,8 +162,8 @@ func TestSupportSeesAll(t *testing.T) {
 	}
 }
 
-// TestEveryRouteAsks: whatever address is added, nobody gets an answer from it that is
-// not said to be free, and what nobody gave a role is for support.
+// TestEveryRouteAsks: every route except those declared free requires a viewer, and
+// a route without a role requires support.
 func TestEveryRouteAsks(t *testing.T) {
 	said := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	h := asViewer(api.Options{Backend: apitest.Site(now), Hub: &api.Hub{}, Prometheus: said, Metrics: said})

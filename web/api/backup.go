@@ -8,8 +8,8 @@ import (
 	"reckon/access"
 )
 
-// Backup copies what the server keeps. begin is called once, when everything is ready to be
-// written; an error before is answered, one after it cuts the answer off.
+// Backup copies the server's data. begin is called once, when everything is ready to be
+// written; an error before that is returned as a response, a later one aborts the response.
 type Backup interface {
 	Backup(ctx context.Context, begin func() io.Writer) error
 }
@@ -35,7 +35,7 @@ func (s *server) backup(w http.ResponseWriter, r *http.Request, _ *query) error 
 	})
 	if err != nil && begun {
 		s.Logger.ErrorContext(r.Context(), "backup broke off", "error", err)
-		panic(http.ErrAbortHandler) // so that nobody takes it for whole
+		panic(http.ErrAbortHandler) // so that it is not mistaken for complete
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeBackup writes a text, and then fails if it is told to.
+// fakeBackup writes a text, and then returns err.
 type fakeBackup struct {
 	text string
 	err  error

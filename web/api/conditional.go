@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// conditional is an answer that is sent only where it differs from the one that the client
-// has (RFC 9110, section 13): pages ask again every few seconds.
+// conditional is a response that is sent only if it differs from the one that the client
+// has (RFC 9110, section 13): pages poll every few seconds.
 type conditional struct {
 	http.ResponseWriter
 	have string // If-None-Match
@@ -17,14 +17,14 @@ type conditional struct {
 // Unwrap lets http.ResponseController reach the connection.
 func (c *conditional) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// unchanged names the body by its sum, and reports whether the client has it; then the answer
-// is written. The tag is a weak one: the body may travel compressed.
+// unchanged sets the ETag from the hash of the body. It reports whether the client has the body already, and then
+// writes the response. The tag is weak because the body may be compressed.
 func (c *conditional) unchanged(body []byte) bool {
 	sum := sha256.Sum256(body)
 	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
 	h := c.Header()
 	h.Set("ETag", tag)
-	h.Set("Cache-Control", "private, no-cache") // kept by the browser alone, and asked for whether it is still the same
+	h.Set("Cache-Control", "private, no-cache") // cached by the browser only, and revalidated
 	h.Add("Vary", "Accept, Authorization, Cookie")
 	for _, have := range strings.Split(c.have, ",") {
 		if have = strings.TrimSpace(have); have == tag || have == strings.TrimPrefix(tag, "W/") {

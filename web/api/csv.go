@@ -9,8 +9,8 @@ import (
 	"reckon/client"
 )
 
-// writeCSV sends rows as a table. What is missing from a partial answer is named in
-// the header field Reckon-Missing, since a CSV file has no room for it.
+// writeCSV sends rows as a table. The missing parts of a partial answer are listed in
+// the header field Reckon-Missing, since a CSV file has no place for them.
 func writeCSV[T any](w http.ResponseWriter, name string, rows []T, missing []string) error {
 	var body bytes.Buffer
 	if err := client.WriteCSV(&body, rows); err != nil {
@@ -24,6 +24,6 @@ func writeCSV[T any](w http.ResponseWriter, name string, rows []T, missing []str
 	if len(missing) > 0 {
 		h.Set("Reckon-Missing", strings.Join(missing, "; "))
 	}
-	_, _ = w.Write(body.Bytes()) // the client went away: nothing left to say
+	_, _ = w.Write(body.Bytes()) // the client has disconnected
 	return nil
 }

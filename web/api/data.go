@@ -15,9 +15,9 @@ import (
 	"reckon/client"
 )
 
-// Data answers with series joined by time. It must show each viewer (package access) only
-// the series that they may see. From, To and Step are always set, Select is not empty. An
-// error in a selector, or a question that is too large, is a [Refuse] with status 400.
+// Data returns series joined by time. It must show each viewer (package access) only
+// series that they may see. From, To and Step are always set, Select is not empty. An
+// error in a selector, or too large a query, is a [Refuse] with status 400.
 type Data interface {
 	Data(ctx context.Context, q client.DataQuery) (client.DataTable, error)
 	// WriteData writes the table as a file, csv or parquet.
@@ -25,8 +25,8 @@ type Data interface {
 	Correlate(ctx context.Context, q client.DataQuery) (client.Correlation, error)
 }
 
-// Power answers how power follows work. From and To are always set; without a Node it is
-// the only one that has a meter. The error is a [Refuse] when nothing can be fitted.
+// Power relates power to work. From and To are always set; without a Node it is
+// the only one with a meter. The error is a [Refuse] if nothing can be fitted.
 type Power interface {
 	PowerFit(ctx context.Context, q client.PowerFitQuery) (client.PowerFit, error)
 }
@@ -66,11 +66,11 @@ func (s *server) dataRoutes() []route {
 	}
 }
 
-// maxSelectors and maxRows bound one table.
+// maxSelectors and maxDataRows limit one table.
 const (
 	maxSelectors = 50
 	maxDataRows  = 200_000
-	// dataRows is about how many there are when nobody says.
+	// dataRows is the approximate default number of rows.
 	dataRows = 400
 )
 
@@ -106,7 +106,7 @@ func dataQueryOf(q *query) client.DataQuery {
 	return d
 }
 
-// evenStep is a length that people use and that gives about dataRows rows.
+// evenStep returns a customary step that gives about dataRows rows.
 func evenStep(span time.Duration) time.Duration {
 	for _, step := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour} {
 		if span/step <= dataRows {
@@ -145,7 +145,7 @@ func (s *server) data(w http.ResponseWriter, r *http.Request, q *query) error {
 	h.Set("Content-Type", map[string]string{"csv": "text/csv; charset=utf-8; header=present", "parquet": "application/vnd.apache.parquet"}[format])
 	h.Set("Content-Disposition", `attachment; filename="reckon-data.`+format+`"`)
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
-	_, _ = w.Write(body.Bytes()) // the client went away: nothing left to say
+	_, _ = w.Write(body.Bytes()) // the client has disconnected
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeData answers with what it was asked.
+// fakeData echoes the query.
 type fakeData struct{}
 
 func (fakeData) Data(_ context.Context, q client.DataQuery) (client.DataTable, error) {
@@ -73,7 +73,7 @@ func TestData(t *testing.T) {
 	if fit, err := c.PowerFit(t.Context(), client.PowerFitQuery{Node: "n1"}); err != nil || fit.Node != "n1" || fit.To.Sub(fit.From) != 6*time.Hour {
 		t.Errorf("%+v %v", fit, err)
 	}
-	// A year without a step has a few hundred rows.
+	// A year without an explicit step has a few hundred rows.
 	if year := decode[client.DataTable](t, get(t, h, "/api/reckon/v1/data?select=up&from=365d"), 200); year.StepSeconds < 3600 || year.StepSeconds > 86400 {
 		t.Errorf("step of a year: %v s", year.StepSeconds)
 	}

@@ -7,9 +7,9 @@ import (
 	"reckon/figure"
 )
 
-// descriptions holds one line for each wire type and each of its fields, by the
-// names of Go and of JSON. A test fails on a field without a line and on a line
-// without a field. Those of figures are in their table.
+// descriptions holds one line for each wire type and each of its fields, by Go
+// and JSON name. A test fails on a field without a line and on a line
+// without a field. The descriptions of figures are in their table.
 func descriptions() map[string]string {
 	all := texts()
 	maps.Copy(all, answerTexts())

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNoStaleDescription finds lines about fields that are gone. Workload is
+// TestNoStaleDescription finds descriptions of removed fields. Workload is
 // embedded in WorkloadDetail and a type of its own.
 func TestNoStaleDescription(t *testing.T) {
 	var doc struct {

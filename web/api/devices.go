@@ -8,7 +8,7 @@ import (
 	"reckon/client"
 )
 
-// Devices answers what the devices of nodes do. Names of exports may be those of people: it is not for the public.
+// Devices returns the activity of the devices of nodes. Names of exports may contain user names: it is not public.
 type Devices interface {
 	Devices(ctx context.Context, site, node string) (client.NodeDevices, error)
 }

@@ -16,7 +16,7 @@ func (fakeDevices) Devices(_ context.Context, site, node string) (client.NodeDev
 	return client.NodeDevices{Node: node, Site: site, Disks: []client.Disk{{Device: "sda", Busy: new(0.5)}}, Mounts: []client.Mount{}, Links: []client.Link{}}, nil
 }
 
-// TestDevices: who may ask, and for what.
+// TestDevices checks access and parameters.
 func TestDevices(t *testing.T) {
 	h := asViewer(api.Options{Backend: apitest.Site(now), Devices: fakeDevices{}})
 	got := decode[client.NodeDevices](t, get(t, h, "/api/reckon/v1/nodes/n1/devices?site=lab", "X-Test-Viewer", "alice"), 200)

@@ -15,7 +15,7 @@ import (
 	"reckon/store"
 )
 
-// statusError is an answer that is not 200.
+// statusError is a response other than 200.
 type statusError struct {
 	status int
 	body   client.Error
@@ -27,8 +27,8 @@ func fail(status int, hint, format string, args ...any) error {
 	return &statusError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
 }
 
-// statusOf turns any error into an answer. What is the server's own fault keeps its
-// text, which names no secret: it comes from the store.
+// statusOf turns any error into a response. Internal errors keep their
+// text, which contains no secrets: it comes from the store.
 func statusOf(err error) *statusError {
 	var s *statusError
 	if e, ok := refusal(err); ok {
@@ -42,13 +42,13 @@ func statusOf(err error) *statusError {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &statusError{http.StatusGatewayTimeout, client.Error{Error: "the answer took too long: " + err.Error(), Hint: "ask for less: a shorter time, a coarser step, or a limit"}}
 	case errors.Is(err, context.Canceled):
-		return &statusError{499, client.Error{Error: "the client went away"}} // nginx's number; nobody reads the body
+		return &statusError{499, client.Error{Error: "the client went away"}} // nginx's status; nobody reads the body
 	default:
 		return &statusError{http.StatusInternalServerError, client.Error{Error: err.Error(), Hint: "the log of the server says more"}}
 	}
 }
 
-// refusal is the answer to what packages answer and access refuse; false for other errors.
+// refusal returns the response to errors of packages answer and access; false for other errors.
 func refusal(err error) (*statusError, bool) {
 	for _, r := range []struct {
 		reason error
@@ -75,7 +75,7 @@ func refusal(err error) (*statusError, bool) {
 	return nil, false
 }
 
-// noWorkload is what is answered for an id that nobody has, or that is not the viewer's.
+// noWorkload is the error for an id that does not exist or that the viewer may not see.
 func noWorkload(id string) error {
 	return answer.NotFound("", fmt.Errorf("%s: no such workload", id))
 }
@@ -97,7 +97,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 func writeBody(w http.ResponseWriter, status int, media string, v any) {
 	body, err := json.Marshal(v)
-	if err != nil { // NaN or Inf in a figure: a mistake of the backend
+	if err != nil { // NaN or Inf in a figure: a bug of the backend
 		status = http.StatusInternalServerError
 		body, _ = json.Marshal(client.Error{Error: "encode the answer: " + err.Error()})
 	}
@@ -108,5 +108,5 @@ func writeBody(w http.ResponseWriter, status int, media string, v any) {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client went away: nothing left to say
+	_, _ = w.Write(body) // the client has disconnected
 }

@@ -10,10 +10,10 @@ import (
 	"reckon/internal/kubelet"
 )
 
-// maxExtender bounds the body of an extender: whole nodes of a large cluster, where the scheduler sends them.
+// maxExtender limits the request body of an extender, bytes: the scheduler may send whole nodes of a large cluster.
 const maxExtender = 128 << 20
 
-// extenderArgs is what kube-scheduler sends to an extender (k8s.io/kube-scheduler/extender/v1.ExtenderArgs): a pod, and nodes or, with
+// extenderArgs is the request of kube-scheduler to an extender (k8s.io/kube-scheduler/extender/v1.ExtenderArgs): a pod, and nodes or, with
 // nodeCacheCapable, their names.
 type extenderArgs struct {
 	Pod struct {
@@ -49,7 +49,7 @@ type extenderContainer struct {
 	} `json:"resources"`
 }
 
-// requests adds up what a pod asks for: its containers and those beside them that keep running, or an init container that asks for more.
+// requests returns the effective request of a pod: the sum over its containers and sidecars, or a larger init container.
 func (a *extenderArgs) requests(resource string) float64 {
 	amount := func(of map[string]string) float64 {
 		v, ok := kubelet.Quantity(of[resource])
@@ -74,7 +74,7 @@ func (a *extenderArgs) requests(resource string) float64 {
 	return max(sum+beside, initial) + amount(a.Pod.Spec.Overhead)
 }
 
-// data is what a pod reads, as the knowledge graph names it: its persistent volumes, and the data sets that it is annotated with.
+// data returns the data that a pod reads, by its names in the knowledge graph: its persistent volumes, and the data sets in its annotation.
 func (a *extenderArgs) data() (out []string) {
 	for _, v := range a.Pod.Spec.Volumes {
 		if v.Claim != nil {

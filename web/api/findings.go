@@ -14,18 +14,18 @@ import (
 	"reckon/client"
 )
 
-// Findings answers what was found of misuse, and takes what people say of it. An error
-// that matches answer.ErrNotFound says that there is no such finding.
+// Findings returns findings of misuse, and changes their state. An error
+// that matches answer.ErrNotFound means that there is no such finding.
 type Findings interface {
 	Findings(ctx context.Context, f client.FindingFilter) (client.FindingList, error)
 	Finding(ctx context.Context, id string) (client.Finding, error)
 	Acknowledge(ctx context.Context, id, by string) (client.Finding, error)
 	Mute(ctx context.Context, id, reason string, until time.Time) (client.Finding, error)
-	// WhatIf evaluates history by another policy; an error in the policy is a
+	// WhatIf evaluates history with another policy; an error in the policy is a
 	// [Refuse] with status 400.
 	WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error)
 	Policy() []byte
-	// FindingSteps adds the score of over-share up again; the error matches answer.ErrNotFound when
+	// FindingSteps returns the steps of a score of over-share; the error matches answer.ErrNotFound if
 	// there is no such finding, and is a [Refuse] for other rules.
 	FindingSteps(ctx context.Context, id string) (client.FindingSteps, error)
 }
@@ -103,7 +103,7 @@ func words(q *query, name string, known []string) []string {
 	return list
 }
 
-// ruleNames are the rules that a parameter names, by whichever of their names.
+// ruleNames returns the rules in a parameter, by current or former name.
 func ruleNames(q *query) (out []string) {
 	for _, w := range q.list("rule") {
 		name, ok := misuse.RuleOf(w)
@@ -168,11 +168,11 @@ func (s *server) findingPolicy(w http.ResponseWriter, _ *http.Request, q *query)
 		return err
 	}
 	w.Header().Set("Content-Type", "application/yaml; charset=utf-8")
-	_, _ = w.Write(s.Findings.Policy()) // the client went away: nothing left to say
+	_, _ = w.Write(s.Findings.Policy()) // the client has disconnected
 	return nil
 }
 
-// seenFinding is the finding that a request names, where the viewer sees it.
+// seenFinding returns the finding of a request if the viewer may see it.
 func (s *server) seenFinding(r *http.Request, q *query) (f client.Finding, err error) {
 	if q.err != nil {
 		return f, q.err
@@ -200,7 +200,7 @@ func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error
 	return nil
 }
 
-// noFinding says that there is no such finding, where that is what is wrong.
+// noFinding words the error if there is no such finding, and returns other errors unchanged.
 func noFinding(r *http.Request, err error) error {
 	if !errors.Is(err, answer.ErrNotFound) {
 		return err

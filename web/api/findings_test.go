@@ -17,7 +17,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// send is get for any method; a form is sent when it is not empty.
+// send is like get for any method; a non-empty form is sent.
 func send(t *testing.T, h http.Handler, method, target, form string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(form))
@@ -41,7 +41,7 @@ func target(path string) string {
 	return strings.Replace(strings.Replace(path, "{node}", "n1", 1), "{id}", id, 1)
 }
 
-// ask calls an address by the method of the document.
+// ask requests an address with the method in the document.
 func ask(t *testing.T, h http.Handler, item any, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	if strings.Contains(path, "/import/") {
@@ -75,7 +75,7 @@ func ask(t *testing.T, h http.Handler, item any, path string) *httptest.Response
 	return get(t, h, target(path))
 }
 
-// fakeFindings keeps a few in memory.
+// fakeFindings holds a few findings in memory.
 type fakeFindings struct{ list []client.Finding }
 
 func newFindings() *fakeFindings {

@@ -9,13 +9,13 @@ import (
 	"reckon/client"
 )
 
-// Fit answers where a job would fit. What it tells of other jobs are totals without
+// Fit returns where a job would fit. Other jobs appear only in totals without
 // names.
 type Fit interface {
 	Fit(ctx context.Context, q client.FitQuery) (client.FitList, error)
 }
 
-// fitRoutes are of where work fits, what will be needed and where it should go.
+// fitRoutes are the routes for placement and forecasts.
 func (s *server) fitRoutes() []route {
 	amount := schema{"type": "number", "minimum": 0}
 	return slices.Concat(s.forecastRoutes(), s.rankRoutes(), s.deviceRoutes(), []route{{

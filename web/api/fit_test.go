@@ -10,7 +10,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeFit answers with what it was asked.
+// fakeFit echoes the query.
 type fakeFit struct{}
 
 func (fakeFit) Fit(_ context.Context, q client.FitQuery) (client.FitList, error) {

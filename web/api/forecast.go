@@ -9,9 +9,9 @@ import (
 	"reckon/client"
 )
 
-// Forecasts answers what will be needed. It is asked only about workloads and owners that the viewer may see.
+// Forecasts returns forecasts of demand. It is called only for workloads and owners that the viewer may see.
 type Forecasts interface {
-	// Forecast answers about w where the query names a workload; else w is nil.
+	// Forecast returns the forecast of w if the query names a workload; otherwise w is nil.
 	Forecast(ctx context.Context, q client.ForecastQuery, w *client.Workload) (client.ForecastList, error)
 }
 

@@ -10,7 +10,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeForecasts answers with the name of what it was asked for.
+// fakeForecasts echoes the name of the subject.
 type fakeForecasts struct{}
 
 func (fakeForecasts) Forecast(_ context.Context, q client.ForecastQuery, w *client.Workload) (client.ForecastList, error) {
@@ -21,7 +21,7 @@ func (fakeForecasts) Forecast(_ context.Context, q client.ForecastQuery, w *clie
 	return client.ForecastList{Forecasts: []client.Forecast{one}, Next: []client.NextFigure{}}, nil
 }
 
-// TestForecastIsGuarded: totals of machines are for everybody, the work of an owner for the owner.
+// TestForecastIsGuarded: totals of machines are visible to everybody, the work of an owner only to the owner.
 func TestForecastIsGuarded(t *testing.T) {
 	h := asViewer(api.Options{Backend: apitest.Site(now), Forecasts: fakeForecasts{}})
 	for _, c := range []struct {

@@ -5,13 +5,13 @@ import (
 	"net/http"
 )
 
-// healthz says that the process answers at all.
+// healthz reports that the process responds.
 func (s *server) healthz(w http.ResponseWriter, _ *http.Request, _ *query) error {
 	plain(w, http.StatusOK, "ok")
 	return nil
 }
 
-// readyz says whether queries are answered, and if not, why.
+// readyz reports whether queries are served, and if not, why.
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request, _ *query) error {
 	if reason := s.Ready(); reason != nil {
 		w.Header().Set("Retry-After", "1")
@@ -25,12 +25,12 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request, _ *query) error 
 func plain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, text) // the client went away: nothing left to say
+	_, _ = fmt.Fprintln(w, text) // the client has disconnected
 }
 
 func (s *server) openapi(w http.ResponseWriter, _ *http.Request, _ *query) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Access-Control-Allow-Origin", "*") // public: viewers of API documents run elsewhere
-	_, _ = w.Write(s.document)                         // the client went away: nothing left to say
+	_, _ = w.Write(s.document)                         // the client has disconnected
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"reckon/client"
 )
 
-// Hub hands each tick of the agent to everyone who listens. Publishing never waits:
-// a reader that is slow misses ticks and gets the newest one. The zero value is
+// Hub distributes each tick of the agent to all subscribers. Publishing never blocks:
+// a slow reader misses ticks and gets the newest one. The zero value is
 // ready for use; all methods are safe for concurrent use.
 type Hub struct {
 	mu     sync.Mutex
@@ -19,7 +19,7 @@ type Hub struct {
 	closed bool
 }
 
-// subscriber takes a tick without waiting, and nil when the hub closes.
+// subscriber takes a tick without blocking, and nil when the hub closes.
 type subscriber func(*tick)
 
 // tick is one event, encoded once for all readers, by the first of them.
@@ -35,8 +35,8 @@ func (t *tick) json() ([]byte, error) {
 	return t.body, t.err
 }
 
-// Publish hands l to all subscribers. The hub keeps l: nothing it refers to may
-// change afterwards.
+// Publish sends l to all subscribers. The hub retains l: nothing it refers to may
+// be modified afterwards.
 func (h *Hub) Publish(l client.Live) {
 	t := &tick{live: l}
 	h.mu.Lock()
@@ -50,22 +50,22 @@ func (h *Hub) Publish(l client.Live) {
 	}
 }
 
-// Subscribers is the number of readers, so that an agent can spare itself the work
-// of building a tick that nobody reads.
+// Subscribers returns the number of readers, so that an agent can skip building
+// a tick that nobody reads.
 func (h *Hub) Subscribers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.subs)
 }
 
-// Subscribe returns a channel of ticks that begins with the latest one, if there is
+// Subscribe returns a channel of ticks that starts with the latest one, if there is
 // one, and is closed when ctx or the hub ends.
 func (h *Hub) Subscribe(ctx context.Context) <-chan client.Live {
 	return subscribe(ctx, h, func(t *tick) client.Live { return t.live })
 }
 
-// Close ends all subscriptions. A server calls it when it shuts down, since
-// streams would otherwise hold it up.
+// Close ends all subscriptions. A server calls it on shutdown, since
+// open streams would otherwise delay it.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +89,7 @@ func subscribe[T any](ctx context.Context, h *Hub, of func(*tick) T) <-chan T {
 			return
 		}
 		select {
-		case <-ch: // make room: the reader has not taken the previous one
+		case <-ch: // discard the previous tick, which the reader has not taken
 		default:
 		}
 		ch <- of(t)

@@ -15,13 +15,13 @@ import (
 	"reckon/client"
 )
 
-// Import takes what other programs measured. next gives the inputs one after another,
-// each valid until the next is asked for, and io.EOF behind the last.
+// Import imports data of other programs. next returns the inputs one after another,
+// each valid until the next call, and io.EOF after the last.
 type Import interface {
 	Import(ctx context.Context, o client.ImportOptions, next func() (name string, in io.Reader, err error)) (client.ImportResult, error)
 }
 
-// maxImport bounds the body of one import in bytes; it is read as a stream.
+// maxImport limits the body of one import, bytes; it is read as a stream.
 const maxImport = 64 << 30
 
 func (s *server) importRoutes() []route {
@@ -66,7 +66,7 @@ func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) e
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
 		return fail(http.StatusBadRequest, "send multipart/form-data with one part for each file, as `reckon import` and curl -F do", "the body is of type %q", r.Header.Get("Content-Type"))
 	}
-	// History may take longer to send than the server waits for other requests.
+	// History may take longer to upload than the server's read deadline for other requests.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}

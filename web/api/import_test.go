@@ -16,7 +16,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeImport counts what it is given.
+// fakeImport records its inputs.
 type fakeImport struct{ got []string }
 
 func (f *fakeImport) Import(_ context.Context, o client.ImportOptions, next func() (string, io.Reader, error)) (client.ImportResult, error) {
@@ -61,7 +61,7 @@ func upload(t *testing.T, h http.Handler, target, viewer string, files ...string
 	return w
 }
 
-// TestImport: only who changes things imports, and each file comes by its name.
+// TestImport: only viewers who may change data import, and each file has its name.
 func TestImport(t *testing.T) {
 	f := new(fakeImport)
 	h := asViewer(api.Options{Backend: apitest.Site(now), Import: f})

@@ -7,7 +7,7 @@ import (
 	"reckon/client"
 )
 
-// Inconsistent lists the figures that passed what bounds them and were held back from answers.
+// Inconsistent lists the figures that exceeded their bounds and were withheld from answers.
 type Inconsistent interface {
 	Inconsistent() []client.InconsistentFigure
 }

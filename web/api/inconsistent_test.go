@@ -15,7 +15,7 @@ func (fakeInconsistent) Inconsistent() []client.InconsistentFigure {
 	return []client.InconsistentFigure{{Figure: "cpu_seconds", Rule: "cpu_within_wall", Count: 2, Subject: "slurm/1", Value: 900, Bound: 800, Of: "wall time by the cores of its nodes", Time: now.UTC().Truncate(time.Second)}}
 }
 
-// TestInconsistent: who runs the server sees what was held back, with an example, which may
+// TestInconsistent: operators of the server see the withheld figures, with an example, which may
 // name somebody's work.
 func TestInconsistent(t *testing.T) {
 	const target = "/api/reckon/v1/inconsistent"

@@ -16,16 +16,16 @@ import (
 //go:embed static
 var static embed.FS
 
-// Pages are what people see in a browser.
+// Pages are the pages for the browser.
 type Pages struct {
-	// Files hold index.html, a template that is told .Version and what the server .Has
-	// (words, separated by spaces), and what it refers to below /static/.
+	// Files contain index.html, a template with the values .Version and .Has, the features of the server
+	// (words, separated by spaces), and the files that it refers to below /static/.
 	Files fs.FS
-	// Paths are the patterns of addresses that index.html answers.
+	// Paths are the URL patterns served with index.html.
 	Paths []string
 }
 
-// has names what this server answers, so that pages offer nothing else.
+// has lists the features of this server, so that pages offer nothing else.
 func (s *server) has() string {
 	var words []string
 	for _, topic := range []struct {
@@ -42,8 +42,8 @@ func (s *server) has() string {
 	return strings.Join(words, " ")
 }
 
-// landing serves the pages and their files; without them a small page at / that lists
-// the addresses. Neither holds data: their scripts ask the API.
+// landing serves the pages and their files; without pages, a small page at / that lists
+// the addresses. Neither contains data: their scripts call the API.
 func (s *server) landing(mux *http.ServeMux) {
 	files, paths := fs.FS(static), []string{"/{$}"}
 	root := "static"
@@ -60,7 +60,7 @@ func (s *server) landing(mux *http.ServeMux) {
 			}
 		})))
 	}
-	// Links of Prometheus, which messages of before hold.
+	// Links in the style of Prometheus, which older messages contain.
 	mux.HandleFunc("GET /graph", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/explore?"+url.Values{"expr": {r.FormValue("g0.expr")}}.Encode(), http.StatusFound)
 	})
@@ -69,7 +69,7 @@ func (s *server) landing(mux *http.ServeMux) {
 	if err != nil {
 		panic(err) // they are embedded
 	}
-	if s.Pages != nil { // the form to sign in looks the same with and without pages
+	if s.Pages != nil { // the sign-in form looks the same with and without pages
 		s.file(mux, static, "static/landing.css", media[".css"])
 	}
 	for _, e := range entries {
@@ -79,7 +79,7 @@ func (s *server) landing(mux *http.ServeMux) {
 	}
 }
 
-// hashed matches names that hold the sum of what they name: another content has another name.
+// hashed matches names that contain the hash of their content, so that changed content has another name.
 var hashed = regexp.MustCompile(`-[A-Z0-9]{8}\.js$`)
 
 // file serves one file below /static/.
@@ -89,7 +89,7 @@ func (s *server) file(mux *http.ServeMux, files fs.FS, name, kind string) {
 		panic(err) // they are embedded
 	}
 	sum := sha256.Sum256(content)
-	keep := "no-cache" // kept, and asked for whether it is still the same
+	keep := "no-cache" // cached, but revalidated
 	if hashed.MatchString(name) {
 		keep = "public, max-age=31536000, immutable"
 	}

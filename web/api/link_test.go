@@ -7,7 +7,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// A part of a list leads to the next one, and the last to none; the address keeps what was asked for.
+// TestLinkToTheNext: a page of a list links to the next one, the last page has no link; the link keeps the parameters.
 func TestLinkToTheNext(t *testing.T) {
 	h := asViewer(api.Options{Backend: apitest.Site(now)})
 	const path = "/api/reckon/v1/workloads"

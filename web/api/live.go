@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// keepAlive is how long a stream may be silent, so that proxies do not cut it.
+	// keepAlive is the maximum silence of a stream, so that proxies do not close it.
 	keepAlive = 15 * time.Second
-	// writeWait is how long one event may take to leave: a reader that is stuck for
-	// longer is dropped.
+	// writeWait is the time limit for writing one event: a reader that is stuck for
+	// longer is disconnected.
 	writeWait = 10 * time.Second
 )
 
@@ -29,7 +29,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
 	ctl := http.NewResponseController(w)
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	h.Set("X-Accel-Buffering", "no") // nginx would buffer events
 	send := func(text string, args ...any) error {
 		if err := ctl.SetWriteDeadline(time.Now().Add(writeWait)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
@@ -40,7 +40,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
 		return ctl.Flush()
 	}
 	if err := send("retry: 1000\n\n"); err != nil {
-		return nil // the client went away
+		return nil // the client has disconnected
 	}
 	viewer := access.From(r.Context())
 	ticks := subscribe(r.Context(), s.Hub, func(t *tick) *tick { return t })
@@ -66,7 +66,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
 			err = send(": alive\n\n")
 		}
 		if err != nil {
-			return nil // the client went away
+			return nil // the client has disconnected
 		}
 		silence.Reset(keepAlive)
 	}

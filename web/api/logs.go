@@ -9,12 +9,12 @@ import (
 	"reckon/client"
 )
 
-// Logs answers with lines of the logs of a workload. It is asked only for workloads that the viewer may see.
+// Logs returns lines of the logs of a workload. It is called only for workloads that the viewer may see.
 type Logs interface {
 	Logs(ctx context.Context, d *client.WorkloadDetail, r client.LogRange) (client.Logs, error)
 }
 
-// How many lines of logs are given.
+// Default and maximum number of log lines.
 const (
 	logLines    = 500
 	maxLogLines = 5000

@@ -13,7 +13,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeLogs answers with what it was asked for.
+// fakeLogs echoes the query.
 type fakeLogs struct{ err error }
 
 func (f fakeLogs) Logs(_ context.Context, d *client.WorkloadDetail, r client.LogRange) (client.Logs, error) {
@@ -24,7 +24,7 @@ func (f fakeLogs) Logs(_ context.Context, d *client.WorkloadDetail, r client.Log
 	return client.Logs{ID: d.ID, Source: "loki", Lines: []client.LogLine{{Time: now, Text: text}}}, f.err
 }
 
-// TestLogsAreGuarded: nobody reads the logs of what he may not see, and only those who sign in read any.
+// TestLogsAreGuarded: logs are visible only to those who may see the workload, and only after sign-in.
 func TestLogsAreGuarded(t *testing.T) {
 	h := asViewer(api.Options{Backend: apitest.Site(now), Logs: fakeLogs{}})
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"reckon/client"
 )
 
-// maxMembers is how many runs of the members of an array are joined, the latest first.
+// maxMembers is the maximum number of runs of members that are joined, the latest first.
 const maxMembers = 20_000
 
 func (s *server) memberRoutes() []route {

@@ -16,7 +16,7 @@ import (
 	"reckon/client"
 )
 
-// MetricRuns keeps and answers runs of MetricSets. Who may see which is decided here: a run belongs to its
+// MetricRuns stores and returns runs of MetricSets. Access is checked here: a run belongs to its
 // namespace.
 type MetricRuns interface {
 	Keep(ctx context.Context, namespace, name string, u client.MetricRunUpdate) (client.MetricRunKept, error)
@@ -26,7 +26,7 @@ type MetricRuns interface {
 	Compare(ctx context.Context, a, b []string) (client.MetricRunComparison, error)
 }
 
-// maxUpdate bounds one update of a run in bytes, and maxCompared how many runs are compared at once.
+// maxUpdate limits one update of a run in bytes, and maxCompared the number of runs compared at once.
 const (
 	maxUpdate   = 64 << 20
 	maxCompared = 50
@@ -96,7 +96,7 @@ func (s *server) metricRuns(w http.ResponseWriter, r *http.Request, q *query) er
 	return nil
 }
 
-// ownRun refuses the run of a namespace that a viewer does not see, as if it were not there.
+// ownRun returns an error for a run in a namespace that the viewer may not see, as if the run did not exist.
 func (s *server) ownRun(r *http.Request, namespace, name string) error {
 	if s.MetricRuns == nil {
 		return noMetricRuns()

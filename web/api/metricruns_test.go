@@ -14,7 +14,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeRuns has one run of the namespace alice.
+// fakeRuns has one run, in the namespace alice.
 type fakeRuns struct{ kept []string }
 
 func (f *fakeRuns) Keep(_ context.Context, namespace, name string, u client.MetricRunUpdate) (client.MetricRunKept, error) {
@@ -49,7 +49,7 @@ func (f *fakeRuns) Compare(_ context.Context, a, b []string) (client.MetricRunCo
 	return client.MetricRunComparison{A: a, B: b, Figures: []client.MetricRunDifference{}, Differs: []client.MetricRunCondition{}}, nil
 }
 
-// TestRunsBelongToTheirNamespace: nobody sees or keeps a run of a namespace that is not theirs, and can not tell whether there is one.
+// TestRunsBelongToTheirNamespace: viewers neither see nor update runs of other namespaces, and cannot detect whether one exists.
 func TestRunsBelongToTheirNamespace(t *testing.T) {
 	runs := &fakeRuns{}
 	h := asViewer(api.Options{Backend: apitest.Site(now), MetricRuns: runs})

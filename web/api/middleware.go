@@ -13,10 +13,10 @@ import (
 	"reckon/access"
 )
 
-// compress sends bodies of a kilobyte and more with gzip to clients that take it.
+// compress compresses bodies of a kilobyte and more with gzip for clients that accept it.
 func compress(h http.Handler) http.Handler { return gzhttp.GzipHandler(h) }
 
-// outer is what every request passes: security headers, one line of log, and
+// outer wraps every request: security headers, one line of log, and
 // recovery from a panic.
 func (s *server) outer(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 	})
 }
 
-// securityHeaders are safe for JSON and for pages that use only files of ours.
+// securityHeaders are safe for JSON and for pages that use only our own files.
 func securityHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -62,7 +62,7 @@ func securityHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// recorder notes the status and the size of an answer.
+// recorder records the status and the size of a response.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -88,5 +88,5 @@ func (r *recorder) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// Flush is for handlers that ask for an http.Flusher.
+// Flush serves handlers that need an http.Flusher.
 func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }

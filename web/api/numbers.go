@@ -9,13 +9,13 @@ import (
 	"reckon/workload"
 )
 
-// Numbers finds the jobs that a batch system knows by another number than that in their
-// id: tasks of arrays and parts of heterogeneous jobs have one of their own.
+// Numbers finds jobs whose job number in the batch system differs from the number in their
+// id: tasks of arrays and components of heterogeneous jobs.
 type Numbers interface {
 	Numbered(ctx context.Context, number string) (ids []string, err error)
 }
 
-// numbered are the ids of jobs with a number that the viewer may see.
+// numbered returns the ids of jobs with a number that the viewer may see.
 func (s *server) numbered(ctx context.Context, text string) ([]string, error) {
 	text = strings.TrimPrefix(text, string(workload.Slurm)+"/")
 	if s.Numbers == nil || strings.Trim(text, "0123456789+_") != "" || !digits(text[:1]) {

@@ -53,12 +53,12 @@ func document(routes []route, version string, others ...other) []byte {
 			{"name": "prometheus", "description": "The Prometheus HTTP API, answered by Prometheus's own handlers.", "externalDocs": schema{"url": "https://prometheus.io/docs/prometheus/latest/querying/api/"}},
 		},
 		"paths": paths,
-		// Who sends none of them is somebody else or nobody, as the server is set up.
+		// A request without credentials is anonymous or the default viewer, depending on the configuration of the server.
 		"security":   []schema{{}, {"token": []string{}}, {"password": []string{}}, {"session": []string{}}},
 		"components": schema{"schemas": schemas, "securitySchemes": securitySchemes()},
 	}, "", "  ")
 	if err != nil {
-		panic(err) // only maps, slices and strings are in it
+		panic(err) // it contains only maps, slices and strings
 	}
 	return append(body, '\n')
 }
@@ -158,8 +158,8 @@ func prometheusPath(name string) schema {
 	return schema{"get": op}
 }
 
-// schemaOf describes a Go type as encoding/json writes it; named structs go to
-// schemas and are referred to.
+// schemaOf describes a Go type as encoding/json encodes it; named structs are added to
+// schemas and referenced.
 func schemaOf(t reflect.Type, schemas schema) schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -187,7 +187,7 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 		return schema{"type": "number"}
 	case reflect.Slice:
 		return schema{"type": "array", "items": schemaOf(t.Elem(), schemas)}
-	case reflect.Map: // of words
+	case reflect.Map: // of strings
 		values := schema{"type": "string"}
 		if t.Elem() == reflect.TypeFor[figure.Exactness]() {
 			values = enum(figure.ExactnessWords()...)
@@ -199,7 +199,7 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 	case reflect.Struct:
 		ref := schema{"$ref": "#/components/schemas/" + t.Name()}
 		if _, done := schemas[t.Name()]; !done {
-			schemas[t.Name()] = schema{} // ends recursion
+			schemas[t.Name()] = schema{} // ends the recursion
 			properties, required := schema{}, []string{}
 			structFields(t, schemas, properties, &required)
 			schemas[t.Name()] = schema{
@@ -209,7 +209,7 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 		}
 		return ref
 	}
-	panic("no schema for " + t.String()) // a wire type of a kind that JSON has no word for
+	panic("no schema for " + t.String()) // a wire type without a JSON equivalent
 }
 
 func structFields(t reflect.Type, schemas, properties schema, required *[]string) {

@@ -1,6 +1,6 @@
 package api
 
-// securitySchemes are the ways in which a client says who it is.
+// securitySchemes are the ways in which a client can authenticate.
 func securitySchemes() schema {
 	return schema{
 		"token":    schema{"type": "http", "scheme": "bearer", "description": "A token that `reckon token create` made, or that of a service account of the cluster."},
@@ -9,10 +9,10 @@ func securitySchemes() schema {
 	}
 }
 
-// other is an address that no route of this package answers.
+// other is an address that no route of this package serves.
 type other struct {
 	path, method, id, summary, tag string
-	body                           string // media type of what is sent
+	body                           string // media type of the request body
 	status, says, media            string
 }
 

@@ -34,8 +34,8 @@ func full(t *testing.T) http.Handler {
 	})
 }
 
-// TestDocumentIsOpenAPI holds the document to the parts of OpenAPI 3.1 that it uses, and its
-// operations to what their readers need.
+// TestDocumentIsOpenAPI validates the document against the parts of OpenAPI 3.1 that it uses, and its
+// operations against what their readers need.
 func TestDocumentIsOpenAPI(t *testing.T) {
 	c := jsonschema.NewCompiler()
 	rules, err := c.Compile("testdata/openapi-parts.schema.json")
@@ -77,15 +77,15 @@ func TestDocumentIsOpenAPI(t *testing.T) {
 		}
 	}
 
-	// The rules bite.
+	// The validator detects errors.
 	doc["paths"].(map[string]any)["/api/reckon/v1/nodes"].(map[string]any)["get"].(map[string]any)["parametres"] = []any{}
 	if rules.Validate(doc) == nil {
 		t.Error("a misspelt field passes")
 	}
 }
 
-// TestEveryRouteIsDescribed calls what is described, and wants what is served to be
-// described: an address that answers and is not in the document fails.
+// TestEveryRouteIsDescribed requests every described address, and requires that every served address is
+// described.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	h := full(t)
 	paths := document(t, h)["paths"].(map[string]any)
@@ -107,7 +107,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 }
 
-// TestEveryParameterIsTaken sends each described parameter: the parser takes it.
+// TestEveryParameterIsTaken sends each described parameter and requires that it is accepted.
 func TestEveryParameterIsTaken(t *testing.T) {
 	h := full(t)
 	values := map[string]string{"boolean": "true", "number": "1", "integer": "1", "string": "1h", "array": "x"}
@@ -130,7 +130,7 @@ func TestEveryParameterIsTaken(t *testing.T) {
 			if p["name"] == "site" && strings.Contains(path, "{id}") {
 				continue // the test's job has none: TestSameIDAtTwoSites
 			}
-			if p["name"] == "start" { // a moment in the life of the job
+			if p["name"] == "start" { // a moment within the run of the job
 				value = now.Add(-time.Hour).Format(time.RFC3339)
 			}
 			if p["name"] == "workload" {
@@ -204,8 +204,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// TestAnswersValidate holds real answers to the schemas, with every field closed, so
-// that a field that is sent and not described fails.
+// TestAnswersValidate validates real responses against the schemas, with additional fields forbidden, so
+// that an undescribed field fails.
 func TestAnswersValidate(t *testing.T) {
 	h := full(t)
 	doc := document(t, h)
@@ -251,7 +251,7 @@ func TestAnswersValidate(t *testing.T) {
 	}
 	validate("Live", live)
 
-	// The validator bites: an answer with a field too many, and one with too few.
+	// The validator detects errors: an answer with an extra field, and one with a missing field.
 	s, err := c.Compile("openapi.json#/components/schemas/Error")
 	if err != nil {
 		t.Fatal(err)

@@ -16,24 +16,24 @@ import (
 	"reckon/workload"
 )
 
-// param describes one parameter of a route: the parser refuses what is not listed,
-// and the OpenAPI document lists what the parser takes.
+// param describes one parameter of a route: the parser rejects unlisted ones,
+// and the OpenAPI document lists what the parser accepts.
 type param struct {
 	name   string
 	doc    string
 	schema schema
-	many   bool // may be repeated, or hold a list with commas
+	many   bool // may be repeated, or contain a comma-separated list
 	inPath bool
 }
 
 const (
 	defaultLimit = 1000
 	maxLimit     = 100_000
-	maxPoints    = 11_000 // as Prometheus
+	maxPoints    = 11_000 // as in Prometheus
 )
 
-// query is the parameters of one request. The first mistake is kept, so that a
-// handler reads all parameters and asks for the error once.
+// query holds the parameters of one request. The first error is kept, so that a
+// handler reads all parameters and checks for an error once.
 type query struct {
 	values url.Values
 	now    time.Time
@@ -76,7 +76,7 @@ func parse(r *http.Request, params []param) (*query, error) {
 	return &query{values: values, now: time.Now()}, nil
 }
 
-// strange refuses a value that is none of some words, and names the one that was perhaps meant.
+// strange rejects a value that is not one of words, and suggests the nearest one.
 func (q *query) strange(name, value, give string, words []string) {
 	hint := give + " " + strings.Join(words, ", ")
 	if near := client.Nearest(value, words, 1); len(near) > 0 {
@@ -91,8 +91,8 @@ func (q *query) bad(name, value, hint string) {
 	}
 }
 
-// get returns the value, and false when the parameter is absent. Present but empty
-// is a mistake: it is what an unset variable in a script leaves.
+// get returns the value, and false if the parameter is absent. A present but empty
+// parameter is an error: it usually comes from an unset variable in a script.
 func (q *query) get(name string) (string, bool) {
 	v, ok := q.values[name]
 	if !ok {
@@ -119,7 +119,7 @@ func (q *query) list(name string) []string {
 	return out
 }
 
-// kinds are the values of the parameter kind.
+// kinds returns the values of the parameter kind.
 func (q *query) kinds() []string {
 	list := q.list("kind")
 	for _, k := range list {
@@ -138,7 +138,7 @@ func kindWords() []string {
 	return all
 }
 
-// states are the values of the parameter state, by the names that are stored.
+// states returns the values of the parameter state, under their stored names.
 func (q *query) states() []string {
 	list := q.list("state")
 	for i, s := range list {
@@ -230,7 +230,7 @@ func (q *query) sort(name string, keys []string) string {
 	return v
 }
 
-// format is json or csv, from the parameter or else from the Accept header.
+// format returns json or csv, from the parameter or else from the Accept header.
 func (q *query) format(r *http.Request) string {
 	if v, ok := q.get("format"); ok {
 		if v != "json" && v != "csv" {
@@ -249,7 +249,7 @@ func (q *query) format(r *http.Request) string {
 	return "json"
 }
 
-// word is one of some words, or empty when the parameter is absent.
+// word returns one of words, or empty if the parameter is absent.
 func (q *query) word(name string, words []string) string {
 	v, ok := q.get(name)
 	if ok && !slices.Contains(words, v) {
@@ -258,7 +258,7 @@ func (q *query) word(name string, words []string) string {
 	return v
 }
 
-// aheadClock is by how much the clock of a client may be ahead.
+// aheadClock is how far the clock of a client may be ahead.
 const aheadClock = 5 * time.Minute
 
 func filterOf(q *query) client.Filter {
@@ -274,7 +274,7 @@ func filterOf(q *query) client.Filter {
 	f.Sort = q.sort("sort", client.SortKeys())
 	f.Limit = q.integer("limit", defaultLimit, 1, maxLimit)
 	f.Offset = q.integer("offset", 0, 0, math.MaxInt32)
-	if q.err == nil && f.Since.Sub(q.now) > aheadClock { // what runs would exist for ever
+	if q.err == nil && f.Since.Sub(q.now) > aheadClock { // running workloads would match for ever
 		q.bad("since", q.values.Get("since"), "it lies in the future; give a time before now")
 	}
 	if q.err == nil && !f.Since.IsZero() && !f.Until.IsZero() && f.Until.Before(f.Since) {
@@ -303,7 +303,7 @@ func rangeOf(q *query) client.Range {
 	return r
 }
 
-// linkNext names the address of what follows a part of a list (RFC 8288), where there is more.
+// linkNext sets the link to the next page of a list (RFC 8288), if there is one.
 func linkNext(w http.ResponseWriter, r *http.Request, offset, got, total int) {
 	if got == 0 || offset+got >= total {
 		return

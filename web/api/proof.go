@@ -10,7 +10,7 @@ import (
 
 // Proof compares usage with the counters of the series.
 type Proof interface {
-	// Last is the last proof, and Prove makes one.
+	// Last returns the latest proof, and Prove makes one.
 	Last(ctx context.Context) (client.Proof, error)
 	Prove(ctx context.Context, q client.ProofQuery) (client.Proof, error)
 }

@@ -13,7 +13,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeProof proves whatever it is asked.
+// fakeProof records the query.
 type fakeProof struct{ asked client.ProofQuery }
 
 func (*fakeProof) Last(context.Context) (client.Proof, error) {

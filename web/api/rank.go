@@ -8,10 +8,10 @@ import (
 	"reckon/client"
 )
 
-// Ranks answers where work should go. What it tells is of nodes, not of other work.
+// Ranks returns where work should be placed. Its answers are about nodes, not about other work.
 type Ranks interface {
 	Rank(ctx context.Context, q client.RankQuery) (client.Ranking, error)
-	// Placed notes that work was placed on a node and is not measured yet, or that it is not there any more.
+	// Placed records that work was placed on a node and is not measured yet, or that it was removed.
 	Placed(ctx context.Context, site, node string, removed bool, q client.RankQuery) error
 }
 

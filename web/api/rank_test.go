@@ -15,7 +15,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeRanks answers with the nodes that it was asked about; placed are those that it was told of.
+// fakeRanks returns the nodes of the query; placed records the reported placements.
 type fakeRanks struct{ placed *[]string }
 
 func (fakeRanks) Rank(_ context.Context, q client.RankQuery) (client.Ranking, error) {
@@ -65,7 +65,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestPrioritize sends what kube-scheduler 1.34 sends to an extender, with names and with whole nodes.
+// TestPrioritize sends requests as kube-scheduler 1.34 sends them to an extender, with names and with whole nodes.
 func TestPrioritize(t *testing.T) {
 	var placed []string
 	h := asViewer(api.Options{Backend: apitest.Site(now), Ranks: fakeRanks{&placed}})
@@ -85,7 +85,7 @@ func TestPrioritize(t *testing.T) {
 			t.Errorf("%d %s", w.Code, got)
 		}
 	}
-	// The init container asks for more than the others together: 3 against 2.5 and 0.25 beside them.
+	// The init container requests more than all others together: 3, against 2.5 plus 0.25 of a sidecar.
 	if want := "n1 u-1 3 1.090519e+09 false"; len(placed) != 2 || !strings.HasPrefix(placed[0], "n1 u-1 3 1.0905") || !slices.Equal(placed[:1], placed[1:]) {
 		t.Errorf("%q, want %q", placed, want)
 	}

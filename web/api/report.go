@@ -52,7 +52,7 @@ func (s *server) report(w http.ResponseWriter, r *http.Request, q *query) error 
 	return nil
 }
 
-// periodBegin is where a period that ends at t begins, and the step of its plots.
+// periodBegin returns the start of a period that ends at t, and the step of its plots.
 func periodBegin(period string, t time.Time) (since time.Time, step string) {
 	switch period {
 	case "day":
@@ -117,8 +117,8 @@ func known(v *float64) float64 {
 	return *v
 }
 
-// anonymous puts a number, its place in the report, for what has a name. Programs too:
-// their names may be those of people's projects.
+// anonymous replaces names by a number, the position in the report. This includes programs,
+// which may be named after people's projects.
 func anonymous(r *client.Report) {
 	for _, list := range [][]client.Usage{r.Steps, r.Week, r.Owners, r.Accounts, r.Commands, r.Kinds, r.Nodes} {
 		for i := range list {

@@ -27,7 +27,7 @@ func (secretUsage) Usage(_ context.Context, q client.UsageQuery) (client.UsageLi
 	return client.UsageList{Since: q.Since, Until: q.Until, Span: q.Span, Rows: []client.Usage{u}, Missing: []string{"secret-site-2"}}, nil
 }
 
-// TestPublicReportTellsNoName: neither to the public nor when asked to leave names out.
+// TestPublicReportTellsNoName: public reports, and reports without names on request, contain no names.
 func TestPublicReportTellsNoName(t *testing.T) {
 	for _, c := range []struct {
 		role  access.Role

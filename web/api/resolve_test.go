@@ -10,7 +10,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// TestEndOfANameHoweverOld finds what was there before thousands of others by the end of its name.
+// TestEndOfANameHoweverOld finds a workload older than thousands of others by the end of its name.
 func TestEndOfANameHoweverOld(t *testing.T) {
 	b := apitest.Site(now)
 	add := func(id, name string, seen time.Time) {

@@ -10,25 +10,25 @@ import (
 	"reckon/client"
 )
 
-// route is one address: what the mux serves and the OpenAPI document describes.
+// route is one address: the mux serves it and the OpenAPI document describes it.
 type route struct {
 	path    string // with {id...} for the rest of the path
-	raw     bool   // the body of a POST is the handler's to read
+	raw     bool   // the handler reads the body of a POST itself
 	method  string // empty is GET; the parameters of a POST are a form
 	summary string
 	doc     string
 	params  []param
-	answer  any    // a value of the type of the answer, nil for another media type
-	media   string // media type when answer is nil
+	answer  any    // a value of the response type, nil for another media type
+	media   string // media type if answer is nil
 	csv     bool   // also as CSV
-	always  bool   // answers before the store is open
+	always  bool   // responds even before the store is open
 	stream  bool   // never compressed
 	fails   []int
-	// role is the least that a viewer must be; the zero value stands for support, so
-	// that what nobody thought about is not shown. free is for what tells nothing.
+	// role is the minimum role of a viewer; the zero value means support, so
+	// that a route without an explicit role is not exposed. free is for routes without data.
 	role access.Role
 	free bool
-	// may lets in viewers of lower roles, too.
+	// may admits viewers of lower roles.
 	may    func(access.Viewer) bool
 	handle func(http.ResponseWriter, *http.Request, *query) error
 }
@@ -74,7 +74,7 @@ func (s *server) routes() []route {
 	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(), s.replaceRoutes(), s.scaleRoutes(), s.logRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.metricRunRoutes(), s.backupRoutes())
 }
 
-// mux serves the routes, and says in JSON what is wrong with any other request
+// mux serves the routes, and responds with a JSON error to any other request
 // below /api/reckon/.
 func (s *server) mux(routes []route) http.Handler {
 	mux := http.NewServeMux()
@@ -126,7 +126,7 @@ func methodNotAllowed(verb string) http.HandlerFunc {
 	}
 }
 
-// form puts the parameters of a form where those of a query are read.
+// form parses the parameters of a form into those of the query.
 func form(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 	if err := r.ParseForm(); err != nil {
@@ -172,7 +172,7 @@ func (s *server) handler(rt route) http.Handler {
 	})
 }
 
-// within gives a request the time that its viewer has.
+// within sets the time limit of the viewer on a request.
 func (s *server) within(r *http.Request) (*http.Request, context.CancelFunc) {
 	if s.Within != nil {
 		if d := s.Within(access.From(r.Context())); d > 0 {
@@ -191,7 +191,7 @@ func (s *server) bounded(h http.Handler) http.Handler {
 	})
 }
 
-// allows refuses viewers whose role is too low.
+// allows rejects viewers whose role is too low.
 func (r *route) allows(v access.Viewer) error {
 	least := r.role
 	if least == access.Nobody {

@@ -13,14 +13,14 @@ import (
 	"reckon/workload"
 )
 
-// Batch systems give an id again when their numbers wrap or their database is new; site,
-// id and start are what names a workload for good.
+// Batch systems reuse ids when their job numbers wrap or their database is new; site,
+// id and start together identify a run.
 
-// listedRuns is how many runs of an id are looked through.
+// listedRuns is the maximum number of runs of an id that are searched.
 const listedRuns = 1000
 
-// find finds the run that a person means by an id, with or without its kind, or by less, and
-// all runs of that id that the viewer may see, the latest first. An id takes one query.
+// find returns the run that a person means by an id, with or without its kind, or by a part of it, and
+// all runs of that id that the viewer may see, the latest first. A full id takes one query.
 func (s *server) find(ctx context.Context, text string, r client.Range) (*client.Workload, []client.Workload, error) {
 	ids := []string{text}
 	for _, k := range workload.Kinds() {
@@ -55,10 +55,10 @@ func (s *server) find(ctx context.Context, text string, r client.Range) (*client
 	return one, by[id], err
 }
 
-// pick is the run that a range means. Of several runs it is the latest, or the one
-// that began at a time, or else was there then, or else began within the minute that
-// follows: people write times without seconds. Of several sites, each of which gives ids
-// of its own, the site must be named, or the time fit one of them only.
+// pick returns the run selected by a range. Of several runs it is the latest, or the one
+// that started at the given time, or else the one running then, or else one that started within the following
+// minute: people write times without seconds. If several sites use the id,
+// the site must be given, or the time must match only one of them.
 func pick(id string, all []client.Workload, r client.Range) (*client.Workload, error) {
 	if len(all) == 0 {
 		return nil, noWorkload(id)
@@ -100,7 +100,7 @@ func pick(id string, all []client.Workload, r client.Range) (*client.Workload, e
 		"%s was not there at %s", id, at.UTC().Format(time.RFC3339))
 }
 
-// only is the latest of some workloads with one id, if all are of one site.
+// only returns the latest of some workloads with one id, if all are of one site.
 func only(id string, list []client.Workload) (*client.Workload, error) {
 	if sites := sitesOf(list); len(sites) > 1 {
 		return nil, fail(http.StatusConflict, "name the site, or its start: "+strings.Join(sites, ", "), "%s is a workload of each of %d sites", id, len(sites))
@@ -108,7 +108,7 @@ func only(id string, list []client.Workload) (*client.Workload, error) {
 	return &list[0], nil
 }
 
-// sitesOf tells the sites of workloads, the latest first, with what tells them apart.
+// sitesOf lists the sites of workloads, the latest first, with their distinguishing features.
 func sitesOf(list []client.Workload) (out []string) {
 	seen := map[string]bool{}
 	for i := range list {
@@ -122,7 +122,7 @@ func sitesOf(list []client.Workload) (out []string) {
 	return out
 }
 
-// until is the last moment of a run.
+// until returns the last moment of a run.
 func until(w *client.Workload) time.Time {
 	if w.End != nil && w.End.After(w.Seen) {
 		return *w.End
@@ -130,7 +130,7 @@ func until(w *client.Workload) time.Time {
 	return w.Seen
 }
 
-// others are the runs at a site, for the page of one of them; nil when there is one.
+// others returns the runs at a site, for the page of one of them; nil if there is only one.
 func others(runs []client.Workload, site string) (out []client.Run) {
 	for i := range runs {
 		if w := &runs[i]; w.Site == site {

@@ -9,7 +9,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// counted counts the questions that reach the catalogue.
+// counted counts the queries that reach the catalogue.
 type counted struct {
 	*apitest.Backend
 	lists, details int
@@ -25,8 +25,8 @@ func (c *counted) Workload(ctx context.Context, w client.Workload, r client.Rang
 	return c.Backend.Workload(ctx, w, r)
 }
 
-// The page of a job asks the catalogue once, by its full id or without the kind, whoever
-// looks at it.
+// TestPageOfAJobTakesOneQuery: the page of a job queries the catalogue once, by its full id or without the kind, for
+// every viewer.
 func TestPageOfAJobTakesOneQuery(t *testing.T) {
 	for _, viewer := range []string{"admin", "alice"} {
 		for _, path := range []string{"slurm/4711", "4711", "slurm/4711?start=2026-11-21T10:30:00Z"} {
@@ -38,7 +38,7 @@ func TestPageOfAJobTakesOneQuery(t *testing.T) {
 			}
 		}
 	}
-	// What is somebody else's is not looked at.
+	// No details are read of another user's work.
 	c := &counted{Backend: apitest.Site(now)}
 	h := asViewer(api.Options{Backend: c})
 	decode[client.Error](t, get(t, h, "/api/reckon/v1/workloads/slurm/4711", "X-Test-Viewer", "carol"), 404)

@@ -9,8 +9,8 @@ import (
 	"reckon/client"
 )
 
-// Scale answers how a workload scales. It is asked only for workloads that the viewer
-// may see; the other runs that it looks at must be of the same owner.
+// Scale returns how a workload scales. It is called only for workloads that the viewer
+// may see; the other runs that it reads must have the same owner.
 type Scale interface {
 	Scale(ctx context.Context, w client.Workload) (client.Scale, error)
 }

@@ -11,14 +11,14 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeScale answers with what it was asked for.
+// fakeScale echoes the query.
 type fakeScale struct{}
 
 func (fakeScale) Scale(_ context.Context, w client.Workload) (client.Scale, error) {
 	return client.Scale{Workload: w}, nil
 }
 
-// TestScaleIsGuarded: whose workload it is not does not learn that it is there.
+// TestScaleIsGuarded: a viewer other than the owner does not learn that the workload exists.
 func TestScaleIsGuarded(t *testing.T) {
 	h := asViewer(api.Options{Backend: apitest.Site(now), Scale: fakeScale{}})
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestScaleIsGuarded(t *testing.T) {
 	}
 }
 
-// TestLives asks for each life of an id that was given again.
+// TestLives requests each run of a reused id.
 func TestLives(t *testing.T) {
 	b := apitest.Site(now)
 	older := b.Details[0]
@@ -72,9 +72,9 @@ func TestLives(t *testing.T) {
 	if !strings.Contains(gone.Error, "slurm/4711 was not there at 2020-01-01") || !strings.Contains(gone.Hint, "from "+older.Start.Format(time.RFC3339)+" to "+end.Format(time.RFC3339)) {
 		t.Errorf("%+v", gone)
 	}
-	// Bob has the older life: he sees it as if it were the only one.
+	// Bob owns the older run: he sees it as if it were the only one.
 	b.Details[0], b.Details[len(b.Details)-1] = b.Details[len(b.Details)-1], b.Details[0]
-	for i := range b.Details { // the names of the test's viewers
+	for i := range b.Details { // names of the test's viewers
 		if b.Details[i].Owner == "bob" && b.Details[i].ID == "slurm/4711" {
 			b.Details[i].Owner = "carol"
 		}

@@ -10,8 +10,8 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// TestSameIDAtTwoSites: clusters number their jobs without asking each other, so that an
-// id alone may mean two jobs. Neither is answered for the other.
+// TestSameIDAtTwoSites: clusters number their jobs independently, so an
+// id alone may mean two jobs. Neither is returned for the other.
 func TestSameIDAtTwoSites(t *testing.T) {
 	b := apitest.Site(now)
 	b.Details[0].Site = "alpha"
@@ -36,7 +36,7 @@ func TestSameIDAtTwoSites(t *testing.T) {
 		if e := decode[client.Error](t, get(t, h, path+"?site=gamma", "X-Test-Viewer", "support"), 404); !strings.Contains(e.Hint, "beta") {
 			t.Errorf("%s: %+v", path, e)
 		}
-		// Alice has one of them, and is not told of the other.
+		// Alice owns one of them, and does not learn of the other.
 		if w := get(t, h, path, "X-Test-Viewer", "alice"); w.Code != 200 || !strings.Contains(w.Body.String(), `"owner":"alice"`) {
 			t.Errorf("%s: alice sees %d %.100s", path, w.Code, w.Body)
 		}
@@ -44,14 +44,14 @@ func TestSameIDAtTwoSites(t *testing.T) {
 			t.Errorf("%s: alice is told %s", path, w.Body)
 		}
 	}
-	// The lives of an id are those of its site.
+	// Only the runs at the same site are listed.
 	if d := decode[client.WorkloadDetail](t, get(t, h, "/api/reckon/v1/workloads/slurm/4711?site=beta", "X-Test-Viewer", "support"), 200); d.Runs != nil {
 		t.Errorf("lives of another site: %+v", d.Runs)
 	}
 }
 
-// TestPartsOfJobs: who asks for an array, a heterogeneous job or a task that waits is told
-// what there is of it.
+// TestPartsOfJobs: a query for an array, a heterogeneous job or a pending task returns
+// the known parts of it.
 func TestPartsOfJobs(t *testing.T) {
 	b := apitest.Site(now)
 	for _, id := range []string{"slurm/500_0", "slurm/500_3", "slurm/600+0", "slurm/600+1", "slurm/700"} {

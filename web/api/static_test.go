@@ -11,7 +11,7 @@ import (
 	"reckon/web/ui"
 )
 
-// Files whose names hold their sum are kept for good, the others are asked for again.
+// TestFilesAreKept: files with a hash in their names are cached for good, the others are revalidated.
 func TestFilesAreKept(t *testing.T) {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{"index.html": "<p>", "app.js": "1", "app.css": "2", "runs-QGP3JZ7A.js": "3", "runs-tooshort.js": "4"} {
@@ -23,7 +23,7 @@ func TestFilesAreKept(t *testing.T) {
 			t.Errorf("%s: %d, %q", name, w.Code, w.Header().Get("Cache-Control"))
 		}
 	}
-	// What the page names is there.
+	// The files that the page refers to exist.
 	h = api.New(api.Options{Backend: apitest.Site(now), Pages: &api.Pages{Files: ui.Files(), Paths: ui.Paths()}})
 	names := regexp.MustCompile(`/static/[^"]+`).FindAllString(get(t, h, "/").Body.String(), -1)
 	if len(names) < 4 || !strings.Contains(strings.Join(names, " "), "-") {

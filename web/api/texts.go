@@ -1,6 +1,6 @@
 package api
 
-// texts are the descriptions of workloads, nodes and what is asked of them.
+// texts are the descriptions of workloads, nodes and their query parameters.
 func texts() map[string]string {
 	return map[string]string{
 		"WorkloadList":           "Workloads that a filter selected.",

@@ -10,9 +10,9 @@ import (
 	"reckon/client"
 )
 
-// Usage answers what was used over long times, from roll-ups.
+// Usage returns usage over long periods, from roll-ups.
 type Usage interface {
-	// Usage adds up what the question selects. Since, Until and Span are always set.
+	// Usage adds up the selected usage. Since, Until and Span are always set.
 	Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error)
 }
 

@@ -13,7 +13,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeUsage answers with three owners and keeps the question.
+// fakeUsage returns three owners and records the query.
 type fakeUsage struct{ asked client.UsageQuery }
 
 func (f *fakeUsage) Usage(_ context.Context, q client.UsageQuery) (client.UsageList, error) {
@@ -54,8 +54,8 @@ func TestUsageParameters(t *testing.T) {
 	}
 }
 
-// TestUsageHidesOthers: users see themselves and a total of the others, the public no
-// name, whatever they ask.
+// TestUsageHidesOthers: users see themselves and a total of the others, the public sees no
+// names, whatever the query.
 func TestUsageHidesOthers(t *testing.T) {
 	for _, c := range []struct {
 		viewer access.Viewer

@@ -36,7 +36,7 @@ func (s *server) workloads(w http.ResponseWriter, r *http.Request, q *query) err
 	return nil
 }
 
-// complete makes lists that are empty arrays, never null.
+// complete turns nil lists into empty ones, so that they are never null in JSON.
 func complete(w *client.Workload) {
 	if w.Nodes == nil {
 		w.Nodes = []string{}
@@ -78,13 +78,13 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 	return nil
 }
 
-// searched is how many workloads, the latest first, are looked through for what a
-// person may have meant when nothing has the id or the name.
+// searched is the maximum number of workloads, the latest first, that are searched
+// if no id or name matches.
 const searched = 2000
 
-// resolve finds the one workload that a person means by a part of its id, or says
-// which ones it could be: by its number, else by name, both however old, else by the end of
-// the id of what was there lately, else by the end of a name.
+// resolve returns the one workload that a person means by a part of its id, or an error with the
+// candidates: by job number, then by name, both of any age, then by the end of
+// the id of recent workloads, then by the end of a name.
 func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	exact, err := s.numbered(ctx, text)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if digits(text) { // a number is one of the batch system, not part of a name that another kind was given
+		if digits(text) { // a number is that of the batch system, not part of a name of another kind
 			ids = slices.DeleteFunc(ids, func(id string) bool { return workload.ID(id).Kind() != workload.Slurm })
 		}
 		if near := client.Nearest(text, ids, 5); family != "" {
@@ -149,7 +149,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	return "", ambiguous(text, exact)
 }
 
-// ambiguous is the error for words that can mean several workloads.
+// ambiguous is the error for text that matches several workloads.
 func ambiguous(text string, ids []string) error {
 	more := ""
 	if len(ids) > 10 {
@@ -158,8 +158,8 @@ func ambiguous(text string, ids []string) error {
 	return fail(http.StatusConflict, "name one of them: "+strings.Join(ids, ", ")+more, "%q can be several workloads", text)
 }
 
-// family says what there is of an array or a heterogeneous job that text names a part or
-// the whole of; empty when there is nothing.
+// family describes the existing parts of an array or a heterogeneous job that text names a part or
+// the whole of; empty if there are none.
 func (s *server) family(ctx context.Context, text string) (string, error) {
 	text = strings.TrimPrefix(text, string(workload.Slurm)+"/")
 	has := func(name string) (bool, error) {
@@ -197,7 +197,7 @@ func (s *server) family(ctx context.Context, text string) (string, error) {
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// called lists the ids of what has a name, or one of a pattern.
+// called lists the ids of workloads with a name, or with names that match a pattern.
 func (s *server) called(ctx context.Context, pattern string) (ids []string, err error) {
 	list, err := s.Backend.Workloads(ctx, client.Filter{Name: pattern, Sort: "-seen", Limit: 20})
 	for _, w := range list.Workloads {
@@ -208,9 +208,9 @@ func (s *server) called(ctx context.Context, pattern string) (ids []string, err 
 	return ids, err
 }
 
-// literal escapes what a shell pattern would interpret.
+// literal escapes the special characters of a shell pattern.
 func literal(s string) string {
-	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s) // one that all readers of patterns read alike
+	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s) // a form that all implementations of patterns agree on
 }
 
 func (s *server) nodes(w http.ResponseWriter, r *http.Request, q *query) error {

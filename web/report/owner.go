@@ -28,7 +28,7 @@ func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 	return t.Execute(w, r)
 }
 
-// Line is the report in one line, for the subject of a mail.
+// Line returns the report in one line, for the subject of a mail.
 func Line(r *client.OwnerReport) string {
 	hours := written(format.CoreHours)
 	text := is(r.Used, "cpu_seconds", hours(r.Used.CPUSeconds)) + " used"
@@ -45,7 +45,7 @@ func called(w client.Workload) string { return cmp.Or(w.Name, w.Command, w.ID) }
 
 func ruleWords(rule string) string { return strings.ReplaceAll(rule, "-", " ") }
 
-// advice says what to ask for, in a few words.
+// advice returns the recommended request in a few words.
 func advice(a *client.Advice) string {
 	if a == nil {
 		return ""
@@ -63,8 +63,8 @@ func advice(a *client.Advice) string {
 	return strings.Join(words, ", ")
 }
 
-// Text is the report as plain text for a terminal or a mail: lines of at most 76 columns but for
-// names that are longer, without colours and control characters.
+// Text returns the report as plain text for a terminal or a mail: lines of at most 76 columns, except
+// for longer names, without colours and control characters.
 func Text(r *client.OwnerReport) string {
 	var b strings.Builder
 	line := func(text string, args ...any) { fmt.Fprintf(&b, text+"\n", args...) }
@@ -149,7 +149,7 @@ const mostFound = 8
 
 func dashed(s string) string { return strings.ReplaceAll(s, "–", "-") }
 
-// plain is a text of others without control characters.
+// plain removes control characters from untrusted text.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {

@@ -22,8 +22,8 @@ func ownerOf() *client.OwnerReport {
 	}
 }
 
-// TestOwner: the page and the text hold the figures with their marks, nothing of a hostile name runs or
-// reaches a terminal, and what was not measured is a dash.
+// TestOwner: the page and the text contain the figures with their marks, a hostile name is neither executed nor
+// sent raw to a terminal, and an unmeasured figure is a dash.
 func TestOwner(t *testing.T) {
 	var page strings.Builder
 	if err := WriteOwner(&page, ownerOf()); err != nil {

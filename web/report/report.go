@@ -1,7 +1,7 @@
-// Package report writes how a site was used as one HTML page that needs nothing else:
-// plots are SVG in the page, there is no script, no font and no image to fetch. It
+// Package report writes the use of a site as one self-contained HTML page:
+// plots are inline SVG, and there are no scripts, fonts or images to fetch. It
 // follows the light or dark colours of the reader's system and prints in black on
-// white. Every text is escaped (html/template); what was not measured is a dash.
+// white. Every text is escaped (html/template); an unmeasured figure is a dash.
 //
 // Figures are those of client.Report, in SI base units. Functions are pure and safe for
 // concurrent use.
@@ -23,7 +23,7 @@ import (
 //go:embed page.html owner.html
 var files embed.FS
 
-// Write writes the page. site is its heading, and is left out of public reports.
+// Write writes the page. site is its heading, omitted in public reports.
 func Write(w io.Writer, r *client.Report, site string) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"hours": written(format.Hours), "percent": written(format.Percent), "energy": written(format.Energy), "bytes": written(format.Bytes),
@@ -44,7 +44,7 @@ func Write(w io.Writer, r *client.Report, site string) error {
 
 func dash(s string) string { return cmp.Or(s, "–") }
 
-// written is what format makes of a figure that is known.
+// written applies a format to a known figure; an unknown one is a dash.
 func written(write func(float64) string) func(*float64) string {
 	return func(v *float64) string {
 		if v == nil {
@@ -63,7 +63,7 @@ func is(u client.Usage, key, text string) string {
 	return format.Marked(e, text)
 }
 
-// marks explains the marks in the report; empty where it has none.
+// marks explains the marks in the report; empty if it has none.
 func marks(r *client.Report) string {
 	met := map[figure.Exactness]bool{}
 	for _, rows := range [][]client.Usage{{r.Total}, r.Owners, r.Accounts, r.Commands, r.Kinds, r.Nodes} {
@@ -76,7 +76,7 @@ func marks(r *client.Report) string {
 	return format.Marks(met)
 }
 
-// over divides what is known.
+// over divides known figures; nil if one is unknown or the divisor is not positive.
 func over(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole <= 0 {
 		return nil
@@ -93,23 +93,23 @@ func minus(a, b *float64) *float64 {
 	return &v
 }
 
-// top is the first n rows.
+// top returns the first n rows.
 func top(n int, rows []client.Usage) []client.Usage { return rows[:min(n, len(rows))] }
 
-// bar is one column of the plot of utilisation; a time without figures has none.
-// LabelX is where the label begins: under the bar, but within the plot.
+// LabelX is the start of the label: under the bar, but within the plot.
 func (b bar) LabelX() float64 { return min(b.X, 705) }
 
+// bar is one column of the plot of utilisation; a time without figures has none.
 type bar struct {
 	X, W       float64
-	Top, Up    float64 // what was up
-	Y, H       float64 // what was in use
+	Top, Up    float64 // capacity that was up
+	Y, H       float64 // cores in use
 	Label, Tip string
 	Known      bool
 }
 
-// bars are columns of the core time in use in each step, of the most that there was in
-// one step; the height of a column's ground is what was up.
+// bars returns one column per step with the core time in use, relative to the largest capacity of any
+// step; the background of a column is the capacity that was up.
 func bars(r *client.Report) []bar {
 	most := 0.0
 	for i := range r.Steps {

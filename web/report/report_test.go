@@ -29,8 +29,8 @@ func example() *client.Report {
 	return r
 }
 
-// TestPageStandsAlone: it is well formed, asks for nothing from elsewhere and runs
-// nothing, whatever people are called.
+// TestPageStandsAlone: the page is well-formed, fetches nothing from elsewhere and runs
+// no script, whatever people are called.
 func TestPageStandsAlone(t *testing.T) {
 	for _, r := range []*client.Report{example(), {}} {
 		var page bytes.Buffer
@@ -76,13 +76,13 @@ func TestPageShowsFigures(t *testing.T) {
 	}
 }
 
-// TestPageMarksBounds: figures that are no exact ones carry a mark, which is explained.
+// TestPageMarksBounds: inexact figures carry a mark, which is explained.
 func TestPageMarksBounds(t *testing.T) {
 	r := example()
 	for want, marked := range []bool{false, true} {
 		if marked {
 			r.Owners[0].Exactness.Add("cpu_seconds", figure.AtLeast)
-			r.Owners[0].Exactness.Add("gpu_seconds", figure.Modelled) // which is not known
+			r.Owners[0].Exactness.Add("gpu_seconds", figure.Modelled) // unknown figure
 		}
 		var page bytes.Buffer
 		if err := Write(&page, r, "lab"); err != nil {

@@ -1,6 +1,6 @@
-// Package apitest holds a backend of web/api in memory and a small site to fill it
-// with, for tests of the API, the client and the command line. The figures are made
-// up, and add up.
+// Package apitest provides an in-memory backend of web/api and a small site to fill it
+// with, for tests of the API, the client and the command line. The figures are
+// constructed, and consistent.
 package apitest
 
 import (
@@ -19,26 +19,26 @@ import (
 	"reckon/figure"
 )
 
-// Backend answers from slices. It is safe for concurrent use when its fields no
-// longer change.
+// Backend answers from slices. It is safe for concurrent use if its fields are no
+// longer changed.
 type Backend struct {
 	Details []client.WorkloadDetail
 	Machine []client.Node
 	Missing []string
-	Err     error // what every call returns
+	Err     error // returned by every call
 
 	mu    sync.Mutex
 	asked []client.Filter
 }
 
-// Asked are the filters of all calls so far.
+// Asked returns the filters of all calls so far.
 func (b *Backend) Asked() []client.Filter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.asked)
 }
 
-// Workloads filters, sorts and cuts as a catalogue does.
+// Workloads filters, sorts and limits like a catalogue.
 func (b *Backend) Workloads(_ context.Context, f client.Filter) (client.WorkloadList, error) {
 	b.mu.Lock()
 	b.asked = append(b.asked, f)
@@ -114,7 +114,7 @@ func field(w client.Workload, key string) any {
 	return nil
 }
 
-// compare puts what is unknown first.
+// compare sorts unknown values first.
 func compare(a, b any) int {
 	switch x := a.(type) {
 	case float64:
@@ -138,7 +138,7 @@ func compare(a, b any) int {
 	return 0
 }
 
-// Workload details a run; the profile is cut to the range.
+// Workload returns the details of a run; the profile is cut to the range.
 func (b *Backend) Workload(_ context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
 	if b.Err != nil {
 		return client.WorkloadDetail{}, b.Err
@@ -163,7 +163,7 @@ func (b *Backend) Workload(_ context.Context, w client.Workload, r client.Range)
 	return client.WorkloadDetail{}, answer.NotFound("", fmt.Errorf("no such workload: %s", w.ID))
 }
 
-// Scale answers for any workload as if its work had run with 1 to 16 cores, a tenth of
+// Scale returns for any workload a result as if its work had run with 1 to 16 cores, a tenth of
 // it not in parallel.
 func (b *Backend) Scale(_ context.Context, w client.Workload) (client.Scale, error) {
 	law := &client.ScaleFit{Serial: 0.1, OneCore: 1000, Sizes: 3, Runs: 4, Error: f(0.02), SerialLow: f(0.09), SerialHigh: f(0.11), SpeedupLimit: f(10)}

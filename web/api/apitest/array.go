@@ -7,8 +7,8 @@ import (
 	"reckon/client"
 )
 
-// Array is a site with a job array of 30 tasks that have begun (slurm/4), the third of which failed,
-// a heterogeneous job (slurm/7), and a job of its own (slurm/40).
+// Array is a site with a job array of 30 started tasks (slurm/4), the third of which failed,
+// a heterogeneous job (slurm/7), and a simple job (slurm/40).
 func Array(now time.Time) *Backend {
 	now = now.UTC().Truncate(time.Second)
 	b := &Backend{}
