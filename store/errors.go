@@ -5,17 +5,16 @@ import (
 	"fmt"
 )
 
-// What a [Writer] refuses or can not do, for errors.Is. A sender repeats a batch
-// later on ErrFull, ErrDamaged and ErrUnavailable, and never on the others: the store will not
-// take those samples, however often they come.
+// Errors of a [Writer], for errors.Is. A sender repeats a batch later on ErrFull, ErrDamaged
+// and ErrUnavailable, and never on the others: the store will refuse those samples every time.
 var (
-	// ErrTooOld: the sample is older than the store still takes.
+	// ErrTooOld: the sample is older than the store accepts.
 	ErrTooOld = errors.New("sample too old")
-	// ErrFuture: the time of the batch lies too far ahead of the store's clock.
+	// ErrFuture: the time of the batch is too far ahead of the store's clock.
 	ErrFuture = errors.New("sample lies in the future")
 	// ErrConflict: the series has another value at the same time.
 	ErrConflict = errors.New("another value is stored for the same time")
-	// ErrInvalid: a sample that says nothing, such as a histogram that does not add up.
+	// ErrInvalid: a malformed sample, such as a histogram that does not add up.
 	ErrInvalid = errors.New("invalid sample")
 	// ErrFull: the disk is full.
 	ErrFull = errors.New("no space left for the store")
@@ -23,13 +22,13 @@ var (
 	ErrDamaged = errors.New("store needs repair")
 	// ErrLocked: another process uses the directory.
 	ErrLocked = errors.New("store is in use")
-	// ErrUnavailable: the store is elsewhere and can not be reached now, or can not do it now.
+	// ErrUnavailable: the store is remote and can not be reached, or can not serve the request at present.
 	ErrUnavailable = errors.New("store is not available")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
 )
 
-// RefusedError says which samples of a write will never be taken; the others were stored.
+// RefusedError names the samples of a write that will never be accepted; the others were stored.
 type RefusedError struct {
 	Refused, Stored int
 	Reasons         []error // of some of them
@@ -45,8 +44,8 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() []error { return e.Reasons }
 
-// Reachable is a store that is elsewhere.
+// Reachable is a remote store.
 type Reachable interface {
-	// Down says since when and why the store can not be asked; nil when it can.
+	// Down returns an error with the time and cause since which the store is unreachable; nil when it is reachable.
 	Down() error
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Finding is one case of misuse that was found, and what became of it. Unlike the rows
-// of the catalogue it can not be rebuilt from the series: people acknowledge and mute.
+// Finding is one detected case of misuse and its history. Unlike the rows of the
+// catalogue it can not be rebuilt from the series: people acknowledge and mute.
 type Finding struct {
-	ID       string // stays the same as long as the case lasts, and when it comes back
+	ID       string // unchanged as long as the case lasts, and when it recurs
 	Rule     string
 	Severity string
 	Site     string
@@ -19,14 +19,14 @@ type Finding struct {
 	Text     string
 	Evidence []byte // JSON
 
-	// First and Last are the time that the evidence is about, Found and Seen when the case
-	// was found first and confirmed last.
+	// First and Last enclose the time of the evidence; Found and Seen are when the case
+	// was detected first and confirmed last.
 	First, Last, Found, Seen time.Time
 	// State is new, open or gone.
 	State string
 
 	AckBy      string
-	AckAt      time.Time // zero: nobody
+	AckAt      time.Time // zero: not acknowledged
 	MutedUntil time.Time // zero: not muted
 	MuteReason string
 }
@@ -49,11 +49,11 @@ type FindingFilter struct {
 	Limit              int
 }
 
-// Findings keeps cases of misuse. It is safe for concurrent use.
+// Findings stores cases of misuse. It is safe for concurrent use.
 type Findings interface {
-	// PutFindings writes findings whole, each replacing the one of its id.
+	// PutFindings writes findings, each replacing the one with its id.
 	PutFindings(ctx context.Context, list []Finding) error
-	// Findings returns what the filter selects, the gravest and latest first, and how
-	// many there are without limit.
+	// Findings returns the findings that the filter selects, the gravest and latest
+	// first, and their number without the limit.
 	Findings(ctx context.Context, f FindingFilter) ([]Finding, int, error)
 }

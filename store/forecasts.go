@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Forecast is what was expected, at one time, of one figure of a subject. Unlike the rows of the catalogue it can not be
-// rebuilt from the series: it says what was known then.
+// Forecast is the forecast, made at one time, of one figure of a subject. Unlike the rows of the catalogue it can not
+// be rebuilt from the series: it depends on the data that was available then.
 type Forecast struct {
 	Subject string // site, node, owner, workload or filesystem
 	Site    string
@@ -14,26 +14,26 @@ type Forecast struct {
 	Name    string // node, owner or workload; node and mount point of a file system; empty for a site
 	Figure  string // cores, memory_bytes, ...
 
-	Made time.Time // the begin of the first step
+	Made time.Time // beginning of the first step
 	Step time.Duration
-	// Point, Low and High are of the same length: the mean over each step, and the band that should hold 95 %. They
-	// are kept with seven digits.
+	// Point, Low and High have the same length: the mean over each step, and the 95 % prediction interval. They are
+	// stored with seven digits.
 	Point, Low, High []float64
 	Models, Flags    []string
 	// Backtest is the mean absolute error on the subject's past, Naive that of the seasonal naive forecast there; nil
-	// without any.
+	// if there is none.
 	Backtest, Naive *float64
 
 	Judged *Judged // nil until its last step has passed
 }
 
-// Judged is how a forecast compares with what came.
+// Judged compares a forecast with the measured values.
 type Judged struct {
-	Steps      int     // that were measured
+	Steps      int     // with a measured value
 	Inside     int     // of them, within the band
 	Error      float64 // sum of absolute errors
-	NaiveError float64 // sum of those of the same time one day before
-	NaiveSteps int     // of how many steps that is
+	NaiveError float64 // sum of the absolute errors of the value one day before
+	NaiveSteps int     // number of steps in NaiveError
 	ErrorThere float64 // sum of absolute errors on those steps
 }
 
@@ -47,12 +47,14 @@ type ForecastFilter struct {
 	Newest bool
 }
 
-// Forecasts keeps what was expected. It is safe for concurrent use; dropping the catalogue leaves it.
+// Forecasts stores forecasts. It is safe for concurrent use; dropping the catalogue keeps them.
 type Forecasts interface {
-	// PutForecasts writes forecasts whole, each replacing the one of its subject, site, name, figure and time.
+	// PutForecasts writes forecasts, each replacing the one of the same subject, site, name, figure and time.
 	PutForecasts(ctx context.Context, list []Forecast) error
-	// Forecasts returns what the filter selects, by subject, site, name, figure and the time it was made.
+	// Forecasts returns the forecasts that the filter selects, by subject, site, name, figure and the time they were
+	// made.
 	Forecasts(ctx context.Context, f ForecastFilter) ([]Forecast, error)
-	// TrimForecasts removes those made before a time; of those with fewer steps than short, before another.
+	// TrimForecasts removes forecasts made before a time, and those with fewer steps than short made before
+	// shortBefore.
 	TrimForecasts(ctx context.Context, before time.Time, short int, shortBefore time.Time) error
 }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Gap says that samples of a time were lost to damage: those of one file. Answers about that
-// time are incomplete, not wrong.
+// Gap is a time range in which samples were lost to damage: those of one file. Answers about
+// that range are incomplete, not wrong.
 type Gap struct {
-	// From and To enclose the lost samples. A zero From is the begin of what is kept.
+	// From and To enclose the lost samples. A zero From is the beginning of the stored data.
 	From, To time.Time
-	File     string    // what was damaged, as a path below the directory of the store
+	File     string    // the damaged file, as a path below the directory of the store
 	Why      string    // what is wrong with it
-	Kept     string    `json:",omitempty"` // where it is kept for a person to look at; empty where there is nothing
+	Kept     string    `json:",omitempty"` // where the damaged file is kept for inspection; empty if there is none
 	Noticed  time.Time // when it was noticed
 }
 
-// String says which samples are missing, and why.
+// String describes the missing samples and the cause.
 func (g Gap) String() string {
 	from := "the begin"
 	if !g.From.IsZero() {

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// MetricRun is one run of a MetricSet. It belongs to a namespace and is no view of the series: dropping the
-// catalogue leaves it. What the documents say is no matter of the store.
+// MetricRun is one run of a MetricSet. It belongs to a namespace and is not derived from the series:
+// dropping the catalogue keeps it. The store does not interpret the documents.
 type MetricRun struct {
 	Namespace, Name string // its key
 	Site, Set       string
 	Outcome         string
 	Started         time.Time
 	Finished        time.Time // zero while it runs
-	Samples         int64     // of all pods; read, and not written
+	Samples         int64     // of all pods; read only
 	Document        []byte
 }
 
 // MetricRunPod is one pod of a run.
 type MetricRunPod struct {
 	UID      string
-	Samples  int64 // number of the last that is kept
+	Samples  int64 // number of the last stored sample
 	Document []byte
 }
 
-// MetricRunSample is what was used between two readings, to the microsecond.
+// MetricRunSample is the use between two readings, to the microsecond.
 type MetricRunSample struct {
 	Pod      string // UID
 	Seq      int64
@@ -39,13 +39,13 @@ type MetricRunFilter struct {
 	Limit, Offset                  int       // Limit 0 is unlimited
 }
 
-// MetricRuns keeps the runs of MetricSets. It is safe for concurrent use.
+// MetricRuns stores the runs of MetricSets. It is safe for concurrent use.
 type MetricRuns interface {
-	// PutMetricRun writes a run and pods of it, each replacing what was there, and adds samples; all of it
-	// or nothing. A sample that is there already stays. A pod that has more samples there than the one
-	// that is written stays, too: it is newer.
+	// PutMetricRun writes a run and its pods, each replacing the stored one, and adds samples, in one
+	// transaction. A stored sample is not changed. A stored pod with more samples than the one to be
+	// written is not replaced either: it is newer.
 	PutMetricRun(ctx context.Context, r MetricRun, pods []MetricRunPod, samples []MetricRunSample) error
-	// MetricRuns returns what the filter selects, the latest start first, and how many there are without limit.
+	// MetricRuns returns the runs that the filter selects, the latest start first, and their number without the limit.
 	MetricRuns(ctx context.Context, f MetricRunFilter) ([]MetricRun, int, error)
 	// MetricRunPods returns the pods of a run, by UID.
 	MetricRunPods(ctx context.Context, namespace, name string) ([]MetricRunPod, error)

@@ -2,11 +2,12 @@ package store
 
 import "time"
 
-// Origin is something that a store wrote to its disk at one time. What is made of the samples
-// of a store is up to date when it was made after all origins that lie in its time.
+// Origin is a unit of data that a store wrote to its disk at one time. Figures derived from
+// the samples of a store are up to date if they were made after all origins that overlap with
+// their time.
 type Origin struct {
 	ID string
-	// From and To enclose the samples; To is not in it. They may be wider than what was
-	// written where that was joined with other things before anybody looked.
+	// From and To enclose the samples; To is exclusive. They may be wider than what was
+	// written if it was compacted with other data before it was examined.
 	From, To time.Time
 }

@@ -10,31 +10,31 @@ import (
 // Used are the figures of a roll-up.
 type Used = figure.Used
 
-// Use is what workloads of one group used in one stretch of time.
+// Use is the use by the workloads of one group in one span of time.
 type Use struct {
-	At time.Time // begin, UTC
+	At time.Time // beginning, UTC
 
 	Site, Kind, Owner, Account, Partition, Command string
 
 	Used
 }
 
-// NodeUse is what a node had and what was used of it in one stretch of time. What it
-// had counts only while it was up, so that a node that is down is not idle.
+// NodeUse is the capacity of a node and its use in one span of time. Capacity counts only
+// while the node is up, so that a node that is down is not idle.
 type NodeUse struct {
 	At         time.Time
 	Site, Node string
 
 	figure.Capacity
 
-	Used // of the workloads on it; Started and the waiting are not told by node
+	Used // of its workloads; Started and the waiting times are not available by node
 }
 
-// Span is the length of a stretch of time, in UTC. Weeks begin on Monday.
+// Span is the length of a time span, in UTC. Weeks begin on Monday.
 type Span string
 
-// The spans. SpanWhole makes one stretch of all; SpanHourOfWeek adds up the same hours
-// of all weeks, their times lying in the week from Monday 1970-01-05 on.
+// The spans. SpanWhole is the whole range; SpanHourOfWeek sums the same hours of all
+// weeks, with times in the week from Monday 1970-01-05 on.
 const (
 	SpanHour       Span = "hour"
 	SpanDay        Span = "day"
@@ -44,12 +44,12 @@ const (
 	SpanHourOfWeek Span = "hour-of-week"
 )
 
-// RollupQuery selects and groups. From and To are rounded to whole hours, outwards.
-// Empty fields select everything.
+// RollupQuery selects and groups. From and To are rounded outwards to whole hours. Empty
+// fields select everything.
 type RollupQuery struct {
-	From, To time.Time // To is not in it; both are needed
+	From, To time.Time // To is exclusive; both are required
 	Span     Span
-	// By names what groups are told apart by: site, kind, owner, account, partition,
+	// By names the dimensions of the groups: site, kind, owner, account, partition,
 	// command; and site, node for nodes.
 	By []string
 
@@ -57,19 +57,19 @@ type RollupQuery struct {
 	Command                                           string // shell pattern
 }
 
-// Rollups keeps what was used, hour by hour. Like the catalogue it is a view of the
-// series, and is emptied with it. It is safe for concurrent use.
+// Rollups stores the use, hour by hour. Like the catalogue it is derived from the series,
+// and is emptied with it. It is safe for concurrent use.
 type Rollups interface {
-	// ReplaceHours puts rows in the place of all that was kept of the hours from from
-	// to to, which are whole; the rows lie in them. Rows of one hour and group add up.
+	// ReplaceHours replaces all rows of the hours from from to to, which are whole hours;
+	// the new rows are within them. Rows of one hour and group are summed.
 	ReplaceHours(ctx context.Context, from, to time.Time, use []Use, nodes []NodeUse) error
-	// Use adds up by time and group, sorted by both.
+	// Use sums by time and group, sorted by both.
 	Use(ctx context.Context, q RollupQuery) ([]Use, error)
-	// NodeUse adds up by time and node, sorted by both.
+	// NodeUse sums by time and node, sorted by both.
 	NodeUse(ctx context.Context, q RollupQuery) ([]NodeUse, error)
 }
 
-// SpanStart is the begin of the stretch that a time lies in.
+// SpanStart returns the beginning of the span that contains a time.
 func SpanStart(s Span, t time.Time) time.Time {
 	t = t.UTC()
 	switch s {

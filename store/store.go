@@ -1,10 +1,9 @@
-// Package store is the contract of what keeps the numbers: a time-series store for
-// samples, and a catalogue for facts about workloads.
+// Package store is the contract of the storage layer: a time-series store for samples,
+// and a catalogue for facts about workloads.
 //
-// A store does not know what a number means. Its implementations live in the
-// folders below and pass the suites of store/storetest; consumers see only this
-// package and the interfaces of github.com/prometheus/prometheus/storage that
-// it embeds.
+// A store does not interpret the numbers. Its implementations are in the folders below
+// and pass the suites of store/storetest; consumers see only this package and the
+// interfaces of github.com/prometheus/prometheus/storage that it embeds.
 package store
 
 import (
@@ -18,50 +17,50 @@ import (
 	"reckon/metric"
 )
 
-// For how long is kept what nobody says otherwise of.
+// Default retention.
 const (
 	// DefaultRetention is that of samples.
 	DefaultRetention = 90 * 24 * time.Hour
-	// DefaultHourlyRetention is that of one figure an hour of every series.
+	// DefaultHourlyRetention is that of hourly values.
 	DefaultHourlyRetention = 5 * 365 * 24 * time.Hour
 )
 
-// Writer takes samples.
+// Writer accepts samples.
 type Writer interface {
-	// Append stores a batch with the given external labels (site, node and the like).
-	// It may be called from several goroutines, for different nodes. What it could
-	// not store is named in the error; the rest is stored. Appending the same batch
+	// Append stores a batch with the given external labels (site, node and the like). It
+	// may be called from several goroutines, for different nodes. Samples that could not
+	// be stored are named in the error; the rest is stored. Appending the same batch
 	// twice stores it once.
 	Append(ctx context.Context, external map[string]string, b *metric.Batch) error
 }
 
-// Series is the contract of a store of time series, in the data directory or elsewhere. It is
-// all that the server needs to run on a store; [Reachable], [Local] and what importers and
-// status pages declare are found by assertion and may be missing. storetest.Series is its
+// Series is the contract of a store of time series, local or remote. It is all that the
+// server needs to run on a store; [Reachable], [Local] and the interfaces that importers and
+// status pages declare are found by assertion and are optional. storetest.Series is its
 // suite. It is safe for concurrent use; every method but Close may fail with ErrClosed or
 // [ErrUnavailable].
 type Series interface {
 	Writer
 	storage.SampleAndChunkQueryable
-	// ExemplarQuerier finds nothing in a store that keeps no exemplars.
+	// ExemplarQuerier returns nothing in a store that keeps no exemplars.
 	storage.ExemplarQueryable
-	// AppendableV2 is how rules, scraping and remote write append.
+	// AppendableV2 is for rules, scraping and remote write.
 	storage.AppendableV2
 
-	// Describe keeps the description of a metric, and Metadata returns those of all, by name.
-	// The map is the caller's.
+	// Describe stores the description of a metric, and Metadata returns those of all, by
+	// name. The map belongs to the caller.
 	Describe(name string, m metadata.Metadata) error
 	Metadata() map[string]metadata.Metadata
-	// Ready says why samples can not be taken and queried now; nil when they can.
+	// Ready returns an error with the reason if samples can not be written and queried at present; nil if they can.
 	Ready() error
 
-	// Oldest is a time before which there are no samples; false for an empty store.
+	// Oldest returns a time before which there are no samples; false for an empty store.
 	Oldest() (time.Time, bool)
-	// Dirty returns the hours of which samples were written more than [LateAfter] behind the
-	// newest, or as imported history, and that were not cleaned since. It survives restarts.
+	// Dirty returns the hours that received samples more than [LateAfter] behind the newest,
+	// or imported history, and were not cleaned since. It survives restarts.
 	Dirty() (DirtyHours, error)
-	// Clean says that everything derived from these hours was made again from series read
-	// after Dirty was called, and is safe. Hours written since stay dirty.
+	// Clean confirms that all data derived from these hours was made again from series
+	// read after Dirty was called, and is durable. Hours written since remain dirty.
 	Clean(DirtyHours) error
 
 	// Close waits for writes under way.
@@ -70,53 +69,53 @@ type Series interface {
 
 // Local is a store in the data directory, which a backup copies.
 type Local interface {
-	// Backup writes a copy to dir, which does not exist yet. It holds at least what was
-	// acknowledged before the call.
+	// Backup writes a copy to dir, which must not exist yet. It holds at least the
+	// samples acknowledged before the call.
 	Backup(ctx context.Context, dir string) error
 }
 
-// Workload is what the catalogue knows of one workload: a summary of its series,
-// all nodes and parts together.
+// Workload is the catalogue's row of one workload: a summary of its series, all nodes and
+// parts together.
 type Workload struct {
 	Site  string
 	ID    string // kind/name
 	Kind  string
-	Name  string // facts: what the owner calls it; else the name in the id
+	Name  string // facts: the name given by the owner; else the name in the id
 	Owner string
 
 	Account, Partition, Command string
 
-	// State is the batch system's word for it in lower case: pending, running, completed,
+	// State is the batch system's term in lower case: pending, running, completed,
 	// failed, cancelled, timeout, out_of_memory, node_fail, preempted and the like; empty
-	// when nobody said. Reason is why it waits, or why it is in that state.
+	// when unreported. Reason is why it waits, or why it is in that state.
 	State, Reason string
 	// EndedBy is who or what ended it, if not itself: user, time_limit, deadline, out_of_memory,
 	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it. QOS is the
-	// quality of service. Empty when nobody said.
+	// quality of service. Empty when unreported.
 	EndedBy, EndedByUser, QOS string
 
 	Nodes []string
-	// Submit is when it was handed in; zero when unknown.
+	// Submit is the submit time; zero when unknown.
 	Submit time.Time
-	// Start is the first moment the workload is known to have existed, and Seen the
-	// last sample of it. End is zero while it runs. Of one that waits ([Workload.Waits]) Start
-	// is when it was handed in.
+	// Start is the first observed moment of the workload, and Seen the time of its last
+	// sample. End is zero while it runs. For a waiting workload ([Workload.Waits]) Start is
+	// the submit time.
 	Start, Seen, End time.Time
-	// Lost says that the scheduler fell silent about a run that had not ended, and no node saw its
-	// end: End is then when it was last heard of.
+	// Lost reports that the scheduler stopped reporting a run that had not ended, and that no node
+	// observed its end: End is then the time of the last report.
 	Lost bool
 	// PreviousStarts are other starts under which the row was written before: an upsert
 	// deletes those rows. They are not read back.
 	PreviousStarts []time.Time
 	ExitCode       *int
-	// Steps are those that the batch system accounts for; an upsert with any puts them in the
-	// place of all that were kept of the run. They are not read back: see [Steps].
+	// Steps are the steps that the batch system accounts for; an upsert with any replaces all
+	// stored steps of the run. They are not read back: see [Steps].
 	Steps []Step
 
 	figure.Row
 }
 
-// Waits reports whether the workload has not begun: the batch system has it, no node.
+// Waits reports whether the workload is pending: reported by the batch system, but on no node yet.
 func (w *Workload) Waits() bool {
 	if !w.End.IsZero() || w.Submit.IsZero() || !w.Start.Equal(w.Submit) {
 		return false
@@ -138,33 +137,33 @@ type Filter struct {
 	Name         string    // shell pattern on the name
 	Since, Until time.Time // workloads that existed in this interval
 	MinCPU       float64   // CPU seconds, at least
-	Running      *bool     // false is what ended or still waits
+	Running      *bool     // false selects ended and pending workloads
 	Accounts     []string
 	Partitions   []string
 	States       []string
 	Sites        []string
 	Command      string // shell pattern on the program's name
 
-	Sort   string // a field in snake_case as in the HTTP API; "-" in front for descending
+	Sort   string // a field in snake_case as in the HTTP API; prefix "-" for descending
 	Limit  int    // 0 is unlimited
 	Offset int
 }
 
-// Run names one run of a workload: one start-to-end of its id. The zero Start stands for all
+// Run identifies one run of a workload: one start-to-end of its id. A zero Start means all
 // runs of the id.
 type Run struct {
 	Site, ID string
 	Start    time.Time
 }
 
-// Catalogue keeps facts. It is a view of the series and can be dropped and rebuilt.
+// Catalogue stores facts. It is derived from the series and can be dropped and rebuilt.
 // It is safe for concurrent use.
 type Catalogue interface {
-	// Upsert writes rows, each replacing what was known of the workload.
+	// Upsert writes rows, each replacing the stored row of the workload.
 	Upsert(ctx context.Context, rows []Workload) error
-	// Workloads returns what the filter selects, and how many there are without limit.
+	// Workloads returns the workloads that the filter selects, and their number without the limit.
 	Workloads(ctx context.Context, f Filter) ([]Workload, int, error)
-	// Watermark is the time up to which the series were taken in; zero when never.
+	// Watermark is the time up to which the series have been processed; zero if they never were.
 	Watermark(ctx context.Context) (time.Time, error)
 	SetWatermark(ctx context.Context, t time.Time) error
 	// Drop empties the catalogue, to be rebuilt.
@@ -172,8 +171,8 @@ type Catalogue interface {
 	Close() error
 }
 
-// Facts is the contract of a database of facts: everything that the server keeps beside the
-// series. storetest.Facts is its suite. It is safe for concurrent use.
+// Facts is the contract of a database of facts: everything that the server stores besides
+// the series. storetest.Facts is its suite. It is safe for concurrent use.
 type Facts interface {
 	Catalogue
 	Rollups
@@ -183,7 +182,7 @@ type Facts interface {
 	Forecasts
 	MetricRuns
 
-	// SetState keeps a few bytes for the builder of the catalogue under a key, and State
+	// SetState stores a few bytes for the builder of the catalogue under a key, and State
 	// returns them, nil for an unknown key. Drop and DropSince remove all of them.
 	State(ctx context.Context, key string) ([]byte, error)
 	SetState(ctx context.Context, key string, value []byte) error
@@ -192,7 +191,7 @@ type Facts interface {
 	Forget(ctx context.Context, runs []Run) error
 	// DropSince is Drop, but keeps workloads last seen before t, and hours that began before it.
 	DropSince(ctx context.Context, t time.Time) error
-	// Trim removes the workloads that ended, and the hours, before the month that t lies in, and
-	// returns how many workloads. Findings stay.
+	// Trim removes ended workloads, and hours, from before the month that contains t, and
+	// returns the number of workloads removed. Findings are kept.
 	Trim(ctx context.Context, t time.Time) (int, error)
 }

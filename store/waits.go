@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Wait is what is known of how long a workload waited to begin, and for what.
+// Wait is how long a workload waited to start, and for what.
 type Wait struct {
 	Site, Partition, Reason string
-	Nodes                   []string  // that it began on
+	Nodes                   []string  // on which it started
 	Submit                  time.Time // never zero
 	Start                   time.Time // zero while it waits
-	End                     time.Time // or when it was last seen
+	End                     time.Time // or when it was last observed
 
-	// What it asked for on all its nodes together; nil when nobody said.
+	// Resources requested on all its nodes together; nil when unreported.
 	RequestCores, RequestMemoryBytes, RequestGPUs, RequestNodes *float64
 }
 
@@ -23,12 +23,12 @@ type Range struct{ Low, High float64 }
 // WaitQuery selects waits that ended, or go on, between Since and Until.
 type WaitQuery struct {
 	Since, Until time.Time
-	Begun        bool // only of workloads that have begun
-	// Cores, MemoryBytes and GPUs, where not nil, are what the workload asked for.
+	Begun        bool // only of workloads that have started
+	// Cores, MemoryBytes and GPUs, where not nil, are ranges of the requested resources.
 	Cores, MemoryBytes, GPUs *Range
 }
 
-// Waits tells what workloads waited. It is safe for concurrent use.
+// Waits reads the waiting times of workloads. It is safe for concurrent use.
 type Waits interface {
 	// Waits calls f with every wait that the query selects, in no order, until f returns
 	// an error. The wait is only valid until f returns.

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Backup writes a copy to dir, which is not there yet, by hard links where it can. The store
-// of samples is copied after it: what is made again then is what came between.
+// Backup writes a copy to dir, which must not exist yet, by hard links where it can. The
+// store of samples is to be copied after it: days that are missing in the copy are then made
+// again from its samples.
 func (s *Store) Backup(ctx context.Context, dir string) error {
 	s.making.Lock()
 	defer s.making.Unlock()

@@ -27,7 +27,7 @@ const (
 	corruptDir = "corrupt"
 )
 
-// blocks are the open blocks of a directory, in order of time; no two share a day.
+// blocks are the open blocks of a directory, in order of time; no two contain the same day.
 type blocks struct {
 	dir  string
 	pool chunkenc.Pool
@@ -37,9 +37,9 @@ type blocks struct {
 	closed bool
 }
 
-// open opens all blocks. It removes what was being written, and what another block replaced
-// and a crash left behind. What can not be read is moved to corrupt/, and returned with what
-// is missing of the known ones.
+// open opens all blocks. It removes unfinished blocks, and blocks that were replaced by
+// others but left behind by a crash. Unreadable blocks are moved to corrupt/, and returned
+// together with the missing ones of known.
 func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lost []store.Gap, err error) {
 	b.dir, b.pool = dir, chunkenc.NewPool()
 	entries, err := os.ReadDir(dir)
@@ -48,7 +48,7 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 	}
 	replaced, seen := map[ulid.ULID]bool{}, map[string]bool{}
 	budget := int64(scanAtOpen)
-	for _, e := range slices.Backward(entries) { // the newest first
+	for _, e := range slices.Backward(entries) { // newest first
 		path := filepath.Join(dir, e.Name())
 		if strings.HasSuffix(e.Name(), tmpSuffix) {
 			if err := os.RemoveAll(path); err != nil {
@@ -91,10 +91,10 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 	return lost, remove(old)
 }
 
-// scanAtOpen is how many bytes of blocks are read at opening, to find damage.
+// scanAtOpen is how many bytes of blocks are read at opening, to detect damage.
 const scanAtOpen = 1 << 30
 
-// checked opens a block that is as it was written; all of it is read if that is wanted.
+// checked opens a block if it is unchanged since it was written; with all it reads the whole block.
 func (b *blocks) checked(path string, known blockMark, all bool) (x *tsdb.Block, info block.Info, err error) {
 	info.From, info.To = math.MaxInt64, math.MinInt64
 	if sum, err := metaSum(path); known.To > known.From && (err != nil || sum != known.Meta) {
@@ -121,7 +121,7 @@ func metaSum(block string) (uint32, error) {
 	return crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)), err
 }
 
-// marks are the blocks now; those that were known before are not read again.
+// marks returns the marks of the present blocks; blocks that are already in known are not read again.
 func (b *blocks) marks(known map[string]blockMark) (map[string]blockMark, error) {
 	now := map[string]blockMark{}
 	for _, x := range b.all() {
@@ -143,7 +143,7 @@ func (b *blocks) sort() {
 	slices.SortFunc(b.list, func(x, y *tsdb.Block) int { return cmp.Compare(x.MinTime(), y.MinTime()) })
 }
 
-// setAside moves a damaged block out of the way and says what is lost with it.
+// setAside moves a damaged block out of the way and returns the resulting gap.
 func setAside(dir, name string, known blockMark, info block.Info, cause error, now time.Time) (gap store.Gap, err error) {
 	var d *block.Damage
 	if errors.Is(cause, os.ErrPermission) {
@@ -171,7 +171,7 @@ func setAside(dir, name string, known blockMark, info block.Info, cause error, n
 	return gap, os.Rename(filepath.Join(dir, name), gap.Kept)
 }
 
-// remove closes blocks, which waits for those who read them, and deletes them.
+// remove closes blocks, which waits for their readers, and deletes them.
 func remove(old []*tsdb.Block) error {
 	var errs []error
 	for _, x := range old {
@@ -180,7 +180,7 @@ func remove(old []*tsdb.Block) error {
 	return errors.Join(errs...)
 }
 
-// replace puts the block of a name, or none where it is zero, in the place of others.
+// replace replaces old blocks by the block with an id, or by none if it is zero.
 func (b *blocks) replace(old []*tsdb.Block, id ulid.ULID) error {
 	var fresh *tsdb.Block
 	if !id.IsZero() {
@@ -199,7 +199,7 @@ func (b *blocks) replace(old []*tsdb.Block, id ulid.ULID) error {
 	return remove(old)
 }
 
-// all returns the blocks now.
+// all returns the present blocks.
 func (b *blocks) all() []*tsdb.Block {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -221,7 +221,7 @@ func (b *blocks) oldest() (int64, bool) {
 	return list[0].MinTime(), true
 }
 
-// queriers opens what overlaps with a stretch of time, both ends included.
+// queriers opens the blocks that overlap with a time range, both ends included.
 func (b *blocks) queriers(mint, maxt int64) (list []storage.Querier, err error) {
 	return openEach(b, mint, maxt, tsdb.NewBlockQuerier)
 }

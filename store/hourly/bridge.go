@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// bridged is a counter with the samples that let PromQL find what it counted: see bridge.
+// bridged is a counter with added samples that let PromQL compute its increases: see bridge.
 func bridged(s storage.Series, at span, e edges) storage.Series {
 	return &storage.SeriesEntry{Lset: s.Labels(), SampleIteratorFn: func(again chunkenc.Iterator) chunkenc.Iterator {
 		l, ok := again.(*listed)
@@ -40,19 +40,20 @@ func (f failed) Next() chunkenc.ValueType             { return chunkenc.ValNone 
 func (f failed) Seek(milliseconds) chunkenc.ValueType { return chunkenc.ValNone }
 func (f failed) Err() error                           { return f.err }
 
-// burst is how many samples stand beside the first and the last one of a life. PromQL
-// continues a series by about the time between two of its samples, on the mean: where there
-// is one an hour a life of ten minutes would count half as much again.
+// burst is the number of samples added next to the first and the last one of a run. PromQL
+// extrapolates a series by about the mean time between two of its samples: with one sample
+// an hour, the increase of a run of ten minutes would be half as much again.
 const burst, burstHistograms = 32, 8
 
-// bridge adds samples to a counter of one an hour, so that PromQL finds what was counted in
-// a range: where ranges begin and end, as if what was counted between two samples came
-// evenly; and in bursts, of the same figure, where lives begin and end. Nothing is added to
-// what was counted in all. A distribution is taken to stand still between two samples.
+// bridge adds samples to a counter with one sample an hour, so that PromQL computes its
+// increase over a range: at the beginning and end of ranges, by linear interpolation
+// between two samples; and in bursts of the same value at the beginning and end of runs.
+// The total increase stays the same. A histogram is taken as constant between two samples.
 //
-// What begins before at may go on from before; so may what ends within the last hour of it.
+// A series that begins before at may continue an earlier one; a series that ends within the
+// last hour of it may be continued.
 func bridge(in []sample, at span, e edges, out []sample) []sample {
-	follows := func(i int) bool { // in[i] goes on from in[i-1]
+	follows := func(i int) bool { // in[i] continues in[i-1]
 		a, b := &in[i-1], &in[i]
 		return !a.stale() && !b.stale() && a.typ == b.typ && hourOf(b.t) <= hourOf(a.t)+hour
 	}
@@ -97,7 +98,7 @@ func bridge(in []sample, at span, e edges, out []sample) []sample {
 	return out
 }
 
-// between is what a counter stood at between two samples.
+// between interpolates a counter between two samples.
 func between(a, b *sample, t int64) sample {
 	c := *a
 	if c.t = t; a.typ == chunkenc.ValFloat && b.v > a.v {
@@ -106,17 +107,17 @@ func between(a, b *sample, t int64) sample {
 	return c
 }
 
-// edges are the times at which the ranges of a question begin and end: progressions, each
-// of a first one and a step, or of one alone where the step is 0.
+// edges are the times at which the ranges of a query begin and end: progressions, each of
+// a first time and a step, or of a single time where the step is 0.
 type edges [][2]int64
 
-// edgesOf finds them. A subquery takes its steps from multiples of them; what it is in is
-// not told.
+// edgesOf returns the edges for the hints of a query. A subquery uses multiples of its
+// step; the enclosing query is not in the hints.
 func edgesOf(h *storage.SelectHints) (e edges) {
 	if h.Step > 0 && h.Step < hour {
-		return edges{{hourOf(h.Start) + 1, hour}} // as good, for a range of a week
+		return edges{{hourOf(h.Start) + 1, hour}} // good enough for a range of a week
 	}
-	first := h.Start - 1 + h.Range // the engine asks for what is after the begin of a range
+	first := h.Start - 1 + h.Range // the engine selects samples after the beginning of a range
 	e = edges{{first, h.Step}, {first - h.Range + 1, h.Step}}
 	if h.Step > 0 && first%h.Step != 0 {
 		at := floor(first, h.Step) + h.Step
@@ -125,7 +126,7 @@ func edgesOf(h *storage.SelectHints) (e edges) {
 	return e
 }
 
-// next is the first one after a time; far away where there is none.
+// next returns the first edge after a time; math.MaxInt64 if there is none.
 func (e edges) next(after int64) int64 {
 	best := int64(math.MaxInt64)
 	for _, p := range e {

@@ -14,9 +14,9 @@ import (
 	"reckon/store/storetest"
 )
 
-// A file that is changed, cut off or removed is noticed; what is lost with it and can not be made
-// again lies in a gap, and no hour has another value. Where the samples are still there it
-// is made again.
+// A file that is changed, truncated or removed is detected; lost hours that can not be made again
+// are reported as a gap, and no hour has another value. Where the samples still exist, the hours
+// are made again.
 func TestRandomDamage(t *testing.T) {
 	const days = 12
 	r, whole := openRaw(t), filepath.Join(t.TempDir(), "hourly")

@@ -1,25 +1,25 @@
-// Package hourly keeps one figure an hour of every series, for years, beside a store that
+// Package hourly keeps one value an hour of every series, for years, beside a store that
 // keeps all samples for weeks.
 //
-// Once a day is over and its samples are in blocks, it reads the day and writes what is left
-// of it to a block of the Prometheus time-series database
-// (https://prometheus.io/docs/prometheus/latest/storage/) in a directory of its own. Of a
-// counter that is the last sample of each hour, both samples around each reset and the
-// first of each life, so that differences stay what they are; of a gauge the mean over the
-// hour; of dates and facts the last. Blocks are joined to larger ones as they age: a day, 8
-// days, 64 days. No two blocks share a day.
+// Once a day is over and its samples are in blocks, it reads the day and writes the reduced
+// samples to a block of the Prometheus time-series database
+// (https://prometheus.io/docs/prometheus/latest/storage/) in a directory of its own. For a
+// counter that is the last sample of each hour, both samples around each reset and the first
+// of each run, so that differences are preserved; for a gauge the mean over the hour; for
+// dates and facts the last sample. Blocks are compacted into larger ones as they age: a day,
+// 8 days, 64 days. No two blocks contain the same day.
 //
-// What came late, or was imported, is noticed by what the blocks of the store are made of
-// ([store.Origin]); the days it lies in are made again, and what the store has lost since is
-// kept. A crash loses nothing: a block appears under its name when it is whole, and what is
-// to be made again is written down before.
+// Backfilled and imported samples are detected by the origins of the blocks of the store
+// ([store.Origin]); the days that they cover are made again, and hours that the store has
+// deleted since are kept. A crash loses nothing: a block appears under its name when it is
+// complete, and the list of days to be made again is written first.
 //
 // [Store.Querier] reads both as one. Where steps and ranges are hours or longer it reads the
-// figures of the hours, and those too where the store keeps nothing any more; the answer
-// says so, as an info of the Prometheus API. Nothing runs and nearly nothing is in memory
-// while nobody asks: blocks are mapped files.
+// hourly values, and also where the store has no samples any more; the answer then carries
+// an info annotation of the Prometheus API. Without queries nothing runs and nearly nothing
+// is in memory: blocks are mapped files.
 //
-// A Store is safe for concurrent use. Times inside are milliseconds since the Unix epoch,
+// A Store is safe for concurrent use. Internal times are milliseconds since the Unix epoch,
 // days and hours those of UTC. The directory belongs to the process that has the store open.
 package hourly
 
@@ -44,41 +44,41 @@ type Raw interface {
 	storage.SampleAndChunkQueryable
 	// Metadata describes metrics by their names.
 	Metadata() map[string]metadata.Metadata
-	// Origins says what the samples on disk are made of.
+	// Origins returns the origins of the samples on disk.
 	Origins() ([]store.Origin, error)
-	// Sealed is the time before which all that came in order is among the origins.
+	// Sealed returns the time before which all in-order samples are included in the origins.
 	Sealed() (time.Time, bool)
-	// Oldest is the time of its oldest sample, Since that from which on it keeps what it was
-	// given: what was imported may be older.
+	// Oldest is the time of its oldest sample, Since the time from which on it has all
+	// samples that it was given: imported samples may be older.
 	Oldest() (time.Time, bool)
 	Since() (time.Time, bool)
 }
 
-// Options says where and how to keep hours.
+// Options configure a Store.
 type Options struct {
-	Dir string // made if it is not there
+	Dir string // created if it does not exist
 	Raw Raw
-	// Retention is for how long hours are kept; 0 is for ever.
+	// Retention is how long hours are kept; 0 is for ever.
 	Retention time.Duration
-	// MaxBytes bounds what they take on disk: the oldest go first. 0 is no bound.
+	// MaxBytes limits their size on disk: the oldest are removed first. 0 is no limit.
 	MaxBytes int64
-	// Reserve is the free space on the disk, in bytes, below which nothing is made; 0 is
-	// 64 MiB, below 0 nothing.
+	// Reserve is the free space on the disk, in bytes, below which nothing is written; 0
+	// is 64 MiB, and a negative value disables the check.
 	Reserve int64
-	// Logger takes what happens besides; nil discards it.
+	// Logger receives log messages; nil discards them.
 	Logger *slog.Logger
-	// Clock is time.Now unless a test says otherwise.
+	// Clock is time.Now by default; tests replace it.
 	Clock func() time.Time
 }
 
-// Store keeps hours.
+// Store keeps hourly values.
 type Store struct {
 	opts Options
 	log  *slog.Logger
 	raw  Raw
 
-	ladder  []int64 // lengths of blocks that smaller ones are joined to, the longest first
-	settled int64   // for how long blocks of a day stay as they are: samples come late
+	ladder  []int64 // lengths of compacted blocks, the longest first
+	settled int64   // how long blocks of a day are left alone: samples come late
 
 	making sync.Mutex // one pass, or backup, at a time
 	blocks blocks
@@ -110,7 +110,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store of hours: %w", err)
 	}
-	lost = slices.DeleteFunc(lost, func(g store.Gap) bool { // a crash while old blocks were removed
+	lost = slices.DeleteFunc(lost, func(g store.Gap) bool { // after a crash while old blocks were removed
 		return g.Kept == "" && o.Retention > 0 && g.To.UnixMilli() <= s.state.Through-o.Retention.Milliseconds()
 	})
 	for _, gap := range lost {
@@ -118,7 +118,7 @@ func Open(o Options) (*Store, error) {
 			"from", gap.From.UTC().Format(time.RFC3339), "to", gap.To.UTC().Format(time.RFC3339), "kept", gap.Kept)
 	}
 	if len(lost) > 0 {
-		s.state.Known = nil // whatever the store still has of it is made again
+		s.state.Known = nil // the days that the store still has of it are made again
 		if err := s.change(func(n *state) { n.Gaps = append(slices.Clone(n.Gaps), lost...) }); err != nil {
 			s.log.Warn("which hours are missing could not be noted", "err", err)
 		}
@@ -129,8 +129,8 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Gaps returns which hours of a time were lost to damage of files, and can not be made again:
-// those of before the samples begin.
+// Gaps returns the hours of a time range that were lost to damage of files and can not be
+// made again: those before the first samples of the store.
 func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	s.mu.RLock()
 	gaps := s.state.Gaps
@@ -150,7 +150,7 @@ func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	return out
 }
 
-// Close waits for those who read. A pass under way has to be ended before, by its context.
+// Close waits for readers. A pass under way must be ended before, by its context.
 func (s *Store) Close() error {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -186,7 +186,7 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// Through is the time up to which hours were made; zero when none were.
+// Through returns the time up to which hours were made; zero if there are none.
 func (s *Store) Through() time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -196,10 +196,10 @@ func (s *Store) Through() time.Time {
 	return time.UnixMilli(s.state.Through)
 }
 
-// Bytes is what the blocks take on disk.
+// Bytes returns the size of the blocks on disk.
 func (s *Store) Bytes() int64 { return s.blocks.bytes() }
 
-// Oldest is the begin of the oldest day that is kept, and false when there is none.
+// Oldest returns the beginning of the oldest day, and false if there is none.
 func (s *Store) Oldest() (time.Time, bool) {
 	t, ok := s.blocks.oldest()
 	return time.UnixMilli(t), ok

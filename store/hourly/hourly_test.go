@@ -306,8 +306,8 @@ func TestSuits(t *testing.T) {
 	}
 }
 
-// Where the store keeps nothing any more hours are read whatever the step, and imports there
-// as they are; a question about labels knows both.
+// Where the store has no samples any more, hours are read whatever the step, and imports
+// there unchanged; a query for labels covers both.
 func TestGone(t *testing.T) {
 	r := openRaw(t)
 	s := openStore(t, r, t.TempDir())
@@ -414,7 +414,7 @@ func TestReadWhileMade(t *testing.T) {
 	}
 }
 
-// A full disk is an error that says so, and nothing is made.
+// A full disk is an error that names the cause, and nothing is written.
 func TestNoRoom(t *testing.T) {
 	r := openRaw(t)
 	s := openStore(t, r, t.TempDir())

@@ -12,12 +12,12 @@ import (
 // milliseconds is int64 by another name, so that vet does not take Seek for that of io.Seeker.
 type milliseconds = int64
 
-// cursor stands on the sample of one of several iterators. Seek goes forward step by step.
+// cursor points at the current sample of one of several iterators. Seek goes forward step by step.
 type cursor struct {
 	next func(*cursor) chunkenc.ValueType
 	typ  chunkenc.ValueType
 	in   chunkenc.Iterator
-	anew bool // the sample before came from elsewhere: what it says of resets does not hold
+	anew bool // the sample before came from another iterator: its reset hint is invalid
 	err  error
 }
 
@@ -61,16 +61,16 @@ func (c *cursor) AtFloatHistogram(h *histogram.FloatHistogram) (t int64, _ *hist
 	return t, h
 }
 
-// list is a series of samples in memory.
+// list returns samples in memory as a series.
 func list(ls labels.Labels, all []sample) storage.Series {
 	return &storage.SeriesEntry{Lset: ls, SampleIteratorFn: func(chunkenc.Iterator) chunkenc.Iterator { return &listed{all: all} }}
 }
 
-// listed iterates over samples in memory. Each is one of its own: what a histogram said of
-// resets was about the sample before, which is gone.
+// listed iterates over samples in memory. Each is independent: the reset hint of a
+// histogram refers to a sample that has been removed.
 type listed struct {
 	all  []sample
-	i    int // behind the current one
+	i    int // index after the current sample
 	room []sample
 }
 
@@ -134,7 +134,7 @@ func (s *sample) floatHistogram(h *histogram.FloatHistogram) *histogram.FloatHis
 	return h
 }
 
-// splice puts samples of other into the hours in which first has none.
+// splice adds samples of other in the hours in which first has none.
 func splice(first, other storage.Series) storage.Series {
 	return &storage.SeriesEntry{Lset: first.Labels(), SampleIteratorFn: func(chunkenc.Iterator) chunkenc.Iterator {
 		a, b := first.Iterator(nil), other.Iterator(nil)
@@ -142,7 +142,7 @@ func splice(first, other storage.Series) storage.Series {
 		var seen int64 // the last time of a
 		any, moved, begun := false, false, false
 		return &cursor{next: func(c *cursor) chunkenc.ValueType {
-			if begun { // go on behind the one that was given
+			if begun { // continue after the sample that was returned
 				if c.in == a {
 					ta = a.Next()
 				} else {

@@ -7,17 +7,17 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 )
 
-// kind says how the samples of an hour become one.
+// kind is the method by which the samples of an hour are reduced to one.
 type kind uint8
 
 const (
 	gauge   kind = iota // their mean
-	counter             // the last, so that differences stay what they are
-	last                // the last: a mean of dates or of facts says nothing
+	counter             // the last, so that differences are preserved
+	last                // the last: a mean of dates or facts is meaningless
 )
 
-// kinds finds out what metrics are: from their descriptions, and from the endings of their
-// names where nobody described them.
+// kinds determines the kinds of metrics: from their descriptions, and from the suffixes of
+// their names where there is no description.
 type kinds struct {
 	described map[string]metadata.Metadata
 	known     map[string]kind
@@ -59,7 +59,7 @@ func (k *kinds) find(name string) kind {
 	return steady(name)
 }
 
-// steady tells gauges that hold a date or a fact from those that hold an amount.
+// steady distinguishes gauges that hold a date or a fact from those that hold an amount.
 func steady(name string) kind {
 	for _, end := range []string{"_info", "_time_seconds", "_timestamp_seconds", "_timestamp", "_created", "_exit_code", "_state"} {
 		if strings.HasSuffix(name, end) {

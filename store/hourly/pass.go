@@ -18,9 +18,9 @@ import (
 	"reckon/store"
 )
 
-// Pass makes the hours of all days that are over and not made, and of those of which
-// something came since they were; then it joins blocks that have aged and removes those
-// that are too old.
+// Pass makes the hours of all days that are over and not made yet, and of those that
+// received samples since; then it compacts blocks that have aged and removes expired
+// ones.
 func (s *Store) Pass(ctx context.Context) error {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -77,7 +77,7 @@ func (s *Store) room() error {
 	return nil
 }
 
-// change writes the state down and lets it hold then.
+// change saves the state and applies it if that succeeds.
 func (s *Store) change(f func(*state)) error {
 	s.mu.RLock()
 	next := s.state
@@ -97,14 +97,14 @@ func (s *Store) change(f func(*state)) error {
 	return nil
 }
 
-// look finds out which days are to be made and writes them down.
+// look determines the days to be made and saves them.
 func (s *Store) look() error {
 	sealed, ok := s.raw.Sealed()
 	if !ok {
 		return nil
 	}
 	if now := s.opts.Clock(); sealed.After(now) {
-		sealed = now // a clock that jumped
+		sealed = now // the clock jumped
 	}
 	limit := dayOf(sealed.UnixMilli())
 	origins, err := s.raw.Origins()
@@ -146,7 +146,7 @@ func (s *Store) look() error {
 	return s.change(func(n *state) { n.Through, n.Pending, n.Known, n.Lost = limit, pending, ids, lost })
 }
 
-// make makes the first of the days that are pending, with those that are in the same block.
+// make makes the first of the pending days, together with those in the same block.
 func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err error) {
 	at, old := s.place(pending)
 	var anew []span
@@ -164,8 +164,8 @@ func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err er
 	return done, s.write(ctx, at, old, anew)
 }
 
-// place finds the block that the first of some days is in, or where one is to be made: of
-// a day, or of several at once where they are long over.
+// place finds the block that contains the first of some days, or the span of a new one:
+// of a day, or of several at once if they are long over.
 func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
 	first := span{days[0], days[0] + day}
 	stretch := span{floor(first.from, s.short()), floor(first.from, s.short()) + s.short()}
@@ -192,8 +192,8 @@ func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
 	return enclosing(first, last), nil
 }
 
-// write puts a new block in the place of old ones: what they hold, and the hours of some
-// stretches made of the samples that the store has.
+// write replaces old blocks by a new one with their contents, and with the hours of the
+// spans anew, made of the samples of the store.
 func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []span) (err error) {
 	var open []storage.Querier
 	defer func() {
@@ -212,7 +212,7 @@ func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []sp
 	}
 	kinds := newKinds(s.raw.Metadata())
 	for _, part := range anew {
-		wide := span{part.from - hour, part.to} // to know how a life goes on
+		wide := span{part.from - hour, part.to} // to see whether a run continues
 		q, err := s.raw.Querier(wide.from, wide.to-1)
 		if err != nil {
 			return err
@@ -265,7 +265,7 @@ func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []sp
 
 func date(t int64) string { return time.UnixMilli(t).UTC().Format(time.DateOnly) }
 
-// reducedSet makes hours of the samples of a store.
+// reducedSet reduces the samples of a store to hours.
 type reducedSet struct {
 	storage.SeriesSet
 	kinds   *kinds
@@ -285,7 +285,7 @@ func (r *reducedSet) Next() bool {
 			return false
 		}
 		if len(kept) > 0 {
-			r.now = list(ls, kept) // read before the next one is asked for
+			r.now = list(ls, kept) // valid until the next call of Next
 			return true
 		}
 	}
@@ -295,15 +295,15 @@ func (r *reducedSet) Next() bool {
 func (r *reducedSet) At() storage.Series { return r.now }
 func (r *reducedSet) Err() error         { return errors.Join(r.err, r.SeriesSet.Err()) }
 
-// keptSet marks the series of hours that were made before.
+// keptSet marks the series of hours that were made earlier.
 type keptSet struct{ storage.SeriesSet }
 
 type keptSeries struct{ storage.Series }
 
 func (k keptSet) At() storage.Series { return keptSeries{k.SeriesSet.At()} }
 
-// merged joins series of the same labels. Of an hour that is told twice, what is not kept
-// from before counts.
+// merged merges series of the same labels. For hours in both, freshly made ones take
+// precedence over kept ones.
 func merged(all ...storage.Series) storage.Series {
 	if len(all) == 1 {
 		return all[0]
@@ -332,10 +332,10 @@ func chain(list []storage.Series) storage.Series {
 	return storage.ChainedSeriesMerge(list...)
 }
 
-// short is the length of the shortest blocks that others are joined to.
+// short is the length of the shortest compacted blocks.
 func (s *Store) short() int64 { return s.ladder[len(s.ladder)-1] }
 
-// join makes one block of those in a stretch of the ladder that is over.
+// join compacts the blocks of each complete span of the ladder.
 func (s *Store) join(ctx context.Context) error {
 	s.mu.RLock()
 	limit := s.state.Through - s.settled
@@ -368,7 +368,7 @@ func (s *Store) join(ctx context.Context) error {
 	return nil
 }
 
-// forget removes the blocks that are too old or too many. Age counts from the newest day.
+// forget removes blocks past the retention or the size limit. Age counts from the newest day.
 func (s *Store) forget() error {
 	all := s.blocks.all()
 	s.mu.RLock()
@@ -378,7 +378,7 @@ func (s *Store) forget() error {
 	for _, b := range all {
 		bytes += b.Size()
 	}
-	for _, b := range all { // the oldest first
+	for _, b := range all { // oldest first
 		old := s.opts.Retention > 0 && b.MaxTime() <= through-s.opts.Retention.Milliseconds()
 		if !old && (s.opts.MaxBytes <= 0 || bytes <= s.opts.MaxBytes) {
 			break

@@ -128,7 +128,7 @@ func (r *raw) seal(at int64) {
 	}
 }
 
-// query asks a range query of a store, and returns its warnings and infos too.
+// query runs a range query on a store, and returns its warnings and infos too.
 func query(tb testing.TB, q storage.Queryable, text string, from, to, step int64, lookback time.Duration) (promql.Matrix, []string) {
 	tb.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e8, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// longStep and longRange are from where on hours are as good as all samples.
+	// longStep and longRange are the step and range from which on hours are as good as all samples.
 	longStep = 2 * hour
-	// widest is a range that is read from hours whatever the step.
+	// widest is the range from which on hours are read whatever the step.
 	widest = 7 * day
-	// lookback is how old the last sample of a series may be where there is one an hour.
+	// lookback is the maximum age of the last sample of a series with one sample an hour.
 	lookback = time.Hour + 5*time.Minute
 )
 
-// suits reports whether a question is answered as well from hours.
+// suits reports whether hours answer a query as well as all samples.
 func suits(h *storage.SelectHints) bool {
 	switch {
 	case h == nil:
@@ -38,11 +38,11 @@ func suits(h *storage.SelectHints) bool {
 	case "rate", "increase", "avg_over_time", "delta", "deriv", "predict_linear", "last_over_time", "present_over_time", "absent_over_time":
 		return true
 	}
-	return false // peaks, counts and the like are those of the samples
+	return false // peaks, counts and the like need all samples
 }
 
-// Lookback is how far back a query from start on, with a step, has to look for the last
-// sample of a series; 0 is as usual.
+// Lookback returns the lookback that a query with a start and step needs to find the last
+// sample of a series; 0 is the default.
 func (s *Store) Lookback(start time.Time, step time.Duration) time.Duration {
 	at := start.UnixMilli()
 	if (step.Milliseconds() >= longStep && at < s.ready()) || (len(s.blocks.all()) > 0 && at < s.gone()) {
@@ -51,7 +51,7 @@ func (s *Store) Lookback(start time.Time, step time.Duration) time.Duration {
 	return 0
 }
 
-// ready is the time up to which all hours are there.
+// ready returns the time up to which all hours are complete.
 func (s *Store) ready() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -61,7 +61,7 @@ func (s *Store) ready() int64 {
 	return s.state.Through
 }
 
-// gone is the time up to which the store itself does not have all that it had.
+// gone returns the time before which the store has deleted samples.
 func (s *Store) gone() int64 {
 	s.mu.RLock()
 	lost := s.state.Lost
@@ -81,7 +81,7 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &querier{s: s, at: span{mint, maxt}, open: map[string]storage.Querier{}}, nil
 }
 
-// ChunkQuerier reads samples, and hours from before they begin.
+// ChunkQuerier reads samples, and hours from before the first sample.
 func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	raw, err := s.raw.ChunkQuerier(mint, maxt)
 	if err != nil {
@@ -114,8 +114,8 @@ func (q clippedChunks) Select(ctx context.Context, sorted bool, h *storage.Selec
 	return q.ChunkQuerier.Select(ctx, sorted, clip(h, span{math.MinInt64, q.until}), ms...)
 }
 
-// clip narrows hints, which win over the times that a querier was opened with. Both ends of
-// the span are in it.
+// clip narrows hints to a span, both ends included: hints take precedence over the times
+// that a querier was opened with.
 func clip(h *storage.SelectHints, at span) *storage.SelectHints {
 	if h == nil {
 		return nil
@@ -125,10 +125,10 @@ func clip(h *storage.SelectHints, at span) *storage.SelectHints {
 	return &c
 }
 
-// querier opens what a question needs when it is asked.
+// querier opens its sources when a query needs them.
 type querier struct {
 	s  *Store
-	at span // both ends are in it
+	at span // both ends included
 
 	mu   sync.Mutex
 	open map[string]storage.Querier
@@ -161,12 +161,12 @@ func (q *querier) hoursOf(at span) (storage.Querier, error) {
 	})
 }
 
-// parts says over which times samples and hours are read; an empty one ends before it begins.
+// parts returns the spans in which samples and hours are read; an empty span ends before it begins.
 func (q *querier) parts(h *storage.SelectHints) (raw, hours span) {
 	raw, hours = q.at, span{q.at.from, min(q.at.to, q.s.gone()-1)}
 	if ready := q.s.ready(); suits(h) && ready > q.at.from {
 		hours.to = max(hours.to, min(q.at.to, ready-1))
-		// Samples that were imported are in the hours.
+		// Imported samples are included in the hours.
 		raw.from = max(raw.from, ready)
 	}
 	return raw, hours
@@ -183,7 +183,7 @@ func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHint
 	counts := h != nil && (h.Func == "rate" || h.Func == "increase")
 	begin := old.from
 	if counts {
-		old.from = max(old.from, math.MinInt64+hour) - hour // what was counted before the first hour
+		old.from = max(old.from, math.MinInt64+hour) - hour // the last value before the first hour
 	}
 	gaps := q.s.Gaps(time.UnixMilli(begin), time.UnixMilli(old.to))
 	if old.from <= old.to && (len(q.s.blocks.all()) > 0 || len(gaps) > 0) {
@@ -220,11 +220,11 @@ func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHint
 	return storage.NewMergeSeriesSet(sets, 0, merged)
 }
 
-// hourSet are series of hours; the answer says that it has some.
+// hourSet is a set of hourly series; the answer is annotated if there are any.
 type hourSet struct {
 	storage.SeriesSet
-	at     span  // what is asked for; samples may begin before
-	counts edges // not nil: they are looked at as counters
+	at     span  // the queried span; samples may begin before
+	counts edges // not nil: the series are used as counters
 	gaps   []store.Gap
 	any    bool
 }
@@ -253,8 +253,8 @@ func (s *hourSet) Warnings() annotations.Annotations {
 	return w
 }
 
-// labelled returns who knows of labels over the time of the querier. A question without
-// a time is about what the store itself has.
+// labelled returns the source of labels over the time of the querier. For a query without
+// a time it is the store of samples.
 func (q *querier) labelled() (storage.LabelQuerier, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

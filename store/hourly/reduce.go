@@ -13,11 +13,11 @@ import (
 const (
 	hour = int64(3600_000)
 	day  = 24 * hour
-	// silent is how old a sample may be and still tell what is now, as in PromQL.
+	// silent is the maximum age of a sample that still counts as current, as in PromQL.
 	silent = int64(300_000)
 )
 
-// hourOf is the begin of the hour that a time lies in, dayOf that of the day in UTC.
+// hourOf is the beginning of the hour that contains a time, dayOf that of the day in UTC.
 func hourOf(t int64) int64 { return floor(t, hour) }
 func dayOf(t int64) int64  { return floor(t, day) }
 
@@ -29,24 +29,24 @@ func floor(t, unit int64) int64 {
 	return t - r
 }
 
-// reducer makes few samples of many; it is used again for one series after another.
+// reducer reduces many samples to few; it is reused for one series after another.
 type reducer struct {
-	from, to int64 // what is kept lies in here; samples before from are looked at
+	from, to int64 // samples in this range are kept; earlier ones are only read
 	out      []sample
 
 	prev  sample // the sample before
-	have  bool   // there is one, and no marker of an end came after it
-	kept  bool   // it was put out
-	ended bool   // a marker of an end was put out, and nothing after it
+	have  bool   // there is one, and no staleness marker came after it
+	kept  bool   // it was written
+	ended bool   // a staleness marker was written, and nothing after it
 	mean  mean
 }
 
 // reduce reads samples in order and returns those to keep, which are valid until the next call.
 //
-// Of a counter these are the last one of each hour, both around each reset, and the first
-// one of each life, which begins after a marker of an end or an hour of silence. Of other
-// figures it is one an hour, stamped with the last millisecond of the hour, or with the
-// time of the last sample where the series fell silent before. Markers of an end are kept.
+// For a counter these are the last one of each hour, both around each reset, and the first one
+// of each run, which begins after a staleness marker or an hour without samples. For other
+// figures it is one an hour, stamped with the last millisecond of the hour, or with the time of
+// the last sample if the series went stale before. Staleness markers are kept.
 func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample, error) {
 	*r = reducer{from: from, to: to, out: r.out[:0]}
 	for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {
@@ -76,7 +76,7 @@ func (r *reducer) keep(s sample) {
 	}
 }
 
-// flush keeps the sample before, if that was not done.
+// flush keeps the sample before, unless it was kept already.
 func (r *reducer) flush() {
 	if r.have && !r.kept {
 		r.keep(r.prev)
@@ -110,7 +110,7 @@ func (r *reducer) level(s sample, k kind) {
 	r.prev, r.ended = s, false
 }
 
-// settle keeps the figure of the hour that ends at end, or of the life that does.
+// settle keeps the value of the hour, or of the run, that ends at end.
 func (r *reducer) settle(k kind, end int64) {
 	s := r.prev
 	if s.typ == chunkenc.ValFloat && k == gauge {
@@ -123,14 +123,14 @@ func (r *reducer) settle(k kind, end int64) {
 	r.keep(s)
 }
 
-// end takes a marker: the last sample before it is kept, and it.
+// end takes a staleness marker: the marker and the last sample before it are kept.
 func (r *reducer) end(s sample, k kind) {
 	switch {
 	case r.ended:
 		return
 	case r.have && r.prev.kind(k) == counter:
 		r.flush()
-	case r.have && hourOf(s.t) != hourOf(r.prev.t): // silent before: the figure of its hour
+	case r.have && hourOf(s.t) != hourOf(r.prev.t): // stale before: the value of its hour
 		r.settle(k, hourOf(r.prev.t)+hour)
 	case r.have:
 		r.lastOfLife(k, s.t)
@@ -158,8 +158,8 @@ func (r *reducer) finish(k kind) {
 	}
 }
 
-// mean is a mean over time: each sample holds until the next one, or until it is silent.
-// What is not a number counts only where nothing else is there.
+// mean is a mean over time: each sample holds until the next one, or until it goes stale.
+// NaN counts only if there are no other values.
 type mean struct {
 	n            int
 	t            int64 // of the last sample
@@ -190,7 +190,7 @@ func (m *mean) hold(until int64) {
 
 func (m *mean) value(end int64) float64 {
 	if m.low == m.high || m.n <= 1 {
-		return m.v // a constant stays what it is, to the last bit
+		return m.v // a constant is returned bit for bit
 	}
 	if math.IsInf(m.low, -1) || math.IsInf(m.high, 1) {
 		return m.low + m.high
@@ -235,7 +235,7 @@ func (s *sample) stale() bool {
 	return value.IsStaleNaN(s.v)
 }
 
-// kind is what a sample is of a metric that is said to be k: distributions say it themselves.
+// kind returns the kind of a sample of a metric of kind k: histograms override it.
 func (s *sample) kind(k kind) kind {
 	switch {
 	case s.typ == chunkenc.ValFloat:
@@ -247,7 +247,7 @@ func (s *sample) kind(k kind) kind {
 	return counter
 }
 
-// resetAfter reports whether a counter began anew between p and s.
+// resetAfter reports whether a counter was reset between p and s.
 func (s *sample) resetAfter(p *sample) bool {
 	switch s.typ {
 	case chunkenc.ValHistogram:

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// series writes samples as MINUTE:VALUE, the value stale for a marker of an end; seconds
-// stand behind a point.
+// series parses samples written as MINUTE:VALUE, with the value stale for a staleness
+// marker; seconds follow a point.
 func series(text string) (out []sample) {
 	for f := range strings.FieldsSeq(text) {
 		at, v, _ := strings.Cut(f, ":")
@@ -185,7 +185,7 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// Samples of an hour that both tell of are those of the first.
+// For an hour in both series, the samples of the first are used.
 func TestSplice(t *testing.T) {
 	for _, c := range [][3]string{
 		{"10:1 20:2 130:3", "30:9 70:8 119:7 121:9", "10:1 20:2 70:8 119:7 130:3"},

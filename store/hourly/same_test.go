@@ -87,7 +87,7 @@ func TestSameAsSamples(t *testing.T) {
 					t.Fatalf("it is not said that hours were read: %v", infos)
 				}
 				if c.text[0] == 'a' && shift > 0 {
-					c.each = 2 // a life shorter than an hour may lie in another step
+					c.each = 2 // a run shorter than an hour may be in another step
 				}
 				differ(t, fmt.Sprintf("seed %d, %s, shift %d min", seed, c.text, shift/60_000), got, want, c.each, c.whole)
 			}
@@ -126,8 +126,8 @@ func differ(t *testing.T, name string, got, want promql.Matrix, each, whole floa
 	}
 }
 
-// BenchmarkYear asks what a page asks of a year: hours of 400 series, and the writing of one
-// of their days.
+// BenchmarkYear runs the query of a page over a year: hours of 400 series, and the writing
+// of one of their days.
 func BenchmarkYear(b *testing.B) {
 	r := openRaw(b)
 	dir := b.TempDir()

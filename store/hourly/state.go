@@ -13,25 +13,25 @@ import (
 	"reckon/store"
 )
 
-// state says how far it came. Without it everything that the store has is made again, which
-// changes nothing.
+// state is the progress of the store. Without it all days that the store has are made
+// again, with the same result.
 type state struct {
 	// Through: all days before it were made, or are pending.
 	Through int64 `json:"through"`
-	// Pending are days to make or to make again, in order; each by its begin.
+	// Pending are days to make or to make again, in order; each by its beginning.
 	Pending []int64 `json:"pending,omitempty"`
-	// Known are the origins that were seen: all days that they lie in are made, pending, or
-	// not yet over.
+	// Known are the origins that were processed: all days that they cover are made,
+	// pending, or not yet over.
 	Known []string `json:"known,omitempty"`
-	// Lost: the store has deleted something that hours were made of, or nobody knows.
+	// Lost: the store has deleted samples that hours were made of, or may have.
 	Lost bool `json:"lost,omitempty"`
-	// Blocks are the blocks that there should be, by their names.
+	// Blocks are the expected blocks, by their names.
 	Blocks map[string]blockMark `json:"blocks,omitempty"`
 	// Gaps are blocks that were lost to damage.
 	Gaps []store.Gap `json:"gaps,omitempty"`
 }
 
-// blockMark is what is known of a block. Times are milliseconds; To is not in it.
+// blockMark is the recorded state of a block. Times are milliseconds; To is exclusive.
 type blockMark struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`

@@ -22,7 +22,7 @@ import (
 	"reckon/internal/durable"
 )
 
-// span is a stretch of time; to is not in it.
+// span is a time range; to is exclusive.
 type span struct{ from, to int64 }
 
 func (s span) holds(t int64) bool   { return t >= s.from && t < s.to }
@@ -37,15 +37,15 @@ func enclosing(a span, b ...span) (c span) {
 	return c
 }
 
-// segmentBytes bounds a file of chunks. The writer takes as much room on disk before it
-// begins one.
+// segmentBytes is the maximum size of a chunk file. The writer preallocates that much
+// disk space for each.
 const segmentBytes = 32 << 20
 
-// source gives the series of a block to be, sorted; labelsOnly spares it the samples.
+// source returns the series of a new block, sorted; with labelsOnly their samples are not needed.
 type source func(labelsOnly bool) (storage.SeriesSet, error)
 
-// writeBlock makes a block for a stretch of time, in the place of others. It appears under
-// its name when it is whole; a block without series is none, and its name is zero.
+// writeBlock writes a block for a time range that replaces others. It appears under its
+// name when it is complete; a block without series is not written, and its id is zero.
 func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockDesc, from source) (id ulid.ULID, err error) {
 	id = ulid.MustNew(ulid.Now(), rand.Reader)
 	final := filepath.Join(dir, id.String())
@@ -92,7 +92,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// fill reads the source twice: an index begins with all its words.
+// fill reads the source twice: an index begins with all its symbols.
 func fill(ctx context.Context, cw *chunks.Writer, path string, meta *tsdb.BlockMeta, from source) (err error) {
 	words, err := wordsOf(ctx, from)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// breaker keeps callers from waiting for a server that is away: after some failures in a
-// row it lets one request through at a time, more and more rarely, and refuses the others.
+// breaker is a circuit breaker for an unreachable server: after some failures in a row it
+// lets one request through at a time, at increasing intervals, and rejects the others.
 type breaker struct {
 	mu     sync.Mutex
 	fails  int
 	since  time.Time // of the first failure
-	next   time.Time // when it is tried again
+	next   time.Time // next attempt
 	trying bool
 	why    error
 }
@@ -47,7 +47,7 @@ func (b *breaker) succeeded() {
 	b.fails, b.trying, b.why, b.since = 0, false, nil, time.Time{}
 }
 
-// abandoned ends an attempt that says nothing, because whoever asked went away.
+// abandoned ends an attempt without a result, because the caller went away.
 func (b *breaker) abandoned() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +71,7 @@ func (b *breaker) failed(err error) error {
 	return err
 }
 
-// awayError says why a server is not there, and since when.
+// awayError is the cause of an outage, and when it began.
 type awayError struct {
 	why   error
 	since time.Time
@@ -84,7 +84,7 @@ func (e *awayError) Error() string {
 // Unwrap returns the reason.
 func (e *awayError) Unwrap() error { return e.why }
 
-// Since is when the first of the failures in a row was.
+// Since returns the time of the first failure in the row.
 func (e *awayError) Since() time.Time { return e.since }
 
 func (b *breaker) down() *awayError {
@@ -96,35 +96,35 @@ func (b *breaker) down() *awayError {
 	return &awayError{b.why, b.since}
 }
 
-// patience is how long the other side may be silent before it is asked whether it lives, and
-// how long it may take to say so.
+// patience is how long the other side may be silent before its health is checked, and how
+// long the health check may take.
 const patience = 5 * time.Second
 
-// errLifeless ends a request to a server that does not even say that it lives.
+// errLifeless ends a request to a server that does not answer the health check either.
 var errLifeless = errors.New("no sign of life")
 
-// pulse tells a server that works on a long question from one that hangs: the first answers
-// something small meanwhile, and is waited for; the second is given up within twice the
-// patience, and not after the timeout, which is there for large answers. Any answer is a
-// sign of life, since a proxy may know no such path.
+// pulse distinguishes a server that works on a long query from one that hangs: the first
+// answers a health check meanwhile, and is waited for; the second is given up within twice
+// the patience instead of after the timeout, which is set for large answers. Any response
+// counts as alive, since a proxy may not have the health path.
 type pulse struct {
 	mu     sync.Mutex
-	asking chan struct{} // closed when the question under way is answered
+	asking chan struct{} // closed when the health check under way is answered
 	alive  bool
 
-	silence, grace time.Duration // patience, but in tests
+	silence, grace time.Duration // patience, except in tests
 }
 
-// ended reports whether we ended a request, and not who asked.
+// ended reports whether we ended a request, rather than its caller.
 func ended(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, os.ErrDeadlineExceeded) || errors.Is(cause, errLifeless)
 }
 
-// watch ends a request when the other side shows no sign of life while it is waited for.
+// watch cancels a request if the other side fails a health check while the request waits.
 func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time.Timer {
 	var again *time.Timer
-	var mu sync.Mutex // of again, which the timer itself uses
+	var mu sync.Mutex // guards again, which the timer itself uses
 	mu.Lock()
 	defer mu.Unlock()
 	again = time.AfterFunc(w.pulse.silence, func() {
@@ -144,7 +144,7 @@ func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time
 	return again
 }
 
-// lives asks for a sign of life, once for all who want to know.
+// lives checks the health of the other side, once for all concurrent callers.
 func (w *web) lives() bool {
 	p := &w.pulse
 	p.mu.Lock()
@@ -167,12 +167,12 @@ func (w *web) lives() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.alive, p.asking = err == nil || ctx.Err() == nil, nil // refused is no silence; the request itself will say so
+	p.alive, p.asking = err == nil || ctx.Err() == nil, nil // a refused connection is not silence; the request itself will report it
 	close(asking)
 	return p.alive
 }
 
-// health is an address that costs the other side nothing.
+// health is an address that is cheap for the other side to answer.
 func (c *settings) health() string {
 	base, path := c.api, "/-/healthy"
 	switch c.kind {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// kind is the kind of server that is on the other side.
+// kind is the kind of the remote server.
 type kind string
 
 const (
@@ -43,22 +43,22 @@ type settings struct {
 	writePath, readPath, apiAt string
 }
 
-// parameters are what may stand behind the question mark of an address.
+// parameters are the query parameters that an address may have.
 var parameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout", "histograms", "protocol", "write", "read", "api"}
 
 // ParseURL checks an address of a store:
 //
-//	http://HOST:9090                               Prometheus, and what speaks like it
+//	http://HOST:9090                               Prometheus and compatible servers
 //	victoriametrics+http://HOST:8428               VictoriaMetrics
 //	mimir+https://HOST?tenant=NAME                 Mimir, Cortex
 //	influxdb+http://HOST:8086/DATABASE             InfluxDB 1.x
 //	influxdb2+https://HOST:8086/ORG/BUCKET         InfluxDB 2.x
 //
-// Behind a question mark may stand: token_file, or username and password_file; ca_file,
-// cert_file and key_file; tenant, sent as X-Scope-OrgID; timeout (30s); histograms=native
-// where the other side takes native histograms; protocol=2.0 for remote write 2.0, with
-// descriptions and the begin of counters beside each series; and other paths or addresses for write, read
-// and api, with read=query for a server without remote read.
+// Its query parameters are: token_file, or username and password_file; ca_file, cert_file and key_file;
+// tenant, sent as X-Scope-OrgID; timeout (30s); histograms=native if the server accepts native
+// histograms; protocol=2.0 for remote write 2.0, with descriptions and the start times of counters beside
+// each series; and other paths or addresses for write, read and api, with read=query for a server without
+// remote read.
 func ParseURL(s string) error {
 	_, err := parse(s)
 	return err
@@ -99,7 +99,7 @@ func parse(s string) (*settings, error) {
 	return c, c.paths(u)
 }
 
-// settings reads what stands behind the question mark.
+// options reads the query parameters.
 func (c *settings) options(q url.Values) error {
 	into := map[string]*string{
 		"tenant": &c.tenant, "token_file": &c.tokenFile, "username": &c.username, "password_file": &c.passwordFile,
@@ -133,7 +133,7 @@ func (c *settings) options(q url.Values) error {
 	switch p := q.Get("protocol"); {
 	case p == "2.0" && (c.kind == kindPrometheus || c.kind == kindMimir):
 		c.two = true
-		c.native = q.Get("histograms") != "classic" // every server of 2.0 knows them
+		c.native = q.Get("histograms") != "classic" // every server of 2.0 supports them
 	case p == "2.0":
 		return fmt.Errorf("protocol=2.0 is of Prometheus and Mimir; %s takes 1.0", c.kind)
 	case p != "" && p != "1.0":
@@ -150,7 +150,7 @@ func (c *settings) options(q url.Values) error {
 	return nil
 }
 
-// paths sets where the other side listens.
+// paths sets the endpoints of the other side.
 func (c *settings) paths(u *url.URL) error {
 	base := strings.TrimRight(u.Path, "/")
 	root := u.Scheme + "://" + u.Host
@@ -197,14 +197,14 @@ func (c *settings) influx(u *url.URL, root string) error {
 	}
 	c.org, c.database = names[0], names[1]
 	c.write = root + "/api/v2/write?" + url.Values{"org": {c.org}, "bucket": {c.database}, "precision": {"ms"}}.Encode()
-	if c.writePath != "" { // of 1.x, which takes line protocol too
+	if c.writePath != "" { // 1.x, which accepts line protocol too
 		c.write = root + c.writePath
 	}
 	c.read, c.api = "", root+"/query"
 	return nil
 }
 
-// redact hides what may be a password in an address that could not be read.
+// redact hides a possible password in an address that could not be parsed.
 func redact(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {

@@ -9,14 +9,14 @@ import (
 	"reckon/store"
 )
 
-// Dirty implements [store.Series]. Of what others write to the same server nothing is known.
+// Dirty implements [store.Series]. It does not include samples that others write to the same server.
 func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
 
 // Clean implements [store.Series].
 func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
 
-// noting marks the hours of late samples that are about to be sent; without an error end is
-// called when they were.
+// noting marks the hours of late samples that are about to be sent; if it returns no error,
+// end must be called when they were sent.
 func (s *Store) noting(list []prompb.TimeSeries) (end func(), err error) {
 	newest := max(s.newest.Load(), time.Now().UnixMilli())
 	for i := range list {

@@ -21,8 +21,8 @@ import (
 
 const hour = time.Hour
 
-// TestFaults: whatever the other side does, the error says so, nothing hangs, and it goes on
-// when the other side does.
+// TestFaults: whatever the other side does, the error describes it, nothing hangs, and the
+// store recovers when the other side does.
 func TestFaults(t *testing.T) {
 	f := newFlaky(t, storetest.Prometheus(t))
 	for name, c := range map[string]struct {
@@ -80,8 +80,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFullStoreAnswers: a store that answers and takes nothing is away for what happens, and
-// is asked all the same; one that takes and answers nothing is the reverse.
+// TestFullStoreAnswers: a store that answers queries and accepts no samples is down for
+// writes but still queried; for one that accepts samples and answers no queries it is the
+// reverse.
 func TestFullStoreAnswers(t *testing.T) {
 	f := newFlaky(t, storetest.Prometheus(t))
 	s := openAt(t, f.URL)

@@ -18,7 +18,7 @@ import (
 	"reckon/metric"
 )
 
-// parts are what a classic histogram is made of.
+// parts are the suffixes of the series of a classic histogram.
 var parts = []string{"_bucket", "_sum", "_count"}
 
 // nativeHistogram converts h: one span, from the first to the last bucket.
@@ -45,8 +45,8 @@ func nativeHistogram(h *metric.Histogram) *histogram.Histogram {
 	return out
 }
 
-// classic gives the series of the classic histogram that holds as much as h: a bucket for
-// each one that is filled, with its bound.
+// classic emits the series of the equivalent classic histogram: a bucket for each
+// non-empty one, with its bound.
 func classic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels.Labels, float64)) {
 	name := ls.Get(model.MetricNameLabel)
 	b := labels.NewBuilder(ls)
@@ -75,7 +75,7 @@ func classic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels.Lab
 	emit(b.Labels(), h.Count)
 }
 
-// folded is a histogram of which the parts are being collected.
+// folded is a histogram under assembly from its parts.
 type folded struct {
 	labels     labels.Labels
 	sum, count map[int64]float64
@@ -87,7 +87,7 @@ type bucketSeries struct {
 	at map[int64]float64
 }
 
-// fold puts histograms together again from the series of their parts.
+// fold reassembles histograms from the series of their parts.
 func (s *Store) fold(set storage.SeriesSet) (*prompb.QueryResult, error) {
 	groups := map[uint64]*folded{}
 	var order []*folded
@@ -135,7 +135,7 @@ func (s *Store) fold(set storage.SeriesSet) (*prompb.QueryResult, error) {
 	return out, nil
 }
 
-// add takes a part.
+// add adds a part.
 func (g *folded) add(part labels.Labels, at map[int64]float64) {
 	name := part.Get(model.MetricNameLabel)
 	switch {
@@ -166,7 +166,7 @@ func (g *folded) series() *prompb.TimeSeries {
 	return ts
 }
 
-// at is the histogram of one time; nil where its parts do not add up.
+// at returns the histogram at one time; nil if its parts do not add up.
 func (g *folded) at(t int64) *histogram.Histogram {
 	sum, ok := g.sum[t]
 	count := g.count[t]
@@ -196,10 +196,10 @@ func (g *folded) at(t int64) *histogram.Histogram {
 		}
 		own.Merge(&metric.Histogram{Offset: int32(math.Round(math.Log2(b.le) * (1 << metric.HistogramSchema))), Buckets: []uint64{uint64(n)}})
 	}
-	if before != count { // a part is not there, or not yet
+	if before != count { // a part is missing, or not there yet
 		return nil
 	}
 	own.Count, own.Sum = h.Count, h.Sum
-	// What lies above the last bound was counted in no bucket of its own.
+	// Observations above the last bound have no bucket of their own.
 	return nativeHistogram(&own)
 }

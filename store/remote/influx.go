@@ -20,7 +20,7 @@ import (
 	promremote "github.com/prometheus/prometheus/storage/remote"
 )
 
-// finite refuses what InfluxDB can not keep.
+// finite returns an error for values that InfluxDB can not store.
 func finite(v float64) error {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return errNoForm
@@ -54,12 +54,12 @@ func (i *influx1) labelNames(ctx context.Context, mint, maxt int64, ms []*labels
 	return i.ql.labelNames(ctx, mint, maxt, ms)
 }
 
-// filled leaves matchers out that an absent label fulfils: InfluxDB reads them otherwise.
+// filled drops matchers that an absent label fulfils: InfluxDB treats them differently.
 func filled(ms []*labels.Matcher) []*labels.Matcher {
 	return slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Matches("") })
 }
 
-// filtered leaves out what does not match.
+// filtered drops series that do not match.
 type filtered struct {
 	storage.SeriesSet
 	ms []*labels.Matcher
@@ -79,9 +79,9 @@ next:
 	return false
 }
 
-// influx2 is InfluxDB 2.x: samples go as line protocol
-// (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/), in the same form
-// as InfluxDB 1.x keeps those of Prometheus, and come back by InfluxQL, for which the bucket
+// influx2 is InfluxDB 2.x: samples are written as line protocol
+// (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/), in the form in
+// which InfluxDB 1.x stores those of Prometheus, and read by InfluxQL, for which the bucket
 // needs a mapping of its name (DBRP).
 type influx2 struct{ influxQL }
 
@@ -115,14 +115,14 @@ func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, err
 	return b.Bytes(), map[string]string{"Content-Type": "text/plain; charset=utf-8"}, nil
 }
 
-// Line protocol has no line break in a name or a tag, and its backslash escapes only what
-// stands here.
+// Line protocol has no line breaks in names and tags, and its backslash escapes only the
+// characters listed here.
 var (
 	measurement = strings.NewReplacer(",", `\,`, " ", `\ `, "\n", "\u2424", "\r", "\u240d")
 	tag         = strings.NewReplacer(",", `\,`, " ", `\ `, "=", `\=`, "\n", "\u2424", "\r", "\u240d")
 )
 
-// ending keeps a backslash at the end of a tag from escaping what follows.
+// ending keeps a backslash at the end of a tag from escaping the next character.
 func ending(s string) string {
 	if strings.HasSuffix(s, `\`) {
 		return s + "\u200b"
@@ -130,8 +130,8 @@ func ending(s string) string {
 	return s
 }
 
-// influxQL asks by InfluxQL (https://docs.influxdata.com/influxdb/v1/query_language/), which
-// 1.x and 2.x answer at /query.
+// influxQL queries by InfluxQL (https://docs.influxdata.com/influxdb/v1/query_language/),
+// which 1.x and 2.x serve at /query.
 type influxQL struct {
 	conf *settings
 	web  *web
@@ -184,7 +184,7 @@ func text(s string) string {
 
 func regex(s string) string { return "/" + strings.ReplaceAll(s, "/", `\/`) + "/" }
 
-// from writes which measurements are meant.
+// from writes the FROM clause: the selected measurements.
 func from(ms []*labels.Matcher) string {
 	for _, m := range ms {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
@@ -199,7 +199,7 @@ func from(ms []*labels.Matcher) string {
 	return "/.+/"
 }
 
-// where writes the other matchers that an absent tag does not fulfil.
+// where writes the conditions for the other matchers, those that an absent tag does not fulfil.
 func where(ms []*labels.Matcher) (conds []string) {
 	for _, m := range filled(ms) {
 		switch {
@@ -257,7 +257,7 @@ func column(series []influxSeries, k int) (out []string) {
 	return out
 }
 
-// labelValues implements peer. InfluxDB does not bound it by time.
+// labelValues implements peer. InfluxDB does not restrict it by time.
 func (i *influxQL) labelValues(ctx context.Context, name string, _, _ int64, ms []*labels.Matcher) ([]string, error) {
 	cond := ""
 	if c := where(ms); len(c) > 0 {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// known remembers the newest sample of each series that was written lately, by the hash of
-// its labels. It is a cache: what it forgets costs a zero that is written twice.
+// known holds the time of the newest sample of each recently written series, by the hash
+// of its labels. It is a cache: a lost entry costs a zero that is written twice.
 type known struct {
 	mu    sync.Mutex
 	at    map[uint64]int64
-	start map[uint64]int64 // when counters began, as far as that was heard
+	start map[uint64]int64 // start times of counters, as far as they were reported
 	sweep time.Time
 }
 
-// forgetAfter is for how long a series without samples is remembered.
+// forgetAfter is how long a series without samples is remembered.
 const forgetAfter = 2 * time.Hour
 
 func (k *known) wrote(hash uint64, t int64) {
@@ -43,7 +43,7 @@ func (k *known) last(hash uint64) (int64, bool) {
 	return t, ok
 }
 
-// began notes when a counter began.
+// began records the start time of a counter.
 func (k *known) began(hash uint64, t int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,7 +53,7 @@ func (k *known) began(hash uint64, t int64) {
 	k.start[hash] = t
 }
 
-// started is when a counter began.
+// started returns the start time of a counter.
 func (k *known) started(hash uint64) (int64, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -61,7 +61,7 @@ func (k *known) started(hash uint64) (int64, bool) {
 	return t, ok
 }
 
-// before reports whether the series is not known, or all of it is older than t.
+// before reports whether the series is not in the cache, or all of it is older than t.
 func (k *known) before(hash uint64, t int64) bool {
 	last, ok := k.last(hash)
 	return !ok || last < t

@@ -62,7 +62,7 @@ func TestMimir(t *testing.T) {
 	})
 }
 
-// TestTenants: what one tenant writes another does not see, and nobody without a tenant.
+// TestTenants: samples of one tenant are invisible to another, and to a client without a tenant.
 func TestTenants(t *testing.T) {
 	file := password(t)
 	srv := mimir(t, map[string]string{"a": storetest.Prometheus(t), "b": storetest.Prometheus(t)})
@@ -121,7 +121,7 @@ func TestRealTenants(t *testing.T) {
 	}
 }
 
-// flaky is a server that can be told to fail.
+// flaky is a server that fails on demand.
 type flaky struct {
 	*httptest.Server
 	to     http.Handler

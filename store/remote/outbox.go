@@ -24,7 +24,7 @@ type outbox struct {
 	said   string
 }
 
-// What a record begins with: the zeros that counters began with may be refused.
+// The first byte of a record: initial zeros of counters may be refused.
 const (
 	recordZeros = 'z'
 	recordMain  = 'm'
@@ -41,7 +41,7 @@ func openOutbox(s *Store, dir string, bytes int64) (*outbox, error) {
 	return o, nil
 }
 
-// put queues what was collected. What the other side has no form for is in the error.
+// put queues the collected samples. The error names those that the other side has no form for.
 func (o *outbox) put(w *write) error {
 	if o.queue.Stats().Records > 0 {
 		if err := o.queue.Sync(); err != nil {
@@ -154,7 +154,7 @@ func (o *outbox) stats() (int, uint64) {
 	return int(s.Records), o.lost.Load()
 }
 
-// close ends sending. What waits stays on disk.
+// close stops sending. Waiting records stay on disk.
 func (o *outbox) close() error {
 	o.cancel()
 	<-o.done

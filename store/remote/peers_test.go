@@ -102,7 +102,7 @@ func TestRealLineProtocol(t *testing.T) {
 	}, storetest.Limits{Staleness: "InfluxDB has no NaN", Conflict: "the later value replaces the earlier one"})
 }
 
-// TestInfluxTokens lets nobody in without the token, by either address.
+// TestInfluxTokens: requests without the token are rejected at either address.
 func TestInfluxTokens(t *testing.T) {
 	addr := storetest.Peer(t, "influxd18", "/ping", func(addr, dir string) []string {
 		args := storetest.InfluxArgs(t)(addr, dir)
@@ -138,7 +138,7 @@ func TestInfluxTokens(t *testing.T) {
 			if err := openAt(t, address).Append(t.Context(), nil, gaugeBatch(storetest.Now(), name)); err == nil || !strings.Contains(err.Error(), "token_file=FILE") {
 				t.Errorf("without a token: %v", err)
 			}
-			if name == "prometheus" { // 1.x knows users there
+			if name == "prometheus" { // 1.x has users there
 				with = "?username=reckon&password_file=" + url.QueryEscape(password(t))
 			}
 			s := openAt(t, address+with)
@@ -150,7 +150,7 @@ func TestInfluxTokens(t *testing.T) {
 	}
 }
 
-// TestLabels asks every kind of server for names and values of labels.
+// TestLabels queries the names and values of labels of every kind of server.
 func TestLabels(t *testing.T) {
 	influx := func(tb testing.TB) string {
 		addr := storetest.Influx(tb)

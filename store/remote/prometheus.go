@@ -21,17 +21,17 @@ import (
 	promremote "github.com/prometheus/prometheus/storage/remote"
 )
 
-// prometheus speaks as Prometheus does: Mimir, Cortex and Thanos too.
+// prometheus is a server with the protocols of Prometheus, such as Mimir, Cortex and Thanos.
 type prometheus struct {
 	conf *settings
 	web  *web
 	two  *write2 // nil for 1.0
 }
 
-// takes implements peer: any figure is taken.
+// takes implements peer: any value is accepted.
 func (p *prometheus) takes(float64) error { return nil }
 
-// encode implements peer by remote write 1.0, or 2.0 where that was asked for and is taken.
+// encode implements peer by remote write 1.0, or by 2.0 if it is configured and the server accepts it.
 func (p *prometheus) encode(w *prompb.WriteRequest) ([]byte, map[string]string, error) {
 	if p.two != nil && !p.two.refused.Load() {
 		return p.two.encode(w)
@@ -45,7 +45,7 @@ func (p *prometheus) encode(w *prompb.WriteRequest) ([]byte, map[string]string, 
 	}, nil
 }
 
-// read implements peer by remote read, in a stream of chunks where the other side has it.
+// read implements peer by remote read, in a stream of chunks if the other side supports it.
 func (p *prometheus) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
 	if p.conf.read == "" {
 		return p.rangeQuery(ctx, mint, maxt, ms)
@@ -78,7 +78,7 @@ func (p *prometheus) read(ctx context.Context, mint, maxt int64, ms []*labels.Ma
 	return promremote.FromQueryResult(true, res), nil
 }
 
-// readSamples reads an answer of samples to one query.
+// readSamples reads a response of samples to one query.
 func readSamples(in io.Reader, most int64) (*prompb.QueryResult, error) {
 	packed, err := io.ReadAll(in)
 	if err != nil {
@@ -105,7 +105,7 @@ func readSamples(in io.Reader, most int64) (*prompb.QueryResult, error) {
 	return resp.Results[0], nil
 }
 
-// ask asks the query API and decodes what stands in data.
+// ask calls the query API and decodes the data field of the response.
 func (p *prometheus) ask(ctx context.Context, path string, q url.Values, into any) error {
 	in, _, err := p.web.do(ctx, http.MethodPost, p.conf.api+path, map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, []byte(q.Encode()))
 	if err != nil {
@@ -138,7 +138,7 @@ func decodeData(in io.Reader, into any) error {
 	return nil
 }
 
-// seconds writes a time as the query API reads it.
+// seconds formats a time for the query API.
 func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 
 func within(mint, maxt int64, ms []*labels.Matcher) url.Values {
@@ -158,7 +158,7 @@ func (p *prometheus) labelNames(ctx context.Context, mint, maxt int64, ms []*lab
 }
 
 // rangeQuery reads samples by a range selector of the query API, for a server without remote
-// read. Staleness markers do not come back by it, nor native histograms.
+// read. It returns neither staleness markers nor native histograms.
 func (p *prometheus) rangeQuery(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
 	var data struct {
 		ResultType string `json:"resultType"`

@@ -34,8 +34,8 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestSlowLives: a server that works on a long answer and says meanwhile that it lives is
-// waited for, before the answer begins and within it.
+// TestSlowLives: a server that works on a long answer and passes health checks meanwhile
+// is waited for, before the answer begins and within it.
 func TestSlowLives(t *testing.T) {
 	for _, address := range []string{"", "victoriametrics+", "mimir+"} {
 		var signs atomic.Int64

@@ -47,8 +47,8 @@ func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher
 	return storage.NewMergeSeriesSet([]storage.SeriesSet{plain, histograms}, 0, storage.ChainedSeriesMerge), nil
 }
 
-// wholes are the histograms that are asked for by their name and travel in parts, and
-// whether nothing else is asked for.
+// wholes returns the names of the selected histograms that are stored as classic ones,
+// and whether the matchers select nothing else.
 func (s *Store) wholes(ms []*labels.Matcher) (names []string, only bool) {
 	asked := false
 	for name := range s.whole {
@@ -103,7 +103,7 @@ func quoteMeta(s string) string {
 	return b.String()
 }
 
-// selector writes matchers as PromQL does. It has one that can not match the empty string.
+// selector writes matchers as PromQL does. At least one of them can not match the empty string.
 func selector(ms []*labels.Matcher) string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -125,8 +125,8 @@ func selector(ms []*labels.Matcher) string {
 	return b.String()
 }
 
-// Flush makes what was written visible to queries, where that takes the other side a while.
-// VictoriaMetrics alone does: up to ten seconds, unless it is asked to at once.
+// Flush makes written samples visible to queries, if that takes the other side a while.
+// Only VictoriaMetrics does: up to ten seconds, unless it is requested explicitly.
 func (s *Store) Flush(ctx context.Context) error {
 	if s.conf.kind != kindVictoria {
 		return nil

@@ -1,24 +1,22 @@
-// Package remote keeps series in a server of somebody else: Prometheus, VictoriaMetrics,
-// Mimir, Thanos and the like, and InfluxDB. Such a store is named by one address, see
-// [ParseURL].
+// Package remote keeps series in a third-party server: Prometheus, VictoriaMetrics, Mimir, Thanos
+// and the like, and InfluxDB. Such a store is configured by one address, see [ParseURL].
 //
-// Samples go by Prometheus remote write 1.0
-// (https://prometheus.io/docs/specs/prw/remote_write_spec/), which all of them take, by 2.0 where
-// the address says so, and to InfluxDB 2.x as line protocol. They come back by remote read
-// (https://prometheus.io/docs/prometheus/latest/querying/remote_read_api/), by
-// VictoriaMetrics's /api/v1/export, by range selectors of the query API, or by InfluxQL,
-// whichever the other side has. Native histograms travel as classic ones with all their
-// bounds unless the other side is said to take them, and are put together again when they
-// are read.
+// Samples are written by Prometheus remote write 1.0
+// (https://prometheus.io/docs/specs/prw/remote_write_spec/), which all of them accept, by 2.0 if
+// the address selects it, and to InfluxDB 2.x as line protocol. They are read by remote read
+// (https://prometheus.io/docs/prometheus/latest/querying/remote_read_api/), by VictoriaMetrics's
+// /api/v1/export, by range selectors of the query API, or by InfluxQL, whichever the other side
+// has. Native histograms are sent as classic ones with all their bounds, unless the server is
+// configured to accept them, and are reassembled when they are read.
 //
-// A sample is acknowledged when the other side has acknowledged it. What the other side
-// refuses is named in a [*store.RefusedError]; when it can not be reached, the error is
-// [store.ErrUnavailable], and for some seconds nothing else waits for it. With a queue
-// ([Options.Queue]) Append returns when the samples are on disk, and they are sent in order
-// when they can be.
+// A sample is acknowledged when the other side has acknowledged it. Samples that the other side
+// refuses are named in a [*store.RefusedError]; if it can not be reached, the error is
+// [store.ErrUnavailable], and for some seconds other requests fail at once. With a queue
+// ([Options.Queue]) Append returns when the samples are on disk, and they are sent in order when
+// the server is available.
 //
-// A [Store] is safe for concurrent use. Times are milliseconds since the Unix epoch;
-// figures are stored as they come.
+// A [Store] is safe for concurrent use. Times are milliseconds since the Unix epoch; values are
+// stored unchanged.
 package remote
 
 import (
@@ -45,30 +43,31 @@ import (
 	"reckon/store"
 )
 
-// Options say where the series are and how they travel.
+// Options configure a Store.
 type Options struct {
-	// URL names the server, as in [ParseURL].
+	// URL is the address of the server, as in [ParseURL].
 	URL string
 	// Natives are the names of metrics that are native histograms of [metric.HistogramSchema],
-	// to be put together again where they travel as classic ones.
+	// to be reassembled where they are stored as classic ones.
 	Natives []string
-	// Queue is a directory in which Append keeps what was not sent yet; empty: Append waits
-	// for the other side. QueueBytes bounds it, 256 MiB by default; the oldest go first.
+	// Queue is a directory for samples that were not sent yet; if empty, Append waits for
+	// the other side. QueueBytes limits it, 256 MiB by default; the oldest are dropped
+	// first.
 	Queue      string
 	QueueBytes int64
-	// Sent is called when a request of the queue has arrived; may be nil.
+	// Sent is called when a request of the queue was accepted; may be nil.
 	Sent func()
 	// History is how far back the other side may hold samples, 90 days by default.
 	History time.Duration
-	// Dirty keeps which hours got samples late; nil is for tools that derive nothing. Shared takes
-	// its place where other servers write to the same store.
+	// Dirty records the hours with late samples; nil is for tools that derive nothing. Shared
+	// replaces it if other servers write to the same store.
 	Dirty  dirty.Journal
 	Shared Late
-	// Logger takes what happens besides; nil discards it.
+	// Logger receives log messages; nil discards them.
 	Logger *slog.Logger
 }
 
-// Late is which hours got samples late, as [dirty.Hours] keeps it.
+// Late records hours with late samples, as [dirty.Hours] does.
 type Late interface {
 	Begin(*dirty.Late) (end func(), err error)
 	Snapshot() (dirty.Snapshot, error)
@@ -77,11 +76,11 @@ type Late interface {
 
 // peer is a kind of server.
 type peer interface {
-	// takes says why there is no form for a figure; markers of an end are then left out.
+	// takes returns an error if the server has no form for a value; staleness markers are then left out.
 	takes(v float64) error
-	// encode makes the body of a request of samples.
+	// encode returns the body of a write request.
 	encode(w *prompb.WriteRequest) (body []byte, header map[string]string, err error)
-	// read returns the series that match, in the order of their labels. It may return more.
+	// read returns the matching series, in the order of their labels. It may return more.
 	read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error)
 	labelValues(ctx context.Context, name string, mint, maxt int64, ms []*labels.Matcher) ([]string, error)
 	labelNames(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) ([]string, error)
@@ -93,17 +92,17 @@ type Store struct {
 	conf  *settings
 	web   *web
 	peer  peer
-	two   *write2 // nil unless remote write 2.0 is asked for
+	two   *write2 // nil unless remote write 2.0 is configured
 	log   *slog.Logger
 	known known
 	out   *outbox // nil without a queue
 
-	natives map[string]string // of each name of a part of a classic histogram, that of the whole
-	whole   map[string]bool   // the names of the whole
+	natives map[string]string // name of a series of a classic histogram -> name of the histogram
+	whole   map[string]bool   // names of the histograms
 
 	metaMu sync.Mutex
 	meta   map[string]metadata.Metadata
-	fresh  []prompb.MetricMetadata // to be told with the next request
+	fresh  []prompb.MetricMetadata // to be sent with the next request
 
 	newest atomic.Int64 // time of the newest sample written here, milliseconds
 	dirty  Late
@@ -118,8 +117,8 @@ var (
 	_ store.Reachable = (*Store)(nil)
 )
 
-// Open makes a store. It does not need the network: what is wrong is said by [Store.Check],
-// by Append and by queries.
+// Open creates a store. It needs no network: errors of the connection are returned by
+// [Store.Check], by Append and by queries.
 func Open(o Options) (*Store, error) {
 	conf, err := parse(o.URL)
 	if err != nil {
@@ -184,7 +183,7 @@ func (s *Store) use() error {
 	return nil
 }
 
-// Close waits for writes under way. What is in the queue stays there.
+// Close waits for writes under way. Requests in the queue stay there.
 func (s *Store) Close() error {
 	s.gate.Lock()
 	first := s.closed.CompareAndSwap(false, true)
@@ -201,8 +200,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Down says since when and why the other side can not be asked or takes nothing; nil when it
-// can and does, as far as is known. The error has a method Since.
+// Down returns an error with the time and cause since which the other side refuses reads or
+// writes; nil if it accepts both, as far as is known. The error has a method Since.
 func (s *Store) Down() error {
 	read, write := s.web.reads.down(), s.web.writes.down()
 	switch {
@@ -214,8 +213,8 @@ func (s *Store) Down() error {
 	return read
 }
 
-// Waiting is the number of requests in the queue, and how many of them were refused by the
-// other side, or lost because the queue was full, since the start.
+// Waiting returns the number of requests in the queue, and how many requests the other
+// side has refused, or were dropped because the queue was full, since the start.
 func (s *Store) Waiting() (waiting int, lost uint64) {
 	if s.out == nil {
 		return 0, 0
@@ -223,17 +222,17 @@ func (s *Store) Waiting() (waiting int, lost uint64) {
 	return s.out.stats()
 }
 
-// Ready says why queries can not be answered; a store elsewhere is always ready to be asked.
+// Ready implements [store.Series]; a remote store is always ready.
 func (s *Store) Ready() error { return nil }
 
-// Check asks the other side for one label, to find out whether it is there.
+// Check queries one label, to find out whether the other side is reachable.
 func (s *Store) Check(ctx context.Context) error {
 	now := time.Now()
 	_, err := s.peer.labelValues(ctx, "site", now.Add(-time.Minute).UnixMilli(), now.UnixMilli(), nil)
 	return err
 }
 
-// Metadata returns type, unit and help of the metrics that were written since the start.
+// Metadata returns type, unit and help of the metrics written since the start.
 func (s *Store) Metadata() map[string]metadata.Metadata {
 	s.metaMu.Lock()
 	defer s.metaMu.Unlock()
@@ -252,8 +251,8 @@ func (s *Store) Describe(name string, m metadata.Metadata) error {
 	return nil
 }
 
-// describedAs is the description of a series by its name: that of the metric, of which a part of a
-// classic histogram or summary has the name and a suffix.
+// describedAs returns the description for the name of a series: that of its metric, also for a
+// part of a classic histogram or summary, which has a suffix.
 func (s *Store) describedAs(name string) metadata.Metadata {
 	s.metaMu.Lock()
 	defer s.metaMu.Unlock()
@@ -283,7 +282,7 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &querier{s: s, mint: mint, maxt: maxt}, nil
 }
 
-// ChunkQuerier reads chunks, made of the samples.
+// ChunkQuerier reads chunks, built from the samples.
 func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	q, err := s.Querier(mint, maxt)
 	if err != nil {
@@ -326,7 +325,7 @@ func (q *querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, ms
 	return set
 }
 
-// warned says of an answer what it lacks: the store answers and takes nothing.
+// warned adds a warning to an answer: the store answers queries but accepts no samples.
 type warned struct {
 	storage.SeriesSet
 	what error
@@ -365,7 +364,7 @@ func (q *querier) list(h *storage.LabelHints, list []string, err error) ([]strin
 // Close implements storage.Querier.
 func (q *querier) Close() error { return nil }
 
-// oldest remembers for a while where the series begin.
+// oldest caches the time of the oldest sample for a while.
 type oldest struct {
 	mu    sync.Mutex
 	at    time.Time
@@ -373,8 +372,8 @@ type oldest struct {
 	asked time.Time
 }
 
-// Oldest is a time before which there are no samples within the history, and false when
-// there are none at all.
+// Oldest returns a time before which there are no samples within the history, and false
+// if there are no samples.
 func (s *Store) Oldest() (time.Time, bool) {
 	s.oldest.mu.Lock()
 	defer s.oldest.mu.Unlock()
@@ -394,7 +393,7 @@ func (s *Store) Oldest() (time.Time, bool) {
 		return len(list) > 0, err
 	}
 	found, err := any(now)
-	if err != nil { // nothing is known: whoever asks reads from the beginning
+	if err != nil { // unknown: the caller reads from the beginning
 		return first, true
 	}
 	lo, hi := first, now // nothing up to lo, something up to hi

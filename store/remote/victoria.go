@@ -38,7 +38,7 @@ func (v *victoria) read(ctx context.Context, mint, maxt int64, ms []*labels.Matc
 	return promremote.FromQueryResult(true, res), nil
 }
 
-// addName gives a selector that would be empty something to select.
+// addName adds a name matcher to a selector that would be empty.
 func addName(ms []*labels.Matcher) []*labels.Matcher {
 	if len(ms) > 0 {
 		return ms
@@ -46,7 +46,7 @@ func addName(ms []*labels.Matcher) []*labels.Matcher {
 	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")}
 }
 
-// maxLine bounds one line, which is one series, in bytes.
+// maxLine is the maximum length of one line, which is one series, in bytes.
 const maxLine = 256 << 20
 
 // readExport reads lines of JSON.
@@ -79,7 +79,7 @@ func readExport(in io.Reader) (*prompb.QueryResult, error) {
 		}
 		for i, t := range l.Timestamps {
 			if n := len(ts.Samples); n > 0 && ts.Samples[n-1].Timestamp >= t {
-				continue // it keeps what came twice
+				continue // the server keeps duplicates
 			}
 			ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: l.Values[i]})
 		}
@@ -87,7 +87,7 @@ func readExport(in io.Reader) (*prompb.QueryResult, error) {
 	return res, lines.Err()
 }
 
-// figures are numbers, of which null is the marker of an end, and "Infinity" what it says.
+// figures are numbers; null is the staleness marker, and "Infinity" is infinity.
 type figures []float64
 
 func (f *figures) UnmarshalJSON(raw []byte) error {

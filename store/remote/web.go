@@ -20,12 +20,12 @@ import (
 	"reckon/store"
 )
 
-// web asks the other side over HTTP.
+// web is the HTTP client of the other side.
 type web struct {
 	conf   *settings
 	client *http.Client
-	// A store whose disk is full answers questions and takes nothing; one whose queriers are
-	// away takes and answers nothing. So each has its own.
+	// A store with a full disk answers queries and accepts no samples; one without queriers
+	// does the reverse. So each direction has its own breaker.
 	reads, writes breaker
 	pulse         pulse
 }
@@ -47,7 +47,7 @@ func newWeb(c *settings) (*web, error) {
 			return nil, fmt.Errorf("read the certificate to show to %s: %w", c.shown, err)
 		}
 		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile) // anew, so that it can be replaced
+			pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile) // read each time, so that it can be replaced
 			return &pair, err
 		}
 	}
@@ -85,7 +85,7 @@ func secret(file string) (string, error) {
 	return s, nil
 }
 
-// statusError is an answer of 400 and above that is about the request, not the server.
+// statusError is a response with status 400 or above that concerns the request, not the server.
 type statusError struct {
 	status int
 	text   string
@@ -98,14 +98,14 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("answer %d: %s", e.status, e.text)
 }
 
-// do sends a request and returns an answer of 2xx, whose body is to be closed. The timeout is
-// for the answer to begin, and then for each piece of it; it ends sooner where the other side
-// shows no sign of life, see [pulse]. What it can not do for now is store.ErrUnavailable.
+// do sends a request and returns a 2xx response; the caller closes the body. The timeout is
+// for the response to begin, and then for each piece of it; it ends sooner if the other side
+// fails a health check, see [pulse]. A temporary failure is store.ErrUnavailable.
 func (w *web) do(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header, error) {
 	return w.through(ctx, &w.reads, method, address, header, body)
 }
 
-// through is do past a breaker.
+// through is do with a given breaker.
 func (w *web) through(ctx context.Context, b *breaker, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -130,7 +130,7 @@ func (w *web) through(ctx context.Context, b *breaker, method, address string, h
 	if err == nil {
 		err = w.judge(resp)
 		if !errors.Is(err, store.ErrUnavailable) {
-			b.succeeded() // it lives, and minds the request
+			b.succeeded() // it is up, and objects to the request
 			return nil, nil, err
 		}
 	} else if ctx.Err() != nil {
@@ -173,12 +173,12 @@ func (w *web) send(ctx context.Context, method, address string, header map[strin
 	return w.client.Do(req)
 }
 
-// judge reads an answer that is no success and closes it.
+// judge turns a failure response into an error and closes it.
 func (w *web) judge(resp *http.Response) error {
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	if err != nil && len(raw) == 0 {
-		raw = nil // the status says enough
+		raw = nil // the status is sufficient
 	}
 	e := &statusError{resp.StatusCode, oneLine(raw)}
 	host := w.conf.shown
@@ -190,7 +190,7 @@ func (w *web) judge(resp *http.Response) error {
 		if w.conf.tokenFile != "" || w.conf.username != "" {
 			hint = "write the right one into the file"
 		}
-		if strings.Contains(e.text, "no org id") { // as Mimir, Cortex and Loki say it
+		if strings.Contains(e.text, "no org id") { // the wording of Mimir, Cortex and Loki
 			hint = "name the tenant: tenant=NAME behind a ? in the address"
 		}
 		return fmt.Errorf("%w: %s does not let us in (%w); %s", store.ErrUnavailable, host, e, hint)
@@ -209,7 +209,7 @@ func (w *web) judge(resp *http.Response) error {
 	return e
 }
 
-// slowError asks to wait.
+// slowError is a request by the server to wait.
 type slowError struct {
 	err   error
 	after time.Duration
@@ -226,7 +226,7 @@ func retryAfter(resp *http.Response) time.Duration {
 	return min(time.Duration(n)*time.Second, 5*time.Minute)
 }
 
-// explain says what an error of the network means.
+// explain describes the meaning of a network error.
 func (w *web) explain(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return err
@@ -254,7 +254,7 @@ func (w *web) explain(err error) error {
 	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, host, err)
 }
 
-// answer is a body that says what went wrong in our words.
+// answer is a response body that translates read errors.
 type answer struct {
 	io.LimitedReader
 	body   io.Closer
@@ -296,7 +296,7 @@ func (a *answer) Close() error {
 	return a.body.Close()
 }
 
-// oneLine is what is taken of a text written by others.
+// oneLine returns the printable part of third-party text, on one line.
 func oneLine(raw []byte) string {
 	s := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\ufffd' {

@@ -26,13 +26,13 @@ import (
 const (
 	// maxSamples is the number of samples in one request.
 	maxSamples = 5000
-	// tries bounds the requests that find out which samples of one write are refused.
+	// tries limits the requests that find out which samples of one write are refused.
 	tries = 1024
-	// zeroTries bounds the same for the zeros that counters began with.
+	// zeroTries is the same limit for the initial zeros of counters.
 	zeroTries = 64
-	// longAgo is for how long after its start a counter still gets its zero.
+	// longAgo is how long after its start a counter still gets its zero.
 	longAgo = time.Hour
-	// reasons is how many refusals are named.
+	// reasons is the number of refusals that are named.
 	reasons = 5
 )
 
@@ -82,8 +82,8 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	return w.send(ctx)
 }
 
-// labelsOf builds the labels of a series. Its own win over external ones of the same name,
-// and bytes that are not UTF-8 are replaced.
+// labelsOf builds the labels of a series. Its own labels win over external ones of the
+// same name, and bytes that are not UTF-8 are replaced.
 func labelsOf(external map[string]string, s *metric.Series) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for k, v := range external {
@@ -116,7 +116,7 @@ func (w *write) refuse(n int, err error) {
 	}
 }
 
-// of finds the place of a label set.
+// of returns the time series with a label set.
 func (w *write) of(ls labels.Labels) *prompb.TimeSeries {
 	h := ls.Hash()
 	if i, ok := w.index[h]; ok {
@@ -127,10 +127,10 @@ func (w *write) of(ls labels.Labels) *prompb.TimeSeries {
 	return &w.series[len(w.series)-1]
 }
 
-// Takes reports whether the other side has a form for a figure.
+// Takes reports whether the other side has a form for a value.
 func (s *Store) Takes(v float64) bool { return s.peer.takes(v) == nil }
 
-// Whole reports whether native histograms of a metric come back as they were.
+// Whole reports whether native histograms of a metric are read back unchanged.
 func (s *Store) Whole(name string) bool { return s.conf.native || s.whole[name] }
 
 func (w *write) float(ls labels.Labels, t int64, v float64) {
@@ -144,7 +144,7 @@ func (w *write) float(ls labels.Labels, t int64, v float64) {
 	ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: v})
 }
 
-// zero adds the value that a counter began with; it may be refused by the other side.
+// zero adds the initial zero of a counter; the other side may refuse it.
 func (w *write) zero(ls labels.Labels, t int64) {
 	w.zeros = append(w.zeros, prompb.TimeSeries{Labels: prompb.FromLabels(ls, nil), Samples: []prompb.Sample{{Timestamp: t}}})
 }
@@ -169,7 +169,7 @@ func (w *write) histogram(ls labels.Labels, t int64, h *histogram.Histogram, fh 
 	classic(ls, fh, func(ls labels.Labels, v float64) { w.float(ls, t, v) })
 }
 
-// histogramEnd marks the end of a series whose last sample was h.
+// histogramEnd adds the staleness marker of a series with last sample h.
 func (w *write) histogramEnd(ls labels.Labels, t int64, h *histogram.Histogram) {
 	if w.s.conf.native {
 		w.histogram(ls, t, &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}, nil)
@@ -182,8 +182,8 @@ func (w *write) classicEnd(ls labels.Labels, t int64, h *histogram.FloatHistogra
 	classic(ls, h, func(ls labels.Labels, _ float64) { w.float(ls, t, math.Float64frombits(value.StaleNaN)) })
 }
 
-// send sends what was collected. The error is a *store.RefusedError where everything that
-// the other side takes was stored.
+// send sends the collected samples. The error is a *store.RefusedError if all samples
+// that the other side accepts were stored.
 func (w *write) send(ctx context.Context) error {
 	noted, err := w.s.noting(w.series)
 	if err != nil {
@@ -214,7 +214,7 @@ func (w *write) send(ctx context.Context) error {
 	return &w.refused
 }
 
-// note remembers what was written.
+// note records the written samples in the cache.
 func (s *Store) note(list []prompb.TimeSeries) {
 	b := labels.NewScratchBuilder(16)
 	for i := range list {
@@ -229,7 +229,7 @@ func (s *Store) note(list []prompb.TimeSeries) {
 	}
 }
 
-// split parts a list into requests.
+// split divides a list into requests.
 func split(list []prompb.TimeSeries) (out [][]prompb.TimeSeries) {
 	begin, n := 0, 0
 	for i := range list {
@@ -252,9 +252,9 @@ func count(list []prompb.TimeSeries) (n int) {
 	return n
 }
 
-// deliver sends a list and returns how many samples were stored. Of a request that is
-// refused the halves are sent again, and so on, until those are found that are not taken:
-// some servers throw a whole request away for one sample.
+// deliver sends a list and returns how many samples were stored. If a request is refused,
+// its halves are sent again, and so on, until the refused samples are found: some servers
+// reject a whole request for one sample.
 func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []prompb.MetricMetadata, budget *int, refuse func(int, error)) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
@@ -295,7 +295,7 @@ func halves(list []prompb.TimeSeries) (a, b []prompb.TimeSeries) {
 	return []prompb.TimeSeries{one}, []prompb.TimeSeries{two}
 }
 
-// refusal puts what the other side said in our words.
+// refusal translates a refusal of the other side into a store error.
 func refusal(list []prompb.TimeSeries, e *statusError) error {
 	kind := store.ErrInvalid
 	switch text := strings.ToLower(e.text); {
@@ -317,7 +317,7 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 	in, said, err := s.web.through(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
 	if s.two.unknown(header, said, err) {
 		if err == nil {
-			_ = in.Close() // what it says is of no use
+			_ = in.Close() // the body is not needed
 		}
 		s.log.Warn("the store does not take remote write 2.0, which protocol=2.0 asks for; it gets 1.0", "store", s.String())
 		return s.post(ctx, r)
@@ -325,12 +325,12 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 	if err != nil {
 		return err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(in, 64<<10)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(in, 64<<10)) // so that the connection is reused
 	return in.Close()
 }
 
-// AppenderV2 collects samples of remote write, rules and the like; Commit sends them. What is
-// refused is then in a *store.RefusedError.
+// AppenderV2 collects samples of remote write, rules and the like; Commit sends them. Refused
+// samples are then in a *store.RefusedError.
 func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &appender{ctx: ctx, s: s, w: s.newWrite()}
 }
@@ -346,7 +346,7 @@ var (
 	_ storage.ExemplarAppender = (*appender)(nil)
 )
 
-// GetRef implements storage.GetRef: series that were written lately are known.
+// GetRef implements storage.GetRef for recently written series.
 func (a *appender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
 	if _, ok := a.s.known.last(hash); ok {
 		return storage.SeriesRef(hash | 1), ls
@@ -386,8 +386,8 @@ func (a *appender) Commit() error {
 	return a.w.send(a.ctx)
 }
 
-// partZeros takes the zeros that counters began with out of the series that are new: the
-// other side may have them already, and refuse the request for it.
+// partZeros moves the initial zeros of new counters to a list of their own: the other
+// side may have them already, and refuse the request for it.
 func (w *write) partZeros() {
 	b := labels.NewScratchBuilder(16)
 	for i := range w.series {

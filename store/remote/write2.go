@@ -13,21 +13,22 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
-// write2 is what remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/)
-// says beyond 1.0: the description of each series, and when a counter began.
+// write2 holds the additions of remote write 2.0
+// (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/) over 1.0: the description of
+// each series, and the start time of a counter.
 type write2 struct {
 	describe func(name string) metadata.Metadata
 	started  func(hash uint64) (int64, bool)
-	refused  atomic.Bool // the other side speaks 1.0 only
+	refused  atomic.Bool // the other side supports 1.0 only
 }
 
 var headers2 = map[string]string{
 	"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request", "X-Prometheus-Remote-Write-Version": "2.0.0",
 }
 
-// unknown reports whether the answer to a request of 2.0 is that of a server that does not know it:
-// one says so, others take it for an empty request of 1.0 and do not say what was written. From
-// then on requests are of 1.0.
+// unknown reports whether the response to a request of 2.0 comes from a server without support for
+// it: some return an error, others take it for an empty request of 1.0 and leave out the headers of
+// 2.0. From then on requests are of 1.0.
 func (w *write2) unknown(sent map[string]string, said http.Header, err error) bool {
 	if w == nil || sent["X-Prometheus-Remote-Write-Version"] != headers2["X-Prometheus-Remote-Write-Version"] {
 		return false
@@ -45,7 +46,7 @@ func (w *write2) unknown(sent map[string]string, said http.Header, err error) bo
 	return true
 }
 
-// encode makes a request of 2.0.
+// encode encodes a request of 2.0.
 func (w *write2) encode(req *prompb.WriteRequest) ([]byte, map[string]string, error) {
 	symbols := writev2.NewSymbolTable()
 	out := writev2.Request{Timeseries: make([]writev2.TimeSeries, 0, len(req.Timeseries))}

@@ -21,7 +21,7 @@ import (
 	"reckon/store/storetest"
 )
 
-// receiver takes remote write 2.0, as the specification says, or 1.0 alone.
+// receiver accepts remote write 2.0, as specified, or 1.0 only.
 type receiver struct {
 	answer func(w http.ResponseWriter, samples int)
 
@@ -106,8 +106,8 @@ func TestWrite2(t *testing.T) {
 	}
 }
 
-// A server that knows 1.0 alone gets that, and nothing is lost: whether it says so, or takes the
-// request for an empty one.
+// A server with support for 1.0 only gets that, and nothing is lost: whether it returns an
+// error, or takes the request for an empty one.
 func TestWrite2Unknown(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, int){
 		"says so":         func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusUnsupportedMediaType) },
@@ -126,7 +126,7 @@ func TestWrite2Unknown(t *testing.T) {
 	}
 }
 
-// TestWrite2Prometheus asks a Prometheus that is older than 2.0.
+// TestWrite2Prometheus writes to a Prometheus that is older than 2.0.
 func TestWrite2Prometheus(t *testing.T) {
 	s := openAt(t, "http://"+storetest.Prometheus(t)+"?protocol=2.0")
 	now := time.Now()

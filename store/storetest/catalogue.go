@@ -47,7 +47,7 @@ func num(v float64) *float64 { return &v }
 
 var epoch = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-// Row makes a row that has every field set, different for each i.
+// Row returns a row with every field set, different for each i.
 func Row(i int) store.Workload {
 	x := float64(i)
 	code := i % 3
@@ -122,7 +122,7 @@ func catalogueIdentity(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueWaiting: what waits is neither running nor has it a wall time, and moves when it begins.
+// catalogueWaiting: a pending workload is not running and has no wall time, and its row moves when it starts.
 func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	yes, no := true, false
 	w := Row(1)
@@ -163,7 +163,7 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueFilters compares every filter with the same done by hand.
+// catalogueFilters compares every filter with a straightforward computation.
 func catalogueFilters(t *testing.T, c store.Catalogue) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var data []store.Workload
@@ -219,8 +219,8 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueFamily: an array or a heterogeneous job with its members, and nothing whose id only
-// begins alike.
+// catalogueFamily: an array or a heterogeneous job with its members, and no id that merely has
+// the same prefix.
 func catalogueFamily(t *testing.T, c store.Catalogue) {
 	var rows []store.Workload
 	for i, id := range []string{"slurm/4", "slurm/4_0", "slurm/4_10", "slurm/4+1", "slurm/40", "slurm/40_1", "slurm/4.x", "slurm/4`", "slurm/4,", "slurm/3_4", "unit/4_1"} {
@@ -305,7 +305,7 @@ func orderOf(field string) func(a, b store.Workload) int {
 	return by
 }
 
-// catalogueReplace: a later row replaces all of the earlier one, nodes and counts too.
+// catalogueReplace: a later row replaces all of the earlier one, including nodes and counts.
 func catalogueReplace(t *testing.T, c store.Catalogue) {
 	w := Row(1)
 	w.End = time.Time{}

@@ -15,8 +15,8 @@ import (
 	"reckon/store"
 )
 
-// described: what Append and Describe say about a metric is what Metadata returns, and the
-// map is the caller's.
+// described: Metadata returns the descriptions from Append and Describe, and the map
+// belongs to the caller.
 func described(t *testing.T, s store.Series) {
 	must(t, s.Ready())
 	var batch metric.Batch
@@ -97,7 +97,7 @@ func chunks(t *testing.T, s store.Series) {
 	}
 }
 
-// exemplars: a store may keep none, but can be asked.
+// exemplars: a store may keep none, but must accept the query.
 func exemplars(t *testing.T, s store.Series) {
 	q, err := s.ExemplarQuerier(t.Context())
 	if err != nil {
@@ -122,7 +122,7 @@ func oldest(t *testing.T, s store.Series) {
 		batch.Add(metric.NewSeries(gauge, "a"), 1)
 		must(t, s.Append(t.Context(), node1, &batch))
 	}
-	if at, ok := s.Oldest(); ok && at.After(now) { // a remote store may learn of the first sample later
+	if at, ok := s.Oldest(); ok && at.After(now) { // a remote store may see the first sample later
 		t.Errorf("the oldest sample is of %s, which is after %s", at, now)
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// DamagesVariable is the environment variable that says how many random damages tests try.
+// DamagesVariable is the environment variable with the number of random damages to try.
 const DamagesVariable = "RECKON_DAMAGES"
 
-// Damages is how many random damages a test tries: as many as the variable says, or few.
+// Damages returns the number of random damages that a test tries: the value of the variable, or few.
 func Damages(variable string, few int) uint64 {
 	if n, err := strconv.Atoi(variable); err == nil {
 		return uint64(n)
@@ -24,7 +24,7 @@ func Damages(variable string, few int) uint64 {
 	return uint64(few)
 }
 
-// Damage is what was done to a file.
+// Damage is the damage done to a file.
 type Damage struct {
 	Seed uint64
 	File string // below the directory
@@ -33,9 +33,9 @@ type Damage struct {
 
 func (d Damage) String() string { return fmt.Sprintf("seed %d: %s: %s", d.Seed, d.File, d.What) }
 
-// Hurt damages one file below dir, always the same way for a seed: it flips a bit, cuts the
-// file off or removes it. Each kind of file is as likely as the others, however many there
-// are of it. When a file was written to last stays as it was.
+// Hurt damages one file below dir, always the same way for a seed: it flips a bit,
+// truncates the file or removes it. Each kind of file is equally likely, however many files
+// of it there are. The modification time of the file is preserved.
 func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -64,7 +64,7 @@ func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 	return d
 }
 
-// kindOf is the path of a file with the names of blocks and numbers left out.
+// kindOf is the path of a file without block names and numbers.
 func kindOf(rel string) string {
 	parts := strings.Split(rel, string(filepath.Separator))
 	for i, p := range parts {

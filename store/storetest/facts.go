@@ -10,8 +10,8 @@ import (
 	"reckon/store"
 )
 
-// Facts runs the suites of everything that a database of facts keeps. open returns an empty
-// one, which the suite closes.
+// Facts runs the suites of everything that a database of facts stores. open returns an
+// empty one, which the suite closes.
 func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 	t.Helper()
 	catalogue := func(tb testing.TB) store.Catalogue { return open(tb) }
@@ -38,8 +38,8 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 	}
 }
 
-// factsFindings: what people said of findings outlives the catalogue, which is a view of the
-// series.
+// factsFindings: acknowledgements and mutes of findings survive dropping the catalogue,
+// which is derived from the series.
 func factsFindings(t *testing.T, c store.Facts) {
 	Findings(t, c)
 	must(t, c.Drop(t.Context()))
@@ -48,7 +48,7 @@ func factsFindings(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsForecasts: what was expected outlives the catalogue too.
+// factsForecasts: forecasts survive dropping the catalogue too.
 func factsForecasts(t *testing.T, c store.Facts) {
 	Forecasts(t, c)
 	must(t, c.Drop(t.Context()))
@@ -57,7 +57,7 @@ func factsForecasts(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsState: keys are apart from each other and from the watermark, and go with Drop.
+// factsState: keys are independent of each other and of the watermark, and are removed by Drop.
 func factsState(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	check := func(key string, want []byte) {
@@ -78,7 +78,7 @@ func factsState(t *testing.T, c store.Facts) {
 	check("b", nil)
 }
 
-// factsForget: one run goes, or all of an id at a site, and counts follow.
+// factsForget: one run is removed, or all of an id at a site, and counts follow.
 func factsForget(t *testing.T, c store.Facts) {
 	var rows []store.Workload
 	for i := range 6 {
@@ -115,7 +115,7 @@ func factsForget(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsPast: dropping what can be built again leaves what can not, and trimming the reverse.
+// factsPast: DropSince keeps data that can not be rebuilt, and Trim removes only that.
 func factsPast(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	check := func(what string, err error) {
@@ -126,7 +126,7 @@ func factsPast(t *testing.T, c store.Facts) {
 	}
 	begin := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	var rows []store.Workload
-	for i := range 24 { // one at the begin of each month
+	for i := range 24 { // one at the beginning of each month
 		w := Row(i)
 		w.State = "completed"
 		w.Start = begin.AddDate(0, i, 0)
@@ -154,7 +154,7 @@ func factsPast(t *testing.T, c store.Facts) {
 		return total
 	}
 	end := begin.AddDate(2, 0, 0)
-	// The series begin half an hour into the 13th month: its first hour can not be built again.
+	// The series begin half an hour into the 13th month: its first hour can not be rebuilt.
 	check("drop", c.DropSince(ctx, begin.AddDate(1, 0, 0).Add(30*time.Minute)))
 	for _, span := range []store.Span{store.SpanHour, store.SpanDay, store.SpanMonth, store.SpanWhole} {
 		if got := sum(span, begin, end); got != 25 {
@@ -187,7 +187,7 @@ func factsPast(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsWaits: waits that ended and go on, by what was requested.
+// factsWaits: completed and ongoing waits, by requested resources.
 func factsWaits(t *testing.T, c store.Facts) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	four, forty := 4.0, 40.0

@@ -25,7 +25,7 @@ func Findings(t *testing.T, s store.Findings) {
 		list = append(list, make1(i))
 	}
 	must(t, s.PutFindings(ctx, list))
-	must(t, s.PutFindings(ctx, list)) // again: nothing is doubled
+	must(t, s.PutFindings(ctx, list)) // again: creates no duplicates
 	must(t, s.PutFindings(ctx, nil))
 	all, n, err := s.Findings(ctx, store.FindingFilter{})
 	must(t, err)

@@ -30,7 +30,7 @@ func Forecasts(t *testing.T, s store.Forecasts) {
 		list = append(list, one(i))
 	}
 	must(t, s.PutForecasts(ctx, list))
-	must(t, s.PutForecasts(ctx, list)) // again: nothing is doubled
+	must(t, s.PutForecasts(ctx, list)) // again: creates no duplicates
 	must(t, s.PutForecasts(ctx, nil))
 	count := func(what string, f store.ForecastFilter, want int) []store.Forecast {
 		t.Helper()
@@ -68,7 +68,7 @@ func Forecasts(t *testing.T, s store.Forecasts) {
 	long := list[2]
 	long.Point, long.Low, long.High = []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{2, 2, 2, 2}
 	must(t, s.PutForecasts(ctx, []store.Forecast{long}))
-	must(t, s.TrimForecasts(ctx, epoch, 4, epoch.Add(time.Hour))) // short ones of the first hour go
+	must(t, s.TrimForecasts(ctx, epoch, 4, epoch.Add(time.Hour))) // removes short ones of the first hour
 	count("after short ones were forgotten", store.ForecastFilter{}, 17)
 	must(t, s.TrimForecasts(ctx, epoch.Add(2*time.Hour), 0, time.Time{}))
 	count("after old ones were forgotten", store.ForecastFilter{}, 8)

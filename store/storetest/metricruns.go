@@ -19,7 +19,7 @@ func MetricRuns(t *testing.T, s store.MetricRuns) {
 	metricRunLists(t, s)
 }
 
-// hostile is a namespace that would harm a database that did not quote.
+// hostile is a namespace that would harm a database without quoting.
 const hostile = "'; DROP TABLE metric_runs; --"
 
 func metricRun(i int) store.MetricRun {
@@ -27,7 +27,7 @@ func metricRun(i int) store.MetricRun {
 		Started: epoch.Add(time.Duration(i) * time.Hour), Document: fmt.Appendf(nil, `{"n":%d,"text":"it's \"so\""}`, i)}
 }
 
-// metricRunSamples: nothing is doubled or goes back, whatever is written again.
+// metricRunSamples: repeated writes create no duplicates and undo nothing.
 func metricRunSamples(t *testing.T, s store.MetricRuns) {
 	t.Helper()
 	ctx, first := t.Context(), metricRun(0)
@@ -36,10 +36,10 @@ func metricRunSamples(t *testing.T, s store.MetricRuns) {
 		return store.MetricRunSample{Pod: pod, Seq: seq, From: from, To: from.Add(time.Second), Document: fmt.Appendf(nil, `{"seq":%d}`, seq)}
 	}
 	pods := []store.MetricRunPod{{UID: "a", Samples: 2, Document: []byte(`"a"`)}, {UID: "b", Document: []byte(`"b"`)}}
-	for range 2 { // again: nothing is doubled
+	for range 2 { // again: creates no duplicates
 		must(t, s.PutMetricRun(ctx, first, pods, []store.MetricRunSample{sample("a", 1), sample("a", 2)}))
 	}
-	// A sample that is there stays, and a pod that is older than what is there does not come back.
+	// A stored sample is not changed, and a pod is not replaced by an older one.
 	changed := sample("a", 2)
 	changed.Document = []byte("changed")
 	first.Outcome, first.Finished = "Finished", first.Started.Add(time.Minute)
@@ -62,7 +62,7 @@ func metricRunSamples(t *testing.T, s store.MetricRuns) {
 	}
 }
 
-// metricRunLists: filters, pages, and what is forgotten.
+// metricRunLists: filters, pages, and trimming.
 func metricRunLists(t *testing.T, s store.MetricRuns) {
 	t.Helper()
 	ctx, first := t.Context(), metricRun(0)
@@ -98,7 +98,7 @@ func metricRunLists(t *testing.T, s store.MetricRuns) {
 	count("after that", store.MetricRunFilter{}, 3, 3)
 }
 
-// factsMetricRuns: what was measured on demand outlives the catalogue.
+// factsMetricRuns: runs of MetricSets survive dropping the catalogue.
 func factsMetricRuns(t *testing.T, c store.Facts) {
 	MetricRuns(t, c)
 	must(t, c.Drop(t.Context()))

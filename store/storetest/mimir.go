@@ -11,8 +11,8 @@ import (
 )
 
 // mimirConfig is a Mimir in one process, with all its state in a directory and its peers
-// on the loopback. Of its limits those differ from the defaults that the suite reaches:
-// samples that come late, and how far back it looks for them where they came to.
+// on the loopback. Only the limits that the suite reaches differ from the defaults:
+// out-of-order samples, and how far back the ingesters are queried for them.
 var mimirConfig = template.Must(template.New("").Parse(`target: all
 multitenancy_enabled: true
 usage_stats: {enabled: false}
@@ -39,10 +39,10 @@ type mimirSettings struct {
 	Name, Join         string // of the members of a ring, separated by commas
 	Dir, Shared        string // Shared is that of all members
 	Ring               string // where the ring is kept
-	Copies             int    // of each series
+	Copies             int    // replicas of each series
 }
 
-// MimirArgs start a Mimir. It keeps tenants apart by X-Scope-OrgID and lets nobody in without.
+// MimirArgs are the arguments for a Mimir that separates tenants by X-Scope-OrgID and rejects requests without it.
 func MimirArgs(tb testing.TB) func(addr, dir string) []string {
 	return mimirArgs(tb, mimirSettings{Name: "alone", Gossip: port(tb, FreeAddress(tb)), Ring: "inmemory", Copies: 1})
 }
@@ -82,8 +82,8 @@ type MimirMember struct {
 	Process *os.Process
 }
 
-// MimirRing starts three Mimirs that share a ring, which they keep by gossip: each series is in all of them, and two of
-// three are enough to write and to read.
+// MimirRing starts three Mimirs that share a ring by gossip: each series is in all of them, and two of three are enough
+// to write and to read.
 func MimirRing(tb testing.TB) (out []MimirMember) {
 	tb.Helper()
 	shared, join := tb.TempDir(), ""

@@ -22,8 +22,9 @@ import (
 	"time"
 )
 
-// Peer starts a server of others on a free port of this machine, waits until ready, a path,
-// answers, and returns its address. It skips the test where the program is not installed.
+// Peer starts a third-party server on a free port of this machine, waits until the path
+// ready answers, and returns its address. It skips the test where the program is not
+// installed.
 func Peer(tb testing.TB, program, ready string, args func(addr, dir string) []string) string {
 	tb.Helper()
 	addr := FreeAddress(tb)
@@ -31,14 +32,14 @@ func Peer(tb testing.TB, program, ready string, args func(addr, dir string) []st
 	return addr
 }
 
-// PeerAt is Peer at an address and in a directory; the result stops it.
+// PeerAt is Peer at an address and in a directory; stop stops it.
 func PeerAt(tb testing.TB, addr, dir, program, ready string, args func(addr, dir string) []string) (stop func()) {
 	tb.Helper()
 	_, stop = PeerProcess(tb, addr, dir, program, ready, args)
 	return stop
 }
 
-// PeerProcess is PeerAt for a test that does other things to it.
+// PeerProcess is PeerAt for a test that needs the process.
 func PeerProcess(tb testing.TB, addr, dir, program, ready string, args func(addr, dir string) []string) (p *os.Process, stop func()) {
 	tb.Helper()
 	path, err := lookUp(program)
@@ -61,7 +62,7 @@ func PeerProcess(tb testing.TB, addr, dir, program, ready string, args func(addr
 	return cmd.Process, stop
 }
 
-// lookUp finds a program in PATH, or where script/peers puts what no distribution has.
+// lookUp finds a program in PATH, or in the directory where script/peers installs programs that no distribution has.
 func lookUp(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -80,7 +81,7 @@ func lookUp(program string) (string, error) {
 	return "", err
 }
 
-// FreeAddress is an address of this machine at which nothing listens.
+// FreeAddress returns an address of this machine with an unused port.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,7 +116,7 @@ func run(tb testing.TB, cmd *exec.Cmd) func() {
 	return stop
 }
 
-// await asks until it is so; nothing tells when.
+// await polls until ok returns true; there is no event to wait for.
 func await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -128,7 +129,7 @@ func await(tb testing.TB, what string, ok func() bool) {
 	tb.Fatalf("%s did not become ready", what)
 }
 
-// PrometheusArgs start a Prometheus that takes remote write, out of order too.
+// PrometheusArgs are the arguments for a Prometheus that accepts remote write, out of order too.
 func PrometheusArgs(tb testing.TB, more ...string) func(addr, dir string) []string {
 	return func(addr, dir string) []string {
 		file := filepath.Join(dir, "prometheus.yml")
@@ -145,7 +146,7 @@ func Prometheus(tb testing.TB, more ...string) string {
 	return Peer(tb, "prometheus", "/-/ready", PrometheusArgs(tb, more...))
 }
 
-// VictoriaArgs start a VictoriaMetrics.
+// VictoriaArgs are the arguments for a VictoriaMetrics.
 func VictoriaArgs(addr, dir string) []string {
 	return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + addr, "-loggerLevel=WARN", "-memory.allowedPercent=5", "-search.latencyOffset=0s", "-retentionPeriod=10y"}
 }
@@ -153,7 +154,7 @@ func VictoriaArgs(addr, dir string) []string {
 // Victoria starts one and returns its address.
 func Victoria(tb testing.TB) string { return Peer(tb, "victoria-metrics", "/health", VictoriaArgs) }
 
-// InfluxArgs start an InfluxDB 1.x.
+// InfluxArgs are the arguments for an InfluxDB 1.x.
 func InfluxArgs(tb testing.TB) func(addr, dir string) []string {
 	return func(addr, dir string) []string {
 		file := filepath.Join(dir, "influxdb.conf")
@@ -169,10 +170,10 @@ func InfluxArgs(tb testing.TB) func(addr, dir string) []string {
 // Influx starts one and returns its address.
 func Influx(tb testing.TB) string { return Peer(tb, "influxd", "/ping", InfluxArgs(tb)) }
 
-// Influx18 starts an InfluxDB 1.8, which takes what 2.x takes at /api/v2/write too.
+// Influx18 starts an InfluxDB 1.8, which also accepts 2.x requests at /api/v2/write.
 func Influx18(tb testing.TB) string { return Peer(tb, "influxd18", "/ping", InfluxArgs(tb)) }
 
-// InfluxDatabase makes a database.
+// InfluxDatabase creates a database.
 func InfluxDatabase(tb testing.TB, addr, name string) {
 	tb.Helper()
 	resp, err := http.PostForm("http://"+addr+"/query", url.Values{"q": {"CREATE DATABASE " + name}})
@@ -185,7 +186,7 @@ func InfluxDatabase(tb testing.TB, addr, name string) {
 	}
 }
 
-// Postgres starts a PostgreSQL server and returns a function that makes a new, empty
+// Postgres starts a PostgreSQL server and returns a function that creates a new, empty
 // database on it and returns its address. driver is the name of a registered driver.
 func Postgres(tb testing.TB, driver string) (fresh func(testing.TB) string, restart func() (stop func())) {
 	tb.Helper()
@@ -196,7 +197,7 @@ func Postgres(tb testing.TB, driver string) (fresh func(testing.TB) string, rest
 	if testing.Short() {
 		tb.Skip("starts PostgreSQL")
 	}
-	dir, err := os.MkdirTemp("", "reckon-pg-") // a socket's path is short
+	dir, err := os.MkdirTemp("", "reckon-pg-") // the path of a socket must be short
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -254,7 +255,7 @@ func postgresBin() string {
 	return filepath.Dir(list[len(list)-1])
 }
 
-// postgresUser: PostgreSQL does not run as root.
+// postgresUser drops root: PostgreSQL refuses to run as root.
 func postgresUser(tb testing.TB, dir string) *syscall.SysProcAttr {
 	if os.Geteuid() != 0 {
 		return nil
@@ -277,8 +278,8 @@ func postgresUser(tb testing.TB, dir string) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// Forward passes requests on to a server, each as a whole: what stands between can change or
-// lose them.
+// Forward passes requests on to a server, each as a whole, so that a handler in between can
+// change or drop them.
 func Forward(addr string) http.Handler {
 	own := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

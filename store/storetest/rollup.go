@@ -13,7 +13,7 @@ import (
 	"reckon/store"
 )
 
-// rolling is a catalogue that keeps roll-ups too.
+// rolling is a catalogue that stores roll-ups too.
 type rolling interface {
 	store.Catalogue
 	store.Rollups
@@ -48,7 +48,7 @@ func use(t *testing.T, c rolling, q store.RollupQuery) []store.Use {
 	return rows
 }
 
-// rollupSums compares every span and grouping with the same done by hand.
+// rollupSums compares every span and grouping with a straightforward computation.
 func rollupSums(t *testing.T, c rolling) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const hours = 24 * 40
@@ -118,7 +118,7 @@ func rollupSums(t *testing.T, c rolling) {
 	}
 }
 
-// rollupReplace: an hour written again takes the place of the one before, in every span.
+// rollupReplace: an hour written again replaces the one before, in every span.
 func rollupReplace(t *testing.T, c rolling) {
 	row := func(owner string, cpu float64) []store.Use {
 		return []store.Use{{At: rollEpoch, Owner: owner, Used: store.Used{CPUSeconds: num(cpu)}}}
@@ -138,7 +138,7 @@ func rollupReplace(t *testing.T, c rolling) {
 	}
 }
 
-// rollupUnknown: what was never measured stays unknown in every sum.
+// rollupUnknown: unmeasured figures stay unknown in every sum.
 func rollupUnknown(t *testing.T, c rolling) {
 	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(2*time.Hour), []store.Use{
 		{At: rollEpoch, Owner: "a", Used: store.Used{CPUSeconds: num(1)}}, {At: rollEpoch.Add(time.Hour), Owner: "a", Used: store.Used{CPUSeconds: num(0)}},
@@ -155,8 +155,8 @@ func rollupUnknown(t *testing.T, c rolling) {
 	}
 }
 
-// rollupExactness: a sum is as exact as the worst row that it is made of, in every span, and a
-// group is not judged by another.
+// rollupExactness: a sum is as exact as the worst row that it is made of, in every span, and
+// groups do not affect each other.
 func rollupExactness(t *testing.T, c rolling) {
 	row := func(hour int, owner string, d figure.Degrees) store.Use {
 		return store.Use{At: rollEpoch.Add(time.Duration(hour) * time.Hour), Owner: owner, Used: store.Used{CPUSeconds: num(1), ReadBytes: num(1), GPUSeconds: num(1), Exactness: d}}

@@ -95,18 +95,18 @@ var (
 	node1   = map[string]string{"site": "here", "node": "n1"}
 )
 
-// Limits are what a store of others can not do; each says why. Everything else holds of
-// it as of any store.
+// Limits are the limitations of a third-party store; each is the reason why a test is
+// skipped. Otherwise the suite expects the same as of any store.
 type Limits struct {
 	// Staleness: the end of a series leaves no marker.
 	Staleness string
-	// Conflict: a second value for one time is taken.
+	// Conflict: a second value for one time is accepted.
 	Conflict string
-	// Text: labels with line breaks come back otherwise.
+	// Text: labels with line breaks are read back changed.
 	Text string
-	// Digits: figures come back with twelve digits.
+	// Digits: values are read back with twelve digits.
 	Digits string
-	// LateNative: native histograms are taken in the order of time only.
+	// LateNative: native histograms are accepted in order of time only.
 	LateNative string
 }
 
@@ -122,8 +122,8 @@ func limitsOf(s store.Series) Limits {
 	return Limits{}
 }
 
-// Series runs the suite. open returns an empty store, which the suite closes; want of
-// out-of-order samples is at least five minutes.
+// Series runs the suite. open returns an empty store, which the suite closes; its
+// out-of-order window is at least five minutes.
 func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) {
 	t.Helper()
 	if len(limits) > 0 {
@@ -214,7 +214,7 @@ func roundTrip(t *testing.T, s store.Series) {
 }
 
 // wholeLabels: empty values are absent, a series' own label wins over an external one,
-// hostile values come back as they were, and what is not UTF-8 is made so.
+// hostile values are read back unchanged, and invalid UTF-8 is replaced.
 func wholeLabels(t *testing.T, s store.Series) {
 	plain := limitsOf(s).Text != ""
 	hostile := "a\"b\\c\n{}🦀 \u202e" + string(make([]byte, 0)) + "x"
@@ -316,7 +316,7 @@ func lastIsStale(t *testing.T, s store.Series) {
 	batch.Reset(now)
 	batch.Samples = append(batch.Samples, metric.Sample{Series: g, Value: 1, Last: true}, metric.Sample{Series: n, Histogram: &h, Last: true})
 	must(t, s.Append(t.Context(), node1, &batch))
-	// A series that comes back goes on.
+	// A series that reappears continues.
 	batch.Reset(now.Add(time.Minute))
 	batch.Add(metric.NewSeries(gauge, "a"), 2)
 	must(t, s.Append(t.Context(), node1, &batch))
@@ -360,7 +360,7 @@ func createdIsZero(t *testing.T, s store.Series) {
 	batch.Reset(now.Add(2 * time.Minute))
 	batch.Add(again, 7)
 	must(t, s.Append(t.Context(), node1, &batch))
-	// Begun anew: the zero is newer than all samples and is taken.
+	// Restarted: the zero is newer than all samples and is accepted.
 	anew := metric.NewSeries(counter, "unit/a")
 	anew.Created = t0 + 150_000
 	batch.Reset(now.Add(3 * time.Minute))
@@ -485,7 +485,7 @@ func concurrent(t *testing.T, s store.Series) {
 	}
 }
 
-// manyShortSeries: series that come and go, and pointers that are made anew each time.
+// manyShortSeries: series that come and go, with new pointers each time.
 func manyShortSeries(t *testing.T, s store.Series) {
 	now := Now()
 	var b metric.Batch

@@ -8,7 +8,7 @@ import (
 	"reckon/store"
 )
 
-// factsSteps: steps are of one run, are replaced as a whole, and go with it.
+// factsSteps: steps belong to one run, are replaced as a whole, and are removed with it.
 func factsSteps(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	code, cpu, peak := 125, 12.5, 3e8
@@ -50,7 +50,7 @@ func factsSteps(t *testing.T, c store.Facts) {
 	must(t, c.Forget(ctx, []store.Run{{Site: moved.Site, ID: moved.ID, Start: moved.Start}}))
 	check("forgotten", &moved)
 	check("the other run then", &other, other.Steps...)
-	must(t, c.Upsert(ctx, []store.Workload{{ID: "unit/a", Kind: "unit", Start: w.Start, Seen: w.Seen}})) // a database may give the key again
+	must(t, c.Upsert(ctx, []store.Workload{{ID: "unit/a", Kind: "unit", Start: w.Start, Seen: w.Seen}})) // a database may reuse the key
 	check("another row", &store.Workload{ID: "unit/a", Start: w.Start})
 	if _, err := c.Trim(ctx, other.End.AddDate(0, 2, 0)); err != nil {
 		t.Fatal(err)
