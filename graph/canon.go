@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// ErrTooSymmetric says that blank nodes of a graph can not be told apart within the work that is allowed.
+// ErrTooSymmetric reports that the blank nodes of a graph can not be distinguished within the step limit.
 var ErrTooSymmetric = errors.New("the blank nodes of the graph are too much alike to be named in bounded time")
 
-// maxCanonicalSteps bounds the recursion over blank nodes that look the same: graphs are known that would take longer than
-// anybody lives.
+// maxCanonicalSteps limits the recursion over blank nodes with equal hashes: some graphs take exponential time.
 const maxCanonicalSteps = 20_000
 
 // Canonical returns the quads sorted and with blank nodes named c14n0, c14n1, ... so that two sets are isomorphic exactly when
@@ -38,7 +37,7 @@ func Canonical(quads []Quad) ([]Quad, error) {
 	return Sorted(out), nil
 }
 
-// Isomorphic reports whether two sets of quads say the same.
+// Isomorphic reports whether two sets of quads are equal up to the names of blank nodes.
 func Isomorphic(a, b []Quad) (bool, error) {
 	x, err := Canonical(a)
 	if err != nil {
@@ -66,7 +65,7 @@ func relabel(q Quad, name func(string) string) Quad {
 	return q
 }
 
-// namer issues names in the order in which it is asked.
+// namer issues names in the order of the requests.
 type namer struct {
 	prefix string
 	given  map[string]string
@@ -95,7 +94,7 @@ func (n *namer) clone() *namer {
 
 type canonicaliser struct {
 	of    map[string][]Quad // the quads of a blank node
-	first map[string]string // its hash of first degree
+	first map[string]string // its first-degree hash
 	names *namer
 	steps int
 }
@@ -232,7 +231,7 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 	return path{hash(data.String()), issuer}, nil
 }
 
-// follow walks one order of related blank nodes; a nil namer says that best can not be beaten.
+// follow walks one order of related blank nodes; a nil namer means that this order can not beat best.
 func (c *canonicaliser) follow(order []string, issuer *namer, best string) (string, *namer, error) {
 	var text strings.Builder
 	var deeper []string

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// CheckIRI says what is wrong with an absolute IRI (RFC 3987, as N-Triples takes it): a scheme, and no space, control character
-// or any of <>"{}|^`\.
+// CheckIRI returns an error for an invalid absolute IRI (RFC 3987, as N-Triples restricts it): it needs a scheme, and
+// must not have a space, control character or any of <>"{}|^`\.
 func CheckIRI(s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("the IRI %.80q is not UTF-8", s)
@@ -34,7 +34,8 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// Check says what is wrong with a quad: its IRIs, what stands where, and a literal longer than maxLiteral bytes; 0 is no bound.
+// Check returns an error for an invalid quad: bad IRIs, terms in the wrong position, or a literal longer than
+// maxLiteral bytes; 0 is no limit.
 func (q Quad) Check(maxLiteral int) error {
 	if q.S.Kind != IRI && q.S.Kind != Blank {
 		return fmt.Errorf("the subject %.80s is neither an IRI nor a blank node", q.S)
@@ -74,7 +75,8 @@ func (t Term) check(maxLiteral int) error {
 	return nil
 }
 
-// EscapeIRI makes any text part of an IRI: what is not unreserved (RFC 3986) is percent-encoded, also "/" and ":".
+// EscapeIRI escapes text for use within an IRI: all but unreserved characters (RFC 3986) are percent-encoded, including
+// "/" and ":".
 func EscapeIRI(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bound what a reader takes. The zero value has no bounds.
+// Limits limit the input of a reader. The zero value means no limits.
 type Limits struct {
-	Quads   int // most statements
+	Quads   int // maximum number of statements
 	Literal int // longest literal in bytes
 }
 
-// SyntaxError says where a document is not what it claims to be.
+// SyntaxError is the position and cause of a syntax error in a document.
 type SyntaxError struct {
 	Line, Column int // from 1, the column in bytes
 	Reason       string
@@ -27,10 +27,10 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Reason)
 }
 
-// ErrTooLarge is what errors.Is finds when a document is larger than its limits.
+// ErrTooLarge reports, by errors.Is, that a document exceeds its limits.
 var ErrTooLarge = errors.New("the document is too large")
 
-// maxLine is the longest line of N-Quads.
+// maxLine is the maximum length of a line of N-Quads, bytes.
 const maxLine = 4 << 20
 
 // ReadNQuads reads N-Quads (https://www.w3.org/TR/n-quads/), and N-Triples, which are quads without a graph.
@@ -172,7 +172,7 @@ func (p *lineParser) literal() (Term, error) {
 	return Text(value), nil
 }
 
-// tagLength is the length of the language tag that s begins with.
+// tagLength returns the length of the language tag at the beginning of s.
 func tagLength(s string) int {
 	n, letters := 0, true
 	for n < len(s) {
@@ -190,7 +190,7 @@ func tagLength(s string) int {
 	return len(strings.TrimSuffix(s, "-"))
 }
 
-// labelLength is the length of the label of a blank node that s begins with; it does not end in a dot.
+// labelLength returns the length of the blank node label at the beginning of s; it does not end in a dot.
 func labelLength(s string) int {
 	n := 0
 	for n < len(s) {
@@ -212,7 +212,7 @@ func isNameRune(r rune) bool {
 
 var simpleEscapes = map[byte]string{'t': "\t", 'b': "\b", 'n': "\n", 'r': "\r", 'f': "\f", '"': "\"", '\'': "'", '\\': "\\"}
 
-// unescape resolves \u and \U, and in literals \n and its kin.
+// unescape resolves \u and \U, and in literals also \n and similar escapes.
 func unescape(s string, literal bool) (string, error) {
 	at := strings.IndexByte(s, '\\')
 	if at < 0 {
@@ -245,7 +245,7 @@ func unescape(s string, literal bool) (string, error) {
 	return b.String(), nil
 }
 
-// WriteNQuads writes quads in the order in which they are given.
+// WriteNQuads writes quads in the given order.
 func WriteNQuads(w io.Writer, quads []Quad) error {
 	var line []byte
 	for i := range quads {
@@ -281,10 +281,10 @@ func (q Quad) append(b []byte) []byte {
 	return append(b, '.')
 }
 
-// String is the quad as N-Quads writes it, without the end of the line.
+// String returns the quad in N-Quads, without the end of the line.
 func (q Quad) String() string { return string(q.append(nil)) }
 
-// Sorted returns the quads in the order of their N-Quads, without those that are there twice.
+// Sorted returns the quads in the order of their N-Quads, without duplicates.
 func Sorted(quads []Quad) []Quad {
 	type keyed struct {
 		key string
@@ -303,7 +303,7 @@ func Sorted(quads []Quad) []Quad {
 	return out
 }
 
-// ParseTerm reads one term as N-Triples writes it.
+// ParseTerm reads one term in the notation of N-Triples.
 func ParseTerm(s string) (Term, error) {
 	p := lineParser{text: s}
 	t, err := p.term()

@@ -1,9 +1,9 @@
 // Package graph describes workloads, nodes and sites as RDF 1.1 (https://www.w3.org/TR/rdf11-concepts/): terms, quads,
 // their text forms N-Triples, N-Quads and Turtle, and the canonical form that two isomorphic graphs share.
 //
-// Below it, one folder for each step: object holds what is described, kubernetes reads it from the objects of a cluster, own
-// and glaciation write it as quads in two vocabularies, jsonld is the JSON form, sparql asks, embedded and remote keep,
-// feed writes what changed.
+// Below it, one folder for each step: object holds the described objects, kubernetes reads them from the objects of a
+// cluster, own and glaciation write them as quads in two vocabularies, jsonld is the JSON form, sparql the query
+// language, embedded and remote are stores, feed writes changes.
 //
 // Everything here is pure: no file, no clock, no network. Values are safe for concurrent reading.
 package graph
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Kind says what a term is. The zero value is no term: the default graph, or a variable that is unbound.
+// Kind is the kind of a term. The zero value is no term: the default graph, or an unbound variable.
 type Kind uint8
 
 // The kinds of terms.
@@ -33,7 +33,7 @@ const (
 	XSD  = "http://www.w3.org/2001/XMLSchema#"
 )
 
-// Names that are used everywhere.
+// Names used everywhere.
 const (
 	RDFType     = RDF + "type"
 	XSDString   = XSD + "string"
@@ -45,7 +45,7 @@ const (
 	LangString  = RDF + "langString"
 )
 
-// Term is an IRI, a blank node or a literal. Terms can be compared with == and are keys of maps.
+// Term is an IRI, a blank node or a literal. Terms can be compared with == and used as map keys.
 type Term struct {
 	Kind Kind
 	// Value is the IRI, the label of the blank node without "_:", or the lexical form.
@@ -59,16 +59,16 @@ type Term struct {
 // Quad is a statement in a graph. The zero Term as G is the default graph.
 type Quad struct{ S, P, O, G Term }
 
-// Node makes an IRI.
+// Node returns an IRI.
 func Node(iri string) Term { return Term{Kind: IRI, Value: iri} }
 
-// BlankNode makes a blank node with a label.
+// BlankNode returns a blank node with a label.
 func BlankNode(label string) Term { return Term{Kind: Blank, Value: label} }
 
-// Text makes a plain literal.
+// Text returns a plain literal.
 func Text(s string) Term { return Term{Kind: Literal, Value: s} }
 
-// Typed makes a literal of a type; xsd:string gives a plain one.
+// Typed returns a literal of a type; a plain one for xsd:string.
 func Typed(lexical, datatype string) Term {
 	if datatype == XSDString {
 		datatype = ""
@@ -76,25 +76,25 @@ func Typed(lexical, datatype string) Term {
 	return Term{Kind: Literal, Value: lexical, Datatype: datatype}
 }
 
-// InLanguage makes a literal in a language (BCP 47).
+// InLanguage returns a literal in a language (BCP 47).
 func InLanguage(s, tag string) Term {
 	return Term{Kind: Literal, Value: s, Language: strings.ToLower(tag)}
 }
 
-// Integer makes an xsd:integer.
+// Integer returns an xsd:integer.
 func Integer(n int64) Term { return Typed(strconv.FormatInt(n, 10), XSDInteger) }
 
-// Boolean makes an xsd:boolean.
+// Boolean returns an xsd:boolean.
 func Boolean(b bool) Term { return Typed(strconv.FormatBool(b), XSDBoolean) }
 
-// DateTime makes an xsd:dateTime in UTC, to the second.
+// DateTime returns an xsd:dateTime in UTC, to the second.
 func DateTime(t time.Time) Term { return Typed(t.UTC().Format("2006-01-02T15:04:05Z"), XSDDateTime) }
 
-// Double makes an xsd:double in its canonical lexical form: 2.5E0.
+// Double returns an xsd:double in its canonical lexical form: 2.5E0.
 func Double(v float64) Term { return Typed(DoubleForm(v), XSDDouble) }
 
-// Number makes an xsd:integer where v is one below 1e21, else an xsd:double of 16 digits, as JSON-LD 1.1 does with numbers of
-// JSON (https://www.w3.org/TR/json-ld11-api/#object-to-rdf-conversion).
+// Number returns an xsd:integer if v is an integer below 1e21, else an xsd:double of 16 digits, as JSON-LD 1.1 converts
+// numbers of JSON (https://www.w3.org/TR/json-ld11-api/#object-to-rdf-conversion).
 func Number(v float64) Term {
 	if v == math.Trunc(v) && math.Abs(v) < 1e21 {
 		return Typed(strconv.FormatFloat(v, 'f', 0, 64), XSDInteger)
@@ -126,7 +126,7 @@ func DoubleForm(v float64) string {
 	return mantissa + "E" + strconv.Itoa(n)
 }
 
-// Type is the IRI of the type of a literal, written out; empty for other terms.
+// Type returns the full IRI of the type of a literal; empty for other terms.
 func (t Term) Type() string {
 	switch {
 	case t.Kind != Literal:
@@ -142,10 +142,10 @@ func (t Term) Type() string {
 // IsZero reports whether there is no term.
 func (t Term) IsZero() bool { return t.Kind == None }
 
-// String is the term as N-Triples writes it, and empty for no term.
+// String returns the term in N-Triples, and "" for no term.
 func (t Term) String() string { return string(t.Append(nil)) }
 
-// Append appends the term as N-Triples writes it, in the canonical form of RDF 1.1 N-Triples section 4.
+// Append appends the term in N-Triples, in the canonical form of RDF 1.1 N-Triples section 4.
 func (t Term) Append(b []byte) []byte {
 	switch t.Kind {
 	case IRI:

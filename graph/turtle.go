@@ -11,12 +11,12 @@ import (
 // Prefix is a short name of a namespace.
 type Prefix struct{ Name, IRI string }
 
-// WriteTurtle writes quads without their graphs as Turtle (https://www.w3.org/TR/turtle/), grouped by subject and sorted, with
-// the prefixes that are of use.
+// WriteTurtle writes quads without their graphs as Turtle (https://www.w3.org/TR/turtle/), grouped by subject and
+// sorted, with the prefixes in use.
 func WriteTurtle(out io.Writer, quads []Quad, prefixes []Prefix) error {
 	w := bufio.NewWriter(out)
 	t := turtleWriter{prefixes: slices.Clone(prefixes)}
-	slices.SortFunc(t.prefixes, func(a, b Prefix) int { return cmp.Compare(len(b.IRI), len(a.IRI)) }) // the longest fits first
+	slices.SortFunc(t.prefixes, func(a, b Prefix) int { return cmp.Compare(len(b.IRI), len(a.IRI)) }) // the longest match first
 	plain := make([]Quad, len(quads))
 	for i, q := range quads {
 		q.G = Term{}
@@ -53,7 +53,7 @@ type turtleWriter struct {
 	used     map[string]bool
 }
 
-// subject writes the statements about the first subject and returns how many there are.
+// subject writes the statements about the first subject and returns their number.
 func (t *turtleWriter) subject(b *strings.Builder, quads []Quad) int {
 	n := 0
 	b.WriteString(t.term(quads[0].S))
@@ -111,7 +111,7 @@ func (t *turtleWriter) iri(iri string) string {
 	return "<" + iri + ">"
 }
 
-// isLocalName reports whether text may stand behind a prefix as it is; few of those that may are refused too.
+// isLocalName reports whether text can follow a prefix unescaped; it also refuses a few texts that could.
 func isLocalName(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxNesting is how deep [ ] and ( ) of Turtle may stand in each other.
+// maxNesting is the maximum nesting of [ ] and ( ) in Turtle.
 const maxNesting = 128
 
-// ReadTurtle reads Turtle (https://www.w3.org/TR/turtle/). Relative IRIs are resolved against base, which may be empty: then they
-// are an error.
+// ReadTurtle reads Turtle (https://www.w3.org/TR/turtle/). Relative IRIs are resolved against base; if base is empty
+// they are an error.
 func ReadTurtle(in io.Reader, base string, limits Limits) (quads []Quad, err error) {
 	raw, err := io.ReadAll(in)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *turtleReader) space() {
 
 func (p *turtleReader) rest() string { return p.text[p.at:] }
 
-// next reports whether the next thing is c, and takes it.
+// next reports whether the next token is c, and consumes it.
 func (p *turtleReader) next(c byte) bool {
 	if p.space(); p.at < len(p.text) && p.text[p.at] == c {
 		p.at++
@@ -303,7 +303,7 @@ func (p *turtleReader) number() (Term, error) {
 	return Typed(text, datatype), nil
 }
 
-// numberPrefix is the number that s begins with, and its type.
+// numberPrefix returns the number at the beginning of s, and its type.
 func numberPrefix(s string) (text, datatype string) {
 	digits := func(at int) int {
 		for at < len(s) && s[at] >= '0' && s[at] <= '9' {
@@ -369,7 +369,7 @@ func (p *turtleReader) quoted() (string, error) {
 	return text, err
 }
 
-// quotedPrefix reads the text in quotation marks, short or long, that s begins with, and returns its length in s.
+// quotedPrefix reads the quoted string, short or long, at the beginning of s, and returns its length in s.
 func quotedPrefix(s string) (string, int, error) {
 	mark := s[:1]
 	if long := strings.Repeat(mark, 3); strings.HasPrefix(s, long) {
@@ -392,7 +392,7 @@ func quotedPrefix(s string) (string, int, error) {
 		}
 		end++
 	}
-	if len(mark) == 3 { // the last three of more than three marks end it
+	if len(mark) == 3 { // the last three of more than three marks end the string
 		for strings.HasPrefix(s[end+1:], mark) {
 			end++
 		}
@@ -437,7 +437,7 @@ func (p *turtleReader) iriRef() (string, error) {
 	return iri, err
 }
 
-// Resolve makes a reference absolute (RFC 3986, section 5). An absolute one stays as it is.
+// Resolve makes a reference absolute (RFC 3986, section 5). An absolute one is returned unchanged.
 func Resolve(base, ref string) (string, error) {
 	if scheme, _, ok := strings.Cut(ref, ":"); ok && isScheme(scheme) {
 		return ref, CheckIRI(ref)
@@ -456,7 +456,7 @@ func Resolve(base, ref string) (string, error) {
 	return b.ResolveReference(r).String(), nil
 }
 
-// nameLength is the length of the prefix that s begins with, without the colon.
+// nameLength returns the length of the prefix at the beginning of s, without the colon.
 func nameLength(s string) int {
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "-") {
 		return 0
@@ -464,7 +464,7 @@ func nameLength(s string) int {
 	return labelLength(s)
 }
 
-// localName reads what stands behind the colon of a name, and returns its length in s.
+// localName reads the local part of a name, after the colon, and returns its length in s.
 func localName(s string) (string, int, error) {
 	var b strings.Builder
 	at := 0

@@ -9,7 +9,8 @@ import (
 	"reckon/graph"
 )
 
-// CopyTo copies all subgraphs, deleted ones too, with their versions, to another store. What is there with a higher version stays.
+// CopyTo copies all subgraphs, deleted ones included, with their versions, to another store. A higher version there is
+// kept.
 func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
 	list, err := infos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs ORDER BY id`)
 	if err != nil {
@@ -28,7 +29,7 @@ func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
 	return copied, nil
 }
 
-// adopt writes a subgraph of another store with the version that it has there.
+// adopt writes a subgraph of another store with its version there.
 func (s *Store) adopt(ctx context.Context, from graph.Info, quads []graph.Quad) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		r, there, err := find(ctx, tx, from.ID)
@@ -53,7 +54,8 @@ func (s *Store) adopt(ctx context.Context, from graph.Info, quads []graph.Quad) 
 	})
 }
 
-// DropTimestamps deletes the graphs named timestamp:MS, or ending so, of before a time; clients of GLACIATION write one at every tick.
+// DropTimestamps deletes the graphs from before a time that are named timestamp:MS, or end so; clients of GLACIATION
+// write one at every tick.
 func DropTimestamps(ctx context.Context, s graph.Store, before time.Time) (dropped int, err error) {
 	list, err := s.List(ctx)
 	if err != nil {

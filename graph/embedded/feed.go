@@ -6,7 +6,8 @@ import (
 	"reckon/graph"
 )
 
-// broadcaster tells listeners of changes. One that is slow loses the oldest, and can find them by their versions.
+// broadcaster notifies listeners of changes. A slow listener loses the oldest changes, and can find them by their
+// versions.
 type broadcaster struct {
 	mu        sync.Mutex
 	listeners map[chan graph.Info]bool
@@ -44,7 +45,7 @@ func (b *broadcaster) close() {
 	b.listeners = nil
 }
 
-// Watch returns a channel of changes, and a function that ends it. The channel is closed when the store is.
+// Watch returns a channel of changes, and a function that stops it. The channel is closed when the store is.
 func (s *Store) Watch() (changes <-chan graph.Info, stop func()) {
 	c := make(chan graph.Info, pendingChanges)
 	s.feed.mu.Lock()

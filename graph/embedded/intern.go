@@ -16,13 +16,13 @@ import (
 	"reckon/graph"
 )
 
-// maxRemembered is how many ids of terms are remembered.
+// maxRemembered is the maximum number of cached term ids.
 const maxRemembered = 50_000
 
-// interner knows ids of terms, and counts reads until they are written down.
+// interner caches the ids of terms, and counts reads until they are saved.
 type interner struct {
 	mu    sync.Mutex
-	keep  bool // remember ids over transactions: nobody else deletes terms
+	keep  bool // keep ids over transactions: no other process deletes terms
 	ids   map[string]int64
 	reads map[string]*reading
 }
@@ -36,7 +36,7 @@ func newInterner(keep bool) *interner {
 	return &interner{keep: keep, ids: map[string]int64{}, reads: map[string]*reading{}}
 }
 
-// forget drops what a transaction that failed may have made.
+// forget drops the ids that a failed transaction may have created.
 func (t *interner) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +80,7 @@ func hashOf(term string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// byHash orders terms as their index does.
+// byHash sorts terms in the order of their index.
 func byHash(terms []string) {
 	hash := make(map[string]int64, len(terms))
 	for _, t := range terms {
@@ -113,7 +113,7 @@ func placeholders(first, n int) string {
 	return b.String()
 }
 
-// lookUp finds ids of terms in the database; it may note others whose hash is the same.
+// lookUp reads the ids of terms from the database; found may receive others with the same hash.
 func lookUp(ctx context.Context, db querier, terms []string, found map[string]int64) error {
 	return inChunks(terms, func(part []string) error {
 		args := make([]any, len(part))
@@ -124,7 +124,7 @@ func lookUp(ctx context.Context, db querier, terms []string, found map[string]in
 	})
 }
 
-// addTerms adds terms to the database and notes their ids.
+// addTerms adds terms to the database and records their ids.
 func addTerms(ctx context.Context, tx *sql.Tx, terms []string, ids map[string]int64) error {
 	return inChunks(terms, func(part []string) error {
 		rows, args := make([]string, len(part)), make([]any, 0, 2*len(part))
@@ -136,7 +136,7 @@ func addTerms(ctx context.Context, tx *sql.Tx, terms []string, ids map[string]in
 	})
 }
 
-// noteIDs notes the ids and terms that a statement returns.
+// noteIDs records the ids and terms that a statement returns.
 func noteIDs(ctx context.Context, db querier, ids map[string]int64, text string, args []any) (err error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -154,8 +154,8 @@ func noteIDs(ctx context.Context, db querier, ids map[string]int64, text string,
 	return rows.Err()
 }
 
-// ahead makes the terms of several changes, in the order of their index: each of its pages is then written once, where the terms of one
-// change after another would be spread over all of it anew.
+// ahead creates the terms of several changes, in the order of their index: each page of the index is then written once,
+// while the terms of one change after another would touch pages all over it each time.
 func (t *interner) ahead(ctx context.Context, tx *sql.Tx, list []graph.Change) error {
 	if !t.keep || len(list) < 2 {
 		return nil
@@ -174,7 +174,7 @@ func (t *interner) ahead(ctx context.Context, tx *sql.Tx, list []graph.Change) e
 	return err
 }
 
-// intern gives every term of a change its id, and makes those that are new.
+// intern returns the id of every term of a change, and creates the missing ones.
 func (t *interner) intern(ctx context.Context, tx *sql.Tx, terms []graph.Term) (map[graph.Term]int64, error) {
 	out := make(map[graph.Term]int64, len(terms))
 	text := make(map[string]graph.Term, len(terms))

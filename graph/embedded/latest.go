@@ -9,10 +9,11 @@ import (
 	"reckon/graph/sparql"
 )
 
-// maxLatest is of how many series a query may ask for the latest value: each is a query of the series.
+// maxLatest is the maximum number of series whose latest values one query may read: each is a query of the store of
+// series.
 const maxLatest = 1000
 
-// latestValues are what a query found of the graph of latest values.
+// latestValues caches the graph of latest values for one query.
 type latestValues struct {
 	graph sparql.ID // its name; 0: there is none
 	found map[sparql.ID][]sparql.Quad
@@ -20,7 +21,7 @@ type latestValues struct {
 	asked int
 }
 
-// nameLatest gives the graph of latest values its id, unless one of its name is stored.
+// nameLatest assigns an id to the graph of latest values, unless a graph of its name is stored.
 func (o *overlay) nameLatest(ctx context.Context) error {
 	if o.s.o.Latest == nil {
 		return nil
@@ -38,7 +39,7 @@ func (o *overlay) nameLatest(ctx context.Context) error {
 // Unlisted implements sparql.Unlisted.
 func (o *overlay) Unlisted(g sparql.ID) bool { return g == o.latest.graph }
 
-// matchLatest yields the latest values of a series, or of all where the pattern leaves the subject open.
+// matchLatest yields the latest values of a series, or of all if the pattern leaves the subject open.
 func (o *overlay) matchLatest(ctx context.Context, p sparql.Pattern, yield func(sparql.Quad) bool) error {
 	subjects := []sparql.ID{p.S}
 	if p.S == 0 {
@@ -61,7 +62,7 @@ func (o *overlay) matchLatest(ctx context.Context, p sparql.Pattern, yield func(
 	return nil
 }
 
-// allSeries are the series that the viewer may see.
+// allSeries returns the series that the viewer may see.
 func (o *overlay) allSeries(ctx context.Context) (out []sparql.ID, err error) {
 	ids, err := o.numbers(ctx, []graph.Term{graph.Node(own.Namespace + "series")})
 	if err != nil {
@@ -78,7 +79,7 @@ func (o *overlay) allSeries(ctx context.Context) (out []sparql.ID, err error) {
 	return out, err
 }
 
-// latestOf are the statements about one series, by what the subgraph says of it.
+// latestOf returns the statements about the latest value of one series, found by its subgraph.
 func (o *overlay) latestOf(ctx context.Context, series sparql.ID) ([]sparql.Quad, error) {
 	if list, ok := o.latest.found[series]; ok {
 		return list, nil
@@ -112,7 +113,7 @@ func (o *overlay) latestOf(ctx context.Context, series sparql.ID) ([]sparql.Quad
 	return list, err
 }
 
-// statements are those of one graph. The series of one are asked for one after another.
+// statements returns the statements of one graph. Latest values of its series are queried one after another.
 func (o *overlay) statements(ctx context.Context, g sparql.ID) ([]graph.Quad, error) {
 	if quads, ok := o.latest.read[g]; ok {
 		return quads, nil

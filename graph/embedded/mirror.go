@@ -11,18 +11,18 @@ import (
 	"reckon/graph/sparql"
 )
 
-// idle is for how long the index stays in memory without a query.
+// idle is how long the index stays in memory without a query.
 const idle = 10 * time.Minute
 
-// mirror is the statements of the database by numbers: base as of some change, and delta, which has the graphs that changed since
-// then. Queries hold mu for reading; bringing it up to date waits for them.
+// mirror is an in-memory copy of the statements by term ids: base as of some change, and delta, with the graphs that
+// changed since then. Queries hold mu for reading; updates wait for them.
 type mirror struct {
 	mu      sync.RWMutex
 	loaded  bool
 	changed int64
 	base    *sparql.Index
 	delta   *sparql.Index
-	stale   map[sparql.ID]bool // graphs of base that delta has, or that are gone
+	stale   map[sparql.ID]bool // graphs of base that are in delta or deleted
 	graphs  map[sparql.ID]graph.Info
 	terms   termCache
 	timer   *time.Timer
@@ -35,7 +35,7 @@ func (m *mirror) init() {
 
 func (m *mirror) stop() { m.timer.Stop() }
 
-// drop gives the memory back.
+// drop frees the memory.
 func (m *mirror) drop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +43,7 @@ func (m *mirror) drop() {
 	m.terms.clear()
 }
 
-// update brings the mirror up to what the database has now.
+// update brings the mirror up to date with the database.
 func (s *Store) update(ctx context.Context) error {
 	m := &s.mirror
 	var now int64
@@ -110,7 +110,7 @@ func (s *Store) tooLarge(total int) error {
 	return fmt.Errorf("%w: the graph has %d statements and the embedded store answers queries over %d; use a remote store", sparql.ErrTooMuch, total, s.o.MaxQuads)
 }
 
-// catchUp reads the graphs that changed. When these have become many, all is sorted anew.
+// catchUp reads the graphs that changed. When these are many, the whole index is rebuilt.
 func (s *Store) catchUp(ctx context.Context, db querier) error {
 	m := &s.mirror
 	list, err := infos(ctx, db, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE changed > $1`, m.changed)

@@ -20,8 +20,8 @@ func readOnly(postgres bool) *sql.TxOptions {
 	return &sql.TxOptions{ReadOnly: true}
 }
 
-// Query answers a SELECT or ASK over the subgraphs that visible lets through; nil lets all. An error of the query itself is a
-// graph.SyntaxError, a sparql.UnsupportedError or sparql.ErrTooMuch.
+// Query answers a SELECT or ASK over the subgraphs that visible accepts; nil accepts all. An error of the query itself
+// is a graph.SyntaxError, a sparql.UnsupportedError or sparql.ErrTooMuch.
 func (s *Store) Query(ctx context.Context, text string, limits sparql.Limits, visible func(graph.Info) bool) (*sparql.Result, error) {
 	q, err := sparql.Parse(text)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Store) Query(ctx context.Context, text string, limits sparql.Limits, vi
 	}
 	s.mirror.mu.RLock()
 	defer s.mirror.mu.RUnlock()
-	if !s.mirror.loaded { // it was given back between
+	if !s.mirror.loaded { // it was dropped meanwhile
 		return nil, fmt.Errorf("%w: the index was just given back; ask again", graph.ErrUnavailable)
 	}
 	s.mirror.timer.Reset(idle)
@@ -128,7 +128,7 @@ func (v *view) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, error)
 	return out, nil
 }
 
-// Graphs implements sparql.Dataset. Graphs without statements are none.
+// Graphs implements sparql.Dataset. Graphs without statements do not exist.
 func (v *view) Graphs(context.Context) (out []sparql.ID, err error) {
 	for id, info := range v.m.graphs {
 		if info.Quads > 0 && v.sees(id) {
@@ -153,8 +153,8 @@ func (v *view) Match(_ context.Context, p sparql.Pattern, yield func(sparql.Quad
 // Estimate implements sparql.Dataset.
 func (v *view) Estimate(p sparql.Pattern) int { return v.m.base.Count(p) + v.m.delta.Count(p) }
 
-// Update runs DROP GRAPH, INSERT DATA and DELETE DATA, each operation as one change; may says whether somebody may change a
-// subgraph, which may not be there yet. Statements that are in no graph are refused.
+// Update runs DROP GRAPH, INSERT DATA and DELETE DATA, each operation as one change; may returns an error if the caller
+// may not change a subgraph, which need not exist yet. Statements outside of any graph are refused.
 func (s *Store) Update(ctx context.Context, u sparql.Update, p graph.Put, may func(id string) error) error {
 	for _, op := range u {
 		if op.Drop != "" {
@@ -175,7 +175,7 @@ func (s *Store) Update(ctx context.Context, u sparql.Update, p graph.Put, may fu
 	return nil
 }
 
-// ErrNoGraph says that data was given without GRAPH.
+// ErrNoGraph reports data without GRAPH.
 var ErrNoGraph = errors.New("every statement of the knowledge graph is in a subgraph: write GRAPH <name> { ... }")
 
 func (s *Store) change(ctx context.Context, op sparql.Operation, p graph.Put, may func(id string) error) error {
@@ -205,7 +205,7 @@ func (s *Store) change(ctx context.Context, op sparql.Operation, p graph.Put, ma
 	return nil
 }
 
-// remove takes statements out of a subgraph.
+// remove removes statements from a subgraph.
 func (s *Store) remove(ctx context.Context, id string, quads []graph.Quad, p graph.Put) error {
 	for {
 		info, have, err := s.Get(ctx, id)
@@ -229,7 +229,7 @@ func (s *Store) remove(ctx context.Context, id string, quads []graph.Quad, p gra
 	}
 }
 
-// timestampPrefix begins the names of graphs that say how things were at a time in milliseconds.
+// timestampPrefix begins the names of graphs that hold the state at a time in milliseconds.
 const timestampPrefix = "timestamp:"
 
 // Timestamp is the time of a graph that clients of GLACIATION write at every tick, in Unix milliseconds: timestamp:MS, or

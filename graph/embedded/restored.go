@@ -12,14 +12,14 @@ import (
 	"reckon/internal/durable"
 )
 
-// seen is what a server remembers of its database.
+// seen is the newest change of the database that this server has recorded.
 type seen struct {
 	Instance string `json:"instance"`
 	Changed  int64  `json:"changed"`
 }
 
-// checkRestored raises all versions where the database is not the one that this server wrote last, or an older copy of it: others
-// may have seen versions that it does not know of.
+// checkRestored raises all versions if the database is not the one that this server wrote last, or an older copy of it:
+// clients may have seen versions that are missing in it.
 func (s *Store) checkRestored(ctx context.Context) error {
 	var now seen
 	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance, &now.Changed); err != nil {
@@ -32,7 +32,7 @@ func (s *Store) checkRestored(ctx context.Context) error {
 			err = json.Unmarshal(raw, &last)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			last = seen{} // a file that can not be read is none
+			last = seen{} // an unreadable file counts as absent
 		}
 	}
 	if now.Instance != "" && (s.o.State == "" || last.Instance == now.Instance && last.Changed <= now.Changed) {
@@ -53,7 +53,7 @@ func (s *Store) checkRestored(ctx context.Context) error {
 	return s.remember(ctx)
 }
 
-// remember writes down the newest change that this server knows of.
+// remember saves the newest change of the database.
 func (s *Store) remember(ctx context.Context) error {
 	if s.o.State == "" {
 		return nil

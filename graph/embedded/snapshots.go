@@ -8,18 +8,19 @@ import (
 	"reckon/graph/sparql"
 )
 
-// Snapshots makes graphs named timestamp:MS, which say how things were at a time, from series when a query asks for them.
+// Snapshots builds graphs named timestamp:MS, the state at a time, from series when a query selects them.
 type Snapshots interface {
-	// Times are those that there are, in Unix milliseconds.
+	// Times returns the available times, in Unix milliseconds.
 	Times(ctx context.Context) ([]int64, error)
-	// At makes the graph of a time, of what visible lets through; nil lets all.
+	// At builds the graph of a time from the subgraphs that visible accepts; nil accepts all.
 	At(ctx context.Context, ms int64, visible func(graph.Info) bool) ([]graph.Quad, error)
 }
 
-// firstOwn begins the ids of terms that only snapshots have; below are those of the database, above those of the query.
+// firstOwn is the first term id that only snapshots use; lower ids are those of the database, higher ones those of the
+// query.
 const firstOwn = sparql.ID(1) << 30
 
-// overlay is a view with graphs that are made when a pattern is matched in them: snapshots, and the latest values.
+// overlay is a view with graphs that are built when a pattern is matched in them: snapshots, and the latest values.
 type overlay struct {
 	*view
 	visible func(graph.Info) bool
@@ -30,7 +31,7 @@ type overlay struct {
 	terms   []graph.Term
 }
 
-// withMade adds the graphs that are made; one that is stored under the same name goes before.
+// withMade adds the graphs that are built on demand; a stored graph of the same name takes precedence.
 func (s *Store) withMade(ctx context.Context, v *view, visible func(graph.Info) bool) (sparql.Dataset, error) {
 	o := &overlay{view: v, visible: visible, times: map[sparql.ID]int64{}, made: map[sparql.ID]*sparql.Index{}, ids: map[graph.Term]sparql.ID{}}
 	if err := o.nameLatest(ctx); err != nil || s.o.Snapshots == nil {
@@ -56,7 +57,7 @@ func (s *Store) withMade(ctx context.Context, v *view, visible func(graph.Info) 
 	return o, nil
 }
 
-// numbers gives terms ids: those of the database, or own ones.
+// numbers returns ids for terms: those of the database, or own ones.
 func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
 	out, err := o.view.Find(ctx, terms)
 	if err != nil {
@@ -77,7 +78,8 @@ func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID,
 	return out, nil
 }
 
-// Find implements sparql.Dataset. A term that is nowhere yet may be in a snapshot that is made later, so it has an id already.
+// Find implements sparql.Dataset. A term that does not exist yet may be in a snapshot that is built later, so it gets
+// an id already.
 func (o *overlay) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
 	return o.numbers(ctx, terms)
 }
@@ -110,7 +112,7 @@ func (o *overlay) Graphs(ctx context.Context) ([]sparql.ID, error) {
 	return out, err
 }
 
-// Match implements sparql.Dataset. Snapshots are matched by their names alone: the union of all graphs has none of them.
+// Match implements sparql.Dataset. Snapshots are matched only by name: the union of all graphs does not include them.
 func (o *overlay) Match(ctx context.Context, p sparql.Pattern, yield func(sparql.Quad) bool) error {
 	if p.G != 0 && p.G == o.latest.graph {
 		return o.matchLatest(ctx, p, yield)
@@ -139,14 +141,14 @@ func (o *overlay) snapshot(ctx context.Context, g sparql.ID, ms int64) (*sparql.
 	if err != nil {
 		return nil, err
 	}
-	if len(o.made) >= 16 { // a query goes over graphs one after another
+	if len(o.made) >= 16 { // a query visits graphs one after another
 		clear(o.made)
 	}
 	o.made[g] = sparql.NewIndex(list)
 	return o.made[g], nil
 }
 
-// numbered are the statements of a graph by the ids of their terms.
+// numbered returns the statements of a graph by the ids of their terms.
 func (o *overlay) numbered(ctx context.Context, quads []graph.Quad, g sparql.ID) ([]sparql.Quad, error) {
 	terms := make([]graph.Term, 0, 3*len(quads))
 	for _, q := range quads {

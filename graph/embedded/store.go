@@ -1,8 +1,9 @@
-// Package embedded keeps the knowledge graph in the database of the catalogue, SQLite or PostgreSQL: quads of numbered terms in
-// the orders SPO, POS and OSP, each with its graph.
+// Package embedded stores the knowledge graph in the database of the catalogue, SQLite or PostgreSQL: quads of numbered
+// terms in the orders SPO, POS and OSP, each with its graph.
 //
-// Queries are answered from an index in memory of 48 bytes a quad, which is brought up to date from the database when a query comes
-// and given back when none came for ten minutes. So several servers may share a database. A Store is safe for concurrent use.
+// Queries are answered from an index in memory of 48 bytes a quad, which is brought up to date from the database by
+// each query and dropped after ten minutes without one. So several servers may share a database. A Store is safe for
+// concurrent use.
 package embedded
 
 import (
@@ -18,27 +19,27 @@ import (
 	"reckon/graph"
 )
 
-// Options say where a store keeps what.
+// Options configure a store.
 type Options struct {
 	DB *sql.DB
 	// Write is held while the store writes.
 	Write sync.Locker
-	// Postgres says that the database is shared by several writers.
+	// Postgres means that the database is shared by several writers.
 	Postgres bool
-	// Explain turns an error of the database into one for people; may be nil.
+	// Explain translates an error of the database for people; may be nil.
 	Explain func(context.Context, error) error
-	// State is a file that remembers the newest change, so that an older database in its place is noticed; empty for none.
+	// State is a file with the newest change, by which a replaced, older database is detected; empty for none.
 	State string
-	// MaxQuads bounds the index in memory; 0 is 4,000,000, which take 200 MB.
+	// MaxQuads is the maximum size of the index in memory; 0 is 4,000,000, which take 200 MB.
 	MaxQuads int
 	Now      func() time.Time
-	// Snapshots are graphs that are made when a query asks for them; may be nil.
+	// Snapshots are graphs that are built when a query selects them; may be nil.
 	Snapshots Snapshots
-	// Latest gives the statements of the graph own.LatestGraph, which a query may name; nil: there is none.
+	// Latest returns the statements of the graph own.LatestGraph, which a query may name; nil: there is none.
 	Latest graph.Latest
 }
 
-// Store keeps the graph.
+// Store is the graph in a database.
 type Store struct {
 	o      Options
 	terms  *interner
@@ -48,8 +49,8 @@ type Store struct {
 
 var _ graph.Store = (*Store)(nil)
 
-// Open opens the store; the tables are made by the catalogue. Versions are raised where the database is older than what this server
-// saw last: somebody restored a backup.
+// Open opens the store; the catalogue creates the tables. Versions are raised if the database is older than the newest
+// change that this server recorded: a backup was restored.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -68,14 +69,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close remembers the newest change; the database is closed by whoever opened it.
+// Close saves the newest change; the caller closes the database.
 func (s *Store) Close() error {
 	s.mirror.stop()
 	s.feed.close()
 	return s.remember(context.Background())
 }
 
-// inTx runs one change.
+// inTx runs f in a transaction.
 func (s *Store) inTx(ctx context.Context, f func(*sql.Tx) error) (err error) {
 	s.o.Write.Lock()
 	defer s.o.Write.Unlock()
@@ -107,7 +108,7 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// explain leaves errors of the graph as they are.
+// explain translates errors of the database and returns those of the graph unchanged.
 func (s *Store) explain(ctx context.Context, err error) error {
 	var version *graph.VersionError
 	if errors.Is(err, graph.ErrNotFound) || errors.As(err, &version) || errors.Is(err, graph.ErrTooSymmetric) {

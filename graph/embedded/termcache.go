@@ -7,13 +7,13 @@ import (
 	"reckon/graph/sparql"
 )
 
-// maxCachedTerms and maxCachedText bound the cache of terms: 100,000 of them, and 8 MiB of text.
+// maxCachedTerms and maxCachedText limit the cache of terms: 100,000 terms, and 8 MiB of text.
 const (
 	maxCachedTerms = 100_000
 	maxCachedText  = 8 << 20
 )
 
-// termCache has the terms that queries asked for last, by their numbers. It is emptied when numbers may be used again. It is safe for
+// termCache caches the terms that queries used last, by their ids. It is cleared when ids may be reused. It is safe for
 // concurrent use.
 type termCache struct {
 	mu   sync.Mutex
@@ -27,7 +27,7 @@ func (c *termCache) clear() {
 	c.of, c.text = nil, 0
 }
 
-// look puts the terms that are there to their places, and returns the other places.
+// look fills in the cached terms, and returns the positions of the others.
 func (c *termCache) look(ids []sparql.ID, out []graph.Term) (missing []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *termCache) look(ids []sparql.ID, out []graph.Term) (missing []int) {
 	return missing
 }
 
-// keep remembers the terms at some places. When the cache is full it begins anew.
+// keep caches the terms at some positions. A full cache is cleared first.
 func (c *termCache) keep(ids []sparql.ID, terms []graph.Term, at []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -110,7 +110,8 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, id string, p graph.Put) 
 	return r, err
 }
 
-// version gives a changed subgraph its next version. It is not below the clock, so that it rises over a restored backup too.
+// version assigns the next version to a changed subgraph. It is not below the clock, so that it rises over a restored
+// backup too.
 func (s *Store) version(ctx context.Context, tx *sql.Tx, r row, at time.Time) (graph.Info, bool, error) {
 	now := s.o.Now()
 	if at.IsZero() {
@@ -133,7 +134,7 @@ func (s *Store) version(ctx context.Context, tx *sql.Tx, r row, at time.Time) (g
 
 type spo struct{ s, p, o int64 }
 
-// replace makes the statements of a subgraph those of p, writing only what differs, and returns how many there are.
+// replace replaces the statements of a subgraph by those of p, writing only the difference, and returns their number.
 func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (changed bool, n int, err error) {
 	quads := p.Quads
 	for i := range quads {
@@ -197,7 +198,7 @@ func hasBlanks(quads []graph.Quad) bool {
 	return false
 }
 
-// merged is what is there together with what is new, whose blank nodes are others.
+// merged returns the stored statements together with the new ones; blank nodes of the two are distinct.
 func (s *Store) merged(ctx context.Context, tx *sql.Tx, r row, quads []graph.Quad) ([]graph.Quad, error) {
 	have, err := readQuads(ctx, tx, r.g)
 	if err != nil {
@@ -214,8 +215,8 @@ func (s *Store) merged(ctx context.Context, tx *sql.Tx, r row, quads []graph.Qua
 	return have, nil
 }
 
-// named gives blank nodes the names that their place in the graph gives them, so that the same graph written again is no change,
-// and that nodes of two graphs never have one name.
+// named names blank nodes by their place in the graph, so that writing the same graph again changes nothing, and nodes
+// of two graphs never share a name.
 func named(quads []graph.Quad, g int64) ([]graph.Quad, error) {
 	if !hasBlanks(quads) {
 		return quads, nil
@@ -267,7 +268,8 @@ func numbersOf(ctx context.Context, db querier, g int64) (out map[spo]bool, err 
 	return out, rows.Err()
 }
 
-// insert adds quads, many by one statement. The numbers stand in its text: SQLite looks at all parameters of a statement for each of them.
+// insert adds quads, many by one statement. The ids are literals in its text: SQLite scans all parameters of a
+// statement for each of them.
 func insert(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
 	slices.SortFunc(list, func(a, b spo) int { return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.p, b.p), cmp.Compare(a.o, b.o)) })
 	return inChunks(list, func(part []spo) error {
@@ -349,7 +351,7 @@ func (s *Store) Usage(ctx context.Context, id string) (u graph.Usage, err error)
 	return u, nil
 }
 
-// Compact writes down what was read, and deletes terms that no statement has, unless a query is running.
+// Compact saves the read counts, and deletes terms that no statement uses, unless a query is running.
 func (s *Store) Compact(ctx context.Context) error {
 	reads := s.terms.takeReads()
 	alone := s.mirror.mu.TryLock()
@@ -367,7 +369,7 @@ func (s *Store) Compact(ctx context.Context) error {
 		}
 		_, err := tx.ExecContext(ctx, `DELETE FROM graph_terms WHERE NOT EXISTS (SELECT 1 FROM graph_subgraphs g WHERE g.g = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.o = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.p = graph_terms.id) AND id NOT IN (SELECT DISTINCT s FROM graph_quads)`)
 		s.terms.forget()
-		s.mirror.loaded = false // numbers of terms may be used again
+		s.mirror.loaded = false // term ids may be reused
 		return err
 	})
 	return errors.Join(err, s.remember(ctx))

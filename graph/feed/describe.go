@@ -11,10 +11,11 @@ import (
 	"reckon/store"
 )
 
-// Links say where the figures and logs of things are.
+// Links are the addresses of metrics and logs.
 type Links telemetry.Links
 
-// Workload describes a run of a workload from its row in the catalogue. Its uid is the time of its start: a batch system counts anew.
+// Workload describes a run of a workload from its row in the catalogue. Its uid is the time of its start: a batch
+// system reuses job ids.
 func (l Links) Workload(w *store.Workload) object.Workload {
 	rest := strings.TrimPrefix(w.ID, w.Kind+"/")
 	namespace, name := "", rest
@@ -43,7 +44,7 @@ func (l Links) Workload(w *store.Workload) object.Workload {
 	return o
 }
 
-// Amounts are those quantities that are known.
+// Amounts returns the quantities that are not nil.
 func Amounts(cores, memory, gpus *float64) object.Amounts {
 	out := object.Amounts{}
 	for r, v := range map[object.Resource]*float64{object.CPU: cores, object.Memory: memory, object.GPU: gpus} {
@@ -54,7 +55,7 @@ func Amounts(cores, memory, gpus *float64) object.Amounts {
 	return out
 }
 
-// logs is nil where nobody collects any.
+// logs returns the logs of a workload; nil if no log store has any.
 func (l Links) logs(w *store.Workload, namespace, name string) *object.Logs {
 	if w.Kind == "unit" && l.Loki == "" {
 		return &object.Logs{Source: object.Source{Type: "journald"}, Query: "_SYSTEMD_UNIT=" + name}
@@ -71,7 +72,7 @@ func (l Links) logs(w *store.Workload, namespace, name string) *object.Logs {
 	return telemetry.Links(l).Logs(selector)
 }
 
-// Node describes a node as it is.
+// Node describes the present state of a node.
 func (l Links) Node(n *client.Node) object.Node {
 	o := object.Node{Name: n.Node, Status: "NotReady", Allocatable: Amounts(n.Cores, n.MemoryBytes, nil)}
 	if n.Up {

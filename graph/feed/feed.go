@@ -1,8 +1,8 @@
-// Package feed writes the workloads, nodes and sites of a catalogue into the knowledge graph: one subgraph for each, in the
-// vocabulary of reckon, when it begins, changes or ends.
+// Package feed writes the workloads, nodes and sites of a catalogue into the knowledge graph: one subgraph for each, in
+// the vocabulary of reckon, when it begins, changes or ends.
 //
-// What did not change is not written, and mostly not even described: of each thing the few facts that its subgraph is made of are
-// remembered. After a start everything is compared once with what is stored.
+// Unchanged things are not written, and mostly not even described: the few facts that a subgraph is derived from are
+// remembered. After a start everything is compared once with the stored subgraphs.
 package feed
 
 import (
@@ -22,41 +22,41 @@ import (
 	"reckon/workload"
 )
 
-// Workloads is what is read of the catalogue.
+// Workloads is the part of the catalogue that the feed reads.
 type Workloads interface {
 	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
 }
 
-// Nodes is what is read of nodes.
+// Nodes is the source of nodes.
 type Nodes interface {
 	Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 }
 
-// Options say what is fed.
+// Options configure a feed.
 type Options struct {
 	Store     graph.Store
 	Workloads Workloads
 	Nodes     Nodes
 	Base      string // of ids; see own.Vocabulary
-	Site      string // name of the site of this server, for what has none of its own
+	Site      string // name of the site of this server, for things without a site of their own
 	Links     Links
-	// Forecast says which kinds of workloads are forecast; nil: none.
+	// Forecast reports which kinds of workloads are forecast; nil: none.
 	Forecast func(kind string) bool
-	// Keep is for how long what ended is kept in the graph; 0 is a week.
+	// Keep is how long ended things stay in the graph; 0 is a week.
 	Keep  time.Duration
 	Clock func() time.Time
 }
 
-// Feed writes what changed. It is not safe for concurrent use.
+// Feed writes changes. It is not safe for concurrent use.
 type Feed struct {
 	o Options
-	// known is what was written of each subgraph, and when it ended.
+	// known holds the facts last written of each subgraph, and when it ended.
 	known  map[string]written
 	looked time.Time // up to when the catalogue was read
-	// lookedLate is when rows were read again that may have come late.
+	// lookedLate is when rows were last read again for backfill.
 	lookedLate time.Time
 	nodes      time.Time // when the nodes were read
-	// repaired says that what is stored was compared with what there is.
+	// repaired reports that the stored subgraphs were compared with the catalogue.
 	repaired bool
 }
 
@@ -72,9 +72,9 @@ const everyone = "*"
 // nodesEvery is how often nodes are read: their series are many.
 const nodesEvery = time.Minute
 
-// overlap is by how much the catalogue is read again: rows of ends arrive late. lateOverlap is the
-// same every lateEvery, for what arrives later: where thousands of process groups end in ten minutes,
-// reading all of them after every export would cost more than all else here.
+// overlap is the time range of the catalogue that is read again: rows of ends arrive late.
+// lateOverlap is the same every lateEvery, for backfill: where thousands of process groups end in ten
+// minutes, reading all of them after every export would cost more than all else here.
 const (
 	overlap     = time.Minute
 	lateOverlap = 10 * time.Minute
@@ -92,11 +92,11 @@ func New(o Options) *Feed {
 	return &Feed{o: o, known: map[string]written{}}
 }
 
-// Origin is who wrote what a feed writes.
+// Origin is the origin of subgraphs that a feed writes.
 const Origin = "reckon"
 
-// Update writes what changed since the last time, and returns how many subgraphs that were. What could not be written is tried again
-// the next time.
+// Update writes the changes since the last call, and returns the number of subgraphs changed. Failed writes are retried
+// at the next call.
 func (f *Feed) Update(ctx context.Context) (changed int, err error) {
 	now := f.o.Clock()
 	n, err := f.workloads(ctx, now)
@@ -121,7 +121,7 @@ func (f *Feed) Update(ctx context.Context) (changed int, err error) {
 	return changed, err
 }
 
-// repair deletes what an earlier run of the server wrote and is no longer there.
+// repair deletes subgraphs that an earlier run of the server wrote and that no longer exist in the catalogue.
 func (f *Feed) repair(ctx context.Context) (n int, err error) {
 	list, err := f.o.Store.List(ctx)
 	if err != nil {
@@ -180,11 +180,12 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	return changed, err
 }
 
-// batch is how many subgraphs are written at once. Each transaction writes every page of the indexes that it touches, which are almost as
-// many for 50 as for 250; but others write into the database too, and wait meanwhile.
+// batch is the number of subgraphs in one transaction. Each transaction writes every index page that it touches, which
+// are almost as many for 50 as for 250; but other writers of the database wait meanwhile.
 const batch = 250
 
-// described writes the subgraphs of those rows whose facts are others than the last time, at most a batch, and returns the rest of the rows.
+// described writes the subgraphs of the rows whose facts changed since the last time, at most a batch, and returns the
+// remaining rows.
 func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
 	var changes []graph.Change
 	facts := map[string]written{}
@@ -194,7 +195,7 @@ func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Ti
 			break
 		}
 		w := &list[i]
-		if w.Kind == "other" || w.Kind == "short" || passing(w, now) { // sums of what nobody named, and noise
+		if w.Kind == "other" || w.Kind == "short" || passing(w, now) { // sums without an identity, and noise
 			continue
 		}
 		id, is := f.identify(w)
@@ -230,7 +231,7 @@ func (f *Feed) change(w *store.Workload, id string, now time.Time) graph.Change 
 	return graph.Change{ID: id, Put: graph.Put{Quads: f.vocabulary(w.Site).Workload(o), Origin: Origin, Owner: w.Owner, Time: at, IfVersion: graph.AnyVersion}}
 }
 
-// putAll writes several subgraphs, at once where the store can.
+// putAll writes several subgraphs, in one transaction if the store supports it.
 func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, err error) {
 	if s, ok := f.o.Store.(graph.Batch); ok && len(list) > 1 {
 		if changed, err = s.PutAll(ctx, list); err != nil {
@@ -250,12 +251,12 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 	return changed, nil
 }
 
-// passed is for how long a process group runs before it is described.
+// passed is how long a process group must run before it is described.
 const passed = time.Minute
 
-// passing says that a workload is a process group, which nobody named, and was over in less than a
-// minute or runs for less than that: a machine that builds programs has thousands an hour, and each would be
-// some 80 quads in three indexes.
+// passing reports whether a workload is a process group, which has no name of its own, with a run time of
+// less than a minute so far: a machine that builds programs has thousands an hour, and each would be some 80
+// quads in three indexes.
 func passing(w *store.Workload, now time.Time) bool {
 	if w.Kind != string(workload.Group) || w.Start.IsZero() {
 		return false
@@ -267,7 +268,7 @@ func passing(w *store.Workload, now time.Time) bool {
 	return until.Sub(w.Start) < passed
 }
 
-// facts are all that the subgraph of a workload is made of.
+// facts returns all the facts that the subgraph of a workload is derived from.
 func facts(w *store.Workload) string {
 	var b strings.Builder
 	fmt.Fprint(&b, w.State, "\x00", w.Owner, "\x00", strings.Join(w.Nodes, ","), "\x00", w.Start.UnixMilli(), " ", w.Submit.UnixMilli(), " ", w.End.UnixMilli())
@@ -304,7 +305,7 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 		news = f.differs(news, there, v.NodeID(n.Node).Value, fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable), func() []graph.Quad { return v.Node(o) })
 	}
 	if len(bySite) == 0 {
-		bySite[f.o.Site] = nil // the site itself is there from the start
+		bySite[f.o.Site] = nil // the site itself always exists
 	}
 	for site, nodes := range bySite {
 		slices.Sort(nodes)
@@ -328,13 +329,13 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 	return changed, nil
 }
 
-// machine is a node or a site whose facts changed.
+// machine is a node or a site with changed facts.
 type machine struct {
 	id, facts string
 	describe  func() []graph.Quad
 }
 
-// differs adds a machine to the list if its facts are others than the last time, and notes that it is there.
+// differs adds a machine to the list if its facts changed since the last time, and records that it exists.
 func (f *Feed) differs(list []machine, there map[string]bool, id, facts string, describe func() []graph.Quad) []machine {
 	there[id] = true
 	if f.known[id].facts == facts {
@@ -343,7 +344,7 @@ func (f *Feed) differs(list []machine, there map[string]bool, id, facts string, 
 	return append(list, machine{id, facts, describe})
 }
 
-// describeAll writes subgraphs that everybody may read.
+// describeAll writes subgraphs that everyone may read.
 func (f *Feed) describeAll(ctx context.Context, list []machine, now time.Time) (int, error) {
 	changes := make([]graph.Change, len(list))
 	for i, m := range list {
@@ -359,7 +360,7 @@ func (f *Feed) describeAll(ctx context.Context, list []machine, now time.Time) (
 	return changed, nil
 }
 
-// forget deletes what ended long ago.
+// forget deletes things that ended long ago.
 func (f *Feed) forget(ctx context.Context, now time.Time) (n int, err error) {
 	for id, w := range f.known {
 		if w.end.IsZero() || now.Sub(w.end) < f.o.Keep {

@@ -1,9 +1,10 @@
 // Package glaciation writes objects in the vocabulary of the GLACIATION project as its published exporter does
 // (https://github.com/glaciation-heu/kg_exporter, MIT licence), so that queries written for it find the same.
 //
-// That includes its oddities. The prefix glc of its context does not end in a delimiter, so a JSON-LD 1.1 processor leaves
-// glc:hasStatus as it is, and that is the IRI that is stored and asked for. A workload is named without its namespace, so two of
-// one name are one. Fractions of a core are cut off in the capacity of a node. Times are plain text.
+// That includes its oddities. The prefix glc of its context does not end in a delimiter, so a JSON-LD 1.1 processor
+// does not expand glc:hasStatus, and that is the IRI that is stored and queried. A workload is named without its
+// namespace, so two of one name are one. Fractions of a core are cut off in the capacity of a node. Times are plain
+// text.
 package glaciation
 
 import (
@@ -16,7 +17,7 @@ import (
 	"reckon/graph/object"
 )
 
-// DefaultCluster is the namespace of a cluster that does not say where its API server is.
+// DefaultCluster is the namespace of a cluster whose API server address is unknown.
 const DefaultCluster = "https://kubernetes.local/#"
 
 // K8s is the namespace of names of pods and containers.
@@ -49,7 +50,7 @@ func (v Vocabulary) Context() map[string]any {
 
 func glc(name string) graph.Term { return graph.Node("glc:" + name) }
 
-// Document collects what is said about several objects; an object that was described is not described again.
+// Document collects statements about several objects; each object is described once.
 type Document struct {
 	v     Vocabulary
 	types map[graph.Term]graph.Term
@@ -58,12 +59,12 @@ type Document struct {
 	quads []graph.Quad
 }
 
-// Document begins one.
+// Document starts a document.
 func (v Vocabulary) Document() *Document {
 	return &Document{v: v, types: map[graph.Term]graph.Term{}, there: map[graph.Term]bool{}, seen: map[graph.Quad]bool{}}
 }
 
-// Quads returns what was said.
+// Quads returns the collected statements.
 func (d *Document) Quads() []graph.Quad {
 	out := make([]graph.Quad, 0, len(d.quads)+len(d.types))
 	out = append(out, d.quads...)
@@ -100,7 +101,7 @@ func (d *Document) sayIRI(s, p, o graph.Term) {
 	d.there[s] = true
 }
 
-// describe says what something is, unless something was said about it before.
+// describe adds the class and description of an object, unless it has statements already.
 func (d *Document) describe(s graph.Term, class, description string) {
 	if d.there[s] {
 		return
@@ -132,7 +133,7 @@ func (d *Document) Cluster(name string, nodes []string) {
 	}
 }
 
-// Node describes a node at a time.
+// Node describes a node at a time, Unix milliseconds.
 func (d *Document) Node(n object.Node, now int64) {
 	id := d.id(n.Name)
 	d.describe(id, resourceClass, "KubernetesWorkerNode")
@@ -190,7 +191,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// owners says what an object belongs to.
+// owners adds the owner references of an object.
 func (d *Document) owners(id graph.Term, kind string, owners []object.Ref) {
 	for _, o := range owners {
 		owner := d.id(o.Name)

@@ -8,7 +8,7 @@ import (
 	"reckon/graph/object"
 )
 
-// Workload describes a workload with what it asks for and may use.
+// Workload describes a workload with its requests and limits.
 func (d *Document) Workload(w object.Workload) {
 	id := d.id(w.Name)
 	d.describe(id, taskClass, w.Kind)
@@ -95,12 +95,12 @@ func (d *Document) measurement(id graph.Term, description string, v float64, at 
 	d.say(glc(source), "makes", id)
 }
 
-// NodeMeasurement says what was measured on a node; on a part of it where the query names one.
+// NodeMeasurement adds a measurement of a node, or of a part of it if the query names one.
 func (d *Document) NodeMeasurement(m object.Measurement, now int64) {
 	d.measured(m, now, true)
 }
 
-// PodMeasurement says what was measured of a pod.
+// PodMeasurement adds a measurement of a pod.
 func (d *Document) PodMeasurement(m object.Measurement, now int64) {
 	d.measured(m, now, false)
 }
@@ -127,11 +127,11 @@ func (d *Document) measured(m object.Measurement, now int64, onPart bool) {
 	d.say(owner, "hasMeasurement", id)
 }
 
-// Known is what a graph says about a node, pod or container that was there.
+// Known is a node, pod or container that the graph already contains.
 type Known struct{ ID, Kind, Status string } // ID without the namespace of the cluster; Kind is KubernetesWorkerNode, Pod or Container
 
-// Terminate says of what is in known and not in there that it is gone. there holds ids of nodes (N), pods (NS.POD) and containers
-// (NS.POD.NAME).
+// Terminate marks the objects in known that are not in there as gone. there holds ids of nodes (N), pods (NS.POD) and
+// containers (NS.POD.NAME).
 func (d *Document) Terminate(known []Known, there map[string]bool, now time.Time) {
 	for _, k := range known {
 		status := "Unknown"

@@ -161,7 +161,7 @@ func ids(t *testing.T, s graph.Store) {
 	}
 }
 
-// atOnce writes one subgraph from many sides: every version is given once, and the last is what is there.
+// atOnce writes one subgraph concurrently: every version is assigned once, and the last write is stored.
 func atOnce(t *testing.T, s graph.Store) {
 	const id, writers, each = "x:once", 4, 5
 	var mu sync.Mutex

@@ -1,6 +1,7 @@
-// Package jsonld reads and writes RDF as JSON-LD 1.1 (https://www.w3.org/TR/json-ld11-api/), by github.com/piprate/json-gold.
+// Package jsonld reads and writes RDF as JSON-LD 1.1 (https://www.w3.org/TR/json-ld11-api/), by
+// github.com/piprate/json-gold.
 //
-// Nothing is ever fetched: a context is in the document, or it is one of those that are built in. Depth and size are bounded
+// Nothing is ever fetched: a context is in the document, or it is one of the built-in ones. Depth and size are checked
 // before the document is interpreted. Functions are safe for concurrent use.
 package jsonld
 
@@ -17,7 +18,7 @@ import (
 	"reckon/graph"
 )
 
-// MaxDepth is how deep objects and lists may stand in each other.
+// MaxDepth is the maximum nesting of objects and lists.
 const MaxDepth = 200
 
 // Contexts are the documents that a context may refer to, by IRI.
@@ -32,7 +33,7 @@ func (c Contexts) LoadDocument(address string) (*ld.RemoteDocument, error) {
 	return &ld.RemoteDocument{DocumentURL: address, Document: ld.CloneDocument(doc)}, nil
 }
 
-// Read reads a document. The error of a document that is no JSON has a place (graph.SyntaxError).
+// Read reads a document. The error of a document that is not JSON has a position (graph.SyntaxError).
 func Read(in io.Reader, contexts Contexts, limits graph.Limits) (quads []graph.Quad, err error) {
 	raw, err := io.ReadAll(in)
 	if err != nil {
@@ -50,7 +51,7 @@ func Read(in io.Reader, contexts Contexts, limits graph.Limits) (quads []graph.Q
 	default:
 		return nil, &graph.SyntaxError{Line: 1, Column: 1, Reason: "the document is neither an object nor a list"}
 	}
-	defer func() { // the library asserts types where a document may have others
+	defer func() { // the library asserts types that a document may violate
 		if r := recover(); r != nil {
 			quads, err = nil, fmt.Errorf("the JSON-LD can not be interpreted: %v", r)
 		}
@@ -69,7 +70,7 @@ func Read(in io.Reader, contexts Contexts, limits graph.Limits) (quads []graph.Q
 	return fromDataset(set, limits)
 }
 
-// explain keeps what the library says about the document and leaves out its own words.
+// explain keeps the part of a library error that concerns the document.
 func explain(err error) error {
 	var e *ld.JsonLdError
 	if errors.As(err, &e) {
@@ -154,8 +155,8 @@ func term(n ld.Node) graph.Term {
 	return graph.Term{}
 }
 
-// Write writes quads as one object for each subject, with names shortened by context, which may be nil. Quads in named graphs
-// stand in objects with @graph.
+// Write writes quads as one object for each subject, with names shortened by context, which may be nil. Quads in named
+// graphs are in objects with @graph.
 func Write(w io.Writer, quads []graph.Quad, context map[string]any) error {
 	set := ld.NewRDFDataset()
 	for _, q := range graph.Sorted(quads) {

@@ -35,7 +35,7 @@ func TestEffectiveRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.Requests(); !maps.Equal(got, object.Amounts{object.CPU: 3}) { // the first init container asks for more than 1 + 1 + 0.5
+	if got := w.Requests(); !maps.Equal(got, object.Amounts{object.CPU: 3}) { // the first init container requests more than 1 + 1 + 0.5
 		t.Error(got)
 	}
 	if got := w.Limits(); len(got) != 0 { // one container has none, so the whole has none

@@ -1,5 +1,5 @@
-// Package kubernetes reads objects of a Kubernetes cluster, as its API server writes them in JSON, into what the knowledge graph
-// describes. It uses no library of Kubernetes: of each object only the fields that are needed are declared
+// Package kubernetes reads objects of a Kubernetes cluster, in the JSON of its API server, into the objects that the
+// knowledge graph describes. It uses no library of Kubernetes: of each object only the required fields are declared
 // (https://kubernetes.io/docs/reference/kubernetes-api/).
 package kubernetes
 
@@ -11,10 +11,10 @@ import (
 	"reckon/graph/object"
 )
 
-// annotations is the prefix of what GLACIATION annotates objects with.
+// annotations is the prefix of GLACIATION's annotations.
 const annotations = "glaciation-project.eu/"
 
-// reads annotates a pod template with the data sets that it reads, separated by commas.
+// reads is the annotation of a pod template with the data sets that it reads, separated by commas.
 const reads = "reckon.io/reads"
 
 type meta struct {
@@ -97,7 +97,8 @@ func (p *podSpec) requirements() (out []object.Requirements) {
 	return out
 }
 
-// data lists volumes that hold data, and what an annotation names. Secrets are left out: their names are nobody's business.
+// data lists volumes that hold data, and data sets named by an annotation. Secrets are left out: their names are
+// confidential.
 func (p *podSpec) data(namespace string, annotated map[string]string) (out []object.Data) {
 	for _, v := range p.Volumes {
 		switch {
@@ -117,7 +118,7 @@ func (p *podSpec) data(namespace string, annotated map[string]string) (out []obj
 	return out
 }
 
-// jobStatus is what a Job says of itself.
+// jobStatus is the status of a Job.
 type jobStatus struct {
 	StartTime  string `json:"startTime"`
 	Conditions []struct {
@@ -126,7 +127,7 @@ type jobStatus struct {
 	} `json:"conditions"`
 }
 
-// read is the state of a Job (Running, Suspended, Complete, Failed), when it began and when it ended.
+// read returns the state of a Job (Running, Suspended, Complete, Failed), its start and its end.
 func (s *jobStatus) read() (state string, start, end time.Time) {
 	state, start = "Running", parseTime(s.StartTime)
 	for _, c := range s.Conditions {

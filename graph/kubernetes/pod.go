@@ -77,8 +77,8 @@ func list(s string) (out []string) {
 	return out
 }
 
-// ClusterName reads the name of the cluster from the ConfigMap kubeadm-config; empty if it is not there. The value is YAML of
-// which only one line matters.
+// ClusterName reads the name of the cluster from the ConfigMap kubeadm-config; empty if it has none. Only one line of
+// its YAML value matters.
 func ClusterName(raw []byte) (string, error) {
 	var in struct {
 		Data map[string]string `json:"data"`

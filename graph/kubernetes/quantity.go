@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Quantity is an amount of a resource as Kubernetes writes it: 1930m, 1Ti, 0.5, 12e6
+// Quantity is an amount of a resource in the notation of Kubernetes: 1930m, 1Ti, 0.5,
+// 12e6
 // (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/).
 type Quantity float64
 
@@ -42,7 +43,7 @@ func ParseQuantity(s string) (Quantity, error) {
 	return Quantity(f), nil
 }
 
-// exponentOf keeps 1e999999999 from being written out.
+// exponentOf prevents the expansion of 1e999999999.
 func exponentOf(number string) int {
 	at := strings.IndexAny(number, "eE")
 	if at < 0 {
@@ -57,7 +58,7 @@ func exponentOf(number string) int {
 	return n
 }
 
-// UnmarshalJSON takes text and numbers.
+// UnmarshalJSON accepts strings and numbers.
 func (q *Quantity) UnmarshalJSON(raw []byte) error {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {

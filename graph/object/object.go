@@ -1,12 +1,13 @@
-// Package object holds what the knowledge graph describes: workloads, pods, nodes, sites, where their figures and logs are, and
-// measurements of others. It knows neither where they come from nor how they are written.
+// Package object holds the objects that the knowledge graph describes: workloads, pods, nodes, sites, the locations of
+// their metrics and logs, and measurements by others. It is independent of their sources and of their serialization.
 //
-// Figures are in SI base units: cores, bytes, watts. A resource that is not in a map was not stated. A zero time is unknown.
+// Figures are in SI base units: cores, bytes, watts. A resource that is not in a map is unspecified. A zero time is
+// unknown.
 package object
 
 import "time"
 
-// Resource is something that is requested, limited or there.
+// Resource is a resource that is requested, limited or available.
 type Resource string
 
 // The resources.
@@ -19,30 +20,30 @@ const (
 	Energy  Resource = "Energy"  // as annotated
 )
 
-// Resources lists them in the order in which they are written.
+// Resources lists them in the order of output.
 func Resources() []Resource { return []Resource{CPU, Memory, Storage, GPU, Network, Energy} }
 
 // Amounts are quantities of resources.
 type Amounts map[Resource]float64
 
-// Ref names another object. UID may be empty.
+// Ref is a reference to another object. UID may be empty.
 type Ref struct{ Kind, Namespace, Name, UID string }
 
-// Workload is work as its controller describes it: a Deployment, a Slurm job, a unit.
+// Workload is work as described by its controller: a Deployment, a Slurm job, a unit.
 type Workload struct {
-	// Kind is as its system writes it: Deployment, slurm, unit.
+	// Kind is in its system's terms: Deployment, slurm, unit.
 	Kind, Namespace, Name, UID string
-	// ID is the workload as reckon names it (kind/name), the value of the label of its series; empty if unknown.
+	// ID is the workload id of reckon (kind/name), the value of the label of its series; empty if unknown.
 	ID string
-	// Owner answers for it: a user or a namespace.
+	// Owner is the owner: a user or a namespace.
 	Owner string
 	// Owners are the objects that it belongs to.
 	Owners    []Ref
 	Scheduler string
-	// Annotated are resources that the template states by annotation; they have no containers.
+	// Annotated resources are those that the template specifies by annotation; they have no containers.
 	AnnotatedRequests, AnnotatedLimits Amounts
 	Containers                         []Requirements
-	// State, Start and End are of the run; RunsOn are names of nodes.
+	// State, Start and End are those of the run; RunsOn are names of nodes.
 	State      string
 	Start, End time.Time
 	RunsOn     []string
@@ -50,25 +51,25 @@ type Workload struct {
 	Telemetry  *Telemetry
 }
 
-// Requirements are what a container asks for.
+// Requirements are the requests and limits of a container.
 type Requirements struct {
-	Init             bool // it ends before the others begin
-	Sidecar          bool // an init container that goes on
+	Init             bool // it ends before the others start
+	Sidecar          bool // an init container that keeps running
 	Requests, Limits Amounts
 }
 
-// Requests is what the whole workload asks for at once, as the scheduler of Kubernetes adds it: the containers together, or the
-// largest init container with the sidecars before it, whichever is more.
+// Requests returns the effective request of the whole workload, as the scheduler of Kubernetes computes it: the sum of
+// the containers, or the largest init container with the sidecars before it, whichever is more.
 func (w *Workload) Requests() Amounts {
 	return w.effective(func(r Requirements) Amounts { return r.Requests }, w.AnnotatedRequests)
 }
 
-// Limits is the most that the whole workload may use. A resource that one of its containers has no limit of is not in it.
+// Limits returns the maximum use of the whole workload. A resource without a limit in one of its containers is absent.
 func (w *Workload) Limits() Amounts {
 	out := w.effective(func(r Requirements) Amounts { return r.Limits }, w.AnnotatedLimits)
 	for r := range out {
 		for _, c := range w.Containers {
-			if _, ok := c.Limits[r]; !ok && r != GPU { // without a limit of GPUs a container gets none
+			if _, ok := c.Limits[r]; !ok && r != GPU { // without a GPU limit a container gets no GPU
 				delete(out, r)
 			}
 		}
@@ -104,7 +105,7 @@ func (w *Workload) effective(of func(Requirements) Amounts, annotated Amounts) A
 // Pod is a pod of Kubernetes.
 type Pod struct {
 	Namespace, Name, UID string
-	Workload             string // as reckon names what it is a part of: deployment/shop/cart; empty if unknown
+	Workload             string // workload id of reckon: deployment/shop/cart; empty if unknown
 	Owners               []Ref
 	Scheduler            string
 	Node                 string // empty before it is placed
@@ -116,7 +117,7 @@ type Pod struct {
 	Telemetry            *Telemetry
 }
 
-// Container is a container of a pod as it is.
+// Container is the present state of a container of a pod.
 type Container struct {
 	Name, ID   string
 	State      string // waiting, running, terminated; empty if unknown
@@ -130,12 +131,12 @@ type Node struct {
 	Status      string
 	Since       time.Time
 	Allocatable Amounts
-	// EnergyIndex is what its annotation ranks it by; nil if there is none.
+	// EnergyIndex is the rank in its annotation; nil if there is none.
 	EnergyIndex *float64
 	Telemetry   *Telemetry
 }
 
-// Site is a set of nodes seen as one: a cluster, a GNode of GLACIATION.
+// Site is a set of nodes treated as one: a cluster, a GNode of GLACIATION.
 type Site struct {
 	Name      string
 	URL       string // of this service; empty if unknown
@@ -143,13 +144,13 @@ type Site struct {
 	Telemetry *Telemetry
 }
 
-// Data is something that a workload reads or writes: a volume, a data set.
+// Data is input or output of a workload: a volume, a data set.
 type Data struct {
-	// Kind says what Name names: persistentVolumeClaim, configMap, dataset.
+	// Kind is the kind of the object Name: persistentVolumeClaim, configMap, dataset.
 	Kind, Namespace, Name string
 }
 
-// Telemetry says where the figures and the logs of something are.
+// Telemetry is the location of the metrics and the logs of an object.
 type Telemetry struct {
 	Metrics *Metrics
 	Logs    *Logs
@@ -165,14 +166,14 @@ type Metrics struct {
 	Dashboard string // URL; empty for none
 }
 
-// Series is one figure and the query that gives it.
+// Series is one figure and its query.
 type Series struct {
 	Name  string // the metric
 	Title string
 	Unit  string // UCUM code
 	Type  string // counter or gauge
 	Query string // PromQL
-	// Forecast is the PromQL that gives what is expected of it; empty where nothing is.
+	// Forecast is the PromQL of its forecast; empty if there is none.
 	Forecast string
 }
 
@@ -183,7 +184,7 @@ type Logs struct {
 	Dashboard string
 }
 
-// Query is how somebody else's exporter finds measurements: what it measures, where and in what unit.
+// Query is the query of a third-party exporter for measurements: what it measures, where and in what unit.
 type Query struct {
 	Measurement string // Usage, Energy.Usage
 	Subresource string // CPU; empty for the resource itself

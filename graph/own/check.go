@@ -6,7 +6,8 @@ import (
 	"reckon/graph"
 )
 
-// Check says which required property is missing: it names the thing and its class. What is of no class of ours is not looked at.
+// Check returns an error that names a missing required property, the thing and its class. Things without a class of
+// ours are not checked.
 func Check(quads []graph.Quad) error {
 	required := map[string][]string{}
 	for _, w := range words() {

@@ -7,18 +7,19 @@ import (
 	"reckon/graph"
 )
 
-// LatestGraph names the graph in which a query finds the latest values of series. It is made for the query and never stored.
+// LatestGraph is the name of the graph of latest values of series. It is built for each query and never stored.
 const LatestGraph = "urn:reckon:latest"
 
 // Series is a time series that a subgraph refers to.
 type Series struct {
 	IRI         graph.Term
 	Name, Query string
-	Source      string    // URL of what answers the query; empty where the subgraph does not say
-	End         time.Time // of what it is about; zero while that lasts
+	Source      string    // URL of the server to query; empty if the subgraph has none
+	End         time.Time // end of the object; zero while it exists
 }
 
-// SeriesOf lists the series that the statements of a subgraph refer to, in the order of the statements; with only set, that one.
+// SeriesOf lists the series that the statements of a subgraph refer to, in the order of the statements; if only is set,
+// just that one.
 func SeriesOf(quads []graph.Quad, only graph.Term) []Series {
 	objects := map[[2]graph.Term]graph.Term{}
 	var end time.Time
@@ -46,7 +47,7 @@ func SeriesOf(quads []graph.Quad, only graph.Term) []Series {
 	return out
 }
 
-// Latest are the statements of the value of a series at a time; none of one that is no number.
+// Latest returns the statements of the value of a series at a time; none for NaN.
 func Latest(s Series, value float64, at time.Time) []graph.Quad {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return nil

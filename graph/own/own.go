@@ -1,8 +1,8 @@
 // Package own writes objects in the vocabulary of reckon, which builds on SAREF (https://saref.etsi.org/core/), SOSA
-// (https://www.w3.org/TR/vocab-ssn/) and QUDT (https://qudt.org). Series and logs are referred to, never copied: each comes with
-// the query that gives it.
+// (https://www.w3.org/TR/vocab-ssn/) and QUDT (https://qudt.org). Series and logs are referenced, never copied: each
+// comes with its query.
 //
-// Ids are stable and tell things of one name apart: site, namespace, kind and UID are in them. Functions are pure.
+// Ids are stable and unambiguous: they include site, namespace, kind and UID. Functions are pure.
 package own
 
 import (
@@ -13,12 +13,12 @@ import (
 	"reckon/graph/object"
 )
 
-// DefaultBase is what ids begin with where nothing else is set.
+// DefaultBase is the default prefix of ids.
 const DefaultBase = "urn:reckon:"
 
 // Vocabulary writes objects of one site.
 type Vocabulary struct {
-	Base string // what ids begin with; empty is DefaultBase
+	Base string // prefix of ids; empty is DefaultBase
 	Site string // name of the site or cluster; empty is "default"
 }
 
@@ -45,7 +45,7 @@ func (v Vocabulary) NodeID(name string) graph.Term { return v.id("node", name) }
 // SiteID is the id of the site.
 func (v Vocabulary) SiteID() graph.Term { return v.id("site") }
 
-// WorkloadID is the id of a workload, a pod included.
+// WorkloadID is the id of a workload or pod.
 func (v Vocabulary) WorkloadID(kind, namespace, name, uid string) graph.Term {
 	parts := []string{strings.ToLower(kind)}
 	if namespace != "" {
@@ -60,7 +60,7 @@ func (v Vocabulary) WorkloadID(kind, namespace, name, uid string) graph.Term {
 
 type writer struct{ quads []graph.Quad }
 
-// times adds when a subject started and ended, as far as it is known.
+// times adds the start and end of a subject, unless they are zero.
 func (w *writer) times(s graph.Term, start, end time.Time) {
 	if !start.IsZero() {
 		w.say(s, "startTime", graph.DateTime(start))
@@ -101,7 +101,7 @@ func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
 	return graph.Sorted(w.quads)
 }
 
-// workload describes what runs, and returns its id.
+// workload describes a running workload, and returns its id.
 func (v Vocabulary) workload(w *writer, o *object.Workload) graph.Term {
 	id := v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID)
 	w.is(id, "Workload", sosa+"FeatureOfInterest")
@@ -148,7 +148,7 @@ func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 	return graph.Sorted(w.quads)
 }
 
-// Node describes a node and says which site it is of.
+// Node describes a node and links it to its site.
 func (v Vocabulary) Node(o object.Node) []graph.Quad {
 	w := &writer{}
 	id := v.NodeID(o.Name)
@@ -168,7 +168,7 @@ func (v Vocabulary) Node(o object.Node) []graph.Quad {
 	return graph.Sorted(w.quads)
 }
 
-// Describe describes the site: its name, where it answers, where the sums over its nodes are.
+// Describe describes the site: its name, its address, the series of sums over its nodes.
 func (v Vocabulary) Describe(o object.Site) []graph.Quad {
 	w := &writer{}
 	id := v.SiteID()
@@ -200,7 +200,7 @@ func (v Vocabulary) data(w *writer, id graph.Term, list []object.Data) {
 	}
 }
 
-// units of amounts: QUDT's name and the UCUM code. What is annotated for network and energy has no unit that is certain.
+// units returns the units of amounts: QUDT's name and the UCUM code. Annotated network and energy have no defined unit.
 func units(r object.Resource) (name, code string) {
 	switch r {
 	case object.Memory, object.Storage:

@@ -2,10 +2,10 @@ package own
 
 import "reckon/graph"
 
-// Namespace is where the words of reckon are, besides those of SAREF, SOSA and QUDT.
+// Namespace is the namespace of reckon's own terms, besides those of SAREF, SOSA and QUDT.
 const Namespace = "urn:reckon:ns#"
 
-// Namespaces of others.
+// Namespaces of other vocabularies.
 const (
 	saref   = "https://saref.etsi.org/core/"
 	sosa    = "http://www.w3.org/ns/sosa/"
@@ -14,7 +14,7 @@ const (
 	dcterms = "http://purl.org/dc/terms/"
 )
 
-// Prefixes are the short names of what is written.
+// Prefixes are the prefixes used in output.
 func Prefixes() []graph.Prefix {
 	return []graph.Prefix{
 		{Name: "rk", IRI: Namespace}, {Name: "saref", IRI: saref}, {Name: "sosa", IRI: sosa}, {Name: "qudt", IRI: qudt}, {Name: "unit", IRI: unit},
@@ -22,7 +22,7 @@ func Prefixes() []graph.Prefix {
 	}
 }
 
-// Context is the JSON-LD context of what is written. Every prefix ends in a delimiter, so every processor expands it.
+// Context is the JSON-LD context of the output. Every prefix ends in a delimiter, so every processor expands it.
 func Context() map[string]any {
 	out := map[string]any{}
 	for _, p := range Prefixes() {
@@ -31,14 +31,15 @@ func Context() map[string]any {
 	return out
 }
 
-// ContextIRI may stand as @context in documents: it is built in, and the server has it too.
+// ContextIRI can be used as @context in documents: it is built in, and the server serves it too.
 const ContextIRI = "urn:reckon:context"
 
-// word is a class or a property with what it means. Parent is the class or property of others that it is a kind of.
+// word is a class or a property with its meaning. Parent is the class or property of another vocabulary that it
+// specializes.
 type word struct {
 	name, parent, comment string
 	property              bool
-	required              []string // properties that every member of the class has
+	required              []string // properties that every instance of the class has
 }
 
 func words() []word {
@@ -95,7 +96,7 @@ func words() []word {
 	}
 }
 
-// Ontology describes the words, as RDF Schema.
+// Ontology describes the terms, as RDF Schema.
 func Ontology() (out []graph.Quad) {
 	say := func(s, p string, o graph.Term) {
 		out = append(out, graph.Quad{S: graph.Node(s), P: graph.Node(p), O: o})

@@ -1,9 +1,11 @@
-// Package remote keeps the statements of the knowledge graph in any store that speaks the SPARQL 1.1 Graph Store HTTP Protocol
-// (https://www.w3.org/TR/sparql11-http-rdf-update/), such as Fuseki, Oxigraph or Virtuoso, one named graph for each subgraph.
+// Package remote keeps the statements of the knowledge graph in any store with the SPARQL 1.1 Graph Store HTTP Protocol
+// (https://www.w3.org/TR/sparql11-http-rdf-update/), such as Fuseki, Oxigraph or Virtuoso, one named graph for each
+// subgraph.
 //
-// That protocol has no versions, owners or conditions, so these are kept in a registry beside it: a graph.Store that holds of each
-// subgraph one statement, the hash of what the remote store has. What did not change is not sent. While the remote store is away,
-// writes fail with graph.ErrUnavailable and are the caller's to repeat. A Store is safe for concurrent use.
+// That protocol has no versions, owners or conditions, so these are kept in a registry beside it: a graph.Store with,
+// for each subgraph, one statement, the hash of the content in the remote store. Unchanged content is not sent. While
+// the remote store is unreachable, writes fail with graph.ErrUnavailable and the caller has to repeat them. A Store is
+// safe for concurrent use.
 package remote
 
 import (
@@ -25,29 +27,30 @@ import (
 	"reckon/graph"
 )
 
-// Options say where the remote store is.
+// Options configure a remote store.
 type Options struct {
-	// Store is the address of the Graph Store Protocol, Query that of SPARQL; a user may stand in them, and ?password_file=FILE.
+	// Store is the address of the Graph Store Protocol, Query that of SPARQL; both may contain a user, and
+	// ?password_file=FILE.
 	Store, Query string
 	Registry     graph.Store
-	HTTP         *http.Client // nil is one with a time limit of 30 s
+	HTTP         *http.Client // nil is a client with a timeout of 30 s
 }
 
-// Store keeps the graph elsewhere.
+// Store is a graph in a remote store.
 type Store struct {
 	store, query *endpoint
 	registry     graph.Store
 	http         *http.Client
 	proxy        *httputil.ReverseProxy
-	writes       sync.Mutex // one at a time, so that registry and remote store agree
+	writes       sync.Mutex // one at a time, so that registry and remote store stay consistent
 }
 
 var _ graph.Store = (*Store)(nil)
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the maximum size of a response, bytes.
 const maxAnswer = 64 << 20
 
-// endpoint is an address with who asks.
+// endpoint is an address with credentials.
 type endpoint struct {
 	url            *url.URL
 	user, password string
@@ -103,7 +106,7 @@ func Open(o Options) (*Store, error) {
 			asked := r.In.URL.RawQuery
 			r.SetURL(s.query.url)
 			r.Out.URL.Path, r.Out.URL.RawQuery = s.query.url.Path, asked
-			r.Out.Header.Del("Authorization") // it is for us
+			r.Out.Header.Del("Authorization") // the credentials are for us
 			r.Out.Header.Del("Cookie")
 			s.query.sign(r.Out)
 		}}
@@ -111,7 +114,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Forward takes a request of the SPARQL protocol to the remote store.
+// Forward forwards a request of the SPARQL protocol to the remote store.
 func (s *Store) Forward(w http.ResponseWriter, r *http.Request) {
 	if s.proxy == nil {
 		http.Error(w, "this server knows no address of SPARQL for its graph store", http.StatusNotImplemented)
@@ -130,7 +133,7 @@ func (s *Store) ask(ctx context.Context, method, id string, body []byte) ([]byte
 	if err != nil {
 		return nil, 0, err
 	}
-	if method == http.MethodGet { // Virtuoso refuses a PUT that says what answer it takes
+	if method == http.MethodGet { // Virtuoso refuses a PUT with an Accept header
 		r.Header.Set("Accept", "application/n-triples, text/turtle;q=0.9")
 	}
 	if body != nil {
@@ -152,7 +155,7 @@ func (s *Store) ask(ctx context.Context, method, id string, body []byte) ([]byte
 	return raw, resp.StatusCode, nil
 }
 
-// hashWord is the property under which the registry holds the hash of a subgraph and the number of its statements.
+// hashWord is the property by which the registry stores the hash of a subgraph and the number of its statements.
 const hashWord = "urn:reckon:ns#contentHash"
 
 func fingerprint(id string, quads []graph.Quad) (graph.Quad, []byte, error) {
@@ -169,7 +172,7 @@ func fingerprint(id string, quads []graph.Quad) (graph.Quad, []byte, error) {
 	return graph.Quad{S: graph.Node(graph.Name(id)), P: graph.Node(hashWord), O: graph.Text(text)}, b.Bytes(), nil
 }
 
-// counted puts the number of statements into what the registry says of a subgraph.
+// counted fills in the number of statements from the registry's statement about a subgraph.
 func counted(info graph.Info, mark []graph.Quad) graph.Info {
 	info.Quads = graph.UnknownQuads
 	if len(mark) == 1 {
@@ -193,10 +196,10 @@ func (s *Store) Get(ctx context.Context, id string) (graph.Info, []graph.Quad, e
 
 func (s *Store) read(ctx context.Context, id string) ([]graph.Quad, error) {
 	raw, status, err := s.ask(ctx, http.MethodGet, id, nil)
-	if err != nil || status == http.StatusNotFound { // stores forget graphs without statements
+	if err != nil || status == http.StatusNotFound { // stores drop graphs without statements
 		return nil, err
 	}
-	quads, err := graph.ReadTurtle(bytes.NewReader(raw), graph.Name(id), graph.Limits{}) // which N-Triples are, too
+	quads, err := graph.ReadTurtle(bytes.NewReader(raw), graph.Name(id), graph.Limits{}) // N-Triples are a subset of Turtle
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s answered no Turtle: %w", graph.ErrUnavailable, s.store.url.Host, err)
 	}
@@ -248,7 +251,7 @@ func (s *Store) Put(ctx context.Context, id string, p graph.Put) (info graph.Inf
 	return counted(info, []graph.Quad{mark}), changed, err
 }
 
-// apart gives the blank nodes of new statements names that stored ones do not have.
+// apart renames the blank nodes of new statements so that they differ from stored ones.
 func apart(quads []graph.Quad) []graph.Quad {
 	for i := range quads {
 		for _, t := range []*graph.Term{&quads[i].S, &quads[i].O} {
@@ -277,7 +280,7 @@ func (s *Store) Delete(ctx context.Context, id string, ifVersion int64) (graph.I
 	return s.registry.Delete(ctx, id, graph.AnyVersion)
 }
 
-// List implements graph.Store; the numbers of statements are not known here.
+// List implements graph.Store; the numbers of statements are unknown here.
 func (s *Store) List(ctx context.Context) ([]graph.Info, error) {
 	list, err := s.registry.List(ctx)
 	for i := range list {

@@ -19,7 +19,7 @@ import (
 	"reckon/graph/remote"
 )
 
-// graphStore is the Graph Store Protocol as its specification says it, over documents of N-Triples in memory.
+// graphStore is the Graph Store Protocol as specified, over documents of N-Triples in memory.
 type graphStore struct {
 	mu     sync.Mutex
 	graphs map[string]string
@@ -86,7 +86,7 @@ func TestStore(t *testing.T) {
 	graphtest.Store(t, open(t, remote.Options{Store: server.URL}))
 }
 
-// TestPeer runs the suite on a store of others, whose addresses are in RECKON_GRAPH_STORE.
+// TestPeer runs the suite on a third-party store, with its addresses in RECKON_GRAPH_STORE.
 func TestPeer(t *testing.T) {
 	address := os.Getenv("RECKON_GRAPH_STORE")
 	if address == "" {
@@ -152,7 +152,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A forwarded query keeps its parameters and loses who asked us.
+// A forwarded query keeps its parameters and loses our credentials.
 func TestForward(t *testing.T) {
 	var got *http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { got = r }))

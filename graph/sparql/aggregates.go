@@ -7,7 +7,7 @@ import (
 	"reckon/graph"
 )
 
-// value is the aggregate of some rows.
+// value returns the aggregate of some rows.
 func (a *aggregate) value(e *eval, t *table, rows []int) (graph.Term, error) {
 	if a.e == nil {
 		return a.countRows(t, rows), nil

@@ -1,10 +1,11 @@
-// Package sparql answers a documented part of SPARQL 1.1 (https://www.w3.org/TR/sparql11-query/) over any [Dataset], bounded in
-// time, rows and memory.
+// Package sparql implements a documented subset of SPARQL 1.1 (https://www.w3.org/TR/sparql11-query/) over any
+// [Dataset], with limits on time, rows and memory.
 //
-// It takes SELECT and ASK with patterns, GRAPH (an empty one lists graphs), UNION, OPTIONAL, FILTER with EXISTS and NOT EXISTS, BIND,
-// VALUES, sub-SELECT, expressions with casts, regex and replace, GROUP BY with aggregates, HAVING, ORDER BY, LIMIT and OFFSET, paths of
-// a/b, a* and a+; and the updates DROP GRAPH, INSERT DATA and DELETE DATA. Anything else is an [UnsupportedError] that names
-// the construct. Patterns outside of GRAPH see the union of all named graphs.
+// It accepts SELECT and ASK with patterns, GRAPH (an empty one lists graphs), UNION, OPTIONAL, FILTER with EXISTS and
+// NOT EXISTS, BIND, VALUES, sub-SELECT, expressions with casts, regex and replace, GROUP BY with aggregates, HAVING,
+// ORDER BY, LIMIT and OFFSET, paths of a/b, a* and a+; and the updates DROP GRAPH, INSERT DATA and DELETE DATA.
+// Anything else is an [UnsupportedError] that names the construct. Patterns outside of GRAPH match the union of all
+// named graphs.
 //
 // A parsed query may be used by several goroutines at once.
 package sparql
@@ -15,7 +16,7 @@ import (
 	"reckon/graph"
 )
 
-// UnsupportedError names a construct of SPARQL that is not answered here.
+// UnsupportedError names a construct of SPARQL that is not supported.
 type UnsupportedError struct {
 	Construct    string
 	Line, Column int
@@ -38,7 +39,7 @@ type Update []Operation
 // Operation is one part of an update; exactly one of Drop, Insert and Delete is set.
 type Operation struct {
 	Drop           string // IRI of a graph
-	Silent         bool   // no error where the graph is not there
+	Silent         bool   // no error if the graph does not exist
 	Insert, Delete []graph.Quad
 }
 
@@ -69,14 +70,14 @@ func (s slot) isVar() bool { return s.term.IsZero() }
 
 // node is a part of the algebra.
 type node interface {
-	// scope adds the variables that may be bound by it.
+	// scope adds the variables that the node may bind.
 	scope(in map[int]bool)
 	eval(e *eval, seeds *table) (*table, error)
 }
 
 type triple struct {
 	s, p, o slot
-	repeat  byte // 0, '*' or '+', of a path of one predicate
+	repeat  byte // 0, '*' or '+', for a path of one predicate
 }
 
 type (
@@ -85,7 +86,7 @@ type (
 	leftJoin struct {
 		left, right node
 		filters     []expr
-		tag         int // variable that tells rows of the left apart
+		tag         int // variable that identifies rows of the left side
 	}
 	union  struct{ left, right node }
 	filter struct {
@@ -110,7 +111,7 @@ type (
 
 type projection struct {
 	v int
-	e expr // nil: the variable as it is
+	e expr // nil: the variable itself
 }
 
 type order struct {
@@ -118,7 +119,7 @@ type order struct {
 	desc bool
 }
 
-// selectNode is a SELECT, at the top or inside.
+// selectNode is a SELECT, at the top or nested.
 type selectNode struct {
 	distinct   bool
 	star       bool
@@ -133,7 +134,7 @@ type selectNode struct {
 	offset     int
 }
 
-// aggregate is COUNT and its kin; its result is in the variable v.
+// aggregate is COUNT or another aggregate; its result is in the variable v.
 type aggregate struct {
 	name      string
 	distinct  bool

@@ -33,7 +33,7 @@ func (b *bgp) eval(e *eval, seeds *table) (*table, error) {
 
 func (b *bgp) bound() map[int]bool { return scopeOf(b) }
 
-// cheapest is the triple that is likely to give the fewest rows, with what is bound.
+// cheapest returns the triple that is likely to yield the fewest rows, given the bound variables.
 func (e *eval) cheapest(list []triple, bound []bool) (int, error) {
 	best, least := 0, -1
 	for i, t := range list {
@@ -90,7 +90,7 @@ func (e *eval) position(s slot) (position, error) {
 	return position{id, -1}, err
 }
 
-// in is what the position has in a row: a fixed id, or 0 and the variable that takes what is found.
+// in resolves the position in a row: a fixed id, or 0 and the variable to bind.
 func (n position) in(e *eval, row []ID) (id ID, free int, err error) {
 	if n.v < 0 {
 		return n.id, -1, nil
@@ -102,7 +102,7 @@ func (n position) in(e *eval, row []ID) (id ID, free int, err error) {
 	return id, -1, err
 }
 
-// triple extends every row by the quads that match.
+// triple extends every row by the matching quads.
 func (e *eval) triple(t triple, seeds *table) (*table, error) {
 	out := newTable(e.width)
 	out.merge(seeds.may)
@@ -135,7 +135,7 @@ func (e *eval) triple(t triple, seeds *table) (*table, error) {
 		for _, q := range found {
 			copy(row, seed)
 			if !put(row, sv, q.S) || !put(row, pv, q.P) || !put(row, ov, q.O) {
-				continue // one variable in two places
+				continue // one variable in two positions
 			}
 			if err := e.add(out, row); err != nil {
 				return nil, err
@@ -156,10 +156,10 @@ func put(row []ID, v int, id ID) bool {
 	return true
 }
 
-// match collects the triples of the active graph, or of all graphs together, each once.
+// match collects the matching triples of the active graph, or of the union of all graphs, without duplicates.
 func (e *eval) match(found []Quad, s, p, o ID) ([]Quad, error) {
 	if s >= local || p >= local || o >= local {
-		return found, nil // a term that is nowhere in the data
+		return found, nil // the term does not occur in the data
 	}
 	several := false
 	var failed error
@@ -183,7 +183,7 @@ func (e *eval) match(found []Quad, s, p, o ID) ([]Quad, error) {
 	return found, nil
 }
 
-// path follows a predicate any number of times; none, too, where zero is true.
+// path follows a predicate any number of times, including zero times if zero is true.
 func (e *eval) path(found []Quad, s, p, o ID, zero bool) ([]Quad, error) {
 	starts := []ID{s}
 	backwards := s == 0 && o != 0
@@ -216,7 +216,7 @@ func (e *eval) path(found []Quad, s, p, o ID, zero bool) ([]Quad, error) {
 	return found, nil
 }
 
-// reach lists where a predicate leads from start.
+// reach lists the terms that a predicate reaches from start.
 func (e *eval) reach(start, p ID, backwards, zero bool) (out []ID, err error) {
 	seen := map[ID]bool{}
 	if zero {
@@ -247,7 +247,7 @@ func (e *eval) reach(start, p ID, backwards, zero bool) (out []ID, err error) {
 	return out, nil
 }
 
-// nodes are all subjects and objects of the active graph.
+// nodes returns all subjects and objects of the active graph.
 func (e *eval) nodes() ([]ID, error) {
 	all, err := e.match(nil, 0, 0, 0)
 	if err != nil {

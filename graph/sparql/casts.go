@@ -81,7 +81,7 @@ func castNumber(kind int) func([]graph.Term) (graph.Term, error) {
 	}
 }
 
-// regexp compiles an expression once for a query. The syntax is that of RE2, which has no back references.
+// regexp compiles an expression once for a query. The syntax is that of RE2, without back references.
 func (e *eval) regexp(text, flags string) (*regexp.Regexp, error) {
 	key := flags + "/" + text
 	if re, ok := e.regexps[key]; ok {

@@ -47,7 +47,7 @@ type eval struct {
 	steps   int
 	ids     map[graph.Term]ID
 	terms   map[ID]graph.Term
-	real    map[ID]ID // of local ids: what the data has for the term, or itself
+	real    map[ID]ID // for local ids: the id of the term in the data, or the local id itself
 	regexps map[string]*regexp.Regexp
 	// inExists is set while the pattern of EXISTS is evaluated for rows of its filter.
 	inExists bool
@@ -108,14 +108,14 @@ func (q *Query) run(e *eval) (*Result, error) {
 	return out, nil
 }
 
-// seed is one row in which nothing is bound.
+// seed is one row without bindings.
 func (e *eval) seed() *table {
 	t := newTable(e.width)
 	t.data = make([]ID, e.width)
 	return t
 }
 
-// tick ends a query that has no time left; it is cheap enough for every step.
+// tick ends a query that has exceeded its time; it is cheap enough for every step.
 func (e *eval) tick() error {
 	if e.steps++; e.steps&1023 == 0 {
 		return e.ctx.Err()
@@ -141,7 +141,7 @@ func (e *eval) addAll(t, rows *table) error {
 	return e.ctx.Err()
 }
 
-// intern gives a term an id of this query.
+// intern returns an id of this query for a term.
 func (e *eval) intern(t graph.Term) ID {
 	if t.IsZero() {
 		return 0
@@ -154,7 +154,7 @@ func (e *eval) intern(t graph.Term) ID {
 	return id
 }
 
-// canonical is the id that the data has for a term, or the local one if it has none.
+// canonical returns the id of a term in the data, or the local one if it does not occur there.
 func (e *eval) canonical(id ID) (ID, error) {
 	if id < local {
 		return id, nil
@@ -175,7 +175,7 @@ func (e *eval) canonical(id ID) (ID, error) {
 	return e.real[id], nil
 }
 
-// unify makes equal terms of the columns equal ids.
+// unify gives equal terms in the columns equal ids.
 func (e *eval) unify(t *table, columns []int) error {
 	for i := range t.len() {
 		row := t.row(i)
@@ -220,7 +220,7 @@ func (e *eval) fetch(t *table, columns []int) error {
 	return nil
 }
 
-// term is the term of an id; it is loaded if fetch did not.
+// term returns the term of an id, and loads it if fetch did not.
 func (e *eval) term(id ID) (graph.Term, error) {
 	if t, ok := e.terms[id]; ok || id == 0 {
 		return t, nil
@@ -261,7 +261,8 @@ func (n *union) eval(e *eval, seeds *table) (*table, error) {
 	return out, nil
 }
 
-// apart evaluates a node for itself and joins the seeds afterwards: for nodes that must not see what the seeds bind.
+// apart evaluates a node on its own and joins the seeds afterwards: for nodes that must not see the bindings of the
+// seeds.
 func (e *eval) apart(seeds *table, run func(*table) (*table, error)) (*table, error) {
 	t, err := run(e.seed())
 	if err != nil {
@@ -270,9 +271,9 @@ func (e *eval) apart(seeds *table, run func(*table) (*table, error)) (*table, er
 	return e.hashJoin(seeds, t)
 }
 
-// hides reports whether seeds bind one of vars that scope does not have.
+// hides reports whether seeds bind one of vars that is not in scope.
 func (e *eval) hides(seeds *table, vars, scope map[int]bool) bool {
-	if e.inExists { // there the outer row is put into the pattern before it is evaluated
+	if e.inExists { // there the outer row is substituted before the pattern is evaluated
 		return false
 	}
 	for v := range vars {
@@ -331,7 +332,7 @@ func (e *eval) keep(t *table, conditions []expr) (*table, error) {
 	return t, nil
 }
 
-// prepare loads what an expression looks at.
+// prepare loads the terms that an expression uses.
 func (e *eval) prepare(t *table, x expr) error {
 	vars := map[int]bool{}
 	x.vars(vars)
@@ -419,7 +420,7 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	return both, nil
 }
 
-// tag is a copy with the number of each row, from 1, in a column.
+// tag returns a copy with the number of each row, from 1, in a column.
 func (t *table) tag(column int) *table {
 	out := &table{t.width, slices.Clone(t.data), slices.Clone(t.may)}
 	for i := range out.len() {
@@ -508,5 +509,5 @@ func (n *graphNode) each(e *eval, seeds *table) (*table, error) {
 	return out, nil
 }
 
-// ErrNoTerm is an error of the data set: it has no term for an id that it gave.
+// ErrNoTerm is an error of the data set: it has no term for an id that it returned.
 var ErrNoTerm = errors.New("the store has no term for one of its ids")

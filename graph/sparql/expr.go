@@ -7,7 +7,8 @@ import (
 	"reckon/graph"
 )
 
-// expr is an expression. Its error is a typeError where SPARQL says error: a filter then fails, and a BIND binds nothing.
+// expr is an expression. Its error is a typeError where SPARQL specifies an error: a filter then fails, and a BIND
+// binds nothing.
 type expr interface {
 	eval(e *eval, row []ID) (graph.Term, error)
 	vars(in map[int]bool)
@@ -103,7 +104,7 @@ func (o *operation) eval(e *eval, row []ID) (graph.Term, error) {
 	return arithmetic(o.op, l, r)
 }
 
-// logic is || and && of three values: an error on one side does not matter where the other decides.
+// logic is || and && in three-valued logic: an error on one side does not matter if the other side decides.
 func (o *operation) logic(e *eval, row []ID) (graph.Term, error) {
 	decides := o.op == "||"
 	l, err := truthOf(o.left, e, row)
@@ -131,7 +132,7 @@ func truthOf(x expr, e *eval, row []ID) (bool, error) {
 	return truth(v)
 }
 
-// truth is the effective boolean value of a term.
+// truth returns the effective boolean value of a term.
 func truth(t graph.Term) (bool, error) {
 	switch t.Type() {
 	case graph.XSDBoolean:
@@ -264,7 +265,7 @@ func (x *exists) eval(e *eval, row []ID) (graph.Term, error) {
 	return graph.Boolean(got.len() > 0 != x.not), nil
 }
 
-// match evaluates the pattern with what the rows bind put into it.
+// match evaluates the pattern with the bindings of the rows substituted.
 func (x *exists) match(e *eval, t *table) (*table, error) {
 	outer := e.inExists
 	e.inExists = true
@@ -328,7 +329,7 @@ func (p *pattern) eval(e *eval, row []ID) (graph.Term, error) {
 	return out, nil
 }
 
-// groupNames writes $1 of XPath as ${1} of Go, and \$ as $$.
+// groupNames converts $1 of XPath to ${1} of Go, and \$ to $$.
 func groupNames(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -25,10 +25,10 @@ func isKind(kinds ...graph.Kind) func([]graph.Term) (graph.Term, error) {
 	}
 }
 
-// stringy reports whether a term is text, in a language or not.
+// stringy reports whether a term is text, with or without a language.
 func stringy(t graph.Term) bool { return t.Kind == graph.Literal && t.Datatype == "" }
 
-// onText makes a function of texts; the result keeps the language of the first.
+// onText makes a function of strings; the result keeps the language of the first.
 func onText(f func(a []string) string) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		texts := make([]string, len(a))
@@ -42,7 +42,7 @@ func onText(f func(a []string) string) func([]graph.Term) (graph.Term, error) {
 	}
 }
 
-// part makes a function of two texts, of which the second is looked for in the first.
+// part makes a function of two strings that searches the first for the second.
 func part(f func(s, sub string) graph.Term) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		if !stringy(a[0]) || !stringy(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {

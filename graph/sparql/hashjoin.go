@@ -66,7 +66,7 @@ func appendKey(key []byte, row []ID, columns []int) []byte {
 	return key
 }
 
-// combine puts both rows into one; false if they differ.
+// combine merges both rows; false if they conflict.
 func combine(to, a, b []ID) bool {
 	for i := range to {
 		if a[i] != 0 && b[i] != 0 && a[i] != b[i] {

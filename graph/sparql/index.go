@@ -9,11 +9,11 @@ import (
 	"reckon/graph"
 )
 
-// Index is quads in three orders: by subject, by predicate and object, and by object; within each by graph. It takes 48 bytes a
-// quad and does not change, so it is safe for concurrent use.
+// Index is quads in three orders: by subject, by predicate and object, and by object; within each by graph. It takes 48
+// bytes a quad and is immutable, so it is safe for concurrent use.
 type Index struct{ byS, byP, byO []Quad }
 
-// key is a quad as two numbers that compare as its order does.
+// key is a quad as two numbers that compare in its order.
 type key func(Quad) (high, low uint64)
 
 func keyS(q Quad) (high, low uint64) { return pair(q.S, q.G), pair(q.P, q.O) }
@@ -28,7 +28,7 @@ func (k key) compare(a, b Quad) int {
 	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
 }
 
-// NewIndex takes quads over; each is there once.
+// NewIndex takes ownership of quads, which must have no duplicates.
 func NewIndex(quads []Quad) *Index {
 	slices.SortFunc(quads, key(keyS).compare)
 	quads = slices.Compact(quads)
@@ -41,10 +41,11 @@ func NewIndex(quads []Quad) *Index {
 // Len is the number of quads.
 func (x *Index) Len() int { return len(x.byS) }
 
-// Quads are all quads by subject; the caller does not change them.
+// Quads returns all quads by subject; the caller must not change them.
 func (x *Index) Quads() []Quad { return x.byS }
 
-// within is the part of list between two bounds. Most are a few quads long, so its end is sought near its beginning first.
+// within returns the part of list between two bounds. Most are a few quads long, so the end is searched near the
+// beginning first.
 func within(list []Quad, k key, low, high Quad) []Quad {
 	h, l := k(low)
 	list = list[k.firstAt(list, h, l):]
@@ -53,7 +54,7 @@ func within(list []Quad, k key, low, high Quad) []Quad {
 	} else {
 		l++
 	}
-	if h == 0 { // no quad is above
+	if h == 0 { // there is no higher quad
 		return list
 	}
 	n := 4
@@ -69,7 +70,7 @@ func (k key) below(q Quad, high, low uint64) bool {
 	return h < high || h == high && l < low
 }
 
-// firstAt is the place of the first quad that is not below a key.
+// firstAt returns the index of the first quad that is not below a key.
 func (k key) firstAt(list []Quad, high, low uint64) int {
 	from, to := 0, len(list)
 	for from < to {
@@ -85,7 +86,7 @@ func (k key) firstAt(list []Quad, high, low uint64) int {
 
 const most = ^ID(0)
 
-// rangeOf is the smallest range of an order in which all matches are.
+// rangeOf returns the smallest range of an order that contains all matches.
 func (x *Index) rangeOf(p Pattern) []Quad {
 	low, high := Quad(p), Quad(p)
 	open := func(ids ...*ID) {
@@ -126,7 +127,7 @@ func (x *Index) rangeOf(p Pattern) []Quad {
 	return x.byS
 }
 
-// Each calls yield with the quads that match until it returns false, and reports whether it never did.
+// Each calls yield with the matching quads until it returns false, and reports whether it never did.
 func (x *Index) Each(p Pattern, yield func(Quad) bool) bool {
 	for _, q := range x.rangeOf(p) {
 		if p.S != 0 && q.S != p.S || p.P != 0 && q.P != p.P || p.O != 0 && q.O != p.O || p.G != 0 && q.G != p.G {
@@ -139,10 +140,10 @@ func (x *Index) Each(p Pattern, yield func(Quad) bool) bool {
 	return true
 }
 
-// Count is an upper bound of how many quads match.
+// Count returns an upper bound of the number of matching quads.
 func (x *Index) Count(p Pattern) int { return len(x.rangeOf(p)) }
 
-// Memory is a data set in memory. It is safe for concurrent use once it is made.
+// Memory is a data set in memory. It is safe for concurrent use once it is built.
 type Memory struct {
 	*Index
 	ids   map[graph.Term]ID
@@ -150,7 +151,7 @@ type Memory struct {
 	names []ID
 }
 
-// NewMemory makes a data set of quads. Quads without a graph are in the graph urn:default.
+// NewMemory builds a data set from quads. Quads without a graph go to the graph urn:default.
 func NewMemory(quads []graph.Quad) *Memory {
 	m := &Memory{ids: map[graph.Term]ID{}, terms: []graph.Term{{}}}
 	list := make([]Quad, len(quads))

@@ -7,7 +7,7 @@ import (
 	"reckon/graph"
 )
 
-// maxText is the longest query, maxDepth how deep groups and expressions may stand in each other.
+// maxText is the maximum length of a query in bytes, maxDepth the maximum nesting of groups and expressions.
 const (
 	maxText  = 1 << 20
 	maxDepth = 100
@@ -34,7 +34,7 @@ type token struct {
 	at   int
 }
 
-// lexer cuts a query into tokens by the scanners of package graph.
+// lexer splits a query into tokens with the scanners of package graph.
 type lexer struct {
 	text   string
 	at     int
@@ -131,7 +131,7 @@ func (l *lexer) next() error {
 	return fmt.Errorf("%.10q is nothing of SPARQL", rest)
 }
 
-// named is a keyword or a name with a prefix.
+// named reads a keyword or a prefixed name.
 func (l *lexer) named(rest string, n int) error {
 	if n == len(rest) || rest[n] != ':' {
 		n = variableLength(rest)
@@ -156,7 +156,7 @@ func variableLength(s string) int {
 	return n
 }
 
-// iriLength is the length of an IRI in < > that s begins with, 0 if "<" is a comparison.
+// iriLength returns the length of the IRI in < > at the beginning of s, 0 if "<" is a comparison.
 func iriLength(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {

@@ -26,7 +26,7 @@ type num struct {
 	f    float64
 }
 
-// maxDigits bounds exact numbers.
+// maxDigits limits the length of exact numbers.
 const maxDigits = 200
 
 var integerTypes = map[string]bool{
@@ -107,7 +107,7 @@ func (n num) term() graph.Term {
 	return graph.Typed(floatForm(n.f, 64), graph.XSDDouble)
 }
 
-// decimalForm has at most 18 digits behind the point, as other stores do, and none that are not needed.
+// decimalForm has at most 18 digits after the point, as in other stores, and no trailing zeros.
 func decimalForm(r *big.Rat) string {
 	s := r.FloatString(19)
 	s = s[:len(s)-1]
@@ -118,7 +118,7 @@ func decimalForm(r *big.Rat) string {
 	return s
 }
 
-// floatForm is the shortest form that reads back.
+// floatForm is the shortest form that parses back to the same value.
 func floatForm(f float64, bits int) string {
 	switch {
 	case math.IsInf(f, 1):
@@ -198,7 +198,7 @@ func (n num) compare(o num) int {
 	return cmp.Compare(a, b)
 }
 
-// unordered is neither less, equal nor greater.
+// unordered means neither less, equal nor greater.
 const unordered = 2
 
 func parseTime(t graph.Term) (time.Time, bool) {
@@ -213,7 +213,7 @@ func parseTime(t graph.Term) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// compare orders two terms as < does; unordered where a number is none.
+// compare orders two terms as < does; unordered if one is NaN.
 func compare(l, r graph.Term) (int, error) {
 	if a, ok := toNumber(l); ok {
 		if b, ok := toNumber(r); ok {
@@ -236,7 +236,7 @@ func compare(l, r graph.Term) (int, error) {
 	return strings.Compare(l.Value, r.Value), nil
 }
 
-// equal is = of SPARQL: by value where the types are known, an error where it can not be told.
+// equal is = of SPARQL: by value for supported types, an error if the result is undefined.
 func equal(l, r graph.Term) (bool, error) {
 	if l == r {
 		return true, nil
@@ -268,7 +268,7 @@ func equal(l, r graph.Term) (bool, error) {
 	return false, errType
 }
 
-// compareForOrder is a total order: nothing, blank nodes, IRIs, literals; numbers and times by value.
+// compareForOrder is a total order: unbound, blank nodes, IRIs, literals; numbers and times by value.
 func compareForOrder(l, r graph.Term) int {
 	if c := cmp.Compare(rank(l), rank(r)); c != 0 {
 		return c

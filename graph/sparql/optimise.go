@@ -1,7 +1,7 @@
 package sparql
 
-// push puts a condition as deep into a group as it means the same there, so that rows are dropped before they are joined: clients
-// write the filter on the time of a graph behind the pattern that is matched in all graphs.
+// push moves a condition as deep into a group as its meaning allows, so that rows are dropped before they are joined:
+// clients write the filter on the time of a graph after the pattern that is matched in all graphs.
 func push(n node, c expr) node {
 	vars := map[int]bool{}
 	c.vars(vars)
@@ -27,7 +27,7 @@ func push(n node, c expr) node {
 	return hold(n, c)
 }
 
-// hold puts a condition where a node ends.
+// hold applies a condition at the end of a node.
 func hold(n node, c expr) node {
 	if f, ok := n.(*filter); ok {
 		return &filter{f.inner, append(f.conditions[:len(f.conditions):len(f.conditions)], c)}
@@ -44,8 +44,8 @@ func covers(scope, vars map[int]bool) bool {
 	return true
 }
 
-// safe reports whether a condition on vars means the same before right is joined: left has them all, and right can bind none that
-// left may leave open.
+// safe reports whether a condition on vars has the same meaning before right is joined: left binds them all, and right
+// can bind none that left may leave open.
 func safe(vars map[int]bool, left, right node) bool {
 	if !covers(scopeOf(left), vars) {
 		return false

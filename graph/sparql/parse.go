@@ -17,9 +17,10 @@ type parser struct {
 	vars     *variables
 	blanks   map[string]int
 	depth    int
-	// collecting takes the aggregates of the SELECT whose expressions are read; nil where none may stand.
+	// collecting receives the aggregates of the SELECT whose expressions are being parsed; nil where aggregates are not
+	// allowed.
 	collecting *[]*aggregate
-	isData     bool // data is read: no paths
+	isData     bool // data is being parsed: no paths
 }
 
 func newParser(text string) (*parser, error) {
@@ -62,7 +63,7 @@ func Parse(text string) (*Query, error) {
 	return q, nil
 }
 
-// Vars are the names of the columns of the answer; none of an ASK.
+// Vars returns the names of the result columns; none for an ASK.
 func (q *Query) Vars() (out []string) {
 	if q.ask {
 		return nil
@@ -73,7 +74,7 @@ func (q *Query) Vars() (out []string) {
 	return out
 }
 
-// IsAsk reports whether the answer is yes or no.
+// IsAsk reports whether the query is an ASK, with a boolean result.
 func (q *Query) IsAsk() bool { return q.ask }
 
 func (p *parser) tok() token { return p.tokens[p.at] }

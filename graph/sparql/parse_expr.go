@@ -6,7 +6,7 @@ import (
 	"reckon/graph"
 )
 
-// constraint is what stands behind FILTER, HAVING and ORDER BY: ( ), a function, or EXISTS.
+// constraint parses the operand of FILTER, HAVING and ORDER BY: ( ), a function, or EXISTS.
 func (p *parser) constraint() (expr, error) {
 	if p.takeSymbol("(") {
 		e, err := p.expression()
@@ -26,7 +26,7 @@ func (p *parser) expression() (expr, error) {
 	return p.binary(0)
 }
 
-// levels are the operators from the weakest on.
+// levels are the operators by precedence, the weakest first.
 var levels = [][]string{{"||"}, {"&&"}, {"=", "!=", "<", ">", "<=", ">="}, {"+", "-"}, {"*", "/"}}
 
 func (p *parser) operator(level int) string {

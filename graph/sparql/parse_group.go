@@ -15,7 +15,7 @@ func (p *parser) group() (node, error) {
 	return whole, err
 }
 
-// open reads { ... } and leaves its filters apart.
+// open reads { ... } and returns its filters separately.
 func (p *parser) open() (whole node, filters []expr, err error) {
 	if err := p.deeper(); err != nil {
 		return nil, nil, err
@@ -65,7 +65,7 @@ func joined(left, right node) node {
 func (p *parser) element(before node) (node, error) {
 	switch {
 	case p.takeWord("OPTIONAL"):
-		right, filters, err := p.open() // its filters see both sides
+		right, filters, err := p.open() // its filters apply to both sides
 		return &leftJoin{before, right, filters, p.vars.fresh()}, err
 	case p.isSymbol("{"):
 		n, err := p.alternatives()
@@ -274,7 +274,7 @@ func (p *parser) path() ([]step, error) {
 	}
 }
 
-// maxValues is the most rows of a VALUES.
+// maxValues is the maximum number of rows of a VALUES.
 const maxValues = 10_000
 
 func (p *parser) valuesBlock() (*values, error) {

@@ -6,7 +6,7 @@ import (
 	"reckon/graph"
 )
 
-// maxOperations and maxData bound an update.
+// maxOperations and maxData limit an update.
 const (
 	maxOperations = 10_000
 	maxData       = 200_000
@@ -119,7 +119,8 @@ func (p *parser) dataTriples(out []graph.Quad, g graph.Term, noBlanks bool) ([]g
 	return out, nil
 }
 
-// ground is the term of a slot; the variables of blank nodes become blank nodes again, others none.
+// ground returns the term of a slot; variables that represent blank nodes become blank nodes again, other variables no
+// term.
 func (p *parser) ground(s slot) graph.Term {
 	if !s.isVar() {
 		return s.term

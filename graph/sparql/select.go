@@ -6,7 +6,7 @@ import (
 	"reckon/graph"
 )
 
-// eval evaluates a SELECT for itself; its variables that are not among its columns are its own.
+// eval evaluates a SELECT on its own; variables that are not among its columns are local.
 func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 	outer := e.inExists
 	e.inExists = false
@@ -45,12 +45,12 @@ func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 	}
 	t.data = t.data[from*t.width : to*t.width]
 	if seeds.len() == 1 && !slices.Contains(seeds.may, true) {
-		return t, nil // nothing to join, and the order stays
+		return t, nil // nothing to join, and the order is preserved
 	}
 	return e.hashJoin(seeds, t)
 }
 
-// columns clears what is not projected, and leaves one of equal rows for DISTINCT.
+// columns clears variables that are not projected, and removes duplicates for DISTINCT.
 func (n *selectNode) columns(e *eval, t *table) (*table, error) {
 	keep := make([]bool, e.width)
 	var list []int
@@ -137,7 +137,7 @@ func (n *selectNode) sort(e *eval, t *table) (*table, error) {
 	return out, nil
 }
 
-// aggregate makes one row of each group, with the keys and the values of the aggregates.
+// aggregate returns one row for each group, with the keys and the values of the aggregates.
 func (n *selectNode) aggregate(e *eval, t *table) (*table, error) {
 	var err error
 	var keys []int
@@ -163,7 +163,7 @@ func (n *selectNode) aggregate(e *eval, t *table) (*table, error) {
 		groups[string(key)] = append(groups[string(key)], i)
 	}
 	if len(names) == 0 && len(keys) == 0 {
-		names = []string{""} // no rows are one group where there is no key
+		names = []string{""} // without a key, no rows are one group
 	}
 	for _, a := range n.aggregates {
 		if a.e != nil {

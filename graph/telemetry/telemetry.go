@@ -1,5 +1,5 @@
-// Package telemetry says where the figures and the logs of workloads, nodes and sites are: series with the PromQL that gives them, a page,
-// and the query of a store of logs. Functions are pure.
+// Package telemetry builds the references to metrics and logs of workloads, nodes and sites: series with their PromQL,
+// a page, and the query of a log store. Functions are pure.
 package telemetry
 
 import (
@@ -11,16 +11,17 @@ import (
 	"reckon/graph/object"
 )
 
-// Links are the places.
+// Links are the addresses of the servers.
 type Links struct {
-	URL  string // of the server, which answers PromQL and has the pages; empty if unknown
-	Loki string // of the store of logs; empty: there is none
+	URL  string // of the server with PromQL and the pages; empty if unknown
+	Loki string // of the log store; empty: there is none
 }
 
-// figure is a series that things have, and the query of it with a selector of labels.
+// figure is a series with its query for a label selector.
 type figure struct{ name, title, unit, kind, query string }
 
-// figures are the same for a workload, a node and a site: with the label of one they are its own, without a label they are sums.
+// figures are the same for a workload, a node and a site: with the label of one they are its own, without a label they
+// are sums.
 func figures() []figure {
 	return []figure{
 		{"reckon_workload_cpu_seconds_total", "Cores in use", "1", "counter", "sum(rate(reckon_workload_cpu_seconds_total{%s}[5m]))"},
@@ -32,7 +33,8 @@ func figures() []figure {
 	}
 }
 
-// Of is the telemetry of what a selector of labels selects. page is its path on the server; empty for none.
+// Of returns the telemetry of the objects that a label selector matches. page is the path on the server; empty for
+// none.
 func (l Links) Of(selector, page string) *object.Telemetry {
 	m := &object.Metrics{Source: object.Source{Type: "prometheus", URL: l.URL}}
 	if l.URL != "" && page != "" {
@@ -44,7 +46,8 @@ func (l Links) Of(selector, page string) *object.Telemetry {
 	return &object.Telemetry{Metrics: m}
 }
 
-// Forecast adds to telemetry the queries of what is expected in a day, of a subject of reckon_forecast: node, site or workload.
+// Forecast adds to telemetry the queries of the forecast for the coming day, of a subject of reckon_forecast: node,
+// site or workload.
 func Forecast(t *object.Telemetry, subject, selector string) *object.Telemetry {
 	figures := map[string]string{
 		"reckon_workload_cpu_seconds_total": "cores", "reckon_workload_memory_bytes": "memory_bytes", "reckon_workload_io_bytes_total": "disk_bytes_per_second",
@@ -60,7 +63,7 @@ func Forecast(t *object.Telemetry, subject, selector string) *object.Telemetry {
 	return t
 }
 
-// Logs are those that a selector of Loki selects; nil where there is no Loki.
+// Logs returns the logs that a Loki selector matches; nil if there is no Loki.
 func (l Links) Logs(selector string) *object.Logs {
 	if l.Loki == "" {
 		return nil
@@ -68,15 +71,15 @@ func (l Links) Logs(selector string) *object.Logs {
 	return &object.Logs{Source: object.Source{Type: "loki", URL: l.Loki}, Query: "{" + selector + "}"}
 }
 
-// Label is the condition that a label has a value.
+// Label returns the condition that a label has a value.
 func Label(name, value string) string { return name + "=" + strconv.Quote(value) }
 
-// LabelBegins is the condition that the value of a label begins so.
+// LabelBegins returns the condition that the value of a label has a prefix.
 func LabelBegins(name, begin string) string {
 	return name + "=~" + strconv.Quote(regexp.QuoteMeta(begin)+".*")
 }
 
-// Selector joins conditions on labels, name and value in turn; those on what is empty are left out.
+// Selector joins label conditions, given as names and values in turn; those with an empty value are left out.
 func Selector(pairs ...string) string {
 	var out []string
 	for i := 0; i+1 < len(pairs); i += 2 {
