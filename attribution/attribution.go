@@ -1,42 +1,44 @@
-// Package attribution splits what only the machine has a meter for over the workloads
-// that caused it.
+// Package attribution splits energy and use that only the machine as a whole meters over
+// the workloads that caused it.
 //
-// [Meters] turns the readings of any number of meters into streams of energy, each
-// joule once: it undoes what meters do wrong (stalls, falls, blank values, zero under
-// load), decides which of several meters of the same power counts, takes from a wide
-// meter what narrower ones count already, and keeps idle energy apart from active. The
-// functions [ByCPU], [ByPackage] and [ByDevice] then say which share of a stream is
-// whose. The invariant, which tests hold on random traces:
+// [Meters] converts the readings of any number of meters into streams of energy, each
+// joule once: it corrects meter faults (stalls, falls, blank values, zero under load),
+// selects one of several meters of the same power, subtracts from a wide meter the energy
+// that narrower ones count already, and separates idle from active energy. The functions
+// [ByCPU], [ByPackage] and [ByDevice] then return the share of each user of a stream. The
+// invariant, which tests check on random traces:
 //
-//	Σ streams (active + idle) = what the widest meter counted
-//	Σ shares of a stream      = 1, or nobody used anything and it stays with the node
+//	Σ streams (active + idle) = energy counted by the widest meter
+//	Σ shares of a stream      = 1, or there was no use and the energy stays with the node
 //
-// Everything is joules, watts and seconds. The package is pure: no file, no clock.
-// A Meters is used from one goroutine and does not allocate for meters it knows.
+// Everything is joules, watts and seconds. The package is pure: no file, no clock. A
+// Meters is used from one goroutine and does not allocate for meters that it has seen
+// before.
 package attribution
 
-// The values of the label method: whether energy was measured, and what it was split
-// by where that is not the use of the very thing that drew it.
+// The values of the label method: whether energy was measured, and the basis of the split
+// if that is not the use of the very component that drew it.
 const (
 	// Measured energy of a processor package is split by CPU time on it, that of a GPU
 	// by the time it computed.
 	Measured = "measured"
-	// MeasuredByCPU is split by CPU time on the whole node: memory modules, the rest of
-	// a board, and packages where it is not known what ran on which.
+	// MeasuredByCPU is split by CPU time on the whole node: memory modules, the rest of a
+	// board, and packages where the package of each process is unknown.
 	MeasuredByCPU = "measured-by-cpu"
 	// MeasuredByMemory is energy of a GPU split by the device memory held.
 	MeasuredByMemory = "measured-by-memory"
-	// MeasuredEqually is energy of a GPU split evenly over those that have it open.
+	// MeasuredEqually is energy of a GPU split evenly over the parts that have it open.
 	MeasuredEqually = "measured-equally"
 	// Modelled energy comes from a power model and is split by CPU time.
 	Modelled = "modelled"
 )
 
-// Rest is the domain of what a wide meter (psys, board) counts beyond the packages,
-// memory and GPUs that have meters of their own: fans, disks, losses of the supply.
+// Rest is the domain of the energy that a wide meter (psys, board) counts beyond the
+// packages, memory and GPUs with meters of their own: fans, disks, losses of the power
+// supply.
 const Rest = "rest"
 
-// Use is what one part used while the energy of a stream accrued.
+// Use is the use by one part while the energy of a stream accrued.
 type Use struct {
 	// CPU is processor time, in any unit that all parts share. It may be weighted by
 	// the frequency of the processors it was spent on.
@@ -45,8 +47,8 @@ type Use struct {
 	Packages uint64
 }
 
-// ByCPU sets share to the part of each in the CPU time of all. It reports false, and
-// leaves zeros, when nobody used any.
+// ByCPU sets share to each part's fraction of the CPU time of all. It returns false, and
+// leaves zeros, when no CPU time was used.
 func ByCPU(share []float64, use []Use) bool {
 	sum := 0.0
 	for i := range use {
@@ -56,10 +58,10 @@ func ByCPU(share []float64, use []Use) bool {
 	return normalise(share, sum)
 }
 
-// ByPackage sets share to the part of each in the CPU time spent on package k, which
-// was busy for that much time (in the unit of Use.CPU) altogether. What a part that
-// is bound to the package used was spent there; what is left of busy was spent by
-// those that may run there and elsewhere, each in proportion to what it used.
+// ByPackage sets share to each part's fraction of the CPU time spent on package k, which
+// was busy for the given time (in the unit of Use.CPU) in total. The use of a part that
+// is bound to the package was spent there; the rest of busy was spent by parts that may
+// run there and elsewhere, each in proportion to its use.
 func ByPackage(share []float64, use []Use, k int, busy float64) bool {
 	bit := uint64(1) << (uint(k) & 63)
 	bound, free := 0.0, 0.0
@@ -89,17 +91,17 @@ func ByPackage(share []float64, use []Use, k int, busy float64) bool {
 	return normalise(share, sum)
 }
 
-// DeviceUse is what one part used of a GPU.
+// DeviceUse is the use of a GPU by one part.
 type DeviceUse struct {
 	Busy   float64 // seconds it computed for the part
 	Memory float64 // bytes held
-	// What of it is known.
+	// Whether Busy and Memory are known.
 	HasBusy, HasMemory bool
 }
 
-// ByDevice sets share to the part of each in the use of a GPU, and says by what: the
-// time it computed where that is known, else the memory held, else evenly over all of
-// use, which are those that have the device open.
+// ByDevice sets share to each part's fraction of the use of a GPU, and returns the basis:
+// the time it computed if that is known, else the memory held, else evenly over all of
+// use, which are the parts that have the device open.
 func ByDevice(share []float64, use []DeviceUse) (method string, ok bool) {
 	var busy, memory float64
 	for i := range use {

@@ -5,22 +5,22 @@ import (
 	"reckon/sensor"
 )
 
-// gauge is one meter of one source.
+// gauge is the state of one meter of one source.
 type gauge struct {
 	joules, watts float64
-	before        float64 // the counter before it fell; it may have been one false reading
+	before        float64 // the counter before it fell; the fall may have been one false reading
 	fell          bool
 	resumed       bool   // restored, and not read since
-	covered       bool   // while it was away something else counted
+	covered       bool   // another meter counted while it was away
 	at            uint64 // boot time of the last good reading
-	moved         uint64 // boot time at which it last grew, or was first seen
+	moved         uint64 // boot time at which it last increased, or was first seen
 	primed        bool
-	still         bool // it stood under load, and has not moved since
-	proven        bool // it has moved, or given power: it is a meter and not a register that is always the same
+	still         bool // it stalled under load, and has not increased since
+	proven        bool // it has increased, or reported power: it is a meter and not a constant register
 	odd           int  // implausible readings in a row
 	delta         float64
-	resync        bool // this tick began a new count: what was before is lost
-	came          bool // delta is of this tick
+	resync        bool // this tick started a new count: earlier energy is lost
+	came          bool // delta is from this tick
 	alive         bool
 }
 
@@ -30,7 +30,7 @@ type gaugeKey struct {
 	zone   string
 }
 
-// read takes one reading. What can not be is left out, and said.
+// read takes one reading. It drops an implausible reading and returns the reason.
 func (g *gauge) read(r *sensor.Meter, l *Load) (why string) {
 	switch {
 	case r.HasJoules:
@@ -49,20 +49,20 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 	switch {
 	case !g.primed:
 		g.primed, g.moved = true, l.Boot
-	case g.covered && joules == g.joules: // it has not moved
-	case g.covered, g.resumed && joules < g.joules: // it began anew with the agent
+	case g.covered && joules == g.joules: // it has not increased
+	case g.covered, g.resumed && joules < g.joules: // counted by another meter meanwhile, or reset with the agent
 		g.resync = true
 		g.move(l)
 	case joules < g.joules:
-		// It jumped back: nobody knows what was between. The next reading tells whether it
-		// began anew or gave one false reading.
+		// The counter fell: the increase in between is unknown. The next reading decides
+		// whether it was reset or gave one false reading.
 		g.before, g.fell, why = g.joules, true, "fell"
 		g.joules, g.at, g.odd, g.resync = joules, l.Boot, 0, true
 		return why
 	case g.fell && joules >= g.before:
 		g.joules = g.before
 		if joules-g.before > most {
-			break // the true counter is somewhere between
+			break // the true counter is somewhere in between
 		}
 		g.delta, g.came = joules-g.before, true
 		g.move(l)
@@ -81,11 +81,11 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 	return why
 }
 
-// move notes that the counter grew: it is a meter, and it works.
+// move records that the counter increased: the meter works.
 func (g *gauge) move(l *Load) { g.moved, g.proven, g.still = l.Boot, true, false }
 
-// rest notes a counter that stands although the machine works. It stays out until it moves,
-// however little the machine does by then.
+// rest detects a counter that stalls although the machine works. It stays excluded until it
+// increases, however little the machine does by then.
 func (g *gauge) rest(l *Load) {
 	if l.CPU > loaded && l.Boot-g.moved > stalled {
 		g.still = true

@@ -1,15 +1,15 @@
 package attribution
 
 // The idle power of a stream is learned: it is the mean power over ten seconds at the
-// lowest utilisation seen in the last day, times one minus that utilisation. On a node
-// that has been idle once in a day that is its idle power; on one that never is, the
-// rule errs towards active energy, so that nobody's use is hidden in idle. A fitted
+// lowest utilisation of the last day, times one minus that utilisation. On a node that
+// has been idle once in a day that is its idle power; on one that never is, the rule errs
+// towards active energy, so that no workload's use is hidden in idle energy. A fitted
 // model replaces it.
 const (
 	idleSpan  = 10.0   // seconds of one observation
-	idleSlot  = 3600.0 // seconds of which the quietest observation is kept
+	idleSlot  = 3600.0 // seconds for which the observation with the lowest load is kept
 	idleSlots = 24
-	// sameLoad is by how much two utilisations may differ and still be compared by power.
+	// sameLoad is the difference of utilisations up to which observations are compared by power.
 	sameLoad = 0.01
 )
 
@@ -20,7 +20,7 @@ type observation struct {
 	Set   bool    `json:"set"`
 }
 
-// quieter reports whether a says more about idle than b.
+// quieter reports whether a is the better observation of idle power than b.
 func (a observation) quieter(b observation) bool {
 	switch {
 	case !a.Set || !b.Set:
@@ -31,16 +31,16 @@ func (a observation) quieter(b observation) bool {
 	return a.Load <= b.Load+sameLoad && a.Watts < b.Watts
 }
 
-// idle learns the idle power of a stream.
+// idle is the learned idle power of a stream.
 type idle struct {
 	slots [idleSlots]observation
 	at    int
 	spent float64 // seconds in the slot
 
-	joules, seconds, load float64 // of the observation under way; load is utilisation·seconds
+	joules, seconds, load float64 // of the current observation; load is utilisation·seconds
 }
 
-// take adds what the stream drew in some seconds at a mean utilisation.
+// take adds the energy of the stream in a time at a mean utilisation.
 func (d *idle) take(joules, seconds, load float64) {
 	d.joules += joules
 	d.seconds += seconds
@@ -60,7 +60,7 @@ func (d *idle) take(joules, seconds, load float64) {
 	d.joules, d.seconds, d.load = 0, 0, 0
 }
 
-// watts returns the idle power, and false before it is known.
+// watts returns the idle power, and false while it is unknown.
 func (d *idle) watts() (float64, bool) {
 	var best observation
 	for _, o := range d.slots {

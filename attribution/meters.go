@@ -10,63 +10,63 @@ import (
 	"reckon/sensor"
 )
 
-// Source is what one source of meters gave in a tick. What it could not read is absent.
+// Source is the readings of one source of meters in a tick. Failed readings are absent.
 type Source struct {
 	Name   string
 	Meters []sensor.Meter
-	// Model says that the figures come from a power model: they count only where nothing
-	// measures and, unless Named, nothing ever did: a figure that changes from a meter's to
-	// a curve's when the meter fails is no figure of the node. Idle is then what the model
-	// gives for an idle machine, in watts, and GPU says that GPUs are in it.
+	// Model marks figures from a power model: they count only while there is no measurement
+	// and, unless Named, never was: a figure that changes from a meter's to a curve's when
+	// the meter fails is not comparable over time. Idle is then the modelled power of an
+	// idle machine, in watts, and GPU means that it includes GPUs.
 	Model bool
 	Named bool
 	Idle  float64
 	GPU   bool
 }
 
-// Load is what the machine did since the previous tick.
+// Load is the activity of the machine since the previous tick.
 type Load struct {
-	// Boot is when the tick was, in nanoseconds since boot.
+	// Boot is the time of the tick, in nanoseconds since boot.
 	Boot uint64
-	// CPU is the share of the processors' time that was busy, NaN when unknown.
+	// CPU is the busy fraction of the processors' time, NaN when unknown.
 	CPU float64
 	// Packages is the CPU time spent on each package, by its number; nil when unknown.
 	Packages []float64
-	// Devices is the share of its time that a GPU computed, by the zone of its meter.
-	// One that is not in it is unknown.
+	// Devices returns the fraction of time for which a GPU computed, by the zone of its
+	// meter, and false if it is unknown.
 	Devices func(zone string) (busy float64, ok bool)
 }
 
 const (
-	// mostWatts is more than any node draws: a reading beyond it is a blank or a fault.
+	// mostWatts is more than any node draws: a reading beyond it is blank or faulty.
 	mostWatts = 100e3
-	// dead is after how many nanoseconds without a reading a meter counts no more.
+	// dead is the time without a reading, in nanoseconds, after which a meter is ignored.
 	dead = uint64(10e9)
-	// stalled is after how many nanoseconds without a move, under load, it does not.
+	// stalled is the time without an increase, under load, in nanoseconds, after which it is ignored.
 	stalled = uint64(60e9)
-	// bridge is over how many nanoseconds without a reading power is integrated.
+	// bridge is the longest time without a reading, in nanoseconds, over which power is integrated.
 	bridge = uint64(60e9)
-	// loaded is the utilisation from which on a meter has to show something.
+	// loaded is the utilisation from which on a meter must show an increase.
 	loaded = 0.05
-	// patience is how many implausible readings in a row begin a new scale.
+	// patience is the number of implausible readings in a row after which the counter is taken as restarted.
 	patience = 3
-	// idleGap is after how many seconds a stream that did not count begins anew.
+	// idleGap is the number of seconds out of use after which a stream starts anew.
 	idleGap = 60.0
-	// mostDebt is how much narrow meters may be ahead of a wide one, in seconds of what
-	// they count: meters are not read by the hardware in the same instant.
+	// mostDebt is the maximum advance of narrow meters over a wide one, in seconds of
+	// their power: the hardware does not read all meters in the same instant.
 	mostDebt = 120.0
 )
 
-// Meters turns readings into streams. The zero value is ready.
+// Meters converts readings into streams. The zero value is ready.
 type Meters struct {
 	gauges  map[gaugeKey]*gauge
-	picks   map[sensor.Domain]string // which source counts
+	picks   map[sensor.Domain]string // the source in use
 	streams []Stream
 	index   map[streamKey]int
-	// modelled says that a model counted in the previous tick.
+	// modelled reports that a model was in use in the previous tick.
 	modelled bool
-	wide     wideMeter // the last one that counted
-	debt     float64   // joules that narrow meters counted before the wide one did
+	wide     wideMeter // the last one in use
+	debt     float64   // joules that narrow meters counted ahead of the wide one
 	last     uint64
 	problem  string
 	resumed  bool // restored, and no tick since
@@ -74,34 +74,34 @@ type Meters struct {
 
 type streamKey struct{ domain, zone, method string }
 
-// wideMeter is a meter that holds others.
+// wideMeter is a meter that includes others.
 type wideMeter struct {
 	source string
 	psys   bool
 }
 
-// preference is the order in which sources of the same power are believed: counters in
-// the device before sensors beside it, and what is near before what is asked over a
-// network. Sources that are not in it follow in the order in which they are given.
+// preference is the order of preference of sources of the same power: counters in the
+// device before sensors beside it, and local ones before those read over a network.
+// Sources that are not listed follow in the order in which they are given.
 var preference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwmon", "redfish", "battery", "host"}
 
-// devices are the sources that name each GPU: all of them count, as each knows the
-// devices of its own vendor only, and then no other source's GPUs do.
+// devices are the sources that identify each GPU: all of them count, as each covers only
+// the devices of its own vendor, and GPUs of any other source then do not count.
 var devices = []string{"nvml", "amdgpu", "drm", "tegra"}
 
-// Streams are all streams so far, with what came in the last tick.
+// Streams returns all streams so far, with their energy of the last tick.
 func (m *Meters) Streams() []Stream { return m.streams }
 
 // Measures reports whether anything is measured or modelled at all.
 func (m *Meters) Measures() bool { return len(m.picks) > 0 }
 
-// Modelled reports whether a model counted in the last tick.
+// Modelled reports whether a model was in use in the last tick.
 func (m *Meters) Modelled() bool { return m.modelled }
 
-// Problem says what is wrong with a meter that is here and does not count, "" if none.
+// Problem describes what is wrong with a meter that is present but ignored, "" if none.
 func (m *Meters) Problem() string { return m.problem }
 
-// Advance takes the readings of a tick. sources come in the same order each time.
+// Advance takes the readings of a tick. sources must be in the same order each time.
 func (m *Meters) Advance(l Load, sources []Source) []Stream {
 	if m.gauges == nil {
 		m.gauges = make(map[gaugeKey]*gauge)
@@ -121,7 +121,7 @@ func (m *Meters) Advance(l Load, sources []Source) []Stream {
 	for i := range m.streams {
 		m.streams[i].pass(seconds, &l)
 		if m.resumed {
-			m.streams[i].unseen = 0 // nobody looked
+			m.streams[i].unseen = 0 // nothing was observed while the agent was down
 		}
 	}
 	m.count(sources)
@@ -144,7 +144,7 @@ func (m *Meters) read(l *Load, sources []Source) {
 		}
 		if g.alive && g.still {
 			g.alive = false
-			if g.proven { // else it is a zone without a sensor, and no meter that failed
+			if g.proven { // otherwise it is a zone without a sensor rather than a failed meter
 				m.complain(k, "has not moved for a minute under load")
 			}
 		}
@@ -156,7 +156,7 @@ func (m *Meters) read(l *Load, sources []Source) {
 			switch r.Domain {
 			case sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainPsys, sensor.DomainGPU, sensor.DomainBoard:
 			default:
-				continue // core, uncore and rails are part of something that counts
+				continue // core, uncore and rails are included in a meter that counts
 			}
 			k := gaugeKey{s.Name, r.Domain, r.Zone}
 			g := m.gauges[k]
@@ -175,7 +175,7 @@ func (m *Meters) read(l *Load, sources []Source) {
 	}
 }
 
-// covered reports whether something else counts what a meter would.
+// covered reports whether another meter counts the same energy.
 func (m *Meters) covered(k gaugeKey) bool {
 	if p := m.picks[k.domain]; p != "" && p != k.source {
 		return true
@@ -195,7 +195,7 @@ func (m *Meters) complain(k gaugeKey, why string) {
 	}
 }
 
-// pick chooses the source that counts in a domain, and stays with it while it lives.
+// pick selects the source of a domain, and keeps it while it works.
 func (m *Meters) pick(d sensor.Domain, sources []Source) {
 	now := m.picks[d]
 	best, rank := "", math.MaxInt
@@ -227,7 +227,7 @@ func rankOf(name string, at int) int {
 	return len(preference) + at
 }
 
-// lives reports whether a source has a meter of the domain that can be believed.
+// lives reports whether a source has a working meter of the domain.
 func (m *Meters) lives(source string, d sensor.Domain) bool {
 	for k, g := range m.gauges {
 		if k.source == source && k.domain == d && g.alive {
@@ -247,7 +247,7 @@ func (m *Meters) measured(sources []Source) bool {
 	return false
 }
 
-// metered reports whether anything but a model ever metered processors or the board.
+// metered reports whether anything but a model has ever metered processors or the board.
 func (m *Meters) metered(sources []Source) bool {
 	for k, g := range m.gauges {
 		if !g.proven || k.domain != sensor.DomainPackage && k.domain != sensor.DomainPsys && k.domain != sensor.DomainBoard {
@@ -260,7 +260,7 @@ func (m *Meters) metered(sources []Source) bool {
 	return false
 }
 
-// counts reports whether the meters of a source count in a domain.
+// counts reports whether the meters of a source are used in a domain.
 func (m *Meters) counts(source string, d sensor.Domain) bool {
 	if d == sensor.DomainGPU && slices.Contains(devices, m.picks[d]) {
 		return slices.Contains(devices, source)
@@ -268,7 +268,7 @@ func (m *Meters) counts(source string, d sensor.Domain) bool {
 	return m.picks[d] == source
 }
 
-// counted is what the meters of a reading counted.
+// counted is the energy counted in a reading.
 type counted struct {
 	cpu, gpu         float64 // of narrow meters
 	haveCPU, haveGPU bool
@@ -278,7 +278,7 @@ type counted struct {
 	modelled         bool
 }
 
-// narrowAndWide gives what narrow meters counted to the streams, and adds up what all counted.
+// narrowAndWide adds the energy of narrow meters to the streams, and sums up that of all meters.
 func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c counted) {
 	for i := range sources {
 		s := &sources[i]
@@ -318,7 +318,7 @@ func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c 
 	return c
 }
 
-// count gives what came to the streams.
+// count adds the energy of a tick to the streams.
 func (m *Meters) count(sources []Source) {
 	wide, widePsys := m.picks[sensor.DomainBoard], false
 	if wide == "" {
@@ -326,7 +326,7 @@ func (m *Meters) count(sources []Source) {
 	}
 	c := m.narrowAndWide(sources, wide, widePsys)
 	m.modelled = c.modelled
-	if wide == "" { // it may come back, and then it has counted what the narrow ones did
+	if wide == "" { // it may return, and will have counted the energy of the narrow ones
 		m.debt = max(m.debt-c.cpu-c.gpu, -mostDebt*m.narrowWatts())
 		return
 	}
@@ -354,7 +354,7 @@ func (m *Meters) count(sources []Source) {
 	m.give(domain, "", rest, true, c.model)
 }
 
-// narrowWatts is what the narrow streams drew when they last came, at least 1 W.
+// narrowWatts returns the power of the narrow streams at their last readings, at least 1 W.
 func (m *Meters) narrowWatts() float64 {
 	w := 1.0
 	for i := range m.streams {
@@ -389,7 +389,7 @@ func (m *Meters) give(domain, zone string, joules float64, came bool, model *Sou
 	}
 }
 
-// packageOf is the number of the package in a zone such as "1" or "1-die-0".
+// packageOf returns the number of the package in a zone such as "1" or "1-die-0".
 func packageOf(domain, zone string) int {
 	if domain != string(sensor.DomainPackage) && domain != string(sensor.DomainDRAM) {
 		return -1

@@ -195,9 +195,9 @@ func TestModelStandsIn(t *testing.T) {
 	}
 }
 
-// A meter that stands while the machine works is absent after a minute and until it moves,
-// also when the machine rests meanwhile. The built-in curve does not stand in for it; a model
-// that was named does.
+// A meter that stalls while the machine works is absent after a minute and until it
+// increases, also when the machine becomes idle meanwhile. The built-in curve does not
+// replace it; a model that was named does.
 func TestMeterStands(t *testing.T) {
 	for name, c := range map[string]struct {
 		named bool
@@ -294,7 +294,7 @@ func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig()
 		haveBoard, haveDRAM, gpus := rapid.Bool().Draw(t, "board"), rapid.Bool().Draw(t, "dram"), rapid.IntRange(0, 3).Draw(t, "gpus")
-		slow := rapid.IntRange(1, 10).Draw(t, "slow") // ticks in which the board's counter stands still
+		slow := rapid.IntRange(1, 10).Draw(t, "slow") // ticks in which the board's counter does not change
 		packages := rapid.IntRange(1, 2).Draw(t, "packages")
 		truth := map[string]float64{}
 		first := map[string]float64{}
@@ -402,7 +402,7 @@ func TestRestart(t *testing.T) {
 	if w, ok := r.m.Streams()[0].learned.watts(); !ok || w != idleAt {
 		t.Errorf("idle power %v after a restart, was %v", w, idleAt)
 	}
-	// 100 s later; the board's counter has begun anew with the agent.
+	// 100 s later; the board's counter was reset with the agent.
 	r.after(100*tick, 0.1, from("rapl", joules(sensor.DomainPackage, "0", 50*130)), from("hwmon", joules(sensor.DomainBoard, "", 0)))
 	near(t, "package meanwhile", r.total-before, 50*100)
 	if r.m.Problem() != "" {

@@ -7,8 +7,8 @@ import (
 	"reckon/sensor"
 )
 
-// State is what a [Meters] knows, at rest, so that an agent that was restarted charges
-// what meters counted meanwhile and keeps what it has learned of idle power.
+// State is the serialized state of a [Meters], so that a restarted agent charges the
+// energy counted meanwhile and keeps the learned idle power.
 type State struct {
 	Boot    uint64            `json:"boot"`
 	Gauges  []GaugeState      `json:"gauges"`
@@ -17,7 +17,7 @@ type State struct {
 	Debt    float64           `json:"debt"`
 }
 
-// GaugeState is one meter at rest.
+// GaugeState is one serialized meter.
 type GaugeState struct {
 	Source string  `json:"source"`
 	Domain string  `json:"domain"`
@@ -26,7 +26,7 @@ type GaugeState struct {
 	Boot   uint64  `json:"boot"`
 }
 
-// StreamState is one stream at rest.
+// StreamState is one serialized stream.
 type StreamState struct {
 	Domain string  `json:"domain"`
 	Zone   string  `json:"zone"`
@@ -34,11 +34,11 @@ type StreamState struct {
 	Wait   float64 `json:"wait"`
 	Load   float64 `json:"load"`
 	Known  float64 `json:"known"`
-	// Quiet is the quietest observation of each hour.
+	// Quiet is the observation with the lowest load in each hour.
 	Quiet []observation `json:"quiet,omitempty"`
 }
 
-// State returns what is known.
+// State returns the serialized state.
 func (m *Meters) State() State {
 	s := State{Boot: m.last, Debt: m.debt, Picks: make(map[string]string, len(m.picks))}
 	for d, name := range m.picks {
@@ -62,12 +62,12 @@ func (m *Meters) State() State {
 	return s
 }
 
-// most is beyond any true figure: larger ones are damage.
+// most is beyond any true figure: larger ones are corrupt.
 const most = 1e18
 
 func sound(v float64) bool { return v >= 0 && v < most }
 
-// Restore makes an empty Meters go on from a state of the same boot.
+// Restore makes an empty Meters continue from a state of the same boot.
 func (m *Meters) Restore(s State) error {
 	bad := errors.New("the saved state of the meters is damaged")
 	if !sound(-s.Debt) {

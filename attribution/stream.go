@@ -6,7 +6,7 @@ import (
 )
 
 // Stream is energy that is split over workloads: that of a meter, or of a wide meter
-// without what narrower ones count. Its index in [Meters.Streams] stays the same.
+// minus the energy that narrower ones count. Its index in [Meters.Streams] is stable.
 type Stream struct {
 	Domain string // package, dram, gpu, psys, board or rest
 	Zone   string
@@ -14,25 +14,26 @@ type Stream struct {
 	// Package is the number of the package it belongs to, -1 for none.
 	Package int
 
-	// What came since it last came. Fresh says that it did: meters may be slower than
-	// ticks, and until they move nothing is known. Anew says that it began to count in
-	// this tick, so that only what was used in this tick matters.
+	// The energy since the stream's previous reading. Fresh reports that there is a new
+	// one: meters may be slower than ticks, and between readings their energy is unknown.
+	// Anew reports that it began to count in this tick, so that only the use in this tick
+	// matters.
 	Fresh, Anew  bool
 	Active, Idle float64 // joules
 	Seconds      float64
-	// Busy is the CPU time that was spent on the package in those seconds, 0 if unknown.
+	// Busy is the CPU time spent on the package in those seconds, 0 if unknown.
 	Busy float64
 
 	learned idle
-	wait    float64 // seconds since it last came
-	unseen  float64 // seconds since it last counted
+	wait    float64 // seconds since its last reading
+	unseen  float64 // seconds since it was last in use
 	load    float64 // utilisation·seconds in them
-	known   float64 // seconds of them of which the utilisation is known
+	known   float64 // seconds of wait with known utilisation
 	busy    float64
-	watts   float64 // when it last came
+	watts   float64 // at its last reading
 }
 
-// pass lets time go by in which the stream waits for its meter.
+// pass adds time in which the stream waits for its meter.
 func (s *Stream) pass(seconds float64, l *Load) {
 	s.Fresh, s.Anew, s.Active, s.Idle, s.Busy = false, false, 0, 0, 0
 	s.wait += seconds
@@ -53,14 +54,14 @@ func (s *Stream) pass(seconds float64, l *Load) {
 	}
 }
 
-// come takes the energy of the time that it waited.
+// come takes the energy of the waiting time.
 func (s *Stream) come(joules float64, model *Source) {
 	if s.wait <= 0 && joules <= 0 {
 		return
 	}
 	s.Fresh, s.Seconds, s.Busy = true, s.wait, s.busy
 	switch {
-	case s.wait <= 0: // it began in this tick: how long that took nobody knows
+	case s.wait <= 0: // it began in this tick: the time that the energy took is unknown
 		s.Active, s.Idle = joules, 0
 	case model != nil:
 		s.Idle = min(max(model.Idle*s.wait, 0), joules)
@@ -69,7 +70,7 @@ func (s *Stream) come(joules float64, model *Source) {
 		load := s.load / s.known
 		s.learned.take(joules, s.wait, load)
 		s.Active, s.Idle = s.learned.split(joules, s.wait, load)
-	default: // nobody knows how busy it was: all of it is use, as long as idle is not known
+	default: // the utilisation is unknown: all of it counts as active, while idle power is unknown too
 		s.Active, s.Idle = joules, 0
 		if w, ok := s.learned.watts(); ok {
 			s.Idle = min(w*s.wait, joules)

@@ -1,12 +1,12 @@
-// Package feature is the one registry of what power models may rest on: for each feature
-// its name and unit, the live series that it comes from, the question in PromQL that a
-// data set is made with, and the reading of the same figure from the samples of an agent.
-// What one side offers, the other can bind.
+// Package feature is the single registry of the inputs of power models: for each feature
+// its name and unit, the live series that it comes from, the PromQL query that a data set
+// is built with, and the computation of the same figure from the samples of an agent.
+// Whatever a data set can contain, an agent can bind.
 //
 // A feature is a product of factors, each a sum or mean of series or of their rates. That
-// is less than PromQL, and enough to be read on every node without a query engine. A
+// is less than PromQL, and enough to be computed on every node without a query engine. A
 // feature of any other name is taken for a series or for an expression of this form, see
-// [Find]; so a model may rest on any series or counter that its agent exports.
+// [Find]; so a model may use any series or counter that its agent exports.
 //
 // Units are SI base units. The package is pure. Values of type [Feature] are read-only; a
 // [Live] is used from one goroutine.
@@ -21,21 +21,21 @@ import (
 
 // Feature is one figure of a whole node.
 type Feature struct {
-	// Name is the word in model files and headers of data sets.
+	// Name is the name in model files and in headers of data sets.
 	Name string
-	// Unit is "ratio", "1/s", "B/s", "B", "Hz" or what the series have.
+	// Unit is "ratio", "1/s", "B/s", "B", "Hz" or the unit of the series.
 	Unit string
 	Help string
 	// Factors are multiplied.
 	Factors []Factor
-	// Expr is the question in PromQL where no factors express it; the agent then has a
-	// way of its own.
+	// Expr is the PromQL query of a feature that factors can not express; the agent then
+	// computes it in a way of its own.
 	Expr string
 }
 
 // Factor is a sum or mean over series.
 type Factor struct {
-	// Series are names of which each counts.
+	// Series are the metric names, all of which count.
 	Series []string
 	Match  []Match
 	// Rate takes the increase a second; the series are counters.
@@ -49,13 +49,13 @@ type Factor struct {
 // Match is a condition on a label.
 type Match struct {
 	Label string
-	// Values hold in full; a trailing * stands for any rest.
+	// Values are compared in full; a trailing * matches any suffix.
 	Values []string
-	// Not turns the condition round.
+	// Not inverts the condition.
 	Not bool
 }
 
-// stacked are disks that lie on others and networks whose packets others carry as well.
+// stacked excludes disks that are layered on others, carried networks whose packets pass through others as well.
 var (
 	stacked = []Match{{Label: "device", Not: true, Values: []string{"dm-*", "md*", "loop*", "ram*", "zram*"}}}
 	carried = []Match{{Label: "device", Not: true, Values: []string{"lo", "veth*", "docker*", "br-*"}}}
@@ -76,7 +76,7 @@ func over(f Factor) Factor {
 
 var busyCores = rate([]Match{{Label: "mode", Not: true, Values: []string{"idle", "iowait", "steal"}}}, "node_cpu_seconds_total")
 
-// registry has the features in the order in which data sets show them.
+// registry has the features in the order of data set columns.
 var registry = []Feature{
 	{Name: CPU, Unit: "ratio", Help: "share of the processors' time in use",
 		Expr: `clamp(1 - sum(rate(node_cpu_seconds_total{mode=~"idle|iowait|steal",NODE}[WINDOW])) / count(node_cpu_seconds_total{mode="idle",NODE}), 0, 1)`},
@@ -117,7 +117,7 @@ var registry = []Feature{
 // CPU is the feature that every agent has at every tick.
 const CPU = "cpu_utilization"
 
-// derived are sums of others, which would only repeat them in a data set.
+// derived are sums of other features, which would be redundant in a data set.
 var derived = []string{"disk_bytes"}
 
 // uncounted are features of public data sets that no sensor of ours counts.
@@ -125,15 +125,15 @@ var uncounted = []string{"cpu_instructions", "llc_loads", "llc_misses", "memory_
 
 var errUncounted = errors.New("no sensor counts it, so an agent can not use a model of it; give it a source, NAME=PROMQL, where an exporter counts it")
 
-// All returns the registry; Columns what of it belongs into a data set.
+// All returns the registry; see Columns for those in a data set by default.
 func All() []Feature { return slices.Clone(registry) }
 
-// Columns returns the features that a data set gets unless others are named.
+// Columns returns the default features of a data set.
 func Columns() []Feature {
 	return slices.DeleteFunc(All(), func(f Feature) bool { return slices.Contains(derived, f.Name) })
 }
 
-// Names are those of the registry.
+// Names returns the names in the registry.
 func Names() []string {
 	var out []string
 	for _, f := range registry {
@@ -142,8 +142,8 @@ func Names() []string {
 	return out
 }
 
-// Find returns the feature of the registry with this name, else what source expresses,
-// else what name itself does: an expression as in [Parse], or the bare name of a series.
+// Find returns the feature of the registry with this name, else the expression source,
+// else the expression name, as in [Parse], which may be the bare name of a series.
 func Find(name, source string) (Feature, error) {
 	if i := slices.IndexFunc(registry, func(f Feature) bool { return f.Name == name }); i >= 0 && source == "" {
 		return registry[i], nil
@@ -162,8 +162,8 @@ func Find(name, source string) (Feature, error) {
 	return Feature{Name: name, Factors: factors}, nil
 }
 
-// PromQL returns the question to a store. NODE stands for the matcher of the node and
-// WINDOW for the time of a rate.
+// PromQL returns the query for a store. NODE is a placeholder for the matcher of the node
+// and WINDOW for the window of a rate.
 func (f *Feature) PromQL() string {
 	if f.Expr != "" {
 		return f.Expr
@@ -181,8 +181,8 @@ func (f *Feature) PromQL() string {
 	return b.String()
 }
 
-// promQL writes one sum for each name of a rate, for a rate drops the names and series
-// would then be equal.
+// promQL writes one sum for each metric name of a rate: a rate drops the names, and the
+// series would then be duplicates.
 func (f *Factor) promQL() string {
 	match := ""
 	for _, m := range f.Match {
@@ -230,7 +230,7 @@ func (m *Match) promQL() string {
 	return fmt.Sprintf("%s%s%q", m.Label, op, value)
 }
 
-// holds reports whether a label with this value passes.
+// holds reports whether a label value fulfils the condition.
 func (m *Match) holds(value string) bool {
 	for _, v := range m.Values {
 		rest, any := strings.CutSuffix(v, "*")

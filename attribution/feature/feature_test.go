@@ -53,7 +53,7 @@ func TestLive(t *testing.T) {
 		feature, source string
 		series          []*metric.Series
 		steps           [][]float64
-		want            []float64 // NaN: not known
+		want            []float64 // NaN: unknown
 	}{
 		"disks, and not what lies on them": {"disk_bytes", "", disks, [][]float64{{0, 100, 0, 0}, {200, 300, 1000, 1}, {200, 300, 1000, 1}}, []float64{gone, 200, 0}},
 		"a counter that begins anew":       {"disk_read_bytes", "", disks, [][]float64{{500}, {40}}, []float64{gone, 20}},
@@ -92,8 +92,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What the registry asks of a store is what it reads from samples: its questions read back
-// as the same factors.
+// The queries of the registry parse back to the same factors, so data sets and agents
+// compute the same figures.
 func TestPromQL(t *testing.T) {
 	for _, f := range feature.All() {
 		q := f.PromQL()

@@ -7,7 +7,7 @@ import (
 	"reckon/metric"
 )
 
-// Live reads a feature from the samples of an agent.
+// Live computes a feature from the samples of an agent.
 type Live struct {
 	factors []liveFactor
 	value   float64
@@ -18,9 +18,9 @@ type Live struct {
 // liveFactor is the state of one factor.
 type liveFactor struct {
 	Factor
-	// fits keeps by description which labels are asked, nil where the name is another's.
+	// fits caches, by description, the indices of the labels to check; nil for other metrics.
 	fits map[*metric.Desc][]int
-	// last is the last value of every series of a rate, and turn when it was there.
+	// last is the last value of every series of a rate, with the turn in which it was present.
 	last map[*metric.Series]counted
 	turn int
 	at   float64 // seconds
@@ -33,7 +33,7 @@ type counted struct {
 	turn  int
 }
 
-// NewLive returns a reader of f. A feature without factors is never known to it.
+// NewLive returns a reader of f. A feature without factors never has a value.
 func NewLive(f Feature) *Live {
 	l := &Live{}
 	for _, x := range f.Factors {
@@ -44,7 +44,7 @@ func NewLive(f Feature) *Live {
 }
 
 // Observe takes the samples of one reading, seconds after any epoch. Samples of other
-// series are passed over; a series that is missing for one reading begins anew.
+// series are ignored; a series that is missing in one reading starts again.
 func (l *Live) Observe(seconds float64, samples []metric.Sample) {
 	l.value, l.known, l.found = 1, len(l.factors) > 0, len(l.factors) > 0
 	for i := range l.factors {
@@ -59,8 +59,8 @@ func (l *Live) Observe(seconds float64, samples []metric.Sample) {
 	}
 }
 
-// Value is the figure of the last reading, and false while it is not known: a rate takes
-// two readings.
+// Value returns the value at the last reading, and false while it is unknown: a rate
+// needs two readings.
 func (l *Live) Value() (v float64, known bool) { return l.value, l.known }
 
 // Found reports whether the last reading had series for every factor.
@@ -89,7 +89,7 @@ func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64,
 		if s.Value >= was.value {
 			f.sum += s.Value - was.value
 		} else {
-			f.sum += s.Value // it began anew
+			f.sum += s.Value // counter reset
 		}
 	}
 	if f.Rate {
@@ -101,7 +101,7 @@ func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64,
 	return f.sum, f.n > 0
 }
 
-// rate divides what was counted by the time.
+// rate divides the increase by the time.
 func (f *liveFactor) rate(seconds float64, rated int) (float64, bool) {
 	span := seconds - f.at
 	f.at = seconds
@@ -119,7 +119,7 @@ func (f *liveFactor) rate(seconds float64, rated int) (float64, bool) {
 	return v, rated > 0 && span > 0
 }
 
-// takes reports whether a series counts.
+// takes reports whether a series is part of the factor.
 func (f *liveFactor) takes(s *metric.Series) bool {
 	at, seen := f.fits[s.Desc]
 	if !seen {
@@ -146,7 +146,7 @@ func (f *liveFactor) takes(s *metric.Series) bool {
 	return true
 }
 
-// Series lists the names that the feature comes from.
+// Series lists the metric names that the feature is computed from.
 func (l *Live) Series() []string {
 	var out []string
 	for i := range l.factors {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// errForm says what can be read live.
+// errForm names the expressions that can be computed live.
 var errForm = errors.New("can not be read live; give products and quotients of sum(rate(SERIES{label=\"value\"}[5m])), avg(SERIES) and the like, or a feature of the list")
 
 var (
@@ -17,10 +17,10 @@ var (
 	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-// Parse reads an expression of the form that factors have. It is PromQL, and less: sum,
-// avg or neither, over rate(NAME{matchers}[window]) or NAME{matchers}, joined by * and /.
-// A bare name that ends in _total is taken as its rate. Regular expressions may be words
-// joined by |, each with .* at its end or without.
+// Parse parses an expression in the form of factors. It is a subset of PromQL: sum, avg
+// or neither, over rate(NAME{matchers}[window]) or NAME{matchers}, joined by * and /. A
+// bare name that ends in _total is taken as its rate. Regular expressions may be words
+// joined by |, each optionally with a final .*.
 func Parse(expr string) ([]Factor, error) {
 	var out []Factor
 	rest, op := strings.TrimSpace(expr), byte('*')
@@ -98,7 +98,7 @@ func parseFactor(s string) (Factor, error) {
 	return f, nil
 }
 
-// call returns what stands in the brackets of s = word(...).
+// call returns the text within the parentheses of s = word(...).
 func call(s, word string) (string, bool) {
 	s = strings.TrimSpace(s)
 	rest, ok := strings.CutPrefix(s, word)
@@ -114,8 +114,8 @@ func call(s, word string) (string, bool) {
 
 var matcher = regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)`)
 
-// matchers reads the conditions between braces. The matcher of the node, by a label that
-// the node's own samples do not carry, is left out: the agent is the node.
+// matchers parses the conditions between braces. The matcher of the node, by a label that
+// the node's own samples do not have, is left out: the agent is the node.
 func (f *Factor) matchers(s string) error {
 	for s = strings.TrimSpace(s); s != ""; {
 		if rest, ok := strings.CutPrefix(s, "NODE"); ok {
@@ -150,7 +150,7 @@ func (f *Factor) matchers(s string) error {
 	return nil
 }
 
-// words splits a regular expression that is nothing but alternatives.
+// words splits a regular expression that consists of alternatives only.
 func words(s string) ([]string, error) {
 	out := strings.Split(s, "|")
 	for i, w := range out {

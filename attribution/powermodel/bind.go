@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxLag bounds the history that a Tracker keeps.
+// maxLag is the maximum history of a Tracker, in steps.
 const maxLag = 60
 
-// Fits says whether the model holds for machine, or names every difference. What
-// either side does not know is no difference.
+// Fits returns nil if the model applies to machine, or an error that names every
+// difference. A field that is unknown on either side is no difference.
 func (m *Model) Fits(machine Machine) error {
 	var diff []string
 	text := func(what, ours, theirs string) {
@@ -37,7 +37,7 @@ func (m *Model) Fits(machine Machine) error {
 	return fmt.Errorf("power model %q was made for %s: %w", m.Name, strings.Join(diff, "; "), ErrMachine)
 }
 
-// squeeze drops what vendors change between releases of one name.
+// squeeze removes the parts of a name that vendors change between releases.
 func squeeze(s string) string {
 	s = strings.NewReplacer("(R)", "", "(r)", "", "(TM)", "", "(tm)", "", " CPU", "", " Processor", "").Replace(s)
 	if i := strings.Index(s, " @"); i > 0 {
@@ -46,9 +46,9 @@ func squeeze(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// Tracker evaluates a model on a stream of readings: it knows where each feature
-// lies among the caller's values and keeps the history that lags need. After it
-// was made it allocates nothing. It is not safe for concurrent use.
+// Tracker evaluates a model on a stream of readings: it maps each feature to the caller's
+// values and keeps the history that lags need. Once created it allocates nothing. It is
+// not safe for concurrent use.
 type Tracker struct {
 	m *Model
 	// from is, for each feature, its index among the caller's values.
@@ -60,8 +60,8 @@ type Tracker struct {
 	x    []float64
 }
 
-// NewTracker binds m to a caller that will give the values of names, in that
-// order. A feature that the caller does not have is an error that lists all such.
+// NewTracker binds m to a caller that will supply the values of names, in that order. If
+// the caller lacks features, the error lists all of them.
 func NewTracker(m *Model, names []string) (*Tracker, error) {
 	t := &Tracker{m: m, x: make([]float64, len(m.Features))}
 	var unknown []string
@@ -84,8 +84,8 @@ func NewTracker(m *Model, names []string) (*Tracker, error) {
 	return t, nil
 }
 
-// Observe takes the newest readings and returns the power. Before a lag has a
-// history it stands for the oldest reading known.
+// Observe takes the newest readings and returns the power. While the history is shorter
+// than a lag, the oldest reading is used.
 func (t *Tracker) Observe(values []float64) Prediction {
 	if len(values) != len(t.past[0]) {
 		return t.m.Predict(nil)

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Families are averages derived from published SPECpower_ssj2008 results by CPU
-// family; no result of a single system is in them. SPEC and SPECpower_ssj are
-// trademarks of the Standard Performance Evaluation Corporation, www.spec.org.
+// Families are averages derived from published SPECpower_ssj2008 results by CPU family;
+// they contain no result of a single system. SPEC and SPECpower_ssj are trademarks of the
+// Standard Performance Evaluation Corporation, www.spec.org.
 type Families struct {
 	Source string `json:"source"`
 	Notice string `json:"notice"`
@@ -38,14 +38,14 @@ type Family struct {
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 	// Cores are the fewest and the most physical cores of a system in the derivation,
-	// MostMemory the largest memory in GiB.
+	// MostMemory is the largest memory in GiB.
 	Cores      [2]int  `json:"cores"`
 	MostMemory float64 `json:"most_memory"`
 }
 
-// A curve is used a little beyond the systems that it was derived from, and no further:
-// for half the fewest to twice the most cores, and for 16 times the largest memory, since
-// power hardly depends on memory and systems in SPECpower have little of it.
+// A curve is used only slightly beyond the systems that it was derived from: for half the
+// fewest to twice the most cores, and up to 16 times the largest memory, since power
+// hardly depends on memory and systems in SPECpower have little of it.
 const (
 	beyondCores  = 2
 	beyondMemory = 16
@@ -56,14 +56,14 @@ var familiesJSON []byte
 
 // Errors of [Builtin].
 var (
-	// ErrNoFamily means that no starting point is built in for a machine.
+	// ErrNoFamily means that there is no built-in curve for a machine.
 	ErrNoFamily = errors.New("no built-in power curve")
-	// ErrVirtual means that a machine is virtual: what it draws is known to its host.
+	// ErrVirtual means that a machine is virtual: only its host can determine its power.
 	ErrVirtual = errors.New("a virtual machine has no power curve of its own")
 )
 
-// AnyFamily is the name of the average over all families. [Builtin] uses it only where
-// it is named, since its error for systems of no known family is large.
+// AnyFamily is the name of the average over all families. [Builtin] uses it only on
+// explicit request, since its error for systems of unknown family is large.
 const AnyFamily = "any server"
 
 var families = []struct {
@@ -107,12 +107,13 @@ func BuiltinFamilies() (*Families, error) {
 	return f, nil
 }
 
-// Builtin returns a starting point for a server that was never measured: node
-// power over cpu_utilization. Its band and its training score state how far
-// systems left out of the derivation were off; it is wide. Cores are physical ones.
+// Builtin returns a starting point for a server that was never measured: node power over
+// cpu_utilization. Its band and its training score state the error for systems left out of
+// the derivation; it is large. Cores are physical ones.
 //
 // It returns an error that is [ErrVirtual] for a virtual machine, and [ErrNoFamily] for a
-// processor of no known family or a machine unlike those that the family was derived from.
+// processor of an unknown family or a machine unlike those that the family was derived
+// from.
 func Builtin(m Machine) (*Model, error) {
 	if m.Virtual != "" {
 		return nil, fmt.Errorf("this is a virtual machine (%s): %w", m.Virtual, ErrVirtual)
@@ -123,8 +124,8 @@ func Builtin(m Machine) (*Model, error) {
 	return nil, fmt.Errorf("processor %q is of no family with a curve: %w", squeeze(m.CPU), ErrNoFamily)
 }
 
-// BuiltinOf is [Builtin] with the curve of a family by its name, [AnyFamily] included,
-// whatever the processor of the machine is.
+// BuiltinOf is [Builtin] with the curve of a named family, [AnyFamily] included, whatever
+// the processor of the machine is.
 func BuiltinOf(family string, m Machine) (*Model, error) {
 	if m.Cores <= 0 || m.Sockets <= 0 || m.Memory <= 0 {
 		return nil, fmt.Errorf("built-in power curve needs cores, sockets and memory, got %d, %d, %g bytes: %w", m.Cores, m.Sockets, m.Memory, ErrNoFamily)
@@ -158,7 +159,7 @@ func BuiltinOf(family string, m Machine) (*Model, error) {
 	return out, out.Check()
 }
 
-// covers refuses a machine that is unlike the systems of the family.
+// covers returns an error for a machine that is unlike the systems of the family.
 func (f *Family) covers(m Machine) error {
 	if m.Cores*beyondCores < f.Cores[0] || m.Cores > f.Cores[1]*beyondCores {
 		return fmt.Errorf("%d cores, where the curve of %s is of systems with %d to %d: %w", m.Cores, f.Name, f.Cores[0], f.Cores[1], ErrNoFamily)
@@ -169,7 +170,7 @@ func (f *Family) covers(m Machine) error {
 	return nil
 }
 
-// Full is the estimated power of a machine at full load.
+// Full returns the estimated power of a machine at full load, in watts.
 func (t *Families) Full(f *Family, m Machine) float64 {
 	return math.Exp(f.Level + t.PerCore*math.Log(float64(m.Cores)) + t.PerSocket*math.Log(float64(m.Sockets)) +
 		t.PerByte*math.Log(m.Memory/(1<<30)))

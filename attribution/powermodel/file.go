@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// The ways in which a model cannot be used. They are wrapped with what and where.
+// The reasons why a model cannot be used. They are wrapped with details.
 var (
 	ErrNewer    = errors.New("model file is newer than this program")
 	ErrMachine  = errors.New("model is of another machine")
@@ -17,12 +17,12 @@ var (
 	ErrNotModel = errors.New("not a power model file")
 )
 
-// maxFile bounds what Read takes in: a thousand trees need about 2 MB.
+// maxFile is the maximum size of a file in bytes: a thousand trees need about 2 MB.
 const maxFile = 16 << 20
 
-// Read reads and checks a model file. It is strict: an unknown field, a number
-// that is not finite, an index out of range or a newer version is an error that
-// says where.
+// Read reads and checks a model file. It is strict: an unknown field, a number that is
+// not finite, an index out of range or a newer version is an error that gives the
+// position.
 func Read(r io.Reader) (*Model, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -74,7 +74,7 @@ func explainJSON(b []byte, err error) error {
 	return fmt.Errorf("byte %d: %w", syn.Offset, err)
 }
 
-// Write checks m and writes it, the same bytes for the same model.
+// Write checks m and writes it; equal models give equal bytes.
 func (m *Model) Write(w io.Writer) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (m *Model) Write(w io.Writer) error {
 // joinNumbers puts arrays of plain numbers on one line.
 func joinNumbers(b []byte) []byte {
 	out := make([]byte, 0, len(b))
-	open := -1 // where the innermost array that may be plain began
+	open := -1 // beginning of the innermost array that may be plain
 	text, escaped := false, false
 	for _, c := range b {
 		switch {
@@ -116,7 +116,7 @@ func joinNumbers(b []byte) []byte {
 	return out
 }
 
-// Check says what is wrong with m, or nil.
+// Check returns an error that describes what is wrong with m, or nil.
 func (m *Model) Check() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("power model %q: "+format, append([]any{m.Name}, a...)...)

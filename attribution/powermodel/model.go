@@ -1,20 +1,18 @@
-// Package powermodel is the small versioned file that carries a fitted power
-// model to machines that have no meter, and the evaluation of such a model.
+// Package powermodel is the small versioned file that carries a fitted power model to
+// machines without a meter, and the evaluation of such a model.
 //
-// A model turns a vector of features (utilisation, cycles, memory traffic, disk
-// and network rates, ...) into watts of one domain of one machine, with a band,
-// with a warning when a feature lies outside the range that was seen in
-// training, and with an explanation: the watts that each feature adds. The file
-// format is described in doc/power-model-format.md. Models are made by
-// analysis/powerfit; starting points for machines without any measurement are
-// built in, see [Builtin].
+// A model maps a vector of features (utilisation, cycles, memory traffic, disk and
+// network rates, ...) to watts of one domain of one machine, with a band, with a warning
+// when a feature is outside its range in training, and with an explanation: the watts
+// that each feature adds. The file format is described in doc/power-model-format.md.
+// Models are made by analysis/powerfit; starting points for machines without any
+// measurement are built in, see [Builtin].
 //
-// Units are SI base units: watts, ratios from 0 to 1, bytes per second, hertz.
-// A figure from a model is never a measurement: who exports it marks it
-// method="modelled".
+// Units are SI base units: watts, ratios from 0 to 1, bytes per second, hertz. A figure
+// from a model is never a measurement: exporters mark it method="modelled".
 //
-// The package is pure: no file, no socket, no clock. A [Model] is read-only after
-// [Read] or [Model.Check] and then safe for concurrent use; a [Tracker] is not.
+// The package is pure: no file, no socket, no clock. A [Model] is read-only after [Read]
+// or [Model.Check] and then safe for concurrent use; a [Tracker] is not.
 package powermodel
 
 import (
@@ -32,11 +30,11 @@ const (
 type Model struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-	// Name says in a few words what the model is of.
+	// Name describes the model in a few words.
 	Name string `json:"name"`
-	// Domain is what the watts are of: node, package, dram, gpu or board.
+	// Domain is the domain of the watts: node, package, dram, gpu or board.
 	Domain string `json:"domain"`
-	// Machine is where the model holds.
+	// Machine is the hardware that the model applies to.
 	Machine Machine `json:"machine"`
 	// StepSeconds is the spacing of the lags of features, 0 when none has a lag.
 	StepSeconds float64 `json:"step_seconds,omitempty"`
@@ -46,7 +44,7 @@ type Model struct {
 	Parts []Part `json:"parts"`
 	// Band is the spread of the residuals in validation.
 	Band Band `json:"band"`
-	// Training says what the model was made from and how well it did.
+	// Training records the data that the model was made from and its errors.
 	Training Training `json:"training"`
 }
 
@@ -62,7 +60,7 @@ type Machine struct {
 	Memory float64 `json:"memory_bytes,omitempty"`
 	Hertz  float64 `json:"clock_hertz,omitempty"`
 	// Virtual names the hypervisor that the machine runs on; empty on hardware. It is
-	// found on the machine and never stands in a file.
+	// detected on the machine and never stored in a file.
 	Virtual string `json:"-"`
 }
 
@@ -70,27 +68,28 @@ type Machine struct {
 type Feature struct {
 	Name string `json:"name"`
 	Unit string `json:"unit,omitempty"`
-	// Min and Max are the range seen in training.
+	// Min and Max are the range in training.
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
-	// Source is the expression over live series that the feature is, in the form of
-	// package attribution/feature; empty where the name says it. Version 2 brought it.
+	// Source is the expression over live series that computes the feature, in the form of
+	// package attribution/feature; empty if the name alone determines it. Added in
+	// version 2.
 	Source string `json:"source,omitempty"`
 	// Lag is how many steps ago the value was read.
 	Lag int `json:"lag,omitempty"`
 }
 
-// Band is the spread of measured over modelled power, as ratios: with the
-// stated coverage the truth lies between Low and High times the prediction.
+// Band is the spread of measured over modelled power, as ratios: with the stated coverage
+// the true power is between Low and High times the prediction.
 type Band struct {
 	Coverage float64 `json:"coverage"`
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
-	// Points is how many residuals the band rests on.
+	// Points is the number of residuals that the band is based on.
 	Points int `json:"points"`
 }
 
-// Training is what a reader needs to judge a model.
+// Training is the information that a reader needs to judge a model.
 type Training struct {
 	Family    string   `json:"family"`
 	Source    string   `json:"source,omitempty"`
@@ -103,7 +102,7 @@ type Training struct {
 	Baseline Score `json:"baseline"`
 }
 
-// Score is how far modelled power was from measured power. Ratios are 0 to 1.
+// Score is the error of modelled against measured power. Ratios are 0 to 1.
 type Score struct {
 	Points int     `json:"points"`
 	MAPE   float64 `json:"mape"`
@@ -115,13 +114,13 @@ type Score struct {
 	Worst float64 `json:"worst_fold_mape"`
 }
 
-// Prediction is the answer of a model for one vector.
+// Prediction is the result of a model for one vector.
 type Prediction struct {
 	Watts, Low, High float64
-	// Outside is how many features lay outside their trained range, and Furthest
-	// the index of the one that lay furthest outside, -1 if none did.
+	// Outside is the number of features outside their trained range, and Furthest the
+	// index of the one furthest outside, -1 if none is.
 	Outside, Furthest int
-	// Missing is how many features were NaN; the figures are then NaN as well.
+	// Missing is the number of features that were NaN; the power is then NaN as well.
 	Missing int
 }
 
@@ -147,8 +146,8 @@ func (m *Model) Predict(x []float64) Prediction {
 	return p
 }
 
-// place counts the features of x that are missing or outside their range. A
-// hundredth of the range is allowed for rounding.
+// place counts the features of x that are missing or outside their range. A hundredth of
+// the range is allowed for rounding.
 func (m *Model) place(x []float64, p *Prediction) {
 	furthest := 0.0
 	for i, v := range x {
@@ -172,9 +171,9 @@ func (m *Model) place(x []float64, p *Prediction) {
 	}
 }
 
-// Explain writes to watts, one entry for each of m.Features, what each feature
-// adds, and returns what is drawn without any of them. Base and watts sum to
-// the prediction, up to the floor of zero. It allocates nothing.
+// Explain writes to watts, one entry for each of m.Features, the power that each feature
+// adds, and returns the power without any of them. Base and watts sum to the prediction,
+// up to the floor of zero. It allocates nothing.
 func (m *Model) Explain(x, watts []float64) (base float64) {
 	clear(watts)
 	if len(x) != len(m.Features) || len(watts) != len(x) {

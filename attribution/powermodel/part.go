@@ -12,7 +12,7 @@ const (
 	KindTrees = "trees"
 )
 
-// Part is one function of the features. Which fields are set depends on Kind.
+// Part is one function of the features. Kind determines the fields in use.
 type Part struct {
 	Kind   string  `json:"kind"`
 	Weight float64 `json:"weight"`
@@ -123,9 +123,9 @@ func endSlope(h0, h1, d0, d1 float64) float64 {
 	return s
 }
 
-// Trees is a sum of regression trees over one array of nodes. A node with
-// Left 0 is a leaf. Children stand after their parent. Value is the mean of the
-// node, so that the way down a tree says which feature added what.
+// Trees is a sum of regression trees over one array of nodes. A node with Left 0 is a
+// leaf. Children follow their parent. Value is the mean of the node, so that the path
+// down a tree shows how much each feature added.
 type Trees struct {
 	Roots   []int     `json:"roots"`
 	Feature []int     `json:"feature"`

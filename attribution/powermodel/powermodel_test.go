@@ -195,7 +195,8 @@ func TestFamilyOf(t *testing.T) {
 }
 
 // A dual-socket server of 2017 with 56 cores draws some 450 W under full load: an
-// order-of-magnitude check on the embedded table, and that it rises and says its error.
+// order-of-magnitude check of the embedded table, and of the curve being increasing and
+// stating its error.
 func TestBuiltin(t *testing.T) {
 	m, err := Builtin(Machine{Arch: "amd64", CPU: "Intel Xeon Platinum 8176", Cores: 56, Sockets: 2, Memory: 192 << 30})
 	if err != nil {
