@@ -1,8 +1,8 @@
-// Package external lists the readers of figures that others measure: folders of text
+// Package external lists the readers of figures measured by others: folders of text
 // files, pages to scrape, numbers in files. Each is a [sensor.Sensor] to the agent.
 //
-// Functions of this package may be called from any goroutine; the sensors that they
-// open follow the contract of package sensor.
+// Functions of this package may be called from any goroutine; the sensors that they open
+// follow the contract of package sensor.
 package external
 
 import (
@@ -14,18 +14,18 @@ import (
 	"reckon/sensor/all"
 )
 
-// Options says what to read.
+// Options configure the readers.
 type Options struct {
 	Root     string // of the file tree; "" or "/" is our own machine
 	Textfile []textfile.Folder
 	Scrape   []scrape.Target
 	Pods     *scrape.Pods   // nil to scrape none
-	Kubelet  *kubelet.Cache // that knows the pods; nil where Pods is
+	Kubelet  *kubelet.Cache // source of the pods; nil if Pods is
 	Custom   []custom.Reading
 }
 
 // Sensors lists the readers, in the form of [all.Sensors]. Opening one that has nothing
-// to read gives [sensor.ErrUnavailable].
+// to read returns [sensor.ErrUnavailable].
 func Sensors(o Options) []all.Entry {
 	return []all.Entry{
 		{Name: "textfile", Open: func() (sensor.Sensor, error) { return all.Opened(textfile.New(o.Textfile)) }},

@@ -1,18 +1,18 @@
 // Package custom reads numbers from files that the configuration names: an attribute of
-// sysfs, a file of one number, or a place in a JSON file.
+// sysfs, a file of one number, or a value in a JSON file.
 //
 //   - name: board_fan_hertz
 //     help: Speed of the fan.
 //     file: /sys/class/hwmon/hwmon*/fan1_input
-//     path_label: device        # what the first * of the path stands for
+//     path_label: device        # what the first * of the path matches
 //     scale: 0.016666667        # revolutions per minute
 //   - name: rig_pressure_pascals
 //     file: /run/rig/state.json
 //     json: chambers.0.pressure
 //     labels: {rig: a}
 //
-// Figures are those of the machine, or of the workload that the configuration names.
-// The value is the number times scale plus offset. A Sensor is used from one goroutine.
+// Figures belong to the machine, or to the workload that the configuration names. The
+// value is the number times scale plus offset. A Sensor is used from one goroutine.
 package custom
 
 import (
@@ -47,20 +47,20 @@ type Reading struct {
 	Unit string `yaml:"unit"`
 	// File is the path of one file, or a pattern (* ? [...]) for several.
 	File string `yaml:"file"`
-	// PathLabel names a label for what the first * of File stands for; needed where a
-	// pattern finds several files.
+	// PathLabel names a label for the text that the first * of File matches; required if
+	// a pattern matches several files.
 	PathLabel string `yaml:"path_label"`
-	// JSON is the place of the number in a JSON file: names and indices with dots between
-	// them. Without it the file begins with the number.
+	// JSON is the path of the number in a JSON file: names and indices separated by dots.
+	// Without it the file begins with the number.
 	JSON   string            `yaml:"json"`
 	Scale  *float64          `yaml:"scale"`
 	Offset float64           `yaml:"offset"`
 	Labels map[string]string `yaml:"labels"`
-	// Workload is what it is about, as kind/name; empty is the machine.
+	// Workload is the workload of the figure, as kind/name; empty is the machine.
 	Workload string `yaml:"workload"`
 }
 
-// Bounds.
+// Limits.
 const (
 	maxFiles = 256
 	maxBytes = 1 << 20
@@ -83,7 +83,7 @@ type reading struct {
 	at     int      // of PathLabel, -1 without
 }
 
-// New checks the readings. Files that are not there are no error: they may come.
+// New checks the readings. A missing file is not an error: it may appear later.
 func New(root string, list []Reading) (*Sensor, error) {
 	if len(list) == 0 {
 		return nil, sensor.Unavailable("no numbers of files are configured", "", nil)
@@ -162,7 +162,7 @@ func check(c Reading) (*reading, error) {
 // Name implements sensor.Sensor.
 func (*Sensor) Name() string { return "custom" }
 
-// Descs implements sensor.Sensor: it says nothing of itself.
+// Descs implements sensor.Sensor: there are no series about the sensor itself.
 func (*Sensor) Descs() []*metric.Desc { return nil }
 
 // Read implements sensor.Sensor. Everything is in ReadOwn.
@@ -184,7 +184,7 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 	in := p.Input(r.Name, nil)
 	found := []string{pattern}
 	if strings.ContainsAny(r.File, "*?[") {
-		found, _ = filepath.Glob(pattern) // it was checked to be a pattern
+		found, _ = filepath.Glob(pattern) // the pattern was checked by New
 		switch {
 		case len(found) == 0:
 			p.Inputs[in].Err = fmt.Errorf("%s: there is no such file", r.File)
@@ -206,7 +206,7 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 			continue
 		}
 		if math.IsNaN(v) {
-			continue // it says itself that it does not know
+			continue // the file reports that the value is unknown
 		}
 		if r.at >= 0 {
 			star := starred(pattern, name)
@@ -245,7 +245,7 @@ func (s *Sensor) value(r *reading, name string) (float64, error) {
 	return first(buf.Bytes())
 }
 
-// first is the number that a text begins with.
+// first returns the number that a text begins with.
 func first(text []byte) (float64, error) {
 	words := bytes.Fields(text[:min(len(text), 256)])
 	if len(words) == 0 {
@@ -262,7 +262,7 @@ func first(text []byte) (float64, error) {
 	return v, nil
 }
 
-// inJSON is the number at a place of a JSON text.
+// inJSON returns the number at a path of a JSON text.
 func inJSON(text []byte, place string) (float64, error) {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -300,7 +300,7 @@ func inJSON(text []byte, place string) (float64, error) {
 	return 0, fmt.Errorf("%s is no number", place)
 }
 
-// starred is what the first * of a pattern stands for in a path that it found.
+// starred returns the text that the first * of a pattern matches in a path.
 func starred(pattern, name string) string {
 	i := strings.IndexByte(pattern, '*')
 	from := strings.LastIndexByte(pattern[:i], '/') + 1
@@ -313,12 +313,12 @@ func starred(pattern, name string) string {
 	}
 	before, after, _ := strings.Cut(rest, "*")
 	if strings.ContainsAny(before+after, "*?[") {
-		return strings.ToValidUTF8(element, "?") // what each stands for is not plain: the whole element
+		return strings.ToValidUTF8(element, "?") // several * are ambiguous: the whole element
 	}
 	return strings.ToValidUTF8(strings.TrimSuffix(strings.TrimPrefix(element, before), after), "?")
 }
 
-// unpath leaves the path out of an error that names it already.
+// unpath removes the path from an error that names it already.
 func unpath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

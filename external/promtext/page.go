@@ -13,41 +13,41 @@ import (
 	"reckon/metric"
 )
 
-// Bounds of what one series may be.
+// Limits of a series.
 const (
 	maxName   = 200  // bytes of a name
 	maxLabels = 30   // of one series
 	maxValue  = 1024 // bytes of a label value
-	maxHelp   = 500  // bytes that are kept of a description
+	maxHelp   = 500  // bytes of a description; longer ones are cut
 )
 
-// Reserved are the labels that say whose a series is. They are never taken from a page:
-// the agent sets them.
+// Reserved are the labels that identify the workload and the sender of a series. They are
+// never taken from a page: the agent sets them.
 func Reserved() []string { return []string{"workload", "kind", "part", "owner", "node", "site"} }
 
-// Rules say how a page is read.
+// Rules configure the reading of a page.
 type Rules struct {
-	// MaxSeries is how many series a page may have; a larger one is refused whole.
+	// MaxSeries is the maximum number of series of a page; a larger page is refused completely.
 	MaxSeries int
-	// Labels are added to each series; a label of the page that is called the same becomes
+	// Labels are added to each series; a label of the page with the same name becomes
 	// exported_NAME, and so do [Reserved] labels.
 	Labels []Label
-	// Claims lets a page say by the label workload what each series is about.
+	// Claims lets a page set the workload of each series by the label workload.
 	Claims bool
-	// Strict refuses what would be renamed.
+	// Strict refuses labels that would be renamed.
 	Strict bool
-	// Wanted says which metrics are taken, by name; nil takes all.
+	// Wanted reports which metrics are taken, by name; nil takes all.
 	Wanted func(name string) bool
 }
 
 // Figure is one value of a page.
 type Figure struct {
 	Series *metric.Series
-	Claim  string // the workload that the page says it is about, if it may
+	Claim  string // the workload claimed by the page, if that is allowed
 	Value  float64
 }
 
-// Page reads the same page again and again.
+// Page reads successive versions of the same page.
 type Page struct {
 	rules   Rules
 	known   map[string]*row         // by the series as written
@@ -63,12 +63,12 @@ type row struct {
 	round  uint64
 }
 
-// told is what a page says of a metric.
+// told is the metadata of a metric on the page.
 type told struct {
 	kind, help string
 }
 
-// NewPage returns a page that was not read yet.
+// NewPage returns a page that has not been read yet.
 func NewPage(r Rules) *Page {
 	if r.MaxSeries <= 0 {
 		r.MaxSeries = 1000
@@ -118,7 +118,7 @@ func (p *Page) Read(text []byte) ([]Figure, error) {
 	return p.figures, nil
 }
 
-// sweep forgets what is no longer there.
+// sweep drops series that are no longer on the page.
 func (p *Page) sweep() {
 	if len(p.known) > 2*len(p.figures)+16 || p.round%16 == 0 {
 		for text, r := range p.known {
@@ -149,7 +149,7 @@ func (p *Page) describe(l *Line) {
 	}
 }
 
-// clean undoes the escapes of a description and bounds it.
+// clean unescapes a description and limits its length.
 func clean(text []byte) string {
 	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte(`\\`), []byte(`\`)), []byte(`\n`), []byte(" "))
 	if len(text) > maxHelp {
@@ -158,7 +158,7 @@ func clean(text []byte) string {
 	return strings.ToValidUTF8(string(text), "")
 }
 
-// meet makes a series of its text.
+// meet creates a series from its text.
 func (p *Page) meet(text []byte) (*row, error) {
 	name, labels, err := Split(text)
 	if err != nil {
@@ -196,7 +196,7 @@ func (p *Page) meet(text []byte) (*row, error) {
 	return r, nil
 }
 
-// rename gives a label of the page a name that is not taken.
+// rename gives a label of the page an unused name.
 func (p *Page) rename(name string, taken []string) (string, error) {
 	if strings.HasPrefix(name, "__") {
 		return "", fmt.Errorf("the label %s begins with two underscores, which is kept for the database", name)
@@ -234,14 +234,15 @@ func (p *Page) desc(name string, labels []string) *metric.Desc {
 	return d
 }
 
-// kindOf finds what the page says of a metric, or of the histogram or summary that it
-// is a part of. What it says nothing of is a counter if its name says so.
+// kindOf returns the kind and help of a metric from the page's metadata, or from that of
+// the histogram or summary that it is a part of. Without metadata it is a counter if its
+// name ends like one.
 func (p *Page) kindOf(name string) (metric.Kind, string) {
 	if t, ok := p.told[name]; ok && t.kind != "" && t.kind != "untyped" && t.kind != "unknown" {
 		if t.kind == "counter" {
 			return metric.Counter, t.help
 		}
-		return metric.Gauge, t.help // quantiles of a summary too
+		return metric.Gauge, t.help // including quantiles of a summary
 	}
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		base, ok := strings.CutSuffix(name, suffix)
@@ -256,7 +257,7 @@ func (p *Page) kindOf(name string) (metric.Kind, string) {
 	return metric.Gauge, help
 }
 
-// Quote writes a label value as the format has it.
+// Quote returns a label value in the quotes and escapes of the format.
 func Quote(value string) string {
 	if !utf8.ValidString(value) {
 		value = strings.ToValidUTF8(value, "\uFFFD")

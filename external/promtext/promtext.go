@@ -2,14 +2,14 @@
 // (https://prometheus.io/docs/instrumenting/exposition_formats/), as scripts, exporters and
 // `reckon push` write it.
 //
-// A [Parser] goes through the lines of a page. A [Page] makes series of them and
-// remembers the text of each from one reading to the next, so that a page that has the
-// same series again costs no allocation. Histograms and summaries come as the parts that
-// the format has for them: _bucket, _sum, _count and quantiles. What is not a number (NaN)
-// is left out; time stamps are refused, since all samples of an agent are of one moment.
+// A [Parser] iterates over the lines of a page. A [Page] turns them into series and
+// remembers the text of each from one reading to the next, so that a page with the same
+// series again costs no allocation. Histograms and summaries are read as the parts that the
+// format has for them: _bucket, _sum, _count and quantiles. NaN is left out; timestamps are
+// refused, since all samples of an agent belong to one moment.
 //
-// Errors name the line, and never repeat what stands there: the file may not be the
-// reader's to see. Parsers and pages are used from one goroutine.
+// Errors name the line, and never repeat its content: the reader may not be allowed to see
+// the file. Parsers and pages are used from one goroutine.
 package promtext
 
 import (
@@ -21,17 +21,17 @@ import (
 	"unicode/utf8"
 )
 
-// LineKind says what a line of a page is.
+// LineKind is the kind of a line of a page.
 type LineKind uint8
 
-// The kinds of lines that are not empty and not plain comments.
+// The kinds of lines other than empty lines and plain comments.
 const (
 	Sample LineKind = iota + 1
 	Type
 	Help
 )
 
-// Line is one line. Its bytes are those of the page.
+// Line is one line. Its bytes are part of the page.
 type Line struct {
 	Kind LineKind
 	// Series is the name with the labels, as written, of a sample; else the name alone.
@@ -40,19 +40,19 @@ type Line struct {
 	Value  float64
 }
 
-// Parser goes through a page.
+// Parser iterates over the lines of a page.
 type Parser struct {
 	rest []byte
 	line int
 }
 
-// Parse begins a page.
+// Parse starts parsing a page.
 func Parse(page []byte) Parser { return Parser{rest: page} }
 
-// Number is that of the line that Next gave last, from 1.
+// Number returns the number of the line that Next returned last, from 1.
 func (p *Parser) Number() int { return p.line }
 
-// Next returns the next line that says something, and io.EOF at the end.
+// Next returns the next line with content, and io.EOF at the end.
 func (p *Parser) Next() (Line, error) {
 	for len(p.rest) > 0 {
 		var text []byte
@@ -103,7 +103,7 @@ func parseLine(text []byte) (Line, error) {
 	return l, nil
 }
 
-// number reads a value without allocating for the usual ones.
+// number parses a value, without allocation in the usual cases.
 func number(b []byte) (float64, error) {
 	whole, small := int64(0), len(b) <= 15
 	for i, c := range b {
@@ -134,7 +134,7 @@ func number(b []byte) (float64, error) {
 	return v, nil
 }
 
-// comment reads what stands behind a #.
+// comment parses the text after a #.
 func comment(text []byte) (Line, error) {
 	word, rest := cut(trim(text))
 	var l Line
@@ -160,7 +160,7 @@ func comment(text []byte) (Line, error) {
 	return l, nil
 }
 
-// seriesEnd finds where the name and its labels end. It checks quotes and braces only;
+// seriesEnd returns the end of the name and its labels. It checks quotes and braces only;
 // see [Split].
 func seriesEnd(text []byte) (int, error) {
 	n := 0
@@ -197,8 +197,8 @@ func seriesEnd(text []byte) (int, error) {
 // Label is a name and its value.
 type Label struct{ Name, Value string }
 
-// Split takes a series as written apart: its name, and its labels in the order in which
-// they stand. Empty values are left out, for they are the same as no label.
+// Split splits the text of a series: its name, and its labels in the given order. Empty
+// values are left out, since they are equivalent to no label.
 func Split(series []byte) (name string, labels []Label, err error) {
 	n := 0
 	for n < len(series) && nameByte(n, series[n], true) {
@@ -283,10 +283,10 @@ func nextLabel(b []byte) (l Label, rest []byte, err error) {
 	return l, rest, nil
 }
 
-// ValidName reports whether a metric may be called so.
+// ValidName reports whether s is a valid metric name.
 func ValidName(s string) bool { return validName([]byte(s), true) }
 
-// ValidLabel reports whether a label may be called so.
+// ValidLabel reports whether s is a valid label name.
 func ValidLabel(s string) bool {
 	return validName([]byte(s), false) && !bytes.HasPrefix([]byte(s), []byte("__"))
 }
@@ -316,7 +316,7 @@ func trim(b []byte) []byte {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
 
-// cut parts the first word from the rest.
+// cut splits off the first word.
 func cut(b []byte) (word, rest []byte) {
 	i := bytes.IndexAny(b, " \t")
 	if i < 0 {

@@ -30,7 +30,7 @@ func (t *target) run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// fetch requests the page once and keeps its figures, or why there are none.
+// fetch requests the page once and stores its figures, or the error.
 func (t *target) fetch(ctx context.Context, now func() time.Time) {
 	began := now()
 	err := t.request(ctx)
@@ -59,7 +59,7 @@ func (t *target) fetch(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// resolveOrigin is the workload that the figures belong to, or the peer that sent them.
+// resolveOrigin returns the workload that the figures belong to, or the peer that sent them.
 func (t *target) resolveOrigin() *sensor.Origin {
 	if t.Workload != "" {
 		return &sensor.Origin{Workload: t.Workload, Trusted: !t.strange, Placed: t.strange}
@@ -119,7 +119,7 @@ func (t *target) request(ctx context.Context) error {
 	}
 }
 
-// plain says in a few words why there is no answer.
+// plain shortens the error of a failed request.
 func plain(err error, timeout time.Duration) error {
 	var op *net.OpError
 	switch {
@@ -134,7 +134,7 @@ func plain(err error, timeout time.Duration) error {
 	}
 	var u interface{ Unwrap() error }
 	if errors.As(err, &u) && u.Unwrap() != nil {
-		return u.Unwrap() // without the address, which the input has already
+		return u.Unwrap() // without the address, which names the input already
 	}
 	return err
 }

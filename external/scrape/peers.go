@@ -18,27 +18,27 @@ import (
 	"reckon/sensor"
 )
 
-// peers finds out which process of this machine is behind a connection. Its methods but
-// connected are used from one goroutine.
+// peers identifies the process of this machine at the other end of a connection. Its
+// methods except connected are used from one goroutine.
 type peers struct {
 	root string
 
 	mu    sync.Mutex
-	local netip.AddrPort // of the other end, where it is on this machine
+	local netip.AddrPort // address of the other end, if it is on this machine
 	cred  *unix.Ucred    // of the other end of a unix socket
 
-	socket socket // that listens at local
-	pid    int32  // that holds it, 0 when unknown
+	socket socket // the socket that listens at local
+	pid    int32  // process that holds it, 0 when unknown
 	looked netip.AddrPort
 }
 
-// socket is what /proc/net/tcp says of one.
+// socket is an entry of /proc/net/tcp.
 type socket struct {
 	inode uint64
 	uid   uint32
 }
 
-// connected notes the other end of a new connection.
+// connected records the other end of a new connection.
 func (p *peers) connected(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *peers) connected(c net.Conn) {
 	}
 }
 
-// credentials are those that the other end had when it began to listen (unix(7), SO_PEERCRED).
+// credentials returns those that the other end had when it began to listen (unix(7), SO_PEERCRED).
 func credentials(c *net.UnixConn) (cred *unix.Ucred) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -71,7 +71,7 @@ func credentials(c *net.UnixConn) (cred *unix.Ucred) {
 	return cred
 }
 
-// origin is what is known of the other end of the last connection.
+// origin returns the origin of the figures from the other end of the last connection.
 func (p *peers) origin() sensor.Origin {
 	p.mu.Lock()
 	local, cred := p.local, p.cred
@@ -159,7 +159,7 @@ func endpoint(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, uint16(n)), ok
 }
 
-// holder finds a process that has a socket open: the one with the lowest id.
+// holder returns a process that has a socket open: the one with the lowest id.
 func holder(root string, inode uint64) int32 {
 	proc, err := os.Open(filepath.Join(root, "proc"))
 	if err != nil {

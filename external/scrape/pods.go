@@ -15,31 +15,32 @@ import (
 	"reckon/internal/kubelet"
 )
 
-// Pods says how the pods of this node are found that ask by an annotation to be scraped. The
-// names of the fields are those of the configuration.
+// Pods configures the discovery of pods of this node that request scraping by an annotation.
+// The names of the fields are those of the configuration.
 //
-// Annotations are those that Prometheus's example configuration made common
-// (prometheus.io/scrape: "true", with /port, /path and /scheme) and, in short,
-// reckon/metrics: "8080" or "8080/path", several with commas.
+// Annotations are those of Prometheus's example configuration (prometheus.io/scrape: "true",
+// with /port, /path and /scheme) and the short form reckon/metrics: "8080" or "8080/path",
+// several separated by commas.
 type Pods struct {
-	// Kubelet is its address, https://127.0.0.1:10250 by default; it is asked for /pods.
+	// Kubelet is the address of the kubelet, https://127.0.0.1:10250 by default; its /pods is read.
 	Kubelet  string        `yaml:"kubelet"`
-	Interval time.Duration `yaml:"interval"` // of pods and of the list of them; 30 s by default
-	// All scrapes every pod that declares a port with metrics in its name, but those that say prometheus.io/scrape: "false".
+	Interval time.Duration `yaml:"interval"` // of scrapes and of reading the list of pods; 30 s by default
+	// All scrapes every pod that declares a port with metrics in its name, except those with prometheus.io/scrape:
+	// "false".
 	All bool `yaml:"all"`
 	// TokenFile holds the token for the kubelet, that of a service account in a pod by default;
-	// CAFile the authorities to trust. Insecure takes any certificate of a kubelet, which
-	// mostly signs its own: the token is then shown to whatever listens there.
+	// CAFile the authorities to trust. Insecure accepts any certificate of a kubelet, which is
+	// mostly self-signed: the token is then sent to whatever listens there.
 	TokenFile string `yaml:"token_file"`
 	CAFile    string `yaml:"ca_file"`
 	Insecure  bool   `yaml:"insecure"`
-	// MaxSeries bounds a page, 1000 by default.
+	// MaxSeries is the maximum number of series of a page, 1000 by default.
 	MaxSeries int `yaml:"max_series"`
 }
 
 const mostPodTargets = 500
 
-// finder keeps the targets of pods in step with the list of the kubelet.
+// finder keeps the targets of pods in sync with the list of the kubelet.
 type finder struct {
 	Pods
 	root string
@@ -55,8 +56,8 @@ func newFinder(root string, p Pods, list *kubelet.Cache) (*finder, error) {
 	return &finder{Pods: p, root: root, list: list, name: list.URL()}, nil
 }
 
-// targets are the pages that a pod asks to be read, by the names that people see; bad is
-// what it asks that can not be done.
+// targets returns the pages that a pod requests to be scraped, by their displayed names;
+// bad is an error for requests that can not be fulfilled.
 func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	if p.Phase != "Running" || p.IP == "" {
 		return nil, nil
@@ -97,7 +98,7 @@ func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	return list, bad
 }
 
-// port is the one that a pod without a word means: that called metrics, which offers them, else the first.
+// port returns the default port of a pod: the one called metrics, which offers them, else the first.
 func port(p *kubelet.Pod) (number string, offers bool) {
 	first := ""
 	for _, c := range p.Containers {
@@ -114,7 +115,7 @@ func port(p *kubelet.Pod) (number string, offers bool) {
 	return first, false
 }
 
-// follow keeps the targets of pods in step with the list until ctx ends.
+// follow keeps the targets of pods in sync with the list until ctx ends.
 func (s *Sensor) follow(ctx context.Context, f *finder) {
 	var version uint64
 	for {
@@ -127,8 +128,8 @@ func (s *Sensor) follow(ctx context.Context, f *finder) {
 	}
 }
 
-// take begins to ask pods that are new and forgets those that are gone. While the kubelet
-// does not answer those that are known are asked on.
+// take starts scraping new pods and drops deleted ones. While the kubelet does not
+// respond, the present pods are still scraped.
 func (s *Sensor) take(ctx context.Context, f *finder, pods []*kubelet.Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,8 @@ func TestPodTargets(t *testing.T) {
 	}
 }
 
-// TestAllPods: those that offer metrics are read unasked, but not those that refuse, or say themselves where theirs are.
+// TestAllPods: pods that offer metrics are scraped without a request, except those that refuse, or specify the address
+// themselves.
 func TestAllPods(t *testing.T) {
 	const metrics = `{"containerPort":80},{"name":"http-metrics","containerPort":82}`
 	for _, c := range []struct {

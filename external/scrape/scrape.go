@@ -1,18 +1,17 @@
-// Package scrape asks programs on this node for their figures: the /metrics of an exporter
-// or of a program with a Prometheus library, in the text format 0.0.4, over HTTP, HTTPS or a
-// unix socket (unix:/run/app.sock, or unix:/run/app.sock:/path).
+// Package scrape reads figures from programs on this node: the /metrics of an exporter or of a program with a
+// Prometheus library, in the text format 0.0.4, over HTTP, HTTPS or a unix socket (unix:/run/app.sock, or
+// unix:/run/app.sock:/path).
 //
-// Each target is asked by a goroutine of its own. What it answered last is handed out until it
-// is older than two intervals; a target that does not answer leaves no series. A page is bounded in
-// bytes and series and taken whole or not at all.
+// Each target is scraped by a goroutine of its own. Its last response is used until it is older than two intervals; a
+// target that does not respond leaves no series. A page is limited in bytes and series, and accepted completely or not
+// at all.
 //
-// Where the answer comes from an address of this machine, the process that listens there
-// is looked up, so that the figures are of its workload: by /proc/net/tcp and the descriptors of
-// processes (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH for those of other users; without them
-// only the user is known), on a unix socket by the kernel's credentials of the other end. The
-// configuration can name the workload instead. A program in another network namespace (a container) that is reached over a
-// bridge is not on an address of this machine: name its workload, or let pods of Kubernetes ask
-// for it by an annotation (see Pods): the kubelet knows which pod has which address.
+// If the response comes from an address of this machine, the process that listens there is looked up, so that the
+// figures belong to its workload: by /proc/net/tcp and the descriptors of processes (CAP_SYS_PTRACE and
+// CAP_DAC_READ_SEARCH for those of other users; without them only the user is found), on a unix socket by the kernel's
+// credentials of the other end. The configuration can name the workload instead. A program in another network namespace
+// (a container) that is reached over a bridge is not on an address of this machine: configure its workload, or let pods
+// of Kubernetes request scraping by an annotation (see Pods): the kubelet maps addresses to pods.
 //
 // A Sensor is used from one goroutine beside its own.
 package scrape
@@ -42,26 +41,26 @@ import (
 	"reckon/sensor"
 )
 
-// Target is one page to ask for. The names of the fields are those of the configuration.
+// Target is one page to scrape. The names of the fields are those of the configuration.
 type Target struct {
 	URL      string        `yaml:"url"`
 	Interval time.Duration `yaml:"interval"` // 15 s by default, at least 1 s
 	Timeout  time.Duration `yaml:"timeout"`  // 10 s by default, at most the interval
 	// Labels are added to every series.
 	Labels map[string]string `yaml:"labels"`
-	// Keep and Drop choose metrics by name, with * and ?. Without Keep all are taken.
+	// Keep and Drop select metrics by name, with * and ?. Without Keep all are taken.
 	Keep []string `yaml:"keep"`
 	Drop []string `yaml:"drop"`
-	// MaxSeries bounds a page, 1000 by default.
+	// MaxSeries is the maximum number of series of a page, 1000 by default.
 	MaxSeries int `yaml:"max_series"`
-	// Workload is what the figures are about, as kind/name; empty finds it out.
+	// Workload is the workload of the figures, as kind/name; if empty it is looked up.
 	Workload string `yaml:"workload"`
 	// TokenFile holds a bearer token, CAFile the authorities to trust for https.
 	TokenFile string `yaml:"token_file"`
 	CAFile    string `yaml:"ca_file"`
 }
 
-// maxBytes bounds a page.
+// maxBytes is the maximum size of a page.
 const maxBytes = 4 << 20
 
 var duration = &metric.Desc{
@@ -69,40 +68,40 @@ var duration = &metric.Desc{
 	Help: "How long a target took to answer the last time it was asked for its own figures.",
 }
 
-// Descs lists what the sensor says of itself.
+// Descs lists the series about the sensor itself.
 func Descs() []*metric.Desc { return []*metric.Desc{duration} }
 
-// Sensor asks targets.
+// Sensor scrapes targets.
 type Sensor struct {
 	targets []*target
-	finder  *finder // nil where pods are not asked
+	finder  *finder // nil if pods are not scraped
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pods    []*target
-	kubelet error // why pods could not be found
+	kubelet error // error of the discovery of pods
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	now    func() time.Time
 }
 
-// target is one of them.
+// target is one target.
 type target struct {
 	Target
-	url    string // as it is asked for
+	url    string // requested URL
 	unix   string // path of the socket, empty for TCP
-	name   string // as people know it
+	name   string // displayed name
 	client *http.Client
 	page   *promtext.Page
 	body   []byte
 	peers  peers
 	row    *metric.Series
-	// strange targets say themselves that they are to be asked: whose they are is known, but
-	// they may not use the names of others.
+	// strange targets requested scraping themselves: their owner is known, but they may not
+	// claim to be another workload.
 	strange bool
-	stop    func() // ends what asks the target of a pod
+	stop    func() // stops scraping the target of a pod
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	last    []promtext.Figure
 	at      time.Time
 	took    time.Duration
@@ -111,8 +110,8 @@ type target struct {
 	fetched bool
 }
 
-// New checks the targets and begins to ask them, and the pods of the kubelet's list that want to be asked where pods
-// is not nil. Root is where the file systems of the host are mounted.
+// New checks the targets and starts scraping them, and, if pods is not nil, the pods of the kubelet's list that
+// request it. Root is where the file systems of the host are mounted.
 func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Sensor, error) {
 	if len(list) == 0 && pods == nil {
 		return nil, sensor.Unavailable("no targets with figures of their own are configured", "", nil)
@@ -147,7 +146,7 @@ func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Senso
 	return s, nil
 }
 
-// shown leaves a password out of an address.
+// shown removes the password from an address.
 func shown(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Redacted()
@@ -190,7 +189,7 @@ func newTarget(root string, c Target) (*target, error) {
 	return t, t.connect()
 }
 
-// address reads the url.
+// address parses the URL.
 func (t *target) address(s string) error {
 	if rest, ok := strings.CutPrefix(s, "unix:"); ok {
 		file, page, _ := strings.Cut(rest, ":")
@@ -245,7 +244,7 @@ func (t *target) connect() error {
 			},
 		},
 		Timeout: t.Timeout,
-		// Figures come from the address that the configuration names, and from nowhere else.
+		// Figures come from the configured address, and from nowhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return nil
@@ -265,13 +264,13 @@ func (t *target) wanted(name string) bool {
 	return len(t.Keep) == 0
 }
 
-// rename gives the target another name than its address.
+// rename gives the target a name other than its address.
 func (t *target) rename(name string) {
 	t.name = name
 	t.row = metric.NewSeries(duration, name)
 }
 
-// all are the targets that are named and those of pods. The caller holds mu.
+// all returns the configured targets and those of pods. The caller holds mu.
 func (s *Sensor) all() []*target {
 	if len(s.pods) == 0 {
 		return s.targets
@@ -299,7 +298,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return nil
 }
 
-// ReadOwn implements sensor.OwnSource. It waits for nothing.
+// ReadOwn implements sensor.OwnSource. It does not block.
 func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	now := s.now()
 	s.mu.Lock()
@@ -309,7 +308,7 @@ func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	}
 	for _, t := range s.all() {
 		t.mu.Lock()
-		if !t.fetched { // the first answer is on its way
+		if !t.fetched { // the first response is still to come
 			t.mu.Unlock()
 			continue
 		}
@@ -324,7 +323,7 @@ func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	}
 }
 
-// Close ends the goroutines.
+// Close stops the goroutines.
 func (s *Sensor) Close() error {
 	s.cancel()
 	s.wg.Wait()

@@ -19,7 +19,7 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// once makes a sensor whose target was asked once, by hand.
+// once creates a sensor with a target that was scraped once, synchronously.
 func once(t *testing.T, c Target) (*Sensor, *target) {
 	t.Helper()
 	x, err := newTarget("", c)

@@ -1,17 +1,17 @@
-// Package textfile reads figures that scripts leave in folders: files called *.prom in the
-// Prometheus text format (package external/promtext), as node_exporter's collector of that name
-// does, whose series node_textfile_* it also gives. A script writes another file and
-// renames it, so that no half file is ever read:
+// Package textfile reads figures that scripts write to folders: files called *.prom in the
+// Prometheus text format (package external/promtext), like node_exporter's collector of that
+// name, including its series node_textfile_*. A script writes to another file and renames it,
+// so that a partial file is never read:
 //
 //	echo 'backup_seconds 812' > backup.tmp && mv backup.tmp backup.prom
 //
-// Whose figures they are is told by who owns the file. Those of root, and of the user
-// that the agent runs as, are about the machine, or about the workload that the label workload
-// names. Those of another user are that user's, and can be about workloads of the same user
-// only. A file that was not written for [Folder.MaxAge] is left out, with the reason.
+// The owner of the file determines the owner of its figures. Figures of root, and of the user
+// that the agent runs as, belong to the machine, or to the workload that the label workload
+// names. Those of another user belong to that user, and can belong to workloads of the same
+// user only. A file that was not written for [Folder.MaxAge] is left out, with the reason.
 //
-// A file that did not change is not read again. Links are followed where root or the agent's
-// user made them. A Sensor is used from one goroutine.
+// A file that did not change is not read again. Links are followed if they belong to root or
+// the agent's user. A Sensor is used from one goroutine.
 package textfile
 
 import (
@@ -34,14 +34,14 @@ import (
 // Folder is a folder of files. The names of the fields are those of the configuration.
 type Folder struct {
 	Dir string `yaml:"dir"`
-	// MaxAge is how old a file may be, 48 h by default: longer than a daily job takes to
-	// come round again. Negative is for ever.
+	// MaxAge is the maximum age of a file, 48 h by default: longer than the interval of a
+	// daily job. Negative is for ever.
 	MaxAge time.Duration `yaml:"max_age"`
-	// MaxSeries bounds one file, 1000 by default.
+	// MaxSeries is the maximum number of series of one file, 1000 by default.
 	MaxSeries int `yaml:"max_series"`
 }
 
-// Bounds of a folder.
+// Limits of a folder.
 const (
 	maxFiles = 256
 	maxBytes = 4 << 20
@@ -58,7 +58,7 @@ var (
 	}
 )
 
-// Descs lists what the sensor says of itself.
+// Descs lists the series about the sensor itself.
 func Descs() []*metric.Desc { return []*metric.Desc{mtimeDesc, errorDesc} }
 
 // Sensor reads folders.
@@ -71,7 +71,7 @@ type Sensor struct {
 	failed  *metric.Series
 }
 
-// file is what is known of one file.
+// file is the state of one file.
 type file struct {
 	page    *promtext.Page
 	mtime   time.Time
@@ -85,7 +85,7 @@ type file struct {
 	round   uint64
 }
 
-// New opens folders. One that is not there yet is no error: it may be made later.
+// New opens folders. A missing one is not an error: it may be created later.
 func New(folders []Folder) (*Sensor, error) {
 	if len(folders) == 0 {
 		return nil, sensor.Unavailable("no folder of text files is configured", "", nil)
@@ -169,7 +169,7 @@ func (s *Sensor) file(c *Folder, name string, p *sensor.OwnPass) {
 	}
 	f.round = s.round
 	if err := s.look(f, name); err != nil {
-		if !errors.Is(err, fs.ErrNotExist) { // else it went while the folder was listed
+		if !errors.Is(err, fs.ErrNotExist) { // otherwise it was deleted while the folder was listed
 			p.Input(name, unpath(err))
 		}
 		*f = file{page: f.page, series: f.series, origins: f.origins, round: f.round}
@@ -192,7 +192,7 @@ func (s *Sensor) file(c *Folder, name string, p *sensor.OwnPass) {
 	p.Samples = append(p.Samples, sensor.OwnSample{Series: f.series, Value: float64(f.mtime.UnixMilli()) / 1000})
 }
 
-// origin says whose the figures of a file are.
+// origin returns the origin of the figures of a file.
 func (s *Sensor) origin(f *file, claim string) *sensor.Origin {
 	o := f.origins[claim]
 	trusted := f.uid == 0 || f.uid == s.self
@@ -203,7 +203,7 @@ func (s *Sensor) origin(f *file, claim string) *sensor.Origin {
 	return o
 }
 
-// look reads a file that changed.
+// look reads a file if it changed.
 func (s *Sensor) look(f *file, name string) error {
 	h, err := s.open(name)
 	if err != nil {
@@ -236,10 +236,10 @@ func (s *Sensor) look(f *file, name string) error {
 	return nil
 }
 
-// open opens a file that is no link, or one that root or our user made: a link of
-// somebody else could lead to what only we may read.
+// open opens a file that is not a link, or a link that belongs to root or our user: a
+// link of another user could point to a file that only we may read.
 func (s *Sensor) open(name string) (*os.File, error) {
-	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK // a named pipe does not hold us up
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK // opening a named pipe does not block
 	h, err := os.OpenFile(name, flags|unix.O_NOFOLLOW, 0)
 	if !errors.Is(err, unix.ELOOP) {
 		return h, err
@@ -254,7 +254,7 @@ func (s *Sensor) open(name string) (*os.File, error) {
 	return os.OpenFile(name, flags, 0)
 }
 
-// unpath leaves the path out of an error: the input is called so already.
+// unpath removes the path from an error: the input has that name already.
 func unpath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
