@@ -15,8 +15,9 @@ import (
 	"reckon/graph/jsonld"
 )
 
-// compatRoutes are those of the metadata service of GLACIATION, version 2.0.2, as its clients use it
-// (https://github.com/glaciation-heu/glaciation-metadata-service). Unlike there, roles hold.
+// compatRoutes are the routes of the metadata service of GLACIATION, version 2.0.2, as its clients
+// use it (https://github.com/glaciation-heu/glaciation-metadata-service). Unlike there, roles are
+// enforced.
 func (s *server) compatRoutes() []route {
 	return []route{
 		{"PATCH", "/api/v0/graph", "Store JSON-LD in a new graph timestamp:MS, or ID/timestamp:MS.", access.Admin, true, s.patch},
@@ -27,7 +28,7 @@ func (s *server) compatRoutes() []route {
 	}
 }
 
-// detail is an error as FastAPI writes it, which the clients expect.
+// detail writes an error in the form of FastAPI, which the clients expect.
 func detail(w http.ResponseWriter, status int, text string) error {
 	return writeJSON(w, status, map[string]string{"detail": text})
 }

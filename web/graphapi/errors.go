@@ -13,7 +13,7 @@ import (
 	"reckon/graph/sparql"
 )
 
-// httpError is an answer that is not 2xx.
+// httpError is a response with a status other than 2xx.
 type httpError struct {
 	status int
 	body   client.Error
@@ -71,5 +71,5 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.status == http.StatusInternalServerError {
 		s.Logger.ErrorContext(r.Context(), "request to the knowledge graph failed", "path", r.URL.Path, "error", err)
 	}
-	_ = writeJSON(w, e.status, e.body) // the client went away: nothing left to say
+	_ = writeJSON(w, e.status, e.body) // an error means that the client went away
 }

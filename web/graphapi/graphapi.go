@@ -1,9 +1,9 @@
-// Package graphapi answers the HTTP API of the knowledge graph: subgraphs with versions, the SPARQL 1.1 Graph Store HTTP Protocol
-// (https://www.w3.org/TR/sparql11-http-rdf-update/) on the same graphs, the SPARQL 1.1 Protocol, changes as server-sent events, and by
-// setting the API of the metadata service of GLACIATION.
+// Package graphapi serves the HTTP API of the knowledge graph: subgraphs with versions, the SPARQL 1.1 Graph Store HTTP
+// Protocol (https://www.w3.org/TR/sparql11-http-rdf-update/) on the same graphs, the SPARQL 1.1 Protocol, changes as
+// server-sent events, and optionally the API of the metadata service of GLACIATION.
 //
-// Documents are JSON-LD, Turtle, N-Triples or N-Quads by negotiation. Who may read what is decided by access.Viewer and the owner of a
-// subgraph; embedded SPARQL is held to it below the engine. Handlers are safe for concurrent use.
+// Documents are JSON-LD, Turtle, N-Triples or N-Quads by negotiation. access.Viewer and the owner of a subgraph decide
+// who may read it; embedded SPARQL enforces that below the engine. Handlers are safe for concurrent use.
 package graphapi
 
 import (
@@ -19,46 +19,47 @@ import (
 	"reckon/graph/sparql"
 )
 
-// Querier answers SPARQL over the subgraphs that visible lets through; nil lets all.
+// Querier answers SPARQL over the subgraphs that visible accepts; nil accepts all.
 type Querier interface {
 	Query(ctx context.Context, text string, limits sparql.Limits, visible func(graph.Info) bool) (*sparql.Result, error)
 }
 
-// Updater runs updates of SPARQL.
+// Updater runs SPARQL updates.
 type Updater interface {
 	Update(ctx context.Context, u sparql.Update, p graph.Put, may func(id string) error) error
 	Compact(ctx context.Context) error
 }
 
-// Watcher tells of changes.
+// Watcher publishes changes.
 type Watcher interface {
 	Watch() (changes <-chan graph.Info, stop func())
 }
 
-// Forwarder takes a request of the SPARQL protocol to a remote store.
+// Forwarder forwards a request of the SPARQL protocol to a remote store.
 type Forwarder interface {
 	Forward(w http.ResponseWriter, r *http.Request)
 }
 
-// Options are what the API is made of.
+// Options configure the API.
 type Options struct {
 	Store graph.Store
-	// Querier and Updater are nil where the store is remote; then Forwarder takes what administrators ask, and subgraphs the rest.
+	// Querier and Updater are nil if the store is remote; then Forwarder serves the queries of administrators, and
+	// other viewers use subgraphs.
 	Querier   Querier
 	Updater   Updater
 	Forwarder Forwarder
 	Watcher   Watcher      // nil: there is no stream
 	Latest    graph.Latest // nil: there are no latest values
-	Origin    string       // of what is written here without saying where it is from
+	Origin    string       // origin of subgraphs that are written here without one
 	// Compatible adds /api/v0/graph of the metadata service of GLACIATION.
 	Compatible bool
-	// Limits bound queries; the zero value has the defaults of package sparql.
+	// Limits limit queries; the zero value means the defaults of package sparql.
 	Limits sparql.Limits
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Bounds of a document.
+// Limits of a document.
 const (
 	maxBody    = 32 << 20
 	maxQuads   = 200_000
@@ -71,14 +72,14 @@ type server struct {
 	openapi  []byte
 }
 
-// Everyone as owner says that a subgraph is nobody's secret: a node, a site.
+// Everyone as owner marks a subgraph as readable by all: a node, a site.
 const Everyone = "*"
 
-// route is one address, as it is served and described.
+// route is one address, with its handler and its description.
 type route struct {
 	method, path, summary string
 	least                 access.Role
-	sends                 bool // takes a token of a sender too
+	sends                 bool // accepts the token of a sender too
 	handle                func(http.ResponseWriter, *http.Request) error
 }
 
@@ -109,7 +110,7 @@ func (s *server) routes() []route {
 	return list
 }
 
-// New returns the handler of all addresses of the graph, and the patterns under which it is mounted.
+// New returns the handler of all addresses of the graph, and the patterns to mount it under.
 func New(o Options) (http.Handler, []string) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -154,7 +155,7 @@ func (s *server) guard(rt route) http.Handler {
 	})
 }
 
-// visible says which subgraphs a viewer sees; nil is all.
+// visible returns the filter for the subgraphs that a viewer may see; nil is all.
 func visible(v access.Viewer) func(graph.Info) bool {
 	if v.All() {
 		return nil
@@ -169,7 +170,7 @@ func sees(v access.Viewer, i graph.Info) bool {
 	return f == nil || f(i)
 }
 
-// mayWrite says why a viewer may not change a subgraph: a sender changes what it wrote itself.
+// mayWrite returns an error with the reason if a viewer may not change a subgraph: a sender may change its own.
 func (s *server) mayWrite(ctx context.Context, id string) error {
 	v := access.From(ctx)
 	if v.Changes() {
@@ -201,7 +202,7 @@ func (s *server) document(w http.ResponseWriter, _ *http.Request) error {
 	return ignore(err)
 }
 
-// ignore drops errors of connections: nobody is left to hear of them.
+// ignore drops errors of connections: there is no client left to report them to.
 func ignore(error) error { return nil }
 
 func writeJSON(w http.ResponseWriter, status int, v any) error {

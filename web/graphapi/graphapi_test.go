@@ -217,7 +217,7 @@ func TestSPARQL(t *testing.T) {
 	a.want(a.do("GET", "/graph/links?iri=a+b", ""), 400)
 }
 
-// A user sees what is theirs, a sender changes what it wrote, and nobody learns that there is more.
+// A user sees their own subgraphs, a sender changes its own, and responses do not reveal that there are others.
 func TestRoles(t *testing.T) {
 	a := newAPI(t)
 	a.want(a.do("PUT", "/subgraph/x:alice", `<x:a> <x:p> "alices" .`, turtle, "Reckon-Owner: alice"), 200)

@@ -11,7 +11,7 @@ import (
 	"reckon/graph"
 )
 
-// marshal writes JSON with IRIs in < > as they are, on one line without its end.
+// marshal writes JSON without escaping < and >, on one line without its end.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -20,7 +20,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// maxLinks is the most links that are shown of one thing in each direction.
+// maxLinks is the maximum number of links returned for a thing in each direction.
 const maxLinks = 500
 
 // Link is one connection of a thing.
@@ -29,30 +29,30 @@ type Link struct {
 	// To is the IRI at the other end; empty where Value is a literal.
 	To    string `json:"to,omitempty"`
 	Value string `json:"value,omitempty"`
-	// Back says that the thing is at the other end: To says it of the thing.
+	// Back reverses the direction: To is the subject, and the thing the object.
 	Back bool `json:"back,omitempty"`
-	// Name and Kind are what the graph says of To, as far as it does.
+	// Name and Kind are those of To in the graph, if it has any.
 	Name string `json:"name,omitempty"`
 	Kind string `json:"kind,omitempty"`
 }
 
-// Figure is a series of a thing and the PromQL that gives it.
+// Figure is a series of a thing and its PromQL.
 type Figure struct {
 	Name  string `json:"name"`
 	Title string `json:"title,omitempty"`
 	Unit  string `json:"unit,omitempty"` // UCUM code
 	Query string `json:"query"`
-	URL   string `json:"url,omitempty"` // of what answers it
+	URL   string `json:"url,omitempty"` // of the server to query
 }
 
-// LogQuery is where the logs of a thing are.
+// LogQuery is the location of the logs of a thing.
 type LogQuery struct {
 	Source string `json:"source"`
 	Query  string `json:"query"`
 	URL    string `json:"url,omitempty"`
 }
 
-// Connections are what a thing is connected to.
+// Connections are the links, figures and logs of a thing.
 type Connections struct {
 	IRI     string     `json:"iri"`
 	Links   []Link     `json:"links"`
@@ -62,8 +62,8 @@ type Connections struct {
 
 const linkPrefixes = "PREFIX rk: <urn:reckon:ns#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX qudt: <http://qudt.org/schema/qudt/> "
 
-// links answers what a thing is connected to. The thing is named by its IRI, as a node, or as a workload, of which the run that began at
-// start (RFC 3339), or else the last one is taken.
+// links returns the connections of a thing. The thing is given by its IRI, as a node, or as a workload; for a workload
+// it is the run that started at start (RFC 3339), or else the last one.
 func (s *server) links(w http.ResponseWriter, r *http.Request) error {
 	if s.Querier == nil {
 		return problem(http.StatusNotImplemented, "GET the subgraph and follow its IRIs", "links are not asked of a remote store")
@@ -118,7 +118,7 @@ func (s *server) rows(r *http.Request, query string) ([][]graph.Term, error) {
 	return result.Rows, nil
 }
 
-// subject is the IRI of the thing that a request names.
+// subject returns the IRI of the thing that a request names.
 func (s *server) subject(r *http.Request) (string, error) {
 	q := r.URL.Query()
 	var pattern, what string
@@ -155,7 +155,7 @@ func (s *server) subject(r *http.Request) (string, error) {
 	return rows[0][0].Value, nil
 }
 
-// keepAlive is how often a stream without changes says that it is there.
+// keepAlive is the interval of keep-alive messages on a stream without changes.
 const keepAlive = 15 * time.Second
 
 func (s *server) changes(w http.ResponseWriter, r *http.Request) error {

@@ -28,7 +28,7 @@ func writeTriples(_ *server, w io.Writer, quads []graph.Quad) error {
 	return graph.WriteNTriples(w, graph.Sorted(quads))
 }
 
-// formats are in the order of preference. The first is written where a client takes anything.
+// formats are in the order of preference. The first is used if a client accepts anything.
 func formats() []format {
 	ld := format{"application/ld+json",
 		func(s *server, in io.Reader, _ string, l graph.Limits) ([]graph.Quad, error) {
@@ -50,7 +50,7 @@ func formats() []format {
 	}
 }
 
-// accepted chooses among media types by the header Accept; -1 if it takes none of them.
+// accepted selects among media types by the header Accept; -1 if it accepts none of them.
 func accepted(header string, media []string) int {
 	if strings.TrimSpace(header) == "" {
 		return 0
@@ -64,7 +64,7 @@ func accepted(header string, media []string) int {
 	return best
 }
 
-// qualityOf is how much a header wants a media type, by its most specific range that fits.
+// qualityOf returns the quality value of a media type in a header, by its most specific matching range.
 func qualityOf(header, media string) float64 {
 	quality, specific := 0.0, -1
 	kind, _, _ := strings.Cut(media, "/")
@@ -109,7 +109,7 @@ func formatFor(r *http.Request) (format, error) {
 	return all[at], nil
 }
 
-// body reads the statements of a request. They are of one graph; its name is not looked at.
+// body reads the statements of a request. They belong to one graph; its name is ignored.
 func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
 	name, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil && r.Header.Get("Content-Type") != "" {

@@ -47,7 +47,7 @@ func describe(routes []route) []byte {
 		"paths":   paths,
 	}, "", "  ")
 	if err != nil {
-		return nil // maps of texts can be written
+		return nil // maps of strings can always be encoded
 	}
 	return append(raw, '\n')
 }

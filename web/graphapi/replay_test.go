@@ -17,8 +17,9 @@ import (
 	"reckon/access"
 )
 
-// TestReplay sends the requests of published clients as bytes over a connection (testdata/replay/README.md): the exporter writes a
-// cluster and asks for what was there last, the trade-off service asks for nodes and workloads, the clean-up drops the graph.
+// TestReplay sends the requests of published clients as bytes over a connection (testdata/replay/README.md): the
+// exporter writes a cluster and queries its previous content, the trade-off service queries nodes and workloads, the
+// clean-up drops the graph.
 func TestReplay(t *testing.T) {
 	a := newAPI(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

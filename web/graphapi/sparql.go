@@ -99,7 +99,7 @@ func (s *server) update(r *http.Request, text string) error {
 	return s.Updater.Update(r.Context(), u, p, func(id string) error { return s.mayWrite(r.Context(), id) })
 }
 
-// binding is a term as SPARQL 1.1 Query Results JSON writes it.
+// binding is a term in SPARQL 1.1 Query Results JSON.
 type binding struct {
 	Type     string `json:"type"`
 	Value    string `json:"value"`
@@ -155,7 +155,7 @@ func writeCSV(w io.Writer, r *sparql.Result) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	cells := make([]string, len(r.Vars))
-	_ = out.Write(r.Vars) // Flush below has the error
+	_ = out.Write(r.Vars) // Flush below returns the error
 	for _, row := range r.Rows {
 		for i, t := range row {
 			cells[i] = t.Value

@@ -12,7 +12,7 @@ import (
 	"reckon/graph/own"
 )
 
-// subgraphID is the id that a request names: a segment of the path, or the parameter graph.
+// subgraphID returns the id that a request names: a segment of the path, or the parameter graph.
 func subgraphID(r *http.Request) (string, error) {
 	id := r.PathValue("id")
 	if id == "" && !strings.HasPrefix(r.URL.Path, "/subgraph") {
@@ -34,7 +34,7 @@ func subgraphID(r *http.Request) (string, error) {
 
 func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-// find returns a subgraph that the viewer sees. One that is not to be seen is not there.
+// find returns a subgraph that the viewer may see; any other is not found.
 func (s *server) find(r *http.Request) (graph.Info, []graph.Quad, error) {
 	id, err := subgraphID(r)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *server) get(w http.ResponseWriter, r *http.Request) error {
 	return ignore(err)
 }
 
-// latest are the latest values of the series of a subgraph, where the request asks for them.
+// latest returns the latest values of the series of a subgraph, if the request selects them.
 func (s *server) latest(r *http.Request, quads []graph.Quad) ([]graph.Quad, error) {
 	switch asked := r.URL.Query().Get("values"); {
 	case !r.URL.Query().Has("values"):
@@ -96,7 +96,7 @@ func (s *server) latest(r *http.Request, quads []graph.Quad) ([]graph.Quad, erro
 	return s.Latest.Latest(r.Context(), quads, graph.Term{})
 }
 
-// matches reports whether a list of tags has a version; * has any.
+// matches reports whether a list of tags includes a version; * includes any.
 func matches(header string, version int64) bool {
 	for tag := range strings.SplitSeq(header, ",") {
 		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
@@ -107,7 +107,7 @@ func matches(header string, version int64) bool {
 	return false
 }
 
-// condition is the version that a request wants to change.
+// condition returns the version that a request expects to change.
 func condition(r *http.Request) (int64, error) {
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
@@ -125,7 +125,7 @@ func condition(r *http.Request) (int64, error) {
 	return v, nil
 }
 
-// target is the subgraph that a request changes, and the version that has to be there.
+// target returns the subgraph that a request changes, and the expected version.
 func (s *server) target(r *http.Request) (id string, version int64, err error) {
 	if id, err = subgraphID(r); err == nil {
 		err = s.mayWrite(r.Context(), id)
@@ -164,7 +164,8 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, info)
 }
 
-// fill says who writes and for whom. The headers Reckon-Owner and Reckon-Time are for those who write for others.
+// fill sets the origin, owner and time of a write. The headers Reckon-Owner and Reckon-Time are for senders that write
+// for others.
 func (s *server) fill(r *http.Request, id string, p *graph.Put) error {
 	v := access.From(r.Context())
 	p.Origin, p.Owner, p.Time = s.origin(v), v.Name, s.Now()
@@ -209,7 +210,7 @@ func (s *server) usage(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, u)
 }
 
-// seen lists what the viewer sees.
+// seen lists the subgraphs that the viewer may see.
 func (s *server) seen(r *http.Request) ([]graph.Info, error) {
 	list, err := s.Store.List(r.Context())
 	if err != nil {
