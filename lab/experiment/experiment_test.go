@@ -149,7 +149,7 @@ echo,1,2026-11-21T00:00:03.000Z,2026-11-21T00:00:04.000Z,
 	}
 }
 
-// TestInterrupted: what was begun is marked, and no further run begins.
+// TestInterrupted: a run that began is marked, and no further run starts.
 func TestInterrupted(t *testing.T) {
 	p, err := experiment.Read(strings.NewReader("repeat: 4\nruns: [{name: a, stress: {cpu: 1}}]"))
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package experiment runs a plan: programs of load and commands, repeated, in an order
-// that a seed decides, with pauses between them. It marks when each began and ended,
-// so that what was measured meanwhile can be told apart.
+// Package experiment runs a plan: load programs and commands, repeated, in an order
+// determined by a seed, with pauses between them. It records when each began and ended,
+// so that measurements can be assigned to runs.
 //
 // A plan is a YAML file. Unknown fields are errors that name their line. Durations are
-// written as 30s, 5m or 1h. Nothing in a plan runs without end: a program of load has
-// its length, a command its timeout (default 1 h).
+// written as 30s, 5m or 1h. Every step of a plan ends: a load program has its length, a
+// command its timeout (default 1 h).
 //
-// The package starts commands and waits for them; what a program of load is and where
-// measurements come from, its caller knows. It is used from one goroutine.
+// The package starts commands and waits for them; the caller provides load programs and
+// measurements. It is used from one goroutine.
 package experiment
 
 import (
@@ -39,15 +39,15 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 // MarshalYAML implements yaml.Marshaler.
 func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
 
-// Plan is what a file says.
+// Plan is the content of a plan file.
 type Plan struct {
 	Name string `yaml:"name"`
-	// Seed decides the order and random programs; the same one gives the same experiment.
+	// Seed determines the order and random programs; the same seed gives the same experiment.
 	Seed uint64 `yaml:"seed"`
-	// Repeat is how often every run is done; 0 is once.
+	// Repeat is the number of repetitions of every run; 0 is one.
 	Repeat int `yaml:"repeat"`
-	// Shuffle puts the runs of each repetition into an order of its own, so that what
-	// drifts (a machine that warms up) does not look like an effect.
+	// Shuffle reorders the runs of each repetition independently, so that drift (a
+	// machine that warms up) does not look like an effect.
 	Shuffle bool `yaml:"shuffle"`
 	// Pause is the rest before each run and after the last.
 	Pause   Duration `yaml:"pause"`
@@ -55,31 +55,31 @@ type Plan struct {
 	Runs    []Run    `yaml:"runs"`
 }
 
-// Measure says what of the server becomes columns.
+// Measure selects the series of the server that become columns.
 type Measure struct {
-	// Node is the machine that is measured; empty for the only one with a meter.
+	// Node is the measured machine; empty for the only one with a meter.
 	Node string `yaml:"node"`
 	// Columns are PromQL expressions by the name of their column. Without columns and
-	// selectors they are the power of the node and what explains it.
+	// selectors they are the power of the node and the features that explain it.
 	Columns map[string]string `yaml:"columns"`
-	// Select are PromQL selectors of series that become columns as they are.
+	// Select are PromQL selectors of series that become columns unchanged.
 	Select []string `yaml:"select"`
 	// Step is the time between rows; 0 is 15 s.
 	Step Duration `yaml:"step"`
 }
 
-// Run is one program of load, or one command.
+// Run is one load program, or one command.
 type Run struct {
 	Name string `yaml:"name"`
 	// Stress has the flags of `reckon stress` by their names: cpu: 2x40%, for: 30s.
 	Stress map[string]string `yaml:"stress,omitempty"`
-	// Command is a program and its arguments; no shell reads them.
+	// Command is a program and its arguments; it is not run by a shell.
 	Command []string `yaml:"command,omitempty,flow"`
 	// Timeout ends a command; 0 is an hour.
 	Timeout Duration `yaml:"timeout,omitempty"`
 }
 
-// most bounds how many runs one plan may come to.
+// most is the maximum number of runs of one plan.
 const most = 10_000
 
 // Read reads and checks a plan.
@@ -142,7 +142,7 @@ type Turn struct {
 	Repetition int // from 1
 }
 
-// Order is every run of every repetition, in the order in which they are done.
+// Order returns every run of every repetition, in the order of execution.
 func (p *Plan) Order() []Turn {
 	rng := rand.New(rand.NewPCG(p.Seed, 0x5eed))
 	var out []Turn

@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// Mark says when a run began and ended, and how.
+// Mark records the start, end and result of a run.
 type Mark struct {
 	Name       string
 	Repetition int
 	Start, End time.Time
-	// Failed says why it did not do all it should; empty when it did. A run that failed
-	// is marked like any other: the machine was loaded.
+	// Failed is the reason why it was not completed; empty if it was. A failed run is
+	// marked like any other: the machine was loaded.
 	Failed string
 }
 
-// Runner does the runs of a plan. All fields are needed.
+// Runner executes the runs of a plan. All fields are required.
 type Runner struct {
-	// Stress plays a program of load; its error fails the run, not the experiment.
+	// Stress runs a load program; its error fails the run, not the experiment.
 	Stress func(ctx context.Context, t Turn) error
-	// Output is where commands write; nil throws it away.
+	// Output opens the destination of a command's output; nil discards it.
 	Output func(t Turn) (io.WriteCloser, error)
-	// Before is told of each run, with its number from 1 and how many there are.
+	// Before is called before each run, with its number from 1 and the number of runs.
 	Before func(t Turn, n, of int)
-	// After is told how it went.
+	// After is called with the mark of each run.
 	After func(m Mark)
 	Clock func() time.Time
 }
 
-// Do does the runs in order. It returns the marks of those that began; when the context
-// ends, the run under way is stopped and marked, and the context's error returned.
+// Do executes the runs in order. It returns the marks of those that began; when the
+// context ends, the current run is stopped and marked, and the context's error returned.
 func (r *Runner) Do(ctx context.Context, p *Plan) ([]Mark, error) {
 	var marks []Mark
 	order := p.Order()
@@ -82,11 +82,10 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// patience is how long a command that is told to end may take to do so.
+// patience is how long a command may take to end after SIGTERM.
 const patience = 5 * time.Second
 
-// command runs a program in a process group of its own, so that what it started ends
-// with it.
+// command runs a program in a process group of its own, so that its children end with it.
 func (r *Runner) command(ctx context.Context, t Turn) (err error) {
 	limit := time.Duration(t.Run.Timeout)
 	if limit == 0 {
@@ -110,7 +109,7 @@ func (r *Runner) command(ctx context.Context, t Turn) (err error) {
 		return err
 	}
 	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind; none is no error
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // children left behind; an error means that there are none
 	switch {
 	case timed.Err() != nil && ctx.Err() == nil:
 		return fmt.Errorf("stopped after its timeout of %s", limit)
@@ -127,14 +126,14 @@ func WriteMarks(w io.Writer, marks []Mark) error {
 	for _, m := range marks {
 		_ = out.Write([]string{m.Name, strconv.Itoa(m.Repetition), stamp(m.Start), stamp(m.End), m.Failed})
 	}
-	out.Flush() // the first error stays and is returned here
+	out.Flush() // the first error is kept and returned here
 	return out.Error()
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// At is the run that a step of time belongs to: the one that lasted through all of it.
-// A step on the edge of a run is neither that run nor idle, and ok is false.
+// At returns the run that a time step belongs to: the one that covers all of it. A step
+// across the edge of a run is neither that run nor idle, and ok is false.
 func At(marks []Mark, from, to time.Time) (name string, repetition int, ok bool) {
 	for _, m := range marks {
 		switch {

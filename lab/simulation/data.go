@@ -14,16 +14,16 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Filled is what was written into a data directory.
+// Filled counts what was written into a data directory.
 type Filled struct {
 	Progress
 	Workloads int           // rows of the catalogue
-	Writing   time.Duration // of the series
-	Counting  time.Duration // of the catalogue
+	Writing   time.Duration // time to write the series
+	Counting  time.Duration // time to build the catalogue
 }
 
-// Fill lets a fleet go through stretches of the past and writes them into the data
-// directory of a server that is stopped. The fleet can go on afterwards.
+// Fill runs a fleet through stretches of the past and writes them into the data directory
+// of a stopped server. The fleet can continue afterwards.
 func Fill(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, stretches ...Stretch) (done Filled, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return done, fmt.Errorf("make the data directory: %w; choose another one with --data", err)

@@ -72,8 +72,8 @@ func TestConserved(t *testing.T) {
 	}
 }
 
-// TestFill: a data directory that was filled knows every job with its state, and the
-// figures that the plan has for it.
+// TestFill: a filled data directory has every job with its state, and its figures match
+// the plan.
 func TestFill(t *testing.T) {
 	dir := t.TempDir()
 	s := site(t, simulate.Config{Nodes: 10, Jobs: 250, GPUNodes: 2, Seed: 4, For: 20 * time.Hour})
@@ -165,7 +165,7 @@ func TestPush(t *testing.T) {
 		switch {
 		case refuse:
 			http.Error(w, "restarting", http.StatusServiceUnavailable)
-		case after: // it is stored, and nobody hears of it
+		case after: // it is stored, but the acknowledgement is lost
 			take.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		default:
@@ -196,7 +196,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// oddMinute is an interval at whose ends no job begins, as these do at whole seconds.
+// oddMinute is an interval that never ends when a job begins, as jobs begin at whole seconds.
 const oddMinute = time.Minute - 10*time.Millisecond
 
 // stored counts the samples of nodes at the times of exports, the marks at the end of a

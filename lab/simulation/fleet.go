@@ -16,33 +16,34 @@ import (
 	"reckon/metric"
 )
 
-// Sink takes what agents export. Put is called from several goroutines, for different nodes;
-// node is empty for what the batch system says. The batch is not kept.
+// Sink receives the exports of agents. Put is called from several goroutines, for different
+// nodes; node is empty for data of the batch system. The batch is not retained.
 type Sink interface {
 	Put(ctx context.Context, node string, b *metric.Batch) error
 }
 
-// Waiter is a [Sink] that can be behind. Wait returns when it has caught up enough.
+// Waiter is a [Sink] that can fall behind. Wait returns when it has caught up enough.
 type Waiter interface {
 	Wait(ctx context.Context) error
 }
 
-// Preparer is a [Sink] that hears of the time of the exports that come next, before them.
+// Preparer is a [Sink] that is notified of the time of the next exports before they come.
 type Preparer interface {
 	Before(ctx context.Context, at time.Time) error
 }
 
-// Config sets up a fleet.
+// Config configures a fleet.
 type Config struct {
 	Site    *simulate.Site
 	Version string
-	// Workers is on how many nodes is worked at a time; 0 is one for each processor.
+	// Workers is the number of nodes processed concurrently; 0 is one for each processor.
 	Workers int
-	// Installed is when the agents are installed and begin to read; the zero value is when the
-	// site begins.
+	// Installed is when the agents are installed and start to read; the zero value is the
+	// beginning of the site.
 	Installed time.Time
-	// Slots is in how many parts of an export interval nodes export; 0 is 15 for 60 nodes
-	// and more, so that they do not all come at once, and 1 for fewer.
+	// Slots is the number of slots in an export interval over which the exports of nodes
+	// are spread; 0 is 15 for 60 nodes and more, so that they do not all come at once,
+	// and 1 for fewer.
 	Slots int
 }
 
@@ -97,38 +98,38 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Stretch is a part of the time of a site and how it is gone through.
+// Stretch is a period of the time of a site and how it is simulated.
 type Stretch struct {
 	Until  time.Time
 	Tick   time.Duration // between two readings of a node
 	Export time.Duration // between two exports of it
-	// Speed is how many simulated seconds pass in one; 0 is as many as can be.
+	// Speed is the number of simulated seconds per second; 0 is the maximum.
 	Speed float64
-	// Live makes simulated time that of the clock, catching up first where it is behind.
+	// Live makes simulated time follow the clock, after catching up if it is behind.
 	Live bool
-	// Progress, if not nil, hears after each export interval.
+	// Progress, if not nil, is called after each export interval.
 	Progress func(Progress)
 }
 
-// Progress is how far a run has come.
+// Progress is the progress of a run.
 type Progress struct {
 	At      time.Time // simulated
 	Samples int64
 	Batches int64
-	Live    int           // jobs that run
-	Waiting int           // jobs that wait
-	Took    time.Duration // of the clock of this machine
+	Live    int           // running jobs
+	Waiting int           // pending jobs
+	Took    time.Duration // by the clock of this machine
 	Passed  time.Duration // of simulated time
 }
 
-// Speed is how many simulated seconds passed in one.
+// Speed returns the number of simulated seconds per second.
 func (p Progress) Speed() float64 { return p.Passed.Seconds() / max(p.Took.Seconds(), 1e-9) }
 
-// Now is the simulated time.
+// Now returns the simulated time.
 func (f *Fleet) Now() time.Time { return f.now }
 
-// Run goes on from where the last run ended. When ctx ends it stops between two exports and
-// returns its error.
+// Run continues from the end of the last run. When ctx ends it stops between two exports
+// and returns its error.
 func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) {
 	if s.Tick <= 0 || s.Export < s.Tick {
 		return Progress{}, fmt.Errorf("a tick of %v and an export interval of %v: the tick is positive and no longer than the interval", s.Tick, s.Export)
@@ -199,7 +200,7 @@ func until(ctx context.Context, t time.Time) error {
 	}
 }
 
-// slot lets the nodes of a slot read and export.
+// slot reads and exports the nodes of a slot.
 func (f *Fleet) slot(ctx context.Context, slot int, s Stretch, out Sink) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for w := range f.config.Workers {
@@ -215,7 +216,7 @@ func (f *Fleet) slot(ctx context.Context, slot int, s Stretch, out Sink) error {
 	return g.Wait()
 }
 
-// export brings one node to the time that it is.
+// export advances one node to the present simulated time.
 func (f *Fleet) export(ctx context.Context, m *member, s Stretch, out Sink) error {
 	for at := f.now.Add(-s.Export + s.Tick); ; at = at.Add(s.Tick) {
 		if at.After(f.now) || at.Add(s.Tick).After(f.now) {
@@ -224,7 +225,7 @@ func (f *Fleet) export(ctx context.Context, m *member, s Stretch, out Sink) erro
 		boot := m.node.Booted()
 		m.node.Advance(at)
 		if m.node.Down() || !m.node.Booted().Equal(boot) {
-			if m.agent != nil { // it went down with its machine, without a last word
+			if m.agent != nil { // it went down with its machine, without a final export
 				_ = m.agent.Close()
 				m.agent = nil
 			}

@@ -81,7 +81,7 @@ func TestSameSeed(t *testing.T) {
 		return out.result()
 	}
 	first := run(7, 1)
-	if len(first) != 13 { // the nodes, and what the batch system says
+	if len(first) != 13 { // the nodes, and the batch system
 		t.Errorf("%d senders, want 13", len(first))
 	}
 	second := run(7, 4)

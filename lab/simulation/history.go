@@ -15,24 +15,24 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Blocks takes what was collected of the past: [tsdb.Store] does.
+// Blocks receives the collected samples of the past: [tsdb.Store] does.
 type Blocks interface {
 	ImportBlocks(ctx context.Context, h *tsdb.History) error
 }
 
 // History is a [Sink] that writes samples of the past into a store, packed, in blocks of
-// their own: many times quicker than one export after the other. What it holds is in the
-// store when [History.Flush] has returned.
+// their own: many times faster than appending each export. Its samples are in the store
+// when [History.Flush] has returned.
 type History struct {
 	store Blocks
 	site  string
 
 	mu    sync.Mutex
 	nodes map[string]*past
-	block time.Time // the begin of the block that is collected
+	block time.Time // beginning of the block under collection
 }
 
-// past is what is held of one sender.
+// past is the collected data of one sender.
 type past struct {
 	external []labels.Label
 	packed   tsdb.History
@@ -43,11 +43,11 @@ type past struct {
 
 type pastRow struct {
 	labels labels.Labels
-	to     *tsdb.HistorySeries // nil until a sample of this stretch came
+	to     *tsdb.HistorySeries // nil until a sample of this stretch arrives
 }
 
-// oldStart is for how long after its start a counter is still given the zero that it
-// began with, as the store does with what it is sent.
+// oldStart is how long after its start a counter still gets its initial zero, as in the
+// store's append path.
 const oldStart = time.Hour
 
 // NewHistory returns a sink that writes into a store, under the name of a site.
@@ -108,7 +108,7 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 		return err
 	}
 	if c := s.Series.Created; fresh && c != 0 && s.Series.Desc.Kind == metric.Counter && c < t && t-c <= oldStart.Milliseconds() {
-		// Not in the block before, which is written.
+		// Not in the block before, which is already written.
 		if zero := max(c, block(time.UnixMilli(t)).UnixMilli()); zero < t {
 			if err := r.to.Add(zero, 0); err != nil {
 				return err
@@ -122,7 +122,7 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 	return err
 }
 
-// labels are the name, the labels of the series and those of the sender.
+// labels merges the name, the labels of the series and those of the sender.
 func (p *past) labels(s *metric.Series) labels.Labels {
 	list := append([]labels.Label{{Name: model.MetricNameLabel, Value: s.Desc.Name}}, p.external...)
 	for i, name := range s.Desc.Labels {
@@ -142,7 +142,7 @@ func (p *past) labels(s *metric.Series) labels.Labels {
 	return labels.New(list...)
 }
 
-// block is the begin of the block that a time lies in.
+// block returns the beginning of the block that contains a time.
 func block(t time.Time) time.Time {
 	return time.UnixMilli(t.UnixMilli() - t.UnixMilli()%tsdb.HistoryRange.Milliseconds())
 }
@@ -156,7 +156,7 @@ func (h *History) Before(ctx context.Context, at time.Time) error {
 	return h.Flush(ctx)
 }
 
-// Flush writes what is held.
+// Flush writes the collected samples.
 func (h *History) Flush(ctx context.Context) error {
 	var all tsdb.History
 	for _, p := range h.nodes {

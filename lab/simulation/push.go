@@ -12,20 +12,20 @@ import (
 	"reckon/transport/push"
 )
 
-// Push is a [Sink] that sends as agents do: each node by a pusher of its own, with a queue
-// on disk and a connection of its own.
+// Push is a [Sink] that sends as agents do: each node by a pusher of its own, with its own
+// queue on disk and its own connection.
 type Push struct {
 	nodes  map[string]*push.Pusher
 	names  []string
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	// Most is how many exports a node may have waiting before [Push.Wait] waits.
+	// Most is the number of queued exports of a node at which [Push.Wait] waits.
 	Most int
-	// Strict waits also for a receiver that is away.
+	// Strict waits also for an unreachable receiver.
 	Strict bool
 }
 
-// PushConfig says where to and as whom.
+// PushConfig configures a Push: receivers and sender.
 type PushConfig struct {
 	Endpoints []push.Endpoint
 	Site      string
@@ -63,20 +63,20 @@ func (p *Push) Put(ctx context.Context, node string, b *metric.Batch) error {
 	return p.nodes[node].Put(ctx, b)
 }
 
-// Backlog is what waits and how it goes.
+// Backlog is the state of the queues.
 type Backlog struct {
 	Exports       int    // in all queues and for all endpoints
-	Behind        int    // those of them whose endpoint takes what it is sent
-	Sent          uint64 // samples that were taken
+	Behind        int    // those of them with a reachable endpoint
+	Sent          uint64 // accepted samples
 	Refused, Lost uint64 // samples
 	Retries       uint64
-	Failing       int    // queues whose last request failed
+	Failing       int    // queues with a failed last request
 	Error         string // of one of them
 	Queues        int
 	Dropped       uint64 // exports that a full queue dropped
 }
 
-// Backlog adds up the queues.
+// Backlog sums up the queues.
 func (p *Push) Backlog() Backlog {
 	var b Backlog
 	for _, n := range p.names {
@@ -95,7 +95,7 @@ func (p *Push) Backlog() Backlog {
 	return b
 }
 
-// Sent is how many samples each endpoint has taken, by its name.
+// Sent returns the number of samples that each endpoint has accepted, by its name.
 func (p *Push) Sent() map[string]uint64 {
 	out := map[string]uint64{}
 	for _, n := range p.names {
@@ -106,12 +106,12 @@ func (p *Push) Sent() map[string]uint64 {
 	return out
 }
 
-// wait is how often is looked whether the receiver has caught up.
+// wait is the polling interval of Wait and Drain.
 const wait = 20 * time.Millisecond
 
-// Wait implements [Waiter]: while the receiver takes what it is sent but is behind, the
-// simulated time stands still. It does not wait for one that is away, unless it is Strict:
-// then exports queue up, as on real nodes.
+// Wait implements [Waiter]: while the receiver accepts requests but is behind, simulated
+// time is paused. It does not wait for an unreachable receiver, unless it is Strict: then
+// exports queue up, as on real nodes.
 func (p *Push) Wait(ctx context.Context) error {
 	tick := time.NewTicker(wait)
 	defer tick.Stop()
@@ -128,7 +128,7 @@ func (p *Push) Wait(ctx context.Context) error {
 	}
 }
 
-// Drain waits until everything was sent, for so long at most, and returns what is left.
+// Drain waits until everything was sent, for at most a given time, and returns the remaining backlog.
 func (p *Push) Drain(ctx context.Context, most time.Duration) Backlog {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -146,8 +146,8 @@ func (p *Push) Drain(ctx context.Context, most time.Duration) Backlog {
 	}
 }
 
-// Close stops sending, after a last try of so long at most. What was not sent stays in
-// the queues.
+// Close stops sending, after a last attempt of at most the given time. Unsent exports
+// stay in the queues.
 func (p *Push) Close(most time.Duration) error {
 	if most > 0 {
 		p.Drain(context.Background(), most)

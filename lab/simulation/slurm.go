@@ -13,15 +13,15 @@ import (
 	"reckon/lab/simulate"
 )
 
-// forgets is how long the controller knows a job after its end (MinJobAge of Slurm).
+// forgets is how long the controller keeps a job after its end (MinJobAge of Slurm).
 const forgets = 5 * time.Minute
 
-// source answers for the controller of a site. It is asked by a [slurmctl.Poller], whose
-// clock moves it, from one goroutine.
+// source is the controller of a site. A [slurmctl.Poller] polls it, and the poller's
+// clock advances it, from one goroutine.
 type source struct {
 	site   *simulate.Site
 	names  []string
-	next   int // the job that is handed in next
+	next   int // index of the next job to be submitted
 	active []*simulate.Job
 	ended  []*simulate.Job // by end
 	clock  time.Time
@@ -33,7 +33,7 @@ func newSource(s *simulate.Site) *source {
 	return &source{site: s, names: s.Names()}
 }
 
-// to moves the controller to a time.
+// to advances the controller to a time.
 func (q *source) to(now time.Time) {
 	q.clock = now
 	for q.next < len(q.site.Jobs) && !q.site.Jobs[q.next].Submit.After(now) {
@@ -53,7 +53,7 @@ func (q *source) to(now time.Time) {
 	}
 }
 
-// count is how many jobs wait and run.
+// count returns the number of pending and running jobs.
 func (q *source) count() (waiting, running int) {
 	for _, j := range q.active {
 		if waits(j, q.clock) {
@@ -70,10 +70,10 @@ func waits(j *simulate.Job, now time.Time) bool { return j.Start.IsZero() || j.S
 // Name implements [slurmctl.Source].
 func (q *source) Name() string { return "simulated" }
 
-// Jobs implements [slurmctl.Source]. What waits of an array is one record, as Slurm has it.
+// Jobs implements [slurmctl.Source]. The pending tasks of an array are one record, as in Slurm.
 func (q *source) Jobs(context.Context) ([]slurmctl.Job, slurmctl.Read, error) {
 	var out []slurmctl.Job
-	arrays := map[int]int{} // where its waiting tasks are in out
+	arrays := map[int]int{} // index of its pending tasks in out
 	first := true
 	for _, j := range q.active {
 		w := q.record(j)
@@ -142,7 +142,7 @@ func (q *source) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, 
 		n := &held[i]
 		about := q.site.About(i)
 		if about.Partition == "" {
-			continue // logins and services are not Slurm's
+			continue // login and service nodes do not belong to Slurm
 		}
 		n.Name, n.Cores, n.MemoryBytes, n.GPUs = q.names[i], float64(about.Cores), float64(about.MemoryBytes), float64(about.GPUs)
 		n.Partitions = []string{about.Partition}
@@ -166,7 +166,7 @@ func (q *source) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, 
 	return out, parts, slurmctl.Read{Records: len(out)}, nil
 }
 
-// record is what the controller says of a job now.
+// record returns the controller's present record of a job.
 func (q *source) record(j *simulate.Job) slurmctl.Job {
 	nodes := float64(j.Nodes)
 	w := slurmctl.Job{

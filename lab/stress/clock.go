@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock counts from the start of a program and sleeps until a time of it, both by
-// CLOCK_MONOTONIC.
+// clock measures the time since the start of a program and sleeps until a given time of
+// it, both by CLOCK_MONOTONIC.
 type clock struct {
 	start time.Time
 	zero  int64 // nanoseconds of CLOCK_MONOTONIC at start
@@ -20,8 +20,8 @@ func newClock() clock {
 
 func (c clock) now() time.Duration { return time.Since(c.start) }
 
-// sleepUntil blocks the thread. An absolute time keeps the schedule steady: what
-// happens between reading the clock and going to sleep does not add to it.
+// sleepUntil blocks the thread. An absolute time keeps the schedule steady: delays
+// between reading the clock and going to sleep do not add up.
 func (c clock) sleepUntil(at time.Duration) {
 	ts := unix.NsecToTimespec(c.zero + int64(at))
 	for {
@@ -41,13 +41,12 @@ func read(id int32) int64 {
 	return ts.Nano()
 }
 
-// threadClock is the id of the CPU clock of a thread of this process, which any
-// thread of it may read (clock_getres(2): the complement of the id, above the bits for
-// "thread" and "as scheduled").
+// threadClock is the id of the CPU clock of a thread of this process, readable from any
+// thread of it (clock_getres(2): the complement of the id, above the bits for "thread"
+// and "as scheduled").
 func threadClock(tid int) int32 { return int32(^tid<<3 | 4 | 2) }
 
-// steady asks for wake-ups as exact as the timer gives them; ordinary threads get
-// them 50 microseconds late.
+// steady sets the timer slack to the minimum; for ordinary threads it is 50 microseconds.
 func steady() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // without it wake-ups are late, and the report shows it
 }

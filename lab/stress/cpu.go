@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spinner burns the CPU in one thread: a burst in every period.
+// spinner loads the CPU in one thread: a burst in every period.
 type spinner struct {
 	clock  clock
 	curve  *curve
 	period time.Duration
-	phase  time.Duration // the periods of the threads lie side by side, so that their sum is smooth
-	parts  float64       // how many threads share the wish
+	phase  time.Duration // the bursts of the threads are staggered, so that their sum is smooth
+	parts  float64       // number of threads that share the target
 	cpu    int           // to be pinned to; -1 is anywhere
 
-	// others is the CPU time, in nanoseconds, that the rest of the process used and that
-	// this thread leaves out for it; the meter writes it.
+	// others is the CPU time, in nanoseconds, of the rest of the process by which this
+	// thread reduces its own; the meter writes it.
 	others atomic.Int64
 	tid    atomic.Int64 // 0 until the thread is there
 	begun  atomic.Int64 // its CPU time at the start of the program
@@ -29,17 +29,17 @@ type spinner struct {
 	sink    uint64
 }
 
-// catchUpShare is how much of a period a thread works above what it wishes, at most,
+// catchUpShare is the maximum fraction of a period that a thread works above its target
 // to catch up.
 const catchUpShare = 0.25
 
-// prepare ties the goroutine to its thread and reports what did not work.
+// prepare locks the goroutine to its thread and returns warnings.
 func (s *spinner) prepare() error {
 	// Never unlocked: the thread is pinned and ends with the goroutine.
 	runtime.LockOSThread()
 	steady()
 	s.perNano = 0.5
-	for range 20 { // a millisecond, to know the speed before the first burst
+	for range 20 { // a millisecond, to measure the speed before the first burst
 		s.work(50_000)
 	}
 	s.tid.Store(int64(unix.Gettid()))
@@ -54,8 +54,8 @@ func (s *spinner) prepare() error {
 	return nil
 }
 
-// run burns until the program ends or stop is set. prepare was called in the same
-// goroutine.
+// run works until the program ends or stop is set. prepare must have been called in the
+// same goroutine.
 func (s *spinner) run(stop *atomic.Bool) {
 	s.begun.Store(read(unix.CLOCK_THREAD_CPUTIME_ID))
 	p := pace{curve: s.curve}
@@ -65,8 +65,9 @@ func (s *spinner) run(stop *atomic.Bool) {
 		if begin >= end {
 			return
 		}
-		// The burst lies in the middle of its period: one that is late, as others use the
-		// CPU, still ends within it, and no border of a window cuts through it.
+		// The burst is in the middle of its period: if it is delayed by other load on the
+		// CPU, it still ends within the period, and no boundary of a window cuts through
+		// it.
 		wish := (s.curve.due(min(begin+s.period, end)) - s.curve.due(begin)) / s.parts
 		start := begin + max(0, (s.period-time.Duration(wish))/2)
 		if now := s.clock.now(); now < start {
@@ -90,11 +91,11 @@ func (s *spinner) run(stop *atomic.Bool) {
 
 func (s *spinner) used() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) - s.begun.Load() }
 
-// Bounds of a piece of work between two looks at the clock, in nanoseconds: reading
+// Limits of a piece of work between two readings of the clock, in nanoseconds: reading
 // the clock of a thread is a system call.
 const (
 	longest = 200_000
-	enough  = 1_000 // nearer is not worth a look
+	enough  = 1_000 // below this another piece is not worthwhile
 )
 
 // burn works for some nanoseconds of CPU time, but not beyond a time of the program.
@@ -121,10 +122,10 @@ func (s *spinner) work(rounds int) {
 	s.learn(rounds, read(unix.CLOCK_THREAD_CPUTIME_ID)-before)
 }
 
-// learn follows the speed of the CPU, which changes with its frequency.
+// learn tracks the speed of the CPU, which changes with its frequency.
 func (s *spinner) learn(rounds int, nanos int64) {
 	if rounds < 1000 || nanos <= 0 {
-		return // too short to tell
+		return // too short for a measurement
 	}
 	if speed := float64(rounds) / float64(nanos); speed < 100 {
 		s.perNano += (speed - s.perNano) / 4

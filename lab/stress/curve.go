@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// curve is what a program wishes of one resource, as the integral since the start.
+// curve is the target of a program for one resource, as the integral since the start.
 type curve struct {
 	begin []time.Duration // of each step, and the end of the last
 	sum   []float64       // unit times nanoseconds up to there
@@ -31,8 +31,8 @@ func (c *curve) step(at time.Duration) int {
 // at is the level at a time.
 func (c *curve) at(at time.Duration) float64 { return c.level[c.step(at)] }
 
-// due is the integral from the start to a time: unit times nanoseconds. It stays the
-// same after the end.
+// due is the integral from the start to a time: unit times nanoseconds. After the end it
+// is constant.
 func (c *curve) due(at time.Duration) float64 {
 	if at <= 0 {
 		return 0
@@ -44,26 +44,26 @@ func (c *curve) due(at time.Duration) float64 {
 // end is the length of the program.
 func (c *curve) end() time.Duration { return c.begin[len(c.begin)-1] }
 
-// catchUp bounds what is caught up: what was missed for longer than this, at the
-// level of the moment, is given up, so that a load that was held back does not strike
-// twice as hard for minutes after.
+// catchUp limits what is caught up: a deficit of more than this time, at the current
+// level, is dropped, so that a load that was held back is not doubled for minutes
+// afterwards.
 const catchUp = 500 * time.Millisecond
 
-// pace says how much is due now.
+// pace computes the amount that is due.
 type pace struct {
 	*curve
-	given float64       // up: what is not caught up; in the unit of due
+	given float64       // given up: the deficit that is dropped; in the unit of due
 	now   int           // the step of the last call
-	last  time.Duration // when that was
+	last  time.Duration // time of the last call
 }
 
-// owed is what is due by a time when done was achieved; below 0 is an advance. What
-// exceeds the bound is given up, in both directions. So is everything at the border of a
-// step: each step is a label for what runs in it, and what one was denied is no part of the
-// next.
+// owed is the amount due by a time when done has been achieved; below 0 it is an advance.
+// Any excess over the limit is dropped, in both directions. So is everything at the
+// boundary of a step: each step labels what runs in it, and the deficit of one must not be
+// added to the next.
 func (p *pace) owed(at time.Duration, done float64) float64 {
 	if i := p.step(at); i != p.now {
-		from := p.last // what is due since the last call is no debt
+		from := p.last // the amount due since the last call is not a deficit
 		if at-from > catchUp {
 			from = p.begin[i]
 		}

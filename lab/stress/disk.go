@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DiskMode says how bytes get to the storage.
+// DiskMode is the path of bytes to the storage.
 type DiskMode string
 
 // Modes of the disk load.
@@ -21,7 +21,7 @@ const (
 	DiskAuto   DiskMode = "auto"   // direct where the file system can, else sync
 	DiskDirect DiskMode = "direct" // O_DIRECT: past the page cache
 	DiskSync   DiskMode = "sync"   // through the page cache, fdatasync after each piece
-	DiskCached DiskMode = "cached" // into the page cache; the kernel writes when it likes
+	DiskCached DiskMode = "cached" // into the page cache; the kernel decides when to write
 )
 
 // disk reads from and writes to one file at a rate.
@@ -29,7 +29,7 @@ type disk struct {
 	dir  string
 	keep bool
 	size int64
-	mode DiskMode // after open: what is done
+	mode DiskMode // after open: the mode in use
 
 	file          *os.File
 	buf           []byte
@@ -37,12 +37,12 @@ type disk struct {
 }
 
 const (
-	block    = 4096 // O_DIRECT asks for multiples of the block of the device
+	block    = 4096 // O_DIRECT requires multiples of the block size of the device
 	piece    = 1 << 20
 	interval = 10 * time.Millisecond // how often bytes are due
 )
 
-// open makes the file. Without keep it never has a name, or loses it at once, so that
+// open creates the file. Without keep it is unlinked at once or never has a name, so that
 // nothing is left behind however the program ends.
 func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 	if d.dir == "" {
@@ -63,7 +63,7 @@ func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 	if d.buf, err = unix.Mmap(-1, 0, piece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
 		return fmt.Errorf("disk load: buffer: %w", err)
 	}
-	seed := uint64(time.Now().UnixNano()) | 1 // storage that compresses or merges is not to notice
+	seed := uint64(time.Now().UnixNano()) | 1 // random content, against compression and deduplication
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(d.buf))), len(d.buf)/8)
 	for i := range words {
 		seed ^= seed << 13
@@ -73,7 +73,7 @@ func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 	}
 	if d.mode == DiskAuto || d.mode == "" {
 		if d.file, err = d.create(unix.O_DIRECT); err == nil {
-			// Some file systems open and then refuse.
+			// Some file systems open with O_DIRECT and then refuse to write.
 			if _, err = d.file.WriteAt(d.buf[:block], 0); err == nil {
 				d.mode = DiskDirect
 				return d.lay(needsRead, stop)
@@ -116,7 +116,7 @@ func (d *disk) create(flags int) (*os.File, error) {
 	return f, nil
 }
 
-// lay writes the file once where it is to be read.
+// lay fills the file once if it is to be read.
 func (d *disk) lay(needsRead bool, stop *atomic.Bool) error {
 	if !needsRead {
 		return nil
@@ -146,8 +146,8 @@ func (d *disk) close() error {
 	return nil
 }
 
-// stream moves bytes at the rate of a curve by calls of move, at most max at once and
-// in multiples of unit. It ends with the program, when stop is set or on an error.
+// stream moves bytes at the rate of a curve by calls of move, at most max at once and in
+// multiples of unit. It ends with the program, when stop is set or on an error.
 type stream struct {
 	clock    clock
 	curve    *curve
@@ -163,7 +163,7 @@ func (s *stream) run(stop *atomic.Bool, wait func(time.Duration) bool) error {
 	end := s.curve.end()
 	for next := time.Duration(0); ; next += s.interval {
 		now := s.clock.now()
-		next = max(next, now/s.interval*s.interval) // what is late is late
+		next = max(next, now/s.interval*s.interval) // missed intervals are skipped
 		at := min(next, end)
 		if !wait(at) {
 			return nil
@@ -180,7 +180,7 @@ func (s *stream) run(stop *atomic.Bool, wait func(time.Duration) bool) error {
 				return err
 			}
 			if s.clock.now() >= end {
-				return nil // what is left is not made up after the end
+				return nil // the remaining deficit is not made up after the end
 			}
 		}
 		if stop.Load() || at >= end {
@@ -220,7 +220,7 @@ func (d *disk) reader() (func(int) (int, error), error) {
 			at = 0
 		}
 		if d.mode != DiskCached && d.mode != DiskDirect {
-			// What is in the page cache would not be read from the storage.
+			// Data in the page cache would not be read from the storage.
 			_ = unix.Fadvise(int(d.file.Fd()), at, int64(n), unix.FADV_DONTNEED)
 		}
 		got, err := d.file.ReadAt(buf[:n], at)

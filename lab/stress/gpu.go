@@ -12,27 +12,28 @@ import (
 type gpuDevice interface {
 	name() string
 	enter() error
-	// spin runs a kernel for about so many turns on all of the device, waits for its end
-	// without using a CPU, and returns for how long the device was busy, by its own clock.
+	// spin runs a kernel for about the given number of turns on all of the device, waits
+	// for its end without using a CPU, and returns the busy time of the device, by its own
+	// clock.
 	spin(turns uint64) (time.Duration, error)
 	close() error
 }
 
-// gpuLoad keeps a GPU busy for a share of the time.
+// gpuLoad keeps a GPU busy for a fraction of the time.
 type gpuLoad struct {
 	dev  gpuDevice
 	pace gpuPace
-	busy atomic.Int64 // nanoseconds that the device was busy
+	busy atomic.Int64 // busy nanoseconds of the device
 }
 
-// gpuPeriod is how often a kernel is started: short against the windows in which tools
-// look at a GPU (a sixth of a second and more), long against the start of a kernel.
+// gpuPeriod is the interval between kernel starts: short against the windows over which
+// tools sample a GPU (a sixth of a second and more), long against the start of a kernel.
 const gpuPeriod = 20 * time.Millisecond
 
-// gpuLeast is the shortest kernel that is worth its start.
+// gpuLeast is the duration of the shortest kernel that is worth its start.
 const gpuLeast = 50 * time.Microsecond
 
-// openGPU finds a device for a program that wishes one.
+// openGPU opens a device for a program with a GPU load.
 func openGPU(p Program, device int, open func(int) (gpuDevice, error)) (*gpuLoad, error) {
 	if top := p.Peak()[GPU]; top > 1 {
 		return nil, fmt.Errorf("%w: %.4g GPUs are wished; one is loaded at a time: give at most 100%%, or leave out --gpu", ErrUnavailable, top)
@@ -44,7 +45,7 @@ func openGPU(p Program, device int, open func(int) (gpuDevice, error)) (*gpuLoad
 	return &gpuLoad{dev: dev, pace: gpuPace{pace: pace{curve: newCurve(p, GPU)}}}, nil
 }
 
-// run loads the device until the program is over or wait says that the load is to end.
+// run loads the device until the program is over or wait returns false.
 func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -70,19 +71,19 @@ func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
 	return nil
 }
 
-// gpuPace turns what is due into turns of the kernel, and learns how long a turn takes:
-// clocks of a GPU rise and fall with its load.
+// gpuPace converts the amount due into turns of the kernel, and learns how long a turn
+// takes: clocks of a GPU rise and fall with its load.
 type gpuPace struct {
 	pace
 	turn float64 // nanoseconds; 0 is unknown
 }
 
-// firstTurns is how long the first kernel is, in turns: well below a period on any
+// firstTurns is the length of the first kernel, in turns: well below a period on any
 // device.
 const firstTurns = 10_000
 
-// turns is the length of the next kernel so that the device was busy for its share by a
-// time, when it was busy for done so far.
+// turns is the length of the next kernel with which the device reaches its target busy
+// time by a time, when it has been busy for done so far.
 func (p *gpuPace) turns(by, done time.Duration) uint64 {
 	owed := min(p.owed(by, float64(done)), float64(gpuPeriod)*0.98)
 	if owed < float64(gpuLeast) {
@@ -94,7 +95,7 @@ func (p *gpuPace) turns(by, done time.Duration) uint64 {
 	return uint64(owed / p.turn)
 }
 
-// took tells how long the device was busy with a kernel.
+// took records the busy time of the device for a kernel.
 func (p *gpuPace) took(turns uint64, busy time.Duration) {
 	if turns == 0 || busy <= 0 {
 		return

@@ -21,7 +21,7 @@ type cuda struct {
 	blocks uintptr
 	device uintptr
 
-	// What C writes to lies in this struct, which is on the heap and does not move.
+	// C writes to these fields: the struct is on the heap and does not move.
 	context, module, kernel, stream, before, after, memory uintptr
 	number                                                 int32
 	elapsed                                                float32
@@ -32,7 +32,7 @@ type cuda struct {
 	entry                                                  []byte
 }
 
-// cudaFunctions are the functions that we call; where there are two, either will do.
+// cudaFunctions are the functions that we call; of alternative names, either is sufficient.
 var cudaFunctions = []string{
 	"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
 	"cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxSetFlags_v2 cuDevicePrimaryCtxSetFlags", "cuCtxSetCurrent", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction",
@@ -43,7 +43,7 @@ var cudaFunctions = []string{
 // Constants of cuda.h.
 const (
 	cudaSMs          = 16 // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-	cudaBlockingSync = 4  // CU_CTX_SCHED_BLOCKING_SYNC: a thread that waits sleeps
+	cudaBlockingSync = 4  // CU_CTX_SCHED_BLOCKING_SYNC: a waiting thread sleeps
 	cudaNonBlocking  = 1  // CU_STREAM_NON_BLOCKING
 	cudaEventSleeps  = 1  // CU_EVENT_BLOCKING_SYNC
 	cudaThreads      = 256
@@ -61,7 +61,7 @@ func openCUDAFrom(path string, device int) (gpuDevice, error) {
 		first := strings.Fields(list)[0]
 		for name := range strings.FieldsSeq(list) {
 			if c.fn[first] == 0 {
-				c.fn[first], _ = purego.Dlsym(lib, name) // what is missing is named where it is called
+				c.fn[first], _ = purego.Dlsym(lib, name) // a missing function is reported where it is called
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func openCUDAFrom(path string, device int) (gpuDevice, error) {
 		return nil, err
 	}
 	if err := c.prepare(); err != nil {
-		_ = c.close() // the first error says it all
+		_ = c.close() // the first error is sufficient
 		return nil, fmt.Errorf("%s: %w", c.label, err)
 	}
 	return c, nil
@@ -90,7 +90,7 @@ func (c *cuda) call(name string, args ...uintptr) error {
 	return nil
 }
 
-// errorName is the driver's word for an error, such as CUDA_ERROR_NO_DEVICE.
+// errorName is the driver's name for an error, such as CUDA_ERROR_NO_DEVICE.
 func (c *cuda) errorName(code uint32) string {
 	if fn := c.fn["cuGetErrorName"]; fn != 0 {
 		var name *byte
@@ -140,9 +140,9 @@ func (c *cuda) find(device int) error {
 	return nil
 }
 
-// prepare makes everything that a kernel needs.
+// prepare creates everything that a kernel needs.
 func (c *cuda) prepare() error {
-	// Another part of the process may have set the flags already; then they stay.
+	// Another part of the process may have set the flags already; they are kept.
 	_ = c.call("cuDevicePrimaryCtxSetFlags_v2", c.device, cudaBlockingSync)
 	type step struct {
 		name string
@@ -175,7 +175,7 @@ func (c *cuda) prepare() error {
 
 func (c *cuda) name() string { return c.label }
 
-// enter makes the calling thread one of the device's.
+// enter makes the device's context current in the calling thread.
 func (c *cuda) enter() error { return c.call("cuCtxSetCurrent", c.context) }
 
 // spin implements gpuDevice.
@@ -228,9 +228,9 @@ func (c *cuda) close() error {
 	return err
 }
 
-// spinPTX is the kernel: each thread multiplies for a number of turns and writes one
-// word at the end, so that no compiler leaves the work out. The text is turned into code
-// for the device by its driver (PTX ISA 6.0, which every driver since CUDA 9 takes).
+// spinPTX is the kernel: each thread multiplies for a number of turns and writes one word
+// at the end, so that no compiler removes the work. The device's driver compiles the text
+// (PTX ISA 6.0, supported by every driver since CUDA 9).
 const spinPTX = `.version 6.0
 .target sm_30
 .address_size 64

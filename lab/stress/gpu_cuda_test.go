@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestCUDA makes the calls to a library that answers as testdata/fakecuda.c says: names,
-// order and size of arguments. make test-nvml builds it.
+// TestCUDA makes the calls to a library that behaves as defined in testdata/fakecuda.c:
+// names, order and size of arguments. make test-nvml builds it.
 func TestCUDA(t *testing.T) {
 	path, err := filepath.Abs(filepath.Join("testdata", "libfakecuda.so"))
 	if err != nil {

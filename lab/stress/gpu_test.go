@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestGPUPace plays programs on devices of different speed whose clocks wander, in time
-// that the test makes: the device must be busy for its share.
+// TestGPUPace runs programs on devices of different speed with drifting clocks, in
+// simulated time: the device must be busy for its target share.
 func TestGPUPace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestGPUPace(t *testing.T) {
 	}
 }
 
-// slow is a device that stands still at times.
+// slow is a device that stalls at times.
 type slow struct {
 	spun  time.Duration
 	fails error

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Resource is one of the things that a program uses.
+// Resource is one of the resources that a program uses.
 type Resource int
 
 // The resources, in the order in which they are printed.
@@ -18,11 +18,11 @@ const (
 	DiskWrite
 	Network
 	GPU
-	resources // how many there are
+	resources // number of resources
 )
 
-// names are those of the profiles that the HTTP API gives for a workload, so that a
-// recorded job is a program.
+// names are those of the profiles that the HTTP API returns for a workload, so that a
+// recorded job is a valid program.
 var names = [resources]string{
 	"cores", "memory_bytes", "io_read_bytes_per_second", "io_write_bytes_per_second", "network_bytes_per_second", "gpus",
 }
@@ -65,15 +65,15 @@ type Step struct {
 	Duration time.Duration
 }
 
-// Program is what is to be played.
+// Program is a load program.
 type Program struct {
 	Steps []Step
-	// Workers is how many threads burn the CPU; each does an equal part. 0 takes as many
-	// as the highest step needs.
+	// Workers is the number of threads that load the CPU; each does an equal part. 0 is
+	// as many as the highest step needs.
 	Workers int
 }
 
-// Duration is the time that the program takes.
+// Duration returns the length of the program.
 func (p Program) Duration() (sum time.Duration) {
 	for _, s := range p.Steps {
 		sum += s.Duration
@@ -81,7 +81,7 @@ func (p Program) Duration() (sum time.Duration) {
 	return sum
 }
 
-// Peak is the highest level of each resource.
+// Peak returns the highest level of each resource.
 func (p Program) Peak() (peak Level) {
 	for _, s := range p.Steps {
 		for r, v := range s.Level {
@@ -106,14 +106,14 @@ func (p Program) Cut(d time.Duration) Program {
 	return p
 }
 
-// Limits of a program: beyond them is a slip of the pen.
+// Limits of a program: larger values are typing errors.
 const (
 	maxSteps    = 1_000_000
 	maxDuration = 366 * 24 * time.Hour
 	maxWorkers  = 4096
 )
 
-// Check says what is wrong with the program; nil when it can be played.
+// Check returns an error that describes what is wrong with the program; nil if it can be run.
 func (p Program) Check() error {
 	if len(p.Steps) == 0 {
 		return fmt.Errorf("the program has no steps")
@@ -151,7 +151,7 @@ func (p Program) Check() error {
 	return nil
 }
 
-// workers is how many threads burn the CPU.
+// workers returns the number of threads that load the CPU.
 func (p Program) workers() int {
 	need := p.Peak()[CPU]
 	switch {

@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory holds anonymous memory, so that the process as a whole has as much as is
-// wished, the program itself included.
+// memory holds anonymous memory, so that the process as a whole reaches its target, the
+// program itself included.
 type memory struct {
 	clock clock
 	curve *curve
 	area  []byte // reserved; nothing is resident until it is written to
-	held  int    // bytes of area that were written to
+	held  int    // written bytes of area
 	seed  uint64
 
-	now   atomic.Int64  // resident bytes as measured last; -1 is unknown
-	short atomic.Uint64 // why less is held than wished: 0 no reason, else shortOf...
+	now   atomic.Int64  // resident bytes at the last measurement; -1 is unknown
+	short atomic.Uint64 // why less is held than the target: 0 no reason, else shortOf...
 }
 
 const (
@@ -31,10 +31,10 @@ const (
 	shortOfMapping
 )
 
-// slice is how much is filled between two looks at the clock and at what is free.
+// slice is the number of bytes filled between two checks of the clock and of free memory.
 const slice = 16 << 20
 
-// every is how often the memory is measured and set right.
+// every is the interval at which the memory is measured and adjusted.
 const every = 250 * time.Millisecond
 
 // prepare reserves addresses for the highest level.
@@ -48,7 +48,7 @@ func (m *memory) prepare(peak float64) error {
 	if err != nil {
 		return fmt.Errorf("reserve %d bytes of memory: %w (limits: ulimit -v, vm.overcommit_memory)", size, err)
 	}
-	// Large pages would make steps of 2 MiB. A kernel without them refuses: all the better.
+	// Huge pages would make steps of 2 MiB. A kernel without them returns an error, which is fine.
 	_ = unix.Madvise(area, unix.MADV_NOHUGEPAGE)
 	m.area, m.seed = area, 0x9e3779b97f4a7c15
 	return nil
@@ -66,10 +66,10 @@ func (m *memory) close() error {
 	return nil
 }
 
-// set brings the process to the wished size; it returns early when stop is set.
+// set brings the process to the target size; it returns early when stop is set.
 func (m *memory) set(wish float64, stop *atomic.Bool) {
 	page := os.Getpagesize()
-	for range 3 { // what filling itself takes is seen at the second look
+	for range 3 { // a second pass accounts for the memory used by filling itself
 		resident, err := residentBytes()
 		if err != nil {
 			m.now.Store(-1)
@@ -104,8 +104,8 @@ func (m *memory) set(wish float64, stop *atomic.Bool) {
 	}
 }
 
-// fill writes something else into every page, so that none is merged, compressed to
-// nothing or taken for a page of zeros.
+// fill writes different data into every page, so that none is merged, compressed to
+// nothing or treated as a zero page.
 func (m *memory) fill(b []byte) {
 	page := os.Getpagesize()
 	for at := 0; at < len(b); at += page {
@@ -135,9 +135,9 @@ func (m *memory) run(stop *atomic.Bool, wait func(time.Duration) bool) {
 	}
 }
 
-// residentBytes is the memory of this process. Counters of a process with many CPUs
-// are rough in some kernels, walking the page tables is exact; above 8 GiB it takes
-// long, and what is rough is little.
+// residentBytes returns the memory of this process. Counters of a process with many CPUs
+// are imprecise in some kernels, while walking the page tables is exact; above 8 GiB it
+// takes long, and the imprecision is relatively small.
 func residentBytes() (int64, error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -190,12 +190,12 @@ func kilobytes(text, name string) (int64, bool) {
 	return 0, false
 }
 
-// roomFor says whether the machine has n bytes to spare. A twentieth, at most 1 GiB,
-// stays free: a load generator is not to wake the out-of-memory killer.
+// roomFor reports whether the machine has n bytes to spare. A twentieth, at most 1 GiB,
+// stays free: a load generator must not trigger the out-of-memory killer.
 func roomFor(n int64) bool {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
-		return true // not to be known: the kernel decides
+		return true // unknown: the kernel decides
 	}
 	free, ok := kilobytes(string(text), "MemAvailable:")
 	all, ok2 := kilobytes(string(text), "MemTotal:")

@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lengths of the meter: how often it accounts for the threads that do not burn, and
-// the window in which CPU use is compared with itself.
+// Intervals of the meter: how often it accounts for the threads other than spinners, and
+// the window over which the deviation of CPU use is computed.
 const (
 	tick   = 20 * time.Millisecond
 	window = 100 * time.Millisecond
 )
 
-// meter reads what the process used, at the borders of steps and of windows, and
-// tells the spinners what the rest of the process used.
+// meter reads the use of the process, at the boundaries of steps and of windows, and
+// gives the spinners the use by the rest of the process.
 type meter struct {
 	clock    clock
 	curve    *curve // of CPU; its steps are those of the program
 	spinners []*spinner
 	bytes    func() [resources]int64 // read, written and sent since the start
-	step     func(i int, m mark)     // is told of the beginning of each step
+	step     func(i int, m mark)     // called at the beginning of each step
 
 	zero   int64 // CPU time of the process at the start, nanoseconds
-	most   int64 // what others used, as told last
+	most   int64 // highest use by others so far
 	shares []float64
 	begin  mark // of the window
 }
@@ -42,14 +42,14 @@ func (m *meter) read() mark {
 	return mark{at: m.clock.now(), cpu: read(unix.CLOCK_PROCESS_CPUTIME_ID) - m.zero}
 }
 
-// run measures until the end of the program or until stop is set, and tells step of
-// every border that it saw, with the shares of the windows before it. The last border
-// is returned: what is counted is complete when all threads have ended.
+// run measures until the end of the program or until stop is set, and calls step at every
+// boundary that it reaches, with the shares of the windows before it. The last boundary
+// is returned: counts are complete when all threads have ended.
 func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	steady()
-	m.step(0, mark{}) // the start, however late this thread is
+	m.step(0, mark{}) // the start, however late this thread runs
 	for i := range m.curve.level {
 		from, to := m.curve.begin[i], m.curve.begin[i+1]
 		if i > 0 {
@@ -79,8 +79,8 @@ func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 	return len(m.curve.level), m.read()
 }
 
-// window ends a window of at least nine tenths of its length: a shorter one at the
-// end of a step would weigh as much as the others.
+// window ends a window of at least nine tenths of its length: a shorter one at the end of
+// a step would weigh as much as the others.
 func (m *meter) window() {
 	now := m.read()
 	if d := now.at - m.begin.at; d >= window*9/10 && d <= window*11/10 {
@@ -96,9 +96,9 @@ func (m *meter) border(i int) {
 	m.shares = m.shares[:0]
 }
 
-// others tells the spinners what the rest of the process used. The clock of the
-// process is read first: what a spinner burns meanwhile makes the rest look smaller,
-// never larger, and the largest seen counts.
+// others gives the spinners the use by the rest of the process. The clock of the process
+// is read first: what a spinner uses meanwhile makes the rest look smaller, never larger,
+// and the highest value counts.
 func (m *meter) others() {
 	if len(m.spinners) == 0 {
 		return
@@ -116,16 +116,16 @@ func (m *meter) others() {
 	}
 }
 
-// used0 is the CPU time of the thread since the start, read from another thread.
+// used0 returns the CPU time of the thread since the start, read from another thread.
 func (s *spinner) used0() int64 {
 	begun := s.begun.Load()
 	if begun == 0 {
-		return 0 // has not begun
+		return 0 // not started yet
 	}
 	return max(0, read(threadClock(int(s.tid.Load())))-begun)
 }
 
-// deviation is the standard deviation; NaN of fewer than two.
+// deviation returns the standard deviation; NaN for fewer than two values.
 func deviation(v []float64) float64 {
 	if len(v) < 2 {
 		return math.NaN()

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// network sends bytes over TCP: to itself over the loopback interface, or to a peer
-// that takes them (see [Sink]).
+// network sends bytes over TCP: to itself over the loopback interface, or to a peer that
+// receives them (see [Sink]).
 type network struct {
 	out, in    net.Conn // in is nil with a peer
 	buf, inbuf []byte
 	sent, got  atomic.Int64
 }
 
-// netPiece is what is sent at once, at most.
+// netPiece is the maximum number of bytes sent at once.
 const netPiece = 128 << 10
 
 func (n *network) open(ctx context.Context, peer string) error {
@@ -54,7 +54,7 @@ func (n *network) open(ctx context.Context, peer string) error {
 			n.in = c
 			return nil
 		}
-		c.Close() // a stranger
+		c.Close() // another client
 	}
 }
 
@@ -67,14 +67,14 @@ func (n *network) send(want int) (int, error) {
 	return got, err
 }
 
-// ended says that nothing more is sent; what is under way is received.
+// ended closes the sending side; bytes under way are still received.
 func (n *network) ended() {
 	if c, ok := n.out.(*net.TCPConn); ok {
-		_ = c.CloseWrite() // a peer that has gone has its own error
+		_ = c.CloseWrite() // a disconnected peer reports an error of its own
 	}
 }
 
-// receive takes what was sent until the sender has ended.
+// receive receives until the sender has ended.
 func (n *network) receive() {
 	if n.in == nil {
 		return
@@ -102,11 +102,11 @@ func (n *network) close() error {
 	return nil
 }
 
-// maxSinks bounds the connections that a sink serves at once.
+// maxSinks limits the number of concurrent connections of a sink.
 const maxSinks = 64
 
-// Sink takes TCP connections from l and throws away what comes, until ctx ends. It
-// sends nothing. It returns how many bytes came.
+// Sink accepts TCP connections from l and discards what it receives, until ctx ends. It
+// sends nothing. It returns the number of bytes received.
 func Sink(ctx context.Context, l net.Listener) (int64, error) {
 	var total atomic.Int64
 	stop := context.AfterFunc(ctx, func() { l.Close() })

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseCPU reads a CPU load: 40% (of one core), 2x40% (two threads with 40 % each),
-// all or allx40% (a thread on each of the given CPUs), 1.5 (cores).
+// ParseCPU parses a CPU load: 40% (of one core), 2x40% (two threads with 40 % each), all
+// or allx40% (a thread on each of the given CPUs), 1.5 (cores).
 func ParseCPU(text string, cpus int) (cores float64, workers int, err error) {
 	bad := func() (float64, int, error) {
 		return 0, 0, fmt.Errorf("%q is no CPU load: give 40%% (of a core), 2x40%%, all, allx40%% or a number of cores such as 1.5", text)
@@ -46,7 +46,7 @@ func ParseCPU(text string, cpus int) (cores float64, workers int, err error) {
 	return cores, 0, nil
 }
 
-// ParseShare reads a percentage, with or without the sign: 30% is 0.3.
+// ParseShare parses a percentage, with or without the sign: 30% is 0.3.
 func ParseShare(text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "%")), 64)
 	if err != nil || !(v >= 0 && v <= 1e6) {
@@ -55,7 +55,7 @@ func ParseShare(text string) (float64, error) {
 	return v / 100, nil
 }
 
-// ParseRange reads two percentages: 0..100.
+// ParseRange parses two percentages: 0..100.
 func ParseRange(text string) (from, to float64, err error) {
 	a, b, ok := strings.Cut(text, "..")
 	if ok {
@@ -69,8 +69,8 @@ func ParseRange(text string) (from, to float64, err error) {
 	return from, to, nil
 }
 
-// units of bytes: with i by 1024, with a B by 1000; a letter alone is by 1024, as
-// Slurm and ulimit have it.
+// unitOf returns the factor of a unit of bytes: with i powers of 1024, with a B powers of
+// 1000; a letter alone is a power of 1024, as in Slurm and ulimit.
 func unitOf(word string) (float64, bool) {
 	w := strings.ToLower(word)
 	if w == "" || w == "b" {
@@ -94,10 +94,10 @@ func unitOf(word string) (float64, bool) {
 	return 0, false
 }
 
-// most is the largest amount that is read, in bytes.
+// most is the largest amount that is accepted, in bytes.
 const most = 1e15
 
-// ParseBytes reads an amount of at most 1 PB: 512MiB, 20MB, 4096.
+// ParseBytes parses an amount of at most 1 PB: 512MiB, 20MB, 4096.
 func ParseBytes(text string) (float64, error) {
 	s := strings.TrimSpace(text)
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789."))
@@ -112,7 +112,7 @@ func ParseBytes(text string) (float64, error) {
 	return v * unit, nil
 }
 
-// ParseRate reads an amount each second: 20MB/s, 100Mbit/s. The second may be left
+// ParseRate parses an amount per second: 20MB/s, 100Mbit/s. The unit of time may be left
 // out.
 func ParseRate(text string) (float64, error) {
 	v, err := ParseBytes(strings.TrimSuffix(strings.TrimSpace(text), "/s"))
@@ -122,7 +122,7 @@ func ParseRate(text string) (float64, error) {
 	return v, nil
 }
 
-// ParseDisk reads a disk load: write=20MB/s, read=5MB/s or both with a comma.
+// ParseDisk parses a disk load: write=20MB/s, read=5MB/s or both with a comma.
 func ParseDisk(text string) (read, write float64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		word, rate, ok := strings.Cut(strings.TrimSpace(part), "=")

@@ -11,8 +11,8 @@ func Constant(l Level, d time.Duration) Program {
 	return Program{Steps: []Step{{l, d}}}
 }
 
-// Ramp is a program of n steps of equal length from one share of a level to another;
-// 1 is all of it.
+// Ramp is a program of n steps of equal length from one fraction of a level to another; 1
+// is the full level.
 func Ramp(l Level, from, to float64, n int, d time.Duration) (Program, error) {
 	lengths, err := split(d, n)
 	if err != nil {
@@ -29,9 +29,9 @@ func Ramp(l Level, from, to float64, n int, d time.Duration) (Program, error) {
 	return p, nil
 }
 
-// Random is a program of n steps of equal length; in each, every resource takes a
-// share of its level between nothing and all, apart from the others. The same seed
-// gives the same program.
+// Random is a program of n steps of equal length; in each, every resource takes a random
+// fraction of its level, independently of the others. The same seed gives the same
+// program.
 func Random(l Level, n int, d time.Duration, seed uint64) (Program, error) {
 	lengths, err := split(d, n)
 	if err != nil {
@@ -42,7 +42,7 @@ func Random(l Level, n int, d time.Duration, seed uint64) (Program, error) {
 	for _, length := range lengths {
 		step := Step{Duration: length}
 		for r := range l {
-			// Every resource draws, so that one more does not change the others.
+			// Draw for every resource, so that adding one does not change the others.
 			step.Level[r] = l[r] * rng.Float64()
 		}
 		p.Steps = append(p.Steps, step)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Figure is what was wished of a resource in a step, and what was achieved, in the
-// unit of the resource.
+// Figure is the target and the achieved amount of a resource in a step, in the unit of
+// the resource.
 type Figure struct {
 	Wish     float64  `json:"wish"`
 	Achieved *float64 `json:"achieved"` // null when it could not be measured
@@ -21,7 +21,7 @@ type Figure struct {
 	Deviation *float64 `json:"deviation,omitempty"`
 }
 
-// StepReport is what became of a step. Figures are by the name of the resource.
+// StepReport is the result of a step. Figures are by the name of the resource.
 type StepReport struct {
 	Step    int               `json:"step"`
 	Start   float64           `json:"start_seconds"`
@@ -29,14 +29,13 @@ type StepReport struct {
 	Figures map[string]Figure `json:"figures"`
 }
 
-// Report is what became of a program.
+// Report is the result of a program.
 type Report struct {
 	Start   time.Time    `json:"start"`
 	Seconds float64      `json:"seconds"`
 	Ended   bool         `json:"ended"` // false when it was interrupted
 	Steps   []StepReport `json:"steps"`
-	// Warnings say where the machine did not give what was wished, Notes what else is
-	// worth knowing.
+	// Warnings list targets that the machine missed, Notes other useful information.
 	Warnings []string `json:"warnings"`
 	Notes    []string `json:"notes"`
 }
@@ -73,8 +72,8 @@ func (r *player) finish(ctx context.Context) {
 	r.storage()
 }
 
-// tolerance is how far a resource may lie from the wish before it is worth a warning:
-// a share of the wish, and an amount.
+// tolerance returns the deviation from the target up to which there is no warning: a
+// fraction of the target, and an amount.
 func tolerance(of Resource, wish float64) float64 {
 	switch of {
 	case CPU:
@@ -88,7 +87,7 @@ func tolerance(of Resource, wish float64) float64 {
 	}
 }
 
-// judge warns of steps that were missed: the worst in words, the others by number.
+// judge warns of steps that missed their targets: the worst in words, the others by number.
 func (r *player) judge(of Resource) {
 	missed, worst, far := 0, 0, 0.0
 	for i, s := range r.report.Steps {
@@ -123,7 +122,7 @@ func many(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// why is what most likely kept a resource from its wish.
+// why returns the most likely reason why a resource missed its target.
 func (r *player) why(of Resource, more bool) string {
 	switch {
 	case of == CPU && more && r.memory == nil && r.disk == nil && r.net == nil && r.gpu == nil:
@@ -142,7 +141,7 @@ func (r *player) why(of Resource, more bool) string {
 	return ""
 }
 
-// storage compares what was read and written with what the kernel counted.
+// storage compares the bytes read and written with the kernel's counters.
 func (r *player) storage() {
 	if r.disk == nil {
 		return
@@ -158,7 +157,7 @@ func (r *player) storage() {
 	}
 }
 
-// WriteCSV writes a line for each step: what was wished and achieved of each
+// WriteCSV writes a line for each step: the target and the achieved amount of each
 // resource that the program uses. Unknown figures are empty.
 func (r *Report) WriteCSV(w io.Writer) error {
 	var used []Resource

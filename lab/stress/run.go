@@ -16,24 +16,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnavailable says that this machine can not make a load at all.
+// ErrUnavailable reports that this machine can not generate a load at all.
 var ErrUnavailable = errors.New("this machine can not make that load")
 
-// Options say how a program is played. The zero value will do.
+// Options configure the run of a program. The zero value is usable.
 type Options struct {
-	Period time.Duration // of the bursts of CPU; 0 is 2 ms
+	Period time.Duration // of the CPU bursts; 0 is 2 ms
 	Pin    bool          // each CPU thread to a CPU of its own
 
-	Dir      string // where the file of the disk load is; "" is the working directory
+	Dir      string // folder of the file of the disk load; "" is the working directory
 	Keep     bool   // leave that file behind
 	FileSize int64  // of that file; 0 is 256 MiB
 	DiskMode DiskMode
 
 	GPU int // number of the GPU that is loaded, from 0
 
-	Peer string // host:port that takes the network load; "" is this process, over loopback
+	Peer string // host:port that receives the network load; "" is this process, over loopback
 
-	// Done is told of each step when it has ended; nil is nobody. It delays nothing.
+	// Done is called with each completed step; may be nil. It delays nothing.
 	Done func(StepReport)
 }
 
@@ -42,10 +42,10 @@ var errHangs = errors.New("a thread of the load hangs in the kernel: storage or 
 // grace is how long threads may take to end after the program.
 const grace = 5 * time.Second
 
-// lastBytes is how long the last bytes may take to be sent.
+// lastBytes is how long sending the last bytes may take.
 const lastBytes = 200 * time.Millisecond
 
-// player is a program while it runs.
+// player is a running program.
 type player struct {
 	Options
 	p     Program
@@ -65,11 +65,11 @@ type player struct {
 	failures []string
 	report   Report
 	last     mark
-	io       [2]int64 // what the kernel counted for storage at the start: read, written
+	io       [2]int64 // the kernel's counters of storage at the start: read, written
 }
 
-// Run plays a program and reports what was wished and what was achieved. When ctx
-// ends, so does the load, and the report says how far it came; that is no error.
+// Run runs a program and reports the targets and the achieved amounts. When ctx ends, so
+// does the load, and the report covers the time until then; that is not an error.
 func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 	if err == nil {
 		err = r.play(ctx)
 	}
-	if !errors.Is(err, errHangs) { // else a thread still uses what would be closed
+	if !errors.Is(err, errHangs) { // otherwise a thread still uses what would be closed
 		err = errors.Join(err, r.close())
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 	return &r.report, nil
 }
 
-// open makes everything that may be refused, before anything is loaded.
+// open acquires everything that may be unavailable, before any load starts.
 func (r *player) open(ctx context.Context) error {
 	if r.peak[GPU] > 0 {
 		load, err := openGPU(r.p, r.GPU, openCUDA)
@@ -129,12 +129,12 @@ func (r *player) open(ctx context.Context) error {
 		if err := r.memory.prepare(r.peak[Memory]); err != nil {
 			return err
 		}
-		r.memory.set(r.p.Steps[0].Level[Memory], &r.stop) // before the time begins
+		r.memory.set(r.p.Steps[0].Level[Memory], &r.stop) // before the measured time begins
 	}
 	return r.cores()
 }
 
-// cores makes the threads that burn the CPU.
+// cores creates the threads that load the CPU.
 func (r *player) cores() error {
 	n := r.p.workers()
 	cpus, err := allowed()
@@ -159,10 +159,10 @@ func (r *player) cores() error {
 	return nil
 }
 
-// play runs the program; it returns when all threads have ended, or some seconds
-// after the end when the kernel does not let one go.
+// play runs the program; it returns when all threads have ended, or some seconds after
+// the end if the kernel does not release one.
 func (r *player) play(ctx context.Context) error {
-	// Threads that burn must not wait for one another.
+	// Spinning threads must not wait for one another.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(r.spinners) + 6))
 	ready, begin := make(chan error, len(r.spinners)), make(chan struct{})
 	for _, s := range r.spinners {
@@ -190,7 +190,7 @@ func (r *player) play(ctx context.Context) error {
 	var end mark
 	r.wg.Go(func() {
 		border, end = r.meter.run(&r.stop)
-		if r.net != nil { // a peer that takes nothing is not waited for
+		if r.net != nil { // do not wait for a peer that receives nothing
 			_ = r.net.out.SetDeadline(time.Now().Add(lastBytes))
 		}
 	})
@@ -217,7 +217,7 @@ func (r *player) play(ctx context.Context) error {
 	return nil
 }
 
-// start starts everything that is not a spinner.
+// start starts all threads except the spinners.
 func (r *player) start() {
 	if r.memory != nil {
 		r.memory.clock = r.clock
@@ -262,7 +262,7 @@ func (r *player) stream(of Resource, done *atomic.Int64, unit, most int, move fu
 	})
 }
 
-// wait sleeps until a time of the program; false says that the load is to end.
+// wait sleeps until a time of the program; it returns false if the load is to end.
 func (r *player) wait(at time.Duration) bool {
 	for {
 		now := r.clock.now()
@@ -304,7 +304,7 @@ func (r *player) bytes() (b [resources]int64) {
 	return b
 }
 
-// step is told by the meter of the border before step i.
+// step is called by the meter at the boundary before step i.
 func (r *player) step(i int, m mark) {
 	if i > 0 {
 		s := r.stepReport(i-1, r.last, m)
@@ -348,7 +348,7 @@ func (r *player) achieved(of Resource, from, to mark) float64 {
 			return math.NaN()
 		}
 		return float64(to.bytes[of])
-	case GPU: // nanoseconds that the device was busy
+	case GPU: // busy nanoseconds of the device
 		return float64(to.bytes[of]-from.bytes[of]) / 1e9 / d
 	default:
 		return float64(to.bytes[of]-from.bytes[of]) / d
@@ -372,7 +372,7 @@ func (r *player) close() error {
 	return errors.Join(errs...)
 }
 
-// storageBytes is what the kernel counted for this process (proc_pid_io(5)): read and
+// storageBytes returns the kernel's counters for this process (proc_pid_io(5)): read and
 // written; -1 is unknown.
 func storageBytes() [2]int64 {
 	text, err := os.ReadFile("/proc/self/io")

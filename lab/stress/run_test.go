@@ -109,7 +109,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A signal ends a program of an hour, and the report says how far it came.
+// A signal ends a program of an hour, and the report covers the time until then.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := Program{Steps: []Step{
@@ -196,8 +196,7 @@ func TestThreadClock(t *testing.T) {
 	}
 }
 
-// A burst takes the CPU time that was asked for, allocates nothing, and ends when its
-// time is over.
+// A burst uses the requested CPU time, allocates nothing, and ends when its time is over.
 func TestBurn(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -222,8 +221,8 @@ func TestBurn(t *testing.T) {
 	}
 }
 
-// The rest of the process is taken out of the share of the threads that burn, and
-// what was told never shrinks.
+// The use by the rest of the process is subtracted from the share of the spinners, and
+// the value given to them never decreases.
 func TestOthers(t *testing.T) {
 	a, b := &spinner{}, &spinner{}
 	m := &meter{spinners: []*spinner{a, b}, zero: read(unix.CLOCK_PROCESS_CPUTIME_ID) - 1e9}

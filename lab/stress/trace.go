@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// secondsColumn is when a step of a trace begins, from any zero.
+// secondsColumn is the start time of a step of a trace, from any zero.
 const secondsColumn = "seconds"
 
-// maxTrace bounds a trace, in bytes.
+// maxTrace is the maximum size of a trace, in bytes.
 const maxTrace = 256 << 20
 
 // traceFile is a trace as JSON: the resources over time of a real workload.
@@ -32,8 +32,8 @@ type tracePoint map[string]*float64
 
 const traceFormat = "reckon-trace/1"
 
-// WriteTrace writes a program in the form that [ReadTrace] reads: "csv" or "json".
-// The last row has only a time: the end.
+// WriteTrace writes a program in the form that [ReadTrace] reads: "csv" or "json". The
+// last row has only a time: the end.
 func WriteTrace(w io.Writer, p Program, workload, format string) error {
 	peak := p.Peak()
 	var used []Resource
@@ -72,7 +72,7 @@ func WriteTrace(w io.Writer, p Program, workload, format string) error {
 		for _, of := range used {
 			row = append(row, of.String())
 		}
-		_ = out.Write(row) // the first error stays and is returned at the end
+		_ = out.Write(row) // the first error is kept and returned at the end
 		for i, begin := range begins {
 			row = append(row[:0], number(&begin))
 			for _, of := range used {
@@ -93,11 +93,11 @@ func WriteTrace(w io.Writer, p Program, workload, format string) error {
 	return fmt.Errorf("write trace: %q is no form: give csv or json", format)
 }
 
-// ReadTrace reads a program: CSV with a header, or JSON. The column seconds says when
-// each step begins; it ends where the next one begins. A last row with nothing but
-// the time is the end; without one, the last step lasts as long as the one before it,
-// and a second when it is alone. Columns that are no resource are named in ignored. A
-// gap holds the value before it, and 0 at the beginning.
+// ReadTrace reads a program: CSV with a header, or JSON. The column seconds is the time
+// when each step begins; it ends where the next one begins. A last row with only the time
+// is the end; without one, the last step lasts as long as the one before it, or a second
+// if it is the only one. Columns that are not resources are returned in ignored. A gap
+// repeats the value before it, and is 0 at the beginning.
 func ReadTrace(r io.Reader) (p Program, ignored []string, err error) {
 	in := bufio.NewReader(io.LimitReader(r, maxTrace+1))
 	first, err := peekWord(in)
@@ -138,13 +138,13 @@ func peekWord(in *bufio.Reader) (byte, error) {
 	}
 }
 
-// traceRows is a trace while it is read.
+// traceRows is a trace during parsing.
 type traceRows struct {
 	begin   []float64
 	level   []Level
 	ignored []string
 	last    Level
-	closed  bool // the last row has nothing but the time
+	closed  bool // the last row has only the time
 }
 
 func (t *traceRows) add(where string, seconds float64, get func(Resource) (float64, bool)) error {
