@@ -26,7 +26,7 @@ type Mark struct {
 type Runner struct {
 	// Stress runs a load program; its error fails the run, not the experiment.
 	Stress func(ctx context.Context, t Turn) error
-	// Output opens the destination of a command's output; nil discards it.
+	// Output is where commands write; nil throws it away.
 	Output func(t Turn) (io.WriteCloser, error)
 	// Before is called before each run, with its number from 1 and the number of runs.
 	Before func(t Turn, n, of int)
