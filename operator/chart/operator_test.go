@@ -115,7 +115,7 @@ func TestOperatorRights(t *testing.T) {
 	}
 	all := get[rbacv1.ClusterRole](t, rendered(t, logs), "ClusterRole", "reckon-operator")
 	want := []string{"metricsets get,list,watch", "metricsets/status update", "metricsets/finalizers update", "metricruns get,list,create,update", "jobsets get,list,watch,create",
-		"pods get,list,watch", "pods/log get", "services get,create,update", "configmaps get,create", "persistentvolumeclaims get", "events create,patch"}
+		"pods get,list,watch", "pods/log get", "services get,create,update", "configmaps get,create", "persistentvolumeclaims get", "events list", "events create,patch"}
 	if got := rights(all.Rules); !slices.Equal(got, want) {
 		t.Errorf("the operator may\n%s", strings.Join(got, "\n"))
 	}

@@ -70,6 +70,7 @@ type Reconciler struct {
 	Collect   *Collector
 
 	services sync.Mutex // held while a set joins its headless service
+	refusals refusals
 }
 
 // Setup registers the reconciler.
@@ -100,6 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, ms); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Collect.Forget(req.NamespacedName)
+			r.refusals.drop(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err
@@ -145,6 +147,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 		return lookRunning, s.follow(ctx)
 	}
 	if finished(s.ms) {
+		s.refusals.drop(client.ObjectKeyFromObject(s.ms))
 		return 0, nil
 	}
 	if len(problems) > 0 {

@@ -93,7 +93,10 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 		}
 	}
 	c := &cluster{t: t, probe: &probe{start: time.Now().Truncate(time.Microsecond).Add(1500)}} // nanoseconds, as a probe has them and a MetricRun not
-	c.client = fake.NewClientBuilder().WithScheme(s).WithIndex(&core.Pod{}, indexSet, setsOfPod).WithStatusSubresource(&v1alpha2.MetricSet{}, &jobset.JobSet{}, &core.Pod{}).WithObjects(objects...).Build()
+	c.client = fake.NewClientBuilder().WithScheme(s).WithIndex(&core.Pod{}, indexSet, setsOfPod).
+		WithIndex(&core.Event{}, "involvedObject.kind", func(o client.Object) []string { return []string{o.(*core.Event).InvolvedObject.Kind} }).
+		WithIndex(&core.Event{}, "reason", func(o client.Object) []string { return []string{o.(*core.Event).Reason} }).
+		WithStatusSubresource(&v1alpha2.MetricSet{}, &jobset.JobSet{}, &core.Pod{}).WithObjects(objects...).Build()
 	c.server = httptest.NewServer(c.probe)
 	t.Cleanup(c.server.Close)
 	c.operator()

@@ -2,13 +2,17 @@ package controller
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
@@ -110,5 +114,78 @@ func TestCacheBehind(t *testing.T) {
 	}})
 	if ms := c.look("a"); finished(ms) {
 		t.Errorf("%+v", ms.Status.Conditions)
+	}
+}
+
+// TestQuota: pods that a quota keeps from being made are a condition that names it, and go away with it. The answers of the API server are
+// only in events of the Jobs; those of other sets and of earlier ones of the same name do not count.
+func TestQuota(t *testing.T) {
+	c := newCluster(t, set(t, "a", sidecar))
+	js := &jobset.JobSet{}
+	c.look("a")
+	if err := c.client.Get(t.Context(), types.NamespacedName{Namespace: "demo", Name: "a"}, js); err != nil {
+		t.Fatal(err)
+	}
+	js.CreationTimestamp = metav1.NewTime(time.Now().Add(-slowStart / 2))
+	if err := c.client.Update(t.Context(), js); err != nil {
+		t.Fatal(err)
+	}
+	event := func(name, job, message string, at time.Time) {
+		e := &core.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, InvolvedObject: core.ObjectReference{Kind: "Job", Name: job}, Reason: "FailedCreate", Message: message, LastTimestamp: metav1.NewTime(at)}
+		if err := c.client.Create(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	event("other", "b-perf-sysstat-0-0", "Error creating: exceeded quota: other", time.Now())
+	event("old", "a-perf-sysstat-0-0", "Error creating: exceeded quota: old", time.Now().Add(-time.Hour))
+	wantCondition(t, c.look("a"), "Degraded", false, "AsExpected")
+	later := func() { // as ten seconds do
+		r := c.r.refusals.get(types.NamespacedName{Namespace: "demo", Name: "a"})
+		r.at = r.at.Add(-lookRunning)
+		c.r.refusals.set(types.NamespacedName{Namespace: "demo", Name: "a"}, r)
+	}
+	event("new", "a-perf-sysstat-0-0", `Error creating: pods "a-perf-sysstat-0-0-0-x" is forbidden: exceeded quota: tight, requested: pods=1, used: pods=2, limited: pods=2`, time.Now())
+	wantCondition(t, c.look("a"), "Degraded", false, "AsExpected") // read a moment ago
+	later()
+	ms := c.look("a")
+	wantCondition(t, ms, "Degraded", true, "QuotaExceeded")
+	if m := meta.FindStatusCondition(ms.Status.Conditions, "Degraded").Message; !strings.Contains(m, "exceeded quota: tight, requested: pods=1, used: pods=2, limited: pods=2") {
+		t.Error(m)
+	}
+	event("psa", "a-perf-sysstat-0-0", `Error creating: pods "a-perf-sysstat-0-0-0-x" is forbidden: violates PodSecurity "restricted:latest"`, time.Now().Add(time.Second))
+	later()
+	wantCondition(t, c.look("a"), "Degraded", true, "NotAllowed")
+	if err := c.client.Create(t.Context(), pod("a")); err != nil {
+		t.Fatal(err)
+	}
+	wantCondition(t, c.look("a"), "Degraded", false, "AsExpected")
+}
+
+// TestClocksApart: the clock of a node is a minute behind or before that of the operator. Samples are told apart by their number and keep
+// the times of their node; none is lost, and the run ends.
+func TestClocksApart(t *testing.T) {
+	for _, apart := range []time.Duration{-time.Minute, time.Minute} {
+		t.Run(apart.String(), func(t *testing.T) {
+			c := newCluster(t, set(t, "a", sidecar))
+			c.look("a")
+			c.probe.start = c.probe.start.Add(apart)
+			if err := c.client.Create(t.Context(), pod("a")); err != nil {
+				t.Fatal(err)
+			}
+			c.probe.add(15)
+			c.until("half of the samples", func() bool { return c.look("a").Status.Samples == 15 })
+			c.operator() // another one, whose clock the samples do not know either
+			c.probe.add(15)
+			c.probe.end()
+			c.until("all samples", func() bool { return c.look("a").Status.Samples == 30 })
+			c.complete("a", string(jobset.JobSetCompleted))
+			p := c.run(c.look("a")).Pods[0]
+			if p.Samples != 30 || len(p.Series) != 30 || p.Incomplete != "" || math.Abs(p.Total["cpu_seconds"]-9) > 1e-9 {
+				t.Fatalf("%d samples, %d rows, %g s, incomplete %q", p.Samples, len(p.Series), p.Total["cpu_seconds"], p.Incomplete)
+			}
+			if got, want := p.Series[29].To.Time, c.probe.start.Add(30*time.Second); !got.Equal(want.Truncate(time.Microsecond)) {
+				t.Errorf("the last sample is of %s, on its node it was %s", got, want)
+			}
+		})
 	}
 }

@@ -60,7 +60,7 @@ func (s *state) follow(ctx context.Context) error {
 			s.ms.Status.Samples += *p.Samples
 		}
 	}
-	s.degraded(js)
+	s.degraded(ctx, js)
 	return s.progress(ctx, js)
 }
 
@@ -130,7 +130,7 @@ func reasonOf(first bool, a, b string) string {
 }
 
 // degraded says what is missing of the measurement.
-func (s *state) degraded(js *jobset.JobSet) {
+func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
 	reason, message := "", ""
 	for _, p := range s.ms.Status.Pods {
 		if p.Message != "" {
@@ -145,8 +145,11 @@ func (s *state) degraded(js *jobset.JobSet) {
 	if why := s.Collect.Trouble(s.ms); reason == "" && why != "" {
 		reason, message = v1alpha2.ReasonProbeUnreadable, why
 	}
+	if why, answer := s.refused(ctx, js); reason == "" && why != "" {
+		reason, message = why, answer
+	}
 	if reason == "" && js != nil && len(s.ms.Status.Pods) == 0 && s.now.Sub(js.CreationTimestamp.Time) > slowStart {
-		reason, message = v1alpha2.ReasonPodsPending, "no pod was made: see the events of the jobs, a quota may be exceeded"
+		reason, message = v1alpha2.ReasonPodsPending, "no pod was made, and no event of the jobs says why"
 	}
 	if reason == "" {
 		reason, message = s.waiting()

@@ -58,11 +58,12 @@ const (
 
 // FindKind returns a metric by name.
 func FindKind(name string) (Kind, bool) {
-	i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == name })
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
 		return Kind{}, false
 	}
-	return Kinds()[i], true
+	return kinds[i], true
 }
 
 // FindAddon returns an add-on by name.

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"unique"
 
 	core "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -217,10 +219,12 @@ func keeper(m manager.Manager, o *options) (controller.Runs, error) {
 	return &controller.Server{Client: c, Cached: m.GetClient(), Live: m.GetAPIReader(), Site: o.site}, nil
 }
 
-// cacheOptions keep what is ours of pods, and of that what is looked at.
+// cacheOptions keep what is ours, and of that what is looked at: 1,000 sets with 10,000 pods are to fit into 100 MB.
 func cacheOptions(namespace string) cache.Options {
-	out := cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&core.Pod{}: {Label: labels.SelectorFromSet(labels.Set{jobs.LabelManaged: jobs.Manager}), Transform: slim, Field: fields.Everything()},
+	ours := labels.SelectorFromSet(labels.Set{jobs.LabelManaged: jobs.Manager})
+	out := cache.Options{DefaultTransform: slim, ByObject: map[client.Object]cache.ByObject{
+		&core.Pod{}:      {Label: ours, Field: fields.Everything()},
+		&jobset.JobSet{}: {Label: ours, Field: fields.Everything()},
 	}}
 	if namespace != "" {
 		out.DefaultNamespaces = map[string]cache.Config{namespace: {}}
@@ -228,21 +232,56 @@ func cacheOptions(namespace string) cache.Options {
 	return out
 }
 
-// slim drops what nobody looks at of a pod.
+// slim drops what nobody looks at of an object. Strings that many pods have in common are kept once.
 func slim(object any) (any, error) {
-	p, ok := object.(*core.Pod)
+	o, ok := object.(client.Object)
 	if !ok {
 		return object, nil
 	}
-	p.ManagedFields, p.Annotations = nil, nil
-	p.Spec.Volumes, p.Spec.Affinity, p.Spec.Tolerations = nil, nil, nil
-	for _, list := range [][]core.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			list[i] = core.Container{Name: list[i].Name, Ports: list[i].Ports, Resources: list[i].Resources}
+	o.SetManagedFields(nil)
+	switch o := o.(type) {
+	case *jobset.JobSet:
+		o.Spec, o.Annotations = jobset.JobSetSpec{}, nil
+	case *core.Pod:
+		slimPod(o)
+	}
+	return object, nil
+}
+
+func slimPod(p *core.Pod) {
+	meta := metav1.ObjectMeta{Name: p.Name, Namespace: once(p.Namespace), UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp, Labels: map[string]string{}}
+	for _, key := range []string{jobs.LabelManaged, jobs.LabelSet, jobs.LabelMetric} {
+		if value, ok := p.Labels[key]; ok {
+			meta.Labels[key] = once(value)
 		}
 	}
-	return p, nil
+	status := core.PodStatus{Phase: core.PodPhase(once(string(p.Status.Phase))), PodIP: p.Status.PodIP,
+		InitContainerStatuses: slimStatuses(p.Status.InitContainerStatuses), ContainerStatuses: slimStatuses(p.Status.ContainerStatuses)}
+	for _, c := range p.Status.Conditions {
+		if c.Type == core.PodScheduled && c.Status == core.ConditionFalse {
+			status.Conditions = append(status.Conditions, c)
+		}
+	}
+	spec := core.PodSpec{NodeName: once(p.Spec.NodeName), InitContainers: slimContainers(p.Spec.InitContainers), Containers: slimContainers(p.Spec.Containers)}
+	*p = core.Pod{ObjectMeta: meta, Spec: spec, Status: status}
 }
+
+func slimContainers(list []core.Container) (out []core.Container) {
+	for _, c := range list {
+		out = append(out, core.Container{Name: once(c.Name), Ports: c.Ports, Resources: c.Resources})
+	}
+	return out
+}
+
+func slimStatuses(list []core.ContainerStatus) (out []core.ContainerStatus) {
+	for _, c := range list {
+		out = append(out, core.ContainerStatus{Name: once(c.Name), Image: once(c.Image), ImageID: once(c.ImageID), State: c.State})
+	}
+	return out
+}
+
+// once is the same text, kept once for all who have it.
+func once(s string) string { return unique.Make(s).Value() }
 
 // definitions holds that the custom resource definitions are ours, and installs them where that is asked.
 func definitions(ctx context.Context, c client.Client, install, adopt bool, log *slog.Logger) error {

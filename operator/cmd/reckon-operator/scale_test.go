@@ -154,7 +154,7 @@ func atRest(t *testing.T, pid int) {
 	settle.Reset(time.Minute)
 	<-settle.C
 	cores := (processorTime(t, pid) - before).Seconds() / time.Since(at).Seconds()
-	t.Logf("at rest: %.4f cores, %s resident, peak %s", cores, statusLine(t, pid, "VmRSS"), statusLine(t, pid, "VmHWM"))
+	t.Logf("at rest: %.4f cores, %s resident (%s of it pages of the program), peak %s", cores, statusLine(t, pid, "VmRSS"), statusLine(t, pid, "RssFile"), statusLine(t, pid, "VmHWM"))
 }
 
 // each calls do for each number, eight at a time.
