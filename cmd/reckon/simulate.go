@@ -28,7 +28,6 @@ import (
 
 type simulateOptions struct {
 	site   simulate.Config
-	gpus   int
 	from   string
 	speed  string
 	tick   time.Duration
@@ -65,7 +64,7 @@ several times, or to the server of --server.`,
   reckon simulate --push http://127.0.0.1:9870 --push http://127.0.0.1:8428`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runSimulate(cmd.Context(), g, o, cmd.Flags().Changed("speed"))
+			return runSimulate(cmd.Context(), g, o, cmd.Flags().Changed)
 		},
 	}
 	f := cmd.Flags()
@@ -78,8 +77,7 @@ several times, or to the server of --server.`,
 	f.DurationVar(&o.site.For, "for", 24*time.Hour, "simulated time")
 	f.StringVar(&o.from, "from", "", "when the site begins (default: so that it ends now)")
 	f.IntVar(&o.site.Cores, "cores", 32, "processors of a node")
-	f.IntVar(&o.gpus, "gpu-nodes", -1, "nodes with four GPUs each (default one in eight)")
-	f.Lookup("gpu-nodes").DefValue = "0" // the text says it
+	f.IntVar(&o.site.GPUNodes, "gpu-nodes", 0, "nodes with four GPUs each (default one in eight)")
 	f.IntVar(&o.site.Users, "users", 0, "users (default one for 60 jobs, between 6 and 400)")
 	f.DurationVar(&o.tick, "tick", 5*time.Second, "simulated time between two readings of a node")
 	f.DurationVar(&o.export, "export", 15*time.Second, "simulated time between two samples")
@@ -103,7 +101,7 @@ func speedOf(text string) (float64, error) {
 	return v, nil
 }
 
-func runSimulate(ctx context.Context, g *globals, o simulateOptions, speedGiven bool) error {
+func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(flag string) bool) error {
 	speed, err := speedOf(o.speed)
 	switch {
 	case err != nil:
@@ -112,14 +110,13 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, speedGiven 
 		return &usageError{errors.New("give --data or --push, not both: the one writes into a directory, the other sends to a server")}
 	case o.tick <= 0 || o.export < o.tick:
 		return &usageError{fmt.Errorf("--tick %v --export %v: the tick is longer than nothing and no longer than the time between two samples", o.tick, o.export)}
-	case o.data != "" && !speedGiven:
+	case o.site.GPUNodes < 0:
+		return &usageError{fmt.Errorf("--gpu-nodes %d: give 0 or more", o.site.GPUNodes)}
+	case o.data != "" && !given("speed"):
 		speed = 0
 	}
-	switch {
-	case o.gpus >= 0:
-		o.site.GPUNodes = o.gpus
-	default:
-		o.site.GPUNodes = max(o.site.Nodes, 0) / 8
+	if o.site.GPUNodes == 0 && given("gpu-nodes") {
+		o.site.GPUNodes = -1
 	}
 	if o.site.From, err = moment("from", o.from, g.now()); err != nil {
 		return err

@@ -28,7 +28,18 @@ func TestSimulate(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// One node in eight has GPUs, or none.
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{{nil, ", 1 of them with GPUs,"}, {[]string{"--gpu-nodes", "0"}, ", 0 of them with GPUs,"}, {[]string{"--gpu-nodes", "2"}, ", 2 of them with GPUs,"}} {
+		args := append([]string{"simulate", "--nodes", "8", "--jobs", "8", "--for", "10m", "--data", filepath.Join(t.TempDir(), "site")}, tt.args...)
+		if out, errs, code := call(t, args...); code != 0 || !strings.Contains(out, tt.want) {
+			t.Errorf("%v: code %d, want %q\n%s%s", args, code, tt.want, out, errs)
+		}
+	}
 	for want, args := range map[string][]string{
+		"--gpu-nodes -1: give 0":    {"simulate", "--gpu-nodes", "-1"},
 		"write it like 1x":          {"simulate", "--speed", "fast"},
 		"not both":                  {"simulate", "--data", dir, "--push", "http://127.0.0.1:1"},
 		"give one minute to a year": {"simulate", "--for", "1s"},

@@ -28,7 +28,7 @@ type Config struct {
 	Nodes int // machines, those for logins and services included: 20
 	Jobs  int // jobs handed in over the time: 20 a node and day
 	Cores int // processors of a node: 32
-	// GPUNodes is how many of the nodes have GPUs, four each: one in eight.
+	// GPUNodes is how many of the nodes have GPUs, four each: one in eight. Below zero: none.
 	GPUNodes int
 	// Users is how many people there are: one for 60 jobs, between 6 and 400.
 	Users int
@@ -70,6 +70,7 @@ func (c *Config) defaults() error {
 		c.Jobs = 0
 	}
 	set(&c.GPUNodes, c.Nodes/8)
+	c.GPUNodes = max(c.GPUNodes, 0)
 	set(&c.Users, min(max(c.Jobs/60, 6), 400))
 	switch {
 	case c.Nodes < 1 || c.Nodes > maxNodes:
@@ -78,7 +79,7 @@ func (c *Config) defaults() error {
 		return fmt.Errorf("%d jobs: give 1 to %d", c.Jobs, maxJobs)
 	case c.Cores < 4 || c.Cores > maxCores:
 		return fmt.Errorf("%d cores a node: give 4 to %d", c.Cores, maxCores)
-	case c.GPUNodes < 0 || c.GPUNodes > c.Nodes:
+	case c.GPUNodes > c.Nodes:
 		return fmt.Errorf("%d nodes with GPUs of %d: give no more than there are", c.GPUNodes, c.Nodes)
 	case c.Users < 1 || c.Users > 10_000:
 		return fmt.Errorf("%d users: give 1 to 10000", c.Users)

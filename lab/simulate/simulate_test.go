@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -212,6 +213,18 @@ func TestConfig(t *testing.T) {
 	} {
 		if s, err := simulate.New(c); err == nil {
 			t.Errorf("%+v: no error, %d nodes", c, len(s.Names()))
+		}
+	}
+	for gpus, want := range map[int]int{0: 2, -1: 0, 1: 1} {
+		s := made(t, simulate.Config{Nodes: 16, GPUNodes: gpus, Jobs: 100, For: time.Hour})
+		with := 0
+		for _, name := range s.Names() {
+			if strings.HasPrefix(name, "gpu") {
+				with++
+			}
+		}
+		if with != want || s.GPUNodes != want {
+			t.Errorf("GPUNodes %d: %d nodes with GPUs, %d by its configuration, want %d", gpus, with, s.GPUNodes, want)
 		}
 	}
 	// The smallest sites work too.
