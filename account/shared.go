@@ -18,14 +18,17 @@ import (
 // crowdFloor is how many bytes may be counted more than once before it matters.
 const crowdFloor = 16 << 20
 
-// Proportions are valid until the number of processes has grown by more than an eighth,
-// and are measured again after freshFor ticks. A process that may not be measured is not
-// tried again for deniedFor ticks. A part keeps its previous value for at most holdFor
-// ticks while its processes are measured.
+// Proportions are valid until the number of processes has grown by more than an eighth. They
+// are measured again after freshFor ticks, and while the result stays the same (within alike)
+// after twice as long each time, at most 1<<steadyMost times as long. A process that may not be
+// measured is not tried again for deniedFor ticks. A part keeps its previous value for at most
+// holdFor ticks while its processes are measured.
 const (
-	freshFor  = 60
-	deniedFor = 300
-	holdFor   = 10
+	freshFor   = 60
+	steadyMost = 3
+	alike      = 1.0 / 32
+	deniedFor  = 300
+	holdFor    = 10
 )
 
 // proportion is, by type, the fraction of its resident pages that a process accounts for
@@ -50,6 +53,16 @@ func quotient(part, all uint64) float32 {
 	return float32(float64(part) / float64(all))
 }
 
+// alike reports whether two proportions are nearly equal.
+func (p *proportion) alike(o *proportion) bool {
+	for i := range p {
+		if d := p[i] - o[i]; d > alike || d < -alike {
+			return false
+		}
+	}
+	return true
+}
+
 func (p *proportion) of(proc *sensor.Process) (out [3]uint64) {
 	for i, v := range [...]uint64{proc.Anon, proc.File, proc.Shmem} {
 		out[i] = uint64(float64(v) * float64(p[i]))
@@ -65,6 +78,7 @@ type sharing struct {
 	era     uint32 // era of the part's crowd in which it was measured
 	at      uint32 // tick of the measurement, 0 for never
 	denied  uint32 // tick at which it could not be measured, 0 for never
+	doubled uint8  // how many times the time until the next measurement was doubled
 	forked  bool   // it and its parent, in another part, are large and of one program
 	counted bool   // part is valid in this tick
 }
@@ -255,7 +269,7 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer {
 		case !s.counted && c.sample(s.program) == nil:
 		case !s.counted:
 			next.class = 1
-		case now < s.at+freshFor:
+		case now < s.at+freshFor<<s.doubled:
 			continue
 		default:
 			next.class = 2
@@ -272,9 +286,9 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer {
 }
 
 // Share takes in the measured sharing of a process; ok is false if it may not be measured.
-func (l *Ledger) Share(s Sharer, m sensor.SharedMemory, ok bool) {
-	e := l.table[s.PID]
-	if e == nil || e.start != s.Start || e.gone {
+func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) {
+	e := l.table[of.PID]
+	if e == nil || e.start != of.Start || e.gone {
 		return
 	}
 	if !ok {
@@ -285,7 +299,11 @@ func (l *Ledger) Share(s Sharer, m sensor.SharedMemory, ok bool) {
 	if c.era == nil {
 		return // it belongs to another part by now
 	}
-	e.share.part, e.share.era, e.share.at, e.share.denied = proportionOf(&m), c.number, uint32(l.tick), 0
+	now, s := proportionOf(&m), &e.share
+	if s.doubled = min(s.doubled+1, steadyMost); s.at == 0 || s.era != c.number || !s.part.alike(&now) {
+		s.doubled = 0
+	}
+	s.part, s.era, s.at, s.denied = now, c.number, uint32(l.tick), 0
 	at := 0
 	for i := range c.samples {
 		if !c.samples[i].ok || c.samples[i].program == e.share.program {

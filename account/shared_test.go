@@ -183,3 +183,25 @@ func TestWorkersInGroupsOfTheirOwn(t *testing.T) {
 		t.Errorf("the groups hold %.0f MiB together", sum)
 	}
 }
+
+// TestSharedPagesThatStayAreReadLessOften: the span until a process is measured again doubles while nothing changes, and begins
+// anew with a change.
+func TestSharedPagesThatStayAreReadLessOften(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, forked(31, 1000))
+	r.tick(0, forked(31, 1000))
+	for i, again := range []struct {
+		part  float64 // of its pages that a process has for itself
+		after uint64
+	}{{0.03, freshFor}, {0.03, 2 * freshFor}, {0.05, 4 * freshFor}, {0.03, 8 * freshFor}, {0.03, 8 * freshFor}, {0.07, freshFor}, {0.07, 2 * freshFor}} {
+		r.share(func(s Sharer) uint64 { return uint64(float64(s.RSS) * again.part) })
+		for n := uint64(1); ; n++ {
+			r.tick(0, forked(31, 1000))
+			if got := len(r.l.Crowded(nil)); got == 31 && n == again.after {
+				break
+			} else if got != 0 || n > again.after {
+				t.Fatalf("reading %d: %d are measured again after %d ticks, want 31 after %d", i+1, got, n, again.after)
+			}
+		}
+	}
+}

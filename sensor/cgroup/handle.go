@@ -144,7 +144,7 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 
 // rest is for how many readings a group of which nothing runs is taken to be as it was. What others
 // change of it, by reclaiming its pages and writing them back, is seen after so many.
-const rest = 9
+const rest = 29
 
 // quiet says that nothing of the group has run since all files were read, by its CPU time: then no
 // other file is read, of which version 1 has eight.

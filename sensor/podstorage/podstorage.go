@@ -8,7 +8,7 @@
 //
 // Amounts are bytes on disk, blocks of 512 bytes as stat(2) counts them; a file with several links in one folder counts once.
 // A [Reader] measures in the background, since a server of files may not answer and folders may be large, and at a pace that
-// takes a half percent of a core at most. It is safe for concurrent use.
+// takes a twentieth of a percent of a core at most. It is safe for concurrent use.
 package podstorage
 
 import (
@@ -24,7 +24,7 @@ const (
 	// interval is between two rounds, at least.
 	interval = time.Minute
 	// pause is how many times the processor time of a round the next one waits.
-	pause = 200
+	pause = 2000
 	// maxFiles bounds a walk: a folder with more is not measured.
 	maxFiles = 50_000
 	// maxAge is for how long an amount is given after it was measured.
