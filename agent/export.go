@@ -38,7 +38,9 @@ func (a *Agent) export(now time.Time) {
 	a.exportOwn(&a.batch)
 	for _, u := range a.sensors {
 		if u.sensor != nil && !a.own.reading(u) {
+			n := len(a.batch.Samples)
 			a.observe(u, u.sensor.Read(&a.batch))
+			a.steadyBoot(a.batch.Samples[n:])
 		}
 	}
 	a.exportEnergy(&a.batch)

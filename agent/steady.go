@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"reckon/figure"
+	"reckon/metric"
 )
 
 // stepped is by how much the clock of the day must differ from the time since boot to count as
@@ -29,4 +32,17 @@ func (a *Agent) steady() time.Time {
 		return now
 	}
 	return booted.Add(since)
+}
+
+// steadyBoot gives the time of boot as it was when this boot was first seen: the kernel counts it by the clock, and a clock that
+// is set would make another boot of it, by which a server tells machines and their counters apart.
+func (a *Agent) steadyBoot(samples []metric.Sample) {
+	if !a.config.Steady {
+		return
+	}
+	for i := range samples {
+		if s := &samples[i]; s.Series.Desc.Name == figure.NodeBoot {
+			s.Value = float64(a.btime)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -24,5 +25,32 @@ func TestSteady(t *testing.T) {
 	}
 	if a, b := SinceBoot(), SinceBoot(); a <= 0 || b < a {
 		t.Errorf("%s after %s since boot", b, a)
+	}
+}
+
+// A clock that is set while the machine runs makes no other boot of it: a server tells machines of one name apart by that.
+func TestSteadyBoot(t *testing.T) {
+	for name, c := range map[string]struct {
+		steady bool
+		moved  int64 // by what the clock was set, seconds
+		want   bool  // the boot is as it was
+	}{"as it was": {true, 0, true}, "set": {true, 2400, true}, "back": {true, -2400, true}, "not corrected": {false, 2400, false}} {
+		t.Run(name, func(t *testing.T) {
+			a := open(t, Config{Source: "procfs", Steady: c.steady})
+			first := a.btime - c.moved
+			a.btime = first // the clock has been set since the agent saw it
+			if err := a.Step(); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range a.Take().Samples {
+				if s.Series.Desc.Name == "node_boot_time_seconds" {
+					if got := math.Abs(s.Value-float64(first)) < 1; got != c.want {
+						t.Errorf("booted at %g, first seen as %d", s.Value, first)
+					}
+					return
+				}
+			}
+			t.Error("no time of boot")
+		})
 	}
 }

@@ -121,7 +121,7 @@ func rollSlot(n *series.Labels) (slot, bool) {
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
 // gap is a sample before which there is none of its series in reach, or one from before the
-// node is known to be watched.
+// node is known to be watched, or of the machine that had its name before.
 type gap struct {
 	labels labels.Labels
 	t      int64
@@ -141,8 +141,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			return nil
 		}
 		p.clear()
-		begins := p.begins(&p.names, slot)
-		watched := p.watched[nodeKey{p.names.Site, p.names.Node}]
+		origin := p.origin(&p.names, slot)
 		var t0 int64
 		var v0 float64
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -153,19 +152,20 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			if value.IsStaleNaN(v) || v != v {
 				continue
 			}
+			begin, watched := origin.begin(t), origin.since(t)
 			switch {
 			case t0 == 0 && t > p.from:
 				// What it had counted by then, if it began with its workload in reach.
-				if at := latest(begins, t); !ofNode(slot) && at >= p.from-lookAround.Milliseconds() && at >= watched {
-					p.spread(at, t, v)
+				if !origin.ofNode && begin >= p.from-lookAround.Milliseconds() && begin >= watched {
+					p.spread(begin, t, v)
 				} else {
 					gaps = append(gaps, gap{l.Copy(), t, v, nil})
 				}
 			case t0 == 0:
 			case t0 < watched && t >= watched:
 				gaps = append(gaps, gap{l.Copy(), t, v, &point{t0, v0}})
-			case latest(begins, t) > t0:
-				p.spread(latest(begins, t), t, v) // another run, or booted: until then it counted nothing
+			case begin > t0:
+				p.spread(begin, t, v) // another run, or booted: until then it counted nothing
 			case v >= v0:
 				p.spread(t0, t, v-v0)
 			default:
@@ -180,33 +180,6 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 		return err
 	}
 	return p.close(ctx, q, gaps, reach, oldest)
-}
-
-// begins are the times at which a counter began at zero: the starts of its part of the
-// workload, or the boot of the node.
-func (p *pass) begins(n *series.Labels, s slot) []int64 {
-	if !ofNode(s) {
-		at := partKey{key{n.Site, n.Workload}, place{n.Node, n.Part}, n.Owner}
-		if own, ok := p.starts[at]; ok {
-			return own
-		}
-		at.owner = ""
-		return p.starts[at]
-	}
-	if at := p.boots[nodeKey{n.Site, n.Node}]; at != 0 {
-		return []int64{at}
-	}
-	return nil
-}
-
-// latest is the last of the times that is not after t, or 0.
-func latest(times []int64, t int64) (at int64) {
-	for _, s := range times {
-		if s <= t {
-			at = max(at, s)
-		}
-	}
-	return at
 }
 
 // close finds the sample before each gap and spreads what was counted in between. What began
@@ -241,8 +214,9 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 		p.names.Read(g.labels, hourLabels...)
 		slot, _ := rollSlot(&p.names)
 		p.clear()
-		from, amount := p.since(g, slot)
-		if watched := p.watched[nodeKey{p.names.Site, p.names.Node}]; from == 0 || from < watched && g.t >= watched {
+		origin := p.origin(&p.names, slot)
+		from, amount := g.since(&origin, slot)
+		if watched := origin.since(g.t); from == 0 || from < watched && g.t >= watched {
 			from, amount = g.t-1, 0 // known from here on, and nothing before
 		}
 		p.spread(from, g.t, amount)
@@ -252,8 +226,8 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 }
 
 // since is what the sample of a gap has counted and from when on; 0 where nobody knows.
-func (p *pass) since(g *gap, s slot) (from int64, amount float64) {
-	begin := latest(p.begins(&p.names, s), g.t)
+func (g *gap) since(o *origin, s slot) (from int64, amount float64) {
+	begin := o.begin(g.t)
 	switch last := g.before; {
 	case last != nil && begin > last.t:
 		return begin, g.v
@@ -261,7 +235,7 @@ func (p *pass) since(g *gap, s slot) (from int64, amount float64) {
 		return last.t, g.v - last.v
 	case last != nil:
 		return last.t, g.v
-	case !ofNode(s) && begin != 0 && g.t-begin <= beforeWatch.Milliseconds():
+	case !o.ofNode && begin != 0 && g.t-begin <= beforeWatch.Milliseconds():
 		return begin, g.v
 	case s == nodeCPUSlot && begin != 0 && begin < g.t && g.v > 0:
 		// It was up since its boot; of that no more than of workloads.
@@ -271,13 +245,13 @@ func (p *pass) since(g *gap, s slot) (from int64, amount float64) {
 	return 0, 0
 }
 
-// firstLooks finds since when nodes are watched, where that is before what is in reach.
+// firstLooks finds since when nodes are watched and by which machines, before what is in reach.
 func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to time.Time, nodes []string) error {
 	var n series.Labels
 	for group := range slices.Chunk(nodes, rereadTogether) {
 		err := series.Each(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l)
-			p.watch(nodeKey{n.Site, n.Node}, it)
+			p.watch(nodeKey{n.Site, n.Node}, l, it)
 			return nil
 		}, series.Equal("__name__", figure.NodeBoot), series.OneOf("node", group))
 		if err != nil {
@@ -285,22 +259,6 @@ func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to tim
 		}
 	}
 	return nil
-}
-
-// watch notes the first sample that an agent sent of its machine and returns its value.
-func (p *pass) watch(n nodeKey, it chunkenc.Iterator) float64 {
-	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
-		if vt != chunkenc.ValFloat {
-			continue
-		}
-		if t, v := it.At(); !value.IsStaleNaN(v) {
-			if had, ok := p.watched[n]; !ok || t < had {
-				p.watched[n] = t
-			}
-			return v
-		}
-	}
-	return 0
 }
 
 // lastBefore reads the last sample of each series of the workloads or nodes.

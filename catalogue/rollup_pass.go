@@ -25,8 +25,8 @@ type pass struct {
 	sum      []float64
 	has      []bool
 
-	starts map[partKey][]int64 // by owner, and of all owners of the part by none
-	boots  map[nodeKey]int64   // the latest
+	starts map[partKey][]beginning // by owner, and of all owners of the part by none
+	boots  map[nodeKey]nodeBoots
 	facts  map[key]fact
 	// watched is since when an agent watches a node, as far as samples were read; what others
 	// imported of a node has none.
@@ -108,7 +108,7 @@ func newPass(from, to time.Time) *pass {
 	n := int(to.Sub(from) / time.Hour)
 	return &pass{
 		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
-		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{}, facts: map[key]fact{}, cells: map[cell]*figures{},
+		starts: map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
 	}
 }
@@ -242,18 +242,13 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			at := partKey{k, place{n.Node, n.Part}, n.Owner}
 			all := partKey{k, at.place, ""}
 			for _, r := range valueSpans(at.place, it) {
-				p.starts[at] = append(p.starts[at], r.start)
+				p.starts[at] = append(p.starts[at], beginning{r.start, r.first})
 				if at != all {
-					p.starts[all] = append(p.starts[all], r.start)
+					p.starts[all] = append(p.starts[all], beginning{r.start, r.first})
 				}
 			}
 		case figure.NodeBoot:
-			at := nodeKey{n.Site, n.Node}
-			boot := p.watch(at, it)
-			if _, v, _, ok := series.Last(it); ok {
-				boot = v
-			}
-			p.boots[at] = max(p.boots[at], int64(boot*1000))
+			p.watch(nodeKey{n.Site, n.Node}, l, it)
 		case figure.Info:
 			t, _, _, ok := series.Last(it)
 			if f := (fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}); ok && t >= latest[k] {

@@ -295,3 +295,50 @@ func TestUseIsAsExactAsItsHour(t *testing.T) {
 		t.Errorf("%+v, %v", use, err)
 	}
 }
+
+// TestReplacedMachine: counters of a machine that takes the place of another one of its name are not held against those of the
+// first, whichever are higher, nor is what the first had counted booked anew when the second one booted. A machine that
+// boots again is none that took its place.
+func TestReplacedMachine(t *testing.T) {
+	from := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		first, second time.Duration // from their boot to ten o'clock; negative: later
+	}{
+		"up for longer":         {24 * time.Hour, 240 * time.Hour},
+		"up for less":           {240 * time.Hour, 24 * time.Hour},
+		"booted meanwhile":      {240 * time.Hour, -30 * time.Minute},
+		"booted a moment ahead": {240 * time.Hour, -59 * time.Minute},
+	} {
+		for _, gap := range []time.Duration{time.Minute, 20 * time.Minute, 150 * time.Minute} {
+			t.Run(name+" "+gap.String(), func(t *testing.T) {
+				x := newSite(t, t.TempDir(), from)
+				defer x.close()
+				say := func(up time.Duration) {
+					s := up.Seconds()
+					x.machine("n1", 0, s/2, s*3/2, float64(x.now.Add(-up).Unix()))
+				}
+				for ; x.now.Before(from.Add(time.Hour)); x.now = x.now.Add(time.Minute) {
+					say(c.first + x.now.Sub(from))
+				}
+				x.now = x.now.Add(gap - time.Minute)
+				began := x.now
+				for range 91 {
+					say(c.second + x.now.Sub(from))
+					x.now = x.now.Add(time.Minute)
+				}
+				advance(t, x.builder())
+				rows, err := x.c.NodeUse(t.Context(), store.RollupQuery{From: from.Add(-48 * time.Hour), To: x.now.Add(time.Hour), Span: store.SpanWhole, By: []string{"node"}})
+				if err != nil || len(rows) != 1 || rows[0].CoreSeconds == nil {
+					t.Fatalf("%+v, %v", rows, err)
+				}
+				// 59 minutes of the first and 90 of the second, of two processors.
+				if got, want := *rows[0].CoreSeconds, 2*(59+90)*60.0; math.Abs(got-want) > 121 {
+					t.Errorf("%g core seconds, want %g (the second since %s)", got, want, began)
+				}
+				if got, want := *rows[0].CoreUsedSeconds, (59+90)*30.0; math.Abs(got-want) > 31 {
+					t.Errorf("%g core seconds used, want %g", got, want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package catalogue
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
+)
+
+// sameBoot is by how much two reports of one boot may differ, in milliseconds: they are whole
+// seconds.
+const sameBoot = 2000
+
+// beginning is a time at which a counter began at zero, and the first sample that says so.
+type beginning struct{ at, first int64 }
+
+// bootRun is a stretch in which a series reported one time of boot. Times are in milliseconds.
+type bootRun struct{ at, first, last int64 }
+
+// nodeBoots are the boots of a node by one series: of several it is the one with the latest boot.
+type nodeBoots struct {
+	series uint64 // hash of its labels
+	runs   []bootRun
+}
+
+// bootRuns splits a series of boot times (seconds) into runs.
+func bootRuns(it chunkenc.Iterator) (out []bootRun) {
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if value.IsStaleNaN(v) || math.IsNaN(v) {
+			continue
+		}
+		out = joinBoots(out, bootRun{int64(v * 1000), t, t})
+	}
+	return out
+}
+
+// joinBoots appends a run to those before it.
+func joinBoots(list []bootRun, r bootRun) []bootRun {
+	if n := len(list); n > 0 && max(list[n-1].at-r.at, r.at-list[n-1].at) <= sameBoot {
+		list[n-1].last = r.last
+		return list
+	}
+	return append(list, r)
+}
+
+// watch takes in a series of boot times of a node, or an earlier part of it.
+func (p *pass) watch(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
+	runs := bootRuns(it)
+	if len(runs) == 0 {
+		return
+	}
+	if had, ok := p.watched[n]; !ok || runs[0].first < had {
+		p.watched[n] = runs[0].first
+	}
+	hash, old := l.Hash(), p.boots[n]
+	switch {
+	case old.series == hash:
+		runs = append(runs, old.runs...)
+		slices.SortFunc(runs, func(a, b bootRun) int { return cmp.Compare(a.first, b.first) })
+		var joined []bootRun
+		for _, r := range runs {
+			joined = joinBoots(joined, r)
+		}
+		p.boots[n] = nodeBoots{hash, joined}
+	case len(old.runs) == 0 || runs[len(runs)-1].at > old.runs[len(old.runs)-1].at:
+		p.boots[n] = nodeBoots{hash, runs}
+	}
+}
+
+// replaced is when another machine took the name of a node, at the latest before t: its first sample; 0 where
+// none did. It is a machine that booted while the one before still reported another boot.
+func (b nodeBoots) replaced(t int64) (at int64) {
+	for i := 1; i < len(b.runs); i++ {
+		if r := b.runs[i]; r.first <= t && r.at <= b.runs[i-1].last {
+			at = r.first
+		}
+	}
+	return at
+}
+
+// boot is that of the machine that had the name at a time; 0 where it is not known.
+func (b nodeBoots) boot(t int64) (at int64) {
+	for i, r := range b.runs {
+		if i == 0 || r.first <= t {
+			at = r.at
+		}
+	}
+	return at
+}
+
+// origin is from when on the counters of a series count.
+type origin struct {
+	ofNode  bool
+	boots   nodeBoots
+	watched int64       // the first sample of the node; 0 where that is not known
+	starts  []beginning // of its part of the workload
+	strict  bool        // machines replaced each other: a start is that of the one that reports it
+}
+
+// origin finds that of a series.
+func (p *pass) origin(n *series.Labels, s slot) origin {
+	at := nodeKey{n.Site, n.Node}
+	o := origin{ofNode: ofNode(s), boots: p.boots[at], watched: p.watched[at]}
+	if o.ofNode {
+		return o
+	}
+	part := partKey{key{n.Site, n.Workload}, place{n.Node, n.Part}, n.Owner}
+	var ok bool
+	if o.starts, ok = p.starts[part]; !ok {
+		part.owner = ""
+		o.starts = p.starts[part]
+	}
+	o.strict = o.boots.replaced(math.MaxInt64) != 0
+	return o
+}
+
+// since is from when on the node was watched, as of a time: its first sample, or that of the machine that replaced
+// another one. 0 where that is not known.
+func (o *origin) since(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
+
+// begin is the last beginning of the counter that is not after t, or 0: the start of its part of the workload, or the
+// boot of the node.
+func (o *origin) begin(t int64) (at int64) {
+	if o.ofNode {
+		if at = o.boots.boot(t); at > t {
+			return 0
+		}
+		return at
+	}
+	for _, b := range o.starts {
+		if b.at <= t && (!o.strict || b.first <= t) {
+			at = max(at, b.at)
+		}
+	}
+	return at
+}
