@@ -231,3 +231,5 @@ replace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc => ./int
 replace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp => ./internal/stub/otlptracehttp
 
 replace google.golang.org/api => ./internal/stub/google-api
+
+replace github.com/go-openapi/validate => ./internal/stub/validate

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -151,7 +152,7 @@ func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 		c.judge(q)
 		list.Places = append(list.Places, c.Place)
 	}
-	slices.SortFunc(list.Places, comparePlaces)
+	sorting.Func(list.Places, comparePlaces)
 	if q.Shares() && f.GPUs != nil {
 		err := f.sharing(ctx, &list, q, now)
 		if err := f.Outage.degrade(&list.Missing, "which GPUs can be shared", err); err != nil {

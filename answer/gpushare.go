@@ -11,6 +11,7 @@ import (
 
 	"reckon/access"
 	"reckon/client"
+	"reckon/internal/sorting"
 	"reckon/query"
 )
 
@@ -42,7 +43,7 @@ func (f *Fit) sharing(ctx context.Context, list *client.FitList, q client.FitQue
 		}
 		list.Sharing = append(list.Sharing, g)
 	}
-	slices.SortStableFunc(list.Sharing, compareShares)
+	sorting.Stable(list.Sharing, compareShares)
 	return nil
 }
 

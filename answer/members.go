@@ -11,6 +11,7 @@ import (
 	"reckon/client"
 	"reckon/figure/format"
 	"reckon/internal/hostlist"
+	"reckon/internal/sorting"
 	"reckon/workload"
 )
 
@@ -61,7 +62,7 @@ func Members(id string, runs []client.Workload, only map[string]bool) (m client.
 		}
 		m.Members = append(m.Members, w)
 	}
-	slices.SortStableFunc(m.Members, func(a, b client.Workload) int { return cmp.Compare(numberIn(a.ID, id), numberIn(b.ID, id)) })
+	sorting.Stable(m.Members, func(a, b client.Workload) int { return cmp.Compare(numberIn(a.ID, id), numberIn(b.ID, id)) })
 	if len(m.Members) == 0 {
 		return m, false
 	}
@@ -86,7 +87,7 @@ func Members(id string, runs []client.Workload, only map[string]bool) (m client.
 	for state, n := range counts {
 		m.States = append(m.States, client.StateCount{State: state, Count: n})
 	}
-	slices.SortFunc(m.States, func(a, b client.StateCount) int {
+	sorting.Func(m.States, func(a, b client.StateCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.State, b.State))
 	})
 	m.Verdicts = memberVerdicts(&m)

@@ -16,6 +16,7 @@ import (
 	"reckon/answer/dataset"
 	"reckon/attribution/powermodel"
 	"reckon/client"
+	"reckon/internal/sorting"
 )
 
 // Power fits models to the measured power of nodes.
@@ -119,7 +120,7 @@ func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 		c.Watts /= n
 		out.Contributions = append(out.Contributions, c)
 	}
-	slices.SortStableFunc(out.Contributions, func(a, b client.PowerContribution) int {
+	sorting.Stable(out.Contributions, func(a, b client.PowerContribution) int {
 		switch {
 		case a.Watts > b.Watts:
 			return -1

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"reckon/internal/sorting"
 )
 
 // Nearest returns up to n words that a person may have meant by text, best first:
@@ -32,7 +34,7 @@ func Nearest(text string, words []string, n int) []string {
 		}
 		found = append(found, match{w, cost})
 	}
-	slices.SortStableFunc(found, func(a, b match) int { return cmp.Compare(a.cost, b.cost) })
+	sorting.Stable(found, func(a, b match) int { return cmp.Compare(a.cost, b.cost) })
 	out := make([]string, 0, n)
 	for _, m := range found {
 		if len(out) < n && !slices.Contains(out, m.word) {

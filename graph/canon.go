@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"reckon/internal/sorting"
 )
 
 // ErrTooSymmetric reports that the blank nodes of a graph can not be distinguished within the step limit.
@@ -139,7 +141,7 @@ func (c *canonicaliser) nameAll() error {
 			}
 			paths = append(paths, p)
 		}
-		slices.SortStableFunc(paths, func(a, b path) int { return strings.Compare(a.hash, b.hash) })
+		sorting.Stable(paths, func(a, b path) int { return strings.Compare(a.hash, b.hash) })
 		for _, p := range paths {
 			for _, label := range p.issuer.order {
 				c.names.issue(label)

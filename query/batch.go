@@ -13,6 +13,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/series"
+	"reckon/internal/sorting"
 )
 
 const (
@@ -236,7 +237,7 @@ func (v *Views) Partitions(ctx context.Context, at time.Time) ([]Partition, erro
 	for p := range found {
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b Partition) int {
+	sorting.Func(out, func(a, b Partition) int {
 		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil

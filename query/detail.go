@@ -14,6 +14,7 @@ import (
 	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/series"
+	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -74,7 +75,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 		}
 		out = append(out, p.Part)
 	}
-	slices.SortFunc(out, func(x, y client.Part) int {
+	sorting.Func(out, func(x, y client.Part) int {
 		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Part, y.Part))
 	})
 	return out, nil
@@ -194,7 +195,7 @@ func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, er
 		c.CPUSeconds = math.Max(c.CPUSeconds, 0)
 		out = append(out, *c)
 	}
-	slices.SortFunc(out, func(a, b client.Command) int {
+	sorting.Func(out, func(a, b client.Command) int {
 		return cmp.Or(cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(a.Command, b.Command))
 	})
 	return out, nil

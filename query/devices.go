@@ -12,6 +12,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/series"
+	"reckon/internal/sorting"
 )
 
 // deviceMetrics are the series read for the devices of a node.
@@ -186,11 +187,11 @@ func (d *devices) finish(site, node string) client.NodeDevices {
 		slices.Sort(x.Saturated)
 		out.Links = append(out.Links, *x)
 	}
-	slices.SortFunc(out.Disks, func(a, b client.Disk) int { return cmp.Compare(a.Device, b.Device) })
-	slices.SortFunc(out.Mounts, func(a, b client.Mount) int {
+	sorting.Func(out.Disks, func(a, b client.Disk) int { return cmp.Compare(a.Device, b.Device) })
+	sorting.Func(out.Mounts, func(a, b client.Mount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Source, b.Source))
 	})
-	slices.SortFunc(out.Links, func(a, b client.Link) int {
+	sorting.Func(out.Links, func(a, b client.Link) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Port, b.Port))
 	})
 	return out

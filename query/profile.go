@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -15,6 +14,7 @@ import (
 	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/series"
+	"reckon/internal/sorting"
 )
 
 // maxSteps bounds a profile, as Prometheus bounds a range query.
@@ -216,7 +216,7 @@ func (g *grid) profiles(lines map[profileKey]*line) []client.Profile {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b client.Profile) int {
+	sorting.Func(out, func(a, b client.Profile) int {
 		return cmp.Or(cmp.Compare(rank(a.Metric), rank(b.Metric)), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
 	})
 	return out

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"reckon/internal/sorting"
 	"reckon/sensor"
 )
 
@@ -102,7 +103,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		for i := range list {
 			list[i].grow(missing * float64(list[i].Processes) / float64(n))
 		}
-		slices.SortFunc(list, order)
+		sorting.Func(list, order)
 		return list, missing
 	}
 	var sum float64
@@ -114,7 +115,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		part := seconds(ns) * min(1, missing/sum)
 		list = append(list, Command{Name: "children of " + name, CPUSeconds: part})
 	}
-	slices.SortFunc(list, order)
+	sorting.Func(list, order)
 	if missing -= min(sum, missing); missing > 0 || unnamed > 0 {
 		i := slices.IndexFunc(list, func(c Command) bool { return c.Name == otherName })
 		if i < 0 {
@@ -123,7 +124,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		}
 		list[i].CPUSeconds += missing
 		list[i].Processes += unnamed
-		slices.SortFunc(list, order)
+		sorting.Func(list, order)
 	}
 	return list, 0
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"reckon/internal/sorting"
 )
 
 // profile cuts the run into windows of one second.
@@ -113,7 +115,7 @@ func summarise(windows []weighted, mean float64) Cores {
 		}
 		list = list[:n]
 	}
-	slices.SortFunc(list, func(a, b weighted) int {
+	sorting.Func(list, func(a, b weighted) int {
 		if a.v < b.v {
 			return -1
 		} else if a.v > b.v {

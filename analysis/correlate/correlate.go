@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"reckon/internal/sorting"
 )
 
 // ErrInput means that the columns cannot be compared; it is wrapped with the reason.
@@ -86,7 +88,7 @@ func (m *Matrix) Strongest() []Pair {
 		}
 		return math.Abs(p.LagPearson)
 	}
-	slices.SortStableFunc(out, func(a, b Pair) int {
+	sorting.Stable(out, func(a, b Pair) int {
 		switch d := strength(b) - strength(a); {
 		case d < 0:
 			return -1

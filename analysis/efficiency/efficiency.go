@@ -18,6 +18,7 @@ import (
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/phrase"
+	"reckon/internal/sorting"
 )
 
 //go:embed texts.txt
@@ -175,7 +176,7 @@ func Judge(u Usage) []Verdict {
 		j.balance()
 		j.time()
 	}
-	slices.SortStableFunc(j.out, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
+	sorting.Stable(j.out, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
 	return j.out
 }
 

@@ -24,6 +24,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"reckon/internal/sorting"
 )
 
 // Limits define when a resource is contended. The zero value is not useful; see [Default].
@@ -136,7 +138,7 @@ func Scores(t Trace, l Limits) []Score {
 			out = append(out, *s)
 		}
 	}
-	slices.SortFunc(out, func(a, b Score) int {
+	sorting.Func(out, func(a, b Score) int {
 		switch {
 		case a.Seconds > b.Seconds:
 			return -1

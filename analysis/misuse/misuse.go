@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"reckon/internal/phrase"
+	"reckon/internal/sorting"
 )
 
 // Severity is how urgently a finding needs attention.
@@ -139,7 +140,7 @@ func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
 		}
 	}
 	out = append(out, smallJobs(small)...)
-	slices.SortStableFunc(out, func(a, b Finding) int {
+	sorting.Stable(out, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Workload, b.Workload))
 	})
 	return out

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
+
+	"reckon/internal/sorting"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -288,6 +289,6 @@ func (f *Frame) describe(dict []byte) {
 			c.Unit, c.Help, c.Source, c.Rate = def.Unit, def.Help, def.Source, def.Rate
 		}
 	}
-	slices.SortStableFunc(f.Columns, func(a, b Column) int { return place[a.Name] - place[b.Name] })
-	slices.SortStableFunc(f.Labels, func(a, b LabelColumn) int { return place[a.Name] - place[b.Name] })
+	sorting.Stable(f.Columns, func(a, b Column) int { return place[a.Name] - place[b.Name] })
+	sorting.Stable(f.Labels, func(a, b LabelColumn) int { return place[a.Name] - place[b.Name] })
 }

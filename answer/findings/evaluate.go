@@ -15,6 +15,7 @@ import (
 	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
 	"reckon/answer/invariant"
+	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -116,7 +117,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, rows []sto
 	}
 	for i, p := range policies {
 		out[i] = misuse.Judge(r.list, func(w *misuse.Workload) *misuse.Policy { return p.For(w.Partition, w.Nodes) })
-		slices.SortFunc(dead[i], func(a, b misuse.Finding) int {
+		sorting.Func(dead[i], func(a, b misuse.Finding) int {
 			return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Owner, b.Owner))
 		})
 		out[i] = slices.Concat(out[i], dead[i], took[i].findings(r, func(_ string, nodes []nodeScore) *misuse.OverShareRule {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
+	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -118,7 +118,7 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 			}
 		}
 	})
-	slices.SortFunc(out, func(a, b Step) int {
+	sorting.Func(out, func(a, b Step) int {
 		if c := strings.Compare(a.Node, b.Node); c != 0 {
 			return c
 		}

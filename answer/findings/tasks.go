@@ -3,7 +3,6 @@ package findings
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -11,6 +10,7 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/internal/series"
+	"reckon/internal/sorting"
 )
 
 // Metrics of the tasks of a step; see package account.
@@ -81,7 +81,7 @@ func (e *Evaluator) tasks(ctx context.Context, r *reading) error {
 		w.Tasks = append(w.Tasks, *t)
 	}
 	for i := range r.list {
-		slices.SortFunc(r.list[i].Tasks, func(a, b misuse.StepTasks) int {
+		sorting.Func(r.list[i].Tasks, func(a, b misuse.StepTasks) int {
 			return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Node, b.Node))
 		})
 	}

@@ -17,6 +17,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/buildinfo"
+	"reckon/internal/sorting"
 	"reckon/interop/sonar"
 )
 
@@ -291,7 +292,7 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 			}
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(all), func(a, b readingKey) int {
+	keys := sorting.Collect(maps.Keys(all), func(a, b readingKey) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.site, b.site), strings.Compare(a.node, b.node))
 	})
 	for _, k := range keys {

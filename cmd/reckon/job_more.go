@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -126,7 +127,7 @@ func (p *page) splitOne(profile []client.Profile, metric, title, by string, widt
 	if len(rows) == 0 || top == 0 {
 		return false
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(*b.mean, *a.mean) })
+	sorting.Stable(rows, func(a, b row) int { return cmp.Compare(*b.mean, *a.mean) })
 	format := unitFormat(unit)
 	wide := 0
 	shown := rows[:min(len(rows), listed)]
@@ -185,7 +186,7 @@ func (p *page) balance(d client.WorkloadDetail) error {
 		}
 		gpus = gpus || n.gpu != nil
 	}
-	slices.SortStableFunc(nodes, func(a, b node) int {
+	sorting.Stable(nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(deref(b.cpu), deref(a.cpu)), strings.Compare(a.name, b.name))
 	})
 	columns := []term.Column{{Title: "NODE", Shrink: 8}, {Title: "CPU TIME", Right: true}, {Title: "OF THE MEAN", Right: true}, {Title: "", Optional: 1}, {Title: "PEAK MEM", Right: true}}

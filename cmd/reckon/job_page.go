@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -344,7 +345,7 @@ func (p *page) commands(d client.WorkloadDetail) error {
 		return nil
 	}
 	list := slices.Clone(d.Commands)
-	slices.SortStableFunc(list, func(a, b client.Command) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) })
+	sorting.Stable(list, func(a, b client.Command) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) })
 	total := 0.0
 	for _, c := range list {
 		total += c.CPUSeconds

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -54,7 +55,7 @@ func (p *page) steps(d client.WorkloadDetail) error {
 	}
 	shown := slices.Clone(d.Steps)
 	if len(shown) > listed {
-		slices.SortStableFunc(shown, func(a, b client.Step) int {
+		sorting.Stable(shown, func(a, b client.Step) int {
 			return cmp.Or(-compareBool(a.Failed(), b.Failed()), cmp.Compare(deref(b.CPUSeconds), deref(a.CPUSeconds)))
 		})
 		shown = shown[:listed]

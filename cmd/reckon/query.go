@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
+	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -115,7 +116,7 @@ func sortByLabels(res client.Result, expr string) {
 		return
 	}
 	names := labelNames(res)
-	slices.SortStableFunc(res.Series, func(a, b client.Series) int {
+	sorting.Stable(res.Series, func(a, b client.Series) int {
 		for _, n := range names {
 			if c := strings.Compare(a.Metric[n], b.Metric[n]); c != 0 {
 				return c

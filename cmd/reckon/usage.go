@@ -14,6 +14,7 @@ import (
 
 	"reckon/client"
 	"reckon/figure"
+	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -180,7 +181,7 @@ func sortUsage(rows []client.Usage, by string) {
 		}
 		return -1
 	}
-	slices.SortStableFunc(rows, func(a, b client.Usage) int {
+	sorting.Stable(rows, func(a, b client.Usage) int {
 		if a.From != nil && b.From != nil && !a.From.Equal(*b.From) {
 			return a.From.Compare(*b.From)
 		}

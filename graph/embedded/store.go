@@ -11,12 +11,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"reckon/graph"
+	"reckon/internal/sorting"
 )
 
 // Options configure a store.
@@ -194,7 +194,7 @@ func (s *Store) List(ctx context.Context) ([]graph.Info, error) {
 	for i, r := range list {
 		out[i] = r.Info
 	}
-	slices.SortFunc(out, func(a, b graph.Info) int { return strings.Compare(a.ID, b.ID) })
+	sorting.Func(out, func(a, b graph.Info) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
 }
 

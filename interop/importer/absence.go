@@ -3,7 +3,8 @@ package importer
 import (
 	"cmp"
 	"maps"
-	"slices"
+
+	"reckon/internal/sorting"
 )
 
 // undo gives back to an ancestor what was deducted for a process that had not ended.
@@ -48,7 +49,7 @@ func (a *advance) absences() {
 	}
 	a.giveBack()
 	// The most first: what has used little fits the growth of an ancestor by chance.
-	keys := slices.SortedFunc(maps.Keys(ended), func(x, y procKey) int {
+	keys := sorting.Collect(maps.Keys(ended), func(x, y procKey) int {
 		return cmp.Or(cmp.Compare(ended[y].Used[usedCPU], ended[x].Used[usedCPU]), x.compare(y))
 	})
 	for _, k := range keys {
@@ -137,7 +138,7 @@ func (j *jobState) forgetAbsent(t int64) {
 	if len(absent) <= maxAbsent {
 		return
 	}
-	slices.SortFunc(absent, func(a, b procKey) int {
+	sorting.Func(absent, func(a, b procKey) int {
 		return cmp.Or(cmp.Compare(j.Procs[a].Seen, j.Procs[b].Seen), a.compare(b))
 	})
 	for _, k := range absent[:len(absent)-maxAbsent] {

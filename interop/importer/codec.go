@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
+	"reckon/internal/sorting"
 	"reckon/interop/sonar"
 )
 
@@ -341,7 +341,7 @@ func (r *reading) join(o *reading) {
 // order puts the processes of a reading in one order, whatever order they came in: of
 // those that are one process the one that used most is the first.
 func (r *reading) order() {
-	slices.SortStableFunc(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
+	sorting.Stable(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
 }
 
 func compare(a, b *sonar.Process) int {
@@ -373,7 +373,7 @@ func (n *nodeState) pack() []byte {
 	for k := range n.Jobs {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, jobKey.compare)
+	sorting.Func(keys, jobKey.compare)
 	p.uint(uint64(len(keys)))
 	for _, k := range keys {
 		p.job(k, n.Jobs[k])

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
+	"reckon/internal/sorting"
 	"reckon/interop/sonar"
 )
 
@@ -66,7 +66,7 @@ func program(cmd string) string { return strings.TrimSuffix(cmd, " <defunct>") }
 
 // sortedProcs lists processes in a fixed order: sums of fractions depend on it.
 func sortedProcs[V any](m map[procKey]V) []procKey {
-	return slices.SortedFunc(maps.Keys(m), procKey.compare)
+	return sorting.Collect(maps.Keys(m), procKey.compare)
 }
 
 // advance is what the processes of a job grew by from one reading to the next.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reckon/internal/hostlist"
+	"reckon/internal/sorting"
 	"reckon/interop/sacct"
 )
 
@@ -60,7 +61,7 @@ func (st *siteState) learn(j *sacct.Job) {
 	switch {
 	case at < 0:
 		list = append(list, one)
-		slices.SortFunc(list, func(a, b task) int { return cmp.Compare(a.Start, b.Start) })
+		sorting.Func(list, func(a, b task) int { return cmp.Compare(a.Start, b.Start) })
 		st.Tasks[n] = list
 	case list[at].End == 0:
 		list[at].End = one.End

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"reckon/internal/sorting"
 	"reckon/sensor"
 )
 
@@ -61,7 +62,7 @@ func (s *Site) Node(i int) *Node {
 			n.stints = append(n.stints, stint{start: p.start, end: p.end, pod: p})
 		}
 	}
-	slices.SortStableFunc(n.stints, func(a, b stint) int { return a.start.Compare(b.start) })
+	sorting.Stable(n.stints, func(a, b stint) int { return a.start.Compare(b.start) })
 	n.figures = newFigures(n)
 	n.start(n.spec.boot)
 	return n

@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"slices"
 	"time"
+
+	"reckon/internal/sorting"
 )
 
 // place is a job on one of its nodes.
@@ -96,7 +98,7 @@ func (s *Site) schedule() {
 
 func (s *Site) order() {
 	for i := range s.specs {
-		slices.SortStableFunc(s.specs[i].places, func(a, b place) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
+		sorting.Stable(s.specs[i].places, func(a, b place) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
 	}
 }
 

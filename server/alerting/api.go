@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"reckon/internal/sorting"
+
 	"github.com/prometheus/alertmanager/alert"
 	amconfig "github.com/prometheus/alertmanager/config"
 	"github.com/prometheus/alertmanager/dispatch"
@@ -238,7 +240,7 @@ func (a *api) alerts(r *http.Request) (any, error) {
 			out = append(out, toAPI(p.Data, f.state(r.Context(), p.Data), receivers, nil))
 		}
 	}
-	slices.SortFunc(out, func(x, y apiAlert) int { return strings.Compare(x.Fingerprint, y.Fingerprint) })
+	sorting.Func(out, func(x, y apiAlert) int { return strings.Compare(x.Fingerprint, y.Fingerprint) })
 	return out, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"reckon/internal/sorting"
+
 	amlabels "github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/prometheus/alertmanager/silence"
 	"github.com/prometheus/alertmanager/silence/silencepb"
@@ -95,7 +97,7 @@ func (a *api) silences(r *http.Request) (any, error) {
 			out = append(out, toSilence(p))
 		}
 	}
-	slices.SortFunc(out, func(x, y apiSilence) int {
+	sorting.Func(out, func(x, y apiSilence) int {
 		if c := cmp.Compare(slices.Index(order, x.Status.State), slices.Index(order, y.Status.State)); c != 0 {
 			return c
 		}

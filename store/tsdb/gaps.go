@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"reckon/internal/durable"
+	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -82,7 +83,7 @@ func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 			out = append(out, g)
 		}
 	}
-	slices.SortFunc(out, func(a, b store.Gap) int { return a.From.Compare(b.From) })
+	sorting.Func(out, func(a, b store.Gap) int { return a.From.Compare(b.From) })
 	return out
 }
 

@@ -16,11 +16,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"reckon/internal/durable"
+	"reckon/internal/sorting"
 	"reckon/transport/instance"
 )
 
@@ -201,7 +201,7 @@ func (r *Registry) Senders() []Sender {
 	for k, h := range r.names {
 		out = append(out, h.sender(k, now))
 	}
-	slices.SortFunc(out, func(a, b Sender) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
+	sorting.Func(out, func(a, b Sender) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
 	return out
 }
 
@@ -272,7 +272,7 @@ func (r *Registry) save() {
 	if r.o.File == "" {
 		return
 	}
-	slices.SortFunc(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
+	sorting.Func(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
 	raw, err := json.Marshal(list)
 	if err == nil {
 		err = durable.Replace(r.o.File, durable.Seal(raw), 0o640)

@@ -10,6 +10,7 @@ import (
 
 	"reckon/access"
 	"reckon/client"
+	"reckon/internal/sorting"
 )
 
 func (s *server) reportRoutes() []route {
@@ -101,7 +102,7 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 			*part.into = []client.Usage{}
 		}
 		if part.span == "whole" {
-			slices.SortStableFunc(list.Rows, func(a, b client.Usage) int { return cmp.Compare(known(b.CPUSeconds), known(a.CPUSeconds)) })
+			sorting.Stable(list.Rows, func(a, b client.Usage) int { return cmp.Compare(known(b.CPUSeconds), known(a.CPUSeconds)) })
 		}
 	}
 	if rep.Public {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"reckon/internal/sorting"
 )
 
 // Words selects rows of which a word is one of Values, or matches.
@@ -340,7 +342,7 @@ func (s *search) compare(a, b entry) int {
 	return s.ties(a, b)
 }
 
-func (s *search) sort(e []entry) { slices.SortFunc(e, s.compare) }
+func (s *search) sort(e []entry) { sorting.Func(e, s.compare) }
 
 // ties orders rows whose first bytes are the same.
 func (s *search) ties(a, b entry) (d int) {

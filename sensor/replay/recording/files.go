@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"reckon/internal/sorting"
 )
 
 // Files lists what is recorded of the machine's file tree, as patterns of
@@ -123,7 +125,7 @@ func (c *Collector) Collect() []File {
 	}
 	groups := 0
 	c.groups("sys/fs/cgroup", 0, &groups)
-	slices.SortFunc(c.out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	sorting.Func(c.out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return c.out
 }
 
