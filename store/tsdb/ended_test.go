@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
+	promtsdb "github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/metric"
@@ -186,6 +189,64 @@ func TestEvictionBesideALongQuery(t *testing.T) {
 	if n := s.db.Head().NumStaleSeries(); n != 0 {
 		t.Errorf("%d ended series in memory", n)
 	}
+}
+
+// writes is a compactor that writes one block.
+type writes struct{ promtsdb.Compactor }
+
+func (writes) Write(string, promtsdb.BlockReader, int64, int64, *promtsdb.BlockMeta) ([]ulid.ULID, error) {
+	return []ulid.ULID{{}}, nil
+}
+
+// The database drops series from memory after the last block of them. No query is under way then and none begins
+// before that is over; queries run while blocks are written.
+func TestNoQueryWhileSeriesLeaveMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const newest = 100
+		s := &Store{evicting: newest}
+		s.gate.init()
+		var base promtsdb.BlockMeta
+		base.Compaction.SetStaleSeries()
+		write := func(mint, maxt int64) {
+			if ids, err := (compactor{writes{}, s}).Write(t.TempDir(), nil, mint, maxt, &base); err != nil || len(ids) != 1 {
+				t.Errorf("blocks %v, %v", ids, err)
+			}
+		}
+		free := func() bool {
+			ok := s.starting.TryRLock()
+			if ok {
+				s.starting.RUnlock()
+			}
+			return ok
+		}
+		s.queries.Store(1)
+		write(0, newest) // not the last one
+		if !free() {
+			t.Error("no query may begin after the first block")
+		}
+		var last atomic.Bool
+		go func() {
+			write(newest, newest+1)
+			last.Store(true)
+		}()
+		<-time.After(holdQueries - time.Millisecond)
+		if free() || last.Load() {
+			t.Errorf("soon after the last block: a query may begin %v, done %v", free(), last.Load())
+		}
+		<-time.After(holdAgain)
+		if last.Load() {
+			t.Error("series are dropped while a query is under way")
+		}
+		s.queries.Store(0)
+		<-time.After(holdAgain)
+		if free() || !last.Load() {
+			t.Errorf("after the last query: another may begin %v, done %v", free(), last.Load())
+		}
+		s.goOn()
+		if !free() {
+			t.Error("no query may begin after the eviction")
+		}
+	})
 }
 
 // Where queries never end, series stay in memory and no block of them is kept.
