@@ -2,10 +2,10 @@ package metric
 
 import "strings"
 
-// Cache makes one [Series] for each description and set of label values and hands
-// out the same pointer again, for producers that learn label values anew on every
-// read (device names, mount points). It forgets what was not asked for between two
-// calls of [Cache.Sweep]. It allocates only for what it has not seen before.
+// Cache creates one [Series] per description and set of label values and returns
+// the same pointer on later calls, for producers that discover label values anew on every
+// read (device names, mount points). [Cache.Sweep] drops series not requested since the previous
+// Sweep. It allocates only for new series.
 type Cache struct {
 	byDesc map[*Desc]map[string]*entry
 	round  uint64
@@ -22,7 +22,7 @@ func (c *Cache) Get(d *Desc, values ...string) *Series {
 	c.key = c.key[:0]
 	for _, v := range values {
 		c.key = append(c.key, v...)
-		c.key = append(c.key, 0xff) // not valid in UTF-8, so no two value sets share a key
+		c.key = append(c.key, 0xff) // invalid in UTF-8, so no two value sets share a key
 	}
 	m := c.byDesc[d]
 	if e, ok := m[string(c.key)]; ok {
@@ -45,7 +45,7 @@ func (c *Cache) Get(d *Desc, values ...string) *Series {
 	return e.series
 }
 
-// Sweep drops every series that was not asked for since the previous Sweep.
+// Sweep drops every series that was not requested since the previous Sweep.
 func (c *Cache) Sweep() {
 	for _, m := range c.byDesc {
 		for k, e := range m {

@@ -3,13 +3,13 @@ package metric
 import "math"
 
 // HistogramSchema is the resolution of [Histogram]: bucket bounds are powers of
-// 2^(1/8), so that a quantile is known to within 4.5 %.
+// 2^(1/8), so a quantile is accurate to within 4.5 %.
 const HistogramSchema = 3
 
 // histogramZero is the width of the zero bucket: observations up to it count as zero.
 const histogramZero = 1.0 / 1024
 
-// octavesSchema is the resolution of a histogram with one bucket for each power of two.
+// octavesSchema is the resolution of a histogram with one bucket per power of two.
 const octavesSchema = 0
 
 const maxBuckets = 320 // 40 octaves: 1/1024 to 2^30
@@ -25,13 +25,13 @@ type Histogram struct {
 	Offset int32
 	// Buckets are absolute counts of adjacent buckets.
 	Buckets []uint64
-	// Octaves are set where there is one bucket for each power of two: bucket i counts observations in (2^(i-1), 2^i].
+	// Octaves is set if there is one bucket per power of two: bucket i counts observations in (2^(i-1), 2^i].
 	Octaves bool `json:",omitempty"`
-	// Zero is the upper bound of the zero bucket, 0 for 1/1024.
+	// Zero is the upper bound of the zero bucket; 0 means 1/1024.
 	Zero float64 `json:",omitempty"`
 }
 
-// ZeroThreshold is the upper bound of the zero bucket.
+// ZeroThreshold returns the upper bound of the zero bucket.
 func (h *Histogram) ZeroThreshold() float64 {
 	if h.Zero > 0 {
 		return h.Zero
@@ -39,7 +39,7 @@ func (h *Histogram) ZeroThreshold() float64 {
 	return histogramZero
 }
 
-// Schema is the resolution of h: its bounds are powers of 2^(2^-schema).
+// Schema returns the resolution of h: its bounds are powers of 2^(2^-schema).
 func (h *Histogram) Schema() int32 {
 	if h.Octaves {
 		return octavesSchema
@@ -47,11 +47,11 @@ func (h *Histogram) Schema() int32 {
 	return HistogramSchema
 }
 
-// perOctave is how many buckets there are between powers of two.
+// perOctave returns the number of buckets between powers of two.
 func (h *Histogram) perOctave() float64 { return float64(int(1) << h.Schema()) }
 
-// AddOctaves adds the counts of a histogram of octaves: counts[0] is of observations up to 2^first, which is the width of the
-// zero bucket, and counts[i] of those in (2^(first+i-1), 2^(first+i)]; sum is their sum.
+// AddOctaves adds the counts of a histogram of octaves: counts[0] counts observations up to 2^first, which is the width of the
+// zero bucket, and counts[i] those in (2^(first+i-1), 2^(first+i)]; sum is their sum.
 func (h *Histogram) AddOctaves(first int32, counts []uint64, sum float64) {
 	h.Octaves, h.Zero = true, math.Exp2(float64(first))
 	h.Sum += sum
@@ -68,8 +68,8 @@ func (h *Histogram) AddOctaves(first int32, counts []uint64, sum float64) {
 // Reset empties h and keeps its memory.
 func (h *Histogram) Reset() { *h = Histogram{Buckets: h.Buckets[:0]} }
 
-// Observe counts v. Negative values and NaN count as zero, so that a clock which
-// stepped back can not spoil the sum.
+// Observe counts v. Negative values and NaN count as zero, so that a clock that
+// was set back cannot corrupt the sum.
 func (h *Histogram) Observe(v float64) {
 	h.Count++
 	if !(v > h.ZeroThreshold()) {
@@ -87,7 +87,7 @@ func (h *Histogram) Observe(v float64) {
 	*h.bucket(i)++
 }
 
-// bucket makes room for bucket i.
+// bucket returns bucket i, growing the slice as needed.
 func (h *Histogram) bucket(i int32) *uint64 {
 	switch {
 	case len(h.Buckets) == 0:
@@ -110,8 +110,8 @@ func (h *Histogram) bucket(i int32) *uint64 {
 	return &h.Buckets[i-h.Offset]
 }
 
-// BucketIndex returns the index of the bucket that holds v, for v above the zero
-// threshold; what lies beyond the last bucket is counted in it.
+// BucketIndex returns the index of the bucket that contains v, for v above the zero
+// threshold; values beyond the last bucket are counted in it.
 func BucketIndex(v float64) int32 {
 	if math.IsInf(v, 1) {
 		return maxBuckets - 80
@@ -125,7 +125,7 @@ func BucketIndex(v float64) int32 {
 func Bound(i int32) float64 { return math.Exp2(float64(i) / 8) }
 
 // Quantile returns the value below which the share q (0 to 1) of the observations
-// lies, interpolated geometrically inside its bucket, and NaN for an empty histogram.
+// is, interpolated geometrically inside its bucket, and NaN for an empty histogram.
 func (h *Histogram) Quantile(q float64) float64 {
 	if h.Count == 0 || math.IsNaN(q) {
 		return math.NaN()
@@ -148,7 +148,7 @@ func (h *Histogram) Quantile(q float64) float64 {
 	return math.Exp2(float64(h.Offset+int32(len(h.Buckets))-1) / h.perOctave())
 }
 
-// Merge adds the observations of o to h; the two have the same resolution.
+// Merge adds the observations of o to h; both must have the same resolution.
 func (h *Histogram) Merge(o *Histogram) {
 	h.Count += o.Count
 	h.ZeroCount += o.ZeroCount

@@ -49,7 +49,7 @@ func TestQuantileByRank(t *testing.T) {
 			h.Observe(v)
 		}
 		got := h.Quantile(c.q)
-		low, high := 0.0, 0.0 // the bucket that the observation is in
+		low, high := 0.0, 0.0 // bucket of the observation
 		if c.want > 0 {
 			low, high = Bound(BucketIndex(c.want)-1)*(1-1e-12), Bound(BucketIndex(c.want))*(1+1e-12)
 		}
@@ -57,7 +57,7 @@ func TestQuantileByRank(t *testing.T) {
 			t.Errorf("q%v of %v is %v, want that of %v", c.q, c.values, got, c.want)
 		}
 	}
-	// Inside a bucket of four the ranks are spread geometrically up to its upper bound.
+	// Within a bucket of four, the ranks are spread geometrically up to its upper bound.
 	var h Histogram
 	for range 4 {
 		h.Observe(1)
@@ -94,7 +94,7 @@ func TestQuantileAndMerge(t *testing.T) {
 	}
 }
 
-// A histogram of octaves counts as one of eight buckets an octave does, eight times as coarse, down to its own zero.
+// TestOctaves: a histogram of octaves counts like one with eight buckets per octave, eight times as coarse, down to its own zero.
 func TestOctaves(t *testing.T) {
 	h := Histogram{Octaves: true, Zero: math.Exp2(-20)}
 	for _, v := range []float64{math.Exp2(-20), math.Exp2(-20) * 1.01, 0.001, 0.001, 0.5, 0.75, 1, 1.01} {

@@ -1,16 +1,16 @@
-// Package metric is the vocabulary of every figure that reckon measures: what a
-// series is called, in which unit, and what one sample of it says.
+// Package metric defines the vocabulary of every figure that reckon measures: the name and
+// unit of a series, and the meaning of its samples.
 //
-// A reading describes itself: each sample points at its [Series], and the series
+// Samples are self-describing: each points at its [Series], and the series
 // at its [Desc] with name, unit, kind and help. A new sensor therefore reaches
 // the exposition, the store, the reference documentation and the user interface
-// without any of them being told about it.
+// without changes to any of them.
 //
 // Names and units follow the Prometheus conventions
 // (https://prometheus.io/docs/practices/naming/): SI base units, counters end in
-// _total, and what accumulates is a counter.
+// _total, and cumulative values are counters.
 //
-// The package imports the standard library only. Unless a comment says otherwise
+// The package imports only the standard library. Unless a comment says otherwise,
 // its types are not safe for concurrent use.
 package metric
 
@@ -20,14 +20,14 @@ import (
 	"time"
 )
 
-// Kind says how the value of a series behaves over time.
+// Kind is how the value of a series behaves over time.
 type Kind uint8
 
-// The kinds of series.
+// Kinds of series.
 const (
 	// Gauge is a value that goes up and down.
 	Gauge Kind = iota + 1
-	// Counter is a value that only grows; a fall means that it began anew.
+	// Counter is a value that only grows; a decrease is a reset.
 	Counter
 	// NativeHistogram is a distribution with exponential buckets; see [Histogram].
 	NativeHistogram
@@ -46,11 +46,11 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Unit is an SI base unit in the plural, as the Prometheus conventions write it.
+// Unit is an SI base unit in the plural, as in the Prometheus conventions.
 // The empty unit is a plain number or, for names ending in _info, a fact.
 type Unit string
 
-// The units in use. A sensor that needs another one adds it here.
+// Units in use. A sensor that needs another one adds it here.
 const (
 	None        Unit = ""
 	Seconds     Unit = "seconds"
@@ -79,21 +79,21 @@ type Desc struct {
 	Labels []string
 }
 
-// Series is one time series: a description and its label values. Producers make
-// it once and keep the pointer for as long as the series lives: consumers may key
-// caches on it. Neither field changes after creation.
+// Series is one time series: a description and its label values. Producers create
+// it once and keep the pointer for the lifetime of the series: consumers may key
+// caches by it. Neither field changes after creation.
 type Series struct {
 	Desc *Desc
-	// Values are the label values, one for each of Desc.Labels. An empty value is
+	// Values are the label values, one per label in Desc.Labels. An empty value is
 	// the same as an absent label.
 	Values []string
 	// Created is when a counter was zero, in milliseconds since the Unix epoch, or
-	// 0 if unknown. A consumer uses it to know that the first sample is all increase.
+	// 0 if unknown. If it is set, consumers count the whole first sample as increase.
 	Created int64
 }
 
-// NewSeries returns a series of d. It panics when the number of values is not the
-// number of labels, which is a mistake of the program and not of its input.
+// NewSeries returns a series of d. It panics if the number of values differs from the
+// number of labels, which is a bug of the program, not of its input.
 func NewSeries(d *Desc, values ...string) *Series {
 	if len(values) != len(d.Labels) {
 		panic(fmt.Sprintf("metric %s has %d labels, got %d values", d.Name, len(d.Labels), len(values)))
@@ -108,13 +108,13 @@ type Sample struct {
 	// Histogram is set instead of Value for series of kind NativeHistogram. It is
 	// valid until the producer's next read.
 	Histogram *Histogram
-	// Last says that the series ends with this sample: a store writes a staleness
-	// marker behind it and forgets its cache entry.
+	// Last is true if the series ends with this sample: a store writes a staleness
+	// marker after it and drops its cache entry.
 	Last bool
 }
 
 // Batch is a set of samples taken at one time. Its memory is reused: a consumer
-// that keeps samples beyond the call copies them.
+// that keeps samples beyond the call must copy them.
 type Batch struct {
 	Time    time.Time
 	Samples []Sample
@@ -145,13 +145,13 @@ func (b *Batch) Add(s *Series, value float64) {
 // staleNaN is Prometheus's staleness marker (model/value of prometheus).
 const staleNaN = 0x7ff0000000000002
 
-// End appends that s ended before this batch, without another value: a store writes a
-// staleness marker, and an exposition leaves the sample out.
+// End records that s ended before this batch, without another value: a store writes a
+// staleness marker, and an exposition omits the sample.
 func (b *Batch) End(s *Series) {
 	b.Samples = append(b.Samples, Sample{Series: s, Value: math.Float64frombits(staleNaN), Last: true})
 }
 
-// Ended reports whether the sample is one of [Batch.End].
+// Ended reports whether the sample was added by [Batch.End].
 func (s *Sample) Ended() bool {
 	return s.Last && s.Histogram == nil && math.Float64bits(s.Value) == staleNaN
 }

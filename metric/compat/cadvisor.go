@@ -9,17 +9,17 @@ import (
 
 // cadvisor shows usage under the names of cAdvisor and the kubelet
 // (https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md). Containers of
-// pods have the labels that the kubelet gives them; the sandbox of a pod has no container, name
-// and image, as its pod's control group there; it has the network of the pod. Workloads that are no containers have their id, and none of
-// these either; dashboards choose containers by that.
+// pods have the kubelet's labels. The sandbox of a pod has no container, name
+// and image, like the control group of a pod in cAdvisor; it has the network of the pod. Workloads other than
+// containers have their id as label id and none of these labels; dashboards select containers by them.
 //
-// What is not measured is absent, such as load averages.
+// Unmeasured figures, such as load averages, are absent.
 type cadvisor struct {
 	t        table
 	pods     containers
 	measured map[place]bool            // parts with an account
-	paths    map[*metric.Series]string // ids of containers, by their names
-	names    map[string]string         // of workloads, as people say
+	paths    map[*metric.Series]string // container ids, by the series of their names
+	names    map[string]string         // display names of workloads
 }
 
 var cadvisorLabels = []string{"id", "container", "name", "namespace", "pod", "image"}
@@ -112,7 +112,7 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 	}
 }
 
-// sample shows one of our samples.
+// sample adds one of our samples to the view.
 func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
 	for i := range cadvisorShown[s.Desc.Name] {
 		x := &cadvisorShown[s.Desc.Name][i]
@@ -169,8 +169,8 @@ func (c *cadvisor) put(to *metric.Desc, v float64, extra []string, id, container
 	c.t.add(to, v, id, container, name, namespace, pod, image)
 }
 
-// path is the control group of a container as the kubelet's driver cgroupfs names it. On nodes with
-// the driver systemd the kernel's name is another one for the same group.
+// path returns the control group of a container in the format of the kubelet's driver cgroupfs. On nodes with
+// the driver systemd the kernel uses another name for the same group.
 func (c *cadvisor) path(info *metric.Series) string {
 	if p, ok := c.paths[info]; ok {
 		return p

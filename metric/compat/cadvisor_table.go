@@ -6,14 +6,14 @@ import (
 	"reckon/metric"
 )
 
-// shown says how one of our series is shown: as a sample of to, added up where several are called the same.
+// shown defines how one of our series is shown: as a sample of to, summed over series with the same labels.
 type shown struct {
 	to        *metric.Desc
-	label, is string // only the series with this label
-	except    bool   // not of what has the names of a container of a pod
-	measured  bool   // only of what has an account: containers that have ended are reported on, and are not in this view
+	label, is string // only series with this label
+	except    bool   // not for containers of pods
+	measured  bool   // only for parts with an account: ended containers are reported, but are not in this view
 	extra     string // value of the last label, or
-	copies    string // the label of ours that it is
+	copies    string // our label that is copied to it
 	machine   bool   // of the machine: without labels
 	value     func(v float64, b *metric.Batch) float64
 }
@@ -22,7 +22,7 @@ const (
 	// cfsPeriod is the period of the CPU bandwidth controller that the kubelet sets, microseconds
 	// (cpuCFSQuotaPeriod of its configuration, 100 ms).
 	cfsPeriod = 100_000
-	// sharesPerCore and minShares are how it writes requested cores into cpu.shares (pkg/kubelet/cm).
+	// sharesPerCore and minShares define how the kubelet converts requested cores to cpu.shares (pkg/kubelet/cm).
 	sharesPerCore, minShares = 1024, 2
 )
 
@@ -30,7 +30,7 @@ func fixed(v float64) func(float64, *metric.Batch) float64 {
 	return func(float64, *metric.Batch) float64 { return v }
 }
 
-// cadvisorShown has, by the names of our series, what each is shown as.
+// cadvisorShown maps our metrics to the samples in the view.
 var cadvisorShown = map[string][]shown{
 	"reckon_workload_cpu_seconds_total": {
 		{to: cadvisorCPU, extra: "total"},
@@ -41,8 +41,8 @@ var cadvisorShown = map[string][]shown{
 	"reckon_workload_memory_bytes": {
 		{to: cadvisorRSS, label: "type", is: "anon"},
 		{to: cadvisorCache, label: "type", is: "file"},
-		{to: cadvisorCache, label: "type", is: "shmem"}, // its page cache holds shared memory
-		{to: cadvisorMemory, except: true},              // of a container of a pod all that is charged to it is known, see below
+		{to: cadvisorCache, label: "type", is: "shmem"}, // its page cache includes shared memory
+		{to: cadvisorMemory, except: true},              // for containers of pods the whole charge is known, see below
 	},
 	"reckon_workload_memory_peak_bytes": {{to: cadvisorMax}},
 	"reckon_workload_swap_bytes":        {{to: cadvisorSwap}},
@@ -54,7 +54,7 @@ var cadvisorShown = map[string][]shown{
 	"reckon_workload_threads":            {{to: cadvisorThreads}},
 	"reckon_workload_oom_kills_total":    {{to: cadvisorOOM}},
 	"reckon_workload_start_time_seconds": {{to: cadvisorStart}},
-	"reckon_workload_limit_memory_bytes": {{to: cadvisorLimit, label: "kind", is: "container"}}, // of pods that of each container is known, see below
+	"reckon_workload_limit_memory_bytes": {{to: cadvisorLimit, label: "kind", is: "container"}}, // for pods the limit of each container is known, see below
 
 	"reckon_container_info":                        {{to: cadvisorSeen, measured: true, value: func(_ float64, b *metric.Batch) float64 { return float64(b.Time.UnixMilli()) / 1000 }}},
 	"reckon_container_memory_usage_bytes":          {{to: cadvisorMemory}},
@@ -80,7 +80,7 @@ var cadvisorShown = map[string][]shown{
 	"node_memory_MemTotal_bytes": {{to: machineMemory, machine: true}},
 }
 
-// directions are those of the network of a pod, at its sandbox.
+// directions returns the directions of a pod's network, at its sandbox.
 func directions(what, help string) []shown {
 	unit := metric.None
 	if what == "bytes" {

@@ -1,14 +1,14 @@
-// Package compat shows the same accounts under the names of other programs, so that
-// dashboards and alerts made for them go on working: Kepler 0.10 and newer,
+// Package compat shows the accounts under the metric names of other programs, so that
+// dashboards and alerts made for them keep working: Kepler 0.10 and newer,
 // dcgm-exporter, the Waggle jetson-exporter, cAdvisor and kube-state-metrics.
 //
 // A [View] is a pure function from the samples of an export to more samples. Names,
-// labels and units are those of the original, also where its unit is not the one the
-// conventions ask for; our own names hold the correct ones. What reckon does not
-// measure is absent from a view, never zero.
+// labels and units are those of the original, even where its unit violates the
+// conventions; our own names have the correct units. Figures that reckon does not
+// measure are absent from a view, never zero.
 //
-// A view is used from one goroutine. It keeps the series it has made, so that a steady
-// machine allocates nothing.
+// A view is not safe for concurrent use. It caches its series, so that a steady
+// machine causes no allocations.
 package compat
 
 import (
@@ -19,24 +19,24 @@ import (
 	"reckon/metric"
 )
 
-// View makes samples under other names.
+// View converts samples to other names.
 type View interface {
-	// Name is the word for the view in --compat.
+	// Name is the name of the view in --compat.
 	Name() string
 	// Descs lists everything that Append may add.
 	Descs() []*metric.Desc
-	// Append adds to b what the first n samples of it are called by another program.
+	// Append adds to b the samples of another program that correspond to the first n samples of b.
 	// It never changes those samples.
 	Append(b *metric.Batch, n int)
 }
 
-// entry is a view by its name.
+// entry is a view with its name.
 type entry struct {
 	name string
 	make func(node string) View
 }
 
-// views lists every view: adding one is a file and a line here.
+// views lists every view: a new one needs a file and a line here.
 func views() []entry {
 	return []entry{
 		{CAdvisorName, CAdvisor},
@@ -47,7 +47,7 @@ func views() []entry {
 	}
 }
 
-// Names lists the views.
+// Names lists the names of the views.
 func Names() []string {
 	var names []string
 	for _, e := range views() {
@@ -56,7 +56,7 @@ func Names() []string {
 	return names
 }
 
-// New returns the views of the given names for the node.
+// New returns the views with the given names for the node.
 func New(node string, names []string) ([]View, error) {
 	var out []View
 	for i, name := range names {

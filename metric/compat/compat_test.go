@@ -10,7 +10,7 @@ import (
 	"reckon/metric"
 )
 
-// build makes a batch of lines "name{a=b,c=d} value".
+// builder builds a batch from lines "name{a=b,c=d} value".
 type builder struct {
 	descs  map[string]*metric.Desc
 	series map[string]*metric.Series
@@ -44,7 +44,7 @@ func (m *builder) at(t time.Time, lines map[string]float64) *metric.Batch {
 	return &m.batch
 }
 
-// text writes a sample as a scrape would show it, empty labels left out.
+// text formats a sample as in a scrape, without empty labels.
 func text(s *metric.Series) string {
 	var l []string
 	for i, v := range s.Values {
@@ -97,7 +97,7 @@ func want(t *testing.T, got, want map[string]float64) {
 	}
 }
 
-// Kepler's zones are measured: what a model gives must not look like one of them.
+// TestKeplerModelled: Kepler's zones are measured; modelled energy must not look like one of them.
 func TestKeplerModelled(t *testing.T) {
 	const n = "reckon_node_attributed_energy_joules_total"
 	step := func(f float64) map[string]float64 {
@@ -196,7 +196,7 @@ func TestDCGM(t *testing.T) {
 	})
 }
 
-// The default counters of dcgm-exporter 4.5 are all in the view but the one of guests.
+// TestDCGMDefaults: the view has all default counters of dcgm-exporter 4.5 except the one of guests.
 func TestDCGMDefaults(t *testing.T) {
 	have := map[string]bool{}
 	for _, d := range DCGM("n1").Descs() {

@@ -2,18 +2,18 @@ package compat
 
 import "reckon/metric"
 
-// place is a part of a workload.
+// place identifies a part of a workload.
 type place struct{ workload, part string }
 
 func placeOf(s *metric.Series) place { return place{label(s, "workload"), label(s, "part")} }
 
-// containers joins what is measured of a part with the names that the kubelet reports of it
-// (reckon_container_info). It keeps nothing over a round but its memory.
+// containers joins the measurements of a part with the names that the kubelet reports for it
+// (reckon_container_info). It keeps only its memory between rounds.
 type containers struct {
 	info map[place]*metric.Series
 }
 
-// begin reads the names of this export.
+// begin reads the names in this export.
 func (c *containers) begin(b *metric.Batch, n int) {
 	if c.info == nil {
 		c.info = make(map[place]*metric.Series)
@@ -30,5 +30,5 @@ func (c *containers) begin(b *metric.Batch, n int) {
 func (c *containers) of(s *metric.Series) *metric.Series { return c.info[placeOf(s)] }
 
 // sandbox reports whether the names are those of the process that holds a pod's namespaces, or of
-// something in the pod that is in no container.
+// a process in the pod outside any container.
 func sandbox(info *metric.Series) bool { return label(info, "container") == "" }

@@ -6,12 +6,12 @@ import (
 	"reckon/metric"
 )
 
-// dcgm shows the GPUs of NVIDIA as dcgm-exporter does with its default counters
-// (https://github.com/NVIDIA/dcgm-exporter, etc/default-counters.csv): megahertz,
-// mebibytes, percent and millijoules are its units. A partition (MIG) has the figures
-// that it knows of itself, with the device that it is a part of as UUID. Absent are
+// dcgm shows NVIDIA GPUs like dcgm-exporter with its default counters
+// (https://github.com/NVIDIA/dcgm-exporter, etc/default-counters.csv), in its units:
+// megahertz, mebibytes, percent and millijoules. A partition (MIG) has the figures
+// it reports itself, with the device that it is a part of as UUID. Absent are
 // DCGM_FI_DEV_VGPU_LICENSE_STATUS, which is about guests, and DCGM_FI_PROF_* on devices
-// older than Hopper, whose counters only DCGM's own service reads. The use of a device
+// older than Hopper, whose counters can only be read by DCGM's own service. The use of a device
 // by jobs is in reckon_workload_gpu_seconds_total.
 type dcgm struct {
 	node  string
@@ -25,10 +25,10 @@ type dcgm struct {
 type gpuFacts struct {
 	uuid, index, pci, model, driver string
 	profile, partition              string // of a MIG instance
-	pod, namespace, container       string // that the kubelet gave it to alone
-	shared                          bool   // several have it
+	pod, namespace, container       string // to which the kubelet assigned it exclusively
+	shared                          bool   // assigned to several
 	info                            *metric.Series
-	round                           int // in which the device was there last
+	round                           int // last round with the device
 }
 
 var dcgmLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname",
@@ -38,13 +38,13 @@ func dcgmDesc(name string, kind metric.Kind, help string) *metric.Desc {
 	return &metric.Desc{Name: "DCGM_FI_" + name, Kind: kind, Help: help, Labels: dcgmLabels}
 }
 
-// dcgmRow says which of our series one of the original is.
+// dcgmRow maps one of our series to one of the original.
 type dcgmRow struct {
-	ours  string // name of our series, and the values of its labels after those of the device
+	ours  string // name of our series; value: its label values after those of the device
 	value string
 	desc  *metric.Desc
 	scale float64
-	rate  bool // the original has the rate of our counter, as a gauge
+	rate  bool // the original is a gauge: the rate of our counter
 }
 
 // dcgmRows are the default counters of dcgm-exporter, and its counters of ECC errors.
@@ -71,7 +71,7 @@ var dcgmRows = []dcgmRow{
 	{"reckon_gpu_remapped_rows", "uncorrected", dcgmDesc("DEV_UNCORRECTABLE_REMAPPED_ROWS", metric.Counter, "Number of remapped rows for uncorrectable errors."), 1, false},
 	{"reckon_gpu_remapped_rows", "corrected", dcgmDesc("DEV_CORRECTABLE_REMAPPED_ROWS", metric.Counter, "Number of remapped rows for correctable errors."), 1, false},
 	{"reckon_gpu_remap_failed", "", dcgmDesc("DEV_ROW_REMAP_FAILURE", metric.Gauge, "Whether remapping of rows has failed."), 1, false},
-	// A rate in MB/s of both directions, though the original's list calls it a counter.
+	// A rate in MB/s over both directions, although the original's list declares it a counter.
 	{"reckon_gpu_link_bytes_total", "nvlink", dcgmDesc("DEV_NVLINK_BANDWIDTH_TOTAL", metric.Gauge, "NVLink bandwidth of all lanes (in MB/s)."), 1e-6, true},
 	{"reckon_gpu_engine_busy_seconds_total", "graphics", dcgmDesc("PROF_GR_ENGINE_ACTIVE", metric.Gauge, "Ratio of time the graphics engine is active."), 1, true},
 	{"reckon_gpu_engine_busy_seconds_total", "tensor", dcgmDesc("PROF_PIPE_TENSOR_ACTIVE", metric.Gauge, "Ratio of cycles the tensor (HMMA) pipe is active."), 1, true},
@@ -86,7 +86,7 @@ var dcgmRows = []dcgmRow{
 
 var dcgmFree = dcgmDesc("DEV_FB_FREE", metric.Gauge, "Framebuffer memory free (in MiB).")
 
-// counters stand for those of our counters that the original has the rate of only.
+// counters are placeholders for those of our counters that the original exposes only as a rate.
 var dcgmCounters = func() []*metric.Desc {
 	out := make([]*metric.Desc, len(dcgmRows))
 	for i, r := range dcgmRows {
@@ -156,17 +156,17 @@ func (d *dcgm) Append(b *metric.Batch, n int) {
 	d.t.end(b)
 }
 
-// deviceLabels is the number of labels that all series of GPUs begin with.
+// deviceLabels is the number of leading labels common to all GPU series.
 const deviceLabels = 3
 
-// is reports whether a series with these values of labels is the one of the row.
+// is reports whether a series with these label values belongs to the row.
 func (r *dcgmRow) is(values []string) bool {
 	more := values[deviceLabels:]
 	first, second, both := strings.Cut(r.value, " ")
 	return r.value == "" || len(more) > 0 && more[0] == first && (!both || len(more) > 1 && more[1] == second)
 }
 
-// meet reads the facts of a device. They are read once of a series.
+// meet reads the facts of a device, once per series.
 func (d *dcgm) meet(s *metric.Series) {
 	device := label(s, "device")
 	f := d.facts[device]
@@ -182,7 +182,7 @@ func (d *dcgm) meet(s *metric.Series) {
 	f.pod, f.namespace, f.container, f.shared = "", "", "", false
 }
 
-// give notes to which container the kubelet gave a device. What several have is of none.
+// give records the container to which the kubelet assigned a device. A device assigned to several belongs to none.
 func (d *dcgm) give(s *metric.Series) {
 	f, info := d.facts[label(s, "device")], d.pods.of(s)
 	if f == nil || info == nil || f.shared {
@@ -206,7 +206,7 @@ func (d *dcgm) add(to *metric.Desc, s *metric.Series, v float64) {
 	d.t.add(to, v, f.index, f.uuid, f.pci, nvidiaName(f.index), f.model, f.profile, f.partition, d.node, f.driver, f.container, f.namespace, f.pod)
 }
 
-// nvidiaName is the device file, without making a string for the usual ones.
+// nvidiaName returns the device file, without allocating for the usual ones.
 func nvidiaName(index string) string {
 	for _, n := range [...]string{"nvidia0", "nvidia1", "nvidia2", "nvidia3", "nvidia4", "nvidia5", "nvidia6", "nvidia7", "nvidia8", "nvidia9"} {
 		if n[len("nvidia"):] == index {

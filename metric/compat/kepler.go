@@ -6,17 +6,17 @@ import (
 	"reckon/metric"
 )
 
-// kepler shows energy as Kepler 0.10 and newer do
-// (https://sustainable-computing.io/kepler/, docs/user/metrics.md). Differences that
-// matter: a process of it is one of our process groups or whole workloads outside
-// containers (its pid is the leader's, if there is one), so that the number of series
-// does not follow the number of processes; energy of a model is in zone psys.
+// kepler shows energy like Kepler 0.10 and newer
+// (https://sustainable-computing.io/kepler/, docs/user/metrics.md). Relevant
+// differences: its processes are our process groups, or whole workloads outside
+// containers (with the pid of the leader, if there is one), so that the number of series
+// does not grow with the number of processes; modelled energy is in zone psys.
 type kepler struct {
 	node     string
 	t        table
 	pods     containers
 	commands map[place]string
-	idle     float64 // seconds of all processors, at the last export
+	idle     float64 // idle seconds of all processors, at the last export
 	all      float64
 }
 
@@ -38,7 +38,7 @@ var (
 	keplerContainer  = keplerPair("container_cpu", "cpu at container level", "container_id", "container_name", "runtime", "state", "zone", "pod_id")
 	keplerPod        = keplerPair("pod_cpu", "cpu at pod level", "pod_id", "pod_name", "pod_namespace", "state", "zone")
 	keplerVM         = keplerPair("vm_cpu", "cpu at vm level", "vm_id", "vm_name", "hypervisor", "state", "zone")
-	// What model it is, is not known here.
+	// The processor model is unknown here.
 	keplerInfo    = &metric.Desc{Name: "kepler_node_cpu_info", Kind: metric.Gauge, Help: "CPU information from procfs", Labels: []string{"processor", "vendor_id", "model_name", "physical_id", "core_id"}}
 	keplerProcess = keplerPair("process_cpu", "cpu at process level", "pid", "comm", "exe", "type", "state", "container_id", "vm_id", "zone")
 	keplerSeconds = keplerDesc("kepler_process_cpu_seconds_total", metric.Counter, metric.Seconds,
@@ -71,8 +71,8 @@ func (k *kepler) Descs() []*metric.Desc {
 	return out
 }
 
-// zone is what Kepler calls the domain of a series of energy; "" is none of its own. What a
-// model gives is in a zone of its own name, since Kepler's zones are all measured.
+// zone returns Kepler's zone for the domain of an energy series; "" if it has none. Modelled
+// energy is in a zone of its own, since Kepler's zones are all measured.
 func zone(s *metric.Series) string {
 	domain := label(s, "domain")
 	switch domain {
@@ -85,7 +85,7 @@ func zone(s *metric.Series) string {
 	case "package", "dram", "core", "uncore", "psys":
 		return domain
 	case "board":
-		return "psys" // the widest that it has for processors
+		return "psys" // its most comprehensive zone for processors
 	}
 	return ""
 }
@@ -161,14 +161,14 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	switch {
 	case kind == "vm":
 		_, name, _ := strings.Cut(label(s, "workload"), "/")
-		k.t.add(keplerVM[0], v, name, name, "kvm", "running", z, k.node) // the only one that Kepler knows
+		k.t.add(keplerVM[0], v, name, name, "kvm", "running", z, k.node) // the only hypervisor that Kepler supports
 	case kind == "container":
 		_, name, _ := strings.Cut(label(s, "workload"), "/")
 		k.t.add(keplerContainer[0], v, name, name, "", "running", z, "", k.node)
 	case k.pods.of(s) != nil:
 		info := k.pods.of(s)
 		namespace, pod, uid, container := label(info, "namespace"), label(info, "pod"), label(info, "uid"), label(info, "container")
-		if container != "" { // else the sandbox, which is no container
+		if container != "" { // otherwise the sandbox, which is not a container
 			k.t.add(keplerContainer[0], v, label(info, "container_id"), container, "", "running", z, uid, k.node)
 		}
 		k.t.add(keplerPod[0], v, uid, pod, namespace, "running", z, k.node)
@@ -182,8 +182,8 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	}
 }
 
-// podOf takes apart how pods are named: the part of a known pod is POD/CONTAINER, that
-// of a pod of which only the uid is known its container.
+// podOf parses the names of pods: the part of a known pod is POD/CONTAINER, that
+// of a pod known only by its uid is the container.
 func podOf(workload, part string) (id, pod, container string) {
 	kind, name, _ := strings.Cut(workload, "/")
 	if kind == "pod" && !strings.Contains(name, "/") {
@@ -197,7 +197,7 @@ func podOf(workload, part string) (id, pod, container string) {
 	return pod, pod, container
 }
 
-// process names what stands for a process: the leader of a group, or the workload.
+// process returns the pid and command that represent a process: the leader of a group, or the workload.
 func (k *kepler) process(s *metric.Series) (pid, comm string) {
 	workload := label(s, "workload")
 	comm = k.commands[place{workload, label(s, "part")}]

@@ -6,18 +6,18 @@ import (
 	"reckon/metric"
 )
 
-// kube shows what the kubelet of this node reports of its pods under the names of kube-state-metrics
+// kube shows what the kubelet of this node reports about its pods under the names of kube-state-metrics
 // (https://github.com/kubernetes/kube-state-metrics/blob/main/docs/metrics/workload/pod-metrics.md): the
-// series that dashboards and recording rules join usage with. Each agent shows the pods of its node; a pod that was
-// given to no node is in none. What only the API server knows (conditions, labels of other objects, replicas wished
-// for) is absent.
+// series that dashboards and recording rules join with usage. Each agent shows the pods of its node; a pod that is
+// not scheduled is in none. Facts that only the API server has (conditions, labels of other objects, desired
+// replicas) are absent.
 type kube struct {
 	node string
 	t    table
 	pods containers
-	// owners are read once of the series of a pod.
+	// owners caches the owner of a pod, by series.
 	owners map[*metric.Series]owner
-	// alive are the containers of this round that run or wait: how they ended is how they ended last.
+	// alive are the containers that run or wait in this round: their exit is a previous one.
 	alive map[place]bool
 }
 
@@ -60,7 +60,7 @@ var (
 	kubeLimits         = kubeContainerDesc("resource_limits", "The number of requested limit resource by a container.", "node", "resource", "unit")
 )
 
-// phases are those of a pod (core/v1 PodPhase).
+// phases are the phases of a pod (core/v1 PodPhase).
 var phases = [...]string{"Pending", "Succeeded", "Failed", "Unknown", "Running"}
 
 // Kube returns the view under the names of kube-state-metrics.
@@ -106,13 +106,13 @@ func (k *kube) Append(b *metric.Batch, n int) {
 	}
 }
 
-// owner is that of a pod, and what owns the owner where the name tells.
+// owner is the owner of a pod, and the owner's owner where the name implies it.
 type owner struct {
 	kind, name           string
 	aboveKind, aboveName string
 }
 
-// ownerOf reads who controls a pod. The workload of a pod is its owner's owner where reckon knows one.
+// ownerOf returns the controller of a pod. If reckon knows the owner's owner, that is the pod's workload.
 func (k *kube) ownerOf(s *metric.Series) owner {
 	if o, ok := k.owners[s]; ok {
 		return o
@@ -134,7 +134,7 @@ func (k *kube) ownerOf(s *metric.Series) owner {
 	return o
 }
 
-// pod shows one of our samples about a whole pod.
+// pod adds one of our samples about a whole pod.
 func (k *kube) pod(s *metric.Series, v float64) {
 	info := k.pods.of(s)
 	if info == nil {
@@ -145,7 +145,7 @@ func (k *kube) pod(s *metric.Series, v float64) {
 	case "reckon_pod_info":
 		o := k.ownerOf(s)
 		kind, name, controlled := o.kind, o.name, "true"
-		if kind == "" { // as the original writes it
+		if kind == "" { // as in the original
 			kind, name, controlled = none, none, none
 		}
 		k.t.add(kubeInfo, 1, ns, pod, uid, "", label(s, "ip"), k.node, kind, name, label(s, "priority_class"), label(s, "host_network"))
@@ -173,13 +173,13 @@ func (k *kube) pod(s *metric.Series, v float64) {
 	}
 }
 
-// none stands for what is not there, as the original writes it.
+// none represents an absent value, as in the original.
 const none = "<none>"
 
-// once sets a sample to 1 that several pods ask for.
+// once sets a sample to 1 that several pods share.
 func (k *kube) once(d *metric.Desc, labels ...string) { k.t.set(d, 1, labels...) }
 
-// container shows one of our samples about a container.
+// container adds one of our samples about a container.
 func (k *kube) container(s *metric.Series, v float64) {
 	info := k.pods.of(s)
 	if info == nil || sandbox(info) {
@@ -190,7 +190,7 @@ func (k *kube) container(s *metric.Series, v float64) {
 		if s == info {
 			k.t.add(kubeInit, 1, ns, pod, uid, name, label(info, "image"), label(info, "container_id"))
 		}
-		return // the original has series of their own for these, with the same names and init_ in them
+		return // the original has separate series for these, with init_ in their names
 	}
 	switch s.Desc.Name {
 	case "reckon_container_info":
@@ -217,7 +217,7 @@ func (k *kube) container(s *metric.Series, v float64) {
 	}
 }
 
-// exit shows how a container ended: now, or before it was begun again.
+// exit shows how a container ended: now, or before its restart.
 func (k *kube) exit(s *metric.Series, code float64, ns, pod, uid, name string) {
 	if k.alive[placeOf(s)] {
 		k.ended(code, ns, pod, uid, name, label(s, "reason"))
@@ -227,7 +227,7 @@ func (k *kube) exit(s *metric.Series, code float64, ns, pod, uid, name string) {
 	k.t.add(kubeTermReason, 1, ns, pod, uid, name, label(s, "reason"))
 }
 
-// ended shows the last end of a container that was begun again since.
+// ended shows the last end of a container that was restarted since.
 func (k *kube) ended(code float64, ns, pod, uid, name, reason string) {
 	k.t.add(kubeLastTermReason, 1, ns, pod, uid, name, reason)
 	k.t.add(kubeLastExit, code, ns, pod, uid, name)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// cart is what the agent exports of a container of a Deployment, its init container and the sandbox of its pod.
+// cart is the agent's export for a container of a Deployment, its init container and the sandbox of its pod.
 func cart() map[string]float64 {
 	const (
 		of      = "workload=deployment/shop/cart,kind=deployment,part=cart-5d4-x/app,owner=shop"
@@ -53,11 +53,11 @@ func cart() map[string]float64 {
 	}
 }
 
-// TestCAdvisorPods: containers of pods have the kubelet's labels, and the figures as it counts them.
+// TestCAdvisorPods: containers of pods have the kubelet's labels and figures.
 func TestCAdvisorPods(t *testing.T) {
 	const (
 		l   = "{id=/kubepods/burstable/podu1/c1,container=app,name=c1,namespace=shop,pod=cart-5d4-x,image=shop/cart:1"
-		box = "{id=/kubepods/burstable/podu1/s1,namespace=shop,pod=cart-5d4-x" // no container: pause is none
+		box = "{id=/kubepods/burstable/podu1/s1,namespace=shop,pod=cart-5d4-x" // no container label: the sandbox is no container
 	)
 	now := 1_800_000_010.0
 	want(t, show(t, CAdvisor("n1"), cart(), cart()), map[string]float64{
@@ -72,18 +72,18 @@ func TestCAdvisorPods(t *testing.T) {
 		"container_spec_cpu_quota" + l + "}": 30000, "container_spec_cpu_period" + l + "}": 100000, "container_spec_cpu_shares" + l + "}": 204,
 		"container_spec_memory_limit_bytes" + l + "}": 128, "container_fs_usage_bytes" + l + "}": 35,
 		"container_processes" + l + "}": 3, "container_processes" + box + "}": 1,
-		"container_last_seen" + l + "}": now, "container_last_seen" + box + "}": now, // and not the init container, which has ended
+		"container_last_seen" + l + "}": now, "container_last_seen" + box + "}": now, // but not the init container, which has ended
 	})
 }
 
-// TestCAdvisorQoS: the control group of a guaranteed pod is in none of a class.
+// TestCAdvisorQoS: the control group of a guaranteed pod is outside the QoS class groups.
 func TestCAdvisorQoS(t *testing.T) {
 	for qos, id := range map[string]string{"Guaranteed": "/kubepods/podu/c", "BestEffort": "/kubepods/besteffort/podu/c"} {
 		lines := map[string]float64{"reckon_container_info{workload=pod/a/b,kind=pod,part=m,owner=a,namespace=a,pod=b,uid=u,container=m,type=main,image=i,container_id=c,qos=" + qos + "}": 1, "reckon_workload_processes{workload=pod/a/b,kind=pod,part=m,owner=a}": 2}
 		of := "{id=" + id + ",container=m,name=c,namespace=a,pod=b,image=i}"
 		want(t, show(t, CAdvisor("n1"), lines, lines), map[string]float64{"container_last_seen" + of: 1_800_000_010, "container_processes" + of: 2})
 	}
-	// The least that the kubelet writes, just below and at two shares.
+	// The minimum that the kubelet writes, and values just below and at two shares.
 	for cores, shares := range map[float64]float64{0.001: 2, 0.0019: 2, 0.003: 3} {
 		const of = "{workload=pod/a/b,kind=pod,part=m,owner=a}"
 		lines := map[string]float64{
@@ -97,7 +97,7 @@ func TestCAdvisorQoS(t *testing.T) {
 	}
 }
 
-// TestKube: what dashboards join on, under the names of kube-state-metrics.
+// TestKube checks the series that dashboards join on, under the names of kube-state-metrics.
 func TestKube(t *testing.T) {
 	const p = "{namespace=shop,pod=cart-5d4-x,uid=u1"
 	const c = p + ",container=app"
@@ -139,14 +139,14 @@ func TestKube(t *testing.T) {
 	over["kube_pod_container_status_terminated"+c+"}"] = 1
 	over["kube_pod_container_status_terminated_reason"+c+",reason=OOMKilled}"] = 1
 	want(t, show(t, Kube("n1"), cart(), ended), over)
-	// It ended again, and is neither begun again nor in the back-off yet: the end before stays the last but this.
+	// It ended again, and is neither restarted nor in back-off yet: the earlier end remains the last one.
 	ended["reckon_container_previous_exit_code{"+of+",reason=Error}"] = 3
 	over["kube_pod_container_status_last_terminated_reason"+c+",reason=Error}"] = 1
 	over["kube_pod_container_status_last_terminated_exitcode"+c+"}"] = 3
 	want(t, show(t, Kube("n1"), cart(), ended), over)
 }
 
-// TestKubeOwners: the owner is who controls the pod, and its owner what reckon calls the workload.
+// TestKubeOwners: the owner is the controller of the pod, and the owner's owner is reckon's workload.
 func TestKubeOwners(t *testing.T) {
 	for _, test := range []struct {
 		workload, kind, ownerKind, ownerName string
@@ -177,7 +177,7 @@ func TestKubeOwners(t *testing.T) {
 	}
 }
 
-// TestKeplerPods: energy of a container goes to it and to its pod, that of the sandbox to the pod alone.
+// TestKeplerPods: energy of a container goes to it and to its pod, that of the sandbox only to the pod.
 func TestKeplerPods(t *testing.T) {
 	lines := cart()
 	for part, joules := range map[string]float64{"cart-5d4-x/app": 60, "cart-5d4-x": 2} {

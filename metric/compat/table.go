@@ -6,8 +6,8 @@ import (
 	"reckon/metric"
 )
 
-// table collects the samples of a view: what several of our series are called together
-// is added up, and the rate of a counter is given where the original has a gauge of it.
+// table collects the samples of a view: our series that map to the same series
+// are summed, and the rate of a counter is added where the original has a gauge of it.
 type table struct {
 	cache metric.Cache
 	cells map[*metric.Series]*cell
@@ -16,11 +16,11 @@ type table struct {
 	now   time.Time
 }
 
-// rate is the gauge that goes with a counter.
+// rate is the gauge that belongs to a counter.
 type rate struct {
 	desc  *metric.Desc
 	scale float64
-	only  bool // the counter itself has no place in the view
+	only  bool // the counter itself is not in the view
 }
 
 type cell struct {
@@ -45,7 +45,7 @@ func (t *table) add(d *metric.Desc, v float64, labels ...string) { t.cell(d, lab
 // set makes v the sample of d with the given label values.
 func (t *table) set(d *metric.Desc, v float64, labels ...string) { t.cell(d, labels).value = v }
 
-// cell is that of a sample of this round.
+// cell returns the cell of a sample in this round.
 func (t *table) cell(d *metric.Desc, labels []string) *cell {
 	s := t.cache.Get(d, labels...)
 	c := t.cells[s]
@@ -62,7 +62,7 @@ func (t *table) cell(d *metric.Desc, labels []string) *cell {
 	return c
 }
 
-// end appends the round to b.
+// end appends the samples of the round to b.
 func (t *table) end(b *metric.Batch) {
 	for _, c := range t.order {
 		c.fresh = false

@@ -7,9 +7,9 @@ import (
 	"reckon/metric"
 )
 
-// tegra shows Jetson boards as the Waggle jetson-exporter does
-// (https://github.com/waggle-sensor/jetson-exporter), its spelling, percent and
-// milliwatts included: cores are counted from 1, names of sensors are in lower case.
+// tegra shows Jetson boards like the Waggle jetson-exporter
+// (https://github.com/waggle-sensor/jetson-exporter), including its spelling, percent and
+// milliwatts: cores are counted from 1, sensor names are in lower case.
 // Its moving averages of the GPU's load are not shown; rate() of
 // reckon_tegra_gpu_busy_seconds_total is the average over any time.
 type tegra struct {
@@ -27,7 +27,7 @@ var (
 	tegraTemp    = tegraDesc("temperature_celcius", "Temperature reading in Celcius.", "sensor")
 	tegraGPU     = tegraDesc("gpu_frequency_hz", "GPU clock frequency.")
 
-	// tegraNames says for our names what theirs are, and what one of our units is in theirs.
+	// tegraNames maps our names to theirs, with the factor from our unit to theirs.
 	tegraNames = map[string]struct {
 		desc  *metric.Desc
 		scale float64
@@ -92,14 +92,14 @@ func (v *tegra) Append(b *metric.Batch, n int) {
 			}
 			continue
 		}
-		if s.Desc.Name == "node_thermal_zone_temp" && !zones { // the board is read by sysfs
+		if s.Desc.Name == "node_thermal_zone_temp" && !zones { // the board is read through sysfs
 			b.Add(v.cache.Get(tegraTemp, v.sensor(strings.TrimSuffix(label(s, "type"), "-thermal"))), value)
 			continue
 		}
 		to, ok := tegraNames[s.Desc.Name]
 		switch {
 		case !ok:
-		case to.desc == tegraGPU: // one clock there, that of the first cluster
+		case to.desc == tegraGPU: // they have one clock, that of the first cluster
 			if !clock {
 				b.Add(v.cache.Get(tegraGPU), value)
 			}
@@ -114,7 +114,7 @@ func (v *tegra) Append(b *metric.Batch, n int) {
 	}
 }
 
-// sensor is a name in lower case, made once.
+// sensor returns a name in lower case, cached.
 func (v *tegra) sensor(name string) string {
 	l, ok := v.lower[name]
 	if !ok {
@@ -124,7 +124,7 @@ func (v *tegra) sensor(name string) string {
 	return l
 }
 
-// core is the number of a core, counted from 1.
+// core returns the number of a core, counted from 1.
 func (v *tegra) core(cpu string) string {
 	c, ok := v.number[cpu]
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"reckon/metric"
 )
 
-// The figures are those of a line that the exporter's own tests hold (Jetson Xavier NX, L4T 32.4):
+// TestTegra uses the figures of a line in the exporter's own tests (Jetson Xavier NX, L4T 32.4):
 // GR3D_FREQ 0%@1109, EMC_FREQ 2%@1600, CPU 47%@1420, MTS fg 1% bg 9%, VDD_IN 6140/5510, AO@29C.
 func TestTegra(t *testing.T) {
 	var b metric.Batch

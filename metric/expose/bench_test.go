@@ -64,9 +64,9 @@ func TestNoAllocationAfterWarmUp(t *testing.T) {
 	}
 }
 
-// Whatever a producer puts into names, help, labels and values, each format is read
-// back by Prometheus's own parser, with the label value as it was apart from bytes
-// that no parser takes.
+// FuzzPageIsReadable: whatever a producer puts into names, help, labels and values, Prometheus's own
+// parser reads each format back, with the label value unchanged except for bytes
+// that no parser accepts.
 func FuzzPageIsReadable(f *testing.F) {
 	f.Add("reckon_x_total", "help", "label", "value", 1.5, uint8(2))
 	f.Add("", hostile, "le", hostile, math.Inf(-1), uint8(3))

@@ -8,7 +8,7 @@ import (
 	"reckon/metric"
 )
 
-// Encoder turns batches into pages. It keeps its working memory from one page to
+// Encoder encodes batches as pages. It keeps its working memory from one page to
 // the next.
 type Encoder struct {
 	consts  []label
@@ -18,18 +18,18 @@ type Encoder struct {
 	byDesc  map[*metric.Desc]int32
 	byName  map[string]int32
 	sorted  []int32 // group numbers by name
-	members []int32 // sample numbers, group by group
+	members []int32 // sample numbers, grouped
 	of      []int32 // group number of each sample
 
 	constText []byte // rendered constant labels of the groups
-	family    []byte // protobuf: the family, the metric and its value, being built
+	family    []byte // protobuf buffers: the family, the metric and its value
 	metric    []byte
 	value     []byte
 }
 
 type label struct{ name, value string }
 
-// group is a metric family: all samples of one name.
+// group is a metric family: all samples with one name.
 type group struct {
 	desc   *metric.Desc
 	name   string // sanitized
@@ -40,8 +40,8 @@ type group struct {
 	first, n           int32 // range in members
 }
 
-// NewEncoder returns an encoder with the given options. Of the constant labels at
-// most 64 are used.
+// NewEncoder returns an encoder with the given options. At most 64 constant labels
+// are used.
 func NewEncoder(o Options) *Encoder {
 	e := &Encoder{
 		created: o.Created,
@@ -65,11 +65,11 @@ func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
 	return e.pieces(dst, f, b, nil)
 }
 
-// pieceSize is from how many bytes on a piece of a page is handed on.
+// pieceSize is the number of bytes from which a piece of a page is flushed.
 const pieceSize = 64 << 10
 
-// pieces is Append, but where flush is not nil it is given what has gathered every now and then, and dst
-// is used again: it returns what is left.
+// pieces is like Append, but if flush is not nil, it passes accumulated pieces to flush and reuses
+// dst; it returns the rest.
 func (e *Encoder) pieces(dst []byte, f Format, b *metric.Batch, flush func([]byte)) []byte {
 	e.arrange(b)
 	name := ""
@@ -109,7 +109,7 @@ func (e *Encoder) arrange(b *metric.Batch) {
 			g, last = e.groupOf(d), d
 		}
 		e.of[i] = -1
-		// A sample that does not fit its family could only be written wrongly.
+		// A sample that does not fit its family could only be encoded incorrectly.
 		if isHistogram(e.groups[g].desc) == (s.Histogram != nil) && len(s.Series.Values) == len(last.Labels) && !s.Ended() {
 			e.of[i] = g
 			e.groups[g].n++
@@ -145,7 +145,7 @@ func (e *Encoder) groupOf(d *metric.Desc) int32 {
 	name := cleanName(d.Name, true)
 	g, ok := e.byName[name]
 	if ok && !slices.Equal(e.groups[g].desc.Labels, d.Labels) && isHistogram(e.groups[g].desc) == isHistogram(d) {
-		ok = false // same name, other labels: written right behind, without a second header
+		ok = false // same name, other labels: written directly after it, without a second header
 	}
 	if !ok {
 		g = int32(len(e.groups))
@@ -163,7 +163,7 @@ func (e *Encoder) newGroup(d *metric.Desc, name string) group {
 	for i, l := range d.Labels {
 		clean := cleanName(l, false)
 		if clean == "le" && isHistogram(d) || clean == "__name__" {
-			clean = "exported_" + clean // would mean something else to a reader
+			clean = "exported_" + clean // would have another meaning for readers
 		}
 		if clean != l {
 			if &g.labels[0] == &d.Labels[0] {
@@ -185,7 +185,7 @@ func (e *Encoder) newGroup(d *metric.Desc, name string) group {
 
 func isHistogram(d *metric.Desc) bool { return d.Kind == metric.NativeHistogram }
 
-// cleanName brings a name into [a-zA-Z_][a-zA-Z0-9_]*, and colons for metrics.
+// cleanName maps a name into [a-zA-Z_][a-zA-Z0-9_]*, plus colons for metrics.
 func cleanName(s string, colon bool) string {
 	ok := func(i int, c byte) bool {
 		return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == ':' && colon || c >= '0' && c <= '9' && i > 0

@@ -8,7 +8,7 @@ import (
 	"reckon/metric"
 )
 
-// TestEndedSeriesAreNotShown: what a store is told to end is no sample for a scrape.
+// TestEndedSeriesAreNotShown: an end marker for the store is no sample for a scrape.
 func TestEndedSeriesAreNotShown(t *testing.T) {
 	d := &metric.Desc{Name: "x_info", Help: "X.", Kind: metric.Gauge, Labels: []string{"command"}}
 	b := metric.Batch{Time: time.Unix(1, 0)}

@@ -1,28 +1,28 @@
-// Package expose writes batches of samples in the formats that a Prometheus
-// scrape understands, and serves them over HTTP.
+// Package expose encodes batches of samples in the formats of Prometheus
+// scrapes, and serves them over HTTP.
 //
-// Three formats, chosen by the Accept header of the request:
+// Three formats, selected by the Accept header of the request:
 //
 //   - [Text], the Prometheus text format 0.0.4
 //     (https://prometheus.io/docs/instrumenting/exposition_formats/);
 //   - [OpenMetrics], OpenMetrics 1.0 text
 //     (https://prometheus.io/docs/specs/om/open_metrics_spec/);
 //   - [Protobuf], length-delimited io.prometheus.client.MetricFamily messages, the
-//     only one that carries native histograms and the moment a counter was zero.
+//     only one with native histograms and the creation time of counters.
 //
 // In the text formats a native histogram is written as a classic one, with its
-// buckets summed up at the powers of two that it touches. A counter whose name
-// does not end in _total is of type unknown in OpenMetrics, which would otherwise
+// buckets summed up at the powers of two that it covers. A counter whose name
+// does not end in _total has type unknown in OpenMetrics, which would otherwise
 // rename it: a series has the same name in every format.
 //
-// Label values may hold anything. Bytes that are not UTF-8, and NUL, which
-// Prometheus's own parser takes for the end of the page, become U+FFFD; the
-// formats escape the rest. Names of metrics and labels are brought into the classic
-// character set. An empty label value is left out, as Prometheus treats it the
-// same. Samples carry no timestamp, so that a series that ends is stale at once.
+// Label values may contain anything. Invalid UTF-8, and NUL, which
+// Prometheus's own parser treats as the end of the page, become U+FFFD; the
+// formats escape the rest. Names of metrics and labels are mapped to the classic
+// character set. An empty label value is omitted, as Prometheus treats it the
+// same. Samples have no timestamp, so that a series that ends is stale at once.
 //
-// An [Encoder] serves one goroutine at a time; [Handler] is safe for concurrent
-// use. Encoding does not allocate once buffers have grown. Standard library only.
+// An [Encoder] is not safe for concurrent use; [Handler] is.
+// Encoding does not allocate once buffers have grown. Standard library only.
 package expose
 
 import (
@@ -31,17 +31,17 @@ import (
 	"strings"
 )
 
-// Format is a way to write samples.
+// Format is an exposition format.
 type Format uint8
 
-// The formats.
+// Formats.
 const (
 	Text Format = iota
 	OpenMetrics
 	Protobuf
 )
 
-// ContentType is the value of the HTTP header for f.
+// ContentType returns the value of the Content-Type header for f.
 func (f Format) ContentType() string {
 	switch f {
 	case OpenMetrics:
@@ -53,19 +53,19 @@ func (f Format) ContentType() string {
 	}
 }
 
-// Options say how samples are written. The zero value is ready to use.
+// Options configure the encoding. The zero value is ready to use.
 type Options struct {
-	// Labels are added to every series, such as site and node. A label that a series
-	// has itself wins.
+	// Labels are added to every series, such as site and node. A label of the series
+	// itself takes precedence.
 	Labels map[string]string
 	// Created adds a _created line for each counter and histogram to OpenMetrics
-	// text. Off by default: Prometheus stores each as a series of its own. The
-	// protobuf format has a field for it and always carries it.
+	// text. Off by default: Prometheus stores each as a separate series. The
+	// protobuf format has a field for it and always includes it.
 	Created bool
 }
 
-// Negotiate picks the format that an Accept header (RFC 9110, section 12.5.1)
-// prefers among those known here, and Text when it names none of them.
+// Negotiate returns the supported format that an Accept header (RFC 9110, section 12.5.1)
+// prefers, and Text if it names none of them.
 func Negotiate(accept string) Format {
 	best, bestQ := Text, 0.0
 	for part := range strings.SplitSeq(accept, ",") {
@@ -77,7 +77,7 @@ func Negotiate(accept string) Format {
 	return best
 }
 
-// acceptable reads one element of an Accept header.
+// acceptable parses one element of an Accept header.
 func acceptable(part string) (f Format, q float64, ok bool) {
 	media, params, err := mime.ParseMediaType(part)
 	if err != nil {

@@ -54,7 +54,7 @@ func sampleBatch() *metric.Batch {
 	return b
 }
 
-// parsed is a page read back: series text to value, and what else a parser told.
+// parsed is a page read back: series text to value, and the other output of the parser.
 type parsed struct {
 	values  map[string]float64
 	hists   map[string]*histogram.Histogram
@@ -250,8 +250,8 @@ func TestOpenMetricsMetadata(t *testing.T) {
 	}
 }
 
-// Two descriptions of one name, as a compatibility view and a text file may bring,
-// stay one family; a kind that does not fit is left out.
+// TestSameNameTwice: two descriptions with one name, as from a compatibility view and a text file,
+// stay one family; a different kind is left out.
 func TestSameNameTwice(t *testing.T) {
 	a := &metric.Desc{Name: "x", Help: "first", Kind: metric.Gauge, Labels: []string{"a"}}
 	c := &metric.Desc{Name: "x", Help: "second", Kind: metric.Gauge, Labels: []string{"c"}}

@@ -12,13 +12,13 @@ import (
 	"reckon/metric"
 )
 
-// Handler serves what gather adds to a batch, in the format and with the
-// compression that the request asks for.
+// Handler serves the samples that gather adds to a batch, in the format and with the
+// compression that the request accepts.
 //
-// Scrapes that come at the same time are gathered and encoded one after the other,
-// since a batch is valid only until the next read of its producers; a client that
-// reads slowly holds up nobody. When gather returns an error and has added nothing
-// the answer is 503 with the text of the error; what was added before an error is
+// Concurrent scrapes are gathered and encoded one after the other,
+// since a batch is valid only until the next read of its producers; a slow client
+// does not block others. If gather returns an error without adding samples,
+// the response is 503 with the text of the error; samples added before an error are
 // served.
 func Handler(gather func(*metric.Batch) error, o Options) http.Handler {
 	return &handler{gather: gather, enc: NewEncoder(o)}
@@ -27,16 +27,16 @@ func Handler(gather func(*metric.Batch) error, o Options) http.Handler {
 type handler struct {
 	gather func(*metric.Batch) error
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	enc   *Encoder
 	batch metric.Batch
 
 	pages sync.Pool // *page
 }
 
-// page is the memory of one answer.
+// page is the buffer of one response.
 type page struct {
-	body   []byte // all of it, or the piece that is being compressed
+	body   []byte // the whole page, or the piece being compressed
 	packed bytes.Buffer
 	gz     *gzip.Writer
 }
@@ -69,11 +69,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	head.Set("Content-Length", strconv.Itoa(len(answer)))
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(answer) // the client has gone: nobody to tell
+		_, _ = w.Write(answer) // the client has disconnected
 	}
 }
 
-// encode writes the page: whole, or compressed piece by piece, which holds a tenth of it in memory.
+// encode encodes the page: whole, or compressed piece by piece, which needs a tenth of the memory.
 func (h *handler) encode(p *page, f Format, zip bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -140,7 +140,7 @@ func TestHandlerConcurrently(t *testing.T) {
 	}
 }
 
-// TestCompressedInPieces holds that a page of many pieces is the same compressed as it is plain.
+// TestCompressedInPieces: a page of many pieces is the same compressed as uncompressed.
 func TestCompressedInPieces(t *testing.T) {
 	var all []*metric.Series
 	for i := range 3 * pieceSize / 60 {

@@ -94,7 +94,7 @@ func (e *Encoder) protoLabel(m []byte, name, value string) []byte {
 	return appendBytes(m, metricLabel, l)
 }
 
-// appendHistogram writes the native buckets and, for readers that take none, the
+// appendHistogram appends the native buckets and, for readers without support for them, the
 // classic ones.
 func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	dst = append(dst, histCount)
@@ -114,10 +114,10 @@ func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	dst = binary.AppendUvarint(dst, h.ZeroCount)
 
 	first, last := occupied(h)
-	if first > last { // a span of length 0 says: native, with no bucket yet
+	if first > last { // a span of length 0 means native, with no bucket yet
 		return appendCreated(appendSpan(dst, 0, 0), histCreated, created)
 	}
-	n := 0 // bytes of the deltas, for the length in front of them
+	n := 0 // length of the deltas in bytes, for their length prefix
 	var buf [binary.MaxVarintLen64]byte
 	eachDelta(h, first, last, func(d int64) { n += binary.PutUvarint(buf[:], zigzag(d)) })
 	dst = appendSpan(dst, int64(h.Offset)+int64(first), uint64(last-first+1))
@@ -127,8 +127,8 @@ func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	return appendCreated(dst, histCreated, created)
 }
 
-// eachDelta yields each count less the one before it. Empty buckets in between cost
-// one byte each, less than the span that would jump over most gaps.
+// eachDelta yields the difference of each count to the previous one. Empty buckets in between cost
+// one byte each, less than a span that skips most gaps.
 func eachDelta(h *metric.Histogram, first, last int, yield func(int64)) {
 	prev := uint64(0)
 	for _, n := range h.Buckets[first : last+1] {
@@ -170,7 +170,7 @@ func appendBytes(dst []byte, tag byte, b []byte) []byte {
 	return append(dst, b...)
 }
 
-// appendString writes a string field; protobuf strings are UTF-8.
+// appendString appends a string field; protobuf strings are UTF-8.
 func appendString(dst []byte, tag byte, s string) []byte {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		dst = binary.AppendUvarint(append(dst, tag), uint64(len(s)))

@@ -38,8 +38,8 @@ func (e *Encoder) textFamily(dst []byte, g *group, b *metric.Batch, om, header b
 	return dst
 }
 
-// counterFamily is the name of a counter's family in OpenMetrics: without _total,
-// unless the name has none or the rest is taken by another family.
+// counterFamily returns the name of a counter's family in OpenMetrics: without _total,
+// unless the name lacks the suffix or the rest is the name of another family.
 func (e *Encoder) counterFamily(g *group) (family, kind string) {
 	base, ok := strings.CutSuffix(g.name, "_total")
 	if _, taken := e.byName[base]; !ok || base == "" || taken {
@@ -76,7 +76,7 @@ func appendMeta(dst []byte, word, family string) []byte {
 	return append(dst, ' ')
 }
 
-// textHistogram writes a classic histogram: cumulative counts at the powers of two
+// textHistogram appends a classic histogram: cumulative counts at the powers of two
 // from below the first to above the last observation, then +Inf, sum and count.
 func (e *Encoder) textHistogram(dst []byte, g *group, s *metric.Sample, om bool) []byte {
 	ClassicBuckets(s.Histogram, func(bound float64, n uint64) {
@@ -97,7 +97,7 @@ func (e *Encoder) textHistogram(dst []byte, g *group, s *metric.Sample, om bool)
 	return append(dst, '\n')
 }
 
-// closeLabels appends the label set of a series, with le if it is named, and the
+// closeLabels appends the label set of a series, with le if its name is given, and the
 // space before the value.
 func (e *Encoder) closeLabels(dst []byte, g *group, s *metric.Series, le string, bound float64, om bool) []byte {
 	open := len(dst)
@@ -135,8 +135,8 @@ func appendLabel(dst []byte, first bool, name, value string) []byte {
 	return append(dst, '"')
 }
 
-// appendEscaped escapes backslash, newline and, if quoted, the quotation mark; what
-// is not UTF-8, and NUL, becomes U+FFFD.
+// appendEscaped escapes backslash, newline and, if quoted, the quotation mark; invalid
+// UTF-8, and NUL, become U+FFFD.
 func appendEscaped(dst []byte, s string, quoted bool) []byte {
 	from := 0
 	for i := 0; i < len(s); {
@@ -167,7 +167,7 @@ func appendEscaped(dst []byte, s string, quoted bool) []byte {
 	return append(dst, s[from:]...)
 }
 
-// appendBound writes the value of le; OpenMetrics wants it to look like a float.
+// appendBound appends the value of le; OpenMetrics requires the format of a float.
 func appendBound(dst []byte, v float64, om bool) []byte {
 	if math.IsInf(v, 1) {
 		return append(dst, "+Inf"...)
@@ -187,13 +187,13 @@ func appendValue(dst []byte, v float64) []byte {
 	case math.IsInf(v, 1):
 		dst = append(dst, "+Inf"...)
 	default:
-		dst = strconv.AppendFloat(dst, v, 'g', -1, 64) // NaN and -Inf are written so too
+		dst = strconv.AppendFloat(dst, v, 'g', -1, 64) // also for NaN and -Inf
 	}
 	return append(dst, '\n')
 }
 
 // ClassicBuckets yields the cumulative counts of h at powers of two, then at +Inf.
-// Bounds at powers of two are bounds of the native buckets, so the counts are exact.
+// Powers of two are bounds of the native buckets, so the counts are exact.
 func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	perOctave := 1 << h.Schema()
 	first, last := occupied(h)
@@ -214,8 +214,8 @@ func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	yield(math.Inf(1), h.Count)
 }
 
-// occupied returns the first and last index of h.Buckets that is not zero; the
-// first is above the last when there is none.
+// occupied returns the first and last index of a non-zero count in h.Buckets; if there is none,
+// first is above last.
 func occupied(h *metric.Histogram) (first, last int) {
 	last = len(h.Buckets) - 1
 	for first <= last && h.Buckets[first] == 0 {
