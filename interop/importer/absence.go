@@ -7,14 +7,14 @@ import (
 	"reckon/internal/sorting"
 )
 
-// undo gives back to an ancestor what was deducted for a process that had not ended.
+// undo returns to an ancestor what was deducted for a process that had not ended.
 func (a *advance) undo(s *procState) {
 	if s.By != 0 {
 		a.returned[s.By] = a.returned[s.By].plus(s.Deducted)
 	}
 }
 
-// giveBack makes what was given back to processes of this reading growth of theirs.
+// giveBack adds returned amounts to the growth of those processes that are in this reading.
 func (a *advance) giveBack() {
 	for by, amount := range a.returned {
 		k := procKey{PID: by}
@@ -25,7 +25,7 @@ func (a *advance) giveBack() {
 	}
 }
 
-// plus adds what is known of another use.
+// plus adds another use; unknown figures count as zero.
 func (u used) plus(v used) used {
 	for i := range u {
 		u[i] += max(v[i], 0)
@@ -33,9 +33,9 @@ func (u used) plus(v used) used {
 	return u
 }
 
-// absences deducts what processes had used that this reading lacks, once an ancestor has
-// waited for them: a wait adds all of it at once. Where an ancestor is back that earlier
-// readings lacked, it is the one that waited for those which ended meanwhile.
+// absences deducts the use of processes missing from this reading from the growth of the ancestor that
+// waited for them: a wait adds all of it at once. If an ancestor is back that was missing from earlier
+// readings, it is the one that waited for processes that ended meanwhile.
 func (a *advance) absences() {
 	ended := maps.Clone(a.gone)
 	for k, s := range a.j.Procs {
@@ -48,7 +48,7 @@ func (a *advance) absences() {
 		}
 	}
 	a.giveBack()
-	// The most first: what has used little fits the growth of an ancestor by chance.
+	// In descending order of use: a small amount matches the growth of an ancestor by chance.
 	keys := sorting.Collect(maps.Keys(ended), func(x, y procKey) int {
 		return cmp.Or(cmp.Compare(ended[y].Used[usedCPU], ended[x].Used[usedCPU]), x.compare(y))
 	})
@@ -61,15 +61,15 @@ func (a *advance) absences() {
 	}
 }
 
-// maxDepth bounds how far up ancestors are looked for.
+// maxDepth limits how far up ancestors are searched.
 const maxDepth = 64
 
-// rounding is by how much the growth of a parent may fall short of what it has waited for:
-// releases of sonar write whole seconds and whole KiB.
+// rounding is the tolerance between the growth of a parent and the use of the children it waited for:
+// some releases of sonar write whole seconds and whole KiB.
 var rounding = used{1, 1024, 1024}
 
-// deduct takes what ended from the growth of its nearest ancestor in this reading, if that
-// is as much. It returns that, and how much it was; 0 without one.
+// deduct subtracts the use of an ended process from the growth of its nearest ancestor in this reading, if the
+// growth is large enough. It returns that ancestor and the amount; 0 if there is none.
 func (a *advance) deduct(parent uint32, ended used) (by uint32, deducted used) {
 	for range maxDepth {
 		if parent == 0 {
@@ -97,8 +97,8 @@ func (a *advance) deduct(parent uint32, ended used) (by uint32, deducted used) {
 	return 0, used{}
 }
 
-// waitedElsewhere reports whether an ancestor of a process that ended is back, nearer than
-// the one from which its use was deducted, and was absent when the process ended.
+// waitedElsewhere reports whether an ancestor of an ended process is back, nearer than
+// the one from which its use was deducted, and was missing when the process ended.
 func (a *advance) waitedElsewhere(s *procState) bool {
 	if len(a.back) == 0 {
 		return false
@@ -120,10 +120,10 @@ func (a *advance) waitedElsewhere(s *procState) bool {
 	return false
 }
 
-// maxAbsent bounds for how many processes that readings lack a job keeps the state.
+// maxAbsent limits the number of missing processes whose state a job keeps.
 const maxAbsent = 4096
 
-// forgetAbsent drops the states of processes that readings have lacked for long, or that
+// forgetAbsent drops the states of processes that have been missing for long, or that
 // are too many.
 func (j *jobState) forgetAbsent(t int64) {
 	var absent []procKey

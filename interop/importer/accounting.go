@@ -25,7 +25,7 @@ func (im *Importer) endJob(ctx context.Context) error {
 	return im.job(ctx, j)
 }
 
-// job takes a job of accounting with its steps.
+// job takes a job from accounting, with its steps.
 func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	im.res.Records++
 	site := im.site(j.Cluster)
@@ -61,11 +61,11 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	return nil
 }
 
-// told is the time at which what is reported of a job was so.
+// told returns the time of the state that accounting reports for a job.
 func told(j *sacct.Job) time.Time {
 	if !j.End.IsZero() && sacct.Over(j.State) {
 		switch j.State {
-		case sacct.Requeued, "node_fail", "boot_fail", "launch_failed", "preempted": // the next run is submitted in that second, and may begin a millisecond earlier
+		case sacct.Requeued, "node_fail", "boot_fail", "launch_failed", "preempted": // the next run is submitted in the same second, and may start a millisecond earlier
 			return j.End.Add(-2 * time.Millisecond)
 		}
 		return j.End
@@ -79,7 +79,7 @@ func told(j *sacct.Job) time.Time {
 func fingerprint(j *sacct.Job) uint64 {
 	h := fnv.New64a()
 	id := j.ID
-	if strings.Contains(id, "+") { // as it was imported before components had names of their own
+	if strings.Contains(id, "+") { // the id under which it was imported before components had ids of their own
 		id = j.Raw
 	}
 	cpu, memory := j.Has()
@@ -92,7 +92,7 @@ type point struct {
 	v float64
 }
 
-// book collects points by series, which lives of one id share.
+// book collects points by series; several runs of one id share a series.
 type book map[string]*line
 
 type line struct {
@@ -111,7 +111,7 @@ func (b book) add(t int64, v float64, name string, lists ...[]string) {
 	s.points = append(s.points, point{t, v})
 }
 
-// flushJobs writes the jobs that wait.
+// flushJobs writes the pending jobs.
 func (im *Importer) flushJobs(ctx context.Context) error {
 	if len(im.jobs) == 0 {
 		return nil
@@ -156,7 +156,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	return im.write(ctx, nil)
 }
 
-// every is how often a total that was spread over time is written: views look a week back.
+// every is how often a total that is spread over time is written: views look back a week.
 const every = 24 * time.Hour
 
 // account writes the series of one job.
@@ -206,7 +206,7 @@ func (im *Importer) account(b book, j *sacct.Job, measured bool) {
 	}
 	put(float64(j.Start.Unix()), mStart)
 	im.allocation(b, j, base, t)
-	for at := j.Start.Unix(); at < t/1000; at += touchedRange { // it held what it was given
+	for at := j.Start.Unix(); at < t/1000; at += touchedRange { // it held its allocation
 		im.note(at)
 	}
 	if !sacct.Over(j.State) || measured {
@@ -214,7 +214,7 @@ func (im *Importer) account(b book, j *sacct.Job, measured bool) {
 	}
 	im.note(j.Start.Unix())
 	maybe(j.PeakMemory, mPeak)
-	// Each point in time says when the job began: else what comes a day later looks like
+	// Each of these points records the start of the job; otherwise a point a day later looks like
 	// another job.
 	for at := j.Start; at.Before(j.End); at = at.Add(every) {
 		b.add(at.UnixMilli(), float64(j.Start.Unix()), mStart, base)

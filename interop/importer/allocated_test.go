@@ -12,8 +12,8 @@ import (
 	"reckon/store"
 )
 
-// heldBy are the core, memory (GiB) and GPU seconds that the catalogue says were held, and how
-// much of the first is estimated, in all and in the hours of one span.
+// held returns the allocated core, memory (GiB) and GPU seconds in the catalogue, and how
+// much of the first is estimated, in total and per hour of one span.
 func (l *lab) held(span store.Span, by ...string) []store.Use {
 	l.t.Helper()
 	use, err := l.facts.Use(l.t.Context(), store.RollupQuery{From: time.Unix(0, 0), To: now, Span: span, By: by})
@@ -30,8 +30,8 @@ func figureOf(v *float64) float64 {
 	return *v
 }
 
-// What was allocated counts by its time, to the second and in the right hours: for runs that
-// were suspended, resized or requeued, and for those of which only the request is known.
+// TestHoursAllocated: allocations count by their time, to the second and in the right hours: for runs that
+// were suspended, resized or requeued, and for those with only a request.
 func TestHoursAllocated(t *testing.T) {
 	const head = "JobID|JobIDRaw|User|State|Submit|Start|End|ReqCPUS|AllocTRES|Suspended|NodeList|JobName\n"
 	for name, c := range map[string]struct {
@@ -52,7 +52,7 @@ func TestHoursAllocated(t *testing.T) {
 		"nothing said of it":        {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:10:00|2||00:00:00|n1|x\n", 1200, 0, 0, 1200, "09 1200"},
 	} {
 		l := newLab(t)
-		for range 2 { // and once more
+		for range 2 { // the second time as a repeated import
 			l.take("a.sacct", head+c.lines)
 		}
 		var cores, memory, gpus, estimated float64
@@ -74,7 +74,7 @@ func TestHoursAllocated(t *testing.T) {
 	}
 }
 
-// The accounting of another site, against a sum over the lines of its file.
+// TestHoursAllocatedOfASite compares the accounting of another site with a sum over the lines of its file.
 func TestHoursAllocatedOfASite(t *testing.T) {
 	raw, err := os.ReadFile("../../../shared/data/hpc/sonar/slurm/sacct_output.txt")
 	if err != nil {
@@ -86,7 +86,7 @@ func TestHoursAllocatedOfASite(t *testing.T) {
 		if len(f) != 32 || strings.Contains(f[0], ".") {
 			continue
 		}
-		elapsed, err := strconv.ParseFloat(f[12], 64) // of what runs: until the export
+		elapsed, err := strconv.ParseFloat(f[12], 64) // for running jobs, until the export
 		if err != nil {
 			continue
 		}

@@ -7,19 +7,19 @@ import (
 	"reckon/interop/sonar"
 )
 
-// What a process has used is bounded by its node: CPU time by the cores and the time that
-// the node was up, and what it grew by, by the time that its job ran; resident memory by what
-// the node has. Figures beyond that were garbled, and the record is refused.
+// The use of a process is bounded by its node: CPU time by the cores times the uptime of
+// the node, its growth by the run time of its job, and resident memory by the memory of
+// the node. Figures beyond that are corrupt, and the record is refused.
 
 const (
-	// coresMost is what a node has at most of which it is not reported.
+	// coresMost is the assumed maximum number of cores of a node that does not report it.
 	coresMost = 1 << 13
-	// slackShare and slackSeconds are for how inexactly times are written and taken.
+	// slackShare and slackSeconds allow for the inaccuracy of written and measured times.
 	slackShare   = 1.05
 	slackSeconds = 10
 )
 
-// capacity is how many CPU seconds a node can give in so many seconds.
+// capacity returns how many CPU seconds a node can provide in the given number of seconds.
 func (r *reading) capacity(seconds int64) float64 {
 	cores := r.cores
 	if cores == 0 {
@@ -28,7 +28,7 @@ func (r *reading) capacity(seconds int64) float64 {
 	return float64(cores) * (float64(max(seconds, 0))*slackShare + slackSeconds)
 }
 
-// refuseImpossible takes those records out of a reading that say more than the node can have.
+// refuseImpossible removes records with more use than the node can have had.
 func (im *Importer) refuseImpossible(p place, node *nodeState, t int64, r *reading) {
 	up := int64(ageMost)
 	if r.system != nil && r.system.Boot > 0 && r.system.Boot < t {
@@ -48,8 +48,8 @@ func (im *Importer) refuseImpossible(p place, node *nodeState, t int64, r *readi
 	})
 }
 
-// grown finds what the processes of a job grew by. One that grew by more than the node can
-// have given the job since it began is refused, and the reading is taken as if it lacked it.
+// grown computes the growth of the processes of a job. A process that grew by more than the node can
+// have provided to the job since it started is refused, and treated as missing from the reading.
 func (im *Importer) grown(p place, j *jobState, t int64, procs []*sonar.Process, r *reading) (*advance, []*sonar.Process) {
 	for {
 		a := j.growth(t, procs)
@@ -69,8 +69,8 @@ func (im *Importer) grown(p place, j *jobState, t int64, procs []*sonar.Process,
 	}
 }
 
-// refuse counts a record that can not be. Series that are made again refuse it again, which
-// is not counted.
+// refuse counts an impossible record. When series are rebuilt, it is refused again but not
+// counted again.
 func (im *Importer) refuse(p place, t int64, r *reading, q *sonar.Process, why string) {
 	if r.fresh == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"reckon/interop/sonar"
 )
 
-// Readings and states are kept packed: whole numbers of seven bits a byte, names once in
-// each piece, and figures as whole numbers where they are.
+// Encoding of readings and states: integers as varints of seven bits per byte, each name once per
+// piece, and figures as integers where possible.
 
 type packer struct {
 	b     []byte
@@ -36,7 +36,7 @@ func (p *packer) text(s string) {
 	p.b = append(p.b, s...)
 }
 
-// How a figure is written: the last two bits of the number that begins it.
+// Encodings of a figure: the last two bits of its leading number.
 const (
 	figureUnits = 1 // units of one
 	figureKibis = 2 // units of 1024
@@ -67,7 +67,7 @@ func (p *packer) yes(list ...bool) {
 	p.uint(v)
 }
 
-// unpacker reads what a packer wrote. After an error everything is zero.
+// unpacker decodes the output of a packer. After an error it returns zero values.
 type unpacker struct {
 	b     []byte
 	names []string
@@ -103,7 +103,7 @@ func (u *unpacker) fail() {
 	}
 }
 
-// count reads how many things follow, each of which takes a byte at least.
+// count reads the number of following items, each at least one byte long.
 func (u *unpacker) count() int {
 	v := u.uint()
 	if v > uint64(len(u.b)) {
@@ -254,14 +254,14 @@ func (u *unpacker) system() *sonar.System {
 	return s
 }
 
-// systemText is a system in a form in which two can be compared.
+// systemText returns a system in a form for comparing two of them.
 func systemText(s *sonar.System) string {
 	var p packer
 	p.system(s)
 	return string(p.b)
 }
 
-// readings packs those of a node, by time.
+// readings packs the readings of a node, in order of time.
 func (p *packer) readings(times []int64, at map[int64]*reading) {
 	var last int64
 	for _, t := range times {
@@ -288,7 +288,7 @@ func (p *packer) readings(times []int64, at map[int64]*reading) {
 	}
 }
 
-// readings unpacks readings into those of the same node. fresh says that they are new to
+// readings unpacks readings into those of the same node. fresh marks them as new to
 // the series.
 func (u *unpacker) readings(at map[int64]*reading, fresh bool) error {
 	var t int64
@@ -327,8 +327,8 @@ func (u *unpacker) readings(at map[int64]*reading, fresh bool) error {
 	return u.err
 }
 
-// join adds another part of the same reading. Where the two differ it does not matter
-// which came first.
+// join adds another part of the same reading. If the two differ, their order
+// does not matter.
 func (r *reading) join(o *reading) {
 	r.procs = append(r.procs, o.procs...)
 	r.fresh += o.fresh
@@ -338,8 +338,8 @@ func (r *reading) join(o *reading) {
 	}
 }
 
-// order puts the processes of a reading in one order, whatever order they came in: of
-// those that are one process the one that used most is the first.
+// order sorts the processes of a reading into a canonical order; of duplicates of
+// one process the one with the highest use is first.
 func (r *reading) order() {
 	sorting.Stable(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
 }
@@ -358,12 +358,12 @@ func compare(a, b *sonar.Process) int {
 		cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(b.Rolled, a.Rolled), cmp.Compare(b.Threads, a.Threads))
 }
 
-// packVersion is that of packed states. It comes first, negative: the first releases
-// began with the time of the last reading, which is not.
+// packVersion is the version of packed states. It comes first, negated: the first releases
+// started with the time of the last reading, which is not negative.
 const packVersion = 1
 
-// pack packs what is known of a node at the end of a period. The same state is always
-// the same bytes.
+// pack encodes the state of a node at the end of a period. Equal states have
+// equal bytes.
 func (n *nodeState) pack() []byte {
 	var p packer
 	p.int(-packVersion)
@@ -429,7 +429,7 @@ func (p *packer) proc(k procKey, s procState, last int64) {
 	}
 }
 
-// proc reads a process of a job; version 0 keeps those of the last reading alone.
+// proc reads a process of a job; version 0 contains only those of the last reading.
 func (u *unpacker) proc(version int, last int64) (procKey, procState) {
 	deducted := version > 0 && u.uint()&1 != 0
 	k := procKey{PID: uint32(u.uint()), PPID: uint32(u.uint()), Cmd: u.text()}

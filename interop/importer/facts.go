@@ -2,8 +2,8 @@ package importer
 
 import "reckon/interop/sacct"
 
-// userName names who cancelled a job: its owner by name, others by number as accounting does,
-// but for root.
+// userName returns the user who cancelled a job: its owner by name, others by number as in accounting,
+// except root.
 func (im *Importer) userName(j *sacct.Job) string {
 	switch {
 	case j.EndedByUser == "":
@@ -16,8 +16,8 @@ func (im *Importer) userName(j *sacct.Job) string {
 	return j.EndedByUser
 }
 
-// allocation writes what a job was given at the time t in milliseconds, and before that each
-// allocation of one that was resized, at the time when it got it.
+// allocation writes the allocation of a job at time t, Unix ms, and for a resized job also each
+// earlier allocation at its start.
 func (im *Importer) allocation(b book, j *sacct.Job, base []string, t int64) {
 	sizes := j.Sizes
 	if len(sizes) == 0 {
@@ -48,7 +48,7 @@ func (im *Importer) allocation(b book, j *sacct.Job, base []string, t int64) {
 	}
 }
 
-// steps writes what accounting says of the steps of a job.
+// steps writes the accounting of the steps of a job.
 func (im *Importer) steps(b book, j *sacct.Job, base []string, t int64) {
 	if j.StepCount > 0 {
 		b.add(t, float64(j.StepCount), mSteps, base)

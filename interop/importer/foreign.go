@@ -6,24 +6,24 @@ import (
 	"strconv"
 )
 
-// foreignHead is how much of an input is looked at, in bytes.
+// foreignHead is the number of bytes of an input that are inspected.
 const foreignHead = 16 << 10
 
 var (
-	// pbsLine is a record of PBS Professional, OpenPBS and Torque: time;type;id;attributes.
+	// pbsLine matches a record of PBS Professional, OpenPBS and Torque: time;type;id;attributes.
 	pbsLine = regexp.MustCompile(`^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(\.\d+)?;[A-Za-z];[^;]*;`)
-	// lsfLine is an event of lsb.acct (lsb.acct(5)): "type" "version" time.
+	// lsfLine matches an event of lsb.acct (lsb.acct(5)): "type" "version" time.
 	lsfLine = regexp.MustCompile(`^"[A-Z_]+" "[0-9.]+" \d+ `)
 )
 
-// gridFields is how many fields a record of accounting(5) of Grid Engine has at least, and
-// gridNumbers those that are numbers: of the job, priority and the times of its life.
+// gridFields is the minimum number of fields of a record of accounting(5) of Grid Engine, and
+// gridNumbers are the numeric ones: job number, priority, and the times of the job.
 const gridFields = 30
 
 var gridNumbers = []int{5, 7, 8, 9, 10}
 
-// foreign names the batch system whose accounting an input is; empty for one that is none
-// of those known here.
+// foreign returns the batch system that wrote the accounting in an input; empty if it is not
+// recognised.
 func foreign(head []byte) string {
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimRight(line, "\r\n")
@@ -40,7 +40,7 @@ func foreign(head []byte) string {
 	return ""
 }
 
-// gridEngine distinguishes Sun Grid Engine and its heirs from Univa's, which writes milliseconds.
+// gridEngine distinguishes Sun Grid Engine and its derivatives from Univa's, which writes milliseconds.
 func gridEngine(fields [][]byte) string {
 	if len(fields) < gridFields {
 		return ""

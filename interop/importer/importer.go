@@ -1,34 +1,33 @@
-// Package importer turns what sonar and sacct have written into the series that reckon
-// would have measured, so that everything that answers from series answers about it too.
+// Package importer converts the output of sonar and sacct to the series that reckon
+// would have measured, so that every query over series includes it.
 //
-// Every series carries the label source, sonar or sacct, besides those of a measured one.
-// What was imported counts once, in whatever order it comes: readings are kept as they were
-// told in a journal below the data directory, imports/SITE, and series are made from it in
-// the order of time. When readings come that are older than others of their node, the series
-// behind them are made again, until nothing comes out otherwise than before. What reckon
-// itself measured goes before what others did. An import that was cut off is finished by
-// the next one.
+// Every series has the label source, sonar or sacct, in addition to the labels of a measured one.
+// Imported data counts once, in whatever order it arrives: readings are stored unchanged
+// in a journal below the data directory, imports/SITE, and series are built from it in
+// order of time. If readings are older than others of their node, the later series are
+// rebuilt until the result no longer changes. Data that reckon itself measured
+// takes precedence. An interrupted import is completed by the next one.
 //
-// What sonar means (see package sonar) and what becomes of it:
-//   - The CPU time of a process holds that of children it has waited for. What a process
-//     that is gone had used is therefore not counted again when its parent, or the nearest
-//     living one above that, has grown by it.
-//   - A mean over the lifetime of a process says nothing about any time, so releases that
-//     wrote nothing else have no CPU time here. With the CPU time it gives the age of the
-//     process: a job that was older than its first reading begins then.
-//   - A job is slurm/NUMBER when its epoch is 0 and group/NODE/NUMBER-EPOCH otherwise, on
-//     one node alone. Without an epoch the caller says which; a group's number may come
-//     again, so its name then ends with the time of its first reading. Job 0 is no job:
-//     each of its processes is a workload of its own, and those without a number for other/NODE.
-//   - Figures of several inputs about one node and time are one reading; of two that differ
-//     it does not matter which came first.
-//   - GPU use is a reading of a moment and is integrated between readings that are at most
+// The meaning of sonar's data (see package sonar) and its conversion:
+//   - The CPU time of a process includes that of children it has waited for. The use of an
+//     ended process is therefore not counted again when its parent, or the nearest
+//     living ancestor, has grown by it.
+//   - A mean over the lifetime of a process does not tell when time was used, so releases that
+//     wrote nothing else have no CPU time here. Together with the CPU time it gives the age of the
+//     process: a job that is older than its first reading starts at that age.
+//   - A job is slurm/NUMBER if its epoch is 0 and group/NODE/NUMBER-EPOCH otherwise, on
+//     one node only. Without an epoch the caller decides; a group's number may be
+//     reused, so its name then ends with the time of its first reading. Job 0 is not a job:
+//     each of its processes is a separate workload, and those without a number are other/NODE.
+//   - Data from several inputs about one node and time is one reading; if they differ,
+//     their order does not matter.
+//   - GPU use is sampled, and integrated between readings that are at most
 //     an hour apart.
 //
-// sacct says what a job asked for and how it ended, and what it used in all: that is spread
-// evenly over its time, and kept only for jobs that nobody measured.
+// sacct provides the request, the end and the total use of a job: the use is spread
+// evenly over its time, and kept only for jobs without measurements.
 //
-// Units are SI. An [Importer] is used from one goroutine.
+// Units are SI. An [Importer] is not safe for concurrent use.
 package importer
 
 import (
@@ -47,24 +46,24 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Store is where series go.
+// Store is the destination of the series.
 type Store interface {
 	storage.Queryable
 	ImportBlocks(ctx context.Context, h *tsdb.History) error
 	Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matcher) error
 }
 
-// Options say what the input does not.
+// Options hold information that the input lacks.
 type Options struct {
 	Store Store
-	// Dir keeps what is known of earlier imports.
+	// Dir holds the state of earlier imports.
 	Dir string
-	// Site is the label of input that names no cluster, and of all input with Force.
+	// Site is the label of input without a cluster name, and of all input with Force.
 	Site  string
 	Force bool
-	// Batch says that jobs without an epoch are those of the batch system.
+	// Batch assigns jobs without an epoch to the batch system.
 	Batch bool
-	// Fields and Zone are those of sacct's export; see package sacct.
+	// Fields and Zone describe sacct's export; see package sacct.
 	Fields []string
 	Zone   *time.Location
 	Clock  func() time.Time
@@ -77,33 +76,33 @@ type Bad struct {
 	Err  string
 }
 
-// maxBad is how many are named; all are counted.
+// maxBad is the number of errors that are listed; all are counted.
 const maxBad = 100
 
-// Result counts what came of an import. Records are processes in readings of sonar, and
-// jobs of accounting. Each is counted once below.
+// Result is the result of an import. Records are processes in readings of sonar, and
+// jobs of accounting. Each is counted once in the fields below.
 type Result struct {
 	Files, Records int
-	Taken          int // records that were new
-	Known          int // imported before, or given twice
+	Taken          int // new records
+	Known          int // imported before, or duplicate
 	Measured       int // reckon itself measured that node at that time
 	Waiting        int // jobs that had not started
-	Heartbeats     int // signs of life of nodes on which nothing ran
-	Refused        int // can not be: of the future, or more than the node can give; named in Bad
+	Heartbeats     int // heartbeats of idle nodes
+	Refused        int // impossible: in the future, or above the capacity of the node; named in Bad
 
-	Resumed   bool // an earlier import had been cut off, and was finished
+	Resumed   bool // an interrupted earlier import was completed
 	Workloads int
 	Samples   int
 	From, To  time.Time
 	BadCount  int
 	Bad       []Bad
-	// Ranges are the stretches of time of which series changed, and Gone workloads that were
-	// taken for such before older readings reported more, for the catalogue.
+	// Ranges are the time ranges in which series changed, and Gone workloads that
+	// no longer exist after older readings were imported, for the catalogue.
 	Ranges [][2]time.Time
 	Gone   []store.Run
 }
 
-// Importer takes input file by file.
+// Importer imports input file by file.
 type Importer struct {
 	o      Options
 	res    Result
@@ -113,7 +112,7 @@ type Importer struct {
 	file string
 	rows int // records in the buffer
 	buf  map[place]map[int64]*reading
-	jobs []sacct.Job // waiting to be written
+	jobs []sacct.Job // to be written
 	last *sacct.Job  // waits for its steps
 	out  *sink
 	seen map[string]bool // workloads
@@ -139,7 +138,7 @@ func New(o Options) *Importer {
 	}
 }
 
-// Sonar takes one input of sonar. An error is the store's, the reader's or the context's.
+// Sonar imports one input of sonar. An error is that of the store, the reader or the context.
 func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error {
 	im.begin(name)
 	in, err := im.open(in)
@@ -173,7 +172,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 	return nil
 }
 
-// Sacct takes one export of sacct.
+// Sacct imports one export of sacct.
 func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error {
 	im.begin(name)
 	in, err := im.open(in)
@@ -187,8 +186,8 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 	return nil
 }
 
-// Finish writes what is left and returns what came of everything. When the catalogue has
-// taken it in, [Importer.Done] says so.
+// Finish writes the remaining data and returns the overall result. Once the catalogue has
+// processed it, call [Importer.Done].
 func (im *Importer) Finish(ctx context.Context) (Result, error) {
 	if err := im.keep(); err != nil {
 		return im.res, err
@@ -217,7 +216,7 @@ func (im *Importer) Finish(ctx context.Context) (Result, error) {
 	return im.res, nil
 }
 
-// Done says that the catalogue knows of the import.
+// Done records that the catalogue includes the import.
 func (im *Importer) Done() error {
 	for _, s := range im.sites {
 		if err := s.done(); err != nil {
@@ -227,7 +226,7 @@ func (im *Importer) Done() error {
 	return nil
 }
 
-// damaged counts a damaged file among what can not be read.
+// damaged counts a damaged file as unreadable input.
 func (im *Importer) damaged(err error) error {
 	if errors.Is(err, ErrDamaged) {
 		im.bad(0, err)
@@ -255,7 +254,7 @@ func (im *Importer) site(cluster string) string {
 	return cluster
 }
 
-// state returns what is known of a site.
+// state returns the import state of a site.
 func (im *Importer) state(site string) (*siteState, error) {
 	if s := im.sites[site]; s != nil {
 		return s, nil
@@ -267,7 +266,7 @@ func (im *Importer) state(site string) (*siteState, error) {
 	return s, err
 }
 
-// note remembers the extent of what was written.
+// note extends the time range of the written data.
 func (im *Importer) note(t int64) {
 	at := time.Unix(t, 0).UTC()
 	if im.res.From.IsZero() || at.Before(im.res.From) {
@@ -280,7 +279,7 @@ func (im *Importer) note(t int64) {
 	im.out.from, im.out.to = min(im.out.from, t), max(im.out.to, t)
 }
 
-// touchedRange is the resolution of the time that got samples, in seconds.
+// touchedRange is the resolution of the time ranges with new samples, in seconds.
 const touchedRange = 6 * 3600
 
 func (im *Importer) ranges() [][2]time.Time {

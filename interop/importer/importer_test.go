@@ -51,7 +51,7 @@ func newLab(t *testing.T) *lab {
 		o: Options{Store: s, Dir: filepath.Join(dir, "imports"), Clock: clock, Zone: time.UTC}}
 }
 
-// take imports texts, sonar's unless a name ends in .sacct, and brings the catalogue up.
+// take imports texts, in sonar's format unless a name ends in .sacct, and updates the catalogue.
 func (l *lab) take(files ...string) Result {
 	l.t.Helper()
 	ctx := context.Background()
@@ -121,7 +121,7 @@ func read(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// One job on three nodes, as sonalyze's own test wants it: by NAICNO/Jobanalyzer
+// TestJobOverNodes: one job on three nodes, with the result expected by sonalyze's own test: NAICNO/Jobanalyzer
 // code/tests/sonalyze/jobs/r630_compress_hosts.
 func TestJobOverNodes(t *testing.T) {
 	l := newLab(t)
@@ -138,14 +138,14 @@ func TestJobOverNodes(t *testing.T) {
 	l.want(want)
 }
 
-// said is a reading of one process by sonar, a minute after another.
+// said is a reading of one process by sonar at a minute.
 func said(minute int, job, pid, ppid uint32, cmd string, cpu int, more string) string {
 	at := time.Date(2025, 3, 1, 10, minute, 0, 0, time.UTC).Format(time.RFC3339)
 	return fmt.Sprintf("v=0.13.0,time=%s,host=n1,user=alice,cmd=%s,job=%d,pid=%d,ppid=%d,rssanonkib=1024,cputime_sec=%d%s\n", at, cmd, job, pid, ppid, cpu, more)
 }
 
-// What a parent has waited for was counted while the child lived; what nobody waited for
-// stays counted; a number that is given again is another process.
+// TestWaitedForChildren: the use of children that a parent has waited for was counted while they lived; use of children
+// nobody waited for stays counted; a reused number is another process.
 func TestWaitedForChildren(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -180,8 +180,8 @@ func TestWaitedForChildren(t *testing.T) {
 	}
 }
 
-// Without a batch system a job is a process group of one node and one time it was up;
-// job 0 is none.
+// TestGroups: without a batch system a job is a process group of one node during one uptime;
+// job 0 is not a job.
 func TestGroups(t *testing.T) {
 	l := newLab(t)
 	l.take("x", said(0, 7, 7, 1, "a", 5, ",epoch=12")+said(0, 7, 7, 1, "a", 6, ",epoch=13")+said(0, 0, 8, 1, "b", 2, ",epoch=12")+
@@ -193,8 +193,8 @@ group/n1/pid9-12 alice n1 2025-03-01T10:00:00 0 3
 slurm/7 alice n1 2025-03-01T10:00:00 0 4`)
 }
 
-// A file that has grown, one that overlaps and one that is older add what is new; together
-// they are what one import of all would have been.
+// TestGrowing: a file that has grown, one that overlaps and one that is older add only new data; together
+// they equal a single import of everything.
 func TestGrowing(t *testing.T) {
 	var all []string
 	for m := 0; m < 50; m += 5 {
@@ -219,15 +219,15 @@ func TestGrowing(t *testing.T) {
 	}
 }
 
-// Files in any order in one import are taken in the order of time.
+// TestOrder: files in any order in one import are processed in order of time.
 func TestOrder(t *testing.T) {
 	l := newLab(t)
 	l.take("b", said(10, 7, 70, 1, "sh", 30, ",epoch=0"), "a", said(0, 7, 70, 1, "sh", 10, ",epoch=0"), "c", said(5, 7, 70, 1, "sh", 20, ",epoch=0"))
 	l.want("slurm/7 alice n1 2025-03-01T10:00:00 600 30")
 }
 
-// Lines of sonalyze's own tests: of two readings of one process at one time one counts,
-// and time that falls is no use.
+// TestRegressions: lines of sonalyze's own tests: of two readings of one process at one time only one counts,
+// and CPU time that falls is not use.
 func TestRegressions(t *testing.T) {
 	l := newLab(t)
 	l.o.Batch = true
@@ -251,7 +251,7 @@ const accounted = `JobID|JobIDRaw|User|Account|State|Submit|Start|End|ElapsedRaw
 8|8|bob|p1|PENDING|2025-03-01T09:00:00|Unknown|Unknown|0|||4|||wait
 `
 
-// What accounting says counts where nobody measured, before or after, and once.
+// TestAccounting: use from accounting counts where nothing was measured, before or after, and once.
 func TestAccounting(t *testing.T) {
 	l := newLab(t)
 	if r := l.take("a.sacct", accounted); r.Taken != 1 || r.Waiting != 1 {
@@ -288,13 +288,13 @@ func TestAccounting(t *testing.T) {
 	}
 }
 
-// A requeued job ended, with what it had used, when its next life was handed in.
+// TestRequeued: a requeued job ended, with its use, when its next run was submitted.
 func TestRequeued(t *testing.T) {
 	l := newLab(t)
 	const text = "JobID|JobIDRaw|User|Account|State|Submit|Start|End|ExitCode|NNodes|AllocCPUS|TotalCPU|NodeList|Partition|JobName|Cluster\n" +
 		"48|48|alice|p1|REQUEUED|2026-11-20T08:00:00|2026-11-20T08:01:00|2026-11-20T08:05:00|0:0|1|4|00:12:48|n1|p|again|hpc\n" +
 		"48|48|alice|p1|COMPLETED|2026-11-20T08:05:00|2026-11-20T08:07:00|2026-11-20T08:25:00|0:0|1|4|00:57:36|n1|p|again|hpc\n"
-	for range 2 { // and once more
+	for range 2 { // the second time as a repeated import
 		l.take("a.sacct", text)
 	}
 	rows, _, err := l.facts.Workloads(t.Context(), store.Filter{IDs: []string{"slurm/48"}, Sort: "start"})
@@ -316,7 +316,7 @@ func TestRequeued(t *testing.T) {
 	}
 }
 
-// Readings and jobs of tomorrow are refused and named.
+// TestFuture: readings and jobs in the future are refused and listed.
 func TestFuture(t *testing.T) {
 	l := newLab(t)
 	r := l.take("x", "v=0.13.0,time=2027-01-01T00:00:00Z,host=n1,user=a,cmd=b,job=1,pid=2,cputime_sec=1\n",
@@ -326,8 +326,8 @@ func TestFuture(t *testing.T) {
 	}
 }
 
-// TestCards: what a reading says of GPUs is there under the names of the agent, and a
-// performance state is what it is, not one more.
+// TestCards: GPU figures of a reading get the names of the agent's series, and a
+// performance state is its value, not one more.
 func TestCards(t *testing.T) {
 	l := newLab(t)
 	one := func(at, cards string) string {
@@ -370,8 +370,8 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// A compressed file that is cut off is named, what stands before is taken, and so are the
-// files behind it.
+// TestDamagedGzip: a truncated compressed file is listed, its data up to there is imported, and so are the
+// files after it.
 func TestDamagedGzip(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -395,7 +395,7 @@ func TestDamagedGzip(t *testing.T) {
 	}
 }
 
-// Values that no machine gives are refused and named; each record is counted once.
+// TestImpossible: impossible values are refused and listed; each record is counted once.
 func TestImpossible(t *testing.T) {
 	boot := `{"meta":{},"data":{"type":"sample","attributes":{"time":"2025-03-01T10:%02d:00Z","cluster":"","node":"n1","system":{"boot":"2025-03-01T00:00:00Z","cpus":[1,1]},` +
 		`"jobs":[{"job":7,"user":"alice","epoch":0,"processes":[{"pid":70,"ppid":1,"cmd":"a","cpu_time":%s,"cpu_avg":1,"resident_memory":%s}]}]}}}` + "\n"
@@ -412,7 +412,7 @@ func TestImpossible(t *testing.T) {
 		// The node was up for 36,300 s and has 2 cores.
 		"as much as the node can": {fmt.Sprintf(boot, 5, "72000", "0"), 1, 0, 72000, ""},
 		"more than the node can":  {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "79000", "0"), 1, 1, 5, "the node can have given"},
-		// In 300 s a job grows by 635 s at most here.
+		// In 300 s a job can grow by at most 635 s here.
 		"a jump that can be":     {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "630", "0"), 2, 0, 630, ""},
 		"a jump that can not be": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "700", "0") + fmt.Sprintf(boot, 10, "30", "0"), 2, 1, 30, "grew by 695 s"},
 	} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// open unpacks an input. Of one that is known to be another program's nothing is read.
+// open unpacks an input. Input recognised as that of another program is not read further.
 func (im *Importer) open(in io.Reader) (io.Reader, error) {
 	in, err := Plain(in)
 	if err != nil {
@@ -27,7 +27,7 @@ func (im *Importer) open(in io.Reader) (io.Reader, error) {
 	return br, nil
 }
 
-// Plain unpacks gzip, which says what it is by its first bytes.
+// Plain unpacks gzip, recognised by its first bytes, and returns other input unchanged.
 func Plain(in io.Reader) (io.Reader, error) {
 	var head [2]byte
 	n, err := io.ReadFull(in, head[:])
@@ -44,15 +44,15 @@ func Plain(in io.Reader) (io.Reader, error) {
 	return whole, nil
 }
 
-// ErrDamaged is gzip that is cut off or wrong: what stood before it is taken.
+// ErrDamaged means truncated or corrupt gzip: the data before the damage is used.
 var ErrDamaged = errors.New("the compressed file is cut off or damaged; what stands before that is taken")
 
-// unpacked is gzip as a stream. What is wrong with it is kept apart from what is wrong with the
-// reader below.
+// unpacked is a gzip stream. It keeps its own errors separate from those of the
+// underlying reader.
 type unpacked struct {
 	in  *watched
 	z   *gzip.Reader
-	err error // the first, which stays
+	err error // the first error, which persists
 }
 
 func (u *unpacked) Read(b []byte) (n int, err error) {
@@ -76,7 +76,7 @@ func (u *unpacked) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// watched remembers the error of a reader that is not its end.
+// watched records the error of a reader, except for io.EOF.
 type watched struct {
 	r   io.Reader
 	err error

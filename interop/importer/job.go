@@ -9,20 +9,20 @@ import (
 	"reckon/interop/sonar"
 )
 
-// jobKey is what distinguishes the jobs of a node in a reading.
+// jobKey distinguishes the jobs of a node in a reading.
 type jobKey struct {
 	Job, Epoch uint64
 	Batch      bool
-	PID        uint32 // of processes of job 0
-	User       string // of processes of job 0 without a number
+	PID        uint32 // for processes of job 0
+	User       string // for processes of job 0 without a number
 }
 
-// jobState is one workload on one node so far.
+// jobState is the state of one workload on one node.
 type jobState struct {
 	ID, Kind, Owner, Command string
-	Start, First, Last       int64 // when it began, first and last reading
+	Start, First, Last       int64 // start, first and last reading
 
-	CPU       float64 // seconds, in all
+	CPU       float64 // seconds, in total
 	HasCPU    bool
 	Commands  map[string]float64
 	Peak      float64
@@ -36,7 +36,7 @@ type jobState struct {
 	HasGPU    bool
 	Procs     map[procKey]procState
 
-	out *jobSeries // of the period under way
+	out *jobSeries // for the current period
 }
 
 func (k jobKey) compare(o jobKey) int {
@@ -49,11 +49,11 @@ func (k jobKey) compare(o jobKey) int {
 	return cmp.Or(cmp.Compare(k.Job, o.Job), cmp.Compare(k.PID, o.PID), cmp.Compare(k.Epoch, o.Epoch), cmp.Compare(k.User, o.User), batch(k.Batch)-batch(o.Batch))
 }
 
-// restart is for how long a group without an epoch may be silent before its number
-// means another one, in seconds.
+// restart is the silence of a group without an epoch after which its number
+// denotes another group, in seconds.
 const restart = 86400
 
-// maxGap is how long a reading counts for the time before it, in seconds.
+// maxGap is the maximum time before a reading that the reading covers, in seconds.
 const maxGap = 3600
 
 func keyOf(p *sonar.Process, batch bool) jobKey {
@@ -67,7 +67,7 @@ func keyOf(p *sonar.Process, batch bool) jobKey {
 	return jobKey{User: p.User}
 }
 
-// newJob begins a life.
+// newJob starts the state of a run.
 func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	j := &jobState{Owner: procs[0].User, First: t, Commands: map[string]float64{}, Procs: map[procKey]procState{}}
 	number := k.Job
@@ -84,13 +84,13 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	case number != 0:
 		name := strconv.FormatUint(number, 10)
 		if k.Job == 0 {
-			name = "pid" + name // no group of processes has this name
+			name = "pid" + name // no process group has this name
 		}
 		j.ID, j.Kind = fmt.Sprintf("group/%s/%s-%d", node, name, suffix), "group"
 	default:
 		j.ID, j.Kind = "other/"+node, "other"
 	}
-	// The leader of the group names it, else what used most.
+	// The group leader provides the name, otherwise the process with the highest use.
 	lead := procs[0]
 	for _, p := range procs {
 		if uint64(p.PID) == number && number != 0 {
@@ -106,15 +106,15 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	return j
 }
 
-// Ages are believed of processes that used this much, in seconds, and of this mean of
-// cores: both are written with few digits. None is older than a machine stays up.
+// Ages are computed only for processes with at least this much CPU time, in seconds, and this mean
+// number of cores: both are written with few digits. No process is older than a machine's longest uptime.
 const (
 	ageCPU  = 30
 	ageMean = 0.05
 	ageMost = 400 * 86400
 )
 
-// age is how old a job is, by the process that used most: its CPU time by its mean.
+// age returns the age of a job from the process with the highest use: its CPU time divided by its mean.
 func age(procs []*sonar.Process) int64 {
 	var most *sonar.Process
 	for _, p := range procs {
@@ -128,7 +128,7 @@ func age(procs []*sonar.Process) int64 {
 	return int64(min(most.CPU/most.Mean, ageMost))
 }
 
-// take adds a reading: what the processes grew by, and what stood at its moment.
+// take adds a reading: the growth of the processes, and the momentary figures.
 func (j *jobState) take(a *advance, procs []*sonar.Process, resident bool) {
 	dt := float64(a.t - j.Last)
 	if j.Last == 0 || dt > maxGap {
@@ -147,7 +147,7 @@ func (j *jobState) takeMemory(dt float64, procs []*sonar.Process) {
 	for _, p := range procs {
 		memory += max(p.Resident, 0)
 	}
-	// The mean of both ends of the time between.
+	// Mean of the values at both ends of the interval.
 	before := j.Resident
 	if !j.HasMemory {
 		before = memory

@@ -20,20 +20,20 @@ import (
 	"reckon/store/tsdb"
 )
 
-// A journal keeps the readings of a site as they were read, so that its series can be made
-// again when older ones come. Below its directory there are, for each period of time that
-// has readings,
+// A journal stores the readings of a site unchanged, so that its series can be rebuilt
+// when older readings arrive. Its directory contains, for each period
+// with readings,
 //
-//	BEGIN.log  the readings: pieces of one node each, appended as they come
-//	BEGIN.end  for each node how much of the log is in the series, and what is known of
-//	           its jobs behind the period; written when the series are
+//	BEGIN.log  the readings: pieces of one node each, appended as they arrive
+//	BEGIN.end  for each node how much of the log is in the series, and the state of
+//	           its jobs at the end of the period; written after the series
 //
-// A piece is its length (4 bytes, little endian), the Castagnoli CRC-32 of what follows
+// A piece is its length (4 bytes, little endian), the Castagnoli CRC-32 of the rest
 // (4 bytes), the name of the node, its first and last time and the number of its records
-// (see packer), and the readings packed by zstd. A piece that was cut off by a crash is
-// left out and comes again with its input.
+// (see packer), and the readings compressed by zstd. A piece truncated by a crash is
+// ignored; its input will be imported again.
 
-// period is the time of one log, in seconds: that of one block of series.
+// period is the time covered by one log, in seconds: the same as one block of series.
 const period = int64(tsdb.HistoryRange / 1e9)
 
 func periodOf(t int64) int64 {
@@ -44,12 +44,12 @@ func periodOf(t int64) int64 {
 	return t - r
 }
 
-// piece is where readings of a node are in a log.
+// piece is the position of readings of a node in a log.
 type piece struct {
 	off, size int64
 	first     int64
 	last      int64
-	records   int // processes, and one for each reading
+	records   int // processes, plus one per reading
 }
 
 // journalLog is the log of a period.
@@ -68,7 +68,7 @@ type journal struct {
 	pack []byte
 }
 
-// keptOpen is of how many periods what is in their files is remembered.
+// keptOpen is the number of periods whose file contents are cached.
 const keptOpen = 48
 
 func openJournal(dir string) (*journal, error) {
@@ -87,7 +87,7 @@ func (j *journal) file(p int64, kind string) string {
 	return filepath.Join(j.dir, strconv.FormatInt(p, 10)+kind)
 }
 
-// periods lists those that have readings, in order.
+// periods lists the periods with readings, in order.
 func (j *journal) periods() ([]int64, error) {
 	list, err := os.ReadDir(j.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func (j *journal) periods() ([]int64, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// log lists what is in the log of a period.
+// log lists the pieces in the log of a period.
 func (j *journal) log(p int64) (*journalLog, error) {
 	if l := j.logs[p]; l != nil {
 		return l, nil
@@ -130,7 +130,7 @@ func (j *journal) log(p int64) (*journalLog, error) {
 	return l, nil
 }
 
-// pieceHead is as much as the head of a piece takes at most: names of nodes are shorter.
+// pieceHead is the maximum size of the head of a piece: names of nodes are shorter.
 const pieceHead = 8 + 4096 + 40
 
 func (l *journalLog) scan(f *os.File) error {
@@ -148,7 +148,7 @@ func (l *journalLog) scan(f *os.File) error {
 		}
 		node, pc, ok := parsePiece(head[:n])
 		if !ok || l.size+pc.size > end {
-			break // cut off
+			break // truncated
 		}
 		pc.off = l.size
 		l.pieces[node] = append(l.pieces[node], pc)
@@ -158,7 +158,7 @@ func (l *journalLog) scan(f *os.File) error {
 	if lastNode == "" && last.size == 0 {
 		return nil
 	}
-	// The last one may have been under way when the machine stopped.
+	// The last piece may have been incomplete when the machine stopped.
 	raw := make([]byte, last.size)
 	if _, err := f.ReadAt(raw, last.off); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (l *journalLog) scan(f *os.File) error {
 	return nil
 }
 
-// parsePiece reads the head of a piece.
+// parsePiece parses the head of a piece.
 func parsePiece(b []byte) (node string, pc piece, ok bool) {
 	if len(b) < 9 {
 		return "", pc, false
@@ -184,7 +184,7 @@ func parsePiece(b []byte) (node string, pc piece, ok bool) {
 	return node, pc, u.err == nil && pc.size > 8
 }
 
-// load reads pieces into at; those behind the first covered records are fresh.
+// load reads pieces into at; those after the first covered records are fresh.
 func (j *journal) load(l *journalLog, pieces []piece, covered int, at map[int64]*reading) error {
 	if len(pieces) == 0 {
 		return nil
@@ -236,7 +236,7 @@ func (j *journal) add(p int64, l *journalLog, nodes []string, at map[string]map[
 			err = fmt.Errorf("keep readings: %w", err)
 		}
 	}()
-	if err := f.Truncate(l.size); err != nil { // what a crash has cut off
+	if err := f.Truncate(l.size); err != nil { // removes what a crash left incomplete
 		return err
 	}
 	var out bytes.Buffer
@@ -268,10 +268,10 @@ func (j *journal) add(p int64, l *journalLog, nodes []string, at map[string]map[
 	return f.Sync()
 }
 
-// nodeEnd is what is known of a node behind a period.
+// nodeEnd is the state of a node at the end of a period.
 type nodeEnd struct {
-	records int    // of the log that are in the series
-	from    uint64 // sum of what was known before the period
+	records int    // of the log, included in the series
+	from    uint64 // hash of the state before the period
 	state   []byte
 }
 
@@ -280,7 +280,7 @@ type periodEnds struct {
 	dirty bool
 }
 
-// end reads what is known of nodes behind a period.
+// end reads the states of nodes at the end of a period.
 func (j *journal) end(p int64) (*periodEnds, error) {
 	if e := j.ends[p]; e != nil {
 		return e, nil
@@ -318,7 +318,7 @@ func (j *journal) end(p int64) (*periodEnds, error) {
 	return e, nil
 }
 
-// save writes what is known behind the periods that changed.
+// save writes the states at the end of changed periods.
 func (j *journal) save() error {
 	for _, p := range sortedKeys(j.ends) {
 		e := j.ends[p]
@@ -342,7 +342,7 @@ func (j *journal) save() error {
 	return nil
 }
 
-// replaceFile writes a file as a whole.
+// replaceFile replaces a file atomically.
 func replaceFile(path string, raw []byte) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o750)
 	if err == nil {

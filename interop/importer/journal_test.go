@@ -19,7 +19,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// What is packed comes out as it was, to the bit.
+// TestPacked: packing and unpacking preserves every bit.
 func TestPacked(t *testing.T) {
 	one, two := uint64(2), 0.1+0.2
 	in := map[int64]*reading{
@@ -47,7 +47,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// FuzzPacked: bytes of any kind are an error or readings that pack again.
+// FuzzPacked: arbitrary bytes are an error or readings that can be packed again.
 func FuzzPacked(f *testing.F) {
 	var p packer
 	at := map[int64]*reading{60: {procs: []sonar.Process{{Job: 7, User: "a", Cmd: "b", CPU: 3}}, system: &sonar.System{CPU: []float64{1}}}}
@@ -72,8 +72,8 @@ func FuzzPacked(f *testing.F) {
 	})
 }
 
-// The state that the first releases kept has no version, and of processes those of the last
-// reading alone.
+// TestStateOfFirstReleases: the state stored by the first releases has no version, and only the processes of the last
+// reading.
 func TestStateOfFirstReleases(t *testing.T) {
 	var p packer
 	p.int(1_700_000_000) // last reading
@@ -119,13 +119,13 @@ func TestStateOfFirstReleases(t *testing.T) {
 	}
 }
 
-// with is a number packed.
+// with packs a number.
 func (p *packer) with(v int64) []byte {
 	p.int(v)
 	return p.b
 }
 
-// A log that was cut off while it was written is read up to there, and goes on from there.
+// TestTornLog: a log truncated while it was written is read up to there, and continued from there.
 func TestTornLog(t *testing.T) {
 	dir := t.TempDir()
 	j, err := openJournal(dir)
@@ -178,7 +178,7 @@ func TestTornLog(t *testing.T) {
 			t.Errorf("%v, %v", sortedKeys(got), err)
 		}
 	}
-	// In the middle it is an error that says where.
+	// Corruption in the middle is an error that names the position.
 	garbled[12] ^= 1
 	if err := os.WriteFile(j.file(0, ".log"), append(garbled, whole...), 0o600); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestTornLog(t *testing.T) {
 	}
 }
 
-// dying is a store that fails from one of its changes on, as a process that is killed does
+// dying is a store that fails from one of its changes on, like a killed process, which does
 // nothing more.
 type dying struct {
 	*tsdb.Store
@@ -218,8 +218,8 @@ func (d *dying) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matc
 	return d.Store.Delete(ctx, mint, maxt, ms...)
 }
 
-// An import that is killed at any of its changes of the store, or before the catalogue
-// was told, is finished by the next one: nothing twice, nothing lost.
+// TestKilled: an import that is killed at any of its changes of the store, or before the catalogue
+// is updated, is completed by the next one: nothing twice, nothing lost.
 func TestKilled(t *testing.T) {
 	old, late := said(0, 7, 70, 1, "sh", 10, ",epoch=0")+said(20, 7, 70, 1, "sh", 30, ",epoch=0")+said(0, 9, 90, 1, "x", 5, ",epoch=0"),
 		said(10, 7, 70, 1, "sh", 20, ",epoch=0")+said(5, 8, 80, 1, "b", 20, ",epoch=0")+said(40, 9, 90, 1, "x", 55, ",epoch=0")
@@ -272,8 +272,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// What accounting says of a life counts where nobody saw that life, in any order, also when
-// its number was another job's before.
+// TestAccountingOfLives: the accounting of a run counts if that run was not measured, in any order, even if
+// its number belonged to another job before.
 func TestAccountingOfLives(t *testing.T) {
 	const twice = `JobID|User|State|Submit|Start|End|UserCPU|NodeList|JobName
 7|alice|COMPLETED|2025-02-20T09:00:00|2025-02-20T10:00:00|2025-02-20T11:00:00|00:40:00|n1|one
@@ -298,8 +298,8 @@ func TestAccountingOfLives(t *testing.T) {
 	}
 }
 
-// sonar knows a task of an array by its number, accounting by array and index: they are one
-// job, in any order, and a number that is given again is another.
+// TestTasksOfArrays: sonar reports a task of an array by its number, accounting by array and index: they are one
+// job, in any order, and a reused number is another job.
 func TestTasksOfArrays(t *testing.T) {
 	const tasks = `JobID|JobIDRaw|User|State|Submit|Start|End|UserCPU|NodeList|JobName
 5_3|7|alice|COMPLETED|2025-03-01T09:00:00|2025-03-01T10:00:00|2025-03-01T10:40:00|00:50:00|n1|array
@@ -332,15 +332,15 @@ slurm/7 alice n1 2025-06-01T10:05:00 0 40`, "n1", node))
 	}
 }
 
-// What a release that did not find the readings of a task has left under its number is
-// mended by the next import of the same accounting.
+// TestTaskUnderItsNumberIsMended: data that a release without this mapping left under the number of a task is
+// corrected by the next import of the same accounting.
 func TestTaskUnderItsNumberIsMended(t *testing.T) {
 	const tasks = `JobID|JobIDRaw|User|State|Submit|Start|End|UserCPU|NodeList|JobName
 5_3|7|alice|COMPLETED|2025-03-01T09:00:00|2025-03-01T10:00:00|2025-03-01T10:40:00|00:50:00|n1|array
 `
 	l := newLab(t)
 	l.take("x", strings.ReplaceAll(said(5, 7, 70, 1, "python", 10, ",epoch=0")+said(30, 7, 70, 1, "python", 500, ",epoch=0"), "host=n1", "host=n1.site"))
-	// As if accounting had been imported, and its task not been found.
+	// As if accounting had been imported without finding its task.
 	st, err := loadSite(l.o.Dir, "")
 	if err != nil {
 		t.Fatal(err)

@@ -12,28 +12,28 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// What accounting says that a job used counts only where nobody saw the job. That is decided
-// for each life of an id: ids come again.
+// The use of a job in accounting counts only if the job was not measured. That is decided
+// for each run of an id, because ids are reused.
 
-// usage are the metrics that accounting and agents both report.
+// usage are the metrics reported by both accounting and agents.
 var usage = []string{mCPU, mPeak, mIO}
 
-// aside is by how many seconds clocks may differ.
+// aside is the tolerance for differing clocks, in seconds.
 const aside = 60
 
-// during reports whether one of the times, which are in order, is within a run.
+// during reports whether one of the ordered times is within a run.
 func during(times []int64, start, end int64) bool {
 	i, _ := slices.BinarySearch(times, start-aside)
 	return i < len(times) && times[i] <= end+aside
 }
 
-// asked is how many workloads are asked for in one query.
+// asked is the number of workloads per query.
 const asked = 500
 
-// measuredJobs says of the jobs that wait whether somebody else than accounting saw them.
+// measuredJobs returns, for each pending job, whether a source other than accounting measured it.
 func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []bool, err error) {
 	out = make([]bool, len(im.jobs))
-	byID := map[string][]int{} // site and workload
+	byID := map[string][]int{} // by site and workload
 	ids := map[string]bool{}
 	for i := range im.jobs {
 		j := &im.jobs[i]
@@ -71,14 +71,14 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 	return out, nil
 }
 
-// toldLife is a life that accounting reported.
+// toldLife is a run reported by accounting.
 type toldLife struct {
 	id         string
 	start, end int64 // seconds
 }
 
-// dropAccounted deletes what accounting reported of the use of jobs that were now seen: times
-// are given by workload.
+// dropAccounted deletes the use reported by accounting for jobs that have now been measured at the given times,
+// by workload.
 func (im *Importer) dropAccounted(ctx context.Context, site string, seen map[string][]int64) error {
 	if len(seen) == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (im *Importer) dropAccounted(ctx context.Context, site string, seen map[str
 	return nil
 }
 
-// accountedLives finds the lives of workloads of which accounting reported some use.
+// accountedLives returns the runs of workloads with use reported by accounting.
 func (im *Importer) accountedLives(ctx context.Context, site string, ids []string, from, to int64) (out []toldLife, err error) {
 	q, err := im.o.Store.Querier(from*1000, to*1000)
 	if err != nil {
@@ -126,7 +126,7 @@ func (im *Importer) accountedLives(ctx context.Context, site string, ids []strin
 	return out, set.Err()
 }
 
-// dropUsage deletes the usage of those lives in which a job was seen. Ids with one life go
+// dropUsage deletes the usage of the runs in which a job was measured. Ids with a single run are deleted
 // together.
 func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife, seen map[string][]int64) error {
 	many := map[string]int{}
@@ -160,10 +160,10 @@ func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife
 	return drop(from, to, ids...)
 }
 
-// measuredTimes says when reckon's own agent measured nodes, by their names without domain.
+// measuredTimes are the times of measurements by reckon's own agent, by node name without domain.
 type measuredTimes map[place][]int64
 
-// near is how far from a reading the agent's own samples may lie, in seconds.
+// near is the maximum distance between a reading and the agent's own samples, in seconds.
 const near = 600
 
 func (m measuredTimes) at(p place, t int64) bool {
@@ -172,7 +172,7 @@ func (m measuredTimes) at(p place, t int64) bool {
 	return i < len(list) && list[i]-t <= near || i > 0 && t-list[i-1] <= near
 }
 
-// measuredNodes finds when agents measured: each of them reports when its node was started.
+// measuredNodes returns when agents measured: each of them reports the boot time of its node.
 func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (_ measuredTimes, err error) {
 	q, err := im.o.Store.Querier((from-near)*1000, (to+near)*1000)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"reckon/store"
 )
 
-// dump is every sample that came by imports, as text.
+// dump returns every imported sample, as text.
 func (l *lab) dump() string {
 	l.t.Helper()
 	q, err := l.store.Querier(0, now.UnixMilli())
@@ -46,7 +46,7 @@ func (l *lab) dump() string {
 	return strings.Join(out, "\n")
 }
 
-// everything is what the catalogue says: rows in full, and hours of use.
+// everything returns the contents of the catalogue: complete rows, and hours of use.
 func (l *lab) everything() string {
 	l.t.Helper()
 	rows, _, err := l.facts.Workloads(context.Background(), store.Filter{Sort: "id"})
@@ -92,8 +92,8 @@ func first(a, b string) string {
 	return ""
 }
 
-// madeUp are four days of three nodes: jobs over several nodes, groups that go on for days,
-// processes of job 0, numbers that come again, and nodes that are silent for days.
+// madeUp are four simulated days of three nodes: jobs over several nodes, groups that run for days,
+// processes of job 0, reused numbers, and nodes that are silent for days.
 func madeUp(r *rand.Rand) []string {
 	var lines []string
 	start := time.Date(2025, 3, 1, 10, 0, 0, 0, time.UTC)
@@ -139,7 +139,7 @@ func madeUp(r *rand.Rand) []string {
 	return lines
 }
 
-// split cuts lines into files in a random way: runs of lines, and lines one by one.
+// split distributes lines randomly over files: in runs of lines, or line by line.
 func split(r *rand.Rand, lines []string, n int) []string {
 	files := make([]string, n)
 	if r.IntN(2) == 0 {
@@ -162,8 +162,8 @@ func split(r *rand.Rand, lines []string, n int) []string {
 	return files
 }
 
-// In whatever order files come, in one import or in many, the series and the catalogue
-// are those of one import in the order of time; and to import all again adds nothing.
+// TestAnyOrder: in whatever order files are imported, in one import or in many, the series and the catalogue
+// equal those of one import in order of time; and importing everything again adds nothing.
 func TestAnyOrder(t *testing.T) {
 	lines := madeUp(rand.New(rand.NewPCG(1, 2)))
 	once := newLab(t)
@@ -192,7 +192,7 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// Files of real sites, in the order of their names and in others.
+// TestRealFilesInAnyOrder imports files of real sites, in the order of their names and in others.
 func TestRealFilesInAnyOrder(t *testing.T) {
 	var names []string
 	for _, p := range []string{"testdata/*.csv", "../sonar/testdata/*.csv", "../sonar/testdata/*.json"} {

@@ -10,18 +10,18 @@ import (
 	"reckon/interop/sonar"
 )
 
-// A process counts the CPU time, and the bytes read and written, of the children it has
-// waited for. So what a process that ended had used comes again as growth of its parent, or
+// The CPU time of a process, and its bytes read and written, include those of children it has
+// waited for. So the use of an ended process reappears as growth of its parent, or
 // of the nearest ancestor above, and is deducted there (see wait(2), getrusage(2), and
 // wait_task_zombie in kernel/exit.c for the bytes).
 //
-// A process that a reading lacks has ended, or its line was dropped: by a filter, or because
-// it could not be read. Which of the two shows when it is in a later reading again. Its state
-// is kept for that: it then grows by the difference, and what was deducted from its ancestor
-// is credited again.
+// A process missing from a reading has ended, or its line was dropped: by a filter, or because
+// it could not be read. Which of the two it was shows if it is in a later reading again. Its state
+// is kept for that case: it then grows by the difference, and what was deducted from its ancestor
+// is returned.
 
-// procKey identifies a process of a job: by number, or by name and parent where sonar
-// added several up.
+// procKey identifies a process of a job: by number, or by name and parent if sonar
+// summed several.
 type procKey struct {
 	PID, PPID uint32
 	Cmd       string
@@ -38,8 +38,8 @@ func (k procKey) compare(o procKey) int {
 	return cmp.Or(cmp.Compare(k.PID, o.PID), cmp.Compare(k.PPID, o.PPID), cmp.Compare(k.Cmd, o.Cmd))
 }
 
-// used is what a process has used since it began: CPU seconds, bytes read, bytes written;
-// negative where unknown.
+// used is the use of a process since its start: CPU seconds, bytes read, bytes written;
+// negative if unknown.
 type used [3]float64
 
 const (
@@ -48,44 +48,44 @@ const (
 	usedWritten
 )
 
-// procState is a process at the last reading that had it.
+// procState is a process at its last reading.
 type procState struct {
 	PPID uint32
-	Cmd  string // empty where it is in the key, or unknown
+	Cmd  string // empty if it is in the key, or unknown
 	Seen int64  // time of that reading
 	Used used
 
-	// Deducted is what of it was deducted from the growth of the ancestor By when later
+	// Deducted is the part of its use that was deducted from the growth of the ancestor By when later
 	// readings lacked this process.
 	Deducted used
 	By       uint32
 }
 
-// program is the name of a program without what the kernel adds to that of a dead process.
+// program returns the name of a program without the suffix that the kernel adds for a dead process.
 func program(cmd string) string { return strings.TrimSuffix(cmd, " <defunct>") }
 
-// sortedProcs lists processes in a fixed order: sums of fractions depend on it.
+// sortedProcs lists processes in a fixed order, because the rounding of sums depends on it.
 func sortedProcs[V any](m map[procKey]V) []procKey {
 	return sorting.Collect(maps.Keys(m), procKey.compare)
 }
 
-// advance is what the processes of a job grew by from one reading to the next.
+// advance is the growth of the processes of a job from one reading to the next.
 type advance struct {
 	j     *jobState
 	t     int64
 	now   map[procKey]procState // in this reading
-	gone  map[procKey]procState // no longer in it, or waited for by another ancestor than believed
+	gone  map[procKey]procState // no longer in it, or waited for by another ancestor than assumed
 	grown map[procKey]used
-	has   [3]bool // that some process says
-	// back are the processes of this reading that earlier ones lacked, by number, with
-	// the time when they were last seen.
+	has   [3]bool // reported by some process
+	// back are the processes of this reading that were missing from earlier ones, by number, with
+	// the time of their last reading.
 	back map[uint32]int64
 	// returned is growth of earlier readings that was deducted from an ancestor, by number,
-	// for what had not ended.
+	// for processes that had not ended.
 	returned map[uint32]used
 }
 
-// growth finds what each process grew by. It changes nothing of the job. procs has each
+// growth computes the growth of each process without changing the job. procs must contain each
 // process once.
 func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
 	a := &advance{
@@ -116,17 +116,17 @@ func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
 	return a
 }
 
-// same reports whether a process that readings lacked since is the one that is there now.
+// same reports whether a process that was missing since is the present one.
 func (s *procState) same(k procKey, now *procState) bool {
 	more := now.Used[usedCPU] >= s.Used[usedCPU] || now.Used[usedCPU] < 0
-	if k.PID == 0 { // fewer may be left of several, unless an ancestor waited for all of them
+	if k.PID == 0 { // of several, fewer may be left, unless an ancestor waited for all of them
 		return more || s.Deducted == used{}
 	}
 	return more && (s.Cmd == "" || s.Cmd == now.Cmd || s.PPID == now.PPID)
 }
 
-// grow finds what one process grew by: several says that sonar added processes up. What of
-// it ended is kept as a process of its own.
+// grow computes the growth of one process; several is true if sonar summed processes. The part that
+// ended is kept as a separate process.
 func (a *advance) grow(k procKey, now *procState, before procState, had, several bool) {
 	var g, ended used
 	replaced := had && !several && now.Used[usedCPU] >= 0 && now.Used[usedCPU] < before.Used[usedCPU]
@@ -139,11 +139,11 @@ func (a *advance) grow(k procKey, now *procState, before procState, had, several
 			}
 		case !had || b < 0:
 			g[i] = v
-		case replaced: // the number was given to another process
+		case replaced: // the number was reused by another process
 			g[i], ended[i] = v, b
 		case v >= b:
 			g[i] = v - b
-		default: // of several some ended
+		default: // some of several ended
 			ended[i] = b - v
 		}
 	}
@@ -156,7 +156,7 @@ func (a *advance) grow(k procKey, now *procState, before procState, had, several
 	}
 }
 
-// ghost is the key of what ended of a process.
+// ghost returns the key of the ended part of a process.
 func (k procKey) ghost(s *procState) procKey {
 	cmd := k.Cmd
 	if k.PID != 0 {
@@ -165,7 +165,7 @@ func (k procKey) ghost(s *procState) procKey {
 	return procKey{PPID: s.PPID, Cmd: fmt.Sprintf("%s\x00%d/%d", cmd, k.PID, s.Seen)}
 }
 
-// charge adds the growth to the totals of the job, and takes the processes over.
+// charge adds the growth to the totals of the job, and stores the processes.
 func (a *advance) charge(procs []*sonar.Process) {
 	j := a.j
 	j.HasCPU = j.HasCPU || a.has[usedCPU]
@@ -193,7 +193,7 @@ func (a *advance) charge(procs []*sonar.Process) {
 	j.forgetAbsent(a.t)
 }
 
-// maxCommands is how many programs of a job are distinguished.
+// maxCommands is the number of programs of a job that are distinguished.
 const maxCommands = 16
 
 // command adds CPU time to one of the programs of the job.

@@ -13,8 +13,8 @@ import (
 	"reckon/interop/sonar"
 )
 
-// jobTotals are the CPU seconds of the jobs of some lines of sonar, by node and id, as the
-// importer counts them.
+// jobTotals returns the CPU seconds of the jobs in some lines of sonar, by node and id, as counted by
+// the importer.
 func jobTotals(t testing.TB, lines []string) map[string]float64 {
 	t.Helper()
 	im := New(Options{Clock: now.Local, Batch: true})
@@ -27,7 +27,7 @@ func jobTotals(t testing.TB, lines []string) map[string]float64 {
 	for p, times := range im.buf {
 		node := &nodeState{Jobs: map[jobKey]*jobState{}}
 		for i, at := range sortedKeys(times) {
-			if i%3 == 2 { // what is kept between imports is as good as what is in memory
+			if i%3 == 2 { // the state stored between imports is equivalent to that in memory
 				if node, err = unpackState(node.pack()); err != nil {
 					t.Fatal(err)
 				}
@@ -36,7 +36,7 @@ func jobTotals(t testing.TB, lines []string) map[string]float64 {
 			for _, j := range node.Jobs {
 				if j.HasCPU {
 					id := j.ID
-					if j.Kind == "group" { // without an epoch its id has the time of the first reading
+					if j.Kind == "group" { // without an epoch its id contains the time of the first reading
 						id = id[:strings.LastIndexByte(id, '-')]
 					}
 					out[p.node+" "+id] = j.CPU
@@ -47,8 +47,8 @@ func jobTotals(t testing.TB, lines []string) map[string]float64 {
 	return out
 }
 
-// A line that is missing changes nothing of what its job has used, unless it is the last of
-// a process: then at most what that had used is missing, and never anything too much.
+// TestMissingLines: a missing line does not change the use of its job, unless it is the last line of
+// a process: then at most that process's use is missing, and there is never an excess.
 func TestMissingLines(t *testing.T) {
 	files := map[string][]string{}
 	for _, p := range []string{"testdata/*.csv", "../sonar/testdata/*.csv", os.Getenv("RECKON_SONAR_CSV")} {
@@ -57,7 +57,7 @@ func TestMissingLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if strings.Contains(name, "regress_6") { // made by hand: the CPU time of a process falls
+			if strings.Contains(name, "regress_6") { // constructed by hand: the CPU time of a process falls
 				continue
 			}
 			raw, err := os.ReadFile(name)
@@ -94,7 +94,7 @@ func TestMissingLines(t *testing.T) {
 	}
 }
 
-// isLast returns the CPU time that a line says, and whether it is the last one of its process.
+// isLast returns the CPU time in a line, and whether it is the last line of its process.
 func isLast(t testing.TB, lines []string, at int) (cpu float64, last bool) {
 	t.Helper()
 	type seen struct {
@@ -122,9 +122,9 @@ func isLast(t testing.TB, lines []string, at int) (cpu float64, last bool) {
 	return cpu, last
 }
 
-// simulatedTree is what sonar would write of a job whose processes start children that end
+// simulatedTree returns sonar's output for a job whose processes start children that end
 // and are waited for: a tree of three levels, some of it busy.
-// It returns the CPU seconds used, too.
+// It also returns the CPU seconds used.
 func simulatedTree(r *rand.Rand) (lines []string, used float64) {
 	type proc struct {
 		pid, ppid, from, to int

@@ -2,12 +2,12 @@ package importer
 
 import "reckon/interop/sonar"
 
-// sonar adds up the processes of one parent and name that have no children. When one of
-// them is left alone, or gets a child, it counts by itself again: what it has used moves
-// from the sum to its number, and the other way round.
+// sonar sums processes with the same parent and name that have no children. When one of
+// them is the only one left, or gets a child, it is reported separately again: its use moves
+// from the sum to its number, and vice versa.
 
-// regroup takes what moved off the growth of where it went, and off what is missing where
-// it was.
+// regroup subtracts moved use from the growth of its destination, and from the amount missing at
+// its origin.
 func (a *advance) regroup(procs []*sonar.Process) {
 	for _, p := range procs {
 		k := procKeyOf(p)
@@ -21,7 +21,7 @@ func (a *advance) regroup(procs []*sonar.Process) {
 	}
 }
 
-// joined moves processes that stood for themselves into the sum that they are in now.
+// joined moves processes that were reported separately into the sum that now includes them.
 func (a *advance) joined(sum procKey) {
 	for _, k := range sortedProcs(a.j.Procs) {
 		s := a.j.Procs[k]
@@ -34,7 +34,7 @@ func (a *advance) joined(sum procKey) {
 	}
 }
 
-// left moves a process out of the sum that it was in.
+// left moves a process out of the sum that included it.
 func (a *advance) left(p *sonar.Process) {
 	sum := procKey{PPID: p.PPID, Cmd: p.Cmd}
 	s, had := a.j.Procs[sum]
@@ -42,7 +42,7 @@ func (a *advance) left(p *sonar.Process) {
 		return
 	}
 	if _, here := a.now[sum]; here {
-		sum = sum.ghost(&s) // what is missing of it
+		sum = sum.ghost(&s) // the missing part of it
 		if s, had = a.gone[sum]; !had {
 			return
 		}
@@ -54,7 +54,7 @@ func (a *advance) left(p *sonar.Process) {
 	}
 }
 
-// move takes what is missing of a process off the growth of another one.
+// move subtracts the missing use of a process from the growth of another one.
 func (a *advance) move(s *procState, to procKey) bool {
 	g, moved := a.grown[to], false
 	for i := range g {
@@ -68,7 +68,7 @@ func (a *advance) move(s *procState, to procKey) bool {
 	return moved
 }
 
-// young reports whether a process began since so many seconds ago, by its mean.
+// young reports whether a process started less than the given number of seconds ago, by its mean.
 func young(p *sonar.Process, seconds int64) bool {
 	return p.Mean > 0 && p.CPU/p.Mean < float64(seconds)
 }

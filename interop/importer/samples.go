@@ -8,13 +8,13 @@ import (
 	"reckon/interop/sonar"
 )
 
-// reading is what was reported of a node at one time, of all input together.
+// reading is the data about a node at one time, from all inputs together.
 type reading struct {
 	procs   []sonar.Process
 	system  *sonar.System
-	memory  float64 // that the node has, in bytes; 0: not reported
-	cores   int     // that the node has; 0: not reported
-	cluster string  // what was reported of nodes and partitions, as JSON; under no node
+	memory  float64 // memory of the node, in bytes; 0: not reported
+	cores   int     // cores of the node; 0: not reported
+	cluster string  // nodes and partitions as JSON; stored under no node
 	fresh   int     // processes that are new to the series
 }
 
@@ -35,7 +35,7 @@ func (im *Importer) at(site, node string, t int64) *reading {
 	return r
 }
 
-// future refuses a reading of so many records that lies in the future.
+// future refuses a reading with the given number of records if its time is in the future.
 func (im *Importer) future(node string, t int64, records int) bool {
 	if t <= im.o.Clock().Unix()+600 {
 		return false
@@ -58,12 +58,12 @@ func (im *Importer) sample(s *sonar.Sample) error {
 	}
 	for i := range s.Procs {
 		p := &s.Procs[i]
-		if p.User == "_sonar_" || p.Cmd == "_heartbeat_" { // says that the node was up, which the reading does
+		if p.User == "_sonar_" || p.Cmd == "_heartbeat_" { // only shows that the node was up, as any reading does
 			im.res.Heartbeats++
 			continue
 		}
 		r.procs = append(r.procs, *p)
-		r.procs[len(r.procs)-1].Virtual = 0 // of no use
+		r.procs[len(r.procs)-1].Virtual = 0 // not used
 	}
 	im.rows += len(s.Procs)
 	if im.rows < softRows {
@@ -80,7 +80,7 @@ func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
 	return nil
 }
 
-// cluster takes what was reported of nodes and partitions, as a reading of no node.
+// cluster takes a report of nodes and partitions, as a reading without a node.
 func (im *Importer) cluster(c *sonar.Cluster) error {
 	if im.future("", c.Time, 0) {
 		return nil
@@ -94,7 +94,7 @@ func (im *Importer) cluster(c *sonar.Cluster) error {
 	return nil
 }
 
-// keep writes the buffer to the journals of its sites, but for what they have.
+// keep writes the buffer to the journals of its sites, without data that they already have.
 func (im *Importer) keep() error {
 	bySite := map[string]map[int64]map[string]map[int64]*reading{}
 	for p, times := range im.buf {
@@ -157,7 +157,7 @@ func (im *Importer) keepPeriod(st *siteState, p int64, nodes map[string]map[int6
 	return st.journal.add(p, log, names, nodes)
 }
 
-// unknown leaves in readings what the log does not have, and counts both.
+// unknown removes from readings what the log already has, and counts both.
 func (im *Importer) unknown(j *journal, log *journalLog, node string, readings map[int64]*reading) error {
 	times := sortedKeys(readings)
 	if len(times) == 0 {
@@ -183,7 +183,7 @@ func (im *Importer) unknown(j *journal, log *journalLog, node string, readings m
 		if old == nil {
 			continue
 		}
-		// What goes before the other is kept: see join.
+		// The one that sorts first is kept: see join.
 		if r.system != nil && old.system != nil && systemText(r.system) <= systemText(old.system) {
 			r.system = nil
 		}
@@ -193,7 +193,7 @@ func (im *Importer) unknown(j *journal, log *journalLog, node string, readings m
 		if r.cluster <= old.cluster {
 			r.cluster = ""
 		}
-		// The number of cores alone makes nothing new: it bounds what the others say.
+		// The number of cores alone is not new data: it bounds the other figures.
 		if len(r.procs) == 0 && r.system == nil && r.memory == 0 && r.cluster == "" {
 			delete(readings, t)
 		}
@@ -201,10 +201,10 @@ func (im *Importer) unknown(j *journal, log *journalLog, node string, readings m
 	return nil
 }
 
-// few is up to how many processes are compared each with each.
+// few is the maximum number of processes that are compared pairwise.
 const few = 24
 
-// distinct leaves each process once, and out those that are in old.
+// distinct removes duplicate processes, and those that are in old.
 func distinct(procs []sonar.Process, old *reading) []sonar.Process {
 	out := procs[:0]
 	if len(procs) <= few && (old == nil || len(old.procs) <= few) {

@@ -13,7 +13,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// The metrics that are written.
+// Metrics that are written.
 const (
 	mCPU      = "reckon_workload_cpu_seconds_total"
 	mCommand  = "reckon_command_cpu_seconds_total"
@@ -59,7 +59,7 @@ const (
 	mBoot       = "node_boot_time_seconds"
 )
 
-// jobSeries are the series of a job on a node in the write under way.
+// jobSeries are the series of a job on a node in the current write.
 type jobSeries struct {
 	of   *sink
 	base []string
@@ -80,7 +80,7 @@ func (im *Importer) series(o *jobSeries, name string, pairs ...string) *tsdb.His
 	return s
 }
 
-// makeLabels makes a label set without empty labels, which are the same as absent ones.
+// makeLabels returns a label set without empty labels, which are equivalent to absent ones.
 func makeLabels(name string, lists ...[]string) labels.Labels {
 	b := labels.NewScratchBuilder(12)
 	b.Add("__name__", name)
@@ -95,8 +95,8 @@ func makeLabels(name string, lists ...[]string) labels.Labels {
 	return b.Labels()
 }
 
-// beside is how many milliseconds after its start the counters of a job begin that was
-// older than its first reading: readings are of whole seconds, so nothing else is there.
+// beside is how many milliseconds after its start the counters of a job begin if it is
+// older than its first reading: readings have whole seconds, so no other sample has that time.
 const beside = 1
 
 // tell writes the figures of a job at a reading.
@@ -109,7 +109,7 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(j.out, name, pairs...), ms, v) }
 	put(float64(j.Start), mStart)
 	put(1, mInfo, "name", j.Command, "command", j.Command)
-	// A job that was older than its first reading used what it had by then since its start.
+	// A job older than its first reading used what that reading reports since its start.
 	older := j.First == t && j.Start < t
 	if older {
 		for at := j.Start; at < t; at += touchedRange {
@@ -161,7 +161,7 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 	}
 }
 
-// nodeSeries are the series of a node in the write under way.
+// nodeSeries are the series of a node in the current write.
 type nodeSeries struct {
 	jobSeries
 	user, idle []*tsdb.HistorySeries // by processor
@@ -175,8 +175,8 @@ func (im *Importer) processor(o *nodeSeries, list *[]*tsdb.HistorySeries, at int
 	return (*list)[at]
 }
 
-// tellNode writes what a reading says of the node. What its cores had not been busy is
-// known only where the reading says since when they count.
+// tellNode writes the node's figures in a reading. The idle time of its cores is
+// known only if the reading includes the start of their counters.
 func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System) {
 	if s == nil {
 		return
@@ -209,8 +209,8 @@ func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System)
 	}
 }
 
-// tellCard writes what a reading says of a GPU, under the names of the agent. The busy
-// share of a moment is no time: it has a name of its own.
+// tellCard writes the figures of a GPU in a reading, under the names of the agent. A momentary busy
+// share is not a time, so it has a metric of its own.
 func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) {
 	device := c.UUID
 	if device == "" {
@@ -230,7 +230,7 @@ func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) 
 		v     float64
 		name  string
 		pairs []string
-	}{ // 0 is left out as unknown: no card has none of these
+	}{ // 0 is omitted as unknown: no card has 0 in any of these
 		{c.Temperature, "reckon_gpu_temperature_celsius", []string{"place", "gpu"}},
 		{c.Power, "reckon_gpu_power_watts", nil}, {c.PowerLimit, "reckon_gpu_power_limit_watts", nil},
 		{c.Clock, "reckon_gpu_clock_hertz", []string{"clock", "sm"}}, {c.MemoryClock, "reckon_gpu_clock_hertz", []string{"clock", "memory"}},
@@ -244,8 +244,8 @@ func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) 
 	}
 }
 
-// tellCluster writes what was reported of the nodes and partitions of a cluster, under the names
-// of those that reckon asks Slurm for itself.
+// tellCluster writes a report of the nodes and partitions of a cluster, under the metric names
+// that reckon uses when it polls Slurm itself.
 func (im *Importer) tellCluster(site string, t int64, text string) {
 	var c sonar.Cluster
 	if text == "" || json.Unmarshal([]byte(text), &c) != nil {
@@ -275,7 +275,7 @@ func (im *Importer) tellCluster(site string, t int64, text string) {
 	}
 }
 
-// hosts are the nodes of lists of them; one that can not be read names none.
+// hosts expands lists of nodes; an invalid list yields none.
 func hosts(lists []string) []string {
 	var out []string
 	for _, l := range lists {

@@ -8,18 +8,18 @@ import (
 	"reckon/store"
 )
 
-// Series follow the journal period by period. What is known of a node behind a period
-// begins the next one: when readings come to a period, its series of that node are made
-// again, and those of the periods behind it for as long as anything comes out otherwise
-// than before.
+// Series follow the journal period by period. The state of a node at the end of a period
+// starts the next one: when readings arrive for a period, its series of that node are
+// rebuilt, and those of the later periods for as long as the resulting state
+// changes.
 
-// known is what is known of a node behind an earlier period.
+// known is the state of a node at the end of an earlier period.
 type known struct {
 	period int64
 	state  []byte
 }
 
-// settle makes the series of all that is new in the journal of a site.
+// settle builds the series of all new data in the journal of a site.
 func (im *Importer) settle(ctx context.Context, st *siteState) error {
 	from := int64(1) << 62
 	for p := range st.dirty {
@@ -120,7 +120,7 @@ func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, ca
 	return nil
 }
 
-// before finds what is known of a node before a period.
+// before returns the state of a node before a period.
 func (st *siteState) before(node string, p int64) (known, error) {
 	for q := p - period; p-q <= keepJob+period; q -= period {
 		e, err := st.journal.end(q)
@@ -134,7 +134,7 @@ func (st *siteState) before(node string, p int64) (known, error) {
 	return known{}, nil
 }
 
-// making makes the series of one node in one period.
+// making builds the series of one node in one period.
 type making struct {
 	im       *Importer
 	st       *siteState
@@ -145,8 +145,8 @@ type making struct {
 	measured measuredTimes
 }
 
-// make returns what is known behind the period. old is what was known when its series
-// were made before; sameStart says that they began as they do now.
+// make returns the state at the end of the period. old is the state when its series
+// were built before; sameStart is true if they started with the same state.
 func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
 	readings := map[int64]*reading{}
 	if err := m.st.journal.load(m.log, m.pieces, old.records, readings); err != nil {
@@ -192,8 +192,8 @@ func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, e
 	return end, nil
 }
 
-// after reports whether all that is new comes after what a state knows, and changes nothing
-// of what was said before.
+// after reports whether all new data is later than a state, and does not affect
+// earlier results.
 func (m *making) after(state *nodeState, covered int, readings map[int64]*reading) bool {
 	seen := 0
 	for _, pc := range m.pieces {
@@ -213,7 +213,7 @@ func (m *making) after(state *nodeState, covered int, readings map[int64]*readin
 	return true
 }
 
-// total is the memory that the node has, as the reading says; 0 when it does not.
+// total returns the memory of the node in the reading; 0 if not reported.
 func (r *reading) total() float64 {
 	if r.memory > 0 || r.system == nil {
 		return r.memory
@@ -226,7 +226,7 @@ func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte
 	im := m.im
 	since := state.Last
 	times := sortedKeys(readings)
-	if state.Memory == 0 { // what is reported first holds for the readings of the period before it
+	if state.Memory == 0 { // the first reported value is also used for earlier readings of the period
 		for _, t := range times {
 			if state.Memory = readings[t].total(); state.Memory > 0 {
 				break
@@ -252,7 +252,7 @@ func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte
 	return state.pack()
 }
 
-// undo drops what the series had before of jobs that now began at another time, or under
+// undo drops earlier series of jobs that now have another start or
 // another name.
 func (m *making) undo(was, now *nodeState) {
 	im := m.im

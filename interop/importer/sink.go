@@ -15,21 +15,21 @@ import (
 	"reckon/store/tsdb"
 )
 
-// sink collects what is written at one time, and what is deleted before.
+// sink collects the data to be written, and the data to be deleted before.
 type sink struct {
 	h   *tsdb.History
 	err error
 	n   int
 
-	from, to int64 // of what changes
+	from, to int64 // range of the changes
 	jobs     map[seriesKey]*jobSeries
 	nodes    map[place]*nodeSeries
 	clusters map[string]*jobSeries
-	slurm    map[string]map[string][]int64 // by site and workload: when jobs of the batch system were seen
+	slurm    map[string]map[string][]int64 // by site and workload: when jobs of the batch system were measured
 
-	drops map[int64]map[string][]string // by period and site: nodes of which the series are made again
-	own   map[zeroKey]bool              // zeros that such series began with
-	undos []zeroKey                     // zeros of jobs that began otherwise
+	drops map[int64]map[string][]string // by period and site: nodes whose series are rebuilt
+	own   map[zeroKey]bool              // zeros at the start of such series
+	undos []zeroKey                     // zeros of jobs whose start changed
 	gone  []store.Run
 }
 
@@ -38,7 +38,7 @@ type seriesKey struct {
 	id, owner string
 }
 
-// zeroKey is a zero before the first reading of a job, at the time of its start.
+// zeroKey is a zero sample before the first reading of a job, at its start time.
 type zeroKey struct {
 	place
 	id    string
@@ -59,7 +59,7 @@ func (s *sink) add(to *tsdb.HistorySeries, t int64, v float64) {
 	s.n++
 }
 
-// How much is collected before it is written.
+// Amounts collected before a write.
 const (
 	sinkSamples = 4_000_000
 	sinkJobs    = 20_000
@@ -97,7 +97,7 @@ func (s *sink) cluster(site string) *jobSeries {
 	return o
 }
 
-// measured remembers when a job of the batch system was seen.
+// measured records when a job of the batch system was measured.
 func (s *sink) measured(site, id string, t int64) {
 	if s.slurm[site] == nil {
 		s.slurm[site] = map[string][]int64{}
@@ -105,8 +105,8 @@ func (s *sink) measured(site, id string, t int64) {
 	s.slurm[site][id] = append(s.slurm[site][id], t)
 }
 
-// drop says that the series of a node in a period are made again. was is what was known
-// behind it.
+// drop records that the series of a node in a period are rebuilt. was is the earlier state at its
+// end.
 func (s *sink) drop(p place, at int64, was *nodeState) {
 	if s.drops[at] == nil {
 		s.drops[at] = map[string][]string{}
@@ -127,7 +127,7 @@ func (s *sink) undo(p place, id string, start int64) {
 	s.own[zeroKey{p, id, start}] = true
 }
 
-// write stores what was collected, and then what is known behind it.
+// write stores the collected data, and then the resulting states.
 func (im *Importer) write(ctx context.Context, st *siteState) error {
 	out := im.out
 	im.out = newSink()
@@ -174,8 +174,8 @@ func oneOf(name string, values []string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchRegexp, name, strings.Join(quoted, "|"))
 }
 
-// delete removes what is made again. It returns the zeros that later periods have put into
-// these, which are to be written again.
+// delete removes the series to be rebuilt. It returns the zero samples that later periods have written into
+// them, which must be written again.
 func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error) {
 	kept, byText := &tsdb.History{}, map[string]*tsdb.HistorySeries{}
 	for _, p := range sortedKeys(out.drops) {
@@ -202,7 +202,7 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 	return kept, nil
 }
 
-// zeros collects the zeros between two times that are not among those made again.
+// zeros collects the zero samples between two times that do not belong to rebuilt series.
 func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[string]*tsdb.HistorySeries, out *sink, site string, from, to int64, ms []*labels.Matcher) (err error) {
 	q, err := im.o.Store.Querier(from, to)
 	if err != nil {

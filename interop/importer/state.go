@@ -17,11 +17,11 @@ import (
 	"reckon/store"
 )
 
-// siteState is what is known of the imports of a site. Fields are exported to be encoded.
+// siteState is the import state of a site. Fields are exported for encoding.
 type siteState struct {
 	Version int
-	Jobs    map[uint64]bool   // of accounting, by what was reported of them
-	Tasks   map[uint64][]task // jobs whose id is not their number, by that; in order
+	Jobs    map[uint64]bool   // of accounting, by fingerprint of their report
+	Tasks   map[uint64][]task // jobs whose id is not their number, by number; in order
 
 	site    string
 	path    string
@@ -29,21 +29,21 @@ type siteState struct {
 	pending *pending
 	dirty   map[int64]map[string]bool  // nodes with new readings, by period
 	remake  map[remade]map[uint64]bool // numbers of jobs
-	again   bool                       // an earlier import was cut off: all from pending on is looked at
+	again   bool                       // an earlier import was interrupted: everything from pending on is checked
 }
 
-// pending says that an import is under way, and in which time. While its file is there,
-// what the journal has may not be in the series, and the series not in the catalogue.
+// pending is the time range of an unfinished import. While its file exists,
+// the journal may be ahead of the series, and the series ahead of the catalogue.
 type pending struct {
 	From, To time.Time
 	Gone     []store.Run
 }
 
-// nodeState is what is known of a node up to a reading.
+// nodeState is the state of a node up to a reading.
 type nodeState struct {
 	Last int64 // time of the last reading
 	Jobs map[jobKey]*jobState
-	// Memory is what the node has, in bytes; 0 unknown.
+	// Memory is the memory of the node, in bytes; 0 if unknown.
 	Memory float64
 }
 
@@ -51,12 +51,12 @@ const stateVersion = 2
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// loadSite reads the state of a site. One that can not be read is an error: without it,
-// what comes again would be counted again.
+// loadSite reads the state of a site. If it cannot be read, that is an error: without it,
+// repeated data would be counted again.
 func loadSite(dir, site string) (*siteState, error) {
 	name := "site"
 	if site != "" {
-		name = "site-" + hex.EncodeToString([]byte(site)) // any text, in any file system
+		name = "site-" + hex.EncodeToString([]byte(site)) // works for any text in any file system
 	}
 	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{}, remake: map[remade]map[uint64]bool{}}
 	if err := s.read(s.path, s); err != nil {
@@ -87,7 +87,7 @@ func loadSite(dir, site string) (*siteState, error) {
 
 func (s *siteState) pendingPath() string { return s.path + ".pending" }
 
-// read decodes a file, if it is there.
+// read decodes a file, if it exists.
 func (s *siteState) read(path string, v any) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (s *siteState) read(path string, v any) error {
 	return nil
 }
 
-// begin records that samples between two times are about to change, before it does.
+// begin records that samples between two times are about to change.
 func (s *siteState) begin(from, to time.Time, gone []store.Run) error {
 	p := s.pending
 	if p == nil {
@@ -122,7 +122,7 @@ func (s *siteState) begin(from, to time.Time, gone []store.Run) error {
 	return encodeFile(s.pendingPath(), p)
 }
 
-// done says that everything is where it belongs.
+// done records that the import is complete.
 func (s *siteState) done() error {
 	s.pending, s.again = nil, false
 	if err := os.Remove(s.pendingPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -131,7 +131,7 @@ func (s *siteState) done() error {
 	return nil
 }
 
-// save replaces the file as a whole.
+// save replaces the file atomically.
 func (s *siteState) save() error { return encodeFile(s.path, s) }
 
 func encodeFile(path string, v any) error {
@@ -142,7 +142,7 @@ func encodeFile(path string, v any) error {
 	return replaceFile(path, b.Bytes())
 }
 
-// forget drops jobs without a record for so long that the name is free.
+// forget drops jobs that have been silent for so long that their name is free.
 func (n *nodeState) forget(t int64) {
 	for k, j := range n.Jobs {
 		if t-j.Last > keepJob {
@@ -151,5 +151,5 @@ func (n *nodeState) forget(t int64) {
 	}
 }
 
-// keepJob is for how long a job may be silent, in seconds.
+// keepJob is how long a job may be silent, in seconds.
 const keepJob = 7 * 86400

@@ -12,16 +12,16 @@ import (
 	"reckon/interop/sacct"
 )
 
-// Nodes know a task of an array by a number of its own, and so does sonar. Accounting says
-// which task that is: what was read of it goes under the id by which people know it.
+// Nodes, and therefore sonar, identify a task of an array by its own job number. Accounting maps the
+// number to the task: its readings are stored under the id that people use.
 
 // task is a job of accounting whose id is not its number.
 type task struct {
-	Start, End int64 // Unix seconds; End 0 while it ran
+	Start, End int64 // Unix seconds; End is 0 while it runs
 	ID         string
 }
 
-// longestTask is for how long a task without a reported end counts as running, in seconds.
+// longestTask is how long a task without a reported end counts as running, in seconds.
 const longestTask = 31 * 86400
 
 func (t *task) at(when int64) bool {
@@ -32,7 +32,7 @@ func (t *task) at(when int64) bool {
 	return t.Start-aside <= when && when <= end+aside
 }
 
-// number is the number by which nodes know a job; 0 when its id is that.
+// numberOf returns the number by which nodes identify a job; 0 if that is its id.
 func numberOf(j *sacct.Job) uint64 {
 	if j.Also == "" || j.ID == j.Raw || j.Start.IsZero() {
 		return 0
@@ -44,9 +44,9 @@ func numberOf(j *sacct.Job) uint64 {
 	return n
 }
 
-// learn remembers what accounting says of a number, and where to look for readings of it
-// that went under another id: also of what was learned before, by a release that did not
-// find them.
+// learn records the id that accounting reports for a number, and where to look for readings of it
+// under another id, including mappings recorded by a release that did not
+// look for them.
 func (st *siteState) learn(j *sacct.Job) {
 	n := numberOf(j)
 	if n == 0 {
@@ -68,7 +68,7 @@ func (st *siteState) learn(j *sacct.Job) {
 	}
 	nodes, err := hostlist.Expand(j.Nodes)
 	if err != nil {
-		return // a list of nodes that can not be read names none
+		return // an invalid list of nodes names none
 	}
 	last := one.End
 	if last == 0 {
@@ -85,8 +85,8 @@ func (st *siteState) learn(j *sacct.Job) {
 	}
 }
 
-// hostOf is the name of a node without its domain: Slurm's names have none, those that
-// nodes have for themselves often do.
+// hostOf returns the name of a node without its domain: Slurm's names have none, the nodes' own
+// names often do.
 func hostOf(node string) string {
 	if net.ParseIP(node) != nil {
 		return node
@@ -95,7 +95,7 @@ func hostOf(node string) string {
 	return host
 }
 
-// named is the id of a job of which the first reading is of a time.
+// named returns the id of a job whose first reading is at a time.
 func (st *siteState) named(number uint64, when int64) string {
 	list := st.Tasks[number]
 	for i := len(list) - 1; i >= 0; i-- {
@@ -106,13 +106,13 @@ func (st *siteState) named(number uint64, when int64) string {
 	return strconv.FormatUint(number, 10)
 }
 
-// remade is a node in a period of which some jobs may have got another id.
+// remade is a node in a period in which some jobs may have a new id.
 type remade struct {
 	period int64
 	host   string
 }
 
-// rename has the series of readings made again whose jobs have got another id.
+// rename rebuilds the series of readings whose jobs have a new id.
 func (st *siteState) rename() error {
 	byPeriod := map[int64][]remade{}
 	for r := range st.remake {
@@ -143,7 +143,7 @@ func (st *siteState) rename() error {
 					continue
 				}
 				end.records = allAgain
-				ends.nodes[node], ends.dirty = end, true // remembered until it is made
+				ends.nodes[node], ends.dirty = end, true // kept until it is rebuilt
 				if st.dirty[p] == nil {
 					st.dirty[p] = map[string]bool{}
 				}
@@ -155,8 +155,8 @@ func (st *siteState) rename() error {
 	return nil
 }
 
-// otherNames reports whether a job of one of the numbers that was first read in a period
-// is known under another id than it has by now.
+// otherNames reports whether a job with one of the numbers that was first read in a period
+// is stored under another id than its current one.
 func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool) (bool, error) {
 	if len(packed) == 0 {
 		return false, nil
@@ -173,6 +173,6 @@ func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool)
 	return false, nil
 }
 
-// allAgain is the number of records of a node that are in the series when all are to be read
-// again though none is new.
+// allAgain is the value of nodeEnd.records if all records of a node must be read
+// again although none is new.
 const allAgain = 1 << 40

@@ -1,8 +1,8 @@
 // Package influx writes forecasts to InfluxDB in line protocol
-// (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/), in the form in which the storage service of GLACIATION keeps
-// and reads them: measurement forecasting; tags metricId, aggregation_interval (seconds), forecasting_model, forecasting_time
-// (the day on which it was made) and input_size (the hours that it may rest on); fields forecasting_value, forecasting_upper and forecasting_lower.
-// The time of a point is the begin of the hour that it is of, in seconds. Writing a forecast again changes nothing.
+// (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/), in the schema of the storage service of
+// GLACIATION: measurement forecasting; tags metricId, aggregation_interval (seconds), forecasting_model, forecasting_time
+// (the day on which it was made) and input_size (the maximum number of hours it is based on); fields forecasting_value, forecasting_upper and
+// forecasting_lower. The time of a point is the start of its hour, in seconds. Writing a forecast again changes nothing.
 //
 // A [Writer] is safe for concurrent use.
 package influx
@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// batch is how many points go into a request.
+	// batch is the number of points per request.
 	batch = 5000
-	// timeout is for how long an answer to one is waited for.
+	// timeout is the time limit of a request.
 	timeout = 30 * time.Second
 )
 
@@ -38,8 +38,8 @@ type Writer struct {
 	client    *http.Client
 }
 
-// New makes a writer to an address such as http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET; token_file=FILE behind it names the
-// file with a token. InfluxDB 1 takes the same at /write?db=DATABASE. inputSize is how many hours a forecast may rest on.
+// New returns a writer to an address such as http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET; an additional token_file=FILE names a
+// file with a token. InfluxDB 1 accepts the same at /write?db=DATABASE. inputSize is the maximum number of hours that a forecast is based on.
 func New(address string, inputSize int) (*Writer, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -60,7 +60,7 @@ func New(address string, inputSize int) (*Writer, error) {
 	return w, nil
 }
 
-// Write sends forecasts. On an error some may have been written; the same again is right.
+// Write sends forecasts. After an error some may have been written; sending all of them again is safe.
 func (w *Writer) Write(ctx context.Context, list []store.Forecast) error {
 	var b bytes.Buffer
 	points := 0
@@ -80,7 +80,7 @@ func (w *Writer) Write(ctx context.Context, list []store.Forecast) error {
 	return w.send(ctx, b.Bytes())
 }
 
-// encode appends the lines of a forecast and returns how many there are. What is no number has no line.
+// encode appends the lines of a forecast and returns their number. NaN values have no line.
 func (w *Writer) encode(b *bytes.Buffer, f *store.Forecast) int {
 	id := strings.Join([]string{f.Subject, f.Site, f.Name, f.Figure}, "/")
 	model := strings.Join(f.Models, "+")
@@ -105,7 +105,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// escape writes a tag value.
+// escape escapes a tag value.
 func escape(s string) string {
 	return strings.NewReplacer(",", `\,`, "=", `\=`, " ", `\ `, "\n", " ").Replace(s)
 }

@@ -22,7 +22,7 @@ func forecastOf(points ...float64) store.Forecast {
 	return f
 }
 
-// TestWrite holds the lines that the storage service of GLACIATION reads back.
+// TestWrite compares the lines with those that the storage service of GLACIATION reads.
 func TestWrite(t *testing.T) {
 	var bodies []string
 	var asked *http.Request

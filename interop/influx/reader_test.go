@@ -14,11 +14,11 @@ import (
 	"reckon/store/storetest"
 )
 
-// readerQuery is what readPredictionResults of GLACIATION's storage service asks (glaciation-data-storage-service c9d9c18,
+// readerQuery is the query of readPredictionResults in GLACIATION's storage service (glaciation-data-storage-service c9d9c18,
 // openapi_server/data_storage_service/utils.py, MIT, (c) 2024 HIRO-MicroDataCenters), with its names for bucket, metric and time.
 const readerQuery = `from(bucket:"%s")                |> range(start: 2000-01-01T00:00:00Z, stop: %s)                 |> filter(fn:(r) => r._measurement == "forecasting")                |> filter(fn:(r) => r.metricId == "%s")                 |> filter(fn:(r) => r._time == %s)                 |> group(columns: ["metricId","_time"])                 |> sort(columns: ["forecasting_time"])`
 
-// TestReader writes forecasts to a real InfluxDB 1.8 at /api/v2/write, twice, and reads them by the query of the published reader.
+// TestReader writes forecasts to a real InfluxDB 1.8 at /api/v2/write, twice, and reads them with the query of the published reader.
 func TestReader(t *testing.T) {
 	t.Setenv("INFLUXDB_HTTP_FLUX_ENABLED", "true")
 	addr := storetest.Influx18(t)
@@ -28,7 +28,7 @@ func TestReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := forecastOf(100, 104.5, 110.25)
-	for range 2 { // a run that is repeated doubles nothing
+	for range 2 { // a repeated write creates no duplicates
 		if err := w.Write(t.Context(), []store.Forecast{f}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
-// Package loki asks Grafana Loki for the logs of a workload (GET /loki/api/v1/query_range,
-// https://grafana.com/docs/loki/latest/reference/loki-http-api/). Which streams these are is said by a template of LogQL, since
-// collectors set labels of their own. A [Client] is safe for concurrent use.
+// Package loki fetches the logs of a workload from Grafana Loki (GET /loki/api/v1/query_range,
+// https://grafana.com/docs/loki/latest/reference/loki-http-api/). A LogQL template selects the streams, since
+// collectors use different labels. A [Client] is safe for concurrent use.
 package loki
 
 import (
@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// DefaultSelector finds the logs of pods by the labels that collectors of Kubernetes set.
+	// DefaultSelector selects the logs of pods by the usual labels of collectors in Kubernetes.
 	DefaultSelector = `{namespace="{{.Namespace}}",pod=~"{{.Pods}}"}`
-	// Page is how many lines are asked for at a time, the limit that Loki has by itself.
+	// Page is the number of lines per request, Loki's default limit.
 	Page = 5000
-	// maxAnswer bounds an answer, bytes.
+	// maxAnswer limits a response, bytes.
 	maxAnswer = 64 << 20
 )
 
-// ErrConfig marks an address or a selector that can not be right.
+// ErrConfig means an invalid address or selector.
 var ErrConfig = errors.New("not valid")
 
-// Client asks one Loki.
+// Client queries one Loki server.
 type Client struct {
 	base     *url.URL
 	selector *template.Template
@@ -42,7 +42,7 @@ type Client struct {
 	http     *http.Client
 }
 
-// New checks an address, which may hold a user and a password, and a selector, [DefaultSelector] if empty. The error matches
+// New checks an address, which may contain a user and a password, and a selector, [DefaultSelector] if empty. The error matches
 // [ErrConfig].
 func New(address, selector string) (*Client, error) {
 	base, err := url.Parse(address)
@@ -65,7 +65,7 @@ func parse(selector string) (*template.Template, error) {
 	return t, nil
 }
 
-// Query is the LogQL of a place by a selector, as New takes it.
+// Query returns the LogQL query of a place for a selector, as accepted by New.
 func Query(selector string, p *answer.LogPlace) (string, error) {
 	t, err := parse(selector)
 	if err != nil {
@@ -74,7 +74,7 @@ func Query(selector string, p *answer.LogPlace) (string, error) {
 	return render(t, p)
 }
 
-// render quotes values as LogQL does, so that no name ends the text.
+// render quotes values for LogQL, so that no name can end a string.
 func render(t *template.Template, p *answer.LogPlace) (string, error) {
 	inner := func(v string) string { q := strconv.Quote(v); return q[1 : len(q)-1] }
 	var b strings.Builder
@@ -84,7 +84,7 @@ func render(t *template.Template, p *answer.LogPlace) (string, error) {
 	return b.String(), err
 }
 
-// errUnit is for units of systemd, whose labels nobody agrees on.
+// errUnit is for systemd units, whose labels are not standardised.
 var errUnit = fmt.Errorf("the labels of units in Loki are %w: give them, such as '{unit=\"{{.Unit}}\"}'", ErrConfig)
 
 func (c *Client) query(p *answer.LogPlace) (string, error) {
@@ -111,8 +111,8 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 	return client.Logs{Source: "loki", Query: q, Lines: kept, More: more}, nil
 }
 
-// Each calls f for each line of a place, in order of time, page after page, and returns the query and how many there were. A page
-// begins with the time of the last line of the one before it, since several lines can have one time.
+// Each calls f for each line of a place, in order of time, page by page, and returns the query and the number of lines. A page
+// starts at the time of the last line of the previous one, since several lines can have the same time.
 func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*client.LogLine)) (query string, n int, err error) {
 	if query, err = c.query(p); err != nil {
 		return "", 0, err
@@ -121,9 +121,9 @@ func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*client.Lo
 	return query, n, err
 }
 
-// EachPage calls f for each line of pages of a size, each of which begins at the time of the last line of the one before.
+// EachPage calls f for each line of pages of the given size, each of which starts at the time of the last line of the previous one.
 func EachPage(from time.Time, page func(from time.Time) ([]client.LogLine, error), size int, f func(*client.LogLine)) (n int, err error) {
-	seen := map[client.LogLine]bool{} // of the last time
+	seen := map[client.LogLine]bool{} // with the time of the last line
 	for {
 		lines, err := page(from)
 		if err != nil {
@@ -147,14 +147,14 @@ func EachPage(from time.Time, page func(from time.Time) ([]client.LogLine, error
 		switch {
 		case len(lines) < size:
 			return n, nil
-		case fresh == 0: // more lines of one time than a page has
+		case fresh == 0: // more lines with one time than fit in a page
 			from = from.Add(1)
 			clear(seen)
 		}
 	}
 }
 
-// ask asks for one page, in order of time.
+// ask fetches one page, in order of time.
 func (c *Client) ask(ctx context.Context, query string, from, to time.Time, first bool, limit int) ([]client.LogLine, error) {
 	direction := "backward"
 	if first {
@@ -173,7 +173,7 @@ func (c *Client) ask(ctx context.Context, query string, from, to time.Time, firs
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
-			err = wrapped.Err // without the password that the address may have
+			err = wrapped.Err // without the password that the address may contain
 		}
 		return nil, fmt.Errorf("ask Loki: %w", err)
 	}
@@ -188,14 +188,14 @@ func (c *Client) ask(ctx context.Context, query string, from, to time.Time, firs
 	return decode(body)
 }
 
-// decode reads an answer: nanoseconds and lines of each stream.
+// decode parses a response: nanoseconds and lines of each stream.
 func decode(body []byte) ([]client.LogLine, error) {
 	var answer struct {
 		Data struct {
 			Type   string `json:"resultType"`
 			Result []struct {
 				Stream map[string]string `json:"stream"`
-				Values [][]any           `json:"values"` // nanoseconds, line, and maybe more
+				Values [][]any           `json:"values"` // nanoseconds, line, and optional metadata
 			} `json:"result"`
 		} `json:"data"`
 	}

@@ -15,7 +15,7 @@ import (
 	"reckon/client"
 )
 
-// lokiServer answers as Loki does: lines from start on, without end, at most the limit, of two streams.
+// lokiServer responds like Loki: at most limit lines from start on, without end, of two streams.
 type lokiServer struct {
 	lines   []int64 // times, in order
 	queries []string
@@ -51,7 +51,7 @@ func (l *lokiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		strings.Join(values[0], ","), strings.Join(values[1], ","))
 }
 
-// TestEach: each line once and in order, also where many have one time and pages end among them.
+// TestEach: each line comes once and in order, even if many have one time and pages end among them.
 func TestEach(t *testing.T) {
 	begin := time.Unix(1_800_000_000, 0)
 	at := func(n int, of func(int) int64) (out []int64) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fio reads the document that fio writes (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output). All numbers of its
+// fio parses the JSON document of fio (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output). All numbers of its
 // jobs are kept.
 func fio(lines []string, f *figures) []string {
 	text := strings.Join(lines, "\n")
@@ -54,7 +54,7 @@ func leaves(node map[string]any, path string, f func(path string, v float64)) {
 	}
 }
 
-// fioUnit is the unit of a figure of fio, and the factor to it.
+// fioUnit returns the unit of a figure of fio, and the conversion factor.
 func fioUnit(path string) (string, float64) {
 	last := path[strings.LastIndexByte(path, ' ')+1:]
 	switch {
@@ -80,7 +80,7 @@ func fioUnit(path string) (string, float64) {
 	return "count", 1
 }
 
-// iostat reads `iostat -dxm -o JSON` (https://github.com/sysstat/sysstat).
+// iostat parses `iostat -dxm -o JSON` (https://github.com/sysstat/sysstat).
 func iostat(lines []string, f *figures) (bad []string) {
 	var doc struct {
 		Sysstat struct {
@@ -132,7 +132,7 @@ func iostatUnit(path string) (string, float64) {
 	return "count", 1
 }
 
-// pidstat reads titles with a line of JSON each, as `pidstat -h | jc --pidstat` writes them.
+// pidstat parses titles, each followed by a line of JSON, as written by `pidstat -h | jc --pidstat`.
 func pidstat(lines []string, f *figures) (bad []string) {
 	title := ""
 	for _, line := range lines {

@@ -1,7 +1,7 @@
-// Package metricsetlog reads the logs that the metrics-operator (https://github.com/converged-computing/metrics-operator, MIT)
-// leaves in its pods: markers around a line of metadata and around what a benchmark printed, in the formats that the eight
-// parsers of its Python package know. Figures come in SI units. Text that no parser reads is kept as it is, a log
-// that was cut off is read as far as it goes, and nothing is dropped because a line before it can not be read.
+// Package metricsetlog parses the pod logs of the metrics-operator (https://github.com/converged-computing/metrics-operator, MIT):
+// markers around a line of metadata and around the output of a benchmark, in the formats of the eight
+// parsers of its Python package. Figures are in SI units. Unparsed text is kept unchanged, a truncated log
+// is parsed as far as it goes, and an unreadable line does not affect the lines after it.
 package metricsetlog
 
 import (
@@ -17,39 +17,39 @@ import (
 	"time"
 )
 
-// Figure is what a benchmark reported: one value for each time it did.
+// Figure is a figure reported by a benchmark, with one value per report.
 type Figure struct {
 	Name   string
 	Unit   string // seconds, bytes, bytes_per_second, per_second, ratio, flops or count
 	Values []float64
-	Times  []time.Time // of the values, where the log has times of its lines; else nil
+	Times  []time.Time // of the values, if the log has timestamps; otherwise nil
 }
 
-// Log is what a log says.
+// Log is the content of a log.
 type Log struct {
 	Metric  string            // such as io-fio
 	Options map[string]string // as text
 	Command string
 	Figures []Figure
-	// Text is what was printed, of metrics that print no JSON.
+	// Text is the printed output of metrics that do not print JSON.
 	Text string
-	// Start and End are the times of the first and the last line, where the log has any (kubectl logs --timestamps), or that of
+	// Start and End are the times of the first and the last line, if the log has timestamps (kubectl logs --timestamps), or the time of
 	// fio's result.
 	Start, End time.Time
-	// Notes say what is missing or is not what it seems.
+	// Notes describe what is missing or misleading.
 	Notes []string
 }
 
-// ErrNoLog is what errors.Is finds when an input has none of the markers.
+// ErrNoLog means that an input has none of the markers.
 var ErrNoLog = errors.New("no log of the metrics-operator")
 
-// maxLine and maxText bound a line that is read and the text that is kept, in bytes.
+// maxLine and maxText limit the length of a parsed line and of the stored text, in bytes.
 const (
 	maxLine = 64 << 20
 	maxText = 1 << 20
 )
 
-// point is what was printed at one time.
+// point is the output at one time.
 type point struct {
 	lines []string
 	at    time.Time
@@ -73,11 +73,11 @@ func Read(r io.Reader) (*Log, error) {
 	return s.log, nil
 }
 
-// scanner follows the markers.
+// scanner tracks the markers.
 type scanner struct {
 	log     *Log
 	marked  bool
-	within  bool // a collection
+	within  bool // inside a collection
 	ended   bool
 	command bool
 	points  []point
@@ -89,7 +89,7 @@ func (s *scanner) note(text string) {
 	}
 }
 
-// line takes one line.
+// line processes one line.
 func (s *scanner) line(text string) {
 	at := time.Time{}
 	if word, rest, ok := strings.Cut(text, " "); ok && len(word) >= len("2026-11-22T10:00:00Z") && word[4] == '-' {
@@ -110,7 +110,7 @@ func (s *scanner) line(text string) {
 	case mark == "METADATA END" || mark == "ADDON METADATA END":
 	case strings.Contains(mark, "ADDON METADATA START"):
 	case strings.HasSuffix(mark, "METRICS OPERATOR COLLECTION START"):
-		// Somebody who pasted a log that was started twice has two of them: the later one counts.
+		// A log that was pasted together from two starts contains two collections: the later one counts.
 		s.marked, s.within, s.ended, s.points = true, true, false, nil
 	case strings.HasSuffix(mark, "METRICS OPERATOR COLLECTION END"):
 		s.within, s.ended = false, true
@@ -134,7 +134,7 @@ func (s *scanner) line(text string) {
 	}
 }
 
-// metadata reads the line of metadata.
+// metadata parses the line of metadata.
 func (s *scanner) metadata(text string) {
 	var doc map[string]any
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
@@ -164,7 +164,7 @@ func (s *scanner) metadata(text string) {
 
 func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// plain is a value of JSON as text.
+// plain returns a JSON value as text.
 func plain(v any) string {
 	switch x := v.(type) {
 	case string:
@@ -177,13 +177,13 @@ func plain(v any) string {
 		return strings.Join(words, ", ")
 	}
 	text, err := json.Marshal(v)
-	if err != nil { // it came as JSON
+	if err != nil { // it was JSON
 		return fmt.Sprint(v)
 	}
 	return string(text)
 }
 
-// finish makes figures of what was printed.
+// finish converts the output to figures.
 func (s *scanner) finish() {
 	if !s.ended {
 		s.note("the log ends before its collection does: more may have been measured")
@@ -217,7 +217,7 @@ func (s *scanner) finish() {
 	s.log.Metric = cmp.Or(s.log.Metric, "unknown")
 }
 
-// parsers reads what a metric prints at one time, and returns what it could not read.
+// parsers returns the parser for the output of each metric at one time; it returns the lines it could not parse.
 func parsers() map[string]func([]string, *figures) []string {
 	return map[string]func([]string, *figures) []string{
 		"io-fio": fio, "io-sysstat": iostat, "perf-sysstat": pidstat, "network-osu-benchmark": osu, "network-netmark": netmark,
@@ -225,12 +225,12 @@ func parsers() map[string]func([]string, *figures) []string {
 	}
 }
 
-// figures are collected by name, in the order in which they come.
+// figures are collected by name, in order of appearance.
 type figures struct {
 	list []Figure
 	at   map[string]int
-	time time.Time // of the point that is read
-	when time.Time // that a program says of itself
+	time time.Time // of the point being parsed
+	when time.Time // reported by the program itself
 }
 
 func (f *figures) add(name, unit string, v float64) {

@@ -33,7 +33,7 @@ func (l *Log) figure(name string) *Figure {
 	return nil
 }
 
-// TestPublishedLogs: figures of the logs that the metrics-operator publishes, read by eye in these.
+// TestPublishedLogs compares with figures read manually from the published logs of the metrics-operator.
 func TestPublishedLogs(t *testing.T) {
 	for _, c := range []struct {
 		log, name, unit string
@@ -95,7 +95,7 @@ func TestPublishedLogs(t *testing.T) {
 	}
 }
 
-// TestDamagedLogs: what is before and after damage is read.
+// TestDamagedLogs: data before and after damage is parsed.
 func TestDamagedLogs(t *testing.T) {
 	osu := read(t, "network-osu-benchmark")
 	text, err := os.ReadFile("testdata/network-osu-benchmark.log")
@@ -148,7 +148,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestLongLine: a line of 10 MB among what was printed is cut, which the notes say, and what stands behind it counts.
+// TestLongLine: a line of 10 MB in the output is truncated, with a note, and the lines after it count.
 func TestLongLine(t *testing.T) {
 	log, err := Read(strings.NewReader("METADATA START {\"metricName\":\"app-amg\"}\nMETADATA END\nMETRICS OPERATOR COLLECTION START\nMETRICS OPERATOR TIMEPOINT\n" +
 		strings.Repeat("x", 10<<20) + "\nFigure of Merit (FOM_1): 2.892458e+04\nMETRICS OPERATOR COLLECTION END\n"))

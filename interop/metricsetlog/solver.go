@@ -7,7 +7,7 @@ import (
 
 var amgValue = regexp.MustCompile(`^\s*(.+?)\s*(?:=|:)\s*([0-9.eE+-]+)\s*(seconds)?\s*$`)
 
-// amg reads the output of AMG (https://github.com/LLNL/AMG): sections between lines of =, with values after = or a colon.
+// amg parses the output of AMG (https://github.com/LLNL/AMG): sections between lines of =, with values after = or a colon.
 func amg(lines []string, f *figures) []string {
 	section := ""
 	for i, line := range lines {
@@ -49,8 +49,8 @@ var (
 	mpiTask    = regexp.MustCompile(`^\s*(\d+)\s+(\S+)\s+(\d+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+(\d+)\s*$`)
 )
 
-// mpitrace reads the profile that libmpitrace writes for a rank (https://github.com/IBM/mpitrace): times of each routine, the
-// sizes of its messages, and in that of rank 0 a table of all tasks.
+// mpitrace parses the profile that libmpitrace writes for a rank (https://github.com/IBM/mpitrace): times of each routine, the
+// sizes of its messages, and for rank 0 a table of all tasks.
 func mpitrace(lines []string, f *figures) []string {
 	rank, sizes, routine := "rank", false, ""
 	for _, line := range lines {
@@ -71,7 +71,7 @@ func mpitrace(lines []string, f *figures) []string {
 	return nil
 }
 
-// mpiLine reads one line of a table.
+// mpiLine parses one line of a table.
 func mpiLine(line, rank string, sizes bool, routine *string, f *figures) {
 	add := func(name, unit, text string, scale float64) {
 		if v, ok := number(text); ok {

@@ -12,8 +12,8 @@ func number(s string) (float64, bool) {
 	return v, err == nil
 }
 
-// osu reads the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command, comments of
-// which the last names the columns, and rows. `time` may stand around it.
+// osu parses the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command, comments, the
+// last of which names the columns, and rows. The output of `time` may surround it.
 func osu(lines []string, f *figures) (bad []string) {
 	name, columns := "osu", []string(nil)
 	for _, line := range lines {
@@ -44,7 +44,7 @@ func osu(lines []string, f *figures) (bad []string) {
 	return bad
 }
 
-// osuColumns are names with their units in brackets.
+// osuColumns splits a header into column names with their units in parentheses.
 func osuColumns(line string) (out []string) {
 	for _, part := range regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(line), -1) {
 		if part != "" {
@@ -54,7 +54,7 @@ func osuColumns(line string) (out []string) {
 	return out
 }
 
-// osuRow is a row of a table: a size in bytes comes first in most.
+// osuRow parses a row of a table; the first cell is usually a size in bytes.
 func osuRow(name string, columns, words []string, f *figures) {
 	prefix, first := name, 0
 	if len(columns) > 0 && strings.EqualFold(columns[0], "Size") && len(words) > 1 {
@@ -78,7 +78,7 @@ func osuRow(name string, columns, words []string, f *figures) {
 	}
 }
 
-// osuUnit takes the unit off the name of a column. What is the only one needs no name.
+// osuUnit splits the unit from the name of a column. A column that is only a unit has no name.
 func osuUnit(column string) (name, unit string, scale float64) {
 	name, rest, _ := strings.Cut(column, "(")
 	name = strings.TrimSpace(name)
@@ -100,7 +100,7 @@ func osuUnit(column string) (name, unit string, scale float64) {
 	return name, unit, scale
 }
 
-// osuInit reads "nprocs: 2, min: 143 ms, max: ...".
+// osuInit parses "nprocs: 2, min: 143 ms, max: ...".
 func osuInit(name, line string, f *figures) {
 	for _, part := range strings.Split(line, ",") {
 		key, text, _ := strings.Cut(part, ":")
@@ -120,7 +120,7 @@ func osuInit(name, line string, f *figures) {
 	}
 }
 
-// bashTime reads 0m1.234s.
+// bashTime parses 0m1.234s.
 func bashTime(text string) (float64, bool) {
 	minutes, seconds, ok := strings.Cut(strings.TrimSuffix(strings.TrimSpace(text), "s"), "m")
 	m, ok1 := number(minutes)
@@ -130,7 +130,7 @@ func bashTime(text string) (float64, bool) {
 
 var netmarkTrip = regexp.MustCompile(`^RTT between rank (\d+) and rank (\d+) is ([0-9.]+) micro-seconds`)
 
-// netmark reads every round trip that was printed, and the matrix of RTT.csv, microseconds.
+// netmark parses every printed round trip, and the matrix of RTT.csv, in microseconds.
 func netmark(lines []string, f *figures) (bad []string) {
 	matrix, row := false, 0
 	for _, line := range lines {
@@ -162,7 +162,7 @@ func netmark(lines []string, f *figures) (bad []string) {
 	return bad
 }
 
-// A rule reads one line of a text: the groups of the expression are values of the names, in the units.
+// A rule matches a line of text: the groups of the expression are values of the names, in the units.
 type rule struct {
 	expr  *regexp.Regexp
 	names []string
@@ -194,7 +194,7 @@ func lammpsRules() []rule {
 	}
 }
 
-// lammps reads the log of LAMMPS (https://docs.lammps.org/Run_output.html).
+// lammps parses the log of LAMMPS (https://docs.lammps.org/Run_output.html).
 func lammps(lines []string, f *figures) (bad []string) {
 	var columns []string
 	sections := false
@@ -236,7 +236,7 @@ func lammps(lines []string, f *figures) (bad []string) {
 	return bad
 }
 
-// apply adds what the rules find in a line.
+// apply adds the values that the rules find in a line.
 func (f *figures) apply(rules []rule, line string) {
 	for _, r := range rules {
 		m := r.expr.FindStringSubmatch(line)
@@ -250,7 +250,7 @@ func (f *figures) apply(rules []rule, line string) {
 	}
 }
 
-// joinWallTime makes seconds of hours, minutes and seconds.
+// joinWallTime combines hours, minutes and seconds to seconds.
 func (f *figures) joinWallTime() {
 	h, ok := f.at["total wall time hours"]
 	if !ok {
@@ -271,7 +271,7 @@ func (f *figures) joinWallTime() {
 	}
 }
 
-// lammpsSection reads a row of the breakdown of times.
+// lammpsSection parses a row of the breakdown of times.
 func lammpsSection(line string, f *figures) {
 	cells := strings.Split(line, "|")
 	name := strings.TrimSpace(cells[0])

@@ -1,4 +1,4 @@
-// Package podlog reads logs of pods that still exist from the API server of the cluster that the program runs in (GET
+// Package podlog reads the logs of existing pods from the API server of the cluster that the program runs in (GET
 // /api/v1/namespaces/NAMESPACE/pods/POD/log, https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/), with the
 // token of its service account, which needs get on pods/log. A [Client] is safe for concurrent use.
 package podlog
@@ -26,22 +26,22 @@ import (
 )
 
 const (
-	// maxContainers bounds how many logs one question reads, maxLog how much of one, bytes.
+	// maxContainers limits the number of logs per question, maxLog the bytes per log.
 	maxContainers = 50
 	maxLog        = 4 << 20
 	maxLine       = 256 << 10
 )
 
-// AccountFolder is where Kubernetes puts what a pod needs to speak to the cluster.
+// AccountFolder is where Kubernetes mounts the credentials of a pod's service account.
 const AccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Client asks one API server.
+// Client queries one API server.
 type Client struct {
 	server, tokenFile string
 	http              *http.Client
 }
 
-// New returns a client of the API server at an address, with the token and the authority in a folder as Kubernetes makes it.
+// New returns a client of the API server at an address, with the token and the CA certificate in a service account folder.
 func New(host, port, folder string) (*Client, error) {
 	if host == "" {
 		return nil, errors.New("logs of pods: no API server: this is no pod of Kubernetes (KUBERNETES_SERVICE_HOST is not set)")
@@ -64,7 +64,7 @@ func New(host, port, folder string) (*Client, error) {
 	}, nil
 }
 
-// errGone is for a pod or container that is not there any more.
+// errGone is for a pod or container that no longer exists.
 var errGone = errors.New("gone")
 
 // Logs implements answer.LogSource.
@@ -117,7 +117,7 @@ func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name st
 	if err != nil {
 		return nil, false, err
 	}
-	token, err := os.ReadFile(c.tokenFile) // it is replaced
+	token, err := os.ReadFile(c.tokenFile) // it is rotated
 	if err != nil {
 		return nil, false, fmt.Errorf("logs of pods: %w", err)
 	}
@@ -133,7 +133,7 @@ func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name st
 	return parse(io.LimitReader(resp.Body, maxLog), p, client.LogLine{Pod: pod, Container: name}, first, limit)
 }
 
-// refused makes an error of an answer that is no log.
+// refused returns an error for a response that is not a log.
 func refused(resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
@@ -143,7 +143,7 @@ func refused(resp *http.Response) error {
 	}
 	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&status)
 	switch resp.StatusCode {
-	case http.StatusNotFound, http.StatusBadRequest: // gone, or it was not started yet
+	case http.StatusNotFound, http.StatusBadRequest: // deleted, or not started yet
 		return errGone
 	case http.StatusForbidden:
 		return fmt.Errorf("the API server refuses logs: grant the server's account get on pods/log (logs.pods=true in the chart): %.200s", status.Message)
@@ -151,7 +151,7 @@ func refused(resp *http.Response) error {
 	return fmt.Errorf("answer of the API server: %s: %.200s", resp.Status, status.Message)
 }
 
-// parse reads lines "TIME TEXT" of the times of a place. Of a line longer than maxLine the beginning is kept.
+// parse reads lines "TIME TEXT" within the times of a place. A line longer than maxLine is truncated.
 func parse(r io.Reader, p *answer.LogPlace, of client.LogLine, first bool, limit int) (lines []client.LogLine, more bool, err error) {
 	in := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -168,7 +168,7 @@ func parse(r io.Reader, p *answer.LogPlace, of client.LogLine, first bool, limit
 		}
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil || t.Before(p.From) || t.After(p.To) {
-			continue // half a line at a bound, or of another run of the name
+			continue // an incomplete line at a limit, or from another run with the name
 		}
 		if of.Time, of.Text = t, text; len(lines) == limit {
 			more = true

@@ -21,7 +21,7 @@ import (
 
 var start = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-// apiServer answers with ten lines a container, a second apart, as an API server does.
+// apiServer responds with ten lines per container, a second apart, like an API server.
 type apiServer struct{ status int }
 
 func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "2026-11-22T09:00")
 }
 
-// open makes a client of a server with a folder as Kubernetes makes it.
+// open returns a client of a server, with a service account folder.
 func open(t *testing.T, s apiServer) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(s)
@@ -137,7 +137,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestManyContainers: one question does not become any number of requests.
+// TestManyContainers: one question causes a limited number of requests.
 func TestManyContainers(t *testing.T) {
 	c := open(t, apiServer{})
 	for n, cut := range map[int]bool{maxContainers: false, maxContainers + 1: true} {
@@ -152,7 +152,7 @@ func TestManyContainers(t *testing.T) {
 	}
 }
 
-// TestLongLine: of a line of 10 MB the beginning is there, and all lines behind it.
+// TestLongLine: a line of 10 MB is truncated, and all lines after it are returned.
 func TestLongLine(t *testing.T) {
 	at := start.Format(time.RFC3339Nano)
 	log := at + " before\n" + at + " " + strings.Repeat("x", 10<<20) + "\n" + at + " after\n" + at + " last"

@@ -1,12 +1,12 @@
-// Package sacct reads the accounting of Slurm as the command sacct writes it: lines of
-// fields with "|" (--parsable, --parsable2) or another separator (--delimiter) between
-// them, with the names of the fields in the first line or without (--noheader).
+// Package sacct parses the accounting of Slurm as written by the command sacct: lines of
+// fields separated by "|" (--parsable, --parsable2) or another separator (--delimiter),
+// with the names of the fields in the first line or without (--noheader).
 //
-// See sacct(1) for the fields; which of them are there is the site's choice, and a field
-// that is not there leaves its figure unknown, never zero. Figures are SI base units:
-// seconds, bytes. sacct writes local times without a zone: the reader must know which.
+// See sacct(1) for the fields; the site chooses which are present, and a missing
+// field leaves its figure unknown, never zero. Figures are SI base units:
+// seconds, bytes. sacct writes local times without a zone: the caller must provide it.
 //
-// Reading is a stream. Nothing here is shared between readers.
+// Input is read as a stream. Readers share no state.
 package sacct
 
 import (
@@ -21,39 +21,39 @@ import (
 
 // Job is a job, or a step of one when Step is not empty.
 type Job struct {
-	ID   string // as people know it: 4711, 4711_3 for a task of an array
-	Raw  string // the number that Slurm counts it by
-	Also string // another number that it is known by, if it has one
+	ID   string // displayed id: 4711, 4711_3 for a task of an array
+	Raw  string // Slurm's job number
+	Also string // its other number, if it has one
 	Step string // batch, extern, 0 and so on
 
 	Cluster, User, UID, Account, Partition, QOS, Name string
 
-	State, Reason string // lower case: completed, out_of_memory; by whom it was cancelled
-	// EndedBy is one of slurmtext's words, EndedByUser the number of the user who cancelled it.
+	State, Reason string // lower case: completed, out_of_memory; who cancelled it
+	// EndedBy is one of slurmtext's constants, EndedByUser the number of the user who cancelled it.
 	EndedBy, EndedByUser string
-	Nodes                string // node list as Slurm writes it
+	Nodes                string // node list in Slurm's format
 
 	Submit, Start, End time.Time // zero when unknown
-	// Seen is when this was so; zero when it is not reported. Start and the elapsed time give it
-	// of jobs that run.
+	// Seen is the time of this state; zero if unknown. For running jobs it is computed from the start and
+	// the elapsed time.
 	Seen time.Time
 
 	ExitCode                                          *int
 	ReqCores, ReqMemory, ReqGPUs, ReqNodes, TimeLimit *float64
-	// What it was given, over all its nodes, from Start on; see Sizes.
+	// Allocation over all its nodes, from Start on; see Sizes.
 	AllocCores, AllocMemory, AllocGPUs, AllocNodes *float64
 	Suspended                                      *float64 // seconds of the time since Start
 	CPUUser, CPUSystem, PeakMemory, Read, Written  *float64
-	zeroCPU, zeroMemory                            bool // the export has 0 for what is not known
+	zeroCPU, zeroMemory                            bool // the export has 0 for unknown
 
-	// Sizes are the allocations of a job that was resized, in order; empty for others.
+	// Sizes are the allocations of a resized job, in order; otherwise empty.
 	Sizes []Size
-	// Steps are those of the job, up to [slurmtext.MaxSteps] of them; StepCount is how many there were.
+	// Steps are the steps of the job, at most [slurmtext.MaxSteps]; StepCount is their total number.
 	Steps     []Step
 	StepCount int
 }
 
-// Size is an allocation that a job had for a part of its time, over all its nodes.
+// Size is the allocation of a job during a part of its time, over all its nodes.
 type Size struct {
 	Start, End                 time.Time
 	Cores, Memory, GPUs, Nodes *float64
@@ -67,14 +67,14 @@ type Step struct {
 	Cores, CPU, PeakMemory *float64
 }
 
-// Requeued is the state of a life of a job that ended for another one under its number.
+// Requeued is the state of a run that ended because the job was requeued under the same number.
 const Requeued = "requeued"
 
-// Over reports whether a life of a job in this state has ended.
+// Over reports whether a run in this state has ended.
 func Over(state string) bool { return slurmtext.Over(state) || state == Requeued }
 
-// FromFields makes a job of fields by their sacct names. zone is that of times without
-// one; nil is the machine's.
+// FromFields builds a job from fields by their sacct names. zone is the zone of times without
+// one; nil is that of the machine.
 func FromFields(get func(name string) string, zone *time.Location) (Job, error) {
 	if zone == nil {
 		zone = time.Local
@@ -153,7 +153,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	return j, nil
 }
 
-// names finds out what the job or step is called.
+// names parses the id of the job or step.
 func (j *Job) names(get func(name string) string) error {
 	id, raw := get("JobID"), get("JobIDRaw")
 	if id == "" {
@@ -177,7 +177,7 @@ func (j *Job) names(get func(name string) string) error {
 	return nil
 }
 
-// sampled takes the figures that accounting samples, of the task that had most or of each.
+// sampled reads the figures that accounting samples, those of the largest task or of each task.
 func (j *Job) sampled(scaled func(name string, read func(string) (float64, error)) *float64) {
 	if j.PeakMemory = scaled("MaxRSS", bytes); j.PeakMemory != nil && *j.PeakMemory == 0 {
 		j.PeakMemory, j.zeroMemory = nil, true // it ended before the first sample
@@ -199,7 +199,7 @@ func (j *Job) sampled(scaled func(name string, read func(string) (float64, error
 	}
 }
 
-// exit reads CODE:SIGNAL of a job that is over: what was requeued has no code of its own.
+// exit parses CODE:SIGNAL of an ended job: a requeued run has no exit code of its own.
 func (j *Job) exit(s string) (err error) {
 	if s == "" || !slurmtext.Over(j.State) {
 		return nil
@@ -208,27 +208,27 @@ func (j *Job) exit(s string) (err error) {
 	return err
 }
 
-// sizes reads what the job asked for and what it was given. Lists of TRES go before the
-// other fields: they are of the whole job, and know no units of a node or a core.
+// sizes reads the request and the allocation of the job. Lists of TRES take precedence over the
+// other fields: they cover the whole job, independent of units per node or core.
 func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64, get func(string) string) {
 	req, alloc := slurmtext.ReadTRES(get("ReqTRES")), slurmtext.ReadTRES(get("AllocTRES"))
 	if req.Memory >= perCore32<<20 {
-		req.Memory = 0 // the mark of a size for each core: see memory
+		req.Memory = 0 // the flag of a size per core: see memory
 	}
 	ncpus, nnodes := scaled("NCPUS", slurmtext.Number), scaled("NNodes", slurmtext.Number)
 	j.ReqCores = firstOf(scaled("ReqCPUS", slurmtext.Number), &req.Cores, ncpus, scaled("AllocCPUS", slurmtext.Number), &alloc.Cores)
 	j.ReqNodes = firstOf(scaled("ReqNodes", slurmtext.Number), &req.Nodes, nnodes, &alloc.Nodes)
 	j.ReqMemory, j.ReqGPUs = firstOf(&req.Memory), firstOf(&req.GPUs, &alloc.GPUs, gresGPUs(get("ReqGRES"), j.ReqNodes))
 	if j.Start.IsZero() {
-		return // it was given nothing
+		return // it had no allocation
 	}
 	j.AllocCores = firstOf(&alloc.Cores, scaled("AllocCPUS", slurmtext.Number), ncpus)
 	j.AllocNodes = firstOf(&alloc.Nodes, scaled("AllocNodes", slurmtext.Number), nnodes)
 	j.AllocMemory, j.AllocGPUs = firstOf(&alloc.Memory), firstOf(&alloc.GPUs)
 }
 
-// gresGPUs reads the GPUs of a list of generic resources for each node, in which releases up to 20.11 give what was requested;
-// nil where there is none.
+// gresGPUs reads the GPUs in a list of generic resources per node, which releases up to 20.11 use for requests;
+// nil if there are none.
 func gresGPUs(list string, nodes *float64) *float64 {
 	gpus := slurmtext.GPUs(list)
 	if nodes != nil {
@@ -237,8 +237,8 @@ func gresGPUs(list string, nodes *float64) *float64 {
 	return firstOf(&gpus)
 }
 
-// TRES takes what the job was given from a list such as cpu=6,mem=10000M,gres/gpu=1, and as
-// what it asked for where nothing else says that.
+// TRES sets the allocation of the job from a list such as cpu=6,mem=10000M,gres/gpu=1, and also
+// the request where it is unknown.
 func (j *Job) TRES(list string) {
 	t := slurmtext.ReadTRES(list)
 	for _, f := range []struct {
@@ -257,10 +257,10 @@ func (j *Job) TRES(list string) {
 	}
 }
 
-// coresMost is how many cores a node has at most, for what can be.
+// coresMost is the assumed maximum number of cores of a node, for plausibility.
 const coresMost = 1 << 13
 
-// possible refuses figures that no machine gives: more CPU time than the nodes of the job
+// possible rejects impossible figures: more CPU time than the nodes of the job
 // have in its time, or more memory.
 func (j *Job) possible() error {
 	nodes := 1.0
@@ -288,14 +288,14 @@ func (j *Job) possible() error {
 	return nil
 }
 
-// Slurm marks a size of memory for each core by a bit in front of its MiB (MEM_PER_CPU of
-// slurm.h): bit 31 up to release 17.02, bit 63 since. Some releases of sacct print it so.
+// Slurm flags a memory size per core by a high bit in the number of MiB (MEM_PER_CPU in
+// slurm.h): bit 31 up to release 17.02, bit 63 since. Some releases of sacct print it unchanged.
 const (
 	perCore32 = 1 << 31
 	perCore64 = 1 << 63
 )
 
-// unmarked takes that bit away from digits with a unit of MiB.
+// unmarked clears that bit in a number with the unit MiB.
 func unmarked(s string) (rest string, perCore bool) {
 	n, err := strconv.ParseUint(strings.TrimSuffix(s, "M"), 10, 64)
 	switch {
@@ -311,13 +311,13 @@ func unmarked(s string) (rest string, perCore bool) {
 	return strconv.FormatUint(n, 10) + "M", true
 }
 
-// memory reads ReqMem: up to release 20.11 with c (for each core) or n (node) behind it.
+// memory parses ReqMem: up to release 20.11 it ends with c (per core) or n (per node).
 func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
 	by, each := "", 1.0
 	if s != "" && (s[len(s)-1] == 'c' || s[len(s)-1] == 'n') {
 		by, s = s[len(s)-1:], s[:len(s)-1]
 	}
-	if s == "" || s == "0" || strings.HasSuffix(s, "?") { // of what, Slurm does not know
+	if s == "" || s == "0" || strings.HasSuffix(s, "?") { // Slurm itself does not know of what
 		return nil
 	}
 	s, perCore := unmarked(s)
@@ -341,7 +341,7 @@ func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
 	return pointer(v * each)
 }
 
-// bytes reads a size of memory or of data.
+// bytes parses a size of memory or data.
 func bytes(s string) (float64, error) { return slurmtext.Size(s, 1) }
 
 func number(s string) bool {
@@ -349,7 +349,7 @@ func number(s string) bool {
 	return err == nil
 }
 
-// firstOf is the first of the figures that is said; 0 is none.
+// firstOf returns the first known figure above 0.
 func firstOf(list ...*float64) *float64 {
 	for _, v := range list {
 		if v != nil && *v > 0 {

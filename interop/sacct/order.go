@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// order is the columns of an export that programs make without a line of names.
+// order is a column order of exports without a header line, as written by some programs.
 type order struct {
 	name   string
 	fields []string
-	zone   *time.Location // of its times; nil is the machine's
+	zone   *time.Location // of its times; nil is that of the machine
 }
 
-// orders are those that are known: of sonar (its command "sonar slurm", and its releases
-// that wrote what sacct gave), and of Open XDMoD, which asks with TZ=UTC
+// orders returns the known orders: of sonar (its command "sonar slurm", and releases
+// that wrote the fields of sacct), and of Open XDMoD, which sets TZ=UTC
 // (https://open.xdmod.org, resource manager notes for Slurm; releases before 10.0 had no qos).
 func orders() []order {
 	return []order{
@@ -31,8 +31,8 @@ func orders() []order {
 
 var errUnknownOrder = errors.New("the order of the fields is not known")
 
-// orderOf finds the order of a line. Names may hold the separator, so it may have more
-// fields than the order; whether it is that one shows in that its times can be read.
+// orderOf returns the order of a line. Names may contain the separator, so a line may have more
+// fields than the order; an order matches if its times can be parsed.
 func orderOf(cells []string) (order, error) {
 	var found *order
 	all := orders()

@@ -13,18 +13,18 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// Options say what an export does not say itself.
+// Options hold information that an export lacks.
 type Options struct {
-	// Fields are the names of the columns where the first line does not name them; nil is
-	// for the orders that are known.
+	// Fields are the column names if the first line does not contain them; nil tries
+	// the known orders.
 	Fields []string
-	// Zone is that of the times; nil is that of the order of fields, or the machine's.
+	// Zone is the time zone; nil is that of the order of fields, or of the machine.
 	Zone *time.Location
-	// MaxLine bounds a line in bytes; 1 MiB.
+	// MaxLine limits the length of a line in bytes; 0 is 1 MiB.
 	MaxLine int
 }
 
-// canonical is the name of a field as sacct(1) writes it: it takes any case.
+// canonical returns the name of a field as in sacct(1), which accepts any case.
 func canonical(name string) string {
 	for _, n := range []string{
 		"JobID", "JobIDRaw", "Cluster", "User", "Account", "State", "Reason", "Start", "End", "Submit", "ElapsedRaw", "ExitCode",
@@ -39,8 +39,8 @@ func canonical(name string) string {
 	return name
 }
 
-// Read reads an export and gives its jobs, each with what its steps say besides. bad is
-// told of lines that can not be read.
+// Read parses an export and calls job for each job, including data from its steps. bad is
+// called for lines that cannot be parsed.
 func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err error)) error {
 	if o.MaxLine <= 0 {
 		o.MaxLine = 1 << 20
@@ -51,7 +51,7 @@ func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err 
 	for sc.Scan() {
 		p.line++
 		if err := p.take(strings.TrimRight(sc.Text(), "\r")); errors.Is(err, errUnknownOrder) {
-			return nil // it was named
+			return nil // already reported
 		} else if err != nil {
 			return err
 		}
@@ -71,20 +71,20 @@ type parser struct {
 	line   int
 	sep    string
 	fields []string
-	free   []int // columns that may hold the separator themselves
+	free   []int // columns that may contain the separator
 
-	held  []string // cells of a record that goes on in the next line: names hold line breaks
+	held  []string // cells of a record that continues on the next line: names may contain line breaks
 	began int
 	last  *Job // waits for its steps
-	// resized are the parts of jobs until their allocation was changed, by number: the record
-	// of the next part follows somewhere behind.
+	// resized are the parts of jobs before a change of their allocation, by number: the record
+	// of the next part follows later.
 	resized map[string]*Job
 }
 
-// maxLines is over how many lines a record may go.
+// maxLines is the maximum number of lines of a record.
 const maxLines = 200
 
-// begin finds the separator and the fields by the first line. header says that it names them.
+// begin detects the separator and the fields from the first line. header is true if it contains the names.
 func (p *parser) begin(text string) (header bool, err error) {
 	p.sep = "|"
 	if strings.Count(text, "^") > strings.Count(text, "|") {
@@ -111,7 +111,7 @@ func (p *parser) begin(text string) (header bool, err error) {
 	for i, f := range p.fields {
 		p.fields[i] = canonical(strings.TrimSpace(f))
 	}
-	for i, f := range p.fields { // in their order: what is joined moves those behind it
+	for i, f := range p.fields { // in order: joining moves the later ones
 		if slices.Contains([]string{"JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "WorkDir"}, f) {
 			p.free = append(p.free, i)
 		}
@@ -119,7 +119,7 @@ func (p *parser) begin(text string) (header bool, err error) {
 	return header, nil
 }
 
-// take reads one line.
+// take parses one line.
 func (p *parser) take(text string) error {
 	if p.fields == nil {
 		if strings.TrimSpace(text) == "" {
@@ -137,7 +137,7 @@ func (p *parser) take(text string) error {
 	case p.held != nil && len(cells) < n && p.line-p.began < maxLines:
 		p.held[len(p.held)-1] += " " + cells[0]
 		p.held = append(p.held, cells[1:]...)
-	case p.held != nil: // a whole record: the one before was cut off
+	case p.held != nil: // a complete record: the previous one was truncated
 		p.bad(p.began, fmt.Errorf("%d fields, want %d", len(p.held), n))
 		p.held, p.began = cells, p.line
 	default:
@@ -171,8 +171,8 @@ func (p *parser) record(cells []string) error {
 	if len(cells) == n {
 		j, err = p.parse(cells)
 	}
-	// More fields than columns: a name holds the separator. Which one it is shows in that
-	// everything else can be read.
+	// More fields than columns: a name contains the separator. The right column is the one with which
+	// everything else can be parsed.
 	if extra := len(cells) - n; extra > 0 {
 		tries := maxTries
 		if found, ok := p.join(cells, 0, extra, &tries); ok {
@@ -201,11 +201,11 @@ func (p *parser) record(cells []string) error {
 	return nil
 }
 
-// maxTries bounds the ways in which fields that are too many are put together.
+// maxTries limits the attempts to join excess fields.
 const maxTries = 500
 
-// join puts extra cells back into the free columns from one on, in every way until one can
-// be read.
+// join merges extra cells into the free columns from one on, in every way until the result can
+// be parsed.
 func (p *parser) join(cells []string, from, extra int, tries *int) (Job, bool) {
 	if extra == 0 {
 		*tries--
@@ -257,7 +257,7 @@ func (p *parser) end() error {
 	if err := p.flush(); err != nil {
 		return err
 	}
-	for _, raw := range slices.Sorted(maps.Keys(p.resized)) { // the rest is not in this export
+	for _, raw := range slices.Sorted(maps.Keys(p.resized)) { // their next part is not in this export
 		if err := p.job(p.resized[raw]); err != nil {
 			return err
 		}

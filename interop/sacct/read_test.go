@@ -30,7 +30,7 @@ func load(t testing.TB, name string) string {
 	return string(raw)
 }
 
-// Without a line of names, in the order of sonar's fields.
+// TestSonarFields: an export without a header, in the order of sonar's fields.
 func TestSonarFields(t *testing.T) {
 	jobs, bad := parse(t, load(t, "sonar.txt"), Options{})
 	if len(jobs) != 29 || len(bad) != 0 {
@@ -44,8 +44,8 @@ func TestSonarFields(t *testing.T) {
 	}
 }
 
-// Names in the first line, a submit line that goes on in the next lines, another that
-// holds the separator.
+// TestAllFields: a header line, a submit line that continues on the next lines, and another that
+// contains the separator.
 func TestAllFields(t *testing.T) {
 	jobs, bad := parse(t, load(t, "all.txt"), Options{})
 	if len(bad) != 0 {
@@ -103,8 +103,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// ReqMem of some releases has Slurm's mark of a size for each core in front of it; what the
-// lists of TRES say goes before it.
+// TestRequestedMemory: ReqMem of some releases has Slurm's flag of a size per core in front; the
+// lists of TRES take precedence.
 func TestRequestedMemory(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestRequestedMemory(t *testing.T) {
 	}
 }
 
-// Releases up to 20.11 give GPUs as generic resources for each node.
+// TestGenericResources: releases up to 20.11 report GPUs as generic resources per node.
 func TestGenericResources(t *testing.T) {
 	for gres, want := range map[string]float64{"gpu:2": 4, "gpu:a100:1,gpu:v100:2": 6, "gpu": 2, "craynetwork:1": 0, "": 0, "gpu:0": 0} {
 		jobs, bad := parse(t, "JobID|User|State|Submit|Start|End|ReqGRES|NNodes|JobName\n"+
@@ -150,7 +150,7 @@ func TestGenericResources(t *testing.T) {
 	}
 }
 
-// The orders of fields that are known, and others, which are refused as a whole.
+// TestOrders: the known orders of fields, and others, which are rejected as a whole.
 func TestOrders(t *testing.T) {
 	const warehouse = "977669|977669|hpc|p1|q1|acct|grp|104475|alice|503801|2016-12-21T21:43:34|2016-12-21T21:43:34|2016-12-22T07:03:30|2016-12-30T03:43:09|7-20:39:39|0:0|CANCELLED by 423120|1|12|10|48000Mn|cpu=10,mem=48000M,node=1|billing=12,cpu=12,mem=48000M,node=1|125-00:00:00|n1|a|name\n"
 	before := strings.Replace(warehouse, "|q1|", "|", 1)
@@ -171,8 +171,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A job that was resized is one job with several sizes; steps are kept, and one without its
-// job is named.
+// TestSizesAndSteps: a resized job is one job with several sizes; its steps are kept, and a step without its
+// job is reported.
 func TestSizesAndSteps(t *testing.T) {
 	jobs, bad := parse(t, "JobID|JobIDRaw|User|State|Submit|Start|End|AllocTRES|TotalCPU|ExitCode|Suspended|MaxRSS|JobName\n"+
 		"7|7|bob|RESIZING|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:11:00|cpu=8,mem=8G,node=2|10:00|0:0|00:00:00||x\n"+

@@ -2,8 +2,8 @@ package sacct
 
 import "reckon/interop/slurmtext"
 
-// AddStep adds a step of the job: the highest memory of any of them is the job's, and so are
-// bytes read and written where the job itself says none.
+// AddStep adds a step of the job: the highest memory of any step is the job's, and so are
+// bytes read and written if the job itself has none.
 func (j *Job) AddStep(s *Job) {
 	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
 		j.PeakMemory = s.PeakMemory
@@ -22,12 +22,12 @@ func (j *Job) AddStep(s *Job) {
 	j.Steps = slurmtext.KeepStep(j.Steps, s.step(), (*Step).weight)
 }
 
-// weight says which steps are kept.
+// weight determines which steps are kept.
 func (s *Step) weight() float64 {
 	return slurmtext.StepWeight(s.ID, s.State, s.ExitCode, s.CPU, s.Start, s.End)
 }
 
-// step is what is kept of a step.
+// step converts to the stored form of a step.
 func (j *Job) step() Step {
 	s := Step{ID: j.Step, Name: j.Name, State: j.State, Nodes: j.Nodes, Start: j.Start, End: j.End, ExitCode: j.ExitCode, Cores: j.AllocCores, PeakMemory: j.PeakMemory}
 	for _, v := range []*float64{j.CPUUser, j.CPUSystem} {
@@ -42,18 +42,18 @@ func (j *Job) step() Step {
 	return s
 }
 
-// resized is the state of the part of a job until its allocation was changed. Accounting has
-// the next part as a record of its own, whose submit time is that of the change; its start is
-// that of the job (seen with 22.05) or of the change.
+// resized is the state of the part of a run before a change of its allocation. Accounting has
+// the next part as a separate record, with the time of the change as submit time; its start is
+// that of the job (observed with 22.05) or of the change.
 const resized = "resizing"
 
-// resizedTo joins the record of a job behind the change of its allocation to those before,
-// and reports whether it is that: then next is the job as a whole.
+// resizedTo joins the record after a change of the allocation to those before,
+// and reports whether it belongs to them: then next is the whole job.
 func (j *Job) resizedTo(next *Job) bool {
 	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Submit.Equal(j.End) {
 		return false
 	}
-	next.Start = j.End // of this size; below that of the job
+	next.Start = j.End // of this size; below, that of the job
 	if len(j.Sizes) == 0 {
 		j.Sizes = []Size{j.size()}
 	}

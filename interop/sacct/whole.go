@@ -7,7 +7,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// neverStarted reports whether a job ended before it got a node. Releases before 20.11 give the time of its end as its start.
+// neverStarted reports whether a job ended before it got a node. Releases before 20.11 report the time of its end as its start.
 func (j *Job) neverStarted(get func(name string) string) bool {
 	if j.Start.IsZero() || !j.Start.Equal(j.End) || j.Step != "" || !slurmtext.Over(j.State) {
 		return false
@@ -15,11 +15,11 @@ func (j *Job) neverStarted(get func(name string) string) bool {
 	return strings.EqualFold(strings.TrimSpace(get("NodeList")), "None assigned") || strings.TrimSpace(get("AllocCPUS")) == "0"
 }
 
-// Complete derives what only the steps of a job show together. It is called once, after the last of them.
+// Complete derives figures that require all steps of a job. It is called once, after the last of them.
 func (j *Job) Complete() {
 	j.addUp()
 	if j.PeakMemory == nil && !j.Start.IsZero() && j.End.After(j.Start) && zero(j.CPUUser) && zero(j.CPUSystem) {
-		// Nothing gathered what its processes used (JobAcctGatherType=jobacct_gather/none): its CPU time is not known.
+		// No accounting gathered the use of its processes (JobAcctGatherType=jobacct_gather/none): its CPU time is unknown.
 		j.zeroCPU = j.CPUUser != nil
 		j.CPUUser, j.CPUSystem = nil, nil
 		for i := range j.Steps {
@@ -30,16 +30,16 @@ func (j *Job) Complete() {
 	}
 }
 
-// Has reports whether the export of the job has CPU time and memory at all, be they 0: by that a later export of the same job is
-// known to say more.
+// Has reports whether the export of the job has CPU time and memory at all, even if they are 0: it shows that a later export of the same job
+// contains more.
 func (j *Job) Has() (cpu, memory bool) {
 	return j.CPUUser != nil || j.zeroCPU, j.PeakMemory != nil || j.zeroMemory
 }
 
 func zero(v *float64) bool { return v == nil || *v == 0 }
 
-// addUp makes the peak of the job that of the steps that ran at the same time. Their peaks need not have come at the same moment:
-// together they count for no more than the job was given, unless one of them alone had more.
+// addUp sets the peak of the job to that of concurrent steps. Their peaks need not coincide:
+// together they count for no more than the allocation, unless one of them alone had more.
 func (j *Job) addUp() {
 	peak := j.together()
 	if v := j.AllocMemory; v != nil {
@@ -50,7 +50,7 @@ func (j *Job) addUp() {
 	}
 }
 
-// together is the most memory of steps that ran at the same time: those that ran when one of them began.
+// together returns the highest memory of concurrent steps: those running when one of them started.
 func (j *Job) together() (most float64) {
 	for i := range j.Steps {
 		at, sum := j.Steps[i].Start, 0.0
@@ -67,7 +67,7 @@ func (j *Job) together() (most float64) {
 	return most
 }
 
-// at reports whether the step ran at a time. Times are whole seconds: a step that ends in the second in which another begins
+// at reports whether the step was running at a time. Times are whole seconds: a step that ends in the second in which another starts
 // came before it.
 func (s *Step) at(t time.Time) bool {
 	return !s.Start.IsZero() && !t.Before(s.Start) && (s.End.IsZero() || t.Before(s.End) || s.Start.Equal(s.End) && t.Equal(s.Start))

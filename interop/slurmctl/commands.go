@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// Commands polls by the commands of Slurm, which find their controller by themselves.
+// Commands polls through the commands of Slurm, which find their controller themselves.
 type Commands struct {
-	// Text takes text also where the release writes JSON.
+	// Text uses text output even if the release supports JSON.
 	Text bool
 	// Env is added to the environment of the commands, such as SLURM_CONF=FILE.
 	Env []string
 
-	noJSON map[string]bool // commands that have no JSON here, or none to rely on
+	noJSON map[string]bool // commands without JSON here, or without reliable JSON
 	probed bool            // the release was read
-	bare   bool            // sacct does not know all the states
+	bare   bool            // sacct does not support all the states
 }
 
 // Name implements Source.
 func (c *Commands) Name() string { return "squeue, sacct and sinfo" }
 
-// Check reports whether the commands are there.
+// Check returns an error if the commands are not installed.
 func (c *Commands) Check() error {
 	for _, name := range []string{"squeue", "sinfo"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -58,7 +58,7 @@ func (c *Commands) Ended(ctx context.Context, since, until time.Time) ([]Job, Re
 		if err == nil || !strings.Contains(err.Error(), "state") {
 			return jobs, got, err
 		}
-		c.bare = true // an old sacct: it then says also what runs
+		c.bare = true // an old sacct: it then also returns running jobs
 	}
 	return c.accounts(ctx, which...)
 }
@@ -88,12 +88,12 @@ func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []Job, g
 }
 
 // release reads the release of sacct. The JSON of releases before 23.02 has exit code 0 for
-// every job (seen with 22.05.8), so text is read there.
+// every job (observed with 22.05.8), so text is used there.
 func (c *Commands) release(ctx context.Context) {
 	var version []byte
 	err := c.run(ctx, func(r io.Reader) (err error) { version, err = io.ReadAll(io.LimitReader(r, 1000)); return err }, "sacct", "-V")
 	if err != nil {
-		return // the query itself will report what is wrong
+		return // the query itself will report the error
 	}
 	c.probed = true
 	words := strings.Fields(string(version)) // slurm-wlm 22.05.8
@@ -133,7 +133,7 @@ func (c *Commands) Nodes(ctx context.Context) (nodes []Node, parts []Partition, 
 	return nodes, parts, got, err
 }
 
-// either reads JSON and, where the command has none, text, from then on.
+// either reads JSON; if the command does not support it, it uses text from then on.
 func (c *Commands) either(name string, asJSON, asText func() error) error {
 	if !c.Text && !c.noJSON[name] {
 		err := asJSON()
@@ -152,7 +152,7 @@ func (c *Commands) without(name string) {
 	c.noJSON[name] = true
 }
 
-// withoutJSON recognises that a release, or how it was built or packaged, has no JSON.
+// withoutJSON reports whether an error means that a release, or its build or package, has no JSON.
 func withoutJSON(err error) bool {
 	var f *failure
 	if err == nil {
@@ -185,7 +185,7 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// run starts a command and reads what it writes while it writes it.
+// run starts a command and parses its output while it is written.
 func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = c.environment(cmd.Environ())
@@ -200,7 +200,7 @@ func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...
 		return &failure{name: args[0], err: err}
 	}
 	readErr := read(out)
-	_, _ = io.Copy(io.Discard, out) // what a broken document has left, so that it can end
+	_, _ = io.Copy(io.Discard, out) // the rest of an invalid document, so that the command can exit
 	err = cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
@@ -213,7 +213,7 @@ func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...
 	return nil
 }
 
-// environment leaves out what users set to change what these commands show.
+// environment removes variables by which users change the output of these commands.
 func (c *Commands) environment(all []string) []string {
 	out := make([]string, 0, len(all)+2)
 	for _, v := range all {
@@ -225,7 +225,7 @@ func (c *Commands) environment(all []string) []string {
 	return append(append(out, "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0"), c.Env...)
 }
 
-// clockArg writes a time as the commands read it: local time, for all releases do.
+// clockArg formats a time for the commands: local time, which all releases accept.
 func clockArg(t time.Time) string { return t.Local().Format("2006-01-02T15:04:05") }
 
 func newMark() mark { return mark("\x1f" + rand.Text() + "\x1f") }

@@ -5,7 +5,7 @@ import (
 	"reckon/metric"
 )
 
-// Series of workloads that the agents write too, under the same descriptions.
+// Series of workloads that agents write too, with the same descriptions.
 var (
 	info           = shared("reckon_workload_info")
 	startTime      = shared("reckon_workload_start_time_seconds")
@@ -16,7 +16,7 @@ var (
 	requestSeconds = shared("reckon_workload_request_seconds")
 )
 
-// Series that a batch system alone can write.
+// Series that only a batch system can provide.
 var (
 	workloadState = &metric.Desc{
 		Name: "reckon_workload_state", Kind: metric.Gauge,
@@ -204,7 +204,7 @@ var (
 	}
 )
 
-// Series of the reading itself.
+// Series about the polling itself.
 var (
 	readUp = &metric.Desc{
 		Name: "reckon_slurm_up", Kind: metric.Gauge,
@@ -232,7 +232,7 @@ func with(labels ...string) []string {
 	return append([]string{"workload", "kind", "part", "owner"}, labels...)
 }
 
-// shared is a description of package account. A name that it has not is a mistake of the program.
+// shared returns a description of package account; an unknown name is a bug of the program.
 func shared(name string) *metric.Desc {
 	for _, d := range account.Descs() {
 		if d.Name == name {

@@ -8,45 +8,45 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// Job is one life of a job, or of what waits of an array. Unknown is zero or empty.
+// Job is one run of a job, or the waiting part of an array. Unknown fields are zero or empty.
 type Job struct {
-	// ID is as the agents name it: 4711, 4711_3, 4711+1, and 4711 for the tasks of an array that wait.
+	// ID is the id used by the agents: 4711, 4711_3, 4711+1, and 4711 for the waiting tasks of an array.
 	ID string
-	// Raw is the number that Slurm gives to each.
+	// Raw is Slurm's number of the job.
 	Raw uint32
-	// Tasks is how many tasks of an array this record represents; 0 for one job.
+	// Tasks is the number of array tasks that this record represents; 0 for one job.
 	Tasks int
 
 	User, UID, Account, Partition, QOS, Name string
 
-	// State is Slurm's word in lower case, Reason why it waits or ended so.
+	// State is Slurm's state in lower case, Reason why it waits or ended in that state.
 	State, Reason string
-	Ended         bool // State is a last one
-	// EndedBy is one of slurmtext's words, EndedByUser who cancelled it: a name, or a number.
+	Ended         bool // State is final
+	// EndedBy is one of slurmtext's constants, EndedByUser who cancelled it: a name, or a number.
 	EndedBy, EndedByUser string
 
-	// Start is zero while it waits, End until it ended: what Slurm expects is left out.
+	// Start is zero while it waits, End until it has ended: expected times are left out.
 	Submit, Eligible, Start, End time.Time
 
-	// What it asked for, over all its nodes.
+	// Its request, over all its nodes.
 	Cores, MemoryBytes, GPUs, Nodes, Seconds float64
-	// Allocated is what it has, or had last.
+	// Allocated is its current or last allocation.
 	Allocated Allocation
-	// Earlier is what it had before its allocation was changed, the first first.
+	// Earlier are its allocations before changes, the first one first.
 	Earlier []Allocation
-	// Suspended is for how long it was suspended, in seconds, a suspension that lasts apart;
-	// that one began at SuspendedSince.
+	// Suspended is how long it was suspended, in seconds, without the current suspension,
+	// which started at SuspendedSince.
 	Suspended      float64
 	SuspendedSince time.Time
 
-	NodeList string // as Slurm writes it
-	Exit     *int   // as a shell counts: 128 and more is a signal
+	NodeList string // in Slurm's format
+	Exit     *int   // as in a shell: 128 and above is a signal
 
 	Steps     []Step
-	StepCount int // also those that were left out
+	StepCount int // including those that were left out
 }
 
-// Allocation is what a job has over all its nodes, from Since on; zero for its start.
+// Allocation is the allocation of a job over all its nodes, from Since on; zero means its start.
 type Allocation struct {
 	Since                           time.Time
 	Cores, MemoryBytes, GPUs, Nodes float64
@@ -57,16 +57,16 @@ type Step struct {
 	ID, Name, State, NodeList string
 	Start, End                time.Time
 	Exit                      *int
-	CPUSeconds, MemoryPeak    *float64 // by accounting
+	CPUSeconds, MemoryPeak    *float64 // from accounting
 	Cores                     float64  // allocated
 }
 
-// weight says which steps are kept.
+// weight determines which steps are kept.
 func (s *Step) weight() float64 {
 	return slurmtext.StepWeight(s.ID, s.State, s.Exit, s.CPUSeconds, s.Start, s.End)
 }
 
-// state reads the words for a state: one word with what follows it ("CANCELLED by 1001"), or
+// state parses a state: one word with a suffix ("CANCELLED by 1001"), or
 // a base state and flags, of which the base comes first in all releases.
 func state(list words) string {
 	if len(list) == 0 {
@@ -84,7 +84,7 @@ func state(list words) string {
 	return s
 }
 
-// name makes the id as agents write it.
+// name sets the id as used by the agents.
 func (j *Job) name(array, task, hetero, offset number, rest string) {
 	j.ID = strconv.FormatUint(uint64(j.Raw), 10)
 	switch {
@@ -97,10 +97,10 @@ func (j *Job) name(array, task, hetero, offset number, rest string) {
 	}
 }
 
-// past is times for what accounting says, where a life that was requeued is over.
+// past is times for accounting, where a requeued run has ended.
 func (j *Job) past() {
 	if started := j.Start; !started.IsZero() && j.Submit.Sub(started) > time.Second {
-		defer func() { j.Start = started }() // the record behind a change of the allocation: see JobTracker
+		defer func() { j.Start = started }() // the record after a change of the allocation: see JobTracker
 	}
 	if j.State == "requeued" {
 		defer func(start, end time.Time, a Allocation) {
@@ -110,7 +110,7 @@ func (j *Job) past() {
 	j.times()
 }
 
-// times leaves only those times that have come.
+// times removes times that have not come yet.
 func (j *Job) times() {
 	j.Ended = slurmtext.Over(j.State)
 	if slurmtext.Waits(j.State) {
@@ -123,10 +123,10 @@ func (j *Job) times() {
 		j.End, j.Exit = time.Time{}, nil
 	}
 	if j.Exit != nil && *j.Exit == 0 && (j.State != "completed" || j.Start.IsZero()) {
-		j.Exit = nil // Slurm writes 0 also for what did not end by itself
+		j.Exit = nil // Slurm also writes 0 for jobs that did not end by themselves
 	}
 	if !j.Start.IsZero() && !j.End.IsZero() && j.End.Before(j.Start) {
-		j.Start = j.End // cancelled before it could begin
+		j.Start = j.End // cancelled before it could start
 	}
 	if !j.Submit.IsZero() && !j.Start.IsZero() && j.Start.Before(j.Submit) {
 		j.Start = j.Submit // a clock was set between the two
@@ -135,7 +135,7 @@ func (j *Job) times() {
 
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// jobID reads an id as the commands show it: 4711, 4711_3, 4711_[0-9%2], 4711+1.
+// jobID parses an id as shown by the commands: 4711, 4711_3, 4711_[0-9%2], 4711+1.
 func (j *Job) jobID(shown, raw string) bool {
 	n, err := strconv.ParseUint(raw, 10, 32)
 	if err != nil || n == 0 {

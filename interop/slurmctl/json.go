@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Read is what came of one question.
+// Read is the outcome of one query.
 type Read struct {
 	Records  int
-	Bad      int    // records that can not be read
-	FirstBad string // what was wrong with the first of them
+	Bad      int    // records that cannot be parsed
+	FirstBad string // the error of the first of them
 }
 
 func (r *Read) bad(format string, args ...any) {
@@ -21,9 +21,9 @@ func (r *Read) bad(format string, args ...any) {
 	}
 }
 
-// list calls f for each element of the array under the name at the top of a
-// document, and returns what the document says went wrong. Elements that came before the
-// document broke off were given to f.
+// list calls f for each element of the array with the given name at the top level of a
+// document, and returns the errors reported in the document. If the document is truncated,
+// f has been called for the elements before that.
 func list(r io.Reader, name string, f func(json.RawMessage)) error {
 	d := json.NewDecoder(r)
 	t, err := d.Token()
@@ -65,7 +65,7 @@ func list(r io.Reader, name string, f func(json.RawMessage)) error {
 			if err := d.Decode(&raw); err != nil {
 				return fmt.Errorf("answer breaks off: %w", err)
 			}
-			_ = json.Unmarshal(raw, &problems) // another shape says less, not more
+			_ = json.Unmarshal(raw, &problems) // an unknown format only yields less detail
 		default:
 			var skip json.RawMessage
 			if err := d.Decode(&skip); err != nil {
@@ -92,7 +92,7 @@ func orEOF(err error) error {
 	return err
 }
 
-// problem is an error in the words of Slurm.
+// problem is an error reported by Slurm.
 type problem struct {
 	Description, Error text
 	Number             number `json:"error_number"`

@@ -7,7 +7,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// queued is a job of the controller, as squeue --json and GET /slurm/*/jobs write it.
+// queued is a job of the controller, as in squeue --json and GET /slurm/*/jobs.
 type queued struct {
 	JobID       number `json:"job_id"`
 	ArrayJob    number `json:"array_job_id"`
@@ -42,7 +42,7 @@ type queued struct {
 	MaxPerNodes number `json:"max_nodes"`
 }
 
-// readJobs reads the jobs that the controller has.
+// readJobs parses the jobs of the controller.
 func readJobs(r io.Reader) (jobs []Job, got Read, err error) {
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
@@ -86,8 +86,8 @@ func (q *queued) job() Job {
 	return j
 }
 
-// suspended takes for how long a job was suspended: what lies between its start and the last
-// change, less what it had run.
+// suspended computes how long a job was suspended: the time between its start and the last
+// change, minus the time it had run.
 func (q *queued) suspended(j *Job) {
 	at := q.Suspend.time()
 	if at.IsZero() || j.Start.IsZero() {
@@ -99,7 +99,7 @@ func (q *queued) suspended(j *Job) {
 	}
 }
 
-// accounted is a job of the accounting, as sacct --json and GET /slurmdb/*/jobs write it.
+// accounted is a job of the accounting, as in sacct --json and GET /slurmdb/*/jobs.
 type accounted struct {
 	JobID     number `json:"job_id"`
 	User      text
@@ -150,7 +150,7 @@ type accountedStep struct {
 	}
 }
 
-// used fills what accounting measured of a step.
+// used fills in the accounted use of a step.
 func (a *accountedStep) used(s *Step) {
 	if t := a.Time.Total; t.Seconds.ok {
 		v := t.Seconds.v + t.Microseconds.or(0)/1e6
@@ -164,7 +164,7 @@ func (a *accountedStep) used(s *Step) {
 	s.Cores = tresOf(a.Tres.Allocated).Cores
 }
 
-// readAccounts reads the jobs that slurmdbd has.
+// readAccounts parses the jobs of slurmdbd.
 func readAccounts(r io.Reader) (jobs []Job, got Read, err error) {
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
@@ -203,7 +203,7 @@ func (a *accounted) job() Job {
 	}
 	task := string(a.Array.Task)
 	if a.Array.TaskID.ok {
-		task = "" // one task; the list of them is of the array as it was handed in
+		task = "" // one task; its list is that of the submitted array
 	}
 	j.name(a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
 	j.past()

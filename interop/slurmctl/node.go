@@ -9,7 +9,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// Node is what the controller says of a node. Unknown is zero or empty.
+// Node is the controller's state of a node. Unknown fields are zero or empty.
 type Node struct {
 	Name, Features, Reason string
 	State                  string   // base state in lower case: idle, mixed, allocated, down, ...
@@ -19,22 +19,22 @@ type Node struct {
 	Cores, AllocatedCores        float64
 	MemoryBytes, AllocatedMemory float64
 	GPUs                         float64
-	AllocatedGPUs                number // unknown in text
+	AllocatedGPUs                number // unknown in text output
 }
 
-// Partition is what the controller says of a partition.
+// Partition is the controller's state of a partition.
 type Partition struct {
 	Name    string
 	State   string // up, down, drain, inactive
 	Default bool
-	Seconds float64 // the longest time of a job; 0 for no limit
+	Seconds float64 // maximum time of a job; 0 for no limit
 }
 
 type nodeRecord struct {
 	Name            text
 	State           words
 	Flags           words `json:"state_flags"`
-	Features        words // of 23.02 a list
+	Features        words // a list in 23.02
 	Active          words `json:"active_features"`
 	Gres            text
 	GresUsed        text `json:"gres_used"`
@@ -46,8 +46,8 @@ type nodeRecord struct {
 	Reason          text
 }
 
-// readNodes reads nodes as sinfo --json (up to 23.02), scontrol show nodes --json and
-// GET /slurm/*/nodes write them.
+// readNodes parses nodes as in sinfo --json (up to 23.02), scontrol show nodes --json and
+// GET /slurm/*/nodes.
 func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
 	err = list(r, "nodes", func(raw json.RawMessage) {
 		got.Records++
@@ -73,7 +73,7 @@ func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
 	return nodes, got, err
 }
 
-// Open reports whether the node takes jobs.
+// Open reports whether the node accepts jobs.
 func (n *Node) Open() bool { return slurmtext.NodeOpen(n.State, n.Flags) }
 
 type partitionRecord struct {
@@ -85,8 +85,8 @@ type partitionRecord struct {
 	OldLimit  number `json:"max_time_limit"`
 }
 
-// readPartitions reads partitions as scontrol show partitions --json and GET
-// /slurm/*/partitions write them.
+// readPartitions parses partitions as in scontrol show partitions --json and GET
+// /slurm/*/partitions.
 func readPartitions(r io.Reader) (parts []Partition, got Read, err error) {
 	err = list(r, "partitions", func(raw json.RawMessage) {
 		got.Records++
@@ -109,10 +109,10 @@ func readPartitions(r io.Reader) (parts []Partition, got Read, err error) {
 	return parts, got, err
 }
 
-// nodeFields are the fields of sinfo -N -o: one line for each node and partition of it.
+// nodeFields are the fields of sinfo -N -o: one line per node and partition.
 var nodeFields = []string{"%N", "%P", "%T", "%C", "%m", "%f", "%G", "%l", "%a", "%E"}
 
-// readNodesText reads what sinfo writes by nodeFields.
+// readNodesText parses the output of sinfo with nodeFields.
 func readNodesText(r io.Reader, m mark) (nodes []Node, parts []Partition, got Read, err error) {
 	at, known := map[string]int{}, map[string]bool{}
 	err = m.split(r, len(nodeFields), func(f []string) {

@@ -10,11 +10,11 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// The types here take a value in every shape that a release of Slurm has given it, and
-// nothing where there is none: a record with one odd field keeps the others.
+// The types here accept a value in every format that a release of Slurm has used, and
+// are empty otherwise: a record with one unexpected field keeps the others.
 
-// decode reads a record; a field of another type than is known leaves the others as
-// they are.
+// decode parses a record; a field with an unexpected type does not affect the
+// others.
 func decode(raw []byte, v any) bool {
 	err := json.Unmarshal(raw, v)
 	odd := (*json.UnmarshalTypeError)(nil)
@@ -38,7 +38,7 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 			Set, Infinite bool
 			Number        *float64
 		}
-		o.Set = !bytes.Contains(raw, []byte(`"set"`)) // an object without it means what it says
+		o.Set = !bytes.Contains(raw, []byte(`"set"`)) // an object without it is taken at face value
 		if json.Unmarshal(raw, &o) == nil && o.Set && o.Number != nil {
 			n.v, n.ok, n.infinite = *o.Number, !o.Infinite, o.Infinite
 		}
@@ -55,7 +55,7 @@ func parseFloat(s string) (float64, bool) {
 	return v, err == nil && v >= 0 && v < 1<<62
 }
 
-// or returns the number, or what to take without one.
+// or returns the number, or v if there is none.
 func (n number) or(v float64) float64 {
 	if n.ok {
 		return n.v

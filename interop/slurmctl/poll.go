@@ -14,21 +14,21 @@ import (
 	"reckon/store"
 )
 
-// Options set up a [Poller]. Zero fields are replaced by what the package comment says.
+// Options configure a [Poller]. Zero fields have the defaults in the package comment.
 type Options struct {
 	Jobs, Accounts, Nodes time.Duration // interval of each query
-	// Timeout is how long an answer may take.
+	// Timeout is the time limit of a query.
 	Timeout time.Duration
-	// Overlap is how far queries of accounting reach back into the window before.
+	// Overlap is how far queries of accounting reach back into the previous window.
 	Overlap time.Duration
 	// First is how far back the first query of accounting reaches.
 	First time.Duration
-	// State is the file that keeps up to when accounting was read; empty for none.
+	// State is the file that stores how far accounting was read; empty for none.
 	State string
 	// Write stores a batch.
 	Write  func(ctx context.Context, b *metric.Batch) error
 	Logger *slog.Logger
-	// Clock is the time of day; nil is time.Now. See [Poller.Step].
+	// Clock returns the current time; nil is time.Now. See [Poller.Step].
 	Clock func() time.Time
 }
 
@@ -52,7 +52,7 @@ func (o *Options) defaults() {
 	}
 }
 
-// Poller queries a source at its own pace and writes the answers as samples.
+// Poller polls a source at its own pace and writes the responses as samples.
 type Poller struct {
 	source  Source
 	o       Options
@@ -60,14 +60,14 @@ type Poller struct {
 	queries []*query
 
 	mark           time.Time // up to when accounting was read
-	failed         bool      // accounting could not be read the last time
+	failed         bool      // the last query of accounting failed
 	nodes          table
 	queues         table
 	self           table
 	lastWriteError string // the last error of the store
 }
 
-// query is one of the queries and its schedule.
+// query is one of the queries with its schedule.
 type query struct {
 	name    string
 	every   time.Duration
@@ -94,7 +94,7 @@ func NewPoller(s Source, o Options) *Poller {
 
 // Limits of the polling rate.
 const (
-	pauseFactor = 20               // the pause after an answer, as a multiple of the time it took
+	pauseFactor = 20               // the pause after a response, as a multiple of its duration
 	maxPause    = 10 * time.Minute // the longest pause after failures
 )
 
@@ -120,8 +120,8 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 }
 
-// Step runs the queries that are due by the clock of the options. It is for a caller that
-// moves the clock itself, in the place of Run.
+// Step runs the queries that are due by the clock of the options. It is for callers that
+// advance the clock themselves, instead of Run.
 func (p *Poller) Step(ctx context.Context) {
 	for _, t := range p.queries {
 		if ctx.Err() == nil && !p.o.Clock().Before(t.next) {
@@ -174,7 +174,7 @@ func (p *Poller) log(t *query, got Read, err error) {
 	t.logged = message
 }
 
-// health writes the series of the polling itself.
+// health writes the series about the polling itself.
 func (p *Poller) health(ctx context.Context, now time.Time) {
 	b := metric.Batch{Time: now}
 	p.self.begin()
@@ -196,8 +196,8 @@ func (p *Poller) health(ctx context.Context, now time.Time) {
 }
 
 func (p *Poller) readJobs(ctx context.Context) (Read, error) {
-	// The answer is of this moment or a later one, and so lies within its run, also where an
-	// answer takes so long that the job is requeued meanwhile.
+	// The response is of this moment or later, and so within its run, even if the
+	// response takes so long that the job is requeued meanwhile.
 	now := p.o.Clock()
 	jobs, got, err := p.source.Jobs(ctx)
 	p.tracker.UpdateQueue(now, jobs, err == nil)
@@ -210,14 +210,14 @@ func (p *Poller) readJobs(ctx context.Context) (Read, error) {
 	return got, err
 }
 
-// maxByNumber bounds how many jobs accounting is queried for by number at a time.
+// maxByNumber limits the number of jobs per query of accounting by number.
 const maxByNumber = 200
 
-// maxWindow is the longest window of time of one query of accounting.
+// maxWindow is the longest time window of one query of accounting.
 const maxWindow = 24 * time.Hour
 
-// readAccounts reads what ended since the last time. After a failure it looks back
-// further: slurmdbd learns late what happened while it was down.
+// readAccounts reads the jobs that ended since the last time. After a failure it looks back
+// further: slurmdbd receives late what happened while it was down.
 func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 	now := p.o.Clock()
 	if p.mark.IsZero() || p.mark.After(now) {
@@ -276,7 +276,7 @@ func (p *Poller) flush(ctx context.Context, now time.Time) {
 	}
 }
 
-// write stores a batch; false if it is to be written again.
+// write stores a batch; false if it must be written again.
 func (p *Poller) write(ctx context.Context, b *metric.Batch) bool {
 	if len(b.Samples) == 0 {
 		return true
@@ -313,8 +313,8 @@ func (p *Poller) load() {
 	p.mark = s.Accounting
 }
 
-// save keeps the mark, or the time when the first job without a known end left the queue:
-// after a restart it is not queried by number.
+// save stores the mark, or the time when the first job without a known end left the queue,
+// because after a restart that job is not queried by number.
 func (p *Poller) save() {
 	if p.o.State == "" {
 		return

@@ -14,7 +14,7 @@ import (
 	"reckon/store"
 )
 
-// scripted is a cluster that answers by functions; nil answers with nothing.
+// scripted is a cluster that responds through functions; nil responds with nothing.
 type scripted struct {
 	jobs    func() ([]Job, error)
 	ended   func(since, until time.Time) ([]Job, error)
@@ -67,7 +67,7 @@ func (s *scripted) Nodes(context.Context) ([]Node, []Partition, Read, error) {
 	return []Node{{Name: "n1", State: "idle", Cores: 4, Partitions: []string{"p"}}}, []Partition{{Name: "p", State: "up"}}, Read{Records: 1}, nil
 }
 
-// played runs a poller for a while and returns the samples by name of the series.
+// played runs a poller for a while and returns the number of samples by name of the series.
 func played(t *testing.T, s Source, o Options, d time.Duration) map[string]int {
 	t.Helper()
 	seen := map[string]int{}
@@ -114,7 +114,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// After an outage of accounting, and after a restart, nothing that ended is missed.
+// TestOutage: after an outage of accounting, and after a restart, no ended job is missed.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -154,7 +154,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// What could not be stored is told again; what the store will never take is not.
+// TestStoreThatFails: samples that could not be stored are sent again; samples that the store will never accept are not.
 func TestStoreThatFails(t *testing.T) {
 	for err, again := range map[error]bool{store.ErrFull: true, store.ErrTooOld: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestStoreThatFails(t *testing.T) {
 	}
 }
 
-// Nodes that go and states that change end their series.
+// TestTableEndsWhatIsGone: removed nodes and changed states end their series.
 func TestTableEndsWhatIsGone(t *testing.T) {
 	var tb table
 	var b metric.Batch

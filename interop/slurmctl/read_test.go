@@ -34,7 +34,7 @@ func recorded(t testing.TB, name string) io.Reader {
 
 const testMark = mark("\x1fMARK\x1f")
 
-// line is a job in a few words.
+// line is a short description of a job.
 func line(j *Job) string {
 	exit := "-"
 	if j.Exit != nil {
@@ -58,7 +58,7 @@ func lines(jobs []Job) string {
 	return b.String()
 }
 
-// The names of jobs 1 and 2 are such that a careless parser takes a part of them for
+// The names of jobs 1 and 2 are such that a careless parser mistakes a part of them for
 // something else.
 const queued2205 = `1 1 hpcuser normal completed/ "a|b c=d UserId=root(0)" 2872-2873-2906 c1 m100 g0 n1 86400s vm x0 t0 s0
 2 2 hpcuser normal completed/ "new\nline" 2872-2873-2906 c1 m100 g0 n1 86400s vm x0 t0 s0
@@ -121,7 +121,7 @@ func TestAccounts(t *testing.T) {
 	if err != nil || got.Bad != 0 || len(jobs) != 11 {
 		t.Fatalf("%v, %+v, %d jobs", err, got, len(jobs))
 	}
-	// Both say the same, but for the limit of what waited and the reason, which text has not.
+	// Both contain the same, except the limit of pending jobs and the reason, which text lacks.
 	for _, j := range jobs {
 		w, s := j, text[j.ID]
 		w.Seconds, s.Seconds, w.Reason, s.Reason = 0, 0, "", ""
@@ -134,7 +134,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// Slurm 22.05 writes return_code 0 for a job that ended with 3: that is no answer.
+// TestOldJSONHasNoExitCodes: Slurm 22.05 writes return_code 0 for a job that ended with 3, so it must be ignored.
 func TestOldJSONHasNoExitCodes(t *testing.T) {
 	jobs, _, err := readAccounts(recorded(t, "sacct-22.05.json.gz"))
 	for _, j := range jobs {
@@ -162,8 +162,8 @@ func TestAccountsWithSteps(t *testing.T) {
 	}
 }
 
-// Real output of a cluster with GPUs; its fields are others, so that only what they
-// hold is tested.
+// TestTRESOfARealCluster: real output of a cluster with GPUs; its fields differ, so only their
+// contents are tested.
 func TestTRESOfARealCluster(t *testing.T) {
 	raw, err := io.ReadAll(recorded(t, "sacct-fox.txt"))
 	if err != nil {
@@ -204,8 +204,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// As slurmrestd 22.05.8 wrote it on the bed, the fields that matter and one that has
-// another type than in later releases.
+// TestPartitions: output of slurmrestd 22.05.8, with the relevant fields and one whose
+// type differs in later releases.
 func TestPartitions(t *testing.T) {
 	parts, got, err := readPartitions(strings.NewReader(`{"errors":[],"partitions":[{"flags":["default"],"max_time_limit":1440,"name":"normal","nodes":"vm","partition":7,"state":"UP"},
 {"flags":[],"max_time_limit":null,"name":"devel","nodes":"vm-two","state":"DOWN"},{"name":""}]}`))
@@ -215,7 +215,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// The shapes that later releases give to the same fields, written by hand after the
+// The formats of the same fields in later releases, constructed from the
 // OpenAPI descriptions of data_parser/v0.0.40 to v0.0.43.
 const later = `{"jobs":[
 {"job_id":11,"array_job_id":{"set":true,"infinite":false,"number":10},"array_task_id":{"set":true,"infinite":false,"number":0},"array_task_string":"",
@@ -242,7 +242,7 @@ func TestLaterReleases(t *testing.T) {
 	}
 }
 
-// What breaks off is an error, and what came before it counts.
+// TestBrokenOff: a truncated document is an error, and the elements before that count.
 func TestBrokenOff(t *testing.T) {
 	jobs, _, err := readJobs(strings.NewReader(later[:len(later)-200]))
 	if err == nil || len(jobs) != 1 {
@@ -309,7 +309,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// check holds what every job that was read must keep to.
+// check tests the invariants of every parsed job.
 func check(t *testing.T, jobs []Job, got Read) {
 	t.Helper()
 	if len(jobs)+got.Bad > got.Records {
@@ -339,7 +339,7 @@ func BenchmarkReadJobs(b *testing.B) {
 	}
 }
 
-// Facts of runs and steps, as accounting of a real cluster writes them.
+// TestRunFacts: facts of runs and steps in the accounting of a real cluster.
 func TestRunFacts(t *testing.T) {
 	jobs, got, err := readAccountText(recorded(t, "sacct-runs-22.05.txt"), testMark)
 	if err != nil || got.Bad != 0 {
@@ -370,7 +370,7 @@ func TestRunFacts(t *testing.T) {
 	if all := strings.Join(steps, ", "); all != "batch batch completed 0.036 1, extern extern completed 0.001 1, 0 first completed 0.002 1, 1 eater out_of_memory 0.219 1, 2 third failed 0.001 1" {
 		t.Error(all)
 	}
-	// The job that was resized is one run, from whichever record it is known, with the time
+	// The resized job is one run, whichever record is known first, with the time
 	// of the change.
 	first, second := byName["resize"][0], byName["resize"][1]
 	for _, known := range []bool{true, false} {
@@ -409,7 +409,7 @@ func TestRunFacts(t *testing.T) {
 				}
 			}
 		}
-		// The first size, too: the change may have come before the queue was read.
+		// The first size is included: the change may have come before the queue was read.
 		if got := strings.Join(sizes, ", "); got != "2 false, 1 true" {
 			t.Errorf("known %v: sizes %s", known, got)
 		}
@@ -420,7 +420,7 @@ func TestRunFacts(t *testing.T) {
 	}
 }
 
-// TestStepsOfEachSize: a run that was resized has the steps of every size once, in order; those
+// TestStepsOfEachSize: a resized run has the steps of every size once, in order; those
 // of another run of its id are not among them.
 func TestStepsOfEachSize(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(1795322000+s, 0).UTC() }
@@ -436,9 +436,9 @@ func TestStepsOfEachSize(t *testing.T) {
 	second.Submit, second.End, last.Submit = at(100), at(200), at(200)
 	last.StepCount = 5 // of which four were left out
 	tracker := NewJobTracker()
-	tracker.UpdateAccounting([]Job{first, last}) // some query
+	tracker.UpdateAccounting([]Job{first, last}) // a query
 	tracker.UpdateAccounting([]Job{other, first, second})
-	tracker.UpdateAccounting([]Job{other, first, second}) // the next one, of a time that overlaps
+	tracker.UpdateAccounting([]Job{other, first, second}) // the next one, with an overlapping time range
 	tracker.UpdateAccounting([]Job{last})
 	if len(tracker.runs) != 1 {
 		t.Fatalf("%d runs", len(tracker.runs))

@@ -18,16 +18,16 @@ import (
 	"time"
 )
 
-// Rest asks slurmrestd (slurmrestd(8), https://slurm.schedmd.com/rest_api.html).
+// Rest queries slurmrestd (slurmrestd(8), https://slurm.schedmd.com/rest_api.html).
 type Rest struct {
 	base    *url.URL
 	token   string // file; empty for none, as on a socket
 	http    *http.Client
-	version string // v0.0.40, once it is known
+	version string // v0.0.40, once known
 }
 
 // NewRest returns a source at an address, http://HOST:PORT or unix:///PATH. token names
-// the file of a JSON web token, which is read at each question, so that it can be renewed.
+// the file of a JSON web token, which is read for each query, so that it can be renewed.
 func NewRest(address, token string) (*Rest, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Rest) Ended(ctx context.Context, since, until time.Time) ([]Job, Read, 
 
 // ByNumber implements Source.
 func (s *Rest) ByNumber(ctx context.Context, raw []uint32, since time.Time) ([]Job, Read, error) {
-	// The parameter for several jobs came late; one job has had a path of its own always.
+	// The parameter for several jobs was introduced late; the path for one job has always existed.
 	var all []Job
 	var sum Read
 	for _, n := range raw[:min(len(raw), 50)] {
@@ -151,7 +151,7 @@ func (s *Rest) ask(ctx context.Context, path string, q url.Values, read func(io.
 	return nil
 }
 
-// authorize adds the token, and the user it is for, which old releases want to hear.
+// authorize adds the token, and its user, which old releases require.
 func (s *Rest) authorize(req *http.Request) error {
 	if s.token == "" {
 		return nil
@@ -171,7 +171,7 @@ func (s *Rest) authorize(req *http.Request) error {
 	return nil
 }
 
-// tokenUser is the user that a token of Slurm is for (claim "sun" or "username").
+// tokenUser returns the user of a Slurm token (claim "sun" or "username").
 func tokenUser(t string) string {
 	parts := strings.Split(t, ".")
 	if len(parts) != 3 {
@@ -193,10 +193,10 @@ func tokenUser(t string) string {
 	return ""
 }
 
-// apiPath is a path in the description that slurmrestd gives of itself; some releases escape slashes.
+// apiPath matches a path in slurmrestd's OpenAPI document; some releases escape slashes.
 var apiPath = regexp.MustCompile(`/slurm\\?/(v0\.0\.(\d{1,4}))\\?/jobs`)
 
-// newest returns the newest version of the API that the service has.
+// newest returns the newest API version of the service.
 func (s *Rest) newest(ctx context.Context) (version string, err error) {
 	top := 0
 	err = s.ask(ctx, "/openapi/v3", nil, func(r io.Reader) error {
@@ -217,5 +217,5 @@ func (s *Rest) newest(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// restTime writes a time as all releases read it.
+// restTime formats a time in a form that all releases accept.
 func restTime(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }

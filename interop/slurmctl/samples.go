@@ -12,17 +12,17 @@ import (
 	"reckon/workload"
 )
 
-// rows are the series of a run. A series is replaced only when a label changed: the store
-// identifies them by address.
+// rows are the series of a run. A series is replaced only if a label changed: the store
+// identifies series by address.
 type rows struct {
 	byDesc map[*metric.Desc]*metric.Series
 }
 
-// stale is the value that ends a series in the Prometheus data model
+// stale is the staleness marker that ends a series in the Prometheus data model
 // (https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness).
 var stale = math.Float64frombits(0x7ff0000000000002)
 
-// fingerprint has all facts that become samples, to detect changes.
+// fingerprint returns all facts that become samples, to detect changes.
 func (j *Job) fingerprint() string {
 	exit := -1
 	if j.Exit != nil {
@@ -59,7 +59,7 @@ func (l *run) appendTo(b *metric.Batch) {
 	if number := strconv.FormatUint(uint64(j.Raw), 10); j.Tasks == 0 && number != j.ID {
 		l.add(b, numberInfo, 1, number)
 	}
-	many := float64(max(j.Tasks, 1)) // the waiting part of an array requests for all its tasks
+	many := float64(max(j.Tasks, 1)) // the waiting part of an array has the requests of all its tasks
 	amount(requestCores, j.Cores*many)
 	amount(requestMemory, j.MemoryBytes*many)
 	amount(requestGPUs, j.GPUs*many)
@@ -87,10 +87,10 @@ func (l *run) appendTo(b *metric.Batch) {
 	for i := range b.Samples[from:] {
 		b.Samples[from+i].Last = true
 	}
-	l.rows.byDesc = nil // sent once; a later correction needs new ones
+	l.rows.byDesc = nil // sent once; a later correction needs new series
 }
 
-// allocation adds what the job was given.
+// allocation adds the allocation of the job.
 func (l *run) allocation(b *metric.Batch, a *Allocation) {
 	for _, f := range []struct {
 		d *metric.Desc
@@ -105,7 +105,7 @@ func (l *run) allocation(b *metric.Batch, a *Allocation) {
 	}
 }
 
-// suspension adds for how long the job was suspended.
+// suspension adds how long the job was suspended.
 func (l *run) suspension(b *metric.Batch) {
 	j := &l.job
 	suspended := j.Suspended
@@ -117,7 +117,7 @@ func (l *run) suspension(b *metric.Batch) {
 	}
 }
 
-// maxNodeList is how long a node list may be as a label: longer ones are cut at a comma.
+// maxNodeList is the maximum length of a node list in a label: longer ones are cut at a comma.
 const maxNodeList = 1800
 
 func nodesLabel(s string) string {
@@ -132,7 +132,7 @@ func nodesLabel(s string) string {
 	return s
 }
 
-// steps adds the samples of the steps of a job that ended.
+// steps adds the samples of the steps of an ended job.
 func (l *run) steps(b *metric.Batch) {
 	for i := range l.job.Steps {
 		s := &l.job.Steps[i]
@@ -166,7 +166,7 @@ func (l *run) labels(part string) []string {
 	return []string{string(workload.MakeID(workload.Slurm, l.job.ID)), string(workload.Slurm), part, cgpath.Clean(l.job.User)}
 }
 
-// add appends a sample, and ends the series that had other labels before.
+// add appends a sample, and ends the series if it had other labels before.
 func (l *run) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	if l.rows.byDesc == nil {
 		l.rows.byDesc = map[*metric.Desc]*metric.Series{}
@@ -192,7 +192,7 @@ func equal(a, b []string) bool {
 	return true
 }
 
-// label makes text of Slurm fit for a label.
+// label makes text from Slurm valid for a label.
 func label(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bin makes a folder of commands that write a file, or an error.
+// bin creates a folder of commands that print a file, or fail.
 func bin(t *testing.T, commands map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestCommandsWithJSON(t *testing.T) {
 	}
 }
 
-// A release without JSON is asked for text, and not for JSON again.
+// TestCommandsWithText: a release without JSON is queried for text, and not for JSON again.
 func TestCommandsWithText(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	text := func(file string) string {
@@ -96,7 +96,7 @@ func TestCommandsThatFail(t *testing.T) {
 	}
 }
 
-// restd answers like slurmrestd, which wants a token and tells which versions it has.
+// restd responds like slurmrestd: it requires a token and lists its versions.
 func restd(t *testing.T, paths *[]string) *httptest.Server {
 	t.Helper()
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

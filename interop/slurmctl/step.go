@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// stepID reads "4711.batch", "batch", 0, -5 or {"job_id":4711,"step_id":"batch"} as the
-// agents name a step.
+// stepID parses "4711.batch", "batch", 0, -5 or {"job_id":4711,"step_id":"batch"} to the
+// agents' name of a step.
 func stepID(raw json.RawMessage) string {
 	var o struct {
 		Step json.RawMessage `json:"step_id"`

@@ -11,8 +11,8 @@ import (
 	"reckon/metric"
 )
 
-// table keeps the series of things that come and go, and ends those that a round
-// does not mention.
+// table keeps series with changing members, and ends those that a round
+// does not include.
 type table struct {
 	series map[string]*entry
 	round  uint64
@@ -23,7 +23,7 @@ type entry struct {
 	round  uint64
 }
 
-// begin begins a round.
+// begin starts a round.
 func (t *table) begin() { t.round++ }
 
 func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
@@ -36,13 +36,13 @@ func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string
 		e = &entry{series: metric.NewSeries(d, values...)}
 		t.series[k] = e
 	}
-	if e.round != t.round { // otherwise it came twice in this round
+	if e.round != t.round { // otherwise it is a duplicate in this round
 		e.round = t.round
 		b.Add(e.series, v)
 	}
 }
 
-// end ends what the round did not mention.
+// end ends the series that the round did not include.
 func (t *table) end(b *metric.Batch) {
 	for _, k := range slices.Sorted(maps.Keys(t.series)) {
 		if e := t.series[k]; e.round != t.round {
@@ -52,7 +52,7 @@ func (t *table) end(b *metric.Batch) {
 	}
 }
 
-// addNodes writes what the controller says of nodes and partitions.
+// addNodes writes the state of nodes and partitions.
 func (t *table) addNodes(b *metric.Batch, nodes []Node, parts []Partition) {
 	t.begin()
 	for i := range nodes {
@@ -92,7 +92,7 @@ func (t *table) addNodes(b *metric.Batch, nodes []Node, parts []Partition) {
 	t.end(b)
 }
 
-// addJobs writes how many jobs each partition has, by state.
+// addJobs writes the number of jobs per partition and state.
 func (t *table) addJobs(b *metric.Batch, jobs []Job) {
 	type group struct{ partition, state string }
 	count, cores := map[group]float64{}, map[group]float64{}

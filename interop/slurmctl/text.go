@@ -8,15 +8,15 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// Text is read with fields parted by a string that is random in each call, and with
-// the free text, the name of the job, as the last field: no name can then end a field, nor
-// begin a record, with whatever it holds, a line feed included.
+// Text output is read with a separator that is random in each call, and with
+// the free text, the name of the job, as the last field: no name can then end a field or
+// start a record, whatever it contains, line feeds included.
 
 // mark separates fields.
 type mark string
 
-// split cuts an answer into records of n fields. What follows a record without a mark
-// of its own belongs to its last field.
+// split splits output into records of n fields. Lines after a record that have no mark
+// belong to its last field.
 func (m mark) split(r io.Reader, n int, f func([]string)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var record []string
@@ -37,7 +37,7 @@ func (m mark) split(r io.Reader, n int, f func([]string)) error {
 				record[n-1] += "\n" + line
 			} else if strings.TrimSpace(line) != "" {
 				flush()
-				record = fields // says too little; f counts it
+				record = fields // too few fields; f counts it
 			}
 		}
 		if err == io.EOF {
@@ -51,7 +51,7 @@ func (m mark) split(r io.Reader, n int, f func([]string)) error {
 	}
 }
 
-// longest is the length at which a line is cut: a node list of a large machine fits.
+// longest is the length at which a line is cut; a node list of a large machine fits.
 const longest = 1 << 20
 
 func readLine(in *bufio.Reader) (string, error) {
@@ -73,7 +73,7 @@ func readLine(in *bufio.Reader) (string, error) {
 // queueFields are the fields of squeue -o, in the order of queueRecord.
 var queueFields = []string{"%i", "%A", "%u", "%a", "%P", "%T", "%r", "%V", "%S", "%e", "%l", "%D", "%C", "%b", "%N", "%j"}
 
-// readQueueText reads what squeue writes by queueFields.
+// readQueueText parses the output of squeue with queueFields.
 func readQueueText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 	err = m.split(r, len(queueFields), func(f []string) {
 		got.Records++
@@ -91,7 +91,7 @@ func readQueueText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 			return
 		}
 		j.Seconds = span(f[10])
-		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // it is reported for each node
+		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // reported per node
 		j.Allocated = Allocation{Cores: j.Cores, GPUs: j.GPUs, Nodes: j.Nodes}
 		j.EndedBy, _ = slurmtext.EndedBy(j.State, "")
 		j.times()
@@ -100,14 +100,14 @@ func readQueueText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 	return jobs, got, err
 }
 
-// leading is the number that a field begins with: "4", "1-2" (at least one).
+// leading returns the number at the start of a field: "4", "1-2" (at least one).
 func leading(s string) float64 {
 	s, _, _ = strings.Cut(s, "-")
 	return amountOrZero(s)
 }
 
 func amountOrZero(s string) float64 {
-	if strings.HasSuffix(s, "K") { // squeue shortens large numbers
+	if strings.HasSuffix(s, "K") { // squeue abbreviates large numbers
 		return amount(strings.TrimSuffix(s, "K"), 1000)
 	}
 	return amount(s, 1)
@@ -119,10 +119,10 @@ var accountFields = []string{
 	"TimelimitRaw", "ReqTRES", "AllocTRES", "NNodes", "NodeList", "ExitCode", "QOS", "UID", "Suspended", "TotalCPU", "MaxRSS", "JobName",
 }
 
-// lastField is the name of the job, which may hold anything.
+// lastField is the name of the job, which may contain anything.
 var lastField = len(accountFields) - 1
 
-// readAccountText reads what sacct -P writes by accountFields. A step follows its job.
+// readAccountText parses the output of sacct -P with accountFields. A step follows its job.
 func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 	err = m.split(r, len(accountFields), func(f []string) {
 		got.Records++
@@ -167,7 +167,7 @@ func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 	return jobs, got, err
 }
 
-// shown reports whether an id in front of a step is the job's.
+// shown reports whether the id in front of a step is that of the job.
 func (j *Job) shown(id string) bool {
 	first, _, _ := strings.Cut(id, "_[")
 	return first == j.ID
@@ -188,7 +188,7 @@ func (j *Job) step(id string, f []string) {
 	j.Steps = slurmtext.KeepStep(j.Steps, s, (*Step).weight)
 }
 
-// exitPair reads "3:0", the code and the signal.
+// exitPair parses "3:0", the code and the signal.
 func exitPair(s string) *int {
 	code, err := slurmtext.Exit(s)
 	if err != nil || !strings.Contains(s, ":") {

@@ -16,30 +16,30 @@ const (
 	// resendInterval is how often the samples of an unchanged job are sent again, so that its
 	// series do not go stale.
 	resendInterval = 2 * time.Minute
-	// maxSampleAge bounds how old the time of the last sample of a run may be: what is not
+	// maxSampleAge is the maximum age of the last sample of a run: a sample that is not
 	// older is read by the next round of the catalogue, without a backfill.
 	maxSampleAge = 90 * time.Second
-	// retention is for how long a job is kept after its end: longer than any query reaches
-	// back, so that it is not taken for a new one.
+	// retention is how long a job is kept after its end: longer than any query looks
+	// back, so that it is not mistaken for a new one.
 	retention = 3 * time.Hour
-	// minSampleSpacing is the least time between two samples of a run. After its last sample
-	// stands the mark that its series ended, and a sample before the start of a run is taken
-	// to be of it.
+	// minSampleSpacing is the minimum time between two samples of a run. Its last sample
+	// is followed by a staleness marker, and a sample before the start of a run is attributed
+	// to that run.
 	minSampleSpacing = time.Millisecond
-	// acctTimeout is for how long accounting is queried for a job that left the queue.
+	// acctTimeout is how long accounting is queried for a job that left the queue.
 	acctTimeout = 24 * time.Hour
 )
 
-// JobTracker keeps the runs of jobs and makes samples of them: at once when a run changed,
+// JobTracker keeps the runs of jobs and converts them to samples: immediately when a run changed,
 // and at intervals while it lasts.
 //
-// The time of a sample lies within its run: the store keeps one value for a series and
+// The time of a sample is within its run: the store keeps one value per series and
 // time, and two runs of one id would otherwise overwrite each other.
 type JobTracker struct {
 	runs     map[key]*run
 	round    uint64
-	polledAt time.Time // of the last poll of the queue; samples of runs that last have this time
-	// parts are what runs were before their allocation was changed last, by id.
+	polledAt time.Time // time of the last poll of the queue; samples of active runs have this time
+	// parts are the parts of runs before the last change of their allocation, by id.
 	parts map[string][]Job
 }
 
@@ -52,17 +52,17 @@ type key struct {
 type run struct {
 	job     Job
 	rows    rows
-	sent    string    // fingerprint of what was sent last
+	sent    string    // fingerprint of the last samples
 	sentAt  time.Time // time of the last sample
 	endSent bool
 
-	round   uint64    // of the last poll in which the queue had it
-	left    time.Time // when it was first absent from the queue; zero while it is there
+	round   uint64    // last poll in which the queue contained it
+	left    time.Time // when it was first absent from the queue; zero while it is present
 	queried time.Time // when accounting was last queried for it
 }
 
-// started is the last state of what waited of an array, when its tasks have become jobs of
-// their own. Slurm has no word for that.
+// started is the last state of the waiting part of an array, when its tasks have become separate
+// jobs. Slurm has no such state.
 const started = "started"
 
 // NewJobTracker returns a tracker without runs.
@@ -78,7 +78,7 @@ func (b *JobTracker) run(j *Job) *run {
 	return l
 }
 
-// UpdateQueue takes over the jobs that the controller has at the time now. whole says that
+// UpdateQueue updates the runs from the jobs of the controller at time now. whole is true if
 // the list is complete.
 func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 	b.round++
@@ -111,7 +111,7 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 	}
 }
 
-// UpdateAccounting takes over records of accounting.
+// UpdateAccounting updates the runs from records of accounting.
 func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	for i := range jobs {
 		j := &jobs[i]
@@ -136,8 +136,8 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
-// resized gives the record behind a change of the allocation the submit time of its run:
-// accounting writes the time of the change there, and keeps the start (seen with 22.05).
+// resized gives the record after a change of the allocation the submit time of its run:
+// accounting replaces it by the time of the change, and keeps the start (observed with 22.05).
 func (b *JobTracker) resized(j *Job) {
 	if j.Start.IsZero() || !j.Submit.After(j.Start) {
 		return
@@ -149,11 +149,11 @@ func (b *JobTracker) resized(j *Job) {
 			return
 		}
 	}
-	j.Submit = j.Start // the run before the change was not seen
+	j.Submit = j.Start // the run before the change was not observed
 }
 
 // keepPart keeps the record of a run up to a change of its allocation, with the steps of the
-// records before: the one behind the change may come with a later query.
+// earlier records: the record after the change may come with a later query.
 func (b *JobTracker) keepPart(j *Job) {
 	if j.Submit.After(j.Start) { // not the first change
 		j.Allocated.Since = j.Submit
@@ -163,15 +163,15 @@ func (b *JobTracker) keepPart(j *Job) {
 	switch {
 	case i < 0:
 		b.parts[j.ID] = append(list, *j)
-	case j.Submit.After(list[i].Submit): // else it was read before
+	case j.Submit.After(list[i].Submit): // otherwise it was read before
 		list[i].join(j)
 		list[i] = *j
 	}
 }
 
-// join adds the allocation and the steps of the part of a run before its allocation was changed to the
-// record of the part behind it, where both are of one run. A step that went on through the change is in
-// both, or, as the script and what runs beside it (seen with 22.05), in the first alone, as if the
+// join adds the allocation and the steps of the part of a run before a change of its allocation to the
+// record of the next part, if both belong to one run. A step that continued through the change is in
+// both, or, like the batch script and extern (observed with 22.05), only in the first, as if the
 // change had ended it.
 func (j *Job) join(next *Job) {
 	if !sameSecond(j.Start.Sub(next.Start)) {
@@ -195,11 +195,11 @@ func (j *Job) join(next *Job) {
 	next.Steps = steps
 }
 
-// sameSecond reports whether two times written in whole seconds are one.
+// sameSecond reports whether two times written in whole seconds may be equal.
 func sameSecond(d time.Duration) bool { return d > -2*time.Second && d < 2*time.Second }
 
-// merge takes over a record; fields that it leaves open keep their values. A job that ended
-// does not start again: that is another run.
+// merge takes over a record; its empty fields keep their earlier values. A job that ended
+// does not start again: that would be another run.
 func (l *run) merge(j *Job) {
 	was := l.job
 	if was.Ended && !j.Ended && was.State != started {
@@ -248,7 +248,7 @@ func (l *run) merge(j *Job) {
 }
 
 // Unaccounted returns the numbers of jobs that left the queue without an end, those queried
-// longest ago first, and the earliest submit time of them. They count as queried.
+// longest ago first, and their earliest submit time. It marks them as queried.
 func (b *JobTracker) Unaccounted(now time.Time, most int) (raw []uint32, since time.Time) {
 	var list []*run
 	for _, l := range b.runs {
@@ -267,7 +267,7 @@ func (b *JobTracker) Unaccounted(now time.Time, most int) (raw []uint32, since t
 	return raw, since
 }
 
-// Unresolved is how many jobs left the queue without a known end.
+// Unresolved returns the number of jobs that left the queue without a known end.
 func (b *JobTracker) Unresolved() (n int) {
 	for _, l := range b.runs {
 		if !l.job.Ended && !l.left.IsZero() {
@@ -277,7 +277,7 @@ func (b *JobTracker) Unresolved() (n int) {
 	return n
 }
 
-// LeftSince is when the first of the jobs without a known end left the queue; zero when there
+// LeftSince returns when the first of the jobs without a known end left the queue; zero if there
 // is none.
 func (b *JobTracker) LeftSince() (t time.Time) {
 	for _, l := range b.runs {
@@ -288,7 +288,7 @@ func (b *JobTracker) LeftSince() (t time.Time) {
 	return t
 }
 
-// Collect returns the samples that are due at the time now, in batches by time, and drops
+// Collect returns the samples that are due at time now, in batches by time, and drops
 // runs that ended long ago.
 func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	next := b.following()
@@ -315,7 +315,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 			}
 			return t
 		}
-		for i := range l.earlier() { // each at a time of its own, before that of the present allocation
+		for i := range l.earlier() { // each at its own time, before that of the current allocation
 			l.allocation(batch(at.Add(time.Duration(i-len(l.job.Earlier))*minSampleSpacing)), &l.job.Earlier[i])
 		}
 		l.appendTo(batch(at))
@@ -328,7 +328,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	return out
 }
 
-// earlier are the allocations before the present one, which are sent when the run has ended.
+// earlier returns the allocations before the current one, which are sent when the run has ended.
 func (l *run) earlier() []Allocation {
 	if !l.job.Ended {
 		return nil
@@ -352,7 +352,7 @@ func (b *JobTracker) following() map[key]time.Time {
 	return out
 }
 
-// due reports whether samples are to be sent, and their time.
+// due reports whether samples must be sent, and their time.
 func (l *run) due(now, polledAt, next time.Time) (time.Time, bool) {
 	current := l.job.fingerprint()
 	changed := current != l.sent
@@ -363,14 +363,14 @@ func (l *run) due(now, polledAt, next time.Time) (time.Time, bool) {
 	case !changed && (l.job.Ended || now.Sub(l.sentAt) < resendInterval):
 		return at, false
 	case l.job.Ended:
-		// The end itself, but not long ago, and not before samples that were sent.
+		// The end itself, unless it is long ago or before samples that were sent.
 		if end := l.job.End; !end.IsZero() && end.Before(at) {
 			at = end
 		}
 		free := l.sentAt.Add(time.Duration(2+len(l.job.Earlier)) * minSampleSpacing)
 		at = latestOf(at, now.Add(-maxSampleAge), free)
 		if limit := next.Add(-3 * minSampleSpacing); !next.IsZero() && !at.Before(limit) {
-			// Before the next run, with room for a later correction.
+			// Before the next run, leaving space for a later correction.
 			at = latestOf(next.Add(-time.Second), l.job.Submit, free)
 			if at.After(limit) {
 				at = limit
@@ -394,7 +394,7 @@ func latestOf(t time.Time, others ...time.Time) time.Time {
 	return t
 }
 
-// forgotten reports whether a run ended long ago, or was lost from the queue long ago.
+// forgotten reports whether a run ended long ago, or disappeared from the queue long ago.
 func (l *run) forgotten(now time.Time) bool {
 	if l.endSent {
 		return now.Sub(latestOf(l.job.End, l.sentAt)) > retention && l.left.IsZero() || now.Sub(l.sentAt) > 2*retention
@@ -403,7 +403,7 @@ func (l *run) forgotten(now time.Time) bool {
 }
 
 // Resend makes the next Collect return all samples again, after a batch could not be stored.
-// Samples that were stored before change nothing.
+// Samples that are already stored change nothing.
 func (b *JobTracker) Resend() {
 	for _, l := range b.runs {
 		l.sent = ""

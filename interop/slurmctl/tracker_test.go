@@ -97,8 +97,8 @@ func TestRunOfAJob(t *testing.T) {
 	}
 }
 
-// A job that leaves the queue without an end is asked for by number, until its end is
-// known, however late accounting comes to know it.
+// TestJobThatLeftTheQueue: a job that leaves the queue without an end is queried by number until its end is
+// known, however late accounting receives it.
 func TestJobThatLeftTheQueue(t *testing.T) {
 	b := NewJobTracker()
 	b.UpdateQueue(at(10), []Job{job("7", "running", 5, 6, 0)}, true)
@@ -114,7 +114,7 @@ func TestJobThatLeftTheQueue(t *testing.T) {
 	if raw, _ := b.Unaccounted(at(201), 10); len(raw) != 0 {
 		t.Error("asked for again at once")
 	}
-	b.UpdateAccounting([]Job{job("7", "running", 5, 6, 0)}) // slurmdbd does not know yet
+	b.UpdateAccounting([]Job{job("7", "running", 5, 6, 0)}) // slurmdbd does not have the end yet
 	expect(t, "nothing is known", b.Collect(at(202)))
 	b.UpdateAccounting([]Job{job("7", "timeout", 5, 6, 65)})
 	expect(t, "an hour later", b.Collect(at(3600)), "58m30s: slurm/7 from 6 to 65 -running timeout.")
@@ -123,12 +123,12 @@ func TestJobThatLeftTheQueue(t *testing.T) {
 	}
 }
 
-// Lives of one id are told for times that lie within each.
+// TestRequeue: runs of one id have samples at times within each run.
 func TestRequeue(t *testing.T) {
 	b := NewJobTracker()
 	b.UpdateQueue(at(10), []Job{job("3", "running", 5, 6, 0)}, true)
 	b.Collect(at(10))
-	// Right after it was requeued the queue has it with a start of its own (seen with 22.05).
+	// Just after the requeue the queue reports a different start (observed with 22.05).
 	b.UpdateQueue(at(40), []Job{job("3", "completing", 5, 38, 0)}, true)
 	b.Collect(at(40))
 	b.UpdateQueue(at(70), []Job{job("3", "pending", 38, 0, 0)}, true)
@@ -139,19 +139,19 @@ func TestRequeue(t *testing.T) {
 	expect(t, "the new one began", b.Collect(at(130)), "2m10s: slurm/3 from 120 -pending running")
 }
 
-// The queue is asked, the job is requeued while it answers, and what is told meanwhile
-// lies in the life that it is of: the last word on it comes later.
+// TestRequeueWhileTheQueueAnswers: the queue is polled, and the job is requeued during the response: samples of that poll
+// must be within the run they belong to, whose final state comes later.
 func TestRequeueWhileTheQueueAnswers(t *testing.T) {
 	b := NewJobTracker()
-	b.UpdateQueue(at(35), []Job{job("3", "pending", 27, 0, 0)}, true) // asked at 35, answered at 41
+	b.UpdateQueue(at(35), []Job{job("3", "pending", 27, 0, 0)}, true) // polled at 35, response at 41
 	expect(t, "told for when it was asked", b.Collect(at(41)), "35s: slurm/3 pending")
 	b.UpdateAccounting([]Job{job("3", "requeued", 27, 27, 34), job("3", "pending", 36, 0, 0)})
 	b.UpdateQueue(at(65), []Job{job("3", "pending", 36, 0, 0)}, true)
 	expect(t, "the last word is later than that", b.Collect(at(66)), "35.002s: slurm/3 from 27 to 34 -pending requeued.", "1m5s: slurm/3 pending")
 }
 
-// A life that ended in the second in which the next was handed in, and was never seen in
-// the queue: what is told of it keeps clear of the next, also when it is told twice.
+// TestShortLifeBeforeRequeue: a run that ended in the second in which the next was submitted, and that was never seen in
+// the queue: its samples must not overlap the next run, even if they are sent twice.
 func TestShortLifeBeforeRequeue(t *testing.T) {
 	b := NewJobTracker()
 	b.UpdateQueue(at(40), []Job{job("3", "pending", 38, 0, 0)}, true)
@@ -188,7 +188,7 @@ func TestWhatWaitsOfAnArray(t *testing.T) {
 		"35s: slurm/9 to 35 -pending started.", "40s: slurm/9_1 from 35 running")
 }
 
-// Clocks that differ, and times in the future: what is told has a time that is stored.
+// TestTimesAreNeverAhead: with differing clocks, and times in the future, samples have times that can be stored.
 func TestTimesAreNeverAhead(t *testing.T) {
 	b := NewJobTracker()
 	b.UpdateQueue(at(10), []Job{job("1", "completed", 500, 600, 700)}, true)
@@ -200,7 +200,7 @@ func TestTimesAreNeverAhead(t *testing.T) {
 	expect(t, "our clock was set back", b.Collect(at(5)), "10.002s: slurm/1 from 6 to 4 -running completed.")
 }
 
-// Whatever somebody calls a job, its labels are text of one line, and it is told once.
+// TestNamesThatAreNoText: whatever the name of a job, its labels are one line of valid text, sent once.
 func TestNamesThatAreNoText(t *testing.T) {
 	for _, name := range []string{"a|b UserId=root(0)", "new\nline", "bad\xff\xfeutf", "\x00\x1b[31m", strings.Repeat("x", 5000)} {
 		b := NewJobTracker()

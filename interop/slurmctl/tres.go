@@ -6,7 +6,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// request takes what a job asks for, and give what it has.
+// request sets the request of a job, and give its allocation.
 func (j *Job) request(t slurmtext.TRES) {
 	for v, into := range map[*float64]*float64{&t.Cores: &j.Cores, &t.Memory: &j.MemoryBytes, &t.GPUs: &j.GPUs, &t.Nodes: &j.Nodes} {
 		if *v > 0 {

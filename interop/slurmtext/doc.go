@@ -1,10 +1,10 @@
-// Package slurmtext reads the fields that the commands of Slurm write as text: times,
-// lengths of time, sizes, lists of TRES and GRES, exit codes, states, and numbers of jobs.
+// Package slurmtext parses the text fields of Slurm's commands: times,
+// durations, sizes, lists of TRES and GRES, exit codes, states, and job numbers.
 // See sacct(1), squeue(1), sinfo(1), and slurm.conf(5) on AccountingStorageTRES.
 //
-// What comes out is in SI base units: seconds, bytes. A field that says nothing (empty,
-// Unknown, N/A and so on) is the zero value without an error; one that can not be read is
-// an error that quotes it. Nothing here has state.
+// Results are in SI base units: seconds, bytes. A field without a value (empty,
+// Unknown, N/A and so on) is the zero value without an error; an invalid one is
+// an error that quotes it. The package has no state.
 package slurmtext
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Clip shortens a field for an error.
+// Clip shortens a field for an error message.
 func Clip(s string) string {
 	if len(s) > 60 {
 		return strings.ToValidUTF8(s[:57], "") + "..."
@@ -31,7 +31,7 @@ func Nothing(s string) bool {
 	return false
 }
 
-// Word is a field, or empty where it is a word for no value.
+// Word returns a field, or empty for a word for no value.
 func Word(s string) string {
 	if Nothing(s) {
 		return ""
@@ -39,10 +39,10 @@ func Word(s string) string {
 	return s
 }
 
-// mostNumber is the highest number that is believed.
+// mostNumber is the highest plausible number.
 const mostNumber = 1e18
 
-// Number reads a number from 0 on.
+// Number parses a non-negative number.
 func Number(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0 && v <= mostNumber) {
@@ -51,7 +51,7 @@ func Number(s string) (float64, error) {
 	return math.Abs(v), nil // -0 is 0
 }
 
-// Size reads a number with a unit of 1024, such as 10808.05M; without a unit it is in
+// Size parses a number with a unit of 1024, such as 10808.05M; without a unit it is in
 // units of bare.
 func Size(s string, bare float64) (float64, error) {
 	by := bare
@@ -64,7 +64,7 @@ func Size(s string, bare float64) (float64, error) {
 	return v * by, err
 }
 
-// Exit reads CODE:SIGNAL as a shell counts: what a signal ended counts 128 and its number.
+// Exit parses CODE:SIGNAL to an exit code as in a shell: 128 plus the signal for a process ended by one.
 func Exit(s string) (*int, error) {
 	code, signal, _ := strings.Cut(s, ":")
 	c, err := strconv.ParseUint(code, 10, 16)
@@ -78,8 +78,8 @@ func Exit(s string) (*int, error) {
 	return ExitCode(float64(c), float64(n)), nil
 }
 
-// ExitCode is the same of numbers; nil where they can not be, such as the signal 125,
-// which is Slurm's word for out of memory.
+// ExitCode does the same for numbers; nil for impossible ones, such as the signal 125,
+// which Slurm uses for out of memory.
 func ExitCode(code, signal float64) *int {
 	if !(code >= 0 && code <= 1<<16 && signal >= 0 && signal <= 64) {
 		return nil

@@ -2,21 +2,21 @@ package slurmtext
 
 import "strings"
 
-// Who or what ended a job. A job that ended by itself has none of these, nor has one of
-// which nobody says.
+// Who or what ended a job. A job that ended by itself, or whose cause is unknown, has
+// none of these.
 const (
 	EndedByUser        = "user"          // scancel, by its owner, an operator or an administrator
-	EndedByTimeLimit   = "time_limit"    // it reached its limit
+	EndedByTimeLimit   = "time_limit"    // it reached its time limit
 	EndedByDeadline    = "deadline"      // it could not end before its --deadline
-	EndedByMemory      = "out_of_memory" // the kernel killed a process for want of memory
+	EndedByMemory      = "out_of_memory" // the kernel killed a process for lack of memory
 	EndedByNodeFailure = "node_failure"  // a node went down, or did not boot
 	EndedByPreemption  = "preempted"     // for a job of higher priority
-	EndedByScheduler   = "scheduler"     // it was withdrawn, as a sibling that began in another cluster
+	EndedByScheduler   = "scheduler"     // it was withdrawn, such as a sibling that started in another cluster
 )
 
-// EndedBy says who or what ended a job, by its state and what follows the word
-// ("by 1001" of CANCELLED by 1001). user is the number of the user who cancelled it; empty
-// when that is not reported.
+// EndedBy returns who or what ended a job, from its state and the rest of the field
+// ("by 1001" in CANCELLED by 1001). user is the number of the user who cancelled it; empty
+// if not reported.
 func EndedBy(state, rest string) (by, user string) {
 	switch state {
 	case "cancelled":

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// ID is the number of a job as the commands show it.
+// ID is a job id as shown by the commands.
 type ID struct {
-	Job   string // 4711, 4711_3 for a task of an array, 4711+1 for a part of a heterogeneous job
-	Step  string // behind the point: batch, extern, 0; empty for the job itself
-	Tasks int    // how many tasks of an array it represents that wait together; 0 for one job
+	Job   string // 4711, 4711_3 for a task of an array, 4711+1 for a component of a heterogeneous job
+	Step  string // after the dot: batch, extern, 0; empty for the job itself
+	Tasks int    // number of waiting array tasks that it represents; 0 for one job
 }
 
-// ReadID reads 4711, 4711_3, 4711_[0-9%2], 4711+1, each also with a step behind a point.
+// ReadID parses 4711, 4711_3, 4711_[0-9%2], 4711+1, each optionally with a step after a dot.
 func ReadID(s string) (ID, error) {
 	var id ID
 	id.Job, id.Step, _ = strings.Cut(s, ".")
@@ -46,12 +46,12 @@ func digits(s string) bool {
 	return true
 }
 
-// CountTasks counts 0-9999%1, 1,3,7-9:2 and 0x1f; at least 1, for there is a record of them.
+// CountTasks counts the tasks in 0-9999%1, 1,3,7-9:2 and 0x1f; at least 1, since there is a record of them.
 func CountTasks(s string) int {
 	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
 	s, _, _ = strings.Cut(s, "%")
 	total := 0
-	if set, ok := strings.CutPrefix(s, "0x"); ok { // a set of bits
+	if set, ok := strings.CutPrefix(s, "0x"); ok { // a bit set
 		for _, d := range []byte(set) {
 			if n, err := strconv.ParseUint(string(d), 16, 8); err == nil {
 				total += bits.OnesCount64(n)

@@ -132,7 +132,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// FuzzFields: no field makes a figure that is none, and what is read as an id is one again.
+// FuzzFields: every parsed figure is finite and valid, and every parsed id can be parsed again.
 func FuzzFields(f *testing.F) {
 	for _, s := range []string{"4711_[0-9%2]", "1-02:03:04.5", "10808.05M", "cpu=2,mem=100M,gres/gpu:a100=1", "gpu:a100:4(S:0-1)", "0:125", "CANCELLED by 0", "2026-11-21T10:00:00", "1732183200", "mixed+drain*"} {
 		f.Add(s)

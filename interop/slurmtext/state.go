@@ -2,8 +2,8 @@ package slurmtext
 
 import "strings"
 
-// State reads a state of a job: its word in lower case, and what follows it ("by
-// 1001" of CANCELLED by 1001). sacct cuts words at ten characters with a plus sign:
+// State parses the state of a job: its word in lower case, and the rest ("by
+// 1001" in CANCELLED by 1001). sacct truncates words at ten characters with a plus sign:
 // those are completed.
 func State(s string) (state, rest string) {
 	state, rest, _ = strings.Cut(strings.TrimSpace(s), " ")
@@ -20,7 +20,7 @@ func State(s string) (state, rest string) {
 	return cut, rest
 }
 
-// Over reports whether a job does not leave a state. What was requeued goes on as another life.
+// Over reports whether a state is final. A requeued job continues as another run.
 func Over(state string) bool {
 	switch state {
 	case "boot_fail", "cancelled", "completed", "deadline", "failed", "node_fail", "out_of_memory", "preempted", "timeout", "revoked", "launch_failed", "reconfig_fail":
@@ -38,7 +38,7 @@ func Waits(state string) bool {
 	return false
 }
 
-// NodeState reads the state of a node and its flags: mixed+drain, [IDLE PLANNED], idle*.
+// NodeState parses the state of a node and its flags: mixed+drain, [IDLE PLANNED], idle*.
 func NodeState(words []string) (state string, flags []string) {
 	for _, w := range words {
 		for s := range strings.SplitSeq(strings.ToLower(w), "+") {
@@ -57,14 +57,14 @@ func NodeState(words []string) (state string, flags []string) {
 			}
 		}
 	}
-	switch state { // sinfo -T joins base and flag into one word
+	switch state { // sinfo -T joins base and flag in one word
 	case "draining", "drained", "maint", "reserved", "planned", "completing", "inval", "blocked":
 		flags = append(flags, state)
 	}
 	return state, flags
 }
 
-// NodeOpen reports whether a node in such a state takes jobs.
+// NodeOpen reports whether a node in this state accepts jobs.
 func NodeOpen(state string, flags []string) bool {
 	switch state {
 	case "", "down", "drained", "draining", "fail", "failing", "unknown", "inval", "error", "future", "powered_down", "perfctrs":

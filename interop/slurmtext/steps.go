@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxSteps is how many steps of a job are kept one by one at most; the others are counted. Where
-// there are more the lighter half of them goes.
+// MaxSteps is the maximum number of steps of a job that are kept individually; the others are only counted. Beyond
+// it, the half with the lower weights is dropped.
 const MaxSteps = 400
 
 // Weights of steps above any CPU time.
@@ -15,9 +15,9 @@ const (
 	weightScript = 1e15
 )
 
-// StepWeight says which steps of a job are kept where there are more than [MaxSteps]: what Slurm
-// makes of each job (its script, and extern), then those that did not end well, then those that
-// used most CPU time in seconds, or took longest where that is not known.
+// StepWeight determines which steps of a job are kept if there are more than [MaxSteps]: first those that Slurm
+// creates for each job (batch script and extern), then failed ones, then those with the most
+// CPU time in seconds, or the longest if that is unknown.
 func StepWeight(id, state string, exit *int, cpu *float64, start, end time.Time) float64 {
 	w := 0.0
 	switch {
@@ -35,8 +35,8 @@ func StepWeight(id, state string, exit *int, cpu *float64, start, end time.Time)
 	return w
 }
 
-// KeepStep puts a step among those that are kept of a job, in their order. Of steps that weigh the
-// same the first are kept.
+// KeepStep adds a step to the kept steps of a job, in their order. Of steps with equal
+// weights the first are kept.
 func KeepStep[S any](kept []S, next S, weight func(*S) float64) []S {
 	if kept = append(kept, next); len(kept) <= MaxSteps {
 		return kept
@@ -47,7 +47,7 @@ func KeepStep[S any](kept []S, next S, weight func(*S) float64) []S {
 	}
 	sorted := slices.Sorted(slices.Values(weights))
 	least := sorted[len(sorted)-MaxSteps/2]
-	at, same := 0, 0 // how many of the least weight stay
+	at, same := 0, 0 // number of steps with the lowest weight that stay
 	for _, w := range sorted[len(sorted)-MaxSteps/2:] {
 		if w == least {
 			same++

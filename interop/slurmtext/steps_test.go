@@ -9,7 +9,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// Of a job of very many steps those are kept that tell something.
+// TestKeepStep: of a job with very many steps, the informative ones are kept.
 func TestKeepStep(t *testing.T) {
 	type step struct {
 		id, state string
@@ -37,7 +37,7 @@ func TestKeepStep(t *testing.T) {
 		case 40_000:
 			s.state, s.exit = "failed", 3
 		case 50_000:
-			s.exit = 1 // said to have completed
+			s.exit = 1 // reported as completed
 		case 60_000:
 			s.cpu = 500
 		case 70_000:

@@ -2,11 +2,11 @@ package slurmtext
 
 import "strings"
 
-// TRES is what a job or a step was given, or asked for, in all. What is not reported is 0.
+// TRES is the total allocation or request of a job or a step. Unreported figures are 0.
 type TRES struct{ Cores, Memory, GPUs, Nodes float64 }
 
-// ReadTRES reads cpu=2,mem=100M,node=1,billing=2,gres/gpu:a100=1,gres/gpu=1. Memory
-// without a unit is in MiB. What can not be read is passed over: sites add items of their own.
+// ReadTRES parses cpu=2,mem=100M,node=1,billing=2,gres/gpu:a100=1,gres/gpu=1. Memory
+// without a unit is in MiB. Unknown items are skipped: sites add their own.
 func ReadTRES(list string) TRES {
 	var t TRES
 	typed, gpus := 0.0, 0.0
@@ -42,7 +42,7 @@ func ReadTRES(list string) TRES {
 	return t
 }
 
-// GPUs counts those of gpu:a100:4(S:0-1),gpu:2,shard:8 (gres.conf(5)).
+// GPUs counts the GPUs in gpu:a100:4(S:0-1),gpu:2,shard:8 (gres.conf(5)).
 func GPUs(s string) float64 {
 	total, depth, begin := 0.0, 0, 0
 	one := func(item string) {
@@ -52,7 +52,7 @@ func GPUs(s string) float64 {
 		if name != "gpu" {
 			return
 		}
-		n := 1.0 // gpu and gpu:a100 are one of them
+		n := 1.0 // gpu and gpu:a100 mean one
 		if ok {
 			if i := strings.LastIndexByte(rest, ':'); i >= 0 {
 				rest = rest[i+1:]

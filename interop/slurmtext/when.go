@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The times that are believed, in seconds since the Unix epoch: the years 1990 to 2200.
+// The range of plausible times, in seconds since the Unix epoch: the years 1990 to 2200.
 // Slurm writes no time as 0, as 2^32-2 or as 2^64-2.
 const (
 	earliest = 631152000
@@ -15,7 +15,7 @@ const (
 	unset    = 4294967294
 )
 
-// Unix is a time in seconds since the Unix epoch; zero for Slurm's numbers for none.
+// Unix converts seconds since the Unix epoch; Slurm's numbers for no time are the zero time.
 func Unix(v float64) time.Time {
 	if !(v > 0 && v <= latest) || v == unset || v == unset+1 {
 		return time.Time{}
@@ -23,8 +23,8 @@ func Unix(v float64) time.Time {
 	return time.UnixMilli(int64(v * 1000)).UTC()
 }
 
-// Time reads a time in the zone (nil: the machine's), or seconds since the Unix epoch as
-// SLURM_TIME_FORMAT=%s makes them. It is zero for words for no time.
+// Time parses a time in the zone (nil: the machine's), or seconds since the Unix epoch as
+// written with SLURM_TIME_FORMAT=%s. Words for no time are the zero time.
 func Time(s string, zone *time.Location) (time.Time, error) {
 	if Nothing(s) {
 		return time.Time{}, nil
@@ -49,7 +49,7 @@ func Time(s string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-21T10:00:00", Clip(s))
 }
 
-// Duration reads [DAYS-][HOURS:]MINUTES:SECONDS[.FRACTION], DAYS-HOURS and
+// Duration parses [DAYS-][HOURS:]MINUTES:SECONDS[.FRACTION], DAYS-HOURS and
 // DAYS-HOURS:MINUTES, in seconds.
 func Duration(s string) (float64, error) {
 	bad := fmt.Errorf("%q is not a time such as 1-02:03:04", Clip(s))

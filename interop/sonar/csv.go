@@ -12,10 +12,10 @@ import (
 	"reckon/interop/sacct"
 )
 
-// row is a line of tagged CSV while it is read.
+// row is a line of tagged CSV while it is being parsed.
 type row struct {
 	p     Process
-	sys   *System // of the node, which one line of a reading says
+	sys   *System // of the node, which only one line of a reading contains
 	cores int
 	at    int64
 	host  string
@@ -31,7 +31,7 @@ const (
 	hasCPU
 )
 
-// readCSV reads lines; tagged, untagged and Slurm lines may follow each other.
+// readCSV reads lines; tagged, untagged and Slurm lines may be mixed.
 func (r *Reader) readCSV(br *bufio.Reader, h *Handler) error {
 	var long []byte
 	for line := 1; ; line++ {
@@ -69,7 +69,7 @@ func (r *Reader) readCSV(br *bufio.Reader, h *Handler) error {
 	}
 }
 
-// line reads one line. bad is what is wrong with it, fatal what the handler says.
+// line parses one line. bad is an error in the line, fatal an error of the handler.
 func (r *Reader) line(text []byte, h *Handler) (bad, fatal error) {
 	if r.cells, bad = split(r.cells[:0], text); bad != nil {
 		return bad, nil
@@ -84,7 +84,7 @@ func (r *Reader) line(text []byte, h *Handler) (bad, fatal error) {
 	return r.tagged(h)
 }
 
-// split cuts a line at commas. A field in quotes holds commas, and quotes twice.
+// split splits a line at commas. A quoted field may contain commas, and doubled quotes.
 func split(cells [][]byte, text []byte) ([][]byte, error) {
 	for {
 		if len(text) == 0 || text[0] != '"' {
@@ -160,8 +160,8 @@ func (r *Reader) tagged(h *Handler) (bad, fatal error) {
 	return nil, r.emit(h)
 }
 
-// field reads one field of a tagged line. Unknown ones are passed over: later releases
-// add fields.
+// field parses one field of a tagged line. Unknown fields are skipped: later releases
+// add some.
 func (r *Reader) field(name string, v []byte) (err error) {
 	w := &r.row
 	switch name {
@@ -216,7 +216,7 @@ func (r *Reader) field(name string, v []byte) (err error) {
 	return err
 }
 
-// ofNode reads the fields of nodes and GPUs, which are empty or absent in most lines.
+// ofNode parses the fields of nodes and GPUs, which are empty or absent in most lines.
 func (r *Reader) ofNode(name string, v []byte) (err error) {
 	w := &r.row
 	switch name {
@@ -241,7 +241,7 @@ func (r *Reader) ofNode(name string, v []byte) (err error) {
 	case "gpuinfo":
 		w.node().Cards, err = cardsOf(v)
 	default:
-		if name[0] >= 'A' && name[0] <= 'Z' { // Slurm's own words
+		if name[0] >= 'A' && name[0] <= 'Z' { // Slurm's own fields
 			if w.slurm == nil {
 				w.slurm = map[string]string{}
 			}
@@ -256,7 +256,7 @@ func (r *Reader) emit(h *Handler) error {
 		return nil
 	}
 	w := &r.row
-	// Zeros are left out: a line that has one figure of a kind has all of it.
+	// Zeros are omitted: a line that has one figure of a kind has all of that kind.
 	if w.has&hasCPU == 0 && w.p.Virtual < 0 && w.p.Resident < 0 && w.p.Cmd != "_heartbeat_" {
 		w.p.CPU = -1
 	}
@@ -268,9 +268,9 @@ func (r *Reader) emit(h *Handler) error {
 	return h.Sample(&Sample{Time: w.at, Node: w.host, Cores: cores, System: w.sys, Procs: r.one[:]})
 }
 
-// untagged reads a line of the first releases: time, host, cores, user, job, command,
+// untagged parses a line of the first releases: time, host, cores, user, job, command,
 // cpu%, memory in KiB and, on nodes with cards, the set of cards as a bit mask written in
-// binary, gpu%, gpu memory in % and in KiB. They have no CPU time.
+// binary, gpu%, gpu memory in % and in KiB. These lines have no CPU time.
 func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 	c := r.cells
 	if len(c) != 8 && len(c) != 12 {
@@ -326,7 +326,7 @@ func mask(b []byte) (string, error) {
 	return string(out), nil
 }
 
-// cards reads none, unknown, or numbers with commas between them.
+// cards parses none, unknown, or comma-separated numbers.
 func (r *Reader) cards(b []byte) (string, error) {
 	switch string(b) {
 	case "none", "unknown", "":
@@ -354,7 +354,7 @@ func set32(p *uint32, b []byte) error {
 	return err
 }
 
-// amount reads a number that is not below zero and multiplies it.
+// amount parses a non-negative number and multiplies it.
 func amount(b []byte, by float64) (float64, error) {
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {

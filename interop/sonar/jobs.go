@@ -18,8 +18,8 @@ type jobsAttributes struct {
 	Jobs    []slurmJob `json:"slurm_jobs"`
 }
 
-// slurmJob is a job or a step. Its time limit is written 0 for unset, 1 for no limit, and
-// two more than it is for anything else.
+// slurmJob is a job or a step. Its time limit is encoded as 0 for unset, 1 for no limit, and
+// otherwise as the limit plus two.
 type slurmJob struct {
 	JobID       uint64   `json:"job_id"`
 	Step        string   `json:"job_step"`
@@ -84,7 +84,7 @@ func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
 		User: s.User, Account: s.Account, Partition: s.Partition, Name: s.Name, Seen: seen,
 		Nodes: strings.Join(s.Nodes, ","),
 	}
-	// Element 0 of an array is left out like every zero.
+	// Index 0 of an array is omitted like every zero.
 	if s.ArrayJobID != 0 {
 		j.ID, j.Also = fmt.Sprintf("%d_%d", s.ArrayJobID, s.ArrayTaskID), j.Raw
 	} else if s.HetJobID != 0 {

@@ -14,10 +14,10 @@ import (
 	"reckon/interop/sacct"
 )
 
-// epochBase is subtracted from boot times to make an epoch: 2020-01-01T00:00:00Z.
+// epochBase is subtracted from boot times to compute an epoch: 2020-01-01T00:00:00Z.
 const epochBase = 1577836800
 
-// readJSON reads documents that follow each other, in one line or in many.
+// readJSON reads consecutive documents, on one line or on several.
 func (r *Reader) readJSON(br *bufio.Reader, h *Handler) error {
 	line := 1
 	for {
@@ -41,8 +41,8 @@ func (r *Reader) readJSON(br *bufio.Reader, h *Handler) error {
 	}
 }
 
-// document returns the next JSON object and the line on which it begins. A line that is
-// no part of one, and an object that is too long, come back with an error.
+// document returns the next JSON object and the line on which it starts. A line outside
+// any object, and an object that is too long, are returned with an error.
 func (r *Reader) document(br *bufio.Reader, line *int) (raw []byte, began int, err error) {
 	depth, inText, escaped := 0, false, false
 	began = *line
@@ -97,7 +97,7 @@ func (r *Reader) document(br *bufio.Reader, line *int) (raw []byte, began int, e
 	}
 }
 
-// envelope is any of the documents; which one is seen from what is in it.
+// envelope is any of the documents; the type is detected from the contents.
 type envelope struct {
 	Data *struct {
 		Type       string          `json:"type"`
@@ -108,7 +108,7 @@ type envelope struct {
 		Node   string `json:"node"`
 	} `json:"errors"`
 
-	// The JSON beside the free CSV.
+	// The JSON that accompanied the free CSV.
 	Timestamp string          `json:"timestamp"`
 	Hostname  string          `json:"hostname"`
 	CPUCores  int             `json:"cpu_cores"`
@@ -243,15 +243,15 @@ type sampleAttributes struct {
 	} `json:"jobs"`
 }
 
-// newCard is a GPU in a reading. Of numbers for which 0 could be meant, such as the
-// performance state, one more is written, so that 0 can be left out for "unknown"
+// newCard is a GPU in a reading. Numbers for which 0 is a valid value, such as the
+// performance state, are written plus one, so that 0 can be omitted for "unknown"
 // (ExtendedUint in sonar's doc/NEW-FORMAT.md).
 type newCard struct {
 	Index       uint64  `json:"index"`
 	UUID        string  `json:"uuid"`
 	Failing     uint64  `json:"failing"`
 	Fan         float64 `json:"fan"`               // percent
-	Performance uint64  `json:"performance_state"` // one more than it is
+	Performance uint64  `json:"performance_state"` // plus one
 	Memory      float64 `json:"memory"`            // KiB
 	Busy        float64 `json:"ce_util"`           // percent
 	Temperature float64 `json:"temperature"`
@@ -353,7 +353,7 @@ func kib(v *float64) float64 {
 	return *v * 1024
 }
 
-// oldProcess is a process in the JSON beside the free CSV, under the names of the latter.
+// oldProcess is a process in the JSON that accompanied the free CSV, with the latter's names.
 type oldProcess struct {
 	User     string  `json:"user"`
 	Cmd      string  `json:"cmd"`

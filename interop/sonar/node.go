@@ -17,18 +17,18 @@ func (w *row) node() *System {
 	return w.sys
 }
 
-// The digits of load: a number begins with one of the first and goes on with the second,
+// The digits of load: a number starts with one of loadFirst and continues with loadNext,
 // lowest digit first.
 const (
 	loadFirst = "(){}[]<>+-abcdefghijklmnopqrstuvwxyz!@#$%^&*_"
 	loadNext  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ~|';:.?/`"
 )
 
-// maxCores bounds how many processors a node has.
+// maxCores limits the number of processors of a node.
 const maxCores = 1 << 16
 
-// busy reads load=: the seconds that each processor was busy since the node was booted.
-// The first number is the least of them, and the others what each has more.
+// busy parses load=: the busy seconds of each processor since the node was booted.
+// The first number is their minimum, and the others are the differences to it.
 func busy(b []byte) ([]float64, error) {
 	var all []uint64
 	var by uint64
@@ -54,11 +54,11 @@ func busy(b []byte) ([]float64, error) {
 	return out, nil
 }
 
-// maxCards bounds how many GPUs a node has.
+// maxCards limits the number of GPUs of a node.
 const maxCards = 256
 
-// cardsOf reads gpuinfo=: lists of a figure of all GPUs, NAME=A|B|C, with commas between
-// them. An empty figure is left out, as in JSON.
+// cardsOf parses gpuinfo=: comma-separated lists of one figure for all GPUs, NAME=A|B|C.
+// An empty figure is omitted, as in JSON.
 func cardsOf(b []byte) ([]Card, error) {
 	var cards []Card
 	for part := range bytes.SplitSeq(b, []byte(",")) {
@@ -81,7 +81,7 @@ func cardsOf(b []byte) ([]Card, error) {
 	return cards, nil
 }
 
-// say takes one figure. Names that are not known are passed over.
+// say sets one figure. Unknown names are skipped.
 func (c *Card) say(name, v string) (err error) {
 	if v == "" || strings.EqualFold(v, "unknown") {
 		return nil

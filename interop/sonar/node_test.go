@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The test of sonar itself, and a line of a real node.
+// TestBusy: the test of sonar itself, and a line of a real node.
 func TestBusy(t *testing.T) {
 	for in, want := range map[string]string{
 		")(t*1b": "[1 30 89 12]", "((": "[0]", "": "error", ")": "error", "1(": "error", "(\x00": "error", "(é": "error",
@@ -41,7 +41,7 @@ func TestBusy(t *testing.T) {
 			}
 		}
 	}
-	if n != 9 || len(g.bad) != 1 { // one line is a remark
+	if n != 9 || len(g.bad) != 1 { // one line is a comment
 		t.Errorf("%d lines with load, bad %v", n, g.bad)
 	}
 }

@@ -50,7 +50,7 @@ func readFile(t testing.TB, name string) *got {
 	return readText(t, string(raw))
 }
 
-// Every file: how much of it is read, and which lines are not.
+// TestFiles: how much of each file is parsed, and which lines are not.
 func TestFiles(t *testing.T) {
 	for _, c := range []struct {
 		file                       string
@@ -94,7 +94,7 @@ func TestTagged(t *testing.T) {
 	}
 }
 
-// The first releases wrote the mean over the lifetime and no CPU time: it is unknown, not 0.
+// TestUntagged: the first releases wrote the mean over the lifetime and no CPU time: it is unknown, not 0.
 func TestUntagged(t *testing.T) {
 	g := readText(t, "2023-06-23T05:05:01.224181967+00:00,ml8,192,u,585616,python,744.7,196986336,1010,84,50,19730432\n"+
 		"2023-10-10T22:00:02+00:00,c10-10,104,u,9625735,samtools,2.1,3740\n")
@@ -104,7 +104,7 @@ func TestUntagged(t *testing.T) {
 	}
 }
 
-// Time limits are written with an offset of two minutes; 0 is unset and 1 is without limit.
+// TestTimeLimit: time limits are written with an offset of two minutes; 0 is unset and 1 is without limit.
 func TestTimeLimit(t *testing.T) {
 	for written, want := range map[string]string{`"time_limit":102,`: "6000", `"time_limit":1,`: "none", ``: "none", `"time_limit":2,`: "0"} {
 		g := readText(t, `{"meta":{},"data":{"type":"job","attributes":{"time":"2025-03-11T09:31:00+01:00","cluster":"fox","slurm_jobs":[{"job_id":3,"array_job_id":2,"array_task_id":1,`+
@@ -123,7 +123,7 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
-// A document that is cut off, too long or no document costs itself alone.
+// TestBrokenJSON: a document that is truncated, too long or invalid does not affect others.
 func TestBrokenJSON(t *testing.T) {
 	good := `{"data":{"type":"sample","attributes":{"time":"2025-03-11T09:31:00+01:00","cluster":"x","node":"n","system":{}}}}`
 	g := readText(t, good+"\nnonsense {\n"+good+"\n{\"data\":{\"type\":\"weather\",\"attributes\":{}}}\n"+
@@ -138,7 +138,7 @@ func TestBrokenJSON(t *testing.T) {
 	}
 }
 
-// What is written is read as it was.
+// TestWritten: written documents are read back unchanged.
 func TestWritten(t *testing.T) {
 	var b bytes.Buffer
 	s := OutSample{Time: "2026-11-21T10:00:00+00:00", Cluster: "c", Node: "n", Jobs: []*OutJob{

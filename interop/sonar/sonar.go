@@ -1,14 +1,14 @@
-// Package sonar reads what sonar (https://github.com/NordicHPC/sonar) writes: the "free
-// CSV" of every release, untagged lines of the first ones included, the JSON that came
-// beside it, and the JSON envelopes of types sample, sysinfo, job and cluster that
+// Package sonar parses the output of sonar (https://github.com/NordicHPC/sonar): the "free
+// CSV" of every release, including untagged lines of the first ones, the JSON that accompanied
+// it, and the JSON envelopes of types sample, sysinfo, job and cluster that
 // replaced both (util/formats of that repository is their specification).
 //
-// Reading is a stream: memory does not grow with the input. What can not be read is
-// named with its line and the rest is taken. Only how things are written down is known
-// here; what the figures mean for a workload is package importer's.
+// Input is read as a stream: memory does not grow with the input. Unreadable input is
+// reported with its line and the rest is used. This package handles only the
+// formats; package importer interprets the figures for workloads.
 //
 // Figures are converted to SI base units: bytes, seconds, shares of one device or core.
-// Times are Unix seconds. A [Reader] is used from one goroutine.
+// Times are Unix seconds. A [Reader] is not safe for concurrent use.
 package sonar
 
 import (
@@ -22,35 +22,35 @@ import (
 	"reckon/interop/sacct"
 )
 
-// Sample is what sonar saw on a node at a moment, or, in CSV, one process of it.
+// Sample is sonar's measurement of a node at a moment, or, in CSV, of one process on it.
 type Sample struct {
 	Time    int64
 	Cluster string // empty in CSV
 	Node    string
-	Cores   int     // of the node; 0 unknown
-	System  *System // nil when it is not reported
+	Cores   int     // of the node; 0 if unknown
+	System  *System // nil if not reported
 	Procs   []Process
 }
 
 // System is the state of a node.
 type System struct {
-	Boot       int64     // Unix seconds, 0 unknown
+	Boot       int64     // Unix seconds, 0 if unknown
 	CPU        []float64 // busy seconds of each core since boot
-	UsedMemory float64   // bytes, 0 unknown
-	// TotalMemory is what the node has, in bytes; 0 unknown. Only CSV says it here.
+	UsedMemory float64   // bytes, 0 if unknown
+	// TotalMemory is the memory of the node, in bytes; 0 if unknown. Only CSV has it here.
 	TotalMemory float64
 	Load1       *float64
 	Cards       []Card
 }
 
-// Card is what a reading says of one GPU. Figures that sonar left out because they are
-// the default are that default: it leaves out what is 0.
+// Card is the measurement of one GPU. Figures that sonar omits because they have
+// the default value have that value here: sonar omits zeros.
 type Card struct {
 	Index       uint64
 	UUID        string
-	Failing     bool    // it is in an error state, and the other figures say nothing
-	Fan         float64 // share of its highest speed
-	Performance *uint64 // performance level, 0 the highest of NVIDIA's; nil unknown
+	Failing     bool    // it is in an error state, and the other figures are meaningless
+	Fan         float64 // share of its maximum speed
+	Performance *uint64 // performance level, 0 is NVIDIA's highest; nil if unknown
 	Memory      float64 // bytes in use
 	Busy        float64 // share of time
 	Temperature float64 // degrees Celsius
@@ -60,33 +60,33 @@ type Card struct {
 	MemoryClock float64 // hertz
 }
 
-// Process is one process, or several of one name that sonar added up.
+// Process is one process, or several with one name that sonar summed.
 type Process struct {
 	Job       uint64
 	Epoch     uint64 // 0 for jobs of a batch system; see HasEpoch
 	HasEpoch  bool
 	User, Cmd string
 	PID, PPID uint32
-	Rolled    uint32 // how many further processes are in it
+	Rolled    uint32 // number of further processes included
 	Threads   uint32 // 0 unknown
 
-	// CPU is user and system time since the process began, that of children it waited
-	// for included. It is negative when unknown: sonar's first releases wrote only the
-	// mean over the lifetime, of which nothing follows about any time in particular.
+	// CPU is user and system time since the start of the process, including that of children it waited
+	// for. It is negative if unknown: sonar's first releases wrote only the
+	// mean over the lifetime, which does not tell when the time was used.
 	CPU float64
-	// Mean is the mean of cores used over the whole life, negative when unknown: with CPU
-	// it is the age of the process, not a time.
+	// Mean is the mean number of cores used over the whole life, negative if unknown: together with CPU
+	// it gives the age of the process.
 	Mean float64
-	// Resident and Virtual are bytes, negative when unknown.
+	// Resident and Virtual are in bytes, negative if unknown.
 	Resident, Virtual float64
-	Read, Written     float64 // bytes since the process began, negative when unknown
+	Read, Written     float64 // bytes since the start of the process, negative if unknown
 
 	GPUs      string  // cards in use, joined by commas; empty for none or unknown
-	GPU       float64 // cards busy at this moment, 1 for one card; negative when unknown
-	GPUMemory float64 // bytes, negative when unknown
+	GPU       float64 // cards busy at this moment, 1 for one card; negative if unknown
+	GPUMemory float64 // bytes, negative if unknown
 }
 
-// What a process can have at most, for a value that was garbled on its way: seconds of CPU
+// Upper limits of a process, to detect corrupt values: seconds of CPU
 // (the cores of the largest machines for ten years), bytes of memory, bytes read or written,
 // and cards.
 const (
@@ -96,7 +96,7 @@ const (
 	maxShare  = 1 << 16
 )
 
-// possible refuses a process that has more of something than any machine.
+// possible rejects a process that uses more of something than any machine has.
 func (p *Process) possible() error {
 	for _, f := range []struct {
 		name    string
@@ -113,7 +113,7 @@ func (p *Process) possible() error {
 	return nil
 }
 
-// Sysinfo is what a node is made of.
+// Sysinfo is the hardware of a node.
 type Sysinfo struct {
 	Time          int64
 	Cluster, Node string
@@ -122,8 +122,8 @@ type Sysinfo struct {
 	GPUs          int
 }
 
-// Cluster is what was reported of the nodes and partitions of a cluster. Lists of nodes are as
-// Slurm writes them.
+// Cluster is a report of the nodes and partitions of a cluster. Lists of nodes are in
+// Slurm's format.
 type Cluster struct {
 	Time       int64        `json:"-"`
 	Cluster    string       `json:"-"`
@@ -137,30 +137,30 @@ type Partition struct {
 	Nodes []string `json:"nodes"`
 }
 
-// NodeStates are nodes and the words for the state that they are in.
+// NodeStates are nodes and the words for their states.
 type NodeStates struct {
 	Names  []string `json:"names"`
 	States []string `json:"states"`
 }
 
-// Handler takes what is read. What it is given is valid until it returns, strings longer.
-// A nil function passes over.
+// Handler receives the parsed data, which is valid until the function returns; strings stay valid.
+// Data for a nil function is skipped.
 type Handler struct {
 	Sample  func(*Sample) error
 	Sysinfo func(*Sysinfo) error
 	Cluster func(*Cluster) error
 	Job     func(*sacct.Job) error
-	// Bad is called for input that can not be read, by line.
+	// Bad is called for unreadable input, with its line.
 	Bad func(line int, err error)
 }
 
-// Options say how input is read that does not say it itself.
+// Options configure limits of the input.
 type Options struct {
-	// MaxLine and MaxEnvelope bound one line of CSV and one JSON document; 1 and 64 MiB.
+	// MaxLine and MaxEnvelope limit one line of CSV and one JSON document, in bytes; 0 is 1 and 64 MiB.
 	MaxLine, MaxEnvelope int
 }
 
-// Reader reads inputs one after another and keeps names that come again once.
+// Reader reads inputs one after another and interns repeated names.
 type Reader struct {
 	o     Options
 	names map[string]string
@@ -184,8 +184,8 @@ func NewReader(o Options) *Reader {
 	return &Reader{o: o, names: map[string]string{}}
 }
 
-// Read reads one input, CSV or JSON as its first byte says. The error is that of the
-// input's reader or of the handler: mistakes in the input go to Bad.
+// Read reads one input, CSV or JSON as determined by its first byte. The error is that of the
+// input's reader or of the handler: errors in the input go to Bad.
 func (r *Reader) Read(in io.Reader, h *Handler) error {
 	br := bufio.NewReaderSize(in, 256<<10)
 	for {
@@ -218,7 +218,7 @@ func (h *Handler) bad(line int, err error) {
 	}
 }
 
-// maxNames bounds the names that are kept once; hostile input has more of them.
+// maxNames limits the interned names; hostile input has more of them.
 const maxNames = 1 << 17
 
 func (r *Reader) name(b []byte) string {
@@ -242,7 +242,7 @@ func (r *Reader) intern(s string) string {
 	return s
 }
 
-// The times that are believed: outside of them the field holds something else.
+// The range of plausible times: outside of it the field contains something else.
 var (
 	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).Unix()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The documents that are written are those of sonar's format 0. Zeros are left out, as
-// sonar leaves them out, but for those of fields that must be there.
+// Documents are written in sonar's format 0. Zeros are omitted, as
+// by sonar, except in required fields.
 
 // OutEnvelope is a document around its attributes.
 type OutEnvelope struct {
@@ -24,7 +24,7 @@ type OutEnvelope struct {
 	} `json:"data"`
 }
 
-// OutSample are the attributes of type sample.
+// OutSample contains the attributes of type sample.
 type OutSample struct {
 	Time    string    `json:"time"`
 	Cluster string    `json:"cluster"`
@@ -49,13 +49,13 @@ type OutJob struct {
 	Processes []*OutProcess `json:"processes,omitempty"`
 }
 
-// OutProcess is what sonar writes of a process, or of several of one name.
+// OutProcess is a process, or several with one name, as written by sonar.
 type OutProcess struct {
 	Resident uint64   `json:"resident_memory,omitempty"`
 	Cmd      string   `json:"cmd,omitempty"`
 	Threads  uint64   `json:"num_threads,omitempty"`
 	CPUTime  uint64   `json:"cpu_time,omitempty"`
-	CPUMean  float64  `json:"cpu_avg,omitempty"` // percent of a core, since it began
+	CPUMean  float64  `json:"cpu_avg,omitempty"` // percent of a core, since it started
 	Rolled   uint64   `json:"rolledup,omitempty"`
 	Read     uint64   `json:"data_read,omitempty"`
 	Written  uint64   `json:"data_written,omitempty"`
@@ -70,7 +70,7 @@ type OutGPU struct {
 	Memory uint64  `json:"gpu_memory,omitempty"`
 }
 
-// OutSysinfo are the attributes of type sysinfo.
+// OutSysinfo contains the attributes of type sysinfo.
 type OutSysinfo struct {
 	Time           string `json:"time"`
 	Cluster        string `json:"cluster"`
@@ -85,14 +85,14 @@ type OutSysinfo struct {
 	Memory         uint64 `json:"memory"`
 }
 
-// OutJobs are the attributes of type job.
+// OutJobs contains the attributes of type job.
 type OutJobs struct {
 	Time    string        `json:"time"`
 	Cluster string        `json:"cluster"`
 	Jobs    []OutSlurmJob `json:"slurm_jobs,omitempty"`
 }
 
-// OutSlurmJob is a job of accounting. TimeLimit is minutes and two more; 0 unset.
+// OutSlurmJob is a job of accounting. TimeLimit is minutes plus two; 0 is unset.
 type OutSlurmJob struct {
 	JobID       uint64    `json:"job_id"`
 	Name        string    `json:"job_name,omitempty"`
@@ -114,7 +114,7 @@ type OutSlurmJob struct {
 	Sacct       *OutSacct `json:"sacct,omitempty"`
 }
 
-// OutSacct is what accounting says that a job used. Memory is in KiB.
+// OutSacct is the use of a job in accounting. Memory is in KiB.
 type OutSacct struct {
 	AllocTRES  string `json:"AllocTRES,omitempty"`
 	ElapsedRaw uint64 `json:"ElapsedRaw,omitempty"`
@@ -133,7 +133,7 @@ func Write(w io.Writer, version, kind string, attributes any) error {
 	return enc.Encode(e)
 }
 
-// Stamp writes a time as sonar does; empty for the zero time.
+// Stamp formats a time as sonar does; empty for the zero time.
 func Stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -141,8 +141,8 @@ func Stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05+00:00")
 }
 
-// Number gives a workload a job number and an epoch: those of a batch job or a process
-// group are its own; another kind gets a number that no process has, and always the same.
+// Number returns a job number and an epoch for a workload: those of a batch job or a process
+// group are its own; another kind gets a stable number that no process has.
 func Number(workload string) (job, epoch uint64) {
 	kind, name, _ := strings.Cut(workload, "/")
 	switch kind {

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// figures are what is published of each node, GPU and workload: means over two minutes of what is counted, the latest of
-// what is not. A label becomes meta of the same name, but node becomes host, as Waggle calls it.
+// figures are the published figures of each node, GPU and workload: means over two minutes for counters, the latest value
+// for gauges. A label becomes meta of the same name, except that node becomes host, Waggle's name.
 var figures = []struct{ name, expr string }{
 	{"reckon.node.cpu_cores", `sum by (site, node) (rate(node_cpu_seconds_total{mode=~"user|nice|system|irq|softirq"}[2m]))`},
 	{"reckon.node.memory_bytes", `max by (site, node) (node_memory_MemTotal_bytes) - max by (site, node) (node_memory_MemAvailable_bytes)`},
@@ -28,16 +28,16 @@ var figures = []struct{ name, expr string }{
 	{"reckon.workload.network_bytes_per_second", `sum by (site, node, workload, kind, owner, direction) (rate(reckon_workload_network_bytes_total[2m]))`},
 }
 
-// Ask answers an instant query.
+// Ask runs an instant query.
 type Ask func(ctx context.Context, expr string, at time.Time) (promql.Vector, error)
 
-// Every is how often figures are published unless something else is wished.
+// Every is the default publishing interval.
 const Every = time.Minute
 
-// kept is how many messages wait for a queue that does not answer; the oldest are dropped.
+// kept is the number of messages buffered for a queue that does not respond; the oldest are dropped.
 const kept = 50_000
 
-// Feed publishes what a server knows of the present.
+// Feed publishes the current figures of a server.
 type Feed struct {
 	Publisher *Publisher
 	Ask       Ask
@@ -63,7 +63,7 @@ func (f *Feed) Run(ctx context.Context) {
 	}
 }
 
-// step collects the figures of a moment and gives the queue all that waits for it.
+// step collects the current figures and publishes all buffered messages.
 func (f *Feed) step(ctx context.Context, now time.Time) {
 	m, err := Collect(ctx, f.Ask, now)
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *Feed) step(ctx context.Context, now time.Time) {
 	f.failing = err != nil
 }
 
-// Collect returns the figures of a moment. What a query can not answer is left out and named in the error.
+// Collect returns the current figures. A query that fails is left out and named in the error.
 func Collect(ctx context.Context, ask Ask, at time.Time) (out []Message, err error) {
 	for _, f := range figures {
 		v, failed := ask(ctx, f.expr, at)

@@ -18,14 +18,14 @@ import (
 	"reckon/store/tsdb"
 )
 
-// batch is how many measurements are held until they are written.
+// batch is the number of measurements buffered before they are written.
 const batch = 1_000_000
 
-// ahead is how far in the future a measurement may be, for clocks that differ.
+// ahead is how far in the future a measurement may be, because clocks differ.
 const ahead = 10 * time.Minute
 
-// Importer takes what the data API of Waggle answered, saved as it came. Texts are passed over; what is there already is
-// counted as known. It is used from one goroutine.
+// Importer imports saved responses of Waggle's data API. Text values are skipped; existing samples are
+// counted as known. It is not safe for concurrent use.
 type Importer struct {
 	store importer.Store
 	site  string
@@ -38,7 +38,7 @@ type Importer struct {
 	texts  int
 }
 
-// series is what was read of one and is not written yet.
+// series holds the samples of a series that are not written yet.
 type series struct {
 	labels  labels.Labels
 	samples []sample
@@ -54,7 +54,7 @@ func NewImporter(store importer.Store, site string, now time.Time) *Importer {
 	return &Importer{store: store, site: site, now: now, series: make(map[uint64][]*series)}
 }
 
-// Read takes one input, plain or gzip. Lines that can not be read are counted and named.
+// Read imports one input, plain or gzip. Unreadable lines are counted and listed.
 func (im *Importer) Read(ctx context.Context, name string, in io.Reader) error {
 	im.res.Files++
 	im.file = name
@@ -109,7 +109,7 @@ func (im *Importer) line(n int, line []byte) {
 	im.held++
 }
 
-// mostBad is how many lines are named.
+// mostBad is the number of lines that are listed.
 const mostBad = 100
 
 func (im *Importer) bad(line int, err error) {
@@ -118,7 +118,7 @@ func (im *Importer) bad(line int, err error) {
 	}
 }
 
-// Finish writes what is left and says what came of it all.
+// Finish writes the remaining data and returns the overall result.
 func (im *Importer) Finish(ctx context.Context) (importer.Result, error) {
 	err := im.flush(ctx)
 	if im.texts > 0 && im.res.Records == 0 && im.res.BadCount == 0 {
@@ -127,7 +127,7 @@ func (im *Importer) Finish(ctx context.Context) (importer.Result, error) {
 	return im.res, err
 }
 
-// flush writes what is held and new.
+// flush writes the buffered samples that are new.
 func (im *Importer) flush(ctx context.Context) error {
 	if im.held == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (im *Importer) flush(ctx context.Context) error {
 	return nil
 }
 
-// fresh returns the samples that the store does not have, in the order of time; of several of one time the first.
+// fresh returns the samples that the store does not have, in order of time; the first one of duplicates.
 func (im *Importer) fresh(ctx context.Context, s *series) ([]sample, error) {
 	sorting.Stable(s.samples, func(a, b sample) int { return cmp.Compare(a.t, b.t) })
 	list := slices.CompactFunc(slices.Clone(s.samples), func(a, b sample) bool { return a.t == b.t })
@@ -196,7 +196,7 @@ func (im *Importer) fresh(ctx context.Context, s *series) ([]sample, error) {
 	want := s.labels.Len() + 1
 	for set.Next() {
 		if set.At().Labels().Len() != want {
-			continue // it has labels besides
+			continue // it has additional labels
 		}
 		it := set.At().Iterator(nil)
 		for it.Next() == chunkenc.ValFloat {

@@ -1,9 +1,9 @@
-// Package waggle speaks with nodes and archives of Waggle and Sage
-// (https://github.com/waggle-sensor, https://sagecontinuum.org): a [Publisher] gives figures to the message queue of a
-// node in the form of its plugins, and an [Importer] takes what the data API of the archive answers.
+// Package waggle exchanges data with nodes and archives of Waggle and Sage
+// (https://github.com/waggle-sensor, https://sagecontinuum.org): a [Publisher] sends figures to the message queue of a
+// node in the format of its plugins, and an [Importer] imports responses of the archive's data API.
 //
-// A message is one line of JSON, as package wagglemsg of Waggle writes it: name, val, ts (nanoseconds since the Unix
-// epoch) and meta, a map of strings. The archive answers with name, value, timestamp (RFC 3339) and meta.
+// A message is one line of JSON, in the format of Waggle's package wagglemsg: name, val, ts (nanoseconds since the Unix
+// epoch) and meta, a map of strings. The archive responds with name, value, timestamp (RFC 3339) and meta.
 package waggle
 
 import (
@@ -16,17 +16,17 @@ import (
 
 // Message is one measurement.
 type Message struct {
-	// Name has parts of lower-case letters, digits and underscores with dots between them, 128 bytes at most.
+	// Name consists of parts of lower-case letters, digits and underscores, separated by dots, 128 bytes at most.
 	Name  string
 	Value float64
 	Time  time.Time
 	Meta  map[string]string
 }
 
-// earliest is the first time that Waggle takes: what is before is in the wrong unit.
+// earliest is the earliest time that Waggle accepts: earlier times are in the wrong unit.
 var earliest = time.Unix(0, 946706400000000000)
 
-// Encode returns the message in wire form. The error says which rule of Waggle's plugins it breaks.
+// Encode returns the message in wire format. The error names the rule of Waggle's plugins that it breaks.
 func (m *Message) Encode() ([]byte, error) {
 	if err := valid(m.Name); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (m *Message) Encode() ([]byte, error) {
 	}{m.Name, m.Time.UnixNano(), meta, m.Value})
 }
 
-// valid holds a name against the rules of pywaggle's publish.
+// valid checks a name against the rules of pywaggle's publish.
 func valid(name string) error {
 	if len(name) > 128 {
 		return fmt.Errorf("the name %q has more than 128 bytes", name)

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// exchange is where a node's data service takes messages of plugins.
+	// exchange is where a node's data service receives messages of plugins.
 	exchange = "to-validator"
-	// heartbeat is after how long a connection without a sign of life is given up.
+	// heartbeat is the silence after which a connection is considered dead.
 	heartbeat = 20 * time.Second
-	// dialing is how long a connection may take to open.
+	// dialing is the time limit for opening a connection.
 	dialing = 5 * time.Second
 )
 
-// Publisher gives messages to the message queue of a node. It connects when it first has some, and anew when the
-// connection broke. It is used from one goroutine.
+// Publisher sends messages to the message queue of a node. It connects on first use, and reconnects when the
+// connection is lost. It is not safe for concurrent use.
 type Publisher struct {
 	address      *url.URL
 	user         string
@@ -34,8 +34,8 @@ type Publisher struct {
 }
 
 // NewPublisher returns a publisher to an address such as amqp://plugin@rabbitmq:5672?password_file=FILE. Without a user it
-// is plugin with the password plugin, as in Waggle. Further options: app_id=ID, the identity that Waggle's scheduler gave
-// (WAGGLE_APP_ID), and scope=all, node or beehive: who gets the messages, all by default. It does not connect yet.
+// is plugin with the password plugin, as in Waggle. Further options: app_id=ID, the identity assigned by Waggle's scheduler
+// (WAGGLE_APP_ID), and scope=all, node or beehive: the recipients of the messages, all by default. It does not connect yet.
 func NewPublisher(address string) (*Publisher, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
@@ -66,7 +66,7 @@ func NewPublisher(address string) (*Publisher, error) {
 	return p, nil
 }
 
-// hide takes out what may be a password.
+// hide removes a possible password from an address.
 func hide(address string) string {
 	if i := strings.LastIndexByte(address, '@'); i >= 0 {
 		return "..." + address[i:]
@@ -74,8 +74,8 @@ func hide(address string) string {
 	return address
 }
 
-// Publish gives messages to the queue and waits until it has them, each once. On an error it names how many are there;
-// those are not to be given again. A message that breaks a rule of Waggle is an error before anything is sent.
+// Publish sends messages to the queue and waits until each is confirmed. On an error it returns how many were confirmed;
+// those must not be sent again. A message that breaks a rule of Waggle is an error before anything is sent.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (sent int, err error) {
 	bodies := make([][]byte, len(messages))
 	for i := range messages {
@@ -95,7 +95,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) (sent int, 
 			DeliveryMode: amqp.Persistent, UserId: p.user, AppId: p.appID, Body: body,
 		})
 		if err != nil {
-			break // what was sent may be there: the answers show it
+			break // some may have arrived: the confirmations show it
 		}
 		waiting = append(waiting, c)
 	}
@@ -114,7 +114,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) (sent int, 
 	return sent, nil
 }
 
-// reason is why the queue closed the channel.
+// reason returns why the queue closed the channel.
 func (p *Publisher) reason() error {
 	closed := make(chan *amqp.Error, 1)
 	p.channel.NotifyClose(closed)
@@ -157,7 +157,7 @@ func (p *Publisher) connect() error {
 			err = fmt.Errorf("it has no exchange %s: is it the message queue of a Waggle node? (%w)", exchange, err)
 		}
 		if errors.As(err, &refused) && (refused.Code == amqp.AccessRefused || refused.Code == amqp.PreconditionFailed) {
-			// It is there, but may not be looked at or is of another kind: to publish is all that plugins may.
+			// The exchange exists, but may not be inspected or is of another type: plugins may only publish.
 			channel, err = conn.Channel()
 		}
 	}
@@ -172,7 +172,7 @@ func (p *Publisher) connect() error {
 	return nil
 }
 
-// Close ends the connection. Publish opens it again.
+// Close closes the connection. Publish reopens it.
 func (p *Publisher) Close() {
 	if p.conn != nil {
 		_ = p.conn.Close()

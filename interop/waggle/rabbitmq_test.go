@@ -16,7 +16,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// broker runs a RabbitMQ of the test's own, with Waggle's user, and returns its address and what stops and starts it.
+// broker runs a RabbitMQ for the test, with Waggle's user, and returns its address and functions to stop and start it.
 func broker(t *testing.T) (address string, stop, start func()) {
 	t.Helper()
 	const script = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the one in PATH changes its user
@@ -63,12 +63,12 @@ func broker(t *testing.T) (address string, stop, start func()) {
 				_ = c.Close()
 				return
 			}
-			<-time.After(100 * time.Millisecond) // another program starts
+			<-time.After(100 * time.Millisecond) // another program is starting
 		}
 		out, _ := os.ReadFile(filepath.Join(dir, "out"))
 		t.Fatalf("RabbitMQ does not answer:\n%s", out)
 	}
-	names := exec.CommandContext(t.Context(), "epmd", "-address", "127.0.0.1", "-port", epmd) // else Erlang starts one that stays
+	names := exec.CommandContext(t.Context(), "epmd", "-address", "127.0.0.1", "-port", epmd) // otherwise Erlang starts one that keeps running
 	if err := names.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +91,8 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestRabbitMQ publishes as a plugin of a Waggle node does, to the exchange of its data service, through a stop of the
-// broker; what its data service would receive is read back.
+// TestRabbitMQ publishes like a plugin of a Waggle node to the exchange of its data service, through a restart of the
+// broker, and reads back what its data service would receive.
 func TestRabbitMQ(t *testing.T) {
 	address, stop, start := broker(t)
 	password := filepath.Join(t.TempDir(), "password")
@@ -158,7 +158,7 @@ func TestRabbitMQ(t *testing.T) {
 	}
 }
 
-// dataService makes what the data service of a node makes: the exchange, and a queue that gets everything.
+// dataService creates what the data service of a node creates: the exchange, and a queue that receives everything.
 func dataService(t *testing.T, address string) *amqp.Channel {
 	t.Helper()
 	ch := again(t, address, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// maxLine is how long a line of the data API may be, in bytes.
+// maxLine is the maximum length of a line of the data API, in bytes.
 const maxLine = 1 << 20
 
 // record is a line of the archive.
@@ -26,10 +26,10 @@ type record struct {
 	Meta  map[string]string `json:"meta"`
 }
 
-// errText is a value that is no number, such as the name of a file: it has no place in a series.
+// errText means a value that is not a number, such as the name of a file, which cannot be a sample.
 var errText = errors.New("the value is no number")
 
-// parse reads a line. The labels have no site yet.
+// parse parses a line. The labels do not include the site yet.
 func parse(line []byte) (l labels.Labels, t int64, v float64, err error) {
 	var r record
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -59,8 +59,8 @@ func parse(line []byte) (l labels.Labels, t int64, v float64, err error) {
 	return seriesOf(&r), r.Time.UnixMilli(), v, nil
 }
 
-// seriesOf names the series: dots become underscores, the node is that of the virtual site number (vsn) by which people
-// know it, and meta are labels.
+// seriesOf returns the labels of the series: dots become underscores, the node is the virtual site number (vsn), the name that
+// people use, and meta become labels.
 func seriesOf(r *record) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for key, value := range r.Meta {
@@ -83,7 +83,7 @@ func seriesOf(r *record) labels.Labels {
 	return b.Labels()
 }
 
-// name makes a name that Prometheus takes without quotes.
+// name returns a name that Prometheus accepts without quotes.
 func name(s string) string {
 	out := []byte(s)
 	for i, c := range out {
@@ -97,7 +97,7 @@ func name(s string) string {
 	return string(out)
 }
 
-// lines calls take with each line and its number. A line that is too long goes to bad.
+// lines calls take with each line and its number. Lines that are too long go to bad.
 func lines(in io.Reader, take func(n int, line []byte), bad func(n int, err error)) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var long []byte

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Unix(1_760_000_000, 123456789)
 
-// The form is that of wagglemsg.dump (github.com/waggle-sensor/pywaggle, wagglemsg).
+// TestEncode: the format is that of wagglemsg.dump (github.com/waggle-sensor/pywaggle, wagglemsg).
 func TestEncode(t *testing.T) {
 	m := Message{Name: "reckon.node.power_watts", Value: 21.5, Time: noon, Meta: map[string]string{"host": "w023.ws-nxcore", "method": "measured"}}
 	b, err := m.Encode()
@@ -70,7 +70,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// Every figure is published under a name that Waggle takes; a query that fails takes nothing from the others.
+// TestCollect: every figure is published under a name that Waggle accepts; a failed query does not affect the others.
 func TestCollect(t *testing.T) {
 	ask := func(_ context.Context, expr string, at time.Time) (promql.Vector, error) {
 		if strings.Contains(expr, "network") {
@@ -101,7 +101,7 @@ func TestCollect(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	// As the data API answers (docs/querying-measurements.md of waggle-sensor/waggle-beehive-v2).
+	// A response of the data API (docs/querying-measurements.md of waggle-sensor/waggle-beehive-v2).
 	l, at, v, err := parse([]byte(`{"timestamp":"2021-06-04T10:36:45.208473212Z","name":"env.temperature","value":23.1,"meta":{"node":"000048b02d05a0a4","vsn":"W023","plugin":"metsense:1.0.3","sensor":"bme280","job":"Pluginctl","zone-id":"core"}}`))
 	if err != nil || at != 1622803005208 || v != 23.1 {
 		t.Fatalf("%d %v %v", at, v, err)
