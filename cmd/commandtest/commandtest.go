@@ -1,6 +1,6 @@
-// Package commandtest holds pages to the command line that they describe: each command
-// of a Markdown page names a subcommand and flags that exist, with values that the flags
-// take. Nothing is run. For tests only; a [Command] may be used from one goroutine.
+// Package commandtest checks pages against the command line that they describe: each command
+// in a Markdown page must use existing subcommands and flags, with valid flag
+// values. Nothing is executed. For tests only; a [Command] is not safe for concurrent use.
 package commandtest
 
 import (
@@ -18,14 +18,14 @@ type Command struct {
 	Line int
 	Text string
 	// Whole is true for a line of a code block, false for a phrase within a sentence,
-	// which may leave out arguments.
+	// which may omit arguments.
 	Whole bool
 	Words []string // the program without its folder, subcommands, flags, arguments
 }
 
 // Commands returns the calls of program in a Markdown page: in code blocks, fenced or
-// indented by four spaces, and in code spans. Lines that show output are not calls: they
-// do not begin with the program, after `$`, sudo or a pipe.
+// indented by four spaces, and in code spans. Lines of output are not calls: calls
+// start with the program, or with `$`, sudo or a pipe in front of it.
 func Commands(page, program string) (out []Command) {
 	fenced := false
 	span := regexp.MustCompile("`([^`]+)`")
@@ -53,7 +53,7 @@ func Commands(page, program string) (out []Command) {
 	return out
 }
 
-// cutPrefix cuts what stands before the program; nil if words call another one.
+// cutPrefix removes the words in front of the program; nil if words call another one.
 func cutPrefix(words []string, program string) []string {
 	if len(words) > 0 && words[0] == "$" {
 		words = words[1:]
@@ -70,9 +70,9 @@ func cutPrefix(words []string, program string) []string {
 	return append([]string{program}, words[1:]...)
 }
 
-// simpleCommands splits a line of shell into its simple commands, each a list of words.
-// It knows quotes, comments, pipes, && and ; and drops redirections. Substitutions stay
-// one word, as they are.
+// simpleCommands splits a shell line into its simple commands, each a list of words.
+// It handles quotes, comments, pipes, && and ; and drops redirections. Substitutions stay
+// one unchanged word.
 func simpleCommands(line string) (out [][]string) {
 	var words []string
 	var word strings.Builder
@@ -132,8 +132,8 @@ func simpleCommands(line string) (out [][]string) {
 	return out
 }
 
-// Check parses a call with a fresh command tree and returns what the program would
-// refuse, or nil.
+// Check parses a call with a fresh command tree and returns the error that the program would
+// return, or nil.
 func Check(root *cobra.Command, c Command) error {
 	cmd, rest, err := root.Find(c.Words[1:])
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package manpage writes the manual pages of a tree of commands, in the language of man(7). The
-// commands `man` of both programs are hidden: packages are made with them.
+// Package manpage writes the manual pages of a command tree, in the format of man(7). The
+// `man` commands of both programs are hidden: they are used for packaging.
 package manpage
 
 import (
@@ -14,7 +14,7 @@ import (
 	"reckon/internal/buildinfo"
 )
 
-// Command returns the hidden command that writes the pages of its root and of all below it.
+// Command returns the hidden command that writes the pages of its root and of all commands below it.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
@@ -31,7 +31,7 @@ func Command() *cobra.Command {
 	}
 }
 
-// writeMan writes the page of a command and those below it, as man(7) has them.
+// writeMan writes the pages of a command and those below it, in the format of man(7).
 func writeMan(cmd *cobra.Command, dir string) error {
 	if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() {
 		return nil
@@ -85,7 +85,7 @@ func manLink(cmd *cobra.Command) string {
 	return `\fB` + manText(strings.ReplaceAll(cmd.CommandPath(), " ", "-")) + `\fR(1)`
 }
 
-// manParagraphs writes text as it is laid out: what is indented stays as it is.
+// manParagraphs writes text with its layout: indented paragraphs stay unchanged.
 func manParagraphs(b *strings.Builder, text string) {
 	for _, part := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if strings.HasPrefix(part, "  ") {
@@ -120,8 +120,8 @@ func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// manText escapes what roff would take for its own: backslashes, hyphens that are to be copied, and
-// dots and quotes at the begin of a line.
+// manText escapes characters that are special to roff: backslashes, hyphens that must be copyable, and
+// dots and quotes at the start of a line.
 func manText(s string) string {
 	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s), "\n")
 	for i, l := range lines {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Each command that is not hidden has a page, which names its flags and the pages beside it.
+// TestPages: each command that is not hidden has a page, which lists its flags and related pages.
 func TestPages(t *testing.T) {
 	root := &cobra.Command{Use: "tool", Short: "Do things", Long: "tool does things.\n\n  as it stands\n\n.start of a line", Example: "  tool do --fast"}
 	do := &cobra.Command{Use: "do NAME", Short: "Do one thing", RunE: func(*cobra.Command, []string) error { return nil }}

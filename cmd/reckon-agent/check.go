@@ -43,7 +43,7 @@ func runCheck(ctx context.Context, out io.Writer, o options) error {
 		return err
 	}
 	log := slog.New(slog.DiscardHandler)
-	o.state = "" // the accounts of the agent that runs are not ours
+	o.state = "" // the accounts belong to the running agent
 	a, notes, err := agent.Open(o.config(log))
 	if err != nil {
 		return err
@@ -105,8 +105,8 @@ func checkSensors(ctx context.Context, out io.Writer, a *agent.Agent, notes []ag
 	return broken
 }
 
-// checkOwn says how each file and address with figures of others is, and returns how
-// many are not taken whole.
+// checkOwn reports the status of each file and address with figures of other programs, and returns how
+// many are not accepted completely.
 func checkOwn(out io.Writer, a *agent.Agent) (broken int) {
 	inputs := a.Inputs()
 	if len(inputs) > 0 {
@@ -123,7 +123,7 @@ func checkOwn(out io.Writer, a *agent.Agent) (broken int) {
 	return broken
 }
 
-// writable tries to write a file.
+// writable tests whether a file can be written.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

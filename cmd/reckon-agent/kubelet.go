@@ -8,9 +8,9 @@ import (
 	"reckon/agent"
 )
 
-// kubeletFlags say how the pods of this node get their names.
+// kubeletFlags adds the flags for looking up the names of the pods of this node.
 func kubeletFlags(f *pflag.FlagSet, k *agent.Kubelet) {
-	k.NodeIP = os.Getenv("NODE_IP") // by the downward API: status.hostIP
+	k.NodeIP = os.Getenv("NODE_IP") // set through the downward API: status.hostIP
 	f.StringVar(&k.Address, "kubelet", "auto", "kubelet that knows the names of pods: https://NODE:10250, none, or auto: in a pod with a service account that of NODE_IP, else of this machine")
 	f.StringVar(&k.TokenFile, "kubelet-token", "", "file with the token for it (default: that of the service account); it needs get on nodes/pods")
 	f.StringVar(&k.CAFile, "kubelet-ca", "", "certificates to trust for it (default: that of the service account, and its own on this machine)")

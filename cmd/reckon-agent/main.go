@@ -1,5 +1,5 @@
 // Command reckon-agent measures one node: the sensors and the accounts, with
-// /metrics for a scrape, and no store. It is the light half of reckon; the other
+// /metrics for scraping, and no store. It is the lightweight part of reckon; the other
 // commands are in `reckon`.
 package main
 
@@ -41,7 +41,7 @@ func main() {
 	os.Exit(1)
 }
 
-// usageError is a mistake in how the program was called: exit code 2.
+// usageError is an error in how the program was called: exit code 2.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -84,8 +84,8 @@ What it can not read it says at start, with the reason, and in reckon_sensor_up.
 		return &usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
 	o.register(root.Flags())
-	// Not the Version of cobra: its template would link text/template, for which the linker
-	// has to keep every exported method of everything (2 MB).
+	// Not cobra's Version: its template would link text/template, which forces the linker
+	// to keep every exported method of everything (2 MB).
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddCommand(newRecord(), newCheck(), newProbe(), newVersion(), manpage.Command())
 	return root

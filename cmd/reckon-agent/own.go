@@ -11,8 +11,8 @@ import (
 	"reckon/agent"
 )
 
-// listenOwn lets scripts of this machine send figures of their own; nil where they can not
-// and nobody asked for it by name.
+// listenOwn opens the socket for figures of local scripts; nil if it is unavailable
+// and was not requested explicitly.
 func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, error) {
 	path := o.socket
 	if o.replay != "" || path == "none" {

@@ -8,7 +8,7 @@ import (
 	"reckon/cmd/commandtest"
 )
 
-// TestPages holds README.md and the guides to the commands and flags that exist.
+// TestPages checks README.md and the guides against the existing commands and flags.
 func TestPages(t *testing.T) {
 	pages, err := filepath.Glob("../../doc/guides/*.md")
 	if err != nil || len(pages) == 0 {

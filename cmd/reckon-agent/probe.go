@@ -17,7 +17,7 @@ import (
 	"reckon/client"
 )
 
-// probeOptions are the flags of `reckon-agent probe` and of what is below it.
+// probeOptions are the flags of `reckon-agent probe` and its subcommands.
 type probeOptions struct {
 	probe.Options
 	listen   string
@@ -75,7 +75,7 @@ func (o *probeOptions) register(cmd *cobra.Command, listen string) {
 	f.StringVar(&o.ending.Summary, "summary", "", "file for what was used in all, such as /dev/termination-log")
 }
 
-// serve measures and serves.
+// serve runs the measurement and the HTTP server.
 func (o *probeOptions) serve(ctx context.Context, p *probe.Probe, run func(context.Context) error) error {
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
@@ -84,7 +84,7 @@ func (o *probeOptions) serve(ctx context.Context, p *probe.Probe, run func(conte
 	return p.Serve(ctx, l, o.ending, run)
 }
 
-// commandsOf are the commands for the pod of an index: INDEX=COMMAND goes before all=COMMAND, and a
+// commandsOf returns the commands for the pod with an index: INDEX=COMMAND takes precedence over all=COMMAND, and a
 // command without an index is for every pod.
 func commandsOf(given []string, index string) (out []string, err error) {
 	all, own := "", ""
@@ -195,7 +195,7 @@ func (o *probeOptions) program(cmd *cobra.Command, measure func(context.Context)
 	})
 }
 
-// parseBytes reads a size such as 4096, 4k, 4Ki or 1G, as fio and Kubernetes write it.
+// parseBytes parses a size such as 4096, 4k, 4Ki or 1G, in the notations of fio and Kubernetes.
 func parseBytes(text string) (int64, error) {
 	digits := strings.TrimRight(text, "kKmMgGtTiIbB")
 	n, err := strconv.ParseInt(digits, 10, 64)

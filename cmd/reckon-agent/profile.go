@@ -21,7 +21,7 @@ func (o *profileOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.metered, "metered", false, "the network is paid by the byte: send every 4 minutes, and say how much that is a day")
 }
 
-// apply sets what was not given by itself.
+// apply sets the flags that were not given explicitly.
 func (o *profileOptions) apply(to *options, given func(flag string) bool) error {
 	set := func(flag string, field *time.Duration, v time.Duration) {
 		if !given(flag) {
@@ -44,7 +44,7 @@ func (o *profileOptions) apply(to *options, given func(flag string) bool) error 
 	return nil
 }
 
-// tell says after some exports what the pushing comes to.
+// tell prints the data volume of pushing after some exports.
 func (r *pushing) tell(ctx context.Context, stderr io.Writer, export time.Duration) {
 	const exports = 4
 	wait := time.NewTimer(exports*export + export/2)

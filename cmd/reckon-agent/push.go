@@ -22,7 +22,7 @@ import (
 	"reckon/transport/push"
 )
 
-// pushOptions say where the samples go.
+// pushOptions define the destinations of the samples.
 type pushOptions struct {
 	urls      []string
 	file      string
@@ -31,9 +31,9 @@ type pushOptions struct {
 	caFile    string
 	site      string
 	syncEvery time.Duration // see push.Config
-	maxQueue  int64         // of endpoints that say nothing; 0 is the default
+	maxQueue  int64         // for endpoints without their own limit; 0 is the default
 
-	endpoints []push.Endpoint // of urls and file; see read
+	endpoints []push.Endpoint // from urls and file; see read
 }
 
 func (o *pushOptions) register(f *pflag.FlagSet) {
@@ -45,9 +45,9 @@ func (o *pushOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.site, "site", "", "name of the site, a label on every series")
 }
 
-// defaultQueue survives a restart of the machine.
+// defaultQueue returns a folder that survives a restart of the machine.
 func defaultQueue() string {
-	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // a service of systemd
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // a systemd service
 		return filepath.Join(dir, "queue")
 	}
 	if os.Geteuid() == 0 {
@@ -59,8 +59,8 @@ func defaultQueue() string {
 	return "reckon-agent.queue"
 }
 
-// read makes the list of endpoints. Its errors are mistakes in how the program was
-// called, or in the file.
+// read builds the list of endpoints. Its errors are usage errors, or errors in
+// the file.
 func (o *pushOptions) read() error {
 	o.endpoints = nil
 	if o.queue == "" {
@@ -101,7 +101,7 @@ func (o *pushOptions) read() error {
 //	    token_file: /etc/reckon/token
 //	    keep: ['reckon_workload_*{kind="slurm"}']
 //
-// with the fields of [push.Endpoint]. A field that is not known is an error.
+// with the fields of [push.Endpoint]. An unknown field is an error.
 func readEndpoints(file string) ([]push.Endpoint, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -121,7 +121,7 @@ func readEndpoints(file string) ([]push.Endpoint, error) {
 	return c.Push, nil
 }
 
-// labels are those of every series of this node.
+// labels returns the labels of every series of this node.
 func (o *pushOptions) labels(node string) map[string]string {
 	l := map[string]string{"node": node}
 	if o.site != "" {
@@ -137,15 +137,15 @@ func (o *pushOptions) config(node string, log *slog.Logger) push.Config {
 	}
 }
 
-// pushing is a Pusher that runs.
+// pushing is a running Pusher.
 type pushing struct {
 	*push.Pusher
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// start opens the queues, begins to send, and says of each endpoint how it is. One
-// that is away is no error: what is measured waits for it.
+// start opens the queues, starts to send, and reports the status of each endpoint. An unreachable
+// endpoint is not an error: samples wait for it in the queue.
 func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*pushing, error) {
 	config := o.config(a.Node(), log)
 	var err error
@@ -181,12 +181,12 @@ func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Write
 	return r, nil
 }
 
-// stop sends what still waits, for a few seconds, and closes the queues.
+// stop sends the remaining samples, for a few seconds, and closes the queues.
 func (r *pushing) stop() {
 	r.cancel()
 	<-r.done
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	r.Flush(ctx)
-	_ = r.Close() // everything is on disk; there is nothing more to do about it
+	_ = r.Close() // everything is on disk; nothing more can be done about an error
 }

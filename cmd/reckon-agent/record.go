@@ -77,7 +77,7 @@ func runRecord(ctx context.Context, stderr io.Writer, o recordOptions) (err erro
 	defer func() {
 		err = errors.Join(err, file.Close())
 		if err != nil {
-			_ = os.Remove(o.output) // half a recording is of no use
+			_ = os.Remove(o.output) // an incomplete recording is useless
 		}
 	}()
 	var scrub *recording.Scrubber

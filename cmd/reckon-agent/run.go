@@ -79,7 +79,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
 
-// config is what the flags say about the agent.
+// config converts the flags to the configuration of the agent.
 func (o *options) config(log *slog.Logger) agent.Config {
 	return agent.Config{
 		Node: o.node, Root: o.root, Tegrastats: o.tegrastats, Redfish: o.redfish, Source: o.source, Exits: o.exits, Replay: o.replay,
@@ -92,7 +92,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 	}
 }
 
-// settled is after how long everything that is done once at the start is done.
+// settled is the time after which all one-time work of the start is done.
 const settled = 10 * time.Second
 
 func runAgent(ctx context.Context, stderr io.Writer, o options) error {
@@ -165,7 +165,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	err = a.Run(ctx, nil, sinks...)
 	stop, done := context.WithTimeout(context.Background(), 2*time.Second)
 	defer done()
-	_ = srv.Shutdown(stop) // scrapes under way are given a moment
+	_ = srv.Shutdown(stop) // scrapes in progress get a moment to finish
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}

@@ -11,7 +11,7 @@ import (
 	"reckon/internal/webconfig"
 )
 
-// webOptions say who may read /metrics.
+// webOptions define who may read /metrics.
 type webOptions struct {
 	config   string
 	insecure bool
@@ -22,11 +22,11 @@ func (o *webOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.insecure, "insecure", false, "let everybody who reaches the address read /metrics")
 }
 
-// door is where /metrics is asked for.
+// door is the listener for /metrics.
 type door struct {
 	net.Listener
-	config *webconfig.Config // nil: plain HTTP for everybody who reaches it
-	local  bool              // nobody needs a password, and only this machine reaches it
+	config *webconfig.Config // nil: plain HTTP without authentication
+	local  bool              // no password is required, and only this machine can connect
 }
 
 func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
@@ -71,7 +71,7 @@ func (d *door) handler(h http.Handler) http.Handler {
 	return d.config.Handler(h)
 }
 
-// localOnly refuses requests for other names than this machine's loopback ones.
+// localOnly rejects requests for host names other than this machine's loopback names.
 func localOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !webconfig.LocalHost(r.Host) {

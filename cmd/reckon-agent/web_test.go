@@ -48,7 +48,7 @@ func TestOthersNeedAPassword(t *testing.T) {
 		if want := map[bool]int{true: 401, false: 404}[c.o.config != ""]; w.Code != want {
 			t.Errorf("%s %+v answers %d", c.listen, c.o, w.Code)
 		}
-		// A name that somebody's DNS resolves to 127.0.0.1.
+		// A name that a foreign DNS server resolves to 127.0.0.1.
 		w = httptest.NewRecorder()
 		d.handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://evil.example/metrics", nil))
 		if want := !c.o.insecure && c.o.config == ""; (w.Code == http.StatusForbidden) != want {

@@ -20,7 +20,7 @@ import (
 	"reckon/server"
 )
 
-// accessFlags are those of a server about who may reach it.
+// accessFlags adds the flags of a server for access control.
 func accessFlags(cmd *cobra.Command, a *server.Access) {
 	f := cmd.Flags()
 	f.StringVar(&a.WebConfig, "web-config", "", "file with TLS certificates and the like, in the form of Prometheus's web configuration; read again while the server runs")
@@ -34,7 +34,7 @@ func accessFlags(cmd *cobra.Command, a *server.Access) {
 	f.BoolVar(&a.Insecure, "insecure", false, "let everybody who reaches the address see and change everything")
 }
 
-// apiSocket is the path of the Unix socket to make, empty for none, and whether it was named.
+// apiSocket returns the path of the Unix socket to create, empty for none, and whether it was requested explicitly.
 func apiSocket(flag string, getenv func(string) string) (path string, wanted bool) {
 	switch flag {
 	case "none":
@@ -53,7 +53,7 @@ func apiSocket(flag string, getenv func(string) string) (path string, wanted boo
 	return "", false
 }
 
-// answeringSocket is the address of a server of this machine that answers on a Unix socket; empty for none.
+// answeringSocket returns the address of a server on this machine that responds on a Unix socket; empty if there is none.
 func answeringSocket(getenv func(string) string) string {
 	for _, path := range client.Sockets(getenv("XDG_RUNTIME_DIR")) {
 		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
@@ -64,7 +64,7 @@ func answeringSocket(getenv func(string) string) string {
 	return ""
 }
 
-// connection says how the command line reaches a server.
+// connection holds the flags for connecting to a server.
 type connection struct {
 	server, tokenFile, caFile string
 }
@@ -76,7 +76,7 @@ func (c *connection) flags(cmd *cobra.Command) {
 	f.StringVar(&c.caFile, "ca-file", "", "certificates to trust besides those of the system (default RECKON_CA_FILE)")
 }
 
-// options are what a client needs to be let in.
+// options returns the client options for authentication.
 func (g *globals) options() ([]client.Option, error) {
 	var out []client.Option
 	token, err := g.token()
@@ -109,7 +109,7 @@ func (g *globals) options() ([]client.Option, error) {
 	return out, nil
 }
 
-// token reads the token of the user: never from an argument or a variable, which others
+// token reads the token of the user: never from an argument or an environment variable, which others
 // can see.
 func (g *globals) token() (string, error) {
 	file, named := g.tokenFile, true

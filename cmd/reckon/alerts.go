@@ -14,7 +14,7 @@ import (
 	"reckon/server"
 )
 
-// alertFlags are those of a server about alerts.
+// alertFlags adds the flags of a server for alerts.
 func alertFlags(cmd *cobra.Command, a *server.Alerts) {
 	f := cmd.Flags()
 	f.StringSliceVar(&a.Rules, "rules", nil, "files with recording and alerting rules in the form of Prometheus, default for those that reckon brings, none for none; SIGHUP reads them anew (default: default)")
@@ -25,7 +25,7 @@ func alertFlags(cmd *cobra.Command, a *server.Alerts) {
 	f.StringVar(&a.External, "external-url", "", "address of this server in links of alerts (default: the one of --listen)")
 }
 
-// digestFlag is a choice that is kept elsewhere.
+// digestFlag is a choice that is stored in another variable.
 type digestFlag struct {
 	*choice
 	to *string

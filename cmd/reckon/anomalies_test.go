@@ -12,7 +12,7 @@ import (
 	"reckon/client"
 )
 
-// The anomalies are the findings of one rule, in the table of the findings.
+// TestAnomalies: anomalies are the findings of one rule, in the table of findings.
 func TestAnomalies(t *testing.T) {
 	asked := ""
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

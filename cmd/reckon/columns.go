@@ -17,8 +17,8 @@ import (
 	"reckon/metric"
 )
 
-// jobWords are other words for columns of workloads: short ones, and those of sacct that mean the same. Its CPUTime is core time
-// allocated and AveRSS a mean over tasks: neither is a column here.
+// jobWords are aliases for columns of workloads: short ones, and the equivalent fields of sacct. Its CPUTime is allocated core
+// time and AveRSS a mean over tasks: neither is a column here.
 func jobWords() map[string]string {
 	words := map[string]string{
 		"jobid": "id", "jobidraw": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds", "elapsedraw": "wall_seconds", "exitcode": "exit_code",
@@ -34,7 +34,7 @@ func jobWords() map[string]string {
 	return words
 }
 
-// usageWords are other words for columns of usage: those of --sort, and of sreport.
+// usageWords are aliases for columns of usage: those of --sort, and those of sreport.
 func usageWords() map[string]string {
 	words := usedWords()
 	maps.Copy(words, map[string]string{
@@ -43,7 +43,7 @@ func usageWords() map[string]string {
 	return words
 }
 
-// nodeWords are other words for columns of nodes: those of sinfo.
+// nodeWords are aliases for columns of nodes: those of sinfo.
 func nodeWords() map[string]string {
 	return map[string]string{
 		"nodelist": "node", "nodename": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1", "memory": "memory_bytes", "allocmem": "memory_used_bytes",
@@ -51,24 +51,24 @@ func nodeWords() map[string]string {
 	}
 }
 
-// findingWords are other words for columns of findings.
+// findingWords are aliases for columns of findings.
 func findingWords() map[string]string {
 	return map[string]string{"user": "owner", "jobid": "workload", "nodelist": "node", "since": "first", "what": "text", "start": "first", "end": "last"}
 }
 
-// addColumns adds -o, for rows of a type.
+// addColumns adds the flag -o for rows of a type.
 func addColumns[R any](cmd *cobra.Command, to *[]string) {
 	cmd.Flags().StringSliceVarP(to, "columns", "o", nil, "these columns of the table or of CSV: keys of the JSON, or the words of Slurm's commands")
 	complete(cmd, "columns", client.Columns[R]()...)
 }
 
-// columnsOf turns the words of --columns into columns of rows.
+// columnsOf resolves the words of --columns to columns of rows.
 func columnsOf[R any](given []string, words map[string]string) ([]string, error) {
 	keys := client.Columns[R]()
 	var out []string
 	for _, word := range given {
 		name := strings.ToLower(strings.TrimSpace(word))
-		name, _, _ = strings.Cut(name, "%") // a width, as sacct takes it
+		name, _, _ = strings.Cut(name, "%") // a width, as in sacct
 		if key, ok := words[name]; ok && !slices.Contains(keys, name) {
 			name = key
 		}
@@ -85,7 +85,7 @@ func columnsOf[R any](given []string, words map[string]string) ([]string, error)
 	return out, nil
 }
 
-// orAll names the word that was perhaps meant, or else all there are.
+// orAll suggests the nearest word, or else lists all words.
 func orAll(word string, all []string) string {
 	if near := client.Nearest(word, all, 3); len(near) > 0 {
 		return "; did you mean " + strings.Join(near, " or ") + "?"
@@ -93,7 +93,7 @@ func orAll(word string, all []string) string {
 	return "; there are " + strings.Join(slices.Compact(all), ", ")
 }
 
-// picked is a table of the columns that were chosen.
+// picked returns a table of the chosen columns.
 func picked[R any](m marked, rows []R, columns []string, degrees func(*R) figure.Degrees, now time.Time) *term.Table {
 	heads := make([]term.Column, len(columns))
 	figures := make([]*figure.Figure, len(columns))
@@ -103,7 +103,7 @@ func picked[R any](m marked, rows []R, columns []string, degrees func(*R) figure
 			figures[i], heads[i].Title, heads[i].Right = f, strings.ToUpper(f.Heading), true
 		}
 	}
-	_, hours := any(rows).([]client.Usage) // sums over people and days are told in core-hours
+	_, hours := any(rows).([]client.Usage) // sums over people and days are shown in core-hours
 	t := term.NewTable(heads...)
 	for r := range rows {
 		texts := map[string]string{}
@@ -126,12 +126,12 @@ func picked[R any](m marked, rows []R, columns []string, degrees func(*R) figure
 	return t
 }
 
-// hourly are figures of usage that are written as hours.
+// hourly are figures of usage that are shown in hours.
 var hourly = map[string]func(float64) string{
 	"cpu_seconds": format.CoreHours, "cpu_wait_seconds": format.CoreHours, "held_core_seconds": format.CoreHours, "gpu_seconds": format.GPUHours, "held_gpu_seconds": format.GPUHours,
 }
 
-// figureOf is the figure of a column; nil where it is none.
+// figureOf returns the figure of a column; nil if it is not a figure.
 func figureOf(key string) *figure.Figure {
 	for _, scope := range []figure.Scope{figure.Run, figure.Hour, figure.Node} {
 		if at := figure.Index(scope, key); at >= 0 {
@@ -141,7 +141,7 @@ func figureOf(key string) *figure.Figure {
 	return nil
 }
 
-// columnText is the text of a cell of CSV as people read it: figures with units, times as clocks, lists with commas.
+// columnText formats a CSV cell for people: figures with units, times as local times, lists with commas.
 func columnText(name, text string, f *figure.Figure, now time.Time) string {
 	if text == "" {
 		return term.Unknown
@@ -171,7 +171,7 @@ func columnText(name, text string, f *figure.Figure, now time.Time) string {
 	return strings.ReplaceAll(text, ";", ",")
 }
 
-// choose prints a table of chosen columns and what its marks mean.
+// choose prints a table of chosen columns and explains its marks.
 func choose[R any](g *globals, s term.Screen, rows []R, columns []string, degrees func(*R) figure.Degrees) error {
 	m := marked{}
 	if err := picked(m, rows, columns, degrees, g.now()).Print(s); err != nil {

@@ -11,7 +11,7 @@ import (
 	"reckon/workload"
 )
 
-// completeIDs offers the ids of workloads in the shell, the latest first.
+// completeIDs completes the ids of workloads in the shell, the latest first.
 func completeIDs(ctx context.Context, g *globals, prefix string) ([]string, cobra.ShellCompDirective) {
 	const flags = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	c, err := g.client()
@@ -22,7 +22,7 @@ func completeIDs(ctx context.Context, g *globals, prefix string) ([]string, cobr
 	defer cancel()
 	list, err := c.Workloads(ctx, client.Filter{Sort: "-seen", Limit: 500})
 	if err != nil {
-		return nil, flags // a shell has no place for an error
+		return nil, flags // shell completion cannot show an error
 	}
 	var ids []string
 	for _, w := range list.Workloads {
@@ -37,7 +37,7 @@ func completeIDs(ctx context.Context, g *globals, prefix string) ([]string, cobr
 	return ids, flags
 }
 
-// kindWords are the kinds of workload as words.
+// kindWords returns the kinds of workload as strings.
 func kindWords() []string {
 	var words []string
 	for _, k := range workload.Kinds() {

@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFlag adds --config: a YAML file that holds the flags of the command under their
-// names. What stands on the command line wins.
+// configFlag adds --config: a YAML file with the flags of the command under their
+// names. The command line takes precedence.
 func configFlag(cmd *cobra.Command) {
 	var file string
 	cmd.Flags().StringVar(&file, "config", "", "YAML file with these flags under their names, such as 'listen: 0.0.0.0:9870'; the command line wins")
@@ -87,7 +87,7 @@ func setFlag(flags *pflag.FlagSet, flag *pflag.Flag, value *yaml.Node) error {
 	return errors.New("give one value")
 }
 
-// nearest names the setting that was perhaps meant.
+// nearest suggests the setting with the nearest name.
 func nearest(flags *pflag.FlagSet, word string) string {
 	plain := func(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
 	var names []string

@@ -56,10 +56,10 @@ are worth as independent ones; the band of 95 % rests on it.`,
 	return cmd
 }
 
-// maxPlotted is how many columns a plot shows at most.
+// maxPlotted is the maximum number of columns in a plot.
 const maxPlotted = 60
 
-// maxPairs bounds the work: a thousand columns are half a million pairs.
+// maxPairs limits the work: a thousand columns are half a million pairs.
 const maxPairs = 50_000
 
 func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name string) error {
@@ -135,7 +135,7 @@ func pickColumns(f *dataset.Frame, names []string) (out []correlate.Column, err 
 	return out, nil
 }
 
-// breaks are the rows at which a label changes.
+// breaks returns the rows at which a label changes.
 func breaks(f *dataset.Frame) (at []int) {
 	for i := 1; i < f.Rows(); i++ {
 		if slices.ContainsFunc(f.Labels, func(l dataset.LabelColumn) bool { return l.Values[i] != l.Values[i-1] }) {
@@ -145,8 +145,8 @@ func breaks(f *dataset.Frame) (at []int) {
 	return at
 }
 
-// spacing is the time between rows in seconds, 0 when it is not the same everywhere
-// within a recording: then a lag in rows is no time.
+// spacing returns the time between rows in seconds, 0 if it varies
+// within a recording: a lag in rows is then not a fixed time.
 func spacing(f *dataset.Frame) float64 {
 	cuts, step := breaks(f), int64(0)
 	for i := 1; i < f.Rows(); i++ {
@@ -213,7 +213,7 @@ func pairsCSV(w io.Writer, pairs []correlate.Pair) error {
 		_ = out.Write([]string{client.CSVText(p.A), client.CSVText(p.B), strconv.Itoa(p.Points), f(p.Effective), f(p.Pearson), f(p.Low), f(p.High), f(p.Spearman),
 			strconv.Itoa(p.Lag), f(p.LagSeconds), f(p.LagPearson), strconv.Itoa(p.LagPoints)})
 	}
-	out.Flush() // the first error stays and is returned here
+	out.Flush() // the first error persists and is returned here
 	if err := out.Error(); err != nil {
 		return fmt.Errorf("write pairs: %w", err)
 	}

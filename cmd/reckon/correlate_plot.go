@@ -12,9 +12,9 @@ import (
 	"reckon/internal/term"
 )
 
-// The plots use no script, no font and no file of others: an SVG that opens anywhere,
-// and a page around it. A colour is never alone: each cell holds its number, and blue
-// and orange are told apart by all common kinds of colour blindness (Wong, Nature
+// The plots use no scripts, fonts or external files: a self-contained SVG,
+// and a page around it. Colour is never the only cue: each cell contains its number, and blue
+// and orange are distinguishable with all common kinds of colour blindness (Wong, Nature
 // Methods 8, 441, 2011).
 
 const plotStyle = `<style>
@@ -23,7 +23,7 @@ const plotStyle = `<style>
 @media(prefers-color-scheme:dark){.t,.s{fill:#e6edf3}.q{fill:#9da7b1}.bg{fill:#0d1117}.gap{fill:#1c2128}.dot{fill:#56b4e9}}
 </style>`
 
-// cellColour goes from orange (-1) by nothing (0) to blue (+1); opacity says how strong.
+// cellColour goes from orange (-1) through transparent (0) to blue (+1); the opacity is the magnitude.
 func cellColour(v float64) string {
 	colour := "#0072b2"
 	if v < 0 {
@@ -38,8 +38,8 @@ const (
 	top                   = 110
 )
 
-// matrixSVG draws every pair as a cell: the coefficient, the lag at which the two agree
-// best, and the points behind it.
+// matrixSVG draws every pair as a cell: the coefficient, the lag of the strongest
+// correlation, and the number of points.
 func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 	n := len(m.Names)
 	width, height := max(nameWidth+n*cellWidth+60, 340), top+n*cellHeight+64
@@ -79,7 +79,7 @@ func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 	return err
 }
 
-// lagOf prints the lag of a pair as seen from one of its columns.
+// lagOf formats the lag of a pair as seen from one of its columns.
 func lagOf(p correlate.Pair, forward bool) string {
 	if math.IsNaN(p.LagPearson) {
 		return term.Unknown
@@ -102,7 +102,7 @@ func pairText(p correlate.Pair) string {
 		p.A, p.B, coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High), coefficient(p.Spearman), p.Points, whole(p.Effective), lagOf(p, true), coefficient(p.LagPearson))
 }
 
-// plotText is text in a plot: safe, escaped, and cut.
+// plotText makes text safe for a plot: sanitized, escaped, and cut.
 func plotText(s string, width int) string {
 	return html.EscapeString(term.Cut(term.Safe(s), width, false))
 }
@@ -123,7 +123,7 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	y0, y1 := low(y)
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">%s<rect class="bg" width="%d" height="%d"/>`, w, h, w, plotText(pairText(p), 300), plotStyle, w, h)
 	fmt.Fprintf(b, `<path class="ax" d="M%d 10V%dH%d"/>`, pad, h-pad, w-8)
-	// At most a few thousand points: more hide each other.
+	// At most a few thousand points: more would overlap.
 	step := max(1, len(x)/2000)
 	for i := 0; i < len(x); i += step {
 		if math.IsNaN(x[i]) || math.IsNaN(y[i]) || x1 <= x0 || y1 <= y0 {
@@ -143,8 +143,8 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	b.WriteString(`</svg>`)
 }
 
-// pairsHTML writes a page that needs nothing else: the matrix, the strongest pairs as
-// clouds of points, and all pairs as a table.
+// pairsHTML writes a self-contained page: the matrix, scatter plots of the strongest pairs,
+// and all pairs as a table.
 func pairsHTML(w io.Writer, title string, m *correlate.Matrix, pairs []correlate.Pair, columns []correlate.Column) error {
 	values := map[string][]float64{}
 	for _, c := range columns {

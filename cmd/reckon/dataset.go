@@ -65,7 +65,7 @@ and FILE.md for people.`,
 	return cmd
 }
 
-// maxDatasetSteps bounds the rows of one set of labels.
+// maxDatasetSteps limits the rows of one set of labels.
 const maxDatasetSteps = 10_000_000
 
 func runDataset(cmd *cobra.Command, g *globals, o datasetOptions) error {
@@ -115,7 +115,7 @@ func runDataset(cmd *cobra.Command, g *globals, o datasetOptions) error {
 	return writeDataset(g, o, frame)
 }
 
-// all are the selectors of the flags and of the file.
+// all returns the selectors of the flags and of the file.
 func (o *datasetOptions) all() ([]string, error) {
 	out := slices.Clone(o.selectors)
 	if o.file != "" {
@@ -135,22 +135,22 @@ func (o *datasetOptions) all() ([]string, error) {
 	return out, nil
 }
 
-// piece is how much time is asked for at once: an answer is bounded on both sides.
+// piece is the time range per query: client and server both limit the size of a response.
 const piece = time.Hour
 
-// fetchSeries reads the samples as they were stored, those before the beginning that
-// the first step needs included. A series that several selectors find counts once.
+// fetchSeries reads the stored samples, including those before the start that
+// the first step needs. A series that several selectors match counts once.
 func fetchSeries(ctx context.Context, c *client.Client, selectors []string, from, to time.Time) ([]dataset.Series, error) {
 	from = from.Add(-5 * time.Minute)
 	found := map[string]*dataset.Series{}
 	for _, sel := range selectors {
-		mine := map[string]*dataset.Series{} // found by an earlier selector: not again
+		mine := map[string]*dataset.Series{} // found by an earlier selector: skip it in later ones
 		for begin := from; begin.Before(to); begin = begin.Add(piece) {
 			end := begin.Add(piece)
 			if end.After(to) {
 				end = to
 			}
-			// A range selector leaves out its beginning, so that pieces do not overlap.
+			// A range selector excludes its start, so that pieces do not overlap.
 			r, err := c.Query(ctx, fmt.Sprintf("%s[%dms]", sel, end.Sub(begin).Milliseconds()), end)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", sel, err)

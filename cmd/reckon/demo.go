@@ -20,20 +20,20 @@ import (
 	"reckon/server"
 )
 
-// What a demonstration is like: small enough to be written in 45 s of CPU time, and with a week
-// behind it.
+// Size of the demonstration: small enough to be written in 45 s of CPU time, including a week
+// of history.
 const (
 	demoSite  = "demo"
 	demoData  = "demo-data"
 	demoNodes = 16
-	demoJobs  = 25 // a node and day
+	demoJobs  = 25 // per node and day
 	demoUsers = 40
 	demoPast  = 7 * 24 * time.Hour
 	demoAhead = 7 * 24 * time.Hour
 	demoBy    = "reckon up --demo"
 )
 
-// demoFlags says which flags of up a demonstration can not follow, and where its data is.
+// demoFlags rejects flags of up that a demonstration does not support, and sets its data directory.
 func demoFlags(cmd *cobra.Command, o *upOptions) error {
 	for _, name := range []string{"site", "node", "source", "exits", "tick", "export", "root", "replay", "slurm"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
@@ -46,15 +46,15 @@ func demoFlags(cmd *cobra.Command, o *upOptions) error {
 	return nil
 }
 
-// demoOptions are what a demonstration takes of those of up.
+// demoOptions are the options of up that a demonstration uses.
 type demoOptions struct {
 	data   string
 	config server.Config
 	log    *slog.Logger
 }
 
-// runDemo serves a simulated site: a week of it is written first, then it goes on
-// at the speed of the clock.
+// runDemo serves a simulated site: it first writes a week of history, then continues
+// in real time.
 func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,7 +67,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	if err != nil {
 		return err
 	}
-	// The address is taken first: that it is taken already is said before anything is deleted.
+	// The address is bound first, so that a conflict is reported before anything is deleted.
 	ln, err := net.Listen("tcp", o.config.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w; stop what listens there or choose another address with --listen", o.config.Listen, err)
@@ -85,7 +85,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 		site.Nodes, len(site.Users), ln.Addr(), o.data)
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
 	tell, from := tellProgress(g.stderr), now.Add(-demoPast)
-	// Ticks are what costs; adding up at the end is the rest.
+	// Ticks dominate the cost; the final aggregation is the rest.
 	turn := func(begin time.Time, low, high float64, span time.Duration) func(simulation.Progress) {
 		return func(p simulation.Progress) {
 			tell(p)
@@ -126,14 +126,14 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	return err
 }
 
-// sink is a function as a sink.
+// sink adapts a function to simulation.Sink.
 type sink func(ctx context.Context, node string, b *metric.Batch) error
 
 // Put implements simulation.Sink.
 func (s sink) Put(ctx context.Context, node string, b *metric.Batch) error { return s(ctx, node, b) }
 
-// clearDemo makes the data directory of a demonstration empty. It takes none that holds
-// anything else, and none that is in use.
+// clearDemo empties the data directory of a demonstration. It refuses a directory that contains
+// anything else, or that is in use.
 func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 	list, err := os.ReadDir(o.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// demoProgress answers at the address of a demonstration while its week is written: pages with a
-// progress bar that reload themselves, everything else with 503 and how far it is.
+// demoProgress responds at the address of a demonstration while its week is written: with a
+// self-reloading page with a progress bar, and to everything else with 503 and the progress.
 type demoProgress struct {
-	share atomic.Uint64 // of 1,000
+	share atomic.Uint64 // in thousandths
 	http  *http.Server
 	begun time.Time
 }
 
-// startProgress answers on a copy of the listener, which itself stays for the server: between the two
-// nobody is refused.
+// startProgress serves on a copy of the listener, so that the original stays open for the server: during the
+// switch no connection is refused.
 func startProgress(ln net.Listener) (*demoProgress, error) {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
@@ -47,11 +47,11 @@ func startProgress(ln net.Listener) (*demoProgress, error) {
 	return p, nil
 }
 
-// set says which share of the work is done.
+// set sets the share of the work that is done, 0 to 1.
 func (p *demoProgress) set(share float64) { p.share.Store(uint64(1000 * min(max(share, 0), 1))) }
 
 // stop ends it; the server takes over.
-func (p *demoProgress) stop() { _ = p.http.Close() } // what it answers is asked for again in a second
+func (p *demoProgress) stop() { _ = p.http.Close() } // interrupted requests are repeated within a second
 
 // ServeHTTP implements http.Handler.
 func (p *demoProgress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +72,7 @@ func (p *demoProgress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, demoPage, "T"+text[1:], share, 100*share, 100*share) // likewise
 }
 
-// demoPage is shown until the first page of the site is there.
+// demoPage is shown until the first page of the site is available.
 const demoPage = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="1"><title>reckon: the demo begins</title>
 <style>:root { color-scheme: light dark; } body { font: 16px/1.5 system-ui, sans-serif; max-width: 34rem; margin: 18vh auto 0; padding: 0 1rem; } progress { width: 100%%; height: 1.2rem; }</style>
 <h1>reckon</h1><p role="status">%s.</p><progress max="1" value="%.3f" aria-label="%.0f %%">%.0f %%</progress><p>The page of the site opens by itself when it is there. Nothing of it is measured.</p></html>

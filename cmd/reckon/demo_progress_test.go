@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDemoProgress: while the demo is written its address answers people with a bar and programs with
-// 503, and the server takes the address over without a refused connection.
+// TestDemoProgress: while the demo is written, its address responds to people with a progress bar and to programs with
+// 503, and the server takes over the address without a refused connection.
 func TestDemoProgress(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestDemoProgress(t *testing.T) {
 	if code, text := get("application/json"); code != 503 || !strings.Contains(text, "42 % after") {
 		t.Errorf("%d %s", code, text)
 	}
-	p.set(7) // never more than whole
+	p.set(7) // never more than 1
 	if _, text := get("application/json"); !strings.Contains(text, "100 % after") {
 		t.Error(text)
 	}

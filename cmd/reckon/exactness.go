@@ -6,16 +6,16 @@ import (
 	"reckon/internal/term"
 )
 
-// marked writes figures with a mark where they are not exact, and remembers which marks
-// were met.
+// marked formats figures with a mark if they are not exact, and remembers which marks
+// were used.
 type marked map[figure.Exactness]bool
 
-// figure puts the mark of a figure before its text; what is unknown has none.
+// figure prefixes the text of a figure with its mark; an unknown figure has none.
 func (m marked) figure(of figure.Degrees, key, text string) string {
 	return m.degree(of[key], text)
 }
 
-// degree puts the mark of a degree before the text of a figure.
+// degree prefixes the text of a figure with the mark of a degree.
 func (m marked) degree(e figure.Exactness, text string) string {
 	if e == figure.Exact || text == term.Unknown {
 		return text
@@ -24,5 +24,5 @@ func (m marked) degree(e figure.Exactness, text string) string {
 	return format.Marked(e, text)
 }
 
-// legend explains the marks that were met; empty for none.
+// legend explains the used marks; empty if there are none.
 func (m marked) legend() string { return format.Marks(m) }

@@ -11,8 +11,8 @@ import (
 	"reckon/internal/term"
 )
 
-// TestMarks: what is a bound, an estimate or a model is marked beside its number, in the list
-// and on the page of a run, and the marks are explained; what is exact or unknown has none.
+// TestMarks: bounds, estimates and modelled figures are marked next to their numbers, in the list
+// and on the page of a run, and the marks are explained; exact and unknown figures have none.
 func TestMarks(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	end := now.Add(-time.Hour)
@@ -48,7 +48,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestUsageMarks: history marks what is a bound or an estimate in some of its hours.
+// TestUsageMarks: history marks figures that are bounds or estimates in some of their hours.
 func TestUsageMarks(t *testing.T) {
 	var list client.UsageList
 	list.By, list.Span = []string{"owner"}, "whole"
@@ -72,7 +72,7 @@ func TestUsageMarks(t *testing.T) {
 	}
 }
 
-// TestTopMarks: the live view marks figures that were no exact ones at the last export, each once.
+// TestTopMarks: the live view marks figures that were not exact at the last export, each once.
 func TestTopMarks(t *testing.T) {
 	w := client.LiveWorkload{ID: "unit/a", Cores: 1.5, CPUSeconds: 60, MemoryBytes: new(2048.0), ReadRate: new(1024.0), WriteRate: new(1024.0),
 		Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast, "memory_bytes": figure.Estimated, "io_read_bytes": figure.AtLeast, "io_write_bytes": figure.AtLeast}}
@@ -88,7 +88,7 @@ func TestTopMarks(t *testing.T) {
 	}
 }
 
-// TestPickedUsage: sums over people are written in core-hours and with their marks in chosen columns too.
+// TestPickedUsage: sums over people are formatted in core-hours and with their marks in chosen columns too.
 func TestPickedUsage(t *testing.T) {
 	rows := []client.Usage{{Owner: "alice", UsageFigures: client.UsageFigures{CPUSeconds: new(7200.0), EnergyJoules: new(1500.0), Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast}}}}
 	columns, err := columnsOf[client.Usage]([]string{"User", "used", "energy", "gpu"}, usageWords())

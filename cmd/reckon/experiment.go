@@ -115,7 +115,7 @@ func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name str
 		return err
 	}
 	if m != nil && len(marks) > 0 {
-		// Also after a signal: what was done is worth keeping.
+		// Also after a signal: the completed part is worth keeping.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), 5*time.Minute)
 		defer cancel()
 		if err := m.write(ctx, g, o, marks, begin, g.now()); err != nil {
@@ -135,7 +135,7 @@ func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name str
 	return ran
 }
 
-// makeEmpty makes a folder, or takes an empty one: an experiment never mixes with
+// makeEmpty creates a folder, or accepts an empty one: an experiment never mixes with
 // another.
 func makeEmpty(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -148,14 +148,14 @@ func makeEmpty(dir string) error {
 	return err
 }
 
-// experimentPrograms makes the programs of all runs before the first one begins.
+// experimentPrograms prepares the programs of all runs before the first one starts.
 func experimentPrograms(cmd *cobra.Command, g *globals, p *experiment.Plan) (map[string]load, error) {
 	out := map[string]load{}
 	for i, r := range p.Runs {
 		if len(r.Stress) == 0 {
 			continue
 		}
-		// The flags of `reckon stress` by their names, with its defaults and its errors.
+		// The flags of `reckon stress` by name, with its defaults and errors.
 		var so stressOptions
 		sub := stressCommand(g, &so)
 		for _, flag := range slices.Sorted(mapKeys(r.Stress)) {
@@ -251,7 +251,7 @@ func experimentRunner(g *globals, dir string, programs map[string]load) *experim
 	}
 }
 
-// measurement asks a server for what it measured during an experiment.
+// measurement queries a server for the measurements of an experiment.
 type measurement struct {
 	c       *client.Client
 	plan    experiment.Measure
@@ -259,8 +259,8 @@ type measurement struct {
 	columns []dataset.PowerFeature
 }
 
-// newMeasurement finds out before the first run whether the server has what is asked
-// for.
+// newMeasurement checks before the first run that the server has the required
+// series.
 func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*measurement, error) {
 	c, err := g.client()
 	if err != nil {
@@ -294,7 +294,7 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*mea
 	return m, nil
 }
 
-// power is the power of the node and what explains it.
+// power returns expressions for the power of the node and its features.
 func (m *measurement) power(ctx context.Context, now time.Time) ([]dataset.PowerFeature, error) {
 	if m.plan.Node == "" {
 		node, err := meteredNode(ctx, m.c, now.Add(-10*time.Minute), now)
@@ -321,7 +321,7 @@ func (m *measurement) ask(ctx context.Context, expr string, from, to time.Time) 
 	return oneSeries(ctx, m.c, dataset.OnNode(expr, m.plan.Node, m.window()), from, to, m.step)
 }
 
-// write leaves the data set in the folder.
+// write writes the data set to the folder.
 func (m *measurement) write(ctx context.Context, g *globals, o experimentOptions, marks []experiment.Mark, from, to time.Time) error {
 	if err := m.settle(ctx, to); err != nil {
 		return err
@@ -411,7 +411,7 @@ func (m *measurement) frame(ctx context.Context, from, to time.Time) (*dataset.F
 	return f, nil
 }
 
-// labelRuns says which run each row belongs to, and leaves out rows on the edge of one.
+// labelRuns assigns each row to its run, and drops rows at the edges of runs.
 func labelRuns(f *dataset.Frame, marks []experiment.Mark, window time.Duration) {
 	var runs, reps []string
 	var keep []int

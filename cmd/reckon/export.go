@@ -121,14 +121,14 @@ type sonarExport struct {
 	totals   map[[3]string]exportTotals
 }
 
-// name is that of the cluster; sonar's must not be empty.
+// name returns the name of the cluster; in sonar's format it must not be empty.
 func (x *sonarExport) name(site string) string {
 	n := cmp.Or(x.cluster, site)
 	x.nameless = x.nameless || n == ""
 	return n
 }
 
-// chunk is how much is asked for at a time.
+// exportChunk is the time range per query.
 const exportChunk = 2 * time.Hour
 
 func (x *sonarExport) samples(ctx context.Context, since, until time.Time, step time.Duration) error {
@@ -153,7 +153,7 @@ type readingKey struct {
 	site, node string
 }
 
-// reading is a sample under way: figures by job, and by program of a job.
+// sonarReading is a sample being built: figures by job, and by program of a job.
 type sonarReading struct {
 	sonar.OutSample
 	jobs map[string]*exportJob
@@ -166,24 +166,24 @@ type exportJob struct {
 	gpus map[string]*[2]float64 // share, bytes
 }
 
-// exportTotals are counters of a job on a node: of each part, and of each program of a part.
+// exportTotals are the counters of a job on a node: of each part, and of each program of a part.
 type exportTotals struct {
 	cpu, rd, wr map[string]float64
 	programs    map[[2]string]float64
-	start       float64 // Unix seconds; 0 unknown
-	at          int64   // of the reading
+	start       float64 // Unix seconds; 0 if unknown
+	at          int64   // time of the reading
 }
 
 func newExportTotals() exportTotals {
 	return exportTotals{cpu: map[string]float64{}, rd: map[string]float64{}, wr: map[string]float64{}, programs: map[[2]string]float64{}}
 }
 
-// carriedFor is for how long the counters of parts that ended stay in the readings of a job that is
-// not heard of, in seconds.
+// carriedFor is how long the counters of ended parts stay in the readings of a job without new samples,
+// in seconds.
 const carriedFor = 3600
 
-// carry adds what parts of a job had used that ended before: its later readings hold all that it
-// used so far, as those of sonar do, which counts children with their parents.
+// carry adds the use of ended parts of a job: its later readings include everything that it
+// used so far, like those of sonar, which counts children with their parents.
 func (x *sonarExport) carry(k readingKey, id string, j *exportJob) {
 	key := [3]string{k.site, k.node, id}
 	old, known := x.totals[key]
@@ -238,7 +238,7 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 		return j.gpus[l["device"]]
 	}
 	const by = "sum by (site, node, workload, owner"
-	// A counter that ended within the step before a reading is in it with its last value.
+	// A counter that ended within the step before a reading is included with its last value.
 	last := func(series string) string {
 		return fmt.Sprintf("(%s or last_over_time(%s[%ds]))", series, series, int(math.Ceil(step.Seconds())))
 	}
@@ -313,8 +313,8 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 	return nil
 }
 
-// out writes a job as a process for each of its programs. What is known of the whole job
-// alone stands with the program that used most.
+// out writes a job as one process per program. Figures known only for the whole job
+// are assigned to the program with the highest use.
 func (j *exportJob) out(id string, at float64) *sonar.OutJob {
 	o := &sonar.OutJob{User: cmp.Or(j.owner, "_user_unknown")}
 	o.Job, o.Epoch = sonar.Number(id)
@@ -371,7 +371,7 @@ func (x *sonarExport) sysinfo(ctx context.Context, now time.Time) error {
 	for _, n := range list.Nodes {
 		s := sonar.OutSysinfo{Time: sonar.Stamp(n.Seen), Cluster: x.name(n.Site), Node: n.Node, Sockets: 1, ThreadsPerCore: 1}
 		if s.Cluster == "" || n.Cores == nil || n.MemoryBytes == nil {
-			continue // sonar's readers refuse a node of which this is not said
+			continue // sonar's readers reject a node without this figure
 		}
 		s.CoresPerSocket, s.Memory = uint64(*n.Cores), kib(*n.MemoryBytes)
 		for _, u := range uname.Series {
@@ -430,7 +430,7 @@ func slurmOut(w *client.Workload) sonar.OutSlurmJob {
 	if w.Submit != nil {
 		s.Submit = sonar.Stamp(*w.Submit)
 	}
-	s.Submit = cmp.Or(s.Submit, sonar.Stamp(w.Start)) // it must be there
+	s.Submit = cmp.Or(s.Submit, sonar.Stamp(w.Start)) // a required field
 	s.Start = sonar.Stamp(w.Start)
 	if w.End != nil {
 		s.End = sonar.Stamp(*w.End)

@@ -16,8 +16,8 @@ import (
 	"reckon/web/promapi"
 )
 
-// A job of two steps, the second of which ends between two readings: the last reading has all that
-// both used, and no reading has less than the one before.
+// TestExportSonarHoldsWhatEnded: in a job of two steps, the second ends between two readings: the last reading includes the use of
+// both, and no reading has less than the previous one.
 func TestExportSonarHoldsWhatEnded(t *testing.T) {
 	storage := promqltest.LoadedStorage(t, `
 load 15s

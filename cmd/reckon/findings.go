@@ -129,7 +129,7 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	return printFindings(g, o, list, columns)
 }
 
-// list asks for the findings; without any, a name that nobody has met is an error.
+// list fetches the findings; if there are none, an unknown name is an error.
 func (o *findingsOptions) list(ctx context.Context, c *client.Client, now time.Time) (client.FindingList, error) {
 	f := o.filter
 	if o.all {
@@ -222,7 +222,7 @@ func findingsTable(g *globals, list []client.Finding) error {
 	return t.Print(g.screen())
 }
 
-// explainFinding shows step by step how a finding came about.
+// explainFinding shows step by step how a finding was derived.
 func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, f client.Finding) error {
 	var sum *client.FindingSteps
 	if f.Rule == misuse.OverShare {
@@ -290,10 +290,10 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 	return nil
 }
 
-// shownSteps is how many steps of a score are shown, those that weigh most.
+// shownSteps is the maximum number of steps of a score that are shown, those with the largest contribution.
 const shownSteps = 20
 
-// addUp shows how the score of over-share comes together.
+// addUp shows the steps that add up to the score of over-share.
 func addUp(g *globals, s client.FindingSteps) error {
 	w := g.stdout
 	if s.Note != "" {
@@ -359,7 +359,7 @@ func evidenceText(v float64, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
 }
 
-// explainRule prints what a rule means and the part of the policy about it.
+// explainRule prints the meaning of a rule and its part of the policy.
 func explainRule(cmd *cobra.Command, g *globals, rule string) error {
 	text := findings.DefaultPolicy()
 	said := "of this program"
@@ -386,7 +386,7 @@ func explainRule(cmd *cobra.Command, g *globals, rule string) error {
 	return nil
 }
 
-// isRule reports whether a line of a policy begins what is said of a rule, by whichever name.
+// isRule reports whether a line of a policy starts the section of a rule, by current or former name.
 func isRule(line, rule string) bool {
 	name, ok := strings.CutSuffix(strings.TrimSpace(line), ":")
 	was, known := misuse.RuleOf(name)
@@ -478,7 +478,7 @@ func findingsMute(g *globals) *cobra.Command {
 			if reason == "" || until == "" {
 				return usage(cmd, errors.New("give --reason and --until"))
 			}
-			// 30d is a time from now on, not back.
+			// Here 30d is a time in the future, not in the past.
 			d, err := client.ParseDuration(until)
 			at := g.now().Add(d)
 			if err != nil {
@@ -503,7 +503,7 @@ func findingsMute(g *globals) *cobra.Command {
 	return cmd
 }
 
-// readPolicy reads the file of a server's policy, if there is one.
+// readPolicy reads the policy file of a server, if there is one.
 func readPolicy(file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil

@@ -68,7 +68,7 @@ last day, by how much all slow down at least, and the partition to take.`,
 	return cmd
 }
 
-// byteCount reads bytes: a number with K, M, G or T behind it, 1024 based.
+// byteCount parses bytes: a number with the suffix K, M, G or T, 1024 based.
 func byteCount(flag, text string) (float64, error) {
 	if text == "" {
 		return 0, nil
@@ -154,7 +154,7 @@ func printSharing(g *globals, list []client.GPUShare) error {
 	return t.Print(g.screen())
 }
 
-// counted is a number that may not be known.
+// counted formats a number that may be unknown.
 func counted(n *int) string {
 	if n == nil {
 		return term.Unknown

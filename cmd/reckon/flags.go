@@ -35,14 +35,14 @@ func addFormat(cmd *cobra.Command, words ...string) *choice {
 	return c
 }
 
-// complete offers words for a flag in the shell.
+// complete completes the values of a flag in the shell.
 func complete(cmd *cobra.Command, flag string, words ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag does not exist: a mistake of the program
+		panic(err) // the flag does not exist: a bug of the program
 	}
 }
 
-// moment reads a time from a flag.
+// moment parses a time from a flag.
 func moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -54,7 +54,7 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// span reads a duration from a flag.
+// span parses a duration from a flag.
 func span(flag, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -11,7 +11,7 @@ import (
 	"reckon/server"
 )
 
-// footprintFlags say what energy emits and costs.
+// footprintFlags define the emissions and the cost of energy.
 type footprintFlags struct{ grid, tariff string }
 
 func (o *footprintFlags) register(f *pflag.FlagSet) {
@@ -27,7 +27,7 @@ func (o *footprintFlags) open(log *slog.Logger) (*server.Footprint, error) {
 	return f, nil
 }
 
-// gramsText prints a mass of CO2.
+// gramsText formats a mass of CO2.
 func gramsText(v *float64) string {
 	if v == nil {
 		return ""
@@ -42,7 +42,7 @@ func gramsText(v *float64) string {
 	}
 }
 
-// costText prints an amount of money, with as many digits as it has to show.
+// costText formats an amount of money, with significant digits only.
 func costText(v *float64, currency string) string {
 	if v == nil {
 		return ""
@@ -57,7 +57,7 @@ func costText(v *float64, currency string) string {
 	return "cost " + strconv.FormatFloat(*v, 'f', digits, 64) + " " + term.Safe(currency)
 }
 
-// energyText is what is known of the energy of a workload.
+// energyText describes the energy of a workload.
 func energyText(d client.WorkloadDetail) []string {
 	w := d.Workload
 	joules := term.Energy(w.EnergyJoules)

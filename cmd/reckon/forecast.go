@@ -109,7 +109,7 @@ func forecastRows(list []client.Forecast) []forecastRow {
 	return rows
 }
 
-// figureAmount writes a value of a figure with its unit.
+// figureAmount formats a value of a figure with its unit.
 func figureAmount(figure string, v float64) string {
 	switch {
 	case strings.HasSuffix(figure, "_per_second"):
@@ -126,7 +126,7 @@ func figureAmount(figure string, v float64) string {
 	return term.Cores(&v)
 }
 
-// figureWords are what people call the figures of forecasts.
+// figureWords returns the display name of the figure of a forecast.
 func figureWords(f *client.Forecast) string {
 	if f.Subject == "filesystem" {
 		_, mount, _ := strings.Cut(f.Name, ":")
@@ -178,7 +178,7 @@ func printForecasts(g *globals, list []client.Forecast) error {
 	return t.Print(g.screen())
 }
 
-// forecastErrors are the errors of the last 14 days, and in brackets that of the back-test before there are any.
+// forecastErrors formats the errors of the last 14 days, or in parentheses that of the back-test if there are none yet.
 func forecastErrors(f *client.Forecast) (mean, ofNaive, band string) {
 	switch {
 	case f.Error != nil:
@@ -194,7 +194,7 @@ func forecastErrors(f *client.Forecast) (mean, ofNaive, band string) {
 	return term.Unknown, term.Unknown, term.Unknown
 }
 
-// flagNotes are the flags of a forecast in words.
+// flagNotes are the texts for the flags of a forecast.
 var flagNotes = map[string]string{
 	"no-history": "no history", "short": "less than two days of history", "constant": "constant", "gaps": "gaps in the history", "stale": "last hours missing",
 	"level-shift": "level changed lately", "spike": "outliers left out", "clock-change": "clock change", "clipped": "at zero or capacity", "seasonless": "no daily pattern",

@@ -63,7 +63,7 @@ func newGraphList(g *globals) *cobra.Command {
 	return cmd
 }
 
-// mediaTypes of documents, by the words of --format.
+// mediaTypes are the media types of documents, by value of --format.
 var mediaTypes = map[string]string{"turtle": "text/turtle", "jsonld": "application/ld+json", "ntriples": "application/n-triples", "nquads": "application/n-quads"}
 
 func newGraphGet(g *globals) *cobra.Command {

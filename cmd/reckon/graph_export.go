@@ -57,7 +57,7 @@ func allSubgraphs(ctx context.Context, c *client.Client) (out []graph.Quad, err 
 		doc, err := c.Subgraph(ctx, s.ID, mediaTypes["ntriples"], false)
 		var refused *client.APIError
 		if errors.As(err, &refused) && refused.Status == 404 {
-			continue // it was deleted since
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -114,7 +114,7 @@ func writeGraph(w io.Writer, quads []graph.Quad, format, vocabulary string) erro
 		context := own.Context()
 		if vocabulary == "glaciation" {
 			context = glaciation.New("").Context()
-			delete(context, "glc") // it is no prefix, and what looks like one is an IRI
+			delete(context, "glc") // it is not a prefix, and what looks like one is an IRI
 		}
 		return jsonld.Write(w, quads, context)
 	}

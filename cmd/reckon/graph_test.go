@@ -15,7 +15,7 @@ import (
 	"reckon/web/graphapi"
 )
 
-// graphServer answers the graph's API from a database of its own.
+// graphServer serves the graph's API from its own database.
 func graphServer(t *testing.T) (address string, s *embedded.Store) {
 	t.Helper()
 	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)

@@ -157,8 +157,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 	return err
 }
 
-// showImport says in words what came of an import.
-// many is a number of things; several is their name where it is not one with an s.
+// many formats a number of things; several is an irregular plural.
 func many(n int, thing string, several ...string) string {
 	switch {
 	case n == 1:
@@ -171,6 +170,7 @@ func many(n int, thing string, several ...string) string {
 	return strconv.Itoa(n) + " " + thing
 }
 
+// showImport prints the result of an import.
 func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	for _, b := range r.Bad {
 		where := b.File
@@ -209,8 +209,8 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	return err
 }
 
-// inputs lists the files of the paths in the order of the first time in them: so the least
-// is made twice.
+// inputs lists the files of the paths in the order of their first times, so that the fewest
+// series are rebuilt.
 func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
 	type input struct {
 		client.ImportFile
@@ -255,7 +255,7 @@ func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
 
 var timeInText = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 
-// firstTime is the first time with a zone in the beginning of a file; zero without one.
+// firstTime returns the first time with a zone at the start of a file; zero without one.
 func firstTime(path string) (time.Time, error) {
 	f, err := os.Open(path)
 	if err != nil {

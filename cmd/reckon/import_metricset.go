@@ -24,7 +24,7 @@ type metricSetImport struct {
 	format                     *choice
 }
 
-// maxLog bounds one log that is imported, in bytes.
+// maxLog limits the size of one imported log, in bytes.
 const maxLog = 1 << 30
 
 func newImportMetricSet(g *globals) *cobra.Command {
@@ -94,7 +94,7 @@ func importMetricSets(cmd *cobra.Command, g *globals, o metricSetImport, files [
 	return nil
 }
 
-// read makes a run of a file.
+// read builds a run from a file.
 func (o *metricSetImport) read(g *globals, name string, when time.Time) (*client.MetricRun, error) {
 	in, base := io.NopCloser(g.stdin), "stdin"
 	if name != "-" {
@@ -136,7 +136,7 @@ func (o *metricSetImport) read(g *globals, name string, when time.Time) (*client
 	job := l.Metric + "-0"
 	pod := client.MetricRunPod{Name: base, UID: "log-" + hex.EncodeToString(sum[:16]), Job: job, Text: l.Text, Incomplete: strings.Join(l.Notes, "; ")}
 	var finished *time.Time
-	if l.End.After(l.Start) { // it is known how long it took
+	if l.End.After(l.Start) { // the duration is known
 		pod.Started, pod.Finished, finished = &start, &end, &end
 	}
 	for _, f := range l.Figures {

@@ -23,7 +23,7 @@ type jobOptions struct {
 	mail, seff     bool
 	logs           logOptions
 	find           client.Filter
-	finds          bool // look for jobs by find instead of an id
+	finds          bool // select jobs by find instead of by id
 }
 
 func newJob(g *globals) *cobra.Command {
@@ -113,7 +113,7 @@ owner and name instead.`,
 	return cmd
 }
 
-// span is what to ask for of the job, whose id loses its run and its step.
+// span returns the range of the query for the job; it removes run and step from the id.
 func (o *jobOptions) span(now time.Time) (client.Range, error) {
 	r := client.Range{Site: o.site}
 	var err error
@@ -232,26 +232,26 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 	return printJob(g.screen(), d, o.by.value, now)
 }
 
-// writeNext adds to the page of a batch job that ended what the next run of its name will take; servers without forecasts say nothing.
+// writeNext adds the forecast of the next run to the page of an ended batch job; servers without forecasts add nothing.
 func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
 	if d.Kind != "slurm" || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff || o.mail {
 		return nil
 	}
 	list, err := c.Forecast(ctx, client.ForecastQuery{Workload: d.ID, Site: d.Site})
 	if err != nil || len(list.Next) == 0 {
-		return ctx.Err() // it is beside the job: a server that makes none answers 404
+		return ctx.Err() // it is optional: a server without forecasts returns 404
 	}
 	fmt.Fprintln(g.stdout)
 	return printNext(g, list.Next)
 }
 
-// siteWords is the help of --site.
+// siteWords is the help text of --site.
 const siteWords = "of this site (cluster), where several gave the same id"
 
-// lastJobs finds the runs that began last: of an id that was given again each, and no job
-// that waits, unless all do. What stood for the tasks of an array never began.
+// lastJobs returns the runs that started last: each run of a reused id, and pending jobs only
+// if there is nothing else. The waiting part of an array never starts.
 func lastJobs(ctx context.Context, c *client.Client, f client.Filter, site string) ([]client.Workload, error) {
-	const more = 200 // read at a time: many may wait
+	const more = 200 // read at a time: many may be pending
 	want := f.Limit
 	var began, wait []client.Workload
 	f.Sort, f.Limit = "-start", want+more

@@ -16,15 +16,15 @@ import (
 	"reckon/interop/loki"
 )
 
-// Logs are not collected: they are asked for where they lie, at Loki or of the server, or the command that shows them is printed.
+// Logs are not collected: they are fetched from Loki or through the server, or the command that shows them is printed.
 
-// logOptions say where logs are.
+// logOptions define where logs are stored.
 type logOptions struct {
 	show           bool
 	loki, selector string
 }
 
-// shellWord is a word as a shell takes it.
+// shellWord quotes a word for a shell.
 func shellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.@:/", r))
@@ -34,7 +34,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// logCommands print how the logs of a place can be seen without Loki.
+// logCommands prints commands that show the logs of a place without Loki.
 func logCommands(w io.Writer, s *answer.LogPlace, selector string) error {
 	if s.Unit != "" {
 		until := s.To.Local().Format(time.DateTime)
@@ -53,7 +53,7 @@ func logCommands(w io.Writer, s *answer.LogPlace, selector string) error {
 	return nil
 }
 
-// lokiUsage tells what was written wrong from what went wrong.
+// lokiUsage turns configuration errors into usage errors.
 func lokiUsage(err error) error {
 	if errors.Is(err, loki.ErrConfig) {
 		return &usageError{err}
@@ -61,7 +61,7 @@ func lokiUsage(err error) error {
 	return err
 }
 
-// showLogs prints the logs of a run, or how to see them.
+// showLogs prints the logs of a run, or how to view them.
 func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d *client.WorkloadDetail, now time.Time) error {
 	s, err := answer.LogPlaceOf(d, now)
 	if err != nil {
@@ -92,7 +92,7 @@ func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d
 	return err
 }
 
-// serverLogs asks the server, which may know where logs are.
+// serverLogs fetches logs through the server, which may have a source of logs.
 func serverLogs(ctx context.Context, g *globals, c *client.Client, d *client.WorkloadDetail, f func(*client.LogLine)) (place string, n int, err error) {
 	place = d.ID
 	run := client.Range{Start: d.Start, Site: d.Site}

@@ -14,7 +14,7 @@ import (
 	"reckon/client"
 )
 
-// lokiServer answers as Loki does: lines from start on, without end, at most the limit, of two streams.
+// lokiServer responds like Loki: at most limit lines from start on, without end, of two streams.
 type lokiServer struct {
 	lines   []int64 // times, in order
 	queries []string
@@ -46,7 +46,7 @@ func (l *lokiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		strings.Join(values[0], ","), strings.Join(values[1], ","))
 }
 
-// TestJobLogs: the command asks Loki for the pods of a workload in its time, or says how logs are seen.
+// TestJobLogs: the command queries Loki for the pods of a workload and its time range, or prints how to view the logs.
 func TestJobLogs(t *testing.T) {
 	start := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	answers := map[string]string{
@@ -111,7 +111,7 @@ func TestJobLogs(t *testing.T) {
 	}
 }
 
-// TestLogCommands: names are words of a shell, and a run that goes on is shown until now.
+// TestLogCommands: names are quoted for a shell, and a running run is shown until now.
 func TestLogCommands(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	d := &client.WorkloadDetail{Workload: client.Workload{ID: "job/shop/it's", Owner: "shop", Start: now.Add(-time.Hour)}, Parts: []client.Part{{Node: "n1", Part: "it's/app"}}}

@@ -7,7 +7,7 @@ import (
 	"reckon/internal/term"
 )
 
-// signs are what stands below a chart where something happened, the weightiest last: it
+// signs are the marks of events below a chart, the most important last: it
 // hides the others in its column.
 var signs = []struct {
 	kind, text string
@@ -22,7 +22,7 @@ var signs = []struct {
 }
 
 // chart draws one figure over time, with the start, the end and the events below. drawn
-// collects the kinds that were seen, for legend.
+// collects the kinds of events that were drawn, for legend.
 func (p *page) chart(c term.Chart, d client.WorkloadDetail, drawn map[string]bool) {
 	p.b.WriteString("\n" + p.Draw(c))
 	at := map[string][]term.Mark{"start": {{From: d.Start, To: d.Start}}}
@@ -35,7 +35,7 @@ func (p *page) chart(c term.Chart, d client.WorkloadDetail, drawn map[string]boo
 		}
 		m := term.Mark{From: e.From, To: e.To}
 		if e.Kind == "oom_kill" {
-			m.From = e.To // when it was seen: one moment, as one process is one kill
+			m.From = e.To // when it was observed: one moment, as one process is one kill
 		}
 		at[e.Kind] = append(at[e.Kind], m)
 	}
@@ -52,7 +52,7 @@ func (p *page) chart(c term.Chart, d client.WorkloadDetail, drawn map[string]boo
 	p.b.WriteString(p.Marks(c, marks))
 }
 
-// legend says what the marks mean that were drawn.
+// legend explains the marks that were drawn.
 func (p *page) legend(drawn map[string]bool) {
 	var out []string
 	for _, kind := range []string{"start", "throttled", "oom_kill", "end"} {

@@ -16,12 +16,12 @@ import (
 )
 
 var (
-	wholeID = regexp.MustCompile(`^(?:slurm/)?\d+$`)               // may be an array, or one job
+	wholeID = regexp.MustCompile(`^(?:slurm/)?\d+$`)               // an array, or a single job
 	tasksID = regexp.MustCompile(`^(?:slurm/)?\d+_\[[\d,%:-]+\]$`) // some tasks of an array
 	oneOfID = regexp.MustCompile(`^(slurm/)?(\d+)[_+]\d+$`)        // a task or a component
 )
 
-// members finds the array or heterogeneous job that an id means; false for one job.
+// members returns the array or heterogeneous job that an id denotes; false for a single job.
 func members(ctx context.Context, c *client.Client, o jobOptions) (client.Members, bool, error) {
 	some := tasksID.MatchString(o.id)
 	whole := o.seffOrMail() || o.start != "" || o.from != "" || o.to != "" || o.step != "" || o.by.value != ""
@@ -34,7 +34,7 @@ func members(ctx context.Context, c *client.Client, o jobOptions) (client.Member
 	m, err := c.Members(ctx, o.id, o.site)
 	var refused *client.APIError
 	if !some && errors.As(err, &refused) && refused.Status == 404 {
-		return m, false, nil // one job, or an older server
+		return m, false, nil // a single job, or an older server
 	}
 	return m, err == nil, err
 }
@@ -52,7 +52,7 @@ func writeMembers(g *globals, o jobOptions, m client.Members, now time.Time) err
 	return printMembers(g.screen(), m, now)
 }
 
-// printMembers tells of an array or a heterogeneous job as a whole.
+// printMembers prints an array or a heterogeneous job as a whole.
 func printMembers(s term.Screen, m client.Members, now time.Time) error {
 	p := &page{Screen: s}
 	word := map[string]string{"array": "task", "heterogeneous": "component"}[m.Kind]
@@ -103,7 +103,7 @@ func printMembers(s term.Screen, m client.Members, now time.Time) error {
 	return err
 }
 
-// members lists them; of very many those that did not end well and those that used most.
+// members lists the members; if there are very many, those that failed and those with the highest use.
 func (p *page) members(m client.Members, word string, now time.Time) error {
 	shown := slices.Clone(m.Members)
 	if len(shown) > listed {
@@ -135,7 +135,7 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 	return nil
 }
 
-// memberOf says of what whole a workload is a member.
+// memberOf returns the id of the whole job that a workload is a member of.
 func memberOf(id string) string {
 	of := oneOfID.FindStringSubmatch(id)
 	if of == nil || of[1] == "" {

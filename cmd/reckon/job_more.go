@@ -12,13 +12,13 @@ import (
 	"reckon/internal/term"
 )
 
-// listed is how many nodes, parts, programs or events a page shows.
+// listed is the maximum number of nodes, parts, programs or events on a page.
 const listed = 20
 
-// commandCores is the figure of the lines of a profile by command.
+// commandCores is the metric of profile lines by command.
 const commandCores = "command_cores"
 
-// lives says that the id was given more than once, and how to ask for the others.
+// lives notes that the id was reused, and how to query the other runs.
 func (p *page) lives(d client.WorkloadDetail, now time.Time) {
 	if len(d.Runs) < 2 {
 		return
@@ -41,7 +41,7 @@ func (p *page) lives(d client.WorkloadDetail, now time.Time) {
 	p.line("%-11s %d with this id, this is %s; others: %s", "Runs", len(d.Runs), which, strings.Join(others, ", "))
 }
 
-// events lists what befell it and when.
+// events lists the events that affected the workload.
 func (p *page) events(d client.WorkloadDetail, now time.Time) {
 	if len(d.Events) == 0 {
 		return
@@ -73,7 +73,7 @@ func (p *page) events(d client.WorkloadDetail, now time.Time) {
 	}
 }
 
-// split draws one line for each node, part or command, all on one scale.
+// split draws one line per node, part or command, all on one scale.
 func (p *page) split(profile []client.Profile, by string) {
 	width := p.Width
 	if width == 0 {
@@ -145,7 +145,7 @@ func (p *page) splitOne(profile []client.Profile, metric, title, by string, widt
 	return true
 }
 
-// balance holds the nodes against their mean.
+// balance compares the nodes with their mean.
 func (p *page) balance(d client.WorkloadDetail) error {
 	type node struct {
 		name     string
@@ -195,7 +195,7 @@ func (p *page) balance(d client.WorkloadDetail) error {
 	}
 	t := term.NewTable(columns...)
 	shown := nodes
-	if len(nodes) > listed { // the ends are what tells
+	if len(nodes) > listed { // the extremes are the most informative
 		shown = append(slices.Clone(nodes[:listed/2]), nodes[len(nodes)-listed/2:]...)
 	}
 	most := max(deref(nodes[0].cpu), mean)
@@ -222,7 +222,7 @@ func deref(v *float64) float64 {
 	return *v
 }
 
-// advice says what to ask for next time.
+// advice prints the recommended request for the next run.
 func (p *page) advice(a *client.Advice) {
 	if a == nil || len(a.Why) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"reckon/client"
 )
 
-// The page of a job that ended tells what the next run will take, where the server makes forecasts; other forms do not ask for it.
+// TestJobNext: the page of an ended job shows the forecast of the next run, if the server makes forecasts; other formats do not request it.
 func TestJobNext(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -20,12 +20,12 @@ type page struct {
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
 
-// fold prints a line, or several on a screen that is narrower.
+// fold prints a line, wrapped on a narrow screen.
 func (p *page) fold(indent int, format string, args ...any) {
 	p.b.WriteString(p.Fold(fmt.Sprintf(format, args...), indent) + "\n")
 }
 
-// fact prints a name and what is known of it, nothing when nothing is.
+// fact prints a name with its known figures, or nothing if none is known.
 func (p *page) fact(name string, figures ...string) {
 	var known []string
 	for _, f := range figures {
@@ -119,7 +119,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 	p.fact("Marks", m.legend())
 }
 
-// network is what went through sockets; loopback and connections only where there were any.
+// network formats the traffic through sockets; loopback and connections only if there were any.
 func (m marked) network(w client.Workload) []string {
 	facts := []string{m.figure(w.Exactness, "network_bytes", term.Bytes(w.NetworkBytes))}
 	if w.NetworkBytes == nil {
@@ -135,7 +135,7 @@ func (m marked) network(w client.Workload) []string {
 	return facts
 }
 
-// requests holds what was used against what was asked for, as bars.
+// requests compares use with requests, as bars.
 func (p *page) requests(w client.Workload) {
 	if waits(w) || begun(w) || neverBegan(w) {
 		p.asks(w)
@@ -152,7 +152,7 @@ func (p *page) requests(w client.Workload) {
 		}
 	}
 	wall, how := w.WallSeconds, "wall"
-	if s := w.SuspendedSeconds; s != nil && *s > 0 { // its time limit stood still
+	if s := w.SuspendedSeconds; s != nil && *s > 0 { // its time limit was suspended too
 		wall, how = max(wall-*s, 0), "ran"
 	}
 	cores, allocated := w.GivenCores()
@@ -188,11 +188,11 @@ func (p *page) requests(w client.Workload) {
 	}
 	bar := 20
 	if p.Width > 0 {
-		bar = min(bar, p.Width-12-wide-2-2-7) // brackets, and what is over 100 %
+		bar = min(bar, p.Width-12-wide-2-2-7) // brackets, and the part above 100 %
 	}
 	for _, r := range rows {
 		text := term.Pad(r.text, wide, false, p.ASCII)
-		if bar < 4 { // no room: the number says it
+		if bar < 4 { // no space: the number suffices
 			p.fold(12, "%-11s %s  %s", r.name, text, term.Percent(r.share))
 			continue
 		}
@@ -200,7 +200,7 @@ func (p *page) requests(w client.Workload) {
 	}
 }
 
-// fewPoints is with how many points nothing is drawn: they are wider than the time between them.
+// fewPoints is the number of points up to which nothing is drawn: they would be wider than the time between them.
 const fewPoints = 2
 
 // drawable reports whether enough points have a figure.
@@ -275,7 +275,7 @@ type mergedProfile struct {
 }
 
 // merge sums the profiles of one figure over nodes and parts, unless the server
-// already gives the sum. A step is unknown where none of the pieces is known.
+// already returns the sum. A step is unknown if all its parts are.
 func merge(profiles []client.Profile) []mergedProfile {
 	var out []mergedProfile
 	whole := map[string]bool{}
@@ -359,12 +359,12 @@ func (p *page) commands(d client.WorkloadDetail) error {
 
 func (p *page) parts(d client.WorkloadDetail) error {
 	parts := d.Parts
-	if len(parts) < 2 || len(d.Steps) > 0 && len(d.Nodes) < 2 { // its steps are told already
+	if len(parts) < 2 || len(d.Steps) > 0 && len(d.Nodes) < 2 { // its steps are listed already
 		return nil
 	}
 	named := slices.ContainsFunc(parts, func(x client.Part) bool { return x.Part != "" })
 	if !named {
-		return nil // the nodes are told already
+		return nil // the nodes are listed already
 	}
 	columns := []term.Column{{Title: "NODE", Shrink: 8}, {Title: "PART", Shrink: 8}, {Title: "CPU TIME", Right: true}, {Title: "PEAK MEM", Right: true}}
 	gpus := slices.ContainsFunc(parts, func(x client.Part) bool { return x.GPUSeconds != nil })

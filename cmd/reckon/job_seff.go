@@ -14,8 +14,8 @@ import (
 const notKnown = "unknown"
 
 // printSeff writes the lines of Slurm's seff, in its order and units (1 GB there is
-// 1024 MB), so that scripts that read it work. A line whose figure was not measured is
-// left out and named at the end: scripts expect a number there, and 0 would be one.
+// 1024 MB), so that scripts that parse it work. A line with an unmeasured figure is
+// omitted and listed at the end: scripts expect a number there, and 0 would be wrong.
 func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	var b strings.Builder
 	var missing []string
@@ -66,7 +66,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	var used *float64 // to the nearest second, as seff has it
+	var used *float64 // to the nearest second, as in seff
 	if d.CPUSeconds != nil {
 		v := math.Round(*d.CPUSeconds)
 		used = &v
@@ -74,7 +74,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	line("CPU Utilized", "%s", seffTime(used))
 	var held *float64
 	wall := d.WallSeconds
-	if d.SuspendedSeconds != nil { // which Slurm's elapsed time leaves out
+	if d.SuspendedSeconds != nil { // Slurm's elapsed time excludes it
 		wall = max(wall-*d.SuspendedSeconds, 0)
 	}
 	if cores != nil {
@@ -83,7 +83,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	}
 	line("CPU Efficiency", "%s of %s core-walltime", seffShare(used, held), seffTime(held))
 	line("Job Wall-clock time", "%s", seffTime(&wall))
-	memory := cmp.Or(d.MemoryNeededPeakBytes, d.MemoryPeakBytes) // as MaxRSS, without page cache
+	memory := cmp.Or(d.MemoryNeededPeakBytes, d.MemoryPeakBytes) // like MaxRSS, without page cache
 	line("Memory Utilized", "%s", seffBytes(memory))
 	line("Memory Efficiency", "%s of %s", seffShare(memory, d.RequestMemoryBytes), seffBytes(d.RequestMemoryBytes))
 	if d.Running {

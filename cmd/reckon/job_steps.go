@@ -13,10 +13,10 @@ import (
 	"reckon/internal/term"
 )
 
-// stepID is a step as Slurm writes it: 4711.0, 4711_3.batch, 7+1.2.
+// stepID matches a step id in Slurm's format: 4711.0, 4711_3.batch, 7+1.2.
 var stepID = regexp.MustCompile(`^((?:slurm/)?\d+(?:[_+]\d+)?)\.(\d+|batch|extern|interactive)$`)
 
-// jobAndStep splits the id of a step; step is empty for that of a workload.
+// jobAndStep splits the id of a step; step is empty if it is the id of a workload.
 func jobAndStep(id string) (job, step string) {
 	if m := stepID.FindStringSubmatch(id); m != nil {
 		return m[1], m[2]
@@ -24,7 +24,7 @@ func jobAndStep(id string) (job, step string) {
 	return id, ""
 }
 
-// stepOf finds a step of a job, or says which there are.
+// stepOf returns a step of a job, or an error that lists the existing ones.
 func stepOf(d client.WorkloadDetail, id string) (client.Step, error) {
 	var ids []string
 	for _, s := range d.Steps {
@@ -39,7 +39,7 @@ func stepOf(d client.WorkloadDetail, id string) (client.Step, error) {
 	return client.Step{}, fmt.Errorf("%s has no step %s; it has %s", d.ID, id, strings.Join(ids[:min(len(ids), listed)], ", "))
 }
 
-// stepState says how a step is or ended, in the words of the job's own state.
+// stepState formats the state of a step like the state of a job.
 func stepState(s *client.Step) string {
 	text := strings.ReplaceAll(s.State, "_", " ")
 	if s.ExitCode != nil && *s.ExitCode != 0 {
@@ -48,7 +48,7 @@ func stepState(s *client.Step) string {
 	return cmp.Or(text, term.Unknown)
 }
 
-// steps lists the steps of a job; of very many those that failed and those that used most.
+// steps lists the steps of a job; if there are very many, those that failed and those with the highest use.
 func (p *page) steps(d client.WorkloadDetail) error {
 	if len(d.Steps) == 0 {
 		return nil
@@ -105,7 +105,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// printStep tells what one step of a job did.
+// printStep prints one step of a job.
 func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now time.Time) error {
 	p := &page{Screen: s}
 	title := term.Safe(d.ID) + "." + term.Safe(step.ID)

@@ -10,7 +10,7 @@ import (
 	"reckon/lab/stress"
 )
 
-// writeTrace writes what a workload used over time as a program for `reckon stress
+// writeTrace writes the use of a workload over time as a program for `reckon stress
 // --trace`: the sum over its nodes and parts.
 func writeTrace(g *globals, d client.WorkloadDetail, format string) error {
 	p, gaps := traceOf(d)
@@ -26,9 +26,9 @@ func writeTrace(g *globals, d client.WorkloadDetail, format string) error {
 	return stress.WriteTrace(g.stdout, p, d.ID, format)
 }
 
-// traceOf makes a program of the profiles of a workload. A step without any figure
-// holds the one before it and is counted as a gap; such steps at the beginning are
-// left out.
+// traceOf converts the profiles of a workload to a program. A step without any figure
+// repeats the previous one and is counted as a gap; such steps at the start are
+// dropped.
 func traceOf(d client.WorkloadDetail) (p stress.Program, gaps int) {
 	step := time.Duration(math.Round(d.StepSeconds * 1e9))
 	if step <= 0 {
@@ -52,7 +52,7 @@ func traceOf(d client.WorkloadDetail) (p stress.Program, gaps int) {
 			return true
 		}
 		for _, of := range stress.All() {
-			// The figure of the network has both directions; a load sends.
+			// The network figure includes both directions; a load only sends.
 			if of != stress.Network || !take(of, "network_transmit_bytes_per_second", 1) {
 				factor := 1.0
 				if of == stress.Network {

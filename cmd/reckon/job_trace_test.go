@@ -8,7 +8,7 @@ import (
 	"reckon/lab/stress"
 )
 
-// A trace sums nodes and parts, begins where something is known, and holds the last
+// TestTraceOf: a trace sums nodes and parts, starts with the first known figure, and holds the last
 // value over a gap: a gap is not idleness.
 func TestTraceOf(t *testing.T) {
 	at := func(i int) time.Time { return time.Unix(1000+int64(i)*10, 0) }

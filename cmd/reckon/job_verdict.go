@@ -7,7 +7,7 @@ import (
 	"reckon/internal/term"
 )
 
-// events are what befell a workload; what did not happen is left out.
+// events formats the events of a workload; events that did not occur are omitted.
 func events(w client.Workload) []string {
 	var out []string
 	some := func(v *float64) bool { return v != nil && *v > 0 }
@@ -26,7 +26,7 @@ func events(w client.Workload) []string {
 	return out
 }
 
-// marks stand before verdicts, so that their weight shows without colour.
+// mark returns the mark in front of a verdict, which shows its severity without colour.
 func mark(severity string) (string, term.Style) {
 	switch severity {
 	case "critical":
@@ -39,7 +39,7 @@ func mark(severity string) (string, term.Style) {
 	return "- ", term.Cyan
 }
 
-// verdicts prints what a colleague would say, wrapped to the screen.
+// verdicts prints the verdicts, wrapped to the screen.
 func (p *page) verdicts(list []client.Verdict) {
 	if len(list) == 0 {
 		return

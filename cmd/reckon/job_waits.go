@@ -8,18 +8,18 @@ import (
 	"reckon/internal/term"
 )
 
-// waits reports whether a workload has not begun.
+// waits reports whether a workload has not started.
 func waits(w client.Workload) bool { return w.State == "pending" && !w.Running && w.CPUSeconds == nil }
 
-// neverBegan reports whether it ended while it waited.
+// neverBegan reports whether it ended before it started.
 func neverBegan(w client.Workload) bool {
 	return w.End != nil && w.Submit != nil && w.CPUSeconds == nil && w.WallSeconds == 0 && len(w.Nodes) == 0
 }
 
-// begun reports whether it stood for the tasks of an array that waited, which have begun.
+// begun reports whether it is the waiting part of an array whose tasks have all started.
 func begun(w client.Workload) bool { return w.State == "started" && w.CPUSeconds == nil }
 
-// submitted is when it was handed in; the start stands for it where nobody said.
+// submitted returns the submit time, or the start if the submit time is unknown.
 func submitted(w client.Workload) time.Time {
 	if w.Submit != nil {
 		return *w.Submit
@@ -27,10 +27,10 @@ func submitted(w client.Workload) time.Time {
 	return w.Start
 }
 
-// silentAfter is how old the last report of what runs may be before the page says when it came.
+// silentAfter is the age of the last report of a running workload from which the page shows its time.
 const silentAfter = 15 * time.Minute
 
-// times says when it waited, began and ended.
+// times prints when it waited, started and ended.
 func (p *page) times(w client.Workload, now time.Time) {
 	since := now.Sub(submitted(w)).Seconds()
 	switch {
@@ -68,7 +68,7 @@ func (p *page) times(w client.Workload, now time.Time) {
 	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end, "wall "+term.Seconds(&w.WallSeconds), suspended)
 }
 
-// asks holds what was asked for, where nothing was used of it yet.
+// asks prints the request of a workload that has used nothing yet.
 func (p *page) asks(w client.Workload) {
 	title := "What it asks for"
 	if !waits(w) {
@@ -91,7 +91,7 @@ func (p *page) asks(w client.Workload) {
 	}
 }
 
-// waitingTable lists workloads that all wait: since when, for what, and why.
+// waitingTable lists pending workloads: since when, for what, and why.
 func waitingTable(list []client.Workload, now time.Time) *term.Table {
 	t := term.NewTable(
 		term.Column{Title: "NAME", Shrink: 8},

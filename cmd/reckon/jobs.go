@@ -31,7 +31,7 @@ type jobsOptions struct {
 	format       *choice
 }
 
-// sortWords are short names for what people sort by most, largest or newest first.
+// sortWords are short names for common sort keys, in descending order.
 func sortWords() map[string]string {
 	return map[string]string{
 		"cpu": "-cpu_seconds", "cores": "-cores_mean", "memory": "-memory_peak_bytes", "start": "-start",
@@ -100,7 +100,7 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
 	return cmd
 }
 
-// batchID is the id of a workload, of which a batch job may be given by its number.
+// batchID returns the id of a workload; a batch job may be given by its number.
 func batchID(id string) string {
 	if id == "" || strings.Contains(id, "/") {
 		return id
@@ -108,7 +108,7 @@ func batchID(id string) string {
 	return string(workload.MakeID(workload.Slurm, id))
 }
 
-const everything = 100_000 // what the server sends at most
+const everything = 100_000 // the server's maximum
 
 func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 	f := o.filter
@@ -127,7 +127,7 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 		return f, err
 	}
 	if len(f.IDs) > 0 && !o.sinceSet {
-		f.Since = time.Time{} // whoever names a job means it, whenever it ran
+		f.Since = time.Time{} // a job given by name is listed whenever it ran
 	}
 	if !f.Until.IsZero() && f.Until.Before(f.Since) {
 		return f, &usageError{fmt.Errorf("--until %s is before --since %s; give a later time", o.until, o.since)}
@@ -227,12 +227,12 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	return t
 }
 
-// calledName is what a person calls the workload: its name, else what it runs, else the last word of its id.
+// calledName returns the display name of the workload: its name, else its command, else the last segment of its id.
 func calledName(w client.Workload) string {
 	return cmp.Or(w.Name, w.Command, w.ID[strings.LastIndex(w.ID, "/")+1:])
 }
 
-// shortName is the name where it says more than the id.
+// shortName returns the name if it is not just the end of the id.
 func shortName(w client.Workload) string {
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
 		return ""
@@ -247,12 +247,12 @@ func nodeList(nodes []string) string {
 	return strings.Join(nodes, ",")
 }
 
-// state says in a word how it stands: in that of the batch system, unless an exit code says more.
+// state returns its state in one word: that of the batch system, unless an exit code is more specific.
 func state(w client.Workload) string {
 	failed := w.ExitCode != nil && *w.ExitCode != 0
 	switch {
 	case w.State == "pending" && (w.Running || w.CPUSeconds != nil):
-		return "running" // it began since the batch system was asked
+		return "running" // it started since the last report of the batch system
 	case w.State == "pending" && w.Reason != "":
 		return "pending: " + w.Reason
 	case w.State != "" && !(w.State == "failed" && failed):
@@ -262,7 +262,7 @@ func state(w client.Workload) string {
 	case failed:
 		return fmt.Sprintf("exit %d", *w.ExitCode)
 	case w.End == nil:
-		return "unseen" // no end was recorded, and no sample came lately
+		return "unseen" // no end was recorded, and there are no recent samples
 	}
 	return "ended"
 }
@@ -281,7 +281,7 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// partial says on standard error what an answer lacks.
+// partial reports the missing parts of an answer on standard error.
 func (g *globals) partial(missing []string) {
 	for _, m := range missing {
 		fmt.Fprintln(g.stderr, "incomplete: "+term.Safe(m))

@@ -21,13 +21,13 @@ import (
 // (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
 const kubectlName = "kubectl-reckon"
 
-// plugin is where in a cluster the server is that the chart installed, and how kubectl gets there.
+// plugin identifies the server installed by the chart in a cluster, and how kubectl reaches it.
 type plugin struct {
 	context, kubeconfig          string
 	namespace, service, audience string
 }
 
-// parse reads the options of the plugin, which stand before the command, and returns the command.
+// parse parses the options of the plugin, which precede the command, and returns the command.
 func (p *plugin) parse(args []string) ([]string, error) {
 	f := pflag.NewFlagSet(kubectlName, pflag.ContinueOnError)
 	f.SetInterspersed(false)
@@ -42,7 +42,7 @@ func (p *plugin) parse(args []string) ([]string, error) {
 	return f.Args(), nil
 }
 
-// kubectl prepares a call.
+// kubectl prepares a call of kubectl.
 func (p *plugin) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	own := []string{"--namespace=" + p.namespace}
 	if p.context != "" {
@@ -54,7 +54,7 @@ func (p *plugin) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "kubectl", append(own, args...)...)
 }
 
-// ask returns what kubectl prints.
+// ask returns the output of kubectl.
 func (p *plugin) ask(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -68,8 +68,8 @@ func (p *plugin) ask(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// executePlugin runs a command against the server in a cluster: through a port that kubectl forwards, with a token of the
-// server's own account, which who may make it is admin of the server. Both end with the command.
+// executePlugin runs a command against the server in a cluster: through a port forwarded by kubectl, with a token of the
+// server's own service account; whoever may create that token is an admin of the server. Port and token end with the command.
 func executePlugin(ctx context.Context, d deps, args []string) int {
 	p := &plugin{}
 	rest, err := p.parse(args)
@@ -94,14 +94,14 @@ func executePlugin(ctx context.Context, d deps, args []string) int {
 	return execute(ctx, d, rest)
 }
 
-// needsServer reports whether a command may ask a server that it does not name itself.
+// needsServer reports whether a command may query a server without naming it itself.
 func needsServer(args []string) bool {
 	return len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool {
 		return a == "-h" || a == "--help" || a == "--server" || strings.HasPrefix(a, "--server=")
 	}) && !slices.Contains([]string{"help", "version", "completion", "--version"}, args[0])
 }
 
-// reach opens the way to the server and names it in the environment of the command.
+// reach opens the connection to the server and puts its address into the environment of the command.
 func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(), err error) {
 	dir, err := os.MkdirTemp("", kubectlName+"-")
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 		}
 	}
 	own := d.getenv("RECKON_TOKEN_FILE") != "" || slices.ContainsFunc(args, func(a string) bool { return a == "--token-file" || strings.HasPrefix(a, "--token-file=") })
-	if scheme == "https" && !own { // without TLS no token is shown
+	if scheme == "https" && !own { // without TLS no token is sent
 		token, err := p.ask(ctx, "create", "token", p.service, "--audience="+p.audience, "--duration=1h")
 		if err != nil {
 			return nil, fmt.Errorf("make a token: %w; or give one of your own with --token-file", err)
@@ -149,7 +149,7 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 	return func() { stop(); _ = os.RemoveAll(dir) }, nil
 }
 
-// forward lets kubectl forward a free port of this machine to a port of the service, by its name, until stop.
+// forward lets kubectl forward a free port of this machine to a port of the service, by name, until stop is called.
 func (p *plugin) forward(ctx context.Context, port string) (address string, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var problem bytes.Buffer
@@ -170,7 +170,7 @@ func (p *plugin) forward(ctx context.Context, port string) (address string, stop
 	for lines.Scan() {
 		if rest, ok := strings.CutPrefix(lines.Text(), "Forwarding from "); ok {
 			address, _, _ = strings.Cut(rest, " ")
-			go func() { _, _ = io.Copy(io.Discard, out) }() // it says when it handles a connection
+			go func() { _, _ = io.Copy(io.Discard, out) }() // kubectl prints a line per connection
 			return address, stop, nil
 		}
 	}

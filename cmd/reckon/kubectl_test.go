@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// kubectlScript answers as kubectl does, and notes what it is asked for.
+// kubectlScript responds like kubectl, and records its arguments.
 const kubectlScript = `#!/bin/sh
 echo "$@" >>"$FAKE/asked"
 case "$*" in
@@ -22,8 +22,8 @@ case "$*" in
 esac
 `
 
-// TestKubectlPlugin runs commands as kubectl does: through a forwarded port, with the authority of the chart and a token that is
-// made for the call.
+// TestKubectlPlugin runs commands like kubectl: through a forwarded port, with the CA of the chart and a token
+// created for the call.
 func TestKubectlPlugin(t *testing.T) {
 	var shown []string
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,9 +42,9 @@ func TestKubectlPlugin(t *testing.T) {
 	for what, tt := range map[string]struct {
 		args   []string
 		server *httptest.Server
-		file   string // there while it runs
+		file   string // exists while it runs
 		code   int
-		token  string // that the server is shown
+		token  string // sent to the server
 		errs   string
 		asked  []string
 	}{

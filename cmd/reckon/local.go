@@ -8,7 +8,7 @@ import (
 	"reckon/web/api"
 )
 
-// inProcess runs the sensors in this process, without a store, for `reckon top` when
+// inProcess runs the sensors in this process, without a store, for `reckon top` if
 // there is no server.
 func inProcess(ctx context.Context) (<-chan client.Live, error) {
 	a, _, err := agent.Open(agent.Config{})
@@ -20,7 +20,7 @@ func inProcess(ctx context.Context) (<-chan client.Live, error) {
 	go func() {
 		defer a.Close()
 		defer hub.Close()
-		_ = a.Run(ctx, hub) // it ends with ctx; what a sensor lacks is no reason to stop
+		_ = a.Run(ctx, hub) // it ends with ctx; missing sensors are not fatal
 	}()
 	return ticks, nil
 }

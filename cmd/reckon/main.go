@@ -1,9 +1,9 @@
-// Command reckon tells who used what: CPU, memory, GPU, disk and energy,
+// Command reckon reports who used what: CPU, memory, GPU, disk and energy,
 // for every job, pod, service and user of a machine or a site.
 //
 // Each subcommand is one file: its constructor, its options and its run function.
-// What a command prints goes to standard output; errors and progress go to standard
-// error. It exits with 0 on success, 1 on failure and 2 when it was called wrongly;
+// Commands print to standard output; errors and progress go to standard
+// error. The exit status is 0 on success, 1 on failure and 2 after a usage error;
 // `reckon run` exits with the status of the command that it ran.
 package main
 
@@ -18,8 +18,8 @@ import (
 func main() {
 	ctx, stop := context.Background(), func() {}
 	if len(os.Args) < 2 || os.Args[1] != "run" {
-		// run passes signals on to its command, and must not listen to those that a
-		// shell told a background job to ignore.
+		// run forwards signals to its command, and must not handle those that a
+		// shell set to be ignored for a background job.
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	}

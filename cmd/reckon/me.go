@@ -54,7 +54,7 @@ token it is. With -u it is of somebody else whom you may see.`,
 	return cmd
 }
 
-// ownerReport asks for the report on an owner; without a name on whom the server takes the client for.
+// ownerReport fetches the report on an owner; without a name, on the user that the server identifies.
 func ownerReport(ctx context.Context, g *globals, owner, since, until string) (client.OwnerReport, error) {
 	var none client.OwnerReport
 	now := g.now()
@@ -97,7 +97,7 @@ func ownerReport(ctx context.Context, g *globals, owner, since, until string) (c
 	return r, nil
 }
 
-// whoAmI is the name that the server knows the client by; an administrator without a name is the
+// whoAmI returns the client's name according to the server; an administrator without a name is the
 // user of this machine.
 func whoAmI(ctx context.Context, c *client.Client) (string, error) {
 	me, err := c.Me(ctx)

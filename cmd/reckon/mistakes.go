@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommandOnly refuses arguments of a command that only holds others: a word that is
-// no command is a mistake.
+// subcommandOnly rejects arguments of a command that only contains others: an unknown
+// subcommand is an error.
 func subcommandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 	return errors.New(text)
 }
 
-// flagError says what a flag takes, where the library says how it failed to read it.
+// flagError explains what a flag accepts, where the library only reports a parse error.
 func flagError(err error) error {
 	var none *pflag.ValueRequiredError
 	if errors.As(err, &none) {
@@ -59,8 +59,8 @@ func flagError(err error) error {
 	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
 }
 
-// hyphenID moves the id of `token revoke` behind a double hyphen where it begins with a
-// hyphen, as ids did that were made before 2026-11-22, and would be read as a flag.
+// hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a
+// hyphen, as some ids created before 2026-11-22 do, because it would be parsed as a flag.
 func hyphenID(args []string) []string {
 	id := regexp.MustCompile(`^-[A-Za-z0-9_-]{7}$`) // 6 bytes in base64
 	for i := 0; i+2 < len(args); i++ {

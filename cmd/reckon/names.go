@@ -14,14 +14,14 @@ import (
 	"reckon/client"
 )
 
-// named are values of filters by what they are names of: owner, account, partition, node, site, or id of a workload.
+// named holds values of filters, by type of name: owner, account, partition, node, site, or id of a workload.
 type named map[string][]string
 
-// longAgo is how far back names are looked for: a name that was met once is no mistake.
+// longAgo is how far back names are searched: a name that ever occurred is not an error.
 const longAgo = 400 * 24 * time.Hour
 
-// strangeNames is an error for the first name that the server has never met, with the one that
-// was perhaps meant. It is for answers without rows; what it can not find out is no error.
+// strangeNames returns an error for the first name that the server does not know, with the nearest
+// known one. It is for answers without rows; failed lookups are not errors.
 func strangeNames(ctx context.Context, c *client.Client, now time.Time, of named) error {
 	for _, what := range slices.Sorted(maps.Keys(of)) {
 		if len(of[what]) == 0 {
@@ -52,7 +52,7 @@ func accountHere(name string) bool {
 	return err == nil
 }
 
-// namesOf are the owners, accounts, partitions, nodes or sites that the server has met.
+// namesOf returns the owners, accounts, partitions, nodes or sites that occur on the server.
 func namesOf(ctx context.Context, c *client.Client, now time.Time, what string) []string {
 	met := map[string]bool{}
 	if list, err := c.Usage(ctx, client.UsageQuery{Since: now.Add(-longAgo), Until: now, Span: "whole", By: []string{what}}); err == nil {
@@ -61,7 +61,7 @@ func namesOf(ctx context.Context, c *client.Client, now time.Time, what string) 
 			met[map[string]string{"owner": r.Owner, "account": r.Account, "partition": r.Partition, "node": r.Node, "site": r.Site}[what]] = true
 		}
 	}
-	// Of the last hour, and what waits, there is no usage yet.
+	// The last hour, and pending work, have no usage yet.
 	if list, err := c.Workloads(ctx, client.Filter{Sort: "-seen", Limit: 1000}); err == nil {
 		for i := range list.Workloads {
 			w := &list.Workloads[i]
@@ -85,13 +85,13 @@ func namesOf(ctx context.Context, c *client.Client, now time.Time, what string) 
 	return slices.Sorted(maps.Keys(met))
 }
 
-// completeNames offers in the shell, for each of the flags, the names that the server has met.
+// completeNames completes, for each of the flags, the names that occur on the server.
 func completeNames(cmd *cobra.Command, g *globals, flags ...string) {
 	for _, flag := range flags {
 		err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			c, err := g.client()
 			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp // a shell has no place for an error
+				return nil, cobra.ShellCompDirectiveNoFileComp // shell completion cannot show an error
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 			defer cancel()
@@ -99,7 +99,7 @@ func completeNames(cmd *cobra.Command, g *globals, flags ...string) {
 			return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) }), cobra.ShellCompDirectiveNoFileComp
 		})
 		if err != nil {
-			panic(err) // the flag does not exist: a mistake of the program
+			panic(err) // the flag does not exist: a bug of the program
 		}
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"reckon/internal/term"
 )
 
-// nodeDetail is a node with what ran on it.
+// nodeDetail is a node with the work that ran on it.
 type nodeDetail struct {
 	client.Node
 	Hours []client.Usage    `json:"hours"`   // of the last day
-	Now   []client.Workload `json:"now"`     // that run on it, the most CPU time first
-	Past  []client.Workload `json:"day_top"` // of the last day, those that used most on all their nodes
+	Now   []client.Workload `json:"now"`     // running on it, in descending order of CPU time
+	Past  []client.Workload `json:"day_top"` // of the last day, those with the highest use over all their nodes
 	Ran   int               `json:"day_workloads"`
-	// Devices is what its disks, network file systems and interconnects do; nil where the server does not say.
+	// Devices is the activity of its disks, network file systems and interconnects; nil if the server has none.
 	Devices *client.NodeDevices `json:"devices,omitempty"`
 }
 
@@ -119,7 +119,7 @@ func (d *nodeDetail) fill(ctx context.Context, c *client.Client, now time.Time) 
 	hours, err := c.Usage(ctx, q)
 	var none *client.APIError
 	if errors.As(err, &none) && none.Status == http.StatusNotFound {
-		return nil // it keeps no history
+		return nil // the server has no history
 	}
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		line("room", "for %s that waited in the last day (%s free while they waited), for %d of those that wait now", hadRoomFor(w), term.CoreHours(&w.CoreSeconds), w.Now)
 	}
 	if chart := d.chart(now); chart != nil {
-		top := 0.0 // of the highest hour
+		top := 0.0 // of the busiest hour
 		if n.Cores != nil {
 			top = *n.Cores
 		}
@@ -200,7 +200,7 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 	return printMissing(s, []client.Node{*n})
 }
 
-// held says what jobs hold of something, where a batch system gives it out.
+// held formats the allocated amount of a resource, if a batch system schedules the node.
 func held(b *client.NodeBatch, of func(*client.NodeBatch) (*float64, *float64), format func(*float64) string) string {
 	if b == nil {
 		return ""
@@ -212,7 +212,7 @@ func held(b *client.NodeBatch, of func(*client.NodeBatch) (*float64, *float64), 
 	return ", " + usedOf(format, has, all) + " held by jobs"
 }
 
-// chart is the cores used in each of the last 24 hours; nil when no hour is known.
+// chart returns the cores used in each of the last 24 hours; nil if no hour is known.
 func (d *nodeDetail) chart(now time.Time) []*float64 {
 	out := make([]*float64, 24)
 	begin, any := now.UTC().Truncate(time.Hour).Add(-23*time.Hour), false

@@ -11,7 +11,7 @@ import (
 	"reckon/internal/term"
 )
 
-// devicesOf asks for the devices of a node; nil where the server has no answer, or not for who asks.
+// devicesOf fetches the devices of a node; nil if the server has none, or not for this viewer.
 func devicesOf(ctx context.Context, c *client.Client, n *client.Node) (*client.NodeDevices, error) {
 	if !n.Up || !n.Agent {
 		return nil, nil
@@ -27,7 +27,7 @@ func devicesOf(ctx context.Context, c *client.Client, n *client.Node) (*client.N
 	return &d, nil
 }
 
-// printDevices shows the disks, network file systems and ports that there are.
+// printDevices prints the existing disks, network file systems and ports.
 func printDevices(s term.Screen, d *client.NodeDevices) error {
 	if d == nil {
 		return nil
@@ -78,7 +78,7 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 	return nil
 }
 
-// latency writes a time of less than a second to the point.
+// latency formats a time below a second with suitable precision.
 func latency(v *float64) string {
 	switch {
 	case v == nil:

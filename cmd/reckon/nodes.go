@@ -92,7 +92,7 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 	})
 }
 
-// pick keeps the nodes that were asked for. A name, partition or state that no node has is an error.
+// pick keeps the selected nodes. A name, partition or state that no node has is an error.
 func (o *nodesOptions) pick(nodes []client.Node) ([]client.Node, error) {
 	keep := func(what string, wanted []string, of func(*client.Node) []string) error {
 		var met []string
@@ -154,7 +154,7 @@ func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {
 	return printMissing(s, nodes)
 }
 
-// printClosed lists why a batch system gives nodes no jobs, the same reason once.
+// printClosed lists why a batch system assigns no jobs to nodes, each reason once.
 func printClosed(s term.Screen, nodes []client.Node) error {
 	where := map[string][]string{}
 	for i := range nodes {
@@ -182,7 +182,7 @@ func printClosed(s term.Screen, nodes []client.Node) error {
 	return nil
 }
 
-// batchState is the state in the words of the batch system, with its flags.
+// batchState formats the state in the terms of the batch system, with its flags.
 func batchState(b *client.NodeBatch) string {
 	words := []string{cmp.Or(b.State, "state not known")}
 	for _, f := range b.Flags {
@@ -244,7 +244,7 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 	return t
 }
 
-// running is how many workloads run on it; without an agent nobody counts them.
+// running formats the number of workloads on the node; without an agent it is unknown.
 func running(n *client.Node) string {
 	if !n.Agent {
 		return term.Unknown
@@ -259,10 +259,10 @@ func spanOrNone(s *client.NodeSpan) client.NodeSpan {
 	return *s
 }
 
-// skewShown is from what difference of clocks on one is shown.
+// skewShown is the clock difference from which it is shown.
 const skewShown = 5 * time.Second
 
-// printSenders tells of second machines of one name and of clocks that are wrong.
+// printSenders reports second machines with the same name, and wrong clocks.
 func printSenders(s term.Screen, nodes []client.Node, now time.Time) error {
 	var lines []string
 	for i := range nodes {
@@ -294,7 +294,7 @@ func printSenders(s term.Screen, nodes []client.Node, now time.Time) error {
 	return err
 }
 
-// nodeState is down when its agent is silent, and what the batch system says, or up.
+// nodeState returns down if its agent is silent, otherwise the state in the batch system, or up.
 func nodeState(n *client.Node, now time.Time) string {
 	b := n.Batch
 	switch {
@@ -310,7 +310,7 @@ func nodeState(n *client.Node, now time.Time) string {
 	return batchState(b)
 }
 
-// heldOf is what jobs hold of the cores that the batch system gives out.
+// heldOf formats the allocated cores of a node that a batch system schedules.
 func heldOf(n *client.Node) string {
 	if n.Batch == nil || n.Batch.Cores == nil {
 		return term.Unknown
@@ -328,7 +328,7 @@ func hadRoomFor(w *client.NodeWaiting) string {
 	return fmt.Sprintf("%d jobs", w.Jobs)
 }
 
-// power is what the node draws; a figure of a model is marked.
+// power formats the power of the node; a modelled figure is marked.
 func power(n client.Node) string {
 	if n.Watts != nil && n.PowerMethod != "measured" {
 		return "~" + term.Watts(n.Watts)
@@ -340,7 +340,7 @@ func usedOf(format func(*float64) string, used, of *float64) string {
 	return format(used) + " of " + format(of)
 }
 
-// share is a part of a whole, nil when either is unknown.
+// share returns the share of a part in a whole, nil if either is unknown or the whole is not positive.
 func share(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole <= 0 {
 		return nil
@@ -349,7 +349,7 @@ func share(part, whole *float64) *float64 {
 	return &v
 }
 
-// printMissing lists sensors that do not work, the same reason on many nodes once.
+// printMissing lists sensors that do not work, each reason once for many nodes.
 func printMissing(s term.Screen, nodes []client.Node) error {
 	type gap struct{ sensor, reason string }
 	where := map[gap][]string{}

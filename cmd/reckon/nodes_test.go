@@ -9,8 +9,8 @@ import (
 	"reckon/internal/term"
 )
 
-// TestNodesOfSlurm: what stands for nodes that the batch system knows, with and without
-// an agent, and why they take no jobs.
+// TestNodesOfSlurm checks the output for nodes in the batch system, with and without
+// an agent, and the reasons why they accept no jobs.
 func TestNodesOfSlurm(t *testing.T) {
 	f := func(v float64) *float64 { return &v }
 	drained := &client.NodeBatch{State: "idle", Flags: []string{"drain"}, Reason: "new\x1b[31m disk", Cores: f(16), CoresHeld: f(0)}

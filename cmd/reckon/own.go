@@ -8,7 +8,7 @@ import (
 	"reckon/agent"
 )
 
-// ownFlags say where figures of others come from.
+// ownFlags define the sources of figures of other programs.
 type ownFlags struct{ socket string }
 
 func (o *ownFlags) register(f *pflag.FlagSet, c *agent.Config) {
@@ -17,12 +17,12 @@ func (o *ownFlags) register(f *pflag.FlagSet, c *agent.Config) {
 	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else "+agent.SystemSocket+" as root) or none")
 }
 
-// scrapeFlag names the targets of a server.
+// scrapeFlag adds the flag for the scrape targets of a server.
 func scrapeFlag(f *pflag.FlagSet, file *string) {
 	f.StringVar(file, "scrape-config", "", "file in the form of Prometheus (scrape_configs) that names targets to scrape; read again when it changes")
 }
 
-// path is where to listen, empty for nowhere.
+// path returns the socket path, empty for none.
 func (o *ownFlags) path(getenv func(string) string) string {
 	switch o.socket {
 	case "none":
@@ -36,5 +36,5 @@ func (o *ownFlags) path(getenv func(string) string) string {
 	return o.socket
 }
 
-// wanted reports whether somebody asked for the socket by name.
+// wanted reports whether the socket was requested explicitly.
 func (o *ownFlags) wanted() bool { return o.socket != "auto" && o.socket != "none" }

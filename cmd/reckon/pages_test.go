@@ -9,7 +9,7 @@ import (
 	"reckon/cmd/commandtest"
 )
 
-// TestPages holds README.md and the guides to the commands and flags that exist.
+// TestPages checks README.md and the guides against the existing commands and flags.
 func TestPages(t *testing.T) {
 	pages, err := filepath.Glob("../../doc/guides/*.md")
 	if err != nil || len(pages) == 0 {
@@ -23,7 +23,7 @@ func TestPages(t *testing.T) {
 		}
 		for _, c := range commandtest.Commands(string(text), "reckon") {
 			if strings.HasPrefix(c.Text, "reckon measures ") {
-				continue // what reckon up prints
+				continue // output of reckon up
 			}
 			found++
 			if err := commandtest.Check(newRoot(deps{getenv: func(string) string { return "" }}), c); err != nil {

@@ -146,7 +146,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	return nil
 }
 
-// unbindable says which features of a model no agent could read.
+// unbindable lists the features of a model that no agent could read.
 func unbindable(m *powermodel.Model) (notes []string) {
 	for _, f := range m.Features {
 		if err := dataset.Bindable(f.Name, f.Source); err != nil && f.Lag == 0 {
@@ -175,7 +175,7 @@ func printJSON(g *globals, v any) error {
 	return enc.Encode(v)
 }
 
-// kept is how many columns a model rests on, whatever their lags.
+// kept returns the number of columns that a model uses, regardless of lags.
 func kept(m *powermodel.Model) int {
 	names := map[string]bool{}
 	for _, f := range m.Features {
@@ -184,7 +184,7 @@ func kept(m *powermodel.Model) int {
 	return len(names)
 }
 
-// printCandidates shows how every family did beside the baseline.
+// printCandidates prints the error of every family next to the baseline.
 func printCandidates(g *globals, r *powerfit.Result, given int) error {
 	fmt.Fprintf(g.stdout, "%s rows, %d of %d features kept; judged by: %s (%d parts)\n\n", term.Number(ptrOf(float64(r.Score.Points))), kept(r.Model), given, r.Protocol, len(r.Folds))
 	t := scoreTable("FAMILY")
@@ -221,7 +221,7 @@ func addScore(t *term.Table, name string, s powermodel.Score, note string) {
 	t.Add(name, errorText(s.MAPE), errorText(s.Worst), term.Watts(&s.RMSE), number(s.R2), errorText(s.DRE), note)
 }
 
-// errorText prints a ratio in percent, with two digits where it is small.
+// errorText formats a ratio in percent, with two digits if it is small.
 func errorText(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -306,7 +306,7 @@ outside the range that the model was trained on are counted.`,
 	return cmd
 }
 
-// evaluate scores a model, the mean of the data, and counts rows outside its range.
+// evaluate scores a model and the mean of the data, and counts rows outside the model's range.
 func evaluate(m *powermodel.Model, d powerfit.Data) (score, baseline powermodel.Score, outside int, err error) {
 	if score, err = powerfit.Evaluate(m, d); err != nil {
 		return score, baseline, 0, err
@@ -332,7 +332,7 @@ func evaluate(m *powermodel.Model, d powerfit.Data) (score, baseline powermodel.
 	return score, baseline, outside, nil
 }
 
-// meanScore is the score of the mean power of the same rows, the best constant.
+// meanScore returns the score of the mean power of the same rows, the best constant.
 func meanScore(watts []float64) powermodel.Score {
 	var n, sum float64
 	low, high := math.Inf(1), math.Inf(-1)

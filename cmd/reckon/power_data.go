@@ -25,11 +25,11 @@ import (
 	"reckon/internal/term"
 )
 
-// powerInput says where readings of power and of what goes with it come from: a data
+// powerInput is the source of samples of power and of its features: a data
 // set, or the store of a server.
 type powerInput struct {
 	power    string   // column of watts, or a PromQL expression
-	workload string   // column that names what ran
+	workload string   // column that names the workload
 	features []string // columns, or NAME=PROMQL
 	node     string
 	from, to string
@@ -47,8 +47,8 @@ func (in *powerInput) flags(cmd *cobra.Command) {
 	f.StringVar(&in.step, "step", "15s", "from the store: time between rows, 1s or more")
 }
 
-// read returns the data set of a file (- is standard input), or without a name what
-// the server has of the node.
+// read returns the data set of a file (- is standard input), or without a name the
+// data of the node on the server.
 func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerfit.Data, string, error) {
 	if name == "" {
 		return in.fromStore(ctx, g)
@@ -67,8 +67,8 @@ func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerf
 	return d, filepath.Base(name), nil
 }
 
-// readFrame reads a data set, CSV (packed by gzip or not) or Parquet by its first bytes, and says on standard
-// error what is odd about it.
+// readFrame reads a data set, CSV (gzipped or not) or Parquet as determined by its first bytes, and reports
+// anomalies of the data on standard error.
 func readFrame(g *globals, name string) (*dataset.Frame, error) {
 	text, err := readInput(g, name)
 	if err != nil {
@@ -93,8 +93,8 @@ func readFrame(g *globals, name string) (*dataset.Frame, error) {
 	return frame, nil
 }
 
-// defineFrame takes what the data dictionary beside a data set says of its columns. A data
-// set without one stands for itself.
+// defineFrame applies the data dictionary beside a data set to its columns, if there
+// is one.
 func defineFrame(frame *dataset.Frame, path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,10 +111,10 @@ func defineFrame(frame *dataset.Frame, path string) error {
 	return nil
 }
 
-// mostData bounds a data set in memory.
+// mostData limits the size of a data set in memory, bytes.
 const mostData = 4 << 30
 
-// gunzip unpacks a file that begins with the magic number of gzip (RFC 1952).
+// gunzip unpacks a file that starts with the magic number of gzip (RFC 1952).
 func gunzip(text []byte) ([]byte, error) {
 	if !bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
 		return text, nil
@@ -166,7 +166,7 @@ func (in *powerInput) fromFrame(f *dataset.Frame) (powerfit.Data, error) {
 	return d, nil
 }
 
-// liveSource is what an agent reads for a column.
+// liveSource returns the source from which an agent computes a column.
 func liveSource(c *dataset.Column) string {
 	if c.Rate && c.Source != "" {
 		return dataset.LiveSource(c.Name, "sum(rate("+c.Source+"[1m]))")
@@ -181,7 +181,7 @@ func numbers(f *dataset.Frame) (names []string) {
 	return names
 }
 
-// powerColumn is the column that holds the measured watts.
+// powerColumn returns the column with the measured watts.
 func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 	if name != "" {
 		if c := f.Column(name); c != nil {
@@ -211,7 +211,7 @@ func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 
 var errNoMeter = errors.New("no node has measured power in that time: `reckon nodes` shows what the sensors say; name a series with --power, or give a data set with a column of watts")
 
-// times are the flags --from, --to and --step.
+// times parses the flags --from, --to and --step.
 func (in *powerInput) times(now time.Time) (from, to time.Time, step time.Duration, err error) {
 	if from, err = moment("from", in.from, now); err != nil {
 		return from, to, step, err
@@ -264,7 +264,7 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 			break
 		}
 		if w == ways[len(ways)-1] {
-			window = max(window, 5*time.Minute) // a node that exports once a minute
+			window = max(window, 5*time.Minute) // for a node that exports once a minute
 		}
 	}
 	if len(watts) == 0 {
@@ -320,7 +320,7 @@ func (in *powerInput) storeFeatures() ([]dataset.PowerFeature, error) {
 	return out, nil
 }
 
-// meteredNode is the one node that has a meter.
+// meteredNode returns the only node that has a meter.
 func meteredNode(ctx context.Context, c *client.Client, from, to time.Time) (string, error) {
 	r, err := c.Query(ctx, fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`, int(to.Sub(from).Seconds())), to)
 	if err != nil {
@@ -340,7 +340,7 @@ func meteredNode(ctx context.Context, c *client.Client, from, to time.Time) (str
 	return "", &usageError{fmt.Errorf("several nodes have a meter; name one with --node: %s", strings.Join(nodes, ", "))}
 }
 
-// oneSeries evaluates an expression that gives one series, by time in milliseconds.
+// oneSeries evaluates an expression that yields one series, by time in milliseconds.
 func oneSeries(ctx context.Context, c *client.Client, expr string, from, to time.Time, step time.Duration) (map[int64]float64, error) {
 	r, err := c.QueryRange(ctx, expr, from, to, step)
 	if err != nil {

@@ -44,7 +44,7 @@ func newPowerShow(g *globals) *cobra.Command {
 	return cmd
 }
 
-// assignments reads NAME=VALUE; without any it is nil.
+// assignments parses NAME=VALUE; without any it returns nil.
 func assignments(m *powermodel.Model, at []string) (map[string]float64, error) {
 	if len(at) == 0 {
 		return nil, nil
@@ -93,7 +93,7 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 	said := "MAPE " + errorText(tr.Score.MAPE)
 	if tr.Score.Points == 0 {
 		said = "not stated: it was fitted to too little"
-	} else if tr.Score.RMSE > 0 { // the built-in models state the mean error only
+	} else if tr.Score.RMSE > 0 { // the built-in models have only the mean error
 		said += fmt.Sprintf(" (worst part %s), RMSE %s; the mean power alone: %s", errorText(tr.Score.Worst), term.Watts(&tr.Score.RMSE), errorText(tr.Baseline.MAPE))
 	}
 	line("error", said)
@@ -117,7 +117,7 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 	return explain(g, m, points, titles)
 }
 
-// vector lies at a part of the range of every feature.
+// vector returns the point at a fraction of the range of every feature.
 func vector(m *powermodel.Model, part float64) []float64 {
 	x := make([]float64, len(m.Features))
 	for i, f := range m.Features {
@@ -126,7 +126,7 @@ func vector(m *powermodel.Model, part float64) []float64 {
 	return x
 }
 
-// explain prints what each feature adds at some points.
+// explain prints the contribution of each feature at some points.
 func explain(g *globals, m *powermodel.Model, points [][]float64, titles []string) error {
 	columns := []term.Column{{Title: "WHAT", Shrink: 16}, {Title: "TRAINED FROM", Right: true, Optional: 2}, {Title: "TO", Right: true, Optional: 2}, {Title: "UNIT", Optional: 1}}
 	if len(points) == 1 {

@@ -72,7 +72,7 @@ func runPush(cmd *cobra.Command, g *globals, o pushOptions, args []string) error
 	return nil
 }
 
-// socket is where the agent listens: as told, else that of root's agent, else the user's.
+// socket returns the agent's socket: the given one, else that of root's agent, else the user's.
 func (g *globals) socket(told string) string {
 	if told == "" {
 		told = g.getenv("RECKON_SOCKET")
@@ -88,7 +88,7 @@ func (g *globals) socket(told string) string {
 	return agent.SystemSocket
 }
 
-// pushText makes lines of the arguments, or reads them from in.
+// pushText builds lines from the arguments, or reads them from in.
 func pushText(args []string, in io.Reader) ([]byte, error) {
 	if len(args) == 1 && args[0] == "-" {
 		text, err := io.ReadAll(io.LimitReader(in, 1<<20))
@@ -99,7 +99,7 @@ func pushText(args []string, in io.Reader) ([]byte, error) {
 	}
 	var lines bytes.Buffer
 	switch {
-	case len(args) == 1 && strings.ContainsAny(args[0], " \t"): // all of it in one pair of quotes
+	case len(args) == 1 && strings.ContainsAny(args[0], " \t"): // everything in one pair of quotes
 		lines.WriteString(args[0] + "\n")
 	case len(args)%2 != 0:
 		return nil, errors.New("give NAME and VALUE in pairs, names with labels in single quotes: reckon push 'loss{phase=\"train\"}' 0.31")
@@ -111,7 +111,7 @@ func pushText(args []string, in io.Reader) ([]byte, error) {
 	return lines.Bytes(), checkPush(lines.Bytes())
 }
 
-// checkPush says what is wrong before anything is sent.
+// checkPush reports errors in the text before anything is sent.
 func checkPush(text []byte) error {
 	figures, err := promtext.NewPage(promtext.Rules{Strict: true}).Read(text)
 	if err != nil && bytes.Count(text, []byte{'\n'}) < 2 {
@@ -123,7 +123,7 @@ func checkPush(text []byte) error {
 	return err
 }
 
-// quoted puts the quotes back that a shell has taken away: loss{phase=train}.
+// quoted restores the quotes that a shell has removed: loss{phase=train}.
 func quoted(series string) string {
 	name, labels, ok := strings.Cut(series, "{")
 	if !ok || strings.Contains(labels, `"`) || !strings.HasSuffix(labels, "}") {

@@ -106,11 +106,11 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 	return resultTable(g, res)
 }
 
-// ranked begins the expressions whose answer has an order of its own.
+// ranked matches expressions whose result has an order of its own.
 var ranked = regexp.MustCompile(`^\s*(sort|topk|bottomk|limitk)`)
 
-// sortByLabels sorts the series by their labels, since the server gives most answers in no
-// order at all.
+// sortByLabels sorts the series by their labels, since the order of most results is
+// undefined.
 func sortByLabels(res client.Result, expr string) {
 	if ranked.MatchString(expr) {
 		return
@@ -126,7 +126,7 @@ func sortByLabels(res client.Result, expr string) {
 	})
 }
 
-// labelNames are the labels that any of the series has, the name of the metric first.
+// labelNames returns the labels of all the series, the name of the metric first.
 func labelNames(res client.Result) []string {
 	seen := map[string]bool{}
 	for _, s := range res.Series {
@@ -189,7 +189,7 @@ func resultTable(g *globals, res client.Result) error {
 func resultCSV(g *globals, res client.Result) error {
 	names := labelNames(res)
 	w := csv.NewWriter(g.stdout)
-	_ = w.Write(append(slices.Clone(names), "time", "value")) // a writer keeps its error for Error
+	_ = w.Write(append(slices.Clone(names), "time", "value")) // a csv.Writer returns its error from Error
 	for _, s := range res.Series {
 		for _, p := range s.Samples {
 			var row []string
@@ -205,7 +205,7 @@ func resultCSV(g *globals, res client.Result) error {
 
 const maxCharts = 8
 
-// resultCharts draws one chart for each series. Steps without a sample are gaps.
+// resultCharts draws one chart per series. Steps without a sample are gaps.
 func resultCharts(s term.Screen, res client.Result, from, to time.Time, step time.Duration) error {
 	if len(res.Series) == 0 {
 		_, err := fmt.Fprintln(s, "no series matches in this time")
@@ -233,7 +233,7 @@ func resultCharts(s term.Screen, res client.Result, from, to time.Time, step tim
 			points = append(points, point)
 			next = next.Add(step)
 		}
-		for ; !next.After(to); next = next.Add(step) { // the series ended before
+		for ; !next.After(to); next = next.Add(step) { // the series ended earlier
 			points = append(points, term.Point{Time: next.Local()})
 		}
 		text := s.Draw(term.Chart{Title: term.Safe(seriesName(series.Metric)), Points: points, Format: plainNumber, Width: width, Height: 6})
@@ -251,7 +251,7 @@ func plainNumber(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', 4, 64)
 }
 
-// seriesName writes labels as PromQL does.
+// seriesName formats labels in PromQL syntax.
 func seriesName(m map[string]string) string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

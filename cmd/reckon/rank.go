@@ -98,7 +98,7 @@ func printRanking(g *globals, s term.Screen, list client.Ranking, explain bool) 
 		}
 		adds := term.Watts(n.Watts)
 		if n.Curve == "none" && n.Watts != nil {
-			adds = "(" + adds + ")" // the highest of the others
+			adds = "(" + adds + ")" // the highest of the other nodes
 		}
 		cells := []string{place, n.Node, n.Site, adds, term.Percent(n.Headroom), words[n.Tier]}
 		if explain {

@@ -72,8 +72,8 @@ mail. The server shows the same at /report, and mails it with --digest weekly.`,
 	return cmd
 }
 
-// reportTables are the tables of a report that can be had one by one. Each has what was
-// used, what was held (the difference is waste), capacity, energy and up-time.
+// reportTables are the tables of a report that can be printed individually. Each has usage,
+// allocation (the difference is waste), capacity, energy and up-time.
 var reportTables = []string{"owners", "accounts", "software", "kinds", "nodes", "time", "week", "total"}
 
 func reportTable(r *client.Report, table string) []client.Usage {
@@ -110,7 +110,7 @@ func runReport(ctx context.Context, g *globals, period, format, table, until, ou
 	return report.Write(w, &r, site)
 }
 
-// into is where a report is written: a file, or standard output without a name. The function closes it.
+// into opens the destination of a report: a file, or standard output without a name. The returned function closes it.
 func (g *globals) into(name string) (io.Writer, func() error, error) {
 	if name == "" || name == "-" {
 		return g.stdout, func() error { return nil }, nil

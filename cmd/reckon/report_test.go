@@ -6,7 +6,7 @@ import (
 	"reckon/client"
 )
 
-// TestReportTables: every table that can be asked for is one of the report.
+// TestReportTables: every selectable table is one of the report.
 func TestReportTables(t *testing.T) {
 	one := func(word string) []client.Usage { return []client.Usage{{Command: word}} }
 	r := &client.Report{Owners: one("owners"), Accounts: one("accounts"), Commands: one("software"), Kinds: one("kinds"), Nodes: one("nodes"), Steps: one("time"), Week: one("week"), Total: client.Usage{Command: "total"}}

@@ -111,7 +111,7 @@ func printRightsize(g *globals, d client.WorkloadDetail) error {
 	return err
 }
 
-// tested is for which share a request was exceeded, and which share of it lay idle.
+// tested formats the share of time for which a request was exceeded, and the share of it that was idle.
 func tested(t *client.RequestTest) (above, idle string) {
 	if t == nil {
 		return term.Unknown, term.Unknown

@@ -19,15 +19,15 @@ import (
 	"reckon/internal/term"
 )
 
-// deps is what the program takes from the outside, so that a test can run all of it.
+// deps are the external dependencies of the program, so that a test can run all of it.
 type deps struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	// localLive starts the sensors in this process, for `reckon top` when there is no
-	// server; the channel closes with the context. Nil means that it can not.
+	// localLive starts the sensors in this process, for `reckon top` if there is no
+	// server; the channel closes with the context. Nil means not supported.
 	localLive func(ctx context.Context) (<-chan client.Live, error)
-	// clock is the time of day; nil is time.Now. Tests fix it.
+	// clock returns the current time; nil is time.Now. Tests set it.
 	clock func() time.Time
 }
 
@@ -38,13 +38,13 @@ func (d *deps) now() time.Time {
 	return d.clock()
 }
 
-// globals is what every command shares.
+// globals holds what all commands share.
 type globals struct {
 	deps
 	connection
 }
 
-// newRoot returns the command tree. A new command is one file and one line here.
+// newRoot returns the command tree. A new command needs one file and one line here.
 func newRoot(d deps) *cobra.Command {
 	g := &globals{deps: d}
 	root := &cobra.Command{
@@ -130,7 +130,7 @@ To measure one command, no server is needed:
 	return root
 }
 
-// suggest names the command for words that people bring from Slurm, and for the nouns of figures.
+// suggest suggests commands for Slurm's commands, and for the names of figures.
 func suggest(root *cobra.Command) {
 	words := map[string][]string{
 		"jobs": {"sacct", "squeue", "workloads", "ps"}, "job": {"seff", "sstat", "workload"}, "nodes": {"sinfo"}, "usage": {"sreport", "energy", "cost"}, "top": {"htop"}, "me": {"whoami"},
@@ -140,7 +140,7 @@ func suggest(root *cobra.Command) {
 	}
 }
 
-// groups are the headings of the help text with the commands below each, by what people come for.
+// groups returns the headings of the help text, by purpose, with their commands.
 func groups() []struct{ id, title, commands string } {
 	return []struct{ id, title, commands string }{
 		{"ask", "Ask:", "me top jobs job scale nodes usage report findings alerts fit forecast rank rightsize anomalies correlate query graph"},
@@ -151,7 +151,7 @@ func groups() []struct{ id, title, commands string } {
 	}
 }
 
-// group sorts the commands of the help text under the headings.
+// group assigns the commands of the help text to the headings.
 func group(root *cobra.Command) {
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
@@ -165,7 +165,7 @@ func group(root *cobra.Command) {
 	}
 }
 
-// prepare makes every mistake in arguments a usage error, also those that cobra finds.
+// prepare turns every error in arguments into a usage error, including those that cobra detects.
 func prepare(cmd *cobra.Command) {
 	if cmd.HasSubCommands() && (!cmd.Runnable() || cmd.Args == nil) {
 		cmd.Args = subcommandOnly
@@ -202,10 +202,10 @@ func execute(ctx context.Context, d deps, args []string) int {
 	case errors.As(err, &coded):
 		code = coded.ExitCode()
 	case errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound):
-		code = 2 // a wrong parameter, or the name of something that there is not
+		code = 2 // a wrong parameter, or an unknown name
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return 130 // ended by a signal, as shells say it
+		return 130 // ended by a signal, as in shells
 	}
 	if text := oneLine(err); text != "" {
 		fmt.Fprintln(d.stderr, "reckon: "+text)
@@ -213,13 +213,13 @@ func execute(ctx context.Context, d deps, args []string) int {
 	return code
 }
 
-// oneLine keeps an error on one line and free of control characters: parts of it
+// oneLine puts an error on one line without control characters: parts of it
 // come from other machines.
 func oneLine(err error) string {
 	return term.Safe(strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// usageError is a mistake in how the program was called: exit code 2.
+// usageError is an error in how the program was called: exit code 2.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -235,8 +235,8 @@ func usage(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
 }
 
-// client connects to the server that --server or RECKON_SERVER names, else to one of this machine: by a
-// Unix socket where one answers, by which the kernel says who asks.
+// client connects to the server given by --server or RECKON_SERVER, otherwise to one on this machine: through a
+// Unix socket if one responds, where the kernel authenticates the user.
 func (g *globals) client() (*client.Client, error) {
 	options, err := g.options()
 	if err != nil {
@@ -253,5 +253,5 @@ func (g *globals) client() (*client.Client, error) {
 	return c, nil
 }
 
-// screen is standard output as a terminal: its width, and whether it takes colours.
+// screen returns standard output as a terminal, with its width and colour support.
 func (g *globals) screen() term.Screen { return term.Open(g.stdout, g.getenv) }

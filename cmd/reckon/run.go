@@ -24,7 +24,7 @@ type runOptions struct {
 	exits            *choice
 }
 
-// runExit carries the exit code of the command; there is nothing to say about it.
+// runExit carries the exit code of the command; it needs no message.
 type runExit int
 
 func (e runExit) Error() string { return "" }
@@ -61,7 +61,7 @@ found and 126 when it could not be run.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runRun(g, cmd, o, args) },
 	}
 	f := cmd.Flags()
-	f.SetInterspersed(false) // what follows the command is the command's
+	f.SetInterspersed(false) // the rest belongs to the command
 	f.BoolVar(&o.json, "json", false, "print the report as JSON, on standard output")
 	f.StringVarP(&o.output, "output", "o", "", "write the report to this file")
 	f.StringVar(&o.profile, "profile", "", "write the profile, one line a second, to this CSV file")
@@ -98,7 +98,7 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 		defer exits.Close()
 		ro.Exits = exits
 	}
-	// Both files are opened first: hours of work are not to end in a full path that is wrong.
+	// Both files are opened first, so that hours of work do not end with an unwritable path.
 	profile, err := createFor("profile", o.profile)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	var lost error // of the profile: the command goes on without it
+	var lost error // error of the profile: the command continues without it
 	if profile != nil {
 		rows, err := run.NewCSV(profile)
 		if err != nil {
@@ -137,8 +137,8 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	return nil
 }
 
-// openExits opens the exit records of the machine. By default they are taken if they can
-// be had without delay: without privilege the report does without them.
+// openExits opens the exit records of the machine. By default they are used if available
+// without delay: without privilege the report does without them.
 func openExits(word string) (sensor.ExitSource, error) {
 	switch word {
 	case "none":
@@ -163,7 +163,7 @@ func openExits(word string) (sensor.ExitSource, error) {
 	return nil, fmt.Errorf("exit records of taskstats: %w", err)
 }
 
-// runFailed gives an error the exit code that a shell has for it.
+// runFailed maps an error to the exit code that a shell uses for it.
 func runFailed(err error) error {
 	var start *run.StartError
 	if errors.As(err, &start) {
@@ -187,7 +187,7 @@ func createFor(flag, path string) (*os.File, error) {
 	return f, nil
 }
 
-// writeReport writes it where it was asked for.
+// writeReport writes the report to the requested destination.
 func writeReport(g *globals, o runOptions, file *os.File, r *run.Report) error {
 	w := g.stderr
 	if o.json {

@@ -110,7 +110,7 @@ func took(r *client.MetricRun) string {
 	return term.Seconds(&s)
 }
 
-// runRow is a run in a table of CSV.
+// runRow is a run as a row of CSV.
 type runRow struct {
 	Namespace string     `json:"namespace"`
 	Run       string     `json:"run"`
@@ -131,8 +131,8 @@ func runsCSV(g *globals, list []client.MetricRun) error {
 	return client.WriteCSV(g.stdout, rows)
 }
 
-// runOf finds a run by NAMESPACE/NAME, or by its name where one namespace has it; the name of a MetricSet
-// stands for its latest run.
+// runOf finds a run by NAMESPACE/NAME, or by name if only one namespace has it; the name of a MetricSet
+// selects its latest run.
 func runOf(ctx context.Context, c *client.Client, word string) (namespace, name string, err error) {
 	if namespace, name, ok := strings.Cut(word, "/"); ok {
 		return namespace, name, nil
@@ -253,7 +253,7 @@ func printComparison(g *globals, format string, c client.MetricRunComparison) er
 	return nil
 }
 
-// runAmount writes a figure with its unit.
+// runAmount formats a figure with its unit.
 func runAmount(v float64, unit string) string {
 	sign, size := "", v
 	if v < 0 {
@@ -273,7 +273,7 @@ func runAmount(v float64, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.4g", v))
 }
 
-// shortTime writes less than a second.
+// shortTime formats a time below a second.
 func shortTime(s float64) string {
 	switch {
 	case s == 0:

@@ -82,7 +82,7 @@ var columnsOfUse = []struct {
 	{"threads", "1", "threads at the end", func(u *client.ProbeUse) *float64 { return u.Threads }},
 }
 
-// sampleFrame is the table of the samples of a run.
+// sampleFrame returns the samples of a run as a table.
 func sampleFrame(s *client.MetricRunSamples) *dataset.Frame {
 	f := &dataset.Frame{Labels: []dataset.LabelColumn{{Name: "pod"}, {Name: "job"}}, Columns: []dataset.Column{{Name: "interval_seconds", Unit: "s", Help: "from the first reading to the second"}}}
 	for _, c := range columnsOfUse {
@@ -189,7 +189,7 @@ func printRunPod(g *globals, p *client.MetricRunPod, s *client.MetricRunSamples)
 	return nil
 }
 
-// safeLines is term.Safe of each line.
+// safeLines applies term.Safe to each line.
 func safeLines(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := range lines {
@@ -198,7 +198,7 @@ func safeLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printReports prints what programs measured by themselves.
+// printReports prints the figures reported by the programs themselves.
 func printReports(g *globals, p *client.MetricRunPod) {
 	t := term.NewTable(term.Column{Title: "REPORTED", Shrink: 20}, term.Column{Title: "VALUES", Right: true}, term.Column{Title: "MEAN", Right: true}, term.Column{Title: "LEAST", Right: true}, term.Column{Title: "MOST", Right: true})
 	for _, f := range p.Reported {

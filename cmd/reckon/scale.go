@@ -62,7 +62,7 @@ func runScale(ctx context.Context, g *globals, id, start, site, format string) e
 	}
 	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
 		s, err := c.Scale(ctx, id, client.Range{Start: at, Site: site})
-		return shown{json: s, csv: csvOf(s.Runs), rows: 1, missing: s.Missing, // of CSV the runs that are compared
+		return shown{json: s, csv: csvOf(s.Runs), rows: 1, missing: s.Missing, // CSV lists the compared runs
 			print: func(screen term.Screen) error { return printScale(screen, s, g.now()) }}, err
 	})
 }
@@ -103,8 +103,8 @@ func resourceName(word string) string {
 	return term.Safe(word)
 }
 
-// better is the law that the speed-ups of the runs are by: the richer one where it
-// explains them clearly better, as the server has it.
+// better returns the law behind the speed-ups of the runs: the richer one if it
+// is clearly better, as chosen by the server.
 func better(d client.Scale) *client.ScaleFit {
 	for _, f := range []*client.ScaleFit{d.Amdahl, d.USL} {
 		if f == nil {
@@ -119,7 +119,7 @@ func better(d client.Scale) *client.ScaleFit {
 	return nil
 }
 
-// speedups draws the speed-up by cores: the runs, and the law through them.
+// speedups draws the speed-up by cores: the runs, and the fitted law.
 func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
 	law := "Amdahl's law"
 	if fit.Crosstalk > 0 {
@@ -143,8 +143,8 @@ func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
 	}
 }
 
-// plotSpeedup draws runs and law over the number of cores, up to half as many again as
-// were tried.
+// plotSpeedup draws runs and law over the number of cores, up to 1.5 times the largest
+// size.
 func plotSpeedup(d client.Scale, fit *client.ScaleFit, width, height int, ascii bool) []string {
 	dot, run, axis, corner, rule := '·', '●', "┤", "└", "─"
 	if ascii {
@@ -213,7 +213,7 @@ func times(v *float64) string {
 	return fmt.Sprintf("%.2f", *v)
 }
 
-// lifeOf splits ID@TIME, and reads --start. An id may hold an @ itself.
+// lifeOf splits ID@TIME, and parses --start. An id may itself contain an @.
 func lifeOf(id, start string, now time.Time) (string, time.Time, error) {
 	at, err := moment("start", start, now)
 	if err != nil || start != "" {

@@ -8,7 +8,7 @@ import (
 	"reckon/internal/term"
 )
 
-// size is what the runs at one number of cores, or of GPUs, took: medians, and the latest run.
+// size sums up the runs at one number of cores or GPUs: medians, and the latest run.
 type size struct {
 	runs    int
 	seconds float64
@@ -16,7 +16,7 @@ type size struct {
 	latest  client.ScaleRun
 }
 
-// sizesOf puts runs, in order of their size, together.
+// sizesOf groups runs, which are in order of size.
 func sizesOf(runs []client.ScaleRun, unit string) []size {
 	var out []size
 	for i := 0; i < len(runs); {
@@ -42,7 +42,7 @@ func sizesOf(runs []client.ScaleRun, unit string) []size {
 	return out
 }
 
-// spent is the time of cores, or of GPUs, that a run used.
+// spent returns the core time or GPU time that a run used.
 func spent(r *client.ScaleRun, unit string) *float64 {
 	if unit == "gpus" {
 		return r.GPUSeconds
@@ -55,8 +55,8 @@ func middle(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// sizes lists what the runs at each number of cores took, and how that compares: by the
-// law where there is one, else with the fewest cores where the work seems to grow.
+// sizes lists the runs at each number of cores and compares them: with the
+// law if there is one, otherwise with the fewest cores if the work appears to grow.
 func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 	if len(d.Runs) == 0 {
 		return nil

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// localLive is a feed of five workloads whose figures move.
+// localLive is a feed of five workloads with changing figures.
 func localLive(ctx context.Context) (<-chan client.Live, error) {
 	hub := new(api.Hub)
 	hub.Publish(apitest.Tick(time.Now(), 5))
@@ -111,7 +111,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// checkJSON: `json FILE KEY...` wants an array whose elements have the keys.
+// checkJSON: `json FILE KEY...` requires an array whose elements have the keys.
 func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	var rows []map[string]any
 	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &rows); err != nil {
@@ -129,7 +129,7 @@ func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// checkCSV: `csvrows FILE N` wants N rows under the header, all of the same length.
+// checkCSV: `csvrows FILE N` requires N rows under the header, all with the same number of fields.
 func checkCSV(ts *testscript.TestScript, _ bool, args []string) {
 	rows, err := csv.NewReader(strings.NewReader(ts.ReadFile(args[0]))).ReadAll()
 	if err != nil {
@@ -140,7 +140,7 @@ func checkCSV(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestHelp holds every help text to lines of at most 80 columns, with an example for
+// TestHelp requires that every help text has lines of at most 80 columns, and an example for
 // every command that has arguments or flags of its own.
 func TestHelp(t *testing.T) {
 	root := newRoot(deps{getenv: func(string) string { return "" }})

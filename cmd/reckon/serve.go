@@ -36,7 +36,7 @@ type serveOptions struct {
 	alerts    server.Alerts
 	scrape    string
 	graph     graphFlags
-	forecasts string // where those of each day are written
+	forecasts string // destination of the daily forecasts
 	waggle    string // message queue of a Waggle node
 	member    string
 	logs      server.Logs
@@ -137,7 +137,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	return err
 }
 
-// waggleTo opens what publishes to a Waggle node; nil without an address.
+// waggleTo opens the publisher to a Waggle node; nil without an address.
 func waggleTo(address string) (*waggle.Publisher, error) {
 	if address == "" {
 		return nil, nil
@@ -149,7 +149,7 @@ func waggleTo(address string) (*waggle.Publisher, error) {
 	return p, nil
 }
 
-// forecastsTo opens what takes the forecasts of each day; nil without an address.
+// forecastsTo opens the destination of the daily forecasts; nil without an address.
 func forecastsTo(address string) (forecast.Output, error) {
 	if address == "" {
 		return nil, nil

@@ -9,24 +9,24 @@ import (
 	"reckon/internal/term"
 )
 
-// shown is an answer of the server in the forms that commands write.
+// shown is an answer of the server in the output formats of commands.
 type shown struct {
 	json    any
 	csv     func(io.Writer) error
 	rows    int // of the table
 	missing []string
-	// empty stands in the place of a table without rows, unless what is missing explains it;
-	// where there is none print is called for no rows too.
+	// empty is printed instead of a table without rows, unless missing parts explain it;
+	// if it is not set, print is called even without rows.
 	empty string
 	print func(term.Screen) error
 }
 
-// csvOf writes rows as CSV, all columns or those that were chosen.
+// csvOf writes rows as CSV, with all columns or the chosen ones.
 func csvOf[R any](rows []R, columns ...string) func(io.Writer) error {
 	return func(w io.Writer) error { return client.WriteCSV(w, rows, columns...) }
 }
 
-// show asks the server and writes the answer by format: table, json or csv.
+// show queries the server and writes the answer by format: table, json or csv.
 func show(ctx context.Context, g *globals, format string, ask func(context.Context, *client.Client) (shown, error)) error {
 	c, err := g.client()
 	if err != nil {

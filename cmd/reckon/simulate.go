@@ -89,7 +89,7 @@ several times, or to the server of --server.`,
 	return cmd
 }
 
-// speedOf reads "60x", "60" or "max", which is 0.
+// speedOf parses "60x", "60" or "max", which is 0.
 func speedOf(text string) (float64, error) {
 	if text == "max" {
 		return 0, nil
@@ -122,7 +122,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 		return err
 	}
 	if o.site.From.IsZero() {
-		ahead := time.Duration(0) // by how much the clock here moves meanwhile
+		ahead := time.Duration(0) // how far the clock here advances meanwhile
 		if speed > 0 && o.data == "" {
 			ahead = time.Duration(float64(o.site.For) / speed)
 		}
@@ -146,7 +146,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 	return simulatePush(ctx, g, o, site, fleet, stretch)
 }
 
-// short is a duration without the zeros at its end.
+// short formats a duration without trailing zero units.
 func short(d time.Duration) string {
 	s := d.Round(time.Second).String()
 	s = strings.TrimSuffix(s, "m0s")
@@ -159,7 +159,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// tellProgress writes a line now and then.
+// tellProgress prints a progress line now and then.
 func tellProgress(w io.Writer) func(simulation.Progress) {
 	next := 5 * time.Second
 	return func(p simulation.Progress) {
@@ -171,7 +171,7 @@ func tellProgress(w io.Writer) func(simulation.Progress) {
 	}
 }
 
-// count is a number that can be read.
+// count formats a number readably.
 func count[T int | int64 | uint64](n T) string {
 	switch v := float64(n); {
 	case v >= 1e7:
@@ -187,7 +187,7 @@ func count[T int | int64 | uint64](n T) string {
 // simulateInto writes into a data directory.
 func simulateInto(ctx context.Context, g *globals, o simulateOptions, fleet *simulation.Fleet, stretch simulation.Stretch) error {
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	// Beside what was measured the label site tells it apart; alone the server says it.
+	// In a directory with measured data, the label site distinguishes the simulated data; otherwise the server shows a warning.
 	if list, err := os.ReadDir(o.data); errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
 		if err := server.MarkMadeUp(o.data, server.MadeUp{Warning: "this directory was begun with a site that reckon simulate generated", By: "reckon simulate", Made: g.now().UTC(), Seed: o.site.Seed}); err != nil {
 			return err

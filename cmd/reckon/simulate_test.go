@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// call runs the program and returns what it wrote.
+// call runs the program and returns its output.
 func call(t *testing.T, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -53,7 +53,7 @@ func TestSimulate(t *testing.T) {
 			t.Errorf("%v: code %d\n%s%s", args, code, out, errs)
 		}
 	}
-	// Nobody there: it is said at once, and what to do.
+	// If no server responds, this is reported at once, with a remedy.
 	if _, errs, code := call(t, "simulate", "--push", "http://127.0.0.1:1", "--nodes", "2", "--jobs", "3", "--for", "10m"); code != 1 || !strings.Contains(errs, "reckon serve") {
 		t.Errorf("code %d, %s", code, errs)
 	}

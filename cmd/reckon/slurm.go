@@ -8,7 +8,7 @@ import (
 	"reckon/server"
 )
 
-// slurmFlags say whether and how the controller of a Slurm cluster is asked.
+// slurmFlags define whether and how the controller of a Slurm cluster is polled.
 type slurmFlags struct {
 	on         bool
 	url, token string
@@ -20,7 +20,7 @@ func (o *slurmFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.token, "slurm-token-file", "", "file with a token for slurmrestd, as scontrol token prints it; it may be renewed while reckon runs")
 }
 
-// open returns nil where Slurm is not to be asked.
+// open returns nil if Slurm is not polled.
 func (o *slurmFlags) open() (*server.Slurm, error) {
 	if o.token != "" && o.url == "" {
 		return nil, errors.New("--slurm-token-file is for slurmrestd: give its address with --slurm-url")

@@ -6,7 +6,7 @@ import (
 	"reckon/server"
 )
 
-// storeFlags say where series and catalogue are kept, if not in the data directory.
+// storeFlags define where series and catalogue are stored, if not in the data directory.
 type storeFlags struct{ store, catalogue string }
 
 func (s *storeFlags) register(cmd *cobra.Command) {
@@ -21,7 +21,7 @@ func (s *storeFlags) check() error {
 	return nil
 }
 
-// place says where the numbers are, for people.
+// place describes for people where the data is stored.
 func (s *storeFlags) place(data string) string {
 	switch {
 	case s.store != "" && s.catalogue != "":
@@ -34,7 +34,7 @@ func (s *storeFlags) place(data string) string {
 	return "data in " + data
 }
 
-// graphFlags say how the knowledge graph is kept.
+// graphFlags define how the knowledge graph is stored.
 type graphFlags struct{ server.Graph }
 
 func (g *graphFlags) register(cmd *cobra.Command) {

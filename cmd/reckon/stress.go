@@ -150,13 +150,13 @@ func runStress(cmd *cobra.Command, g *globals, o stressOptions) error {
 	return nil
 }
 
-// load is a program and how it is played.
+// load is a program and how it is run.
 type load struct {
 	program stress.Program
 	options stress.Options
 }
 
-// load makes what the flags describe.
+// load builds the load that the flags describe.
 func (o *stressOptions) load(cmd *cobra.Command, g *globals, length time.Duration) (l load, err error) {
 	if l.program, err = o.program(cmd, g, length); err != nil {
 		return l, err
@@ -173,10 +173,10 @@ func (o *stressOptions) load(cmd *cobra.Command, g *globals, length time.Duratio
 	return l, nil
 }
 
-// defaultLength is how long a program runs that says nothing of it.
+// defaultLength is the run time of a program that does not define one.
 const defaultLength = 30 * time.Second
 
-// program makes the program that the flags describe.
+// program builds the program that the flags describe.
 func (o *stressOptions) program(cmd *cobra.Command, g *globals, length time.Duration) (stress.Program, error) {
 	level, workers, err := o.level()
 	if err != nil {
@@ -231,12 +231,12 @@ func (o *stressOptions) program(cmd *cobra.Command, g *globals, length time.Dura
 		}
 	}
 	if top := p.Peak()[stress.CPU]; float64(p.Workers) < top {
-		p.Workers = 0 // a ramp beyond 100 %: as many threads as it needs
+		p.Workers = 0 // a ramp beyond 100 %: as many threads as needed
 	}
 	return p, p.Check()
 }
 
-// level reads the flags that name a resource.
+// level parses the flags that select a resource.
 func (o *stressOptions) level() (l stress.Level, workers int, err error) {
 	one := func(flag, text string, parse func(string) error) {
 		if text == "" || err != nil {

@@ -12,7 +12,7 @@ import (
 	"reckon/lab/stress"
 )
 
-// writeStress writes a report in the form that was asked for.
+// writeStress writes a report in the requested format.
 func writeStress(g *globals, w io.Writer, r *stress.Report, format string) error {
 	switch format {
 	case "json":
@@ -55,7 +55,7 @@ var stressNames = map[stress.Resource]string{
 	stress.CPU: "cpu", stress.Memory: "memory", stress.DiskRead: "disk read", stress.DiskWrite: "disk write", stress.Network: "network", stress.GPU: "gpu",
 }
 
-// stepLine is what was achieved in a step, in a line.
+// stepLine describes the achieved load of a step in one line.
 func stepLine(step stress.StepReport) string {
 	var parts []string
 	for _, of := range stress.All() {
@@ -66,8 +66,8 @@ func stepLine(step stress.StepReport) string {
 	return strings.Join(parts, ", ")
 }
 
-// amount prints a figure of a resource; CPU in points of a core, to see what a wish
-// of 40.0 % became.
+// amount formats a figure of a resource; CPU in percent of a core, for comparison
+// with a target such as 40.0 %.
 func amount(of stress.Resource, v *float64) string {
 	switch of {
 	case stress.CPU, stress.GPU:
@@ -81,7 +81,7 @@ func amount(of stress.Resource, v *float64) string {
 	return rate(*v)
 }
 
-// rate prints bytes each second by 1000, as such loads are asked for.
+// rate formats bytes per second with decimal prefixes, as used in targets.
 func rate(v float64) string {
 	units := []string{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"}
 	i := 0

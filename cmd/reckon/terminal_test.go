@@ -12,8 +12,8 @@ import (
 	"reckon/internal/term"
 )
 
-// What is drawn fits real terminals of every size, says in ASCII what it says in blocks
-// where the locale is not UTF-8, and has no colour where none is wanted.
+// TestScreensInTerminal: output fits real terminals of every size, uses ASCII instead of block characters
+// if the locale is not UTF-8, and has no colour if none is wanted.
 func TestScreensInTerminal(t *testing.T) {
 	server := site(t)
 	looks := map[string][]string{
@@ -36,7 +36,7 @@ func TestScreensInTerminal(t *testing.T) {
 					t.Parallel()
 					x := startTmux(t, size[0], size[1], append(env, "RECKON_SERVER="+server.URL), c.line)
 					x.until(c.end)
-					// With what has scrolled away, colours, and lines that were too long as one.
+					// Including the scrollback, colours, and wrapped lines joined.
 					screen := x.run("capture-pane", "-p", "-e", "-J", "-S", "-300")
 					if dir := os.Getenv("RECKON_CAPTURES"); dir != "" {
 						name := strings.NewReplacer("/", "_", " ", "_").Replace(t.Name())

@@ -52,11 +52,11 @@ When the output is no terminal it prints one table and ends.`,
 	return cmd
 }
 
-// feedMsg is one tick, or what went wrong.
+// feedMsg is one tick, or an error.
 type feedMsg struct {
 	live client.Live
 	err  error
-	end  bool // nothing will follow
+	end  bool // no more messages follow
 }
 
 func runTop(ctx context.Context, g *globals, o topOptions) error {
@@ -98,8 +98,8 @@ func isTerminal(r any) bool {
 
 const sourceLocal = "this machine, measured by reckon top itself"
 
-// openFeed asks the server for its stream, and measures here when there is no
-// server and none was named.
+// openFeed opens the stream of the server, and measures locally if there is no
+// server and none was given.
 func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-chan feedMsg, string, error) {
 	if !local {
 		feed := make(chan feedMsg)
@@ -115,7 +115,7 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 			if errors.As(f.err, &refused) && refused.Status == http.StatusNotFound {
 				l, err := siteLive(ctx, c)
 				if err != nil {
-					return nil, "", f.err // nor does it know what nodes did
+					return nil, "", f.err // nor does it have recent data of nodes
 				}
 				return siteFeed(ctx, c, l, siteEvery), c.Server(), nil
 			}
@@ -148,7 +148,7 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 	return feed, sourceLocal, nil
 }
 
-// pump reads the stream into feed, its first message into first, until ctx ends.
+// pump copies the stream to feed, the first message to first, until ctx ends.
 func pump(ctx context.Context, c *client.Client, first, feed chan<- feedMsg) {
 	defer close(feed)
 	out, begun := first, false

@@ -13,9 +13,9 @@ import (
 	"reckon/internal/term"
 )
 
-// order is one way to sort the workloads, the largest first.
+// order is a sort order of the workloads, the largest first.
 type order struct {
-	key     string // on the keyboard
+	key     string // key on the keyboard
 	name    string
 	compare func(a, b *client.LiveWorkload) int
 }
@@ -45,7 +45,7 @@ func orderOf(name string) int {
 	return slices.IndexFunc(orders(), func(o order) bool { return o.name == name })
 }
 
-// known compares figures; an unknown one is smaller than any.
+// known compares figures; an unknown one is smaller than any other.
 func known(a, b *float64) int {
 	switch {
 	case a == nil && b == nil:
@@ -62,7 +62,7 @@ func storageRate(w *client.LiveWorkload) *float64 { return bothWays(w.ReadRate, 
 
 func networkRate(w *client.LiveWorkload) *float64 { return bothWays(w.ReceiveRate, w.TransmitRate) }
 
-// bothWays is the sum of what is known.
+// bothWays returns the sum of the known figures.
 func bothWays(in, out *float64) *float64 {
 	if in == nil && out == nil {
 		return nil
@@ -76,10 +76,10 @@ func bothWays(in, out *float64) *float64 {
 	return &sum
 }
 
-// topModel is the state of the screen; it is used by one goroutine at a time.
+// topModel is the state of the screen. It is not safe for concurrent use.
 type topModel struct {
 	screen term.Screen
-	client *client.Client // nil when there is no server to ask for details
+	client *client.Client // nil if there is no server for details
 	source string
 	ctx    context.Context // of the program, for its commands
 	feed   <-chan feedMsg
@@ -94,13 +94,13 @@ type topModel struct {
 	order   int
 	reverse bool
 	paused  bool
-	held    *client.Live // newest tick while paused
+	held    *client.Live // latest tick while paused
 	filter  string
 	typing  bool
 	chosen  string // key of the selected workload
 	first   int    // index of the first row on the screen
 	detail  *client.WorkloadDetail
-	asked   time.Time // when detail was last asked for
+	asked   time.Time // when detail was last requested
 }
 
 type view int
@@ -119,7 +119,7 @@ func newTopModel(s term.Screen, c *client.Client, source string, order int) *top
 
 func rowKey(w *client.LiveWorkload) string { return w.ID + "\x00" + w.Part }
 
-// Init starts to listen.
+// Init starts listening.
 func (m *topModel) Init() tea.Cmd { return m.listen }
 
 func (m *topModel) listen() tea.Msg {
@@ -136,7 +136,7 @@ type detailMsg struct {
 	err    error
 }
 
-// Update takes a key, a tick or a new size.
+// Update handles a key, a tick or a new size.
 func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -151,7 +151,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.Type != tea.KeyRunes {
 			return m, m.key(msg)
 		}
-		var all []tea.Cmd // what was typed fast comes as one message
+		var all []tea.Cmd // fast typing arrives as one message
 		for _, r := range msg.Runes {
 			all = append(all, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}))
 		}
@@ -180,7 +180,7 @@ func (m *topModel) tick(f feedMsg) tea.Cmd {
 	return tea.Batch(m.listen, m.askDetail())
 }
 
-// take makes l what is shown.
+// take makes l the displayed tick.
 func (m *topModel) take(l client.Live) {
 	m.now, m.have = l, true
 	seen := make(map[string]bool, len(l.Workloads))
@@ -201,7 +201,7 @@ func (m *topModel) take(l client.Live) {
 	}
 }
 
-// rows are the workloads that pass the filter, in order.
+// rows returns the workloads that match the filter, in order.
 func (m *topModel) rows() []*client.LiveWorkload {
 	var out []*client.LiveWorkload
 	word := strings.ToLower(m.filter)
@@ -222,7 +222,7 @@ func (m *topModel) rows() []*client.LiveWorkload {
 	return out
 }
 
-// selected is the workload under the cursor: the chosen one, or the first.
+// selected returns the workload under the cursor: the chosen one, or the first.
 func (m *topModel) selected() *client.LiveWorkload {
 	rows := m.rows()
 	for _, w := range rows {
@@ -236,7 +236,7 @@ func (m *topModel) selected() *client.LiveWorkload {
 	return rows[0]
 }
 
-// askDetail asks the server for commands of the workload in view, now and then.
+// askDetail requests the commands of the displayed workload from the server, at intervals.
 func (m *topModel) askDetail() tea.Cmd {
 	w := m.selected()
 	if m.view != viewDetail || m.client == nil || w == nil || time.Since(m.asked) < 5*time.Second {

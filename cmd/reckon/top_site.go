@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	siteEvery = 15 * time.Second // nodes export about as often
-	siteRows  = 2000             // workloads that are asked for by name
+	siteEvery = 15 * time.Second // about the export interval of nodes
+	siteRows  = 2000             // maximum number of workloads requested by name
 	siteRange = "[2m]"
 )
 
-// siteFeed asks a server without an agent of its own for what its nodes did lately, until
+// siteFeed polls a server without an agent of its own for recent data of its nodes, until
 // ctx ends; l is the first answer.
 func siteFeed(ctx context.Context, c *client.Client, l client.Live, every time.Duration) <-chan feedMsg {
 	feed := make(chan feedMsg)
@@ -41,7 +41,7 @@ func siteFeed(ctx context.Context, c *client.Client, l client.Live, every time.D
 	return feed
 }
 
-// siteLive is a site as if it were one machine.
+// siteLive presents a site as if it were one machine.
 func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -118,13 +118,13 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 			}
 		}
 	}
-	l.Workloads = slices.DeleteFunc(l.Workloads, func(w client.LiveWorkload) bool { // nobody measures it: it has no line of zeros
+	l.Workloads = slices.DeleteFunc(l.Workloads, func(w client.LiveWorkload) bool { // unmeasured workloads get no line of zeros
 		return w.CPUSeconds == 0 && w.Cores == 0 && w.MemoryBytes == nil && w.MemoryPeak == nil
 	})
 	return l, nil
 }
 
-// plus adds what is known.
+// plus adds known figures.
 func plus(sum, v *float64) *float64 {
 	if v == nil {
 		return sum

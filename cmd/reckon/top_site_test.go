@@ -11,7 +11,7 @@ import (
 	"reckon/client"
 )
 
-// The server of a site has no stream: what its nodes did lately stands in for it.
+// TestSiteFeed: the server of a site has no stream: recent data of its nodes is used instead.
 func TestSiteFeed(t *testing.T) {
 	queries := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

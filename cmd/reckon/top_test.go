@@ -15,7 +15,7 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// tmux is one terminal of the given size that runs a command.
+// tmux is a terminal of the given size that runs a command.
 type tmux struct {
 	t      *testing.T
 	socket string
@@ -52,10 +52,10 @@ func (x *tmux) run(args ...string) string {
 
 func (x *tmux) keys(keys ...string) { x.run(append([]string{"send-keys"}, keys...)...) }
 
-// until waits for a screen that holds the text, and returns it.
+// until waits for a screen that contains the text, and returns it.
 func (x *tmux) until(text string) string {
 	x.t.Helper()
-	deadline := time.Now().Add(30 * time.Second) // far more than it takes, for a busy machine
+	deadline := time.Now().Add(30 * time.Second) // far more than needed, for a busy machine
 	for {
 		screen := x.run("capture-pane", "-p")
 		if strings.Contains(screen, text) {
@@ -98,7 +98,7 @@ func TestTopInTerminal(t *testing.T) {
 	x.until("busiest program python3")
 	x.keys("Escape")
 	x.until("CORES▼")
-	x.keys("g", "Enter") // slurm/4711 is known to the store, with its programs
+	x.keys("g", "Enter") // the store has slurm/4711 with its programs
 	x.until("gcc")
 	x.keys("?")
 	x.until("threads that were ready to run")
@@ -115,7 +115,7 @@ func TestTopInTerminal(t *testing.T) {
 	x.run("resize-window", "-x", "120", "-y", "30")
 	x.until("COMMAND")
 	x.keys("Space")
-	_ = server.Listener.Close() // the server goes away, and the picture stays
+	_ = server.Listener.Close() // the server stops, and the picture stays
 	server.CloseClientConnections()
 	if screen := x.until("no news: "); !strings.Contains(screen, "slurm/4711") {
 		t.Errorf("the last picture is gone:\n%s", screen)
@@ -128,13 +128,13 @@ func TestTopLocalInTerminal(t *testing.T) {
 	x := startTmux(t, 80, 24, []string{"RECKON_TEST_LOCAL=1", "NO_COLOR=1"}, "reckon top --local")
 	x.until("slurm/4711")
 	x.keys("Enter")
-	x.until("Cores over the last") // a second tick came
+	x.until("Cores over the last") // a second tick arrived
 	x.keys("C-c")
 	x.until("exit code 0")
 }
 
-// TestTopFits draws every view at many sizes: never more lines or columns than there
-// are.
+// TestTopFits draws every view at many sizes: it never exceeds the lines or columns of the
+// screen.
 func TestTopFits(t *testing.T) {
 	m := newTopModel(term.Screen{Terminal: true, Color: true}, nil, "n1", 0)
 	for i := range 3 {

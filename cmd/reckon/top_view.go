@@ -40,7 +40,7 @@ func (m *topModel) View() string {
 	return strings.Join(lines, "\n")
 }
 
-// cutStyled cuts a line that may hold colours; a line that is too long loses them.
+// cutStyled cuts a line that may contain colours; a line that is too long loses them.
 func cutStyled(l string, width int, ascii bool) string {
 	if term.Width(l) <= width {
 		return l
@@ -57,7 +57,7 @@ func (m *topModel) machineLine() string {
 		usedOf(term.Cores, l.CoresUsed, &l.Cores), usedOf(term.Bytes, l.MemUsed, l.Memory), len(l.Workloads))
 }
 
-// header is the name of the machine and its bars: three lines, or one on a small
+// header returns the name of the machine and its bars: three lines, or one on a small
 // screen.
 func (m *topModel) header() []string {
 	l := &m.now
@@ -88,7 +88,7 @@ func (m *topModel) header() []string {
 	return []string{title, bar("CPU", l.CoresUsed, &l.Cores, term.Cores), bar("Memory", l.MemUsed, l.Memory, term.Bytes), ""}
 }
 
-// visible is the number of rows of the table that fit.
+// visible returns the number of table rows that fit.
 func (m *topModel) visible() int {
 	return max(m.screen.Height-len(m.header())-2, 1) // headings and footer
 }
@@ -125,7 +125,7 @@ func (m *topModel) listLines() []string {
 	return lines
 }
 
-// table has one row for each workload; the heading of the order is marked.
+// table has one row per workload; the heading of the sort order is marked.
 func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	mark := func(name, title string) string {
 		if orders()[m.order].name != name {
@@ -176,7 +176,7 @@ func (m *topModel) arrow() string {
 	return "▼"
 }
 
-// label is what a person calls the workload: its name where the id does not end with it, its id, and its part.
+// label returns the display name of the workload: its name if the id does not end with it, its id, and its part.
 func label(w *client.LiveWorkload) string {
 	s := w.ID
 	if w.Name != "" && !strings.HasSuffix(w.ID, "/"+w.Name) {
@@ -225,7 +225,7 @@ func (m *topModel) coresChart(p *page, history []*float64) {
 	if len(history) < 2 {
 		return
 	}
-	points := make([]term.Point, historyLength) // what was before top began is a gap
+	points := make([]term.Point, historyLength) // the time before top started is a gap
 	for i := range points {
 		points[i].Time = m.now.Time.Local().Add(time.Duration(i-historyLength+1) * time.Second)
 		if k := i - historyLength + len(history); k >= 0 {

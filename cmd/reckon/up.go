@@ -117,13 +117,13 @@ on where it stopped.`,
 	return cmd
 }
 
-// settled is after how long everything that is done once at the start is done.
+// settled is the time after which all one-time work of the start is done.
 const settled = 10 * time.Second
 
 func runUp(ctx context.Context, g *globals, o upOptions) error {
 	resident.LimitMemory()
 	if g.getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // most of the heap is series that stay: less room for garbage
+		debug.SetGCPercent(50) // most of the heap is long-lived series: allow less garbage
 	}
 	o.agent.StoreCompat = true
 	level := slog.LevelWarn
@@ -188,7 +188,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	return err
 }
 
-// greet says where everything is, and what can not be read and why.
+// greet prints where everything is, and which sensors are unavailable and why.
 func greet(g *globals, s *server.Server, o upOptions) {
 	fmt.Fprintf(g.stdout, "reckon %s measures %s at %s (%s)\n",
 		buildinfo.Get().Version, s.Agent().Node(), s.URL(), o.stores.place(o.data))
@@ -201,8 +201,8 @@ func greet(g *globals, s *server.Server, o upOptions) {
 	showNotes(g.stdout, s.Notes())
 }
 
-// showNotes says which sensors are not here: those that a person can do something about
-// with what to do, the others by their names, since most machines lack most hardware.
+// showNotes lists the unavailable sensors: those with a remedy
+// with the remedy, the others by name, since most machines lack most hardware.
 func showNotes(w io.Writer, notes []agent.Note) {
 	var absent []string
 	title := "\nNot available here:\n"
@@ -220,7 +220,7 @@ func showNotes(w io.Writer, notes []agent.Note) {
 	}
 }
 
-// showFirst prints the workloads that used most so far.
+// showFirst prints the workloads with the highest use so far.
 func showFirst(ctx context.Context, g *globals, s *server.Server) {
 	c, err := client.New("", client.WithHTTP(s.Inside()))
 	if err != nil {

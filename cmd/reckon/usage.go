@@ -169,10 +169,10 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 	})
 }
 
-// sortUsage orders the rows of each stretch of time.
+// sortUsage sorts the rows of each interval.
 func sortUsage(rows []client.Usage, by string) {
 	at, err := usageFigure(by)
-	if err != nil { // name: as the server sends them
+	if err != nil { // name: in the server's order
 		return
 	}
 	value := func(u *client.Usage) float64 {
@@ -244,7 +244,7 @@ func per(v *float64, by float64) *float64 {
 	return &x
 }
 
-// totals says what the marks mean, how full the machines were and what waits.
+// totals prints the meaning of the marks, the utilisation of the machines, and the pending work.
 func (m marked) totals(s term.Screen, list client.UsageList) error {
 	t := &list.Total
 	cpu := func(text string) string { return m.figure(t.Exactness, "cpu_seconds", text) }
@@ -252,7 +252,7 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		fmt.Fprintln(s, legend)
 	}
 	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), list.Until.UTC().Format("2006-01-02 15:04"), cpu(term.Hours(t.CPUSeconds)))
-	if t.CoreSeconds != nil && *t.CoreSeconds >= 1 { // less is one reading of an import
+	if t.CoreSeconds != nil && *t.CoreSeconds >= 1 { // less is a single reading of an import
 		line += fmt.Sprintf(", %s of the %s core-hours that machines were up; by the kernel's count %s were busy",
 			cpu(term.Percent(share(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
 	}
@@ -287,8 +287,8 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 	return nil
 }
 
-// printWeek draws how busy each hour of the week was: CPU used by the core time that
-// was up.
+// printWeek draws the utilisation in each hour of the week: CPU time used over the available core
+// time.
 func printWeek(s term.Screen, list client.UsageList) error {
 	var cells [7 * 24]*float64
 	for i := range list.Rows {
@@ -326,7 +326,7 @@ func printWeek(s term.Screen, list client.UsageList) error {
 	return err
 }
 
-// usageRows are the rows of a table of usage, at most limit for each stretch of time, each with the cells that say what it is of.
+// usageRows yields the rows of a table of usage, at most limit per interval, each with the cells that identify its subject.
 func usageRows(list client.UsageList, limit int) iter.Seq2[*client.Usage, []string] {
 	return func(yield func(*client.Usage, []string) bool) {
 		var last time.Time

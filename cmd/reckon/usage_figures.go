@@ -12,7 +12,7 @@ import (
 	"reckon/internal/term"
 )
 
-// usedWords are the short words of figures of usage that people type, besides their keys.
+// usedWords are short names of figures of usage, besides their keys.
 func usedWords() map[string]string {
 	return map[string]string{
 		"cpu": "cpu_seconds", "cpu-wait": "cpu_wait_seconds", "memory": "memory_byte_seconds", "gpu": "gpu_seconds", "read": "io_read_bytes", "write": "io_write_bytes",
@@ -21,7 +21,7 @@ func usedWords() map[string]string {
 	}
 }
 
-// usageFigure finds a figure of usage by a word or a key: its place in client.UsageFigures.
+// usageFigure returns the index of a figure in client.UsageFigures, by short name or key.
 func usageFigure(name string) (int, error) {
 	key := cmp.Or(usedWords()[name], name)
 	if i := figure.Index(figure.Hour, key); i >= 0 {
@@ -35,7 +35,7 @@ func usageFigure(name string) (int, error) {
 	return 0, &usageError{fmt.Errorf("no figure of usage is called %q; give %s, or a key of the API", name, strings.Join(words, ", "))}
 }
 
-// figures is the table of some figures alone: each with its share of the total, the most of the first one first.
+// figures returns a table of selected figures: each with its share of the total, in descending order of the first one.
 func (m marked) figures(list client.UsageList, places []int, limit int) *term.Table {
 	columns := []term.Column{}
 	if list.Span != "whole" {

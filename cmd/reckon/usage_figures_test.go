@@ -9,7 +9,7 @@ import (
 	"reckon/internal/term"
 )
 
-// Every figure of usage can stand alone, with its share of the total; what was not measured is no 0.
+// TestUsageFigures: every figure of usage can be selected, with its share of the total; an unmeasured figure is not 0.
 func TestUsageFigures(t *testing.T) {
 	f := func(v float64) *float64 { return &v }
 	list := client.UsageList{By: []string{"owner"}, Span: "whole", Rows: []client.Usage{

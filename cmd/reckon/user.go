@@ -20,8 +20,8 @@ import (
 	"reckon/server"
 )
 
-// usersAt is where the users and tokens of a server are: in its directory, or in the database
-// that it has in common with others.
+// usersAt is where the users and tokens of a server are stored: in its directory, or in a shared
+// database.
 type usersAt struct{ data, catalogue string }
 
 func (at *usersAt) register(cmd *cobra.Command) {
@@ -30,7 +30,7 @@ func (at *usersAt) register(cmd *cobra.Command) {
 	f.StringVar(&at.catalogue, "catalogue", "", "`URL` of the PostgreSQL of several servers (serve --member), instead of --data; the directory of one of them knows it")
 }
 
-// open opens them; the server may run meanwhile. The directory is made where it may be.
+// open opens the store, possibly while the server runs. It creates the directory if create is true.
 func (at *usersAt) open(ctx context.Context, create bool) (*auth.Users, error) {
 	if at.catalogue == "" && create {
 		if err := os.MkdirAll(at.data, 0o750); err != nil {
@@ -45,7 +45,7 @@ func (at *usersAt) open(ctx context.Context, create bool) (*auth.Users, error) {
 	return server.Users(ctx, at.data, at.catalogue)
 }
 
-// run makes of f what a command does with the users.
+// run wraps f, the action of a command on the users.
 func (at *usersAt) run(create bool, f func(ctx context.Context, k *auth.Users, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		k, err := at.open(cmd.Context(), create)
@@ -182,7 +182,7 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 }
 
 // password reads a password from a file, standard input, or twice from the terminal
-// without showing it.
+// without echo.
 func (g *globals) password(file string) (string, error) {
 	if file == "" {
 		in, ok := g.stdin.(*os.File)

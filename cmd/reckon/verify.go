@@ -55,7 +55,7 @@ With --data it reads the directory of a server that is stopped.`,
 	return cmd
 }
 
-// errDiffers ends the program with an error where usage differs and was not mended.
+// errDiffers ends the program with an error if usage differs and was not corrected.
 var errDiffers = errors.New("usage differs from the counters that it was made of")
 
 func runVerify(ctx context.Context, g *globals, o verifyOptions) error {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// leastPercent is the least garbage, of what lives, that is let gather: below it a large heap
+// leastPercent is the minimum garbage that may accumulate, in percent of the live heap: below it a large heap
 // would be collected all the time.
 const leastPercent = 10
 
-// Spare holds the garbage of this program down until ctx ends: it may grow to percent of what
-// lives (see runtime/debug.SetGCPercent), but in a heap so large that this is more than spare bytes to
-// no more than those, nor to less than a tenth of the heap. It returns at once; the size is looked
-// at every minute.
+// Spare limits the garbage of this program until ctx ends: it may grow to percent of the live
+// heap (see runtime/debug.SetGCPercent), but in a heap so large that this exceeds spare bytes to
+// no more than spare, and in any case to a tenth of the heap. It returns at once; the size is checked
+// every minute.
 func Spare(ctx context.Context, percent int, spare uint64) {
 	debug.SetGCPercent(percent)
 	go func() {
@@ -35,7 +35,7 @@ func Spare(ctx context.Context, percent int, spare uint64) {
 	}()
 }
 
-// percentFor is how much garbage may gather beside live bytes, in percent of them.
+// percentFor returns how much garbage may accumulate next to live bytes, in percent of them.
 func percentFor(live uint64, most int, spare uint64) int {
 	if live == 0 {
 		return most
@@ -43,7 +43,7 @@ func percentFor(live uint64, most int, spare uint64) int {
 	return max(leastPercent, min(most, int(100*spare/live)))
 }
 
-// live is what the last collection found to be in use, in bytes.
+// live returns the bytes in use according to the last collection.
 func live() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)

@@ -13,8 +13,8 @@ import (
 )
 
 // LimitMemory makes the garbage collector work harder before the memory of this process's control
-// group is used up: its soft limit becomes nine tenths of that of the group or of one above it, the
-// lowest. The environment variable GOMEMLIMIT wins; without limits nothing changes.
+// group is exhausted: its soft limit becomes nine tenths of the lowest limit of the group and its
+// ancestors. The environment variable GOMEMLIMIT takes precedence; without limits nothing changes.
 func LimitMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // the runtime's own variable, which it has read already
 		return
@@ -32,8 +32,8 @@ func LimitMemory() {
 	}
 }
 
-// groupLimit is the lowest limit of memory of the groups that own names (/proc/PID/cgroup), and of
-// those above them, in bytes; 0 for none.
+// groupLimit returns the lowest memory limit of the control groups named in own (/proc/PID/cgroup) and of
+// their ancestors, in bytes; 0 for none.
 func groupLimit(mounts []cgpath.Mount, own []byte) int64 {
 	lowest := int64(math.MaxInt64)
 	for line := range bytes.Lines(own) {
@@ -71,10 +71,10 @@ func groupLimit(mounts []cgpath.Mount, own []byte) int64 {
 	return lowest
 }
 
-// unlimited is what version 1 shows of a group without a limit, or less by the size of a page.
+// unlimited is the value of version 1 for a group without a limit, or up to one page less.
 const unlimited = math.MaxInt64 - 1<<16
 
-// readLimit reads a limit in bytes, or 0: version 2 says "max" for none.
+// readLimit reads a limit in bytes; 0 for none, which version 2 writes as "max".
 func readLimit(file string) int64 {
 	raw, err := os.ReadFile(file)
 	if err != nil {

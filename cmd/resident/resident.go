@@ -1,8 +1,8 @@
-// Package resident keeps small what a program that has started holds in memory.
+// Package resident reduces the resident memory of a program after it has started.
 //
 // A large program touches most of its own code and tables while it starts, and the kernel
-// maps 64 KiB around each page that is touched (fault_around_bytes): of the 75 MB of
-// reckon some 60 MB are resident then, of which a tenth is used again.
+// maps 64 KiB around each touched page (fault_around_bytes): of the 75 MB of
+// reckon some 60 MB are then resident, of which a tenth is used again.
 package resident
 
 import (
@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Settle gives back once, after so long unless ctx ends before, what only starting took: pages of
+// Settle releases once, after the given time unless ctx ends earlier, the memory that only the start needed: pages of
 // the program and free memory of its heap. It returns at once.
 func Settle(ctx context.Context, after time.Duration) {
 	go func() {
@@ -31,12 +31,12 @@ func Settle(ctx context.Context, after time.Duration) {
 			return
 		}
 		debug.FreeOSMemory()
-		_, _ = Shed() // what can not be unmapped stays, as it would have
+		_, _ = Shed() // pages that cannot be unmapped stay resident
 	}()
 }
 
-// Shed unmaps the pages of the running program's file that nothing was written to, and
-// returns how many bytes of addresses that are. They come back from the page cache, or
+// Shed unmaps the unmodified pages of the running program's file, and
+// returns the size of the address ranges in bytes. The pages are reloaded from the page cache, or
 // from the file, when they are used (madvise(2), MADV_DONTNEED on a private mapping of a
 // file). It is safe to call at any time, from any goroutine.
 func Shed() (bytes uint64, err error) {
@@ -57,7 +57,7 @@ func Shed() (bytes uint64, err error) {
 	})
 }
 
-// shed gives each mapping of exe without the right to write to drop (proc_pid_maps(5)).
+// shed calls drop for each mapping of exe that is not writable (proc_pid_maps(5)).
 func shed(maps io.Reader, exe string, drop func(from, length uint64) error) (bytes uint64, err error) {
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {

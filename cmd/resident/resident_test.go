@@ -19,7 +19,7 @@ func TestShed(t *testing.T) {
 	}
 }
 
-// Only what is of the program and can not have been written to goes.
+// TestWhat: only mappings of the program that cannot have been modified are dropped.
 func TestWhat(t *testing.T) {
 	const maps = `00400000-024dd000 r-xp 00000000 fe:00 4711                               /usr/bin/reckon
 024dd000-04ae4000 r--p 020dd000 fe:00 4711                               /usr/bin/reckon
