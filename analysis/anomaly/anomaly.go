@@ -34,7 +34,7 @@ type Event struct {
 
 // Config holds the thresholds.
 type Config struct {
-	Day int // steps per day; 0 if the step is not a fraction of a day
+	Day int // steps per day; 0 means 24, steps of one hour
 	// Threshold is the score from which a step is an anomaly; 0 means 1.
 	Threshold float64
 	// Quiet is the number of steps after an event within which further anomalies extend it; 0 means half a day.
