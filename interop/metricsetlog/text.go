@@ -250,7 +250,7 @@ func (f *figures) apply(rules []rule, line string) {
 	}
 }
 
-// joinWallTime combines hours, minutes and seconds to seconds.
+// joinWallTime converts hours, minutes and seconds to seconds.
 func (f *figures) joinWallTime() {
 	h, ok := f.at["total wall time hours"]
 	if !ok {
