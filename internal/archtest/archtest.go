@@ -1,12 +1,13 @@
-// Package archtest holds the architecture: which package may import which, and the
-// habits that no compiler checks (ARCHITECTURE.md and doc/decisions say why).
+// Package archtest enforces the architecture: which package may import which, and
+// conventions that no compiler checks (ARCHITECTURE.md and doc/decisions give the
+// reasons).
 //
-// [Load] lists the packages of a module with `go list` and parses their files, those
-// for other systems and behind build tags included. Each [Rule] looks at that tree.
-// The tests run every rule over this module, where it must find nothing, and over
-// the module in testdata/fake, where it must find what is wrong there: a rule that
-// can not fail is none. [Exceptions] are the few places that may break a rule, each
-// with its reason; one that is no longer needed is an error too.
+// [Load] lists the packages of a module with `go list` and parses their files, those for
+// other systems and behind build tags included. Each [Rule] checks that tree. The tests
+// run every rule over this module, where it must find nothing, and over the module in
+// testdata/fake, where it must find the deliberate violations: a rule that can not fail
+// is useless. [Exceptions] are the few places that may break a rule, each with its
+// reason; an exception that is no longer needed is an error too.
 package archtest
 
 import (
@@ -52,11 +53,11 @@ type File struct {
 
 // Import is one import of a file.
 type Import struct {
-	Path string // of our own packages without the module, with "./" in front: "./sensor/rapl"
+	Path string // for our own packages without the module, with "./" in front: "./sensor/rapl"
 	Line int
 }
 
-// Violation is a place that breaks a rule.
+// Violation is a violation of a rule.
 type Violation struct {
 	File string // or package, or folder
 	Line int
@@ -74,12 +75,12 @@ func (v Violation) String() string {
 // Rule is one rule.
 type Rule struct {
 	Name string
-	// Do tells who broke it what to do instead.
+	// Do is the remedy, printed with a violation.
 	Do    string
 	Check func(*Tree) []Violation
 }
 
-// listed is what we ask of `go list`.
+// listed is the output of `go list` that we use.
 type listed struct {
 	ImportPath, Dir, Name                                              string
 	GoFiles, CgoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles, Deps []string
@@ -130,7 +131,7 @@ func (t *Tree) add(l *listed) error {
 		}
 		f := &File{Path: filepath.ToSlash(rel), Test: strings.HasSuffix(name, "_test.go"), Generated: ast.IsGenerated(parsed), AST: parsed}
 		for _, spec := range parsed.Imports {
-			path, _ := strconv.Unquote(spec.Path.Value) // the parser took it
+			path, _ := strconv.Unquote(spec.Path.Value) // the parser accepted it
 			if rest, ours := strings.CutPrefix(path+"/", l.Module.Path+"/"); ours {
 				path = "./" + strings.TrimSuffix(rest, "/")
 			}
@@ -143,7 +144,7 @@ func (t *Tree) add(l *listed) error {
 }
 
 // in reports whether path is one of the folders or below it. A folder ending in /*
-// means what is below it, without itself.
+// matches only what is below it.
 func in(path string, folders ...string) bool {
 	for _, f := range folders {
 		below, only := strings.CutSuffix(f, "/*")
@@ -154,7 +155,7 @@ func in(path string, folders ...string) bool {
 	return false
 }
 
-// imports reports each import that bad names, in the files of packages that at names.
+// imports reports each import that bad matches, in the files of packages that at matches.
 func (t *Tree) imports(tests bool, at func(pkg string) bool, bad func(pkg, imp string) bool) (out []Violation) {
 	for _, p := range t.Packages {
 		if !at(p.Path) {

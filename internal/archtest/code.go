@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// CodeRules are habits that hold in every package.
+// CodeRules are conventions for every package.
 func CodeRules() []Rule {
 	return []Rule{
 		{"clock", "attribution, account and analysis read no clock, and answer only the one that it was given: the time comes with the reading, so that yesterday's recording gives yesterday's answer.",
@@ -58,8 +58,8 @@ func nonTest(folders ...string) func(string, *File) bool {
 	return func(pkg string, f *File) bool { return in(pkg, folders...) && !f.Test }
 }
 
-// calls finds uses of functions of a package of the standard library, under
-// whatever name a file imports it.
+// calls finds uses of functions of a package of the standard library, under whatever name
+// a file imports it.
 func (t *Tree) calls(at func(pkg string, f *File) bool, path string, names ...string) (out []Violation) {
 	for _, p := range t.Packages {
 		for _, f := range p.Files {
@@ -111,8 +111,8 @@ func initFunctions(t *Tree) (out []Violation) {
 	return out
 }
 
-// mutableState finds package-level variables without a value, of a type that is made
-// to change, or that some function of the package writes to.
+// mutableState finds package-level variables without a value, of a mutable type, or that
+// some function of the package writes to.
 func mutableState(t *Tree) (out []Violation) {
 	for _, p := range t.Packages {
 		vars := map[string]Violation{}
@@ -167,8 +167,8 @@ func embedded(gen *ast.GenDecl, spec *ast.ValueSpec) bool {
 	return false
 }
 
-// usesSync reports whether a declaration names a type of sync or sync/atomic.
-// Functions of sync that give a value once are no state that anyone sees change.
+// usesSync reports whether a declaration names a type of sync or sync/atomic. Functions
+// of sync that return one value once are not visible state.
 func usesSync(f *File, spec *ast.ValueSpec) bool {
 	found := false
 	look := func(n ast.Node) bool {
@@ -191,7 +191,7 @@ func usesSync(f *File, spec *ast.ValueSpec) bool {
 	return found
 }
 
-// writes returns the first place where a function of p assigns to the variable, to a
+// writes returns the first place where a function of p assigns to the variable or to a
 // part of it, or deletes from it.
 func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (found *Violation) {
 	for _, f := range p.Files {
@@ -229,7 +229,7 @@ func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (fo
 	return found
 }
 
-// root is the variable that an assignment changes: x in x.f[i], *x.
+// root returns the variable that an assignment changes: x in x.f[i], *x.
 func root(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {
@@ -249,8 +249,8 @@ func root(e ast.Expr) *ast.Ident {
 	}
 }
 
-// packageLevel tells a package-level name from a local one: the parser resolves names
-// within a file and leaves those of other files open.
+// packageLevel distinguishes a package-level name from a local one: the parser resolves
+// names within a file and leaves those of other files unresolved.
 func packageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
 	if id.Obj == nil {
 		return true
@@ -281,10 +281,10 @@ func longFiles(t *Tree) (out []Violation) {
 	return out
 }
 
-// rootFolders looks at folders that hold something; the names that .gitignore lists
-// and hidden ones are not part of the source.
+// rootFolders checks non-empty folders; hidden ones and those listed in .gitignore are
+// not part of the source.
 func rootFolders(t *Tree) (out []Violation) {
-	tour, _ := os.ReadFile(filepath.Join(t.Dir, "ARCHITECTURE.md")) // if it is not there, nothing is named
+	tour, _ := os.ReadFile(filepath.Join(t.Dir, "ARCHITECTURE.md")) // if it does not exist, nothing is named
 	ignored, _ := os.ReadFile(filepath.Join(t.Dir, ".gitignore"))
 	entries, err := os.ReadDir(t.Dir)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A function may be long, or have many branches, but not both: above so many lines and this
-// cyclomatic complexity it is split.
+// A function may be long, or have many branches, but not both: above this number of lines
+// and this cyclomatic complexity it must be split.
 const (
 	maxFunctionLines = 60
 	maxComplexity    = 25
@@ -27,8 +27,8 @@ func (f *function) tooComplex() bool {
 	return f.lines > maxFunctionLines && f.complexity > maxComplexity
 }
 
-// functionsOf are the functions of all modules below a directory: those of files that somebody
-// wrote, without tests.
+// functionsOf returns the functions of all modules below a directory, without generated files
+// and tests.
 func functionsOf(root string) (out []function, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
@@ -53,8 +53,8 @@ func functionsOf(root string) (out []function, err error) {
 	return out, err
 }
 
-// functionsIn are the functions of a file. What is written inside another function counts as
-// part of it.
+// functionsIn returns the functions of a file. A function literal counts as part of the
+// enclosing function.
 func functionsIn(files *token.FileSet, file *ast.File) (out []function) {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -67,7 +67,7 @@ func functionsIn(files *token.FileSet, file *ast.File) (out []function) {
 	return out
 }
 
-// complexityOf is McCabe's: one, and one more for each branch, loop, case and shortcut.
+// complexityOf is McCabe's complexity: one, plus one for each branch, loop, case and shortcut.
 func complexityOf(body *ast.BlockStmt) int {
 	n := 1
 	ast.Inspect(body, func(x ast.Node) bool {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDockerfiles holds that what `go mod download` of an image needs was copied before it: the
-// modules that stand in for others are folders of this repository.
+// TestDockerfiles checks that images copy everything that `go mod download` needs before it
+// runs: the replacement modules are folders of this repository.
 func TestDockerfiles(t *testing.T) {
 	const root = "../.."
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))

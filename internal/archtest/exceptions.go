@@ -2,14 +2,14 @@ package archtest
 
 import "strings"
 
-// Exception lets one place break one rule. Where is the beginning of the text of the
-// violation: a file, or a file and what stands in it.
+// Exception lets one place break one rule. File and What match the beginning of the text
+// of the violation: a file, or a file and a name in it.
 type Exception struct {
 	Rule, File, What string
 	Reason           string
 }
 
-// Exceptions is the list of them.
+// Exceptions lists all exceptions.
 func Exceptions() []Exception {
 	return []Exception{
 		{"state", "internal/buildinfo/buildinfo.go", "var Version", "the linker sets it for releases (-X) and can set nothing but a variable"},

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// A newcomer finds the room from `ls` as long as no folder is a house of its own.
+// Limits that keep the output of `ls` a usable overview: no folder holds most of the code.
 const (
 	mostFoundations = 15 // folders of internal/ without stub, which holds modules of their own
 	largestShare    = 20 // per cent of the code in one folder at the root
 )
 
-// linesOf are the lines of Go in each folder at the root, tests, test data and what is generated left out, and the folders
-// of internal/.
+// linesOf counts the lines of Go in each folder at the root, without tests, test data and generated files, and lists
+// the folders of internal/.
 func linesOf(root string) (lines map[string]int, foundations []string, err error) {
 	lines = map[string]int{}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -47,7 +47,7 @@ func linesOf(root string) (lines map[string]int, foundations []string, err error
 	return lines, foundations, err
 }
 
-// crowded are the folders that hold too much.
+// crowded returns the folders that exceed a limit.
 func crowded(lines map[string]int, foundations []string) (out []string) {
 	if len(foundations) > mostFoundations {
 		out = append(out, fmt.Sprintf("internal/ has %d folders, of %d at most: move what one stage alone uses to that stage", len(foundations), mostFoundations))

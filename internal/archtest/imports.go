@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ImportRules are the rules about who knows whom: data flows from sensor to web, and
-// no stage knows a later one.
+// ImportRules are the rules on dependencies: data flows from sensor to web, and no stage
+// imports a later one.
 func ImportRules() []Rule {
 	return []Rule{
 		{"vocabulary", "metric and workload are words that all others share: they import nothing of ours, and the folders below them only their own stage and what folders share in internal/. Move what needs more to the package that uses it.",
@@ -137,7 +137,7 @@ func flow() []string {
 
 func againstFlow(t *Tree) []Violation {
 	at := func(path string) int { return slices.Index(flow(), first(path)) }
-	// The sensors stand before attribution, and deploy/ embeds files that anybody may take.
+	// The sensors precede attribution, and deploy/ embeds files that any package may use.
 	outside := func(path string) bool { return in(path, "internal", "deploy", "sensor") }
 	return t.imports(false, func(pkg string) bool { return !outside(pkg) }, func(pkg, imp string) bool {
 		path := strings.TrimPrefix(imp, "./")
@@ -153,8 +153,8 @@ func ours(imp string) bool { return strings.HasPrefix(imp, "./") }
 
 func first(path string) string { return strings.Split(path, "/")[0] }
 
-// stageOf splits "sensor/task/ebpf" into "sensor" and "task". The suites for
-// implementers are not counted as siblings.
+// stageOf splits "sensor/task/ebpf" into "sensor" and "task". The suites for implementers
+// do not count as siblings.
 func stageOf(path string) (stage, folder string) {
 	words := strings.Split(path, "/")
 	if len(words) < 2 || slices.Contains([]string{"sensortest", "workloadtest", "storetest", "analysistest"}, words[1]) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// otherModules reports what the modules below operator/ take of the root beyond what they may. Packages
-// of the root's internal/ are open to them by Go's rule, since their paths begin with the root's.
+// otherModules reports forbidden imports of the root by the modules below operator/. Packages of the
+// root's internal/ are open to them by Go's rule, since their paths begin with the root's.
 func otherModules(t *Tree) (out []Violation) {
 	root := filepath.Join(t.Dir, "operator")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -35,7 +35,7 @@ func otherModules(t *Tree) (out []Violation) {
 			return err
 		}
 		for _, spec := range file.Imports {
-			imp, _ := strconv.Unquote(spec.Path.Value) // the parser took it
+			imp, _ := strconv.Unquote(spec.Path.Value) // the parser accepted it
 			if in(imp, t.Module) && !in(imp, t.Module+"/operator", t.Module+"/client", t.Module+"/metric", t.Module+"/workload", t.Module+"/graph") {
 				out = append(out, Violation{File: filepath.ToSlash(rel), Line: fset.Position(spec.Pos()).Line, What: "imports " + imp})
 			}

@@ -16,7 +16,7 @@ func (t *Tree) pages() []string {
 		if err == nil && strings.HasSuffix(path, ".md") {
 			pages = append(pages, path)
 		}
-		return nil // what can not be read has no links
+		return nil // an unreadable file has no links
 	})
 	for i, page := range pages {
 		rel, _ := filepath.Rel(t.Dir, page) // page is below it
@@ -38,7 +38,7 @@ func (t *Tree) matches(page string, pattern *regexp.Regexp, do func(line int, gr
 	}
 }
 
-// brokenLinks looks at relative links.
+// brokenLinks checks relative links.
 func brokenLinks(t *Tree) (out []Violation) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`) // no colon: not an address
 	for _, page := range t.pages() {
@@ -51,9 +51,9 @@ func brokenLinks(t *Tree) (out []Violation) {
 	return out
 }
 
-// brokenPaths looks at code spans that are paths of this module: they begin with a
-// folder at the root, or end in a slash. Decisions tell of their day, and may name what
-// is gone since.
+// brokenPaths checks code spans that are paths of this module: they begin with a folder
+// at the root, or end in a slash. Decisions describe their time, and may name paths that
+// no longer exist.
 func brokenPaths(t *Tree) (out []Violation) {
 	path := regexp.MustCompile("`([A-Za-z0-9_-]+/[A-Za-z0-9_./-]*)`")
 	symbol := regexp.MustCompile(`\.[A-Z]\w*$`) // package.Name
@@ -80,7 +80,7 @@ func brokenPaths(t *Tree) (out []Violation) {
 
 // lostGuides finds guides without a link in README.md.
 func lostGuides(t *Tree) (out []Violation) {
-	readme, _ := os.ReadFile(filepath.Join(t.Dir, "README.md")) // if it is not there, nothing is linked
+	readme, _ := os.ReadFile(filepath.Join(t.Dir, "README.md")) // if it does not exist, nothing is linked
 	for _, page := range t.pages() {
 		if in(page, "doc/guides") && !strings.Contains(string(readme), fmt.Sprintf("](%s)", page)) {
 			out = append(out, Violation{File: page, What: "not linked in README.md"})

@@ -1,6 +1,6 @@
-// Package buildinfo says which build of reckon this is, from what the Go toolchain
-// records in the binary (runtime/debug.BuildInfo), so that no build script has to
-// pass it in. A release build sets Version by the linker:
+// Package buildinfo identifies the build of reckon, from the information that the Go
+// toolchain records in the binary (runtime/debug.BuildInfo), so that no build script has
+// to pass it in. A release build sets Version by the linker:
 //
 //	go build -ldflags "-X reckon/internal/buildinfo.Version=1.2.3"
 package buildinfo
@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Version is set by the linker for releases; otherwise it is empty and [Get] asks
-// the toolchain. It is a variable only because the linker can set nothing else.
+// Version is set by the linker for releases; if it is empty, [Get] uses the information
+// of the toolchain. It is a variable only because the linker can set nothing else.
 var Version string
 
-// Info is what `reckon version --json` prints.
+// Info is the output of `reckon version --json`.
 type Info struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"` // commit, with -dirty when the tree was changed
+	Revision string `json:"revision,omitempty"` // commit, with -dirty if the tree had changes
 	Time     string `json:"time,omitempty"`     // of the commit, RFC 3339
 	Go       string `json:"go"`
 	Platform string `json:"platform"` // GOOS/GOARCH

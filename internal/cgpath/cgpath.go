@@ -1,8 +1,8 @@
-// Package cgpath takes apart the paths of control groups, as they stand in
-// /proc/PID/cgroup (cgroups(7)), and makes names of their pieces. It finds where the
-// hierarchies are mounted, and makes paths absolute that are relative to a cgroup namespace.
+// Package cgpath parses the paths of control groups, as in /proc/PID/cgroup (cgroups(7)),
+// and makes names of their components. It finds the mount points of the hierarchies, and
+// resolves paths that are relative to a cgroup namespace.
 //
-// A path is hostile input: who may make a control group (any user in a delegated tree)
+// A path is hostile input: the creator of a control group (any user in a delegated tree)
 // chooses its name, up to 255 bytes of anything but a slash and a zero byte.
 package cgpath
 
@@ -15,12 +15,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName bounds the names made by [Clean], in bytes.
+// MaxName is the maximum length of the names made by [Clean], in bytes.
 const MaxName = 128
 
-// Components yields each component of a path with the path up to and including it.
-// Empty ones are skipped. What climbs (".." of a group outside our cgroup namespace)
-// is yielded like any other name.
+// Components yields each component of a path with the path up to and including it. Empty
+// ones are skipped. A ".." (of a group outside our cgroup namespace) is yielded like any
+// other name.
 func Components(path string) iter.Seq2[string, string] {
 	return func(yield func(name, prefix string) bool) {
 		for i := 0; i < len(path); {
@@ -43,8 +43,8 @@ func Components(path string) iter.Seq2[string, string] {
 // Piece is a component and the path up to it.
 type Piece struct{ Name, Prefix string }
 
-// maxDepth bounds the components that are looked at; the kernel's default is unbounded,
-// real trees have some ten.
+// maxDepth is the maximum number of components; the kernel's default is unlimited, real
+// trees have about ten.
 const maxDepth = 64
 
 // Split returns the components of a path.
@@ -59,8 +59,8 @@ func Split(path string) []Piece {
 }
 
 // Clean makes a string fit for an id: bytes that are not printable UTF-8 and slashes
-// become '?', and what is longer than [MaxName] is cut and gets a hash of the whole, so
-// that different names stay different.
+// become '?', and strings longer than [MaxName] are cut and get a hash of the whole, so
+// that different names remain different.
 func Clean(s string) string {
 	clean := len(s) <= MaxName
 	for i := 0; clean && i < len(s); i++ {
@@ -88,8 +88,8 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// Unescape undoes systemd's escapes (systemd.unit(5)): "\x2d" is "-". Those that
-// [Clean] would not let pass stay as they are.
+// Unescape resolves systemd's escapes (systemd.unit(5)): "\x2d" is "-". Escapes of
+// characters that [Clean] would replace are kept.
 func Unescape(s string) string {
 	if !strings.Contains(s, `\x`) {
 		return s
@@ -121,7 +121,7 @@ func Hex(s string, n int) bool {
 	return true
 }
 
-// Number returns the decimal that follows prefix, when that is all of s.
+// Number returns the decimal number after prefix, if that is all of s.
 func Number(s, prefix string) (uint32, bool) {
 	digits, ok := strings.CutPrefix(s, prefix)
 	if !ok || digits == "" || digits[0] == '+' {
@@ -131,8 +131,8 @@ func Number(s, prefix string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// SliceUser returns the user of a component of a login user's tree:
-// "user-1000.slice" or "user@1000.service".
+// SliceUser returns the user of a component of a login session's path: "user-1000.slice"
+// or "user@1000.service".
 func SliceUser(name string) (uint32, bool) {
 	if rest, ok := strings.CutSuffix(name, ".slice"); ok {
 		return Number(rest, "user-")
@@ -143,7 +143,7 @@ func SliceUser(name string) (uint32, bool) {
 	return 0, false
 }
 
-// Owner returns the user whose login tree a path lies in, or false.
+// Owner returns the user of the login session that a path belongs to, or false.
 func Owner(pieces []Piece) (uid uint32, ok bool) {
 	for _, p := range pieces {
 		if uid, ok := SliceUser(p.Name); ok {

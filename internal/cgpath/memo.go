@@ -1,15 +1,15 @@
 package cgpath
 
-// Memo remembers the most recent answers for up to twice its size of keys: what was not
-// asked for while that many others were is forgotten. It is used from one goroutine.
+// Memo is a cache of the values of up to twice its size of keys: a key that was not used
+// while that many others were is dropped. It is used from one goroutine.
 type Memo[V any] struct {
 	young, old map[string]V
 }
 
-// memoSize is more than the jobs or units of any one node.
+// memoSize is more than the number of jobs or units of any node.
 const memoSize = 2048
 
-// Get returns what was put last.
+// Get returns the value put last.
 func (m *Memo[V]) Get(key string) (v V, ok bool) {
 	if v, ok = m.young[key]; ok {
 		return v, true
@@ -20,7 +20,7 @@ func (m *Memo[V]) Get(key string) (v V, ok bool) {
 	return v, ok
 }
 
-// Put remembers v.
+// Put stores v.
 func (m *Memo[V]) Put(key string, v V) {
 	if m.young == nil || len(m.young) >= memoSize {
 		m.old, m.young = m.young, make(map[string]V)

@@ -14,8 +14,8 @@ import (
 type Mount struct {
 	V2          bool
 	Controllers []string // version 1: the controllers, or "name=systemd"
-	Root        string   // the cgroup that stands at the mount point: "/", or deeper in a container
-	Point       string   // where it is mounted
+	Root        string   // the cgroup at the mount point: "/", or deeper in a container
+	Point       string   // mount point
 }
 
 // ParseMounts returns the mounts of control groups in the text of a mountinfo file.
@@ -59,7 +59,7 @@ func parseMount(line string) (m Mount, ok bool) {
 	return m, true
 }
 
-// unescapeMount undoes the octal escapes of space, tab, newline and backslash.
+// unescapeMount resolves the octal escapes of space, tab, newline and backslash.
 func unescapeMount(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -93,10 +93,10 @@ func (m *Mount) Serves(controllers string) bool {
 	return false
 }
 
-// ReadMounts finds the hierarchies under root, the place where the file tree of the machine
-// is mounted. The mount points of another mount namespace (a host's tree mounted at root)
-// are those of its first process; a mount point that already lies under root is one of our
-// own namespace. The roots of mounts are as our own cgroup namespace shows them.
+// ReadMounts finds the hierarchies under root, the mount point of the machine's file tree.
+// The mount points of another mount namespace (a host's tree mounted at root) are those of
+// its first process; a mount point that is already below root belongs to our own namespace.
+// The roots of mounts are relative to our own cgroup namespace.
 func ReadMounts(root string) ([]Mount, error) {
 	files := []string{"proc/self/mountinfo"}
 	if root != "/" {

@@ -8,26 +8,26 @@ import (
 	"syscall"
 )
 
-// Origin says where the root of our own cgroup namespace lies (cgroup_namespaces(7)). A
+// Origin is the location of the root of our own cgroup namespace (cgroup_namespaces(7)). A
 // container engine gives its containers such a namespace on version 2: the kernel then
-// shows us every path as it looks from our own group, "/../c1" for the container beside us,
-// with the names of the groups above us left out. Where the tree of the machine is mounted
-// too, those names are found by looking for our own group in it, which takes no privilege.
+// shows every path relative to our own group, "/../c1" for the container beside us, without
+// the names of the groups above us. If the tree of the machine is mounted too, those names
+// are found by searching our own group in it, which needs no privilege.
 //
 // The zero value changes no path. An Origin is safe for concurrent use.
 type Origin struct {
 	roots []namespaceRoot
 }
 
-// namespaceRoot is where our namespace begins in one hierarchy.
+// namespaceRoot is the root of our namespace in one hierarchy.
 type namespaceRoot struct {
 	mount Mount
 	path  string // below the outermost mount of the hierarchy: "/kubepods/pod1/c1"
 }
 
-// FindOrigin finds our own groups in the hierarchies mounted under root, the place where the
-// file tree of the machine is mounted ("" for "/"). It looks at the names of a few hundred
-// groups at most machines, once.
+// FindOrigin finds our own groups in the hierarchies mounted under root, the mount point of
+// the machine's file tree ("" for "/"). It reads the names of a few hundred groups on most
+// machines, once.
 func FindOrigin(root string) Origin {
 	root = filepath.Clean("/" + root)
 	outer, err := ReadMounts(root)
@@ -45,7 +45,7 @@ func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
 		m := &outer[i]
 		up := climbs(m.Root)
 		if up == 0 || strings.Trim(m.Root[3*up:], "/") != "" || o.covers(m) {
-			continue // it begins where our namespace begins, or within it
+			continue // its root is at or below that of our namespace
 		}
 		for j := range outer { // the outermost mount of the hierarchy
 			if n := &outer[j]; n.same(m) && climbs(n.Root) > up {
@@ -63,7 +63,7 @@ func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
 	return o
 }
 
-// climbs counts how often a path goes up at its beginning: "/../../a" twice.
+// climbs counts the leading ".." of a path: "/../../a" has two.
 func climbs(path string) int {
 	n := 0
 	for rest, ok := strings.CutPrefix(path, "/.."); ok && (rest == "" || rest[0] == '/'); rest, ok = strings.CutPrefix(rest, "/..") {
@@ -86,7 +86,7 @@ func (o *Origin) covers(m *Mount) bool {
 }
 
 // byInode finds the root of our namespace by the mount that engines make of it in the
-// container: both show one directory with one number.
+// container: both show one directory with one inode number.
 func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	for i := range inner {
 		n := &inner[i]
@@ -108,8 +108,8 @@ func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	return "", false
 }
 
-// byMember finds our own group by our process id among its members, where no mount shows it.
-// From there the root of the namespace is as far up as /proc/self/cgroup says.
+// byMember finds our own group by our process id among its members, if no mount shows it.
+// The root of the namespace is then as many levels up as /proc/self/cgroup shows.
 func byMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
 	for line := range strings.Lines(string(own)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
@@ -141,7 +141,7 @@ func member(dir string, pid int) bool {
 	return false
 }
 
-// search looks for a directory at a depth below dir, and returns what its path has beyond it.
+// search finds a directory at a depth below dir, and returns the rest of its path.
 func search(dir string, depth int, is func(dir string) bool) (string, bool) {
 	if depth == 0 {
 		return "", is(dir)
@@ -161,9 +161,9 @@ func search(dir string, depth int, is func(dir string) bool) (string, bool) {
 	return "", false
 }
 
-// Absolute returns a path of /proc/PID/cgroup, or the root of a mount, as it is from the
-// outermost mount of its hierarchy: "/../c2" is "/kubepods/pod1/c2" where we are in
-// "/kubepods/pod1/c1". What lies beyond that mount is left as it is.
+// Absolute returns a path of /proc/PID/cgroup, or the root of a mount, relative to the
+// outermost mount of its hierarchy: "/../c2" is "/kubepods/pod1/c2" if we are in
+// "/kubepods/pod1/c1". A path beyond that mount is returned unchanged.
 func (o Origin) Absolute(controllers, path string) string {
 	for i := range o.roots {
 		r := &o.roots[i]

@@ -1,11 +1,11 @@
-// Package dirty keeps which hours of a store of series got samples after their time, so that
-// what is derived from those hours is derived again, whatever happens in between.
+// Package dirty records which hours of a store of series received late samples, so that data
+// derived from those hours is derived again, whatever happens in between.
 //
 // An hour is in the journal before the samples are committed: a writer calls [Hours.Begin]
 // first and ends it after its commit. A reader takes a [Hours.Snapshot] before it reads the
-// series, and gives it to [Hours.Clean] when what it derived is safe. An hour that was being
-// written meanwhile, or was marked again, stays. After a crash an hour may be dirty of which
-// nothing was written; never the other way round.
+// series, and gives it to [Hours.Clean] when its derived data is durable. An hour that is
+// being written meanwhile, or was marked again, stays. After a crash an hour may be dirty
+// although nothing was written; never the other way round.
 //
 // [Hours] is safe for concurrent use. Times are milliseconds since the Unix epoch.
 package dirty
@@ -24,40 +24,40 @@ const hourMS = int64(time.Hour / time.Millisecond)
 
 // Entry is an hour in the journal.
 type Entry struct {
-	At       int64 `json:"at"` // begin of the hour
+	At       int64 `json:"at"` // beginning of the hour
 	Imported bool  `json:"imported,omitempty"`
 }
 
-// Unknown is the begin of the entry that stands for all hours.
+// Unknown is the beginning of the entry that represents all hours.
 const Unknown = math.MinInt64
 
-// Journal keeps entries durably. Save replaces all of them; when it returns without an error
-// they survive a power cut. Load returns what was saved last; an error that matches
-// [ErrDamaged] says that this is not known.
+// Journal stores entries durably. Save replaces all of them; when it returns without an
+// error they survive a power cut. Load returns the entries saved last; an error that matches
+// [ErrDamaged] means that they are lost.
 type Journal interface {
 	Load() ([]Entry, error)
 	Save(entries []Entry) error
 }
 
-// ErrDamaged is what a [Journal] returns that holds something unreadable: all hours are dirty.
+// ErrDamaged is the error of a [Journal] with unreadable content: all hours are dirty.
 var ErrDamaged = errors.New("the journal of dirty hours is damaged")
 
-// Snapshot are the dirty hours of a moment.
+// Snapshot is the set of dirty hours at one moment.
 type Snapshot struct {
 	// Hours are in order of time.
 	Hours []Hour
-	// Mark is that of the latest change, of whatever hour. It grows while the store is open
-	// and begins anew when it is opened.
+	// Mark is that of the latest change of any hour. It grows while the store is open and
+	// starts again when it is opened.
 	Mark uint64
 }
 
 // Hour is one hour of a [Snapshot].
 type Hour struct {
-	// At is its begin in UTC. The zero time stands for all hours: which ones is not known.
+	// At is its beginning in UTC. The zero time represents all hours: the dirty ones are unknown.
 	At time.Time
-	// Oldest is a time in the hour before which no sample was written late.
+	// Oldest is a time in the hour before which no late sample was written.
 	Oldest time.Time
-	// Imported says that blocks of history were written, not single samples.
+	// Imported means that blocks of history were written, not single samples.
 	Imported bool
 	Mark     uint64 // of its latest change
 }
@@ -74,7 +74,7 @@ type Hours struct {
 type hour struct {
 	oldest  int64
 	mark    uint64
-	writing int  // writers that have begun and not ended
+	writing int  // writers between Begin and its end
 	saved   bool // in the journal
 }
 
@@ -101,7 +101,7 @@ func (h *Hours) load() error {
 	return nil
 }
 
-// Late collects the hours of samples that are late. The zero value is empty.
+// Late collects the hours of late samples. The zero value is empty.
 type Late struct{ list []late }
 
 type late struct {
@@ -109,10 +109,10 @@ type late struct {
 	oldest int64
 }
 
-// Add adds a time at which a late sample lies.
+// Add adds the time of a late sample.
 func (l *Late) Add(t int64) { l.add(Entry{At: HourOf(t)}, t) }
 
-// AddRange adds all hours from one time to another, of imported history.
+// AddRange adds all hours from one time to another, for imported history.
 func (l *Late) AddRange(from, to int64) {
 	for at := HourOf(from); at <= to; at += hourMS {
 		l.add(Entry{At: at, Imported: true}, at)
@@ -139,7 +139,7 @@ func (l *Late) Each(f func(e Entry, oldest int64)) {
 	}
 }
 
-// HourOf is the begin of the hour that a time lies in.
+// HourOf returns the beginning of the hour that contains a time.
 func HourOf(t int64) int64 {
 	r := t % hourMS
 	if r < 0 {
@@ -148,8 +148,9 @@ func HourOf(t int64) int64 {
 	return t - r
 }
 
-// Begin marks the hours of late samples that are about to be committed, and returns what to
-// call when they were, or were not. After an error nothing may be committed.
+// Begin marks the hours of late samples that are about to be committed, and returns a
+// function to call when the commit has succeeded or failed. After an error nothing may be
+// committed.
 func (h *Hours) Begin(l *Late) (end func(), err error) {
 	if l.Empty() {
 		return func() {}, nil
@@ -182,7 +183,7 @@ func (h *Hours) Begin(l *Late) (end func(), err error) {
 	return func() { h.end(l) }, nil
 }
 
-// drop takes back a mark that could not be saved. Hours that were there before stay.
+// drop takes back a mark that could not be saved. Hours that were dirty before remain.
 func (h *Hours) drop(l *Late) {
 	for _, e := range l.list {
 		of := h.hours[e.Entry]
@@ -204,7 +205,7 @@ func (h *Hours) end(l *Late) {
 	}
 }
 
-// entries are what the journal is to hold. The caller holds mu.
+// entries returns the entries to be saved. The caller holds mu.
 func (h *Hours) entries() []Entry {
 	out := make([]Entry, 0, len(h.hours))
 	for e := range h.hours {
@@ -227,8 +228,8 @@ func compare(a, b Entry) int {
 	return 1
 }
 
-// Snapshot returns the dirty hours. What was committed before is in the series that are read
-// after the call.
+// Snapshot returns the dirty hours. Samples committed before are visible in series that are
+// read after the call.
 func (h *Hours) Snapshot() (Snapshot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -247,7 +248,7 @@ func (h *Hours) Snapshot() (Snapshot, error) {
 	return out, nil
 }
 
-// Clean forgets the hours of a snapshot that nobody has written since, nor writes now.
+// Clean removes those hours of a snapshot that have not been written since, and are not being written now.
 func (h *Hours) Clean(d Snapshot) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // file system: the file and its directory are synced.
 type File string
 
-// Load implements [Journal]. A file that is not there holds nothing.
+// Load implements [Journal]. A missing file is an empty journal.
 func (f File) Load() ([]Entry, error) {
 	raw, err := os.ReadFile(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func decode(raw []byte) (list []Entry, err error) {
 	return list, nil
 }
 
-// State is a [Journal] among the states of a database of facts.
+// State is a [Journal] in the state table of a database of facts.
 type State struct {
 	Facts interface {
 		State(ctx context.Context, key string) ([]byte, error)
@@ -67,7 +67,7 @@ type State struct {
 	Key string
 }
 
-// stateTimeout bounds how long a writer waits for the database.
+// stateTimeout is the maximum time that a writer waits for the database.
 const stateTimeout = 10 * time.Second
 
 // Load implements [Journal].
@@ -92,7 +92,7 @@ func (s State) Save(list []Entry) error {
 	return s.Facts.SetState(ctx, s.Key, raw)
 }
 
-// Memory is a [Journal] that is kept nowhere, for tools that make everything anew.
+// Memory is a [Journal] that stores nothing, for tools that derive everything again.
 type Memory struct{}
 
 // Load implements [Journal].

@@ -14,15 +14,15 @@ import (
 // closedSuffix ends the name of the note beside a file.
 const closedSuffix = ".closed"
 
-// closedNote is what a file was when it was closed.
+// closedNote is the state of a file when it was closed.
 type closedNote struct {
 	Size    int64     `json:"size"`
 	Changed time.Time `json:"changed"`
 	Sum     uint32    `json:"crc32c"`
 }
 
-// ChangedError says that a file is not what it was when it was closed, though nobody wrote
-// to it since.
+// ChangedError reports that a file differs from its state when it was closed, although it
+// has not been written since.
 type ChangedError struct {
 	Path string
 	What string
@@ -30,7 +30,7 @@ type ChangedError struct {
 
 func (e *ChangedError) Error() string { return e.Path + " " + e.What }
 
-// NoteClosed notes, in a file beside it, what a file is that is not open any more.
+// NoteClosed records the state of a closed file, in a note beside it.
 func NoteClosed(path string) error {
 	now, err := noteOf(path)
 	if err != nil {
@@ -43,9 +43,9 @@ func NoteClosed(path string) error {
 	return Replace(path+closedSuffix, Seal(raw), 0o600)
 }
 
-// CheckClosed returns a [*ChangedError] if a file was damaged or lost since it was noted: it is
-// missing, or its contents are others while the file system says that nobody wrote to it.
-// Where nothing is noted, or somebody wrote to it, nothing is known.
+// CheckClosed returns a [*ChangedError] if a file was damaged or lost since it was recorded: it
+// is missing, or its content differs although its modification time is the same. Without a
+// record, or with another modification time, it returns nil.
 func CheckClosed(path string) error {
 	raw, err := os.ReadFile(path + closedSuffix)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package durable writes small files so that they are on the disk when it says so.
-// Its functions are safe for concurrent use on different files.
+// Package durable writes small files durably: they are on the disk when a function
+// returns. Its functions are safe for concurrent use on different files.
 package durable
 
 import (
@@ -8,8 +8,9 @@ import (
 	"os"
 )
 
-// Write creates or overwrites a file, with these rights before the umask where it is new,
-// and waits until it is on the disk (fsync(2)). A crash meanwhile leaves a part of it.
+// Write creates or overwrites a file, with these permissions before the umask if it is
+// new, and waits until it is on the disk (fsync(2)). A crash meanwhile leaves a part of
+// it.
 func Write(path string, raw []byte, rights fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, rights)
 	if err != nil {
@@ -22,8 +23,8 @@ func Write(path string, raw []byte, rights fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// Replace writes a file as a whole: a crash leaves what was there or what is new. Meanwhile
-// there is a file beside it whose name ends in .tmp.
+// Replace writes a file atomically: a crash leaves the old or the new content. Meanwhile
+// there is a file beside it with the suffix .tmp.
 func Replace(path string, raw []byte, rights fs.FileMode) error {
 	if err := Write(path+".tmp", raw, rights); err != nil {
 		return err

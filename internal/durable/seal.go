@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 )
 
-// ErrSeal is the error of a file whose checksum is not that of what it holds.
+// ErrSeal is the error of a file with a wrong checksum.
 var ErrSeal = errors.New("fails its checksum")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -17,12 +17,12 @@ const (
 	sealFormat = sealBegin + "%08x\n"
 )
 
-// Seal returns body with its CRC-32C in a line behind it.
+// Seal returns body followed by a line with its CRC-32C.
 func Seal(body []byte) []byte {
 	return fmt.Appendf(bytes.Clone(body), sealFormat, crc32.Checksum(body, castagnoli))
 }
 
-// Unseal returns the body of what Seal made, or an error that matches ErrSeal.
+// Unseal returns the body of Seal's output, or an error that matches ErrSeal.
 func Unseal(raw []byte) ([]byte, error) {
 	at := len(raw) - len(fmt.Sprintf(sealFormat, 0))
 	if at < 0 {
@@ -35,8 +35,8 @@ func Unseal(raw []byte) ([]byte, error) {
 	return body, nil
 }
 
-// Body returns the body of what Seal made, or all of a file that has no checksum: those of
-// earlier versions have none.
+// Body returns the body of Seal's output, or all of a file without a checksum, as earlier
+// versions wrote them.
 func Body(raw []byte) ([]byte, error) {
 	if !bytes.Contains(raw, []byte(sealBegin)) {
 		return raw, nil

@@ -1,8 +1,8 @@
 // Package hostlist expands the node lists of Slurm, such as "c1-[5,9,12-18],gpu-2".
 //
 // The syntax is that of scontrol(1), "show hostnames": names separated by commas, in each
-// any number of brackets with numbers and ranges, the width of which is kept
-// ("n[08-11]" is n08, n09, n10, n11). Functions have no state.
+// any number of brackets with numbers and ranges, with their width preserved ("n[08-11]"
+// is n08, n09, n10, n11). Functions have no state.
 package hostlist
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Most is how many names a list may have: more is taken for a mistake.
+// Most is the maximum number of names in a list: a longer one is an error.
 const Most = 1 << 16
 
 // Expand returns the names of a list in their order. An empty list has none.
@@ -32,7 +32,7 @@ func Expand(list string) ([]string, error) {
 	return out, nil
 }
 
-// first cuts a list at the first comma outside of brackets.
+// first splits a list at the first comma outside of brackets.
 func first(list string) (item, rest string) {
 	depth := 0
 	for i := range len(list) {

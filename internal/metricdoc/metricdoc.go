@@ -1,6 +1,5 @@
-// Package metricdoc writes the metric reference, doc/metrics.md, from the
-// descriptions that every series carries. That their names keep to the conventions
-// is the matter of sensortest.Lint.
+// Package metricdoc writes the metric reference, doc/metrics.md, from the descriptions
+// that every series has. sensortest.Lint checks that their names follow the conventions.
 //
 // Pure functions, safe for concurrent use.
 package metricdoc
@@ -20,7 +19,7 @@ type Section struct {
 	Descs []*metric.Desc
 }
 
-// Markdown returns the reference. A description that several sections have stands in
+// Markdown returns the reference. A description shared by several sections appears in
 // each of them; series are in the order of their names.
 func Markdown(sections ...Section) []byte {
 	var b strings.Builder
@@ -61,7 +60,7 @@ func labels(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// cell keeps text inside its cell of a Markdown table.
+// cell escapes text for a cell of a Markdown table.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(s)
 }

@@ -40,9 +40,9 @@ var update = flag.Bool("update", false, "write doc/metrics.md")
 
 //go:generate go test -run TestReference . -update
 
-// doc/metrics.md is what the descriptions in the source say, and they keep to the
-// conventions. The series of the machine depend on its kernel: those of the recorded
-// one in sensor/node are listed.
+// doc/metrics.md matches the descriptions in the source, and they follow the conventions.
+// The series of the machine depend on its kernel: those of the recorded one in
+// sensor/node are listed.
 func TestReference(t *testing.T) {
 	sections := []metricdoc.Section{
 		{Title: "Workloads", Descs: account.Descs(), Text: "The identity is in the labels `workload`, `kind`, `part` and `owner`; every series also has the external labels `site` and `node`."},

@@ -1,11 +1,11 @@
-// Package phrase keeps sentences apart from the code that decides which of them is true, so
-// that a person can read all of them in one file, aloud.
+// Package phrase separates sentences from the code that selects them, so that a person can
+// proofread all of them in one file.
 //
-// A book is a text of entries, each "key: sentence". A line that begins with a blank goes on
-// with the sentence before it; empty lines and lines that begin with # are left out. In a
-// sentence {name} stands for a word that the caller gives, and {name?one|many} for one of two
-// forms: the first where the word is "1" or begins with "1 ", else the second. Words are
-// formatted by the caller; this package knows no units.
+// A book is a text of entries, each "key: sentence". A line that begins with a blank
+// continues the sentence before it; empty lines and lines that begin with # are ignored. In a
+// sentence {name} is a placeholder for a word that the caller supplies, and {name?one|many}
+// selects one of two forms: the first if the word is "1" or begins with "1 ", else the
+// second. Words are formatted by the caller; this package handles no units.
 //
 // A [Book] does not change after [Parse] and is safe for concurrent use.
 package phrase
@@ -23,14 +23,14 @@ type Book struct{ sentences map[string][]part }
 type part struct {
 	text      string
 	name      string
-	one, many string // of a choice by the word of the name
+	one, many string // forms to select from by the word of the name
 	choice    bool
 }
 
-// Words are what a sentence is filled in with, by name.
+// Words are the values of placeholders, by name.
 type Words map[string]string
 
-// Parse reads a book. An error names the line that is wrong.
+// Parse parses a book. An error names the line.
 func Parse(text string) (*Book, error) {
 	b := &Book{sentences: map[string][]part{}}
 	key, sentence := "", ""
@@ -111,8 +111,8 @@ func split(sentence string) (out []part, err error) {
 	return out, nil
 }
 
-// Say fills in a sentence. What the caller did not give stays as {name}, and a key that the
-// book lacks comes back as !key, so that a test of any text finds both.
+// Say fills in a sentence. A missing word remains as {name}, and a missing key is returned
+// as !key, so that a test of any text finds both.
 func (b *Book) Say(key string, words Words) string {
 	parts, ok := b.sentences[key]
 	if !ok {

@@ -50,8 +50,8 @@ func write(dir string, first int) error {
 	return nil
 }
 
-// A writer is killed twenty times at random moments; between, what waits is
-// read. Every record whose Put returned comes, once, in order.
+// A writer is killed twenty times at random moments; in between, waiting records are
+// read. Every record for which Put returned is read once, in order.
 func TestKilledWriterLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts twenty processes")

@@ -18,8 +18,8 @@ type Record struct {
 	at place
 }
 
-// Peek returns the oldest record, and ErrEmpty when there is none. It stays until
-// [Queue.Done]. The record is read into buf if that is large enough.
+// Peek returns the oldest record, or ErrEmpty. The record stays until [Queue.Done]. It is
+// read into buf if that is large enough.
 func (q *Queue) Peek(buf []byte) (Record, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +62,7 @@ func (q *Queue) Done(r Record) error {
 		return ErrClosed
 	}
 	if r.at != q.at || len(q.segments) == 0 {
-		return nil // the queue was full and it went by itself
+		return nil // the queue was full and dropped it
 	}
 	return q.step(len(r.Data))
 }
@@ -101,7 +101,7 @@ func (q *Queue) read(b []byte, at int64) error {
 		return nil
 	}
 	if n < len(b) && isEOF(err) {
-		return errDamaged // shorter than it was: somebody cut the file
+		return errDamaged // the file was truncated
 	}
 	return fmt.Errorf("read queue %s: %w", q.segments[0].name, err)
 }
@@ -110,7 +110,7 @@ func (q *Queue) sum(data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(q.head[8:], castagnoli), castagnoli, data)
 }
 
-// step moves behind a record of n bytes. When all is read the segment is left behind
+// step moves past a record of n bytes. When everything is read, the segment is removed
 // too, so that an agent with a good connection keeps its disk empty.
 func (q *Queue) step(n int) error {
 	s := q.segments[0]
@@ -131,7 +131,7 @@ func (q *Queue) empty() error {
 	if err := q.move(place{s.id + 1, fileHeaderBytes}); err != nil {
 		return err
 	}
-	q.at.segment = s.id // the next one made is that of the place
+	q.at.segment = s.id // the next segment made is the one at the position
 	q.segments = q.segments[:0]
 	q.stats.Bytes -= s.size
 	q.stats.Records -= s.waiting
@@ -139,7 +139,7 @@ func (q *Queue) empty() error {
 	return errors.Join(s.file.Close(), os.Remove(s.name))
 }
 
-// skipDamaged leaves the rest of a segment: where a record ends is not known.
+// skipDamaged skips the rest of a segment: the boundaries of its records are unknown.
 func (q *Queue) skipDamaged() error {
 	s := q.segments[0]
 	q.stats.Damaged += uint64(s.size - q.at.offset)
@@ -149,7 +149,7 @@ func (q *Queue) skipDamaged() error {
 	return q.empty()
 }
 
-// move writes the reader's place.
+// move stores the reader's position.
 func (q *Queue) move(to place) error {
 	if err := writePlace(q.cursor, to); err != nil {
 		return fmt.Errorf("write the place in queue %s: %w", q.o.Dir, err)

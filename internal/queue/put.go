@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Put appends a record. What is larger than a segment may be, or than the whole queue
-// holds, is refused with ErrTooBig.
+// Put appends a record. A record larger than the maximum segment, or than the whole
+// queue, is refused with ErrTooBig.
 func (q *Queue) Put(data []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,9 +47,9 @@ func (q *Queue) Put(data []byte) error {
 
 func (q *Queue) failed(err error) error { return fmt.Errorf("put into queue %s: %w", q.o.Dir, err) }
 
-// begin makes a new last segment, unless the last one holds nothing.
+// begin starts a new last segment, unless the last one is empty.
 func (q *Queue) begin() error {
-	id := q.at.segment + 1 // segments before the place are never made again
+	id := q.at.segment + 1 // segments before the position are never made again
 	if len(q.segments) > 0 {
 		last := q.last()
 		if last.size == fileHeaderBytes {
@@ -75,7 +75,7 @@ func (q *Queue) begin() error {
 	return nil
 }
 
-// expire drops segments whose newest record is too old.
+// expire drops segments with only expired records.
 func (q *Queue) expire(now time.Time) error {
 	if q.o.MaxAge < 0 {
 		return nil
@@ -90,8 +90,8 @@ func (q *Queue) expire(now time.Time) error {
 	return nil
 }
 
-// dropFirst removes the oldest segment, of at least two. The reader's place moves
-// first: if the removal is not seen to its end, opening does it again.
+// dropFirst removes the oldest of at least two segments. The reader's position moves
+// first: if the removal is interrupted, opening repeats it.
 func (q *Queue) dropFirst() error {
 	s := q.segments[0]
 	if q.at.segment == s.id {

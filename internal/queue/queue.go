@@ -1,18 +1,18 @@
-// Package queue keeps records on disk in the order in which they came, until somebody
-// has taken them: what an agent measured, while the network is away.
+// Package queue keeps records on disk in order of arrival, until the reader has taken
+// them: for example an agent's samples while the network is down.
 //
-// The queue is a log in segments. A record is a header of 16 bytes (length, CRC-32C
-// of what follows, time in milliseconds since the Unix epoch; little endian) and its
-// bytes; a segment is a file of them behind 8 bytes that name the format. The place
-// of the reader stands in a file of its own, with a checksum.
+// The queue is a log in segments. A record is a header of 16 bytes (length, CRC-32C of
+// the rest, time in milliseconds since the Unix epoch; little endian) and its bytes; a
+// segment is a file of records after 8 bytes that identify the format. The reader's
+// position is in a file of its own, with a checksum.
 //
-// It is bounded in bytes and in age. When it is full the oldest segment goes, and what
-// was in it is counted in [Stats]; nothing is ever refused for the newest.
+// It is limited in bytes and in age. When it is full the oldest segment is dropped, and
+// its records are counted in [Stats]; new records are never refused for lack of space.
 //
 // A process that is killed loses nothing that Put returned for. A power cut loses what
-// the kernel had not written: at most what came since the last [Queue.Sync]. A torn
-// end of a segment is cut off, a damaged middle is left behind and counted, and a
-// place that can not be read makes records come twice, never not at all.
+// the kernel had not written: at most the records since the last [Queue.Sync]. A torn end
+// of a segment is cut off, a damaged middle is skipped and counted, and an unreadable
+// position repeats records, and never skips any.
 //
 // One process uses a directory at a time. A Queue is safe for concurrent use.
 package queue
@@ -28,7 +28,7 @@ import (
 	"time"
 )
 
-// What a queue answers, for errors.Is.
+// Errors of a queue, for errors.Is.
 var (
 	ErrEmpty  = errors.New("the queue is empty")
 	ErrLocked = errors.New("another process uses the queue")
@@ -36,16 +36,16 @@ var (
 	ErrClosed = errors.New("the queue is closed")
 )
 
-// Options say where a queue is and how large it may grow.
+// Options configure a queue.
 type Options struct {
 	Dir      string
 	MaxBytes int64         // of all segments, default 256 MiB
-	MaxAge   time.Duration // of a record, default 7 days; negative is unbounded
-	// SegmentBytes is the size from which on a new segment is begun, and so how much
-	// goes at a time when the queue is full; default a sixteenth of MaxBytes, between
-	// 64 KiB and 4 MiB.
+	MaxAge   time.Duration // of a record, default 7 days; negative is unlimited
+	// SegmentBytes is the size from which on a new segment is started, and thus the
+	// amount dropped at a time when the queue is full; default a sixteenth of MaxBytes,
+	// between 64 KiB and 4 MiB.
 	SegmentBytes int64
-	// Clock is time.Now unless a test says otherwise.
+	// Clock is time.Now by default; tests replace it.
 	Clock func() time.Time
 }
 
@@ -64,13 +64,13 @@ func (o *Options) defaults() {
 	}
 }
 
-// Stats is what a queue knows of itself. The counters begin with the process.
+// Stats is the state of a queue. The counters start with the process.
 type Stats struct {
 	Records int       // waiting
 	Bytes   int64     // on disk
-	Oldest  time.Time // of those waiting; zero when there are none
-	// Dropped counts records that went unread because the queue was full, Expired those
-	// that were too old, and Damaged the bytes that could not be read back.
+	Oldest  time.Time // of the waiting records; zero when there are none
+	// Dropped counts unread records that were dropped because the queue was full, Expired
+	// those that were too old, and Damaged the bytes that could not be read back.
 	Dropped, Expired uint64
 	Damaged          uint64
 }
@@ -82,7 +82,7 @@ type Queue struct {
 
 	mu       sync.Mutex
 	segments []*segment // oldest first; the last one is written to
-	at       place      // of the next record to read
+	at       place      // position of the next record to read
 	cursor   *os.File
 	synced   bool // everything written has reached the disk
 	closed   bool
@@ -97,7 +97,7 @@ type place struct {
 	offset  int64
 }
 
-// Open opens or makes the queue in o.Dir, and repairs what an unclean end left.
+// Open opens or creates the queue in o.Dir, and repairs it after an unclean shutdown.
 func Open(o Options) (*Queue, error) {
 	o.defaults()
 	if o.Dir == "" {
@@ -140,10 +140,10 @@ func (q *Queue) open() error {
 	for _, name := range names {
 		id, ok := parseName(filepath.Base(name))
 		if !ok {
-			continue // not ours
+			continue // not a segment
 		}
 		if id < at.segment {
-			if err := os.Remove(name); err != nil { // read to its end before
+			if err := os.Remove(name); err != nil { // was read to its end before
 				return err
 			}
 			continue
@@ -159,10 +159,10 @@ func (q *Queue) open() error {
 	return nil
 }
 
-// resume finds where reading goes on, and counts what waits behind it.
+// resume finds the position to continue reading from, and counts the records after it.
 func (q *Queue) resume(at place) {
 	if at.segment > 0 {
-		q.at.segment = at.segment - 1 // with nothing left, the next segment is that of the place
+		q.at.segment = at.segment - 1 // with nothing left, the next segment is the one at the position
 	}
 	for i, s := range q.segments {
 		from := int64(fileHeaderBytes)
@@ -178,7 +178,7 @@ func (q *Queue) resume(at place) {
 	}
 }
 
-// Ready gets a value when a record was put, for a reader that found the queue empty.
+// Ready receives a value when a record was put, for a reader that found the queue empty.
 func (q *Queue) Ready() <-chan struct{} { return q.ready }
 
 func (q *Queue) wake() {
@@ -188,7 +188,7 @@ func (q *Queue) wake() {
 	}
 }
 
-// Sync waits until what was put has reached the disk.
+// Sync waits until all records put have reached the disk.
 func (q *Queue) Sync() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -205,7 +205,7 @@ func (q *Queue) Sync() error {
 	return nil
 }
 
-// Stats returns what the queue knows of itself.
+// Stats returns the state of the queue.
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -218,7 +218,7 @@ func (q *Queue) Stats() Stats {
 	return s
 }
 
-// Close syncs and frees the queue. What waits is there when it is opened again.
+// Close syncs and frees the queue. Waiting records are available when it is opened again.
 func (q *Queue) Close() error {
 	err := q.Sync()
 	q.mu.Lock()
@@ -239,7 +239,7 @@ func (q *Queue) free() error {
 		errs = append(errs, q.cursor.Close())
 	}
 	if q.lock != nil {
-		errs = append(errs, q.lock.Close()) // and with it the lock
+		errs = append(errs, q.lock.Close()) // releases the lock too
 	}
 	return errors.Join(errs...)
 }

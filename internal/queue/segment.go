@@ -67,8 +67,8 @@ func newSegment(name string, id uint64) (*segment, error) {
 	return &segment{id: id, name: name, file: f, size: fileHeaderBytes}, nil
 }
 
-// openSegment reads what is whole in a segment and cuts off the rest, of which it
-// returns the length.
+// openSegment reads the complete records of a segment and cuts off the rest; it returns
+// the length of the rest.
 func openSegment(name string, id uint64) (s *segment, damaged int64, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -98,7 +98,7 @@ func openSegment(name string, id uint64) (s *segment, damaged int64, err error) 
 	return s, max(damaged, 0), nil
 }
 
-// scan reads records up to the first that is not whole.
+// scan reads records up to the first incomplete one.
 func (s *segment) scan(r io.Reader) {
 	var head [headerBytes]byte
 	for {
@@ -136,7 +136,7 @@ func (s *segment) boundary(at int64) bool {
 	return false
 }
 
-// count returns how many records start at or behind the offset, and forgets where.
+// count returns the number of records that start at or after the offset, and frees the list of starts.
 func (s *segment) count(from int64) (n int) {
 	for _, start := range s.starts {
 		if start >= from {
@@ -147,8 +147,8 @@ func (s *segment) count(from int64) (n int) {
 	return n
 }
 
-// append writes a record with one call, so that a kill leaves it whole or torn at
-// the end. What a full disk took of it is cut off again.
+// append writes a record with one call, so that a kill leaves it complete or torn at the
+// end. A part written to a full disk is cut off again.
 func (s *segment) append(t time.Time, data []byte) error {
 	b := binary.LittleEndian.AppendUint32(s.buf[:0], uint32(len(data)))
 	b = append(b, 0, 0, 0, 0)
@@ -165,7 +165,7 @@ func (s *segment) append(t time.Time, data []byte) error {
 	return nil
 }
 
-// readPlace returns the zero place when the file holds none that is whole.
+// readPlace returns the zero place if the file holds no complete one.
 func readPlace(f *os.File) place {
 	var b [placeBytes]byte
 	if _, err := f.ReadAt(b[:], 0); err != nil {

@@ -1,7 +1,7 @@
-// Package series reads time series through the query interface of Prometheus: it walks over
-// what matches, splits label sets, and sums counters across their resets. It is what the
-// catalogue's builder and the views of package query have in common, and works the same
-// over the embedded database and over a remote one.
+// Package series reads time series through the query interface of Prometheus: it iterates
+// over matching series, splits label sets, and sums counters across their resets. The
+// catalogue's builder and the views of package query share it, and it works the same over
+// the embedded database and over a remote one.
 //
 // No value is extrapolated; times are Unix milliseconds. Functions are safe for concurrent
 // use, a [Labels] is not.
@@ -74,13 +74,13 @@ func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(l
 	return nil
 }
 
-// Labels are the labels that most readers look at, and a few others in Rest.
+// Labels are the labels that most readers use, and selected others in Rest.
 type Labels struct {
 	Metric, Site, Node, Workload, Kind, Part, Owner string
 	Rest                                            map[string]string
 }
 
-// Read splits a label set; wanted names the labels to keep in Rest, whose map is used again.
+// Read splits a label set; wanted names the labels to store in Rest. The map of Rest is reused.
 func (n *Labels) Read(l labels.Labels, wanted ...string) {
 	*n = Labels{Rest: n.Rest}
 	clear(n.Rest)
@@ -111,7 +111,7 @@ func (n *Labels) Read(l labels.Labels, wanted ...string) {
 	})
 }
 
-// Last returns the newest sample of a series of numbers that is no staleness marker,
+// Last returns the newest sample of a series of numbers that is not a staleness marker,
 // and whether the series ended with one.
 func Last(it chunkenc.Iterator) (t int64, v float64, ended, ok bool) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -128,8 +128,8 @@ func Last(it chunkenc.Iterator) (t int64, v float64, ended, ok bool) {
 	return t, v, ended, ok
 }
 
-// Total returns what a counter counted since it began: its last value plus what was lost
-// where it fell, that is, where it began anew. False when there is no sample.
+// Total returns the total increase of a counter since it began: its last value plus the
+// values before each reset. False when there is no sample.
 func Total(it chunkenc.Iterator) (total float64, ok bool) {
 	var last float64
 	numbers(it, func(v float64) {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers parses a list of numbers as the kernel writes sets of processors and nodes: "0-3,8" (Documentation/admin-guide/cputopology.rst).
-// It returns nil where the text is no such list, or names more than 65536.
+// Numbers parses a list of numbers in the kernel's notation for sets of processors and nodes: "0-3,8"
+// (Documentation/admin-guide/cputopology.rst). It returns nil if the text is not such a list, or has more than 65536
+// numbers.
 func Numbers(list string) (out []int) {
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
 		first, last, ranged := strings.Cut(part, "-")
@@ -30,7 +31,8 @@ func Numbers(list string) (out []int) {
 	return out
 }
 
-// PerfRefusal turns an error of perf_event_open(2) into a reason and a remedy for people; what is the thing to be counted.
+// PerfRefusal explains an error of perf_event_open(2) as a reason and a remedy for people; what is the thing to be
+// counted.
 func PerfRefusal(err error, root, what string) (reason, fix string) {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):

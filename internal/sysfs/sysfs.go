@@ -1,10 +1,10 @@
 // Package sysfs reads attributes of the kernel: small files that hold one value
 // (Documentation/filesystems/sysfs.rst, "one value per file"). A [File] stays open and is
-// read in place, so that reading it again costs one system call and no memory.
+// read in place, so that reading it again costs one system call and no allocation.
 //
-// Reading a device that has been unplugged gives ENODEV; [Gone] tells that from an error
-// of the device itself. A File is used from one goroutine; the functions are safe for
-// concurrent use.
+// Reading a device that has been unplugged returns ENODEV; [Gone] distinguishes that from
+// an error of the device itself. A File is used from one goroutine; the functions are
+// safe for concurrent use.
 package sysfs
 
 import (
@@ -18,7 +18,7 @@ import (
 	"syscall"
 )
 
-// size holds every attribute that is a number or a word. What is longer is cut.
+// size is enough for every attribute that is a number or a word. Longer values are cut.
 const size = 128
 
 // File is an open attribute.
@@ -36,7 +36,7 @@ func Open(path string) (*File, error) {
 	return &File{file: f}, nil
 }
 
-// Path is the name that the file was opened by.
+// Path returns the path that the file was opened with.
 func (f *File) Path() string { return f.file.Name() }
 
 // Text returns the value without the newline. It is valid until the next call.
@@ -81,8 +81,8 @@ func (f *File) Close() error {
 	return err
 }
 
-// Number parses a whole decimal number with an optional sign. A unit behind a space is
-// passed over ("1234 W"), as in the files of pm_counters.
+// Number parses a whole decimal number with an optional sign. A unit after a space is
+// ignored ("1234 W"), as in the files of pm_counters.
 func Number(b []byte) (v int64, ok bool) {
 	negative := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -115,7 +115,7 @@ func Word(path ...string) string {
 	return strings.ToValidUTF8(strings.Trim(string(b), "\x00 \n\t"), "")
 }
 
-// Gone reports whether the device behind an attribute is not there any more.
+// Gone reports whether the device behind an attribute no longer exists.
 func Gone(err error) bool {
 	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESTALE)
 }

@@ -7,8 +7,8 @@ import (
 
 var eighths = []rune(" ▏▎▍▌▋▊▉█")
 
-// Bar draws a share (0 to 1) as a bar of the given width. What lies beyond 1 fills it
-// and ends with ">"; unknown is empty, with "-" in the middle.
+// Bar draws a share (0 to 1) as a bar of the given width. A share above 1 fills it and
+// ends with ">"; an unknown share is an empty bar, with "-" in the middle.
 func (s Screen) Bar(share *float64, width int) string {
 	if width <= 0 {
 		return ""
@@ -27,7 +27,7 @@ func (s Screen) Bar(share *float64, width int) string {
 	} else {
 		n := int(math.Round(v * float64(width) * 8))
 		if n == 0 && v > 0 {
-			n = 1 // little is not nothing
+			n = 1 // a small share is visible
 		}
 		b.WriteString(strings.Repeat("█", n/8))
 		used := n / 8

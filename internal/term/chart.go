@@ -18,16 +18,16 @@ type Point struct {
 type Chart struct {
 	Title  string
 	Points []Point               // in order of time
-	Format func(*float64) string // of the numbers at the axis, such as Bytes
-	Limit  *float64              // drawn into the scale and named, such as what was asked for
-	Of     string                // what the limit is; empty is "asked for"
+	Format func(*float64) string // formats the numbers at the axis, such as Bytes
+	Limit  *float64              // included in the scale and labelled, such as the amount requested
+	Of     string                // label of the limit; empty is "asked for"
 	Width  int                   // columns, axis included; at least 20
 	Height int                   // lines of the plot itself, without title and time axis; at least 1
 }
 
 var blocks = []rune(" ▁▂▃▄▅▆▇█")
 
-// Draw returns the chart as lines of text, ended by newlines. Each column shows the
+// Draw returns the chart as lines of text, terminated by newlines. Each column shows the
 // mean of the points that fall into it; a column without a point shows a dot on the
 // ground line, so that a gap does not look like zero.
 func (s Screen) Draw(c Chart) string {
@@ -65,7 +65,7 @@ func (s Screen) Draw(c Chart) string {
 	return b.String()
 }
 
-// block is the character of one cell, whose lower edge is low and whose height is h.
+// block returns the character of one cell, with its lower edge at low and height h.
 func (s Screen) block(v *float64, low, h float64, ground bool, dot rune) rune {
 	if v == nil {
 		if ground {
@@ -109,7 +109,7 @@ func columns(points []Point, n int) []*float64 {
 	return out
 }
 
-// timeAxis names the first and the last moment, and one between when there is room.
+// timeAxis labels the first and the last moment, and one in between when there is room.
 func timeAxis(points []Point, width int) string {
 	first, last := points[0].Time, points[len(points)-1].Time
 	layout := "15:04:05"
@@ -149,7 +149,7 @@ func (s Screen) Spark(values []*float64, width int) string {
 	return s.SparkTo(values, width, top)
 }
 
-// SparkTo is Spark with a top of its own, so that several lines can be compared.
+// SparkTo is Spark with a given top, so that several lines can be compared.
 func (s Screen) SparkTo(values []*float64, width int, top float64) string {
 	if len(values) == 0 || width <= 0 {
 		return ""

@@ -2,18 +2,17 @@ package term
 
 import "strings"
 
-// Fold breaks a line that is wider than the screen, between figures, which have two
-// spaces or more between them, and within a figure only where it is wider than a line by
-// itself, after a comma if that does. Lines after the first begin with so many spaces. Colours are kept. There is no
-// newline at the end.
+// Fold breaks a line that is wider than the screen, between figures, which are separated by two spaces or more, and
+// within a figure only if the figure is wider than a line by itself, after a comma if possible. Continuation lines
+// are indented by that many spaces. Colours are kept. There is no newline at the end.
 func (s Screen) Fold(line string, indent int) string {
 	if s.Width <= 0 || Width(Strip(line)) <= s.Width {
 		return line
 	}
 	indent = min(indent, s.Width/2)
 	var out strings.Builder
-	at := 0         // columns of the present line
-	started := true // it holds nothing but its indent
+	at := 0         // columns of the current line
+	started := true // it holds only its indent
 	put := func(gap int, text string) {
 		w := Width(Strip(text))
 		if !started && at+gap+w > s.Width {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Mark is something that happened, for the line below a chart. Where two fall into one
-// column the later one of the list is seen.
+// Mark is an event on the line below a chart. If two fall into one column, the later one
+// of the list is shown.
 type Mark struct {
-	From, To time.Time // To is From for a moment; a stretch is drawn from end to end
+	From, To time.Time // To equals From for a moment; a range is drawn from end to end
 	Sign     rune      // one column wide
-	ASCII    rune      // in its place where the screen has ASCII only
+	ASCII    rune      // its replacement on a screen with ASCII only
 	Style    Style
 }
 
-// Marks returns the line that stands below a chart drawn by Draw, with a newline; empty
-// where no mark falls into the time of the chart.
+// Marks returns the line below a chart drawn by Draw, with a newline; empty if no mark
+// falls into the time of the chart.
 func (s Screen) Marks(c Chart, marks []Mark) string {
 	margin, plot := c.room()
 	type cell struct {
@@ -64,8 +64,8 @@ func (s Screen) Marks(c Chart, marks []Mark) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// between says which columns a stretch of time takes; ok is false where it lies outside of
-// the chart. A point stands for the time up to it, as in columns.
+// between returns the columns of a time range; ok is false if it is outside of the chart.
+// A point covers the time up to it, as in columns.
 func between(points []Point, n int, from, to time.Time) (first, last int, ok bool) {
 	if len(points) == 0 || to.Before(from) {
 		return 0, 0, false
@@ -74,7 +74,7 @@ func between(points []Point, n int, from, to time.Time) (first, last int, ok boo
 	if len(points) > 1 {
 		step = points[1].Time.Sub(points[0].Time)
 	}
-	end := points[len(points)-1].Time.Add(step) // what ends a moment after the last point is seen
+	end := points[len(points)-1].Time.Add(step) // an event a moment after the last point is shown
 	if to.Before(points[0].Time.Add(-step)) || from.After(end) {
 		return 0, 0, false
 	}
@@ -96,7 +96,7 @@ func between(points []Point, n int, from, to time.Time) (first, last int, ok boo
 	return column(from), column(to), true
 }
 
-// room says how the width of a chart is spent: on the labels, and on columns.
+// room divides the width of a chart between the labels and the columns.
 func (c *Chart) room() (margin, columns int) {
 	labels, _ := c.labels()
 	for _, l := range labels {
@@ -105,7 +105,7 @@ func (c *Chart) room() (margin, columns int) {
 	return margin, max(max(c.Width, 20)-margin-2, 4)
 }
 
-// labels are the numbers at the axis from the top to the ground, and the value at the top.
+// labels returns the numbers at the axis from the top to the ground, and the value at the top.
 func (c *Chart) labels() ([]string, float64) {
 	height, top := max(c.Height, 1), 0.0
 	for _, p := range c.Points {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Safe replaces what could move the cursor, change colours or reorder text (control
-// characters, escape sequences, bidirectional overrides, invalid UTF-8) by '?', so
-// that a hostile name stays a name.
+// Safe replaces everything that could move the cursor, change colours or reorder text
+// (control characters, escape sequences, bidirectional overrides, invalid UTF-8) by '?',
+// so that a hostile name remains just a name.
 func Safe(s string) string {
 	clean := true
 	for _, r := range s {

@@ -9,21 +9,21 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// Screen is what output goes to.
+// Screen is the destination of output.
 type Screen struct {
 	io.Writer
-	// Terminal says that a person looks at it as it is written.
+	// Terminal means that the output is interactive.
 	Terminal bool
-	// Width is the number of columns, 0 when lines may be as long as they like (a pipe
-	// or a file); Height is the number of lines, 0 when unknown.
+	// Width is the number of columns, 0 when lines may have any length (a pipe or a
+	// file); Height is the number of lines, 0 when unknown.
 	Width, Height int
 	Color         bool
-	// ASCII says that the terminal can not show other characters.
+	// ASCII means that the terminal can not show other characters.
 	ASCII bool
 }
 
-// Open looks at a writer and the environment (COLUMNS, LINES, NO_COLOR,
-// CLICOLOR_FORCE, TERM, and LC_ALL, LC_CTYPE, LANG).
+// Open examines a writer and the environment (COLUMNS, LINES, NO_COLOR, CLICOLOR_FORCE,
+// TERM, and LC_ALL, LC_CTYPE, LANG).
 func Open(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{Writer: w}
 	if f, ok := w.(*os.File); ok && xterm.IsTerminal(int(f.Fd())) {
@@ -57,11 +57,10 @@ func utf8Locale(getenv func(string) string) bool {
 			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
 		}
 	}
-	return true // unset in containers, whose terminal is nearly always UTF-8
+	return true // unset in containers, where terminals nearly always use UTF-8
 }
 
-// Style is how a piece of text looks; it is only for the eye and never the only
-// carrier of a meaning.
+// Style is the appearance of a piece of text; it is never the only carrier of a meaning.
 type Style string
 
 // The styles, as SGR parameters (ECMA-48). They come from the 16 colours that every
@@ -79,7 +78,7 @@ const (
 	Reverse Style = "7"
 )
 
-// Paint returns text in a style, or as it is without colours.
+// Paint returns text in a style, or unchanged without colours.
 func (s Screen) Paint(style Style, text string) string {
 	if !s.Color || style == Plain || text == "" {
 		return text
@@ -87,7 +86,7 @@ func (s Screen) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Level is the style of a share: quiet below half, plain, yellow from 80 %, red from
+// Level returns the style of a share: quiet below half, plain, yellow from 80 %, red from
 // 95 %.
 func Level(share float64) Style {
 	switch {

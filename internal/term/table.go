@@ -11,15 +11,15 @@ import (
 // Column is one column of a [Table].
 type Column struct {
 	Title string
-	Right bool // numbers stand at the right
-	// Shrink is how many columns of the screen must remain when it is narrow; 0 keeps
-	// the column whole.
+	Right bool // align right, for numbers
+	// Shrink is the minimum width of the column on a narrow screen; 0 keeps the column
+	// whole.
 	Shrink int
-	// Optional columns are left out, the highest first, when nothing else makes the
-	// table fit the screen; 0 is never left out.
+	// Optional columns are left out, the highest first, when nothing else makes the table
+	// fit the screen; 0 is never left out.
 	Optional int
-	// Min is how wide the column is at least, so that a table that is drawn again and
-	// again does not jump.
+	// Min is the minimum width of the column, so that a table that is redrawn does not
+	// jump.
 	Min int
 }
 
@@ -44,12 +44,12 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
 const gutter = 2 // columns between two cells
 
-// Print writes the table. On a screen with a width, optional columns give way, then
+// Print writes the table. On a screen with a width, optional columns are dropped, then
 // cells that may shrink are cut with "…"; in a pipe nothing is ever cut.
 func (t *Table) Print(s Screen) error {
 	widths := make([]int, len(t.columns))
@@ -105,7 +105,7 @@ func (t *Table) Print(s Screen) error {
 }
 
 // fit narrows columns until the table has at most limit columns (0: no limit), and
-// returns which ones are left out.
+// returns the ones that are left out.
 func (t *Table) fit(widths []int, limit int) map[int]bool {
 	hidden := map[int]bool{}
 	if limit <= 0 {
@@ -159,7 +159,7 @@ func Width(s string) int { return textWidth(s) }
 // Strip removes colours.
 func Strip(s string) string { return text.StripEscape(s) }
 
-// Cut shortens text to width columns, with an ellipsis in place of what is gone.
+// Cut shortens text to width columns, with an ellipsis in place of the removed part.
 func Cut(s string, width int, ascii bool) string {
 	if textWidth(s) <= width {
 		return s
@@ -177,8 +177,8 @@ func Cut(s string, width int, ascii bool) string {
 	return text.Trim(s, width-1) + mark
 }
 
-// Pad fills text with spaces to width columns, on the left when right is set, and
-// cuts what is longer.
+// Pad fills text with spaces to width columns, on the left when right is set, and cuts
+// longer text.
 func Pad(s string, width int, right, ascii bool) string {
 	s = Cut(s, width, ascii)
 	fill := strings.Repeat(" ", max(width-textWidth(s), 0))

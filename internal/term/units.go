@@ -9,7 +9,7 @@ import (
 
 func unknown(v *float64) bool { return v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) }
 
-// written is what format makes of a figure that is known.
+// written formats a figure, or returns Unknown.
 func written(v *float64, write func(float64) string) string {
 	if unknown(v) {
 		return Unknown
@@ -20,13 +20,13 @@ func written(v *float64, write func(float64) string) string {
 // Bytes prints an amount of memory or data: 512 B, 1.5 GiB.
 func Bytes(v *float64) string { return written(v, format.Bytes) }
 
-// Rate prints bytes each second: 1.5 MiB/s.
+// Rate prints bytes per second: 1.5 MiB/s.
 func Rate(v *float64) string { return written(v, format.Rate) }
 
 // Cores prints a number of cores: 0.05, 3.2, 128.
 func Cores(v *float64) string { return written(v, format.Number) }
 
-// Number prints a count with thousands apart: 12,345.
+// Number prints a count with thousands separators: 12,345.
 func Number(v *float64) string { return written(v, format.Count) }
 
 // Percent prints a share of 1: 0.4 %, 37 %.
@@ -47,7 +47,7 @@ func Energy(v *float64) string { return written(v, format.Energy) }
 // Watts prints power: 0.5 W, 120 W, 1.5 kW.
 func Watts(v *float64) string { return written(v, format.Watts) }
 
-// Ago prints how long ago t was, seen from now.
+// Ago prints the time from t to now.
 func Ago(t, now time.Time) string {
 	if t.IsZero() {
 		return Unknown
@@ -63,8 +63,8 @@ func Ago(t, now time.Time) string {
 	return text + " ago"
 }
 
-// Clock prints a moment in the zone of now, without what both share: 15:04:05 today,
-// else Jan 02 15:04, else 2006-01-02.
+// Clock prints a moment in the zone of now, without the parts that both share: 15:04:05
+// today, else Jan 02 15:04, else 2006-01-02.
 func Clock(t, now time.Time) string {
 	if t.IsZero() {
 		return Unknown

@@ -1,11 +1,11 @@
-// Package webconfig serves HTTP as a web configuration of Prometheus's exporters says:
-// TLS, client certificates, users with bcrypt passwords
+// Package webconfig serves HTTP with a web configuration of Prometheus's exporters: TLS,
+// client certificates, users with bcrypt passwords
 // (https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md).
 //
-// It is for the agent: the toolkit itself would bring client_golang, protobuf and oauth2
-// with it (3 MB). Of the file everything is taken but rate_limit and http2, which are
-// refused by name. Certificates and users are read again while the program runs; a file
-// that became wrong leaves what was right before, and the log says so.
+// It is for the agent: the toolkit itself would add client_golang, protobuf and oauth2 (3
+// MB). All settings of the file are supported except rate_limit and http2, which are
+// refused by name. Certificates and users are read again while the program runs; if a
+// file becomes invalid, the previous settings remain in use and an error is logged.
 //
 // A Config is safe for concurrent use.
 package webconfig
@@ -47,7 +47,7 @@ type file struct {
 		Curves      []string `yaml:"curve_preferences"`
 		Min         string   `yaml:"min_version"`
 		Max         string   `yaml:"max_version"`
-		Prefer      bool     `yaml:"prefer_server_cipher_suites"` // Go decides since 1.18
+		Prefer      bool     `yaml:"prefer_server_cipher_suites"` // ignored by Go since 1.18
 	} `yaml:"tls_server_config"`
 	HTTP struct {
 		HTTP2   *bool             `yaml:"http2"`
@@ -56,7 +56,7 @@ type file struct {
 	Users map[string]string `yaml:"basic_auth_users"`
 }
 
-// state is what a reading of the files gave.
+// state is the result of reading the files.
 type state struct {
 	tls     *tls.Config // nil: plain HTTP
 	users   map[string][]byte
@@ -72,8 +72,8 @@ type Config struct {
 	state state
 	read  time.Time
 	said  string
-	known map[[32]byte]struct{} // passwords that were right, of the users as they are
-	slow  sync.Mutex            // one password is checked at a time: bcrypt is made to take long
+	known map[[32]byte]struct{} // recently verified passwords of the present users
+	slow  sync.Mutex            // one password is checked at a time: bcrypt is slow by design
 }
 
 // Open reads a file.
@@ -85,19 +85,19 @@ func Open(path string, log *slog.Logger) (*Config, error) {
 	return &Config{path: path, log: log, state: s, read: time.Now(), known: map[[32]byte]struct{}{}}, nil
 }
 
-// Closed reports whether nobody gets in without a password or a certificate.
+// Closed reports whether every request needs a password or a certificate.
 func (c *Config) Closed() bool {
 	s := c.now()
 	return len(s.users) > 0 || s.tls != nil && s.tls.ClientAuth >= tls.RequireAnyClientCert
 }
 
-// TLS reports whether the listener speaks TLS.
+// TLS reports whether the listener uses TLS.
 func (c *Config) TLS() bool { return c.now().tls != nil }
 
-// every is how often the files are looked at, at most.
+// every is the minimum interval between checks of the files.
 const every = time.Second
 
-// now is what the files say, read again if they were not for a second.
+// now returns the present state, read again if the last check is more than a second ago.
 func (c *Config) now() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +134,7 @@ func same(a, b map[string][]byte) bool {
 	return true
 }
 
-// Listener puts TLS before a listener, if the file says so.
+// Listener wraps a listener in TLS, if configured.
 func (c *Config) Listener(ln net.Listener) net.Listener {
 	if c.now().tls == nil {
 		return ln
@@ -145,8 +145,8 @@ func (c *Config) Listener(ln net.Listener) net.Listener {
 	})
 }
 
-// nobody is the hash that names which do not exist are checked against, so that they
-// take as long as those that do.
+// nobody is the hash for checking passwords of names that do not exist, so that they take
+// as long as those that do.
 var nobody = sync.OnceValue(func() []byte {
 	h, _ := bcrypt.GenerateFromPassword([]byte("nobody"), bcrypt.DefaultCost) // fails on long passwords only
 	return h
@@ -154,7 +154,8 @@ var nobody = sync.OnceValue(func() []byte {
 
 // LocalHost reports whether a Host header (RFC 9110, section 7.2) names this machine by a
 // loopback address or as localhost. A page on the internet can resolve its own name to
-// 127.0.0.1 and make a browser send requests here; its name then stands in the header.
+// 127.0.0.1 and make a browser send requests here (DNS rebinding); the header then has
+// that name.
 func LocalHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -164,11 +165,11 @@ func LocalHost(host string) bool {
 	return ip != nil && ip.IsLoopback() || name == "localhost"
 }
 
-// strictTransport is the default Strict-Transport-Security (RFC 6797) of answers by TLS, half
-// a year: a browser that was here once never asks in the clear. The file may set another.
+// strictTransport is the default Strict-Transport-Security (RFC 6797) of responses over TLS,
+// half a year: a browser that was here once then always uses TLS. The file may set another.
 const strictTransport = "max-age=15768000"
 
-// Handler asks for a password, if the file has users, and sets the headers of the file.
+// Handler requires a password, if the file has users, and sets the headers of the file.
 func (c *Config) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.now()
@@ -319,7 +320,7 @@ func (f *file) tls(dir string) (*tls.Config, error) {
 	return c, nil
 }
 
-// allowed holds the names of a client's certificate against a list.
+// allowed checks the names of a client's certificate against a list.
 func allowed(names []string, certs []*x509.Certificate) error {
 	if len(certs) == 0 {
 		return errors.New("the client shows no certificate")
@@ -337,7 +338,7 @@ func allowed(names []string, certs []*x509.Certificate) error {
 	return nil
 }
 
-// one returns what is given in the file itself or in another one.
+// one returns a value given in the file itself or in another file.
 func one(dir, what, text, path string) ([]byte, error) {
 	switch {
 	case text != "" && path != "":

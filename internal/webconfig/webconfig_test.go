@@ -130,7 +130,7 @@ func TestUsers(t *testing.T) {
 		}
 		return resp.StatusCode
 	}
-	for range 2 { // the second time what was right is known
+	for range 2 { // the second time the verified password is cached
 		if code("prom", "one") != 200 || code("prom", "two") != 401 || code("", "") != 401 || code("other", "one") != 401 || code("prom", strings.Repeat("x", 100)) != 401 {
 			t.Error("the wrong ones get in, or the right one does not")
 		}
@@ -253,7 +253,7 @@ func TestLocalHost(t *testing.T) {
 	}
 }
 
-// Answers by TLS tell browsers to stay with it; the file may tell them otherwise.
+// Responses over TLS make browsers stay with TLS; the file may set another policy.
 func TestStrictTransport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "web.yml")
 	for text, want := range map[string]string{

@@ -1,6 +1,6 @@
 // Package block checks blocks of the Prometheus time-series database on disk
 // (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/README.md): index
-// and chunks against their checksums, which the database looks at only when it reads them,
+// and chunks against their checksums, which the database verifies only when it reads them,
 // and both against each other and against meta.json.
 //
 // Times are milliseconds since the Unix epoch. The functions are safe for concurrent use.
@@ -21,17 +21,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Damage is what is wrong with a file. Other errors are trouble of the machine, such as a
-// missing permission.
+// Damage describes a damaged file. Other errors concern the machine, such as a missing
+// permission.
 type Damage struct {
 	File string
-	At   int64 // byte, or -1 where the file as a whole is meant
+	At   int64 // byte offset, or -1 for the file as a whole
 	What string
 }
 
 func (d *Damage) Error() string { return d.File + ": " + d.Reason() }
 
-// Reason is what is wrong, without the name of the file.
+// Reason describes the damage, without the name of the file.
 func (d *Damage) Reason() string {
 	if d.At < 0 {
 		return d.What
@@ -39,7 +39,7 @@ func (d *Damage) Reason() string {
 	return fmt.Sprintf("at byte %d: %s", d.At, d.What)
 }
 
-// Info is what a check has seen.
+// Info is the result of a check.
 type Info struct {
 	From, To       int64 // times of the first and last sample; From > To when there is none
 	Series, Chunks uint64
@@ -48,8 +48,8 @@ type Info struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Verify reads a whole block. An error that is a [*Damage] says what can not be read; Info
-// then is what was seen before.
+// Verify reads a whole block. A [*Damage] error names the unreadable part; Info then
+// covers the part before it.
 func Verify(dir string) (Info, error) {
 	info := Info{From: math.MaxInt64, To: math.MinInt64}
 	meta, err := ReadMeta(dir)
@@ -94,11 +94,11 @@ func ReadMeta(dir string) (m promtsdb.BlockMeta, err error) {
 
 const (
 	deletedMagic  = 0x0130BA30
-	deletedHeader = 5 // magic and version; the CRC-32C at the end is of what lies between
+	deletedHeader = 5 // magic and version; the CRC-32C at the end covers the bytes in between
 )
 
-// VerifyDeleted reads the file that says what was deleted from a block, which may be missing.
-// The database ends at one that is cut off.
+// VerifyDeleted reads the file with the deletions of a block, which may be missing. The
+// database fails to open with a truncated one.
 func VerifyDeleted(dir string) error {
 	path := filepath.Join(dir, "tombstones")
 	raw, err := os.ReadFile(path)
@@ -152,7 +152,7 @@ func verifyChunks(dir string, info *Info) (sizes []int64, err error) {
 
 // verifySegment reads a file of chunks: a header of eight bytes, then per chunk its length
 // as uvarint, one byte of encoding, the data, and a CRC-32C of encoding and data. It returns
-// what is wrong, and where.
+// the offset and a description of damage.
 func verifySegment(data []byte) (at int, what string) {
 	if len(data) < segmentHeader || binary.BigEndian.Uint32(data) != chunksMagic || data[4] != 1 {
 		return 0, "it is no file of chunks"

@@ -13,18 +13,18 @@ const (
 	seriesAlign = 16
 )
 
-// bytesOf is a file for the library.
+// bytesOf is a file in the form that the library reads.
 type bytesOf []byte
 
 func (b bytesOf) Len() int                    { return len(b) }
 func (b bytesOf) Range(start, end int) []byte { return b[start:end] }
 
-// indexCheck reads an index file of version 2, every section of it, in the order in which
-// they lie: symbols, series, postings, the table of postings, the table of contents.
+// indexCheck reads an index file of version 2, every section of it, in the order of the
+// file: symbols, series, postings, the table of postings, the table of contents.
 type indexCheck struct {
 	path     string
 	data     []byte
-	segments []int64 // sizes of the files of chunks
+	segments []int64 // sizes of the chunk files
 	info     *Info
 }
 
@@ -57,7 +57,7 @@ func verifyIndex(path string, segments []int64, info *Info) error {
 		return err
 	}
 	to := toc.Postings
-	if toc.LabelIndices > toc.Series { // of old files; nothing reads them
+	if toc.LabelIndices > toc.Series { // only in old files; unused
 		to = min(to, toc.LabelIndices)
 	}
 	return c.series(toc.Series, to)
@@ -119,7 +119,7 @@ func (c *indexCheck) series(at, end uint64) error {
 	return nil
 }
 
-// chunks reads the times and places of the chunks of a series.
+// chunks reads the times and offsets of the chunks of a series.
 func (c *indexCheck) chunks(b []byte) bool {
 	d := varints{b: b, ok: true}
 	for range 2 * d.unsigned() { // labels: names and values
@@ -149,7 +149,7 @@ func (c *indexCheck) chunks(b []byte) bool {
 	return d.ok
 }
 
-// varints reads numbers; ok is false once there were none.
+// varints reads numbers; ok becomes false at the end of the data.
 type varints struct {
 	b  []byte
 	ok bool
@@ -165,7 +165,7 @@ func (d *varints) signed() int64 {
 	return v * int64(d.take(n))
 }
 
-// take steps over n bytes and returns 1, or 0 where there are none.
+// take skips n bytes and returns 1, or 0 if there are fewer.
 func (d *varints) take(n int) uint64 {
 	if n <= 0 {
 		d.ok = false

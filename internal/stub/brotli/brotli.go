@@ -1,5 +1,5 @@
-// Package brotli stands in for the package of this name, a compression that Parquet files may have:
-// the files written here have another one, and none are read.
+// Package brotli is a stub for the package of this name, a compression that Parquet files may have:
+// the files written here use another one, and none are read.
 package brotli
 
 import (

@@ -1,4 +1,4 @@
-// Package deltatocumulativeprocessor stands in for the package of this name: deltas are
+// Package deltatocumulativeprocessor is a stub for the package of this name: deltas are
 // refused before they would reach it.
 package deltatocumulativeprocessor
 

@@ -1,5 +1,5 @@
-// Package sockaddr stands in for the package of this name, by which an Alertmanager finds the
-// address that others of its cluster reach it at: clusters are not built in.
+// Package sockaddr is a stub for the package of this name, with which an Alertmanager finds
+// its own address within a cluster: clusters are not built in.
 package sockaddr
 
 import "errors"

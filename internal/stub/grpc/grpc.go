@@ -1,4 +1,4 @@
-// Package grpc stands in for the package of this name: metrics of OpenTelemetry are received over
+// Package grpc is a stub for the package of this name: metrics of OpenTelemetry are received over
 // HTTP, and nothing here serves or calls anything by gRPC.
 package grpc
 
@@ -28,13 +28,13 @@ func (*Server) RegisterService(*ServiceDesc, any) {}
 // UnaryHandler answers a call.
 type UnaryHandler func(context.Context, any) (any, error)
 
-// UnaryServerInfo says what is called.
+// UnaryServerInfo identifies the called method.
 type UnaryServerInfo struct {
 	Server     any
 	FullMethod string
 }
 
-// UnaryServerInterceptor stands before a UnaryHandler.
+// UnaryServerInterceptor wraps a UnaryHandler.
 type UnaryServerInterceptor func(context.Context, any, *UnaryServerInfo, UnaryHandler) (any, error)
 
 // MethodDesc describes a method.

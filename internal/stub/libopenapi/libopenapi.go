@@ -1,3 +1,3 @@
-// Package libopenapi stands in for the package of this name, which the tests of Prometheus
-// import: `go mod tidy` wants it to be there.
+// Package libopenapi is a stub for the package of this name, which the tests of Prometheus
+// import: `go mod tidy` requires it to exist.
 package libopenapi

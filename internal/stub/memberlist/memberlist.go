@@ -1,5 +1,5 @@
-// Package memberlist stands in for the package of this name, by which several Alertmanagers form a
-// cluster: this program runs one, and a cluster is refused.
+// Package memberlist is a stub for the package of this name, with which several Alertmanagers form
+// a cluster: this program runs one, and a cluster is refused.
 package memberlist
 
 import (
@@ -25,14 +25,14 @@ func (*Node) Address() string { return "" }
 // String returns nothing: there is no node.
 func (*Node) String() string { return "" }
 
-// Packet is what one member sends to another.
+// Packet is a message from one member to another.
 type Packet struct {
 	Buf       []byte
 	From      net.Addr
 	Timestamp time.Time
 }
 
-// Broadcast is what is to be sent to all members.
+// Broadcast is a message to all members.
 type Broadcast interface {
 	Invalidates(b Broadcast) bool
 	Message() []byte
@@ -45,7 +45,7 @@ type TransmitLimitedQueue struct {
 	RetransmitMult int
 }
 
-// QueueBroadcast drops the broadcast: there is nobody to send it to.
+// QueueBroadcast drops the broadcast: there are no other members.
 func (*TransmitLimitedQueue) QueueBroadcast(Broadcast) {}
 
 // GetBroadcasts returns nothing.
@@ -81,7 +81,7 @@ func (*Memberlist) Join([]string) (int, error) { return 0, ErrNotBuilt }
 // Leave returns ErrNotBuilt.
 func (*Memberlist) Leave(time.Duration) error { return ErrNotBuilt }
 
-// Members returns nobody.
+// Members returns nil.
 func (*Memberlist) Members() []*Node { return nil }
 
 // NumMembers returns 0.

@@ -1,5 +1,5 @@
-// Package otlptrace stands in for the package of this name, by which an Alertmanager sends traces of
-// itself: this one has none.
+// Package otlptrace is a stub for the package of this name, with which an Alertmanager sends traces
+// of itself: this one has none.
 package otlptrace
 
 import (

@@ -1,4 +1,4 @@
-// Package otlptracegrpc stands in for the package of this name: see otlptrace.
+// Package otlptracegrpc is a stub for the package of this name: see otlptrace.
 package otlptracegrpc
 
 import (

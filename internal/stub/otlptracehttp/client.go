@@ -1,4 +1,4 @@
-// Package otlptracehttp stands in for the package of this name: see otlptrace.
+// Package otlptracehttp is a stub for the package of this name: see otlptrace.
 package otlptracehttp
 
 import (
@@ -29,7 +29,7 @@ func WithTimeout(time.Duration) Option { return nil }
 // WithTLSClientConfig returns an option.
 func WithTLSClientConfig(*tls.Config) Option { return nil }
 
-// Compression is how what is sent is compressed.
+// Compression is the compression of requests.
 type Compression int
 
 // GzipCompression is that of gzip.

@@ -1,5 +1,5 @@
-// Package sigv4 stands in for the package of this name, which signs requests for Amazon's
-// services: a configuration that wants it is refused.
+// Package sigv4 is a stub for the package of this name, which signs requests for Amazon's
+// services: a configuration that requires it is refused.
 package sigv4
 
 import (

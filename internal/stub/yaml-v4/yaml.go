@@ -1,5 +1,5 @@
-// Package yaml stands in for the package of this name, by which Prometheus writes the description
-// of its own API: that is not built in.
+// Package yaml is a stub for the package of this name, with which Prometheus writes the
+// description of its own API: that is not built in.
 package yaml
 
 import "errors"
@@ -23,5 +23,5 @@ type Node struct {
 // Marshal returns ErrNotBuilt.
 func Marshal(any) ([]byte, error) { return nil, ErrNotBuilt }
 
-// Unmarshal leaves the value as it is: what makes examples panics on errors.
+// Unmarshal leaves the value unchanged: the code that makes examples panics on errors.
 func Unmarshal([]byte, any) error { return nil }

@@ -1,5 +1,6 @@
-// Package yaml stands in for the package of this name, which Alertmanager reads its configuration
-// by: it is go.yaml.in/yaml/v2, where the same code is maintained and which Prometheus uses.
+// Package yaml is a stub for the package of this name, with which Alertmanager reads its
+// configuration: it wraps go.yaml.in/yaml/v2, where the same code is maintained and which
+// Prometheus uses.
 package yaml
 
 import "go.yaml.in/yaml/v2"

@@ -1,9 +1,9 @@
-// Package rest stands in for the package of this name: no request is made.
+// Package rest is a stub for the package of this name: no request is made.
 package rest
 
 import "context"
 
-// WarningHandlerWithContext takes warnings of an API server.
+// WarningHandlerWithContext receives warnings of an API server.
 type WarningHandlerWithContext interface {
 	HandleWarningHeaderWithContext(ctx context.Context, code int, agent, text string)
 }

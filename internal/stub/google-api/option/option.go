@@ -1,5 +1,5 @@
-// Package option stands in for the options of clients of Google's services: what is remotely
-// written to with an identity of Google is refused.
+// Package option is a stub for the options of clients of Google's services: remote write
+// with a Google identity is refused.
 package option
 
 // ClientOption is an option of a client.

@@ -1,4 +1,4 @@
-// Package credentials holds what a client of gRPC would show.
+// Package credentials is a stub for the credentials of a gRPC client.
 package credentials
 
 import "crypto/tls"

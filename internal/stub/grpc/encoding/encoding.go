@@ -1,4 +1,4 @@
-// Package encoding takes codecs of gRPC and forgets them.
+// Package encoding accepts codecs of gRPC and discards them.
 package encoding
 
 import "google.golang.org/grpc/mem"

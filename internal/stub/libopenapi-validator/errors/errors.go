@@ -1,2 +1,2 @@
-// Package errors stands in for the package of this name.
+// Package errors is a stub for the package of this name.
 package errors

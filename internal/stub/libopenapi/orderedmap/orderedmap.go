@@ -1,4 +1,4 @@
-// Package orderedmap stands in for the package of this name: maps that keep nothing.
+// Package orderedmap is a stub for the package of this name: maps that keep nothing.
 package orderedmap
 
 // Map holds nothing.

@@ -1,4 +1,4 @@
-// Package metrics stands in for the package of this name: there is nothing to measure.
+// Package metrics is a stub for the package of this name: there is nothing to measure.
 package metrics
 
 // RegisterOpts are where measurements would go.

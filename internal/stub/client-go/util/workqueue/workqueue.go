@@ -1,4 +1,4 @@
-// Package workqueue stands in for the package of this name: there are no queues.
+// Package workqueue is a stub for the package of this name: there are no queues.
 package workqueue
 
 // The measurements of a queue.

@@ -1,4 +1,4 @@
-// Package http stands in for the transport of clients of Google's services.
+// Package http is a stub for the transport of clients of Google's services.
 package http
 
 import (

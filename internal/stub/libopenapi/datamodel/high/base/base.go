@@ -1,5 +1,5 @@
-// Package base stands in for the package of this name: the parts of a description that
-// Prometheus fills, none of which is kept.
+// Package base is a stub for the package of this name: the parts of a description that
+// Prometheus fills in, none of which is kept.
 package base
 
 import "github.com/pb33f/libopenapi/orderedmap"

@@ -1,4 +1,4 @@
-// Package v3 stands in for the package of this name: a document that is never written.
+// Package v3 is a stub for the package of this name: a document that is never written.
 package v3
 
 import (
@@ -48,19 +48,19 @@ type Parameter struct {
 	Example               any
 }
 
-// RequestBody is what an operation takes.
+// RequestBody is the body that an operation accepts.
 type RequestBody struct {
 	Description string
 	Required    *bool
 	Content     *orderedmap.Map[string, *MediaType]
 }
 
-// Responses are what an operation answers.
+// Responses are the responses of an operation.
 type Responses struct {
 	Codes *orderedmap.Map[string, *Response]
 }
 
-// Response is one answer.
+// Response is one response.
 type Response struct {
 	Description string
 	Content     *orderedmap.Map[string, *MediaType]
