@@ -1,17 +1,15 @@
-// Package database keeps facts about workloads in SQLite (https://sqlite.org, by the
-// pure Go port modernc.org/sqlite), so that lists with filters and sorting answer at
-// once however many workloads there were; or in PostgreSQL 12 and later
+// Package database stores facts about workloads in SQLite (https://sqlite.org, by the pure
+// Go port modernc.org/sqlite), so that lists with filters and sorting are answered at once
+// however many workloads there are; or in PostgreSQL 12 and later
 // (https://www.postgresql.org/docs/, by github.com/jackc/pgx), where several servers share
-// a catalogue or a site backs its databases up.
+// a catalogue or a site backs up its databases.
 //
-// The catalogue is a view of the series: a file that is damaged is moved aside and an
-// empty one takes its place, whose watermark is zero, so that the builder fills it
-// again. The identity of a workload is its site, its id and its start, since batch
-// systems count their jobs anew.
+// The catalogue is derived from the series: a damaged file is moved aside and replaced by
+// an empty one, with a zero watermark, so that the builder fills it again. The identity of
+// a workload is its site, its id and its start, since batch systems reuse job ids.
 //
-// Times are milliseconds since the Unix epoch; figures are SI base units, and NULL
-// when they were never measured. A Catalogue is safe for concurrent use, also by
-// several processes.
+// Times are milliseconds since the Unix epoch; figures are SI base units, and NULL if they
+// were never measured. A Catalogue is safe for concurrent use, also by several processes.
 package database
 
 import (
@@ -43,29 +41,28 @@ var files embed.FS
 // Catalogue is a database of workloads.
 type Catalogue struct {
 	d    *dialect
-	path string // or address, without a password
+	path string // or the address, without a password
 	db   *sql.DB
 	log  *slog.Logger
 
 	write  sync.Mutex // one writer at a time: SQLite would make the others wait anyway
 	insert *sql.Stmt
 	find   *sql.Stmt
-	byKey  *sql.Stmt // of a list of keys; nil where lists is
+	byKey  *sql.Stmt // selects by a list of keys; nil where lists is
 
 	lists *lists // nil where the database has an index for each list
 
-	// fence begins every transaction of a writer; nil where this server is the only one.
+	// fence begins every transaction of a writer; nil if this server is the only one.
 	fence func(context.Context, *sql.Tx) error
 }
 
 var _ store.Facts = (*Catalogue)(nil)
 
-// checkAlways is the size up to which the file is checked whole at every opening; a
-// larger one only after an unclean end.
+// checkAlways is the size up to which the whole file is checked at every opening; a
+// larger one is checked only after an unclean shutdown.
 const checkAlways = 32 << 20
 
-// Open opens or creates the catalogue at path. log takes what was repaired; nil
-// discards it.
+// Open opens or creates the catalogue at path. log receives repairs; nil discards them.
 func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -126,9 +123,9 @@ func open(path string, log *slog.Logger) (_ *Catalogue, err error) {
 	return c, c.prepare(context.Background())
 }
 
-// private makes the file, or an older one, unreadable for others, since it holds who ran what.
-// SQLite gives the files beside it the same mode. What hinders it, SQLite meets and reports;
-// a file of another user stays as it is.
+// private makes the file, new or old, unreadable for other users, since it shows who ran what.
+// SQLite gives the files beside it the same mode. Errors are left to SQLite, which meets and
+// reports them; a file of another user is left unchanged.
 func private(path string) {
 	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640); err == nil {
 		_ = f.Close() // nothing was written
@@ -157,7 +154,7 @@ func (c *Catalogue) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// damaged is what quick_check says, as an error that counts as corruption.
+// damaged is the output of quick_check, as an error that counts as corruption.
 type damaged struct{ text string }
 
 func (d damaged) Error() string { return "check: " + d.text }
@@ -191,10 +188,10 @@ func (c *Catalogue) verify(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// migrate applies the numbered files that were not applied, in order, each in a
-// transaction. It never goes back.
+// migrate applies the outstanding numbered migrations, in order, each in a transaction.
+// There are no down migrations.
 func (c *Catalogue) migrate(ctx context.Context) error {
-	err := c.change(ctx, func(tx *sql.Tx) error { // alone: two that make one table at once meet an error
+	err := c.change(ctx, func(tx *sql.Tx) error { // exclusively: creating the same table concurrently fails
 		_, err := tx.ExecContext(ctx, c.d.createMigrations)
 		return err
 	})
@@ -230,7 +227,7 @@ func (c *Catalogue) migrate(ctx context.Context) error {
 	return nil
 }
 
-// applied are the versions that were applied, and the newest of them.
+// applied returns the versions that were applied, and the newest of them.
 func (c *Catalogue) applied(ctx context.Context) (map[int]bool, int, error) {
 	rows, err := c.db.QueryContext(ctx, `SELECT version FROM migrations`)
 	if err != nil {
@@ -297,22 +294,22 @@ func moveAside(path, to string) error {
 	return nil
 }
 
-// Close ends the catalogue; SQLite folds its log into the file.
+// Close closes the catalogue; SQLite merges its log into the file.
 func (c *Catalogue) Close() error {
 	c.lists.close()
 	c.write.Lock()
 	defer c.write.Unlock()
 	if c.d.analyse != "" {
-		_, _ = c.db.Exec(c.d.analyse) // advice for the next opening; not worth an error
+		_, _ = c.db.Exec(c.d.analyse) // optimises the next opening; an error does not matter
 	}
 	if c.byKey != nil {
-		_ = c.byKey.Close() // closing the database ends it too
+		_ = c.byKey.Close() // closing the database closes it too
 	}
 	err := errors.Join(c.insert.Close(), c.find.Close(), c.db.Close())
 	if err != nil || c.d.indexes { // elsewhere there is no file
 		return err
 	}
-	_ = durable.NoteClosed(c.path) // without a note damage is not noticed, and nothing else
+	_ = durable.NoteClosed(c.path) // without the note only damage goes undetected
 	return nil
 }
 
@@ -321,7 +318,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Drop empties the catalogue, the watermark included.
+// Drop empties the catalogue, including the watermark.
 func (c *Catalogue) Drop(ctx context.Context) error {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -354,7 +351,7 @@ func (c *Catalogue) Drop(ctx context.Context) error {
 	return nil
 }
 
-// inTx runs f in a transaction, the caller holding c.write.
+// inTx runs f in a transaction; the caller holds c.write.
 func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := c.db.BeginTx(ctx, nil)
 	if err == nil && c.d.begin != "" {
@@ -377,7 +374,7 @@ func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	return c.explain(ctx, err)
 }
 
-// explain says what an error of the database means.
+// explain translates an error of the database into one of package store.
 func (c *Catalogue) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -399,7 +396,7 @@ func (c *Catalogue) explain(ctx context.Context, err error) error {
 
 const watermarkKey = "watermark"
 
-// Watermark is the time up to which the series were taken in.
+// Watermark returns the time up to which the series have been processed.
 func (c *Catalogue) Watermark(ctx context.Context) (time.Time, error) {
 	raw, err := c.State(ctx, watermarkKey)
 	if err != nil || len(raw) != 8 {
@@ -408,14 +405,14 @@ func (c *Catalogue) Watermark(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw))), nil
 }
 
-// SetWatermark notes the time up to which the series were taken in.
+// SetWatermark stores the time up to which the series have been processed.
 func (c *Catalogue) SetWatermark(ctx context.Context, t time.Time) error {
 	var raw [8]byte
 	binary.BigEndian.PutUint64(raw[:], uint64(t.UnixMilli()))
 	return c.SetState(ctx, watermarkKey, raw[:])
 }
 
-// State returns what SetState kept under key, or nil.
+// State returns the value that SetState stored under key, or nil.
 func (c *Catalogue) State(ctx context.Context, key string) ([]byte, error) {
 	var raw []byte
 	err := c.db.QueryRowContext(ctx, `SELECT value FROM state WHERE key = $1`, key).Scan(&raw)
@@ -428,7 +425,7 @@ func (c *Catalogue) State(ctx context.Context, key string) ([]byte, error) {
 	return raw, nil
 }
 
-// SetState keeps a few bytes for whoever builds the catalogue. Drop forgets them.
+// SetState stores a few bytes for the builder of the catalogue. Drop removes them.
 func (c *Catalogue) SetState(ctx context.Context, key string, value []byte) error {
 	c.write.Lock()
 	defer c.write.Unlock()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A byte of a row that was changed is no damage to SQLite. The file is moved aside all the
-// same, and one that is missing is told.
+// SQLite does not detect a changed byte of a row. The file is moved aside all the same,
+// and a missing one is reported.
 func TestChangedWhileClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "catalogue.db")
 	var log bytes.Buffer

@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// dialect is what differs between databases, beside the folder of migrations named after
-// each. Everything else is SQL that SQLite and PostgreSQL both run, with numbered parameters
-// ($1).
+// dialect is the differences between databases, apart from the folder of migrations named
+// after each. Everything else is SQL for both SQLite and PostgreSQL, with numbered
+// parameters ($1).
 type dialect struct {
 	name string
-	// createMigrations makes the table that says which migrations were applied.
+	// createMigrations creates the table of applied migrations.
 	createMigrations string
 	// begin is run first in every transaction that writes; empty for nothing.
 	begin string
-	// readable finds out whether there is a database at all; check returns "ok" when all of it
-	// is sound; empty where the database sees to that itself.
+	// readable tests whether there is a database at all; check returns "ok" if the whole of it
+	// is sound; empty if the database takes care of that itself.
 	readable, check string
-	// analyse refreshes what the query planner knows, in bounded time; emptyFile gives the
-	// space of deleted rows back. Either may be empty.
+	// analyse refreshes the statistics of the query planner, in bounded time; emptyFile
+	// frees the space of deleted rows. Either may be empty.
 	analyse, emptyFile string
 	// columns selects the names of the columns of a table.
 	columns string
-	// listed is a condition that a column is in the JSON list of a parameter.
+	// listed returns the condition that a column is in the JSON list of a parameter.
 	listed func(column, param string) string
-	// pattern is a condition that a column matches a shell pattern (* ? [a-z]), and what stands
-	// for the pattern.
+	// pattern returns the condition that a column matches a shell pattern (* ? [a-z]), and glob
+	// converts the pattern for the database.
 	pattern func(column, param string) string
 	glob    func(string) string
-	// indexes says that lists are answered by the indexes of the database, and that nodes, names and
-	// counts of workloads are in tables of their own. Else lists are answered from columns in
-	// memory as soon as there are many rows, and the database only looks at each of few.
+	// indexes means that lists are answered by indexes of the database, and that nodes, names and
+	// counts of workloads are in tables of their own. Otherwise lists are answered from columns in
+	// memory if there are many rows, and the database scans all rows if there are few.
 	indexes bool
-	// indexed says which index leads.
+	// indexed returns the hint for the index to use.
 	indexed func(index string) string
-	// down and up are the words for an order in which what is not known is the smallest.
+	// down and up are the keywords for an order in which unknown values are the smallest.
 	down, up string
-	// put and get turn text into what the database can keep, and back.
+	// put and get convert text to a form that the database can store, and back.
 	put, get func(string) string
 
 	corrupt, full, gone, away func(error) bool
@@ -73,8 +73,8 @@ func sqliteDialect() *dialect {
 // driver is the name of SQLite in package database/sql.
 const driver = "sqlite"
 
-// dsn names the database. Writers queue for a lock instead of failing; a commit is
-// in the write-ahead log of SQLite, so killing the process loses none.
+// dsn returns the data source name. Writers queue for a lock instead of failing; a commit
+// is in the write-ahead log of SQLite, so killing the process loses none.
 func dsn(path string) string {
 	q := url.Values{}
 	for _, p := range []string{

@@ -11,9 +11,9 @@ import (
 	"reckon/store"
 )
 
-// Columns of figures are those of package figure: a figure that the table of the database
-// lacks gets its column at the next opening. Numbered migrations are for everything else,
-// and what they made is never changed.
+// Columns of figures are those of package figure: a missing column is added to the table
+// at the next opening. Numbered migrations are for everything else, and applied ones are
+// never changed.
 var (
 	figures      = figure.Of(figure.Run)
 	runColumns   = figure.Columns(figure.Run)
@@ -21,7 +21,7 @@ var (
 	nodesColumns = slices.Concat(figure.Columns(figure.Node), usedColumns)
 )
 
-// fields are the figures of some structs, in the order of their columns.
+// fields returns the figures of some structs, in the order of their columns.
 func fields(of ...figure.Numbered) []**float64 {
 	var out []**float64
 	for _, n := range of {
@@ -34,23 +34,23 @@ func fields(of ...figure.Numbered) []**float64 {
 
 func nodeFields(u *store.NodeUse) []**float64 { return fields(&u.Capacity, &u.Used) }
 
-// inexactColumn says of a row of usage how exact its figures are, as [figure.Degrees.Pack] writes it.
+// inexactColumn is the exactness of the figures in a row of usage, as written by [figure.Degrees.Pack].
 const inexactColumn = "inexact"
 
 // figureTables are the tables with columns of figures.
 var figureTables = []struct {
 	name    string
 	columns []string
-	sorted  bool // lists are sorted by them
+	sorted  bool // lists can be sorted by them
 }{{"workloads", runColumns, true}, {"uses", append(usedColumns[:len(usedColumns):len(usedColumns)], inexactColumn), false},
 	{"node_uses", append(nodesColumns[:len(nodesColumns):len(nodesColumns)], inexactColumn), false}}
 
-// estimated are columns with the estimated part of another one: all of what was kept
-// before there was the column.
+// estimated maps the columns that hold the estimated part of another column to that
+// column: for rows from before they existed all of it is estimated.
 var estimated = map[string]string{"held_estimated_core_seconds": "held_core_seconds"}
 
-// addColumns adds the columns of figures that a table lacks, and notes when. An older
-// program still opens the database: it leaves them empty.
+// addColumns adds missing columns of figures to a table, and records when. An older
+// program can still open the database: it leaves them empty.
 func (c *Catalogue) addColumns(ctx context.Context) error {
 	if lacking, err := c.d.lacking(ctx, c.db); err != nil || len(lacking) == 0 {
 		return err
@@ -77,7 +77,7 @@ func (c *Catalogue) addColumns(ctx context.Context) error {
 	})
 }
 
-// newColumn is a column that a table lacks.
+// newColumn is a missing column of a table.
 type newColumn struct {
 	table, column string
 	sorted        bool
@@ -103,7 +103,7 @@ func (d *dialect) lacking(ctx context.Context, q querier) ([]newColumn, error) {
 	return out, nil
 }
 
-// columnsOf are the columns of a table.
+// columnsOf returns the columns of a table.
 func (d *dialect) columnsOf(ctx context.Context, q querier, table string) (map[string]bool, error) {
 	rows, err := q.QueryContext(ctx, d.columns, table)
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *dialect) columnsOf(ctx context.Context, q querier, table string) (map[s
 	return have, rows.Err()
 }
 
-// addColumn adds one; where lists are answered by indexes it gets one.
+// addColumn adds a column, with an index if lists are answered by indexes.
 func (d *dialect) addColumn(ctx context.Context, tx *sql.Tx, n newColumn) error {
 	if _, err := tx.ExecContext(ctx, "ALTER TABLE "+n.table+" ADD COLUMN "+n.column+" DOUBLE PRECISION"); err != nil {
 		return err

@@ -114,8 +114,8 @@ func TestEveryFigureIsKept(t *testing.T) {
 	}
 }
 
-// Core-hours that an earlier program kept were estimated from samples: all of them are marked so when
-// the column comes, and those that come later are what they say.
+// Core-hours of an earlier program were estimated from samples: all of them are marked so when the
+// column is added, and later ones have their own exactness.
 func TestOldCoreHoursAreEstimated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")
 	c := openAt(t, path, nil)

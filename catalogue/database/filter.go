@@ -9,7 +9,7 @@ import (
 	"reckon/store"
 )
 
-// What the columns in memory hold of a row, beside its key, id and nodes.
+// The contents of the columns in memory for a row, besides its key, id and nodes.
 var (
 	heldWords   = []string{"site", "kind", "name", "owner", "account", "partition_name", "command", "state"}
 	heldTimes   = []string{"start_ms", "seen_ms", "until_ms", wallSQL, "submit_ms", "exit_code"}
@@ -17,7 +17,7 @@ var (
 	numberCPU   = len(heldTimes) + figure.Index(figure.Run, "cpu_seconds")
 )
 
-// Places of words and numbers that filters are about.
+// Indices of the words and numbers that filters use.
 const (
 	wordSite      = 0
 	wordKind      = 1
@@ -31,7 +31,7 @@ const (
 	numberUntil   = 2
 )
 
-// held is a row as the columns hold it.
+// held converts a row for the columns.
 func held(key int64, w *store.Workload, until int64) columns.Row {
 	start, wall := w.Start.UnixMilli(), until
 	switch until {
@@ -63,7 +63,7 @@ func held(key int64, w *store.Workload, until int64) columns.Row {
 	return r
 }
 
-// question is a filter, an order and a page for the columns.
+// question converts a filter, an order and a page for the columns.
 func question(f store.Filter, order string, down bool) *columns.Query {
 	q := &columns.Query{Names: f.Nodes, Down: down, Then: -1, Offset: max(f.Offset, 0), Limit: max(f.Limit, 0)}
 	words := func(column int, values []string) {
@@ -123,8 +123,8 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 	return q
 }
 
-// selects reports whether a filter still selects a row that the columns named: it may have changed
-// between the two.
+// selects reports whether a filter still selects a row that the columns returned: it may have
+// changed in between.
 func selects(q *columns.Query, r *columns.Row) bool {
 	for _, w := range q.Words {
 		if s := r.Words[w.Column]; !slices.Contains(w.Values, s) && (w.Match == nil || !w.Match(s)) {

@@ -12,7 +12,7 @@ import (
 
 const findingColumns = `id, rule, severity, site, owner, workload, node, part, text, evidence, first_ms, last_ms, found_ms, seen_ms, state, ack_by, ack_ms, muted_until_ms, mute_reason`
 
-// millis is a time as it is kept; 0 for never.
+// millis is a time as stored; 0 for never.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

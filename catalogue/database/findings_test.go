@@ -8,8 +8,8 @@ import (
 	"reckon/store"
 )
 
-// renamedRules opens findings that were written before their rules were renamed, with what
-// people said of them.
+// renamedRules opens findings that were written before their rules were renamed, with
+// their acknowledgements and mutes.
 func renamedRules(t *testing.T, open func() *Catalogue) {
 	c := open()
 	until := time.UnixMilli(1900000000000).UTC()

@@ -16,7 +16,7 @@ const forecastKey = "subject, site, name, figure, made_ms"
 
 const forecastColumns = forecastKey + ", owner, step_ms, length, steps, models, flags, backtest, naive, judged_steps, judged_inside, judged_error, judged_naive_error, judged_naive_steps, judged_error_there"
 
-// listSeparator separates names of models and of flags, which do not hold it.
+// listSeparator separates names of models and of flags, which never contain it.
 const listSeparator = ";"
 
 // PutForecasts implements store.Forecasts.
@@ -64,7 +64,7 @@ func (c *Catalogue) forecastValues(f *store.Forecast) []any {
 		judged, j.Inside, j.Error, j.NaiveError, j.NaiveSteps, j.ErrorThere}
 }
 
-// packSteps writes point, low and high of each step as 32-bit floats.
+// packSteps encodes point, low and high of each step as 32-bit floats.
 func packSteps(f *store.Forecast) []byte {
 	out := make([]byte, 0, 12*len(f.Point))
 	for i := range f.Point {
@@ -124,7 +124,7 @@ func (c *Catalogue) Forecasts(ctx context.Context, f store.ForecastFilter) ([]st
 	return out, rows.Err()
 }
 
-// prefixed puts a table's name before each column.
+// prefixed prefixes each column with a table's name.
 func prefixed(table, columns string) string {
 	return table + strings.ReplaceAll(columns, ", ", ", "+table)
 }
@@ -173,7 +173,7 @@ func (c *Catalogue) TrimForecasts(ctx context.Context, before time.Time, short i
 	return nil
 }
 
-// copyForecasts copies forecasts by days of when they were made, for there may be many.
+// copyForecasts copies forecasts day by day, by the time they were made, since there may be many.
 func (c *Catalogue) copyForecasts(ctx context.Context, to *Catalogue) error {
 	var first, last sql.NullInt64
 	if err := c.db.QueryRowContext(ctx, `SELECT min(made_ms), max(made_ms) FROM forecasts`).Scan(&first, &last); err != nil || !first.Valid {

@@ -8,8 +8,8 @@ import (
 	"reckon/store"
 )
 
-// Forget drops the rows of single lives, of which the series say otherwise now. What is
-// not there is passed over.
+// Forget deletes the rows of single runs that the series contradict now. Missing rows are
+// ignored.
 func (c *Catalogue) Forget(ctx context.Context, lives []store.Run) error {
 	if len(lives) == 0 {
 		return nil

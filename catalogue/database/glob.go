@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// glob is a shell pattern as SQLite reads it (https://sqlite.org/lang_expr.html#glob): * is any
-// text, ? any letter, [a-c] one of several, [^a] any other, and nothing else is special. What
-// is not closed matches nothing.
+// glob is a shell pattern in the syntax of SQLite (https://sqlite.org/lang_expr.html#glob): *
+// is any text, ? any character, [a-c] one of a set, [^a] any other, and nothing else is
+// special. An unclosed set matches nothing.
 type glob struct{ steps []step }
 
-// step is one letter of what matches; many stands for any text.
+// step matches one character; many matches any text.
 type step struct {
 	many, any, not, never bool
 	letter                rune
@@ -18,7 +18,7 @@ type step struct {
 }
 
 func parseGlob(pattern string) glob {
-	pattern, _, _ = strings.Cut(pattern, "\x00") // where a text ends for SQLite
+	pattern, _, _ = strings.Cut(pattern, "\x00") // SQLite ends a text there
 	var g glob
 	for p := letters(pattern); len(p) > 0; {
 		switch p[0] {
@@ -39,7 +39,7 @@ func parseGlob(pattern string) glob {
 	return g
 }
 
-// letters are the letters of a text; bytes that are none stand each for themselves.
+// letters returns the characters of a text; each invalid byte is a character of its own.
 func letters(s string) []rune {
 	out := make([]rune, 0, len(s))
 	for len(s) > 0 {
@@ -52,14 +52,14 @@ func letters(s string) []rune {
 	return out
 }
 
-// parseSet reads the letters in brackets that p begins with, and says how long that is.
+// parseSet parses the set in brackets at the beginning of p, and returns its length.
 func parseSet(p []rune) (step, int) {
 	s, i := step{}, 1
 	if i < len(p) && p[i] == '^' {
 		s.not = true
 		i++
 	}
-	before := rune(0) // what a range may begin with
+	before := rune(0) // possible start of a range
 	if i < len(p) && p[i] == ']' {
 		s.set = append(s.set, ']', ']')
 		i++
@@ -102,7 +102,7 @@ func (g glob) matches(text string) bool {
 	if cut := strings.IndexByte(text, 0); cut >= 0 {
 		text = text[:cut]
 	}
-	at, star, again := 0, -1, "" // where the last * is, and what it has not taken yet
+	at, star, again := 0, -1, "" // position of the last *, and the text that it has not matched yet
 	for {
 		if at < len(g.steps) && g.steps[at].many {
 			star, again = at, text

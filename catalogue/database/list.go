@@ -14,13 +14,13 @@ import (
 
 const day = 24 * time.Hour
 
-// ErrSort is what errors.Is finds when the field to sort by is not known.
+// ErrSort reports, by errors.Is, an unknown sort field.
 var ErrSort = errors.New("unknown field to sort by")
 
 // sorts maps a field of the HTTP API to an expression.
 var sorts = sortFields()
 
-// wallSQL is how long a workload has run, in milliseconds.
+// wallSQL is the run time of a workload, in milliseconds.
 const wallSQL = "(CASE until_ms WHEN 9007199254740991 THEN seen_ms WHEN 9007199254740990 THEN start_ms ELSE until_ms END - start_ms)"
 
 func sortFields() map[string]string {
@@ -37,13 +37,13 @@ func sortFields() map[string]string {
 	return m
 }
 
-// thenByStart are the columns that leave so many rows the same that the start orders these.
+// thenByStart are the columns with so many equal rows that these are ordered by start.
 var thenByStart = []string{"owner", "kind", "account", "partition_name", "state", "command"}
 
-// Workloads lists what the filter selects, and how many rows there are without limit.
-// Without a sort the latest start comes first. What was not measured sorts as the
-// smallest. Where there are many rows they are selected and ordered in memory, and only those
-// of the page are read.
+// Workloads returns the workloads that the filter selects, and their number without the
+// limit. Without a sort the latest start comes first. Unmeasured figures sort as the
+// smallest. If there are many rows they are selected and ordered in memory, and only those of
+// the page are read.
 func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	key, down := strings.CutPrefix(f.Sort, "-")
 	if f.Sort == "" {
@@ -53,7 +53,7 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %q is none of %s", ErrSort, key, strings.Join(SortFields(), ", "))
 	}
-	if len(f.IDs) == 0 && f.Family == "" && !c.d.indexes { // ids have its own index everywhere
+	if len(f.IDs) == 0 && f.Family == "" && !c.d.indexes { // ids have their own index in both databases
 		table, err := c.lists.table(ctx)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
@@ -65,7 +65,7 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	return c.fromRows(ctx, f, order, down)
 }
 
-// fromRows has the database select and order.
+// fromRows selects and orders in the database.
 func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, down bool) ([]store.Workload, int, error) {
 	total, all := 0, f.Limit <= 0 && f.Offset <= 0
 	if !all {
@@ -93,7 +93,7 @@ func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, 
 	return out, total, nil
 }
 
-// listSQL writes the query.
+// listSQL builds the query.
 func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (string, []any) {
 	w := &conditions{d: d}
 	w.filter(f)
@@ -128,7 +128,7 @@ func (d *dialect) scanAll(rows *sql.Rows) ([]store.Workload, error) {
 	return out, rows.Err()
 }
 
-// SortFields lists the fields that Filter.Sort may name.
+// SortFields lists the valid values of Filter.Sort.
 func SortFields() []string {
 	out := make([]string, 0, len(sorts))
 	for k := range sorts {
@@ -152,7 +152,7 @@ func (w *conditions) sql() string {
 	return " WHERE " + strings.Join(w.conds, " AND ")
 }
 
-// param adds an argument and returns its name.
+// param adds an argument and returns its placeholder.
 func (w *conditions) param(v any) string {
 	if text, ok := v.(string); ok {
 		v = w.d.put(text)
@@ -161,14 +161,14 @@ func (w *conditions) param(v any) string {
 	return fmt.Sprintf("$%d", len(w.args))
 }
 
-// pattern is a condition that a column matches a shell pattern.
+// pattern returns the condition that a column matches a shell pattern.
 func (w *conditions) pattern(column, p string) string {
 	return w.d.pattern(column, w.param(w.d.glob(p)))
 }
 
 func (w *conditions) and(cond string) { w.conds = append(w.conds, cond) }
 
-// list writes values as parameters.
+// list returns values as a list of placeholders.
 func (w *conditions) list(values []string) string {
 	names := make([]string, len(values))
 	for i, v := range values {
@@ -183,7 +183,7 @@ func (w *conditions) in(column string, values []string) {
 	}
 }
 
-// grouped reports whether a filter is on nothing but what workload_counts counts by.
+// grouped reports whether a filter uses only the columns that workload_counts counts by.
 func grouped(f store.Filter) bool {
 	return len(f.IDs) == 0 && f.Family == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
 }
@@ -219,7 +219,7 @@ func (w *conditions) filter(f store.Filter) {
 }
 
 // family selects an array or a heterogeneous job: its own id, and those of tasks (slurm/4_1) and
-// components (slurm/4+1), which lie together in the index of ids: text is compared by bytes.
+// components (slurm/4+1), which are adjacent in the index of ids: text is compared by bytes.
 func (w *conditions) family(id string) {
 	if id == "" {
 		return
@@ -228,7 +228,7 @@ func (w *conditions) family(id string) {
 	w.and("(id = " + p(id) + " OR id >= " + p(id+"+") + " AND id < " + p(id+",") + " OR id >= " + p(id+"_") + " AND id < " + p(id+"`") + ")")
 }
 
-// exact is the one name that a shell pattern stands for; false when it stands for more.
+// exact returns the single name that a shell pattern matches; false if it can match others.
 func exact(pattern string) (string, bool) {
 	name := strings.NewReplacer("[*]", "\x00", "[?]", "\x01", "[[]", "\x02").Replace(pattern)
 	if strings.ContainsAny(name, "*?[") || strings.ContainsAny(pattern, "\x00\x01\x02") {
@@ -237,7 +237,7 @@ func exact(pattern string) (string, bool) {
 	return strings.NewReplacer("\x00", "*", "\x01", "?", "\x02", "[").Replace(name), true
 }
 
-// groups are the conditions on what rows are counted by.
+// groups adds the conditions on the columns that rows are counted by.
 func (w *conditions) groups(f store.Filter) {
 	w.in("kind", f.Kinds)
 	w.in("owner", f.Owners)
@@ -253,11 +253,11 @@ func (w *conditions) groups(f store.Filter) {
 	}
 }
 
-// short is an interval of which it is faster to look for what started in it, or the day before it, and for what is
-// longer than a day apart.
+// short is the length up to which an interval is faster to query as the workloads that started in it, or the day
+// before it, plus those longer than a day.
 const short = 7 * day
 
-// interval selects what existed between since and until.
+// interval selects workloads that existed between since and until.
 func (w *conditions) interval(since, until time.Time) {
 	if !w.d.indexes || since.IsZero() || until.IsZero() || until.Sub(since) > short {
 		if !until.IsZero() {
@@ -273,7 +273,7 @@ func (w *conditions) interval(since, until time.Time) {
 		" UNION ALL SELECT key FROM workloads WHERE until_ms - start_ms > 86400000 AND until_ms >= " + s + " AND start_ms < " + d + ")")
 }
 
-// total counts what a filter selects.
+// total counts the workloads that a filter selects.
 func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error) {
 	w := &conditions{d: c.d}
 	if !c.d.indexes || !grouped(f) {

@@ -20,35 +20,35 @@ import (
 
 const (
 	// manyRows is the number of rows from which lists are answered from columns in memory:
-	// below it, looking at every row takes a few milliseconds and no memory.
+	// below it, scanning every row takes a few milliseconds and no memory.
 	manyRows = 5000
-	// mostRows bounds the memory of the columns: about 2 GB.
+	// mostRows limits the memory of the columns: about 2 GB.
 	mostRows = 8_000_000
-	// mostLate bounds the rows that are written while the columns are read.
+	// mostLate limits the rows that are written while the columns are read.
 	mostLate = 200_000
 )
 
 var errTooMany = fmt.Errorf("there are more than %d workloads; keep less history", mostRows)
 
-// lists keeps the columns beside the database: it reads them all once, when the first list is asked
-// for, and follows what this program writes. The database counts the writes, so that
-// those of other programs are noticed, after which the columns are read anew.
+// lists keeps the columns beside the database: it reads them all once, at the first list, and then
+// applies the writes of this program. The database counts the writes, so that those of other
+// programs are detected, after which the columns are read again.
 type lists struct {
 	db    *sql.DB
 	log   *slog.Logger
 	many  int
-	write *sync.Mutex // of the catalogue: who holds it writes alone
+	write *sync.Mutex // of the catalogue: its holder is the only writer
 
 	mu        sync.Mutex
-	columns   *columns.Table // nil before they are read
-	at        int64          // the write that they are as of
-	announced int64          // the write that is on its way to the columns
+	columns   *columns.Table // nil until they are read
+	at        int64          // the write up to which they are current
+	announced int64          // the write about to be applied to the columns
 	reading   *reading       // under way
-	counted   int64          // the write as of which there were few rows; -1 for not counted
-	not       time.Time      // before this they are not read again
+	counted   int64          // the write at which there were few rows; -1 for not counted
+	not       time.Time      // not read again before this time
 	stop      context.CancelFunc
 	done      sync.WaitGroup
-	ctx       context.Context // of the readings: the life of the catalogue
+	ctx       context.Context // of the readings: ends with the catalogue
 }
 
 // reading is a pass over all rows.
@@ -59,7 +59,7 @@ type reading struct {
 	spoiled bool
 }
 
-// write is what one transaction changed.
+// write is the changes of one transaction.
 type write struct {
 	at      int64
 	changes []columns.Change
@@ -80,8 +80,8 @@ func (l *lists) close() {
 
 const generationSQL = `SELECT n FROM generation`
 
-// table returns the columns as of now, reading them first if there are many rows; nil when there
-// are few, or the columns can not be had.
+// table returns the current columns, reading them first if there are many rows; nil if there are
+// few, or the columns can not be read.
 func (l *lists) table(ctx context.Context) (*columns.Table, error) {
 	for {
 		now, err := l.now(ctx)
@@ -100,13 +100,13 @@ func (l *lists) table(ctx context.Context) (*columns.Table, error) {
 	}
 }
 
-// now is the newest write.
+// now returns the number of the newest write.
 func (l *lists) now(ctx context.Context) (n int64, err error) {
 	err = l.db.QueryRowContext(ctx, generationSQL).Scan(&n)
 	return n, err
 }
 
-// take returns the columns, or the reading that makes them.
+// take returns the columns, or the reading that builds them.
 func (l *lists) take(ctx context.Context, now int64) (*columns.Table, *reading, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,12 +136,12 @@ func (l *lists) take(ctx context.Context, now int64) (*columns.Table, *reading, 
 	return nil, l.reading, nil
 }
 
-// read makes the columns.
+// read builds the columns.
 func (l *lists) read(r *reading) {
 	begin := time.Now()
 	l.write.Lock()
 	l.mu.Lock()
-	r.late, r.rows, r.spoiled = nil, 0, false // what was written up to here is in the file
+	r.late, r.rows, r.spoiled = nil, 0, false // everything written up to here is in the file
 	l.mu.Unlock()
 	l.write.Unlock()
 	table, at, err := readColumns(l.ctx, l.db)
@@ -163,7 +163,7 @@ func (l *lists) read(r *reading) {
 		err = errors.New("too much was written meanwhile")
 	}
 	took := time.Since(begin)
-	l.not = time.Now().Add(10 * took) // not all the time, if others write all the time
+	l.not = time.Now().Add(10 * took) // limits the share of time if others write constantly
 	if err != nil {
 		if l.ctx.Err() == nil {
 			l.log.Warn("the catalogue answers lists slowly: its columns are not in memory", "err", err)
@@ -174,7 +174,7 @@ func (l *lists) read(r *reading) {
 	l.log.Info("lists are answered from memory", "workloads", table.Len(), "bytes", table.Bytes(), "took", took.Round(time.Millisecond))
 }
 
-// follows reports whether the columns need to know what is written; the caller holds the lock of writers.
+// follows reports whether writes must be applied to the columns; the caller holds the lock of writers.
 func (l *lists) follows() bool {
 	if l == nil {
 		return false
@@ -198,7 +198,7 @@ func (l *lists) begin(ctx context.Context, tx *sql.Tx) (at int64, err error) {
 	return at, nil
 }
 
-// end takes in what was written, when err is nil. Nil changes are those of all rows.
+// end applies a write, if err is nil. Nil changes mean all rows.
 func (l *lists) end(at int64, changes []columns.Change, err error) {
 	if l == nil {
 		return
@@ -207,7 +207,7 @@ func (l *lists) end(at int64, changes []columns.Change, err error) {
 	defer l.mu.Unlock()
 	l.announced = 0
 	if err != nil {
-		return // the database took nothing of it
+		return // the database rolled it back
 	}
 	if r := l.reading; r != nil {
 		r.rows += len(changes)
@@ -250,7 +250,7 @@ func readColumns(ctx context.Context, db *sql.DB) (table *columns.Table, at int6
 	return table, at, err
 }
 
-// readAll reads past package database/sql, which takes twice the time.
+// readAll bypasses package database/sql, which takes twice the time.
 func readAll(ctx context.Context, c sqldriver.QueryerContext, table *columns.Table) (at int64, err error) {
 	query := "SELECT (" + generationSQL + "), key, id, nodes, " + strings.Join(heldWords, ", ") + ", " + strings.Join(heldNumbers, ", ") + " FROM workloads ORDER BY key"
 	rows, err := c.QueryContext(ctx, query, nil)
@@ -350,13 +350,13 @@ func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f sto
 	return out, total, nil
 }
 
-// found is a row, and its end as the table has it.
+// found is a row, and its stored end.
 type found struct {
 	store.Workload
 	until int64
 }
 
-// fetch reads the rows of keys.
+// fetch reads the rows with the given keys.
 func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*found, error) {
 	list, err := json.Marshal(keys)
 	if err != nil {
@@ -379,8 +379,8 @@ func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*found, 
 	return out, rows.Err()
 }
 
-// Warm begins to read what lists are answered from, if there are many workloads, so that the first list
-// need not wait for it.
+// Warm starts reading the columns, if there are many workloads, so that the first list does not wait
+// for it.
 func (c *Catalogue) Warm(ctx context.Context) error {
 	if c.lists == nil {
 		return nil
@@ -395,7 +395,7 @@ func (c *Catalogue) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Held is how many workloads are in memory for lists, and how many bytes that takes, about.
+// Held returns the number of workloads in memory for lists, and its approximate size in bytes.
 func (c *Catalogue) Held() (rows, bytes int) {
 	if c.lists == nil {
 		return 0, 0

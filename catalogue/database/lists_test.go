@@ -27,7 +27,7 @@ func TestConformanceFromColumns(t *testing.T) {
 	storetest.Catalogue(t, func(tb testing.TB) store.Catalogue { return inMemory(tb) })
 }
 
-// identities are rows in order, told apart.
+// identities returns rows in order, as texts that distinguish them.
 func identities(rows []store.Workload) (out []string) {
 	for i := range rows {
 		out = append(out, fmt.Sprint(rows[i].Site, " ", rows[i].ID, " ", rows[i].Start.UnixMilli(), " ", rows[i].State, " ", rows[i].Seen.UnixMilli()))
@@ -35,7 +35,7 @@ func identities(rows []store.Workload) (out []string) {
 	return out
 }
 
-// agree holds what the columns say against what the database says.
+// agree compares the result of the columns with that of the database.
 func agree(t rapid.TB, c *Catalogue, f store.Filter) {
 	t.Helper()
 	table, err := c.lists.table(context.Background())

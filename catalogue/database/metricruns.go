@@ -158,7 +158,7 @@ func (c *Catalogue) TrimMetricRuns(ctx context.Context, before time.Time) (n int
 	return n, nil
 }
 
-// copyMetricRuns copies one run after another, for each may have many samples.
+// copyMetricRuns copies run by run, since each may have many samples.
 func (c *Catalogue) copyMetricRuns(ctx context.Context, to *Catalogue) error {
 	runs, _, err := c.MetricRuns(ctx, store.MetricRunFilter{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"reckon/store"
 )
 
-// DropSince empties the catalogue to be rebuilt from series that begin at t: what ended
-// before, and the hours before, stay as they are, for no series holds them any more.
+// DropSince empties the catalogue to be rebuilt from series that begin at t: workloads
+// that ended before, and earlier hours, are kept, since no series has them any more.
 func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -27,7 +27,7 @@ func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM state`); err != nil {
 			return err
 		}
-		// The hour that the series begin in is known in part only.
+		// The hour in which the series begin is incomplete.
 		hour := (ms + hourMS - 1) / hourMS * hourMS
 		for _, table := range []string{"uses", "node_uses"} {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE span = 'h' AND at_ms >= $1", hour); err != nil {
@@ -43,7 +43,7 @@ func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 	return nil
 }
 
-// resum makes the sums that hours from ms on are in anew.
+// resum computes the sums that include hours from ms on again.
 func (d *dialect) resum(ctx context.Context, tx *sql.Tx, ms int64) error {
 	month := store.SpanStart(store.SpanMonth, time.UnixMilli(ms))
 	day := store.SpanStart(store.SpanDay, time.UnixMilli(ms))
@@ -58,12 +58,12 @@ func (d *dialect) resum(ctx context.Context, tx *sql.Tx, ms int64) error {
 	return sumUp(ctx, tx, hour.Add(-time.Hour), hour)
 }
 
-// Trim forgets what is older than t: workloads that ended, and hours of roll-ups. It returns
-// how many workloads it forgot.
+// Trim deletes data older than t: ended workloads, and hours of roll-ups. It returns the
+// number of workloads deleted.
 func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 	c.write.Lock()
 	defer c.write.Unlock()
-	ms := store.SpanStart(store.SpanMonth, t).UnixMilli() // whole months: sums stay what they say
+	ms := store.SpanStart(store.SpanMonth, t).UnixMilli() // whole months, so that sums stay complete
 	var n int
 	var at int64
 	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
@@ -95,7 +95,7 @@ func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 	return n, nil
 }
 
-// dropRows deletes workloads, and counts the others anew.
+// dropRows deletes workloads, and counts the others again.
 func (c *Catalogue) dropRows(ctx context.Context, tx *sql.Tx, cond string, ms int64) error {
 	drops := []string{"DELETE FROM workloads WHERE " + cond}
 	if c.d.indexes {
@@ -109,7 +109,7 @@ func (c *Catalogue) dropRows(ctx context.Context, tx *sql.Tx, cond string, ms in
 	return c.recount(ctx, tx)
 }
 
-// recount counts the workloads by what lists are asked for, after some were deleted.
+// recount updates workload_counts after deletions.
 func (c *Catalogue) recount(ctx context.Context, tx *sql.Tx) error {
 	if !c.d.indexes {
 		return nil
@@ -126,8 +126,8 @@ func (c *Catalogue) recount(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// Snapshot writes a whole copy of the catalogue into a new file, as of one moment, while it
-// is in use. A catalogue in PostgreSQL is backed up by the means of PostgreSQL.
+// Snapshot writes a consistent copy of the catalogue into a new file, while it is in use. A
+// catalogue in PostgreSQL is backed up by the means of PostgreSQL.
 func (c *Catalogue) Snapshot(ctx context.Context, file string) error {
 	if c.d.name != "sqlite" {
 		return fmt.Errorf("copy the catalogue in %s: back it up by the means of PostgreSQL, such as pg_dump", c.path)

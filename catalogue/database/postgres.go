@@ -23,7 +23,7 @@ func postgresDialect() *dialect {
 	return &dialect{
 		name:             "postgres",
 		createMigrations: `CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`,
-		// One writer at a time, of all servers: others wait at most ten seconds.
+		// One writer at a time, across all servers: others wait at most ten seconds.
 		begin:   `SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock(7231406)`,
 		columns: `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`,
 		listed: func(column, param string) string {
@@ -35,7 +35,7 @@ func postgresDialect() *dialect {
 		indexed: func(string) string { return "" }, // its planner chooses
 		down:    " DESC NULLS LAST",
 		up:      " ASC NULLS FIRST",
-		// PostgreSQL keeps no text with a zero in it, nor what is not UTF-8.
+		// PostgreSQL stores neither text with a zero byte nor invalid UTF-8.
 		put: func(s string) string {
 			return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\U000f0000")
 		},
@@ -47,7 +47,7 @@ func postgresDialect() *dialect {
 	}
 }
 
-// state is the SQLSTATE of an error
+// state returns the SQLSTATE of an error
 // (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 func state(err error) string {
 	var e *pgconn.PgError
@@ -71,8 +71,8 @@ func postgresAway(err error) bool {
 
 // OpenURL opens a catalogue in PostgreSQL, at an address such as
 // postgres://USER@HOST/DATABASE?password_file=FILE, with the other settings of libpq
-// (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database is
-// there; its tables are made. log takes what was repaired; nil discards it.
+// (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database
+// must exist; its tables are created. log receives repairs; nil discards them.
 func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue, error) {
 	c, err := dial(address, log, "")
 	if err != nil {
@@ -84,12 +84,12 @@ func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue,
 	return c, nil
 }
 
-// onMember is what the connections of one of several servers are set to: what it holds while it
-// is stopped or cut off is given free after some seconds.
+// onMember is the settings of the connections of one of several servers: locks that it holds
+// while it is stopped or disconnected are released after some seconds.
 const onMember = `SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3`
 
-// DialMember makes the connections of one of several servers to the database at an address as in
-// [OpenURL]. Nothing is sent yet.
+// DialMember creates the connections of one of several servers to the database at an address as
+// in [OpenURL]. Nothing is sent yet.
 func DialMember(address string) (*sql.DB, error) {
 	c, err := dial(address, nil, onMember)
 	if err != nil {
@@ -98,8 +98,8 @@ func DialMember(address string) (*sql.DB, error) {
 	return c.db, nil
 }
 
-// OpenMember opens a catalogue that several servers write, as [OpenURL] does. Every transaction
-// of a writer begins with fence; an error of it ends the transaction.
+// OpenMember opens a catalogue with several writing servers, as [OpenURL] does. Every
+// transaction of a writer begins with fence; an error of it ends the transaction.
 func OpenMember(ctx context.Context, address string, log *slog.Logger, fence func(context.Context, *sql.Tx) error) (*Catalogue, error) {
 	c, err := dial(address, log, onMember)
 	if err != nil {
@@ -112,7 +112,7 @@ func OpenMember(ctx context.Context, address string, log *slog.Logger, fence fun
 	return c, nil
 }
 
-// dial makes the connections of a catalogue; setting is run on each of them.
+// dial creates the connections of a catalogue; setting is run on each of them.
 func dial(address string, log *slog.Logger, setting string) (*Catalogue, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -125,7 +125,7 @@ func dial(address string, log *slog.Logger, setting string) (*Catalogue, error) 
 		if file == "" {
 			return nil
 		}
-		raw, err := os.ReadFile(file) // anew, so that it can be replaced
+		raw, err := os.ReadFile(file) // read each time, so that it can be replaced
 		c.Password = strings.TrimSpace(string(raw))
 		return err
 	})
@@ -142,7 +142,7 @@ func dial(address string, log *slog.Logger, setting string) (*Catalogue, error) 
 	return &Catalogue{d: postgresDialect(), path: shown, db: db, log: log}, nil
 }
 
-// start makes the tables ready, or closes the database.
+// start prepares the tables, or closes the database on error.
 func (c *Catalogue) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -152,7 +152,7 @@ func (c *Catalogue) start(ctx context.Context) error {
 	return nil
 }
 
-// CheckURL says what is wrong with an address.
+// CheckURL returns an error for an invalid address.
 func CheckURL(address string) error {
 	_, _, _, err := parsePostgres(address)
 	return err
@@ -196,10 +196,10 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 	return conf, shown, file, nil
 }
 
-// remake makes the tables again after somebody dropped some of them. Those that are no view of the series stay (forecasts, graph_*,
-// metric_*): their migrations make only what is not there.
+// remake creates the tables again after some were dropped externally. Tables that are not derived from the series are
+// kept (forecasts, graph_*, metric_*): their migrations create only what is missing.
 func (c *Catalogue) remake(ctx context.Context) error {
-	c.db.SetMaxIdleConns(0) // what was prepared is of the old tables
+	c.db.SetMaxIdleConns(0) // prepared statements refer to the old tables
 	defer c.db.SetMaxIdleConns(2)
 	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps`); err != nil {
 		return err
@@ -207,8 +207,8 @@ func (c *Catalogue) remake(ctx context.Context) error {
 	return errors.Join(c.migrate(ctx), c.addColumns(ctx))
 }
 
-// globRegex is the regular expression that matches what a shell pattern does, as SQLite reads
-// such patterns.
+// globRegex returns the regular expression equivalent to a shell pattern in the syntax of
+// SQLite.
 func globRegex(pattern string) string {
 	var b strings.Builder
 	b.WriteString("^(?:")
@@ -221,7 +221,7 @@ func globRegex(pattern string) string {
 		case '[':
 			n := classEnd(p)
 			if n < 0 {
-				return "a^" // no text at all
+				return "a^" // matches no text
 			}
 			b.WriteString(class(p[1:n]))
 			p = p[n+1:]
@@ -238,7 +238,7 @@ func globRegex(pattern string) string {
 	return b.String()
 }
 
-// classEnd is where the class that p begins with ends; -1 when it does not.
+// classEnd returns the end of the set at the beginning of p; -1 if there is none.
 func classEnd(p []rune) int {
 	i := 1
 	if i < len(p) && p[i] == '^' {

@@ -13,7 +13,7 @@ import (
 	"reckon/store"
 )
 
-// groupColumns are what groups are distinguished by, under their names in a query.
+// groupColumns are the dimensions of groups, under their names in a query.
 var groupColumns = map[string]string{
 	"site": "site", "kind": "kind", "owner": "owner", "account": "account", "partition": "partition_name", "command": "command",
 }
@@ -21,7 +21,7 @@ var groupColumns = map[string]string{
 // sums writes sum(a), sum(b), ...
 func sums(names []string) string { return "sum(" + strings.Join(names, "), sum(") + ")" }
 
-// added writes the clause that adds a row to one that is there, NULL being nothing known.
+// added returns the clause that adds a row to an existing one; NULL is unknown.
 func added(table string, names []string) string {
 	set := make([]string, len(names))
 	for i, n := range names {
@@ -30,7 +30,7 @@ func added(table string, names []string) string {
 	return strings.Join(set, ", ")
 }
 
-// worst writes the worst degree of each figure in rows that are added up: each has two bits.
+// worst is the expression for the worst exactness of each figure in summed rows: each has two bits.
 var worst = func() string {
 	var b strings.Builder
 	for i := range figure.PackedFigures() {
@@ -42,8 +42,8 @@ var worst = func() string {
 	return b.String()
 }()
 
-// doubted writes the clause that adds the degrees of a row to those of one that is there: of two
-// that differ the sum is estimated or modelled.
+// doubted returns the clause that merges the exactness of a row into that of an existing one: a
+// sum of two different kinds is estimated or modelled.
 func doubted(table string) string {
 	return fmt.Sprintf(", %[1]s = CAST(coalesce(%[2]s.%[1]s, 0) AS BIGINT) | CAST(coalesce(excluded.%[1]s, 0) AS BIGINT)", inexactColumn, table)
 }
@@ -142,7 +142,7 @@ func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.Nod
 	return nil
 }
 
-// sumUp makes the days, and of them the months, that hours from from to to lie in anew.
+// sumUp recomputes the days, and from them the months, that contain the hours from from to to.
 func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 	for _, level := range []struct {
 		span        store.Span
@@ -173,7 +173,7 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 	return nil
 }
 
-// level is one of the lengths that sums are kept of.
+// level is one of the lengths for which sums are stored.
 type level struct {
 	name string
 	span store.Span
@@ -185,12 +185,12 @@ type stretch struct {
 	from, to int64
 }
 
-// stretches covers an interval with as few rows as the span allows: whole months from
-// the months, the rest from days and, at both ends, hours.
+// stretches covers an interval with as few rows as the span allows: whole months from the
+// months, the rest from days and, at both ends, hours.
 func stretches(q *store.RollupQuery) []stretch {
 	from := store.SpanStart(store.SpanHour, q.From)
 	to := store.SpanStart(store.SpanHour, q.To.Add(time.Hour-time.Nanosecond))
-	up := func(s store.Span, t time.Time) time.Time { // the first begin that is not before t
+	up := func(s store.Span, t time.Time) time.Time { // the first beginning that is not before t
 		at := store.SpanStart(s, t)
 		switch {
 		case at.Equal(t):
@@ -226,7 +226,7 @@ func stretches(q *store.RollupQuery) []stretch {
 	return cover(len(levels)-1, from, to)
 }
 
-// bucket writes the expression that groups times within a stretch.
+// bucket returns the expression that groups times within a stretch.
 func (s stretch) bucket(span store.Span) string {
 	switch {
 	case span == store.SpanHourOfWeek:
@@ -314,7 +314,7 @@ func groupField(u *store.Use, by string) *string {
 	}[by]
 }
 
-// begin is the stretch of the span that a bucket belongs to.
+// begin returns the beginning of the span for a bucket.
 func begin(s store.Span, ms int64) time.Time {
 	if s == store.SpanWhole {
 		return time.Time{}
@@ -380,10 +380,10 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 	return out, nil
 }
 
-// selectSums writes the query that adds up by bucket and keys.
+// selectSums returns the query that sums by bucket and keys.
 func selectSums(bucket string, keys, names []string, table string, w *conditions) string {
 	group := slices.Clone(keys)
-	if bucket != "0" { // a bare number would name a column
+	if bucket != "0" { // a bare number would refer to a column
 		group = append(group, bucket)
 	}
 	q := "SELECT " + strings.Join(append([]string{bucket}, keys...), ", ") + ", " + sums(names) + ", " + worst + " FROM " + table + w.sql()

@@ -14,8 +14,8 @@ import (
 	"reckon/store"
 )
 
-// running is the end of a workload that has none yet, waiting for that of one that
-// has not started.
+// running is the end of a workload that has not ended, waiting that of one that has not
+// started.
 const (
 	running = 1<<53 - 1
 	waiting = running - 1
@@ -40,16 +40,16 @@ func makeInsert() string {
 		") ON CONFLICT (id, start_ms, site) DO UPDATE SET " + strings.Join(set, ", ") + " RETURNING key"
 }
 
-// group is what workload_counts counts by.
+// group is the dimensions of workload_counts.
 type group struct {
 	owner, account, kind, partition, state, command string
 	running                                         bool
 }
 
-// counted are the columns of it.
+// counted are its columns.
 var counted = []string{"owner", "account", "kind", "partition_name", "state", "command", "running"}
 
-// had is what findSQL finds of a row.
+// had is the result of findSQL for a row.
 type had struct {
 	group
 	key, until int64
@@ -62,7 +62,7 @@ func (h *had) scan(row *sql.Row) error {
 	return err
 }
 
-// Upsert writes rows in one transaction, each replacing what was known of the workload.
+// Upsert writes rows in one transaction, each replacing the stored row of the workload.
 func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 	if len(rows) == 0 {
 		return nil
@@ -100,7 +100,7 @@ type upsert struct {
 	insert, find *sql.Stmt
 	counts       map[group]int
 	names        map[string]struct{} // written in this transaction
-	follows      bool                // the columns of lists need to know
+	follows      bool                // changes must be applied to the columns of lists
 	changes      []columns.Change
 	args         []any
 }
@@ -176,7 +176,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	return u.aside(ctx, key, w, string(nodes), &old)
 }
 
-// aside writes what is in tables of their own.
+// aside writes the data that has tables of its own.
 func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes string, old *had) error {
 	if _, known := u.names[w.Name]; !known {
 		u.names[w.Name] = struct{}{}
@@ -200,7 +200,7 @@ func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes 
 	return nil
 }
 
-// remove deletes the row that a workload had under another start, if there is one.
+// remove deletes the row of a workload under another start, if there is one.
 func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) error {
 	if was.Equal(w.Start) {
 		return nil
@@ -226,7 +226,7 @@ func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) e
 	return err
 }
 
-// count adds what changed to workload_counts.
+// count adds the changes to workload_counts.
 func (u *upsert) count(ctx context.Context) error {
 	if !u.d.indexes {
 		return nil
@@ -247,7 +247,7 @@ func (u *upsert) count(ctx context.Context) error {
 	return nil
 }
 
-// scan reads one row in the order of rowColumns, behind others; and its end as the table has it.
+// scan reads one row in the order of rowColumns, after other columns; and its stored end.
 func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until int64, err error) {
 	var start, seen int64
 	var submit *int64
@@ -279,10 +279,10 @@ func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until i
 	return w, until, nil
 }
 
-// each changes the text of a row.
+// each applies a change to the texts of a row.
 func (d *dialect) each(w *store.Workload, change func(string) string) {
 	if d.name == "sqlite" {
-		return // takes any
+		return // stores any text
 	}
 	for _, p := range []*string{&w.Site, &w.ID, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &w.State, &w.Reason, &w.EndedBy, &w.EndedByUser, &w.QOS} {
 		*p = change(*p)
@@ -294,7 +294,7 @@ func (d *dialect) each(w *store.Workload, change func(string) string) {
 	w.Nodes = nodes
 }
 
-// clean is the row with text that the database can keep.
+// clean returns the row with text that the database can store.
 func (d *dialect) clean(w *store.Workload) *store.Workload {
 	c := *w
 	d.each(&c, d.put)

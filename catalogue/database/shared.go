@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// Shared is the database for what is kept beside the catalogue and has tables of its own.
+// Shared is the database for data beside the catalogue, in tables of its own.
 type Shared struct {
 	DB *sql.DB
-	// Write is held by whoever writes: SQLite has one writer.
+	// Write must be held by writers: SQLite has one writer.
 	Write *sync.Mutex
-	// Postgres says which of the two it is.
+	// Postgres reports whether it is PostgreSQL rather than SQLite.
 	Postgres bool
-	// Explain says what an error of the database means: see store.ErrUnavailable.
+	// Explain translates an error of the database: see store.ErrUnavailable.
 	Explain func(context.Context, error) error
 }
 
-// Shared gives the database to others. It is closed with the catalogue.
+// Shared returns the database for other uses. It is closed with the catalogue.
 func (c *Catalogue) Shared() Shared {
 	return Shared{DB: c.db, Write: &c.write, Postgres: c.d.indexes, Explain: c.explain}
 }

@@ -9,7 +9,7 @@ import (
 	"reckon/store"
 )
 
-// stepColumns are those of steps behind the key of its run.
+// stepColumns are the columns of a step after the key of its run.
 var stepColumns = []string{"step", "name", "state", "nodes", "start_ms", "end_ms", "exit_code", "cpu_seconds", "memory_peak_bytes", "cores"}
 
 var (
@@ -18,7 +18,7 @@ var (
 	stepOrder     = " ORDER BY steps.key, coalesce(steps.start_ms, 0), step"
 )
 
-// steps puts the steps of a run in the place of those that were kept.
+// steps replaces the stored steps of a run.
 func (u *upsert) steps(ctx context.Context, key int64, list []store.Step) error {
 	if _, err := u.tx.ExecContext(ctx, `DELETE FROM steps WHERE key = $1`, key); err != nil {
 		return err
@@ -54,7 +54,7 @@ func reported(ms *int64) time.Time {
 	return time.UnixMilli(*ms).UTC()
 }
 
-// Steps returns the steps of one run, by begin and id.
+// Steps returns the steps of one run, by start and id.
 func (c *Catalogue) Steps(ctx context.Context, r store.Run) ([]store.Step, error) {
 	var out []store.Step
 	err := c.eachStep(ctx, func(_ int64, s store.Step) { out = append(out, s) },

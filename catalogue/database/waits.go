@@ -24,7 +24,7 @@ func (c *Catalogue) Waits(ctx context.Context, q store.WaitQuery, f func(*store.
 			wanted += " AND " + x.column + " >= " + w.param(x.within.Low) + " AND " + x.column + " <= " + w.param(x.within.High)
 		}
 	}
-	// Of one that waits the start is when it was handed in.
+	// The start of a pending workload is its submit time.
 	text := "SELECT " + waitColumns + " FROM workloads" + c.d.indexed("workloads_waits") +
 		" WHERE submit_ms IS NOT NULL AND start_ms >= " + since + " AND start_ms < " + until + wanted +
 		fmt.Sprintf(" AND until_ms <> %d", int64(waiting))

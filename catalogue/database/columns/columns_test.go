@@ -339,7 +339,7 @@ func BenchmarkSelect(b *testing.B) {
 	}
 }
 
-// TestIDsThatBeginInManyWays: ids of more kinds than are told apart still order.
+// TestIDsThatBeginInManyWays: ids with more prefixes than are distinguished still order.
 func TestIDsThatBeginInManyWays(t *testing.T) {
 	table, rows := New(0, 0), map[int64]Row{}
 	var changes []Change

@@ -2,23 +2,23 @@ package columns
 
 import "math"
 
-// chunkRows is the number of rows whose figures are packed together.
+// chunkRows is the number of rows in a pack.
 const chunkRows = 4096
 
-// form is how the numbers of a pack are held.
+// form is the representation of the numbers of a pack.
 type form uint8
 
 const (
 	same   form = iota // all are base
-	off8               // base + a byte; the highest stands for what is not known
+	off8               // base + a byte; the highest value means unknown
 	off16              // base + two bytes
 	off32              // base + four bytes
 	single             // as float32, which holds each of them exactly
 	double
 )
 
-// pack holds chunkRows numbers in as few bytes as give each of them back exactly. NaN is
-// what is not known.
+// pack holds chunkRows numbers in as few bytes as represent each of them exactly. NaN
+// means unknown.
 type pack struct {
 	form form
 	base float64
@@ -29,12 +29,12 @@ type pack struct {
 	f64  []float64
 }
 
-// empty is a pack in which nothing is known.
+// empty is a pack without known values.
 func empty() pack { return pack{base: math.NaN()} }
 
 func equal(a, b float64) bool { return a == b || (a != a && b != b) }
 
-// offset is v as the distance from base, below limit; limit itself for what is not known.
+// offset returns the distance of v from base if it is below limit, and limit for an unknown v.
 func (p *pack) offset(v float64, limit uint32) (uint32, bool) {
 	if v != v {
 		return limit, true
@@ -46,7 +46,7 @@ func (p *pack) offset(v float64, limit uint32) (uint32, bool) {
 	return uint32(d), true
 }
 
-// set changes a number, in a wider form if it does not fit; it reports whether the form is wider now.
+// set changes a number, and widens the form if it does not fit; it reports whether the form was widened.
 func (p *pack) set(i int, v float64) (widened bool) {
 	switch p.form {
 	case same:
@@ -107,7 +107,7 @@ func back(base float64, d, limit uint32) float64 {
 	return base + float64(d)
 }
 
-// read writes out the first len(into) numbers.
+// read unpacks the first len(into) numbers.
 func (p *pack) read(into []float64) {
 	switch p.form {
 	case off8:
@@ -135,7 +135,7 @@ func (p *pack) read(into []float64) {
 	}
 }
 
-// values are the numbers, in buf unless they are held as such.
+// values returns the numbers, unpacked into buf unless they are stored unpacked.
 func (p *pack) values(buf []float64) []float64 {
 	if p.form == double {
 		return p.f64[:len(buf)]
@@ -144,7 +144,7 @@ func (p *pack) values(buf []float64) []float64 {
 	return buf
 }
 
-// shrink gives the pack the narrowest form for its numbers. buf has room for chunkRows.
+// shrink repacks the numbers in the narrowest form. buf has room for chunkRows.
 func (p *pack) shrink(buf []float64) {
 	if p.form == same {
 		return
@@ -180,14 +180,14 @@ func (p *pack) shrink(buf []float64) {
 		return
 	}
 	for i, x := range v {
-		if to.set(i, x) { // as of whole numbers too large to count from the lowest
+		if to.set(i, x) { // for whole numbers too large for an offset from the lowest
 			return
 		}
 	}
 	*p = to
 }
 
-// bytes is the memory of the pack's numbers.
+// bytes returns the memory of the pack's numbers.
 func (p *pack) bytes() int {
 	return len(p.u8) + 2*len(p.u16) + 4*len(p.u32) + 4*len(p.f32) + 8*len(p.f64)
 }

@@ -12,23 +12,23 @@ import (
 	"reckon/internal/sorting"
 )
 
-// Words selects rows of which a word is one of Values, or matches.
+// Words selects rows by a column of words: one of Values, or a match of the pattern.
 type Words struct {
 	Column int
 	Values []string
 	Match  func(string) bool
 }
 
-// Range selects rows of which a number is known and within both bounds.
+// Range selects rows with a known number within both bounds.
 type Range struct {
 	Column    int
 	Low, High float64
 }
 
-// What is what rows are ordered by.
+// What is the kind of a sort key.
 type What uint8
 
-// What rows can be ordered by.
+// The sort keys.
 const (
 	ByNumber What = iota
 	ByWord
@@ -39,25 +39,25 @@ const (
 // Query selects rows that pass all tests, in an order.
 type Query struct {
 	Words  []Words
-	Names  []string // rows whose list has one of these; none: any
+	Names  []string // rows with one of these in their list; none: any
 	Ranges []Range
 
 	By     What
 	Column int  // of words or numbers
-	Then   int  // the column of numbers that orders what is the same; -1 for none
-	Down   bool // from the largest, ties too
+	Then   int  // the column of numbers that breaks ties; -1 for none
+	Down   bool // descending, including ties
 
-	Offset, Limit int // a limit of 0 is none
+	Offset, Limit int // a limit of 0 means unlimited
 }
 
-// entry is a row that may be on the page. The smaller is the earlier, from the largest on too:
-// then the bits of both are turned over.
+// entry is a candidate row of the page. The smaller entry comes first, in descending order
+// too: then the bits of both numbers are inverted.
 type entry struct {
 	order uint64
 	at    uint32 // chunk and row
 }
 
-// place is the chunk of an entry, and the row in it.
+// place returns the chunk of an entry, and the row in it.
 func (s *search) place(e entry) (int, int) {
 	at := e.at ^ s.turn
 	return int(at / chunkRows), int(at % chunkRows)
@@ -86,18 +86,18 @@ func (t *test) passes(v float64) bool {
 	return v >= t.low && v <= t.high
 }
 
-// search is a query under way.
+// search is a running query.
 type search struct {
 	t     *Table
 	q     *Query
 	tests []test
-	keep  int  // how many of the first are wanted; all when negative
-	plain bool // order and key say all
+	keep  int  // number of first rows to return; all if negative
+	plain bool // order and key determine the order completely
 	turn  uint32
-	lead  []uint64 // what orders words, or what ids begin with
+	lead  []uint64 // ranks of words, or of prefixes of ids
 }
 
-// Select returns the keys of a page, and how many rows there are without limit.
+// Select returns the keys of a page, and the number of rows without the limit.
 func (t *Table) Select(q *Query) (keys []int64, total int) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -109,7 +109,7 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 		s.turn = math.MaxUint32
 	}
 	if q.By == ByWord {
-		if s.lead = t.words[q.Column].lead; s.keep < 0 || s.keep > chunkRows { // many are compared
+		if s.lead = t.words[q.Column].lead; s.keep < 0 || s.keep > chunkRows { // many comparisons
 			s.lead, s.plain = t.words[q.Column].ranks(), q.Then < 0
 		}
 	}
@@ -119,7 +119,7 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 	s.compile()
 	workers := min(runtime.GOMAXPROCS(0), len(t.chunks)/8+1, 8)
 	found := make([]heap, workers)
-	if many := 2 * s.keep; s.keep < 0 || many > 2*chunkRows { // room at once instead of step by step
+	if many := 2 * s.keep; s.keep < 0 || many > 2*chunkRows { // allocate at once instead of growing
 		room := (len(t.chunks)/workers + 1) * chunkRows
 		if s.keep >= 0 {
 			room = min(room, many)
@@ -139,7 +139,7 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 				if at >= len(t.chunks) {
 					return
 				}
-				if q.Down { // of rows that are the same the last come first
+				if q.Down { // of equal rows the last come first
 					at = len(t.chunks) - 1 - at
 				}
 				s.chunk(at, x, &found[w])
@@ -179,7 +179,7 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 	return keys, total
 }
 
-// compile turns what is asked for into tests on packs, the cheapest first.
+// compile turns the query into tests on packs, the cheapest first.
 func (s *search) compile() {
 	t := s.t
 	for _, r := range s.q.Ranges {
@@ -194,15 +194,15 @@ func (s *search) compile() {
 	}
 }
 
-// heap is what one worker has found: at most twice what is wanted.
+// heap is the result of one worker: at most twice the wanted number of rows.
 type heap struct {
 	entries []entry
 	total   int
 	full    bool
-	worst   entry // of those wanted, when full
+	worst   entry // of the wanted ones, when full
 }
 
-// chunk adds what it selects of a chunk.
+// chunk adds the selected rows of a chunk.
 func (s *search) chunk(at int, x *scratch, h *heap) {
 	c := s.t.chunks[at]
 	sel, values := x.sel[:0], x.values[:len(c.keys)]
@@ -259,8 +259,8 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 	}
 }
 
-// lead8 orders ids: by what they begin with, which is one of few, and then by the next seven bytes. No such beginning
-// with a slash begins another, so they order as the ids do.
+// lead8 orders ids: by their prefix, which is one of few, and then by the next seven bytes. No such prefix with a
+// slash is a prefix of another, so they order as the ids do.
 func (s *search) lead8(c *chunk, i int) uint64 {
 	id := c.id(i)
 	if s.lead == nil {
@@ -290,19 +290,19 @@ func (k *test) filter(v []float64, sel []uint16) []uint16 {
 	return sel[:n]
 }
 
-// order is a number that orders as v does, what is not known first.
+// order maps v to an integer of the same order, unknown values first.
 func order(v float64) uint64 {
 	if v != v {
 		return 0
 	}
-	b := math.Float64bits(v + 0) // of both zeros the same
+	b := math.Float64bits(v + 0) // equal for both zeros
 	if b>>63 != 0 {
 		return ^b
 	}
 	return b | 1<<63
 }
 
-// offer keeps a row if it may be among those wanted.
+// offer keeps a row if it may be among the wanted ones.
 func (s *search) offer(h *heap, order uint64, at uint32) {
 	if s.q.Down {
 		order = ^order
@@ -344,7 +344,7 @@ func (s *search) compare(a, b entry) int {
 
 func (s *search) sort(e []entry) { sorting.Func(e, s.compare) }
 
-// ties orders rows whose first bytes are the same.
+// ties orders rows with the same first bytes.
 func (s *search) ties(a, b entry) (d int) {
 	ca, i := s.place(a)
 	cb, j := s.place(b)
@@ -369,7 +369,7 @@ func (s *search) ties(a, b entry) (d int) {
 	return d
 }
 
-// split moves the n smallest to the front: quickselect, with the middle of three as pivot.
+// split moves the n smallest to the front: quickselect, with the median of three as pivot.
 func (s *search) split(e []entry, n int) {
 	for n > 0 && n < len(e) && len(e) > 16 {
 		a, b, c := e[0], e[len(e)/2], e[len(e)-1]

@@ -1,14 +1,13 @@
-// Package columns holds a table in memory, column by column, so that any of its rows can be
-// selected by any columns and ordered by any other within milliseconds, without an index for
-// each question: a scan of a million rows reads a few megabytes.
+// Package columns holds a table in memory, column by column, so that any of its rows can be selected by any columns
+// and ordered by any other within milliseconds, without an index for each query: a scan of a million rows reads a few
+// megabytes.
 //
-// A table has keys that rise from row to row, a text that distinguishes rows, words (texts that repeat), one list
-// of names, and numbers. Each 4,096 rows are packed in as few bytes as hold their numbers exactly. Words and lists are
-// kept once and are forgotten only with the table.
+// A table has keys that increase from row to row, a text that distinguishes rows, words (texts that repeat), one list
+// of names, and numbers. Every 4,096 rows are packed in as few bytes as represent their numbers exactly. Words and
+// lists are stored once and freed only with the table.
 //
-// Order is that of SQL with binary collation: what is not known (NaN) is the smallest, texts order by
-// bytes, lists by their text in JSON, ties by Query.Then and then by key. A Table is safe for
-// concurrent use.
+// Order is that of SQL with binary collation: unknown values (NaN) are the smallest, texts order by bytes, lists by
+// their text in JSON, ties by Query.Then and then by key. A Table is safe for concurrent use.
 package columns
 
 import (
@@ -28,16 +27,16 @@ type Row struct {
 	ID      string
 	Words   []string
 	Names   []string
-	Numbers []float64 // NaN is what is not known
+	Numbers []float64 // NaN is unknown
 }
 
-// Change puts a row, or deletes the one of its key.
+// Change adds or replaces a row, or deletes the one with its key.
 type Change struct {
 	Row
 	Delete bool
 }
 
-// ErrOrder is what errors.Is finds when a new row has a key that is lower than one before it.
+// ErrOrder reports, by errors.Is, that a new row has a lower key than an existing one.
 var ErrOrder = errors.New("a new row has a lower key than the last")
 
 // Table is a table of rows.
@@ -45,28 +44,28 @@ type Table struct {
 	mu     sync.RWMutex
 	words  []words
 	sets   sets
-	heads  words // of ids, up to the first slash; those of ids beyond are in the last
-	n      int   // numbers of a row
+	heads  words // prefixes of ids, up to the first slash; all beyond manyHeads share the last
+	n      int   // numbers in a row
 	chunks []*chunk
-	rows   int // those that are there
-	turn   int // the chunk to look at next for what can be packed tighter
+	rows   int // without deleted ones
+	turn   int // the next chunk to repack
 	buf    []float64
 	pool   sync.Pool // of *scratch
 }
 
 type chunk struct {
 	keys    []uint32
-	there   pack // 1, or 0 of what was deleted
+	there   pack // 1, or 0 for deleted rows
 	ids     []uint32
 	heads   []uint8
-	text    []byte // of ids, each behind its length
+	text    []byte // ids, each after its length
 	words   []pack
 	names   pack
 	numbers []pack
-	loose   bool // some of it may be packed tighter
+	loose   bool // may be repacked more tightly
 }
 
-// New makes an empty table whose rows have so many words and numbers.
+// New returns an empty table with a number of words and of numbers in each row.
 func New(nwords, numbers int) *Table {
 	t := &Table{words: make([]words, nwords), sets: newSets(), heads: newWords(), n: numbers, buf: make([]float64, chunkRows)}
 	for i := range t.words {
@@ -76,15 +75,15 @@ func New(nwords, numbers int) *Table {
 	return t
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (t *Table) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.rows
 }
 
-// Apply makes changes, in their order and all at once for who selects. After an error the table is
-// not what it should be.
+// Apply makes changes, in their order and atomically for concurrent queries. After an error the
+// table is inconsistent.
 func (t *Table) Apply(changes []Change) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +131,7 @@ func (t *Table) put(r *Row) error {
 	return nil
 }
 
-// find is where the row of a key is, deleted or not.
+// find returns the position of the row with a key, deleted or not.
 func (t *Table) find(key int64) (*chunk, int, bool) {
 	at, found := slices.BinarySearchFunc(t.chunks, key, func(c *chunk, key int64) int { return cmp.Compare(int64(c.keys[0]), key) })
 	if !found {
@@ -145,7 +144,7 @@ func (t *Table) find(key int64) (*chunk, int, bool) {
 	return t.chunks[at], i, found
 }
 
-// extend makes room for a row behind the last.
+// extend adds a row after the last.
 func (t *Table) extend(key int64) (*chunk, int, error) {
 	if key < 0 || key > math.MaxUint32 {
 		return nil, 0, fmt.Errorf("the key %d is none of 0 to %d", key, uint32(math.MaxUint32))
@@ -178,7 +177,7 @@ func (t *Table) remove(key int64) {
 	}
 	c.set(&c.there, i, 0)
 	t.rows--
-	// A database may use the highest key again: nothing deleted stays behind the last row.
+	// A database may reuse the highest key: remove deleted rows at the end.
 	for len(t.chunks) > 0 {
 		last := t.chunks[len(t.chunks)-1]
 		n := len(last.keys)
@@ -192,7 +191,7 @@ func (t *Table) remove(key int64) {
 	}
 }
 
-// tighten packs a few chunks that changed, full ones only: the last is written to all the time.
+// tighten repacks a few changed chunks, full ones only: the last is written to all the time.
 func (t *Table) tighten() {
 	for looked, packed := 0, 0; looked < len(t.chunks)-1 && packed < 2; looked++ {
 		t.turn = (t.turn + 1) % len(t.chunks)
@@ -226,10 +225,10 @@ func (c *chunk) name(i int, id string) {
 	c.text = append(c.text, id...)
 }
 
-// manyHeads is how many beginnings of ids are distinguished.
+// manyHeads is the maximum number of distinguished id prefixes.
 const manyHeads = 255
 
-// head is the number of what an id begins with.
+// head returns the number of the prefix of an id.
 func (t *Table) head(id string) uint8 {
 	if cut := strings.IndexByte(id, '/'); cut >= 0 {
 		id = id[:cut+1]
@@ -246,7 +245,7 @@ func (c *chunk) id(i int) []byte {
 	return b[used : used+int(n)]
 }
 
-// Bytes is the memory that the table takes, about.
+// Bytes returns the approximate memory of the table.
 func (t *Table) Bytes() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// words gives each text of a column a number.
+// words numbers the texts of a column.
 type words struct {
 	codes map[string]uint32
 	text  []string
@@ -19,7 +19,7 @@ type words struct {
 
 func newWords() words { return words{codes: map[string]uint32{}} }
 
-// code is the number of a text, a new one if need be.
+// code returns the number of a text, assigned if need be.
 func (w *words) code(s string) uint32 {
 	c, ok := w.codes[s]
 	if !ok {
@@ -27,12 +27,12 @@ func (w *words) code(s string) uint32 {
 		c = uint32(len(w.text))
 		w.codes[s] = c
 		w.text, w.lead = append(w.text, s), append(w.lead, lead(s))
-		w.size += len(s) + 64 // the text, twice its header, the number and the place in the map
+		w.size += len(s) + 64 // the text, twice its header, the number and the map entry
 	}
 	return c
 }
 
-// allowed says of each number whether a test selects its text.
+// allowed reports for each number whether a test selects its text.
 func (w *words) allowed(t *Words) []bool {
 	out := make([]bool, len(w.text))
 	for _, s := range t.Values {
@@ -58,7 +58,7 @@ func (w *words) compare(a, b uint32) int {
 	return strings.Compare(w.text[a], w.text[b])
 }
 
-// ranks is the place of each text among all of them in order.
+// ranks returns the rank of each text.
 func (w *words) ranks() []uint64 {
 	codes := make([]uint32, len(w.text))
 	for i := range codes {
@@ -72,7 +72,7 @@ func (w *words) ranks() []uint64 {
 	return out
 }
 
-// lead is the first eight bytes of a text as a number that orders as they do.
+// lead returns the first eight bytes of a text as a number with the same order.
 func lead[T string | []byte](s T) uint64 {
 	if len(s) >= 8 {
 		return binary.BigEndian.Uint64([]byte(s[:8]))
@@ -82,13 +82,13 @@ func lead[T string | []byte](s T) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// sets gives each list of names a number. Lists order as their text in JSON does.
+// sets numbers the lists of names. Lists order as their text in JSON does.
 type sets struct {
 	names  words
-	quoted []string // as JSON has each name
+	quoted []string // each name in JSON
 	seed   maphash.Seed
-	codes  map[uint64]uint32 // by hash; what collides is at the next free number
-	ends   []uint32          // where each list ends in items
+	codes  map[uint64]uint32 // by hash; on a collision at the next free number
+	ends   []uint32          // end of each list in items
 	items  []uint32
 	lead   []uint64
 	buf    []uint32
@@ -113,7 +113,7 @@ func (s *sets) code(names []string) uint32 {
 	for _, name := range names {
 		c := s.names.code(name)
 		if int(c) == len(s.quoted) {
-			text, _ := json.Marshal(name) // of a string: it never fails
+			text, _ := json.Marshal(name) // a string can always be encoded
 			s.quoted = append(s.quoted, string(text))
 		}
 		s.buf = append(s.buf, c)
@@ -136,7 +136,7 @@ func (s *sets) code(names []string) uint32 {
 	s.codes[sum] = c
 	s.items = append(s.items, s.buf...)
 	s.ends = append(s.ends, uint32(len(s.items)))
-	text := "[" // the first eight bytes of the list as JSON has it
+	text := "[" // the first eight bytes of the list in JSON
 	for i, n := range s.buf {
 		if i > 0 {
 			text += ","
@@ -162,10 +162,10 @@ func (s *sets) compare(a, b uint32) int {
 			return strings.Compare(s.quoted[x[i]], s.quoted[y[i]])
 		}
 	}
-	return len(y) - len(x) // the end, ], is behind a comma and a quotation mark
+	return len(y) - len(x) // the end, ], sorts after a comma and a quotation mark
 }
 
-// with says of each list whether it has one of the names.
+// with reports for each list whether it contains one of the names.
 func (s *sets) with(names []string) []bool {
 	wanted := make([]bool, len(s.quoted))
 	for _, n := range names {
