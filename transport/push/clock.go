@@ -15,34 +15,33 @@ import (
 	"reckon/internal/durable"
 )
 
-// Clock is the clock of a machine as it is corrected by that of the other side. What is measured
-// is stamped by the machine's own clock, and each request says by how much that was ahead of the
-// time since boot. What the server says in its header Date tells by how much it should have been;
-// the difference is added to all times when the request is sent, one for a boot. A machine
-// without a battery for its clock so needs none, and what it measured before it reached anybody is
-// put right too.
+// Clock is the clock of a machine, corrected by that of the receiver. Samples are stamped by the
+// machine's own clock, and each request carries the offset of that clock from the time since boot.
+// The Date header of a response gives the correct offset; the difference is added to all times
+// when the request is sent, the same for a whole boot. A machine without a battery-backed clock
+// thus needs none, and samples from before the first connection are corrected too.
 type Clock struct {
-	// Boot names this boot of the machine, and Since is the time since it began, which runs on while
-	// the machine sleeps.
+	// Boot is the id of this boot of the machine, and Since the time since it began, which includes
+	// sleep.
 	Boot  string
 	Since func() time.Duration
 }
 
 const (
-	// wrongFrom is from how much on a clock is corrected. Date tells whole seconds.
+	// wrongFrom is the error from which on a clock is corrected. Date has a resolution of one second.
 	wrongFrom = 10 * time.Second
-	// wrongOn is from how much on, once it was found wrong.
+	// wrongOn is the error from which on a clock is corrected that was found wrong before.
 	wrongOn = 2 * time.Second
-	// newBase is by how much what Date tells must change to be taken for another time.
+	// newBase is the change of the time by Date from which on it counts as another time.
 	newBase = 5 * time.Second
-	// keptBoots is how many boots are remembered.
+	// keptBoots is the number of boots remembered.
 	keptBoots = 16
 )
 
-// base is a moment as the milliseconds from the begin of the boot, by a clock, to the Unix epoch.
+// base is the beginning of a boot by some clock, in milliseconds since the Unix epoch.
 type base = int64
 
-// corrector corrects the requests of one target.
+// corrector corrects the requests to one target.
 type corrector struct {
 	clock Clock
 	file  string
@@ -54,13 +53,13 @@ type corrector struct {
 	boots map[string]knownBoot
 }
 
-// knownBoot is what is known of a boot.
+// knownBoot is the state of a boot.
 type knownBoot struct {
-	Base base  `json:"base_ms"` // right
-	Seen int64 `json:"seen"`    // order in which they were met
+	Base base  `json:"base_ms"` // correct
+	Seen int64 `json:"seen"`    // order in which the boots were met
 }
 
-// newCorrector goes on from what was learnt of boots; nil for a machine that is not corrected.
+// newCorrector restores the state of boots from file; nil for a machine that is not corrected.
 func newCorrector(c Clock, file, shown string, log *slog.Logger) *corrector {
 	if c.Boot == "" || c.Since == nil {
 		return nil
@@ -78,12 +77,12 @@ func newCorrector(c Clock, file, shown string, log *slog.Logger) *corrector {
 	return k
 }
 
-// stamp is what a request says of the clock that stamped it.
+// stamp returns the boot of a request and its beginning by the clock that stamped it.
 func (k *corrector) stamp(at time.Time) (boot string, b base) {
 	return k.clock.Boot, at.UnixMilli() - k.clock.Since().Milliseconds()
 }
 
-// known reports whether the time of this boot is.
+// known reports whether the correct time of this boot is known.
 func (k *corrector) known() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,12 +90,12 @@ func (k *corrector) known() bool {
 	return ok
 }
 
-// learn takes what the other side says of the time, in the answer to a request that took from
-// one time since boot to another.
+// learn takes the Date of a response to a request that was sent and answered at the given
+// times since boot.
 func (k *corrector) learn(h http.Header, from, to time.Duration) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
-		return // it keeps no time
+		return // no Date
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -123,7 +122,7 @@ func (k *corrector) learn(h http.Header, from, to time.Duration) {
 	}
 }
 
-// shift is what is added to the times of a request that was stamped at a boot, in milliseconds.
+// shift returns what to add to the times of a request that was stamped at a boot, in milliseconds.
 func (k *corrector) shift(boot string, stamped base) int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -26,7 +26,7 @@ var (
 type site struct {
 	*httptest.Server
 	mu   sync.Mutex
-	now  func() time.Time // nil: it says no Date
+	now  func() time.Time // nil: it sends no Date
 	away bool
 	got  []writev2.Request
 }
@@ -248,8 +248,8 @@ func TestClockOfBootBefore(t *testing.T) {
 	}
 }
 
-// A server that says no Date corrects nothing, and one whose Date changes by less than its
-// precision does not either.
+// A server without a Date corrects nothing, and one with a Date that changes by less than
+// its precision does not either.
 func TestClockWithoutDate(t *testing.T) {
 	s := newSite(t)
 	s.now = nil

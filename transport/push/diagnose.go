@@ -17,15 +17,15 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// Finding is what a test of an endpoint found.
+// Finding is the result of testing an endpoint.
 type Finding struct {
 	URL      string
 	Protocol string // "2.0" or "1.0"
-	// Problem says what is wrong and what to write instead. Empty when all is well.
+	// Problem describes what is wrong and the remedy. Empty if all is well.
 	Problem string
 }
 
-// otherPaths is where receivers of remote write listen, by the kind of server.
+// otherPaths are the paths of remote write, by the kind of server.
 var otherPaths = []struct{ path, of string }{
 	{defaultPath, "reckon, Prometheus, VictoriaMetrics"},
 	{"/api/v1/push", "Mimir, Cortex"},
@@ -34,7 +34,7 @@ var otherPaths = []struct{ path, of string }{
 	{"/api/v1/prom/write?db=prometheus", "InfluxDB 1.x"},
 }
 
-// check sends a request without samples and explains the answer.
+// check sends a request without samples and explains the response.
 func (t *target) check(ctx context.Context) Finding {
 	f := Finding{URL: t.shown}
 	a, err := t.post(ctx, s2.EncodeSnappy(nil, appendString(nil, reqSymbol, "")), true)
@@ -56,9 +56,9 @@ func (t *target) check(ctx context.Context) Finding {
 		f.Problem = t.wrongPath(ctx, a)
 	case a.status/100 == 2:
 	case a.status == http.StatusBadRequest && !a.plainToTLS() && a.header.Get(written) != "":
-		// It minds that the request is empty, as it may.
+		// A complaint about the empty request is fine.
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
-		// Whose token sends samples and sees nothing is refused at every other path.
+		// A token that may only send samples is refused at every other path.
 		if f.Problem = t.rightPath(ctx, a); f.Problem == "" {
 			f.Problem = Explain(t.url, &t.e, a.judge())
 		}
@@ -71,7 +71,7 @@ func (t *target) check(ctx context.Context) Finding {
 	return f
 }
 
-// statusError is an answer that refuses everything.
+// statusError is a response that refuses the whole request.
 type statusError struct {
 	*answer
 	err error
@@ -87,7 +87,7 @@ func (a *answer) plainToTLS() bool {
 	return strings.Contains(a.text, "HTTP request to an HTTPS server")
 }
 
-// wrongPath looks for the path that the server listens on.
+// wrongPath searches for the path that the server listens on.
 func (t *target) wrongPath(ctx context.Context, a *answer) string {
 	u, err := url.Parse(t.url)
 	if err != nil {
@@ -111,7 +111,7 @@ func (t *target) wrongPath(ctx context.Context, a *answer) string {
 	return said + ", so nothing takes remote write there, nor at the usual paths; give the whole address, with the path of the documentation of that server"
 }
 
-// rightPath says which of the usual paths takes remote write of ours, if another one does.
+// rightPath returns a hint if another of the usual paths accepts our remote write.
 func (t *target) rightPath(ctx context.Context, a *answer) string {
 	u, err := url.Parse(t.url)
 	if err != nil {
@@ -130,7 +130,7 @@ func (t *target) rightPath(ctx context.Context, a *answer) string {
 	return ""
 }
 
-// Explain says what an error of sending means and what can be done.
+// Explain describes an error of sending and its remedy.
 func Explain(address string, e *Endpoint, err error) string {
 	u, bad := url.Parse(address)
 	if bad != nil {
@@ -191,7 +191,7 @@ func Explain(address string, e *Endpoint, err error) string {
 	return err.Error()
 }
 
-// dialing reports whether there was no connection yet.
+// dialing reports whether the error occurred before there was a connection.
 func dialing(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

@@ -9,8 +9,8 @@ import (
 	"reckon/metric"
 )
 
-// maxSeries is the number of series in a request. A request of a busy node then has
-// about 100 KB, well below what any receiver refuses.
+// maxSeries is the maximum number of series in a request. A request of a busy node then
+// has about 100 KB, well below the limit of any receiver.
 const maxSeries = 2000
 
 // Encoder writes batches as remote write 2.0 requests. After warm-up it does not
@@ -33,11 +33,11 @@ type Encoder struct {
 
 type pair struct{ name, value string }
 
-// plan is what is known of all series of a description.
+// plan is the common encoding of all series of a description.
 type plan struct {
 	drop  bool
 	slots []slot // in the order of label names
-	round uint64 // for which the references hold
+	round uint64 // in which the references are valid
 	help  uint32
 	unit  uint32
 	kind  uint64
@@ -64,8 +64,8 @@ func NewEncoder(labels map[string]string, f Filter) *Encoder {
 	return e
 }
 
-// Encode calls emit for each request that the batch makes, with the number of samples
-// in it. The request is valid until emit returns. An error of emit is returned.
+// Encode calls emit for each request of the batch, with the number of samples in it. The
+// request is valid until emit returns. An error of emit is returned.
 func (e *Encoder) Encode(b *metric.Batch, emit func(request []byte, samples int) error) error {
 	e.begin()
 	t := b.Time.UnixMilli()
@@ -73,7 +73,7 @@ func (e *Encoder) Encode(b *metric.Batch, emit func(request []byte, samples int)
 		s := &b.Samples[i]
 		d := s.Series.Desc
 		if (d.Kind == metric.NativeHistogram) != (s.Histogram != nil) || len(s.Series.Values) != len(d.Labels) {
-			continue // could only be written wrongly
+			continue // it has no valid encoding
 		}
 		p := e.plan(d)
 		if p.drop || !e.filter.keepSeries(s.Series) {
@@ -116,7 +116,7 @@ func (e *Encoder) symbol(s string) uint32 {
 	return r
 }
 
-// plan returns the plan of a description with references that hold in this request.
+// plan returns the plan of a description with references valid in this request.
 func (e *Encoder) plan(d *metric.Desc) *plan {
 	p := e.plans[d]
 	if p == nil {
@@ -153,14 +153,14 @@ func (e *Encoder) newPlan(d *metric.Desc) *plan {
 		if i < 0 {
 			p.slots = append(p.slots, slot{name: x.name, value: -1, constant: x.value})
 		} else if p.slots[i].value >= 0 {
-			p.slots[i].constant = x.value // where the series has none
+			p.slots[i].constant = x.value // if the series has none
 		}
 	}
 	slices.SortFunc(p.slots, func(a, b slot) int { return strings.Compare(a.name, b.name) })
 	return p
 }
 
-// add appends one series with its sample and, at its end, the marker that says so.
+// add appends one series with its sample and, if it ended, its staleness marker.
 func (e *Encoder) add(p *plan, s *metric.Sample, t int64) {
 	refs := e.value[:0]
 	for i := range p.slots {
@@ -219,8 +219,8 @@ func appendSample(dst []byte, bits uint64, t, start int64) []byte {
 	return dst
 }
 
-// appendHistogram writes one span from the first to the last bucket that holds
-// anything: an empty bucket between costs a byte or two.
+// appendHistogram writes one span from the first to the last non-empty bucket: an empty
+// bucket in between costs a byte or two.
 func appendHistogram(dst []byte, h *metric.Histogram, t, start int64) []byte {
 	dst = appendUint(dst, histCount, h.Count)
 	dst = appendFixed(dst, histSum, math.Float64bits(h.Sum))

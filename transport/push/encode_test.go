@@ -304,8 +304,8 @@ func TestNoAllocationAfterWarmUp(t *testing.T) {
 	}
 }
 
-// Whatever stands in a queue, the conversion ends, and what it takes for a request
-// becomes one that Prometheus reads.
+// For any content of a queue, the conversion ends, and if it accepts a request, the
+// result is one that Prometheus can read.
 func FuzzLegacy(f *testing.F) {
 	out, _ := requests(f, NewEncoder(external, Filter{}), batch())
 	f.Add(out[0], true)

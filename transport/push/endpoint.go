@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// Endpoint is where samples go. The names of the fields are those of the
+// Endpoint is a receiver of samples. The names of the fields are those of the
 // configuration file.
 type Endpoint struct {
-	// Name names the folder of the queue and the series about the endpoint; the host
+	// Name is the name of the folder of the queue and of the endpoint in series; the host
 	// and path by default.
 	Name string `yaml:"name"`
-	// URL is the whole address. Without a path it is /api/v1/write, which is where
-	// reckon, Prometheus and VictoriaMetrics listen.
+	// URL is the full address. The default path is /api/v1/write, which is that of
+	// reckon, Prometheus and VictoriaMetrics.
 	URL string `yaml:"url"`
-	// TokenFile holds a bearer token; it is read anew for every request, so that it
-	// can be replaced.
+	// TokenFile holds a bearer token; it is read for every request, so that it can be
+	// replaced.
 	TokenFile string `yaml:"token_file"`
 	// Username and PasswordFile are basic authentication.
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
-	// Headers are sent as they are, such as X-Scope-OrgID for Mimir.
+	// Headers are sent unchanged, such as X-Scope-OrgID for Mimir.
 	Headers map[string]string `yaml:"headers"`
 
 	Labels map[string]string `yaml:"labels"` // added to every series; these win over the agent's
@@ -37,32 +37,32 @@ type Endpoint struct {
 	Drop   []string          `yaml:"drop"`
 
 	Protocol   string `yaml:"protocol"`   // auto, 2.0, 1.0
-	Histograms string `yaml:"histograms"` // auto, native, classic: how they travel by 1.0
+	Histograms string `yaml:"histograms"` // auto, native, classic: their form in remote write 1.0
 
 	TLS     TLS           `yaml:"tls"`
 	Timeout time.Duration `yaml:"timeout"` // of a request, default 30 s
 	Queue   QueueLimits   `yaml:"queue"`
 }
 
-// QueueLimits bound what is kept for an endpoint that is away.
+// QueueLimits limit the queue of an unreachable endpoint.
 type QueueLimits struct {
 	MaxBytes int64         `yaml:"max_bytes"` // default 256 MiB
 	MaxAge   time.Duration `yaml:"max_age"`   // default 7 days
 }
 
-// TLS says whom to trust and who we are.
+// TLS configures the authorities to trust and our certificate.
 type TLS struct {
 	CAFile     string `yaml:"ca_file"`
 	CertFile   string `yaml:"cert_file"`
 	KeyFile    string `yaml:"key_file"`
 	ServerName string `yaml:"server_name"`
-	// SkipVerify trusts anybody. It is for tests.
+	// SkipVerify accepts any certificate. It is for tests.
 	SkipVerify bool `yaml:"insecure_skip_verify"`
 }
 
 const defaultPath = "/api/v1/write"
 
-// ParseURL reads the address of an endpoint. Its errors say what to write instead.
+// ParseURL parses the address of an endpoint. Its errors include the remedy.
 func ParseURL(s string) (*url.URL, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -98,7 +98,7 @@ func ParseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// nameOf makes a folder name of an address.
+// nameOf derives a folder name from an address.
 func nameOf(u *url.URL) string {
 	s := u.Host
 	if u.Path != defaultPath || u.RawQuery != "" {
@@ -117,8 +117,8 @@ func folderName(s string) string {
 	}, s)
 }
 
-// newClient makes the HTTP client of an endpoint. It follows no redirect: a POST would
-// become a GET on the way and its samples be lost unseen.
+// newClient returns the HTTP client of an endpoint. It follows no redirect: a POST would
+// become a GET and its samples be lost silently.
 func newClient(e *Endpoint, host string) (*http.Client, error) {
 	conf := &tls.Config{ServerName: e.TLS.ServerName, InsecureSkipVerify: e.TLS.SkipVerify, MinVersion: tls.VersionTLS12}
 	if e.TLS.CAFile != "" {
@@ -139,7 +139,7 @@ func newClient(e *Endpoint, host string) (*http.Client, error) {
 			return nil, fmt.Errorf("read the certificate to show to %s: %w", host, err)
 		}
 		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			c, err := tls.LoadX509KeyPair(e.TLS.CertFile, e.TLS.KeyFile) // anew, so that it can be replaced
+			c, err := tls.LoadX509KeyPair(e.TLS.CertFile, e.TLS.KeyFile) // read each time, so that it can be replaced
 			return &c, err
 		}
 	}
@@ -158,7 +158,7 @@ func newClient(e *Endpoint, host string) (*http.Client, error) {
 	}, nil
 }
 
-// authorize adds who we are.
+// authorize adds our credentials.
 func (e *Endpoint) authorize(h http.Header) error {
 	for k, v := range e.Headers {
 		h.Set(k, v)

@@ -9,11 +9,10 @@ import (
 	"reckon/metric"
 )
 
-// Filter says which series go to an endpoint. Each line is a pattern for the name of
-// a metric and, in braces, patterns for labels: reckon_workload_*{kind="slurm"}. A
-// series goes when Keep is empty or a line of it fits, and no line of Drop does. In
-// patterns * stands for any text and ? for one character. The zero value lets all
-// through.
+// Filter selects the series that go to an endpoint. Each line is a pattern for the name
+// of a metric and, in braces, patterns for labels: reckon_workload_*{kind="slurm"}. A
+// series is sent if Keep is empty or one of its lines matches, and no line of Drop does.
+// In patterns * matches any text and ? one character. The zero value sends everything.
 type Filter struct{ keep, drop []selector }
 
 type selector struct {
@@ -21,7 +20,7 @@ type selector struct {
 	labels []pair
 }
 
-// NewFilter reads the lines of a filter.
+// NewFilter parses the lines of a filter.
 func NewFilter(keep, drop []string) (f Filter, err error) {
 	if f.keep, err = selectors(keep); err != nil {
 		return Filter{}, err
@@ -80,7 +79,7 @@ func globbing(p string) error {
 	return nil
 }
 
-// matches is path.Match without the meaning of the slash.
+// matches is path.Match without the special meaning of the slash.
 func matches(pattern, s string) bool {
 	if pattern == "*" {
 		return true
@@ -89,7 +88,7 @@ func matches(pattern, s string) bool {
 	return ok && err == nil
 }
 
-// keepName reports whether a series of that name can go.
+// keepName reports whether a series of that name can be sent.
 func (f *Filter) keepName(name string) bool {
 	for _, s := range f.drop {
 		if len(s.labels) == 0 && matches(s.name, name) {
@@ -99,7 +98,7 @@ func (f *Filter) keepName(name string) bool {
 	return len(f.keep) == 0 || slices.ContainsFunc(f.keep, func(s selector) bool { return matches(s.name, name) })
 }
 
-// keepSeries reports whether a series goes whose name does.
+// keepSeries reports whether a series is sent whose name passed keepName.
 func (f *Filter) keepSeries(s *metric.Series) bool {
 	for i := range f.drop {
 		if l := &f.drop[i]; len(l.labels) > 0 && l.fits(s) {

@@ -9,12 +9,12 @@ import (
 	"reckon/metric/expose"
 )
 
-// legacy turns requests of remote write 2.0, as the [Encoder] writes them, into
-// requests of 1.0. What 1.0 has no place for is left out: when a counter was zero,
-// and descriptions.
+// legacy converts requests of remote write 2.0, as the [Encoder] writes them, into
+// requests of 1.0. It drops what 1.0 has no fields for: start times of counters and
+// descriptions.
 type legacy struct {
-	// native leaves native histograms as they are. Otherwise they become classic ones,
-	// with buckets at the powers of two.
+	// native keeps native histograms. Otherwise they become classic ones, with buckets at
+	// the powers of two.
 	native bool
 
 	symbols [][]byte
@@ -53,7 +53,7 @@ func (l *legacy) convert(request []byte) ([]byte, error) {
 
 func (l *legacy) convertSeries(series []byte) error {
 	l.labels, l.name, l.samples = l.labels[:0], nil, l.samples[:0]
-	var last metric.Histogram // the one before a marker of the end says which buckets end
+	var last metric.Histogram // the one before a staleness marker determines which buckets end
 	histograms := false
 	f := fields{rest: series}
 	for f.next() {
@@ -88,7 +88,7 @@ func (l *legacy) convertSeries(series []byte) error {
 	return nil
 }
 
-// labelsOf keeps the labels but for the name, which stands first where it is written.
+// labelsOf stores the labels and puts the name first.
 func (l *legacy) labelsOf(refs []byte) error {
 	f := fields{rest: refs}
 	for len(f.rest) > 0 {
@@ -119,7 +119,7 @@ func uvarintLen(n int) int {
 	return l
 }
 
-// withoutStart copies a message but for one field.
+// withoutStart copies a message without one field.
 func withoutStart(dst, message []byte, start uint64) ([]byte, error) {
 	f := fields{rest: message}
 	for {
@@ -184,7 +184,7 @@ func (l *legacy) emitClassic() {
 	}
 }
 
-// emit writes a series with the labels at hand: with a suffix to the name, and le.
+// emit writes a series with the current labels, a suffix to the name, and le.
 func (l *legacy) emit(suffix, le string, samples []byte) {
 	l.series = l.series[:0]
 	if suffix == "" {
@@ -196,7 +196,7 @@ func (l *legacy) emit(suffix, le string, samples []byte) {
 	l.out = appendBytes(l.out, req1Series, l.series)
 }
 
-// relabel writes the labels with another name and le in its place by the alphabet.
+// relabel writes the labels with another name, and with le in alphabetical order.
 func (l *legacy) relabel(suffix, le string) {
 	put := le == ""
 	f := fields{rest: l.labels}
@@ -239,8 +239,8 @@ func labelParts(label []byte) (name, value []byte) {
 	return name, value
 }
 
-// decodeHistogram reads a histogram with one span of positive buckets at most, which
-// is all that the encoder writes.
+// decodeHistogram decodes a histogram with at most one span of positive buckets, which is
+// all that the encoder writes.
 func decodeHistogram(data []byte) (h metric.Histogram, t int64, stale bool, err error) {
 	f := fields{rest: data}
 	spans := 0
@@ -278,5 +278,5 @@ func decodeHistogram(data []byte) (h metric.Histogram, t int64, stale bool, err 
 	return h, t, stale, f.err
 }
 
-// maxBuckets bounds what is believed of a queue that somebody else may have written.
+// maxBuckets limits the input from a queue that may have been written by others.
 const maxBuckets = 4096

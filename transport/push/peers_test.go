@@ -137,8 +137,8 @@ func TestRealPrometheus(t *testing.T) {
 				args = append(args, "--enable-feature=native-histograms")
 			}
 			addr := prometheus(t, args...)
-			// In both cases native ones are asked for: where they are not taken the
-			// classic ones take their place.
+			// In both cases native histograms are configured: a server that does not
+			// accept them gets classic ones instead.
 			p := pusher(t, t.TempDir(), Endpoint{URL: "http://" + addr, Histograms: "native"})
 			if f := p.Check(t.Context())[0]; f.Problem != "" || f.Protocol == "" {
 				t.Fatalf("%+v", f)

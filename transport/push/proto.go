@@ -11,7 +11,7 @@ import (
 // Fields as tags (number << 3 | wire type). Wire types: 0 varint, 1 eight bytes, 2
 // length and bytes, 5 four bytes.
 const (
-	// io.prometheus.write.v2.Request and what is in it.
+	// io.prometheus.write.v2.Request and its parts.
 	reqSymbol, reqSeries                                    = 4<<3 | 2, 5<<3 | 2
 	seriesRefs, seriesSample, seriesHistogram, seriesMeta   = 1<<3 | 2, 2<<3 | 2, 3<<3 | 2, 5<<3 | 2
 	sampleValue, sampleTime, sampleStart                    = 1<<3 | 1, 2 << 3, 3 << 3
@@ -21,8 +21,8 @@ const (
 	histSpan, histDelta, histReset, histTime, histStartTail = 11<<3 | 2, 12<<3 | 2, 14 << 3, 15 << 3, 17 << 3
 	spanOffset, spanLength                                  = 1 << 3, 2 << 3
 
-	// prometheus.WriteRequest, where it differs. A sample is the same but for its start,
-	// a histogram too.
+	// prometheus.WriteRequest, where it differs. Samples and histograms are the same
+	// except for the start time.
 	req1Series, series1Label, series1Sample, series1Histogram = 1<<3 | 2, 1<<3 | 2, 2<<3 | 2, 4<<3 | 2
 	labelName, labelValue                                     = 1<<3 | 2, 2<<3 | 2
 )
@@ -51,7 +51,7 @@ func appendString(dst []byte, tag uint64, s string) []byte {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// clean makes a string one that protobuf takes: UTF-8.
+// clean makes a string valid for protobuf: UTF-8.
 func clean(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -61,12 +61,12 @@ func clean(s string) string {
 
 var errWire = errors.New("not a remote write request")
 
-// fields walks the fields of a message.
+// fields iterates over the fields of a message.
 type fields struct {
 	rest []byte
 	tag  uint64
-	num  uint64 // of a varint, or of eight bytes
-	data []byte // of length and bytes
+	num  uint64 // for a varint, or eight bytes
+	data []byte // for length and bytes
 	err  error
 }
 
@@ -115,7 +115,7 @@ func (f *fields) take(n uint64) []byte {
 
 func float(bits uint64) float64 { return math.Float64frombits(bits) }
 
-// readSymbols puts the symbols of a request of remote write 2.0 into list; they point into it.
+// readSymbols reads the symbols of a request of remote write 2.0 into list; they point into the request.
 func readSymbols(list *[][]byte, request []byte) error {
 	*list = (*list)[:0]
 	f := fields{rest: request}

@@ -1,20 +1,20 @@
-// Package push sends what an agent measured to Prometheus remote write endpoints.
+// Package push sends the samples of an agent to Prometheus remote write endpoints.
 //
-// It speaks remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/),
-// with native histograms, the moment each counter was zero, and a description of each
-// metric, and falls back to 1.0 (https://prometheus.io/docs/specs/prw/remote_write_spec/)
-// where the other side knows only that; there native histograms travel as classic
-// ones unless the endpoint is said to take them.
+// It uses remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/),
+// with native histograms, the start time of each counter, and a description of each metric,
+// and falls back to 1.0 (https://prometheus.io/docs/specs/prw/remote_write_spec/) if the
+// receiver supports only that; native histograms are then sent as classic ones unless the
+// endpoint is configured to accept them.
 //
-// Each [Endpoint] has a queue on disk (package internal/queue), labels and a filter of
-// its own, so that one that is away holds up no other. Requests go in order. Only what
-// the other side calls unusable (400, 413, 422) is dropped, and counted; everything
-// else is tried again: soon at first, then more and more rarely up to a minute, and
-// not before the time that Retry-After names.
+// Each [Endpoint] has a queue on disk (package internal/queue), labels and a filter of its
+// own, so that an unreachable one does not delay the others. Requests are sent in order.
+// Only requests that the receiver rejects as invalid (400, 413, 422) are dropped, and
+// counted; everything else is retried: soon at first, then at increasing intervals up to a
+// minute, and not before the time in Retry-After.
 //
-// Times on the wire are milliseconds since the Unix epoch. The package imports nothing
-// of Prometheus: both messages are written by hand, so that the agent stays small. An
-// [Encoder] serves one goroutine; a [Pusher] is safe for concurrent use.
+// Times on the wire are milliseconds since the Unix epoch. The package imports nothing of
+// Prometheus: both messages are encoded by hand, so that the agent stays small. An
+// [Encoder] is used from one goroutine; a [Pusher] is safe for concurrent use.
 package push
 
 import (
@@ -31,20 +31,21 @@ import (
 	"reckon/transport/instance"
 )
 
-// Config says where to push.
+// Config configures a Pusher.
 type Config struct {
 	Endpoints []Endpoint
 	// Labels are added to every series, such as site and node.
 	Labels map[string]string
 	// QueueDir holds a folder for each endpoint.
 	QueueDir string
-	// SyncEvery is the least time between two writes that wait for the disk while an
-	// endpoint is away; 0 is with every batch. A power cut loses as much.
+	// SyncEvery is the minimum interval between two syncs of the queue to disk while an
+	// endpoint is unreachable; 0 syncs with every batch. A power cut loses at most the
+	// samples of that interval.
 	SyncEvery time.Duration
-	// Instance tells a server this agent from another one of its name; the zero value shows none.
+	// Instance distinguishes this agent from another one of its name; the zero value sends none.
 	Instance instance.ID
-	// Clock corrects the times of what is sent by the clock of the other side; the zero value
-	// does not.
+	// Clock corrects the times of samples by the clock of the receiver; the zero value does
+	// not.
 	Clock Clock
 	// UserAgent is sent with each request.
 	UserAgent string
@@ -58,7 +59,7 @@ type Pusher struct {
 	mu      sync.Mutex // guards encoding
 }
 
-// Open opens the queues. It does not need the network.
+// Open opens the queues. It needs no network.
 func Open(c Config) (*Pusher, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -90,7 +91,7 @@ func Open(c Config) (*Pusher, error) {
 	return p, nil
 }
 
-// Put takes a batch: it is in every queue when Put returns. The batch is not kept.
+// Put queues a batch: it is in every queue when Put returns. The batch is not retained.
 func (p *Pusher) Put(_ context.Context, b *metric.Batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +104,7 @@ func (p *Pusher) Put(_ context.Context, b *metric.Batch) error {
 	return errors.Join(errs...)
 }
 
-// Run sends until ctx ends. What could not be sent stays in the queues.
+// Run sends until ctx ends. Unsent batches stay in the queues.
 func (p *Pusher) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, t := range p.targets {
@@ -112,7 +113,7 @@ func (p *Pusher) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Flush tries once to send everything that waits. It is for the end of a process,
+// Flush tries once to send everything that is queued. It is for the end of a process,
 // after Run.
 func (p *Pusher) Flush(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -122,7 +123,7 @@ func (p *Pusher) Flush(ctx context.Context) {
 	wg.Wait()
 }
 
-// Check tests every endpoint and returns what is wrong with each.
+// Check tests every endpoint and returns the result for each.
 func (p *Pusher) Check(ctx context.Context) []Finding {
 	out := make([]Finding, len(p.targets))
 	var wg sync.WaitGroup
@@ -133,8 +134,8 @@ func (p *Pusher) Check(ctx context.Context) []Finding {
 	return out
 }
 
-// Check tests every endpoint without its queue, so that it can be done beside an
-// agent that runs. The error is one of the configuration.
+// Check tests every endpoint without its queue, so that it can run beside a running
+// agent. The error is one of the configuration.
 func Check(ctx context.Context, c Config) ([]Finding, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -154,17 +155,17 @@ func Check(ctx context.Context, c Config) ([]Finding, error) {
 // Status is the state of one endpoint.
 type Status struct {
 	Name, URL string
-	Protocol  string // "2.0", "1.0", or empty before the first answer
+	Protocol  string // "2.0", "1.0", or empty before the first response
 	Queue     queue.Stats
-	Sent      uint64 // samples that the other side took
-	Refused   uint64 // samples that it called unusable
+	Sent      uint64 // samples that the receiver accepted
+	Refused   uint64 // samples that it rejected as invalid
 	Lost      uint64 // samples that could not be queued
 	Retries   uint64 // requests that had to be sent again
 	Bytes     uint64 // sent, compressed
 	LastSent  time.Time
-	LastError string // why nothing is sent now; empty when all is well
-	// Behind is by how much the clock of this machine was behind that of the other side when the last
-	// request was stamped, where that was corrected.
+	LastError string // why sending fails at present; empty if all is well
+	// Behind is how far the clock of this machine was behind that of the receiver when the last
+	// request was stamped, if that was corrected.
 	Behind time.Duration
 }
 
@@ -177,7 +178,7 @@ func (p *Pusher) Status() []Status {
 	return out
 }
 
-// Close frees the queues. Run has returned.
+// Close closes the queues. Run must have returned.
 func (p *Pusher) Close() error {
 	var errs []error
 	for _, t := range p.targets {

@@ -6,7 +6,7 @@ import (
 	"reckon/metric"
 )
 
-// What the agent says of its own transmission.
+// Series about the agent's own transmission.
 var (
 	pushUp = &metric.Desc{
 		Name: "reckon_agent_push_up", Kind: metric.Gauge,
@@ -54,18 +54,18 @@ var (
 	}
 )
 
-// Descs lists what a [Reporter] appends.
+// Descs lists the series of a [Reporter].
 func Descs() []*metric.Desc {
 	return []*metric.Desc{pushUp, pushSent, pushRefused, pushLost, pushDropped, pushRetries, pushBytes, pushWaiting, pushOldest, pushQueue, pushBehind}
 }
 
-// Reporter is the state of a Pusher as a sensor: it implements sensor.Sensor.
+// Reporter exports the state of a Pusher as a sensor: it implements sensor.Sensor.
 type Reporter struct {
 	p     *Pusher
 	cache metric.Cache
 }
 
-// Reporter returns what reports about p.
+// Reporter returns a reporter of p.
 func (p *Pusher) Reporter() *Reporter { return &Reporter{p: p} }
 
 // Name implements sensor.Sensor.
@@ -77,7 +77,7 @@ func (*Reporter) Descs() []*metric.Desc { return Descs() }
 // Close implements sensor.Sensor. The Pusher stays open.
 func (*Reporter) Close() error { return nil }
 
-// Read implements sensor.Sensor. An endpoint that is away is not a failure of it.
+// Read implements sensor.Sensor. An unreachable endpoint is not an error of Read.
 func (r *Reporter) Read(b *metric.Batch) error {
 	for _, t := range r.p.targets {
 		s := t.status()
@@ -85,7 +85,7 @@ func (r *Reporter) Read(b *metric.Batch) error {
 		if s.LastError != "" {
 			up = 0
 		}
-		if s.LastError != "" || !s.LastSent.IsZero() { // else it is not known yet
+		if s.LastError != "" || !s.LastSent.IsZero() { // otherwise it is unknown yet
 			b.Add(r.cache.Get(pushUp, s.Name), up)
 		}
 		b.Add(r.cache.Get(pushSent, s.Name), float64(s.Sent))

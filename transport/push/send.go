@@ -22,23 +22,23 @@ import (
 const (
 	backoffMin = time.Second
 	backoffMax = time.Minute
-	patience   = 10 * time.Minute // the longest time that Retry-After may ask for
+	patience   = 10 * time.Minute // upper limit of Retry-After
 )
 
-// refusedError says that the other side will never take these samples.
+// refusedError reports samples that the receiver will never accept.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 
-// laterError says that they can be sent again.
+// laterError reports a temporary failure: the samples can be sent again.
 type laterError struct {
 	err   error
-	after time.Duration // not before; 0 when nothing was said
+	after time.Duration // earliest retry; 0 if unspecified
 }
 
 func (e *laterError) Error() string { return e.err.Error() }
 
-// run sends what is in the queue until ctx ends.
+// run sends the queue until ctx ends.
 func (t *target) run(ctx context.Context) {
 	wait := time.Duration(0)
 	for ctx.Err() == nil {
@@ -62,7 +62,7 @@ func (t *target) run(ctx context.Context) {
 			wait = min(max(2*wait, t.soonest), backoffMax)
 			t.fails(later.err)
 			pause(ctx, max(later.after, jitter(wait)))
-		default: // the queue itself
+		default: // an error of the queue itself
 			wait = min(max(2*wait, t.soonest), backoffMax)
 			t.fails(err)
 			pause(ctx, jitter(wait))
@@ -70,14 +70,14 @@ func (t *target) run(ctx context.Context) {
 	}
 }
 
-// drain sends until the queue is empty or anything goes wrong.
+// drain sends until the queue is empty or an error occurs.
 func (t *target) drain(ctx context.Context) {
 	for ctx.Err() == nil && t.next(ctx) == nil {
 		continue
 	}
 }
 
-// jitter spreads the nodes of a site that all wait for the same server.
+// jitter spreads the retries of the nodes of a site that wait for the same server.
 func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
@@ -91,7 +91,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// next sends the oldest record. It returns nil when the record is dealt with.
+// next sends the oldest record. It returns nil when the record is done.
 func (t *target) next(ctx context.Context) error {
 	r, err := t.queue.Peek(t.buf)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *target) next(ctx context.Context) error {
 	}
 	t.buf = r.Data
 	if len(r.Data) < 5 {
-		return t.queue.Done(r) // nothing of ours
+		return t.queue.Done(r) // not a record of ours
 	}
 	samples := uint64(binary.LittleEndian.Uint32(r.Data))
 	packed, err := t.corrected(ctx, r.Data[4:])
@@ -109,7 +109,7 @@ func (t *target) next(ctx context.Context) error {
 	taken, err := t.send(ctx, packed, samples)
 	var refused *refusedError
 	if errors.As(err, &refused) && t.status().LastSent.IsZero() {
-		// Nothing was ever taken there. Is it this record, or is it no such server?
+		// This endpoint has never accepted anything. Is the record invalid, or is it no such server?
 		if f := t.check(ctx); f.Problem != "" {
 			return &laterError{err: errors.New(f.Problem)}
 		}
@@ -124,7 +124,7 @@ func (t *target) next(ctx context.Context) error {
 	return t.queue.Done(r)
 }
 
-// timed does a request and learns the time from its answer.
+// timed sends a request and learns the time from its response.
 func (t *target) timed(req *http.Request) (*http.Response, error) {
 	if t.corrector == nil {
 		return t.client.Do(req)
@@ -137,8 +137,8 @@ func (t *target) timed(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// corrected is a request with its times as the other side has them. Before anything is sent in a
-// boot the other side is asked for its time.
+// corrected returns the request with its times corrected. Before the first request of a boot it
+// asks the receiver for the time.
 func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	if t.corrector == nil {
 		return packed, nil
@@ -156,7 +156,7 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	}
 	n, err := s2.DecodedLen(packed)
 	if err != nil || n > 64<<20 {
-		return packed, nil // what is wrong with it send says
+		return packed, nil // send reports what is wrong with it
 	}
 	if t.plain, err = s2.Decode(t.plain[:0:cap(t.plain)], packed); err != nil {
 		return packed, nil //nolint:nilerr // the same
@@ -178,8 +178,8 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	return t.shiftBuf, nil
 }
 
-// send sends one request, by the protocol that the other side speaks, and returns how
-// many of its samples were taken.
+// send sends one request, by the protocol that the receiver supports, and returns the
+// number of samples accepted.
 func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken uint64, err error) {
 	if t.protocol != "1.0" {
 		a, err := t.post(ctx, packed, true)
@@ -194,7 +194,7 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 			}
 			return taken, why
 		}
-		t.protocol = "" // it may have been replaced by another one
+		t.protocol = "" // the server may have been replaced by another one
 	}
 	body, err := t.as1(packed)
 	if err != nil {
@@ -224,7 +224,7 @@ func (t *target) settle(protocol string) {
 	t.log.Info("pushing", "to", t.shown, "remote write", protocol, "native histograms", protocol == "2.0" || t.native)
 }
 
-// as1 makes a request of 1.0.
+// as1 converts a request to 1.0.
 func (t *target) as1(packed []byte) ([]byte, error) {
 	n, err := s2.DecodedLen(packed)
 	if err != nil || n > 64<<20 {
@@ -242,16 +242,16 @@ func (t *target) as1(packed []byte) ([]byte, error) {
 	return t.body, nil
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status   int
 	header   http.Header
-	text     string // the beginning of the body, on one line
+	text     string // beginning of the body, on one line
 	location string
 }
 
-// post sends a request. An error is one of the network, or of a file that holds a
-// token: it is always worth another try.
+// post sends a request. Its errors are those of the network, or of a token file: they are
+// always worth a retry.
 func (t *target) post(ctx context.Context, body []byte, v2 bool) (*answer, error) {
 	return t.postTo(ctx, t.url, body, v2)
 }
@@ -291,7 +291,7 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 	return &answer{status: resp.StatusCode, header: resp.Header, text: oneLine(raw), location: resp.Header.Get("Location")}, nil
 }
 
-// oneLine is what a log takes of a body written by others.
+// oneLine is the part of a third-party body that is logged.
 func oneLine(raw []byte) string {
 	s := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\ufffd' {
@@ -308,9 +308,10 @@ func oneLine(raw []byte) string {
 
 const written = "X-Prometheus-Remote-Write-Samples-Written"
 
-// speaks1 reports whether the answer to a request of 2.0 is that of a receiver which
-// knows only 1.0: it says so, it took no notice of the kind of message (and found
-// nothing in it), or it could not read it. settled says that it spoke 2.0 before.
+// speaks1 reports whether the response to a request of 2.0 comes from a receiver with
+// support for 1.0 only: it returns an error, it ignored the kind of message (and found
+// nothing in it), or it could not decode it. settled means that it has supported 2.0
+// before.
 func (a *answer) speaks1(settled bool) bool {
 	none := a.header.Get(written) == ""
 	switch {
@@ -323,7 +324,7 @@ func (a *answer) speaks1(settled bool) bool {
 	}
 }
 
-// judge2 says how many samples were taken, and why not all.
+// judge2 returns the number of samples accepted, and an error if not all were.
 func (a *answer) judge2(samples uint64) (taken uint64, err error) {
 	err = a.judge()
 	known := false
@@ -341,7 +342,7 @@ func (a *answer) judge2(samples uint64) (taken uint64, err error) {
 	return min(taken, samples), err
 }
 
-// judge turns a status into what to do.
+// judge classifies a status.
 func (a *answer) judge() error {
 	err := fmt.Errorf("answer %d %s", a.status, http.StatusText(a.status))
 	if a.text != "" {
@@ -360,7 +361,7 @@ func (a *answer) judge() error {
 	if a.location != "" {
 		err = fmt.Errorf("it sends us on to %s; write that address", a.location)
 	}
-	// A wrong token or path is mended by people, and then nothing is to be missing.
+	// A wrong token or path will be corrected by people, and no samples must be lost until then.
 	return &laterError{&statusError{a, err}, a.retryAfter(time.Now())}
 }
 
@@ -376,13 +377,13 @@ func (a *answer) retryAfter(now time.Time) time.Duration {
 	return 0
 }
 
-// noNative reports whether the answer is that of a Prometheus that was not told to
-// take native histograms, which is a failure of the server by its status.
+// noNative reports whether the response comes from a Prometheus without native histograms
+// enabled, which it reports with the status of a server error.
 func (a *answer) noNative() bool {
 	return a.status/100 != 2 && strings.Contains(a.text, "native histograms are disabled")
 }
 
-// works notes a request that was dealt with.
+// works records a request that was done.
 func (t *target) works(taken uint64) {
 	was := ""
 	t.count(func(s *Status) {
@@ -395,7 +396,7 @@ func (t *target) works(taken uint64) {
 	}
 }
 
-// fails notes why nothing is sent. It is logged when it is new.
+// fails records why sending fails. A new reason is logged.
 func (t *target) fails(err error) {
 	text := Explain(t.url, &t.e, err)
 	was := ""
@@ -405,7 +406,7 @@ func (t *target) fails(err error) {
 	}
 }
 
-// refused counts what the other side called unusable.
+// refused counts samples that the receiver rejected as invalid.
 func (t *target) refused(err error, samples uint64, at time.Time) {
 	first := false
 	t.count(func(s *Status) {

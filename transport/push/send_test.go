@@ -25,7 +25,7 @@ import (
 // receiver is a remote write endpoint that keeps what it takes.
 type receiver struct {
 	t      *testing.T
-	only1  bool // knows remote write 1.0 only, and takes anything for it
+	only1  bool // supports remote write 1.0 only, and interprets any request as that
 	strict bool // refuses what it does not know
 
 	mu     sync.Mutex

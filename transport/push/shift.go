@@ -5,20 +5,20 @@ import (
 	"math"
 )
 
-// Fields of a request that are ours, behind those of the specification: which boot of the machine
-// it is of and, in its milliseconds since boot, when that began by the clock that stamped it. A
-// receiver skips what it does not know.
+// Private fields of a request, after those of the specification: the boot of the machine and the
+// beginning of that boot in milliseconds, by the clock that stamped the request. A receiver skips
+// unknown fields.
 const (
 	reqBoot = 1900<<3 | 2
 	reqBase = 1901 << 3
 )
 
-// appendClock notes the clock at the end of a request.
+// appendClock appends the clock fields to a request.
 func appendClock(dst []byte, boot string, b base) []byte {
 	return appendUint(appendString(dst, reqBoot, boot), reqBase, zigzag(b))
 }
 
-// clockOf is what [appendClock] noted; empty for a request without.
+// clockOf returns the fields written by [appendClock]; empty for a request without them.
 func clockOf(request []byte) (boot string, b base) {
 	for f := (fields{rest: request}); f.next(); {
 		switch f.tag {
@@ -31,10 +31,10 @@ func clockOf(request []byte) (boot string, b base) {
 	return boot, b
 }
 
-// timeGauges end the names of figures that are times since the Unix epoch.
+// timeGauges are name suffixes of figures that are times since the Unix epoch.
 var timeGauges = [][]byte{[]byte("_time_seconds"), []byte("_timestamp_seconds")}
 
-// shifter adds to all times of requests.
+// shifter shifts all times of requests.
 type shifter struct {
 	symbols [][]byte
 	out     []byte
@@ -42,8 +42,9 @@ type shifter struct {
 	sample  []byte
 }
 
-// shift returns the request with milliseconds added to the times of its samples, to when its
-// counters began, and to figures that are times. It is valid until the next call.
+// shift returns the request with milliseconds added to the times of its samples, to the
+// start times of its counters, and to figures that are times. It is valid until the next
+// call.
 func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
 	s.out = s.out[:0]
 	if err := readSymbols(&s.symbols, request); err != nil {
@@ -112,7 +113,7 @@ func (s *shifter) times(refs []byte) (bool, error) {
 	return false, nil
 }
 
-// shifted copies a sample or a histogram with its times, and its value where that is one, moved.
+// shifted copies a sample or a histogram with its times shifted, and its value too if it is a time.
 func shifted(dst, msg []byte, ms int64, value bool, at, start uint64) ([]byte, error) {
 	f := fields{rest: msg}
 	for f.next() {
@@ -121,7 +122,7 @@ func shifted(dst, msg []byte, ms int64, value bool, at, start uint64) ([]byte, e
 			dst = appendUint(dst, f.tag, uint64(max(int64(f.num)+ms, 1)))
 		case value && f.tag == sampleValue:
 			v := float(f.num)
-			if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) { // none, or the end of the series
+			if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) { // none, or a staleness marker
 				dst = appendFixed(dst, f.tag, f.num)
 				continue
 			}
@@ -133,7 +134,7 @@ func shifted(dst, msg []byte, ms int64, value bool, at, start uint64) ([]byte, e
 	return dst, f.err
 }
 
-// appendField copies a field as it is; of four bytes there are none.
+// appendField copies a field unchanged; fields of four bytes do not occur.
 func appendField(dst []byte, f *fields) []byte {
 	switch f.tag & 7 {
 	case 0:

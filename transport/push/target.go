@@ -23,7 +23,7 @@ type target struct {
 	e      Endpoint
 	name   string
 	url    string
-	shown  string // the address as people may see it
+	shown  string // the address without secrets, for people
 	agent  string
 	sender instance.Sender // without Age and Sent
 	opened time.Time
@@ -38,10 +38,10 @@ type target struct {
 	record  []byte
 
 	// For the sender's goroutine.
-	protocol string // what the other side is known to speak; empty before it answered
-	native   bool   // it takes native histograms by 1.0
+	protocol string // the protocol that the receiver supports; empty before its first response
+	native   bool   // it accepts native histograms by 1.0
 	legacy   legacy
-	soonest  time.Duration // that a failed request is sent again
+	soonest  time.Duration // earliest retry of a failed request
 	shifter  shifter
 	shiftBuf []byte
 	buf      []byte
@@ -51,7 +51,7 @@ type target struct {
 	mu        sync.Mutex
 	st        Status
 	syncEvery time.Duration
-	synced    time.Time // when what waits was last brought to the disk; used by put
+	synced    time.Time // last sync of the queue to disk; used by put
 }
 
 func newTarget(e *Endpoint, c *Config) (*target, error) {
@@ -100,9 +100,8 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 	return t, nil
 }
 
-// put queues a batch. What waits from before is brought to the disk first: an
-// endpoint that is well needs no such write, and one that is away loses one export at
-// most when power fails.
+// put queues a batch. Batches queued earlier are synced to disk first: a working endpoint
+// needs no such sync, and for an unreachable one a power cut loses at most one export.
 func (t *target) put(b *metric.Batch) error {
 	if t.queue.Stats().Records > 0 && b.Time.Sub(t.synced).Abs() >= t.syncEvery {
 		t.synced = b.Time
@@ -116,7 +115,7 @@ func (t *target) put(b *metric.Batch) error {
 			boot, base := t.corrector.stamp(b.Time)
 			request = appendClock(request, boot, base)
 		}
-		// A record is the number of samples and the request as it is sent.
+		// A record is the number of samples and the encoded request.
 		t.record = binary.LittleEndian.AppendUint32(t.record[:0], uint32(samples))
 		need := len(t.record) + s2.MaxEncodedLen(len(request))
 		if cap(t.record) < need {
