@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// largeBuffer is the size in bytes from which a buffer is not kept for later requests, and what
-// is unpacked lies outside of the heap: the collector lets garbage grow with what it finds in use.
+// largeBuffer is the size in bytes from which a buffer is not reused for later requests, and
+// unpacked data is allocated outside of the heap: the garbage collector lets the heap grow in
+// proportion to the live data that it finds.
 const largeBuffer = 1 << 20
 
 // buffers is the memory of one request. All slices into it end with the request.
@@ -24,11 +25,11 @@ type buffers struct {
 	unmap       func()
 }
 
-// recycle ends the use of b and keeps what is small for another request.
+// recycle ends the use of b and keeps small buffers for another request.
 func (h *handler) recycle(b *buffers) {
 	h.Memory.Receive(-b.received)
 	b.received = 0
-	b.two.recycle() // before what it points to is unmapped
+	b.two.recycle() // before the memory that it points to is unmapped
 	b.release()
 	if cap(b.body) > largeBuffer {
 		b.body = nil
@@ -44,7 +45,7 @@ func (b *buffers) release() {
 	}
 }
 
-// receive reads the packed body into buf.
+// receive reads the compressed body into buf.
 func (h *handler) receive(w http.ResponseWriter, r *http.Request, buf *buffers) error {
 	most, _ := h.Sizes()
 	body := http.MaxBytesReader(w, r.Body, most)
@@ -71,7 +72,7 @@ func (h *handler) receive(w http.ResponseWriter, r *http.Request, buf *buffers) 
 	}
 }
 
-// unread is the answer to a body that could not be read.
+// unread returns the response for a body that could not be read.
 func unread(err error, most int64) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -80,7 +81,7 @@ func unread(err error, most int64) error {
 	return status(http.StatusBadRequest, "read the request: %v", err)
 }
 
-// unpack reserves memory and a slot, and unpacks the body into buf.plain.
+// unpack reserves memory and a slot, and decompresses the body into buf.plain.
 func (h *handler) unpack(ctx context.Context, buf *buffers) (*turn, error) {
 	_, most := h.Sizes()
 	n, err := s2.DecodedLen(buf.body)
@@ -101,13 +102,13 @@ func (h *handler) unpack(ctx context.Context, buf *buffers) (*turn, error) {
 	return t, nil
 }
 
-// turn is what a request holds while it is decoded and stored.
+// turn is the resources that a request holds while it is decoded and stored.
 type turn struct {
 	h                       *handler
 	free, slot, freeObjects func()
 }
 
-// begin waits for n bytes of memory, which buf.plain is then, and for a slot.
+// begin waits for n bytes of memory, then used for buf.plain, and for a slot.
 func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*turn, error) {
 	free, err := h.Memory.Reserve(ctx, int64(n))
 	if err != nil {
@@ -122,8 +123,8 @@ func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*turn, error)
 	return t, nil
 }
 
-// decode is called before a request is decoded further. One that takes many times its bytes then,
-// large, waits until no other does, without a slot.
+// decode is called before a request is decoded further. A large one, which takes many times its
+// size, waits until no other one is decoded, and gives up its slot meanwhile.
 func (t *turn) decode(ctx context.Context, large bool) (err error) {
 	if !large {
 		return nil
@@ -137,7 +138,7 @@ func (t *turn) decode(ctx context.Context, large bool) (err error) {
 	return err
 }
 
-// end gives back what a request holds.
+// end releases the resources of a request.
 func (t *turn) end() {
 	for _, f := range [...]func(){t.slot, t.freeObjects, t.free} {
 		if f != nil {
@@ -146,7 +147,7 @@ func (t *turn) end() {
 	}
 }
 
-// allocate makes room for n bytes in b.plain. What is large is mapped.
+// allocate allocates n bytes for b.plain. Large buffers are mapped.
 func (b *buffers) allocate(n int) {
 	b.release()
 	if n > largeBuffer {

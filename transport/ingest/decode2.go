@@ -14,20 +14,20 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// request2 is an io.prometheus.write.v2.Request as it lies in the body: nothing of it is
-// copied, and it is valid as long as the body is. It can be used again.
+// request2 is an io.prometheus.write.v2.Request decoded in place: nothing of the body is
+// copied, and it is valid as long as the body is. It can be reused.
 type request2 struct {
 	body    []byte
 	symbols [][]byte
 	sums    []sum   // of the symbols
 	longest int     // bytes of the longest series
-	one     series2 // the one that is looked at
+	one     series2 // scratch for the current series
 }
 
-// large reports whether r takes many times its bytes while it is decoded.
+// large reports whether r takes many times its size while it is decoded.
 func (r *request2) large() bool { return len(r.symbols) > largeSymbols || r.longest > largeSeries }
 
-// recycle ends the use of r: it points to nothing of the body any more, and holds little.
+// recycle ends the use of r: it no longer points into the body, and holds little memory.
 func (r *request2) recycle() {
 	clear(r.symbols)
 	clear(r.one.histograms[:cap(r.one.histograms)])
@@ -38,7 +38,7 @@ func (r *request2) recycle() {
 	r.body, r.symbols = nil, r.symbols[:0]
 }
 
-// sum is what two different texts never share: 128 bits by seeds that no sender knows.
+// sum is a collision-free hash for practical purposes: 128 bits, with seeds that are unknown to senders.
 type sum [2]uint64
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -88,10 +88,10 @@ func (r *request2) parse(b []byte) error {
 	return err
 }
 
-// field is the value of a field, whatever its type.
+// field is the value of a field of any type.
 type field struct {
 	kind  protowire.Type
-	bits  uint64 // of a number
+	bits  uint64 // for a number
 	bytes []byte
 }
 
@@ -127,9 +127,9 @@ func eachField(b []byte, do func(protowire.Number, field) error) error {
 	return nil
 }
 
-// series2 is one series of a request2, read. It can be used again.
+// series2 is one decoded series of a request2. It can be reused.
 type series2 struct {
-	refs       []uint32 // of names and values, in turn
+	refs       []uint32 // of names and values, alternating
 	samples    []sample2
 	histograms [][]byte
 	exemplars  [][]byte
@@ -276,8 +276,8 @@ func (s *series2) parseDoc(b []byte) error {
 	})
 }
 
-// sum is that of the labels as they are sent, in their order. It fails where a label is
-// no symbol of the request.
+// sum returns the hash of the labels in the order sent. It fails if a reference is not a
+// symbol of the request.
 func (s *series2) sum(r *request2) (sum, error) {
 	if len(s.refs)%2 != 0 {
 		return sum{}, fmt.Errorf("%d references to symbols are no pairs of names and values", len(s.refs))
@@ -300,7 +300,7 @@ func appendSum(b []byte, s *sum) []byte {
 	return b
 }
 
-// labels makes the label set, after sum found that all its symbols are there.
+// labels builds the label set, after sum has checked that all its symbols exist.
 func (s *series2) labels(r *request2, b *labels.ScratchBuilder) labels.Labels {
 	b.Reset()
 	for i := 0; i < len(s.refs); i += 2 {
@@ -310,7 +310,7 @@ func (s *series2) labels(r *request2, b *labels.ScratchBuilder) labels.Labels {
 	return b.Labels()
 }
 
-// exemplar decodes one. It fails where a label is no symbol of the request.
+// exemplar decodes an exemplar. It fails if a reference is not a symbol of the request.
 func (s *series2) exemplar(r *request2, raw []byte, b *labels.ScratchBuilder) (exemplar.Exemplar, error) {
 	var p writev2.Exemplar
 	if err := p.Unmarshal(raw); err != nil {
@@ -331,7 +331,7 @@ func (s *series2) exemplar(r *request2, raw []byte, b *labels.ScratchBuilder) (e
 	return exemplar.Exemplar{Labels: b.Labels(), Value: p.Value, Ts: p.Timestamp, HasTs: p.Timestamp != 0}, nil
 }
 
-// docSum is that of the description.
+// docSum returns the hash of the description.
 func (s *series2) docSum(r *request2) (sum, error) {
 	d := &s.doc
 	if int(d.help) >= len(r.sums) || int(d.unit) >= len(r.sums) {
@@ -344,7 +344,7 @@ func (s *series2) docSum(r *request2) (sum, error) {
 	return sum{h[0] ^ u[1], h[1] + u[0]<<1 + uint64(d.kind)}, nil
 }
 
-// metadata is the description, after docSum found that its symbols are there.
+// metadata returns the description, after docSum has checked that its symbols exist.
 func (s *series2) metadata(r *request2) metadata.Metadata {
 	m := metadata.Metadata{Type: model.MetricTypeUnknown}
 	if int(s.doc.help) < len(r.symbols) {

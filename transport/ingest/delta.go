@@ -10,24 +10,24 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Metrics of delta temporality tell what was added since the last export
-// (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality). They are added up
-// series by series, in memory: after a restart of the server a series begins again at zero,
-// which queries meet as the reset of a counter.
+// Metrics of delta temporality report the increase since the last export
+// (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality). They are
+// accumulated series by series, in memory: after a restart of the server a series starts again
+// at zero, which queries treat as a counter reset.
 
 const (
-	// maxDeltas bounds the series that are added up, about 300 bytes each.
+	// maxDeltas limits the number of accumulated series, about 300 bytes each.
 	maxDeltas = 100_000
-	// deltaIdle is for how long a series without samples keeps its place when others want it.
+	// deltaIdle is how long a series without samples keeps its place when others need it.
 	deltaIdle = time.Hour
 )
 
-// deltas adds up the series of a receiver. It is safe for concurrent use.
+// deltas accumulates the series of a receiver. It is safe for concurrent use.
 type deltas struct {
 	mu    sync.Mutex
 	total map[sum]*deltaSeries
 	key   []byte
-	most  int // maxDeltas unless a test sets it
+	most  int // maxDeltas; tests replace it
 }
 
 // deltaSeries is the sum of a series up to its last sample.
@@ -38,20 +38,20 @@ type deltaSeries struct {
 	histogram   *histogram.FloatHistogram
 }
 
-// deltaState is what became of a sample.
+// deltaState is the result of adding a sample.
 type deltaState int
 
 const (
 	deltaAdded deltaState = iota
-	deltaLate             // before one that is added up already
+	deltaLate             // older than one that is already included
 	deltaFull             // no room for another series
 	deltaNaN
-	deltaUnlike // a histogram that can not be added to those before
+	deltaUnlike // a histogram that is incompatible with those before
 )
 
-// add adds a sample of the interval from start to t, and returns the sum and the beginning of
-// the whole. The same sample again, as of a sender that saw no answer, adds nothing and
-// returns the same.
+// add adds a sample of the interval from start to t, and returns the sum and its start time.
+// A repeated sample, from a sender that missed the response, adds nothing and returns the
+// same result.
 func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64, h *histogram.FloatHistogram) (begun int64, value float64, fh *histogram.FloatHistogram, state deltaState) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0, 0, nil, deltaNaN
@@ -66,7 +66,7 @@ func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64,
 		if len(d.total) >= d.most && !d.forget(now) {
 			return 0, 0, nil, deltaFull
 		}
-		// A millisecond after the last export, at which the sum of before a restart may be stored.
+		// A millisecond after the last export, where the sum from before a restart may be stored.
 		s = &deltaSeries{start: start + 1, last: start}
 		if start == 0 || start >= t {
 			s.start, s.last = 0, t-1
@@ -96,7 +96,7 @@ func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64,
 	return s.start, s.value, fh, deltaAdded
 }
 
-// forget makes room by what was not sent lately.
+// forget makes room by removing idle series.
 func (d *deltas) forget(now time.Time) bool {
 	before := len(d.total)
 	for k, s := range d.total {
@@ -107,8 +107,8 @@ func (d *deltas) forget(now time.Time) bool {
 	return len(d.total) < before
 }
 
-// splitDeltas moves the metrics of delta temporality out of md, and calls them cumulative, as
-// what they are added up to is.
+// splitDeltas moves the metrics of delta temporality out of md, and marks them as cumulative,
+// since their accumulated sums are.
 func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, any bool) {
 	delta = pmetric.NewMetrics()
 	for i := range md.ResourceMetrics().Len() {

@@ -162,7 +162,7 @@ func TestDeltasThatDoNotAddUp(t *testing.T) {
 	}
 }
 
-// Series that nobody sends any more give way to new ones; those that are sent do not.
+// Idle series are replaced by new ones; active ones are not.
 func TestDeltasAreBounded(t *testing.T) {
 	now := time.Now()
 	d := deltas{total: map[sum]*deltaSeries{}, most: 2}

@@ -1,13 +1,13 @@
-// Package ingest takes samples that other machines send: the receiver of Prometheus
+// Package ingest receives samples from other machines: it is a receiver of Prometheus
 // remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/) and 1.0
 // (https://prometheus.io/docs/specs/prw/remote_write_spec/), with native histograms,
-// samples out of order, descriptions of metrics, and the moment a counter was zero; and
-// that of OpenTelemetry metrics over HTTP (see OTLP).
+// out-of-order samples, descriptions of metrics, and start times of counters; and of
+// OpenTelemetry metrics over HTTP (see OTLP).
 //
-// Of a request everything is stored that can be, by both versions of the protocol; what
-// can not is named in the answer, which is then 400, so that the sender does not send
-// it again. Where the store itself fails nothing of the request is stored and the answer
-// is 503 or 500: the sender tries again. A request that comes twice is stored once.
+// With both versions of the protocol, every valid sample of a request is stored; invalid
+// ones are named in the response, which is then 400, so that the sender does not send
+// them again. If the store itself fails, nothing of the request is stored and the
+// response is 503 or 500: the sender retries. A repeated request is stored once.
 //
 // Times are milliseconds since the Unix epoch. The handler is safe for concurrent use.
 package ingest
@@ -37,51 +37,50 @@ import (
 	"reckon/transport/senders"
 )
 
-// Options say where samples go and how much is taken.
+// Options configure a receiver.
 type Options struct {
 	Store storage.AppendableV2
-	// Describe takes type, unit and help of a metric, when they are new; may be nil.
+	// Describe is called with type, unit and help of a metric when they are new; may be nil.
 	Describe func(name string, m metadata.Metadata) error
-	// Allow says for which nodes the sender of a request may send; nil is for all. An
-	// error refuses the request, so that the sender keeps it.
+	// Allow returns the check of which nodes the sender of a request may send samples
+	// for; nil is for all. An error refuses the request, so that the sender keeps it.
 	Allow func(ctx context.Context) (func(site, node string) bool, error)
-	// Begin counts a request against what its sender may send; an error, such as a
-	// [*limits.Slow], refuses it for now. nil bounds nobody.
+	// Begin counts a request against the limits of its sender; an error, such as a
+	// [*limits.Slow], refuses it for now. nil means no limits.
 	Begin func(ctx context.Context) (*limits.Request, error)
-	// Admit says whether a sender that shows itself may send by its name; an error refuses the
-	// request, so that the sender keeps it. What it measured until the time after is refused for good, where that is not zero.
-	// nil admits all.
+	// Admit decides whether a sender that identifies its instance may use its name; an error refuses the request, so
+	// that the sender keeps it. If after is not zero, samples up to that time are refused for good. nil admits all.
 	Admit func(s instance.Sender, address string) (after time.Time, err error)
-	// Stats counts what comes; may be nil. Sender is how a sender is called there.
+	// Stats counts requests and samples; may be nil. Sender returns the name of a sender in it.
 	Stats  *Stats
 	Sender func(ctx context.Context) string
-	// MaxBody and MaxDecoded bound a request in bytes before and after it is unpacked;
-	// 16 and 64 MiB by default.
+	// MaxBody and MaxDecoded limit a request in bytes before and after decompression; 16
+	// and 64 MiB by default.
 	MaxBody, MaxDecoded int64
-	// Sizes says both anew for each request; nil for what MaxBody and MaxDecoded say.
+	// Sizes returns both limits for each request; nil for MaxBody and MaxDecoded.
 	Sizes func() (body, decoded int64)
-	// MaxConcurrent bounds the requests that are unpacked and stored at one time; others
-	// wait, and those larger than a megabyte leave one place of several free. Twice the number
-	// of processors by default. A body that is still on its way takes no such slot, so that slow
-	// senders hold nobody up.
+	// MaxConcurrent limits the requests that are decompressed and stored concurrently; others
+	// wait, and those larger than a megabyte leave one slot of several free. Twice the number of
+	// processors by default. A body still being received takes no slot, so that slow senders
+	// delay no others.
 	MaxConcurrent int
-	// MaxReceiving bounds the bytes of bodies that came, or are on their way, and are not stored
-	// yet, all together; a request beyond it is answered 503. 4 times MaxBody by default.
+	// MaxReceiving limits the total bytes of bodies that are received, or being received, and
+	// not stored yet; a request beyond it is answered 503. 4 times MaxBody by default.
 	MaxReceiving int64
-	// Memory is the budget of bytes that requests are decoded in, which several receivers may
-	// share; one of its own by default.
+	// Memory is the budget of bytes for decoding requests, which several receivers may share;
+	// one of its own by default.
 	Memory *limits.Memory
-	// Ahead is how far a sample may lie in the future, 10 minutes by default.
+	// Ahead is how far in the future a sample may be, 10 minutes by default.
 	Ahead  time.Duration
 	Logger *slog.Logger
-	Clock  func() time.Time // time.Now unless a test says otherwise
+	Clock  func() time.Time // time.Now by default; tests replace it
 }
 
 type handler struct {
 	Options
 	protocol   string // in Stats
 	slots      chan struct{}
-	large      chan struct{} // slots that large requests may take
+	large      chan struct{} // slots for large requests
 	buffers    sync.Pool
 	meta       described
 	series     seriesCache
@@ -116,7 +115,7 @@ func newHandler(o Options, protocol string) *handler {
 	return h
 }
 
-// statusError is an answer other than success.
+// statusError is an error response.
 type statusError struct {
 	code  int
 	text  string
@@ -156,8 +155,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, s.text, s.code)
 }
 
-// unstored logs that samples wait at their sender: of a thousand senders, and again and
-// again while a store is away, once a minute.
+// unstored logs that samples wait at their sender: once a minute, for a thousand senders
+// and however long a store is unavailable.
 func (h *handler) unstored(r *http.Request, err error) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.unstoredAt.Load()
 	if now-last >= 60 && h.unstoredAt.CompareAndSwap(last, now) {
@@ -166,8 +165,8 @@ func (h *handler) unstored(r *http.Request, err error) {
 	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
 }
 
-// refused logs what a sender was answered, once a minute as a warning: samples that are
-// refused for good are lost, and few look at the log of each sender.
+// refused logs the error sent to a sender, once a minute as a warning: samples that are
+// refused for good are lost, and the logs of senders are rarely read.
 func (h *handler) refused(r *http.Request, s *statusError) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.refusedAt.Load()
 	if now-last >= 60 && h.refusedAt.CompareAndSwap(last, now) {
@@ -176,7 +175,7 @@ func (h *handler) refused(r *http.Request, s *statusError) {
 	h.Logger.Log(r.Context(), level, "samples refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
 }
 
-// storeError is the answer when the store can not write.
+// storeError returns the response when the store can not write.
 func storeError(err error) *statusError {
 	switch {
 	case errors.Is(err, store.ErrFull):
@@ -230,7 +229,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 			return got, v2, err
 		}
 	}
-	// The writer holds the store open, so it begins when nothing but storing is left.
+	// The writer holds the store open, so it is created last, when only storing is left.
 	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
 	if v2 {
@@ -241,12 +240,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	return got, v2, err
 }
 
-// sender is the origin of a request and its bounds.
+// sender is the sender of a request and its limits.
 type sender struct {
 	name    string
 	allowed func(site, node string) bool // nil: for all
 	bounds  *limits.Request              // nil: none
-	after   int64                        // samples until then are another machine's, in milliseconds; 0: none are
+	after   int64                        // samples up to this time belong to another machine, in milliseconds; 0: none do
 }
 
 func (h *handler) sender(r *http.Request) (s sender, err error) {
@@ -276,7 +275,7 @@ func (h *handler) sender(r *http.Request) (s sender, err error) {
 	return s, nil
 }
 
-// address is that of the sender, without its port.
+// address returns that of the sender, without its port.
 func address(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -285,7 +284,7 @@ func address(r *http.Request) string {
 	return host
 }
 
-// slow is the answer to who sends too fast: the sender keeps what it has.
+// slow returns the response for a sender that exceeds its rate: it keeps its samples.
 func slow(err error) error {
 	var s *limits.Slow
 	if errors.As(err, &s) {
@@ -294,7 +293,7 @@ func slow(err error) error {
 	return err
 }
 
-// version reads which message the body holds.
+// version returns which message the body holds.
 func version(header http.Header) (v2 bool, err error) {
 	const types = "application/x-protobuf with proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request"
 	if e := header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "snappy") {
@@ -302,7 +301,7 @@ func version(header http.Header) (v2 bool, err error) {
 	}
 	given := header.Get("Content-Type")
 	if given == "" {
-		return false, nil // the first senders of 1.0 left it out
+		return false, nil // early senders of 1.0 leave it out
 	}
 	media, params, err := mime.ParseMediaType(given)
 	if err != nil || media != "application/x-protobuf" {

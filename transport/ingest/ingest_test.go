@@ -212,8 +212,7 @@ func TestGoodStaysBadIsNamed(t *testing.T) {
 	}
 }
 
-// A counter that begins anew in a series that is known gets its zero, one that goes on
-// gets none.
+// A counter that restarts in a known series gets its zero, one that continues gets none.
 func TestCounterBeginsAnew(t *testing.T) {
 	s := openStore(t)
 	h := Handler(Options{Store: s})
@@ -390,8 +389,8 @@ func BenchmarkReceiveSite(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/nodes/each, "ns/sample")
 }
 
-// A sender whose clock is ahead keeps what it has, and what it sends is taken when its time
-// has come. A series of a far future, or one among good ones, holds nothing up.
+// A sender with a fast clock keeps its samples, and they are accepted when their time has
+// come. A series in the far future, or one among good ones, blocks nothing.
 func TestFastClock(t *testing.T) {
 	s := openStore(t)
 	now := time.Now().Truncate(time.Second)

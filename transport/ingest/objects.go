@@ -7,28 +7,28 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A message of two bytes on the wire becomes a hundred and more in memory, so bounds on
-// bytes alone let a request of 1 MB take gigabytes. What is decoded as a whole is counted
-// first, and what is decoded piece by piece has a bound for each piece.
+// A message of two bytes on the wire becomes a hundred and more in memory, so limits on
+// bytes alone would let a request of 1 MB take gigabytes. Messages that are decoded as a
+// whole are counted first, and those decoded piece by piece have a limit for each piece.
 const (
-	// maxObjectBytes bounds what the messages of an OTLP request take in memory beside their texts:
-	// a collector's batch of 8,192 points with ten attributes each takes 7 MB.
+	// maxObjectBytes limits the memory of the messages of an OTLP request apart from their texts: a
+	// collector's batch of 8,192 points with ten attributes each takes 7 MB.
 	maxObjectBytes = 32 << 20
-	// largeObjects is what they may take while others are decoded too, and largeSeries the bytes
-	// of a series, largeSymbols the number of symbols of remote write.
+	// Above these a request counts as large: largeObjects is the memory of messages, largeSeries
+	// the bytes of a series, largeSymbols the number of symbols of remote write.
 	largeObjects, largeSeries, largeSymbols = 4 << 20, 256 << 10, 50_000
-	// maxSymbols bounds those of a request of remote write 2.0, and maxSeries the series of any: one
-	// that can be stored has 30 bytes at least.
+	// maxSymbols limits the symbols of a request of remote write 2.0, and maxSeries the series of
+	// any request: a valid one has at least 30 bytes.
 	maxSymbols, maxSeries = 500_000, 2_000_000
-	// maxLabels, maxSamples and maxHistograms bound one series of remote write 1.0.
+	// maxLabels, maxSamples and maxHistograms limit one series of remote write 1.0.
 	maxLabels, maxSamples, maxHistograms = 1_000, 1_000_000, 100_000
-	// maxHistogramBytes bounds one histogram: its counts take up to eight times as much.
+	// maxHistogramBytes limits one histogram: its counts take up to eight times as much.
 	maxHistogramBytes = 1 << 20
-	// maxExemplars bounds those of one series, and maxExemplarLabels the labels of each, which
-	// may hold 128 characters in all; maxExemplarBytes bounds one of remote write 2.0, whose labels
-	// are numbers.
+	// maxExemplars limits the exemplars of one series, and maxExemplarLabels the labels of each,
+	// which may have 128 characters in total; maxExemplarBytes limits one of remote write 2.0,
+	// where labels are numbers.
 	maxExemplars, maxExemplarLabels, maxExemplarBytes = 10_000, 128, 16 << 10
-	// maxMetadata bounds the descriptions of a request of remote write 1.0.
+	// maxMetadata limits the descriptions of a request of remote write 1.0.
 	maxMetadata = 100_000
 )
 
@@ -109,8 +109,8 @@ func checkSeries1(b []byte) error {
 	})
 }
 
-// parts1 is a series of remote write 1.0 taken apart: histograms and exemplars take many times
-// their bytes when they are decoded, so that each is decoded by itself.
+// parts1 is a series of remote write 1.0 split into its parts: histograms and exemplars take
+// many times their size when they are decoded, so each is decoded separately.
 type parts1 struct {
 	plain                 []byte // without them
 	histograms, exemplars [][]byte
@@ -145,7 +145,7 @@ func (p *parts1) split(b []byte) error {
 	return err
 }
 
-// checkExemplar1 bounds the number of exemplars of a series, of which b is one, and its labels.
+// checkExemplar1 checks the number of exemplars so far and the labels of exemplar b of a series.
 func checkExemplar1(n int, b []byte) error {
 	if n > maxExemplars {
 		return fmt.Errorf("a series has more than %d exemplars", maxExemplars)
@@ -162,7 +162,7 @@ func checkExemplar1(n int, b []byte) error {
 	})
 }
 
-// checkHistogram bounds the number of histograms of a series, of which b is one.
+// checkHistogram checks the number of histograms so far and the size of histogram b of a series.
 func checkHistogram(n int, b []byte) error {
 	switch {
 	case n > maxHistograms:
@@ -173,16 +173,17 @@ func checkHistogram(n int, b []byte) error {
 	return nil
 }
 
-// shape is a kind of message: what one takes in memory, in bytes, with the pointer to it, and which
-// of its fields are messages themselves.
+// shape is a kind of message: its size in memory, in bytes, including the pointer to it, and its
+// fields that are messages themselves.
 type shape struct {
 	size   int
 	fields map[protowire.Number]*shape
 	packed bool // a list of numbers, of one byte each or more, that take eight in memory
 }
 
-// otlpShape is that of ExportMetricsServiceRequest (opentelemetry/proto/collector/metrics/v1
-// and the messages below it). TestObjectSizes holds the sizes against the decoder.
+// otlpShape returns the shape of ExportMetricsServiceRequest
+// (opentelemetry/proto/collector/metrics/v1 and the messages below it). TestObjectSizes
+// compares the sizes with the decoder.
 func otlpShape() *shape {
 	type fields = map[protowire.Number]*shape
 	value := &shape{size: 48} // AnyValue: array_value, kvlist_value
@@ -201,17 +202,17 @@ func otlpShape() *shape {
 	return &shape{0, fields{1: resource}, false}
 }
 
-// bucketCounts is the field of ExponentialHistogramDataPoint.Buckets that repeats.
+// bucketCounts is the repeated field of ExponentialHistogramDataPoint.Buckets.
 const bucketCounts = 2
 
-// jsonObjectBytes is what an object or a list of a request in JSON takes.
+// jsonObjectBytes is the memory of an object or a list of a request in JSON.
 const jsonObjectBytes = 96
 
-// maxNesting bounds arrays within arrays.
+// maxNesting limits the nesting of arrays.
 const maxNesting = 64
 
-// checkOTLP reports whether the messages of a request take more memory than they may, and how
-// many bytes they take.
+// checkOTLP returns the memory in bytes that the messages of a request take, and an error if
+// it exceeds the limit.
 func checkOTLP(b []byte) (bytes int, err error) {
 	err = objectBytes(b, otlpShape(), &bytes, 0)
 	return bytes, err

@@ -228,8 +228,8 @@ func zip(plain []byte) []byte {
 	return b.Bytes()
 }
 
-// Bodies that trickle in hold up nobody: as many of them as there are slots, and more,
-// are open while others are stored.
+// Slow bodies delay no other senders: as many of them as there are slots, and more, are
+// open while others are stored.
 func TestSlowSenders(t *testing.T) {
 	for name, handler := range map[string]func(Options) http.Handler{"remote write": Handler, "OTLP": OTLP} {
 		t.Run(name, func(t *testing.T) {

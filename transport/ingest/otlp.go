@@ -28,9 +28,9 @@ import (
 )
 
 // otlp receives metrics of OpenTelemetry (https://opentelemetry.io/docs/specs/otlp/#otlphttp),
-// protobuf or JSON, plain or packed by gzip, and translates them as Prometheus does.
+// protobuf or JSON, plain or compressed by gzip, and translates them as Prometheus does.
 //
-// Sums and histograms of delta temporality are added up ([deltas]); those of unspecified
+// Sums and histograms of delta temporality are accumulated ([deltas]); those of unspecified
 // temporality are refused by name in a partial success, and the rest of the request is stored.
 type otlp struct {
 	*handler
@@ -41,8 +41,8 @@ type otlp struct {
 // OTLP returns the receiver of OpenTelemetry metrics, to be mounted at
 // /api/v1/otlp/v1/metrics and /v1/metrics.
 //
-// The resource attributes site and node become labels of every series; without node it
-// is host.name. A token's scope is held against these two.
+// The resource attributes site and node become labels of every series; node defaults to
+// host.name. A token's scope is checked against these two.
 func OTLP(o Options) http.Handler {
 	h := &otlp{handler: newHandler(o, "otlp"), deltas: deltas{total: map[sum]*deltaSeries{}, most: maxDeltas}}
 	h.converters.New = func() any { return translate.NewPrometheusConverter(nil) }
@@ -57,7 +57,7 @@ func (h *otlp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !errors.As(err, &s) {
 			s = storeError(err)
 			if s.code == http.StatusInternalServerError {
-				s.code, s.after = http.StatusServiceUnavailable, 5*time.Second // senders of OTLP drop what is answered by 500
+				s.code, s.after = http.StatusServiceUnavailable, 5*time.Second // senders of OTLP drop requests that are answered by 500
 			}
 			h.Logger.Error("OTLP metrics could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
 		} else {
@@ -72,7 +72,7 @@ func (h *otlp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Stats.request(h.protocol, http.StatusOK)
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(answer) // the sender went away: nothing left to say
+	_, _ = w.Write(answer) // an error means that the sender went away
 }
 
 const (
@@ -128,7 +128,7 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	return answer, kind, err
 }
 
-// decodeOTLP reads a request, after its objects were counted.
+// decodeOTLP decodes a request, after its objects were counted.
 func decodeOTLP(ctx context.Context, kind string, body []byte, t *turn) (req pmetricotlp.ExportRequest, err error) {
 	req = pmetricotlp.NewExportRequest()
 	took, decode := 0, req.UnmarshalProto
@@ -152,7 +152,7 @@ func decodeOTLP(ctx context.Context, kind string, body []byte, t *turn) (req pme
 	return req, nil
 }
 
-// unzip reserves memory and a slot and makes buf.plain of the body, which may be packed.
+// unzip reserves memory and a slot and fills buf.plain from the body, which may be compressed.
 func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn, error) {
 	switch strings.ToLower(encoding) {
 	case "", "identity":
@@ -164,8 +164,8 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn,
 		return nil, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; send gzip or none", encoding)
 	}
 	_, most := h.Sizes()
-	// The trailer (RFC 1952) has the size of the last of what may be several members: where
-	// that is too little, it is done again with as much as is allowed.
+	// The trailer (RFC 1952) has the size of the last of possibly several members: if that
+	// is too small, decompression is repeated with the maximum size.
 	size := int64(0)
 	if n := len(buf.body); n >= 4 {
 		size = int64(binary.LittleEndian.Uint32(buf.body[n-4:]))
@@ -189,7 +189,7 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn,
 	}
 }
 
-// gunzip unpacks buf.body into buf.plain, and reports whether it had room for all.
+// gunzip decompresses buf.body into buf.plain, and reports whether all of it fitted.
 func gunzip(buf *buffers) (whole bool, err error) {
 	z, err := gzip.NewReader(bytes.NewReader(buf.body))
 	if err != nil {
@@ -212,7 +212,7 @@ func gunzip(buf *buffers) (whole bool, err error) {
 // promoted are the resource attributes that become labels of every series.
 var promoted = config.OTLPConfig{PromoteResourceAttributes: []string{"site", "node"}}
 
-// take translates and stores.
+// take translates and stores a request.
 func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result, error) {
 	for i := range md.ResourceMetrics().Len() {
 		rm := md.ResourceMetrics().At(i)
@@ -239,7 +239,7 @@ func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result
 	return in.finish(nil)
 }
 
-// translate appends what md holds to an appender.
+// translate appends the metrics of md to an appender.
 func (h *otlp) translate(ctx context.Context, md pmetric.Metrics, to storage.AppenderV2) error {
 	c := h.converters.Get().(*translate.PrometheusConverter)
 	defer h.converters.Put(c)
@@ -261,8 +261,8 @@ func placeNode(attributes pcommon.Map) {
 	}
 }
 
-// refuseUnspecified reports whether a metric does not say how its points add up, and notes
-// that it is refused.
+// refuseUnspecified reports whether a metric has an unspecified temporality, and records
+// it as refused.
 func refuseUnspecified(in *writer, m pmetric.Metric) bool {
 	var kind pmetric.AggregationTemporality
 	var points int
@@ -283,7 +283,7 @@ func refuseUnspecified(in *writer, m pmetric.Metric) bool {
 	return true
 }
 
-// targetInfo is the metric of a resource's attributes, which is not added up.
+// targetInfo is the metric of a resource's attributes, which is not accumulated.
 const targetInfo = "target_info"
 
 var deltaReasons = map[deltaState]string{
@@ -293,11 +293,11 @@ var deltaReasons = map[deltaState]string{
 	deltaUnlike: "its buckets can not be added to those before",
 }
 
-// translated is the writer as the translation wants it: what will never be taken is
-// noted and passed over, so that only failures end a request.
+// translated adapts the writer to the translation: samples that will never be accepted
+// are recorded and skipped, so that only failures end a request.
 type translated struct {
 	*writer
-	deltas *deltas // where samples are added up; nil when they are sums already
+	deltas *deltas // accumulates samples; nil if they are cumulative already
 	failed error
 }
 
@@ -334,7 +334,7 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		switch o.Metadata.Type {
 		case model.MetricTypeCounter, model.MetricTypeHistogram, model.MetricTypeSummary:
 		default:
-			start = 0 // a gauge did not begin with a zero
+			start = 0 // a gauge has no initial zero
 		}
 		if ls.Has(model.QuantileLabel) {
 			start = 0

@@ -11,39 +11,39 @@ import (
 	"reckon/transport/limits"
 )
 
-// The cache finds a series by the hash of its labels as they were sent: on a hit no labels are
-// made, checked, sorted or looked up, which is most of what a sample costs. A miss costs that
-// once more and nothing else. A sender names its series in the same order each time, so that each entry leads
-// to the one that came after it, without a look-up in a table that no cache of a processor holds.
+// The cache finds a series by the hash of its labels as they were sent: on a hit no labels are built,
+// checked, sorted or looked up, which is most of the cost of a sample. A miss costs one such look-up more. A
+// sender sends its series in the same order each time, so each entry points to its successor, which avoids a
+// look-up in a table too large for a processor's cache.
 const (
 	cacheShards = 64
-	// maxSeriesPerShard bounds a shard: two million series in all, each of about 140 bytes beside
-	// the labels, which are the store's own.
+	// maxSeriesPerShard limits a shard: two million series in total, each of about 140 bytes
+	// apart from the labels, which are shared with the store.
 	maxSeriesPerShard = 1 << 15
-	// cacheFor is after how long, to twice as long, a series without samples is evicted.
+	// cacheFor is the time after which a series without samples is evicted; it may take twice as long.
 	cacheFor = 15 * time.Minute
 )
 
-// knownSeries is what is known of a series.
+// knownSeries is the cached state of a series.
 type knownSeries struct {
 	ls      labels.Labels
 	ref     storage.SeriesRef // of the store, in this generation
 	store   uint64            // generation of the store
-	doc     sum               // of the description that was passed on
+	doc     sum               // of the description that was stored
 	start   int64             // the latest start time that got its zero
-	checked *limits.Config    // by which the labels were found good; nil for none
+	checked *limits.Config    // the limits that the labels were checked against; nil for none
 }
 
-// cachedSeries is one series of the cache. What is known does not change: another entry replaces this one.
+// cachedSeries is one entry of the cache. knownSeries is immutable: a change replaces the entry.
 type cachedSeries struct {
 	key sum
 	knownSeries
 	round atomic.Uint32
-	next  atomic.Pointer[cachedSeries] // that came after it, last time
+	next  atomic.Pointer[cachedSeries] // its successor in the last request
 	gone  atomic.Bool                  // it is no longer in the table
 }
 
-// seriesCache remembers the series that a handler took. It is safe for concurrent use.
+// seriesCache caches the series that a handler has accepted. It is safe for concurrent use.
 type seriesCache struct {
 	shards [cacheShards]struct {
 		mu    sync.Mutex
@@ -52,7 +52,7 @@ type seriesCache struct {
 	}
 }
 
-// get finds a series, or returns nil. before is the one that the request has before it, nil for none.
+// get finds a series, or returns nil. before is its predecessor in the request, nil for none.
 func (k *seriesCache) get(key sum, round uint32, before *cachedSeries) *cachedSeries {
 	var got *cachedSeries
 	if before != nil {
@@ -82,7 +82,7 @@ func (k *seriesCache) put(key sum, v knownSeries, round uint32) {
 	s := &k.shards[key[0]%cacheShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.round < round { // not by a writer that began in the round before
+	if s.round < round { // not for a writer that began in the round before
 		s.round = round
 		for old, of := range s.byKey {
 			if round-of.round.Load() > 1 {
@@ -104,5 +104,5 @@ func (k *seriesCache) put(key sum, v knownSeries, round uint32) {
 	s.byKey[key] = fresh
 }
 
-// roundOf counts stretches of cacheFor.
+// roundOf numbers periods of cacheFor.
 func roundOf(t time.Time) uint32 { return uint32(t.Unix() / int64(cacheFor/time.Second)) }

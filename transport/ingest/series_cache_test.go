@@ -21,7 +21,7 @@ import (
 	"reckon/transport/limits"
 )
 
-// watched is a store whose references are looked at, and whose generation can change.
+// watched is a store that counts the use of references, and can change its generation.
 type watched struct {
 	storage.AppendableV2
 	generation uint64
@@ -36,7 +36,7 @@ type watchedAppender struct {
 func (w *watched) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	a := &watchedAppender{w.AppendableV2.AppenderV2(ctx), w}
 	if w.generation == 0 {
-		return struct{ storage.AppenderV2 }{a} // says nothing of generations
+		return struct{ storage.AppenderV2 }{a} // without generations
 	}
 	return a
 }
@@ -101,7 +101,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// What was refused is refused again, and known series are checked as others are.
+// A refused series is refused again, and cached series are checked as others are.
 func TestKnownIsChecked(t *testing.T) {
 	s := openStore(t)
 	allowed := true
@@ -207,7 +207,8 @@ func TestKnownAndOtherBounds(t *testing.T) {
 	}
 }
 
-// A series of which nothing is stored did not begin: samples that come too late do not use up what may begin on a node.
+// A series without stored samples does not count as new: samples that come too late do not use up the limit of new
+// series of a node.
 func TestRefusedSeriesDoNotBegin(t *testing.T) {
 	s := openStore(t)
 	l := limits.New(limits.Config{Nodes: struct {
@@ -228,7 +229,7 @@ func TestRefusedSeriesDoNotBegin(t *testing.T) {
 	one("third", now, 400)
 }
 
-// Series that are known cost no memory.
+// Cached series allocate no memory.
 func TestKnownAllocs(t *testing.T) {
 	s := openStore(t)
 	h := newHandler(Options{Store: s}, "remote_write")

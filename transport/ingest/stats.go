@@ -12,23 +12,23 @@ import (
 	"reckon/metric"
 )
 
-// Why samples are refused, as a label.
+// Reasons for refused samples, as a label.
 const (
-	whyInvalid  = "invalid"   // labels or values that no series can have
-	whyConflict = "duplicate" // another value of the same time is stored
+	whyInvalid  = "invalid"   // labels or values that are never valid
+	whyConflict = "duplicate" // another value is stored for the same time
 	whyTooOld   = "too_old"
 	whyFuture   = "future"
-	whyScope    = "not_allowed"     // of nodes that the token is not for
+	whyScope    = "not_allowed"     // for nodes outside the scope of the token
 	whyLimit    = "limit"           // of series, labels or their lengths
-	whyDelta    = "delta"           // OTLP of delta temporality that could not be added up
-	whyStore    = "store"           // a store elsewhere does not take them
+	whyDelta    = "delta"           // OTLP of delta temporality that could not be accumulated
+	whyStore    = "store"           // refused by a remote store
 	whyAnother  = "another_machine" // measured while another machine had the name
 )
 
-// maxSenders is how many senders are counted by name; others count together.
+// maxSenders is the number of senders counted by name; others are counted together.
 const maxSenders = 500
 
-// Stats counts what is taken. The zero value is ready; it is safe for concurrent use.
+// Stats counts requests and samples. The zero value is ready; it is safe for concurrent use.
 type Stats struct {
 	mu       sync.Mutex
 	requests map[requestKey]uint64
@@ -92,7 +92,7 @@ var (
 		Help: "Samples that were refused for good, by the token or name of the sender: invalid, duplicate, too_old, future, not_allowed, limit, delta (what can not be added up), another_machine (measured while another had its name), or store where a store elsewhere does not take them."}
 )
 
-// Descs describes what Gather adds.
+// Descs describes the series that Gather adds.
 func Descs() []*metric.Desc { return []*metric.Desc{statRequests, statSamples, statRefused} }
 
 // Gather adds the counters to a batch.

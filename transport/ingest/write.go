@@ -27,19 +27,19 @@ import (
 )
 
 const (
-	// oldStart is for how long after its start a counter of a new series is still given
-	// the zero that it began with, and freshStart the same for a series that is known:
-	// longer than any export interval, for it matters only to the first sample.
+	// oldStart is how long after its start a counter of a new series is still given its
+	// initial zero, and freshStart the same for a cached series: longer than any export
+	// interval, since it matters only to the first sample.
 	oldStart   = time.Hour
 	freshStart = 10 * time.Minute
-	// sayAtMost is how many refusals an answer names.
+	// sayAtMost is the number of refusals that a response names.
 	sayAtMost = 5
 )
 
 // result counts what was stored.
 type result struct{ samples, histograms, exemplars int }
 
-// writer takes one request.
+// writer stores one request.
 type writer struct {
 	h    *handler
 	app  storage.AppenderV2
@@ -47,21 +47,21 @@ type writer struct {
 	// exemplars is nil when the store keeps none.
 	exemplars storage.ExemplarAppender
 	who       sender
-	latest    int64 // the latest time that is taken
+	latest    int64 // the latest time that is accepted
 	scratch   labels.ScratchBuilder
-	// generation is that of the store's references, 0 where they must not be kept.
+	// generation is that of the store's references, 0 if they must not be cached.
 	generation uint64
-	fresh      []freshSeries // for the series cache, once they are stored
-	before     *cachedSeries // the series before, where it was in the cache
-	began      bool          // the series that was admitted last was counted as new
+	fresh      []freshSeries // for the series cache, after they are stored
+	before     *cachedSeries // the preceding series, if it was in the cache
+	began      bool          // the last admitted series was counted as new
 
 	done    bool
 	result  result
-	ahead   int           // samples that lie further in the future than is taken
-	aheadBy time.Duration // the least of them
+	ahead   int           // samples too far in the future
+	aheadBy time.Duration // the smallest distance among them
 	round   uint32
 	refused int
-	why     map[string]int // of those refused
+	why     map[string]int // number of refused samples by reason
 	reasons []string
 }
 
@@ -76,25 +76,25 @@ func (h *handler) newWriter(ctx context.Context, who sender) *writer {
 	return w
 }
 
-// abandon ends a writer that was left by a panic: the store waits for all writers.
+// abandon ends a writer after a panic: the store waits for all writers.
 func (w *writer) abandon() {
 	if !w.done {
 		w.done = true
-		_ = w.app.Rollback() // whoever panicked says what was wrong
+		_ = w.app.Rollback() // the panic is reported
 	}
 }
 
-// finish commits what was taken. err is a failure of the store.
+// finish commits the accepted samples. err is a failure of the store.
 func (w *writer) finish(err error) (result, error) {
 	w.done = true
 	if err != nil {
-		_ = w.app.Rollback() // the first error says it all
+		_ = w.app.Rollback() // the first error is sufficient
 		return result{}, err
 	}
 	err = w.app.Commit()
 	var some *store.RefusedError
 	switch {
-	case errors.As(err, &some): // a store elsewhere says only now what it does not take
+	case errors.As(err, &some): // a remote store reports refusals only on commit
 		w.elsewhere(some)
 	case err != nil:
 		return result{}, err
@@ -120,7 +120,7 @@ func (w *writer) finish(err error) (result, error) {
 	return w.result, status(http.StatusBadRequest, "%d samples refused, %d stored: %s", w.refused, w.result.samples+w.result.histograms, text)
 }
 
-// elsewhere takes what another server refused out of what was stored.
+// elsewhere subtracts the samples that a remote store refused from the stored ones.
 func (w *writer) elsewhere(e *store.RefusedError) {
 	stored := w.result.samples + w.result.histograms
 	w.result.samples = max(w.result.samples-e.Refused, 0)
@@ -137,7 +137,7 @@ func (w *writer) elsewhere(e *store.RefusedError) {
 	}
 }
 
-// refuse notes n samples that will never be taken.
+// refuse records n samples that will never be accepted.
 func (w *writer) refuse(why string, n int, format string, args ...any) {
 	w.refused += n
 	if w.why == nil {
@@ -225,8 +225,8 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	return nil
 }
 
-// take1 stores a request of remote write 1.0, which checkRequest1 found good. Its series
-// are decoded one at a time into the same memory.
+// take1 stores a request of remote write 1.0 that passed checkRequest1. Its series are
+// decoded one at a time into the same memory.
 func (w *writer) take1(plain []byte) (result, error) {
 	var ts prompb.TimeSeries
 	var parts parts1
@@ -236,7 +236,7 @@ func (w *writer) take1(plain []byte) (result, error) {
 			ts.Labels, ts.Samples = ts.Labels[:0], ts.Samples[:0]
 			err := parts.split(f.bytes)
 			if err == nil {
-				ts.Samples = slices.Grow(ts.Samples, parts.samples) // decoding alone would double them
+				ts.Samples = slices.Grow(ts.Samples, parts.samples) // growing by decoding alone would double the memory
 				err = ts.Unmarshal(parts.plain)
 			}
 			if err != nil {
@@ -287,21 +287,22 @@ func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 	return nil
 }
 
-// series is one series of a request, with the store's reference once it is known.
+// series is one series of a request, with the store's reference once there is one.
 type series struct {
 	ls    labels.Labels
 	ref   storage.SeriesRef
-	begun int64 // the last beginning that was dealt with
+	begun int64 // the last start time that was handled
 }
 
-// freshSeries is one that is not in the series cache as it is now.
+// freshSeries is a series that is not in the series cache in its present state.
 type freshSeries struct {
 	key sum
 	as  knownSeries
 }
 
-// admit reports whether a series with so many samples, whose labels are valid, is taken.
-// The error refuses the whole request. cached: the series is in the series cache.
+// admit reports whether a series with a number of samples and valid labels is accepted.
+// The error refuses the whole request. cached reports whether the series is in the series
+// cache.
 func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
 	if err := w.within(k.ls); err != nil {
 		return false, err
@@ -334,7 +335,7 @@ func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
 	return false, nil
 }
 
-// settle ends a series: one of which nothing was stored did not begin.
+// settle completes a series: one without stored samples does not count as new.
 func (w *writer) settle(s *series) {
 	if w.began && s.ref == 0 {
 		w.who.bounds.NotNew(s.ls)
@@ -342,8 +343,8 @@ func (w *writer) settle(s *series) {
 	w.began = false
 }
 
-// within refuses the whole request when a series is of a node that the sender does not
-// speak for: the sender then keeps it until somebody has put it right.
+// within refuses the whole request if a series belongs to a node outside the sender's
+// scope: the sender then keeps it until the configuration is corrected.
 func (w *writer) within(ls labels.Labels) error {
 	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
 		return nil
@@ -352,7 +353,7 @@ func (w *writer) within(ls labels.Labels) error {
 		ls.Get("site"), ls.Get("node"), ls.Get(model.MetricNameLabel))
 }
 
-// begins reports whether the store has no such series. Of a store elsewhere that is not known.
+// begins reports whether the store has no such series. For a remote store that is unknown, and it returns false.
 func (w *writer) begins(ls labels.Labels) bool {
 	if w.refs == nil || w.generation == 0 {
 		return false
@@ -425,7 +426,7 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 		return nil
 	}
 	var err error
-	// A finer resolution than the store keeps is made coarser, not refused.
+	// A resolution finer than the store's maximum is reduced, not refused.
 	if h != nil && histogram.IsExponentialSchemaReserved(h.Schema) && h.Schema > histogram.ExponentialSchemaMax {
 		err = h.ReduceResolution(histogram.ExponentialSchemaMax)
 	}
@@ -443,9 +444,9 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 	return w.judge(s, t, err)
 }
 
-// exemplar stores an example of what a series counted. Whatever hinders it (a time before the
-// last exemplar, labels of more than 128 characters, no sample, a store without exemplars) is no
-// reason to refuse samples, as at other receivers.
+// exemplar stores an exemplar of a series. Errors (a time before the last exemplar, labels of
+// more than 128 characters, no sample, a store without exemplars) do not refuse samples, as in
+// other receivers.
 func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
 	if w.exemplars == nil || e.Ts > w.latest {
 		return
@@ -468,7 +469,7 @@ func (w *writer) future(s *series, t int64) bool {
 	return true
 }
 
-// another refuses what a machine measured while another one had its name: both would be added up.
+// another refuses samples of a machine from when another one had its name: both would be summed.
 func (w *writer) another(s *series, t int64) bool {
 	if w.who.after == 0 || t > w.who.after {
 		return false
@@ -478,14 +479,14 @@ func (w *writer) another(s *series, t int64) bool {
 	return true
 }
 
-// mostAhead is the most that a request may lie in the future and still be asked for again:
-// what lies further ahead has a wrong unit rather than a wrong clock.
+// mostAhead is the largest distance into the future at which a request is refused
+// temporarily: a larger one indicates a wrong unit rather than a wrong clock.
 const mostAhead = 24 * time.Hour
 
-// fastClock makes a sender wait all of whose samples lie in the future, as those of a
-// board without a battery-backed clock do: it keeps them until its clock is right or that time
-// has come. Where some of a request can be stored the rest is refused for good, so
-// that one bad series does not hold up a sender that collects for many.
+// fastClock refuses a request temporarily if all of its samples are in the future, as from a
+// board without a battery-backed clock: the sender keeps them until its clock is right or that
+// time has come. If some samples of a request can be stored, the rest is refused for good, so
+// that one bad series does not block a sender that collects for many.
 func (w *writer) fastClock() error {
 	if w.ahead == 0 || w.ahead != w.refused || w.result != (result{}) || w.aheadBy > mostAhead {
 		return nil
@@ -493,7 +494,7 @@ func (w *writer) fastClock() error {
 	return &statusError{http.StatusServiceUnavailable, fmt.Sprintf("the clock of the sender is %s ahead of the server's: set it (chrony, ntpd); the samples are taken when their time has come", w.aheadBy.Round(time.Second)), time.Minute}
 }
 
-// judge parts what will never be taken from failures of the store.
+// judge separates refusals of samples from failures of the store.
 func (w *writer) judge(s *series, t int64, err error) error {
 	var invalid histogram.Error
 	switch {
@@ -506,7 +507,7 @@ func (w *writer) judge(s *series, t int64, err error) error {
 	return err
 }
 
-// whyOf is the reason of an error of the store.
+// whyOf returns the reason label of an error of the store.
 func whyOf(err error) string {
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds), errors.Is(err, storage.ErrOutOfOrderSample):
@@ -517,9 +518,9 @@ func whyOf(err error) string {
 	return whyInvalid
 }
 
-// begin writes the zero that a counter had when it began, so that its first sample
-// counts as increase. To a series that is known it is written only if it is newer than
-// all its samples: then the counter began anew.
+// begin writes the initial zero of a counter, so that its first sample counts as an
+// increase. To a known series it is written only if it is newer than all its samples:
+// then the counter was reset.
 func (w *writer) begin(s *series, start, t int64) {
 	if start >= t || t-start > oldStart.Milliseconds() || start == s.begun {
 		return
@@ -538,15 +539,15 @@ func (w *writer) begin(s *series, start, t int64) {
 	s.begun = start
 }
 
-// described remembers which descriptions were passed on, so that those that come with
-// every request cost a look-up.
+// described caches the descriptions that were stored, so that those sent with every
+// request cost only a look-up.
 type described struct {
 	tell func(string, metadata.Metadata) error
 	mu   sync.RWMutex
 	seen map[string]metadata.Metadata
 }
 
-// maxDescribed bounds what senders can make us remember.
+// maxDescribed limits the memory that senders can make us use.
 const maxDescribed = 20_000
 
 func (d *described) learn(name string, m metadata.Metadata) {
@@ -566,5 +567,5 @@ func (d *described) learn(name string, m metadata.Metadata) {
 	}
 	d.seen[strings.Clone(name)] = m
 	d.mu.Unlock()
-	_ = d.tell(name, m) // a file of words that could not be written; the samples are what counts
+	_ = d.tell(name, m) // the file of descriptions could not be written; samples are stored all the same
 }
