@@ -1,6 +1,6 @@
 package sensor
 
-// CgroupFields says which figures of a [Cgroup] its controllers gave.
+// CgroupFields are the figures of a [Cgroup] that its controllers provide.
 type CgroupFields uint32
 
 // The groups of figures of a cgroup.
@@ -17,9 +17,9 @@ const (
 	CgroupPressure                              // CPUWaitNanos, MemoryStallNanos, IOStallNanos
 	CgroupMemoryMax                             // MemoryMax: a limit is set
 	CgroupCPUMax                                // CPUMax: a limit is set
-	CgroupShmem                                 // Shmem is apart from File; else shared memory is in File
+	CgroupShmem                                 // Shmem is separate from File; otherwise shared memory is in File
 	CgroupKernel                                // Kernel
-	CgroupKernelBound                           // Kernel is an upper bound: reclaimable slab is in it
+	CgroupKernelBound                           // Kernel is an upper bound: it includes reclaimable slab
 	CgroupRefaults                              // RefaultAnon, RefaultFile
 	CgroupMemoryEvents                          // MaxEvents, OOMEvents
 	CgroupInactive                              // InactiveFile
@@ -40,10 +40,10 @@ type Cgroup struct {
 
 	Current, Anon, File, Shmem, Swap uint64 // bytes
 	Peak                             uint64 // highest Current so far, bytes
-	InactiveFile                     uint64 // of the page cache, what was not used lately, bytes
-	// Kernel is memory of the kernel that can not be reclaimed, bytes: stacks, page tables,
-	// sockets, unreclaimable slab. Version 1 knows only all of the kernel's memory, which
-	// is then an upper bound.
+	InactiveFile                     uint64 // page cache not used recently, bytes
+	// Kernel is unreclaimable kernel memory, bytes: stacks, page tables, sockets,
+	// unreclaimable slab. Version 1 reports only the kernel's memory as a whole, which is
+	// then an upper bound.
 	Kernel uint64
 	// RefaultAnon and RefaultFile are memory that was reclaimed and soon needed again, bytes.
 	RefaultAnon, RefaultFile uint64
@@ -51,7 +51,7 @@ type Cgroup struct {
 	Faults, MajorFaults uint64
 	HugeBytes           uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
 	// MaxEvents counts how often the limit was reached and memory had to be reclaimed,
-	// OOMEvents how often that was in vain, OOMKills the processes killed.
+	// OOMEvents how often that failed, OOMKills the processes killed.
 	MaxEvents, OOMEvents, OOMKills uint64
 
 	ReadBytes, WriteBytes uint64
@@ -64,24 +64,24 @@ type Cgroup struct {
 	CPUMax    float64 // limit, cores
 }
 
-// Needed returns the memory that can not be given back without loss: anonymous, shared and
+// Needed returns the memory that can not be freed without loss: anonymous, shared and
 // unreclaimable kernel memory, bytes. The rest of Current is page cache and slab, which the
-// kernel takes back when others need it.
+// kernel reclaims under pressure.
 func (c *Cgroup) Needed() uint64 { return c.Anon + c.Shmem + c.Kernel }
 
 // CgroupReader reads control groups of any version.
 type CgroupReader interface {
-	// Open returns a handle on the cgroup that has the given paths, one for each
-	// hierarchy, with its descriptors kept open. It fails with an error matching
-	// fs.ErrNotExist when the cgroup is gone.
+	// Open returns a handle on the cgroup with the given paths, one for each hierarchy,
+	// with its descriptors kept open. It fails with an error matching fs.ErrNotExist when
+	// the cgroup is gone.
 	Open(paths []CgroupPath) (CgroupHandle, error)
 	Close() error
 }
 
-// CgroupHandle reads one cgroup again and again without allocating.
+// CgroupHandle reads one cgroup repeatedly without allocating.
 type CgroupHandle interface {
 	// Read fills c. After the cgroup was removed it returns an error matching
-	// fs.ErrNotExist, and c keeps what was read before it.
+	// fs.ErrNotExist, and c keeps the previous reading.
 	Read(c *Cgroup) error
 	Close() error
 }

@@ -8,8 +8,8 @@ const (
 	Cycles       Counter = iota // while not halted
 	Instructions                // retired
 	BranchMisses                // branches predicted wrongly
-	// CacheMisses are lines that cores fetched from beyond the last level of the cache; which prefetches are among them
-	// depends on the processor, and lines written back are not.
+	// CacheMisses are lines that cores fetched from beyond the last level of the cache; it depends on the processor
+	// which prefetches are included. Lines written back are not.
 	CacheMisses
 	// Floating-point instructions by the width of their operands.
 	FPScalar
@@ -19,17 +19,18 @@ const (
 	Counters
 )
 
-// Count is what one event counted.
+// Count is the count of one event.
 type Count struct {
-	Whole uint64 // while it had a counter of the processor all the time
-	// Part is what it counted in times in which it shared one with others: it was to count for Enabled ns, and counted for Running.
+	Whole uint64 // while it had a hardware counter all the time
+	// Part is its count in times in which it shared a hardware counter with others: it was enabled for Enabled ns, and
+	// counted for Running.
 	Part, Enabled, Running uint64
 }
 
-// CounterUse is what the events counted while something ran.
+// CounterUse is the counts of the events while something ran.
 type CounterUse [Counters]Count
 
-// Add adds what v counted.
+// Add adds the counts of v.
 func (u *CounterUse) Add(v *CounterUse) {
 	for i := range v {
 		c, d := &u[i], &v[i]
@@ -37,9 +38,9 @@ func (u *CounterUse) Add(v *CounterUse) {
 	}
 }
 
-// Counted is what was counted while one process ran, since the reading before.
+// Counted is the counts of one process since the previous reading.
 type Counted struct {
-	// PID is the process, 0 where it is not known or not in our pid namespace.
+	// PID is the process, 0 if it is unknown or not in our pid namespace.
 	PID   int32
 	Start uint64 // of the process, nanoseconds since boot
 	Use   CounterUse
@@ -48,21 +49,22 @@ type Counted struct {
 // CounterPass is one reading of a [CounterSource]. Its memory is reused.
 type CounterPass struct {
 	Counted []Counted
-	// Unowned is what the source had no room to charge to a process.
+	// Unowned is the counts that the source had no room to charge to a process.
 	Unowned CounterUse
-	// Have has bit c where counter c is counted.
+	// Have has bit c set if counter c is available.
 	Have uint16
-	// Line is how many bytes of memory a cache miss moves, 0 where misses of this machine do not say that.
+	// Line is the number of bytes of memory that a cache miss moves, 0 where misses of this machine do not determine
+	// it.
 	Line uint64
-	// Gaps: since the reading before, a processor ran for some time without counters.
+	// Gaps: since the previous reading, a processor ran for some time without counters.
 	Gaps bool
 }
 
 // Reset empties p and keeps its memory.
 func (p *CounterPass) Reset() { *p = CounterPass{Counted: p.Counted[:0]} }
 
-// CounterSource counts events of the processors for each process, those that ended included. It is used as a
-// [TrafficSource] is.
+// CounterSource counts processor events for each process, including ended ones. Its contract is that of a
+// [TrafficSource].
 type CounterSource interface {
 	Name() string
 	ReadCounters(p *CounterPass) error

@@ -6,7 +6,7 @@ import (
 	"reckon/metric"
 )
 
-// gpu describes a series of a device.
+// gpu returns the description of a series of a device.
 func gpu(name string, kind metric.Kind, unit metric.Unit, help string, extra ...string) *metric.Desc {
 	return &metric.Desc{Name: name, Kind: kind, Unit: unit, Help: help,
 		Labels: append([]string{"vendor", "device", "index"}, extra...)}
@@ -43,7 +43,7 @@ var (
 	gpuXid         = gpu("reckon_gpu_xid_last", metric.Gauge, metric.None, "Number (Xid) of the last error that the driver reported by event since the agent began to watch; 0 is none.")
 )
 
-// GPUDescs lists what [GPUSeries] writes.
+// GPUDescs lists the series of [GPUSeries].
 func GPUDescs() []*metric.Desc {
 	return []*metric.Desc{gpuInfo, gpuBusy, gpuEngine, gpuMemory, gpuMemorySize, gpuEnergy, gpuPower, gpuPowerLimit,
 		gpuClock, gpuTemperature, gpuFan, gpuThrottled, gpuECC, gpuReplays, gpuPartitions, gpuReserved, gpuLink, gpuLinkErrors,
@@ -113,7 +113,7 @@ const (
 	gpuFigures
 )
 
-// gpuFigure says which series a figure is.
+// gpuFigure is the series of each figure.
 var gpuFigure = [gpuFigures]struct {
 	desc  *metric.Desc
 	extra []string // values of the labels after the index
@@ -143,7 +143,7 @@ var gpuFigure = [gpuFigures]struct {
 	GPURowsPending: {gpuRowsPending, nil}, GPURowsFailed: {gpuRowsFailed, nil}, GPUXidLast: {gpuXid, nil},
 }
 
-// GPUSeries writes the figures of one device. It allocates when a figure comes for the
+// GPUSeries writes the figures of one device. It allocates when a figure occurs for the
 // first time, and is used from one goroutine.
 type GPUSeries struct {
 	vendor, device, index string
@@ -171,7 +171,7 @@ func (s *GPUSeries) Add(b *metric.Batch, f GPUFigure, v float64) {
 	b.Add(s.rows[f], v)
 }
 
-// AddXid appends how often an error of the driver was reported.
+// AddXid appends the number of times that an error of the driver was reported.
 func (s *GPUSeries) AddXid(b *metric.Batch, xid int, meaning string, count float64) {
 	if s.xids[xid] == nil {
 		if s.xids == nil {
@@ -182,7 +182,7 @@ func (s *GPUSeries) AddXid(b *metric.Batch, xid int, meaning string, count float
 	b.Add(s.xids[xid], count)
 }
 
-// AddUsed appends what g says of use: its memory, and busy seconds so far.
+// AddUsed appends the use in g: its memory, and busy seconds so far.
 func (s *GPUSeries) AddUsed(b *metric.Batch, g *GPU, busy float64) {
 	s.Info(b)
 	if g.Have&GPUBusy != 0 {

@@ -2,14 +2,13 @@ package sensor
 
 import "time"
 
-// Gap is the longest time between two readings of a power over which it is integrated.
-// What was used in a longer one is not known, and is left out rather than invented. It
-// is longer than the longest usual export interval, for meters read only then.
+// Gap is the longest time between two power readings over which power is integrated.
+// Energy in a longer gap is unknown, and is left out rather than invented. It is longer
+// than the longest usual export interval, for meters read only then.
 const Gap = 90 * time.Second
 
-// Integral makes energy out of readings of power, by the trapezoid rule. The zero
-// value is ready. It only grows: a gap, a meter that is gone and a negative reading add
-// nothing.
+// Integral integrates power readings to energy, by the trapezoid rule. The zero value is
+// ready. It never decreases: a gap, a missing meter and a negative reading add nothing.
 type Integral struct {
 	joules float64
 	watts  float64
@@ -33,25 +32,25 @@ func (i *Integral) Add(now time.Time, watts float64) float64 {
 // Busy likewise integrates a share (0 to 1) of a device into seconds.
 func (i *Integral) Busy(now time.Time, share float64) float64 { return i.Add(now, min(share, 1)) }
 
-// Break begins a new span: what is between the last reading and the next adds nothing.
+// Break starts a new span: the time between the last reading and the next adds nothing.
 func (i *Integral) Break() { i.at = time.Time{} }
 
 // Total is the energy so far.
 func (i *Integral) Total() float64 { return i.joules }
 
-// MaxWatts is beyond what any meter of one node shows: larger readings are blanks of
+// MaxWatts is more than any meter of one node shows: larger readings are blank values of
 // the hardware, such as 65535 or 9223372036854775794 of the unit.
 const MaxWatts = 1e6
 
-// Odometer makes a counter that never falls of one that may: when a register begins
-// anew, or jumps back, the interval in which it did so is left out. The zero value is
-// ready, and begins at zero.
+// Odometer turns a register that may be reset into a counter that never decreases: the
+// interval in which the register was reset, or decreased, is left out. The zero value is
+// ready, and starts at zero.
 type Odometer struct {
 	total, last float64
 	primed      bool
 }
 
-// Add takes a reading of the register and returns what was counted since the first.
+// Add takes a reading of the register and returns the increase since the first.
 func (o *Odometer) Add(raw float64) float64 {
 	if o.primed && raw > o.last {
 		o.total += raw - o.last

@@ -21,7 +21,7 @@ func TestIntegral(t *testing.T) {
 		{201, 1, 1251},            //
 		{202, -5, 1251.5},         // a rail that feeds back counts as nothing
 		{203, math.NaN(), 1251.5}, // blank
-		{204, 1, 1251.5},          // and nothing is known of the second before
+		{204, 1, 1251.5},          // and the second before is unknown
 		{205, 9.2e12, 1251.5},     // blank value of a register
 		{206, 1, 1251.5},
 		{207, 1, 1252.5},

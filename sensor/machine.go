@@ -1,13 +1,13 @@
 package sensor
 
-// Machine holds the totals of the node that workloads are held against.
+// Machine holds the totals of the node that workloads are compared with.
 type Machine struct {
 	// Boot is when the reading was taken, in nanoseconds since boot (CLOCK_BOOTTIME).
 	Boot uint64
 	// Cores is the number of processors online.
 	Cores int
-	// CPU time of all processors since boot, nanoseconds, from /proc/stat. Guest time
-	// is contained in User and Nice, as the kernel counts it.
+	// CPU time of all processors since boot, nanoseconds, from /proc/stat. Guest time is
+	// included in User and Nice, as the kernel counts it.
 	User, Nice, System, Idle, IOWait, IRQ, SoftIRQ, Steal uint64
 
 	MemoryTotal, MemoryAvailable uint64 // bytes, from /proc/meminfo

@@ -1,8 +1,8 @@
 package sensor
 
-// Domain says what part of a node a meter measures. Domains overlap: psys holds
-// everything on the board that the processor can see, package holds core and uncore,
-// so they are never summed with each other.
+// Domain is the part of a node that a meter measures. Domains overlap: psys includes
+// everything on the board that the processor can measure, package includes core and
+// uncore, so they are never summed with each other.
 type Domain string
 
 // The domains of energy.
@@ -20,13 +20,13 @@ const (
 // Meter is one reading of one meter.
 type Meter struct {
 	Domain Domain
-	// Zone tells meters of one domain apart: the number of the package, the name of
-	// the rail. It stays the same while the node runs.
+	// Zone distinguishes meters of one domain: the number of the package, the name of the
+	// rail. It is constant while the node runs.
 	Zone string
-	// Joules is energy since some zero that does not move while the source is open:
-	// sources undo the wrap-around of their registers. It is set when HasJoules.
+	// Joules is energy since a zero that is constant while the source is open: sources
+	// correct the wrap-around of their registers. It is valid if HasJoules is set.
 	Joules float64
-	// Watts is the power now, for meters without a counter; set when HasWatts.
+	// Watts is the present power, for meters without a counter; valid if HasWatts is set.
 	Watts     float64
 	HasJoules bool
 	HasWatts  bool
@@ -34,29 +34,29 @@ type Meter struct {
 
 // MeterSource reads meters of energy or power.
 //
-// A [Sensor] that is one as well needs nothing else to take part in attribution: the
-// agent reads the meters of every such sensor of sensor/all at each internal tick, so
-// ReadMeters never waits (a slow source reads in the background and hands out what it
-// has) and Read may write what ReadMeters gave last with [MeterSeries]. A meter with a
-// counter sets Joules; one that only knows its power now sets Watts, and attribution
-// integrates it. Where several sources meter one domain only one of them counts:
-// attribution says which.
+// A [Sensor] that implements it needs nothing else to take part in attribution: the agent
+// reads the meters of every such sensor of sensor/all at each internal tick, so
+// ReadMeters never blocks (a slow source reads in the background and returns its latest
+// reading) and Read may write the latest result of ReadMeters with [MeterSeries]. A meter
+// with a counter sets Joules; one with only a present power sets Watts, and attribution
+// integrates it. If several sources meter one domain, only one of them counts:
+// attribution selects it.
 //
-// A meter that can not be read, or whose value has not been renewed by the hardware,
-// is left out: what is absent is not zero. It is used from one goroutine and does not
-// allocate after warm-up.
+// A meter that can not be read, or has not been updated by the hardware, is left out: an
+// absent meter is not zero. It is used from one goroutine and does not allocate after
+// warm-up.
 type MeterSource interface {
 	Name() string
-	// ReadMeters appends the readings to dst. An error names what could not be read;
-	// the meters appended beside it are valid.
+	// ReadMeters appends the readings to dst. An error names the meters that could not be
+	// read; the others are valid.
 	ReadMeters(dst []Meter) ([]Meter, error)
 	Close() error
 }
 
-// ModelledSource is a source of meters whose figures may come from a power model elsewhere. They
-// then count as that of a named model: where something measures, that counts.
+// ModelledSource is a source of meters that may come from a power model elsewhere. They then
+// count as those of a named model: measurements take precedence.
 type ModelledSource interface {
 	MeterSource
-	// ModelledMeters reports whether what ReadMeters gave last is modelled.
+	// ModelledMeters reports whether the last result of ReadMeters is modelled.
 	ModelledMeters() bool
 }

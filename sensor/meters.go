@@ -2,22 +2,22 @@ package sensor
 
 import "reckon/metric"
 
-// NodeEnergy is what every meter of a node counts, whatever reads it. Sensors that
-// meter share the description; [MeterSeries] writes it.
+// NodeEnergy is the energy counted by every meter of a node, whatever reads it. Sensors
+// with meters share the description; [MeterSeries] writes it.
 var NodeEnergy = &metric.Desc{
 	Name: "reckon_node_energy_joules_total", Kind: metric.Counter, Unit: metric.Joules,
 	Help:   "Energy that a meter of the node has counted, by domain and zone; domains overlap and are not to be summed: psys and board hold packages, package holds core and uncore.",
 	Labels: []string{"domain", "zone", "method"},
 }
 
-// NodePower is the power that a meter of the node shows now.
+// NodePower is the present power of a meter of the node.
 var NodePower = &metric.Desc{
 	Name: "reckon_node_power_watts", Kind: metric.Gauge, Unit: metric.Watts,
 	Help:   "Power that a meter of the node shows now, by domain and zone; domains overlap as those of reckon_node_energy_joules_total.",
 	Labels: []string{"domain", "zone", "method"},
 }
 
-// MeterDescs lists what [MeterSeries] writes.
+// MeterDescs lists the series of [MeterSeries].
 func MeterDescs() []*metric.Desc { return []*metric.Desc{NodeEnergy, NodePower} }
 
 // MeterSeries writes meters as series of the node. The zero value is ready; it is used

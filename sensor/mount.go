@@ -1,6 +1,6 @@
 package sensor
 
-// Mount names a mounted file system.
+// Mount identifies a mounted file system.
 type Mount struct {
 	Type, Source string // as in /proc/PID/mountinfo: fuse.sshfs and host:/home
 }
@@ -13,14 +13,14 @@ const (
 	MountOperations
 )
 
-// MountUse is what was done on a file system.
+// MountUse is the activity on a file system.
 type MountUse struct {
 	Bytes      [2]uint64 // read, written
 	Operations [MountOperations]uint64
-	Nanos      [MountOperations]uint64 // from the request to its answer, added up
+	Nanos      [MountOperations]uint64 // from the request to its response, summed
 }
 
-// Add adds what v counted.
+// Add adds the counts of v.
 func (u *MountUse) Add(v *MountUse) {
 	for i := range u.Bytes {
 		u.Bytes[i] += v.Bytes[i]
@@ -31,9 +31,9 @@ func (u *MountUse) Add(v *MountUse) {
 	}
 }
 
-// Mounted is what one process did on one file system since the reading before.
+// Mounted is the activity of one process on one file system since the previous reading.
 type Mounted struct {
-	// PID is the process, 0 where it is not known or not in our pid namespace.
+	// PID is the process, 0 if it is unknown or not in our pid namespace.
 	PID   int32
 	Start uint64 // of the process, nanoseconds since boot
 	Mount Mount
@@ -46,7 +46,8 @@ type MountPass struct{ Used []Mounted }
 // Reset empties p and keeps its memory.
 func (p *MountPass) Reset() { p.Used = p.Used[:0] }
 
-// MountSource counts what processes do on file systems, those that ended included. It is used as a [TrafficSource] is.
+// MountSource counts the file system activity of processes, including ended ones. Its contract is that of a
+// [TrafficSource].
 type MountSource interface {
 	Name() string
 	ReadMounts(p *MountPass) error

@@ -2,26 +2,26 @@ package sensor
 
 import "reckon/metric"
 
-// Origin says where figures come from that somebody else than reckon measured: a script,
-// an exporter, a file. Who is behind it is found out by who knows workloads.
+// Origin is the source of figures measured by others: a script, an exporter, a file.
+// Owner resolution maps it to a workload.
 type Origin struct {
-	// Workload is what the figures say that they are about, as kind/name; empty when they
-	// do not say.
+	// Workload is the workload that the figures claim, as kind/name; empty if they claim
+	// none.
 	Workload string
-	// PID is the process that they came from, 0 when it is not known.
+	// PID is the process that they came from, 0 if unknown.
 	PID int32
-	// UID is the user whose figures they are, where HasUID.
+	// UID is the user that the figures belong to, if HasUID is set.
 	UID    uint32
 	HasUID bool
-	// Placed figures are of the workload that Workload names, which the sensor knows and
-	// they did not say themselves.
+	// Placed means that the sensor itself determined Workload, rather than a claim of the
+	// figures.
 	Placed bool
-	// Trusted figures come from the administrator: they may be about any workload and
-	// about the machine.
+	// Trusted figures come from the administrator: they may belong to any workload and to
+	// the machine.
 	Trusted bool
 }
 
-// OwnSample is a figure that somebody else measured.
+// OwnSample is a figure measured by others.
 type OwnSample struct {
 	Series *metric.Series
 	Value  float64
@@ -32,7 +32,7 @@ type OwnSample struct {
 // OwnInput is one file or address that figures are read from.
 type OwnInput struct {
 	Name string
-	Err  error // why nothing, or not all of it, was taken
+	Err  error // why nothing, or only a part of it, was accepted
 }
 
 // OwnPass is one reading of such figures. Its memory is reused.
@@ -50,13 +50,13 @@ func (p *OwnPass) Input(name string, err error) int {
 	return len(p.Inputs) - 1
 }
 
-// OwnSource reads figures that others measure. A [Sensor] that is one as well needs
-// nothing else: before each export the agent calls ReadOwn, finds the workload behind
-// each origin and adds its labels.
+// OwnSource reads figures measured by others. A [Sensor] that implements it needs nothing
+// else: before each export the agent calls ReadOwn, resolves the workload of each origin
+// and adds its labels.
 //
-// ReadOwn fills p, which was reset. A series keeps its pointer as long as it is there,
-// and an Origin from one call to the next as long as it says the same. It may take
-// long: the agent goes on without it, and does not call it again before it is back.
+// ReadOwn fills p, which was reset. A series keeps its pointer as long as it exists, and
+// an Origin from one call to the next as long as it is unchanged. It may take long: the
+// agent continues without it, and does not call it again before it has returned.
 type OwnSource interface {
 	Name() string
 	ReadOwn(p *OwnPass)

@@ -1,7 +1,7 @@
 package sensor
 
-// Fields says which figures of a record its source could read. A figure whose bit
-// is not set is unknown, not zero.
+// Fields are the figures of a record that its source could read. A figure without its bit
+// set is unknown, not zero.
 type Fields uint32
 
 // The groups of figures.
@@ -17,18 +17,18 @@ const (
 	FieldGroup                       // PGID, SID
 	FieldThreads                     // Threads
 	FieldParent                      // PPID
-	FieldCPUSplit                    // UserNanos and SystemNanos apart; else all is in UserNanos
+	FieldCPUSplit                    // UserNanos and SystemNanos separately; otherwise all is in UserNanos
 	FieldChildren                    // ChildUserNanos, ChildSystemNanos
 )
 
-// Process is one process (a thread group) as a source saw it. Counters hold the
-// whole life of the process: live threads, threads that have ended, and the leader.
+// Process is one process (a thread group) as read by a source. Counters cover the whole
+// life of the process: live threads, threads that have ended, and the leader.
 type Process struct {
 	PID, PPID, PGID, SID int32
 	UID                  uint32
-	// Start is when the process began, in nanoseconds since boot (CLOCK_BOOTTIME).
-	// Sources differ in resolution: 1 ns with eBPF, one clock tick (10 ms) with
-	// procfs, up to 1 s in taskstats. See [SameStart].
+	// Start is the start of the process, in nanoseconds since boot (CLOCK_BOOTTIME).
+	// Sources differ in resolution: 1 ns with eBPF, one clock tick (10 ms) with procfs,
+	// up to 1 s in taskstats. See [SameStart].
 	Start uint64
 	// Cgroup is an opaque number that is equal for processes in the same set of
 	// cgroups and changes when a process moves; 0 if unknown. See [CgroupNamer].
@@ -36,15 +36,15 @@ type Process struct {
 	Have   Fields
 	State  byte // as in /proc/PID/stat: R S D Z T I X ...
 	Kernel bool // a kernel thread
-	// OOMKilled says that it ended because the OOM killer chose it. Sources that can not
-	// tell leave it false.
+	// OOMKilled reports that it ended because the OOM killer chose it. Sources without
+	// this information leave it false.
 	OOMKilled bool
 	Comm      Comm
 
 	Threads uint32
 
 	UserNanos, SystemNanos uint64 // CPU time
-	// CPU time of the children that it has waited for, those that they waited for included.
+	// CPU time of the children that it has waited for, including their own waited-for children.
 	ChildUserNanos, ChildSystemNanos uint64
 	WaitNanos                        uint64 // runnable but not running
 	Voluntary, Involuntary           uint64 // context switches
@@ -57,17 +57,17 @@ type Process struct {
 	ReadBytes, WriteBytes uint64 // storage I/O, bytes
 }
 
-// SharedMemory is how much of its resident memory a process has for itself when each page
-// is split evenly over the processes that map it (proportional set size), bytes.
+// SharedMemory is the resident memory of a process, in total and with each page split
+// evenly over the processes that map it (proportional set size), bytes.
 type SharedMemory struct {
 	Resident, Proportional uint64
-	// Of both the anonymous memory, where HasAnon: kernels before 5.4 tell the sums only.
+	// The anonymous part of both, if HasAnon is set: kernels before 5.4 report the sums only.
 	Anon, AnonProportional uint64
 	HasAnon                bool
 }
 
-// Comm is the name of a program as the kernel keeps it: at most 15 bytes and a NUL.
-// It may hold any byte but NUL; [Comm.String] makes it fit to print.
+// Comm is the name of a program as stored by the kernel: at most 15 bytes and a NUL. It
+// may contain any byte but NUL; [Comm.String] makes it printable.
 type Comm [16]byte
 
 // CommOf returns the first 15 bytes of name.
@@ -83,21 +83,21 @@ func SameStart(a, b uint64) bool {
 	return d > -1_500_000_000 && d < 1_500_000_000
 }
 
-// Pass is what one reading of the task table gives. Its memory is reused by the
-// next one.
+// Pass is the result of one reading of the task table. Its memory is reused by the next
+// one.
 type Pass struct {
-	// Boot is when the pass began, in nanoseconds since boot (CLOCK_BOOTTIME).
+	// Boot is the beginning of the pass, in nanoseconds since boot (CLOCK_BOOTTIME).
 	Boot uint64
 	// Live are the processes that exist, zombies included (State 'Z').
 	Live []Process
 	// Exited are processes that ended since the previous pass, each once and with
 	// its final figures, whether or not any pass saw it alive.
 	Exited []Process
-	// Complete says that Exited has every process that ended, with all that it used, but
-	// for those counted in Lost.
+	// Complete means that Exited has every process that ended, with its whole use, except
+	// those counted in Lost.
 	Complete bool
-	// Joined says that Live and Exited come from one source: their numbers of control groups
-	// can be compared.
+	// Joined means that Live and Exited come from one source: their cgroup numbers can be
+	// compared.
 	Joined bool
 	// Lost counts exit records that the source could not deliver (a full buffer).
 	Lost uint64
@@ -111,7 +111,7 @@ func (p *Pass) Reset() {
 
 // TaskSource reads the task table.
 type TaskSource interface {
-	// Name is the word for the source in flags and reports: "ebpf", "procfs", "replay".
+	// Name is the name of the source in flags and reports: "ebpf", "procfs", "replay".
 	Name() string
 	// Read fills p, which the caller has reset. It is called from one goroutine and
 	// does not allocate after warm-up.
@@ -119,25 +119,25 @@ type TaskSource interface {
 	Close() error
 }
 
-// ExitSource delivers the records of processes that ended.
+// ExitSource returns the records of ended processes.
 type ExitSource interface {
 	Name() string
-	// Drain appends to p.Exited what ended since the previous call and adds to p.Lost.
-	// It does not block.
+	// Drain appends to p.Exited the processes that ended since the previous call and adds
+	// to p.Lost. It does not block.
 	Drain(p *Pass) error
 	Close() error
 }
 
-// CgroupNamer is implemented by task sources that know the paths behind the
-// Cgroup number of a process that may be gone already.
+// CgroupNamer is implemented by task sources that can resolve the Cgroup number of a
+// process that may be gone already.
 type CgroupNamer interface {
-	// CgroupPaths returns the cgroups of number n, or false when it is not known.
+	// CgroupPaths returns the cgroups of number n, or false if it is unknown.
 	CgroupPaths(n uint64) ([]CgroupPath, bool)
 }
 
 // CgroupPath is one line of /proc/PID/cgroup.
 type CgroupPath struct {
-	// Controllers is the list as the kernel writes it ("cpu,cpuacct", "name=systemd"),
+	// Controllers is the list in the kernel's format ("cpu,cpuacct", "name=systemd"),
 	// empty for the unified hierarchy.
 	Controllers string
 	// Path is relative to the root of the hierarchy and begins with a slash.

@@ -1,17 +1,17 @@
-// Package sensor holds the contract of everything that measures, and the records
-// that structured sensors fill.
+// Package sensor holds the contract of everything that measures, and the records that
+// structured sensors fill.
 //
-// A sensor reads one source of the kernel or of the hardware: it knows no workload,
-// runs no program and touches no network beyond its own device. Each lives in its
+// A sensor reads one source of the kernel or of the hardware: it is independent of
+// workloads, runs no program and touches no network beyond its own device. Each is in its
 // own folder below this one, imports no other sensor, and is listed in sensor/all.
 //
-// There are two shapes. A [Sensor] appends samples that stand for themselves, such
-// as the temperature of a device. A [TaskSource] and a cgroup reader fill records
-// that the accounts integrate per workload.
+// There are two kinds. A [Sensor] appends self-contained samples, such as the temperature
+// of a device. A [TaskSource] and a cgroup reader fill records that the accounts
+// integrate per workload.
 //
-// About the machine there are three outcomes, never two: a source is here, or it is
-// not (an [UnavailableError], which says why and what to do), or it is broken (any
-// other error). What is not there leaves no series; it is never reported as zero.
+// There are three outcomes, never two: a source is available, or it is unavailable (an
+// [UnavailableError], with the reason and the remedy), or it fails (any other error). An
+// unavailable source has no series; it is never reported as zero.
 //
 // This package imports nothing but the vocabulary, so that pure packages may use it.
 package sensor
@@ -24,29 +24,29 @@ import (
 
 // Sensor reads one source into samples.
 //
-// A sensor is used from one goroutine. Read does not allocate once it has seen the
-// machine (a test of sensortest holds it to that, unless the sensor says otherwise).
+// A sensor is used from one goroutine. Read does not allocate after warm-up (a test of
+// sensortest checks that, unless the sensor declares an exception).
 type Sensor interface {
-	// Name is the word for the sensor in flags and in reckon_sensor_up, such as "rapl".
+	// Name is the name of the sensor in flags and in reckon_sensor_up, such as "rapl".
 	Name() string
 	// Descs lists everything that Read may append, for the metric reference.
 	Descs() []*metric.Desc
-	// Read appends what it can read. An error names what, where and why; samples
-	// appended before it are valid, so one broken device never hides the others.
+	// Read appends all readable samples. An error names the failed part and the cause;
+	// samples appended before it are valid, so one broken device never hides the others.
 	Read(*metric.Batch) error
 	// Close frees descriptors. The sensor is not used afterwards.
 	Close() error
 }
 
-// ErrUnavailable is what errors.Is finds in every [UnavailableError].
+// ErrUnavailable matches every [UnavailableError] by errors.Is.
 var ErrUnavailable = errors.New("not available on this machine")
 
-// UnavailableError says that a source is not here: no such hardware, an older
+// UnavailableError reports that a source is not available: no such hardware, an older
 // kernel, or no permission. It is reported once, with reckon_sensor_up 0.
 type UnavailableError struct {
 	// Reason is a short clause for the label reason: "no permission to load BPF".
 	Reason string
-	// Fix is what the person can do, empty if nothing: "run as root or grant CAP_BPF".
+	// Fix is the remedy, empty if there is none: "run as root or grant CAP_BPF".
 	Fix string
 	// Err is the cause, if there is one.
 	Err error

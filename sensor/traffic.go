@@ -1,10 +1,10 @@
 package sensor
 
-// Protocol of a socket: what the payload travels by.
+// Protocol is the transport protocol of a socket.
 type Protocol uint8
 
-// The protocols that are distinguished. MPTCP counts as TCP; all that is neither TCP nor UDP
-// (SCTP, ICMP, raw sockets) is OtherProtocol.
+// The distinguished protocols. MPTCP counts as TCP; all that is neither TCP nor UDP (SCTP,
+// ICMP, raw sockets) is OtherProtocol.
 const (
 	TCP Protocol = iota
 	UDP
@@ -15,14 +15,14 @@ const (
 // String returns the value of the label protocol.
 func (p Protocol) String() string { return [...]string{"tcp", "udp", "other"}[p] }
 
-// Scope says how far payload travels.
+// Scope is the distance that payload travels.
 type Scope uint8
 
-// The scopes. ScopeUnknown is that of messages of sockets that have no peer, where the address
-// of the single message can not be read.
+// The scopes. ScopeUnknown is that of messages of unconnected sockets where the address of the
+// single message can not be read.
 const (
 	ScopeLoopback  Scope = iota // an address of the loopback network
-	ScopeHost                   // an address of this machine, in any network namespace that is known
+	ScopeHost                   // an address of this machine, in any known network namespace
 	ScopeElsewhere              // leaves the machine
 	ScopeUnknown
 	Scopes int = iota
@@ -44,27 +44,27 @@ const (
 // String returns the value of the label direction.
 func (d Direction) String() string { return [...]string{"receive", "transmit"}[d] }
 
-// Moved is payload that went one way.
+// Moved is payload in one direction.
 type Moved struct {
-	// Bytes are what calls on sockets handed over, without any header.
+	// Bytes are the bytes passed by calls on sockets, without any header.
 	Bytes uint64
-	// Messages are calls that moved payload; of UDP they are datagrams, or segments handed
-	// over together.
+	// Messages are calls that moved payload; for UDP they are datagrams, or segments
+	// passed together.
 	Messages uint64
 }
 
-// Traffic is what went through sockets of IPv4 and IPv6.
+// Traffic is the traffic through IPv4 and IPv6 sockets.
 type Traffic struct {
 	Moved [Protocols][Scopes][Directions]Moved
-	// Opened are TCP connections begun; Accepted those taken, counted when they first carry payload.
+	// Opened are TCP connections initiated; Accepted those accepted, counted when they first carry payload.
 	Opened, Accepted uint64
-	Retransmits      uint64 // TCP segments sent again
+	Retransmits      uint64 // TCP segments retransmitted
 }
 
-// TrafficCounters is how many counters a [Traffic] has.
+// TrafficCounters is the number of counters in a [Traffic].
 const TrafficCounters = Protocols*Scopes*Directions*2 + 3
 
-// Counters are all counters of t, always in the same order.
+// Counters returns all counters of t, always in the same order.
 func (t *Traffic) Counters() (all [TrafficCounters]*uint64) {
 	n := 0
 	for p := range t.Moved {
@@ -79,7 +79,7 @@ func (t *Traffic) Counters() (all [TrafficCounters]*uint64) {
 	return all
 }
 
-// Add adds what v counted.
+// Add adds the counts of v.
 func (t *Traffic) Add(v *Traffic) {
 	more := v.Counters()
 	for i, c := range t.Counters() {
@@ -87,7 +87,7 @@ func (t *Traffic) Add(v *Traffic) {
 	}
 }
 
-// Bytes adds up the payload that went one way; of loopback only, or of all but loopback.
+// Bytes returns the payload in one direction: over loopback only, or everything else.
 func (t *Traffic) Bytes(d Direction, loopback bool) (sum uint64) {
 	for p := range t.Moved {
 		for s := range t.Moved[p] {
@@ -99,9 +99,9 @@ func (t *Traffic) Bytes(d Direction, loopback bool) (sum uint64) {
 	return sum
 }
 
-// Sent is the traffic of one process since the reading before.
+// Sent is the traffic of one process since the previous reading.
 type Sent struct {
-	// PID is the process, 0 where it is not known or not in our pid namespace.
+	// PID is the process, 0 if it is unknown or not in our pid namespace.
 	PID   int32
 	Start uint64 // of the process, nanoseconds since boot
 	Use   Traffic
@@ -110,18 +110,18 @@ type Sent struct {
 // TrafficPass is one reading of a [TrafficSource]. Its memory is reused.
 type TrafficPass struct {
 	Sent []Sent
-	// Unowned is what the source counted and had no room to charge to a process.
+	// Unowned is the traffic that the source counted but had no room to charge to a process.
 	Unowned Traffic
 }
 
 // Reset empties p and keeps its memory.
 func (p *TrafficPass) Reset() { p.Sent, p.Unowned = p.Sent[:0], Traffic{} }
 
-// TrafficSource counts what processes send and receive.
+// TrafficSource counts the traffic of processes.
 //
-// ReadTraffic appends to p what was counted since the call before, of each process that moved
-// something, those that ended included. A reading that fails loses nothing: the next one
-// has it. It is called from one goroutine and does not allocate after warm-up.
+// ReadTraffic appends to p the counts since the previous call, for each process that moved
+// something, including ended ones. A failed reading loses nothing: the next one includes it.
+// It is called from one goroutine and does not allocate after warm-up.
 type TrafficSource interface {
 	Name() string
 	ReadTraffic(p *TrafficPass) error

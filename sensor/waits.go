@@ -1,14 +1,14 @@
 package sensor
 
-// Wait is for how long threads slept until storage had answered.
+// Wait is the time that threads slept until storage responded.
 type Wait struct {
-	Nanos uint64 // of all threads, added up
-	Waits uint64 // how often
+	Nanos uint64 // of all threads, summed
+	Waits uint64 // number of waits
 }
 
-// Waited is what the threads of one process waited since the reading before.
+// Waited is the waits of the threads of one process since the previous reading.
 type Waited struct {
-	// PID is the process, 0 where it is not known or not in our pid namespace.
+	// PID is the process, 0 if it is unknown or not in our pid namespace.
 	PID   int32
 	Start uint64 // of the process, nanoseconds since boot
 	IO    Wait
@@ -17,16 +17,16 @@ type Waited struct {
 // WaitPass is one reading of a [WaitSource]. Its memory is reused.
 type WaitPass struct {
 	Waited []Waited
-	// Unowned is what the source had no room to charge to a process. Waits without time are
-	// those of which nobody knows how long they took.
+	// Unowned is the waits that the source had no room to charge to a process. Waits
+	// without time are those of unknown duration.
 	Unowned Wait
 }
 
 // Reset empties p and keeps its memory.
 func (p *WaitPass) Reset() { p.Waited, p.Unowned = p.Waited[:0], Wait{} }
 
-// WaitSource counts what processes waited for storage, of each process that did, those that ended
-// included. It is used as a [TrafficSource] is.
+// WaitSource counts the storage waits of processes, including ended ones. Its contract is that of
+// a [TrafficSource].
 type WaitSource interface {
 	Name() string
 	ReadWaits(p *WaitPass) error

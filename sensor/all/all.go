@@ -1,5 +1,5 @@
-// Package all lists the sensors that append samples, so that adding one is a folder
-// and a line here. It is the only package below sensor that knows its siblings.
+// Package all lists the sensors that append samples, so that adding one is a folder and a
+// line here. It is the only package below sensor that imports its siblings.
 package all
 
 import (
@@ -22,35 +22,35 @@ import (
 	"reckon/sensor/uncore"
 )
 
-// Entry is a sensor that may or may not be here.
+// Entry is a sensor that may or may not be available.
 type Entry struct {
-	// Name is what the sensor calls itself, for flags and for saying that it is not here.
+	// Name is the name of the sensor, for flags and for reporting that it is unavailable.
 	Name string
-	// Open finds out. The error is [sensor.ErrUnavailable] where the machine does not
+	// Open opens the sensor. The error is [sensor.ErrUnavailable] if the machine does not
 	// have it.
 	Open func() (sensor.Sensor, error)
-	// Hotplug says that what it reads may come while the machine runs: a driver, a module
+	// Hotplug means that its source may appear while the machine runs: a driver, a module
 	// of the kernel, a device.
 	Hotplug bool
 }
 
-// Options says what sensors read that can not be found out.
+// Options are settings of sensors that can not be detected.
 type Options struct {
 	Root string // of the file tree; "" or "/" is our own machine
 	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.
 	Tegrastats string
-	// HostEnergy is the file in which the host of a virtual machine hands in its energy; empty
+	// HostEnergy is the file in which the host of a virtual machine reports its energy; empty
 	// for [host.Default].
 	HostEnergy string
-	// Redfish is the file that names management controllers; empty for none.
+	// Redfish is the configuration file of management controllers; empty for none.
 	Redfish string
 }
 
-// Sensors lists the sensors that read the machine whose file tree is at root, "" or
-// "/" for our own.
+// Sensors lists the sensors for the machine with its file tree at root, "" or "/" for our
+// own.
 func Sensors(root string) []Entry { return Configured(Options{Root: root}) }
 
-// Configured lists the sensors with what is configured.
+// Configured lists the sensors with the given settings.
 func Configured(o Options) []Entry {
 	root := o.Root
 	return []Entry{
@@ -99,8 +99,8 @@ func at[S sensor.Sensor](root string, open func(root string) (S, error)) func() 
 	return func() (sensor.Sensor, error) { return Opened(open(root)) }
 }
 
-// Opened makes a sensor that could not be opened nil, not an interface that holds a nil
-// pointer.
+// Opened returns a nil interface for a sensor that could not be opened, rather than an
+// interface that holds a nil pointer.
 func Opened[S sensor.Sensor](s S, err error) (sensor.Sensor, error) {
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-// TestSensors opens every sensor of this machine: each is here or says why not, under
-// the name of its entry, and no two describe a metric of the same name.
+// TestSensors opens every sensor of this machine: each is available or returns the
+// reason, under the name of its entry, and no two describe a metric of the same name.
 func TestSensors(t *testing.T) {
 	names := make(map[string]bool)
 	owner := make(map[string]string)

@@ -1,6 +1,6 @@
-// Package amdgpu reads AMD GPUs from the files of their driver: how busy they are,
-// memory, energy, power, clocks, temperatures, what holds the clocks down, memory
-// errors (Documentation/gpu/amdgpu/thermal.rst, driver-misc.rst and ras.rst):
+// Package amdgpu reads AMD GPUs from the files of their driver: busy time, memory,
+// energy, power, clocks, temperatures, throttling, memory errors
+// (Documentation/gpu/amdgpu/thermal.rst, driver-misc.rst and ras.rst):
 //
 //	/sys/class/drm/card1/device -> ../../../0000:c1:00.0
 //	/sys/class/drm/card1/device/gpu_busy_percent          37
@@ -8,14 +8,15 @@
 //	/sys/class/drm/card1/device/gpu_metrics               a binary table with a revision
 //	/sys/class/drm/card1/device/hwmon/hwmon3/power1_average   183000000 (microwatts)
 //
-// Where the table has accumulators (revision 1.6 and later, Instinct) busy time and
-// throttling are exact over any interval; else the short means that the driver shows
-// are integrated at each reading. Energy is the accumulator of revision 1.4 and later,
-// else power integrated. Who uses a device is read by sensor/drm, under the same device
-// name, the PCI address.
+// If the table has accumulators (revision 1.6 and later, Instinct), busy time and
+// throttling are exact over any interval; otherwise the driver's short-term means are
+// integrated at each reading. Energy is the accumulator of revision 1.4 and later,
+// otherwise integrated power. The users of a device are read by sensor/drm, under the
+// same device name, the PCI address.
 //
-// A device that sleeps is not woken: it is idle, and its figures are absent. A device
-// that vanishes is said, and the others go on. A [Sensor] is used from one goroutine.
+// A suspended device is not woken: it is idle, and its figures are absent. A device that
+// vanishes is reported, and the others are still read. A [Sensor] is used from one
+// goroutine.
 package amdgpu
 
 import (
@@ -40,7 +41,7 @@ type Sensor struct {
 	now     func() time.Time
 	trouble error
 
-	forGPU, forMeters, forRead bool // was read and not taken yet
+	forGPU, forMeters, forRead bool // was read and not consumed yet
 	at                         time.Time
 
 	series sensor.MeterSeries
@@ -81,10 +82,10 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// fresh is for how long a reading stands for the tick in which it was taken.
+// fresh is how long a reading is reused within the tick in which it was taken.
 const fresh = 200 * time.Millisecond
 
-// refresh reads once for all that ask in the same tick.
+// refresh reads once for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) {
 	now := s.now()
 	if !*done || now.Sub(s.at) > fresh {

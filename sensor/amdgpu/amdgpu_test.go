@@ -196,7 +196,7 @@ func TestFigures(t *testing.T) {
 	want(t, got, "gpu_memory_size_bytes|"+mi, 206141652992)
 	want(t, got, "gpu_busy_seconds_total|"+rx, 1.6)
 	want(t, got, "gpu_engine_busy_seconds_total|"+rx+"|media", 0.4)
-	want(t, got, "gpu_energy_joules_total|"+rx, 732) // 183 W for 4 s: revision 1.3 has no energy in a known unit
+	want(t, got, "gpu_energy_joules_total|"+rx, 732) // 183 W for 4 s: the unit of energy in revision 1.3 is undefined
 	want(t, got, "gpu_fan_ratio|"+rx, 0.25)
 	want(t, got, "gpu_temperature_celsius|"+rx+"|core", 55)
 	want(t, got, "gpu_throttled_seconds_total|"+rx+"|thermal", 4)
@@ -258,8 +258,8 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// Offsets are held against the sizes of the structs: the last field of each revision
-// ends where the header says, or before padding.
+// Offsets are checked against the sizes of the structs: the last field of each revision
+// ends at the size in the header, or before padding.
 func TestLayouts(t *testing.T) {
 	seen := map[[2]byte]bool{}
 	for _, l := range layouts() {

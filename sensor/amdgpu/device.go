@@ -14,7 +14,7 @@ import (
 	"reckon/sensor"
 )
 
-// plain are the attributes whose number is one figure of the device.
+// plain are the attributes that each hold one figure of the device.
 type plain struct {
 	file   *sysfs.File
 	figure sensor.GPUFigure
@@ -58,8 +58,8 @@ type device struct {
 	hasThrottled                    [len(residencies)]bool
 }
 
-// residencies are the accumulators of throttling, and the bits that say the same where
-// there are none.
+// residencies are the accumulators of throttling, and the equivalent status bits for
+// tables without them.
 var residencies = [...]struct {
 	what   figure
 	bits   uint64
@@ -103,7 +103,7 @@ func newDevice(dir, root string) *device {
 	return d
 }
 
-// openHwmon opens what the device shows of its sensors
+// openHwmon opens the device's hardware monitor attributes
 // (Documentation/hwmon/sysfs-interface.rst): microwatts, millidegrees, hertz.
 func (d *device) openHwmon() {
 	dirs, _ := filepath.Glob(filepath.Join(d.dir, "hwmon/hwmon*"))
@@ -111,7 +111,7 @@ func (d *device) openHwmon() {
 		return
 	}
 	dir := dirs[0]
-	for _, name := range []string{"power1_average", "power1_input"} { // the mean first: it misses nothing
+	for _, name := range []string{"power1_average", "power1_input"} { // the mean first: it covers short peaks
 		if d.power == nil {
 			if f, err := sysfs.Open(filepath.Join(dir, name)); err == nil {
 				d.power = f
@@ -145,8 +145,8 @@ func (d *device) openHwmon() {
 	}
 }
 
-// read takes a reading. An error says that the device is gone, or that its table is
-// none that we know; the rest of what it shows is then still read.
+// read takes a reading. An error means that the device is gone, or that its table has an
+// unknown format; the other figures are still read.
 func (d *device) read(now time.Time, known []layout) error {
 	was := d.read0
 	d.read0 = now
@@ -188,7 +188,7 @@ func (d *device) read(now time.Time, known []layout) error {
 	return err
 }
 
-// sleep is a reading of a device that is powered down.
+// sleep is a reading of a suspended device.
 func (d *device) sleep(now time.Time) {
 	d.lost = false
 	d.gpu.Have = sensor.GPUBusy
@@ -199,8 +199,8 @@ func (d *device) sleep(now time.Time) {
 	}
 }
 
-// parseErrors reads "ue: 0\nce: 3" (Documentation/gpu/amdgpu/ras.rst): errors that could
-// not be corrected, and those that were.
+// parseErrors reads "ue: 0\nce: 3" (Documentation/gpu/amdgpu/ras.rst): uncorrected and
+// corrected errors.
 func parseErrors(b []byte) (failed, corrected int64, ok bool) {
 	first, second, _ := bytes.Cut(b, []byte("\n"))
 	first, ue := bytes.CutPrefix(first, []byte("ue: "))
@@ -230,21 +230,21 @@ func (d *device) readTable(known []layout) error {
 	return nil
 }
 
-// grown returns by how much an accumulator of 32 bits grew since the last reading.
+// grown returns the increase of a 32-bit accumulator since the last reading.
 func (d *device) grown(f figure) (float64, bool) {
 	if !d.hasTable || !d.hadTable || !d.table.has[f] || !d.was.has[f] {
 		return 0, false
 	}
-	return float64(uint32(d.table.value[f]) - uint32(d.was.value[f])), true // wraps as it does
+	return float64(uint32(d.table.value[f]) - uint32(d.was.value[f])), true // wraps like the accumulator
 }
 
 // mean is the mean since the last reading of what one accumulator adds at each
-// accumulation, which is at most most.
+// accumulation, as a fraction of the maximum most.
 func (d *device) mean(f figure, most float64) (float64, bool) {
 	n, ok := d.grown(accumulations)
 	v, known := d.grown(f)
 	if !ok || !known || n == 0 || v > n*most*1.01 {
-		return 0, false // the firmware did not move, or began anew
+		return 0, false // the firmware made no update, or was reset
 	}
 	return min(v/(n*most), 1), true
 }
@@ -305,13 +305,13 @@ func (d *device) readThrottle() {
 	}
 }
 
-// linkFigures are the counters of buses in the table, and the unit they count in.
+// linkFigures are the bus counters of the table, and their units.
 var linkFigures = [...]struct {
 	what   figure
 	figure sensor.GPUFigure
 	scale  float64
 }{
-	{linkRead, sensor.GPUXGMIReceived, 1024}, // what it read came over the link
+	{linkRead, sensor.GPUXGMIReceived, 1024}, // data that it read was received over the link
 	{linkWritten, sensor.GPUXGMISent, 1024},
 	{pcieReplays, sensor.GPUReplays, 1},
 }
@@ -361,7 +361,7 @@ func (d *device) export(b *metric.Batch) {
 	d.exportTable(b)
 }
 
-// exportTable appends what hwmon does not show and the table does.
+// exportTable appends the figures of the table that hwmon does not have.
 func (d *device) exportTable(b *metric.Batch) {
 	if !d.hasTable {
 		return

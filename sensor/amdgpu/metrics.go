@@ -9,17 +9,17 @@ import (
 type figure uint8
 
 const (
-	gfxActivity       figure = iota // percent, mean of a short time
+	gfxActivity       figure = iota // percent, short-term mean
 	memoryActivity                  // percent, of the memory controller
 	mediaActivity                   // percent
 	temperatureHot                  // degrees Celsius
 	temperatureMem                  // degrees Celsius
 	socketPower                     // watts
 	energyUnits                     // 2^-16 joules since the driver was loaded
-	accumulations                   // number of times that the accumulators below were added to
-	gfxAccumulated                  // percent, added up
-	memoryAccumulated               // percent, added up
-	prochotResidency                // number of times that it held the clocks down
+	accumulations                   // number of additions to the accumulators below
+	gfxAccumulated                  // percent, accumulated
+	memoryAccumulated               // percent, accumulated
+	prochotResidency                // number of times that it throttled the clocks
 	powerResidency
 	thermalResidency
 	regulatorResidency
@@ -27,17 +27,17 @@ const (
 	throttleBits  // see the throttle* masks
 	memoryClock   // megahertz
 	graphicsClock // megahertz
-	pcieReplays   // packets that were sent again, since the driver was loaded
+	pcieReplays   // retransmitted packets, since the driver was loaded
 	linkRead      // kilobytes over all XGMI links
 	linkWritten
 	figures
 )
 
-// links is the width of a field that has a counter of 8 bytes for each XGMI link (NUM_XGMI_LINKS).
-// It is read as their sum.
+// links is the width of a field with a counter of 8 bytes for each XGMI link (NUM_XGMI_LINKS). The
+// counters are summed.
 const links = 8 * 8
 
-// at is where a field stands: its offset, and its width in bytes.
+// at is the position of a field: its offset, and its width in bytes.
 type at struct {
 	what       figure
 	offset, by uint16
@@ -46,11 +46,11 @@ type at struct {
 // layout is one revision of the table.
 type layout struct {
 	format, content uint8
-	size            uint16 // smallest that holds the fields
+	size            uint16 // minimum size that includes the fields
 	fields          []at
 }
 
-// dgpu are the fields that revisions 1.1 to 1.3 share.
+// dgpu returns the common fields of revisions 1.1 to 1.3.
 func dgpu(extra ...at) []at {
 	return append([]at{{temperatureHot, 6, 2}, {temperatureMem, 8, 2}, {gfxActivity, 16, 2}, {memoryActivity, 18, 2}, {mediaActivity, 20, 2},
 		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
@@ -58,8 +58,8 @@ func dgpu(extra ...at) []at {
 
 // layouts are the revisions of struct gpu_metrics in
 // drivers/gpu/drm/amd/include/kgd_pp_interface.h, aligned as on 64-bit machines. Figures
-// whose unit differs between drivers of one revision are left to hwmon, where the unit
-// is part of the interface: power, temperatures and clocks of revisions 2 and 3, and
+// with units that differ between drivers of one revision are left to hwmon, where the
+// unit is part of the interface: power, temperatures and clocks of revisions 2 and 3, and
 // energy before 1.4.
 func layouts() []layout {
 	return []layout{
@@ -87,7 +87,7 @@ func layouts() []layout {
 	}
 }
 
-// accelerator are the fields of revisions 1.7 and 1.8.
+// accelerator returns the fields of revisions 1.7 and 1.8.
 func accelerator() []at {
 	return []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
 		{energyUnits, 24, 8}, {accumulations, 40, 4}, {prochotResidency, 44, 4}, {powerResidency, 48, 4}, {thermalResidency, 52, 4},
@@ -95,7 +95,7 @@ func accelerator() []at {
 		{graphicsClock, 296, 2}, {memoryClock, 336, 2}, {pcieReplays, 112, 8}, {linkRead, 136, links}, {linkWritten, 200, links}}
 }
 
-// Bits of the throttle status that does not depend on the chip (SMU_THROTTLER_* in
+// Bits of the chip-independent throttle status (SMU_THROTTLER_* in
 // drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h).
 const (
 	throttlePower   = uint64(0xffffffff)                  // power and current: bits 0 to 31
@@ -103,14 +103,14 @@ const (
 	throttleProchot = uint64(3) << 44
 )
 
-// table is what one reading of gpu_metrics says.
+// table is one decoded reading of gpu_metrics.
 type table struct {
 	value [figures]uint64
 	has   [figures]bool
 }
 
-// parse reads b into t, by the layout that its header names. What the driver filled
-// with ones is not known.
+// parse decodes b into t, by the layout that its header names. Fields that the driver
+// filled with ones are unknown.
 func (t *table) parse(b []byte, known []layout) error {
 	*t = table{}
 	if len(b) < 4 {

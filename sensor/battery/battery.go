@@ -1,5 +1,5 @@
-// Package battery reads the supplies that a machine runs on: batteries, uninterruptible
-// supplies and mains (Documentation/power/power_supply_class.rst,
+// Package battery reads the power supplies of a machine: batteries, uninterruptible supplies
+// and mains (Documentation/power/power_supply_class.rst,
 // Documentation/ABI/testing/sysfs-class-power).
 //
 //	/sys/class/power_supply/BAT0/capacity     83 %
@@ -7,10 +7,10 @@
 //	.../power_now                             5200000 µW, or current_now µA times voltage_now µV
 //	.../energy_now, energy_full               µWh, or charge_now µAh times voltage
 //
-// While the batteries discharge and nothing else feeds the machine, what they give is
-// what the machine takes: then their sum is a meter of the board. While they charge, or
-// mains is connected, it is not, and the meter is absent. Batteries of devices (a
-// mouse; scope Device) are not counted, nor are USB-C ports that only tell what was negotiated.
+// While the batteries discharge and nothing else feeds the machine, their power is the power of
+// the machine: their sum is then a meter of the board. While they charge, or mains is
+// connected, it is not, and the meter is absent. Batteries of devices (a mouse; scope Device)
+// are not counted, nor are USB-C ports that only show negotiated values.
 //
 // Shares of 1, watts, joules, seconds. A Sensor is used from one goroutine.
 package battery
@@ -43,11 +43,11 @@ var (
 )
 
 const (
-	rescan   = time.Minute     // how often batteries that came or went are looked for
-	overlong = 366 * 24 * 3600 // s; a battery that lasts longer gives nothing worth a forecast
+	rescan   = time.Minute     // interval of the search for added and removed batteries
+	overlong = 366 * 24 * 3600 // s; a longer battery life is not worth a forecast
 )
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc {
 	return append(sensor.MeterDescs(), charge, state, power, stored, full, left, online, allLeft)
 }
@@ -80,7 +80,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// scan opens the supplies anew: batteries come and go.
+// scan opens the supplies again: batteries come and go.
 func (s *Sensor) scan() {
 	_ = s.Close()
 	s.looked = s.now()
@@ -141,7 +141,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 		switch {
 		case c.state == "discharging" && c.hasWatts:
 			watts += c.watts
-		case c.state == "full" || c.state == "not charging": // it rests while another one gives
+		case c.state == "full" || c.state == "not charging": // it rests while another one discharges
 		default:
 			complete = false
 		}

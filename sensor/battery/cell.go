@@ -24,7 +24,7 @@ type cell struct {
 
 func openCell(dir, name string) *cell {
 	open := func(n string) *sysfs.File {
-		f, _ := sysfs.Open(filepath.Join(dir, n)) // each battery has some of them
+		f, _ := sysfs.Open(filepath.Join(dir, n)) // each battery has only some of them
 		return f
 	}
 	c := &cell{
@@ -43,12 +43,12 @@ func openCell(dir, name string) *cell {
 	return c
 }
 
-// known are the words of the kernel for what a battery does, and ours.
+// known maps the kernel's battery states to ours.
 var known = map[string]string{
 	"Charging": "charging", "Discharging": "discharging", "Full": "full", "Not charging": "not charging",
 }
 
-// amount reads a figure in millionths that can not be negative.
+// amount reads a non-negative figure in millionths.
 func amount(f *sysfs.File) (float64, bool) {
 	if f == nil {
 		return 0, false
@@ -57,7 +57,7 @@ func amount(f *sysfs.File) (float64, bool) {
 	return float64(v) / 1e6, err == nil && v >= 0 && v < 1<<53
 }
 
-// read takes a reading. The error says that the battery does not answer at all.
+// read takes a reading. The error means that the battery does not respond at all.
 func (c *cell) read() error {
 	c.state, c.hasWatts, c.hasJoules, c.hasFull, c.hasShare = "", false, false, false, false
 	if c.present != nil {
@@ -78,7 +78,7 @@ func (c *cell) read() error {
 		}
 	}
 	c.readPower()
-	volts, haveVolts := amount(c.voltageDesign) // charge is counted at the nominal voltage
+	volts, haveVolts := amount(c.voltageDesign) // charge is converted at the nominal voltage
 	if !haveVolts {
 		volts, haveVolts = amount(c.voltage)
 	}
@@ -97,7 +97,7 @@ func (c *cell) read() error {
 	return nil
 }
 
-// readPower takes the size of the power; which way it goes is said by the status, as
+// readPower reads the magnitude of the power; the status determines its direction, since
 // drivers do not agree on the sign.
 func (c *cell) readPower() {
 	abs := func(f *sysfs.File) (float64, bool) {
@@ -118,7 +118,7 @@ func (c *cell) readPower() {
 	c.watts, c.hasWatts = amps*volts, ok1 && ok2
 }
 
-// append writes what the last reading gave.
+// append writes the last reading.
 func (c *cell) append(b *metric.Batch) {
 	if c.hasShare {
 		b.Add(c.rows[0], c.share)

@@ -7,12 +7,12 @@
 //	/sys/cray/pm_counters/freshness     123456      grows with every update
 //	/sys/cray/pm_counters/generation    17          changes when the power cap is changed
 //
-// A controller that hangs leaves the last values in place, so a meter counts only while
-// freshness moves: when it has stood still for [Stale], there are no meters. Freshness
-// is read before and after, and what was updated in between is read once more, so that
-// energy and power are of one update.
+// A controller that hangs leaves the last values in place, so meters are valid only while
+// freshness increases: after [Stale] without an update there are no meters. Freshness is
+// read before and after, and values updated in between are read once more, so that energy
+// and power come from one update.
 //
-// Joules and watts, as the files have them. A Sensor is used from one goroutine.
+// Joules and watts, as in the files. A Sensor is used from one goroutine.
 package cray
 
 import (
@@ -29,7 +29,7 @@ import (
 	"reckon/sensor"
 )
 
-// Stale is how long freshness may stand still: thirty updates, or three readings.
+// Stale is the maximum time without an update: thirty updates, or three readings.
 const Stale = 3 * time.Second
 
 var (
@@ -39,7 +39,7 @@ var (
 		Help: "Generation of pm_counters; it changes when a power cap is changed."}
 )
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.MeterDescs(), fresh, generation) }
 
 // Sensor reads the counters of one node.
@@ -99,7 +99,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// classify says what a file of energy counts.
+// classify returns the domain and zone of an energy file.
 func classify(name string) (d sensor.Domain, zone string, ok bool) {
 	part, found := strings.CutSuffix(name, "_energy")
 	switch {
@@ -117,7 +117,7 @@ func classify(name string) (d sensor.Domain, zone string, ok bool) {
 	return sensor.DomainRail, part, true
 }
 
-// number is what follows a prefix; cpu_energy alone counts all packages.
+// number returns the number after a prefix; cpu_energy alone counts all packages.
 func number(part, prefix string) string {
 	if n := strings.TrimPrefix(part, prefix); n != "" {
 		return n

@@ -28,7 +28,7 @@ type device struct {
 	hasJoules bool
 }
 
-// newDevice looks at a folder of /sys/class/drm; nil is a device that is not for us.
+// newDevice examines a folder of /sys/class/drm; nil is a device that this sensor does not read.
 func newDevice(card string) *device {
 	dir := filepath.Join(card, "device")
 	target, err := os.Readlink(dir)
@@ -78,7 +78,7 @@ func (d *device) settle(seen bool) {
 		most = max(most, v)
 	}
 	d.gpu.Busy, d.gpu.Have = min(most, d.gpu.Span), 0
-	if seen { // else others may have used it, too
+	if seen { // otherwise unseen processes may have used it too
 		d.gpu.Have = sensor.GPUBusy
 		d.busy += d.gpu.Busy
 	}

@@ -1,6 +1,6 @@
-// Package drm reads who uses the GPUs whose drivers account for their clients: amdgpu,
-// i915 and xe (Documentation/gpu/drm-usage-stats.rst). Every open file of a device is a
-// client, with text in /proc/PID/fdinfo/FD:
+// Package drm reads the users of GPUs with drivers that account for their clients:
+// amdgpu, i915 and xe (Documentation/gpu/drm-usage-stats.rst). Every open file of a
+// device is a client, with text in /proc/PID/fdinfo/FD:
 //
 //	drm-driver:            i915
 //	drm-pdev:              0000:00:02.0
@@ -9,20 +9,20 @@
 //	drm-resident-local0:   1024 KiB
 //
 // A client counts once, by its device and id, however many descriptors and processes
-// share it. Its counters are those of its whole life, so a client that is found late
-// has lost nothing; one that went back counts again only beyond its own maximum. xe
-// gives cycles of the engines instead of time, which are a share of the time between
-// two readings.
+// share it. Its counters cover its whole life, so a client that is found late has lost
+// nothing; a counter that decreased counts again only beyond its own maximum. xe reports
+// cycles of the engines instead of time, which are a share of the time between two
+// readings.
 //
-// For devices of Intel, which no other sensor describes, this one also gives the device
+// For devices of Intel, which no other sensor describes, this one also reports the device
 // itself: busy as its busiest class of engines, clocks, and the energy counter of its
 // hwmon. Those of AMD are described by sensor/amdgpu, under the same name, the PCI
 // address.
 //
-// Finding clients means to look at the open files of every process. That is spread: one
-// reading in three looks at a bounded number of processes, new ones first; the others
-// read the clients that are known. Reading the files of other users' processes needs
-// CAP_SYS_PTRACE; what could not be seen is said. A [Sensor] is used from one goroutine.
+// Finding clients requires reading the open files of every process. That is spread over
+// time: one reading in three examines a bounded number of processes, new ones first; the
+// others read the known clients. Reading the files of other users' processes needs
+// CAP_SYS_PTRACE; hidden processes are reported. A [Sensor] is used from one goroutine.
 package drm
 
 import (
@@ -53,14 +53,14 @@ type Sensor struct {
 	forGPU, forMeters, forRead bool
 
 	found   map[key]*holder
-	pids    []int32 // of this reading, in rising order
+	pids    []int32 // of this reading, ascending
 	fds     []int32
-	checked map[int32]uint64 // when the open files of a process were looked at, by reading
-	next    int              // where in pids to go on
+	checked map[int32]uint64 // reading at which the open files of a process were last examined
+	next    int              // index in pids to continue from
 	reading uint64
 	every   uint64
 	sweeps  uint64 // complete rounds
-	denied  int    // processes of the current round whose files may not be seen
+	denied  int    // processes of the current round with unreadable files
 	hidden  int    // the same of the last complete round
 	text    []byte
 	parsed  client
@@ -75,19 +75,19 @@ var (
 	_ sensor.MeterSource = (*Sensor)(nil)
 )
 
-// key names a client for as long as it lives.
+// key identifies a client for its whole life.
 type key struct {
 	device int
 	id     uint64
 }
 
 const (
-	// perSearch is how many processes a search looks at, and mostLinks after how many
-	// open files it leaves the rest for the next one.
+	// perSearch is the number of processes that a search examines, and mostLinks the
+	// number of open files after which it leaves the rest for the next one.
 	perSearch = 16
 	mostLinks = 512
-	// searchEvery is at which readings a search is made. What a process that is found
-	// later used until then is not lost.
+	// searchEvery is the number of readings from one search to the next. Use by a process
+	// before it is found is not lost.
 	searchEvery = 3
 	fresh       = 200 * time.Millisecond
 )
@@ -125,7 +125,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// refresh reads once for all that ask in the same tick.
+// refresh reads once for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) {
 	now := s.now()
 	if !*done || now.Sub(s.at) > fresh {
@@ -152,7 +152,7 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 	}
 	for _, h := range s.found {
 		if h.fd < 0 {
-			continue // nobody that we may see holds it
+			continue // no visible process holds it
 		}
 		u := sensor.GPUUse{PID: h.pid, Device: s.devices[h.key.device].gpu.Device, Busy: h.busy, Have: h.have}
 		if h.have&sensor.GPUMemory != 0 {

@@ -270,8 +270,8 @@ func TestQueuesOfROCm(t *testing.T) {
 }
 
 // Integrated devices of Intel work in main memory: i915 lists system and stolen memory (Documentation/gpu/i915.rst),
-// xe also what is mapped (drivers/gpu/drm/xe/xe_drm_client.c). A device with memory of its own lists that, and what
-// moved to main memory is not its. AMD lists main memory as well, but another sensor knows its own.
+// xe also mapped memory (drivers/gpu/drm/xe/xe_drm_client.c). A device with memory of its own lists that, and memory
+// moved to main memory does not count. AMD lists main memory as well, but another sensor reads its own.
 func TestIntegratedMemory(t *testing.T) {
 	const head = "drm-client-id:\t1\ndrm-pdev:\t0000:00:02.0\n"
 	for _, c := range []struct {
@@ -345,7 +345,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// crowd makes a thousand processes with twenty open files each, some of which compute.
+// crowd creates a thousand processes with twenty open files each, some of which compute.
 func crowd(t testing.TB, n, computing int) *machine {
 	m := newMachine(t)
 	for pid := 1000; pid < 1000+n; pid++ {

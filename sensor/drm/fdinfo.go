@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// engines is how many classes of engines of one client are told apart; drivers have
-// five or six.
+// engines is the maximum number of engine classes distinguished for one client; drivers
+// have five or six.
 const engines = 8
 
-// engine is one class of engines of one client. Its times and cycles are those of all
-// engines of the class, of which there are capacity.
+// engine is one class of engines of one client. Its times and cycles are sums over all
+// engines of the class; capacity is their number.
 type engine struct {
 	name          [16]byte
 	nanos         uint64 // drm-engine-NAME
@@ -20,7 +20,7 @@ type engine struct {
 	hasCycles     bool
 }
 
-// client is what one fdinfo file says.
+// client is the content of one fdinfo file.
 type client struct {
 	driver, pdev []byte // parts of the text
 	id           uint64
@@ -31,22 +31,22 @@ type client struct {
 	hasMemory    bool
 }
 
-// regions adds up memory by the kind of key, see below.
+// regions sums memory by the kind of key, see below.
 type regions struct {
 	sum  [4]uint64
 	rank int
 }
 
-// Which key gave the memory: resident is what is there, the other two also count what
-// was moved out.
+// The key that the memory was taken from: resident is memory in place, the other two also
+// include evicted memory.
 const (
 	memoryTotal = iota + 1
 	memoryOld
 	memoryResident
 )
 
-// parse reads the text of /proc/PID/fdinfo/FD into c. It reports false when it is not
-// that of a DRM client with an id.
+// parse parses the text of /proc/PID/fdinfo/FD into c. It returns false if the text is
+// not that of a DRM client with an id.
 func (c *client) parse(b []byte) bool {
 	*c = client{}
 	var own, host regions
@@ -102,7 +102,7 @@ func (c *client) parse(b []byte) bool {
 		}
 	}
 	if own.rank == 0 && slices.ContainsFunc(intel, func(d []byte) bool { return bytes.Equal(c.driver, d) }) {
-		own = host // an integrated device works in main memory; others list a region of their own, empty or not
+		own = host // an integrated device works in main memory; others list a region of their own, possibly empty
 	}
 	c.memory, c.hasMemory = own.sum[own.rank], own.rank > 0
 	return c.hasID && len(c.pdev) > 0 && len(c.driver) > 0
@@ -121,7 +121,7 @@ var (
 	shared = [][]byte{[]byte("system"), []byte("gtt"), []byte("stolen")}
 )
 
-// add counts memory of a region that is the device's own, or of one that the device has in main memory.
+// add counts memory of a region of the device itself, or of one in main memory.
 func add(own, host *regions, kind int, region []byte, v uint64, unit []byte) {
 	to := own
 	switch is := func(p []byte) bool { return bytes.HasPrefix(region, p) }; {
@@ -148,7 +148,7 @@ func add(own, host *regions, kind int, region []byte, v uint64, unit []byte) {
 	to.rank = max(to.rank, kind)
 }
 
-// engine returns the class of the name, new if need be, nil when there are too many.
+// engine returns the class of the name, created if need be, nil when there are too many.
 func (c *client) engine(name []byte) *engine {
 	var n [16]byte
 	if len(name) == 0 || len(name) > len(n) {
@@ -168,7 +168,7 @@ func (c *client) engine(name []byte) *engine {
 	return &c.engines[c.count-1]
 }
 
-// number reads a decimal number and the unit behind it.
+// number parses a decimal number and the unit after it.
 func number(b []byte) (v uint64, unit []byte, ok bool) {
 	i := 0
 	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proc walks /proc with system calls that take bytes, so that it does not allocate.
+// proc reads /proc with system calls that take bytes, so that it does not allocate.
 type proc struct {
 	dir  int // descriptor of /proc
 	name []byte
@@ -16,7 +16,7 @@ type proc struct {
 	link [64]byte
 }
 
-// path makes a name of words and numbers below /proc, with the NUL that C wants.
+// path builds a NUL-terminated path of words and numbers below /proc.
 func (p *proc) path(pid int32, word string, fd int32) []byte {
 	p.name = strconv.AppendInt(p.name[:0], int64(pid), 10)
 	p.name = append(p.name, '/')
@@ -34,7 +34,7 @@ func (p *proc) open(name []byte, flags int) (int, unix.Errno) {
 	return int(fd), errno
 }
 
-// readlink returns where a link in a directory points to, cut at 64 bytes.
+// readlink returns the target of a link in a directory, cut at 64 bytes.
 func (p *proc) readlink(dir int, number int32) []byte {
 	p.name = append(strconv.AppendInt(p.name[:0], int64(number), 10), 0)
 	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(unsafe.SliceData(p.name))), uintptr(unsafe.Pointer(&p.link)), uintptr(len(p.link)), 0, 0)
@@ -44,8 +44,8 @@ func (p *proc) readlink(dir int, number int32) []byte {
 	return p.link[:n]
 }
 
-// numbers appends the names of a directory that are numbers, and closes it. The
-// directory is read from its beginning.
+// numbers appends the numeric names of a directory, and closes it. The directory is read
+// from its beginning.
 func (p *proc) numbers(dir int, to []int32) ([]int32, error) {
 	if len(p.list) == 0 {
 		p.list = make([]byte, 32<<10)

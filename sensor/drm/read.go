@@ -11,7 +11,7 @@ import (
 	"reckon/sensor"
 )
 
-// holder is a client that is known, and the process that holds it.
+// holder is a known client, and the process that holds it.
 type holder struct {
 	key    key
 	pid    int32
@@ -33,7 +33,7 @@ func (h *holder) close() {
 	}
 }
 
-// read takes a reading of all clients that are known, and looks for others.
+// read takes a reading of all known clients, and searches for new ones.
 func (s *Sensor) read(now time.Time) error {
 	s.reading++
 	span := 0.0
@@ -50,7 +50,7 @@ func (s *Sensor) read(now time.Time) error {
 			h.close()
 		}
 		if h.fd < 0 && s.sweeps > h.seen+2 {
-			delete(s.found, k) // two rounds found nobody who holds it
+			delete(s.found, k) // two rounds found no holder
 		}
 	}
 	err := s.search(span)
@@ -65,7 +65,7 @@ func (s *Sensor) read(now time.Time) error {
 
 var errHidden = fmt.Errorf("the open files of other users' processes may not be seen, so their use of GPUs is missing: run as root or grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
 
-// again reads a client that is known. It reports false when its file is another one now.
+// again reads a known client. It returns false if its file is another one now.
 func (s *Sensor) again(h *holder, span float64) bool {
 	n, err := unix.Pread(h.fd, s.text, 0)
 	if err != nil || n <= 0 || !s.parsed.parse(s.text[:n]) {
@@ -78,8 +78,8 @@ func (s *Sensor) again(h *holder, span float64) bool {
 	return true
 }
 
-// take charges what the parsed client did since it was last read. Its counters may go
-// back: then its own maximum stands.
+// take charges the activity of the parsed client since its last reading. Its counters may
+// decrease: then the previous maximum remains.
 func (s *Sensor) take(h *holder, span float64) {
 	d := s.devices[h.key.device]
 	h.seen = s.sweeps
@@ -135,8 +135,8 @@ func (h *holder) engine(name [16]byte) *engine {
 	return &h.last[h.count-1]
 }
 
-// search looks at the open files of some processes: those that were never looked at,
-// then the next in turn.
+// search examines the open files of some processes: new ones first, then the next in
+// turn.
 func (s *Sensor) search(span float64) error {
 	if s.reading > 1 && s.reading%s.every != 0 {
 		return nil
@@ -151,7 +151,7 @@ func (s *Sensor) search(span float64) error {
 	slices.Sort(s.pids)
 	left, links := perSearch, 0
 	if s.reading == 1 {
-		left, links = len(s.pids), -1<<30 // the first reading sees all of them
+		left, links = len(s.pids), -1<<30 // the first reading examines all of them
 	}
 	for _, pid := range s.pids {
 		if _, known := s.checked[pid]; !known && left > 0 && links < mostLinks {
@@ -175,7 +175,7 @@ func (s *Sensor) search(span float64) error {
 	return nil
 }
 
-// round ends a round over all processes, and forgets those that are gone.
+// round ends a round over all processes, and drops those that are gone.
 func (s *Sensor) round() {
 	s.next = 0
 	s.sweeps++
@@ -189,7 +189,7 @@ func (s *Sensor) round() {
 
 var dri = []byte("/dev/dri/")
 
-// look looks at the open files of one process and returns how many there are.
+// look examines the open files of one process and returns their number.
 func (s *Sensor) look(pid int32, span float64) int {
 	s.checked[pid] = s.reading
 	dir, errno := s.proc.open(s.proc.path(pid, "fd", -1), unix.O_RDONLY|unix.O_DIRECTORY)
@@ -231,13 +231,13 @@ func (s *Sensor) meet(pid, fd int32, span float64) {
 	k := key{at, s.parsed.id}
 	h := s.found[k]
 	if h == nil {
-		// One that is met after the first reading began since: all it did counts.
+		// A client found after the first reading started since: all of its activity counts.
 		h = &holder{key: k, fd: -1, primed: s.reading > 1}
 		s.found[k] = h
 	} else if h.fd >= 0 {
 		h.seen = s.sweeps
 		_ = unix.Close(info)
-		return // it is known, by this descriptor or another
+		return // it is known already, by this descriptor or another
 	}
 	h.pid, h.fd = pid, info
 	s.take(h, span)

@@ -22,7 +22,7 @@ const FileName = "energy.json"
 const (
 	format  = "reckon-guest-energy"
 	version = 1
-	// maxFile bounds what is read, in bytes.
+	// maxFile is the maximum size of the file, in bytes.
 	maxFile = 64 << 10
 )
 
@@ -32,8 +32,8 @@ type Share struct {
 	Energy  []Energy
 }
 
-// Energy is what was charged in one domain of attribution (package, dram, gpu, rest, psys or
-// board) by one method, in joules since some zero.
+// Energy is the energy charged in one domain of attribution (package, dram, gpu, rest, psys
+// or board) by one method, in joules since some zero.
 type Energy struct {
 	Domain string  `json:"domain"`
 	Method string  `json:"method"`
@@ -57,8 +57,8 @@ func (s *Share) Add(domain, method string, joules float64) {
 	s.Energy[i].Joules += joules
 }
 
-// Write replaces the file of a guest below dir. Folders that are missing are made; those
-// above that of the guest can not be listed by others.
+// Write replaces the file of a guest below dir. Missing folders are created; those above
+// that of the guest can not be listed by other users.
 func (s *Share) Write(dir, owner, name string) error {
 	for _, part := range []string{owner, name} {
 		if part == "" || part[0] == '.' || strings.ContainsAny(part, "/\x00") {
@@ -79,7 +79,7 @@ func (s *Share) Write(dir, owner, name string) error {
 	return durable.Replace(filepath.Join(own, FileName), append(raw, '\n'), 0o644)
 }
 
-// parse reads what Write wrote.
+// parse decodes the output of Write.
 func parse(raw []byte) (s Share, err error) {
 	var w wire
 	if err := json.Unmarshal(raw, &w); err != nil {
@@ -99,14 +99,14 @@ func parse(raw []byte) (s Share, err error) {
 	return Share{time.UnixMilli(int64(w.Written * 1e3)), w.Energy}, nil
 }
 
-// The methods that matter here. What attribution splits by a stand-in is measured as well.
+// The methods that matter here. Energy that attribution splits by a proxy is measured as well.
 const (
 	measured = "measured"
 	modelled = "modelled"
 )
 
-// grown is by how much the energy of a model, or of meters, is more than it was before. A host
-// whose agent began anew counts from zero.
+// grown returns the increase of modelled, or of measured, energy. A host whose agent was reset
+// counts from zero.
 func grown(before, now *Share, model bool) float64 {
 	was, is := before.sum(model), now.sum(model)
 	if is < was {
@@ -115,7 +115,7 @@ func grown(before, now *Share, model bool) float64 {
 	return is - was
 }
 
-// in is what was charged in a domain, by any method; false where nothing was.
+// in returns the energy charged in a domain, by any method; false if there was none.
 func (s *Share) in(d sensor.Domain) (joules float64, ok bool) {
 	for _, e := range s.Energy {
 		if e.Domain == string(d) {

@@ -1,18 +1,18 @@
-// Package host hands the energy of a virtual machine from its host to the agent in it.
+// Package host passes the energy of a virtual machine from its host to the agent in it.
 //
-// The agent of the host charges the machine like any other workload, and writes what it
-// charged to a file ([Share.Write]):
+// The agent of the host charges the machine like any other workload, and writes the charged
+// energy to a file ([Share.Write]):
 //
 //	/run/reckon/guests/OWNER/NAME/energy.json
 //
-// The administrator shares that folder with the guest, which can only read it, by virtiofs or
-// 9p. In the guest the [Sensor] is a meter of what the host charged, with the host's domains,
+// The administrator shares that folder read-only with the guest, by virtiofs or 9p. In the
+// guest the [Sensor] is a meter of the energy charged by the host, with the host's domains,
 // and measured or modelled as there:
 //
 //	{"format":"reckon-guest-energy","version":1,"written":1790000000.5,
 //	 "energy":[{"domain":"package","method":"measured","joules":1234.5}]}
 //
-// A file that was not written for a minute is absent: the host's agent has stopped.
+// A file that was not written for a minute is ignored: the host's agent has stopped.
 //
 // Joules, seconds. A Sensor is used from one goroutine.
 package host
@@ -31,24 +31,24 @@ import (
 	"reckon/sensor"
 )
 
-// Default is where the file of the host is looked for in a guest.
+// Default is the path of the host's file in a guest.
 const Default = "/run/reckon-host/" + FileName
 
 const (
-	// stale is after how long without a change a file counts no more; the longest usual
+	// stale is the time without a change after which a file is ignored; the longest usual
 	// interval between two exports is shorter.
 	stale = 90 * time.Second
-	// zone is that of the meters: the file does not say which package of the host it was.
+	// zone is that of the meters: the file does not name the package of the host.
 	zone = "host"
 )
 
-// narrow are the domains that have a meter of their own in the guest; the others are part of its board.
+// narrow are the domains with a meter of their own in the guest; the others are part of its board.
 var narrow = [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainGPU}
 
 // Sensor reads the file of one guest.
 type Sensor struct {
 	path     string
-	raw      []byte // as read last
+	raw      []byte // as last read
 	spare    []byte
 	share    Share
 	changed  time.Time
@@ -58,7 +58,7 @@ type Sensor struct {
 	now      func() time.Time
 }
 
-// Options says where the file is.
+// Options configure the sensor.
 type Options struct {
 	Root string // of the file tree; "" or "/" is our own machine
 	File string // [Default] if empty
@@ -83,7 +83,7 @@ func (s *Sensor) Name() string { return "host" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return []*metric.Desc{sensor.NodeEnergy} }
 
-// load reads the file where it changed.
+// load reads the file if it changed.
 func (s *Sensor) load() error {
 	raw, err := read(s.path, s.spare)
 	if err != nil {
@@ -105,8 +105,8 @@ func (s *Sensor) load() error {
 // ModelledMeters implements sensor.ModelledSource.
 func (s *Sensor) ModelledMeters() bool { return s.modelled }
 
-// ReadMeters implements sensor.MeterSource. The board is all that was charged, if anything was
-// beside processors, memory and GPUs.
+// ReadMeters implements sensor.MeterSource. The board is the sum of all charges, if there are
+// any besides processors, memory and GPUs.
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	if err := s.load(); err != nil {
 		return dst, err

@@ -16,7 +16,7 @@ import (
 // chip is one directory hwmonN.
 type chip struct {
 	name   string // of the driver
-	label  string // chip as node_exporter calls it
+	label  string // chip label of node_exporter
 	meters []*meter
 	values []value
 	info   []*metric.Series
@@ -25,14 +25,14 @@ type chip struct {
 	broken error
 }
 
-// value is an attribute shown under the name that node_exporter gives it.
+// value is an attribute exported under the name of node_exporter.
 type value struct {
 	file   *sysfs.File
 	series *metric.Series
 	scale  float64
 }
 
-// elsewhere are chips that another sensor reads, or that meter nothing of the machine.
+// elsewhere reports whether another sensor reads the chip, or it meters nothing of the machine.
 func elsewhere(name, dir string, tegra bool) bool {
 	switch {
 	case name == "amdgpu" || name == "radeon" || name == "nvidia" || name == "i915" || name == "xe": // sensor/amdgpu, sensor/drm
@@ -40,7 +40,7 @@ func elsewhere(name, dir string, tegra bool) bool {
 	case tegra && strings.HasPrefix(name, "ina"):
 		return true
 	}
-	t := sysfs.Word(dir, "device/type") // registered by a supply: see sensor/battery
+	t := sysfs.Word(dir, "device/type") // registered by a power supply: see sensor/battery
 	return t == "Battery" || t == "Mains" || t == "UPS" || t == "USB"
 }
 
@@ -49,17 +49,17 @@ func isTegra(root string) bool {
 	return strings.Contains(string(b), "nvidia,tegra")
 }
 
-// openChip opens what a chip measures; nil when there is nothing for us.
+// openChip opens the attributes of a chip; nil if none of them is used.
 func openChip(dir string, tegra bool, labels map[string]int) *chip {
 	c := &chip{name: sysfs.Word(dir, "name")}
 	attrs := dir
-	if c.name == "" { // drivers that register the old way
+	if c.name == "" { // drivers with the old registration
 		attrs = filepath.Join(dir, "device")
 		c.name = sysfs.Word(attrs, "name")
 	}
 	names := list(attrs)
 	if c.name == "power_meter" && !slices.Contains(names, "power1_average") {
-		attrs = filepath.Join(dir, "device") // since it registers the new way, some files stay there
+		attrs = filepath.Join(dir, "device") // with the new registration some files are still there
 		names = list(attrs)
 	}
 	c.label = chipLabel(dir, c.name)
@@ -97,7 +97,7 @@ func openChip(dir string, tegra bool, labels map[string]int) *chip {
 }
 
 func list(dir string) []string {
-	entries, _ := os.ReadDir(dir) // what can not be listed has nothing for us
+	entries, _ := os.ReadDir(dir) // an unreadable directory has no attributes
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -106,7 +106,7 @@ func list(dir string) []string {
 	return names
 }
 
-// split takes "curr12_crit_alarm" apart into curr, 12 and crit_alarm.
+// split splits "curr12_crit_alarm" into curr, 12 and crit_alarm.
 func split(name string) (kind, number, element string, ok bool) {
 	head, element, ok := strings.Cut(name, "_")
 	if !ok {
@@ -170,8 +170,8 @@ func metersPower(n string) bool {
 	return ok && (kind == "power" || kind == "energy") && (element == "input" || element == "average")
 }
 
-// chipLabel is the chip as node_exporter calls it: the kind and name of its device, else
-// its driver, else its directory.
+// chipLabel is the chip label of node_exporter: the kind and name of its device, else its
+// driver, else its directory.
 func chipLabel(dir, name string) string {
 	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "device")); err == nil && filepath.Dir(target) != dir {
 		kind, own := clean(filepath.Base(filepath.Dir(target))), clean(filepath.Base(target))

@@ -7,14 +7,14 @@
 //	in*_input, curr*_input         mV and mA; their product where the chip has no power
 //
 // Among the meters are the ACPI power meter of a server, the sockets of NVIDIA Grace
-// (told apart by power1_oem_info), supplies on PMBus, the sockets of AMD and Ampere
-// processors, and INA monitors of boards. What measures the input of the machine is the
-// meter of the board, a socket that of a package, all else a rail. If several families
-// of chips measure the input, that nearest to it counts, so that nothing counts twice.
+// (distinguished by power1_oem_info), supplies on PMBus, the sockets of AMD and Ampere
+// processors, and INA monitors of boards. A meter of the machine's input is the meter of
+// the board, one of a socket that of a package, all else a rail. If several families of
+// chips measure the input, the one nearest to it is used, so that nothing counts twice.
 // GPUs, batteries and Tegra boards have sensors of their own.
 //
-// An input that reads zero while the machine runs on it is not believed: it is left out.
-// Chips that answer slowly (ACPI asks the BMC) are read in the background.
+// A reading of zero from the input that powers the running machine is implausible and left
+// out. Chips that respond slowly (ACPI queries the BMC) are read in the background.
 //
 // A Sensor is used from one goroutine, and has one of its own for each slow chip.
 package hwmon
@@ -31,7 +31,7 @@ import (
 	"reckon/sensor"
 )
 
-// rescan is how often a device that has gone is looked for.
+// rescan is the interval of the search for a removed device.
 const rescan = 30 * time.Second
 
 // Sensor reads the chips of one machine.
@@ -41,7 +41,7 @@ type Sensor struct {
 	meters []sensor.Meter
 	series sensor.MeterSeries
 	energy map[zone]*counted
-	lost   bool // a device has gone
+	lost   bool // a device was removed
 	looked time.Time
 	now    func() time.Time
 }
@@ -51,8 +51,8 @@ type zone struct {
 	name   string
 }
 
-// counted is what was counted in a zone; it outlives the device, so that a device
-// that comes back goes on.
+// counted is the total of a zone; it outlives the device, so that a device that returns
+// continues it.
 type counted struct {
 	power    sensor.Integral
 	register sensor.Odometer
@@ -74,7 +74,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// scan opens every chip anew.
+// scan opens every chip again.
 func (s *Sensor) scan() {
 	_ = s.Close()
 	s.lost, s.looked = false, s.now()
@@ -159,7 +159,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return err
 }
 
-// Close closes the chips and waits for nobody: a slow one ends when it has answered.
+// Close closes the chips without waiting: a slow one ends when it has responded.
 func (s *Sensor) Close() error {
 	var errs []error
 	for _, c := range s.chips {

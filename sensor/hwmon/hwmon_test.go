@@ -182,7 +182,7 @@ func TestUnplug(t *testing.T) {
 	if err := os.Rename(gone, away); err != nil {
 		t.Fatal(err)
 	}
-	s.lost = true // an open file of a file tree goes on, one of the kernel says ENODEV
+	s.lost = true // an open file of a file tree remains readable, one of the kernel returns ENODEV
 	now = now.Add(rescan)
 	if m, err := s.ReadMeters(nil); err != nil || len(m) != 0 {
 		t.Errorf("unplugged: %v, %v", m, err)

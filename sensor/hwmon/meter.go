@@ -18,18 +18,18 @@ const (
 	byProduct
 )
 
-// meter is one power or energy of a chip.
+// meter is one power or energy attribute of a chip.
 type meter struct {
 	path   string
 	kind   method
 	file   *sysfs.File
-	other  *sysfs.File // the voltage of a product
+	other  *sysfs.File // the voltage, for a product
 	domain sensor.Domain
 	zone   string
-	rank   int // how near to the input of the machine; 0 is no input
+	rank   int // closeness to the input of the machine; 0 is not an input
 	slow   bool
 
-	mu   sync.Mutex // of a slow chip
+	mu   sync.Mutex // for a slow chip
 	last reading
 	err  error
 }
@@ -40,17 +40,17 @@ type reading struct {
 	at                  time.Time
 }
 
-// errWait says that a slow chip has not answered yet.
+// errWait reports that a slow chip has not responded yet.
 var errWait = errors.New("no answer yet")
 
-// Ranks of what measures the input of a machine.
+// Ranks of meters of the machine's input.
 const (
 	rankSupply = iota + 1 // inputs of supplies: AC
 	rankMeter             // the ACPI meter, a board's controller
 	rankModule            // the modules of a Grace machine
 )
 
-// classify says what a meter measures, by the driver and the label.
+// classify determines the domain of a meter by the driver and the label.
 func (m *meter) classify(c *chip, label, number string) {
 	low := strings.ToLower(label)
 	words := strings.Fields(low)
@@ -79,7 +79,7 @@ func (m *meter) classify(c *chip, label, number string) {
 	case c.name == "amd_energy" && strings.HasPrefix(low, "esocket"):
 		m.domain, m.zone = sensor.DomainPackage, strings.TrimPrefix(low, "esocket")
 	case c.name == "amd_energy":
-		m.domain = "" // one for each core: more series than anyone reads
+		m.domain = "" // one for each core: too many series to be useful
 	case c.name == "fam15h_power":
 		m.domain, m.zone = sensor.DomainPackage, "0"
 	case (c.name == "smpro" || c.name == "smpro_hwmon" || c.name == "apm_xgene") && low == "cpu power":
@@ -93,8 +93,8 @@ func (m *meter) classify(c *chip, label, number string) {
 	}
 }
 
-// inputs leaves one family of meters as that of the board: the nearest to what the
-// machine uses. The others are rails, so that nothing counts twice.
+// inputs keeps one family of meters as that of the board: the one nearest to the
+// consumption of the machine. The others become rails, so that nothing counts twice.
 func inputs(chips []*chip) {
 	best := 0
 	for _, c := range chips {
@@ -111,8 +111,8 @@ func inputs(chips []*chip) {
 	}
 }
 
-// plausible tells blanks of the hardware from power: a machine that runs on an input
-// does not draw nothing from it.
+// plausible rejects blank values of the hardware: a machine powered by an input draws
+// more than zero from it.
 func (m *meter) plausible(r reading) bool {
 	if !r.hasWatts {
 		return true
@@ -121,7 +121,7 @@ func (m *meter) plausible(r reading) bool {
 	return r.watts < sensor.MaxWatts && r.watts > -sensor.MaxWatts && !(input && r.watts <= 0)
 }
 
-// read returns the newest reading, and has a slow chip read again.
+// read returns the newest reading, and triggers the next one of a slow chip.
 func (m *meter) read(now time.Time) (reading, error) {
 	if !m.slow {
 		return m.measure(now)
@@ -160,8 +160,8 @@ func (m *meter) measure(now time.Time) (reading, error) {
 // Close closes the files.
 func (m *meter) Close() error { return errors.Join(m.file.Close(), m.other.Close()) }
 
-// start reads a slow chip in a goroutine of its own, whenever it is asked to: never
-// more often than the sensor is read, and never twice at once.
+// start reads a slow chip in a goroutine of its own on request: never more often than the
+// sensor is read, and never twice at once.
 func (c *chip) start() {
 	c.ask = make(chan struct{}, 1)
 	ask := c.ask
@@ -181,12 +181,12 @@ func (c *chip) start() {
 	}()
 }
 
-// wake asks a slow chip to read again.
+// wake requests the next reading of a slow chip.
 func (c *chip) wake() {
 	if c.ask != nil {
 		select {
 		case c.ask <- struct{}{}:
-		default: // it has not answered the last time yet
+		default: // the previous one is not done yet
 		}
 	}
 }

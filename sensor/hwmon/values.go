@@ -41,7 +41,7 @@ var (
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc {
 	d := append(sensor.MeterDescs(), chipNames, sensorLabel, undervoltage)
 	for _, v := range shown {
@@ -50,7 +50,7 @@ func Descs() []*metric.Desc {
 	return d
 }
 
-// addValue adds an attribute that node_exporter shows.
+// addValue adds an attribute that node_exporter exports.
 func (c *chip) addValue(attrs, name, kind, number, element string) {
 	if kind == "in" && element == "lcrit_alarm" {
 		if f, err := sysfs.Open(filepath.Join(attrs, name)); err == nil {
@@ -68,12 +68,12 @@ func (c *chip) addValue(attrs, name, kind, number, element string) {
 	c.values = append(c.values, value{f, metric.NewSeries(v.desc, c.label, kind+number), v.scale})
 }
 
-// coldest is below what any thermometer of a machine shows: chips write -256 or less
-// for a part that is off.
+// coldest is below any real temperature of a machine: chips write -256 or less for a part
+// that is off.
 const coldest = -200e3
 
-// append adds what the chip shows now. A part without a reading (ENODATA while it
-// sleeps) hides no other and is no failure; a device that has gone is.
+// append adds the present values of the chip. A part without a reading (ENODATA while it
+// sleeps) hides no other and is not an error; a device that is gone is.
 func (c *chip) append(b *metric.Batch) error {
 	for _, s := range c.info {
 		b.Add(s, 1)

@@ -11,8 +11,8 @@ import (
 	"reckon/metric"
 )
 
-// TestLikeNodeExporter holds names, labels, units and values against those of node_exporter for the same tree. One
-// counter differs by intention: it stands at its end, which node_exporter shows as a value.
+// TestLikeNodeExporter compares names, labels, units and values with those of node_exporter for the same tree. One
+// counter differs by intention: it is saturated, which node_exporter exports as a value.
 func TestLikeNodeExporter(t *testing.T) {
 	golden, err := os.ReadFile("testdata/node_exporter.golden")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package infiniband reads the ports of InfiniBand, Omni-Path and RDMA over Ethernet (RoCE,
-// iWARP, Elastic Fabric Adapters) from /sys/class/infiniband
+// Package infiniband reads the ports of InfiniBand, Omni-Path and RDMA over Ethernet (RoCE, iWARP,
+// Elastic Fabric Adapters) from /sys/class/infiniband
 // (Documentation/ABI/stable/sysfs-class-infiniband of the kernel), under the names of
 // node_exporter's collector of that name:
 //
@@ -8,16 +8,16 @@
 //	mlx5_0/ports/1/counters/port_rcv_data   in units of four octets
 //	mlx5_0/ports/1/hw_counters/out_of_buffer
 //
-// What goes through these ports bypasses sockets: it is not in the network figures of
-// workloads, nor, but for IP over InfiniBand, in those of network devices. It is counted by
-// port, and nothing in sysfs says whose it is.
+// Traffic through these ports bypasses sockets: it is not in the network figures of workloads, nor,
+// except IP over InfiniBand, in those of network devices. It is counted by port, and sysfs does not
+// attribute it to processes.
 //
 // Counters of the InfiniBand standard do not wrap: the short ones stop at their highest value until
-// somebody clears them (perfquery -R). One that stands there has no sample, since its increase is
-// not known, and reckon_infiniband_saturated names it. It differs in this from node_exporter.
+// they are cleared (perfquery -R). A saturated one has no sample, since its increase is unknown,
+// and reckon_infiniband_saturated names it. In this it differs from node_exporter.
 //
-// Octets and octets per second, as exported. Where there is no such adapter the sensor is
-// unavailable. A Sensor is used from one goroutine.
+// Octets and octets per second, as exported. Without such an adapter the sensor is unavailable. A
+// Sensor is used from one goroutine.
 package infiniband
 
 import (
@@ -35,9 +35,9 @@ import (
 )
 
 const (
-	// maxPorts bounds the ports that are read. Virtual functions are devices too, and a port has up to 60 files.
+	// maxPorts is the maximum number of ports read. Virtual functions are devices too, and a port has up to 60 files.
 	maxPorts = 64
-	// again is after how long devices are listed again.
+	// again is the interval at which devices are listed again.
 	again = time.Minute
 )
 
@@ -56,7 +56,7 @@ type device struct {
 	ports []*portReader
 }
 
-// New looks for devices below root, "" or "/" for our own machine.
+// New searches for devices below root, "" or "/" for our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/class/infiniband"), now: time.Now}
 	if err := s.look(); err != nil {
@@ -68,7 +68,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// look lists devices and ports; those that were known stay open.
+// look lists devices and ports; known ones stay open.
 func (s *Sensor) look() error {
 	list, err := os.ReadDir(s.dir)
 	switch {
@@ -128,7 +128,7 @@ func open(dir, name string, room int, left *int) *device {
 	return d
 }
 
-// there reports whether the device is still the one that was opened, with as many ports.
+// there reports whether the device is still the one that was opened, with the same number of ports.
 func (d *device) there(dir string) bool {
 	for _, p := range d.ports {
 		if _, err := p.state.Text(); sysfs.Gone(err) {
@@ -154,8 +154,8 @@ func (s *Sensor) Name() string { return "infiniband" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Read appends every port. The error names the first port that could not be read, and ports
-// beyond the bound.
+// Read appends every port. The error names the first port that could not be read, and
+// reports ports beyond the limit.
 func (s *Sensor) Read(b *metric.Batch) error {
 	if s.now().Sub(s.looked) >= again {
 		if err := s.look(); err != nil {

@@ -168,7 +168,7 @@ func TestComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestManyPorts: virtual functions are devices; the bound is said, and nothing beyond it is opened.
+// TestManyPorts: virtual functions are devices; exceeding the limit is reported, and nothing beyond it is opened.
 func TestManyPorts(t *testing.T) {
 	for _, n := range []int{maxPorts, maxPorts + 1} {
 		root, put := machine(t, "")

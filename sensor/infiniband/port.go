@@ -27,10 +27,10 @@ type counter struct {
 	series    *metric.Series
 	scale     float64
 	top       int64
-	saturated *metric.Series // of a counter that may stop
+	saturated *metric.Series // for a counter that may saturate
 }
 
-// openPort opens the files of a port; nil where it has no state, and is none.
+// openPort opens the files of a port; nil if it has no state, and is not a port.
 func openPort(dir, device, number string) *portReader {
 	p := &portReader{number: number}
 	p.state, _ = sysfs.Open(filepath.Join(dir, "state"))
@@ -60,7 +60,7 @@ func openPort(dir, device, number string) *portReader {
 	return p
 }
 
-// add opens a counter, unless the adapter does not have it: there is no such file, or it says
+// add opens a counter, unless the adapter does not have it: the file does not exist, contains
 // "N/A (no PMA)", or can not be read.
 func (p *portReader) add(dir, device string, f field) bool {
 	file, err := sysfs.Open(filepath.Join(dir, f.file))
@@ -80,13 +80,13 @@ func (p *portReader) add(dir, device string, f field) bool {
 	return true
 }
 
-// unsupported reports whether an adapter does not have a counter whose file is there.
+// unsupported reports whether an adapter lacks a counter although its file exists.
 func unsupported(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOENT) || errors.Is(err, fs.ErrPermission)
 }
 
-// read appends what the port says now. A device that was taken out has no samples and is no error:
-// the next list of devices is without it.
+// read appends the present state and counters of the port. A removed device has no samples and is
+// not an error: the next list of devices will not include it.
 func (p *portReader) read(b *metric.Batch) error {
 	text, err := p.state.Text()
 	if sysfs.Gone(err) {
@@ -126,7 +126,7 @@ func (p *portReader) read(b *metric.Batch) error {
 		switch {
 		case err != nil:
 			note(err)
-		case v < 0: // no counter
+		case v < 0: // not a counter
 		case c.top != 0 && v == c.top:
 			b.Add(c.saturated, 1)
 		default:
@@ -136,7 +136,7 @@ func (p *portReader) read(b *metric.Batch) error {
 	return failed
 }
 
-// cmpErr is the error of reading, or one that says that the file holds something else.
+// cmpErr returns the read error, or one that reports unexpected content.
 func cmpErr(err error, f *sysfs.File) error {
 	if err != nil {
 		return err

@@ -2,17 +2,17 @@ package infiniband
 
 import "reckon/metric"
 
-// field is a counter of a port: where it is read, and what it is called.
+// field is a counter of a port: its file and its name.
 type field struct {
 	file  string // below the directory of the port
 	desc  *metric.Desc
 	scale float64
-	// top is where the counter of the device stops counting; 0 where that is not known.
+	// top is the value at which the counter of the device saturates; 0 if unknown.
 	top int64
 }
 
-// The ends of counters that stop at their highest value (InfiniBand Architecture
-// Specification, volume 1, PortCounters): 4, 8, 16 and 32 bits.
+// The maximum values of counters that saturate (InfiniBand Architecture Specification,
+// volume 1, PortCounters): 4, 8, 16 and 32 bits.
 const (
 	top4  = 1<<4 - 1
 	top8  = 1<<8 - 1
@@ -20,7 +20,7 @@ const (
 	top32 = 1<<32 - 1
 )
 
-// words is what one unit of the counters of data is: four octets, on any number of lanes.
+// words is the unit of the data counters: four octets, on any number of lanes.
 const words = 4
 
 func port(name, help string, unit metric.Unit) *metric.Desc {
@@ -113,14 +113,14 @@ var fields = []field{
 	{"hw_counters/rx_write_requests", port("rx_write_requests_total", "Requests of WRITE received.", ""), 1, 0},
 }
 
-// octets stand in for the counters of data on adapters that have none: Elastic Fabric
-// Adapters and some RoCE adapters count octets among the hardware counters.
+// octets replace the data counters on adapters without them: Elastic Fabric Adapters and
+// some RoCE adapters count octets among the hardware counters.
 var octets = []field{
 	{"hw_counters/rx_bytes", received, 1, 0},
 	{"hw_counters/tx_bytes", sent, 1, 0},
 }
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc {
 	out := []*metric.Desc{info, stateID, physicalID, rate, layer, saturated}
 	for i := range fields {

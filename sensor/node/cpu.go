@@ -47,10 +47,10 @@ func (c *CPU) Descs() []*metric.Desc { return []*metric.Desc{cpuSeconds, cpuGues
 // Close closes the file.
 func (c *CPU) Close() error { return c.text.Close() }
 
-// maxCPU bounds the number of a processor: NR_CPUS is at most 8192.
+// maxCPU is the limit of processor numbers: NR_CPUS is at most 8192.
 const maxCPU = 1 << 14
 
-// Read appends the processors that are online.
+// Read appends the online processors.
 func (c *CPU) Read(b *metric.Batch) error {
 	t, err := c.text.read()
 	if err != nil {
@@ -94,9 +94,9 @@ func (p *processor) begin(n int) {
 	}
 }
 
-// settle keeps a counter from falling: idle and iowait are known to step back a little
-// (Documentation/filesystems/proc.rst, 1.7). A fall of more than 3 s is a new beginning, as it
-// is for node_exporter.
+// settle keeps a counter from decreasing: idle and iowait may decrease slightly
+// (Documentation/filesystems/proc.rst, 1.7). A decrease of more than 3 s is a reset, as it is
+// for node_exporter.
 func settle(last, v uint64) uint64 {
 	if v < last && last-v < 3*userHZ {
 		return last

@@ -9,11 +9,11 @@ import (
 // ignoredDisks are left out as in node_exporter: memory disks, and parts of other disks.
 var ignoredDisks = regexp.MustCompile(`^(ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
 
-// sector is the unit of /proc/diskstats, whatever the device has.
+// sector is the unit of /proc/diskstats, in bytes, independent of the device.
 const sector = 512
 
 // diskColumns are the columns of /proc/diskstats after the name (Documentation/admin-guide/iostats.rst),
-// with what one unit of them is. Kernels before 4.18 have 11, before 5.5 15.
+// with their units. Kernels before 4.18 have 11, before 5.5 15.
 var diskColumns = []struct {
 	desc  *metric.Desc
 	scale float64
@@ -103,8 +103,8 @@ func (d *Disk) Read(b *metric.Batch) error {
 	return nil
 }
 
-// parseDisk reads " 254 0 vda 343738 64728 ..." and returns how many columns there are, 0 for
-// a line that is not complete.
+// parseDisk parses " 254 0 vda 343738 64728 ..." and returns the number of columns, 0 for an
+// incomplete line.
 func parseDisk(l []byte) (name []byte, f [17]uint64, n int) {
 	var id [2]uint64
 	for i := range id {

@@ -156,7 +156,7 @@ func newer(name string) bool {
 	return strings.HasPrefix(name, "node_pressure_irq_") || strings.HasPrefix(name, "node_netstat_TcpExt_TCPOFOQueue") || strings.HasPrefix(name, "node_netstat_TcpExt_TCPRcvQDrop")
 }
 
-// virtual reports whether the series is about a network device without hardware, whose properties we leave out.
+// virtual reports whether the series belongs to a network device without hardware, whose properties we leave out.
 func virtual(series string) bool {
 	for _, p := range []string{"up", "carrier", "mtu_bytes", "speed_bytes"} {
 		if rest, ok := strings.CutPrefix(series, "node_network_"+p+`{device="`); ok {
@@ -167,8 +167,8 @@ func virtual(series string) bool {
 	return false
 }
 
-// ownFiles is how many files the exporter itself may have open while it is asked and
-// not before and after: the connection, and what it reads.
+// ownFiles is the number of files that the exporter itself may have open only while it is
+// scraped: the connection, and the files that it reads.
 func ownFiles(name string) float64 {
 	if name == "node_filefd_allocated" {
 		return 64

@@ -7,14 +7,14 @@ import (
 	"reckon/metric"
 )
 
-// fields is a file of many figures whose names the kernel chooses: each line or word
-// pair becomes a series without labels. The set is learned when the file is opened;
-// kernels do not change it while they run.
+// fields is a file of many figures with names chosen by the kernel: each line or word
+// pair becomes a series without labels. The set is determined when the file is opened; a
+// running kernel does not change it.
 type fields struct {
 	name   string
 	texts  []*text
 	parse  func(t []byte, emit func(key, sub []byte, value uint64))
-	desc   func(key, sub []byte) *metric.Desc // nil leaves the figure out
+	desc   func(key, sub []byte) *metric.Desc // nil skips the figure
 	value  func(key, sub []byte, v uint64) float64
 	descs  []*metric.Desc
 	series map[string]*metric.Series
@@ -24,7 +24,7 @@ type fields struct {
 	emit   func(key, sub []byte, value uint64)
 }
 
-// learn reads the files once to know the figures.
+// learn reads the files once to determine the figures.
 func (f *fields) learn() error {
 	f.series = make(map[string]*metric.Series)
 	f.emit = f.add
@@ -104,7 +104,7 @@ func (f *fields) Close() error {
 	return errs
 }
 
-// metricName makes a key of the kernel fit to be part of a name.
+// metricName makes a key of the kernel fit for a part of a metric name.
 func metricName(key []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || (r >= '0' && r <= '9') || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') {

@@ -12,17 +12,18 @@ import (
 	"reckon/metric"
 )
 
-// What is left out, as in node_exporter, and volumes of pods: they are in the series of their pods (sensor/podstorage).
+// File systems that are left out, as in node_exporter, and volumes of pods: they are in the series of their pods
+// (sensor/podstorage).
 var (
 	ignoredMounts = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+)($|/)`)
 	ignoredTypes  = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
 )
 
-// distant are types of file systems whose other end may be dead: statfs(2) on them may
-// block for ever, uninterruptibly.
+// distant are types of file systems with a possibly unresponsive remote end: statfs(2) on
+// them may block for ever, uninterruptibly.
 var distant = regexp.MustCompile(`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
 
-// patience is how long one reading waits for all distant file systems together.
+// patience is the time that one reading waits for all distant file systems together.
 const patience = 500 * time.Millisecond
 
 var fsLabels = []string{"device", "mountpoint", "fstype"}
@@ -38,11 +39,11 @@ var fsDescs = []*metric.Desc{
 	gauge("node_filesystem_files_free", "Filesystem total free file nodes.", metric.None, fsLabels...),
 }
 
-// Filesystem is the space of each mounted file system.
+// Filesystem is the capacity and use of each mounted file system.
 type Filesystem struct {
 	root   string
 	text   *text
-	last   []byte // the mounts as they were parsed
+	last   []byte // the text of the parsed mounts
 	mounts []*mount
 	statfs func(path []byte, s *unix.Statfs_t) error
 	wait   time.Duration
@@ -55,13 +56,13 @@ type mount struct {
 	readonly              bool
 	path                  []byte // ends in NUL
 	series                [7]*metric.Series
-	worker                *worker // of a distant one
+	worker                *worker // for a distant one
 }
 
-// NewFilesystem opens the list of mounts, that of the first process where it may be
-// read. A distant file system is asked by a goroutine of its own: one that does not
-// answer within half a second gets node_filesystem_device_error 1 and no figures, is not
-// waited for again until it answers, and holds up no other.
+// NewFilesystem opens the list of mounts, that of the first process if it is readable. A
+// distant file system is queried by a goroutine of its own: one that does not respond
+// within half a second gets node_filesystem_device_error 1 and no figures, is not waited
+// for again until it responds, and delays no other.
 func NewFilesystem(root string) (*Filesystem, error) {
 	t, err := openText(root, "proc/1/mounts")
 	if err == nil {
@@ -135,7 +136,7 @@ func (m *mount) add(b *metric.Batch, s *unix.Statfs_t, ok bool) {
 	}
 }
 
-// replace takes over a new list of mounts; those that stay keep their series.
+// replace takes over a new list of mounts; mounts in both keep their series.
 func (f *Filesystem) replace(list []*mount) {
 	kept := list[:0]
 	for _, m := range list {
@@ -185,12 +186,12 @@ func (f *Filesystem) known(m *mount) *mount {
 	return nil
 }
 
-// worker asks one distant file system. It may stay blocked in the kernel for ever.
+// worker queries one distant file system. It may stay blocked in the kernel for ever.
 type worker struct {
 	question chan struct{}
 	done     chan struct{}
-	pending  bool // asked, and no answer taken yet
-	late     bool // did not answer an earlier question in time
+	pending  bool // queried, and no result taken yet
+	late     bool // did not respond to an earlier query in time
 	s        unix.Statfs_t
 	err      error
 	timer    *time.Timer
@@ -207,11 +208,11 @@ func newWorker(statfs func([]byte, *unix.Statfs_t) error, path []byte) *worker {
 	return w
 }
 
-// ask asks, unless a question is still under way.
+// ask starts a query, unless one is still under way.
 func (w *worker) ask() {
 	if w.pending {
 		select {
-		case <-w.done: // too late for the reading that asked
+		case <-w.done: // too late for the reading that started it
 		default:
 			return
 		}
@@ -220,7 +221,7 @@ func (w *worker) ask() {
 	w.question <- struct{}{}
 }
 
-// answer waits for the answer until the deadline, and not at all for one that is
+// answer waits for the result until the deadline, and does not wait for one that is
 // overdue since an earlier reading.
 func (w *worker) answer(s *unix.Statfs_t, deadline time.Time) bool {
 	if w.late {
@@ -238,7 +239,7 @@ func (w *worker) answer(s *unix.Statfs_t, deadline time.Time) bool {
 	}
 }
 
-// close lets the goroutine end, at once or when its question is answered.
+// close lets the goroutine end, at once or when its query is done.
 func (w *worker) close() {
 	close(w.question)
 	w.timer.Stop()

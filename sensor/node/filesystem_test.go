@@ -11,8 +11,8 @@ import (
 	"reckon/metric"
 )
 
-// TestDeadServer has one file system that does not answer: the others are told, the
-// reading does not wait for it twice, and it comes back when its server does.
+// TestDeadServer has one file system that does not respond: the others are exported, the
+// reading does not wait for it twice, and it returns when its server does.
 func TestDeadServer(t *testing.T) {
 	f, err := NewFilesystem("testdata/vm")
 	if err != nil {

@@ -132,7 +132,7 @@ func clen(b []byte) int {
 	return len(b)
 }
 
-// recordedStatfs knows the file systems of the recorded machine but for one.
+// recordedStatfs returns the file systems of the recorded machine except one.
 func recordedStatfs(path []byte, s *unix.Statfs_t) error {
 	*s = unix.Statfs_t{Bsize: 4096, Blocks: 1000, Bfree: 500, Bavail: 400, Files: 100, Ffree: 90}
 	if strings.HasSuffix(string(path), "/dead\x00") {

@@ -8,11 +8,11 @@ import (
 	"reckon/sensor"
 )
 
-// Machine reads the totals that workloads are held against. It implements
+// Machine reads the totals that workloads are compared with. It implements
 // [sensor.MachineReader].
 type Machine struct {
 	stat, meminfo *text
-	last          [8]uint64 // ticks, so that no mode falls
+	last          [8]uint64 // ticks, so that no mode decreases
 }
 
 // NewMachine opens /proc/stat and /proc/meminfo below root, "" for "/".
@@ -31,7 +31,7 @@ func NewMachine(root string) (*Machine, error) {
 // Close closes the files.
 func (r *Machine) Close() error { return errors.Join(r.stat.Close(), r.meminfo.Close()) }
 
-// ReadMachine fills m without allocating. CPU times never fall; they are known to 10 ms.
+// ReadMachine fills m without allocating. CPU times never decrease; their resolution is 10 ms.
 func (r *Machine) ReadMachine(m *sensor.Machine) error {
 	*m = sensor.Machine{}
 	var ts unix.Timespec
@@ -67,7 +67,7 @@ func parseTotals(t []byte) (f [8]uint64, cores int, ok bool) {
 		var l []byte
 		l, t = line(t)
 		if len(l) < 4 || string(l[:3]) != "cpu" {
-			break // they stand first
+			break // they are the first lines
 		}
 		if l[3] == ' ' {
 			ok = numbers(l[4:], f[:]) >= 4

@@ -9,7 +9,7 @@ import (
 )
 
 // NewMemory opens /proc/meminfo: every line of it as node_memory_<key>_bytes, or without
-// the unit where the kernel gives none.
+// the unit if the kernel gives none.
 func NewMemory(root string) (sensor.Sensor, error) {
 	t, err := openText(root, "proc/meminfo")
 	if err != nil {

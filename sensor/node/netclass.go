@@ -13,9 +13,9 @@ import (
 	"reckon/sensor"
 )
 
-// Netclass is what network hardware is set to: link, size of packets, speed. It is read once a minute, for
-// asking for the speed takes a lock of the kernel; devices without hardware behind them, of which a node of
-// containers has hundreds, are left out.
+// Netclass is the configuration of network hardware: link, MTU, speed. It is read once a minute, since
+// reading the speed takes a lock of the kernel; devices without hardware, of which a node of containers has
+// hundreds, are left out.
 type Netclass struct {
 	dir     string
 	descs   []*metric.Desc
@@ -30,7 +30,7 @@ type netDevice struct {
 	has    [4]bool
 }
 
-// NewNetclass looks into /sys/class/net.
+// NewNetclass opens /sys/class/net.
 func NewNetclass(root string) (*Netclass, error) {
 	n := &Netclass{dir: filepath.Join(cmp.Or(root, "/"), "sys/class/net"), now: time.Now, descs: []*metric.Desc{
 		gauge("node_network_up", "Value is 1 if operstate is 'up', 0 otherwise.", metric.None, "device"),
@@ -68,12 +68,12 @@ func (n *Netclass) look() {
 				d.values[0] = 1
 			}
 		}
-		for i, name := range []string{"carrier", "mtu", "speed"} { // the first and the last fail where the link is down
+		for i, name := range []string{"carrier", "mtu", "speed"} { // the first and the last fail if the link is down
 			raw, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
 				continue
 			}
-			v, ok := number(bytes.TrimSpace(raw)) // a speed of -1 is none
+			v, ok := number(bytes.TrimSpace(raw)) // a speed of -1 is unknown
 			if ok && name == "speed" {
 				ok = v < 1<<31
 				v *= 1e6 / 8 // megabits

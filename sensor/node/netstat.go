@@ -8,8 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-// NewNetstat opens /proc/net/netstat, snmp and snmp6: what goes through the network protocols and
-// what goes wrong there, as much of it as node_exporter takes by default.
+// NewNetstat opens /proc/net/netstat, snmp and snmp6: traffic and errors of network protocols,
+// the fields that node_exporter reads by default.
 func NewNetstat(root string) (sensor.Sensor, error) {
 	t, err := openNet(root, "snmp")
 	if err != nil {
@@ -27,7 +27,7 @@ func NewNetstat(root string) (sensor.Sensor, error) {
 	return f, nil
 }
 
-// netstatWords are the fields that are taken of each protocol, beside errors on the way in.
+// netstatWords are the fields read for each protocol, besides receive errors.
 var netstatWords = map[string][]string{
 	"Ip6": {"InOctets", "OutOctets"}, "IpExt": {"InOctets", "OutOctets"},
 	"Ip":   {"Forwarding"},
@@ -54,8 +54,8 @@ func netstatDesc(protocol, field []byte) *metric.Desc {
 	return counter(name, help, metric.None)
 }
 
-// parseNetstat reads pairs of lines, "Tcp: ActiveOpens InSegs" over "Tcp: 12 3456", and lines of a protocol
-// with its field and a number, "Ip6InOctets 123". A number below zero means that there is none.
+// parseNetstat parses pairs of lines, "Tcp: ActiveOpens InSegs" over "Tcp: 12 3456", and lines of a
+// protocol with its field and a number, "Ip6InOctets 123". A number below zero means unavailable.
 func parseNetstat(t []byte, emit func(protocol, field []byte, v uint64)) {
 	for len(t) > 0 {
 		var names, values []byte
@@ -89,14 +89,14 @@ func parseNetstat(t []byte, emit func(protocol, field []byte, v uint64)) {
 	}
 }
 
-// Conntrack is how full the table of connections is that the firewall follows.
+// Conntrack is the fill level of the firewall's connection tracking table.
 type Conntrack struct {
 	texts  [2]*text
 	descs  []*metric.Desc
 	series []*metric.Series
 }
 
-// NewConntrack opens /proc/sys/net/netfilter, which is there where connections are followed.
+// NewConntrack opens /proc/sys/net/netfilter, which exists if connections are tracked.
 func NewConntrack(root string) (*Conntrack, error) {
 	c := &Conntrack{descs: []*metric.Desc{
 		gauge("node_nf_conntrack_entries", "Number of currently allocated flow entries for connection tracking.", metric.None),

@@ -84,7 +84,7 @@ func (n *Network) Read(b *metric.Batch) error {
 	return nil
 }
 
-// forget drops devices that were not seen in this round.
+// forget drops devices that were not in this round.
 func forget(devices map[string]*device, round uint64) {
 	for name, d := range devices {
 		if d.round != round {

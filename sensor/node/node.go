@@ -1,17 +1,17 @@
-// Package node measures the machine as a whole under the names, labels and types
-// of the Prometheus node_exporter (https://github.com/prometheus/node_exporter), with its
-// defaults for what is left out, so that dashboards and alerts made for it work here.
-// Each group of figures is a sensor of its own, so that each tells by itself whether it is here.
+// Package node measures the machine as a whole under the names, labels and types of the Prometheus
+// node_exporter (https://github.com/prometheus/node_exporter), with its default exclusions, so that
+// dashboards and alerts made for it work here. Each group of figures is a sensor of its own, with
+// its own availability.
 //
-// Sources: Documentation/filesystems/proc.rst, admin-guide/iostats.rst and accounting/psi.rst
-// of the kernel. Figures are in base units: seconds, bytes.
+// Sources: Documentation/filesystems/proc.rst, admin-guide/iostats.rst and accounting/psi.rst of the
+// kernel. Figures are in base units: seconds, bytes.
 //
-// It differs from node_exporter in this: a network file system that does not answer holds nothing up
-// (see [NewFilesystem]); the fields of /proc/vmstat, untyped there, are counters here; a
+// It differs from node_exporter as follows: a network file system that does not respond blocks
+// nothing (see [NewFilesystem]); the fields of /proc/vmstat, untyped there, are counters here. A
 // series that is absent there is absent here.
 //
-// The files stay open and are read in place: nothing is allocated after warm-up. A
-// sensor is used from one goroutine.
+// The files stay open and are read in place: nothing is allocated after warm-up. A sensor is used
+// from one goroutine.
 package node
 
 import (
@@ -28,14 +28,14 @@ import (
 	"reckon/sensor"
 )
 
-// text is a file of the kernel that is read again and again from its beginning.
+// text is a kernel file that is read repeatedly from its beginning.
 type text struct {
 	file *os.File
 	buf  []byte
 }
 
-// openText opens a file below root. A file that is not there, or not for us, is
-// [sensor.ErrUnavailable].
+// openText opens a file below root. A file that does not exist, or is not readable for
+// us, is [sensor.ErrUnavailable].
 func openText(root, name string) (*text, error) {
 	if root == "" {
 		root = "/"
@@ -52,8 +52,8 @@ func openText(root, name string) (*text, error) {
 	return &text{file: f, buf: make([]byte, 4096)}, nil
 }
 
-// openNet opens a file of /proc/net of the machine: that of the first process where the file tree
-// is not our own, since /proc/net is that of the reader.
+// openNet opens a file of /proc/net of the machine: that of the first process if the file tree is
+// not our own, since /proc/net is that of the reader.
 func openNet(root, name string) (*text, error) {
 	if root != "" && root != "/" {
 		if t, err := openText(root, "proc/1/net/"+name); err == nil {
@@ -88,7 +88,7 @@ func (t *text) Close() error {
 	return err
 }
 
-// malformed says that a file is not what the kernel writes.
+// malformed returns an error for unexpected content of a kernel file.
 func (t *text) malformed(what string) error {
 	return fmt.Errorf("read %s: malformed: %s", t.file.Name(), what)
 }

@@ -11,7 +11,7 @@ import (
 	"reckon/sensor"
 )
 
-// Pressure is how long processes waited for a resource (PSI, Documentation/accounting/psi.rst).
+// Pressure is the time for which processes waited for a resource (PSI, Documentation/accounting/psi.rst).
 type Pressure struct {
 	parts []pressurePart
 	descs []*metric.Desc
@@ -20,7 +20,7 @@ type Pressure struct {
 type pressurePart struct {
 	text          *text
 	waiting       *metric.Series // some
-	stalled       *metric.Series // full; nil where it has no meaning
+	stalled       *metric.Series // full; nil where it is undefined
 	lastW, lastSt float64
 }
 
@@ -36,8 +36,8 @@ var pressureDescs = []struct {
 	{"irq", nil, counter("node_pressure_irq_stalled_seconds_total", "Total time in seconds no process could make progress due to IRQ congestion.", metric.Seconds)},
 }
 
-// NewPressure opens /proc/pressure. It is not there on kernels before 4.20 or without
-// CONFIG_PSI, and may be switched off at boot.
+// NewPressure opens /proc/pressure. It does not exist on kernels before 4.20 or without
+// CONFIG_PSI, and may be disabled at boot.
 func NewPressure(root string) (*Pressure, error) {
 	p := &Pressure{}
 	for _, d := range pressureDescs {
@@ -78,7 +78,7 @@ func NewPressure(root string) (*Pressure, error) {
 // Name returns "pressure".
 func (p *Pressure) Name() string { return "pressure" }
 
-// Descs lists the resources that this kernel tells.
+// Descs lists the resources that this kernel reports.
 func (p *Pressure) Descs() []*metric.Desc { return p.descs }
 
 // Close closes the files.

@@ -184,7 +184,7 @@ func (i *Info) add(d *metric.Desc, v float64, values ...string) {
 	i.values = append(i.values, v)
 }
 
-// NewUname reads what uname(2) tells, by way of /proc/sys/kernel where it is not for us.
+// NewUname reads the data of uname(2), from /proc/sys/kernel if it is not about our own machine.
 func NewUname(root string) (*Info, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

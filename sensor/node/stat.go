@@ -15,7 +15,7 @@ var statDescs = []struct {
 	{"procs_blocked", gauge("node_procs_blocked", "Number of processes blocked waiting for I/O to complete.", metric.None)},
 }
 
-// Stat is what /proc/stat counts for the whole machine, but for CPU time.
+// Stat is the counters of /proc/stat for the whole machine, except CPU time.
 type Stat struct {
 	text   *text
 	descs  []*metric.Desc

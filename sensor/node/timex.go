@@ -11,14 +11,14 @@ import (
 	"reckon/sensor"
 )
 
-// Timex is how well the clock of the machine is kept, by adjtimex(2). Figures of a pulse per second are left
-// out: hardly a machine has one.
+// Timex is the synchronisation state of the machine's clock, by adjtimex(2). Figures of a pulse per second
+// are left out: hardly any machine has one.
 type Timex struct {
 	descs  []*metric.Desc
 	series []*metric.Series
 }
 
-// Of adjtimex(2).
+// Constants of adjtimex(2).
 const (
 	timexNano  = 0x2000 // STA_NANO: the offset is in nanoseconds
 	timexError = 5      // TIME_ERROR: the clock is not synchronised
@@ -37,11 +37,11 @@ var timexDescs = []*metric.Desc{
 	gauge("node_timex_sync_status", "Is clock synchronized to a reliable server (1 = yes, 0 = no).", metric.None),
 }
 
-// TimexDescs lists what [Timex] measures, which no recorded machine has.
+// TimexDescs lists the series of [Timex], which no recorded machine has.
 func TimexDescs() []*metric.Desc { return timexDescs }
 
-// NewTimex asks the kernel. The tree of a recorded machine has no clock; in a container
-// the host's tree is of the same boot as we are, and its clock is ours.
+// NewTimex tests adjtimex(2). The tree of a recorded machine has no clock; in a container
+// the host's tree belongs to the same boot, and its clock is ours.
 func NewTimex(root string) (*Timex, error) {
 	if !sameBoot(root) {
 		return nil, sensor.Unavailable("the clock of a recorded machine is not there", "", nil)
@@ -54,7 +54,7 @@ func NewTimex(root string) (*Timex, error) {
 	return t, nil
 }
 
-// sameBoot reports whether a tree shows the kernel that we run on.
+// sameBoot reports whether a tree belongs to the kernel that we run on.
 func sameBoot(root string) bool {
 	if root == "" || root == "/" {
 		return true

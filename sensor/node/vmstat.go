@@ -8,8 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-// NewVMStat opens /proc/vmstat: paging, swapping, faults and OOM kills, which is what node_exporter
-// takes of it by default.
+// NewVMStat opens /proc/vmstat: paging, swapping, faults and OOM kills, the fields that
+// node_exporter reads by default.
 func NewVMStat(root string) (sensor.Sensor, error) {
 	t, err := openText(root, "proc/vmstat")
 	if err != nil {
@@ -22,7 +22,7 @@ func NewVMStat(root string) (sensor.Sensor, error) {
 	return f, nil
 }
 
-// vmstatDesc takes what matches ^(oom_kill|pgpg|pswp|pg.*fault).*
+// vmstatDesc accepts keys that match ^(oom_kill|pgpg|pswp|pg.*fault).*
 func vmstatDesc(key, _ []byte) *metric.Desc {
 	k := string(key)
 	if !strings.HasPrefix(k, "oom_kill") && !strings.HasPrefix(k, "pgpg") && !strings.HasPrefix(k, "pswp") &&

@@ -12,9 +12,9 @@ import (
 type device struct {
 	gpu         sensor.GPU
 	handle      handle
-	lost        bool // it does not answer
+	lost        bool // it does not respond
 	found       bool // the library lists it, and it was not read since
-	mig, noMIG  bool // it is divided; it can not be
+	mig, noMIG  bool // it has MIG enabled; it does not support MIG
 	instances   int
 	gpuInstance uint32
 	read        time.Time
@@ -36,12 +36,12 @@ type device struct {
 
 	hasReasons      bool
 	throttled       [len(throttles)]float64 // seconds
-	throttleCounted [len(throttles)]bool    // the device counts it itself
+	throttleCounted [len(throttles)]bool    // the device has its own counter
 	throttleMeter   [len(throttles)]sensor.Odometer
-	throttleBase    [len(throttles)]float64 // what was integrated before it counted
+	throttleBase    [len(throttles)]float64 // integrated before it had a counter
 
 	uses    []sensor.GPUUse
-	seen    uint64 // microseconds; samples of processes were read up to here
+	seen    uint64 // microseconds; samples of processes were read up to this time
 	noUse   bool
 	clients bool // some of its users are clients of MPS
 	noList  [processKinds]bool
@@ -50,21 +50,21 @@ type device struct {
 
 	gpm            gpm
 	noLinks        bool               // it has no NVLink
-	linksCounted   bool               // it counts the bytes of its links
+	linksCounted   bool               // it has byte counters of its links
 	linkMeter      [2]sensor.Odometer // sent, received
 	watched, noXid bool
 	lastXid        int
-	xids           map[int]float64 // how often each was reported
+	xids           map[int]float64 // number of reports of each
 	lostText       error
 }
 
-// shown is a figure that only exports show.
+// shown is a figure that is only exported.
 type shown struct {
 	value float64
 	has   bool
 }
 
-// Figures that only exports show.
+// Figures that are only exported.
 const (
 	figPowerLimit = iota
 	figGraphics
@@ -111,8 +111,8 @@ var figureOf = [figures]sensor.GPUFigure{
 	figRowsCorrected: sensor.GPURowsCorrected, figRowsUncorrected: sensor.GPURowsUncorrected, figRowsPending: sensor.GPURowsPending, figRowsFailed: sensor.GPURowsFailed,
 }
 
-// throttles are the reasons for which clocks are held down. Idle and what people have
-// set are none. Where the device counts the time itself the field says so.
+// throttles are the reasons for throttled clocks. Idle and limits set by people do not
+// count. field is the device's own counter of the time, if there is one.
 var throttles = [...]struct {
 	bit    uint64
 	field  uint32
@@ -130,8 +130,8 @@ func newDevice(g sensor.GPU) *device {
 	return &device{gpu: g, series: sensor.NewGPUSeries(&g), gpuInstance: instanceNone}
 }
 
-// span returns the seconds since the previous reading, 0 at the first and after a gap
-// in which nobody knows what the device did.
+// span returns the seconds since the previous reading, 0 at the first and after a gap for
+// which the activity of the device is unknown.
 func (d *device) span(now time.Time) float64 {
 	was := d.read
 	d.read = now
@@ -144,14 +144,14 @@ func (d *device) span(now time.Time) float64 {
 	return 0
 }
 
-// leave notes that the device is away. Nothing is counted for that time when it comes back.
+// leave marks the device as lost. Nothing is counted for the time until it returns.
 func (d *device) leave() {
 	d.lost, d.read = true, time.Time{}
 	d.integral.Break()
 	d.gpm.at = [2]time.Time{}
 }
 
-// lostError says that the device is away. It is made once.
+// lostError returns the error for a lost device. It is built once.
 func (d *device) lostError(c code) error {
 	if d.lostText == nil {
 		d.lostText = fmt.Errorf("GPU %d (%s): %w", d.gpu.Index, d.gpu.Device, c)
@@ -159,7 +159,7 @@ func (d *device) lostError(c code) error {
 	return d.lostText
 }
 
-// export appends the series of a device that is there.
+// export appends the series of an available device.
 func (d *device) export(b *metric.Batch) {
 	if d.lost {
 		return

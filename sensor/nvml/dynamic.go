@@ -11,7 +11,7 @@ import (
 	"reckon/sensor"
 )
 
-// names are the functions we call; where there are two, either will do.
+// names are the functions that we call; of alternative names, either is sufficient.
 var names = [...]string{
 	fnInit: "nvmlInit_v2", fnShutdown: "nvmlShutdown", fnDriver: "nvmlSystemGetDriverVersion",
 	fnCount: "nvmlDeviceGetCount_v2", fnDevice: "nvmlDeviceGetHandleByIndex_v2",
@@ -80,15 +80,15 @@ const (
 	functions
 )
 
-// dynamic calls the library that the driver has installed. What C writes to lies in
-// this struct, which is on the heap and so does not move while C has its address.
+// dynamic calls the driver's library. C writes to the fields of this struct, which is on
+// the heap and so does not move while C has its address.
 type dynamic struct {
 	fn   [functions]uintptr
 	args [6]uintptr
 	out  [12]uint64
 	text [128]byte
 
-	events uintptr // the set that devices report to, 0 before the first
+	events uintptr // the event set that devices report to, 0 before the first
 	gpm    *gpmMetrics
 }
 
@@ -102,7 +102,7 @@ func load(path string) (library, error) {
 	for i, list := range names {
 		for name := range strings.FieldsSeq(list) {
 			if d.fn[i] == 0 {
-				d.fn[i], _ = purego.Dlsym(l, name) // an absent one answers noFunction
+				d.fn[i], _ = purego.Dlsym(l, name) // calls of a missing one return noFunction
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (d *dynamic) Memory(h handle) (memory, code) {
 		return memory{used: d.out[4], size: d.out[1], reserved: d.out[2]}, c
 	}
 	if c != noFunction && c != notSupported && c != 2 && c != 25 { // 25: another version of the struct
-		return memory{}, c // an older function answers no better, and its code would hide this one
+		return memory{}, c // an older function returns no more, and its code would hide this one
 	}
 	clear(d.out[:])
 	c = d.call(fnMemory, 2) // total, free, used

@@ -9,7 +9,8 @@ import (
 )
 
 // gpmMetrics is nvmlGpmMetricsGet_t with room for more metrics than any version of the
-// library has, since it says nowhere that it leaves alone what it was not asked for.
+// library has, since it is undocumented whether the library leaves unrequested entries
+// unchanged.
 type gpmMetrics struct {
 	version, count uint32
 	before, after  gpmSample
@@ -26,7 +27,7 @@ type gpmMetric struct {
 
 // GPM implements library.
 func (d *dynamic) GPM(h handle) (bool, code) {
-	d.out[0] = 1 // NVML_GPM_SUPPORT_VERSION; the answer follows it
+	d.out[0] = 1 // NVML_GPM_SUPPORT_VERSION; the result follows it
 	d.args[0], d.args[1] = uintptr(h), d.at(0)
 	c := d.call(fnGPMSupport, 2)
 	return d.out[0]>>32 != 0, c

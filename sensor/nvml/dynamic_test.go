@@ -12,8 +12,8 @@ import (
 	"reckon/sensor"
 )
 
-// TestABI calls a shared library that answers as testdata/fakenvml.c says, through the
-// same calls as that of the driver: names, order of arguments, layout of structs. The
+// TestABI calls a shared library that behaves as defined in testdata/fakenvml.c, through
+// the same calls as that of the driver: names, order of arguments, layout of structs. The
 // library is built beforehand (make test-nvml), because a test of a sensor runs no
 // program.
 func TestABI(t *testing.T) {

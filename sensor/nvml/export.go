@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// whole reads what only exports show, and looks whether devices or MIG instances came,
-// went or came back.
+// whole reads the figures that are only exported, and checks whether devices or MIG
+// instances were added, removed or returned.
 func (r *reader) whole() error {
 	if r.dead() {
 		if err := r.reopen(); err != nil {
@@ -32,8 +32,8 @@ func (r *reader) whole() error {
 	return r.trouble
 }
 
-// dead reports whether no device answers: the driver may have been unloaded, which it can
-// be only while nobody holds it open.
+// dead reports whether no device responds: the driver may have been unloaded, which is
+// possible only while no process has it open.
 func (r *reader) dead() bool {
 	for _, d := range r.devices {
 		if !d.lost {
@@ -43,9 +43,9 @@ func (r *reader) dead() bool {
 	return true
 }
 
-// reopen lets go of the driver and starts it again.
+// reopen closes the driver and opens it again.
 func (r *reader) reopen() error {
-	for _, d := range r.devices { // what the library gave is void after Shutdown
+	for _, d := range r.devices { // handles of the library are invalid after Shutdown
 		r.endGPM(&d.gpm)
 		d.watched = false
 	}
@@ -56,7 +56,7 @@ func (r *reader) reopen() error {
 	return nil
 }
 
-// changed reports whether the list of devices is not what it was.
+// changed reports whether the list of devices has changed.
 func (r *reader) changed() bool {
 	n, c := r.lib.Count()
 	if c != success {
@@ -82,7 +82,7 @@ func (r *reader) changed() bool {
 	return wholes != n
 }
 
-// count is the number of MIG instances of d now.
+// count returns the present number of MIG instances of d.
 func (r *reader) count(d *device) (n int) {
 	most, _ := r.lib.MIGCount(d.handle)
 	for i := range min(most, 64) {
@@ -97,7 +97,7 @@ func (d *device) set32(f int, v uint32, c code, unit float64) {
 	d.shown[f] = shown{float64(v) * unit, c == success && valid32(v)}
 }
 
-// show reads what only exports show of one device.
+// show reads the export-only figures of one device.
 func (r *reader) show(d *device) {
 	v, c := r.lib.PowerLimit(d.handle)
 	d.set32(figPowerLimit, v, c, 1e-3)
@@ -116,8 +116,8 @@ func (r *reader) show(d *device) {
 	r.readFields(d)
 }
 
-// numbered are the figures that the library numbers instead of naming and that are shown
-// as they are.
+// numbered are the figures that the library identifies by number and that are exported
+// unchanged.
 var numbered = [...]struct {
 	field  uint32
 	figure int
@@ -127,7 +127,7 @@ var numbered = [...]struct {
 	{fieldRowsFixed, figRowsCorrected}, {fieldRowsBad, figRowsUncorrected}, {fieldRowsPending, figRowsPending}, {fieldRowsFailed, figRowsFailed},
 }
 
-// readFields reads what the library numbers instead of naming.
+// readFields reads the figures that the library identifies by number.
 func (r *reader) readFields(d *device) {
 	f := r.fields[:0]
 	for _, n := range numbered {
@@ -171,7 +171,7 @@ func (d *device) linkBytes(figure, i int, kib float64) {
 	d.shown[figure] = shown{d.linkMeter[i].Add(kib * 1024), true}
 }
 
-// linkErrors adds up the errors of the links of a device that knows no total (Hopper).
+// linkErrors sums the errors of the links of a device without a total (Hopper).
 func (r *reader) linkErrors(d *device) {
 	if d.noLinks {
 		return
@@ -205,7 +205,7 @@ func (d *device) throttleTime(id uint32, nanos float64) {
 			continue
 		}
 		before := d.throttleMeter[i].Add(nanos / 1e9)
-		if !d.throttleCounted[i] { // go on from what was integrated
+		if !d.throttleCounted[i] { // continue from the integrated value
 			d.throttleCounted[i] = true
 			d.throttleBase[i] = d.throttled[i] - before
 		}
@@ -213,14 +213,14 @@ func (d *device) throttleTime(id uint32, nanos float64) {
 	}
 }
 
-// number is the value of a field, by its type (nvmlValueType_t).
+// number returns the value of a field, by its type (nvmlValueType_t).
 func (f *field) number() (float64, bool) {
 	if f.code != success {
 		return 0, false
 	}
 	word := binary.NativeEndian.Uint64(f.value[:])
 	switch f.kind {
-	case 1, 4: // unsigned int, and signed long long, of which the negative ones are blank
+	case 1, 4: // unsigned int, and signed long long, where negative values are blank
 		if f.kind == 1 {
 			v := uint32(word)
 			return float64(v), valid32(v)

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// fake answers as a driver with made-up devices would. The figures are constructed, the
-// codes for what a generation of devices does not have are those of the manual.
+// fake is a simulated driver. The figures are constructed, the codes for features that a
+// generation of devices lacks are those of the manual.
 type fake struct {
 	gpus  []*fakeGPU
 	down  code          // what Init answers
@@ -38,7 +38,7 @@ type fakeGPU struct {
 	uses             []processSample
 	mig              []*fakeGPU
 	canMIG           bool
-	gpm              map[uint32]float64 // what GPM says of any two samples; nil: it has none
+	gpm              map[uint32]float64 // GPM metrics between any two samples; nil: none
 	noGPM            code               // what asking for a sample answers
 	fields           map[uint32]uint64  // further fields
 	linkFields       map[uint32]uint64  // fields of each of two links

@@ -15,8 +15,8 @@ import (
 )
 
 // vendor answers our calls from NVIDIA's own Go types: their mock of a DGX A100, which
-// says what names, sizes and codes such a machine has. It is a test only, where a C
-// compiler is; the product needs neither (doc/decisions/0410).
+// defines the names, sizes and codes of such a machine. It is only for a test where a C
+// compiler is available; the product needs neither (doc/decisions/0410).
 type vendor struct {
 	lib     upstream.Interface
 	devices []upstream.Device

@@ -7,8 +7,8 @@ import (
 	"reckon/sensor"
 )
 
-// gpmFigures are the metrics of GPM that we add up, with the figure that each becomes: a
-// share of time in percent becomes seconds, a rate in MiB/s becomes bytes.
+// gpmFigures are the GPM metrics that we integrate, with the resulting figures: a share
+// of time in percent becomes seconds, a rate in MiB/s becomes bytes.
 var gpmFigures = [...]struct {
 	id     uint32
 	figure int
@@ -20,24 +20,24 @@ var gpmFigures = [...]struct {
 	{gpmNVLinkSent, figNVLinkSent, 1 << 20}, {gpmNVLinkGot, figNVLinkReceived, 1 << 20},
 }
 
-// gpmLeast is the least time between two samples of GPM that mean something: the device
-// renews its counters every 100 ms (nvmlGpmMetricsGet).
+// gpmLeast is the minimum time between two meaningful samples of GPM: the device updates
+// its counters every 100 ms (nvmlGpmMetricsGet).
 const gpmLeast = 100 * time.Millisecond
 
-// gpm is what is known of the performance counters of one device or MIG instance.
+// gpm is the state of the performance counters of one device or MIG instance.
 type gpm struct {
-	no       bool // the device does not have them, or does not let us
+	no       bool // the device does not have them, or denies access
 	why      code
 	samples  [2]gpmSample
-	at       [2]time.Time // when each was taken, zero if it holds nothing
-	last     int          // which of the two is the later one
+	at       [2]time.Time // time of each, zero if it holds nothing
+	last     int          // index of the later one
 	ids      [len(gpmFigures)]uint32
 	values   [len(gpmFigures)]float64
 	previous [len(gpmFigures)]float64 // sums so far
 }
 
-// profile adds what the pipes, the memory and the links of a device did since the last
-// export, from the mean of the time between two samples (Hopper and later).
+// profile integrates the activity of the pipes, the memory and the links of a device
+// since the last export, from the mean between two samples (Hopper and later).
 func (r *reader) profile(d *device, now time.Time) {
 	g := &d.gpm
 	if g.no || d.lost {
@@ -58,7 +58,7 @@ func (r *reader) profile(d *device, now time.Time) {
 	}
 	next := 1 - g.last
 	if c := r.lib.SampleGPM(owner.handle, instance, g.samples[next]); c != success {
-		g.at = [2]time.Time{} // nothing is known of the time until the next sample
+		g.at = [2]time.Time{} // unknown until the next sample
 		g.no, g.why = c == notSupported || c == noFunction || c == noPermission, c
 		return
 	}
@@ -78,19 +78,19 @@ func (r *reader) profile(d *device, now time.Time) {
 	for i, f := range gpmFigures {
 		v := g.values[i] * f.unit
 		if math.IsNaN(v) || v < 0 || f.unit < 1 && v > 1.005 || d.counted(f.figure) {
-			continue // a share beyond the whole says nothing
+			continue // a share above 1 is invalid
 		}
 		g.previous[i] += v * span.Seconds()
 		d.shown[f.figure] = shown{g.previous[i], true}
 	}
 }
 
-// counted reports whether the device counts a figure itself.
+// counted reports whether the device has its own counter of a figure.
 func (d *device) counted(figure int) bool {
 	return (figure == figNVLinkSent || figure == figNVLinkReceived) && d.linksCounted
 }
 
-// beginGPM makes room for two samples, or notes that the device has no such counters.
+// beginGPM allocates two samples, or records that the device has no such counters.
 func (r *reader) beginGPM(owner *device, g *gpm) bool {
 	ok, c := r.lib.GPM(owner.handle)
 	if c == success && !ok {
@@ -108,7 +108,7 @@ func (r *reader) beginGPM(owner *device, g *gpm) bool {
 	return c == success
 }
 
-// endGPM lets go of the samples.
+// endGPM frees the samples.
 func (r *reader) endGPM(g *gpm) {
 	for i := range g.samples {
 		if g.samples[i] != 0 {
@@ -118,7 +118,7 @@ func (r *reader) endGPM(g *gpm) {
 	*g = gpm{previous: g.previous}
 }
 
-// parent is the device that a MIG instance is a part of, nil if it is not there.
+// parent returns the device that a MIG instance is a part of, nil if it is not available.
 func (r *reader) parent(d *device) *device {
 	for _, p := range r.devices {
 		if p.gpu.Device == d.gpu.Parent && !p.lost {

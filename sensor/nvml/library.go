@@ -2,13 +2,13 @@ package nvml
 
 import "strconv"
 
-// handle is a device as the library knows it.
+// handle is the library's handle of a device.
 type handle uintptr
 
 // code is what a function of the library returns (nvmlReturn_t).
 type code uint32
 
-// The codes that mean something to us.
+// The codes that are handled here.
 const (
 	success          code = 0
 	notSupported     code = 3
@@ -17,14 +17,14 @@ const (
 	insufficientSize code = 7
 	driverNotLoaded  code = 9
 	timeout          code = 10
-	noFunction       code = 13 // also: this version of the library does not have it
+	noFunction       code = 13 // also: missing in this version of the library
 	gpuLost          code = 15
 	resetRequired    code = 16
 	versionMismatch  code = 18
 	unknown          code = 999
 )
 
-// Error says what a code means, in the words of the manual.
+// Error returns the meaning of a code, in the words of the manual.
 func (c code) Error() string {
 	switch c {
 	case 1:
@@ -61,13 +61,13 @@ func (c code) Error() string {
 	return "error " + strconv.Itoa(int(c)) + " of the library"
 }
 
-// gone reports whether the device itself is away, not one figure of it.
+// gone reports whether the device itself is gone, rather than one figure of it.
 func (c code) gone() bool {
 	return c == gpuLost || c == resetRequired || c == driverNotLoaded || c == 2 || c == 1 || c == notFound
 }
 
-// failed reports whether the driver could not answer. One figure may fail alone; a device
-// of which everything fails is away.
+// failed reports whether the driver failed to respond. One figure may fail alone; a
+// device for which everything fails is lost.
 func (c code) failed() bool { return c == unknown || c == timeout }
 
 // Kinds of lists of processes.
@@ -120,7 +120,7 @@ const (
 	mostLinks         = 18
 	noValue32         = ^uint32(0) // NVML_VALUE_NOT_AVAILABLE
 	noValue64         = ^uint64(0) // the same
-	blank64           = 1 << 62    // nothing counts so far; the blanks of the driver and of DCGM (9223372036854775794 ...) are beyond
+	blank64           = 1 << 62    // no real counter gets there; the blanks of the driver and of DCGM (9223372036854775794 ...) are beyond
 	blank32           = 0x7ffffff0
 	instanceNone      = noValue32
 	reasonPowerCap    = 1 << 2
@@ -194,9 +194,9 @@ type event struct {
 // gpmSample is a buffer of the library for one sample of GPM.
 type gpmSample uintptr
 
-// library is what we call of libnvidia-ml. The lists are filled up to their length; the
-// number says how many there are, also when the list was too small. It is used from
-// one goroutine and allocates only for strings.
+// library is the part of libnvidia-ml that we call. Lists are filled up to their length;
+// the number is the total, even if the list was too small. It is used from one goroutine
+// and allocates only for strings.
 type library interface {
 	Init() code
 	Shutdown() code
@@ -217,30 +217,30 @@ type library interface {
 	Clock(h handle, kind uint32) (uint32, code)       // megahertz
 	Temperature(h handle) (uint32, code)              // degrees Celsius
 	Fan(h handle) (uint32, code)                      // percent
-	Reasons(h handle) (uint64, code)                  // why clocks are held down, a bit each
+	Reasons(h handle) (uint64, code)                  // reasons for throttled clocks, a bit each
 	Errors(h handle, uncorrected bool) (uint64, code) // over the life of the device
 	Fields(h handle, f []field) code
 	Processes(h handle, kind int, dst []process) (int, code)
 	ProcessUse(h handle, since uint64, dst []processSample) (int, code)
 
 	MIG(h handle) (on bool, c code)
-	MIGCount(h handle) (int, code) // the most there can be
+	MIGCount(h handle) (int, code) // the maximum possible
 	MIGDevice(h handle, i int) (handle, code)
 	GPUInstance(h handle) (uint32, code)
 
-	// GPM is on Hopper and later. instance is wholeDevice, or a GPU instance of h. Values
-	// are NaN where the device has no such metric.
+	// GPM is available on Hopper and later. instance is wholeDevice, or a GPU instance of
+	// h. Values are NaN for metrics that the device does not have.
 	GPM(h handle) (supported bool, c code)
 	NewGPMSample() (gpmSample, code)
 	FreeGPMSample(s gpmSample)
 	SampleGPM(h handle, instance uint32, s gpmSample) code
 	GPMMetrics(before, after gpmSample, ids []uint32, values []float64) code
 
-	// Watch has the errors of a device reported, until Shutdown; Event takes one that has
-	// been reported, and answers timeout when there is none.
+	// Watch enables reports of a device's errors, until Shutdown; Event takes one report,
+	// and returns timeout if there is none.
 	Watch(h handle) code
 	Event() (event, code)
 }
 
-// memory of a device, in bytes. reserved is a blank where the library is too old to tell.
+// memory is the memory of a device, in bytes. reserved is a blank value if the library is too old to report it.
 type memory struct{ used, size, reserved uint64 }

@@ -1,23 +1,23 @@
-// Package nvml reads NVIDIA GPUs through the management library that the driver brings
-// (libnvidia-ml.so.1; https://docs.nvidia.com/deploy/nvml-api/): how busy they are and
-// who uses them, memory, energy, power, clocks, temperatures, what holds the clocks
-// down, memory errors and Xid errors, traffic over NVLink, and MIG instances as devices of
-// their own; on Hopper and later also how busy the pipes and the memory are and what goes
-// over PCIe (GPM).
+// Package nvml reads NVIDIA GPUs through the management library of the driver
+// (libnvidia-ml.so.1; https://docs.nvidia.com/deploy/nvml-api/): busy time and users,
+// memory, energy, power, clocks, temperatures, throttling, memory errors and Xid errors,
+// traffic over NVLink, and MIG instances as devices of their own; on Hopper and later also
+// the activity of pipes and memory and the traffic over PCIe (GPM).
 //
 // The library is opened at run time, without cgo. A program that can do so needs the
 // dynamic loader of the C library, so it is a build of its own (build tag nvml); the
-// static default build says that it can not and what to do (doc/decisions/0410-nvml.md).
+// static default build reports that it can not, with the remedy
+// (doc/decisions/0410-nvml.md).
 //
-// What accumulates comes from counters or from the samples that the driver keeps, so
-// that nothing is lost between two readings: energy from the counter of the device
-// (Volta and later; else power is integrated), busy time from the driver's samples of
-// utilisation, the share of each process from its samples of SM use. Units of the
-// library (millijoules, milliwatts, megahertz, percent) end here.
+// Accumulated figures come from counters or from the samples that the driver keeps, so
+// that nothing is lost between two readings: energy from the counter of the device (Volta
+// and later; else power is integrated), busy time from the driver's samples of
+// utilisation, the share of each process from its samples of SM use. Units of the library
+// (millijoules, milliwatts, megahertz, percent) are converted here.
 //
-// A value that the driver marks as blank is absent. A device that is lost is said and
-// the others go on; it is looked for again at every export. A driver that does not
-// answer stalls a goroutine of the sensor, not its reader. A [Sensor] is used from one
+// A value that the driver marks as blank is absent. A lost device is reported and the
+// others are still read; it is searched for again at every export. A driver that does not
+// respond blocks a goroutine of the sensor, not its reader. A [Sensor] is used from one
 // goroutine.
 package nvml
 
@@ -32,14 +32,14 @@ import (
 	"reckon/sensor"
 )
 
-// Name is the name of the library that the driver installs.
+// Name is the file name of the driver's library.
 const Name = "libnvidia-ml.so.1"
 
-// patience is how long a reading waits for the driver. A pass over eight devices takes
-// a few milliseconds.
+// patience is how long a reading waits for the driver. A pass over eight devices takes a
+// few milliseconds.
 const patience = 250 * time.Millisecond
 
-// fresh is for how long a reading stands for the tick in which it was taken.
+// fresh is how long a reading is reused within the tick in which it was taken.
 const fresh = 200 * time.Millisecond
 
 // Sensor reads the devices of one machine.
@@ -48,10 +48,10 @@ type Sensor struct {
 	work   chan job
 	done   chan error
 	timer  *time.Timer
-	since  time.Time // since when the driver has not answered, zero when it has
+	since  time.Time // when the driver stopped responding, zero if it responds
 	wait   time.Duration
 
-	// What was read since the last call of each of the three readers.
+	// Readings not yet consumed by each of the three readers.
 	forGPU, forMeters, forRead bool
 	at                         time.Time
 
@@ -60,12 +60,12 @@ type Sensor struct {
 	closed bool
 }
 
-// job is what the goroutine that talks to the driver does.
+// job is a request to the goroutine that calls the driver.
 type job uint8
 
 const (
-	quick job = 1 + iota // what every tick needs
-	whole                // and what an export shows
+	quick job = 1 + iota // figures for every tick
+	whole                // and those that are only exported
 	quit
 )
 
@@ -75,8 +75,7 @@ var (
 	_ sensor.MeterSource = (*Sensor)(nil)
 )
 
-// New opens the library. root is where the file tree of the machine is, "" or "/" for
-// our own.
+// New opens the library. root is the file tree of the machine, "" or "/" for our own.
 func New(root string) (*Sensor, error) {
 	if root == "" {
 		root = "/"
@@ -91,7 +90,7 @@ func New(root string) (*Sensor, error) {
 	return open(l, root)
 }
 
-// traces are what a loaded driver shows.
+// traces are files that exist when the driver is loaded.
 func traces(root string) []string {
 	return []string{
 		filepath.Join(root, "proc/driver/nvidia/version"),
@@ -109,8 +108,8 @@ func driver(root string) bool {
 	return false
 }
 
-// find opens the library where the loader finds it, else where distributions and the
-// GPU operator put it below root.
+// find opens the library by the loader's search path, else from the directories of
+// distributions and the GPU operator below root.
 func find(root string) (library, error) {
 	l, first := load(Name)
 	if first == nil {
@@ -128,7 +127,7 @@ func find(root string) (library, error) {
 	return nil, first
 }
 
-// open starts the library and looks for devices.
+// open initializes the library and searches for devices.
 func open(l library, root string) (*Sensor, error) {
 	switch c := l.Init(); c {
 	case success:
@@ -156,8 +155,8 @@ func open(l library, root string) (*Sensor, error) {
 	return s, nil
 }
 
-// serve is the goroutine that talks to the driver. It owns the reader between a job and
-// its answer.
+// serve is the goroutine that calls the driver. It owns the reader between a job and its
+// result.
 func (s *Sensor) serve() {
 	for j := range s.work {
 		switch j {
@@ -173,18 +172,17 @@ func (s *Sensor) serve() {
 	}
 }
 
-// errStalled says that the driver hangs.
+// errStalled reports that the driver hangs.
 var errStalled = errors.New("the NVIDIA driver does not answer; look for Xid messages in the kernel log")
 
-// ask has a job done, or says that the driver hangs: then nothing of the reader may be
-// touched.
+// ask runs a job, or returns errStalled: then nothing of the reader may be accessed.
 func (s *Sensor) ask(j job) error {
 	if s.closed {
 		return os.ErrClosed
 	}
 	if !s.since.IsZero() {
 		select {
-		case <-s.done: // the answer of long ago
+		case <-s.done: // the result of a stalled job
 			s.since = time.Time{}
 		default:
 			return errStalled
@@ -208,10 +206,10 @@ func (s *Sensor) Name() string { return "nvml" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.GPUDescs(), sensor.MeterDescs()...) }
 
-// refresh reads once for all that ask in the same tick.
+// refresh reads once for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) error {
 	if !s.since.IsZero() || !*done || s.reader.now().Sub(s.at) > fresh {
 		if err := s.ask(quick); errors.Is(err, errStalled) || errors.Is(err, os.ErrClosed) {
@@ -257,7 +255,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return s.reader.trouble
 }
 
-// Close implements sensor.Sensor. A driver that hangs is left behind.
+// Close implements sensor.Sensor. It does not wait for a driver that hangs.
 func (s *Sensor) Close() error {
 	if s.closed {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// start opens a sensor over f whose clock moves with next.
+// start opens a sensor over f; next advances its clock.
 func start(t testing.TB, f *fake) (s *Sensor, next func()) {
 	t.Helper()
 	s, err := open(f, "/")
@@ -151,7 +151,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// A sample counts for no more time than there was, whatever the driver says.
+// A sample counts for no more than the elapsed time, whatever the driver returns.
 func TestUseOfAReturningProcess(t *testing.T) {
 	f := farm(1, 0)
 	g := f.gpus[0]
@@ -259,8 +259,8 @@ func TestLostAndBack(t *testing.T) {
 	}
 }
 
-// A device that answers "unknown error" to everything is absent, though the library lists it
-// and knows its name; when it is back nothing is counted for the time away.
+// A device that returns "unknown error" for everything is absent, though the library lists
+// it and returns its name; when it is back nothing is counted for the time away.
 func TestUnknownError(t *testing.T) {
 	f := farm(2, 1)
 	s, next := start(t, f)

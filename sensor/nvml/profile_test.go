@@ -10,8 +10,8 @@ import (
 	"reckon/sensor"
 )
 
-// hopper is a device of which GPM says half the tensor pipes, 100 MiB/s over PCIe to the
-// device, and nothing about FP64.
+// hopper is a device with GPM values of half the tensor pipes and 100 MiB/s over PCIe to
+// the device, and none for FP64.
 func hopper() *fake {
 	f := farm(1, 2)
 	f.gpus[0].gpm = map[uint32]float64{gpmSM: 80, gpmTensor: 50, gpmDRAM: 25, gpmPCIeGot: 100}
@@ -20,7 +20,7 @@ func hopper() *fake {
 
 func TestProfile(t *testing.T) {
 	s, next := start(t, hopper())
-	absent(t, read(t, s), "tensor") // one sample says nothing
+	absent(t, read(t, s), "tensor") // one sample is not enough
 	for range 4 {
 		next()
 	}
@@ -57,8 +57,8 @@ func TestProfileTooSoon(t *testing.T) {
 	}
 }
 
-// A device away, and a gap longer than can be told, count nothing; a device without GPM or
-// without the right to it has no such series.
+// A lost device, and a gap that is too long, count nothing; a device without GPM or
+// without access to it has no such series.
 func TestProfileAbsent(t *testing.T) {
 	f := hopper()
 	s, next := start(t, f)
@@ -186,7 +186,7 @@ func TestCoders(t *testing.T) {
 }
 
 // Under MPS a driver may charge all use to the server. The server computes nothing of its
-// own: it goes, and its clients are shown as users of whom only the memory is known.
+// own: it is removed, and its clients are listed as users with memory only.
 func TestMPS(t *testing.T) {
 	for name, c := range map[string]struct {
 		uses []processSample

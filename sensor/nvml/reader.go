@@ -12,14 +12,14 @@ import (
 	"reckon/sensor"
 )
 
-// reader asks the library. All of it belongs to one goroutine at a time.
+// reader reads the library. It belongs to one goroutine at a time.
 type reader struct {
 	lib     library
 	now     func() time.Time
 	comm    func(pid int32) string // name of a process
 	devices []*device              // each followed by its MIG instances
 	driver  string
-	trouble error // what is wrong with some of the devices, nil if nothing
+	trouble error // error of some of the devices, nil if there is none
 
 	samples   []sample
 	processes []process
@@ -28,7 +28,7 @@ type reader struct {
 	links     [3 * mostLinks]field
 }
 
-// enumerate finds the devices, and goes on with those it knows.
+// enumerate finds the devices, and keeps the state of known ones.
 func (r *reader) enumerate() error {
 	n, c := r.lib.Count()
 	if c != success {
@@ -57,7 +57,7 @@ func (r *reader) enumerate() error {
 		r.watch(d)
 		r.partitions(d, known)
 	}
-	for _, d := range old { // what was here and is not: it may come back, and is said meanwhile
+	for _, d := range old { // devices that are no longer listed: they may return, and are reported meanwhile
 		switch {
 		case slices.Contains(r.devices, d):
 		case d.gpu.Parent == "":
@@ -70,7 +70,7 @@ func (r *reader) enumerate() error {
 	return failed
 }
 
-// meet returns what is known of the device behind a handle, or begins to know it.
+// meet returns the known device behind a handle, or a new one.
 func (r *reader) meet(h handle, index int, parent string, known map[string]*device) (*device, error) {
 	uuid, c := r.lib.UUID(h)
 	if c != success {
@@ -123,7 +123,7 @@ func (r *reader) partitions(d *device, known map[string]*device) {
 	}
 }
 
-// quick reads what every tick needs.
+// quick reads the figures for every tick.
 func (r *reader) quick() error {
 	r.trouble = nil
 	now := r.now()
@@ -145,12 +145,12 @@ func (r *reader) quick() error {
 }
 
 func (r *reader) complain(d *device, c code) {
-	if r.trouble == nil { // one is enough: it is said once
+	if r.trouble == nil { // the first is sufficient
 		r.trouble = d.lostError(c)
 	}
 }
 
-// tick reads one device. A code other than success says that the device is away.
+// tick reads one device. A code other than success means that the device is lost.
 func (r *reader) tick(d *device, now time.Time) code {
 	m, c := r.lib.Memory(d.handle)
 	if c.gone() || c.failed() && r.silent(d) {
@@ -173,27 +173,27 @@ func (r *reader) tick(d *device, now time.Time) code {
 		r.energy(d, now)
 		r.reasons(d)
 	}
-	if !d.mig { // the processes of a divided device are those of its instances
+	if !d.mig { // processes of a partitioned device belong to its instances
 		r.listUses(d)
 	}
 	return success
 }
 
-// silent reports whether the driver gives neither the power nor the use of a device.
+// silent reports whether the driver returns neither the power nor the use of a device.
 func (r *reader) silent(d *device) bool {
 	_, power := r.lib.Power(d.handle)
 	_, _, use := r.lib.Utilization(d.handle)
 	return power != success && use != success
 }
 
-// busy adds to the time for which the device computed: from the driver's samples since
-// the last reading, else from its latest value.
+// busy adds to the busy time of the device: from the driver's samples since the last
+// reading, else from its latest value.
 func (r *reader) busy(d *device) {
 	share, ok := r.mean(d, sampleGPU, &d.sampledGPU)
 	if !ok {
 		gpu, memory, c := r.lib.Utilization(d.handle)
 		if ok = c == success && gpu <= 100; !ok {
-			d.hasBusy = false // a counter that stands would read as no use
+			d.hasBusy = false // an unchanged counter would look like no use
 			return
 		}
 		share = float64(gpu) / 100
@@ -231,7 +231,7 @@ func (r *reader) coders(d *device) {
 	}
 }
 
-// sampled is how far the samples of one kind were read.
+// sampled is the read position in the samples of one kind.
 type sampled struct {
 	last  uint64 // microseconds
 	share float64
@@ -239,8 +239,8 @@ type sampled struct {
 	no    bool // the device does not have them
 }
 
-// mean is the mean of the samples since the last reading. Where there is no new one
-// yet, the last value still holds.
+// mean returns the mean of the samples since the last reading. Without a new one the last
+// value still holds.
 func (r *reader) mean(d *device, kind uint32, s *sampled) (float64, bool) {
 	if s.no {
 		return 0, false
@@ -296,7 +296,7 @@ func (r *reader) energy(d *device, now time.Time) {
 			d.noCounter = true
 		}
 		if d.counter {
-			return // it has one, which did not answer now
+			return // it has one, which failed this time
 		}
 	}
 	if d.hasWatts {
@@ -304,7 +304,7 @@ func (r *reader) energy(d *device, now time.Time) {
 	}
 }
 
-// reasons integrates what holds the clocks down.
+// reasons integrates the reasons for throttling.
 func (r *reader) reasons(d *device) {
 	bits, c := r.lib.Reasons(d.handle)
 	if d.hasReasons = c == success && valid64(bits); !d.hasReasons {
@@ -317,7 +317,7 @@ func (r *reader) reasons(d *device) {
 	}
 }
 
-// meters appends the meters of the devices that are there.
+// meters appends the meters of the available devices.
 func (r *reader) meters(dst []sensor.Meter) []sensor.Meter {
 	for _, d := range r.devices {
 		if d.lost || d.gpu.Parent != "" || !d.hasJoules && !d.hasWatts {
@@ -346,6 +346,6 @@ func (r *reader) give(p *sensor.GPUPass) {
 	}
 }
 
-// valid64 and valid32 tell values from the driver's blanks.
+// valid64 and valid32 reject the driver's blank values.
 func valid64(v uint64) bool { return v < blank64 }
 func valid32(v uint32) bool { return v < blank32 }

@@ -4,8 +4,8 @@ package nvml
 
 import "reckon/sensor"
 
-// load says that this program can not open a library: it is linked statically, so that
-// it runs anywhere, and has no dynamic loader (doc/decisions/0410-nvml.md).
+// load returns an error: this program can not open a library, since it is statically
+// linked to run anywhere, and has no dynamic loader (doc/decisions/0410-nvml.md).
 func load(path string) (library, error) {
 	return nil, sensor.Unavailable("this build can not open "+path,
 		"use the build for NVIDIA machines: `make build-nvml`, or go build -tags nvml", nil)

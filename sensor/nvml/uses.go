@@ -10,12 +10,13 @@ import (
 	"reckon/sensor"
 )
 
-// listUses finds who has the device open, what memory each holds, and for how long it
-// computed for each.
+// listUses finds the processes that have the device open, the memory that each holds, and
+// the time for which the device computed for each.
 //
-// Memory comes from the lists of compute, graphics and MPS processes; one that is in
-// several holds the largest of them. Busy time comes from the samples of SM use that
-// the driver keeps of each process. A MIG instance has lists of its own, and no samples.
+// Memory comes from the lists of compute, graphics and MPS processes; for a process in
+// several of them the largest value counts. Busy time comes from the samples of SM use
+// that the driver keeps of each process. A MIG instance has lists of its own, and no
+// samples.
 func (r *reader) listUses(d *device) {
 	d.clients = false
 	for kind := range processKinds {
@@ -31,13 +32,13 @@ func (r *reader) listUses(d *device) {
 	}
 }
 
-// server is the name of the process that computes for the clients of MPS, as the kernel
-// cuts it.
+// server is the name of the process that computes for the clients of MPS, as truncated by
+// the kernel.
 const server = "nvidia-cuda-mps"
 
-// shareServer takes out what a driver charges to the MPS server instead of its clients:
-// the server computes nothing of its own. Where only the server's use is known, that of
-// each client is not, and the accounts split the device by the memory they hold.
+// shareServer removes use that a driver charges to the MPS server instead of its clients:
+// the server computes nothing of its own. If only the server's use is reported, that of
+// each client is unknown, and the accounts split the device by the memory they hold.
 func (r *reader) shareServer(d *device) {
 	served := false
 	d.uses = slices.DeleteFunc(d.uses, func(u sensor.GPUUse) bool {
@@ -57,8 +58,8 @@ func (r *reader) shareServer(d *device) {
 	}
 }
 
-// readComm returns what gives the name of a process of the machine whose files are below
-// root, "" for one that is gone.
+// readComm returns a function that returns the name of a process of the machine with its
+// files below root, "" for one that is gone.
 func readComm(root string) func(pid int32) string {
 	return func(pid int32) string {
 		b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(int(pid)), "comm"))
@@ -79,7 +80,7 @@ func (r *reader) list(d *device, kind int) {
 		if c != insufficientSize || n > 1<<20 {
 			break
 		}
-		// Others may begin meanwhile, so there is room for more of them.
+		// More processes may start meanwhile, so there is spare room.
 		r.processes = make([]process, max(n, len(r.processes))*3/2)
 		n, c = r.lib.Processes(d.handle, kind, r.processes)
 	}
@@ -101,7 +102,7 @@ func (r *reader) list(d *device, kind int) {
 	}
 }
 
-// use returns the record of a process, new if need be; nil for what is no process.
+// use returns the record of a process, created if need be; nil for an invalid process id.
 func (d *device) use(pid int32) *sensor.GPUUse {
 	if pid <= 0 {
 		return nil
@@ -115,10 +116,10 @@ func (d *device) use(pid int32) *sensor.GPUUse {
 	return &d.uses[len(d.uses)-1]
 }
 
-// sampleUses adds the time that the device computed for each process: a sample says
-// which share of the time before it was the process's. The driver gives one sample for
-// each process that used the device at all, or several of different times; each counts
-// for the time since the one before it, at most for the time since our last reading.
+// sampleUses adds the time for which the device computed for each process: a sample is
+// the process's share of the time before it. The driver returns one sample for each
+// process that used the device at all, or several of different times; each counts for the
+// time since the one before it, at most for the time since our last reading.
 func (r *reader) sampleUses(d *device) {
 	if len(r.uses) == 0 {
 		r.uses = make([]processSample, 128)
@@ -130,7 +131,7 @@ func (r *reader) sampleUses(d *device) {
 	}
 	switch c {
 	case success:
-	case notFound: // nobody used it
+	case notFound: // no process used it
 		n = 0
 	case notSupported, noFunction:
 		d.noUse = true
@@ -138,7 +139,7 @@ func (r *reader) sampleUses(d *device) {
 	default:
 		return
 	}
-	// The list is complete: who is not in it has used nothing.
+	// The list is complete: processes that are not in it have used nothing.
 	for i := range d.uses {
 		d.uses[i].Have |= sensor.GPUBusy
 	}

@@ -1,7 +1,7 @@
 package nvml
 
-// meanings are the numbers that an administrator meets most, with what they mean and what
-// to do in a few words (https://docs.nvidia.com/deploy/xid-errors/, "Xid errors").
+// meanings are the most common Xid numbers, with their meaning and the remedy in a few
+// words (https://docs.nvidia.com/deploy/xid-errors/, "Xid errors").
 var meanings = map[int]string{
 	8:   "the driver stopped a channel that hung",
 	13:  "a program used memory or an instruction wrongly, or the device is faulty",
@@ -33,7 +33,7 @@ var meanings = map[int]string{
 	154: "the device says what it needs to recover, such as a reset",
 }
 
-// meaning says what an Xid is.
+// meaning returns the meaning of an Xid.
 func meaning(xid int) string {
 	if m := meanings[xid]; m != "" {
 		return m
@@ -41,7 +41,7 @@ func meaning(xid int) string {
 	return "see the list of Xid errors of NVIDIA"
 }
 
-// watch has the errors of a device reported.
+// watch enables reports of the errors of a device.
 func (r *reader) watch(d *device) {
 	if d.watched || d.noXid {
 		return
@@ -54,8 +54,8 @@ func (r *reader) watch(d *device) {
 	}
 }
 
-// events takes what was reported since the last export. At most so many are taken at
-// once, that a device which reports without end does not hold up the others.
+// events takes the reports since the last export. Their number at once is limited, so
+// that a device that reports without end does not delay the others.
 func (r *reader) events() {
 	for range 64 {
 		e, c := r.lib.Event()
@@ -75,7 +75,7 @@ func (r *reader) events() {
 	}
 }
 
-// xid notes one error.
+// xid records one error.
 func (d *device) xid(number int) {
 	if d.xids == nil {
 		d.xids = make(map[int]float64)

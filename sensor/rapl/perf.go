@@ -17,10 +17,10 @@ import (
 	"reckon/sensor"
 )
 
-// Where the kernel has no powercap zones, or does not let us read them, the same
-// registers are counted by the power PMU (perf_event_open(2),
-// /sys/bus/event_source/devices/power): its counters are 64 bits wide, begin at zero
-// when they are opened, and are scaled by the event's file:
+// If the kernel has no powercap zones, or they are not readable, the same registers are
+// counted by the power PMU (perf_event_open(2), /sys/bus/event_source/devices/power): its
+// counters are 64 bits wide, start at zero when they are opened, and are scaled by the
+// event's file:
 //
 //	type                     25
 //	cpumask                  0,24                   one processor of each package
@@ -29,7 +29,7 @@ import (
 //	events/energy-pkg.unit   Joules
 const pmuDir = "sys/bus/event_source/devices/power"
 
-// events are those of the power PMU and what they measure.
+// events are the events of the power PMU and their domains.
 var events = []struct {
 	name   string
 	domain sensor.Domain
@@ -51,7 +51,7 @@ type counter interface {
 type event struct {
 	name  string
 	count counter
-	scale float64 // joules for each count
+	scale float64 // joules per count
 	meter sensor.Meter
 }
 
@@ -81,7 +81,7 @@ func openEvents(root string, open func(typ uint32, config uint64, cpu int) (coun
 	for _, e := range events {
 		spec, err := readLine(filepath.Join(dir, "events", e.name))
 		if err != nil {
-			continue // this processor does not count it
+			continue // this processor does not have it
 		}
 		config, err := parseEvent(spec)
 		if err != nil {
@@ -120,8 +120,8 @@ func openEvents(root string, open func(typ uint32, config uint64, cpu int) (coun
 	return nil, sensor.Unavailable("the power PMU has no events", "", nil)
 }
 
-// packageOf is the number of the package of a processor; without the file, its place in
-// the mask.
+// packageOf returns the number of the package of a processor; without the file, its index
+// in the mask.
 func packageOf(root string, cpu, at int) string {
 	p, err := readLine(filepath.Join("/", root, "sys/devices/system/cpu", "cpu"+strconv.Itoa(cpu), "topology/physical_package_id"))
 	if err != nil || p == "" || p[0] == '-' {
@@ -130,7 +130,7 @@ func packageOf(root string, cpu, at int) string {
 	return p
 }
 
-// readScale reads how many joules a count is.
+// readScale reads the number of joules per count.
 func readScale(path string) (float64, error) {
 	unit, err := readLine(path + ".unit")
 	if err == nil && unit != "Joules" {
@@ -166,7 +166,7 @@ func parseEvent(s string) (config uint64, err error) {
 	return config, nil
 }
 
-// mostCPUs bounds what a list of processors may name.
+// mostCPUs is the maximum number of processors in a list.
 const mostCPUs = 1 << 16
 
 // parseList reads a list of processors, "0,24" or "0-1".
@@ -219,7 +219,7 @@ func (c *perfCounter) Count() (uint64, error) {
 // Close implements counter.
 func (c *perfCounter) Close() error { return unix.Close(c.fd) }
 
-// readEvents appends what the events have counted.
+// readEvents appends the readings of the events.
 func readEvents(list []*event, dst []sensor.Meter) ([]sensor.Meter, error) {
 	var failed error
 	for _, e := range list {

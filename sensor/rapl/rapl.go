@@ -1,5 +1,5 @@
-// Package rapl reads the energy counters of processor packages, memory and platform
-// from the kernel's power capping framework (Documentation/power/powercap/powercap.rst,
+// Package rapl reads the energy counters of processor packages, memory and platform from
+// the kernel's power capping framework (Documentation/power/powercap/powercap.rst,
 // Documentation/ABI/testing/sysfs-class-powercap):
 //
 //	/sys/class/powercap/intel-rapl:0/name                 package-0
@@ -7,12 +7,12 @@
 //	/sys/class/powercap/intel-rapl:0/max_energy_range_uj  262143328850
 //	/sys/class/powercap/intel-rapl:0:2/name               dram
 //
-// AMD processors since family 17h show up under the same names. Energy is in
-// microjoules and wraps after max_energy_range_uj; a [Source] undoes that as long as it
-// is read more often than the counter wraps (some 20 minutes at 200 W).
+// AMD processors since family 17h appear under the same names. Energy is in microjoules
+// and wraps after max_energy_range_uj; a [Source] corrects that as long as it is read
+// more often than the counter wraps (some 20 minutes at 200 W).
 //
-// Since Linux 5.10 only root may read the counters (CVE-2020-8694). A Source is used
-// from one goroutine.
+// Since Linux 5.10 only root may read the counters (CVE-2020-8694). A Source is used from
+// one goroutine.
 package rapl
 
 import (
@@ -32,23 +32,23 @@ import (
 // Source reads the zones of one machine.
 type Source struct {
 	zones  []*zone
-	events []*event // instead of zones, where those can not be read
+	events []*event // instead of zones, if those can not be read
 }
 
 type zone struct {
 	path   string
 	file   *os.File
 	meter  sensor.Meter
-	span   uint64 // µJ after which the counter begins again, 0 if unknown
+	span   uint64 // µJ after which the counter wraps, 0 if unknown
 	last   uint64
-	total  uint64 // µJ with the wraps undone
+	total  uint64 // µJ with wraps corrected
 	primed bool
 	buf    [32]byte
 }
 
-// Open finds the zones below root, "" or "/" for our own machine, or where there are
-// none the events of the power PMU. It returns sensor.ErrUnavailable where there is
-// neither, or where none may be read.
+// Open finds the zones below root, "" or "/" for our own machine, or, without zones, the
+// events of the power PMU. It returns sensor.ErrUnavailable if there are neither, or none
+// is readable.
 func Open(root string) (*Source, error) {
 	s, err := openZones(root)
 	if err == nil {
@@ -60,7 +60,7 @@ func Open(root string) (*Source, error) {
 	}
 	var zones, pmu *sensor.UnavailableError
 	if errors.As(err, &zones) && errors.As(perf, &pmu) && pmu.Fix != "" {
-		if zones.Fix == "" { // no zones at all: what can be done is about the events
+		if zones.Fix == "" { // no zones at all: the remedy concerns the events
 			return nil, perf
 		}
 		return nil, sensor.Unavailable(zones.Reason, zones.Fix+"; or "+pmu.Fix, zones.Err)
@@ -106,7 +106,7 @@ func openZones(root string) (*Source, error) {
 	return nil, sensor.Unavailable("no RAPL zones: not an Intel or AMD processor, or a virtual machine", "", nil)
 }
 
-// openZone opens one zone; nil without an error is a zone that is not for us.
+// openZone opens one zone; nil without an error is a zone that is not used.
 func openZone(dir, name string) (*zone, error) {
 	path := filepath.Join(dir, name)
 	label, err := readLine(filepath.Join(path, "name"))
@@ -117,7 +117,7 @@ func openZone(dir, name string) (*zone, error) {
 	if domain == "" {
 		return nil, nil
 	}
-	if number == "" { // dram, core and uncore stand below the package of their number
+	if number == "" { // dram, core and uncore are below the package of their number
 		parent := name[:strings.LastIndexByte(name, ':')]
 		if above, err := readLine(filepath.Join(dir, parent, "name")); err == nil {
 			_, number = classify(above)
@@ -140,7 +140,7 @@ func openZone(dir, name string) (*zone, error) {
 	return z, nil
 }
 
-// classify turns the name of a zone into a domain and, for packages, its number.
+// classify returns the domain for the name of a zone and, for packages, its number.
 func classify(name string) (d sensor.Domain, number string) {
 	switch {
 	case strings.HasPrefix(name, "package-"):
@@ -162,8 +162,8 @@ func classify(name string) (d sensor.Domain, number string) {
 	return "", ""
 }
 
-// distinct drops zones that measure what another one measures: the memory-mapped
-// interface (intel-rapl-mmio) shows the package a second time.
+// distinct drops zones that measure the same as another one: the memory-mapped interface
+// (intel-rapl-mmio) lists the package a second time.
 func distinct(zones []*zone) []*zone {
 	sort.SliceStable(zones, func(i, j int) bool {
 		return !strings.Contains(zones[i].path, "-mmio") && strings.Contains(zones[j].path, "-mmio")
@@ -204,7 +204,7 @@ func (s *Source) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	return dst, failed
 }
 
-// advance adds what was used since the last reading.
+// advance adds the energy since the last reading.
 func (z *zone) advance(now uint64) {
 	switch {
 	case !z.primed:
@@ -214,8 +214,8 @@ func (z *zone) advance(now uint64) {
 	case z.span > z.last && z.span-z.last+now <= z.span/2:
 		z.total += z.span - z.last + now // wrapped
 	case z.span == 0 || z.last > z.span:
-		z.total += now // began anew, and nobody knows where it was
-	} // else it jumped back: that is not most of a turn within a moment, and counts nothing
+		z.total += now // reset, from an unknown value
+	} // otherwise it decreased: a wrap by more than half the range is implausible, and counts nothing
 	z.last = now
 }
 

@@ -5,8 +5,8 @@ import (
 	"reckon/sensor"
 )
 
-// Sensor gives the meters of a [Source] as series of the node, and as meters that
-// attribution reads.
+// Sensor exports the meters of a [Source] as series of the node, and as meters for
+// attribution.
 type Sensor struct {
 	source *Source
 	meters []sensor.Meter
@@ -30,7 +30,7 @@ func (s *Sensor) Name() string { return s.source.Name() }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{sensor.NodeEnergy} }
 
 // Read implements sensor.Sensor.

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// target is one controller of the file of configuration:
+// target is one controller of the configuration file:
 //
 //	controllers:
 //	  - url: https://bmc.node1.example
@@ -35,7 +35,7 @@ type target struct {
 	sum            []byte
 }
 
-// Bounds of the time between two requests; the longest is well below the gap over which power is integrated.
+// Limits of the time between two requests; the longest is well below the gap over which power is integrated.
 const (
 	shortest = 5 * time.Second
 	longest  = time.Minute
@@ -58,7 +58,7 @@ func readConfig(file string) ([]target, error) {
 	return targets, nil
 }
 
-// parseConfig reads and checks the text. A field that is not known is an error.
+// parseConfig parses and checks the text. An unknown field is an error.
 func parseConfig(text []byte) ([]target, error) {
 	var c struct {
 		Controllers []target `yaml:"controllers"`
@@ -116,7 +116,7 @@ func (t *target) check() error {
 	return nil
 }
 
-// readCredentials reads "user:password" from a file that nobody else may read.
+// readCredentials reads "user:password" from a file that only its owner may read.
 func (t *target) readCredentials() error {
 	info, err := os.Stat(t.Credentials)
 	if err != nil {

@@ -21,17 +21,17 @@ import (
 	"reckon/sensor"
 )
 
-// controller is one management controller and what it said last.
+// controller is one management controller and its last reading.
 type controller struct {
 	target
 	zone     string
 	interval time.Duration
 	client   *http.Client
-	source   string // path of the resource that has the power, once it is known
+	source   string // path of the resource with the power, once it is found
 	energy   sensor.Integral
 	row      *metric.Series
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	last    reading
 	failure error
 }
@@ -42,7 +42,7 @@ type reading struct {
 	took  time.Duration
 }
 
-// refusedError says that the controller does not take the credentials.
+// refusedError reports that the controller rejects the credentials.
 type refusedError struct{ status string }
 
 func (e *refusedError) Error() string {
@@ -67,7 +67,7 @@ func newController(t target) (*controller, error) {
 			return nil, fmt.Errorf("read the authorities of controller %s: %s holds no certificate in PEM", t.host, t.CA)
 		}
 	case t.sum != nil:
-		conf.InsecureSkipVerify = true // verified by its sum instead, also when a session is resumed
+		conf.InsecureSkipVerify = true // verified by its hash instead, also when a session is resumed
 		conf.VerifyConnection = func(s tls.ConnectionState) error {
 			sum := sha256.Sum256(s.PeerCertificates[0].Raw)
 			if !bytes.Equal(sum[:], t.sum) {
@@ -119,7 +119,7 @@ type link struct {
 	ID string `json:"@odata.id"`
 }
 
-// resource has the fields of Chassis, EnvironmentMetrics and Power that are read.
+// resource has those fields of Chassis, EnvironmentMetrics and Power that are read.
 type resource struct {
 	Environment link `json:"EnvironmentMetrics"`
 	Power       link `json:"Power"`
@@ -131,7 +131,7 @@ type resource struct {
 	} `json:"PowerControl"`
 }
 
-// watts is the power in a resource, if it has one.
+// watts returns the power in a resource, if it has one.
 func (r *resource) watts() (float64, bool) {
 	if w := r.PowerWatts.Reading; w != nil {
 		return *w, true
@@ -142,7 +142,7 @@ func (r *resource) watts() (float64, bool) {
 	return 0, false
 }
 
-// power asks for the power, and looks for the resource that has it the first time.
+// power requests the power; the first time it searches for the resource that has it.
 func (c *controller) power(ctx context.Context) (float64, error) {
 	if c.source != "" {
 		var r resource
@@ -153,7 +153,7 @@ func (c *controller) power(ctx context.Context) (float64, error) {
 			return w, nil
 		}
 		source := c.source
-		c.source = "" // firmware that was replaced may have it elsewhere
+		c.source = "" // after a firmware update it may be elsewhere
 		return 0, fmt.Errorf("%s has no power now", source)
 	}
 	var all struct {
@@ -193,7 +193,7 @@ func (c *controller) power(ctx context.Context) (float64, error) {
 	return 0, errors.New("no chassis of it has power: " + strings.Join(names, ", "))
 }
 
-// inChassis looks for power in a chassis; source is empty where there is none.
+// inChassis searches for power in a chassis; source is empty if there is none.
 func (c *controller) inChassis(ctx context.Context, id string) (watts float64, source string, err error) {
 	var chassis resource
 	if err := c.get(ctx, id, &chassis); err != nil {

@@ -1,15 +1,15 @@
-// Package redfish reads the power of a machine from its management controller (DMTF
-// DSP0266, Redfish) over HTTPS: PowerWatts of EnvironmentMetrics where the chassis has
-// them, else PowerConsumedWatts of the first PowerControl of Power.
+// Package redfish reads the power of a machine from its management controller (DMTF DSP0266,
+// Redfish) over HTTPS: PowerWatts of EnvironmentMetrics if the chassis has them, else
+// PowerConsumedWatts of the first PowerControl of Power.
 //
-// Controllers are slow and easily overloaded. Each is asked by one goroutine, one request
-// at a time, every 30 s by default; after a failure the pause doubles up to ten minutes, and is
-// ten minutes at once when the controller refuses the credentials, so that no account is
-// locked. Readings are handed out as long as they are not older than three intervals.
+// Controllers are slow and easily overloaded. Each is polled by one goroutine, one request at a
+// time, every 30 s by default; after a failure the pause doubles up to ten minutes, and is ten
+// minutes at once when the controller rejects the credentials, so that no account is locked.
+// Readings are valid for three intervals.
 //
-// Credentials come from a file that only its owner may read and appear in no error.
-// The certificate is verified, by the authorities of a file or by its SHA-256 sum; there
-// is no way to leave that out. Redirects are not followed.
+// Credentials come from a file that only its owner may read and appear in no error. The
+// certificate is verified, by the authorities of a file or by its SHA-256 hash; verification
+// can not be disabled. Redirects are not followed.
 //
 // Watts. A Sensor is used from one goroutine beside its own.
 package redfish
@@ -28,7 +28,7 @@ import (
 var duration = &metric.Desc{Name: "reckon_redfish_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds, Labels: []string{"controller"},
 	Help: "How long a management controller took to tell its power the last time."}
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.MeterDescs(), duration) }
 
 // Sensor reads the controllers of a configuration.
@@ -41,7 +41,7 @@ type Sensor struct {
 	now         func() time.Time
 }
 
-// New reads the file of configuration and begins to ask the controllers. Without a file the sensor is unavailable.
+// New reads the configuration file and starts polling the controllers. Without a file the sensor is unavailable.
 func New(file string) (*Sensor, error) {
 	s, err := open(file)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Sensor) Name() string { return "redfish" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// ReadMeters implements sensor.MeterSource. It hands out what the controllers said last.
+// ReadMeters implements sensor.MeterSource. It returns the last readings of the controllers.
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	now := s.now()
 	var failed error
@@ -120,7 +120,7 @@ func (s *Sensor) Close() error {
 	return nil
 }
 
-// run asks again and again until ctx ends.
+// run polls until ctx ends.
 func (c *controller) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -141,9 +141,9 @@ func (c *controller) run(ctx context.Context) {
 }
 
 const (
-	// refusedPause keeps an account that is refused from being locked.
+	// refusedPause keeps an account with rejected credentials from being locked.
 	refusedPause = 10 * time.Minute
-	// failedPause bounds how long a controller that is well again goes unasked.
+	// failedPause limits how long a controller that has recovered is not polled.
 	failedPause = 30 * time.Second
 )
 
@@ -156,7 +156,7 @@ func (c *controller) pause(err error, failures int) time.Duration {
 	return min(c.interval<<min(failures, 10), max(c.interval, failedPause))
 }
 
-// poll asks once and keeps the answer.
+// poll sends one request and stores the result.
 func (c *controller) poll(ctx context.Context) error {
 	began := time.Now()
 	watts, err := c.power(ctx)

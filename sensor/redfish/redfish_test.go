@@ -178,7 +178,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// Who can not be trusted gets no credentials, and no error tells them.
+// An untrusted controller gets no credentials, and no error contains them.
 func TestTrust(t *testing.T) {
 	b := newBMC(t)
 	for name, c := range map[string]struct{ credentials, more, want string }{
@@ -252,7 +252,7 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		return s
-	}, sensortest.Options{Quiet: true, Allocs: 1000}) // its own goroutine asks meanwhile; ReadMeters is held to 0 above
+	}, sensortest.Options{Quiet: true, Allocs: 1000}) // its own goroutine polls meanwhile; ReadMeters is limited to 0 above
 }
 
 func FuzzConfig(f *testing.F) {

@@ -8,8 +8,8 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// Cgroups returns the control groups of a process, as sensor/task/procfs does for a
-// process that lives. The error matches fs.ErrNotExist when nothing was recorded.
+// Cgroups returns the control groups of a process, as sensor/task/procfs does for a live
+// process. The error matches fs.ErrNotExist if nothing was recorded.
 func (p *Player) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	a, err := p.aboutOf(pid)
 	if err == nil && len(a.Cgroups) == 0 {
@@ -72,7 +72,7 @@ type groupHandle struct {
 	key string
 }
 
-// Read gives the figures in the current pass.
+// Read returns the figures in the current pass.
 func (h groupHandle) Read(c *sensor.Cgroup) error {
 	now := h.p.group[h.key]
 	if now == nil {

@@ -1,16 +1,16 @@
-// Package replay plays a recording (doc/recording-format.md) as if it were the
-// machine: a task source with its exit records, machine totals, control groups and
-// sensors, pass by pass. It serves tests, demonstrations and bug reports.
+// Package replay plays a recording (doc/recording-format.md) as if it were the machine: a
+// task source with its exit records, machine totals, control groups and sensors, pass by
+// pass. It serves tests, demonstrations and bug reports.
 //
-// The pace is the reader's: each reading of the task table moves to the next pass.
-// The machine totals belong to the same pass, whichever of the two is read first;
-// control groups and sensors give what they gave in the pass that is current. After
-// the last pass the task source returns [io.EOF], or begins again when
-// [Options].Loop is set: then counters go on growing, time goes on, and processes
-// that ended in the recording come again as new ones.
+// The reader sets the pace: each reading of the task table moves to the next pass. The
+// machine totals belong to the same pass, whichever of the two is read first; control
+// groups and sensors return their readings in the current pass. After the last pass the
+// task source returns [io.EOF], or starts again if [Options].Loop is set: then counters
+// keep growing, time continues, and processes that ended in the recording appear again as
+// new ones.
 //
-// What the recording did not read is an error here too, never a zero. Everything
-// that one [Player] hands out shares its position and serves one goroutine.
+// A failed reading in the recording is an error here too, never a zero. Everything that
+// one [Player] returns shares its position and is used from one goroutine.
 package replay
 
 import (
@@ -24,14 +24,14 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// Options say how a recording is played.
+// Options configure a Player.
 type Options struct {
-	// Loop begins again after the last pass. A recording of one pass has nothing that
-	// could go on and ends all the same.
+	// Loop starts again after the last pass. A recording of one pass has nothing to
+	// continue and ends all the same.
 	Loop bool
-	// Now moves the recording in time so that its first pass is at that moment. The
-	// zero time leaves it in the past, where the same recording always gives the
-	// same names of workloads.
+	// Now moves the recording in time so that its first pass is at that moment. The zero
+	// time leaves it in the past, where the same recording always gives the same names of
+	// workloads.
 	Now time.Time
 }
 
@@ -146,7 +146,7 @@ func (p *Player) learn(d *recording.PassData) {
 	}
 }
 
-// advance serves a reader that has been served up to the pass *served.
+// advance moves to the next pass for a reader that has read up to the pass *served.
 func (p *Player) advance(served *uint64) error {
 	if *served == p.position {
 		if err := p.step(); err != nil {
@@ -163,13 +163,13 @@ func (p *Player) Close() error { return p.file.Close() }
 // Meta describes the recording.
 func (p *Player) Meta() recording.Meta { return p.meta }
 
-// Time is when the current pass was taken, moved as [Options].Now and the rounds of a
-// loop ask.
+// Time returns the time of the current pass, moved according to [Options].Now and the
+// rounds of a loop.
 func (p *Player) Time() time.Time {
 	return p.moved(p.cur.Time).Add(time.Duration(p.shift.boot))
 }
 
-// Booted is when the machine of the recording booted, moved as Options.Now asks.
+// Booted returns the boot time of the machine of the recording, moved according to Options.Now.
 func (p *Player) Booted() time.Time { return p.moved(p.meta.Booted) }
 
 func (p *Player) moved(t time.Time) time.Time {
@@ -188,7 +188,7 @@ func (p *Player) Live() string { return p.meta.Source }
 // Exits names the exit source that was recorded; it is empty when there was none.
 func (p *Player) Exits() string { return p.meta.Exits }
 
-// Read gives the task table of the next pass: see [sensor.TaskSource].
+// Read returns the task table of the next pass: see [sensor.TaskSource].
 func (p *Player) Read(out *sensor.Pass) error {
 	if err := p.advance(&p.served.tasks); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (p *Player) Read(out *sensor.Pass) error {
 	return nil
 }
 
-// ReadMachine gives the machine totals: see [sensor.MachineReader].
+// ReadMachine returns the machine totals: see [sensor.MachineReader].
 func (p *Player) ReadMachine(m *sensor.Machine) error {
 	if err := p.advance(&p.served.machine); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (p *Player) ReadMachine(m *sensor.Machine) error {
 	return nil
 }
 
-// missing is the recorded reason why something is not in this pass.
+// missing returns the recorded error of a source in this pass.
 func (p *Player) missing(source, what string) error {
 	if text := p.cur.Errors[source]; text != "" {
 		return errors.New("recorded: " + text)
@@ -230,7 +230,7 @@ func (p *Player) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 	return paths, ok
 }
 
-// UserName returns the name of a user, or false when the recording does not tell.
+// UserName returns the name of a user, or false if the recording does not have it.
 func (p *Player) UserName(uid uint32) (string, bool) {
 	name, ok := p.users[uid]
 	return name, ok

@@ -300,7 +300,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// A recording that was cut off plays what is whole and then says so.
+// A truncated recording plays its complete passes and then reports that it is truncated.
 func TestCutOff(t *testing.T) {
 	path := write(t, 4)
 	info, err := os.Stat(path)

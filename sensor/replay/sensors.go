@@ -41,13 +41,13 @@ func (s *played) knows(d *metric.Desc) {
 // Name is the name of the sensor that was recorded.
 func (s *played) Name() string { return s.name }
 
-// Descs lists what the recording has shown so far.
+// Descs lists the descriptions that have occurred in the recording so far.
 func (s *played) Descs() []*metric.Desc { return s.descs }
 
 // Close does nothing: the file is the player's.
 func (s *played) Close() error { return nil }
 
-// Read appends what the sensor gave in the current pass.
+// Read appends the sensor's samples in the current pass.
 func (s *played) Read(b *metric.Batch) error {
 	for i := range s.p.cur.Sensors {
 		r := &s.p.cur.Sensors[i]

@@ -8,9 +8,9 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// shift is what earlier rounds of a loop add to the figures of this one, so that a
-// reader sees a machine that goes on: time and every counter of what lived from the
-// first pass to the last grow by what they grew in each round.
+// shift is the offset that earlier rounds of a loop add to the figures of this one, so
+// that a reader sees a machine that keeps running: time and every counter of processes
+// that lived from the first pass to the last grow by their increase in each round.
 type shift struct {
 	round    uint64
 	boot     uint64
@@ -25,7 +25,7 @@ type procKey struct {
 	start uint64
 }
 
-// Fields of the records that count; the others are levels and identities.
+// processCounters returns the counters of a record; the other fields are levels and identities.
 func processCounters(p *sensor.Process) []*uint64 {
 	return []*uint64{&p.UserNanos, &p.SystemNanos, &p.ChildUserNanos, &p.ChildSystemNanos, &p.WaitNanos, &p.Voluntary, &p.Involuntary, &p.MinorFaults, &p.MajorFaults, &p.ReadBytes, &p.WriteBytes}
 }
@@ -39,7 +39,7 @@ func groupCounters(c *sensor.Cgroup) []*uint64 {
 		&c.ReadBytes, &c.WriteBytes, &c.CPUWaitNanos, &c.MemoryStallNanos, &c.IOStallNanos}
 }
 
-// grow adds to sum what each counter grew from a to b.
+// grow adds the increase of each counter from a to b to sum.
 func grow(sum, a, b []*uint64) {
 	for i := range sum {
 		if *b[i] > *a[i] {
@@ -54,8 +54,8 @@ func add(to, sum []*uint64) {
 	}
 }
 
-// lap takes in one round from its first to its last pass. One interval lies between
-// the last pass and the first one of the next round.
+// lap adds one round from its first to its last pass. There is one interval between the
+// last pass and the first one of the next round.
 func (s *shift) lap(first, last *recording.PassData, interval float64) {
 	s.round++
 	if first.Tasks != nil && last.Tasks != nil {
@@ -131,7 +131,7 @@ func seriesKey(s *metric.Series) string {
 	return s.Desc.Name + "\xff" + strings.Join(s.Values, "\xff")
 }
 
-// tasks copies a pass as it is in this round.
+// tasks copies a pass shifted into this round.
 func (s *shift) tasks(out, in *sensor.Pass) {
 	out.Boot, out.Lost, out.Joined = in.Boot+s.boot, in.Lost, in.Joined
 	out.Live = append(out.Live, in.Live...)

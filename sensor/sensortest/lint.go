@@ -15,7 +15,7 @@ var (
 	labelName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]*$`)
 )
 
-// notBase are units that the conventions do not allow, as the last word of a name.
+// notBase are units that the conventions forbid as the last word of a name.
 var notBase = []string{
 	"milliseconds", "microseconds", "nanoseconds", "minutes", "hours", "kilobytes", "megabytes", "gigabytes",
 	"kib", "mib", "gib", "bits", "percent", "millijoules", "microjoules", "kilowatthours", "milliwatts", "microwatts",
@@ -25,9 +25,9 @@ var notBase = []string{
 // reservedLabels are set by the agent, by a server, or by the format.
 var reservedLabels = []string{"site", "node", "job", "instance", "le", "quantile"}
 
-// Lint returns what is wrong with a description, by the rules of promtool check metrics
-// and of https://prometheus.io/docs/practices/naming/. With foreign, names
-// are only held to be valid.
+// Lint returns the problems of a description, by the rules of promtool check metrics and
+// of https://prometheus.io/docs/practices/naming/. With foreign, names only need to be
+// valid.
 func Lint(d *metric.Desc, foreign bool) []string {
 	var problems []string
 	add := func(format string, a ...any) { problems = append(problems, fmt.Sprintf(format, a...)) }

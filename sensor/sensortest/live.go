@@ -37,8 +37,8 @@ func burn(n int, d time.Duration) {
 	all.Wait()
 }
 
-// cpuTime tests that the CPU time of live and of ended threads is counted, and
-// nothing else: the figure lies between our own reading before and after the pass.
+// cpuTime tests that the CPU time of live and of ended threads is counted, and nothing
+// else: the figure is between our own readings before and after the pass.
 func cpuTime(b *table, o TaskOptions) {
 	for range 3 {
 		burn(8, 10*time.Millisecond)
@@ -52,7 +52,7 @@ func cpuTime(b *table, o TaskOptions) {
 	}
 }
 
-// memory tests that 64 MiB more of anonymous memory are seen.
+// memory tests that 64 MiB more of anonymous memory are measured.
 func memory(b *table, _ TaskOptions) {
 	const size = 64 << 20
 	p := b.must(os.Getpid())
@@ -107,7 +107,7 @@ func sleeper(t *testing.T, path string) *exec.Cmd {
 	return c
 }
 
-// children tests how a process comes, ends, stays as a zombie and goes.
+// children tests the start, the exit, the zombie state and the removal of a process.
 func children(b *table, o TaskOptions) {
 	t := b.t
 	b.read()
@@ -176,7 +176,7 @@ func names(b *table) {
 	}
 }
 
-// shortLives tests that processes which come and go during a pass disturb nothing.
+// shortLives tests that processes that start and end during a pass disturb nothing.
 func shortLives(b *table) {
 	path := program(b.t, "true")
 	stop := make(chan struct{})
@@ -205,8 +205,8 @@ func shortLives(b *table) {
 	}
 }
 
-// childCPU tests that a parent is not charged with what its children did: they
-// are told themselves, so it would count twice.
+// childCPU tests that a parent is not charged with the CPU time of its children: they
+// have their own records, so it would count twice.
 func childCPU(b *table, o TaskOptions) {
 	sh := program(b.t, "sh")
 	own := ownCPU()

@@ -1,7 +1,7 @@
 // Package sensortest is the conformance suite of everything that measures: [Run] for a
-// sensor that appends samples, [RunTasks] for a source of processes. Each sensor calls
-// it from its own tests, over a recorded machine and, where the hardware is there, over
-// the live one.
+// sensor that appends samples, [RunTasks] for a source of processes. Each sensor calls it
+// from its own tests, over a recorded machine and, if the hardware is available, over the
+// live one.
 package sensortest
 
 import (
@@ -15,24 +15,24 @@ import (
 	"reckon/sensor"
 )
 
-// Options says what is different about a sensor.
+// Options configure the suite for a sensor.
 type Options struct {
-	// Empty opens the sensor on an empty directory. The suite wants
-	// [sensor.ErrUnavailable] from it or from the first Read, naming a path below the
+	// Empty opens the sensor on an empty directory. The suite expects
+	// [sensor.ErrUnavailable] from it or from the first Read, with a path below the
 	// directory, and no samples. Nil skips the test, for sensors that read no files.
 	Empty func(root string) (sensor.Sensor, error)
-	// Foreign says that the names are another exporter's, kept as they are so that its
-	// dashboards work: the conventions on names are not held against them.
+	// Foreign means that the names are another exporter's, kept unchanged so that its
+	// dashboards work: the naming conventions are not checked.
 	Foreign bool
-	// Allocs is how many allocations one Read may do after warm-up; say why.
+	// Allocs is the number of allocations allowed for one Read after warm-up; give the reason where it is set.
 	Allocs float64
 	// Quiet allows a Read without any sample, on a machine without the hardware.
 	Quiet bool
-	// Advance is called between two reads, to move a recorded machine on.
+	// Advance is called between two reads, to advance a recorded machine.
 	Advance func(t *testing.T)
 }
 
-// Run holds a sensor against the contract of [sensor.Sensor].
+// Run checks a sensor against the contract of [sensor.Sensor].
 func Run(t *testing.T, open func(t *testing.T) sensor.Sensor, o Options) {
 	t.Run("descriptions", func(t *testing.T) { descriptions(t, opened(t, open), o) })
 	t.Run("samples", func(t *testing.T) { samples(t, opened(t, open), o) })
@@ -78,7 +78,7 @@ func descriptions(t *testing.T, s sensor.Sensor, o Options) {
 	}
 }
 
-// state is what the suite remembers of a series between two reads.
+// state is the state of a series between two reads.
 type state struct {
 	series *metric.Series
 	value  float64

@@ -9,25 +9,25 @@ import (
 	"reckon/sensor"
 )
 
-// TaskOptions says what a source of processes can tell.
+// TaskOptions configure the suite for a source of processes.
 type TaskOptions struct {
-	// Recorded says that the processes are not those of this machine: only what holds
-	// for any table is tested.
+	// Recorded means that the processes are not those of this machine: only properties of
+	// any table are tested.
 	Recorded bool
-	// CPUResolution is how far CPU time may be behind, in nanoseconds; 0 is 20 ms.
+	// CPUResolution is the maximum lag of CPU time, in nanoseconds; 0 is 20 ms.
 	CPUResolution uint64
-	// StartResolution likewise for the start; 0 is 20 ms.
+	// StartResolution is the same for the start; 0 is 20 ms.
 	StartResolution uint64
-	// Want are figures that the source has for the processes of this user.
+	// Want are the figures that the source has for processes of this user.
 	Want sensor.Fields
-	// Allocs is how many allocations one Read may do after warm-up.
+	// Allocs is the number of allocations allowed for one Read after warm-up.
 	Allocs float64
-	// Passes is how often a recorded source is read; 0 is 5.
+	// Passes is the number of readings of a recorded source; 0 is 5.
 	Passes int
 }
 
-// RunTasks holds a source of processes against the contract of [sensor.TaskSource]. It
-// starts a few child processes of short life, and reaps them.
+// RunTasks checks a source of processes against the contract of [sensor.TaskSource]. It
+// starts a few short-lived child processes, and reaps them.
 func RunTasks(t *testing.T, open func(t *testing.T) sensor.TaskSource, o TaskOptions) {
 	if o.CPUResolution == 0 {
 		o.CPUResolution = 20e6
@@ -92,7 +92,7 @@ func (b *table) find(pid int) *sensor.Process {
 	return nil
 }
 
-// must reads and returns a process that has to be there.
+// must reads and returns a process that must be in the pass.
 func (b *table) must(pid int) *sensor.Process {
 	b.t.Helper()
 	b.read()
@@ -103,7 +103,7 @@ func (b *table) must(pid int) *sensor.Process {
 	return p
 }
 
-// anyTable tests what holds whatever the processes are.
+// anyTable tests properties that hold for any processes.
 func anyTable(b *table, o TaskOptions) {
 	t := b.t
 	type key struct {
@@ -163,7 +163,7 @@ func countersGrow(t *testing.T, was, p *sensor.Process) {
 	}
 }
 
-// thisProcess tests what is known of the test itself.
+// thisProcess tests the record of the test process itself.
 func thisProcess(b *table, o TaskOptions) {
 	t := b.t
 	p := b.must(os.Getpid())
@@ -203,8 +203,8 @@ func taskAllocations(b *table, o TaskOptions) {
 	for range 20 {
 		b.read()
 	}
-	// What is new in a pass may be allocated for, and a busy machine has new processes
-	// all the time: of many passes, the one with the least counts.
+	// New processes may be allocated for, and a busy machine has new processes all the
+	// time: of many passes, the one with the fewest allocations counts.
 	least := testing.AllocsPerRun(1, b.read)
 	for range 200 {
 		if least <= o.Allocs {

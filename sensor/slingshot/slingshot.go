@@ -1,16 +1,16 @@
-// Package slingshot reads the network adapters of HPE Slingshot (Cassini) from
-// /sys/class/cxi, as the driver and its tool cxi_stat(1) have them:
+// Package slingshot reads the network adapters of HPE Slingshot (Cassini) from /sys/class/cxi, in the layout of
+// the driver and its tool cxi_stat(1):
 //
 //	cxi0/device/telemetry/hni_sts_rx_ok_octets   123456@1690000000.123456789
 //	cxi0/device/port/link                        up          (Cassini 1)
 //	cxi0/device/port/0/link/state                up          (Cassini 2)
 //	cxi0/device/port/speed                       BS_200G
 //
-// What goes through these adapters by libfabric bypasses sockets and the counters of network devices; IP
-// over them is counted in both. The counters are of the adapter, and nothing there says whose traffic it is.
+// Traffic through these adapters by libfabric bypasses sockets and the counters of network devices; IP over them
+// is counted in both. The counters belong to the adapter, and do not attribute traffic to processes.
 //
-// The counters have 56 bits and wrap, at full speed after a month; what is exported does not. Octets, and octets
-// per second. The figures were not seen on a real adapter here: the test's tree is constructed after the
+// The counters have 56 bits and wrap, at full speed after a month; the exported ones do not. Octets, and octets
+// per second. The figures have not been verified on a real adapter: the test's tree is constructed after the
 // sources of libcxi. A Sensor is used from one goroutine.
 package slingshot
 
@@ -29,7 +29,7 @@ import (
 	"reckon/sensor"
 )
 
-// again is after how long adapters are listed again.
+// again is the interval at which adapters are listed again.
 const again = time.Minute
 
 func desc(name, help string, kind metric.Kind, unit metric.Unit, labels ...string) *metric.Desc {
@@ -44,7 +44,7 @@ var (
 	rate     = desc("rate_bytes_per_second", "Rate of the link as it was trained, in each direction.", metric.Gauge, metric.None)
 )
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{received, sent, words, link, rate} }
 
 // counters are the files below telemetry that are read.
@@ -81,7 +81,7 @@ type counter struct {
 	last, base uint64
 }
 
-// New looks for adapters below root, "" or "/" for our own machine.
+// New searches for adapters below root, "" or "/" for our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/class/cxi"), now: time.Now}
 	if err := s.look(); err != nil {
@@ -93,7 +93,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// look lists the adapters; those that were known stay open.
+// look lists the adapters; known ones stay open.
 func (s *Sensor) look() error {
 	list, err := os.ReadDir(s.dir)
 	switch {
@@ -230,7 +230,7 @@ func (s *Sensor) Close() error {
 // wrap is one more than the highest value of a counter.
 const wrap = 1 << 56
 
-// add continues a counter beyond its 56 bits. One that falls from its lower half began anew.
+// add continues a counter beyond its 56 bits. One that decreases from its lower half was reset.
 func (c *counter) add(v uint64) float64 {
 	if v < c.last {
 		if c.last >= wrap/2 && v < wrap/2 {

@@ -13,7 +13,7 @@ import (
 	"reckon/sensor/tegra/tegrastats"
 )
 
-// board is what sysfs shows.
+// board is the sysfs attributes of the board.
 type board struct {
 	rails    []rail
 	missing  bool // a rail could not be read the last time
@@ -57,7 +57,7 @@ func openBoard(root string) *board {
 	b.findClocks(root)
 	b.findMode(root)
 	if len(b.closings) == 0 {
-		return nil // a container without sysfs, say
+		return nil // for example a container without sysfs
 	}
 	return b
 }
@@ -81,7 +81,7 @@ func (b *board) first(paths ...string) *sysfs.File {
 }
 
 func glob(pattern string) []string {
-	names, _ := filepath.Glob(pattern) // a pattern of ours is well-formed
+	names, _ := filepath.Glob(pattern) // our own pattern is well-formed
 	slices.Sort(names)
 	return names
 }
@@ -139,7 +139,7 @@ func (b *board) findIIO(root string) {
 	}
 }
 
-// add takes a rail that is connected and can be read, once.
+// add adds a rail that is connected and readable, once.
 func (b *board) add(r rail) {
 	if r.name == "" || strings.HasPrefix(r.name, "NC") || r.power == nil && (r.volts == nil || r.amps == nil) {
 		return
@@ -156,7 +156,7 @@ func (b *board) findGPU(root string) {
 		n := filepath.Base(dir)
 		chip := strings.HasSuffix(n, ".gpu") || strings.HasPrefix(n, "gpu.") || strings.HasSuffix(n, ".gv11b") || strings.HasSuffix(n, ".gp10b") || strings.HasSuffix(n, ".ga10b") || strings.HasSuffix(n, ".gm20b")
 		if !chip && !strings.HasPrefix(n, "gpu-gpc") {
-			continue // gpu-nvd and others of Thor are no shader clocks
+			continue // gpu-nvd and others of Thor are not shader clocks
 		}
 		if f := b.open(filepath.Join(dir, "cur_freq")); f != nil {
 			b.clocks = append(b.clocks, f)
@@ -230,7 +230,7 @@ func parseMode(b []byte) (string, bool) {
 	return "", false
 }
 
-// read fills s with what changes every second.
+// read fills s with the figures that change every second.
 func (b *board) read(s *tegrastats.Stats) error {
 	s.Reset()
 	b.missing = false
@@ -308,7 +308,7 @@ func (r *rail) read() (watts float64, err error) {
 	return float64(mv) * float64(ma) * 1e-6, err
 }
 
-// rest appends what only sysfs knows: fans and the power mode.
+// rest appends the figures that only sysfs has: fans and the power mode.
 func (b *board) rest(batch *metric.Batch, o *output) {
 	for _, f := range b.fans {
 		if v, err := f.pwm.Int(); err == nil && v >= 0 && v <= 255 {
@@ -322,7 +322,7 @@ func (b *board) rest(batch *metric.Batch, o *output) {
 	if err != nil {
 		return
 	}
-	if string(text) != o.modeText { // it changes when somebody changes it
+	if string(text) != o.modeText { // it changes rarely, by hand
 		o.modeText = string(text)
 		if id, ok := parseMode(text); ok {
 			o.mode = metric.NewSeries(powerMode, id, b.modes[id])

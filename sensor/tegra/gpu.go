@@ -12,12 +12,12 @@ import (
 // Device is the name of the integrated GPU: a Tegra has one.
 const Device = "igpu0"
 
-// gpuRails are those that feed the GPU, and on AGX Orin the fabric of the chip besides.
+// gpuRails are the rails that feed the GPU, and on AGX Orin also the fabric of the chip.
 // Orin NX, Orin Nano and Xavier NX feed processors and GPU by one rail: there the GPU has
 // no meter of its own.
 var gpuRails = []string{"VDD_GPU_SOC", "VDD_GPU", "VDD_SYS_GPU", "POM_5V_GPU", "GPU"}
 
-// integrated is the GPU of the chip. Thor's is read by NVML and is none here.
+// integrated is the GPU of the chip. Thor's is read by NVML and does not count here.
 type integrated struct {
 	device  sensor.GPU
 	series  *sensor.GPUSeries
@@ -36,9 +36,10 @@ func openIntegrated(root string) *integrated {
 	return g
 }
 
-// ReadGPU implements sensor.GPUSource. The driver does not say how long the GPU computed
-// for a process: processes that have it open are listed with the memory that they hold,
-// so that the accounts split its time by that, or evenly where it is not known, and say so.
+// ReadGPU implements sensor.GPUSource. The driver does not report the GPU time of a
+// process: processes that have it open are listed with the memory that they hold, so that
+// the accounts split its time by that, or evenly if it is unknown, with the method in the
+// label.
 func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 	g := s.gpu
 	if g == nil {
@@ -50,7 +51,7 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 	d.Have &^= sensor.GPUBusy | sensor.GPUMemory
 	d.Span, d.Busy = 0, 0
 	if !known {
-		g.at = time.Time{} // nothing counts for the time without a load
+		g.at = time.Time{} // time without a load reading does not count
 		return nil
 	}
 	d.Have |= sensor.GPUBusy
@@ -72,7 +73,7 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 	return err
 }
 
-// load is the share of time that the GPU is busy.
+// load returns the busy fraction of the GPU.
 func (s *Sensor) load(now time.Time) (busy float64, ok bool) {
 	if s.text != nil {
 		if st, err := s.text.Read(now); err == nil {
@@ -86,7 +87,7 @@ func (s *Sensor) load(now time.Time) (busy float64, ok bool) {
 	return float64(v) / 1000, err == nil && v >= 0 && v <= 1000
 }
 
-// gpuRail is the rail that feeds the GPU alone.
+// gpuRail returns the rail that feeds the GPU alone.
 func gpuRail(rails []tegrastats.Rail) *tegrastats.Rail {
 	for _, name := range gpuRails {
 		for i := range rails {

@@ -99,7 +99,7 @@ func TestGPU(t *testing.T) {
 	}
 }
 
-// Without the list of the memory driver it is who has the GPU open, and no memory is known.
+// Without the list of the memory driver the users of the GPU are found, and their memory is unknown.
 func TestGPUWithoutDebugfs(t *testing.T) {
 	root := tree(t, "nano")
 	holder(t, root, "17", "/dev/nvhost-gpu")

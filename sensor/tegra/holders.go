@@ -16,23 +16,23 @@ import (
 )
 
 // holders finds the processes that have the GPU open. The memory driver of Jetson Linux
-// lists its clients with what they hold (nvmap/iovmm/clients of debugfs, for root, L4T 21
-// to 36); the files that a process has open (/proc/PID/fd) say whether it has a context of
-// the GPU or only memory for cameras and displays.
+// lists its clients with the memory they hold (nvmap/iovmm/clients of debugfs, for root,
+// L4T 21 to 36); the open files of a process (/proc/PID/fd) show whether it has a context
+// of the GPU or only memory for cameras and displays.
 type holders struct {
 	proc    string
-	clients *os.File // nil where it may not be read
+	clients *os.File // nil if it is not readable
 	buf     []byte
 	memory  map[int32]uint64
 	context map[int32]bool
 	looked  time.Time
-	denied  bool // files of other users' processes could not be seen
+	denied  bool // files of other users' processes were unreadable
 }
 
-// lookEvery is how often the open files of processes are gone through.
+// lookEvery is the interval at which the open files of processes are scanned.
 const lookEvery = 5 * time.Second
 
-// mostClients bounds what is read of the list, some thousand clients.
+// mostClients is the maximum size of the list in bytes, some thousand clients.
 const mostClients = 1 << 20
 
 func openHolders(root string) *holders {
@@ -100,9 +100,9 @@ func (h *holders) readClients() error {
 	return nil
 }
 
-// parseClients reads lines such as "user   python3   4711   2048K" into memory by process.
-// A name may hold spaces: the process id and the size are the last two words. The line of
-// totals and the header have no process id.
+// parseClients parses lines such as "user   python3   4711   2048K" into memory by
+// process. A name may contain spaces: the process id and the size are the last two words.
+// The line of totals and the header have no process id.
 func parseClients(text []byte, memory map[int32]uint64) {
 	for len(text) > 0 {
 		line := text
@@ -148,8 +148,8 @@ func clientBytes(b []byte) (uint64, bool) {
 	return uint64(v) * unit, true
 }
 
-// look goes through the open files of the processes that hold memory, or of all where
-// nobody lists those.
+// look scans the open files of the processes that hold memory, or of all processes if the
+// list is not available.
 func (h *holders) look() {
 	clear(h.context)
 	h.denied = false

@@ -39,7 +39,7 @@ var (
 	powerMode   = gauge("reckon_tegra_power_mode_info", metric.None, "The power mode that nvpmodel has set.", "mode", "name")
 )
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc {
 	return append(append(sensor.MeterDescs(), sensor.GPUDescs()...), gpuSeconds, gpuBusy, gpuHertz, memBusy, memHertz, engineUp, engineHertz, engineBusy, celsius,
 		cpuBusy, cpuHertz, ramUsed, ramTotal, swapUsed, swapTotal, swapCached, freeBlocks, freeBytes, translation,
@@ -72,7 +72,7 @@ func (o *output) value(b *metric.Batch, v tegrastats.Value, d *metric.Desc, labe
 	}
 }
 
-// append writes everything of s but the meters.
+// append writes everything in s except the meters.
 func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
 	o.value(b, s.GPU.Busy, gpuBusy)
 	switch {

@@ -1,18 +1,18 @@
-// Package tegra measures NVIDIA Jetson and other Tegra boards: supply rails, the load
-// and clock of the GPU, the memory controller, engines, fan and power mode, of every
-// release of Jetson Linux (L4T 21 to 39).
+// Package tegra measures NVIDIA Jetson and other Tegra boards: supply rails, the load and clock
+// of the GPU, the memory controller, engines, fan and power mode, of every release of Jetson
+// Linux (L4T 21 to 39).
 //
-// It reads two sources. The first is sysfs: the INA3221 monitors under hwmon (L4T 35
-// and newer: in1_label, in1_input in mV, curr1_input in mA) or under iio (L4T 28 to 32:
-// rail_name_0, in_power0_input in mW), the INA238 of Thor (power1_input in µW), the
-// load of the GPU (0 to 1000), clocks in debugfs where root may read them. The second is
-// the text of NVIDIA's tegrastats, followed from a file or pipe ([Options].Stats), for
-// containers and users who may not read the first; while its program writes, what it
-// says is taken and the rails of sysfs are not. The program is never started.
+// It reads two sources. The first is sysfs: the INA3221 monitors under hwmon (L4T 35 and newer:
+// in1_label, in1_input in mV, curr1_input in mA) or under iio (L4T 28 to 32: rail_name_0,
+// in_power0_input in mW), the INA238 of Thor (power1_input in µW), the load of the GPU (0 to
+// 1000), clocks in debugfs where root may read them. The second is the output of NVIDIA's
+// tegrastats, followed from a file or pipe ([Options].Stats), for containers and users without
+// access to the first; while that program writes, its figures are used instead of the rails of
+// sysfs. The program is never started.
 //
-// Where a rail measures the input of the board it is the meter of the board; where none
-// does, the rails are summed. If one of them can not be read there is no sum: it would
-// be too small. The rail of the GPU meters it. Who has the GPU open is read as holders.go says.
+// If a rail measures the input of the board it is the meter of the board; if none does, the
+// rails are summed. If one of them can not be read there is no sum: it would be too small. The
+// rail of the GPU meters it. The users of the GPU are found as described in holders.go.
 //
 // Units: watts, hertz, shares of 1, seconds. A Sensor is used from one goroutine.
 package tegra
@@ -30,7 +30,7 @@ import (
 	"reckon/sensor/tegra/tegrastats"
 )
 
-// Options says what to read.
+// Options configure the sensor.
 type Options struct {
 	Root  string // of the file tree; "" or "/" is our own machine
 	Stats string // file or named pipe that tegrastats writes to; empty for none
@@ -38,12 +38,12 @@ type Options struct {
 
 // Sensor reads one board.
 type Sensor struct {
-	board  *board // nil where sysfs shows nothing
+	board  *board // nil if sysfs has nothing
 	text   *tegrastats.Reader
-	own    tegrastats.Stats // what sysfs said
+	own    tegrastats.Stats // the figures of sysfs
 	energy map[string]*sensor.Integral
 	busy   sensor.Integral
-	gpu    *integrated // nil where NVML knows it
+	gpu    *integrated // nil if NVML reads it
 	meters []sensor.Meter
 	out    output
 	now    func() time.Time
@@ -77,7 +77,7 @@ func (s *Sensor) Name() string { return "tegra" }
 // Descs lists the series of the sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// read returns what is known now, from the text while it lives, else from sysfs.
+// read returns the present figures, from tegrastats while it writes, else from sysfs.
 func (s *Sensor) read(now time.Time) (*tegrastats.Stats, error) {
 	var errs error
 	if s.text != nil {
@@ -107,7 +107,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	if ok && total == tegrastats.SumOfRails && st == &s.own && s.board.missing {
 		ok = false // one of the rails could not be read
 	}
-	if ok && watts > 0 { // a board that reads has power: zero is a monitor that sleeps
+	if ok && watts > 0 { // a running board draws power: zero is a sleeping monitor
 		dst = append(dst, s.meter(sensor.DomainBoard, total, watts, now))
 	}
 	for i := range st.Rails {
@@ -171,7 +171,7 @@ func (s *Sensor) Close() error {
 	return errors.Join(errs...)
 }
 
-// Is reports whether the machine is a Tegra, by the names that its firmware gives it.
+// Is reports whether the machine is a Tegra, by the names in its firmware.
 func Is(root string) bool {
 	b, err := os.ReadFile(sysfs.Path(root, "proc/device-tree/compatible"))
 	if errors.Is(err, fs.ErrNotExist) {

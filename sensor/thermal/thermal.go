@@ -36,11 +36,11 @@ var (
 	throttle = gauge("reckon_node_throttled", "Whether the firmware of a Raspberry Pi holds the board back now (1), by cause.", metric.None, "cause")
 )
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{zoneTemp, coolCur, coolMax, core, pack, throttle} }
 
-// causes are the bits of get_throttled that say what is so now; those from 16 on say what
-// has been so since boot.
+// causes are the bits of get_throttled for present conditions; those from 16 on are the
+// conditions that occurred since boot.
 var causes = [...]string{"undervoltage", "frequency capped", "throttled", "soft temperature limit"}
 
 // Sensor reads the zones of one machine.
@@ -82,7 +82,7 @@ func New(root string) (*Sensor, error) {
 }
 
 func glob(root, pattern string) []string {
-	names, _ := filepath.Glob(sysfs.Path(root, pattern)) // a pattern of ours is well-formed
+	names, _ := filepath.Glob(sysfs.Path(root, pattern)) // our own pattern is well-formed
 	slices.Sort(names)
 	return names
 }
@@ -116,7 +116,7 @@ func (s *Sensor) Name() string { return "thermal" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// coldest is below what a zone can be.
+// coldest is below any real temperature of a zone.
 const coldest = -200e3
 
 // Read implements sensor.Sensor.
@@ -124,7 +124,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	for _, v := range s.values {
 		n, err := v.file.Int()
 		if err != nil || v.series.Desc == zoneTemp && (n <= coldest || n > 1e6) {
-			continue // a zone whose device sleeps says so by failing
+			continue // reading a zone of a sleeping device fails
 		}
 		b.Add(v.series, float64(n)*v.scale)
 	}

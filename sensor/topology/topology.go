@@ -1,13 +1,13 @@
-// Package topology says where on a node processor time was spent: how busy each
-// processor package was (/proc/stat, proc(5)), which packages a process may run on
-// (sched_getaffinity(2), which holds for cpusets too and needs no privilege), and how
-// fast the processors run that it may run on (scaling_cur_freq,
+// Package topology shows where on a node processor time was spent: the busy time of each
+// processor package (/proc/stat, proc(5)), the packages that a process may run on
+// (sched_getaffinity(2), which includes cpusets and needs no privilege), and the
+// frequency of the processors that it may run on (scaling_cur_freq,
 // Documentation/admin-guide/pm/cpufreq.rst).
 //
-// It matters where there is more than one package, or more than one kind of processor:
-// elsewhere [Open] returns sensor.ErrUnavailable. Busy time is in seconds, frequencies
-// are in relation to each other. A Reader is used from one goroutine and allocates
-// nothing after Open.
+// It matters if there is more than one package, or more than one kind of processor:
+// otherwise [Open] returns sensor.ErrUnavailable. Busy time is in seconds, frequencies
+// are relative to each other. A Reader is used from one goroutine and allocates nothing
+// after Open.
 package topology
 
 import (
@@ -23,15 +23,15 @@ import (
 	"reckon/sensor"
 )
 
-// mostPolicies is for how many frequency domains frequencies are read: boards with
-// several kinds of cores have a few, servers one for each thread, where that costs more
-// than it tells.
+// mostPolicies is the maximum number of frequency domains that are read: boards with
+// several kinds of cores have a few, servers one for each thread, where reading costs
+// more than it is worth.
 const mostPolicies = 16
 
 // hertz is the unit of /proc/stat: USER_HZ is 100 on every Linux.
 const hertz = 100
 
-// Reader knows the processors of one machine.
+// Reader reads the processors of one machine.
 type Reader struct {
 	packageOf []int // by processor, -1 where there is none
 	packages  int
@@ -53,7 +53,7 @@ type policy struct {
 	ok   bool
 }
 
-// Open reads the layout of the machine whose file tree is at root.
+// Open reads the layout of the machine with its file tree at root.
 func Open(root string) (*Reader, error) {
 	base := filepath.Join("/", root)
 	r := new(Reader)
@@ -118,11 +118,11 @@ func (r *Reader) openPolicies(base string) {
 	}
 }
 
-// Packages is the number of packages that Busy tells apart, 0 if it does not.
+// Packages returns the number of packages that Busy distinguishes, 0 if it does not.
 func (r *Reader) Packages() int { return len(r.busy) }
 
-// Busy returns the seconds that processors of each package were busy since the last
-// call, and nil where that is not known. It is valid until the next call.
+// Busy returns the seconds that processors of each package were busy since the last call,
+// and nil if that is unknown. It is valid until the next call.
 func (r *Reader) Busy() []float64 {
 	if r.stat == nil {
 		return nil
@@ -195,7 +195,7 @@ func parse(line []byte) (cpu int, busy uint64, ok bool) {
 	return cpu, busy, true
 }
 
-// Clocks reads the frequencies for the calls of Place that follow.
+// Clocks reads the frequencies for the following calls of Place.
 func (r *Reader) Clocks() {
 	sum, cpus := 0.0, 0
 	for i := range r.policies {
@@ -225,9 +225,9 @@ func number(b []byte) (v uint64, ok bool) {
 	return v, ok
 }
 
-// Place returns where a process may run: a bit for each package, 0 for any or unknown,
-// and the mean frequency of its processors in relation to that of all, 0 when unknown; false
-// where the process has ended.
+// Place returns the processors that a process may run on: a bit for each package, 0 for any
+// or unknown, and the mean frequency of its processors relative to that of all, 0 when
+// unknown; false if the process has ended.
 func (r *Reader) Place(pid int) (packages uint64, clock float64, ok bool) {
 	var set unix.CPUSet
 	switch unix.SchedGetaffinity(pid, &set) {

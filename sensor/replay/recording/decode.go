@@ -10,8 +10,8 @@ import (
 	"reckon/sensor"
 )
 
-// decoder turns readings.json into records. It keeps descriptions and series, so
-// that a series is the same pointer in every pass, as consumers expect.
+// decoder decodes readings.json into records. It keeps descriptions and series, so that a
+// series is the same pointer in every pass, as consumers expect.
 type decoder struct {
 	descs  map[string]*metric.Desc
 	series map[*metric.Desc]map[string]*metric.Series

@@ -9,10 +9,10 @@ import (
 	"path"
 )
 
-// ExtractRoot writes the raw files of pass n, counted from 0, below dir, which is
-// made if need be: a tree that sensors read when they are given it as their root.
-// Nothing is written outside dir, whatever the recording says: names and links are
-// resolved by [os.Root].
+// ExtractRoot writes the raw files of pass n, counted from 0, below dir, which is created
+// if need be: a tree that can be given to sensors as their root. Nothing is written
+// outside dir, whatever the recording contains: names and links are resolved by
+// [os.Root].
 func ExtractRoot(r io.Reader, n int, dir string) error {
 	rd, err := Open(r)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"reckon/internal/sorting"
 )
 
-// Files lists what is recorded of the machine's file tree, as patterns of
-// [path.Match]. Everything that could hold what people wrote is left out: command
-// lines, environments, file names that are open, addresses of the network.
+// Files lists the recorded files of the machine's file tree, as patterns of [path.Match].
+// Everything that could contain user data is left out: command lines, environments, names
+// of open files, network addresses.
 func Files() []string {
 	return slices.Concat(machineFiles(), deviceFiles())
 }
@@ -70,12 +70,12 @@ func deviceFiles() []string {
 	}
 }
 
-// processFiles are recorded of each process.
+// processFiles are recorded for each process.
 func processFiles() []string {
 	return []string{"stat", "status", "statm", "cgroup", "io", "schedstat", "sessionid"}
 }
 
-// cgroupFiles are recorded of each control group, of either version.
+// cgroupFiles are recorded for each control group, of either version.
 func cgroupFiles() []string {
 	return []string{
 		"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.peak", "memory.stat", "memory.events", "memory.max",
@@ -90,7 +90,7 @@ func cgroupFiles() []string {
 type Collector struct {
 	// Root of the file tree, "/" by default.
 	Root string
-	// Bounds; what lies beyond is not recorded. NewCollector sets them.
+	// Limits; everything beyond is not recorded. NewCollector sets them.
 	Processes, Cgroups int
 	Bytes              int64
 
@@ -98,8 +98,8 @@ type Collector struct {
 	out  []File
 }
 
-// NewCollector returns a collector of at most 5,000 processes, 5,000 control groups
-// and 128 MiB a pass.
+// NewCollector returns a collector of at most 5,000 processes, 5,000 control groups and
+// 128 MiB per pass.
 func NewCollector(root string) *Collector {
 	if root == "" {
 		root = "/"
@@ -107,8 +107,7 @@ func NewCollector(root string) *Collector {
 	return &Collector{Root: root, Processes: 5000, Cgroups: 5000, Bytes: 128 << 20}
 }
 
-// Collect returns the files as they are now. What is not there, or may not be read,
-// is left out.
+// Collect returns the present files. Missing and unreadable ones are left out.
 func (c *Collector) Collect() []File {
 	c.left, c.out = c.Bytes, nil
 	tree := os.DirFS(c.Root)
@@ -159,7 +158,7 @@ func (c *Collector) groups(dir string, depth int, n *int) {
 	}
 }
 
-// add reads one file, whose size the kernel does not tell beforehand.
+// add reads one file; the kernel does not report its size beforehand.
 func (c *Collector) add(name string) {
 	if c.left <= 0 {
 		return
@@ -169,7 +168,7 @@ func (c *Collector) add(name string) {
 	if err != nil {
 		return
 	}
-	if info.IsDir() { // the target's name says which driver or device it is
+	if info.IsDir() { // the target's name identifies the driver or device
 		if link, err := os.Readlink(full); err == nil && !path.IsAbs(link) && fs.ValidPath(path.Join(path.Dir(name), link)) {
 			c.out = append(c.out, File{Path: name, Link: link})
 		}

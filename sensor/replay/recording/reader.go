@@ -20,7 +20,7 @@ type Reader struct {
 	limits Limits
 	dec    decoder
 	next   int
-	err    error // sticks
+	err    error // permanent
 }
 
 // Open reads the description of a recording, with [DefaultLimits].
@@ -135,7 +135,7 @@ func (r *Reader) file(h *tar.Header, name string) (File, error) {
 	return File{}, fmt.Errorf("%w: %s is neither a file nor a link", ErrFormat, strconv.Quote(name))
 }
 
-// data reads the contents of an entry. It believes no size before it has the bytes.
+// data reads the contents of an entry. It does not trust the declared size.
 func (r *Reader) data(h *tar.Header, limit int64) ([]byte, error) {
 	if h.Typeflag != tar.TypeReg {
 		return nil, fmt.Errorf("%w: not a regular file", ErrFormat)
@@ -150,7 +150,7 @@ func (r *Reader) data(h *tar.Header, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// whole turns the end of the file, where it is not expected, into an error that says so.
+// whole turns an unexpected end of the file into io.ErrUnexpectedEOF.
 func whole(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("cut off: %w", io.ErrUnexpectedEOF)
@@ -158,7 +158,7 @@ func whole(err error) error {
 	return err
 }
 
-// bounded fails when more bytes come out than allowed, as a decompression bomb does.
+// bounded fails when the output exceeds the limit, as with a decompression bomb.
 type bounded struct {
 	r    io.Reader
 	left int64

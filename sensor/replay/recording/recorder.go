@@ -14,14 +14,13 @@ import (
 	"reckon/sensor"
 )
 
-// EnvKeys are the variables of a process's environment that are recorded, if their
-// value is a number: they say which batch job it is part of where the name of the
-// control group does not.
+// EnvKeys are the variables of a process's environment that are recorded, if their value
+// is a number: they identify the batch job if the name of the control group does not.
 func EnvKeys() []string {
 	return []string{"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"}
 }
 
-// Looker reads what identifies a process.
+// Looker reads the identity of a process.
 type Looker interface {
 	Cgroups(pid int32) ([]sensor.CgroupPath, error)
 	Env(pid int32, keys ...string) (map[string]string, error)
@@ -62,9 +61,9 @@ type handle struct {
 	round uint64
 }
 
-// Record writes n passes, or passes until ctx ends if n is 0, one at every interval.
-// A source that fails is named in the pass and the others go on; an error is one of
-// the writer. It closes w and the control groups it opened, not the sources.
+// Record writes n passes, or passes until ctx ends if n is 0, one per interval. A source
+// that fails is named in the pass and the others continue; an error is one of the writer.
+// It closes w and the control groups it opened, not the sources.
 func (r *Recorder) Record(ctx context.Context, w *Writer, n int, interval time.Duration) (err error) {
 	defer func() { err = errors.Join(err, r.close(), w.Close()) }()
 	ticker := time.NewTicker(interval)
@@ -133,7 +132,7 @@ func (d *PassData) note(source string, err error) {
 	}
 }
 
-// identify looks at the processes that are new or have moved.
+// identify examines the processes that are new or have moved.
 func (r *Recorder) identify(d *PassData) {
 	for i := range d.Tasks.Live {
 		p := &d.Tasks.Live[i]
@@ -172,7 +171,7 @@ func (r *Recorder) about(d *PassData, p *sensor.Process) []sensor.CgroupPath {
 		return nil
 	}
 	var a About
-	a.Cgroups, _ = r.Look.Cgroups(p.PID) // it may have ended meanwhile, or be another user's
+	a.Cgroups, _ = r.Look.Cgroups(p.PID) // it may have ended meanwhile, or belong to another user
 	if id, ok, err := r.Look.LoginSession(p.PID); ok && err == nil {
 		a.LoginSession = &id
 	}
@@ -191,11 +190,11 @@ func (r *Recorder) about(d *PassData, p *sensor.Process) []sensor.CgroupPath {
 	return a.Cgroups
 }
 
-// maxHandles bounds the control groups that are kept open, each a few descriptors.
+// maxHandles is the maximum number of open control groups, a few descriptors each.
 const maxHandles = 5000
 
-// want opens the control groups that a process is in, and those above them: any of
-// them may be the one that holds a workload.
+// want opens the control groups of a process, and those above them: any of them may be
+// the one of a workload.
 func (r *Recorder) want(paths []sensor.CgroupPath) {
 	if r.Cgroups == nil {
 		return
@@ -230,7 +229,7 @@ func below(lines []sensor.CgroupPath, p string) (set []sensor.CgroupPath) {
 	return set
 }
 
-// CgroupKey is a text that is the same for the same set of paths.
+// CgroupKey returns a text that is equal for equal sets of paths.
 func CgroupKey(paths []sensor.CgroupPath) string {
 	var b strings.Builder
 	for _, p := range paths {

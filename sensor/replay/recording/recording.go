@@ -1,18 +1,18 @@
-// Package recording keeps what a machine looked like: the readings of the sensors
-// and the raw files of the kernel behind them, pass by pass, in one file that can be
-// played back (sensor/replay), unpacked into a tree for tests, or sent with a bug
-// report. doc/recording-format.md describes the file, so that others can read it.
+// Package recording stores the state of a machine over time: the readings of the sensors
+// and the underlying raw files of the kernel, pass by pass, in one file that can be
+// played back (sensor/replay), unpacked into a tree for tests, or sent with a bug report.
+// doc/recording-format.md describes the file, so that others can read it.
 //
-// A recording is a gzipped tar file. Each pass ends with its readings and a gzip
-// flush, so that a recording that was cut off anywhere still gives every complete
-// pass, and then an error that matches [io.ErrUnexpectedEOF].
+// A recording is a gzipped tar file. Each pass ends with its readings and a gzip flush,
+// so that a truncated recording still yields every complete pass, and then an error that
+// matches [io.ErrUnexpectedEOF].
 //
-// A recording comes from a stranger: the reader bounds every size it allocates
-// ([Limits]) and refuses names that leave the tree. Command lines and environments
-// are never recorded; see [Files] for what is, and [Scrubber] for names.
+// A recording is untrusted input: the reader limits every allocation ([Limits]) and
+// refuses names that leave the tree. Command lines and environments are never recorded;
+// see [Files] for the files that are, and [Scrubber] for names.
 //
-// Units are those of the records in package sensor. The types of this package
-// serve one goroutine at a time.
+// Units are those of the records in package sensor. The types of this package are used
+// from one goroutine at a time.
 package recording
 
 import (
@@ -26,8 +26,7 @@ import (
 // Version is the version of the format that is written. A reader refuses newer ones.
 const Version = 1
 
-// ErrFormat is what errors.Is finds in an error about something that is no recording,
-// or a broken one.
+// ErrFormat reports, by errors.Is, a file that is not a recording, or a corrupt one.
 var ErrFormat = errors.New("not a valid recording")
 
 // Meta describes the machine and the recording.
@@ -49,25 +48,25 @@ type Meta struct {
 	Unavailable map[string]string `json:"unavailable,omitempty"`
 }
 
-// PassData is one pass. What was not read is nil.
+// PassData is one pass. Unread parts are nil.
 type PassData struct {
 	Time    time.Time
 	Tasks   *sensor.Pass
 	Machine *sensor.Machine
-	// About says where processes belong that no earlier pass told of, by process id.
+	// About holds the identity of processes, by process id, that no earlier pass contained.
 	About map[int32]About
-	// Paths are the cgroups behind numbers that no earlier pass told of.
+	// Paths are the cgroups of cgroup numbers that no earlier pass contained.
 	Paths map[uint64][]sensor.CgroupPath
-	// Users are the names of users that no earlier pass told of.
+	// Users are the names of users that no earlier pass contained.
 	Users   map[uint32]string
 	Cgroups []Cgroup
 	Sensors []Reading
-	// Errors are what could not be read, by the name of the source.
+	// Errors are the errors of sources, by their names.
 	Errors map[string]string
 	Files  []File
 }
 
-// About is what identifies a process, apart from its record.
+// About is the identity of a process, apart from its record.
 type About struct {
 	Cgroups []sensor.CgroupPath
 	// LoginSession is the audit session, nil when there is none.
@@ -82,11 +81,11 @@ type Cgroup struct {
 	Figures sensor.Cgroup
 }
 
-// Reading is what one sensor appended to its batch.
+// Reading is the batch of one sensor.
 type Reading struct {
 	Sensor  string
 	Samples []metric.Sample
-	Error   string // of Read, empty if it went well
+	Error   string // of Read, empty if it succeeded
 }
 
 // File is a regular file of the machine, or a symbolic link if Link is not empty.
@@ -97,7 +96,7 @@ type File struct {
 	Link string
 }
 
-// Limits bound what a reader takes in.
+// Limits limit the input of a reader.
 type Limits struct {
 	Readings int64 // bytes of the readings of a pass
 	File     int64 // bytes of one raw file

@@ -139,7 +139,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The names in the file are what doc/recording-format.md says.
+// The names in the file match doc/recording-format.md.
 func TestNamesInTheFile(t *testing.T) {
 	p := samplePass(0)
 	data, err := encodePass(&p)
@@ -161,8 +161,8 @@ func TestNamesInTheFile(t *testing.T) {
 	}
 }
 
-// Cut off anywhere, a recording gives the passes that are whole and says that there
-// is something missing.
+// Truncated anywhere, a recording yields its complete passes and then reports that
+// something is missing.
 func TestTruncation(t *testing.T) {
 	data := record(t, samplePass(0), samplePass(1), samplePass(2))
 	step := max(1, len(data)/300)

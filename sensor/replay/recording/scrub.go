@@ -11,14 +11,14 @@ import (
 	"reckon/sensor"
 )
 
-// Scrubber replaces the names of people and machines, the same name by the same
-// word in all passes: users become user1, user2..., hosts host1, host2... (the node
-// itself is host1). Host names are those of the node and of network file systems;
-// network addresses become 192.0.2.N and 2001:db8::N. Options of mounts are cut down
-// to ro and rw, the boot id and serial numbers of boards are blanked.
+// Scrubber replaces the names of people and machines, the same name by the same word in
+// all passes: users become user1, user2..., hosts host1, host2... (the node itself is
+// host1). Host names are those of the node and of network file systems; network addresses
+// become 192.0.2.N and 2001:db8::N. Mount options are reduced to ro and rw, the boot id
+// and serial numbers of boards are blanked.
 //
-// Numbers of users, names of programs, of control groups (unless they contain a
-// name) and of directories stay: look at a recording before you give it to others.
+// Numbers of users, names of programs, of control groups (unless they contain a name) and
+// of directories remain: inspect a recording before you share it.
 type Scrubber struct {
 	names map[string]string
 	users int
@@ -28,8 +28,8 @@ type Scrubber struct {
 	descs map[*metric.Series]*metric.Series
 }
 
-// firstPerson is the lowest id of a person's account (login.defs, UID_MIN); the
-// accounts of the system are the same everywhere.
+// firstPerson is the lowest id of a person's account (login.defs, UID_MIN); system
+// accounts are the same everywhere.
 const firstPerson = 1000
 
 var (
@@ -60,8 +60,8 @@ func (s *Scrubber) host(name string) {
 	s.match = nil
 }
 
-// User learns the name of a user. Ids below 1000 and the two conventional numbers
-// of nobody are not people.
+// User adds the name of a user. Ids below 1000 and the two conventional ids of nobody are
+// not people.
 func (s *Scrubber) User(uid uint32, name string) {
 	if uid < firstPerson || uid == 65534 || uid == 1<<32-2 || len(name) < 2 || s.names[name] != "" || strings.Trim(name, "0123456789") == "" {
 		return
@@ -86,7 +86,7 @@ func (s *Scrubber) addr(kind string) func(string) string {
 	}
 }
 
-// Text replaces every known name in t.
+// Text replaces every collected name in t.
 func (s *Scrubber) Text(t string) string {
 	if s.match == nil {
 		names := make([]string, 0, len(s.names))
@@ -114,8 +114,8 @@ func (s *Scrubber) Meta(m *Meta) {
 	m.Scrubbed = true
 }
 
-// Pass replaces the names in d, which keeps no memory in common with the caller's
-// records afterwards where something was changed in it.
+// Pass replaces the names in d. Changed parts no longer share memory with the caller's
+// records afterwards.
 func (s *Scrubber) Pass(d *PassData) {
 	s.learn(d)
 	users := map[uint32]string{}
@@ -154,7 +154,7 @@ func (s *Scrubber) Pass(d *PassData) {
 	}
 }
 
-// learn finds the names of hosts and users that d mentions.
+// learn collects the names of hosts and users in d.
 func (s *Scrubber) learn(d *PassData) {
 	uids := make([]uint32, 0, len(d.Users))
 	for uid := range d.Users {
@@ -237,9 +237,9 @@ func isMounts(name string) bool {
 	return strings.HasSuffix(name, "/mounts") || strings.HasSuffix(name, "/mountinfo")
 }
 
-// plainOptions keeps ro or rw of the options in mounts (proc(5): field 4) and
-// mountinfo (field 6 and the last), which may hold user names and addresses. Those of
-// the kernel's own file systems say how to read them, and stay.
+// plainOptions reduces the options in mounts (proc(5): field 4) and mountinfo (field 6
+// and the last) to ro or rw, since they may contain user names and addresses. Options of
+// the kernel's own file systems are needed to read them, and are kept.
 func plainOptions(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -54,7 +54,7 @@ func bitsToNames[T ~uint32](table []bitName[T], bits T) []string {
 	return names
 }
 
-// namesToBits ignores names it does not know: they come from a newer writer.
+// namesToBits ignores unknown names: they come from a newer writer.
 func namesToBits[T ~uint32](table []bitName[T], names []string) (bits T) {
 	for _, b := range table {
 		if slices.Contains(names, b.name) {
@@ -64,9 +64,9 @@ func namesToBits[T ~uint32](table []bitName[T], names []string) (bits T) {
 	return bits
 }
 
-// shape is the type t with a JSON name for each field: the Go name in snake_case.
-// Fields that have a form of their own in a recording are left out. In this way a
-// figure that is added to a record travels without a change here.
+// shape returns the type t with a JSON name for each field: the Go name in snake_case.
+// Fields with a special form in a recording are left out. A figure that is added to a
+// record is thus recorded without a change here.
 func shape(t reflect.Type) reflect.Type {
 	fields := make([]reflect.StructField, t.NumField())
 	for i := range fields {

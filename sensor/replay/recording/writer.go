@@ -20,8 +20,8 @@ type Writer struct {
 	err  error // the first one; nothing is written after it
 }
 
-// NewWriter begins a recording. The version of the format and, if it is not given,
-// the time are filled in.
+// NewWriter starts a recording. It fills in the version of the format and, if it is zero,
+// the time.
 func NewWriter(w io.Writer, m Meta) (*Writer, error) {
 	m.Format = Version
 	if m.Recorded.IsZero() {
@@ -39,7 +39,7 @@ func NewWriter(w io.Writer, m Meta) (*Writer, error) {
 }
 
 // Pass appends one pass. The files come first and the readings last: a pass without
-// readings is one that was cut off.
+// readings was truncated.
 func (w *Writer) Pass(d PassData) error {
 	if w.err != nil {
 		return w.err
@@ -93,7 +93,7 @@ func (w *Writer) put(h *tar.Header, data []byte) {
 	}
 }
 
-// flush hands all bytes on, so that a recorder that is killed leaves what it has.
+// flush writes all buffered bytes, so that a recorder that is killed leaves complete passes.
 func (w *Writer) flush() error {
 	if w.err == nil {
 		w.err = cmp.Or(w.tar.Flush(), w.gz.Flush())

@@ -2,22 +2,22 @@ package tegrastats
 
 import "strings"
 
-// maxNames bounds what a stream of nonsense can make the parser remember.
+// maxNames limits the memory for names from a stream of nonsense.
 const maxNames = 512
 
-// maxParts bounds each list of a line.
+// maxParts limits each list of a line.
 const maxParts = 256
 
-// Parser reads lines. It keeps the names it has seen, so that a steady stream costs no
-// memory. The zero value is ready.
+// Parser parses lines. It keeps the names it has seen, so that a steady stream costs no
+// allocations. The zero value is ready.
 type Parser struct {
 	names    map[string]string
-	line     []byte // what is left of the line
+	line     []byte // the rest of the line
 	clusters []float64
 }
 
-// Parse reads a line into s and reports whether it is one of tegrastats: whether it
-// holds any figure at all. What is not understood is passed over.
+// Parse parses a line into s and reports whether it is one of tegrastats: whether it has
+// any figure at all. Unknown fields are skipped.
 func (p *Parser) Parse(line []byte, s *Stats) bool {
 	s.Reset()
 	p.line = line
@@ -46,7 +46,7 @@ func (p *Parser) Parse(line []byte, s *Stats) bool {
 // off and below is not a temperature: Tegra writes -256 for a zone without power.
 const off = -200
 
-// field reads the value behind a name.
+// field parses the value after a name.
 func (p *Parser) field(key []byte, s *Stats) bool {
 	switch string(key) {
 	case "RAM":
@@ -91,7 +91,7 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 	return true
 }
 
-// engine keeps an engine by its name.
+// engine stores an engine by its name.
 func (p *Parser) engine(k string, e Engine, s *Stats) {
 	switch k {
 	case "":
@@ -145,7 +145,7 @@ func (p *Parser) memory(used, total, cached *Value, s *Stats) bool {
 	} else if index(unit, '(') < 0 {
 		p.word()
 	}
-	v = p.word() // what is in the parentheses
+	v = p.word() // the text in the parentheses
 	n, rest, ok := number(v)
 	switch {
 	case !ok:
@@ -209,8 +209,8 @@ func cores(v []byte, s *Stats) bool {
 	return len(s.CPUs) > 0
 }
 
-// engine reads "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]", "@[0,0,0]". The
-// clocks of several clusters are put into clusters; that of the engine is the highest.
+// engine parses "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]", "@[0,0,0]". The
+// clocks of several clusters are stored in clusters; that of the engine is the highest.
 func engine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
 	clusters = clusters[:0]
 	if string(v) == "off" {

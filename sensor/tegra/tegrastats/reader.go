@@ -11,11 +11,11 @@ import (
 )
 
 // Reader follows a file or a named pipe that tegrastats writes to, such as that of
-// `tegrastats --interval 1000 --logfile FILE`. It never waits. A file that was cut or
-// replaced is read from its beginning.
+// `tegrastats --interval 1000 --logfile FILE`. It never blocks. A file that was truncated
+// or replaced is read from its beginning.
 //
-// When no line has come for [Stale] the reader has nothing to say: a program that has
-// died is absent, not frozen at its last line.
+// After [Stale] without a line the reader returns nothing: the figures of a program that
+// has died are absent, not frozen at its last line.
 type Reader struct {
 	path   string
 	fd     int
@@ -23,25 +23,25 @@ type Reader struct {
 	offset int64
 	fifo   bool
 	buf    [8192]byte
-	n      int // how much of buf is the beginning of a line
+	n      int // length of the incomplete line in buf
 	skip   bool
 	parser Parser
 	stats  Stats // of the newest line
-	next   Stats // of the line that is being read
+	next   Stats // of the line under construction
 	seen   time.Time
-	looked time.Time // when the name was last compared with the open file
+	looked time.Time // when the path was last compared with the open file
 }
 
-// Stale is how old the last line may be: three of the longest intervals in use.
+// Stale is the maximum age of the last line: three of the longest intervals in use.
 const Stale = 15 * time.Second
 
-// lookAgain is how often a file that was replaced is looked for.
+// lookAgain is the interval at which a replaced file is detected.
 const lookAgain = 2 * time.Second
 
-// NewReader makes a reader of path, which need not be there yet.
+// NewReader returns a reader of path, which need not exist yet.
 func NewReader(path string) *Reader { return &Reader{path: path, fd: -1} }
 
-// Read returns what the newest complete line says. The error says why there is none.
+// Read returns the figures of the newest complete line, or an error with the reason why there is none.
 func (r *Reader) Read(now time.Time) (*Stats, error) {
 	if r.fd < 0 || now.Sub(r.looked) >= lookAgain {
 		r.looked = now
@@ -91,13 +91,13 @@ func (r *Reader) take(now time.Time) {
 		r.skip = false
 		b = b[i+1:]
 	}
-	if len(b) == len(r.buf) { // no line of tegrastats is as long
+	if len(b) == len(r.buf) { // no line of tegrastats is that long
 		b, r.skip = b[:0], true
 	}
 	r.n = copy(r.buf[:], b)
 }
 
-// reopen opens the file, and opens it again where another one has taken its place.
+// reopen opens the file, and opens it again if another one has replaced it.
 func (r *Reader) reopen() error {
 	var st unix.Stat_t
 	if err := unix.Stat(r.path, &st); err != nil {
@@ -121,7 +121,7 @@ func (r *Reader) reopen() error {
 	r.fd, r.inode, r.fifo = fd, st.Ino, st.Mode&unix.S_IFMT == unix.S_IFIFO
 	r.offset, r.n, r.skip = 0, 0, false
 	if tail := st.Size - 4096; !r.fifo && first && tail > 0 {
-		r.offset, r.skip = tail, true // begin with the last lines of what was there
+		r.offset, r.skip = tail, true // start with the last lines of the existing content
 	}
 	if !r.fifo && first {
 		return r.old(&st)
@@ -129,7 +129,7 @@ func (r *Reader) reopen() error {
 	return nil
 }
 
-// old passes over a file that was finished before: its lines are not of now.
+// old skips a file that was finished before: its lines are outdated.
 func (r *Reader) old(st *unix.Stat_t) error {
 	if time.Since(time.Unix(st.Mtim.Unix())) > Stale {
 		r.offset, r.skip = st.Size, false

@@ -1,8 +1,8 @@
-// Package tegrastats reads the lines that NVIDIA's program of that name writes on
-// Jetson and other Tegra machines ("tegrastats Utility", Jetson Linux Developer Guide),
-// of every release of Jetson Linux (L4T) from 21 to 39. Each board and each release
-// writes other fields; a field is known by the form of its value, so that rails,
-// engines and temperatures that are new are read as well:
+// Package tegrastats reads the output lines of NVIDIA's program of that name on Jetson
+// and other Tegra machines ("tegrastats Utility", Jetson Linux Developer Guide), of every
+// release of Jetson Linux (L4T) from 21 to 39. Each board and each release writes other
+// fields; a field is recognised by the form of its value, so that new rails, engines and
+// temperatures are read as well:
 //
 //	VDD_IN 6140/5510            a rail in mW: now, and the average since the start
 //	VDD_IN 2763mW/2846mW        the same since L4T 35; L4T 39 adds a third figure
@@ -12,18 +12,18 @@
 //	CPU [47%@1420,off]          cores
 //
 // The program is not started: [Reader] follows a file or a named pipe that it writes to.
-// Figures come out in base units: watts, hertz, bytes, degrees Celsius, shares of 1.
+// Figures are in base units: watts, hertz, bytes, degrees Celsius, shares of 1.
 //
-// A Parser and a Reader are used from one goroutine each; a Stats is valid until the
-// next line is parsed into it.
+// A Parser and a Reader are used from one goroutine each; a Stats is valid until the next
+// line is parsed into it.
 package tegrastats
 
-// Stats is what one line says. What the line does not have is not known: slices are
-// empty, and values are not OK.
+// Stats is the content of one line. Missing fields are unknown: slices are empty, and
+// values are not OK.
 type Stats struct {
 	RAMUsed, RAMTotal               Value // bytes
 	SwapUsed, SwapTotal, SwapCached Value // bytes
-	FreeBlocks, FreeBlockSize       Value // the largest free blocks: how many, bytes of each
+	FreeBlocks, FreeBlockSize       Value // the largest free blocks: their number, bytes of each
 	CPUs                            []CPU
 	GPU, Memory                     Engine // GR3D, and the memory controller (EMC)
 	Clusters                        []float64
@@ -75,17 +75,17 @@ func (s *Stats) Reset() {
 	}
 }
 
-// totals are rails that hold all others, the outermost first: the input of the carrier
+// totals are rails that include all others, the outermost first: the input of the carrier
 // board (Thor; TX1 and TX2), then that of the module.
 var totals = []string{"VIN", "VDD_MUX", "VDD_IN", "POM_5V_IN"}
 
-// SumOfRails is the zone of a total that no rail measures.
+// SumOfRails is the zone of a total without a rail of its own.
 const SumOfRails = "sum of rails"
 
-// Total returns the power of the board: that of the rail which holds all others or,
-// where there is none, the sum of the rails, by the name of the rail or SumOfRails.
-// VIN_SYS_5V0 is no total: on AGX Orin and Thor it is the 5 V input beside the others,
-// and shows less than VDD_CPU_CV alone does under load.
+// Total returns the power of the board: that of the rail that includes all others or,
+// without one, the sum of the rails, with the name of the rail or SumOfRails. VIN_SYS_5V0
+// is not a total: on AGX Orin and Thor it is the 5 V input beside the others, and shows
+// less than VDD_CPU_CV alone does under load.
 func Total(rails []Rail) (name string, watts float64, ok bool) {
 	for _, t := range totals {
 		for i := range rails {

@@ -9,7 +9,7 @@ func (p *Parser) word() []byte {
 	return w
 }
 
-// peek skips spaces and returns the next word without taking it.
+// peek skips spaces and returns the next word without consuming it.
 func (p *Parser) peek() []byte {
 	for len(p.line) > 0 && space(p.line[0]) {
 		p.line = p.line[1:]
@@ -23,7 +23,7 @@ func (p *Parser) peek() []byte {
 
 func space(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// name returns w as a string that is made once; "" when there are too many names.
+// name returns w as an interned string; "" when there are too many names.
 func (p *Parser) name(w []byte) string {
 	if s, ok := p.names[string(w)]; ok {
 		return s
@@ -39,7 +39,7 @@ func (p *Parser) name(w []byte) string {
 	return s
 }
 
-// named reports whether w begins like the name of a field and is made of its letters up to an @.
+// named reports whether w begins like a field name and has only its letters up to an @.
 func named(w []byte) bool {
 	for i, c := range w {
 		switch {
@@ -85,13 +85,13 @@ func number(b []byte) (v float64, rest []byte, ok bool) {
 	return v, b, digits > 0
 }
 
-// celsius reads "31.5C", and "52.9C/52.9C" of which the first is now.
+// celsius parses "31.5C", and "52.9C/52.9C" where the first is the present value.
 func celsius(b []byte) (float64, bool) {
 	v, rest, ok := number(b)
 	return v, ok && len(rest) > 0 && rest[0] == 'C' && (len(rest) == 1 || rest[1] == '/')
 }
 
-// wattsOf reads a unit of power, milliwatts where there is none.
+// wattsOf parses a unit of power, milliwatts if there is none.
 func wattsOf(b []byte) (scale float64, rest []byte, unit bool) {
 	switch {
 	case bytes.HasPrefix(b, []byte("mW")):
@@ -102,7 +102,7 @@ func wattsOf(b []byte) (scale float64, rest []byte, unit bool) {
 	return 1e-3, b, false
 }
 
-// bytesOf reads a unit of memory; 0 is none.
+// bytesOf parses a unit of memory; 0 is none.
 func bytesOf(b []byte) float64 {
 	if len(b) == 0 {
 		return 0
