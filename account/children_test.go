@@ -171,8 +171,8 @@ func TestReconcileRules(t *testing.T) {
 	}
 }
 
-// TestLastMomentsOfAChild: what a child in a group of its own did after it was last seen
-// is its group's.
+// TestLastMomentsOfAChild: the use of a child in a group of its own after its last
+// reading belongs to that group.
 func TestLastMomentsOfAChild(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
 	k := newKin(10 * second)
@@ -480,8 +480,9 @@ func TestConservationOfChildren(t *testing.T) {
 		for range 5 {
 			r.step(k, 0)
 		}
-		// What child times show a clock tick late, or a tick late as a child ended after its parent
-		// was read and before it was itself, was charged to other, which pays it back from what is next: at most what one pass used, when nothing is.
+		// Child times that are visible a clock tick late, or a tick late because a child ended between the reading of
+		// its parent and its own, were charged to other, which pays them back from the next time: at most the use of
+		// one pass, if there is no next.
 		if got := total(r.l); got != k.used || -r.l.balance > int64(len(k.procs))*20e6+int64(most) {
 			t.Fatalf("the sum is %d ns, used were %d; %d are to be paid back", got, k.used, -r.l.balance)
 		}
@@ -498,8 +499,8 @@ func TestConservationOfChildren(t *testing.T) {
 }
 
 // TestLateChildrenAreSpread: child times that come in one tick for several make no observation of
-// more cores than the machine has, the counter gets all of them at once, and the observations
-// come to what was used.
+// more cores than the machine has; the counter gets all of them at once, and the observations add
+// up to the use.
 func TestLateChildrenAreSpread(t *testing.T) {
 	for name, c := range map[string]struct {
 		late uint64 // child times that come in one tick of a second, on 4 cores

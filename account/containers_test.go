@@ -47,7 +47,7 @@ func (r *rig) bounds() (out [4]float64) {
 	return out
 }
 
-// TestPodBounds: what the pods of a workload on the node request together, and are limited to.
+// TestPodBounds: the sums of requests and of limits of the pods of a workload on the node.
 func TestPodBounds(t *testing.T) {
 	both := workload.Amounts{Cores: 0.5, MemoryBytes: 128 << 20}
 	for what, tt := range map[string]struct {
@@ -147,7 +147,7 @@ func TestGroupLimits(t *testing.T) {
 	}
 }
 
-// TestContainerReports: what the kubelet reports, as series; one that changes is replaced, never beside itself.
+// TestContainerReports: the kubelet's reports as series; a changed one replaces the previous.
 func TestContainerReports(t *testing.T) {
 	r, c, running := pods(t, 1, false, workload.Amounts{})
 	f := c.reports["a/c"]

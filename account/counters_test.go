@@ -12,7 +12,8 @@ func counted(pid int32, start uint64, use sensor.CounterUse) *sensor.CounterPass
 	return &sensor.CounterPass{Have: 1<<sensor.Cycles | 1<<sensor.CacheMisses | 1<<sensor.FP512, Line: 64, Counted: []sensor.Counted{{PID: pid, Start: start, Use: use}}}
 }
 
-// Counters are charged as waits are, short processes included; misses are bytes of memory too, and what was counted in turns is scaled, marked, and never falls.
+// Counters are charged as waits are, including short processes; misses are also exported as bytes of memory, and
+// multiplexed counts are scaled, marked, and never decrease.
 func TestCounters(t *testing.T) {
 	r := newRig(t, Config{})
 	p, idle := proc(10, 10, 5*second, 9*second), proc(20, 20, 5*second, 9*second)

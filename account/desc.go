@@ -125,7 +125,7 @@ var (
 		Help:   "When the part began, seconds since the Unix epoch. Parts of Jobs and of pods that belong to nothing have the label run: the UID that tells one run of the workload from the next.",
 		Labels: with(),
 	}
-	// startTimeOfRun is startTime of a part whose run of the workload has been identified.
+	// startTimeOfRun is startTime for parts with an identified run of the workload.
 	startTimeOfRun = &metric.Desc{
 		Name: startTime.Name, Kind: startTime.Kind, Unit: startTime.Unit, Help: startTime.Help, Labels: with("run"),
 	}

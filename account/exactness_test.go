@@ -127,8 +127,8 @@ func TestExactnessOfControlGroups(t *testing.T) {
 	}
 }
 
-// TestOneWorkloadDoesNotMarkItsKind: what may not be measured of one group leaves the
-// others exact, and ends with it.
+// TestOneWorkloadDoesNotMarkItsKind: a group that can not be measured leaves the others
+// exact, and its mark ends with it.
 func TestOneWorkloadDoesNotMarkItsKind(t *testing.T) {
 	const kind, own = "reckon_figure_exactness|memory_bytes|group|rss||", "reckon_figure_exactness|memory_bytes|group|rss_sum|group/n1/100|alice"
 	r := newRig(t, Config{Export: 5 * time.Second})

@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// TestExportFast: between two exports, the containers that are wanted and no other, with the counters as they are now, and
-// only once they have been exported.
+// TestExportFast: between two exports it exports only the requested containers, with their present counters, and only
+// once they have been exported.
 func TestExportFast(t *testing.T) {
 	r, c, running := pods(t, 2, true, workload.Amounts{})
 	fast := func() map[string]float64 {

@@ -2,7 +2,7 @@ package account
 
 // GPUShare is the use of one device by one part since the previous tick, as the agent reports
 // it to the ledger for the split of the device's energy. A part has at most one share of a
-// device, and no share of a device that it has not open.
+// device, and no share of a device that it does not have open.
 type GPUShare struct {
 	Part *Part
 	// Device is the zone of the device's meter ([sensor.Meter].Zone with the domain

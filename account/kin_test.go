@@ -6,9 +6,9 @@ import (
 	"reckon/sensor"
 )
 
-// kin is a machine of processes with the kernel's rules of waiting: what a child has used,
-// and its own children, is added to the child times of the parent that waits for it, and
-// /proc shows those in clock ticks of 10 ms. It keeps the truth.
+// kin is a machine of processes with the kernel's rules of waiting: the use of a child and
+// of its own children is added to the child times of the parent that waits for it, and
+// /proc shows those in clock ticks of 10 ms. It also keeps the true values.
 type kin struct {
 	procs map[int32]*kinProc
 	next  int32

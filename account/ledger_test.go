@@ -38,7 +38,7 @@ func newRig(t interface{ Fatalf(string, ...any) }, c Config) *rig {
 	return &rig{t: t, l: New(c), boot: 1000 * second, m: sensor.Machine{Cores: 4}}
 }
 
-// byGroup puts each process into its process group, and what has none into its
+// byGroup puts each process into its process group, and one without a group into its
 // parent's part.
 func byGroup(p *sensor.Process, parent *Part, _ bool) Identified {
 	if p.Have&sensor.FieldGroup == 0 && parent != nil {
@@ -214,7 +214,7 @@ func TestOOMKillIsSeenWithoutACgroup(t *testing.T) {
 	}}
 	for what, c := range map[string]struct {
 		config Config
-		group  uint64 // what the control group counts
+		group  uint64 // usage counted by the control group
 		want   float64
 	}{
 		"no control group":         {Config{}, 0, 1},
@@ -468,8 +468,8 @@ func TestHostileNamesMakeNoDuplicateSeries(t *testing.T) {
 	r.want("x?", r.values["reckon_command_cpu_seconds_total|group/n1/10|group||alice|x?"], 2)
 }
 
-// TestConservation runs random traces and holds the sum of all workloads and other
-// against what the machine was busy, on every tick.
+// TestConservation runs random traces and compares the sum of all workloads and other
+// with the busy time of the machine, on every tick.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(t, Config{Export: 5 * time.Second})
@@ -530,5 +530,5 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-// total is what is charged, less what other pays back.
+// total is the charged time, less the time that other pays back.
 func total(l *Ledger) uint64 { return uint64(int64(l.Total()) + l.balance) }

@@ -7,7 +7,7 @@ import (
 	"reckon/workload"
 )
 
-// listed appends samples of what the supervisor lists and has no account.
+// listed appends samples of containers and pods that the supervisor lists and that have no account.
 type listed struct {
 	id     *workload.Identity
 	series *metric.Cache

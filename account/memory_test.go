@@ -47,7 +47,7 @@ func TestPageCacheIsNotNeeded(t *testing.T) {
 	} {
 		r.want(name, r.values["reckon_workload_"+name], want)
 	}
-	// The group goes; what was its highest stays.
+	// The group is removed; its peak remains.
 	cg.gone = true
 	r.tick(0, nil, p)
 	r.export()

@@ -12,7 +12,7 @@ import (
 	"reckon/sensor"
 )
 
-// sent is what a process sent away by TCP.
+// sent is TCP traffic that a process transmitted.
 func sent(pid int32, start, bytes uint64) sensor.Sent {
 	s := sensor.Sent{PID: pid, Start: start}
 	s.Use.Moved[sensor.TCP][sensor.ScopeElsewhere][sensor.Transmit] = sensor.Moved{Bytes: bytes, Messages: 1}

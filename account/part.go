@@ -90,10 +90,10 @@ type group struct {
 	id     workload.ID
 	parts  int
 	cores  metric.Histogram
-	cpu    uint64 // this tick, without what came late
+	cpu    uint64 // this tick, without late time
 	late   uint64 // CPU time of children that came late and is in no observation yet
 	seen   uint64 // tick number of cpu
-	lead   *Part  // exports the distribution and what the whole control group reports
+	lead   *Part  // exports the distribution and the figures of the whole control group
 	series *metric.Series
 	whole  whole
 	exact  *exactness // nil while all is as exact as of the kind

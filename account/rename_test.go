@@ -100,7 +100,7 @@ func (r *rig) wantIDs(want ...string) {
 	}
 }
 
-// TestNamedBeforeExport: names that come within two seconds are those of the first export.
+// TestNamedBeforeExport: names that arrive within two seconds are used in the first export.
 func TestNamedBeforeExport(t *testing.T) {
 	b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/app"}
 	c := &cluster{away: true, containers: map[int32]*box{7: b}}
@@ -124,8 +124,8 @@ func TestNamedBeforeExport(t *testing.T) {
 	}
 }
 
-// TestNamesThatDoNotCome: after two seconds the figures go on under the provisional name, and when the kubelet is back
-// under the other, each second once.
+// TestNamesThatDoNotCome: after two seconds the figures continue under the provisional name, and when the kubelet is
+// back under the final one, each second once.
 func TestNamesThatDoNotCome(t *testing.T) {
 	b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/app"}
 	c := &cluster{away: true, containers: map[int32]*box{7: b}}
@@ -205,7 +205,7 @@ func TestShortContainers(t *testing.T) {
 	r.want("conservation", seconds(r.l.Total()), 0.6)
 }
 
-// TestContainerBegunAgain: a container that crashes goes on in its part, with each control group counted from zero.
+// TestContainerBegunAgain: a container that crashes continues in its part, with each control group counted from zero.
 func TestContainerBegunAgain(t *testing.T) {
 	for what, export := range map[string]bool{"exported": true, "not exported": false} {
 		t.Run(what, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestContainerBegunAgain(t *testing.T) {
 	}
 }
 
-// TestSameNameNewUID: a pod of a StatefulSet that is made anew is a run of its own, and its counters begin at zero.
+// TestSameNameNewUID: a recreated pod of a StatefulSet is a run of its own, and its counters start at zero.
 func TestSameNameNewUID(t *testing.T) {
 	const id, part = "statefulset/shop/db", "db-0/db"
 	old := &box{uid: "u1", id: "c1", workload: id, part: part}
@@ -273,7 +273,7 @@ func TestSameNameNewUID(t *testing.T) {
 	r.want("conservation", seconds(r.l.Total()), 2.75)
 }
 
-// TestNamesOverRestart: an agent that begins while the kubelet is away goes on under the names that it had.
+// TestNamesOverRestart: an agent that starts while the kubelet is down continues under the previous names.
 func TestNamesOverRestart(t *testing.T) {
 	b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/app"}
 	c := &cluster{containers: map[int32]*box{7: b}}
@@ -393,7 +393,7 @@ func TestRenameConserves(t *testing.T) {
 	})
 }
 
-// TestNameGrace: while the kubelet is away new parts are held back for as long as it is waited for, and not longer.
+// TestNameGrace: while the kubelet is down, new parts are held back for the grace period, and not longer.
 func TestNameGrace(t *testing.T) {
 	for what, tt := range map[string]struct {
 		grace     time.Duration

@@ -8,8 +8,8 @@ import (
 	"reckon/workload"
 )
 
-// TestEndedContainerIsReported: how a container ended is exported until its pod is gone or another takes its place, and then
-// each series has one end; what was measured ends with the container.
+// TestEndedContainerIsReported: the exit of a container is exported until its pod is gone or another replaces it, and
+// then each series has one end; measured series end with the container.
 func TestEndedContainerIsReported(t *testing.T) {
 	const of = "|deployment/shop/cart|deployment|cart-a/app|shop"
 	for name, after := range map[string]string{"deleted": "", "begun again": "d"} {
@@ -79,8 +79,8 @@ func cartPart(part string) *workload.Identity {
 	return &workload.Identity{Workload: "deployment/shop/cart", Part: part, Owner: "shop"}
 }
 
-// TestEndedBefore: a ledger that is made after the end of a container goes on with its report once it is listed, beside no account
-// of the same name, until the supervisor reports it no more.
+// TestEndedBefore: a ledger created after the end of a container continues its report once it is listed, beside no
+// account of the same name, until the supervisor stops reporting it.
 func TestEndedBefore(t *testing.T) {
 	const of = "|deployment/shop/cart|deployment|cart-a/gone|shop"
 	r, c, running := pods(t, 1, false, workload.Amounts{})

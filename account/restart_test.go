@@ -37,7 +37,7 @@ func (s *sink) take(b *metric.Batch) {
 		switch created := x.Series.Created; {
 		case created != 0 && (!known || created > was.at):
 			add = x.Value // from zero
-		case !known: // no more than that it is there
+		case !known: // it only exists
 		case x.Value < was.v-1e-9:
 			s.t.Fatalf("export %d: %s fell from %v to %v", s.sent, k, was.v, x.Value)
 		default:
@@ -51,9 +51,9 @@ func (s *sink) take(b *metric.Batch) {
 	s.sent++
 }
 
-// TestCrashesLoseNothing kills the agent at any moment, between an export and its saving or
-// sending too, while processes are born and end. No counter falls, and what counters grew
-// together is what the machine was busy for.
+// TestCrashesLoseNothing kills the agent at any moment, also between an export and its
+// saving or sending, while processes start and end. No counter decreases, and the sum of
+// the increases is the busy time of the machine.
 func TestCrashesLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(t, Config{Export: 3 * time.Second})

@@ -56,7 +56,7 @@ func TestForkedPagesCountOnce(t *testing.T) {
 	asked := 0
 	split := func(s Sharer) uint64 {
 		if asked++; asked > 2 {
-			return s.RSS // what is read beyond is wrong here, and must not be needed
+			return s.RSS // further readings would be wrong here, and must not be needed
 		}
 		return s.RSS / 31
 	}
@@ -98,7 +98,7 @@ func TestForkedPagesCountOnce(t *testing.T) {
 	}
 }
 
-// TestSharedPagesThatMayNotBeRead: an upper bound, below what the machine uses, and marked.
+// TestSharedPagesThatMayNotBeRead: an upper bound, limited to what the machine uses, and marked.
 func TestSharedPagesThatMayNotBeRead(t *testing.T) {
 	const of = "group/n1/100"
 	r := newRig(t, Config{})

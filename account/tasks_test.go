@@ -9,7 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// TestTasks: the number of tasks of a step, and what the busiest used, also over a restart; children of a task are of it.
+// TestTasks: the number of tasks of a step, and the CPU time of the busiest, also over a restart; children of a task
+// belong to it.
 func TestTasks(t *testing.T) {
 	const step = workload.ID("slurm/1")
 	of := map[int32]string{10: "0", 11: "1", 20: "0"}

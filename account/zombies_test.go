@@ -7,8 +7,8 @@ import (
 	"reckon/workload"
 )
 
-// TestZombies: a process counts once it has been dead for a minute, by its owner, and no
-// longer than it is there.
+// TestZombies: a process counts once it has been dead for a minute, by its owner, and
+// only while it exists.
 func TestZombies(t *testing.T) {
 	owners := map[int32]string{10: "alice", 11: "alice", 12: "bob", 13: "bob"}
 	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part, _ bool) Identified {
@@ -40,7 +40,7 @@ func TestZombies(t *testing.T) {
 		t.Errorf("a tick with zombies allocates %v times", n)
 	}
 
-	// Its id goes to a process that lives: that one is not dead, and dies anew.
+	// A live process reuses its id: it is not a zombie, and its own death counts from the beginning.
 	again := z(10, 1)
 	again.Start = 900 * second
 	r.tick(0, []sensor.Process{again, z(11, 0), alive})

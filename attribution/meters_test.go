@@ -147,8 +147,8 @@ func TestZeroUnderLoad(t *testing.T) {
 	}
 }
 
-// A meter that stalls, or goes, makes room for the next source, and when it comes back
-// what it counted meanwhile is not charged again.
+// A meter that stalls, or disappears, is replaced by the next source, and when it returns
+// the energy that it counted meanwhile is not charged again.
 func TestNextSource(t *testing.T) {
 	for name, broken := range map[string]func(k float64) Source{
 		"gone":    func(float64) Source { return from("rapl") },
@@ -280,7 +280,7 @@ func TestIdle(t *testing.T) {
 	run(100, 0.8)
 	near(t, "idle under load", r.idle-before, 100*60)
 	near(t, "active under load", r.total-all-(r.idle-before), 100*140*0.8)
-	// A node that was never idle: what is active is not hidden in idle.
+	// A node that was never idle: active energy is not hidden in idle energy.
 	r, at = newRig(), 0
 	run(200, 1)
 	if r.idle != 0 {
@@ -288,8 +288,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// The sum of the streams is what the widest meter counted, on any trace: slow meters,
-// readings that are missing, wide meters that lag behind narrow ones.
+// The sum of the streams is the energy counted by the widest meter, on any trace: slow
+// meters, missing readings, wide meters that lag behind narrow ones.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig()
@@ -367,8 +367,8 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-// Meters that are away for long: what the wide one counted stays counted once, whichever
-// of the two is away.
+// Meters with long outages: the energy of the wide one is counted once, whichever of the
+// two is out.
 func TestLongOutage(t *testing.T) {
 	for name, away := range map[string]sensor.Domain{"narrow": sensor.DomainPackage, "wide": sensor.DomainBoard} {
 		r := newRig()

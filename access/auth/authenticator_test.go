@@ -261,7 +261,7 @@ func TestOpenIDConnect(t *testing.T) {
 		Issuer: is.URL, ClientID: "reckon", URL: s.URL, GroupsClaim: "groups", Admins: []string{"hpc-admins"}, Supporters: []string{"helpdesk"}, Users: []string{"hpc-users"}, OwnersClaim: "projects",
 	}, is.Client(), c.now)
 	must(t, err)
-	// The handler is made anew, now with the provider.
+	// The handler is created again, now with the provider.
 	mux := front.Handler()
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := front.Viewer(r)
@@ -306,7 +306,7 @@ func TestOpenIDConnect(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.StatusCode, r.text)
 		}
 	}
-	// What comes back to a browser that did not begin is refused, and so is another state.
+	// A redirect to a browser that did not start the flow is refused, and so is another state.
 	fresh := browser(t, s)
 	if r := do(t, fresh, http.MethodGet, s.URL+"/auth/callback?code=x&state=y", nil); r.StatusCode != 401 {
 		t.Errorf("a callback out of nowhere: %d", r.StatusCode)

@@ -11,8 +11,8 @@ import (
 	"reckon/access/auth"
 )
 
-// A file that is damaged or missing is refused with its name and what can be done, and not
-// replaced by one without users.
+// A damaged or missing file is refused with its name and the remedy, and not replaced by
+// one without users.
 func TestDamagedFile(t *testing.T) {
 	for _, c := range []struct {
 		name string

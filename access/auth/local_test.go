@@ -10,7 +10,7 @@ import (
 	"reckon/access/peer"
 )
 
-// TestWhoAsksOnThisMachine holds who is what without credentials while there are no users.
+// TestWhoAsksOnThisMachine checks the roles of senders without credentials while there are no users.
 func TestWhoAsksOnThisMachine(t *testing.T) {
 	us, err := Open(t.TempDir(), Options{Fast: true})
 	if err != nil {

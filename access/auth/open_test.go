@@ -11,8 +11,9 @@ import (
 	"reckon/access/auth"
 )
 
-// TestOpen: who sends no credentials is admin where that was wished, or where only this
-// machine reaches the server and no user was added, and by none of its other names.
+// TestOpen: a sender without credentials is admin if that was configured, or if only this
+// machine reaches the server and no user was added, and not by any other name of the
+// server.
 func TestOpen(t *testing.T) {
 	k, clock, _ := open(t)
 	agent, err := k.AddToken(t.Context(), auth.Token{Kind: auth.Agent, Scope: access.Scope{Site: "lab"}})

@@ -228,7 +228,7 @@ func TestServiceAccounts(t *testing.T) {
 			t.Errorf("%s: the error holds the token", name)
 		}
 	}
-	// What an agent may send is its node alone.
+	// An agent may send for its node alone.
 	v, err := a.Viewer(bearer(sign(t, api.key("k1"), "k1", now, nil)))
 	must(t, err)
 	for at, want := range map[[2]string]bool{{"lab", "node0"}: true, {"lab", "node1"}: false, {"", "node0"}: false, {"lab", ""}: false, {"lab", "node00"}: false} {
@@ -243,7 +243,7 @@ func TestServiceAccounts(t *testing.T) {
 			t.Errorf("%.20q...: %v", text, err)
 		}
 	}
-	// A server with service accounts is not open to who sends nothing, also at home.
+	// A server with service accounts accepts no sender without credentials, not even a local one.
 	local := &auth.Authenticator{Users: users, Cluster: a.Cluster, Local: true}
 	if v, err := local.Viewer(httptest.NewRequest(http.MethodGet, "http://localhost/", nil)); err != nil || v.Role != access.Nobody {
 		t.Errorf("without a token: %s, %v", v.Role, err)
@@ -271,8 +271,8 @@ func TestOldCluster(t *testing.T) {
 	}
 }
 
-// TestKeyRotation: a new key is found at once, one that was withdrawn is refused ten minutes later,
-// and while the API server is away the keys that are here go on.
+// TestKeyRotation: a new key is found at once, a withdrawn one is refused ten minutes later, and
+// while the API server is down the cached keys remain in use.
 func TestKeyRotation(t *testing.T) {
 	_, c, _ := open(t)
 	api := newAPIServer(t)

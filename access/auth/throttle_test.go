@@ -14,8 +14,8 @@ import (
 	"reckon/access"
 )
 
-// TestGuessesAtOnce tries many passwords in parallel: no more are checked than one after the
-// other, and who has the right one many times over is checked once.
+// TestGuessesAtOnce tries many passwords in parallel: no more are checked than sequentially,
+// and many concurrent requests with the right one are checked once.
 func TestGuessesAtOnce(t *testing.T) {
 	us, err := Open(t.TempDir(), Options{Fast: true})
 	if err != nil {
@@ -96,7 +96,7 @@ func TestThrottle(t *testing.T) {
 			t.Fatal(w)
 		}
 		x.succeeded(begin, "bob", "192.0.2.1")
-		for i := range 200 { // somebody else behind the same address
+		for i := range 200 { // another user behind the same address
 			fail(&x, begin, 1, fmt.Sprint("name", i), "192.0.2.1")
 		}
 		if w := x.reserve(begin, "carol", "192.0.2.1"); w <= 0 || w > sharedWait {

@@ -237,7 +237,7 @@ func TestSessions(t *testing.T) {
 	if _, err := k.CheckSession(ctx, local+"x"); !errors.Is(err, auth.ErrSession) {
 		t.Error(err)
 	}
-	// In use it goes on, for a week; unused it ends after half a day.
+	// In use it lasts for a week; unused it ends after half a day.
 	for range 7 * 3 {
 		c.add(8*time.Hour - time.Second)
 		if _, err := k.CheckSession(ctx, local); err != nil {

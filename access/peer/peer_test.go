@@ -84,7 +84,7 @@ func TestOtherUser(t *testing.T) {
 	}
 }
 
-// TestNoSuchSocket asks for a connection that is not there.
+// TestNoSuchSocket looks up a connection that does not exist.
 func TestNoSuchSocket(t *testing.T) {
 	from, to := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2")
 	if uid, err := ofTCP(from, to); err == nil {

@@ -22,7 +22,7 @@ var (
 	whole  = desc("node_memory_MemTotal_bytes", metric.Gauge)
 )
 
-// step is a reading: values by series, NaN for one that is not there.
+// run feeds readings to a feature. A step is one reading: values by series, NaN for a missing one.
 func run(t *testing.T, name, source string, series []*metric.Series, steps [][]float64) (values []float64, known []bool) {
 	t.Helper()
 	f, err := feature.Find(name, source)

@@ -12,8 +12,9 @@ import (
 	"reckon/store/storetest"
 )
 
-// A database that lacks the columns of some figures, and has one of a figure that is gone,
-// as another program made it: the columns come at the next opening, what was there stays.
+// A database without the columns of some figures, and with one of a removed figure, as
+// made by another program: the columns are added at the next opening, existing data is
+// kept.
 func TestColumnsOfFigures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")
 	c := openAt(t, path, nil)

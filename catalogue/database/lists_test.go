@@ -132,7 +132,7 @@ func TestColumnsAgreeWithTheDatabase(t *testing.T) {
 			if err := c.Upsert(context.Background(), rows); err != nil {
 				t.Fatal(err)
 			}
-			if rapid.IntRange(0, 5).Draw(t, "refused") == 0 { // and what is refused changes nothing
+			if rapid.IntRange(0, 5).Draw(t, "refused") == 0 { // a refused change changes nothing
 				if err := c.Upsert(context.Background(), append(slices.Clone(rows), store.Workload{})); err == nil {
 					t.Fatal("a row without an id was taken")
 				}
@@ -166,7 +166,7 @@ func TestColumnsFollowOtherPrograms(t *testing.T) {
 	}
 }
 
-// TestFewRowsTakeNoMemory: a small catalogue has no columns.
+// TestFewRowsTakeNoMemory: a small catalogue has no columns in memory.
 func TestFewRowsTakeNoMemory(t *testing.T) {
 	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
 	defer c.Close()

@@ -82,7 +82,7 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
-// wiped: somebody dropped the tables of a catalogue in use.
+// wiped: the tables of a catalogue in use were dropped.
 func wiped(t *testing.T, c *Catalogue) {
 	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,8 @@ func wiped(t *testing.T, c *Catalogue) {
 	}
 }
 
-// partlyWiped: somebody dropped one table of the catalogue. It is made again, and what can not be built again from the series stays.
+// partlyWiped: one table of the catalogue was dropped. It is created again, and data that can not be rebuilt from the
+// series is kept.
 func partlyWiped(t *testing.T, c *Catalogue) {
 	exec := func(text string) {
 		t.Helper()
@@ -175,7 +176,7 @@ func FuzzGlob(f *testing.F) {
 }
 
 func TestGlobClasses(t *testing.T) {
-	for pattern, texts := range map[string][2]string{ // what matches, what does not
+	for pattern, texts := range map[string][2]string{ // matching and other texts
 		"[a-c]x": {"bx", "dx"}, "[^a-c]x": {"dx", "bx"}, "[]]": {"]", "x"}, "[^]]": {"x", "]"}, `[\]`: {`\`, "x"}, "[[]x": {"[x", "x"}, "a[*]b": {"a*b", "axb"},
 	} {
 		re := regexp.MustCompile(globRegex(pattern))

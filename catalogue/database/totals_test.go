@@ -10,8 +10,8 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestTotalsOfFilters holds totals of filters together against those of each alone, after rows
-// have changed and gone.
+// TestTotalsOfFilters compares totals of combined filters with those of each alone, after rows
+// have changed and been deleted.
 func TestTotalsOfFilters(t *testing.T) {
 	t.Run("each row", func(t *testing.T) { totals(t, openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)) })
 	t.Run("columns", func(t *testing.T) { totals(t, inMemory(t)) })

@@ -151,7 +151,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
-// What is taken must mean the same to Prometheus's own parser.
+// Accepted input must mean the same to Prometheus's own parser.
 func FuzzPage(f *testing.F) {
 	f.Add([]byte("# TYPE m counter\nm{a=\"b\"} 1\nn 2\n"))
 	f.Add([]byte("m{a=\"\\\\\\\"\\n\",} -0.5e-3\n# HELP m x\\ny\nm +Inf\r\n"))

@@ -75,7 +75,7 @@ func TestScrape(t *testing.T) {
 		t.Errorf("%v %v", b.Samples, err)
 	}
 
-	// What is too old is not handed out, and a target that went leaves nothing.
+	// Old figures are not returned, and a removed target leaves nothing.
 	s.now = func() time.Time { return time.Now().Add(time.Minute) }
 	if got, _, _ := read(s); len(got) != 0 {
 		t.Errorf("%v", got)

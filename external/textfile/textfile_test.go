@@ -108,7 +108,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// Files and links of other users are held to what is theirs.
+// Files and links of other users are restricted to workloads of those users.
 func TestOtherUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")

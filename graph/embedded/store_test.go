@@ -108,7 +108,7 @@ func askAs(t testing.TB, s *embedded.Store, query string, visible func(graph.Inf
 	return strings.Join(rows, "\n")
 }
 
-// What is written is in the answer of the next query, also when much of the index has changed.
+// Written statements are in the result of the next query, also when much of the index has changed.
 func TestQueryFollowsChanges(t *testing.T) {
 	s := fresh(t)
 	const count = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"

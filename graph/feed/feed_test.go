@@ -94,7 +94,7 @@ func TestUpdate(t *testing.T) {
 	s.upsert(t, pod)
 	s.update(t, 5) // two workloads, two nodes, the site
 	for range 3 {
-		s.upsert(t, job) // it uses more, and is what it was
+		s.upsert(t, job) // its use has changed, its described facts have not
 		s.update(t, 0)
 	}
 	if got := s.ask(t, `SELECT ?q { ?w rk:workload "slurm/4711" ; rk:telemetry/rk:hasMetrics/rk:series ?s . ?s rk:metricName "reckon_workload_cpu_seconds_total" ; rk:query ?q }`); got != `sum(rate(reckon_workload_cpu_seconds_total{workload="slurm/4711",site="edge1"}[5m]))` {
@@ -118,7 +118,7 @@ func TestUpdate(t *testing.T) {
 	s.nodes = s.nodes[:1]
 	s.update(t, 2) // the node is gone, and the site has one less
 	s.restart()
-	s.update(t, 0) // a restart finds everything as it is
+	s.update(t, 0) // a restart finds nothing to change
 	if got := s.ask(t, `SELECT ?w { ?x rk:workload ?w ; rk:endTime ?e }`); got != "slurm/4711" {
 		t.Error(got)
 	}
@@ -147,7 +147,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// What the server did not write is not its to delete, and a store that is away is written later.
+// Subgraphs of other writers are not deleted, and those for an unreachable store are written later.
 func TestRepair(t *testing.T) {
 	s := newSite(t)
 	for id, origin := range map[string]string{"x:other": "operator", "x:old": feed.Origin} {
@@ -162,8 +162,8 @@ func TestRepair(t *testing.T) {
 	s.update(t, 0)
 }
 
-// TestPassingGroups holds that process groups are described once they have run for a minute, and those
-// that were over before never; what somebody named always is.
+// TestPassingGroups checks that process groups are described once they have run for a minute, and that
+// shorter ones never are; workloads with a name of their own always are.
 func TestPassingGroups(t *testing.T) {
 	s := newSite(t)
 	s.update(t, 1) // the site itself

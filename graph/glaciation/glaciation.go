@@ -29,7 +29,7 @@ type Vocabulary struct {
 	K8s     string
 }
 
-// New makes the vocabulary of the cluster with this API server; an address with a scheme is taken as it is.
+// New returns the vocabulary of the cluster with this API server; an address with a scheme is used unchanged.
 func New(server string) Vocabulary {
 	switch {
 	case server == "":

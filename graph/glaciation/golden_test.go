@@ -124,7 +124,7 @@ func TestTermination(t *testing.T) {
 	d.Terminate(nil, nil, time.Unix(0, 0))
 	sameAs(t, d.Quads(), "objects/termination.empty.jsonld")
 
-	// What the test of the exporter is given: see its test_resource_termination_transformer.py.
+	// The input of the exporter's own test: see its test_resource_termination_transformer.py.
 	there := map[string]bool{"glaciation-test-master01": true, "glaciation-test-worker01": true}
 	for _, pod := range []string{"system.coredns-1", "system.coredns-2"} {
 		there[pod], there[pod+".coredns"], there[pod+".coredns2"] = true, true, true

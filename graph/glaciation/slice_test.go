@@ -26,7 +26,7 @@ func workloads(t *testing.T, dir string) map[string]json.RawMessage {
 	return all
 }
 
-// The exporter may write one document for each node, with the pods there, what they belong to, and their measurements.
+// The exporter may write one document for each node, with its pods, their owners, and their measurements.
 func TestSlicePerNode(t *testing.T) {
 	const dir = "multinode"
 	all := workloads(t, dir)

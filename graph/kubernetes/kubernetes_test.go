@@ -38,7 +38,7 @@ func TestEffectiveRequest(t *testing.T) {
 	if got := w.Requests(); !maps.Equal(got, object.Amounts{object.CPU: 3}) { // the first init container requests more than 1 + 1 + 0.5
 		t.Error(got)
 	}
-	if got := w.Limits(); len(got) != 0 { // one container has none, so the whole has none
+	if got := w.Limits(); len(got) != 0 { // one container has no limit, so the whole has none
 		t.Error(got)
 	}
 	if len(w.Reads) != 3 || w.Reads[2] != (object.Data{Kind: "dataset", Name: "weather"}) {

@@ -18,7 +18,7 @@ func telemetry() *object.Telemetry {
 	}
 }
 
-// Every line of the chapter Metadata of the requirements of GLACIATION is there, and every quad is well formed.
+// Every line of the chapter Metadata of the requirements of GLACIATION is covered, and every quad is well formed.
 func TestMetadataChapter(t *testing.T) {
 	v := own.Vocabulary{Site: "glaciation-node1"}
 	quads := v.Workload(object.Workload{Kind: "Deployment", Namespace: "shop", Name: "cart", UID: "u1", Owner: "shop", RunsOn: []string{"n1"},

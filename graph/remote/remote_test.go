@@ -95,7 +95,7 @@ func TestPeer(t *testing.T) {
 	graphtest.Store(t, open(t, remote.Options{Store: address}))
 }
 
-// A store that is away takes nothing, and nothing is noted as written; what is written again afterwards arrives once.
+// An unreachable store accepts nothing, and nothing is recorded as written; a repeated write afterwards arrives once.
 func TestAway(t *testing.T) {
 	g := &graphStore{graphs: map[string]string{}}
 	server := httptest.NewServer(g)

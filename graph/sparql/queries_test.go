@@ -53,7 +53,7 @@ func rowsOf(r *sparql.Result) (out []string) {
 	return out
 }
 
-// expected reads rows as they are in the file.
+// expected returns the rows of the file unchanged.
 func expected(t *testing.T, data []byte) (out []string) {
 	t.Helper()
 	for line := range strings.Lines(string(data)) {

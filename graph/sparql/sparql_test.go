@@ -147,7 +147,7 @@ func TestHugeNumbersAndTexts(t *testing.T) {
 	}
 }
 
-// A condition on what an outer group binds is not seen inside, wherever the optimiser puts it.
+// A condition does not see bindings of an outer group, wherever the optimiser moves it.
 func TestScopes(t *testing.T) {
 	data := ring(3)
 	for text, rows := range map[string]int{

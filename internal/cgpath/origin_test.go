@@ -19,7 +19,7 @@ func groups(t *testing.T, paths ...string) (point string) {
 	return point
 }
 
-// ours is what an engine shows in the container: the same directory at another place.
+// ours is the engine's mount in the container: the same directory at another place.
 func ours(t *testing.T, dir string) (point string) {
 	t.Helper()
 	point = filepath.Join(t.TempDir(), "cgroup")
@@ -55,7 +55,7 @@ func TestOrigin(t *testing.T) {
 			{"", "/../../" + filepath.Base(podB) + "/cri-containerd-12aa.scope", podB + "/cri-containerd-12aa.scope"},
 			{"", "/../../../../system.slice/containerd.service", "/system.slice/containerd.service"},
 			{"", "/../../../..", "/"},
-			{"", "/../../../../..", "/../../../../.."},         // above what is mounted
+			{"", "/../../../../..", "/../../../../.."},         // above the mounted root
 			{"memory", "/../x", "/../x"},                       // another hierarchy
 			{"", "/..x", agent + "/..x"},                       // a name that begins with dots
 			{"", "/../..x", podA + "/..x"},                     //

@@ -39,8 +39,8 @@ func begin(t *testing.T, h *Hours, times ...int64) func() {
 	return end
 }
 
-// An hour is in the journal before its samples are committed, and until what was derived
-// from it is safe, whoever writes meanwhile.
+// An hour is in the journal before its samples are committed, and until the data derived
+// from it is durable, even with concurrent writers.
 func TestJournal(t *testing.T) {
 	f := File(filepath.Join(t.TempDir(), "dirty.json"))
 	again := func() []int { t.Helper(); return hoursOf(snapshot(t, New(f))) } // after a kill
@@ -82,7 +82,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// What can not be noted may not be committed, and is noted by the next writer.
+// Without a saved mark nothing may be committed, and the next writer saves the mark.
 func TestJournalFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	h := New(File(filepath.Join(dir, "dirty.json")))

@@ -28,7 +28,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// What can not be written leaves what was there.
+// A failed write leaves the previous content.
 func TestFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	if err := Replace(path, []byte("old"), 0o640); err != nil {

@@ -242,7 +242,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	}
 }
 
-// Whatever is done to a queue, opened again at any moment, it gives what a list would.
+// Under any operations, and reopened at any moment, a queue behaves like a list.
 func TestLikeAList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")

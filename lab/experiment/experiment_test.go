@@ -96,7 +96,7 @@ type buffer struct{ bytes.Buffer }
 
 func (*buffer) Close() error { return nil }
 
-// runner records what is done; time goes on by a second at each look.
+// runner records the runs; its clock advances by a second at each reading.
 func runner(out *buffer) (*experiment.Runner, *[]string) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	var did []string

@@ -29,8 +29,8 @@ import (
 	"reckon/transport/push"
 )
 
-// TestConserved: what the agents charge to workloads is what their machines did, within a
-// thousandth, on every node.
+// TestConserved: the charges of the agents to workloads equal the activity of their
+// machines, within a thousandth, on every node.
 func TestConserved(t *testing.T) {
 	f := simulation.New(simulation.Config{Site: site(t, simulate.Config{Nodes: 9, Jobs: 300, GPUNodes: 2, Seed: 3, For: 8 * time.Hour})})
 	type sum struct{ charged, busy float64 }
@@ -136,7 +136,7 @@ func TestFill(t *testing.T) {
 	if done.Workloads == 0 || done.Samples == 0 || done.At.Before(s.End()) {
 		t.Errorf("filled: %+v", done)
 	}
-	// The fleet goes on after it.
+	// The fleet continues after it.
 	if p, err := f.Run(t.Context(), simulation.Stretch{Until: s.End().Add(10 * time.Minute), Tick: 15 * time.Second, Export: time.Minute}, newSums()); err != nil || p.Batches == 0 {
 		t.Errorf("after the filling: %+v, %v", p, err)
 	}
@@ -199,8 +199,8 @@ func TestPush(t *testing.T) {
 // oddMinute is an interval that never ends when a job begins, as jobs begin at whole seconds.
 const oddMinute = time.Minute - 10*time.Millisecond
 
-// stored counts the samples of nodes at the times of exports, the marks at the end of a
-// series and the zeros at the begin of counters apart.
+// stored counts the samples of nodes at the times of exports, without staleness markers
+// and initial zeros of counters.
 func stored(t *testing.T, series *tsdb.Store, from time.Time) (n int64) {
 	t.Helper()
 	q, err := series.Querier(0, math.MaxInt64)
@@ -243,7 +243,7 @@ func TestStretch(t *testing.T) {
 	if _, err := f.Run(t.Context(), simulation.Stretch{Until: monday.Add(time.Hour), Tick: time.Minute, Export: time.Second}, newSums()); err == nil || !strings.Contains(err.Error(), "tick") {
 		t.Errorf("a tick longer than the interval: %v", err)
 	}
-	// One second of a site at half a second a second: the clock is what it waits for.
+	// One second of a site at half a second per second: it waits for the clock.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {

@@ -31,7 +31,7 @@ func site(t testing.TB, c simulate.Config) *simulate.Site {
 	return s
 }
 
-// sums encodes what comes, as it would travel, and keeps a checksum for each node.
+// sums encodes exports in wire format, and keeps a checksum for each node.
 type sums struct {
 	mu       sync.Mutex
 	encoders map[string]*push.Encoder

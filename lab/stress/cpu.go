@@ -22,7 +22,7 @@ type spinner struct {
 	// others is the CPU time, in nanoseconds, of the rest of the process by which this
 	// thread reduces its own; the meter writes it.
 	others atomic.Int64
-	tid    atomic.Int64 // 0 until the thread is there
+	tid    atomic.Int64 // 0 until the thread has started
 	begun  atomic.Int64 // its CPU time at the start of the program
 
 	perNano float64 // rounds of work in a nanosecond, measured all the time

@@ -146,7 +146,7 @@ func TestCurve(t *testing.T) {
 	})
 }
 
-// What is owed is due less done less given up, and never beyond the bound.
+// The amount owed is the amount due less done less dropped, and never beyond the limit.
 func TestPace(t *testing.T) {
 	c := newCurve(Program{Steps: []Step{{Level{CPU: 1}, 10 * time.Second}, {Level{CPU: 0}, time.Second}, {Level{CPU: 0.5}, 10 * time.Second}}}, CPU)
 	rapid.Check(t, func(t *rapid.T) {
@@ -175,8 +175,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// What a step was denied, or had too much of, is no part of the next; what came due since the
-// last look is.
+// The deficit or excess of a step does not carry over to the next; the amount due since the
+// last call does.
 func TestPaceAtBorders(t *testing.T) {
 	c := newCurve(Program{Steps: []Step{{Level{CPU: 1}, 10 * time.Second}, {Level{CPU: 0.1}, 10 * time.Second}}}, CPU)
 	for name, x := range map[string]struct {

@@ -69,7 +69,7 @@ func TestReadTrace(t *testing.T) {
 	}
 }
 
-// What was written is read back as it was.
+// A written trace is read back unchanged.
 func TestTraceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Program{Steps: []Step{{Level{CPU: 1}, time.Second}}} // nothing but 0 is no program

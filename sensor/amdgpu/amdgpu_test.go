@@ -15,10 +15,10 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// The trees are constructed: names, units and layouts are those of the kernel's
-// documents and headers, the figures are made up.
+// The trees are constructed: names, units and layouts are those of the kernel's documents
+// and headers, the figures are invented.
 
-// blob makes a table of a revision in which everything is blank but what is set.
+// blob returns a table of a revision in which all fields are blank but those in set.
 func blob(size int, format, content byte, set map[int]any) []byte {
 	b := make([]byte, size)
 	for i := range b {

@@ -82,7 +82,7 @@ func TestMeters(t *testing.T) {
 	if got["dram all"].HasWatts || got["gpu accel1"].HasWatts {
 		t.Error("no power, or one of zero, is no power")
 	}
-	put("energy", "12 J") // the controller began anew
+	put("energy", "12 J") // the controller was reset
 	put("freshness", "3")
 	if m := read()["board node"]; m.Joules != 312 {
 		t.Errorf("a counter that jumped back: %v", m)

@@ -219,8 +219,8 @@ func TestBackwards(t *testing.T) {
 	}
 }
 
-// What a new process used before it was found is charged; when it goes and another
-// still holds the client, that one goes on where it was.
+// The use of a new process before it was found is charged; when it ends and another still
+// holds the client, the counters continue.
 func TestComeAndGo(t *testing.T) {
 	m := newMachine(t)
 	s, next := m.start()

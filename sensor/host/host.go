@@ -12,7 +12,7 @@
 //	{"format":"reckon-guest-energy","version":1,"written":1790000000.5,
 //	 "energy":[{"domain":"package","method":"measured","joules":1234.5}]}
 //
-// A file that was not written for a minute is ignored: the host's agent has stopped.
+// A file that did not change for 90 seconds is ignored: the host's agent has stopped.
 //
 // Joules, seconds. A Sensor is used from one goroutine.
 package host

@@ -68,7 +68,7 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// TestMethod follows a host that measures, models, measures again and begins anew.
+// TestMethod follows a host that measures, models, measures again and is reset.
 func TestMethod(t *testing.T) {
 	s := &Share{Written: time.Unix(1790000000, 0)}
 	s.Add("package", "measured", 100)

@@ -90,7 +90,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestRecorded holds the units and what the three adapters have and have not.
+// TestRecorded checks the units, and the counters that each of the three adapters has and lacks.
 func TestRecorded(t *testing.T) {
 	root, _ := machine(t, "procfs.txtar")
 	got := readAll(t, start(t, root))
@@ -113,7 +113,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestSaturated: a counter at its end has no sample, on either side of it has one.
+// TestSaturated: a saturated counter has no sample; one below or above its maximum has one.
 func TestSaturated(t *testing.T) {
 	root, put := machine(t, "node_exporter.txtar")
 	s := start(t, root)

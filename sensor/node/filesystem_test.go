@@ -80,7 +80,7 @@ func TestUnescape(t *testing.T) {
 	}
 }
 
-// TestIgnoredMounts: what is of containers is left out, and nothing that only begins like it.
+// TestIgnoredMounts: mounts of containers are left out, and no others with the same prefix.
 func TestIgnoredMounts(t *testing.T) {
 	for point, ignored := range map[string]bool{
 		"/": false, "/home": false, "/var/lib/kubelet": false, "/var/lib/kubelet/pods": false, "/var/lib/kubelet/podsold": false, "/procedure": false, "/dev": true, "/dev/shm": true,

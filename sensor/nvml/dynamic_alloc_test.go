@@ -34,7 +34,7 @@ func TestCalls(t *testing.T) {
 	}, sensortest.Options{})
 }
 
-// BenchmarkCall is what a call into the library costs beside what the library does.
+// BenchmarkCall measures the overhead of a call into the library.
 func BenchmarkCall(b *testing.B) {
 	path, err := filepath.Abs(filepath.Join("testdata", "libfakenvml.so"))
 	if err != nil {

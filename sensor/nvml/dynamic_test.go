@@ -52,7 +52,7 @@ func TestABI(t *testing.T) {
 	if len(p.Uses) != 1 || p.Uses[0].PID != 4711 || p.Uses[0].Memory != 1<<29 || p.Uses[0].Device != "MIG-abi" {
 		t.Errorf("uses %+v", p.Uses)
 	}
-	// What a divided device does not show, straight from the calls.
+	// Figures that a partitioned device lacks, straight from the calls.
 	h, c := l.Device(0)
 	if c != success {
 		t.Fatal(c)

@@ -155,7 +155,7 @@ func (v *vendor) MIGCount(h handle) (int, code)        { return 0, success }
 func (v *vendor) MIGDevice(handle, int) (handle, code) { return 0, notFound }
 func (v *vendor) GPUInstance(handle) (uint32, code)    { return 0, notSupported }
 
-// dgx is NVIDIA's mock with what it leaves open: figures of a machine at work.
+// dgx is NVIDIA's mock with its missing parts filled in: figures of a busy machine.
 func dgx() *dgxa100.Server {
 	s := dgxa100.New()
 	for i, d := range s.Devices {

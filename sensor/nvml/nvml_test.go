@@ -102,8 +102,8 @@ func TestFigures(t *testing.T) {
 	absent(t, got, "gpu_partitions")   // it can not be divided
 }
 
-// Where the device counts for how long it was held down, its counter goes on from what
-// was seen at ticks.
+// If the device counts its throttled time, its counter continues from the time integrated
+// at ticks.
 func TestThrottleCounter(t *testing.T) {
 	f := farm(1, 0)
 	f.gpus[0].throttle = 5e9
@@ -432,8 +432,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkTick is our own part of a tick over eight devices and a thousand processes:
-// what the driver itself takes is not in it.
+// BenchmarkTick is our own part of a tick over eight devices and a thousand processes,
+// without the time of the driver.
 func BenchmarkTick(b *testing.B) {
 	f := farm(8, 1000)
 	s, next := start(b, f)

@@ -12,8 +12,8 @@ import (
 	"reckon/sensor"
 )
 
-// pmu makes the files of a power PMU. The layout and the scale are those of a two-socket
-// Xeon, as the kernel documents them; no such machine was at hand.
+// pmu creates the files of a power PMU. The layout and the scale are those of a
+// two-socket Xeon, as the kernel documents them; no such machine was available.
 func pmu(t testing.TB, change map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

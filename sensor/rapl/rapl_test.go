@@ -10,8 +10,8 @@ import (
 	"reckon/sensor"
 )
 
-// tree makes a powercap tree. The names and ranges are those of a two-socket Xeon and
-// a laptop as the kernel documents them; the counts are made up.
+// tree creates a powercap tree. The names and ranges are those of a two-socket Xeon and a
+// laptop as the kernel documents them; the counts are invented.
 func tree(t testing.TB, zones map[string][3]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -101,7 +101,7 @@ func TestWrapAround(t *testing.T) {
 	}
 }
 
-// A counter that falls by a little has not gone round.
+// A counter that decreases slightly has not wrapped.
 func TestJumpBack(t *testing.T) {
 	root := tree(t, map[string][3]string{"intel-rapl:0": {"package-0", "5000000", "262143328850"}})
 	s, err := Open(root)

@@ -28,8 +28,8 @@ var celsius = &metric.Desc{Name: "node_celsius", Help: "H.", Kind: metric.Gauge,
 
 var start = time.Unix(1_700_000_000, 0).UTC()
 
-// write makes a recording of n passes, one second apart: process 7 lives through all
-// of them, process 8 only in pass 1, and every counter grows by 10 a pass.
+// write creates a recording of n passes, one second apart: process 7 exists in all of
+// them, process 8 only in pass 1, and every counter grows by 10 per pass.
 func write(t *testing.T, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "machine.rec")
@@ -247,8 +247,8 @@ func TestLoopGoesOn(t *testing.T) {
 	}
 }
 
-// Every number of a record is either a counter, which goes on in a loop, or named
-// here: one that is added to the vocabulary and forgotten in shift.go fails.
+// Every number of a record is either a counter, which continues in a loop, or named here:
+// a new field that is forgotten in shift.go fails the test.
 func TestCountersAreComplete(t *testing.T) {
 	var p sensor.Process
 	var m sensor.Machine

@@ -110,7 +110,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestWrap: 56 bits are continued, a counter that was cleared begins anew, on both sides of the half.
+// TestWrap: 56 bits are continued, a cleared counter starts again, on both sides of the half.
 func TestWrap(t *testing.T) {
 	for _, c := range []struct {
 		name        string

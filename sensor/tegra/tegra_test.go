@@ -194,8 +194,8 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
-// While tegrastats writes, its line counts; when it has died sysfs does, and the energy
-// goes on.
+// While tegrastats writes, its line is used; when it has died sysfs is, and the energy
+// continues.
 func TestText(t *testing.T) {
 	root := tree(t, "nano")
 	path := filepath.Join(root, "stats")

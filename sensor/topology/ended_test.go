@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A process that has ended has no place; that is not the place of one that may run anywhere.
+// The place of an ended process is unknown, which is not the same as unrestricted.
 func TestPlaceOfEnded(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Run(); err != nil {

@@ -31,7 +31,7 @@ func TestRandomDamage(t *testing.T) {
 	if err := s.Close(); err != nil || len(want) != days*24+1 {
 		t.Fatalf("%d hours, %v", len(want), err)
 	}
-	later := openRaw(t) // it has no samples of those days any more
+	later := openRaw(t) // it has deleted the samples of those days
 	later.append(lset("c_total"), minutes(t0+days*day, t0+days*day+5*hour)...)
 
 	for seed := range storetest.Damages(os.Getenv(storetest.DamagesVariable), 8) {

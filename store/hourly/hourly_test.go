@@ -30,8 +30,8 @@ func spans(s *Store) string {
 	return strings.Join(out, " ")
 }
 
-// Days are made when they are over; what came late is made again, once; a second pass
-// changes nothing.
+// Days are made when they are over; days with late samples are made again, once; a second
+// pass changes nothing.
 func TestPass(t *testing.T) {
 	r := openRaw(t)
 	dir := t.TempDir()
@@ -92,8 +92,8 @@ func names(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// What the store has lost stays, also when something is imported into those days or the
-// note of how far it came is gone; a block that can not be read is made again.
+// Hours of deleted samples are kept, also after an import into those days, or when the
+// state file is lost; a block that can not be read is made again.
 func TestLostSamples(t *testing.T) {
 	r, dir := openRaw(t), t.TempDir()
 	s := openStore(t, r, dir)
@@ -121,7 +121,7 @@ func TestLostSamples(t *testing.T) {
 		s = openStore(t, other, dir)
 		pass(t, s)
 		got := kept(t, s, "c_total")
-		// The first of what is left looks like a birth, and is kept too.
+		// The first of the remaining samples looks like the start of a run, and is kept too.
 		got = slices.DeleteFunc(got, func(x sample) bool { return x.t == t0+day })
 		if len(got) != len(want) || spans(s) != "0-1 1-2" {
 			t.Errorf("%q: %d samples, want %d; %s", name, len(got), len(want), spans(s))
@@ -152,8 +152,8 @@ func TestLostSamples(t *testing.T) {
 	}
 }
 
-// A crash after a new block appeared and before the old one went, and one in the middle of
-// several days, leave what one pass would have made.
+// A crash between the appearance of a new block and the removal of the old one, and one in
+// the middle of several days, leave the same result as one pass.
 func TestCrash(t *testing.T) {
 	r, dir := openRaw(t), t.TempDir()
 	s := openStore(t, r, dir)
@@ -251,7 +251,7 @@ func TestHistograms(t *testing.T) {
 	for at := t0; at < t0+day+5*hour; at += 60_000 {
 		n := (at-t0)/60_000 + 1
 		if at >= t0+90*60_000 {
-			n -= 90 // it begins anew
+			n -= 90 // reset
 		}
 		all = append(all, point{t: at, h: &histogram.Histogram{
 			Schema: 0, Count: uint64(n), Sum: float64(n),
@@ -323,7 +323,7 @@ func TestGone(t *testing.T) {
 	since := time.UnixMilli(t0 + day)
 	other.since = &since
 	s.raw = other
-	// An import years before does not hide that what was there is gone.
+	// An import from years before does not hide that later samples were deleted.
 	other.append(lset("imported"), point{t: t0 + 12*hour, v: 1})
 	other.seal(t0 + 2*day + 2*hour)
 	if err := s.look(); err != nil { // it sees that the origins are others
@@ -381,7 +381,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// Queries go on while blocks are replaced.
+// Queries continue while blocks are replaced.
 func TestReadWhileMade(t *testing.T) {
 	r := openRaw(t)
 	s := openStore(t, r, t.TempDir())

@@ -48,7 +48,7 @@ func text(list []sample) string {
 	return strings.Join(out, " ")
 }
 
-// What is kept of a day, by kind; 60- is the last millisecond of the first hour.
+// The samples kept of a day, by kind; 60- is the last millisecond of the first hour.
 func TestReduce(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind kind

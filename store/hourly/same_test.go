@@ -15,8 +15,8 @@ func all() []*labels.Matcher {
 	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+")}
 }
 
-// lives makes samples of counters and gauges that are born, end, fall silent and begin
-// anew at random, a minute apart, over some days. Most of what is counted comes evenly.
+// lives generates samples of counters and gauges that start, end, go stale and restart at
+// random, a minute apart, over some days. Most increases are uniform.
 func lives(r *raw, rng *rand.Rand, n int, from, to int64) {
 	const every = 60_000
 	for i := range n {
@@ -57,8 +57,8 @@ func lives(r *raw, rng *rand.Rand, n int, from, to int64) {
 	}
 }
 
-// Rates and increases of hours are those of all samples, on both sides of the time from
-// which on all samples are read and across it.
+// Rates and increases from hours equal those from all samples, on both sides of the time
+// from which on all samples are read and across it.
 func TestSameAsSamples(t *testing.T) {
 	for seed := range uint64(2) {
 		r := openRaw(t)

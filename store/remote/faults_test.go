@@ -131,8 +131,8 @@ func TestFullStoreAnswers(t *testing.T) {
 	}
 }
 
-// TestQueueSurvives: what was written while the other side was away, before and after a
-// restart of ours, arrives whole and in order when it comes back.
+// TestQueueSurvives: samples written while the other side was down, before and after a
+// restart of ours, arrive complete and in order when it comes back.
 func TestQueueSurvives(t *testing.T) {
 	f := newFlaky(t, storetest.Prometheus(t))
 	dir := t.TempDir()
@@ -201,7 +201,7 @@ func TestOneBadSample(t *testing.T) {
 	}
 }
 
-// TestFoldIsExact: what is split into a classic histogram comes back as it was.
+// TestFoldIsExact: a histogram split into a classic one is reassembled unchanged.
 func TestFoldIsExact(t *testing.T) {
 	var h metric.Histogram
 	ls := labels.FromStrings("__name__", "h", "node", "n")

@@ -17,9 +17,9 @@ import (
 	"reckon/store/storetest"
 )
 
-// mimir gives a Prometheus the paths and the manners of Mimir
-// (https://grafana.com/docs/mimir/latest/references/http-api/): a tenant is needed, a token
-// too, and a tenant sees what is its own.
+// mimir gives a Prometheus the paths and the behaviour of Mimir
+// (https://grafana.com/docs/mimir/latest/references/http-api/): a tenant is required, a
+// token too, and a tenant sees only its own data.
 func mimir(tb testing.TB, tenants map[string]string) *httptest.Server {
 	tb.Helper()
 	proxies := map[string]http.Handler{}
@@ -82,8 +82,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestRealMimir runs the suite against a Mimir, once by the header of a tenant and with
-// histograms as they are, once with classic ones.
+// TestRealMimir runs the suite against a Mimir, once by the tenant header and with native
+// histograms, once with classic ones.
 func TestRealMimir(t *testing.T) {
 	addr := storetest.Mimir(t)
 	var n atomic.Int64

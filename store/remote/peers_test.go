@@ -47,7 +47,7 @@ func TestPrometheusByQueries(t *testing.T) {
 	}, storetest.Limits{Staleness: "the query API leaves markers out"})
 }
 
-// flushed shows what was written at once: VictoriaMetrics shows it after a second.
+// flushed makes written samples visible at once: VictoriaMetrics does after a second.
 type flushed struct{ *Store }
 
 func (f flushed) Querier(mint, maxt int64) (storage.Querier, error) {

@@ -44,7 +44,7 @@ func TestSlowLives(t *testing.T) {
 			switch r.URL.Path {
 			case "/-/healthy", "/health", "/ready":
 				signs.Add(1)
-				w.WriteHeader(http.StatusNotFound) // a proxy that does not know the path lives too
+				w.WriteHeader(http.StatusNotFound) // a proxy without that path counts as alive too
 				sign <- struct{}{}
 				return
 			}

@@ -66,7 +66,7 @@ func written(w http.ResponseWriter, n int) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// What goes by remote write 2.0 carries what describes it, when counters began, and exemplars.
+// Remote write 2.0 carries descriptions, start times of counters, and exemplars.
 func TestWrite2(t *testing.T) {
 	v := &receiver{answer: written}
 	srv := httptest.NewServer(v)

@@ -14,8 +14,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
-// deltaRequest has what one interval added to a counter, a gauge-like sum, a histogram with
-// bounds and an exponential one, of delta temporality, beside a cumulative counter.
+// deltaRequest has the increases of one interval for a counter, a gauge-like sum, a
+// histogram with bounds and an exponential one, of delta temporality, beside a cumulative
+// counter.
 func deltaRequest(from, to time.Time, n int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -77,8 +78,8 @@ func sendDeltas(t *testing.T, h http.Handler, md pmetric.Metrics) (refused int64
 	return resp.PartialSuccess().RejectedDataPoints(), resp.PartialSuccess().ErrorMessage()
 }
 
-// Deltas become sums, each once: also when a request is sent again, and when the server began
-// anew between two of them.
+// Deltas become sums, each counted once: also when a request is repeated, and when the server
+// restarted between two of them.
 func TestDeltas(t *testing.T) {
 	s := openStore(t)
 	h := OTLP(Options{Store: s, Describe: s.Describe})
@@ -122,7 +123,7 @@ func TestDeltas(t *testing.T) {
 	}
 }
 
-// What can not be added up is refused with its reason, and changes no sum.
+// Deltas that can not be accumulated are refused with the reason, and change no sum.
 func TestDeltasThatDoNotAddUp(t *testing.T) {
 	s := openStore(t)
 	h := OTLP(Options{Store: s, Describe: s.Describe})

@@ -96,7 +96,7 @@ func same(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// What an agent pushes is what the store would have had from the agent itself.
+// The samples pushed by an agent are stored as if the agent had written to the store directly.
 func TestPushedIsStored(t *testing.T) {
 	for protocol, begins := range map[string]bool{"2.0": true, "1.0": false} {
 		t.Run(protocol, func(t *testing.T) {
@@ -341,7 +341,7 @@ func BenchmarkReceive(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/sample")
 }
 
-// What a site sends: many nodes in turn, each with series that came before.
+// The traffic of a site: many nodes in turn, each with known series.
 func BenchmarkReceiveSite(b *testing.B) {
 	s := openStore(b)
 	h := Handler(Options{Store: s, Describe: s.Describe})

@@ -36,8 +36,8 @@ func nested(body []byte, nums ...protowire.Number) []byte {
 	return body
 }
 
-// A request of some megabytes, unpacked, may not take hundreds of them in memory: what
-// is allocated for each of these is measured, and each is refused in words.
+// A request of some megabytes, decompressed, must not take hundreds of them in memory:
+// the allocations of each of these are measured, and each is refused with an explanation.
 func TestBombs(t *testing.T) {
 	const many = 8 << 20 // 16 MB and more of messages of two bytes
 	label := repeat(1, nil, maxLabels+1)
@@ -89,7 +89,7 @@ func TestBombs(t *testing.T) {
 			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), c.text) {
 				t.Errorf("%d %.200s, want 400 and %q", w.Code, w.Body, c.text)
 			}
-			// What is unpacked, twice for the growth of buffers, and the bound of what is decoded.
+			// The decompressed size, twice for the growth of buffers, and the limit for decoding.
 			most := uint64(4*len(c.plain) + 128<<20)
 			if took := after.TotalAlloc - before.TotalAlloc; took > most {
 				t.Errorf("%d MB were allocated for a request of %d bytes, %d MB unpacked", took>>20, len(body), len(c.plain)>>20)
@@ -98,7 +98,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// What is just allowed is not refused for its number.
+// The maximum number of objects is accepted.
 func TestObjectsAllowed(t *testing.T) {
 	if _, err := checkRequest1(repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, maxLabels), 1)); err != nil {
 		t.Error(err)
@@ -128,7 +128,7 @@ func TestObjectsAllowed(t *testing.T) {
 	}
 }
 
-// What the objects of a request take in memory is what is counted before they are decoded, or less;
+// The memory of the objects of a request is at most the amount computed before they are decoded;
 // slices that grow hold up to twice their pointers.
 func TestObjectSizes(t *testing.T) {
 	const many = 100_000
@@ -309,7 +309,7 @@ func TestSmallBesideLarge(t *testing.T) {
 	}
 }
 
-// The bodies on their way have a bound together, and what is read is counted out again.
+// The bodies being received have a common limit, and the bytes of completed ones are released.
 func TestReceivingBound(t *testing.T) {
 	h := newHandler(Options{Store: openStore(t), MaxReceiving: 1000}, "remote_write")
 	pr, pw := io.Pipe()

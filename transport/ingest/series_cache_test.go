@@ -87,7 +87,7 @@ func TestKnown(t *testing.T) {
 				if w.given[0] != 0 || w.given[1] == 0 {
 					t.Errorf("references %v: the second should be one that was returned", w.given)
 				}
-				w.generation++ // the store was opened again: its references may be those of other series
+				w.generation++ // the store was reopened: its references may belong to other series
 			}
 			offer(t, h, next(), 204)
 			if last := w.given[len(w.given)-1]; last != 0 {
@@ -139,7 +139,7 @@ func TestKnownDescription(t *testing.T) {
 	}
 }
 
-// What no longer comes is forgotten, and so is everything before it grows too large.
+// Idle series are evicted, and so is everything before the cache grows too large.
 func TestForgotten(t *testing.T) {
 	var k seriesCache
 	key := func(i int) sum { return sum{uint64(i) * cacheShards, 1} } // all in one shard
@@ -183,7 +183,7 @@ func TestFollowing(t *testing.T) {
 	if again := k.get(key(0), 1, nil); again.next.Load() != first.next.Load() {
 		t.Error("a series that was replaced no longer leads to the next")
 	}
-	k.put(key(2+cacheShards), knownSeries{}, 4) // evicts what is in its shard
+	k.put(key(2+cacheShards), knownSeries{}, 4) // evicts the other series of its shard
 	if got := k.get(key(2), 4, first); got != nil {
 		t.Errorf("%+v of a series that was evicted", got)
 	}
@@ -269,7 +269,7 @@ func TestKnownAllocs(t *testing.T) {
 	}
 }
 
-// What is read of a request is what the generated code reads of it.
+// Decoding in place agrees with the generated code.
 func FuzzRequest2(f *testing.F) {
 	seed, _ := proto.Marshal(&writev2.Request{Symbols: []string{"", "__name__", "cpu"}, Timeseries: []writev2.TimeSeries{
 		{LabelsRefs: []uint32{1, 2}, Samples: []writev2.Sample{{Value: 1.5, Timestamp: 12, StartTimestamp: 3}, {Value: math.Inf(1)}},

@@ -107,8 +107,8 @@ func (b *board) measure(p *Pusher) {
 	}
 }
 
-// times are those of a request: of the samples, of the counter's begin, and of the figure that is
-// a time.
+// times returns the times in a request: of the samples, of the counter's start, and of the figure
+// that is a time.
 func times(t *testing.T, req writev2.Request) (at, created time.Time, start float64) {
 	t.Helper()
 	b := labels.NewScratchBuilder(4)
@@ -135,9 +135,9 @@ func times(t *testing.T, req writev2.Request) (at, created time.Time, start floa
 	return at, created, start
 }
 
-// A clock that is wrong is put right by that of the server: samples, begins and figures that are
-// times, also of what was measured before the server was met, and by a boot before this one. A
-// clock that is right within the precision of Date is left alone.
+// A wrong clock is corrected by that of the server: samples, start times and figures that are
+// times, also for samples from before the first contact with the server, and from the previous
+// boot. A clock that is right within the precision of Date is left alone.
 func TestClock(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{
 		"40 min ahead": 40 * time.Minute, "behind": -62 * time.Minute, "without a battery": -50 * 365 * 24 * time.Hour,
@@ -184,7 +184,7 @@ func TestClock(t *testing.T) {
 			if got := p.Status()[0].Behind; (got != 0) != wrong || wrong && (got+ahead).Abs() > 2*time.Second {
 				t.Errorf("behind by %s", got)
 			}
-			// The clock is set while the machine runs: what was measured before is put right as before.
+			// The clock is set while the machine runs: earlier samples are corrected as before.
 			s.away = true
 			b.measure(p)
 			p.Flush(t.Context())
@@ -215,7 +215,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// What was measured at a boot before this one is put right by what was learnt at that boot.
+// Samples of the previous boot are corrected by the offset learnt at that boot.
 func TestClockOfBootBefore(t *testing.T) {
 	s := newSite(t)
 	right := time.Now()

@@ -65,8 +65,8 @@ func requests(t testing.TB, e *Encoder, b *metric.Batch) (out [][]byte, samples 
 	return out, samples
 }
 
-// read2 decodes a request with Prometheus's own code, and checks what the
-// specification demands of it.
+// read2 decodes a request with Prometheus's own code, and checks the requirements of the
+// specification.
 func read2(t testing.TB, raw []byte) (*writev2.Request, map[string]writev2.TimeSeries) {
 	t.Helper()
 	var req writev2.Request

@@ -22,14 +22,14 @@ import (
 	"reckon/metric"
 )
 
-// receiver is a remote write endpoint that keeps what it takes.
+// receiver is a remote write endpoint that keeps the samples it accepts.
 type receiver struct {
 	t      *testing.T
 	only1  bool // supports remote write 1.0 only, and interprets any request as that
-	strict bool // refuses what it does not know
+	strict bool // refuses unknown fields
 
 	mu     sync.Mutex
-	answer []func(http.ResponseWriter) bool // one for each request with samples; false goes on
+	answer []func(http.ResponseWriter) bool // one for each request with samples; false continues
 	times  []int64                          // of the samples, in the order they came
 	seen   []string                         // kinds of requests with samples
 	header http.Header
@@ -303,8 +303,8 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
-// What was measured while the server was away, over a restart of the agent too, comes
-// when it is back.
+// Samples from while the server was down, also over a restart of the agent, arrive when
+// it is back.
 func TestServerAway(t *testing.T) {
 	r := newReceiver(t)
 	srv := httptest.NewUnstartedServer(r)

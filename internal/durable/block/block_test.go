@@ -176,7 +176,7 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// FuzzIndex reads what has right checksums and is wrong all the same.
+// FuzzIndex reads invalid content with valid checksums.
 func FuzzIndex(f *testing.F) {
 	raw, err := os.ReadFile(filepath.Join(made(f, 3), "index"))
 	if err != nil {

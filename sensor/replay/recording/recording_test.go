@@ -322,7 +322,7 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, p := range got { // what was read can be written and read again
+		for _, p := range got { // a decoded pass can be written and read again
 			again, err := encodePass(p)
 			if err != nil {
 				t.Fatalf("%v of %+v", err, p)

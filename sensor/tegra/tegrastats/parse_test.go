@@ -125,8 +125,8 @@ var (
 	railValues   = regexp.MustCompile(` -?[0-9]+(mW)?/-?[0-9]+(mW)?(/[0-9]+mW)?( |\n)| [0-9]+mW\n`)
 )
 
-// Counted in another way, no temperature and no rail of a line is missing: what the
-// parser drops would be missing from the golden file unseen.
+// By an independent count, no temperature and no rail of a line is missing: anything that
+// the parser drops would be missing from the golden file unnoticed.
 func TestNothingIsDropped(t *testing.T) {
 	names, lines := samples(t)
 	var p Parser
