@@ -97,8 +97,8 @@ func (m *memoryCertainty) add(resident, needed certainty) {
 
 // neededOfCgroup returns the exactness of needed memory. Version 1 reports the kernel's
 // memory as one sum only: needed memory is then an estimate if that sum exceeds a twentieth
-// of the group's limit, against which needed memory is compared. total is the machine's
-// memory, bytes.
+// of the memory that the group may use, against which needed memory is compared. total is
+// the machine's memory, bytes.
 func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 	known := c.Anon + c.File + c.Shmem
 	limit := max(total, known)

@@ -103,7 +103,7 @@ func (us *Users) RemoveUser(ctx context.Context, name string) error {
 	return err
 }
 
-// Users lists the users by name.
+// List returns the users by name.
 func (us *Users) List(ctx context.Context) ([]User, error) {
 	rows, err := us.db.QueryContext(ctx, `SELECT name, role, owners, created_ms FROM users ORDER BY name`)
 	if err != nil {

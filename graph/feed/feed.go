@@ -66,7 +66,7 @@ type written struct {
 	machine bool // a node or a site
 }
 
-// Everyone may read subgraphs of nodes and sites.
+// everyone is the owner of subgraphs of nodes and sites, which everyone may read.
 const everyone = "*"
 
 // nodesEvery is how often nodes are read: their series are many.

@@ -28,7 +28,7 @@ const patience = 500 * time.Millisecond
 
 var fsLabels = []string{"device", "mountpoint", "fstype"}
 
-// In the order of [mount.series].
+// fsDescs are in the order of [mount.series].
 var fsDescs = []*metric.Desc{
 	gauge("node_filesystem_device_error", "Whether an error occurred while getting statistics for the given device.", metric.None, fsLabels...),
 	gauge("node_filesystem_readonly", "Filesystem read-only status.", metric.None, fsLabels...),

@@ -61,7 +61,7 @@ func (s *Store) ready() int64 {
 	return s.state.Through
 }
 
-// gone returns the time before which the store has deleted samples.
+// gone returns the time before which the store may lack samples.
 func (s *Store) gone() int64 {
 	s.mu.RLock()
 	lost := s.state.Lost

@@ -220,8 +220,8 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A program name may hold any byte; those that are not printable ASCII, and the
-// backslash, are written as \xNN.
+// encodeComm encodes a program name, which may contain any byte; those that are not
+// printable ASCII, and the backslash, are written as \xNN.
 func encodeComm(c sensor.Comm) string {
 	raw := c.Bytes()
 	var b strings.Builder
