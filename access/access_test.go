@@ -27,7 +27,7 @@ func TestRoles(t *testing.T) {
 func TestSees(t *testing.T) {
 	alice := access.Viewer{Role: access.User, Name: "alice"}
 	lead := access.Viewer{Role: access.User, Name: "carol", Owners: []string{"shop", "carol"}}
-	public := access.Viewer{Role: access.Public, Name: "alice"} // a name gives the public nothing
+	public := access.Viewer{Role: access.Public, Name: "alice"} // a name gives the public no rights
 	for _, c := range []struct {
 		v     access.Viewer
 		owner string
@@ -101,7 +101,7 @@ func TestMayWrite(t *testing.T) {
 	}
 }
 
-// TestNobody: who was not put into a context sees nothing.
+// TestNobody: a context without a viewer sees nothing.
 func TestNobody(t *testing.T) {
 	if v := access.From(context.Background()); v.Role != access.Nobody || v.Sees("alice") || v.All() || v.Changes() {
 		t.Errorf("%+v", v)

@@ -13,7 +13,7 @@ import (
 	"reckon/workload"
 )
 
-// step is a tick of a rig on a kin.
+// step runs a tick of a rig on a kin.
 func (r *rig) step(k *kin, irq uint64, exited ...sensor.Process) {
 	busy := k.used - r.before + irq
 	r.before = k.used
@@ -33,7 +33,7 @@ func about(t *testing.T, what string, got, want float64) {
 }
 
 // TestChildrenThatNobodySaw: short children, trees of them, and children with groups of
-// their own are charged from the child times of who waited for them.
+// their own are charged from the child times of the process that waited for them.
 func TestChildrenThatNobodySaw(t *testing.T) {
 	const ms = uint64(time.Millisecond)
 	for name, tt := range map[string]struct {
@@ -106,7 +106,7 @@ func TestChildrenThatNobodySaw(t *testing.T) {
 	}
 }
 
-// TestReconcileRules: whom child times are not taken from, and whom they do not go to.
+// TestReconcileRules: the processes whose child times are not reconciled, and the parts that are not charged.
 func TestReconcileRules(t *testing.T) {
 	const burst = uint64(200 * time.Millisecond)
 	counted := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
@@ -148,7 +148,7 @@ func TestReconcileRules(t *testing.T) {
 		"more than the machine has": {func(k *kin, shell int32, r *rig) {
 			c := k.fork(shell, false, r.boot)
 			k.run(c, 9*second)
-			k.used -= 9 * second // in another second, out of sight
+			k.used -= 9 * second // in another second, unobserved
 			k.end(c)
 		}, false, nil, 0},
 	} {
@@ -193,7 +193,7 @@ func TestLastMomentsOfAChild(t *testing.T) {
 }
 
 // TestLastMomentsOfAParent: a script in a group of its own that ends with its last children
-// is charged for those, and not who started it.
+// is charged for those, rather than the process that started it.
 func TestLastMomentsOfAParent(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
 	k := newKin(10 * second)
@@ -218,7 +218,7 @@ func TestLastMomentsOfAParent(t *testing.T) {
 	r.step(k, 0)
 	r.export()
 	about(t, "script", r.cpu(fmt.Sprintf("group/n1/%d", script), "", "alice"), 4*0.95+0.75)
-	// One that waited until its last second.
+	// One that waited in its last second.
 	script = k.fork(shell, true, r.boot)
 	r.step(k, 0)
 	r.step(k, 0)
@@ -304,8 +304,8 @@ func TestOrphansAreNobodys(t *testing.T) {
 	}
 }
 
-// TestRecordThatSaysTooLittle: an exit record without the last slice (taskstats) is made
-// up for, and one that comes after its process was gone is not counted twice.
+// TestRecordThatSaysTooLittle: the last slice that an exit record lacks (taskstats) is
+// added, and a record that comes after its process was gone is not counted twice.
 func TestRecordThatSaysTooLittle(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
 	k := newKin(10 * second)
@@ -329,7 +329,7 @@ func TestRecordThatSaysTooLittle(t *testing.T) {
 		record.PPID = shell
 		k.end(c)
 		r.step(k, 0)
-		if i%2 == 0 { // else it is lost
+		if i%2 == 0 { // otherwise it is lost
 			r.step(k, 0, record)
 		}
 	}
@@ -399,8 +399,8 @@ func TestRestartFindsWhatChildrenDid(t *testing.T) {
 }
 
 // TestConservationOfChildren runs random trees of processes, seen and unseen, waited for
-// soon, late or by process 1, and holds every group against the truth and the sum against
-// the machine.
+// soon, late or by process 1, and compares every group with the true values and the sum
+// with the machine.
 func TestConservationOfChildren(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(t, Config{Export: time.Hour})

@@ -83,7 +83,7 @@ func TestPodBounds(t *testing.T) {
 	}
 }
 
-// TestRuns: a pod is named once, with the lowest of its processes, as long as it runs and once it was exported.
+// TestRuns: a pod is returned once, with the lowest of its process ids, while it runs and after it was exported.
 func TestRuns(t *testing.T) {
 	r, c, running := pods(t, 2, false, workload.Amounts{})
 	runs := func() (out []string) {
@@ -109,7 +109,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestGroupLimits: the hard limit of a control group is a limit, and no request.
+// TestGroupLimits: the hard limit of a control group is exported as a limit, not as a request.
 func TestGroupLimits(t *testing.T) {
 	limited := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupMemoryMax | sensor.CgroupCPUMax, MemoryMax: 512 << 20, CPUMax: 1.5}}
 	free := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
@@ -208,7 +208,7 @@ func TestContainerReports(t *testing.T) {
 	}
 }
 
-// TestReportedKill: a kill for lack of memory that only the kubelet noticed is counted, and none twice.
+// TestReportedKill: an OOM kill that only the kubelet noticed is counted, and none twice.
 func TestReportedKill(t *testing.T) {
 	r, c, running := pods(t, 1, false, workload.Amounts{})
 	kills := func() float64 {
@@ -254,7 +254,8 @@ func TestReportedKill(t *testing.T) {
 	check("a kill with an exit record", 3)
 }
 
-// TestKilledAtOnce: a container that was killed for lack of memory before its first export has the kill among its few series.
+// TestKilledAtOnce: a container killed for lack of memory before its first export has the kill in its reduced series
+// set.
 func TestKilledAtOnce(t *testing.T) {
 	for what, tt := range map[string]struct {
 		reason string

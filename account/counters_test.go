@@ -7,7 +7,7 @@ import (
 	"reckon/sensor"
 )
 
-// counted is a pass in which some counters counted for a process.
+// counted is a pass with counts of a process.
 func counted(pid int32, start uint64, use sensor.CounterUse) *sensor.CounterPass {
 	return &sensor.CounterPass{Have: 1<<sensor.Cycles | 1<<sensor.CacheMisses | 1<<sensor.FP512, Line: 64, Counted: []sensor.Counted{{PID: pid, Start: start, Use: use}}}
 }
@@ -46,7 +46,7 @@ func TestCounters(t *testing.T) {
 			t.Errorf("%s is %v, and was not counted", absent, v)
 		}
 	}
-	// Half of the time, then never, then a tenth of the time for what waited as well.
+	// Half of the time, then never, then a tenth of the time, including the pending counts.
 	turns := func(part, enabled, running uint64) sensor.CounterUse {
 		return sensor.CounterUse{sensor.Cycles: {Part: part, Enabled: enabled, Running: running}}
 	}

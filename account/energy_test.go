@@ -14,8 +14,8 @@ import (
 	"reckon/workload"
 )
 
-// energySums adds up the energy of workloads and of the node over all exports: a
-// counter that is no longer exported keeps its last value.
+// energySums sums the energy of workloads and of the node over all exports: a counter
+// that is no longer exported keeps its last value.
 type energySums struct {
 	rows map[string]float64
 	fell string
@@ -139,8 +139,8 @@ func TestEnergyConservation(t *testing.T) {
 	})
 }
 
-// A job that was bound to one package takes that package's energy, however much others
-// use elsewhere.
+// A job that was bound to one package gets that package's energy, whatever others use
+// elsewhere.
 func TestEnergyByPackage(t *testing.T) {
 	r := newRig(t, Config{})
 	a, b, c := proc(10, 10, 0, 0), proc(20, 20, 0, 0), proc(30, 30, 0, 0)

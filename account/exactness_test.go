@@ -27,7 +27,7 @@ func (r *rig) degrees(kind string) map[string]figure.Exactness {
 func TestExactnessOfProcesses(t *testing.T) {
 	const all = sensor.FieldMemory | sensor.FieldPeak | sensor.FieldChildren
 	for name, tt := range map[string]struct {
-		have     sensor.Fields // of the source, beside the usual
+		have     sensor.Fields // of the source, besides the usual ones
 		lack     sensor.Fields
 		complete bool
 		lost     uint64 // exit records in a tick
@@ -158,8 +158,7 @@ func TestOneWorkloadDoesNotMarkItsKind(t *testing.T) {
 	}
 }
 
-// TestLiveExactness: the live view has the degrees of the last export, of the figures that were not
-// exact.
+// TestLiveExactness: the live view has the exactness of the inexact figures in the last export.
 func TestLiveExactness(t *testing.T) {
 	for complete, want := range map[bool]figure.Exactness{true: figure.Exact, false: figure.AtLeast} {
 		r := newRig(t, Config{Export: 5 * time.Second})

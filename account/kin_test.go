@@ -29,7 +29,7 @@ func newKin(boot uint64) *kin {
 	return k
 }
 
-// fork makes a child, in its parent's group or in one of its own.
+// fork creates a child, in its parent's group or in one of its own.
 func (k *kin) fork(parent int32, own bool, now uint64) int32 {
 	k.next++
 	for k.procs[k.next] != nil || k.given[k.next] {
@@ -61,14 +61,14 @@ func (k *kin) exit(pid, reaper int32) {
 	}
 }
 
-// wait lets the parent wait for a child that is dead.
+// wait lets the parent wait for a dead child.
 func (k *kin) wait(pid int32) {
 	p := k.procs[pid]
 	k.procs[p.ppid].child += p.cpu + p.child
 	delete(k.procs, pid)
 }
 
-// end ends a process and waits for it.
+// end ends a process and lets its parent wait for it.
 func (k *kin) end(pid int32) { k.exit(pid, 1); k.wait(pid) }
 
 // torn is a pass during which something happens: ids below cut show the state before, the

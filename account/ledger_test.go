@@ -59,7 +59,7 @@ func proc(pid, pgid int32, start, cpu uint64) sensor.Process {
 	}
 }
 
-// tick lets a second pass in which the machine was busy for the given time.
+// tick advances by a second in which the machine was busy for the given time.
 func (r *rig) tick(busy uint64, live []sensor.Process, exited ...sensor.Process) {
 	r.boot += second
 	r.m.Boot = r.boot
@@ -115,7 +115,7 @@ func TestProcessIsChargedOnce(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
 	r.tick(second, []sensor.Process{proc(10, 10, 5*second, 8*second)})
-	// It is seen alive and, in the same pass, as ended; then as a zombie.
+	// It is seen alive and, in the same pass, as exited; then as a zombie.
 	r.tick(second, []sensor.Process{proc(10, 10, 5*second, 85*second/10)}, proc(10, 10, 5*second+3, 9*second))
 	z := proc(10, 10, 5*second, 9*second)
 	z.State = 'Z'
@@ -392,8 +392,8 @@ func TestProgramThatDidTheWork(t *testing.T) {
 	}
 }
 
-// TestContainerIsNotNamedByItsRuntime: what runc does before the container's program
-// begins may be more than what that does.
+// TestContainerIsNotNamedByItsRuntime: runc may use more CPU time before the container's
+// program begins than that program itself.
 func TestContainerIsNotNamedByItsRuntime(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
 	p := proc(10, 10, 1000*second+1, second/10)

@@ -16,7 +16,7 @@ func inJob(step, job sensor.CgroupHandle) func(*sensor.Process, *Part, bool) Ide
 	}
 }
 
-// TestPageCacheIsNotNeeded: a job of little memory of its own that reads a large file.
+// TestPageCacheIsNotNeeded: a job with little memory of its own that reads a large file.
 func TestPageCacheIsNotNeeded(t *testing.T) {
 	cg := &fakeCgroup{c: sensor.Cgroup{
 		Have: sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupPeak | sensor.CgroupShmem | sensor.CgroupKernel |

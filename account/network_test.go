@@ -57,8 +57,8 @@ func TestTrafficIsCharged(t *testing.T) {
 	r.want("the node", r.values[away], 152)
 }
 
-// TestTrafficConserved: whatever is charged to whom, over folding, ends and restarts, the sum is
-// what sockets moved.
+// TestTrafficConserved: over folding, ends and restarts, the sum of all charges is the traffic
+// of all sockets.
 func TestTrafficConserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(t, Config{Export: 3 * time.Second})

@@ -15,8 +15,8 @@ import (
 	"reckon/workload"
 )
 
-// cluster names places as a kubelet does that may be away. A process belongs to the container that its session has the
-// number of.
+// cluster names places like a kubelet that may be down. A process belongs to the container with the number of its
+// session.
 type cluster struct {
 	away       bool
 	containers map[int32]*box
@@ -169,7 +169,7 @@ func TestNamesThatDoNotCome(t *testing.T) {
 	}
 }
 
-// TestShortContainers: containers that end before an export keep their names, and are named after their end.
+// TestShortContainers: containers that end before an export get their names, also after their end.
 func TestShortContainers(t *testing.T) {
 	c := &cluster{away: true, containers: map[int32]*box{}, reports: map[string]*workload.ContainerFacts{}}
 	r := c.rig(t, Config{})
@@ -186,7 +186,7 @@ func TestShortContainers(t *testing.T) {
 	r.tick(12*second/20, nil, exited...)
 	r.tick(0, nil)
 	r.export()
-	r.wantIDs() // held back: the names may come
+	r.wantIDs() // held back: the names may still arrive
 	c.away = false
 	r.tick(0, nil)
 	r.export()
@@ -300,7 +300,7 @@ func TestNamesOverRestart(t *testing.T) {
 	again.want("both", again.cpu("deployment/shop/cart", "cart-x/app", "shop"), 2)
 }
 
-// TestRenameConserves: whatever names come and go, each CPU second is charged once.
+// TestRenameConserves: whatever names arrive and change, each CPU second is charged once.
 func TestRenameConserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &cluster{containers: map[int32]*box{}}
@@ -340,7 +340,7 @@ func TestRenameConserves(t *testing.T) {
 					uid: fmt.Sprintf("u%d-%d", pod, next/4), id: fmt.Sprintf("c%d", next),
 					workload: fmt.Sprintf("deployment/shop/d%d", pod), part: name,
 				}
-				live[next] = in(next, next, r.boot+second/2, 0) // not when the part before it began, in seconds as exported
+				live[next] = in(next, next, r.boot+second/2, 0) // its own start, not that of the part before it, in seconds as exported
 				next++
 			}
 			busy := uint64(0)

@@ -137,7 +137,7 @@ func TestCrashesLoseNothing(t *testing.T) {
 				r.step(k, 0)
 				export(1)
 				restart()
-			case 3: // killed when it was sent
+			case 3: // killed after it was sent
 				r.step(k, 0)
 				export(2)
 				restart()

@@ -8,7 +8,7 @@ import (
 	"reckon/sensor"
 )
 
-// forked are processes of one program of so many MiB each.
+// forked returns processes of one program with that many MiB each.
 func forked(n int, size uint64) []sensor.Process {
 	var out []sensor.Process
 	for i := range n {
@@ -77,7 +77,7 @@ func TestForkedPagesCountOnce(t *testing.T) {
 			t.Errorf("tick %d: %v", i, how)
 		}
 	}
-	// When all were measured it is exact.
+	// When all are measured it is exact.
 	r.share(func(s Sharer) uint64 { return s.RSS / 31 })
 	r.tick(0, forked(31, 1000))
 	r.export()
@@ -130,7 +130,7 @@ func TestSharedPagesThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoCrowd: few bytes, or one large process, are summed up.
+// TestWhatIsNoCrowd: few bytes, or one large process, are simply summed.
 func TestWhatIsNoCrowd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		live []sensor.Process

@@ -64,7 +64,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// reseal changes a state as only a program can.
+// reseal changes a state and seals it again.
 func reseal(saved []byte, from, to string) string {
 	body, _, _ := bytes.Cut(saved, []byte("\n"))
 	return string(seal(bytes.Replace(body, []byte(from), []byte(to), 1)))
@@ -87,13 +87,13 @@ func TestStateOfVersion1(t *testing.T) {
 	}
 	p := proc(10, 10, 5*second, 8*second)
 	p.Have |= sensor.FieldChildren
-	p.ChildUserNanos = second / 2 // of another time
+	p.ChildUserNanos = second / 2 // from another time
 	r.tick(second, []sensor.Process{p})
 	r.export()
 	r.want("group", r.cpu("group/n1/10", "", "alice"), 8)
 }
 
-// TestEveryFlippedBitIsSeen: no damage is taken for figures.
+// TestEveryFlippedBitIsSeen: no damaged state is restored.
 func TestEveryFlippedBitIsSeen(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})

@@ -123,8 +123,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Use of file systems is charged as waits are, kept over a restart, and bounded: a part has series of eight file systems, and one of
-// all others.
+// Use of file systems is charged as waits are, kept over a restart, and limited: a part has series of eight file
+// systems, and one of all others.
 func TestMounts(t *testing.T) {
 	r := newRig(t, Config{})
 	p := proc(10, 10, 5*second, 9*second)

@@ -12,7 +12,7 @@ import (
 
 const tick = uint64(1e9)
 
-// rig feeds a Meters and sums what its streams give.
+// rig feeds a Meters and sums its streams.
 type rig struct {
 	m     Meters
 	boot  uint64
@@ -57,8 +57,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// Every joule counts once, whatever sees it: core and psys beside package, two sources
-// of one domain, a board around everything.
+// Every joule counts once, however many meters measure it: core and psys beside package,
+// two sources of one domain, a board around everything.
 func TestEachJouleOnce(t *testing.T) {
 	r := newRig()
 	for i := range 21 {
@@ -94,7 +94,7 @@ func TestBadReadings(t *testing.T) {
 	pkg := func(v float64) Source { return from("rapl", joules(sensor.DomainPackage, "0", v)) }
 	blank := 9223372036854775794.0 / 1e6
 	for name, c := range map[string]struct {
-		readings []float64 // joules; NaN twice over is a reading that is missing
+		readings []float64 // joules; NaN for both is a missing reading
 		want     float64
 		says     string
 	}{
@@ -169,7 +169,7 @@ func TestNextSource(t *testing.T) {
 	}
 }
 
-// A model counts only where nothing measures.
+// A model counts only while there is no measurement.
 func TestModelStandsIn(t *testing.T) {
 	r := newRig()
 	model := Source{Name: "model", Model: true, Idle: 30, Meters: []sensor.Meter{watts(sensor.DomainBoard, 40)}}
@@ -201,7 +201,7 @@ func TestModelStandsIn(t *testing.T) {
 func TestMeterStands(t *testing.T) {
 	for name, c := range map[string]struct {
 		named bool
-		after float64 // joules counted from the time the meter stood until it moved
+		after float64 // joules counted from when the meter stalled until it increased
 	}{
 		"built-in curve": {false, 0},
 		"named model":    {true, 40},
@@ -251,7 +251,7 @@ func TestMeterStands(t *testing.T) {
 	}
 }
 
-// A zone that never moved is no meter that failed: it is left out without a word.
+// A zone that never increased is not a failed meter: it is left out without a problem report.
 func TestZoneWithoutSensor(t *testing.T) {
 	r := newRig()
 	for i := range 200 {
@@ -298,7 +298,7 @@ func TestConservation(t *testing.T) {
 		packages := rapid.IntRange(1, 2).Draw(t, "packages")
 		truth := map[string]float64{}
 		first := map[string]float64{}
-		away := map[string]int{} // ticks in a row without a reading: ten make a meter dead
+		away := map[string]int{} // consecutive ticks without a reading: ten make a meter dead
 		shown, last := map[string]float64{}, map[string]float64{}
 		see := func(k string, v float64) float64 {
 			shown[k] = v
@@ -308,7 +308,7 @@ func TestConservation(t *testing.T) {
 			return v
 		}
 		steps := rapid.IntRange(30, 120).Draw(t, "steps")
-		const tail = 400 // in which all is read, so that what narrow meters are ahead is made up for
+		const tail = 400 // in which all is read, so that the wide meter catches up with the narrow ones
 		for i := range steps + tail {
 			load := 0.5
 			if i < steps {
@@ -386,7 +386,7 @@ func TestLongOutage(t *testing.T) {
 	}
 }
 
-// A restart charges what meters counted meanwhile, once.
+// A restart charges the energy counted meanwhile, once.
 func TestRestart(t *testing.T) {
 	r := newRig()
 	for i := range 31 {
@@ -449,7 +449,7 @@ func TestShares(t *testing.T) {
 }
 
 func TestByPackage(t *testing.T) {
-	// Package 0 was busy 10 s: 6 by a job bound to it; the rest by what roams.
+	// Package 0 was busy 10 s: 6 by a job bound to it; the rest by unbound ones.
 	share := make([]float64, 4)
 	ByPackage(share, []Use{{6, 1}, {8, 2}, {3, 0}, {1, 3}}, 0, 10)
 	for i, want := range []float64{0.6, 0, 0.3, 0.1} {

@@ -142,7 +142,7 @@ func FuzzNQuads(f *testing.F) {
 	})
 }
 
-// again writes quads and reads them.
+// again writes quads and reads them back.
 func again(t *testing.T, quads []graph.Quad) {
 	var b strings.Builder
 	if err := graph.WriteNQuads(&b, quads); err != nil {

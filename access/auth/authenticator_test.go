@@ -110,7 +110,7 @@ func TestSignIn(t *testing.T) {
 	if role, name := who(t, b, s.URL); role != "user" || name != "alice" {
 		t.Errorf("signed in as %s %s", role, name)
 	}
-	// A form on a page of another site does nothing, with or without our cookie.
+	// A form on a page of another site has no effect, with or without our cookie.
 	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}} {
 		if r := do(t, b, http.MethodPost, s.URL+"/auth/logout", url.Values{}, header...); r.StatusCode == 200 {
 			t.Errorf("%v: another site signs out: %d", header, r.StatusCode)
@@ -161,7 +161,7 @@ func TestHeaders(t *testing.T) {
 	} {
 		r := do(t, s.Client(), http.MethodGet, s.URL+"/auth/me", nil, "Authorization", header)
 		var v struct{ Name, Role string }
-		_ = json.Unmarshal([]byte(r.text), &v) // an error is no JSON here
+		_ = json.Unmarshal([]byte(r.text), &v) // an error response is not JSON
 		got := strings.TrimSpace(v.Role + " " + v.Name)
 		if r.StatusCode != 200 {
 			got = "401"
@@ -220,7 +220,7 @@ func newIssuer(t *testing.T) *issuer {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		q, ok := i.codes[r.FormValue("code")]
-		delete(i.codes, r.FormValue("code")) // a code is good once
+		delete(i.codes, r.FormValue("code")) // a code is valid once
 		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 		if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != q.Get("code_challenge") {
 			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)

@@ -9,7 +9,7 @@ import (
 	"reckon/access/auth"
 )
 
-// TestEarlierFile opens a file from before tokens had bounds.
+// TestEarlierFile opens a file from before tokens had limits.
 func TestEarlierFile(t *testing.T) {
 	k, _, dir := open(t)
 	text, err := k.AddToken(t.Context(), auth.Token{Kind: auth.Agent})

@@ -70,7 +70,7 @@ func TestWhoAsksOnTheSocket(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		peer  peer.Peer
-		by    bool // it came by the socket
+		by    bool // it came through the socket
 		auth  string
 		role  access.Role
 		as    string

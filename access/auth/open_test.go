@@ -50,7 +50,7 @@ func TestOpen(t *testing.T) {
 	check("public", public, access.Public, nil, nil)
 	check("open to others", &auth.Authenticator{Users: k}, access.Nobody, nil, nil)
 	check("with names of the web configuration", &auth.Authenticator{Users: k, Local: true, Basic: true}, access.Nobody, nil, nil)
-	// Credentials count before openness: with fewer rights, or none.
+	// Credentials take precedence over openness: with fewer rights, or none.
 	check("a person's token", local, access.User, nil, header("Authorization", "Bearer "+person))
 	check("an agent's token", local, access.Nobody, nil, header("Authorization", "Bearer "+agent))
 	check("a wrong token", insecure, access.Nobody, access.ErrUnauthenticated, header("Authorization", "Bearer rkn_x.y"))
@@ -68,7 +68,7 @@ func TestOpen(t *testing.T) {
 	check("local without users again", local, access.Admin, nil, nil)
 }
 
-// TestLooks: the same look of the same viewer is written once in ten minutes.
+// TestLooks: the same access of the same viewer is recorded once in ten minutes.
 func TestLooks(t *testing.T) {
 	k, clock, _ := open(t)
 	a := &auth.Authenticator{Users: k}

@@ -31,7 +31,7 @@ import (
 const clusterIssuer = "https://kubernetes.default.svc"
 
 // apiServer is the part of an API server that publishes the issuer and the keys of its tokens,
-// to those who have a token themselves.
+// to clients with a token.
 type apiServer struct {
 	*httptest.Server
 	ca, tokenFile string
@@ -61,7 +61,7 @@ func newAPIServer(t *testing.T) *apiServer {
 		}
 	}
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
-		// As kube-apiserver 1.34 answers: jwks_uri need not be within reach.
+		// As kube-apiserver 1.34 responds: jwks_uri need not be reachable.
 		answer(w, r, map[string]any{"issuer": clusterIssuer, "jwks_uri": "https://outside.example/openid/v1/jwks", "response_types_supported": []string{"id_token"}})
 	})
 	mux.HandleFunc("/openid/v1/jwks", func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func newAPIServer(t *testing.T) *apiServer {
 	return s
 }
 
-// rotate makes the keys with these ids the only ones.
+// rotate replaces all keys by keys with these ids.
 func (s *apiServer) rotate(t *testing.T, ids ...string) {
 	t.Helper()
 	s.mu.Lock()
@@ -117,7 +117,7 @@ func (s *apiServer) asked() int {
 	return s.fetches
 }
 
-// sign makes a token with the claims of a projected one (Kubernetes 1.34), changed.
+// sign signs the claims of a projected token (Kubernetes 1.34), modified by the test.
 func sign(t *testing.T, key crypto.Signer, id string, now time.Time, change map[string]any) string {
 	t.Helper()
 	claims := map[string]any{
@@ -177,7 +177,7 @@ func TestServiceAccounts(t *testing.T) {
 		change map[string]any
 		key    crypto.Signer
 		kid    string
-		want   string // who it is; a part of the error after !
+		want   string // the viewer; part of the error after !
 	}{
 		"agent":                 {want: "nobody agent node0 writes site lab, nodes node0"},
 		"server's own account":  {change: of("reckon", "reckon", "node0"), want: "admin service account reckon/reckon"},
@@ -256,8 +256,8 @@ func bearer(text string) *http.Request {
 	return r
 }
 
-// TestOldCluster: before Kubernetes 1.30 tokens name no node; the word of the agent is taken where
-// that is allowed, and a node that is named still binds.
+// TestOldCluster: before Kubernetes 1.30 tokens name no node; the agent is trusted to name it if
+// that is configured, and a node in the token still binds.
 func TestOldCluster(t *testing.T) {
 	_, c, _ := open(t)
 	api := newAPIServer(t)

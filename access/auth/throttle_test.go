@@ -80,7 +80,7 @@ func TestThrottle(t *testing.T) {
 	})
 	t.Run("nobody waits long for what others do", func(t *testing.T) {
 		var x throttle
-		for i := range 2000 { // from everywhere, against one name
+		for i := range 2000 { // from many addresses, for one name
 			fail(&x, begin, 1, "alice", fmt.Sprintf("198.51.%d.%d", i/256, i%256))
 		}
 		if w := x.reserve(begin, "alice", "192.0.2.1"); w <= 0 || w > sharedWait {

@@ -14,7 +14,7 @@ import (
 	"reckon/access/auth"
 )
 
-// clock is a time of day that tests set.
+// clock is a time of day set by tests.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -92,7 +92,7 @@ func TestUsers(t *testing.T) {
 			t.Errorf("%q signs in: %v", try, err)
 		}
 	}
-	// Another password: the old one is wrong at once, also where it was remembered.
+	// Another password: the old one is invalid at once, also where it was cached.
 	must(t, k.SetPassword(ctx, "alice", "another password"))
 	c.add(time.Hour)
 	if _, err := k.CheckPassword(ctx, "alice", good, "c"); !errors.Is(err, auth.ErrRefused) {
@@ -295,7 +295,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses: what `reckon token revoke` changes counts for the server at once.
+// TestTwoProcesses: changes by `reckon token revoke` take effect in the server at once.
 func TestTwoProcesses(t *testing.T) {
 	k, _, dir := open(t)
 	text, err := k.AddToken(t.Context(), auth.Token{Kind: auth.Agent})

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// accept connects to a listener and gives the server's end.
+// accept connects to a listener and returns the server's end.
 func accept(t *testing.T, network, address string) (server, client net.Conn) {
 	t.Helper()
 	l, err := net.Listen(network, address)

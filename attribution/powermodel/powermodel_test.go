@@ -60,7 +60,7 @@ func TestExplainSums(t *testing.T) {
 	})
 }
 
-// A curve through rising points rises everywhere, between them too, and meets them.
+// A curve through rising points rises everywhere, between them too, and passes through them.
 func TestCurveMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 12).Draw(t, "n")
@@ -230,8 +230,8 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
-// No watts are made up: a virtual machine would get the idle power of a whole server, and a
-// processor of no family, such as that of a mini PC, is off by 70 % on average.
+// No watts are invented: a virtual machine would get the idle power of a whole server, and
+// a processor of no family, such as that of a mini PC, is off by 70 % on average.
 func TestBuiltinRefuses(t *testing.T) {
 	scalable := Machine{Arch: "amd64", CPU: "Intel Xeon Platinum 8176", Cores: 56, Sockets: 2, Memory: 192 << 30}
 	f, err := BuiltinFamilies()

@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// Others on the machine must not read who ran what, also not in a file of an older version.
+// Other users of the machine must not read who ran what, nor in a file of an older version.
 func TestOthersMayNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")
 	for _, before := range []fs.FileMode{0, 0o644, 0o600} {

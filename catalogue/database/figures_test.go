@@ -28,7 +28,7 @@ func TestColumnsOfFigures(t *testing.T) {
 	checkColumns(t, c)
 }
 
-// lackColumns takes columns away, as if the figures were new.
+// lackColumns drops columns, as if the figures were new.
 func lackColumns(t *testing.T, c *Catalogue) {
 	t.Helper()
 	for _, q := range []string{
@@ -73,7 +73,7 @@ func checkColumns(t *testing.T, c *Catalogue) {
 		noted += table + "." + column + " "
 	}
 	for _, want := range []string{"node_uses.network_bytes ", "node_uses.up_seconds ", "uses.network_bytes ", "workloads.threads "} {
-		if !strings.Contains(noted, want) { // besides those that no numbered migration has
+		if !strings.Contains(noted, want) { // besides those without a numbered migration
 			t.Errorf("noted %q, want %q", noted, want)
 		}
 	}
@@ -88,8 +88,8 @@ func checkColumns(t *testing.T, c *Catalogue) {
 	}
 }
 
-// Every figure of a run has a column, a sort key and a place in memory, and comes back as it
-// was written.
+// Every figure of a run has a column, a sort key and a place in memory, and is read back
+// unchanged.
 func TestEveryFigureIsKept(t *testing.T) {
 	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
 	defer c.Close()

@@ -21,7 +21,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestNamesOfOneOwner finds the runs of a name, also of a name that looks like a pattern.
+// TestNamesOfOneOwner finds the runs with a name, also if the name looks like a pattern.
 func TestNamesOfOneOwner(t *testing.T) {
 	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
 	t.Cleanup(func() { _ = c.Close() })

@@ -144,7 +144,7 @@ func TestColumnsAgreeWithTheDatabase(t *testing.T) {
 	})
 }
 
-// TestColumnsFollowOtherPrograms: what another program writes to the file is in the next list.
+// TestColumnsFollowOtherPrograms: writes of another program to the file are in the next list.
 func TestColumnsFollowOtherPrograms(t *testing.T) {
 	c := inMemory(t)
 	defer c.Close()
@@ -158,7 +158,7 @@ func TestColumnsFollowOtherPrograms(t *testing.T) {
 		if rows, n, err := c.Workloads(t.Context(), store.Filter{Sort: "start"}); err != nil || n != i+1 || rows[i].ID != storetest.Row(i).ID {
 			t.Fatalf("%d rows after %d were written, %v", n, i+1, err)
 		}
-		if i%2 == 0 { // at once, not only after a while
+		if i%2 == 0 { // at once, not just after a while
 			c.lists.mu.Lock()
 			c.lists.not = time.Time{}
 			c.lists.mu.Unlock()
@@ -194,8 +194,8 @@ func TestFewRowsTakeNoMemory(t *testing.T) {
 	}
 }
 
-// TestListsWhileRowsAreWritten: from the first list on, which reads the columns while others write, each list
-// has only rows that the filter selects, none twice, and in the end all is as in the file.
+// TestListsWhileRowsAreWritten: from the first list on, which reads the columns during other writes, each
+// list has only rows that the filter selects, without duplicates, and in the end all rows of the file.
 func TestListsWhileRowsAreWritten(t *testing.T) {
 	c := inMemory(t)
 	defer c.Close()
@@ -243,7 +243,7 @@ func TestListsWhileRowsAreWritten(t *testing.T) {
 	}
 }
 
-// TestGlob holds our reading of shell patterns against that of SQLite.
+// TestGlob compares our implementation of shell patterns with that of SQLite.
 func TestGlob(t *testing.T) {
 	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
 	defer c.Close()

@@ -154,7 +154,7 @@ func TestPostgresAddresses(t *testing.T) {
 	}
 }
 
-// FuzzGlob holds the regular expression of a pattern against path.Match, which reads
+// FuzzGlob compares the regular expression of a pattern with path.Match, which interprets
 // patterns without a backslash or a slash as SQLite does.
 func FuzzGlob(f *testing.F) {
 	for _, s := range []string{"train-*", "a?c", "[a-c]x", "[^a]", "[]]", "[", "a.b+c", "[^]]*"} {

@@ -32,7 +32,7 @@ func totals(t *testing.T, c *Catalogue) {
 	if err := c.Upsert(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
-	for i := range rows { // some end, some change hands
+	for i := range rows { // some end, some change owner
 		if i%12 == 0 {
 			rows[i].End, rows[i].State = rows[i].Start.Add(time.Minute), "timeout"
 		}
@@ -43,7 +43,7 @@ func totals(t *testing.T, c *Catalogue) {
 	if err := c.Upsert(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.DropSince(t.Context(), rows[100].Seen); err != nil { // and some are forgotten
+	if err := c.DropSince(t.Context(), rows[100].Seen); err != nil { // and some are deleted
 		t.Fatal(err)
 	}
 	yes := true
@@ -81,7 +81,7 @@ func totals(t *testing.T, c *Catalogue) {
 				for _, at := range []int{i, j, k} {
 					sets[at](&f)
 				}
-				// A field that two of them set holds the last: not their intersection.
+				// For a field that both set the last one counts, not the intersection.
 				for _, at := range []int{k, j, i} {
 					sets[at](&again)
 				}

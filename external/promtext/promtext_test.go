@@ -181,7 +181,7 @@ func FuzzPage(f *testing.F) {
 }
 
 // compare reads the samples with expfmt, one line at a time: it has rules of its own on
-// how lines must follow each other.
+// the order of lines.
 func compare(t *testing.T, text []byte, got []string) {
 	want := map[string]bool{}
 	lines := Parse(text)

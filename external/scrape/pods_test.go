@@ -20,7 +20,7 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// podJSON is a pod as a kubelet writes it, shortened.
+// podJSON is a pod in the kubelet's JSON, shortened.
 func podJSON(name, uid, phase, ip, annotations, ports string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"shop","uid":%q,"annotations":{%s}},"spec":{"containers":[{"name":"c","ports":[%s]}]},"status":{"phase":%q,"podIP":%q}}`,
 		name, uid, annotations, ports, phase, ip)
@@ -97,8 +97,8 @@ func TestAllPods(t *testing.T) {
 	}
 }
 
-// TestPods: a kubelet that serves its pods, and a program in one of them; one is gone
-// later, and the kubelet too.
+// TestPods: a kubelet that serves its pods, and a program in one of them; later one pod
+// is gone, and then the kubelet is down.
 func TestPods(t *testing.T) {
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
@@ -187,7 +187,7 @@ func TestPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	look()
-	// A permission of nodes/proxy is root on every pod: no advice may name it as the remedy.
+	// The permission nodes/proxy gives root on every pod: no remedy may name it.
 	if _, _, inputs := figures(); !strings.Contains(inputs, "may get nodes/pods") || !strings.Contains(inputs, "never grant nodes/proxy") {
 		t.Errorf("refused by the kubelet:\n%s", inputs)
 	}

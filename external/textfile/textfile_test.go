@@ -78,7 +78,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 
-	// A file that is replaced is read again, one that is gone leaves nothing.
+	// A replaced file is read again, a deleted one leaves nothing.
 	write(t, a, "backup_seconds 13\n")
 	for _, name := range []string{"broken.prom", "pipe.prom"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
@@ -93,7 +93,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 
-	// One that grows old is left out.
+	// An old one is left out.
 	old := time.Now().Add(-49 * time.Hour)
 	if err := os.Chtimes(a, old, old); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"reckon/graph/sparql"
 )
 
-// lengths gives every series the length of its query, and counts.
+// lengths returns the length of each series' query as its value, and counts the calls.
 type lengths struct{ asked int }
 
 func (l *lengths) Latest(_ context.Context, quads []graph.Quad, only graph.Term) (out []graph.Quad, err error) {
@@ -38,7 +38,7 @@ func putSeries(t *testing.T, s *embedded.Store, id, owner string, queries ...str
 	}
 }
 
-// The latest values are in a graph that is only there for queries that name it, and only of the series that they select.
+// The latest values are in a graph that exists only for queries that name it, and only for the series that they select.
 func TestLatest(t *testing.T) {
 	c := sqlite(t, filepath.Join(t.TempDir(), "c.db"))
 	defer c.Close()

@@ -63,7 +63,7 @@ func TestPostgres(t *testing.T) {
 	defer c.Close()
 	s := open(t, c, embedded.Options{})
 	graphtest.Store(t, s)
-	// A second server on the same database sees what the first writes.
+	// A second server on the same database sees writes of the first.
 	other := open(t, c, embedded.Options{})
 	for i := range 3 {
 		write(t, s, "x:shared", "n"+strconv.Itoa(i))
@@ -149,7 +149,8 @@ func TestQueryFollowsChanges(t *testing.T) {
 	}
 }
 
-// A query sees nothing of graphs that its asker may not see: not their statements, not their names, not by joins, paths or NOT EXISTS.
+// A query sees nothing of graphs that the viewer may not see: not their statements, not their names, not by joins,
+// paths or NOT EXISTS.
 func TestVisible(t *testing.T) {
 	s := fresh(t)
 	write(t, s, "x:alice", "a", "both")
@@ -202,7 +203,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Versions rise when an older database takes the place of one, and when the clock jumps back.
+// Versions rise when an older database replaces the present one, and when the clock jumps back.
 func TestVersionsRiseOverRestore(t *testing.T) {
 	dir := t.TempDir()
 	file, copied, state := filepath.Join(dir, "c.db"), filepath.Join(dir, "copy.db"), filepath.Join(dir, "graph.state")
@@ -262,13 +263,13 @@ func (m *minutes) At(_ context.Context, ms int64, _ func(graph.Info) bool) ([]gr
 	return []graph.Quad{{S: graph.Node("x:n"), P: graph.Node("x:at"), O: graph.Integer(ms)}, {S: graph.Node("x:n"), P: graph.Node("x:p"), O: graph.Text("stored")}}, nil
 }
 
-// Only those snapshots are made that the filter on their names lets through.
+// Only the snapshots that pass the filter on their names are built.
 func TestSnapshots(t *testing.T) {
 	c := sqlite(t, filepath.Join(t.TempDir(), "c.db"))
 	defer c.Close()
 	m := &minutes{}
 	s := open(t, c, embedded.Options{Snapshots: m})
-	write(t, s, "timestamp:120000", "stored") // goes before the one that would be made
+	write(t, s, "timestamp:120000", "stored") // takes precedence over the built one
 	const query = `PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 SELECT ?g ?o WHERE {
   { SELECT ?g ?t WHERE { GRAPH ?g {} FILTER(regex(str(?g), "^timestamp:")) BIND(xsd:integer(replace(str(?g), "^timestamp:", "")) AS ?t) } }
@@ -311,7 +312,7 @@ func TestCopyTo(t *testing.T) {
 	if _, err := from.Delete(context.Background(), "x:gone", graph.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // again is no harm
+	for range 2 { // repeating it does no harm
 		if n, err := from.CopyTo(context.Background(), to); err != nil || n != 2 {
 			t.Fatal(n, err)
 		}

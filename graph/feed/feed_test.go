@@ -130,7 +130,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Roles follow owners: a workload is its owner's, a node everybody's.
+// Roles follow owners: a workload belongs to its owner, a node to everyone.
 func TestOwners(t *testing.T) {
 	s := newSite(t)
 	s.nodes = []client.Node{{Node: "n1", Up: true}}
@@ -184,7 +184,7 @@ func TestPassingGroups(t *testing.T) {
 	s.update(t, 0)
 }
 
-// batches counts how often subgraphs are written together.
+// batches counts the batch writes of subgraphs.
 type batches struct {
 	*embedded.Store
 	sizes []int
@@ -195,7 +195,7 @@ func (b *batches) PutAll(ctx context.Context, list []graph.Change) (int, error) 
 	return b.Store.PutAll(ctx, list)
 }
 
-// Nodes are described together: one transaction for each cost a large site a tenth of what its server does.
+// Nodes are described together: one transaction for each took a large site a tenth of its server's CPU time.
 func TestNodesAreWrittenTogether(t *testing.T) {
 	s := newSite(t)
 	for i := range 300 {

@@ -21,7 +21,7 @@ import (
 
 const fixtures = "testdata/kg_exporter"
 
-// The fixtures of single objects have another context than the exporter writes today.
+// The fixtures of single objects have an older context than the exporter's present one.
 var old = glaciation.Vocabulary{Cluster: "https://127.0.0.1:6443/", K8s: "http://glaciation-project.eu/model/k8s/"}
 
 func readFile(t *testing.T, name string) []byte {
@@ -33,7 +33,7 @@ func readFile(t *testing.T, name string) []byte {
 	return raw
 }
 
-// sameAs holds quads against a document of the exporter.
+// sameAs compares quads with a document of the exporter.
 func sameAs(t *testing.T, got []graph.Quad, name string) {
 	t.Helper()
 	want, err := jsonld.Read(strings.NewReader(string(readFile(t, name))), nil, graph.Limits{})
@@ -216,7 +216,7 @@ func measurements(t *testing.T, dir, kind string) (out []object.Measurement) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := map[string]int{} // the server of the exporter's test gives one answer to each query, the last
+	last := map[string]int{} // the server of the exporter's test has one response per query, the last
 	for i, m := range list {
 		last[m.Query.Query] = i
 	}
@@ -274,7 +274,7 @@ func TestNames(t *testing.T) {
 		if err := q.Check(0); err != nil {
 			t.Error(err)
 		}
-		found = found || strings.HasSuffix(q.S.Value, ".CPU.Capacity.5") && q.O == graph.Integer(1) // as the exporter cuts it
+		found = found || strings.HasSuffix(q.S.Value, ".CPU.Capacity.5") && q.O == graph.Integer(1) // truncated like the exporter's
 	}
 	if !found {
 		t.Error("no capacity of one core:", fmt.Sprint(d.Quads()))

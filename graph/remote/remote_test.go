@@ -23,7 +23,7 @@ import (
 type graphStore struct {
 	mu     sync.Mutex
 	graphs map[string]string
-	status int // of every answer, if not 0
+	status int // of every response, if not 0
 	puts   int
 	user   string
 }
@@ -102,7 +102,7 @@ func TestAway(t *testing.T) {
 	defer server.Close()
 	s := open(t, remote.Options{Store: server.URL})
 	p := graph.Put{Quads: []graph.Quad{{S: graph.Node("x:a"), P: graph.Node("x:p"), O: graph.Text("1")}}, IfVersion: graph.AnyVersion}
-	for _, status := range []int{503, 500, 507} { // away, broken, full
+	for _, status := range []int{503, 500, 507} { // unavailable, broken, full
 		g.status = status
 		if _, _, err := s.Put(t.Context(), "x:g", p); !errors.Is(err, graph.ErrUnavailable) {
 			t.Errorf("status %d: %v", status, err)

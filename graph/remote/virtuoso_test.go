@@ -19,8 +19,9 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestVirtuoso runs the suite on an OpenLink Virtuoso of its own (Debian's virtuoso-opensource-7-bin), which writes with the rights of its user
-// SPARQL, and takes a query to its SPARQL. It skips where virtuoso-t and isql-vt are not installed.
+// TestVirtuoso runs the suite on an OpenLink Virtuoso of its own (Debian's virtuoso-opensource-7-bin), which writes
+// with the rights of its user SPARQL, and sends a query to its SPARQL endpoint. It skips where virtuoso-t and isql-vt
+// are not installed.
 func TestVirtuoso(t *testing.T) {
 	address := startVirtuoso(t)
 	s := open(t, remote.Options{Store: address + "/sparql-graph-crud", Query: address + "/sparql"})
@@ -36,7 +37,7 @@ func TestVirtuoso(t *testing.T) {
 	}
 }
 
-// startVirtuoso returns the address of a server that lives as long as the test.
+// startVirtuoso returns the address of a server that runs until the test ends.
 func startVirtuoso(t *testing.T) string {
 	t.Helper()
 	program, err1 := exec.LookPath("virtuoso-t")

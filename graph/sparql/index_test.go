@@ -8,12 +8,12 @@ import (
 	"reckon/graph/sparql"
 )
 
-// Whatever a pattern fixes, the index gives the quads that match, each once, and never counts too few.
+// For every kind of pattern, the index returns the matching quads, each once, and never underestimates their number.
 func TestIndexMatches(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	one := func() sparql.ID {
 		if r.IntN(20) == 0 {
-			return ^sparql.ID(0) // the greatest id
+			return ^sparql.ID(0) // the highest id
 		}
 		return sparql.ID(1 + r.IntN(6))
 	}

@@ -28,7 +28,7 @@ func readData(t testing.TB, keep func(graph.Quad) bool) *sparql.Memory {
 	return sparql.NewMemory(slices.DeleteFunc(quads, func(q graph.Quad) bool { return !keep(q) }))
 }
 
-// byValue writes numbers in one way: other stores keep the value of a literal, not its form.
+// byValue normalises numbers: other stores preserve the value of a literal, not its form.
 func byValue(t graph.Term) string {
 	name, ok := strings.CutPrefix(t.Datatype, graph.XSD)
 	if ok && slices.Contains([]string{"integer", "decimal", "double", "float"}, name) {
@@ -78,7 +78,7 @@ func expected(t *testing.T, data []byte) (out []string) {
 	return out
 }
 
-// The queries of real clients and of our own have the rows that other stores gave: see the head of the file.
+// The queries of real clients and of our own return the same rows as other stores: see the head of the file.
 func TestQueries(t *testing.T) {
 	file, err := txtar.ParseFile("testdata/queries.txtar")
 	if err != nil {

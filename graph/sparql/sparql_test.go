@@ -122,7 +122,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestHugeNumbersAndTexts(t *testing.T) {
-	// Each BIND squares: without a bound the last would have 2^64 digits.
+	// Each BIND squares: without a limit the last would have 2^64 digits.
 	text := "SELECT ?x64 { BIND(10 AS ?x0) "
 	for i := range 64 {
 		text += fmt.Sprintf("BIND(?x%d * ?x%d AS ?x%d) ", i, i, i+1)

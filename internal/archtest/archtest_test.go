@@ -40,7 +40,7 @@ func TestArchitecture(t *testing.T) {
 	checkLoaded(t, tree)
 }
 
-// checkLoaded makes sure that the rules had something to look at.
+// checkLoaded checks that the rules had input.
 func checkLoaded(t *testing.T, tree *Tree) {
 	for _, path := range []string{"metric", "sensor", "internal/archtest"} {
 		i := slices.IndexFunc(tree.Packages, func(p *Package) bool { return p.Path == path })
@@ -50,8 +50,8 @@ func checkLoaded(t *testing.T, tree *Tree) {
 	}
 }
 
-// The module in testdata/fake breaks each rule at least once, and keeps to it in a
-// place that looks similar. want.txt lists what must be found, and nothing else.
+// The module in testdata/fake breaks each rule at least once, and complies with it in a
+// place that looks similar. want.txt lists exactly the expected violations.
 func TestRulesCanFail(t *testing.T) {
 	tree, err := Load(filepath.Join("testdata", "fake"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestComplexity holds that no function is long and tangled at once.
+// TestComplexity checks that no function is both long and complex.
 func TestComplexity(t *testing.T) {
 	list, err := functionsOf("../..")
 	if err != nil {

@@ -36,7 +36,7 @@ func TestDockerfiles(t *testing.T) {
 	}
 }
 
-// notCopied returns the folders that no COPY in front of `go mod download` brings.
+// notCopied returns the folders that no COPY before `go mod download` includes.
 func notCopied(text string, folders []string) (missing []string) {
 	before, _, ok := strings.Cut(text, "RUN go mod download")
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFolders: internal/ holds few foundations, and no folder at the root is most of the program.
+// TestFolders: internal/ has few folders, and no folder at the root is most of the program.
 func TestFolders(t *testing.T) {
 	lines, foundations, err := linesOf(filepath.Join("..", ".."))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// groups makes directories below a new one, as a hierarchy that is mounted there has them.
+// groups creates directories below a new one, like those of a mounted hierarchy.
 func groups(t *testing.T, paths ...string) (point string) {
 	t.Helper()
 	point = t.TempDir()
@@ -60,7 +60,7 @@ func TestOrigin(t *testing.T) {
 			{"", "/..x", agent + "/..x"},                       // a name that begins with dots
 			{"", "/../..x", podA + "/..x"},                     //
 			{"", "/../a b:c\n", podA + "/a b:c\n"},             // any byte but a slash
-			{"", "/../../../../../etc", "/../../../../../etc"}, // as it was
+			{"", "/../../../../../etc", "/../../../../../etc"}, // unchanged
 		}},
 		"a pod, cgroupfs": {func(t *testing.T) (outer, inner []Mount) {
 			host := groups(t, "/kubepods/besteffort/pod1/c1", "/kubepods/besteffort/pod2/c2")
@@ -109,7 +109,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestAbsoluteRoots tests that the roots of mounts fit the paths that are made absolute.
+// TestAbsoluteRoots tests that the roots of mounts match the paths made absolute.
 func TestAbsoluteRoots(t *testing.T) {
 	host := groups(t, agent)
 	mounts := []Mount{{V2: true, Root: "/../../../..", Point: host}, {V2: true, Root: "/", Point: ours(t, host+agent)}, {V2: true, Root: "/../..", Point: host + burstable}}

@@ -120,7 +120,7 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// Every cut and every changed byte of the journal makes all hours dirty, and none clean.
+// Every truncation and every changed byte of the journal makes all hours dirty, and none clean.
 func TestDamaged(t *testing.T) {
 	f := File(filepath.Join(t.TempDir(), "dirty.json"))
 	begin(t, New(f), at(1), at(2))()

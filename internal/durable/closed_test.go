@@ -17,7 +17,7 @@ func TestCheckClosed(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(path string) error
-		want string // empty: nothing is found
+		want string // empty: nothing is detected
 	}{
 		{"nothing happened", func(string) error { return nil }, ""},
 		{"a bit was flipped", func(p string) error { return write(p, "something elsf", at) }, "fails its checksum"},

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// The test binary called with this word and a directory is the writer that is killed:
-// it puts numbered records, prints each number when Put has returned, and ends by
-// itself after maxPuts. It starts nothing.
+// With this word and a directory as arguments, the test binary is the writer that is
+// killed: it puts numbered records, prints each number when Put has returned, and exits
+// after maxPuts. It starts nothing.
 const (
 	childWord = "queue-writer"
 	maxPuts   = 100_000

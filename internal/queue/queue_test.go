@@ -57,7 +57,7 @@ func TestRecordsComeInOrderAndOnce(t *testing.T) {
 		want = append(want, s)
 		put(t, q, s)
 	}
-	for range 10 { // reading without Done gives the same again
+	for range 10 { // reading without Done returns the same again
 		r, err := q.Peek(nil)
 		if err != nil || string(r.Data) != want[0] {
 			t.Fatalf("%q, %v", r.Data, err)
@@ -160,7 +160,7 @@ func TestSecondOpenerIsTold(t *testing.T) {
 	}
 }
 
-// written makes a queue of ten records in one segment, and returns the segment's name.
+// written creates a queue of ten records in one segment, and returns the segment's name.
 func written(t *testing.T, dir string) string {
 	q := open(t, Options{Dir: dir})
 	for i := range 10 {
@@ -223,7 +223,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Damage that comes while the queue is open costs its segment, not the queue.
+// Damage that occurs while the queue is open costs its segment, not the queue.
 func TestDamageWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	q := open(t, Options{Dir: dir, SegmentBytes: 60})
@@ -294,8 +294,8 @@ func TestLikeAList(t *testing.T) {
 	})
 }
 
-// Bytes of a segment as a disk may return them: opening never fails, and only records
-// with their checksum come out.
+// Bytes of a segment that a disk may return: opening never fails, and only records with a
+// valid checksum are returned.
 func FuzzSegment(f *testing.F) {
 	q := open(f, Options{Dir: f.TempDir()})
 	put(f, q, "a record")

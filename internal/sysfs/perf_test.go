@@ -29,7 +29,7 @@ func FuzzNumbers(f *testing.F) {
 	})
 }
 
-// The kernel's refusals in words: the setting and the lockdown are read from the machine.
+// The explanations of the kernel's refusals: the setting and the lockdown are read from the machine.
 func TestPerfRefusal(t *testing.T) {
 	write := func(root, name, text string) {
 		file := filepath.Join(root, name)

@@ -26,8 +26,8 @@ func hill() []Point {
 	return points
 }
 
-// Charts, bars and sparks look as the files of testdata show them, at the sizes and in
-// the looks that screens have.
+// Charts, bars and sparks match the files of testdata, in several sizes and screen
+// styles.
 func TestGolden(t *testing.T) {
 	limit, share := 8.0, 0.42
 	for _, size := range [][3]int{{40, 10, 2}, {80, 24, 7}, {200, 60, 12}} {
@@ -52,7 +52,7 @@ func TestGolden(t *testing.T) {
 					t.Errorf("%d columns in %d: %q", Width(l), size[0], l)
 				}
 			}
-			if look.Color { // as a file that can be read
+			if look.Color { // as in a file for readers
 				got = strings.ReplaceAll(got, "\x1b", "ESC")
 			}
 			file := filepath.Join("testdata", fmt.Sprintf("%dx%d-%s.golden", size[0], size[1], name))

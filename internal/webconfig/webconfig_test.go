@@ -24,7 +24,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// identity makes a certificate for 127.0.0.1 that signs itself.
+// identity creates a self-signed certificate for 127.0.0.1.
 func identity(t *testing.T, dir, name string, serial int64) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +60,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// again makes the next look read the files.
+// again makes the next check read the files.
 func (c *Config) again() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +135,7 @@ func TestUsers(t *testing.T) {
 			t.Error("the wrong ones get in, or the right one does not")
 		}
 	}
-	// A new password holds at once, the old one no more.
+	// A new password is valid at once, the old one is not.
 	write(t, file, "basic_auth_users: {prom: "+hashed(t, "two")+"}\nhttp_server_config: {headers: {X-Frame-Options: deny}}\n")
 	c.again()
 	if code("prom", "one") != 401 || code("prom", "two") != 200 {
@@ -187,7 +187,7 @@ func TestTLS(t *testing.T) {
 	if try("", first) == nil || try("stranger", first) == nil {
 		t.Error("a client without the right certificate got in")
 	}
-	// A new certificate is shown without a start.
+	// A new certificate is used without a restart.
 	second := identity(t, dir, "server", 4)
 	c.again()
 	if err := try("friend", second); err != nil {

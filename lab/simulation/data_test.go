@@ -142,8 +142,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestPush: what agents export is in the store of the server that they push to, each
-// sample once, also when that is away for a while and is cut off in the middle.
+// TestPush: the exports of agents are in the store of the server that they push to, each
+// sample once, also when the server is down for a while and a connection breaks midway.
 func TestPush(t *testing.T) {
 	series, err := tsdb.Open(tsdb.Options{Dir: t.TempDir(), OutOfOrder: 24 * time.Hour})
 	if err != nil {
@@ -225,7 +225,7 @@ func stored(t *testing.T, series *tsdb.Store, from time.Time) (n int64) {
 	return n
 }
 
-// counting counts what passes of nodes.
+// counting counts the samples of nodes that pass through.
 type counting struct {
 	simulation.Sink
 	samples *atomic.Int64
@@ -256,8 +256,8 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestFillAsRebuilt: the catalogue of a filled directory has the runs that a server finds in it when it starts, and those that
-// are made of its series when they are read again, jobs that ended before the agents were there included.
+// TestFillAsRebuilt: the catalogue of a filled directory has the same runs as one that a server rebuilds from its
+// series, including jobs that ended before the agents were installed.
 func TestFillAsRebuilt(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for seed, after := range []time.Duration{time.Hour, 0, 100 * time.Minute} {

@@ -69,7 +69,7 @@ func (s *sums) result() map[string]string {
 	return out
 }
 
-// TestSameSeed: the same seed makes the same batches, byte by byte, whatever the number of
+// TestSameSeed: the same seed gives the same batches, byte by byte, whatever the number of
 // workers; another one does not.
 func TestSameSeed(t *testing.T) {
 	run := func(seed uint64, workers int) map[string]string {

@@ -30,7 +30,7 @@ func TestGPUPace(t *testing.T) {
 		}
 		want := c.share * 20
 		if c.share == 1 {
-			want *= 0.98 // a little of each period is left for the start of kernels
+			want *= 0.98 // the start of kernels takes a little of each period
 		}
 		if off := math.Abs(busy.Seconds()-want) / want; off > 0.02 {
 			t.Errorf("%g of a device with %g ns a turn: busy for %v, want %g s", c.share, c.turn, busy, want)

@@ -89,7 +89,7 @@ func TestRandom(t *testing.T) {
 		if again, _ := Random(most, n, d, seed); !reflect.DeepEqual(p, again) {
 			t.Fatal("the same seed gave another program")
 		}
-		// One resource less leaves the others as they were.
+		// One resource less leaves the others unchanged.
 		less, _ := Random(most.Only(CPU), n, d, seed)
 		for i, s := range p.Steps {
 			if less.Steps[i].Level[CPU] != s.Level[CPU] {
@@ -165,7 +165,7 @@ func TestPace(t *testing.T) {
 			}
 		}
 	})
-	// Within the bound nothing is given up.
+	// Within the limit nothing is dropped.
 	p := pace{curve: c}
 	if got := p.owed(400*time.Millisecond, 0); got != 400e6 || p.given != 0 {
 		t.Errorf("400 ms late: owed %g, given up %g", got, p.given)
@@ -180,13 +180,13 @@ func TestPace(t *testing.T) {
 func TestPaceAtBorders(t *testing.T) {
 	c := newCurve(Program{Steps: []Step{{Level{CPU: 1}, 10 * time.Second}, {Level{CPU: 0.1}, 10 * time.Second}}}, CPU)
 	for name, x := range map[string]struct {
-		before, after time.Duration // looks before and after the border
+		before, after time.Duration // readings before and after the boundary
 		done, want    float64
 	}{
 		"denied":                  {9900 * time.Millisecond, 10100 * time.Millisecond, 2e9, 0.11e9},
 		"kept":                    {9900 * time.Millisecond, 10100 * time.Millisecond, 9.9e9, 0.11e9},
 		"too much":                {9900 * time.Millisecond, 10100 * time.Millisecond, 12e9, 0.11e9},
-		"held back at the border": {9 * time.Second, 13 * time.Second, 9e9, 0.05e9}, // 3 s at 0.1, bounded
+		"held back at the border": {9 * time.Second, 13 * time.Second, 9e9, 0.05e9}, // 3 s at 0.1, limited
 		"a moment longer":         {9600 * time.Millisecond, 10101 * time.Millisecond, 2e9, 0.0101e9},
 		"as long as is caught up": {9600 * time.Millisecond, 10100 * time.Millisecond, 2e9, 0.41e9},
 	} {

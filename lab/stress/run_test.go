@@ -29,8 +29,8 @@ func figures(t *testing.T, r *Report, of Resource) (out []Figure) {
 	return out
 }
 
-// All loads but the GPU at once. How near they come depends on the machine; that the
-// figures are the kernel's and that nothing is left behind does not.
+// All loads but the GPU at once. How exactly they are achieved depends on the machine;
+// that the figures are the kernel's and that nothing is left behind does not.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	var before, after unix.Rusage
@@ -255,7 +255,7 @@ func TestMemoryFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The rest of the test process breathes a little.
+		// The rest of the test process uses a little CPU time.
 		if diff := got - base - more; diff > 8<<20 || diff < -8<<20 {
 			t.Errorf("%d bytes above the base, want %d", got-base, more)
 		}

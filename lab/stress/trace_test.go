@@ -72,7 +72,7 @@ func TestReadTrace(t *testing.T) {
 // A written trace is read back unchanged.
 func TestTraceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Program{Steps: []Step{{Level{CPU: 1}, time.Second}}} // nothing but 0 is no program
+		p := Program{Steps: []Step{{Level{CPU: 1}, time.Second}}} // a program of zeros only is invalid
 		for range rapid.IntRange(0, 10).Draw(t, "steps") {
 			var l Level
 			l[CPU] = rapid.Float64Range(0, 100).Draw(t, "cores")

@@ -56,7 +56,7 @@ func (m *machine) write(path string, data []byte) {
 	}
 }
 
-// card makes a device with the files that are given.
+// card creates a device with the given files.
 func (m *machine) card(n int, pci string, files map[string]string) {
 	dir := "sys/devices/pci0000:00/" + pci
 	for name, v := range files {
@@ -78,8 +78,8 @@ const (
 )
 
 // instinctTable is revision 1.8 of an accelerator: in each second of a thousand
-// accumulations it computed for 60 %, its memory was busy for 25 %, power held it down
-// for half, and it drew 500 J.
+// accumulations it computed for 60 %, its memory was busy for 25 %, the power limit
+// throttled it for half, and it drew 500 J.
 func (m *machine) instinctTable() {
 	m.write("sys/devices/pci0000:00/"+instinct+"/gpu_metrics", blob(3872, 1, 8, map[int]any{
 		4: uint16(71), 6: uint16(63), 10: uint16(500), 12: uint16(90), 14: uint16(10),
@@ -117,7 +117,7 @@ func newMachine(t testing.TB) *machine {
 	return m
 }
 
-// start opens the devices with a clock that moves by next.
+// start opens the devices; next advances their clock.
 func (m *machine) start() (s *Sensor, next func()) {
 	m.t.Helper()
 	s, err := New(m.root)
@@ -240,7 +240,7 @@ func TestBadDevices(t *testing.T) {
 	}
 }
 
-// A device that sleeps is idle: nothing is read that would wake it.
+// A suspended device is idle: nothing is read that would wake it.
 func TestSleep(t *testing.T) {
 	m := newMachine(t)
 	s, next := m.start()

@@ -14,7 +14,7 @@ import (
 )
 
 // node is constructed after the man page of pm_counters for an EX blade with two
-// accelerators; the figures are made up.
+// accelerators; the figures are invented.
 func node(t testing.TB) (root string, put func(name, text string)) {
 	t.Helper()
 	root = t.TempDir()

@@ -16,7 +16,7 @@ import (
 
 // The trees are constructed after the examples of the kernel's documents
 // (Documentation/gpu/drm-usage-stats.rst, gpu/xe/xe-drm-usage-stats.rst, i915.rst and
-// amdgpu/driver-misc.rst); the figures are made up.
+// amdgpu/driver-misc.rst); the figures are invented.
 
 type machine struct {
 	t    testing.TB
@@ -66,7 +66,7 @@ func (m *machine) exit(pid int) {
 	m.t.Helper()
 	dir := filepath.Join(m.root, "proc", fmt.Sprint(pid))
 	files, _ := filepath.Glob(filepath.Join(dir, "fdinfo/*"))
-	for _, f := range files { // descriptors that are held read nothing any more
+	for _, f := range files { // open descriptors return nothing any more
 		if err := os.Truncate(f, 0); err != nil {
 			m.t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestUses(t *testing.T) {
 		m.say(100, fd, i915(1, 50*sec+sec/4, 0))
 	}
 	m.say(101, 5, i915(1, 50*sec+sec/4, 0))
-	m.say(102, 3, i915(2, sec/2, sec)) // two engines of video: half of the class
+	m.say(102, 3, i915(2, sec/2, sec)) // two video engines: half of the class
 	m.say(200, 3, xe(1, 1500, 11000))
 	m.say(300, 3, amd(1, 7*sec+sec/10))
 	got, p := uses(t, s)
@@ -201,7 +201,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// Values that go back count again beyond their maximum; one client's fall hides none.
+// Values that decrease count again beyond their maximum; a decrease in one client affects no other.
 func TestBackwards(t *testing.T) {
 	m := newMachine(t)
 	m.open(100, 5, i915(1, 10*sec, 0))
@@ -256,8 +256,8 @@ func TestComeAndGo(t *testing.T) {
 	}
 }
 
-// The compute queues of ROCm are not accounted for: a client that never used an engine
-// may well compute.
+// The compute queues of ROCm are not accounted for: a client without engine time may well
+// compute.
 func TestQueuesOfROCm(t *testing.T) {
 	m := newMachine(t)
 	m.open(300, 3, amd(1, 0))

@@ -11,7 +11,7 @@ import (
 	"reckon/sensor"
 )
 
-// guest writes a share and opens it, with a clock that the test sets.
+// guest writes a share and opens it, with a clock set by the test.
 func guest(t *testing.T, s *Share) (g *Sensor, dir string, clock *time.Time) {
 	t.Helper()
 	dir = t.TempDir()
@@ -98,7 +98,7 @@ func TestMethod(t *testing.T) {
 	}
 }
 
-// TestStale has the host's agent stop, and come back.
+// TestStale: the host's agent stops, and comes back.
 func TestStale(t *testing.T) {
 	s := &Share{Written: time.Unix(1790000000, 0)}
 	s.Add("package", "measured", 100)
@@ -111,7 +111,7 @@ func TestStale(t *testing.T) {
 	if list, err := g.ReadMeters(nil); len(list) > 0 || err == nil || !strings.Contains(err.Error(), "has not written for 91 s") {
 		t.Errorf("after 91 s: %v, %v", list, err)
 	}
-	s.Written = s.Written.Add(time.Minute) // nothing was charged, and the file is new all the same
+	s.Written = s.Written.Add(time.Minute) // no energy was charged, but the file is new
 	if err := s.Write(dir, "alice", "db-1"); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // The trees are constructed after the kernel's documents of the drivers and, for Grace,
-// the names of NVIDIA's tuning guide; the figures are made up.
+// the names of NVIDIA's tuning guide; the figures are invented.
 var trees = map[string]map[string]string{
 	"server": {
 		"hwmon0/name": "power_meter", "hwmon0/power1_average": "312000000", "hwmon0/power1_oem_info": "",
@@ -81,7 +81,7 @@ func watts(meters []sensor.Meter) map[string]float64 {
 	return out
 }
 
-// TestMeters reads twice: slow chips answer behind our back.
+// TestMeters reads twice: slow chips are read in the background.
 func TestMeters(t *testing.T) {
 	for name, want := range map[string]map[string]float64{
 		"server": {
@@ -164,7 +164,7 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
-// A device that goes hides no other, and counts on when it is back.
+// A device that disappears hides no other, and continues counting when it is back.
 func TestUnplug(t *testing.T) {
 	root := tree(t, "board")
 	s, err := New(root)

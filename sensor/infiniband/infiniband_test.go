@@ -15,7 +15,7 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// machine writes a recorded tree; put changes a file of it.
+// machine creates a recorded tree; put changes a file of it.
 func machine(t testing.TB, name string) (root string, put func(path, text string)) {
 	t.Helper()
 	root = t.TempDir()
@@ -137,7 +137,7 @@ func TestSaturated(t *testing.T) {
 	}
 }
 
-// TestComesAndGoes: adapters that are taken out, put in and change between two readings.
+// TestComesAndGoes: adapters are removed, added and changed between two readings.
 func TestComesAndGoes(t *testing.T) {
 	root, put := machine(t, "procfs.txtar")
 	s := start(t, root)

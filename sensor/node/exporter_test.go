@@ -93,9 +93,9 @@ func ours(t *testing.T, sensors []sensor.Sensor) map[string]metric.Sample {
 	return out
 }
 
-// TestLikeNodeExporter holds every family that we have against the real node_exporter: the same
-// series, the same types, and values between what we read before and after its scrape. A value
-// that moves in between gets several chances.
+// TestLikeNodeExporter compares every family that we have with the real node_exporter: the same
+// series, the same types, and values between our readings before and after its scrape. A value
+// that changes in between gets several attempts.
 func TestLikeNodeExporter(t *testing.T) {
 	url := exporter(t)
 	sensors := []sensor.Sensor{NewClock()}

@@ -40,7 +40,7 @@ func TestMachine(t *testing.T) {
 		if m.MemoryTotal != *mem.MemTotalBytes || m.Cores != len(st.CPU) || m.Boot == 0 {
 			t.Errorf("%+v", m)
 		}
-		// The live machine has moved on since.
+		// The live machine has changed since.
 		for name, v := range map[string][2]float64{
 			"user": {float64(m.User), st.CPUTotal.User}, "system": {float64(m.System), st.CPUTotal.System},
 			"idle": {float64(m.Idle), st.CPUTotal.Idle}, "nice": {float64(m.Nice), st.CPUTotal.Nice},
@@ -71,7 +71,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestChanges follows devices that come and go and a processor that goes offline.
+// TestChanges: devices come and go and a processor goes offline.
 func TestChanges(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {

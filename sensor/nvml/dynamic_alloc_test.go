@@ -11,8 +11,8 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// TestCalls runs the suite through real calls into a shared library. The race detector
-// makes the pools behind them allocate, so it is not for that.
+// TestCalls runs the suite through real calls into a shared library. With the race
+// detector the pools behind them allocate, so it is skipped there.
 func TestCalls(t *testing.T) {
 	path, err := filepath.Abs(filepath.Join("testdata", "libfakenvml.so"))
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 // generation of devices lacks are those of the manual.
 type fake struct {
 	gpus  []*fakeGPU
-	down  code          // what Init answers
+	down  code          // result of Init
 	hang  chan struct{} // when set, Memory waits for it
 	gone  bool          // the driver was unloaded since Init
 	times uint64        // microseconds
 
 	watched map[handle]bool
 	pending []event
-	samples map[gpmSample]int // how many there are, by number; 0 was let go
+	samples map[gpmSample]int // number of samples, by buffer; 0 was freed
 }
 
 type fakeGPU struct {
 	uuid, model      string
 	lost             code
-	fails            code   // what everything but the list and the names answers
+	fails            code   // result of everything but the list and the names
 	util             uint32 // percent of each sample
 	noSamples, noUse bool
 	noEnergy         bool
@@ -39,7 +39,7 @@ type fakeGPU struct {
 	mig              []*fakeGPU
 	canMIG           bool
 	gpm              map[uint32]float64 // GPM metrics between any two samples; nil: none
-	noGPM            code               // what asking for a sample answers
+	noGPM            code               // result of taking a sample
 	fields           map[uint32]uint64  // further fields
 	linkFields       map[uint32]uint64  // fields of each of two links
 	coder            uint32             // percent
@@ -54,7 +54,7 @@ func (f *fake) gpu(h handle) (*fakeGPU, code) {
 	return g, c
 }
 
-// listed is a device that the library shows, whether or not it answers.
+// listed returns a device in the library's list, whether or not it responds.
 func (f *fake) listed(h handle) (*fakeGPU, code) {
 	if f.gone {
 		return nil, driverNotLoaded
@@ -300,7 +300,7 @@ func (f *fake) SampleGPM(h handle, instance uint32, s gpmSample) code {
 		return g.noGPM
 	}
 	if f.samples[s] == 0 {
-		return 2 // let go, or never given
+		return 2 // freed, or never allocated
 	}
 	for i, m := range g.mig {
 		if instance != wholeDevice && m.instance == instance {
@@ -345,7 +345,7 @@ func (f *fake) Event() (event, code) {
 	return e, success
 }
 
-// farm returns n devices like an H100 on which so many processes compute.
+// farm returns n devices like an H100, each used by the given number of processes.
 func farm(n, processes int) *fake {
 	f := &fake{times: 1_000_000}
 	for i := range n {
@@ -361,7 +361,7 @@ func farm(n, processes int) *fake {
 	return f
 }
 
-// pass lets a second pass on all devices.
+// pass advances all devices by a second.
 func (f *fake) pass() {
 	f.times += 1_000_000
 	for _, g := range f.gpus {

@@ -114,7 +114,7 @@ func (v *vendor) Errors(h handle, uncorrected bool) (uint64, code) {
 	return n, code(r)
 }
 
-// Fields goes through NVIDIA's struct, so that numbers and layout are theirs.
+// Fields uses NVIDIA's struct, so that numbers and layout are theirs.
 func (v *vendor) Fields(h handle, f []field) code {
 	theirs := make([]upstream.FieldValue, len(f))
 	for i := range f {
@@ -167,7 +167,7 @@ func dgx() *dgxa100.Server {
 		}
 		d.GetTotalEnergyConsumptionFunc = func() (uint64, upstream.Return) {
 			step++
-			return 9_000_000_000 + step*250_000, upstream.SUCCESS // 250 J at each look
+			return 9_000_000_000 + step*250_000, upstream.SUCCESS // 250 J per reading
 		}
 		d.GetPowerUsageFunc = func() (uint32, upstream.Return) { return 250_000, upstream.SUCCESS }
 		d.GetEnforcedPowerLimitFunc = func() (uint32, upstream.Return) { return 400_000, upstream.SUCCESS }
@@ -253,7 +253,7 @@ func TestVendorMock(t *testing.T) {
 	}
 }
 
-// TestVendorConstants holds our numbers against NVIDIA's.
+// TestVendorConstants compares our numbers with NVIDIA's.
 func TestVendorConstants(t *testing.T) {
 	for name, c := range map[string][2]uint64{
 		"not supported":     {uint64(notSupported), uint64(upstream.ERROR_NOT_SUPPORTED)},

@@ -99,7 +99,7 @@ func TestFigures(t *testing.T) {
 	want(t, got, "gpu_info|"+first+"|NVIDIA H100 80GB HBM3|580.65.06||00000000:01:00.0|", 1)
 	absent(t, got, "gpu_fan_ratio")    // not supported
 	absent(t, got, "gpu_pcie_replays") // the driver's blank value
-	absent(t, got, "gpu_partitions")   // it can not be divided
+	absent(t, got, "gpu_partitions")   // it does not support MIG
 }
 
 // If the device counts its throttled time, its counter continues from the time integrated
@@ -342,7 +342,7 @@ func TestHangingDriver(t *testing.T) {
 	}
 	close(hang)
 	s.wait = 10 * time.Second
-	answer := <-s.done // the goroutine comes back
+	answer := <-s.done // the goroutine responds again
 	s.done <- answer
 	if err := s.ReadGPU(new(sensor.GPUPass)); err != nil {
 		t.Fatalf("the driver answers again: %v", err)
@@ -377,7 +377,7 @@ func TestNotHere(t *testing.T) {
 	}
 }
 
-// TestLive reads the GPUs of this machine, where there are any.
+// TestLive reads the GPUs of this machine, if there are any.
 func TestLive(t *testing.T) {
 	s, err := New("/")
 	if errors.Is(err, sensor.ErrUnavailable) {

@@ -34,8 +34,8 @@ func TestProfile(t *testing.T) {
 	want(t, read(t, s), "gpu_engine_busy_seconds_total|"+first+"|tensor", 2.5)
 }
 
-// A second reading within the time in which the device renews its counters takes no
-// sample, so that the next one covers all of the time.
+// A second reading within the update interval of the device's counters takes no sample,
+// so that the next one covers all of the time.
 func TestProfileTooSoon(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
@@ -103,7 +103,7 @@ func TestProfileOfInstance(t *testing.T) {
 	got := read(t, s)
 	want(t, got, "gpu_engine_busy_seconds_total|nvidia|MIG-a|0|tensor", 0.3)
 	want(t, got, "gpu_engine_busy_seconds_total|nvidia|MIG-b|0|tensor", 0.6)
-	g.mig = g.mig[:1] // one instance is taken away: its samples are let go
+	g.mig = g.mig[:1] // one instance is removed: its samples are freed
 	next()
 	read(t, s)
 	held := 0
@@ -129,7 +129,7 @@ func TestXid(t *testing.T) {
 	second := "nvidia|GPU-00000001-0000-0000-0000-000000000000|1"
 	want(t, got, "gpu_xid_last|"+second, 79)
 	want(t, got, "gpu_xid_errors_total|"+second+"|79|"+meanings[79], 1)
-	// A driver that was loaded again is watched again.
+	// A reloaded driver is watched again.
 	f.gone = true
 	next()
 	read(t, s)

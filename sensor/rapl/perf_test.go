@@ -77,7 +77,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: %v J, want %v", k, got[k], v)
 		}
 	}
-	counters[key{2, 24}].fail = unix.ENODEV // the processor was taken away
+	counters[key{2, 24}].fail = unix.ENODEV // the processor was removed
 	meters, err := s.ReadMeters(nil)
 	if err == nil || len(meters) != 4 || !strings.Contains(err.Error(), "energy-pkg of package 1") {
 		t.Errorf("%d meters, %v", len(meters), err)
@@ -117,7 +117,7 @@ func TestEventsNotHere(t *testing.T) {
 	}
 }
 
-// One event that can not be understood hides no other.
+// One invalid event hides no other.
 func TestOneBrokenEvent(t *testing.T) {
 	ok := func(uint32, uint64, int) (counter, error) { return new(fakeCounter), nil }
 	for _, change := range []map[string]string{
@@ -130,7 +130,7 @@ func TestOneBrokenEvent(t *testing.T) {
 	}
 }
 
-// TestRealEvents counts on this machine, where it has a power PMU.
+// TestRealEvents reads the counters of this machine, if it has a power PMU.
 func TestRealEvents(t *testing.T) {
 	list, err := openEvents("/", openPerf)
 	if errors.Is(err, sensor.ErrUnavailable) {

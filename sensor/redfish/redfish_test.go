@@ -19,7 +19,7 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// bmc answers like a controller; the documents are constructed after the schemas
+// bmc responds like a controller; the documents are constructed after the schemas
 // Chassis, Power and EnvironmentMetrics of DMTF.
 type bmc struct {
 	*httptest.Server
@@ -69,7 +69,7 @@ func newBMC(t testing.TB) *bmc {
 	return b
 }
 
-// config writes the files of a configuration and returns its name.
+// config writes the files of a configuration and returns its path.
 func (b *bmc) config(t testing.TB, credentials, more string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -129,7 +129,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// One of several chassis may hold another, so none is taken and none added unless it is named.
+// One of several chassis may contain another, so none is read and none added unless it is configured.
 func TestSeveralChassis(t *testing.T) {
 	b := newBMC(t)
 	one := b.config(t, "reader:"+secret, b.pin())

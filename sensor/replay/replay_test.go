@@ -104,7 +104,7 @@ func TestPlayOnce(t *testing.T) {
 	for i := range 4 {
 		k := uint64(i)
 		pass.Reset()
-		if i%2 == 0 { // whichever is read first, both are of the same pass
+		if i%2 == 0 { // whichever is read first, both belong to the same pass
 			checkMachine(t, p, &m, i)
 		}
 		if err := p.Read(&pass); err != nil {
@@ -193,8 +193,8 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// In a loop nothing ever goes back: not time, nor any counter, and what ended in the
-// recording comes again as another process.
+// In a loop nothing ever decreases: not time, nor any counter; processes that ended in
+// the recording appear again as new ones.
 func TestLoopGoesOn(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	p := open(t, write(t, 4), Options{Loop: true, Now: now})
@@ -237,7 +237,7 @@ func TestLoopGoesOn(t *testing.T) {
 			}
 		}
 		var b metric.Batch
-		_ = rapl.Read(&b) // pass 1 has an error, which TestPlayOnce looks at
+		_ = rapl.Read(&b) // pass 1 has an error, which TestPlayOnce checks
 		if v := b.Samples[0].Value; v != float64(30*round+10*k) || b.Samples[1].Value != 42 {
 			t.Errorf("pass %d: %v, %v", i, v, b.Samples[1].Value)
 		}

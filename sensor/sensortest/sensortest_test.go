@@ -13,7 +13,7 @@ var energy = &metric.Desc{
 	Kind: metric.Counter, Unit: metric.Joules, Labels: []string{"zone"},
 }
 
-// meter is a sensor as small as one can be.
+// meter is a minimal sensor.
 type meter struct {
 	series *metric.Series
 	value  float64

@@ -12,7 +12,8 @@ import (
 )
 
 // tree is constructed after cxi_stat.c and libcxi.c of HewlettPackard/shs-libcxi, commit
-// c147b9eb87c99dc0c4a891099d33ed53ddd08d83: an adapter of each generation. The figures are made up.
+// c147b9eb87c99dc0c4a891099d33ed53ddd08d83: an adapter of each generation. The figures are
+// invented.
 func tree(t testing.TB) (root string, put func(path, text string)) {
 	t.Helper()
 	root = t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"reckon/sensor"
 )
 
-// clients is a list as the memory driver of L4T 32 and 35 writes it; names and sizes are
-// ours.
+// clients is a list in the format of the memory driver of L4T 32 and 35; names and sizes
+// are invented.
 const clients = `CLIENT                        PROCESS      PID        SIZE
 user                        python3     4711     2048K
 user                    gst launch 1     4712    65536K
@@ -22,7 +22,7 @@ user                 nvargus-daemon      901     8192K
 total                                            76288K
 `
 
-// holder makes a process with open files.
+// holder creates a process with open files.
 func holder(t testing.TB, root, pid string, links ...string) {
 	t.Helper()
 	dir := filepath.Join(root, "proc", pid, "fd")
@@ -86,7 +86,7 @@ func TestGPU(t *testing.T) {
 	if w := got[`reckon_node_power_watts{domain="gpu",zone="igpu0",method="measured"}`]; math.Abs(w-2.39) > 1e-9 {
 		t.Errorf("the GPU draws %v W, want 2.39", w)
 	}
-	// A load that is blank: nothing counts, and nothing for the time without it.
+	// A blank load: nothing counts, and nothing for the time without it.
 	put(t, root, "sys/class/devfreq/17000000.gpu/device/load", "2000\n")
 	now = now.Add(10 * time.Second)
 	if p, _ = pass(t, s); len(p.Devices) != 0 {

@@ -177,7 +177,7 @@ func TestEnergy(t *testing.T) {
 	if s.busy.Total() < 4.369 || s.busy.Total() > 4.371 {
 		t.Errorf("10 s at 43.7 %%: busy for %v s", s.busy.Total())
 	}
-	// A rail that can not be read hides no other, but there is no sum without it.
+	// An unreadable rail hides no other, but there is no sum without it.
 	put(t, root, "sys/class/hwmon/hwmon3/curr2_input", "N/A\n")
 	now = now.Add(time.Second)
 	got := joules()

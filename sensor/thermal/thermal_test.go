@@ -11,8 +11,8 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// board is constructed: a Raspberry Pi that is short of power, with a zone that is off
-// as on a Jetson, and the counters of an x86 processor of two threads.
+// board is constructed: a Raspberry Pi with undervoltage, with a zone that is off as on a
+// Jetson, and the counters of an x86 processor of two threads.
 func board(t testing.TB) (root string, put func(path, text string)) {
 	t.Helper()
 	root = t.TempDir()

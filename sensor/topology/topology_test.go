@@ -13,7 +13,7 @@ import (
 	"reckon/sensor"
 )
 
-// tree makes a constructed machine: the package and the frequency of each processor, 0
+// tree creates a constructed machine: the package and the frequency of each processor, 0
 // for none, one policy for each frequency.
 func tree(t testing.TB, packages []int, freq []int) string {
 	t.Helper()

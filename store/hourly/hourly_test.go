@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// minutes are samples of a counter that counts one a minute, every five minutes.
+// minutes returns samples of a counter that grows by one a minute, every five minutes.
 func minutes(from, to int64) (out []point) {
 	for t := from; t < to; t += 5 * 60_000 {
 		out = append(out, point{t: t, v: float64(t-t0) / 60_000})
@@ -103,7 +103,7 @@ func TestLostSamples(t *testing.T) {
 	pass(t, s)
 	want := kept(t, s, "c_total")
 
-	// Another database with the same directory: the first day is gone but for an import.
+	// Another database with the same directory: the first day is gone except for an import.
 	other := openRaw(t)
 	other.append(lset("c_total"), minutes(t0+day, t0+2*day+5*hour)...)
 	other.append(lset("imported"), point{t: t0 + 30*60_000, v: 7})
@@ -137,7 +137,7 @@ func TestLostSamples(t *testing.T) {
 		}
 	}
 
-	// An index that is cut, and a block that was being written.
+	// A truncated index, and an unfinished block.
 	list := names(t, dir)
 	if err := os.Truncate(filepath.Join(dir, list[len(list)-1], "index"), 10); err != nil {
 		t.Fatal(err)
@@ -165,14 +165,14 @@ func TestCrash(t *testing.T) {
 	if got := s.ready(); got != t0 {
 		t.Errorf("ready before anything was made: %d", got-t0)
 	}
-	if _, err := s.make(t.Context(), s.state.Pending); err != nil { // and no note that it was made
+	if _, err := s.make(t.Context(), s.state.Pending); err != nil { // and the state does not record it
 		t.Fatal(err)
 	}
 	first := names(t, dir)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The old block comes back beside the one that replaces it.
+	// The old block reappears beside the one that replaces it.
 	saved := t.TempDir()
 	if err := os.CopyFS(filepath.Join(saved, first[0]), os.DirFS(filepath.Join(dir, first[0]))); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// Blocks are joined as they age, made again whole when something comes late, and removed
+// Blocks are compacted as they age, made again completely for late samples, and removed
 // when they are too old or too many.
 func TestJoinAndForget(t *testing.T) {
 	r, dir := openRaw(t), t.TempDir()
@@ -243,7 +243,7 @@ func TestJoinAndForget(t *testing.T) {
 	}
 }
 
-// Native histograms survive being kept, joined and read.
+// Native histograms are kept, compacted and read.
 func TestHistograms(t *testing.T) {
 	r := openRaw(t)
 	s := openStore(t, r, t.TempDir())
@@ -278,7 +278,7 @@ func TestHistograms(t *testing.T) {
 	}
 }
 
-// Which questions are answered from hours.
+// The queries that are answered from hours.
 func TestSuits(t *testing.T) {
 	for _, c := range []struct {
 		h    storage.SelectHints
@@ -326,7 +326,7 @@ func TestGone(t *testing.T) {
 	// An import from years before does not hide that later samples were deleted.
 	other.append(lset("imported"), point{t: t0 + 12*hour, v: 1})
 	other.seal(t0 + 2*day + 2*hour)
-	if err := s.look(); err != nil { // it sees that the origins are others
+	if err := s.look(); err != nil { // it detects that the origins are others
 		t.Fatal(err)
 	}
 	if !s.state.Lost {

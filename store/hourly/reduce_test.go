@@ -94,7 +94,7 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// Native histograms are kept as counters are, and those of gauges as facts.
+// Native histograms are kept like counters, and gauge histograms like facts.
 func TestReduceHistograms(t *testing.T) {
 	h := func(n int64, hint histogram.CounterResetHint) *histogram.Histogram {
 		return &histogram.Histogram{
@@ -150,13 +150,13 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// What bridge adds lets an increase be found within hours and adds nothing to it.
+// The samples added by bridge let an increase be computed within hours and do not change it.
 func TestBridge(t *testing.T) {
 	at := span{t0, t0 + day}
 	add := func(in string) string {
 		all := bridge(series(in), at, edges{{t0 + 1, hour}}, nil)
 		var out []sample
-		for i, s := range all { // of a burst the first and the last
+		for i, s := range all { // the first and the last of a burst
 			if i > 0 && i+1 < len(all) && s.t-all[i-1].t == 1 && all[i+1].t-s.t == 1 {
 				continue
 			}
@@ -171,7 +171,7 @@ func TestBridge(t *testing.T) {
 	}
 	ms := func(minute float64, n int) string { return fmt.Sprint((minute*60_000 + float64(n)) / 60_000) }
 	for in, want := range map[string]string{
-		// It lives before and after.
+		// It exists before and after.
 		"-1:0 59:60 119:120 179:180 1439:9": "-1:0 " + ms(0, 1) + fmt.Sprint(":", 1+1./60_000) + " 59:60 " + ms(60, 1) + fmt.Sprint(":", 61+1./60_000) +
 			" 119:120 " + ms(120, 1) + fmt.Sprint(":", 121+1./60_000) + " " + ms(179, -32) + ":180 179:180 1439:9",
 		"1379:1 1439:1":                     "1379:1 " + ms(1379, 32) + ":1 " + ms(1380, 1) + ":1 1439:1",
@@ -214,7 +214,7 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// A day of numbers is reduced without taking memory.
+// A day of numbers is reduced without allocating memory.
 func TestReduceAllocates(t *testing.T) {
 	in := &listed{all: counterDay()}
 	var r reducer

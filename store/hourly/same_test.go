@@ -71,7 +71,7 @@ func TestSameAsSamples(t *testing.T) {
 		for _, c := range []struct {
 			text        string
 			step        int64
-			each, whole float64 // relative difference that is allowed, of one and of all together
+			each, whole float64 // allowed relative difference, of one series and of all together
 		}{
 			{"increase(c_total[1d])", day, 0.03, 0.005},
 			{"rate(c_total[6h])", 6 * hour, 0.04, 0.005},

@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 			s := openAt(t, f.URL+"?timeout=200ms")
 			f.fail(c.fail)
 			for i := range 2 * failsAtMost {
-				if i%2 == 1 { // questions have a count of their own
+				if i%2 == 1 { // queries are counted separately
 					if err := s.Check(t.Context()); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
 						t.Fatalf("check: %v, want %q", err, c.want)
 					}
@@ -181,7 +181,7 @@ func TestQueueSurvives(t *testing.T) {
 	}
 }
 
-// TestOneBadSample: of a request that the other side refuses for one sample, the others are
+// TestOneBadSample: if the other side refuses a request for one sample, the others are
 // stored and that one is named.
 func TestOneBadSample(t *testing.T) {
 	s := openAt(t, "http://"+storetest.Prometheus(t))
@@ -304,7 +304,7 @@ func FuzzReadSamples(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, raw []byte) { _, _ = readSamples(strings.NewReader(string(raw)), 1<<20) })
 }
 
-// TestLineProtocolText holds labels against the syntax.
+// TestLineProtocolText checks labels against the syntax.
 func TestLineProtocolText(t *testing.T) {
 	w := (&Store{conf: &settings{kind: kindInflux2}, peer: &influx2{}}).newWrite()
 	w.float(labels.FromStrings("__name__", "a m", "k k", `v=1,"x"`, "z", `end\`), 5, 1.5)

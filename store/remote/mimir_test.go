@@ -135,7 +135,7 @@ func newFlaky(tb testing.TB, addr string) *flaky {
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.asked.Add(1)
 		if h := f.broken.Load(); h != nil {
-			raw, _ := io.ReadAll(r.Body) // so that it is noticed when they go away
+			raw, _ := io.ReadAll(r.Body) // so that a disconnect of the client is detected
 			r.Body = io.NopCloser(bytes.NewReader(raw))
 			(*h)(w, r)
 			return

@@ -40,7 +40,7 @@ func TestPrometheusNative(t *testing.T) {
 	}, storetest.Limits{LateNative: "Prometheus 2.42 takes them in order only"})
 }
 
-// TestPrometheusByQueries reads by the query API, as of servers without remote read.
+// TestPrometheusByQueries reads by the query API, as from servers without remote read.
 func TestPrometheusByQueries(t *testing.T) {
 	storetest.Series(t, func(tb testing.TB) store.Series {
 		return openAt(tb, "http://"+storetest.Prometheus(tb)+"?read=query")
@@ -51,7 +51,7 @@ func TestPrometheusByQueries(t *testing.T) {
 type flushed struct{ *Store }
 
 func (f flushed) Querier(mint, maxt int64) (storage.Querier, error) {
-	tick := time.NewTicker(50 * time.Millisecond) // a flush of its own may be under way
+	tick := time.NewTicker(50 * time.Millisecond) // another flush may be under way
 	defer tick.Stop()
 	for range 4 {
 		if err := f.Flush(context.Background()); err != nil {
@@ -78,7 +78,7 @@ func TestInflux1(t *testing.T) {
 	}, storetest.Limits{Staleness: "InfluxDB has no NaN", Conflict: "the later value replaces the earlier one"})
 }
 
-// TestLineProtocol writes and reads InfluxDB 1.x as 2.x is written and read.
+// TestLineProtocol writes and reads InfluxDB 1.x in the way of 2.x.
 func TestLineProtocol(t *testing.T) {
 	addr := storetest.Influx(t)
 	n := 'a'
@@ -90,8 +90,8 @@ func TestLineProtocol(t *testing.T) {
 	}, storetest.Limits{Staleness: "InfluxDB has no NaN", Conflict: "the later value replaces the earlier one"})
 }
 
-// TestRealLineProtocol writes to the address of 2.x, as InfluxDB 1.8 has it too: nothing in
-// the address is changed for the test.
+// TestRealLineProtocol writes to the address of 2.x, which InfluxDB 1.8 has too: the
+// address is not changed for the test.
 func TestRealLineProtocol(t *testing.T) {
 	addr := storetest.Influx18(t)
 	n := 'a'

@@ -12,8 +12,8 @@ import (
 	"reckon/store"
 )
 
-// TestHangs: a server that takes connections and answers nothing is given up long before the
-// timeout, by all who wait for it.
+// TestHangs: a server that accepts connections and does not respond is given up long before
+// the timeout, by all concurrent callers.
 func TestHangs(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer srv.Close()
@@ -65,7 +65,7 @@ func TestSlowLives(t *testing.T) {
 	}
 }
 
-// Health is a path of each kind of server, wherever its paths begin.
+// The health path is right for each kind of server, with any path prefix.
 func TestHealth(t *testing.T) {
 	for in, want := range map[string]string{
 		"http://h:9090/prom":                    "http://h:9090/prom/-/healthy",

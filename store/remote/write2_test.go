@@ -79,7 +79,7 @@ func TestWrite2(t *testing.T) {
 	for _, x := range []struct {
 		t int64
 		v float64
-	}{{now - 2000, 0}, {now, 3}} { // the first is the zero that it began with
+	}{{now - 2000, 0}, {now, 3}} { // the first is its initial zero
 		_, err := app.Append(0, ls, 0, x.t, x.v, nil, nil, storage.AOptions{})
 		must(t, err)
 	}

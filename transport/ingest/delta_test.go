@@ -57,7 +57,7 @@ func deltaRequest(from, to time.Time, n int) pmetric.Metrics {
 	q := e.DataPoints().AppendEmpty()
 	q.SetStartTimestamp(start)
 	q.SetTimestamp(at)
-	q.SetScale(int32(n % 2)) // resolutions differ
+	q.SetScale(int32(n % 2)) // with different resolutions
 	q.SetCount(uint64(n))
 	q.SetSum(float64(n))
 	q.Positive().BucketCounts().FromRaw([]uint64{uint64(n)})
@@ -90,7 +90,7 @@ func TestDeltas(t *testing.T) {
 			t.Errorf("interval %d: %d refused: %s", i, n, why)
 		}
 	}
-	h = OTLP(Options{Store: s, Describe: s.Describe}) // another start of the server
+	h = OTLP(Options{Store: s, Describe: s.Describe}) // a restart of the server
 	if n, why := sendDeltas(t, h, deltaRequest(at(3), at(4), 9)); n != 0 {
 		t.Errorf("%d refused: %s", n, why)
 	}
@@ -109,7 +109,7 @@ func TestDeltas(t *testing.T) {
 			same(t, points, want...)
 		}
 	}
-	for _, points := range read(t, s, "whole_total") { // beside them, as it was sent
+	for _, points := range read(t, s, "whole_total") { // unchanged beside them
 		if last := points[len(points)-1]; last != fmt.Sprintf("%d 100", ms(4)) {
 			t.Errorf("whole_total: %v", points)
 		}

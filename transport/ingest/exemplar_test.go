@@ -52,7 +52,7 @@ func TestExemplars1(t *testing.T) {
 	long := sample1("b", now, 1)
 	long.Exemplars = []prompb.Exemplar{exemplar1(now, 9, strings.Repeat("x", 129))}
 	req := &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{unknown, sample1("a", now, 1), apart, future, long}}
-	for range 2 { // a retry stores nothing twice
+	for range 2 { // a retry creates no duplicates
 		if w := post(t, h, kind1, req); w.Code != 204 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
@@ -87,7 +87,7 @@ func TestExemplars2(t *testing.T) {
 	}
 }
 
-// A restart keeps exemplars, and one of a time before the last is no error.
+// A restart keeps exemplars, and one with a time before the last is not an error.
 func TestExemplarsStay(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now().Truncate(time.Second)

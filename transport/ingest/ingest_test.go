@@ -176,8 +176,8 @@ func sample1(name string, at time.Time, v float64) prompb.TimeSeries {
 	return prompb.TimeSeries{Labels: []prompb.Label{{Name: "__name__", Value: name}}, Samples: []prompb.Sample{{Timestamp: at.UnixMilli(), Value: v}}}
 }
 
-// One bad sample costs no other, the same request again is stored once, and late
-// samples are taken and reported to the views.
+// One bad sample costs no other, a repeated request is stored once, and late samples are
+// accepted and reported to the views.
 func TestGoodStaysBadIsNamed(t *testing.T) {
 	s := openStore(t)
 	h := Handler(Options{Store: s})
@@ -270,7 +270,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// A store that can not write makes the sender wait, and nothing is half stored.
+// If the store can not write, the sender has to wait, and no request is stored in part.
 func TestStoreFails(t *testing.T) {
 	for err, want := range map[error]int{
 		fmt.Errorf("%w: no room", store.ErrFull): 503, store.ErrClosed: 503, errors.New("oops"): 500,
@@ -298,7 +298,7 @@ func (b broken) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, 
 func (b broken) Commit() error   { return b.err }
 func (b broken) Rollback() error { return nil }
 
-// Whatever comes, the receiver answers.
+// The receiver responds to any input.
 func FuzzReceive(f *testing.F) {
 	s := openStore(f)
 	h := Handler(Options{Store: s})

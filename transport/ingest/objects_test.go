@@ -22,7 +22,7 @@ import (
 	"reckon/transport/limits"
 )
 
-// repeat is a message with n fields num that hold body.
+// repeat is a message with n fields num with content body.
 func repeat(num protowire.Number, body []byte, n int) []byte {
 	one := protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), body)
 	return bytes.Repeat(one, n)
@@ -158,7 +158,7 @@ func TestObjectSizes(t *testing.T) {
 	}
 }
 
-// Large requests are stored as small ones are, by each protocol, and their memory is given back.
+// Large requests are stored like small ones, by each protocol, and their memory is freed.
 func TestLargeRequests(t *testing.T) {
 	now := time.Now()
 	long := strings.Repeat("x", 3*largeBuffer)

@@ -141,7 +141,7 @@ func TestOTLP(t *testing.T) {
 	}
 }
 
-// A token that may send for another node only stores nothing.
+// A token for another node only stores nothing.
 func TestOTLPScope(t *testing.T) {
 	s := openStore(t)
 	body, err := otlpRequest(time.Now()).MarshalProto()

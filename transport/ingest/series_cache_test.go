@@ -66,7 +66,7 @@ func offer(t *testing.T, h http.Handler, body []byte, code int) {
 	}
 }
 
-// The store's own references are used again while they are good, and never longer.
+// The store's references are reused while they are valid, and never longer.
 func TestKnown(t *testing.T) {
 	for name, generation := range map[string]uint64{"with generations": 1, "without": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestKnown(t *testing.T) {
 			}
 			offer(t, h, next(), 204)
 			offer(t, h, next(), 204)
-			// The same labels behind other symbols and in another order are the same series.
+			// The same labels with other symbols and in another order are the same series.
 			at = at.Add(time.Second)
 			offer(t, h, two([]string{"n1", "cpu", "__name__", "node"}, []uint32{3, 0, 2, 1}, at, 1, writev2.Metadata{}), 204)
 			if w.generation > 0 {
@@ -123,7 +123,7 @@ func TestKnownIsChecked(t *testing.T) {
 	offer(t, h, two(symbols, []uint32{1, 2}, at.Add(time.Second), 1, writev2.Metadata{}), 403)
 }
 
-// A description is passed on when it is new or another.
+// A description is stored if it is new or changed.
 func TestKnownDescription(t *testing.T) {
 	s := openStore(t)
 	var told []metadata.Metadata
@@ -159,7 +159,7 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// A series leads to the one that came after it, which is never one that was evicted or replaced.
+// A series points to its successor, which is never an evicted or replaced one.
 func TestFollowing(t *testing.T) {
 	var k seriesCache
 	key := func(i int) sum { return sum{uint64(i), 1} }
@@ -189,7 +189,7 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// Labels are held against the bounds once, and again when these change.
+// Labels are checked against the limits once, and again when these change.
 func TestKnownAndOtherBounds(t *testing.T) {
 	s := openStore(t)
 	l := limits.New(limits.Config{}, nil, nil)
@@ -277,7 +277,7 @@ func FuzzRequest2(f *testing.F) {
 		{LabelsRefs: []uint32{0, 1 << 30}, Histograms: []writev2.Histogram{{Sum: 3, PositiveDeltas: []int64{1, -1}}}, Exemplars: []writev2.Exemplar{{Value: 2}}},
 	}})
 	f.Add(seed)
-	f.Add([]byte{5<<3 | 2, 4, 1 << 3, 1, 1 << 3, 2}) // references that are not packed
+	f.Add([]byte{5<<3 | 2, 4, 1 << 3, 1, 1 << 3, 2}) // unpacked references
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var want writev2.Request
 		if proto.Unmarshal(b, &want) != nil {
@@ -285,7 +285,7 @@ func FuzzRequest2(f *testing.F) {
 		}
 		var got request2
 		if got.parse(b) != nil {
-			return // the generated code lets more pass, such as fields of impossible numbers
+			return // the generated code accepts more, such as fields with invalid numbers
 		}
 		var series [][]byte
 		_ = eachField(b, func(num protowire.Number, f field) error {

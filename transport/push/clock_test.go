@@ -22,7 +22,7 @@ var (
 	spread  = &metric.Desc{Name: "suite_cores", Kind: metric.NativeHistogram}
 )
 
-// site takes remote write 2.0 by a clock of its own, or is away.
+// site accepts remote write 2.0 with a clock of its own, or is down.
 type site struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -71,7 +71,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// board is a machine with a clock that may be wrong.
+// board is a machine with a possibly wrong clock.
 type board struct {
 	t     *testing.T
 	boot  string

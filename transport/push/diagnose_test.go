@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Each mistake that people make is named, with what to write instead.
+// Each common mistake is named, with the remedy.
 func TestDiagnosis(t *testing.T) {
 	answer := func(code int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, code) }
@@ -44,7 +44,7 @@ func TestDiagnosis(t *testing.T) {
 		handler  http.HandlerFunc
 		tls      bool
 		edit     func(*Endpoint)
-		want     []string // empty when all is well
+		want     []string // empty if all is well
 		protocol string
 	}{
 		{name: "well", handler: write, protocol: "2.0"},

@@ -222,7 +222,7 @@ func TestLegacyNative(t *testing.T) {
 func TestLegacyClassic(t *testing.T) {
 	out, _ := requests(t, NewEncoder(external, Filter{}), batch())
 	var l legacy
-	for range 2 { // the second time with memory of the first
+	for range 2 { // the second time with the buffers of the first
 		raw, err := l.convert(out[0])
 		if err != nil {
 			t.Fatal(err)
@@ -240,7 +240,7 @@ func TestLegacyClassic(t *testing.T) {
 				t.Errorf("%s: %+v, want %v", suffix, ts.Samples, want)
 			}
 		}
-		// A series that ends, ends in each of its buckets.
+		// A histogram series that ends, ends in each of its buckets.
 		n := 0
 		for ls, ts := range got {
 			if strings.Contains(ls, "slurm/2") {
@@ -320,7 +320,7 @@ func FuzzLegacy(f *testing.F) {
 		}
 		var valid writev2.Request
 		if proto.Unmarshal(raw, &valid) != nil {
-			return // read more strictly there; what counts is that ours ended
+			return // Prometheus is stricter; it matters only that ours ended
 		}
 		var req prompb.WriteRequest
 		if err := proto.Unmarshal(got, &req); err != nil {

@@ -17,7 +17,7 @@ import (
 	"reckon/metric"
 )
 
-// peer starts a server of others and returns its address. It is skipped where the
+// peer starts a third-party server and returns its address. It skips the test if the
 // Debian package is not installed.
 func peer(t *testing.T, program, ready string, args func(addr, dir string) []string) string {
 	t.Helper()

@@ -30,10 +30,10 @@ type receiver struct {
 
 	mu     sync.Mutex
 	answer []func(http.ResponseWriter) bool // one for each request with samples; false continues
-	times  []int64                          // of the samples, in the order they came
+	times  []int64                          // of the samples, in order of arrival
 	seen   []string                         // kinds of requests with samples
 	header http.Header
-	took   chan struct{} // a value for each request that was taken
+	took   chan struct{} // a value for each accepted request
 }
 
 func newReceiver(t *testing.T) *receiver { return &receiver{t: t, took: make(chan struct{}, 1000)} }
@@ -129,7 +129,7 @@ func put(t *testing.T, p *Pusher, first, n int) {
 	}
 }
 
-// start runs p and returns what stops it.
+// start runs p and returns a function that stops it.
 func start(t *testing.T, p *Pusher) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -150,7 +150,7 @@ func (r *receiver) await(n int) {
 	}
 }
 
-// settled waits until the sender has dealt with the answers.
+// settled waits until the sender has processed the responses.
 func settled(t *testing.T, p *Pusher) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); p.Status()[0].Queue.Records > 0; runtime.Gosched() {
@@ -160,7 +160,7 @@ func settled(t *testing.T, p *Pusher) {
 	}
 }
 
-// want checks that seconds first to first+n-1 came, once each, in order.
+// want checks that seconds first to first+n-1 arrived, once each, in order.
 func (r *receiver) want(first, n int) {
 	r.t.Helper()
 	r.mu.Lock()
@@ -208,7 +208,7 @@ func TestProtocolIsFound(t *testing.T) {
 	}
 }
 
-// Whatever a server answers that may pass, each sample comes once and in order.
+// Whatever temporary errors a server returns, each sample arrives once and in order.
 func TestTroubleIsWaitedOut(t *testing.T) {
 	for _, code := range []int{500, 502, 503, 429, 401, 403, 404, 408, 302} {
 		t.Run(strconv.Itoa(code), func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestUnusableIsDroppedAndCounted(t *testing.T) {
 	}
 }
 
-// A server that answers 400 to everything is none for remote write: nothing is dropped.
+// A server that responds 400 to everything is not a remote write receiver: nothing is dropped.
 func TestWrongServerCostsNothing(t *testing.T) {
 	asked := make(chan struct{}, 1000)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -283,7 +283,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Retry-After is obeyed: no second request comes before its time.
+// Retry-After is respected: no second request is sent before its time.
 func TestRetryAfterIsObeyed(t *testing.T) {
 	r := newReceiver(t)
 	r.answer = append(r.answer, func(w http.ResponseWriter) bool {
@@ -331,8 +331,8 @@ func newServer(t *testing.T, addr string, h http.Handler) *http.Server {
 	return s
 }
 
-// Each endpoint gets its own selection under its own labels, and one that is away
-// holds up no other.
+// Each endpoint gets its own selection under its own labels, and an unreachable one
+// delays no other.
 func TestSeveralEndpoints(t *testing.T) {
 	r := newReceiver(t)
 	srv := httptest.NewServer(r)

@@ -110,7 +110,7 @@ func TestSubgraph(t *testing.T) {
 	a.want(a.do("GET", "/subgraph/a/b/c", ""), 404, "%2F")
 }
 
-// latest gives every series the value 7.
+// latest returns the value 7 for every series.
 type latest struct{}
 
 func (latest) Latest(_ context.Context, quads []graph.Quad, only graph.Term) (out []graph.Quad, err error) {
@@ -263,7 +263,7 @@ func TestRoles(t *testing.T) {
 	a.want(a.do("POST", "/sparql", "DROP GRAPH <x:mine>", "Content-Type: application/sparql-update"), 204)
 }
 
-// The calls of the exporter, the trade-off service and the cleaning of the metadata service, as they send them.
+// The calls of the exporter, the trade-off service and the clean-up of the metadata service, as these send them.
 func TestMetadataService(t *testing.T) {
 	a := newAPI(t)
 	const jsonType = "Content-Type: application/json"

@@ -26,7 +26,7 @@ func TestReplay(t *testing.T) {
 		a.h.ServeHTTP(w, r.WithContext(access.With(r.Context(), a.as)))
 	}))
 	defer s.Close()
-	c, err := net.Dial("tcp", s.Listener.Addr().String()) // all over one, as clients keep it
+	c, err := net.Dial("tcp", s.Listener.Addr().String()) // all over one connection, as clients do
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive answers from all rows, looked at one by one.
+// naive computes the result from all rows, one by one.
 func naive(rows map[int64]Row, q *Query) (keys []int64, total int) {
 	for key, r := range rows {
 		ok := true
@@ -119,7 +119,7 @@ func TestAgainstRowsOneByOne(t *testing.T) {
 					r := drawRow(t, rapid.SampledFrom(have).Draw(t, "again"))
 					rows[r.Key] = r
 					changes = append(changes, Change{Row: r})
-				default: // as SQLite chooses keys
+				default: // like SQLite's choice of keys
 					top = 0
 					if len(have) > 0 {
 						top = have[len(have)-1]
@@ -174,7 +174,7 @@ func TestManyChunks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 20 { // rows change, in chunks that were packed; and go
+	for range 20 { // rows change, also in packed chunks, and are deleted
 		var changes []Change
 		for range 300 {
 			key := rng.Int64N(n)
@@ -211,7 +211,7 @@ func TestManyChunks(t *testing.T) {
 		}
 		check(t, table, rows, q)
 	}
-	for key := int64(n - 1); key > n-2*chunkRows; key-- { // the newest go, and their keys come again
+	for key := int64(n - 1); key > n-2*chunkRows; key-- { // the newest are deleted, and their keys are reused
 		if err := table.Apply([]Change{{Row: Row{Key: key}, Delete: true}}); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 				t.Fatalf("%s: %g at %d, want %g", c.name, v, i, c.of(i))
 			}
 		}
-		for _, v := range figuresOf { // and takes any other afterwards
+		for _, v := range figuresOf { // and accepts any other afterwards
 			q := p
 			q.u8, q.u16, q.u32, q.f32, q.f64 = slices.Clone(p.u8), slices.Clone(p.u16), slices.Clone(p.u32), slices.Clone(p.f32), slices.Clone(p.f64)
 			q.set(5, v)
@@ -269,7 +269,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 	}
 }
 
-// TestSelectWhileRowsChange: each answer is of the table before a change or after it, never of half of one.
+// TestSelectWhileRowsChange: each result is from the table before a change or after it, never in between.
 func TestSelectWhileRowsChange(t *testing.T) {
 	table := New(1, 1)
 	put := func(v float64) {

@@ -68,8 +68,7 @@ func TestWholeBlock(t *testing.T) {
 	}
 }
 
-// Each flipped bit of index and chunks is found, but for those that fill the space between
-// parts, which mean nothing.
+// Each flipped bit of index and chunks is found, except in padding, which has no meaning.
 func TestEveryFlippedBitIsFound(t *testing.T) {
 	dir := made(t, 8)
 	for _, name := range []string{"index", "chunks/000001"} {
@@ -139,7 +138,7 @@ func TestCutAndMissingFiles(t *testing.T) {
 	}
 }
 
-// cutAtChunk cuts a file of chunks behind its first chunk.
+// cutAtChunk truncates a file of chunks after its first chunk.
 func cutAtChunk(dir string) error {
 	path := filepath.Join(dir, "chunks", "000001")
 	raw, err := os.ReadFile(path)
@@ -150,7 +149,7 @@ func cutAtChunk(dir string) error {
 	return os.Truncate(path, int64(segmentHeader+w+1+int(n)+crc32.Size))
 }
 
-// Trouble of the machine is no damage.
+// Trouble of the machine is not reported as damage.
 func TestTroubleIsNoDamage(t *testing.T) {
 	dir := made(t, 3)
 	index := filepath.Join(dir, "index")
@@ -185,7 +184,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add(raw)
 	f.Add(raw[:len(raw)-tocLength])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > tocLength { // or nothing but the table of contents would be tried
+		if len(data) > tocLength { // otherwise only the table of contents would be tested
 			toc := data[len(data)-tocLength:]
 			binary.BigEndian.PutUint32(toc[tocLength-4:], crc32.Checksum(toc[:tocLength-4], castagnoli))
 		}

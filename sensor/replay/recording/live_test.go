@@ -15,8 +15,8 @@ import (
 	"reckon/sensor/task/procfs"
 )
 
-// This machine, recorded with the real sources: this process is in it with its
-// control groups, and the raw files make a tree that the same sources read.
+// This machine, recorded with the real sources: the recording contains this process with
+// its control groups, and the raw files form a tree that the same sources can read.
 func TestRecordThisMachine(t *testing.T) {
 	tasks, err := procfs.New(procfs.Options{})
 	if errors.Is(err, sensor.ErrUnavailable) {

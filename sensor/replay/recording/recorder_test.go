@@ -17,7 +17,7 @@ import (
 	"reckon/sensor"
 )
 
-// machine is a small machine in memory that counts on with every reading.
+// machine is a small machine in memory; its counters grow with every reading.
 type machine struct {
 	n      uint64
 	opened []string

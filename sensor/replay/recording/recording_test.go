@@ -22,8 +22,8 @@ import (
 	"reckon/sensor"
 )
 
-// fill sets every field of a struct to a value of its own, so that a field which a
-// recording loses is seen, also one that is added later.
+// fill sets every field of a struct to a different value, so that the test notices a
+// field that a recording loses, including fields added later.
 func fill(v any, from uint64) {
 	e := reflect.ValueOf(v).Elem()
 	for i := range e.NumField() {
@@ -152,7 +152,7 @@ func TestNamesInTheFile(t *testing.T) {
 			t.Errorf("no %s in %s", want, data)
 		}
 	}
-	// Every bit has a name, or a figure would come back as unknown.
+	// Every bit has a name; without one a figure would be read back as unknown.
 	if n := len(bitsToNames(fieldNames, 1<<len(fieldNames)-1)); n != len(fieldNames) {
 		t.Errorf("%d names for %d bits", n, len(fieldNames))
 	}
@@ -315,7 +315,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(record(f, samplePass(0)), true)
 	f.Add([]byte(`{"time":"2026-01-01T00:00:00Z","tasks":{"live":[{"comm":"\\x","have":["wait"],"figures":{}}]},"machine":{}}`), false)
 	f.Fuzz(func(t *testing.T, data []byte, whole bool) {
-		if !whole { // the fuzzer does not get through gzip: give it the readings
+		if !whole { // the fuzzer does not get through gzip: use the bytes as readings
 			data = archive(entry{name: "meta.json", data: `{"format":1}`}, entry{name: "pass/0000/readings.json", data: string(data)})
 		}
 		got, err := readAll(data)

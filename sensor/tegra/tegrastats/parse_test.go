@@ -92,7 +92,7 @@ func show(s *Stats) string {
 	return b.String()
 }
 
-// TestSamples reads lines of ten boards and compares all that was understood.
+// TestSamples reads lines of ten boards and compares all parsed figures.
 func TestSamples(t *testing.T) {
 	names, lines := samples(t)
 	if len(names) != 36 || len(lines) != 36 {
@@ -189,7 +189,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// Forms that no recorded line has: other releases, and figures that may come.
+// Forms that no recorded line has: other releases, and possible future figures.
 func TestForms(t *testing.T) {
 	var p Parser
 	for line, want := range map[string]func(*Stats) bool{

@@ -45,7 +45,7 @@ func TestReaderFollowsAFile(t *testing.T) {
 	busy(t, r, now, .02)
 	appendTo(t, path, "Q 3%\n")
 	busy(t, r, now, .03)
-	if err := os.WriteFile(path, []byte("GR3D_FREQ 4%\n"), 0o644); err != nil { // cut
+	if err := os.WriteFile(path, []byte("GR3D_FREQ 4%\n"), 0o644); err != nil { // truncated
 		t.Fatal(err)
 	}
 	now = now.Add(lookAgain)
@@ -68,7 +68,7 @@ func TestReaderFollowsAFile(t *testing.T) {
 	}
 }
 
-// A log that another run left behind is not of now.
+// A log left behind by another run is outdated.
 func TestReaderIgnoresAnOldLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats")
 	appendTo(t, path, "GR3D_FREQ 1%\n")
