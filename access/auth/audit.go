@@ -131,7 +131,7 @@ const repeated = 10 * time.Minute
 const maxNoted = 10_000
 
 // AuditLook records that the viewer of a request looked at the work of an owner, unless
-// the same access was recorded within the last minutes. Errors go to the log: they refuse
+// the same access was recorded in the last ten minutes. Errors go to the log: they refuse
 // no request.
 func (a *Authenticator) AuditLook(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())

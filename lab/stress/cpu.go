@@ -33,7 +33,8 @@ type spinner struct {
 // to catch up.
 const catchUpShare = 0.25
 
-// prepare locks the goroutine to its thread and returns warnings.
+// prepare locks the goroutine to its thread, measures its speed and pins it to a CPU if
+// configured. An error of pinning leaves the thread usable.
 func (s *spinner) prepare() error {
 	// Never unlocked: the thread is pinned and ends with the goroutine.
 	runtime.LockOSThread()

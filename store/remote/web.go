@@ -296,7 +296,8 @@ func (a *answer) Close() error {
 	return a.body.Close()
 }
 
-// oneLine returns the printable part of third-party text, on one line.
+// oneLine returns the beginning of third-party text: at most 300 bytes on one line, without
+// control characters.
 func oneLine(raw []byte) string {
 	s := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\ufffd' {

@@ -33,7 +33,7 @@ func (e *refusedError) Error() string { return e.err.Error() }
 // laterError reports a temporary failure: the samples can be sent again.
 type laterError struct {
 	err   error
-	after time.Duration // earliest retry; 0 if unspecified
+	after time.Duration // minimum delay before the retry; 0 if unspecified
 }
 
 func (e *laterError) Error() string { return e.err.Error() }
@@ -291,7 +291,8 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 	return &answer{status: resp.StatusCode, header: resp.Header, text: oneLine(raw), location: resp.Header.Get("Location")}, nil
 }
 
-// oneLine is the part of a third-party body that is logged.
+// oneLine returns the beginning of a third-party body for the log: at most 300 bytes on one
+// line, without control characters.
 func oneLine(raw []byte) string {
 	s := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\ufffd' {

@@ -41,7 +41,7 @@ type target struct {
 	protocol string // the protocol that the receiver supports; empty before its first response
 	native   bool   // it accepts native histograms by 1.0
 	legacy   legacy
-	soonest  time.Duration // earliest retry of a failed request
+	soonest  time.Duration // minimum delay before a failed request is retried
 	shifter  shifter
 	shiftBuf []byte
 	buf      []byte
