@@ -240,7 +240,7 @@ func (p *Part) absorb(o *Part) {
 	p.absorbTraffic(o)
 	p.absorbMounts(o)
 	p.absorbEvents(o)
-	p.ioWait.nanos += o.ioWait.nanos
+	p.absorbWaits(o)
 	if o.queue != nil {
 		p.delay(&o.queue.use)
 	}

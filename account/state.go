@@ -82,11 +82,12 @@ type partState struct {
 
 	GPUs [][len(gpuMethods) + 1]float64 `json:"gpus,omitempty"`
 
-	Traffic []uint64      `json:"traffic,omitempty"`
-	IOWait  uint64        `json:"io_wait,omitempty"`
-	Queue   *sensor.Queue `json:"queue,omitempty"`
-	Mounts  []mounted     `json:"mounts,omitempty"`
-	Events  *events       `json:"events,omitempty"`
+	Traffic  []uint64      `json:"traffic,omitempty"`
+	IOWait   uint64        `json:"io_wait,omitempty"`
+	DiskWait []diskWait    `json:"disk_wait,omitempty"`
+	Queue    *sensor.Queue `json:"queue,omitempty"`
+	Mounts   []mounted     `json:"mounts,omitempty"`
+	Events   *events       `json:"events,omitempty"`
 
 	ByTask map[string]uint64 `json:"by_task,omitempty"`
 }
@@ -199,6 +200,7 @@ func (p *Part) state() partState {
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
 	s.GPUs, s.Traffic, s.IOWait = p.gpuState(), p.trafficState(), p.ioWait.nanos
+	s.DiskWait = p.diskWaits()
 	s.Queue, s.Mounts, s.ByTask, s.Events = p.queueState(), p.mountState(), p.taskState(), p.events
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
@@ -290,6 +292,9 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	}
 	p.restoreTraffic(s.Traffic)
 	p.ioWait.nanos = s.IOWait
+	for i := range s.DiskWait {
+		p.diskWait(&s.DiskWait[i])
+	}
 	if s.Queue != nil {
 		p.delay(s.Queue)
 	}

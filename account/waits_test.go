@@ -69,6 +69,46 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// Waits for disks are charged as waits are, kept over a restart, and bounded: a part has series of eight disks, and one of all others.
+func TestDiskWaits(t *testing.T) {
+	r := newRig(t, Config{})
+	live := []sensor.Process{proc(10, 10, 5*second, 9*second)}
+	r.tick(0, live)
+	pass := sensor.WaitPass{
+		Waited: []sensor.Waited{{PID: 10, Start: 5 * second, IO: sensor.Wait{Nanos: 5 * second, Waits: 3}}},
+		Disks:  []sensor.DiskWaited{{PID: 10, Start: 5 * second, Disk: "sda", Nanos: 2 * second}, {Disk: "sda", Nanos: second}},
+	}
+	r.l.Waits(&pass)
+	r.l.Waits(&pass)
+	for i := range 9 {
+		r.l.Waits(&sensor.WaitPass{Disks: []sensor.DiskWaited{{PID: 10, Start: 5 * second, Disk: string(rune('a' + i)), Nanos: second}}})
+	}
+	check := func(when string) {
+		t.Helper()
+		r.export()
+		for key, want := range map[string]float64{"group/n1/10|group||alice|sda": 4, "group/n1/10|group||alice|g": 1, "group/n1/10|group||alice|other": 2, "other/n1|other||root|sda": 2} {
+			if v, ok := r.values["reckon_workload_disk_wait_seconds_total|"+key]; !ok || v != want {
+				t.Errorf("%s: %s waited %v (%v), want %v", when, key, v, ok, want)
+			}
+		}
+		if v, ok := r.values["reckon_workload_disk_wait_seconds_total|group/n1/10|group||alice|h"]; ok {
+			t.Errorf("%s: a ninth disk has a series: %v", when, v)
+		}
+	}
+	check("at first")
+	data, err := r.l.State("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.l = New(r.l.config)
+	if err := r.l.Restore(data, "boot"); err != nil {
+		t.Fatal(err)
+	}
+	r.tick(0, live)
+	r.l.Waits(new(sensor.WaitPass))
+	check("after a restart")
+}
+
 // Delays are charged as waits are, kept over a restart, and exported as a distribution with octaves of a second.
 func TestQueue(t *testing.T) {
 	r := newRig(t, Config{})

@@ -90,8 +90,8 @@ func (a *Agent) openQueue(o task.Options) []Note {
 }
 
 // openWaits opens what measures waiting for storage, and returns what is missing.
-func (a *Agent) openWaits(o task.Options) []Note {
-	s, err := task.OpenWaits(o)
+func (a *Agent) openWaits(o task.Options) (notes []Note) {
+	s, missing, err := task.OpenWaits(o)
 	if err != nil {
 		a.add("waits", nil, err)
 		return []Note{{"waits", err}}
@@ -100,7 +100,11 @@ func (a *Agent) openWaits(o task.Options) []Note {
 	a.watch(s)
 	a.closers = append(a.closers, s)
 	a.add(s.Name(), nil, nil)
-	return nil
+	if missing != nil {
+		a.add(missing.Sensor, nil, missing.Err)
+		notes = append(notes, Note(*missing))
+	}
+	return notes
 }
 
 // openTraffic opens what counts traffic, and returns what is missing.

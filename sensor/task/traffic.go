@@ -28,16 +28,21 @@ func OpenTraffic(o Options) (sensor.TrafficSource, *Note, error) {
 	return s, note, nil
 }
 
-// OpenWaits opens what measures for how long processes wait for storage, as [OpenTraffic] does.
-func OpenWaits(o Options) (sensor.WaitSource, error) {
+// OpenWaits opens what measures for how long processes wait for storage, as [OpenTraffic] does. The note says why it is not known
+// for which disks.
+func OpenWaits(o Options) (sensor.WaitSource, *Note, error) {
 	if err := programmable(&o); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := waits.Open(waits.Options{Root: o.Root, Types: o.Types})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return s, nil
+	var note *Note
+	if err := s.Missing(); err != nil {
+		note = &Note{"waits-disks", sensor.Unavailable("the disks that processes wait for are not known", "", err)}
+	}
+	return s, note, nil
 }
 
 // OpenQueue opens what measures how long processes wait for a processor, as [OpenTraffic] does.

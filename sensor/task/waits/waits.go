@@ -10,6 +10,12 @@
 // somebody waits for it in the kernel; who waits in io_uring_enter(2) counts as waiting for I/O by the
 // kernel's rule, even where the ring holds sockets only. A wait is counted when it is over.
 //
+// The disk of a wait is the one that had served a request when the thread was woken: whose completion woke it, on the same processor
+// and in the same context, at most 50 µs before. Where something else woke it, such as a worker that finishes writes for the file
+// system, it is the disk to which the thread itself had passed I/O, or which it had written too much to, since it slept before. Of
+// a stack of devices it is the lowest that serves requests. What is left has no disk: network and FUSE file systems, waits
+// for pages that others write back, io_uring.
+//
 // Sources: io_schedule and try_to_wake_up of kernel/sched/core.c; include/trace/events/sched.h;
 // Documentation/accounting/delay-accounting.rst for the figure that this stands for. A [Source]
 // is used from one goroutine.
@@ -39,6 +45,8 @@ type Source struct {
 	accounts *bpf.Accounts
 	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
+	names    names
+	missing  error            // why disks are not known, nil if they are
 	pass     *sensor.WaitPass // that is being read
 	unowned  sensor.Wait      // so far
 }
@@ -51,20 +59,29 @@ func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
 	}
-	a, err := bpf.OpenAccounts(bpf.AccountsSpec{
-		Root: o.Root, Types: o.Types, Load: loadWaits, Record: int(unsafe.Sizeof(waitsRecord{})), Buffer: 400, Room: o.accounts,
-		Attach: []string{waitsProgEnded, waitsProgWoken, waitsProgAsleep}, Otherwise: "the kernel does not let waits be traced", Fix: "use Linux 5.9 or later",
-	})
-	if err != nil {
-		return nil, err
+	spec := bpf.AccountsSpec{
+		Root: o.Root, Types: o.Types, Load: loadWaits, Record: int(unsafe.Sizeof(waitsRecord{})), Buffer: 100, Room: o.accounts,
+		Attach:    []string{waitsProgEnded, waitsProgCompleted, waitsProgQueued, waitsProgThrottled, waitsProgWoken, waitsProgAsleep},
+		Otherwise: "the kernel does not let waits be traced", Fix: "use Linux 5.9 or later",
 	}
-	s := &Source{accounts: a, clock: bpf.OwnClock()}
+	a, missing := bpf.OpenAccounts(spec)
+	if missing != nil {
+		var err error
+		spec.Attach = []string{waitsProgEnded, waitsProgWoken, waitsProgAsleep}
+		if a, err = bpf.OpenAccounts(spec); err != nil {
+			return nil, err
+		}
+	}
+	s := &Source{accounts: a, clock: bpf.OwnClock(), names: names{root: o.Root}, missing: missing}
 	s.take = s.record
 	return s, nil
 }
 
 // Name returns "waits".
 func (s *Source) Name() string { return "waits" }
+
+// Missing is why the disks of waits are not known, nil if they are.
+func (s *Source) Missing() error { return s.missing }
 
 // Missed is how many events interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
@@ -102,6 +119,14 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 	}
 	if w != (sensor.Wait{}) {
 		s.pass.Waited = append(s.pass.Waited, sensor.Waited{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), IO: w})
+	}
+	for i := range r.Uses {
+		if u := &r.Uses[i]; u.Nanos != 0 {
+			d := sensor.DiskWaited{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Disk: s.names.of(u.Disk.Name), Nanos: u.Nanos}
+			if d.Disk != "" {
+				s.pass.Disks = append(s.pass.Disks, d)
+			}
+		}
 	}
 	return r.Tgid, r.Ended != 0
 }

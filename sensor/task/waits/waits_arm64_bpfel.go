@@ -21,6 +21,14 @@ type waitsRecord struct {
 	Ended uint64
 	Nanos uint64
 	Waits uint64
+	Uses  [5]struct {
+		_    structs.HostLayout
+		Disk struct {
+			_    structs.HostLayout
+			Name [2]uint64
+		}
+		Nanos uint64
+	}
 }
 
 // Names of all BPF objects in the ELF.
@@ -29,10 +37,14 @@ type waitsRecord struct {
 const (
 	waitsMapAccounts     = "accounts"
 	waitsMapBlank        = "blank"
+	waitsMapProcessor    = "processor"
 	waitsMapWaiting      = "waiting"
 	waitsProgAsleep      = "asleep"
+	waitsProgCompleted   = "completed"
 	waitsProgEnded       = "ended"
 	waitsProgHarvest     = "harvest"
+	waitsProgQueued      = "queued"
+	waitsProgThrottled   = "throttled"
 	waitsProgWoken       = "woken"
 	waitsVarLevel        = "level"
 	waitsVarNamespace    = "namespace"
@@ -83,19 +95,23 @@ type waitsSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type waitsProgramSpecs struct {
-	Asleep  *ebpf.ProgramSpec `ebpf:"asleep"`
-	Ended   *ebpf.ProgramSpec `ebpf:"ended"`
-	Harvest *ebpf.ProgramSpec `ebpf:"harvest"`
-	Woken   *ebpf.ProgramSpec `ebpf:"woken"`
+	Asleep    *ebpf.ProgramSpec `ebpf:"asleep"`
+	Completed *ebpf.ProgramSpec `ebpf:"completed"`
+	Ended     *ebpf.ProgramSpec `ebpf:"ended"`
+	Harvest   *ebpf.ProgramSpec `ebpf:"harvest"`
+	Queued    *ebpf.ProgramSpec `ebpf:"queued"`
+	Throttled *ebpf.ProgramSpec `ebpf:"throttled"`
+	Woken     *ebpf.ProgramSpec `ebpf:"woken"`
 }
 
 // waitsMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type waitsMapSpecs struct {
-	Accounts *ebpf.MapSpec `ebpf:"accounts"`
-	Blank    *ebpf.MapSpec `ebpf:"blank"`
-	Waiting  *ebpf.MapSpec `ebpf:"waiting"`
+	Accounts  *ebpf.MapSpec `ebpf:"accounts"`
+	Blank     *ebpf.MapSpec `ebpf:"blank"`
+	Processor *ebpf.MapSpec `ebpf:"processor"`
+	Waiting   *ebpf.MapSpec `ebpf:"waiting"`
 }
 
 // waitsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -129,15 +145,17 @@ func (o *waitsObjects) Close() error {
 //
 // It can be passed to loadWaitsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type waitsMaps struct {
-	Accounts *ebpf.Map `ebpf:"accounts"`
-	Blank    *ebpf.Map `ebpf:"blank"`
-	Waiting  *ebpf.Map `ebpf:"waiting"`
+	Accounts  *ebpf.Map `ebpf:"accounts"`
+	Blank     *ebpf.Map `ebpf:"blank"`
+	Processor *ebpf.Map `ebpf:"processor"`
+	Waiting   *ebpf.Map `ebpf:"waiting"`
 }
 
 func (m *waitsMaps) Close() error {
 	return _WaitsClose(
 		m.Accounts,
 		m.Blank,
+		m.Processor,
 		m.Waiting,
 	)
 }
@@ -157,17 +175,23 @@ type waitsVariables struct {
 //
 // It can be passed to loadWaitsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type waitsPrograms struct {
-	Asleep  *ebpf.Program `ebpf:"asleep"`
-	Ended   *ebpf.Program `ebpf:"ended"`
-	Harvest *ebpf.Program `ebpf:"harvest"`
-	Woken   *ebpf.Program `ebpf:"woken"`
+	Asleep    *ebpf.Program `ebpf:"asleep"`
+	Completed *ebpf.Program `ebpf:"completed"`
+	Ended     *ebpf.Program `ebpf:"ended"`
+	Harvest   *ebpf.Program `ebpf:"harvest"`
+	Queued    *ebpf.Program `ebpf:"queued"`
+	Throttled *ebpf.Program `ebpf:"throttled"`
+	Woken     *ebpf.Program `ebpf:"woken"`
 }
 
 func (p *waitsPrograms) Close() error {
 	return _WaitsClose(
 		p.Asleep,
+		p.Completed,
 		p.Ended,
 		p.Harvest,
+		p.Queued,
+		p.Throttled,
 		p.Woken,
 	)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -167,6 +168,66 @@ func readBlocks(t *testing.T, s *Source, name string, blocks int) (counted senso
 		}
 	}
 	return counted, own, c.Process.Pid
+}
+
+// loopDisk is the directory of an ext4 file system on a loop device, with the name of the device.
+func loopDisk(t *testing.T) (dir, device string) {
+	t.Helper()
+	image, dir := t.TempDir()+"/image", t.TempDir()
+	run := func(name string, args ...string) string {
+		out, err := exec.Command(name, args...).Output()
+		if err != nil {
+			t.Skipf("%s %v: %v", name, args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 128<<20)); err != nil {
+		t.Fatal(err)
+	}
+	device = run("losetup", "--find", "--show", image)
+	t.Cleanup(func() { _ = exec.Command("losetup", "-d", device).Run() })
+	run("mkfs.ext4", "-q", device)
+	run("mount", device, dir)
+	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
+	return dir, filepath.Base(device)
+}
+
+// TestDisks: the disk that a process waits for is known, whether it reads what others do not have in memory or has written and waits
+// until that is on disk.
+func TestDisks(t *testing.T) {
+	s := open(t, Options{})
+	if s.Missing() != nil {
+		t.Skip(s.Missing())
+	}
+	dir, device := loopDisk(t)
+	const script = `set -e
+dd if=/dev/zero of=$0/f bs=1M count=48 conv=fsync status=none
+dd if=$0/f of=/dev/null bs=64k iflag=direct status=none
+for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=$0/g bs=64k count=1 conv=fsync,notrunc status=none; done`
+	var p sensor.WaitPass
+	read(t, s, &p)
+	p.Reset()
+	if out, err := exec.Command("sh", "-c", script, dir).CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
+	}
+	read(t, s, &p)
+	var waited, known uint64
+	processes := map[int32]bool{}
+	for _, d := range p.Disks {
+		if d.Disk == device {
+			known += d.Nanos
+			processes[d.PID] = true
+		}
+	}
+	for _, w := range p.Waited {
+		if processes[w.PID] {
+			waited += w.IO.Nanos
+		}
+	}
+	t.Logf("%d processes waited %v, of it for %s %v", len(processes), time.Duration(waited), device, time.Duration(known))
+	if known == 0 || known > waited || float64(known) < 0.8*float64(waited) {
+		t.Errorf("%v of %v waits are known to be for %s", time.Duration(known), time.Duration(waited), device)
+	}
 }
 
 // Sleeping, and waiting for others, is no wait for storage.

@@ -71,6 +71,7 @@ struct task_struct {
 	unsigned int flags;
 	int pid, tgid;
 	unsigned int in_iowait : 1; /* the thread sleeps until storage answers */
+	unsigned long nvcsw; /* how often the thread left its processor to sleep */
 	struct sched_info sched_info;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;

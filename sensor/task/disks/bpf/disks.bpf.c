@@ -12,34 +12,11 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include <task/disk.h>
 #include <task/octaves.h>
 
 #define OPERATIONS 4 /* read, write, flush, discard: enum req_op */
 #define REQ_OP_MASK 0xff
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct gendisk {
-	char disk_name[32];
-};
-
-struct request_queue {
-	struct gendisk *disk;
-};
-
-struct request {
-	struct request_queue *q;
-	__u32 cmd_flags;
-	__u32 __data_len;
-	__u64 start_time_ns; /* 0 where the statistics of the disk are switched off */
-};
-
-/* Before 5.15. */
-struct request___disk {
-	struct gendisk *rq_disk;
-};
-
-#pragma clang attribute pop
 
 struct key {
 	__u64 disk; /* address of the gendisk */
@@ -73,13 +50,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct record);
 } scratch SEC(".maps");
-
-static __always_inline struct gendisk *disk_of(struct request *rq)
-{
-	if (bpf_core_field_exists(struct request_queue, disk))
-		return rq->q->disk;
-	return BPF_CORE_READ((struct request___disk *)rq, rq_disk);
-}
 
 /* entry_of returns the entry of a disk and operation; another disk may have had the same address. */
 static __always_inline struct entry *entry_of(struct gendisk *disk, __u32 operation)

@@ -1,0 +1,45 @@
+package waits
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"unsafe"
+)
+
+// Other stands for the disks of a process beyond those that are told apart.
+const other = "other"
+
+// maxNames bounds the memory of names.
+const maxNames = 1024
+
+// names turns what programs store into names of disks.
+type names struct {
+	root  string
+	known map[[2]uint64]string
+}
+
+// of returns the name of a disk as in /sys/block, "" for a number (MAJOR:MINOR) that is no disk's: the page cache of a network
+// file system is written back under one.
+func (n *names) of(stored [2]uint64) string {
+	if stored == [2]uint64{} {
+		return other
+	}
+	if name, ok := n.known[stored]; ok {
+		return name
+	}
+	if n.known == nil || len(n.known) >= maxNames {
+		n.known = make(map[[2]uint64]string)
+	}
+	raw := (*[16]byte)(unsafe.Pointer(&stored))[:]
+	name := strings.ToValidUTF8(string(raw[:max(bytes.IndexByte(raw, 0), 0)]), "")
+	if strings.Contains(name, ":") {
+		disk, err := os.Readlink(filepath.Join(n.root, "sys/dev/block", filepath.Base(name)))
+		if name = filepath.Base(disk); err != nil {
+			name = ""
+		}
+	}
+	n.known[stored] = strings.ReplaceAll(name, "!", "/") // as /proc/diskstats writes it
+	return n.known[stored]
+}
