@@ -41,6 +41,7 @@ type JobViews interface {
 	CommandProfile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
 	Commands(ctx context.Context, s query.Selection) ([]client.Command, error)
 	Parts(ctx context.Context, s query.Selection) ([]client.Part, error)
+	DiskWaits(ctx context.Context, s query.Selection) ([]client.DiskWait, error)
 	CoresHistogram(ctx context.Context, s query.Selection) (buckets []client.Bucket, nodes int, err error)
 	Events(ctx context.Context, s query.Selection) ([]client.Event, error)
 	EnergyMethod(ctx context.Context, s query.Selection) (string, error)
@@ -135,6 +136,9 @@ func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole que
 		return err
 	}
 	if d.Parts, err = b.Views.Parts(ctx, whole); err != nil {
+		return err
+	}
+	if d.DiskWaits, err = b.Views.DiskWaits(ctx, whole); err != nil {
 		return err
 	}
 	b.Bounds.parts(ctx, d)

@@ -22,6 +22,8 @@ type Disk struct {
 	// Busy is the share of time with a request in progress, Waiting the mean queue length including requests in service.
 	Busy       *float64 `json:"busy"`
 	Waiting    *float64 `json:"waiting"`
+	// Threads is how many threads of all workloads slept on average until it had answered; null where the agent can not tell.
+	Threads    *float64 `json:"waiting_threads"`
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
 	WriteBytes *float64 `json:"write_bytes_per_second"`
 	// Mean seconds per read or write, including time in the queue; null without any.

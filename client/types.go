@@ -85,12 +85,20 @@ type Command struct {
 	Processes  *float64 `json:"processes,omitempty"`
 }
 
+// DiskWait is the time that threads of a workload slept until disks of one name had answered, added up over threads and nodes.
+type DiskWait struct {
+	Device  string  `json:"device"`
+	Seconds float64 `json:"seconds"`
+}
+
 // WorkloadDetail is the response of GET /api/reckon/v1/workloads/{id}.
 type WorkloadDetail struct {
 	Workload
 	StepSeconds float64   `json:"step_seconds"`
 	Profile     []Profile `json:"profile"`
 	Commands    []Command `json:"commands"`
+	// DiskWaits are the disks that it waited for, most first: the part of io_wait_seconds for which the disk is known.
+	DiskWaits []DiskWait `json:"disk_waits,omitempty"`
 	// CoresHistogram is the distribution of the cores in use by the whole workload, with one
 	// observation per sample of the agent (by default every second).
 	CoresHistogram []Bucket `json:"cores_histogram,omitempty"`

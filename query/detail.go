@@ -163,6 +163,24 @@ func bucketsOf(h *metric.Histogram, seconds float64) (out []client.Bucket) {
 	return out
 }
 
+// DiskWaits returns the time that the workload waited for each disk, most first, up to the end of the selection.
+func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []client.DiskWait, err error) {
+	by := map[string]float64{}
+	err = v.each(ctx, s, s.From, s.To, []string{diskWait}, func(l labels.Labels, it chunkenc.Iterator) error {
+		if total, ok := series.Total(it); ok {
+			by[l.Get("device")] += total
+		}
+		return nil
+	})
+	for device, seconds := range by {
+		out = append(out, client.DiskWait{Device: device, Seconds: seconds})
+	}
+	slices.SortFunc(out, func(a, b client.DiskWait) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Device, b.Device))
+	})
+	return out, err
+}
+
 // Commands returns the use of each program within the workload, up to the end of the selection, in
 // descending order; "other" holds programs too small to be listed. Counters that started
 // before the selection count in full.

@@ -20,10 +20,13 @@ var deviceMetrics = []string{
 	"node_disk_io_time_seconds_total", "node_disk_io_time_weighted_seconds_total", "node_disk_read_bytes_total", "node_disk_written_bytes_total",
 	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "node_disk_reads_completed_total", "node_disk_writes_completed_total",
 	"reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total", "reckon_mount_retransmissions_total",
-	"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total",
+	"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total", diskWait,
 	ibReceived, ibSent, slingshotReceived, slingshotSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info",
 	"reckon_infiniband_saturated", "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second",
 }
+
+// diskWait has a series for each workload and disk.
+const diskWait = "reckon_workload_disk_wait_seconds_total"
 
 // devices collects the devices while series are read.
 type devices struct {
@@ -74,6 +77,9 @@ func (d *devices) take(n *series.Labels, r reading) {
 		slingshotReceived, slingshotSent, "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second":
 		d.link(n, r)
 	default:
+		if n.Metric == diskWait && device == "other" {
+			return // several disks of one workload
+		}
 		x := d.disks[device]
 		if x == nil {
 			x = &disk{Disk: client.Disk{Device: device}}
@@ -84,6 +90,8 @@ func (d *devices) take(n *series.Labels, r reading) {
 			x.Busy = waiting(r.rate)
 		case "node_disk_io_time_weighted_seconds_total":
 			x.Waiting = r.rate
+		case diskWait:
+			plus(&x.Threads, r.rate)
 		case "node_disk_read_bytes_total":
 			x.ReadBytes = r.rate
 		case "node_disk_written_bytes_total":

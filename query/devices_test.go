@@ -20,6 +20,10 @@ func TestDevices(t *testing.T) {
 		w.put(at, "n1", "node_disk_reads_completed_total", sec*10, "device", "sda")
 		w.put(at, "n1", "node_disk_write_time_seconds_total", 7, "device", "sda")
 		w.put(at, "n1", "node_disk_writes_completed_total", 9, "device", "sda")
+		for id, k := range map[string]float64{"slurm/1": 0.5, "slurm/2": 2} {
+			w.put(at, "n1", diskWait, sec*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "device", "sda")
+			w.put(at, "n1", diskWait, sec*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "device", "other")
+		}
 		w.put(at, "n2", "node_disk_io_time_seconds_total", sec, "device", "sdb")
 		for _, o := range []string{"read", "write", "metadata"} {
 			w.put(at, "n1", "reckon_mount_operations_total", sec*100, "type", "nfs", "source", "s:/home", "operation", o)
@@ -50,6 +54,7 @@ func TestDevices(t *testing.T) {
 	disk, fuse, mount, cxi, ib, second := d.Disks[0], d.Mounts[0], d.Mounts[1], d.Links[0], d.Links[1], d.Links[2]
 	near(t, "busy", disk.Busy, 0.5)
 	near(t, "waiting", disk.Waiting, 3)
+	near(t, "threads of two jobs", disk.Threads, 2.5)
 	near(t, "read", disk.ReadBytes, 1000)
 	near(t, "a read", disk.ReadSeconds, 0.02)
 	if disk.WriteSeconds != nil || disk.WriteBytes != nil {
@@ -70,6 +75,10 @@ func TestDevices(t *testing.T) {
 	near(t, "rate", ib.Rate, 25e9)
 	if !*ib.Up || *second.Up || *cxi.Up || ib.Layer != "InfiniBand" || cxi.Layer != "Slingshot" || len(ib.Saturated) != 1 {
 		t.Errorf("%+v", d.Links)
+	}
+	waits, err := New(w.s, Options{}).DiskWaits(t.Context(), Selection{ID: "slurm/2", From: now.Add(-time.Hour), To: now})
+	if err != nil || len(waits) != 2 || waits[1].Device != "sda" || waits[1].Seconds != 240 {
+		t.Errorf("a job waited %+v, %v", waits, err)
 	}
 	if d, err = New(w.s, Options{}).Devices(t.Context(), "", "n1", now.Add(time.Hour)); err != nil || len(d.Disks)+len(d.Mounts)+len(d.Links) != 0 {
 		t.Errorf("an hour later: %+v, %v", d, err)

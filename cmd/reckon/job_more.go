@@ -257,3 +257,20 @@ func (p *page) advice(a *client.Advice) {
 		}
 	}
 }
+
+// fewDisks is how many disks a line names.
+const fewDisks = 3
+
+// disksText names the disks that a workload waited for, most first, from a tenth of a second on.
+func disksText(waits []client.DiskWait) string {
+	var words []string
+	for _, w := range waits[:min(len(waits), fewDisks)] {
+		if w.Seconds >= 0.1 {
+			words = append(words, term.Safe(w.Device)+" "+term.Seconds(&w.Seconds))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}

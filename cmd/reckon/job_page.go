@@ -105,7 +105,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 		needed = "needed " + is("memory_needed_peak_bytes", term.Bytes(w.MemoryNeededPeakBytes))
 	}
 	p.fact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), "mean "+is("memory_mean_bytes", term.Bytes(w.MemoryMeanBytes)), last)
-	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)), "waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds)))
+	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)), "waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds))+disksText(d.DiskWaits))
 	p.fact("Network", m.network(w)...)
 	p.fact("GPU", is("gpu_seconds", term.Seconds(w.GPUSeconds)), "peak memory "+is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)))
 	p.fact("GPU parts", enginesText(d.GPUEngines)...)

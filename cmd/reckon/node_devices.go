@@ -39,9 +39,9 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 		}
 		return columns
 	}
-	disks := term.NewTable(right("DISK", "BUSY", "WAITING", "READ", "WRITE", "A READ TAKES", "A WRITE TAKES")...)
+	disks := term.NewTable(right("DISK", "BUSY", "WAITING", "THREADS", "READ", "WRITE", "A READ TAKES", "A WRITE TAKES")...)
 	for _, x := range d.Disks {
-		disks.Add(x.Device, term.Percent(x.Busy), term.Number(x.Waiting), term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), latency(x.ReadSeconds), latency(x.WriteSeconds))
+		disks.Add(x.Device, term.Percent(x.Busy), term.Number(x.Waiting), term.Number(x.Threads), term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), latency(x.ReadSeconds), latency(x.WriteSeconds))
 	}
 	mounts := term.NewTable(right("FILE SYSTEM", "READ", "WRITE", "OPERATIONS/S", "METADATA/S", "A READ TAKES", "A WRITE TAKES", "METADATA TAKES", "SENT AGAIN/S")...)
 	for _, x := range d.Mounts {

@@ -39,6 +39,7 @@ func texts() map[string]string {
 		"WorkloadDetail":                              "One workload with its profile over time.",
 		"WorkloadDetail.step_seconds":                 "Length of a step of the profile, seconds.",
 		"WorkloadDetail.profile":                      "Figures over time, one entry for each figure and, where it differs, node and part.",
+		"WorkloadDetail.disk_waits":                   "The disks that it waited for, most first: the part of io_wait_seconds for which the disk is known.",
 		"WorkloadDetail.commands":                     "What each program used; the largest few by name, the rest as other.",
 		"WorkloadDetail.cores_histogram":              "Distribution of the cores in use of the whole workload, one observation at each reading of the agent: a second where not set otherwise.",
 		"WorkloadDetail.cores_histogram_step_seconds": "Length of the means that cores_histogram is taken of, seconds, where the workload ran on several nodes; absent where it is of single readings.",

@@ -3,7 +3,7 @@ import { useAsk } from "./api";
 import { Q, Section, Table, clean } from "./parts";
 import { has } from "./state";
 
-interface Disk { device: string; busy: number | null; waiting: number | null; read_bytes_per_second: number | null; write_bytes_per_second: number | null; read_seconds: number | null; write_seconds: number | null }
+interface Disk { device: string; busy: number | null; waiting: number | null; waiting_threads?: number | null; read_bytes_per_second: number | null; write_bytes_per_second: number | null; read_seconds: number | null; write_seconds: number | null }
 interface Mount { type: string; source: string; read_bytes_per_second: number | null; write_bytes_per_second: number | null; operations_per_second: number | null; metadata_operations_per_second: number | null; read_seconds: number | null; write_seconds: number | null; metadata_seconds: number | null }
 interface Link { device: string; port?: string; layer: string; up: boolean | null; rate_bytes_per_second: number | null; receive_bytes_per_second: number | null; transmit_bytes_per_second: number | null }
 interface Devices { disks: Disk[]; mounts: Mount[]; links: Link[] }
@@ -14,7 +14,7 @@ export function DevicesPanel({ node, site }: { node: string; site: string }) {
   if (!d || d.disks.length + d.mounts.length + d.links.length === 0) return null;
   return <Section title="Devices, last two minutes">
     {d.disks.length > 0 && <Table caption="Disks" rows={d.disks} keyOf={(x) => x.device} cols={[
-      { title: "Disk", cell: (x) => clean(x.device) }, { title: "Busy", number: true, cell: (x) => <Q v={x.busy} unit="ratio" /> }, { title: "Waiting", number: true, cell: (x) => <Q v={x.waiting} unit="count" /> },
+      { title: "Disk", cell: (x) => clean(x.device) }, { title: "Busy", number: true, cell: (x) => <Q v={x.busy} unit="ratio" /> }, { title: "Waiting", number: true, cell: (x) => <Q v={x.waiting} unit="count" /> }, { title: "Threads that wait", number: true, cell: (x) => <Q v={x.waiting_threads} unit="count" /> },
       { title: "Read", number: true, cell: (x) => <Q v={x.read_bytes_per_second} unit="bytes_per_second" /> }, { title: "Written", number: true, cell: (x) => <Q v={x.write_bytes_per_second} unit="bytes_per_second" /> },
       { title: "A read takes", number: true, cell: (x) => <Q v={x.read_seconds} unit="seconds" /> }, { title: "A write takes", number: true, cell: (x) => <Q v={x.write_seconds} unit="seconds" /> }]} />}
     {d.mounts.length > 0 && <Table caption="Network and FUSE file systems" rows={d.mounts} keyOf={(x) => x.type + " " + x.source} cols={[

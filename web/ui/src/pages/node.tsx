@@ -91,6 +91,8 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
         of={[["", `histogram_quantile(0.95, sum by (device, operation) (rate(reckon_node_disk_response_seconds{${sel}}${r})))`]]} />
       <Lines title="Wait of threads for a core, all workloads" unit="seconds" w={w} zoom={zoom}
         of={delays(`{${sel}}`, r)} />
+      <Lines title="Threads that wait for disks, by workload" unit="count" w={w} zoom={zoom} by={["workload", "device"]}
+        of={[["", `topk(10, sum by (workload, device) (rate(reckon_workload_disk_wait_seconds_total{${sel}}${r})))`]]} />
     </div></>;
 }
 
