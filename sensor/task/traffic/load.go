@@ -99,6 +99,7 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 		return nil, fmt.Errorf("set whether connections are followed: %w", err)
 	}
 	spec.Maps[trafficMapAccounts].MaxEntries = room(bpf.PossibleCPUs(o.Root))
+	spec.Maps[trafficMapPending].MaxEntries *= bpf.PossibleCPUs(o.Root)
 	if o.accounts != 0 {
 		spec.Maps[trafficMapAccounts].MaxEntries = o.accounts
 	}

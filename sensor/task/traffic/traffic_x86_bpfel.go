@@ -40,6 +40,7 @@ const (
 	trafficMapBlank        = "blank"
 	trafficMapHere         = "here"
 	trafficMapPeers        = "peers"
+	trafficMapPending      = "pending"
 	trafficMapScratch      = "scratch"
 	trafficProgEnded       = "ended"
 	trafficProgHarvest     = "harvest"
@@ -125,6 +126,7 @@ type trafficMapSpecs struct {
 	Blank    *ebpf.MapSpec `ebpf:"blank"`
 	Here     *ebpf.MapSpec `ebpf:"here"`
 	Peers    *ebpf.MapSpec `ebpf:"peers"`
+	Pending  *ebpf.MapSpec `ebpf:"pending"`
 	Scratch  *ebpf.MapSpec `ebpf:"scratch"`
 }
 
@@ -164,6 +166,7 @@ type trafficMaps struct {
 	Blank    *ebpf.Map `ebpf:"blank"`
 	Here     *ebpf.Map `ebpf:"here"`
 	Peers    *ebpf.Map `ebpf:"peers"`
+	Pending  *ebpf.Map `ebpf:"pending"`
 	Scratch  *ebpf.Map `ebpf:"scratch"`
 }
 
@@ -173,6 +176,7 @@ func (m *trafficMaps) Close() error {
 		m.Blank,
 		m.Here,
 		m.Peers,
+		m.Pending,
 		m.Scratch,
 	)
 }

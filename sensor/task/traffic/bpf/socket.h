@@ -14,6 +14,7 @@ struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
+	__u32 skc_portpair; /* that, and our own port */
 	unsigned short skc_family;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;

@@ -122,6 +122,98 @@ static __always_inline struct use *use_of(__u32 tgid)
 	return v ? &v->now : &unowned;
 }
 
+/* Where programs charge: none of them is interrupted by itself, so that each has what it counts to itself. */
+enum place { SENT, SENT6, SENDPAGE, RECEIVED, RECEIVED6, SPLICED, PLACES };
+
+#define WAYS 4 /* processes that take turns on a processor, by the end of their ids */
+
+#define RUN_SHIFT 54
+#define MESSAGES_SHIFT 36
+#define RUNS (1ULL << (64 - RUN_SHIFT))
+#define FULL (1ULL << (RUN_SHIFT - 1) | 1ULL << (MESSAGES_SHIFT - 1)) /* half of what there is room for */
+
+/*
+ * What a processor counted at one place and did not add to an account yet. Most calls are for the socket of the call before: they
+ * touch this line of the cache instead of the seven in which the account and the storage of the socket are.
+ * It is emptied at each reading, which another processor does, and when another process or kind of traffic comes.
+ */
+struct pending {
+	__u64 sk; /* the latest socket, with what tells it from another one at its address */
+	__u32 ports, tgid;
+	__be32 peer;
+	__u32 cell;
+	__u64 runs;   /* how often sum was begun */
+	__u64 who[2]; /* to whom sum belongs, by the lowest bit of its run: tgid << 32 | cell */
+	__u64 sum;    /* run, messages, bytes; 0 if there is nothing */
+	__u64 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* begins at a page: entries do not share lines of the cache */
+	__uint(max_entries, PLACES * WAYS); /* user space multiplies it with the number of processors */
+	__type(key, __u32);
+	__type(value, struct pending);
+} pending SEC(".maps");
+
+static __always_inline void count(struct use *u, __u32 cell, __u64 bytes, __u64 messages)
+{
+	asm volatile("" : "+r"(cell)); /* keeps the comparison below, which the verifier needs */
+	if (cell < CELLS) {
+		add(&u->cells[cell].bytes, bytes);
+		add(&u->cells[cell].messages, messages);
+	}
+}
+
+/* empty moves what is pending to its account, which is there: the process may have ended, but since the reading before. */
+static __noinline int empty(struct pending *p)
+{
+	__u64 sum, who;
+	struct account *v;
+	__u32 tgid;
+
+	if (!p)
+		return 0;
+	sum = *(volatile __u64 *)&p->sum;
+	if (!(sum >> RUN_SHIFT))
+		return 0;
+	who = *(volatile __u64 *)&p->who[sum >> RUN_SHIFT & 1];
+	if (__sync_val_compare_and_swap(&p->sum, sum, 0) != sum)
+		return 0; /* its processor added to it: the next reading has it */
+	tgid = who >> 32;
+	v = bpf_map_lookup_elem(&accounts, &tgid);
+	count(v ? &v->now : &unowned, who, sum & ((1ULL << MESSAGES_SHIFT) - 1), sum >> MESSAGES_SHIFT & ((1ULL << (RUN_SHIFT - MESSAGES_SHIFT)) - 1));
+	return 0;
+}
+
+/* join adds a call to what is pending of the same process and kind, and reports whether it could. */
+static __always_inline bool join(struct pending *p, __u64 who, __u64 bytes)
+{
+	__u64 sum = *(volatile __u64 *)&p->sum, run = sum >> RUN_SHIFT, more = (1ULL << MESSAGES_SHIFT) + bytes;
+
+	if (!run || p->who[run & 1] != who)
+		return false;
+	sum = __sync_fetch_and_add(&p->sum, more);
+	if (sum >> RUN_SHIFT == run && !(sum & FULL))
+		return true;
+	__sync_fetch_and_add(&p->sum, -more); /* it was emptied in between, or has to be */
+	return false;
+}
+
+/* start begins to keep the calls of a process and kind pending, and reports whether it could. */
+static __always_inline bool start(struct pending *p, __u64 who, __u64 bytes)
+{
+	__u64 run;
+
+	empty(p);
+	run = (p->runs + 1) % RUNS;
+	if (!run)
+		run = 2; /* the run before was odd */
+	p->runs = run;
+	*(volatile __u64 *)&p->who[run & 1] = who;
+	return !__sync_val_compare_and_swap(&p->sum, 0, run << RUN_SHIFT | (1ULL << MESSAGES_SHIFT) + bytes);
+}
+
 static __always_inline void mapped(struct address *a, __be32 v4)
 {
 	a->part[0] = 0;
@@ -200,33 +292,43 @@ static __always_inline enum scope peer_scope(const struct sock *sk, struct msghd
 }
 
 /* charge counts a call that moved payload. It is inlined so that the verifier keeps the type of sk. */
-static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 bytes, enum direction direction)
+static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 bytes, enum direction direction, enum place place)
 {
 	enum protocol protocol = OTHER;
 	enum scope scope = SCOPES;
-	struct connection *c;
+	struct connection *c = NULL;
 	__u16 family, number;
-	struct use *u;
-	__u32 tgid, i;
+	struct account *v;
+	struct pending *p;
+	__u32 tgid, ports, i;
+	__be32 peer;
 
 	if (bytes <= 0 || !sk)
 		return 0;
 	family = sk->__sk_common.skc_family;
 	if (family != AF_INET && family != AF_INET6)
 		return 0;
+	tgid = bpf_get_current_pid_tgid() >> 32;
+	peer = family == AF_INET ? sk->__sk_common.skc_daddr : sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[3];
+	ports = sk->__sk_common.skc_portpair;
+	i = (bpf_get_smp_processor_id() * PLACES + place) * WAYS + tgid % WAYS;
+	p = bpf_map_lookup_elem(&pending, &i);
+	if (!p)
+		return 0; /* there are as many as processors */
+	if (p->sk == (__u64)sk && p->tgid == tgid && p->ports == ports && p->peer == peer &&
+	    join(p, (__u64)tgid << 32 | p->cell, bytes))
+		return 0;
+
 	number = sk->sk_protocol;
 	if (number == IPPROTO_TCP || number == IPPROTO_UDP || number == IPPROTO_MPTCP) {
 		if (sk->sk_type == SOCK_RAW) /* it gets copies of packets that others receive */
 			return 0;
 		protocol = number == IPPROTO_UDP ? UDP : TCP;
 	}
-	tgid = bpf_get_current_pid_tgid() >> 32;
-	u = use_of(tgid);
+	v = account_of(tgid, (__u64)bpf_get_current_task());
 	if (connections && (protocol == TCP || (protocol == UDP && sk->__sk_common.skc_dport))) {
 		c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 		if (c) {
-			__be32 peer = family == AF_INET ? sk->__sk_common.skc_daddr : sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[3];
-
 			if (!c->scope || c->peer != peer) {
 				c->scope = peer_scope(sk, NULL) + 1;
 				c->peer = peer;
@@ -235,25 +337,29 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 			c->owner = tgid;
 			if (c->accepted) {
 				c->accepted = 0;
-				add(&u->accepted, 1);
+				add(v ? &v->now.accepted : &unowned.accepted, 1);
 			}
 		}
 	}
 	if (scope == SCOPES)
 		scope = peer_scope(sk, msg);
 	i = (protocol * SCOPES + scope) * DIRECTIONS + direction;
-	asm volatile("" : "+r"(i)); /* keeps the comparison below, which the verifier needs */
-	if (i < CELLS) {
-		add(&u->cells[i].bytes, bytes);
-		add(&u->cells[i].messages, 1);
-	}
+	p->sk = c ? (__u64)sk : 0;
+	p->ports = ports;
+	p->tgid = tgid;
+	p->peer = peer;
+	p->cell = i;
+	if (!v)
+		count(&unowned, i, bytes, 1);
+	else if (!join(p, (__u64)tgid << 32 | i, bytes) && !start(p, (__u64)tgid << 32 | i, bytes))
+		count(&v->now, i, bytes, 1);
 	return 0;
 }
 
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(sent, struct sock *sk, int ret, int flags)
 {
-	return charge(sk, NULL, ret, TRANSMIT);
+	return charge(sk, NULL, ret, TRANSMIT, SENT);
 }
 
 SEC("tp_btf/sock_recv_length")
@@ -261,19 +367,19 @@ int BPF_PROG(received, struct sock *sk, int ret, int flags)
 {
 	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
-	return charge(sk, NULL, ret, RECEIVE);
+	return charge(sk, NULL, ret, RECEIVE, RECEIVED);
 }
 
 SEC("fexit/inet_sendmsg")
 int BPF_PROG(sent4, struct socket *s, struct msghdr *msg, unsigned long size, int ret)
 {
-	return charge(s->sk, msg, ret, TRANSMIT);
+	return charge(s->sk, msg, ret, TRANSMIT, SENT);
 }
 
 SEC("fexit/inet6_sendmsg")
 int BPF_PROG(sent6, struct socket *s, struct msghdr *msg, unsigned long size, int ret)
 {
-	return charge(s->sk, msg, ret, TRANSMIT);
+	return charge(s->sk, msg, ret, TRANSMIT, SENT6);
 }
 
 SEC("fexit/inet_recvmsg")
@@ -281,7 +387,7 @@ int BPF_PROG(received4, struct socket *s, struct msghdr *msg, unsigned long size
 {
 	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
-	return charge(s->sk, msg, ret, RECEIVE);
+	return charge(s->sk, msg, ret, RECEIVE, RECEIVED);
 }
 
 SEC("fexit/inet6_recvmsg")
@@ -289,20 +395,20 @@ int BPF_PROG(received6, struct socket *s, struct msghdr *msg, unsigned long size
 {
 	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
-	return charge(s->sk, msg, ret, RECEIVE);
+	return charge(s->sk, msg, ret, RECEIVE, RECEIVED6);
 }
 
 /* Before 6.5 sendfile(2) and splice(2) hand pages over. */
 SEC("fexit/inet_sendpage")
 int BPF_PROG(sendpage, struct socket *s, void *page, int offset, unsigned long size, int flags, __s64 ret)
 {
-	return charge(s->sk, NULL, ret, TRANSMIT);
+	return charge(s->sk, NULL, ret, TRANSMIT, SENDPAGE);
 }
 
 SEC("fexit/tcp_splice_read")
 int BPF_PROG(spliced, struct socket *s, void *pos, void *pipe, unsigned long size, unsigned int flags, __s64 ret)
 {
-	return charge(s->sk, NULL, ret, RECEIVE);
+	return charge(s->sk, NULL, ret, RECEIVE, SPLICED);
 }
 
 SEC("tp_btf/inet_sock_set_state")
@@ -359,6 +465,11 @@ struct {
 	__type(value, struct record);
 } scratch SEC(".maps");
 
+static long empty_each(void *map, __u32 *key, struct pending *p, void *unused)
+{
+	return empty(p);
+}
+
 SEC("iter/bpf_map_elem")
 int harvest(struct bpf_iter__bpf_map_elem *ctx)
 {
@@ -367,8 +478,10 @@ int harvest(struct bpf_iter__bpf_map_elem *ctx)
 	struct record *r;
 	__u64 *now, *reported, *out, changed = 0;
 
-	if (ctx->meta->seq_num == 0)
+	if (ctx->meta->seq_num == 0) {
 		begin();
+		bpf_for_each_map_elem(&pending, empty_each, NULL, 0);
+	}
 	r = bpf_map_lookup_elem(&scratch, &zero);
 	if (!r)
 		return 0;
