@@ -20,8 +20,8 @@ type NodeDevices struct {
 type Disk struct {
 	Device string `json:"device"`
 	// Busy is the share of time with a request in progress, Waiting the mean queue length including requests in service.
-	Busy       *float64 `json:"busy"`
-	Waiting    *float64 `json:"waiting"`
+	Busy    *float64 `json:"busy"`
+	Waiting *float64 `json:"waiting"`
 	// Threads is how many threads of all workloads slept on average until it had answered; null where the agent can not tell.
 	Threads    *float64 `json:"waiting_threads"`
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
