@@ -58,7 +58,7 @@ func (k *kernelSide) close() {
 // load brings the programs into the kernel.
 func load(o Options) (*kernelSide, error) {
 	explain := func(err error) error {
-		return bpf.Explain(err, o.Root, "the kernel has no place to count traffic at", "use Linux 6.3 or later, or 5.8 with BPF trampolines")
+		return bpf.Explain(err, o.Root, "the kernel has no place to count traffic at", "use Linux 6.3 or later, or 5.13 with BPF trampolines")
 	}
 	if err := bpf.Permitted(); err != nil {
 		return nil, explain(err)

@@ -3,7 +3,7 @@
 //
 // It needs BTF and CAP_BPF with CAP_PERFMON, and a place to count at: the trace points
 // sock_send_length and sock_recv_length of Linux 6.3, or before it the end of inet_sendmsg, inet_recvmsg and
-// their like (fexit: Linux 5.8 on x86, 6.0 on arm64). See doc/decisions/0700.
+// their like (fexit: Linux 5.13 on x86, 6.0 on arm64). See doc/decisions/0700.
 //
 // # What the figures mean
 //

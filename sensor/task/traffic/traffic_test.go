@@ -281,6 +281,54 @@ func TestShortProcesses(t *testing.T) {
 	}
 }
 
+// TestPending: calls that a processor keeps pending are counted, all of them, where they are more than it has room for, where kinds
+// take turns, and where somebody reads at the same time.
+func TestPending(t *testing.T) {
+	s := open(t, Options{})
+	var conns []net.Conn
+	for _, address := range []string{"127.0.0.1:9", "[::1]:9"} {
+		c, err := net.Dial("udp", address)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer c.Close()
+		conns = append(conns, c)
+	}
+	const messages = 300_000 // room is for 131,072
+	var p sensor.TrafficPass
+	read(t, s, &p)
+	p.Reset()
+	sent := func(n int, pick func(i int) net.Conn) {
+		for i := range n {
+			for {
+				if _, err := pick(i).Write([]byte("abc")); err == nil {
+					break // else the refusal of an earlier one: nothing was sent
+				}
+			}
+		}
+	}
+	sent(messages, func(int) net.Conn { return conns[0] })
+	sent(1000, func(i int) net.Conn { return conns[i%2] })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sent(20_000, func(int) net.Conn { return conns[1] })
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		read(t, s, &p)
+	}
+	read(t, s, &p)
+	got := ours(&p)
+	if m := got.Moved[sensor.UDP][sensor.ScopeLoopback][sensor.Transmit]; m.Messages != messages+21_000 || m.Bytes != 3*m.Messages {
+		t.Errorf("%d messages of %d bytes are counted, %d of 3 were sent", m.Messages, m.Bytes, messages+21_000)
+	}
+}
+
 // TestNoRoom: what can not be charged to a process is in the pass as nobody's, and nothing is lost.
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{accounts: 1})

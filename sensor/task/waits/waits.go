@@ -1,7 +1,7 @@
 // Package waits measures for how long the threads of each process sleep until storage has
 // answered, by programs of BPF at the scheduler's trace points.
 //
-// It needs BTF and CAP_BPF with CAP_PERFMON (Linux 5.9). It does not need delay accounting
+// It needs BTF and CAP_BPF with CAP_PERFMON (Linux 5.12). It does not need delay accounting
 // (kernel.task_delayacct), which is off on most machines, and never switches it on.
 //
 // What counts is the kernel's own mark of a thread that waits for I/O (in_iowait): reading what is not
@@ -62,7 +62,7 @@ func Open(o Options) (*Source, error) {
 	spec := bpf.AccountsSpec{
 		Root: o.Root, Types: o.Types, Load: loadWaits, Record: int(unsafe.Sizeof(waitsRecord{})), Buffer: 100, Room: o.accounts,
 		Attach:    []string{waitsProgEnded, waitsProgCompleted, waitsProgQueued, waitsProgThrottled, waitsProgWoken, waitsProgAsleep},
-		Otherwise: "the kernel does not let waits be traced", Fix: "use Linux 5.9 or later",
+		Otherwise: "the kernel does not let waits be traced", Fix: "use Linux 5.12 or later",
 	}
 	a, missing := bpf.OpenAccounts(spec)
 	if missing != nil {

@@ -140,12 +140,12 @@ enum place { SENT, SENT6, SENDPAGE, RECEIVED, RECEIVED6, SPLICED, PLACES };
 struct pending {
 	__u64 sk; /* the latest socket, with what tells it from another one at its address */
 	__u32 ports, tgid;
-	__be32 peer;
+	__be32 own, peer;
 	__u32 cell;
+	__u32 unused;
 	__u64 runs;   /* how often sum was begun */
 	__u64 who[2]; /* to whom sum belongs, by the lowest bit of its run: tgid << 32 | cell */
 	__u64 sum;    /* run, messages, bytes; 0 if there is nothing */
-	__u64 unused;
 };
 
 struct {
@@ -156,7 +156,7 @@ struct {
 	__type(value, struct pending);
 } pending SEC(".maps");
 
-static __always_inline void count(struct use *u, __u32 cell, __u64 bytes, __u64 messages)
+static __always_inline void count(struct use *u, __u64 cell, __u64 bytes, __u64 messages)
 {
 	asm volatile("" : "+r"(cell)); /* keeps the comparison below, which the verifier needs */
 	if (cell < CELLS) {
@@ -182,7 +182,7 @@ static __noinline int empty(struct pending *p)
 		return 0; /* its processor added to it: the next reading has it */
 	tgid = who >> 32;
 	v = bpf_map_lookup_elem(&accounts, &tgid);
-	count(v ? &v->now : &unowned, who, sum & ((1ULL << MESSAGES_SHIFT) - 1), sum >> MESSAGES_SHIFT & ((1ULL << (RUN_SHIFT - MESSAGES_SHIFT)) - 1));
+	count(v ? &v->now : &unowned, (__u32)who, sum & ((1ULL << MESSAGES_SHIFT) - 1), sum >> MESSAGES_SHIFT & ((1ULL << (RUN_SHIFT - MESSAGES_SHIFT)) - 1));
 	return 0;
 }
 
@@ -301,7 +301,7 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 	struct account *v;
 	struct pending *p;
 	__u32 tgid, ports, i;
-	__be32 peer;
+	__be32 own, peer;
 
 	if (bytes <= 0 || !sk)
 		return 0;
@@ -309,13 +309,19 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 	if (family != AF_INET && family != AF_INET6)
 		return 0;
 	tgid = bpf_get_current_pid_tgid() >> 32;
-	peer = family == AF_INET ? sk->__sk_common.skc_daddr : sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[3];
+	if (family == AF_INET) {
+		own = sk->__sk_common.skc_rcv_saddr;
+		peer = sk->__sk_common.skc_daddr;
+	} else {
+		own = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[3];
+		peer = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[3];
+	}
 	ports = sk->__sk_common.skc_portpair;
 	i = (bpf_get_smp_processor_id() * PLACES + place) * WAYS + tgid % WAYS;
 	p = bpf_map_lookup_elem(&pending, &i);
 	if (!p)
 		return 0; /* there are as many as processors */
-	if (p->sk == (__u64)sk && p->tgid == tgid && p->ports == ports && p->peer == peer &&
+	if (p->sk == (__u64)sk && p->tgid == tgid && p->ports == ports && p->own == own && p->peer == peer &&
 	    join(p, (__u64)tgid << 32 | p->cell, bytes))
 		return 0;
 
@@ -325,7 +331,6 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 			return 0;
 		protocol = number == IPPROTO_UDP ? UDP : TCP;
 	}
-	v = account_of(tgid, (__u64)bpf_get_current_task());
 	if (connections && (protocol == TCP || (protocol == UDP && sk->__sk_common.skc_dport))) {
 		c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 		if (c) {
@@ -337,6 +342,7 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 			c->owner = tgid;
 			if (c->accepted) {
 				c->accepted = 0;
+				v = account_of(tgid, (__u64)bpf_get_current_task());
 				add(v ? &v->now.accepted : &unowned.accepted, 1);
 			}
 		}
@@ -344,15 +350,17 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 	if (scope == SCOPES)
 		scope = peer_scope(sk, msg);
 	i = (protocol * SCOPES + scope) * DIRECTIONS + direction;
-	p->sk = c ? (__u64)sk : 0;
+	p->sk = c || !msg ? (__u64)sk : 0; /* else each message has an address of its own */
 	p->ports = ports;
 	p->tgid = tgid;
+	p->own = own;
 	p->peer = peer;
 	p->cell = i;
-	if (!v)
-		count(&unowned, i, bytes, 1);
-	else if (!join(p, (__u64)tgid << 32 | i, bytes) && !start(p, (__u64)tgid << 32 | i, bytes))
-		count(&v->now, i, bytes, 1);
+	if (join(p, (__u64)tgid << 32 | i, bytes))
+		return 0;
+	v = account_of(tgid, (__u64)bpf_get_current_task());
+	if (!v || !start(p, (__u64)tgid << 32 | i, bytes))
+		count(v ? &v->now : &unowned, i, bytes, 1);
 	return 0;
 }
 
