@@ -114,7 +114,7 @@ func (p *Part) count(use *counterUse) (scaled bool) {
 			*pending = sensor.Count{}
 		}
 		e.Values[i] += n
-		if i == int(sensor.CacheMisses) {
+		if i == int(sensor.CacheMisses) && (p.monitored == nil || !p.monitored.now) {
 			e.Misses += n * float64(use.line)
 		}
 	}

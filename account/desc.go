@@ -185,7 +185,7 @@ func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryByteSeconds, swapBytes,
-		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, pressureSeconds,
+		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, cacheBytes, pressureSeconds,
 		processes, threads, processesStarted,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds, limitCores, limitMemory,

@@ -64,6 +64,7 @@ const (
 	fromCounters  // counters of the processors
 	fromTurns     // multiplexed events on them
 	fromMisses    // cache misses by the size of a line
+	fromMonitors  // monitoring groups of the kernel
 	fromMethods   // gpuMethods follow
 )
 
@@ -71,7 +72,7 @@ func (o origin) String() string {
 	if o >= fromMethods {
 		return gpuMethods[o-fromMethods]
 	}
-	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses"}[o]
+	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses", "resctrl"}[o]
 }
 
 // certainty is the exactness of a figure and its source.
@@ -343,6 +344,9 @@ func (l *Ledger) judgeCounts(p *Part, note func(judged, certainty)) {
 		if p.events != nil && p.events.Misses > 0 {
 			note(figTraffic, certainty{figure.Estimated, fromMisses}.worse(c))
 		}
+	}
+	if p.monitored != nil {
+		note(figTraffic, p.monitored.certainty())
 	}
 }
 

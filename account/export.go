@@ -243,6 +243,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	l.exportQueue(p, b)
 	l.exportMounts(p, b)
 	l.exportCounters(p, b)
+	l.exportMonitored(p, b)
 	p.exportTasks(b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)

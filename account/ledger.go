@@ -109,6 +109,7 @@ type Ledger struct {
 	queues    queues
 	mounting  mounting
 	counters  tallies
+	monitors  monitoring
 }
 
 // New returns an empty ledger.

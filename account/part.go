@@ -59,15 +59,17 @@ type Part struct {
 	degrees      [figures]figure.Exactness // of the last export
 	live, thread uint32
 
-	energy   partEnergy
-	gpus     []gpuAccount // by number of the device
-	sockets  *sockets     // nil while it had no traffic
-	ioWait   ioWait
-	queue    *queue   // nil while it had no delay
-	mounts   []*mount // at most maxMounts and one
-	events   *events  // nil while nothing was counted
-	packages uint64   // see SetPlace
-	clock    float64  // see SetPlace
+	energy    partEnergy
+	gpus      []gpuAccount // by number of the device
+	sockets   *sockets     // nil while it had no traffic
+	ioWait    ioWait
+	queue     *queue     // nil while it had no delay
+	mounts    []*mount   // at most maxMounts and one
+	events    *events    // nil while nothing was counted
+	monitored *monitored // nil while no monitoring group held it
+	wished    uint64     // CPU time at the last call of MonitorWishes
+	packages  uint64     // see SetPlace
+	clock     float64    // see SetPlace
 
 	now    tick // this tick
 	rows   *rows
@@ -241,6 +243,7 @@ func (p *Part) absorb(o *Part) {
 	p.absorbMounts(o)
 	p.absorbEvents(o)
 	p.absorbWaits(o)
+	p.absorbMonitored(o)
 	if o.queue != nil {
 		p.delay(&o.queue.use)
 	}

@@ -82,12 +82,13 @@ type partState struct {
 
 	GPUs [][len(gpuMethods) + 1]float64 `json:"gpus,omitempty"`
 
-	Traffic  []uint64      `json:"traffic,omitempty"`
-	IOWait   uint64        `json:"io_wait,omitempty"`
-	DiskWait []diskWait    `json:"disk_wait,omitempty"`
-	Queue    *sensor.Queue `json:"queue,omitempty"`
-	Mounts   []mounted     `json:"mounts,omitempty"`
-	Events   *events       `json:"events,omitempty"`
+	Traffic   []uint64      `json:"traffic,omitempty"`
+	IOWait    uint64        `json:"io_wait,omitempty"`
+	DiskWait  []diskWait    `json:"disk_wait,omitempty"`
+	Queue     *sensor.Queue `json:"queue,omitempty"`
+	Mounts    []mounted     `json:"mounts,omitempty"`
+	Events    *events       `json:"events,omitempty"`
+	Monitored *monitored    `json:"monitored,omitempty"`
 
 	ByTask map[string]uint64 `json:"by_task,omitempty"`
 }
@@ -201,7 +202,7 @@ func (p *Part) state() partState {
 	s.Marks, s.Joules = p.energy.state()
 	s.GPUs, s.Traffic, s.IOWait = p.gpuState(), p.trafficState(), p.ioWait.nanos
 	s.DiskWait = p.diskWaits()
-	s.Queue, s.Mounts, s.ByTask, s.Events = p.queueState(), p.mountState(), p.taskState(), p.events
+	s.Queue, s.Mounts, s.ByTask, s.Events, s.Monitored = p.queueState(), p.mountState(), p.taskState(), p.events, p.monitored
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -301,7 +302,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	for i := range s.Mounts {
 		p.mount(&s.Mounts[i])
 	}
-	p.events = s.Events
+	p.events, p.monitored = s.Events, s.Monitored
 	p.restoreTasks(s.ByTask)
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {

@@ -30,7 +30,9 @@ type unit struct {
 func (a *Agent) export(now time.Time) {
 	a.batch.Reset(now)
 	a.takeUpReports()
+	a.followMonitors()
 	a.ledger.Export(&a.batch)
+	a.exportMonitors(&a.batch)
 	a.writeGuests(&a.batch)
 	a.exportWaiting(&a.batch)
 	a.observeDevices()

@@ -34,6 +34,7 @@ type Row struct {
 	FPInstructions          *float64 `json:"fp_instructions,omitempty"`           // Floating-point instructions of all widths.
 	FPScalarInstructions    *float64 `json:"fp_scalar_instructions,omitempty"`    // Floating-point instructions that work on one number each; the others are vectors.
 	MemoryTrafficBytes      *float64 `json:"memory_traffic_bytes,omitempty"`      // Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses.
+	CacheBytes              *float64 `json:"cache_bytes,omitempty"`               // Last-level cache that it occupies at the latest sample, bytes, where a monitoring group of the kernel holds it.
 	GPUSeconds              *float64 `json:"gpu_seconds,omitempty"`               // Busy share of GPUs, integrated over time, seconds.
 	GPUMemoryPeak           *float64 `json:"gpu_memory_peak_bytes,omitempty"`     // Highest GPU memory, bytes.
 	EnergyJoules            *float64 `json:"energy_joules,omitempty"`             // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
@@ -64,7 +65,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 54 }
+func (r *Row) Len() int { return 55 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -130,59 +131,61 @@ func (r *Row) At(i int) **float64 {
 	case 29:
 		return &r.MemoryTrafficBytes
 	case 30:
-		return &r.GPUSeconds
+		return &r.CacheBytes
 	case 31:
-		return &r.GPUMemoryPeak
+		return &r.GPUSeconds
 	case 32:
-		return &r.EnergyJoules
+		return &r.GPUMemoryPeak
 	case 33:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 34:
-		return &r.Threads
+		return &r.Processes
 	case 35:
-		return &r.RequestCores
+		return &r.Threads
 	case 36:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 37:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 38:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 39:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 40:
-		return &r.AllocatedCores
+		return &r.RequestNodes
 	case 41:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 42:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 43:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 44:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 45:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 46:
-		return &r.LimitCores
+		return &r.StepCount
 	case 47:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 48:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 49:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 50:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 51:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 52:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 53:
+		return &r.MemoryHugeBytes
+	case 54:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 54
+const RowLen = 55
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

@@ -84,6 +84,8 @@ var table = []Figure{
 		In: Run, From: where(FPInstructions, "width", "scalar"), How: counted, As: "instructions"},
 	{Key: "memory_traffic_bytes", Unit: metric.Bytes, Heading: "Memory traffic", Help: "Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses.",
 		In: Run, From: of(MemoryTraffic), How: counted},
+	{Key: "cache_bytes", Unit: metric.Bytes, Heading: "Cache", Help: "Last-level cache that it occupies at the latest sample, bytes, where a monitoring group of the kernel holds it.",
+		In: Run, From: of("reckon_workload_cache_bytes"), How: current},
 	{Key: "gpu_seconds", Unit: metric.Seconds, Heading: "GPU time", Help: "Busy share of GPUs, integrated over time, seconds.",
 		In: Run | Hour, From: of(GPU), How: counted, Zero: Zero{Held: []string{"allocated_gpus", "request_gpus"}, NodeSeries: NodeGPU}},
 	{Key: "gpu_memory_peak_bytes", Field: "GPUMemoryPeak", Unit: metric.Bytes, Heading: "GPU memory peak", Help: "Highest GPU memory, bytes.",

@@ -18,8 +18,12 @@ const (
 	enoughCycles = 10e9 // a few seconds of a core, before cycles are judged
 	stalledIPC   = 0.7  // instructions in a cycle; fewer mean that cores wait
 	flowingIPC   = 1.5  // and more that they do not
-	heavyTraffic = 1e9  // bytes a second of CPU time; what one core can fetch is 5 to 15 times that
+	// Bytes a second of CPU time. One access after the other to memory fetches a line of 64 bytes in about 80 ns, 0.8 GB/s: half of that is mostly
+	// waiting. One core can fetch 5 to 15 GB/s: more is bandwidth.
+	someTraffic  = 0.4e9
+	heavyTraffic = 5e9
 	numeric      = 0.05 // of the instructions are floating-point: it computes with such numbers
+	arithmetic   = 0.1  // and so many that it can not be active waiting
 	scalar       = 0.8  // of these work on one number each
 )
 
@@ -33,20 +37,34 @@ func (j *judge) counters() {
 	}
 	ipc := instructions / cycles
 	w := phrase.Words{"ipc": fmt.Sprintf("%.1f", ipc)}
-	cpu, used := known(j.u.CPUSeconds)
-	traffic, seen := known(c.MemoryTraffic)
-	switch {
-	case ipc < stalledIPC && used && cpu > 0 && seen && traffic/cpu >= heavyTraffic:
-		w["rate"] = format.Bytes(traffic / cpu)
-		j.say("processor", Info, ipc, "ratio", "processor.memory", w)
-	case ipc < stalledIPC:
-		j.say("processor", Info, ipc, "ratio", "processor.stalled", w)
-	case ipc >= flowingIPC:
-		j.say("processor", Info, ipc, "ratio", "processor.computing", w)
-	}
 	fp, counts := known(c.FP)
+	switch {
+	case ipc < stalledIPC:
+		rate := j.trafficRate()
+		text := "processor.stalled"
+		if w["rate"] = format.Bytes(rate); rate >= heavyTraffic {
+			text = "processor.bandwidth"
+		} else if rate >= someTraffic {
+			text = "processor.memory"
+		}
+		j.say("processor", Info, ipc, "ratio", text, w)
+	case ipc >= flowingIPC && counts && fp >= arithmetic*instructions:
+		w["share"] = format.Percent(fp / instructions)
+		j.say("processor", Info, ipc, "ratio", "processor.arithmetic", w)
+	case ipc >= flowingIPC:
+		j.say("processor", Info, ipc, "ratio", "processor.flowing", w)
+	}
 	ones, split := known(c.FPScalar)
 	if counts && split && fp >= numeric*instructions && ones >= scalar*fp {
 		j.say("vectors", Info, ones/fp, "ratio", "processor.scalar", phrase.Words{"share": format.Percent(ones / fp)})
 	}
+}
+
+// trafficRate is its memory traffic in a second of CPU time, bytes; 0 where it is not known.
+func (j *judge) trafficRate() float64 {
+	traffic, seen := known(j.u.Counted.MemoryTraffic)
+	if cpu, used := known(j.u.CPUSeconds); seen && used && cpu > 0 {
+		return traffic / cpu
+	}
+	return 0
 }

@@ -8,10 +8,12 @@ import (
 // TestCounters: what limits it on its cores, on both sides of each threshold.
 func TestCounters(t *testing.T) {
 	const (
-		memory    = "memory bandwidth limits it"
-		stalled   = "waited inside its processors"
-		computing = "arithmetic limits it"
-		scalars   = "work on one number each"
+		bandwidth  = "memory bandwidth limits it"
+		memory     = "most likely it waited for memory"
+		stalled    = "waited inside its processors"
+		arithmetic = "arithmetic limits it"
+		flowing    = "memory did not hold them up"
+		scalars    = "work on one number each"
 	)
 	of := func(ipc, traffic, fp, ones float64) Counted {
 		return Counted{Cycles: at(1e13), Instructions: at(ipc * 1e13), MemoryTraffic: at(traffic), FP: at(fp * ipc * 1e13), FPScalar: at(ones * fp * ipc * 1e13)}
@@ -22,12 +24,16 @@ func TestCounters(t *testing.T) {
 		c    Counted
 		want string
 	}{
-		"memory":                      {of(0.69, cpu*1e9, 0, 0), memory},
-		"less traffic":                {of(0.69, cpu*1e9-1, 0, 0), stalled},
+		"bandwidth":                   {of(0.69, cpu*5e9, 0, 0), bandwidth},
+		"less traffic":                {of(0.69, cpu*5e9-1, 0, 0), memory},
+		"some traffic":                {of(0.69, cpu*0.4e9, 0, 0), memory},
+		"hardly any traffic":          {of(0.69, cpu*0.4e9-1, 0, 0), stalled},
 		"traffic not known":           {Counted{Cycles: at(1e13), Instructions: at(5e12)}, stalled},
 		"more instructions":           {of(0.7, cpu*1e10, 0, 0), ""},
-		"just below computing":        {of(1.49, 0, 0, 0), ""},
-		"computing":                   {of(1.5, cpu*1e10, 0, 0), computing},
+		"just below":                  {of(1.49, 0, 0.5, 0), ""},
+		"it computes":                 {of(1.5, cpu*1e10, 0.1, 0), arithmetic},
+		"it may wait actively":        {of(1.5, cpu*1e10, 0.099, 0), flowing},
+		"widths are not counted":      {Counted{Cycles: at(1e13), Instructions: at(2e13)}, flowing},
 		"too few cycles":              {Counted{Cycles: at(9.9e9), Instructions: at(1e9)}, ""},
 		"enough cycles":               {Counted{Cycles: at(1e10), Instructions: at(1e9)}, stalled},
 		"scalars":                     {of(1, 0, 0.05, 0.8), scalars},
@@ -38,7 +44,7 @@ func TestCounters(t *testing.T) {
 		"instructions without cycles": {Counted{Instructions: at(1e13)}, ""},
 	} {
 		got := said(one(func(u *Usage) { u.Counted = c.c }))
-		for _, sentence := range []string{memory, stalled, computing, scalars} {
+		for _, sentence := range []string{bandwidth, memory, stalled, arithmetic, flowing, scalars} {
 			if strings.Contains(got, sentence) != (sentence == c.want) {
 				t.Errorf("%s: want %q, it says\n%s", name, c.want, got)
 			}

@@ -25,6 +25,7 @@ import (
 	"reckon/sensor/node"
 	"reckon/sensor/rapl"
 	"reckon/sensor/redfish"
+	"reckon/sensor/resctrl"
 	"reckon/sensor/sensortest"
 	"reckon/sensor/slingshot"
 	"reckon/sensor/task/disks"
@@ -68,7 +69,7 @@ func TestReference(t *testing.T) {
 	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: slices.Concat(rapl.Descs(), battery.Descs(), cray.Descs(), redfish.Descs()), Text: "What the meters of the node count."},
 		metricdoc.Section{Title: "Boards", Descs: slices.Concat(hwmon.Descs(), thermal.Descs()), Text: "Temperatures, fans and throttling; names of node_exporter where it has them."},
 		metricdoc.Section{Title: "Interconnects", Descs: slices.Concat(infiniband.Descs(), slingshot.Descs()), Text: "Ports of InfiniBand, Omni-Path, RoCE and iWARP under the names of node_exporter, and adapters of HPE Slingshot."},
-		metricdoc.Section{Title: "Memory controllers", Descs: uncore.Descs(), Text: "What the memory controllers of processors count."},
+		metricdoc.Section{Title: "Memory controllers", Descs: slices.Concat(uncore.Descs(), resctrl.Descs()), Text: "What the memory controllers of processors count, and the monitoring of their caches (resctrl)."},
 		metricdoc.Section{Title: "Network file systems", Descs: netfs.Descs(), Text: "What mounts of NFS and Lustre do; the type is nfs or lustre, the source the export or the name of the file system."},
 		metricdoc.Section{Title: "Disks", Descs: disks.Descs(), Text: "What programs in the kernel measure of disks, beside `node_disk_*`."},
 		metricdoc.Section{Title: "Jetson", Descs: tegra.Descs(), Text: "Boards with a Tegra, from sysfs and from tegrastats."},

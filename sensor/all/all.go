@@ -16,6 +16,7 @@ import (
 	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
 	"reckon/sensor/redfish"
+	"reckon/sensor/resctrl"
 	"reckon/sensor/slingshot"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
@@ -70,6 +71,7 @@ func Configured(o Options) []Entry {
 		{Name: "netclass", Open: at(root, node.NewNetclass)},
 		{Name: "infiniband", Open: at(root, infiniband.New), Hotplug: true},
 		{Name: "slingshot", Open: at(root, slingshot.New), Hotplug: true},
+		{Name: "resctrl", Open: at(root, resctrl.New), Hotplug: true},
 		{Name: "uncore", Open: at(root, uncore.New)},
 		{Name: "timex", Open: at(root, node.NewTimex)},
 		{Name: "filefd", Open: at(root, node.NewFileFD)},

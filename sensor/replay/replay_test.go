@@ -260,7 +260,7 @@ func TestCountersAreComplete(t *testing.T) {
 	}{
 		{&p, processCounters(&p), []string{"Start", "Cgroup", "Anon", "File", "Shmem", "Swap", "PeakBytes"}},
 		{&m, machineCounters(&m), []string{"Boot", "MemoryTotal", "MemoryAvailable"}},
-		{&c, groupCounters(&c), []string{"Current", "Anon", "File", "Shmem", "Kernel", "Swap", "Peak", "PIDs", "MemoryMax", "InactiveFile"}},
+		{&c, groupCounters(&c), []string{"Current", "Anon", "File", "Shmem", "Kernel", "Swap", "Peak", "PIDs", "MemoryMax", "InactiveFile", "HugeBytes"}},
 	} {
 		for _, n := range r.counters {
 			*n = 1

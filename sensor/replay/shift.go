@@ -35,7 +35,7 @@ func machineCounters(m *sensor.Machine) []*uint64 {
 }
 
 func groupCounters(c *sensor.Cgroup) []*uint64 {
-	return []*uint64{&c.UsageNanos, &c.UserNanos, &c.SystemNanos, &c.ThrottledNanos, &c.ThrottledPeriods, &c.Periods, &c.OOMKills, &c.MaxEvents, &c.OOMEvents, &c.RefaultAnon, &c.RefaultFile,
+	return []*uint64{&c.UsageNanos, &c.UserNanos, &c.SystemNanos, &c.ThrottledNanos, &c.ThrottledPeriods, &c.Periods, &c.OOMKills, &c.MaxEvents, &c.OOMEvents, &c.RefaultAnon, &c.RefaultFile, &c.Faults, &c.MajorFaults,
 		&c.ReadBytes, &c.WriteBytes, &c.CPUWaitNanos, &c.MemoryStallNanos, &c.IOStallNanos}
 }
 

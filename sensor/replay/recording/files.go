@@ -58,6 +58,8 @@ func deviceFiles() []string {
 		"sys/bus/iio/devices/iio:device*/name", "sys/bus/iio/devices/iio:device*/in_*", "sys/bus/iio/devices/iio:device*/rail_name_*",
 		"sys/bus/i2c/drivers/ina3221*/*/hwmon/hwmon*/*_input", "sys/bus/i2c/drivers/ina3221*/*/hwmon/hwmon*/*_label",
 		"sys/cray/pm_counters/*",
+		"sys/devices/system/cpu/cpu[0-9]*/cache/index3/id", "sys/fs/resctrl/info/L3_MON/*",
+		"sys/fs/resctrl/mon_data/mon_L3_*/*", "sys/fs/resctrl/mon_groups/*/mon_data/mon_L3_*/*", "sys/fs/resctrl/*/mon_data/mon_L3_*/*",
 		"sys/class/infiniband/*/board_id", "sys/class/infiniband/*/fw_ver", "sys/class/infiniband/*/hca_type",
 		"sys/class/infiniband/*/ports/[0-9]*/state", "sys/class/infiniband/*/ports/[0-9]*/phys_state", "sys/class/infiniband/*/ports/[0-9]*/rate",
 		"sys/class/infiniband/*/ports/[0-9]*/link_layer", "sys/class/infiniband/*/ports/[0-9]*/counters/*", "sys/class/infiniband/*/ports/[0-9]*/counters_ext/*",

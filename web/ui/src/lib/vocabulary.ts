@@ -61,6 +61,8 @@ export interface Row {
   fp_scalar_instructions?: Num;
   /** Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses. */
   memory_traffic_bytes?: Num;
+  /** Last-level cache that it occupies at the latest sample, bytes, where a monitoring group of the kernel holds it. */
+  cache_bytes?: Num;
   /** Busy share of GPUs, integrated over time, seconds. */
   gpu_seconds?: Num;
   /** Highest GPU memory, bytes. */
@@ -200,6 +202,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "fp_instructions", title: "FP instructions", unit: "count" },
   { key: "fp_scalar_instructions", title: "FP, scalar", unit: "count" },
   { key: "memory_traffic_bytes", title: "Memory traffic", unit: "bytes" },
+  { key: "cache_bytes", title: "Cache", unit: "bytes" },
   { key: "gpu_seconds", title: "GPU time", unit: "seconds" },
   { key: "gpu_memory_peak_bytes", title: "GPU memory peak", unit: "bytes" },
   { key: "energy_joules", title: "Energy", unit: "joules" },

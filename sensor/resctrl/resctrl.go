@@ -1,0 +1,216 @@
+// Package resctrl reads what the monitoring of caches and memory bandwidth counts (Intel RDT, AMD QoS), from the mounted file
+// system resctrl (Documentation/filesystems/resctrl.rst of the kernel): how many bytes moved between the last-level caches and memory, and
+// how much of the caches is occupied; of each socket, and of each group of threads that is monitored.
+//
+//	mon_data/mon_L3_00/mbm_total_bytes              of the default group and the monitoring groups in it
+//	mon_groups/NAME/{tasks,mon_data}                threads that are monitored apart
+//	NAME/mon_data, NAME/mon_groups/NAME             the same of control groups
+//
+// Groups of others are only read. With [Sensor.Follow] groups named reckon-* are made for the largest workloads: of threads in the default group
+// only, at most half of those that are free, and none where another program makes monitoring groups. They are removed by [Sensor.Close],
+// and by the next New after an agent that was killed. A thread's children are in its group by the kernel.
+//
+// What devices move by DMA is not in it. Bytes since the sensor was opened. Where resctrl is not mounted the sensor is unavailable; it is never mounted here. No machine with
+// it was here: the test's trees are constructed by the kernel's documentation. A Sensor is used from one goroutine.
+package resctrl
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+var (
+	traffic = &metric.Desc{
+		Name: "reckon_node_cache_memory_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Bytes that moved between the last-level caches of a socket and memory, by memory (local, remote), since the agent began; without devices. By the monitoring of the processor (resctrl).",
+		Labels: []string{"socket", "memory"},
+	}
+	occupancy = &metric.Desc{
+		Name: "reckon_node_cache_occupancy_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Bytes of the last-level caches of a socket that threads occupy, by the monitoring of the processor (resctrl).",
+		Labels: []string{"socket"},
+	}
+)
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc { return []*metric.Desc{traffic, occupancy} }
+
+// Sensor reads resctrl of one machine.
+type Sensor struct {
+	root, dir string
+	domains   []domain
+	totals    []total // by domain
+	sockets   []socket
+	groups    []*group
+	own       []*ownGroup
+	refused   map[string]bool // keys of workloads whose threads could not be moved
+	scanned   bool            // since the last Read
+
+	// What the kernel does when a folder is made or removed; for tests on constructed trees.
+	mkdir, rmdir func(dir string) error
+}
+
+// total is what moved in one domain.
+type total struct {
+	before, pending [2]uint64 // the sum at the last reading, and what groups had counted that were removed since: all, local
+	known           [2]bool
+	bytes           [2]uint64 // since the sensor was opened
+}
+
+// socket is what is exported of one.
+type socket struct {
+	name          string
+	local, remote *metric.Series
+	occupancy     *metric.Series
+}
+
+// New finds resctrl of the machine whose file tree is at root, "" or "/" for our own, and removes groups that a killed agent left.
+func New(root string) (*Sensor, error) {
+	s := &Sensor{root: root, dir: sysfs.Path(root, "sys/fs/resctrl"), refused: map[string]bool{}}
+	s.mkdir, s.rmdir = func(dir string) error { return os.Mkdir(dir, 0o755) }, os.Remove
+	if _, err := os.Stat(filepath.Join(s.dir, "info")); err != nil {
+		return nil, sensor.Unavailable("resctrl is not mounted", "where the processor has Intel RDT or AMD QoS: mount -t resctrl resctrl /sys/fs/resctrl", err)
+	}
+	s.domains = domainsOf(root, s.dir)
+	if len(s.domains) == 0 {
+		return nil, sensor.Unavailable("the processor monitors neither caches nor memory bandwidth", "", fmt.Errorf("find mon_data in %s", s.dir))
+	}
+	s.totals = make([]total, len(s.domains))
+	for _, d := range s.domains {
+		if d.socket != "" && !slices.ContainsFunc(s.sockets, func(k socket) bool { return k.name == d.socket }) {
+			s.sockets = append(s.sockets, socket{d.socket, metric.NewSeries(traffic, d.socket, "local"), metric.NewSeries(traffic, d.socket, "remote"), metric.NewSeries(occupancy, d.socket)})
+		}
+	}
+	s.removeLeft()
+	return s, s.scan()
+}
+
+// Name returns "resctrl".
+func (s *Sensor) Name() string { return "resctrl" }
+
+// Descs lists the series of the sensor.
+func (s *Sensor) Descs() []*metric.Desc { return Descs() }
+
+// scan reads all groups.
+func (s *Sensor) scan() error {
+	for _, g := range s.groups {
+		g.fresh = false
+	}
+	removed, err := s.list()
+	if err != nil {
+		return fmt.Errorf("list the groups of resctrl: %w", err)
+	}
+	for _, g := range s.groups {
+		g.read(s.domains)
+	}
+	for i := range s.totals {
+		s.totals[i].advance(i, s.groups, removed)
+	}
+	s.scanned = true
+	return nil
+}
+
+// advance adds what moved in a domain since the last reading: what control groups count, and had counted where they, or monitoring groups in
+// them, were removed. What a group counted between its last reading and its end is lost.
+func (t *total) advance(domain int, groups, removed []*group) {
+	for k, of := range [2]func(*reading) value{func(r *reading) value { return r.total }, func(r *reading) value { return r.local }} {
+		sum := value{ok: true}
+		for _, g := range groups {
+			if g.parent == nil {
+				sum.add(of(&g.readings[domain]))
+			}
+		}
+		for _, g := range removed {
+			if g.parent == nil || !slices.Contains(removed, g.parent) {
+				t.pending[k] += of(&g.readings[domain]).n
+			}
+		}
+		if !sum.ok {
+			continue
+		}
+		if now := sum.n + t.pending[k]; t.known[k] && now >= t.before[k] {
+			t.bytes[k] += now - t.before[k]
+		}
+		t.before[k], t.pending[k], t.known[k] = sum.n, 0, true
+	}
+}
+
+// Read appends what moved and what is occupied, of each socket.
+func (s *Sensor) Read(b *metric.Batch) error {
+	if !s.scanned {
+		if err := s.scan(); err != nil {
+			return err
+		}
+	}
+	s.scanned = false
+	for i := range s.sockets {
+		k := &s.sockets[i]
+		var moved [2]uint64
+		known, cache := [2]bool{true, true}, value{ok: true}
+		for d := range s.domains {
+			if s.domains[d].socket != k.name {
+				continue
+			}
+			t := &s.totals[d]
+			for j := range moved {
+				moved[j], known[j] = moved[j]+t.bytes[j], known[j] && t.known[j]
+			}
+			for _, g := range s.groups {
+				if g.parent == nil {
+					cache.add(g.readings[d].cache)
+				}
+			}
+		}
+		if known[1] {
+			b.Add(k.local, float64(moved[1]))
+		}
+		if known[0] && known[1] {
+			b.Add(k.remote, float64(moved[0]-min(moved[0], moved[1])))
+		}
+		if cache.ok {
+			b.Add(k.occupancy, float64(cache.n))
+		}
+	}
+	return nil
+}
+
+// ReadMonitors appends the groups in which threads are monitored apart: monitoring groups, and control groups that have none.
+func (s *Sensor) ReadMonitors(p *sensor.MonitorPass) error {
+	if err := s.scan(); err != nil {
+		return err
+	}
+	for _, g := range s.groups {
+		if g.dir == s.dir || g.children > 0 {
+			continue
+		}
+		g.readTasks()
+		if len(g.tasks) == 0 {
+			continue
+		}
+		p.Groups = append(p.Groups, sensor.Monitored{Key: g.own, Tasks: g.tasks, Bytes: g.bytes, Counted: g.moved, Fresh: g.fresh, Gap: g.gap,
+			Cache: g.occupies.n, Occupies: g.occupies.ok})
+	}
+	return nil
+}
+
+// Close removes the groups that were made here.
+func (s *Sensor) Close() error {
+	var errs []error
+	for _, o := range s.own {
+		errs = append(errs, s.remove(o))
+	}
+	s.own, s.groups = nil, nil
+	return errors.Join(errs...)
+}
+
+var (
+	_ sensor.Sensor        = (*Sensor)(nil)
+	_ sensor.MonitorSource = (*Sensor)(nil)
+)

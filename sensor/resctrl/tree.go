@@ -1,0 +1,215 @@
+package resctrl
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"reckon/internal/sysfs"
+)
+
+// maxTasks is how many bytes of a list of threads are read.
+const maxTasks = 1 << 20
+
+// value is one counter; absent where the kernel writes a word ("Unavailable", "Error", "Unassigned").
+type value struct {
+	n  uint64
+	ok bool
+}
+
+// reading is what a group counted in one domain, since it was made.
+type reading struct{ total, local, cache value }
+
+// group is a control group (CTRL_MON) or a monitoring group (MON) of resctrl.
+type group struct {
+	dir      string
+	inode    uint64
+	parent   *group // nil for a control group
+	children int
+	own      string    // the key that it was made for
+	readings []reading // by domain
+	tasks    []int32
+
+	counted  uint64 // the last total that was read, of all domains
+	known    bool   // counted is one
+	bytes    uint64 // that moved between the last two readings, where moved is true
+	moved    bool
+	fresh    bool
+	gap      bool
+	occupies value
+	seen     bool
+}
+
+// list finds the groups that there are now; s.groups keeps those that stay, in order. It returns those that were removed.
+func (s *Sensor) list() (removed []*group, err error) {
+	for _, g := range s.groups {
+		g.seen, g.children = false, 0
+	}
+	first := s.groups == nil
+	root, err := s.enter(s.dir, nil, first)
+	if err != nil {
+		return nil, err
+	}
+	s.enterMonitors(root, first)
+	entries, _ := os.ReadDir(s.dir)
+	for _, e := range entries {
+		switch e.Name() {
+		case "info", "mon_data", "mon_groups":
+			continue
+		}
+		if !e.IsDir() {
+			continue
+		}
+		if g, err := s.enter(filepath.Join(s.dir, e.Name()), nil, first); err == nil {
+			s.enterMonitors(g, first)
+		}
+	}
+	kept := s.groups[:0]
+	for _, g := range s.groups {
+		if g.seen {
+			kept = append(kept, g)
+		} else {
+			removed = append(removed, g)
+		}
+	}
+	s.groups = kept
+	return removed, nil
+}
+
+func (s *Sensor) enterMonitors(parent *group, first bool) {
+	entries, _ := os.ReadDir(filepath.Join(parent.dir, "mon_groups")) // there is none without monitoring
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if _, err := s.enter(filepath.Join(parent.dir, "mon_groups", e.Name()), parent, first); err == nil {
+			parent.children++
+		}
+	}
+}
+
+// enter returns the group of a folder, new if there was none or another one.
+func (s *Sensor) enter(dir string, parent *group, first bool) (*group, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	inode := uint64(0)
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = st.Ino
+	}
+	for _, g := range s.groups {
+		if g.dir == dir && g.inode == inode {
+			g.seen, g.parent = true, parent
+			return g, nil
+		}
+	}
+	g := &group{dir: dir, inode: inode, parent: parent, seen: true, fresh: !first, known: !first, readings: make([]reading, len(s.domains))}
+	for _, o := range s.own {
+		if o.dir == dir {
+			g.own = o.key
+		}
+	}
+	s.groups = append(s.groups, g)
+	return g, nil
+}
+
+// read reads the counters of the group, which are of all its descendants too.
+func (g *group) read(domains []domain) {
+	sum, cache := value{ok: true}, value{ok: true}
+	for i := range domains {
+		dir := filepath.Join(g.dir, "mon_data", domains[i].name)
+		r := reading{counter(dir, "mbm_total_bytes"), counter(dir, "mbm_local_bytes"), counter(dir, "llc_occupancy")}
+		g.readings[i] = r
+		sum.add(r.total)
+		cache.add(r.cache)
+	}
+	g.occupies, g.moved, g.gap, g.bytes = cache, false, false, 0
+	if !sum.ok {
+		return // the next reading that is whole has it
+	}
+	if g.known {
+		g.moved, g.gap = true, sum.n < g.counted
+		if !g.gap {
+			g.bytes = sum.n - g.counted
+		}
+	}
+	g.counted, g.known = sum.n, true
+}
+
+func (v *value) add(o value) { v.n, v.ok = v.n+o.n, v.ok && o.ok }
+
+func counter(dir, name string) value {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return value{}
+	}
+	n, ok := sysfs.Number(bytes.TrimSpace(b))
+	return value{uint64(n), ok && n >= 0}
+}
+
+// readTasks reads the threads of the group.
+func (g *group) readTasks() {
+	g.tasks = g.tasks[:0]
+	f, err := os.Open(filepath.Join(g.dir, "tasks"))
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	g.tasks = parseTasks(g.tasks, readMost(f))
+}
+
+func readMost(f *os.File) []byte {
+	var buf bytes.Buffer
+	block := make([]byte, 4096)
+	for buf.Len() < maxTasks {
+		n, err := f.Read(block)
+		buf.Write(block[:n])
+		if n == 0 || err != nil {
+			break
+		}
+	}
+	return buf.Bytes()
+}
+
+// parseTasks appends the numbers of a list, one a line.
+func parseTasks(list []int32, text []byte) []int32 {
+	for line := range bytes.Lines(text) {
+		if n, ok := sysfs.Number(bytes.TrimSpace(line)); ok && n >= 0 && n < 1<<31 {
+			list = append(list, int32(n))
+		}
+	}
+	return list
+}
+
+// domain is one last-level cache.
+type domain struct {
+	name   string // of the folder in mon_data
+	socket string
+}
+
+// domains are the last-level caches that are monitored. Folders of a part of one (sub-NUMA clusters) are below that of the whole.
+func domainsOf(root, dir string) (out []domain) {
+	sockets := map[string]string{}
+	caches, _ := filepath.Glob(sysfs.Path(root, "sys/devices/system/cpu/cpu[0-9]*/cache/index3/id")) // the pattern is well formed
+	for _, path := range caches {
+		cpu := filepath.Dir(filepath.Dir(filepath.Dir(path)))
+		sockets[sysfs.Word(path)] = sysfs.Word(cpu, "topology/physical_package_id")
+	}
+	entries, _ := os.ReadDir(filepath.Join(dir, "mon_data"))
+	for _, e := range entries {
+		if number, ok := strings.CutPrefix(e.Name(), "mon_L3_"); ok && e.IsDir() {
+			number = cmp.Or(strings.TrimLeft(number, "0"), "0")
+			out = append(out, domain{e.Name(), sockets[number]})
+		}
+	}
+	return out
+}
+
+// gone reports whether a group was removed meanwhile.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }
