@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -53,6 +54,17 @@ func open(t testing.TB, r *Reader, paths ...sensor.CgroupPath) sensor.CgroupHand
 	}
 	t.Cleanup(func() { _ = h.Close() })
 	return h
+}
+
+// TestBudget: with the quarter of the limit that the task table of /proc may keep, an eighth is left for everything else.
+func TestBudget(t *testing.T) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if got := uint64(budget()); got == 0 || got+limit.Cur/4 > limit.Cur-limit.Cur/8 {
+		t.Errorf("%d of %d files", got, limit.Cur)
+	}
 }
 
 func TestRecordedTrees(t *testing.T) {
