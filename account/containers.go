@@ -71,7 +71,7 @@ const sandbox = "sandbox"
 
 // container is the reported state of a part.
 type container struct {
-	facts *workload.ContainerFacts // nil while nothing is reported
+	facts *workload.ContainerFacts // never nil
 	told  workload.ContainerFacts  // the facts that the series were made from
 	// ended is the id of the container whose end was last examined, kills the OOM kills that its part had counted until
 	// then.
@@ -96,6 +96,9 @@ func (l *Ledger) report() {
 			continue
 		}
 		if f := l.config.Container(p.place, p.end != 0); f != nil {
+			if p.container == nil {
+				p.container = new(container)
+			}
 			p.container.facts = f
 			p.countReportedKill(f)
 		}
@@ -108,7 +111,7 @@ const oomKilled = "OOMKilled"
 // countReportedKill counts an OOM kill that only the supervisor noticed: where there are no exit records, the control
 // group of a container that was killed at once is gone before it is read again.
 func (p *Part) countReportedKill(f *workload.ContainerFacts) {
-	c := &p.container
+	c := p.container
 	if !f.Ended || f.EndedID != f.ID || f.EndedID == c.ended {
 		return
 	}
@@ -122,12 +125,11 @@ func (p *Part) countReportedKill(f *workload.ContainerFacts) {
 // exportContainer appends the reported state of a part, and those counters of its control group that are not in the
 // account.
 func (p *Part) exportContainer(b *metric.Batch) {
-	c := &p.container
-	f := c.facts
-	if f == nil {
+	c := p.container
+	if c == nil {
 		return
 	}
-	devices := c.told.Devices
+	f, devices := c.facts, c.told.Devices
 	p.exportReport(b)
 	p.exportCgroup(b)
 	if f.Name == "" {
@@ -150,7 +152,7 @@ func (p *Part) exportContainer(b *metric.Batch) {
 
 // exportReport appends the reported state of a container and, for a sandbox, of its pod.
 func (p *Part) exportReport(b *metric.Batch) {
-	c := &p.container
+	c := p.container
 	f, was := c.facts, c.told
 	c.told = *f
 	replace := func(s **metric.Series, same bool, make func() *metric.Series) { replaceSeries(s, same, b, make) }
@@ -190,7 +192,7 @@ func (p *Part) exportReport(b *metric.Batch) {
 
 // exportDevices appends the devices allocated to the container; was is the state at the last export.
 func (p *Part) exportDevices(was []workload.Device, b *metric.Batch) {
-	c := &p.container
+	c := p.container
 	if !slices.Equal(was, c.told.Devices) {
 		for _, s := range c.devices {
 			b.End(s)
@@ -233,7 +235,7 @@ func (l *Ledger) boundPods() {
 	seen := map[string]bool{}
 	for _, ended := range [...]bool{false, true} { // a pod runs as long as one of its containers does
 		for _, p := range l.order {
-			if p.container.facts == nil || p.closed() || p.end != 0 != ended || seen[p.run] {
+			if p.container == nil || p.closed() || p.end != 0 != ended || seen[p.run] {
 				continue
 			}
 			seen[p.run] = true
@@ -293,7 +295,7 @@ func (g *group) limits(p *Part) (l workload.Amounts) {
 			l.MemoryBytes = 0
 		}
 		return l
-	case g.whole.cg.Have&(sensor.CgroupMemoryMax|sensor.CgroupCPUMax) != 0:
+	case g.whole != nil && g.whole.cg.Have&(sensor.CgroupMemoryMax|sensor.CgroupCPUMax) != 0:
 		return limitsOf(&g.whole.cg)
 	case p.part == "" && g.parts == 1:
 		return limitsOf(&p.cg)

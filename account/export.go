@@ -148,15 +148,29 @@ func (l *Ledger) sweep() {
 	}
 }
 
+// Close closes the control groups that the ledger reads. Nothing is measured by it any more.
+func (l *Ledger) Close() {
+	for _, p := range l.order {
+		p.leaveCgroup()
+		if g := p.group; g != nil && g.whole != nil {
+			g.whole.close()
+		}
+	}
+}
+
+func (p *Part) leaveCgroup() {
+	if p.cgroup != nil {
+		_ = p.cgroup.Close()
+		p.cgroup = nil
+	}
+}
+
 // release removes a part from the maps. Its group goes with its last part.
 func (l *Ledger) release(p *Part) {
 	if p.reported {
 		l.reported[p.key] = p
 	}
-	if p.cgroup != nil {
-		_ = p.cgroup.Close()
-		p.cgroup = nil
-	}
+	p.leaveCgroup()
 	if l.parts[p.key] == p {
 		delete(l.parts, p.key)
 	}
@@ -189,7 +203,9 @@ func (l *Ledger) leaveGroup(p *Part) {
 	g := p.group
 	p.group = nil
 	if g.parts--; g.parts == 0 {
-		g.whole.close()
+		if g.whole != nil {
+			g.whole.close()
+		}
 		delete(l.groups, g.id)
 	} else if g.lead == p {
 		g.lead = nil
@@ -281,7 +297,7 @@ func (p *Part) kills() uint64 {
 
 func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 	r, f := p.rows, &p.facts
-	if c := p.container.facts; c != nil && c.Type == sandbox { // the program of a sandbox does not describe the workload
+	if c := p.container; c != nil && c.facts.Type == sandbox { // the program of a sandbox does not describe the workload
 		f.changed = f.changed || f.Command != ""
 		f.Command = ""
 	} else if f.Command == "" || p.commands.stale(f.Command, p.CPU(), p.end != 0) {

@@ -188,7 +188,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 			return l.rename(p, found)
 		}
 		p.adopt(found.Handle)
-		p.group.whole.adopt(found.Whole)
+		p.group.adopt(found.Whole)
 		p.facts.merge(found.Facts)
 		p.revive()
 		return p

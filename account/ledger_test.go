@@ -315,8 +315,9 @@ func TestExitRecordComesLate(t *testing.T) {
 
 // fakeCgroup is a control group with counters set by a test.
 type fakeCgroup struct {
-	c    sensor.Cgroup
-	gone bool
+	c      sensor.Cgroup
+	gone   bool
+	closed int
 }
 
 func (f *fakeCgroup) Read(c *sensor.Cgroup) error {
@@ -326,7 +327,30 @@ func (f *fakeCgroup) Read(c *sensor.Cgroup) error {
 	*c = f.c
 	return nil
 }
-func (f *fakeCgroup) Close() error { return nil }
+
+func (f *fakeCgroup) Close() error {
+	f.closed++
+	return nil
+}
+
+// TestClose: each control group is closed once.
+func TestClose(t *testing.T) {
+	var of, whole [2]fakeCgroup
+	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part, _ bool) Identified {
+		i := p.PID - 1
+		return Identified{Identity: workload.Identity{Workload: workload.ID(fmt.Sprintf("slurm/%d", p.PID)), Part: "0", Owner: "bob"}, Handle: &of[i], Whole: &whole[i]}
+	}})
+	live := []sensor.Process{proc(1, 1, second, 0), proc(2, 2, second, 0)}
+	r.tick(0, live)
+	r.tick(second, live)
+	r.l.Close()
+	r.l.Close()
+	for i := range of {
+		if of[i].closed != 1 || whole[i].closed != 1 {
+			t.Errorf("workload %d: its part was closed %d times, its own control group %d times", i+1, of[i].closed, whole[i].closed)
+		}
+	}
+}
 
 func TestCgroupChargesWhatNobodySaw(t *testing.T) {
 	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupPeak}}

@@ -31,14 +31,14 @@ type Part struct {
 	created    int64
 	emptySince uint64 // when it was first found without a process, 0 if it has one
 	names
-	container container // as its supervisor reports it
-	flushed   bool      // its end was exported
-	reported  bool      // a supervisor still reports the container
-	told      bool      // its end was exported before a restart, and is exported once more
-	absorbed  bool      // its use was folded into another part
-	exported  bool      // some export included it
-	held      bool      // held back by the last export for the next
-	full      bool      // exports all series, see reduced
+	container *container // as its supervisor reports it, nil while it reports nothing
+	flushed   bool       // its end was exported
+	reported  bool       // a supervisor still reports the container
+	told      bool       // its end was exported before a restart, and is exported once more
+	absorbed  bool       // its use was folded into another part
+	exported  bool       // some export included it
+	held      bool       // held back by the last export for the next
+	full      bool       // exports all series, see reduced
 
 	total    usage  // what is exported
 	tasks    uint64 // CPU nanoseconds observed per process
@@ -97,7 +97,7 @@ type group struct {
 	seen   uint64 // tick number of cpu
 	lead   *Part  // exports the distribution and the figures of the whole control group
 	series *metric.Series
-	whole  whole
+	whole  *whole     // nil while there is no such control group
 	exact  *exactness // nil while all is as exact as of the kind
 	bounds
 	sum podSum

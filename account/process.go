@@ -14,23 +14,23 @@ type process struct {
 	pid    int32
 	ppid   int32 // its parent, at the last reading
 	above  int32 // the highest id among its ancestors
+	task   int32 // number of the task in its part, 0 if it is not identified; see tasks
+	pgid   int32
+	sid    int32
 	start  uint64
 	cgroup uint64
 	part   *Part
-	task   int32 // number of the task in its part, 0 if it is not identified; see tasks
 	last   usage
-	tick   uint64 // tick of its last reading
-	pgid   int32
-	sid    int32
+	tick   uint64  // tick of its last reading
 	file   uint64  // most resident file pages observed, bytes; see highWater
+	rate   float64 // cores used by it and the children it waited for, from the last two readings
+	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	sized  bool    // file is valid
 	gone   bool    // its exit was accounted for
 	fresh  bool    // its entry was made for a child, before it was charged itself
 	left   bool    // missing from a pass, and its parent was notified
 	passed bool    // its charges were added to those owed to its parent
 	based  bool    // the child times are complete from its start on
-	rate   float64 // cores used by it and the children it waited for, from the last two readings
-	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	retry  bool
 	// counted is the number of the export interval in which its start was counted, from 1 on; 0 before.
 	counted uint64

@@ -64,7 +64,7 @@ func (p *Part) awaits(boot, grace uint64) bool {
 
 // settled reports whether the supervisor of an ended part has reported how it ended, or will not.
 func (p *Part) settled(boot uint64) bool {
-	return p.place == "" || p.container.facts == nil || p.container.facts.Ended || p.container.facts.Type == sandbox ||
+	return p.place == "" || p.container == nil || p.container.facts.Ended || p.container.facts.Type == sandbox ||
 		grown(p.end, boot) >= nameGrace
 }
 
@@ -121,7 +121,7 @@ func (l *Ledger) rename(p *Part, found Identified) *Part {
 		delete(l.parts, p.key)
 	}
 	from := p.group
-	if k.id.Kind() == workload.Pod && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" && found.Whole == nil {
+	if k.id.Kind() == workload.Pod && from.whole != nil && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" && found.Whole == nil {
 		found.Whole, from.whole.handle = from.whole.handle, nil // the whole is still this one pod
 	}
 	l.leaveGroup(p)
@@ -157,7 +157,7 @@ func (l *Ledger) learn(p *Part, found Identified) {
 		l.places[found.Place] = p
 	}
 	p.adopt(found.Handle)
-	p.group.whole.adopt(found.Whole)
+	p.group.adopt(found.Whole)
 	p.facts.merge(found.Facts)
 }
 
@@ -239,7 +239,7 @@ func (l *Ledger) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	first := map[string]*process{}
 	for _, e := range l.table {
 		p := e.part
-		if p.run == "" || p.container.facts == nil || !p.exported || p.closed() || e.gone || e.dead != 0 {
+		if p.run == "" || p.container == nil || !p.exported || p.closed() || e.gone || e.dead != 0 {
 			continue
 		}
 		if q := first[name(p)]; q == nil || e.pid < q.pid {

@@ -16,10 +16,10 @@ import (
 // reportsOn reports whether the supervisor still lists an ended part, and no other part of that name has a report: the
 // part of a container that was started a moment ago has none yet.
 func (l *Ledger) reportsOn(p *Part) bool {
-	if p.container.facts == nil || p.superseded || l.config.Container == nil {
+	if p.container == nil || p.superseded || l.config.Container == nil {
 		return false
 	}
-	if now := l.parts[p.key]; now != nil && now != p && now.exported && now.container.facts != nil && now.container.facts.Name == p.container.facts.Name {
+	if now := l.parts[p.key]; now != nil && now != p && now.exported && now.container != nil && now.container.facts.Name == p.container.facts.Name {
 		return false
 	}
 	f := l.config.Container(p.place, true)
@@ -56,7 +56,7 @@ func (l *Ledger) Report(id *workload.Identity, place string, f *workload.Contain
 	if l.Holds(id) || l.Reports(id) {
 		return
 	}
-	l.reported[k] = &Part{key: k, kind: k.id.Kind(), names: names{place: place}, container: container{facts: f}}
+	l.reported[k] = &Part{key: k, kind: k.id.Kind(), names: names{place: place}, container: &container{facts: f}}
 }
 
 // Reports reports whether the ledger still exports the report of a part that has no open account.
@@ -80,5 +80,8 @@ func (p *Part) endReport(next *Part, b *metric.Batch) {
 
 // reports are the series of a container's report, nil where there is none.
 func (c *container) reports() [9]*metric.Series {
+	if c == nil {
+		return [9]*metric.Series{}
+	}
 	return [...]*metric.Series{c.info, c.running, c.restarts, c.waiting, c.exit, c.exitBefore, c.pod.info, c.pod.phase, c.pod.created}
 }

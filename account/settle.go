@@ -139,8 +139,5 @@ func (p *Part) finish(boot uint64) {
 	p.end = boot
 	p.memory.types, p.memory.kernel, p.memory.swap = [3]uint64{}, 0, 0
 	p.live, p.thread = 0, 0
-	if p.cgroup != nil {
-		_ = p.cgroup.Close()
-		p.cgroup = nil
-	}
+	p.leaveCgroup()
 }

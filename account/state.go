@@ -162,8 +162,8 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		index[p] = len(s.Parts)
 		s.Parts = append(s.Parts, p.state())
 		s.Cores[string(p.id)] = p.group.cores
-		if w := &p.group.whole.memory; w.peak > 0 || w.neededPeak > 0 {
-			s.Wholes[string(p.id)] = [2]uint64{w.peak, w.neededPeak}
+		if w := p.group.whole; w != nil && (w.memory.peak > 0 || w.memory.neededPeak > 0) {
+			s.Wholes[string(p.id)] = [2]uint64{w.memory.peak, w.memory.neededPeak}
 		}
 	}
 	for pid, e := range l.table {
@@ -264,6 +264,9 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	}
 	for id, v := range s.Wholes {
 		if g := l.groups[workload.ID(id)]; g != nil {
+			if g.whole == nil {
+				g.whole = new(whole)
+			}
 			g.whole.memory.peak, g.whole.memory.neededPeak = v[0], v[1]
 		}
 	}

@@ -16,10 +16,16 @@ type whole struct {
 	peak, neededPeak *metric.Series
 }
 
-// adopt takes over the handle of the control group.
-func (w *whole) adopt(h sensor.CgroupHandle) {
-	switch {
-	case h == nil || h == w.handle:
+// adopt takes over the handle of the control group; nil is none.
+func (g *group) adopt(h sensor.CgroupHandle) {
+	if h == nil {
+		return
+	}
+	if g.whole == nil {
+		g.whole = new(whole)
+	}
+	switch w := g.whole; {
+	case h == w.handle:
 	case w.handle != nil:
 		_ = h.Close()
 	default:
@@ -50,7 +56,7 @@ func (w *whole) close() {
 // readWholes reads the control groups of workloads.
 func (l *Ledger) readWholes() {
 	for _, p := range l.order {
-		if g := p.group; g.lead == p && g.whole.handle != nil {
+		if g := p.group; g.lead == p && g.whole != nil && g.whole.handle != nil {
 			g.whole.read()
 		}
 	}
@@ -59,7 +65,10 @@ func (l *Ledger) readWholes() {
 // exportWhole appends the figures of the control group of the whole workload. p leads the
 // workload.
 func (g *group) exportWhole(p *Part, b *metric.Batch) {
-	w := &g.whole
+	w := g.whole
+	if w == nil {
+		return
+	}
 	row := func(s **metric.Series, d *metric.Desc) *metric.Series {
 		if *s == nil {
 			*s = metric.NewSeries(d, string(p.id), string(p.kind), "", p.owner)
@@ -76,4 +85,6 @@ func (g *group) exportWhole(p *Part, b *metric.Batch) {
 
 // peaksOfWhole reports whether the peaks of the part are those of the whole workload, which the
 // lead exports under the same labels.
-func (p *Part) peaksOfWhole() bool { return p.part == "" && p.group.whole.memory.peak > 0 }
+func (p *Part) peaksOfWhole() bool {
+	return p.part == "" && p.group.whole != nil && p.group.whole.memory.peak > 0
+}

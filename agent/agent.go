@@ -186,8 +186,7 @@ type Agent struct {
 	asks chan func() // run by the loop, between two ticks
 
 	mu      sync.RWMutex // guards what follows, and own.inputs
-	exposed [2]exposure
-	current int
+	exposed exposure
 	status  []client.Sensor
 }
 
@@ -354,6 +353,7 @@ func (a *Agent) Close() error {
 	for _, c := range a.closers {
 		errs = append(errs, c.Close())
 	}
+	a.ledger.Close()
 	return errors.Join(errs...)
 }
 

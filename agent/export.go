@@ -10,10 +10,12 @@ import (
 	"reckon/sensor"
 )
 
-// exposure is a copy of an export, for scrapes.
+// exposure is a copy of an export, for scrapes. Their copies of samples point to its histograms: those of one export
+// stay as they are during the next.
 type exposure struct {
 	samples    []metric.Sample
-	histograms []metric.Histogram
+	histograms [2][]metric.Histogram
+	current    int // of histograms
 }
 
 // unit is one sensor and its state.
@@ -68,8 +70,7 @@ func (a *Agent) export(now time.Time) {
 		all = a.exportViews(&a.batch)
 	}
 	if a.config.Expose {
-		a.current = 1 - a.current
-		a.exposed[a.current].copy(&a.batch)
+		a.exposed.copy(&a.batch)
 	}
 	if a.config.StoreCompat {
 		a.batch.Samples = append(a.batch.Samples[:n], a.batch.Samples[all:]...)
@@ -82,16 +83,18 @@ func (a *Agent) export(now time.Time) {
 // copy takes over the samples of b, reusing memory.
 func (e *exposure) copy(b *metric.Batch) {
 	e.samples = append(e.samples[:0], b.Samples...)
+	e.current = 1 - e.current
+	histograms := e.histograms[e.current]
 	n := 0
 	for i := range e.samples {
 		h := e.samples[i].Histogram
 		if h == nil {
 			continue
 		}
-		if n == len(e.histograms) {
-			e.histograms = append(e.histograms, metric.Histogram{})
+		if n == len(histograms) {
+			histograms = append(histograms, metric.Histogram{})
 		}
-		own := &e.histograms[n]
+		own := &histograms[n]
 		buckets := append(own.Buckets[:0], h.Buckets...)
 		*own = *h
 		own.Buckets = buckets
@@ -100,17 +103,18 @@ func (e *exposure) copy(b *metric.Batch) {
 	n = 0
 	for i := range e.samples { // after the last append, so that no pointer moves
 		if e.samples[i].Histogram != nil {
-			e.samples[i].Histogram = &e.histograms[n]
+			e.samples[i].Histogram = &histograms[n]
 			n++
 		}
 	}
+	e.histograms[e.current] = histograms
 }
 
 // Gather appends the last export to b, for an exposition. It fails before the first.
 func (a *Agent) Gather(b *metric.Batch) error {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	e := &a.exposed[a.current]
+	e := &a.exposed
 	if len(e.samples) == 0 {
 		return errors.New("nothing was measured yet; ask again in a moment")
 	}
