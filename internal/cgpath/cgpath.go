@@ -49,13 +49,19 @@ const maxDepth = 64
 
 // Split returns the components of a path.
 func Split(path string) []Piece {
-	var out []Piece
+	n := min(strings.Count(path, "/")+1, maxDepth)
+	return AppendSplit(make([]Piece, 0, n), path)
+}
+
+// AppendSplit appends the components of a path to pieces.
+func AppendSplit(pieces []Piece, path string) []Piece {
+	most := len(pieces) + maxDepth
 	for name, prefix := range Components(path) {
-		if out = append(out, Piece{name, prefix}); len(out) == maxDepth {
+		if pieces = append(pieces, Piece{name, prefix}); len(pieces) == most {
 			break
 		}
 	}
-	return out
+	return pieces
 }
 
 // Clean makes a string fit for an id: bytes that are not printable UTF-8 and slashes

@@ -58,6 +58,7 @@ var systems = [...]system{
 type Resolver struct {
 	jobs   [len(systems)]cgpath.Memo[job] // of each system, by the path of the job's group
 	layout [len(systems)]bool             // the system makes control groups on this node
+	pieces []cgpath.Piece                 // of the path that is looked at
 }
 
 var _ workload.Resolver = (*Resolver)(nil)
@@ -103,8 +104,12 @@ func (r *Resolver) find(i int, h *workload.Hint) (name, path string) {
 	if systems[i].group == nil {
 		return "", ""
 	}
-	for _, c := range h.Cgroups {
-		pieces := cgpath.Split(c.Path)
+	for k, c := range h.Cgroups {
+		if k > 0 && c.Path == h.Cgroups[k-1].Path {
+			continue // as in most hierarchies of version 1
+		}
+		r.pieces = cgpath.AppendSplit(r.pieces[:0], c.Path)
+		pieces := r.pieces
 		at, ok := systems[i].group(pieces)
 		if !ok {
 			continue
