@@ -238,6 +238,9 @@ const lateTicks = 3
 // forget drops processes that have been missing for a while. One with an exit record
 // stays a tick longer, for children whose records come after its own.
 func (l *Ledger) forget() {
+	if len(l.table) == len(l.seen.last) {
+		return // each was in this pass
+	}
 	for pid, e := range l.table {
 		if e.tick != l.tick {
 			l.depart(e)
