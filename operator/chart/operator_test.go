@@ -119,10 +119,13 @@ func TestOperatorRights(t *testing.T) {
 	if got := rights(all.Rules); !slices.Equal(got, want) {
 		t.Errorf("the operator may\n%s", strings.Join(got, "\n"))
 	}
-	objects := rendered(t, "operator: {enabled: true, namespace: bench, ephemeral: true}")
+	objects := rendered(t, "operator: {enabled: true, namespace: bench, ephemeral: true, nodeSelector: {pool: system}, tolerations: [{operator: Exists}]}")
 	one := get[rbacv1.Role](t, objects, "Role", "reckon-operator")
 	if one.Namespace != "bench" || !slices.Contains(rights(one.Rules), "pods/ephemeralcontainers update") || slices.Contains(has(objects, "ClusterRole"), "reckon-operator") {
 		t.Errorf("role of one namespace: %+v", one)
+	}
+	if spec := get[appsv1.Deployment](t, objects, "Deployment", "reckon-operator").Spec.Template.Spec; spec.NodeSelector["pool"] != "system" || len(spec.Tolerations) != 1 {
+		t.Errorf("it runs on nodes with %v, %v", spec.NodeSelector, spec.Tolerations)
 	}
 	cluster := get[rbacv1.ClusterRole](t, objects, "ClusterRole", "reckon-operator-cluster")
 	for _, r := range cluster.Rules {

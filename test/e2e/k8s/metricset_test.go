@@ -30,7 +30,7 @@ func (b *bed) metricset(t *testing.T, install []string) {
 		}
 	})
 	// The cluster has no DNS.
-	b.must("helm", append([]string{"upgrade", "--set", "operator.enabled=true", "--set", "operator.extraArgs={--server=https://" + address + ":9870}"}, install...)...)
+	b.must("helm", append([]string{"upgrade", "--set", "operator.enabled=true", "--set", `operator.nodeSelector.kubernetes\.io/hostname=` + b.node, "--set", "operator.extraArgs={--server=https://" + address + ":9870}"}, install...)...)
 	b.must("kubectl", "-n", "reckon", "rollout", "status", "deployment/reckon-operator", "--timeout=170s")
 	b.must("kubectl", "-n", "reckon", "rollout", "status", "statefulset/reckon", "--timeout=170s")
 	b.must("kubectl", "-n", "reckon", "rollout", "status", "daemonset/reckon-agent", "--timeout=170s")
