@@ -54,6 +54,10 @@ func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 		}
 		pod.Resources = &core.ResourceRequirements{Limits: list, Requests: list}
 	}
+	if m.Shape == metricset.Launcher {
+		// Open MPI 4 starts its daemons by short names, which are names below the service.
+		pod.DNSConfig = &core.PodDNSConfig{Searches: []string{b.set.Domain()}}
+	}
 	if sole, given := m.Values["soleTenancy"]; given && sole == "true" {
 		pod.Affinity = apart(b.set.Name)
 	}

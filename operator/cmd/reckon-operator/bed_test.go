@@ -17,12 +17,14 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
 	"reckon/operator/api/metricrun"
 	"reckon/operator/api/v1alpha2"
@@ -34,11 +36,11 @@ type bed struct {
 	c client.Client
 }
 
-// onBed builds the probe and a load, gives them to the nodes and starts the operator.
-func onBed(t *testing.T) *bed {
+// bedOf finds the cluster, or skips.
+func bedOf(t *testing.T) (b *bed, kubeconfig string) {
 	t.Helper()
 	state := os.Getenv("K8SBED_STATE")
-	kubeconfig := filepath.Join(state, "admin.kubeconfig")
+	kubeconfig = filepath.Join(state, "admin.kubeconfig")
 	if _, err := os.Stat(kubeconfig); state == "" || err != nil {
 		t.Skip("K8SBED_STATE names no bed that runs: K8SBED_NODES=1 K8SBED_JOBSET=1 test/e2e/beds/k8s/up.sh")
 	}
@@ -47,7 +49,7 @@ func onBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.AddToScheme, metricrun.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.AddToScheme, metricrun.AddToScheme, jobset.AddToScheme, apiextensions.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -56,8 +58,15 @@ func onBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded.Do(func() { programs(t) })
 	t.Setenv("KUBECONFIG", kubeconfig)
+	return &bed{t, c}, kubeconfig
+}
+
+// onBed builds the probe and a load, gives them to the nodes and starts the operator.
+func onBed(t *testing.T) *bed {
+	t.Helper()
+	b, _ := bedOf(t)
+	loaded.Do(func() { programs(t) })
 	var o options
 	if err := newFlags(&o, os.Stderr).Parse([]string{"--health=0", "--crds", "--ephemeral", "--probe-image=example.local/reckon-agent:operator"}); err != nil {
 		t.Fatal(err)
@@ -71,7 +80,7 @@ func onBed(t *testing.T) *bed {
 			t.Error(err)
 		}
 	})
-	return &bed{t, c}
+	return b
 }
 
 // loaded is done once for all tests of the bed.

@@ -81,12 +81,18 @@ func startServer(t *testing.T) *server {
 	}, file); err != nil {
 		t.Fatal(err)
 	}
+	return &server{t: t, c: c, kubeconfig: file, port: freePort(t)}
+}
+
+// freePort is a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return &server{t: t, c: c, kubeconfig: file, port: l.Addr().(*net.TCPAddr).Port}
+	return l.Addr().(*net.TCPAddr).Port
 }
 
 // operator runs the program until the returned function is called.

@@ -5,7 +5,10 @@ package k8s
 import (
 	"encoding/csv"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,5 +68,74 @@ func (b *bed) metricset(t *testing.T, install []string) {
 	table, err := b.reckon("runs", "--namespace", "shop", "--format", "csv")
 	if err != nil || !strings.Contains(table, ",quick,perf-sysstat,Finished,") {
 		t.Errorf("%v: %s", err, table)
+	}
+	b.agentOverhead(t)
+}
+
+// agentOverhead runs the same work as a pod that the agent exports as often as others, and as one that a MetricSet has it export each second, in turn,
+// and compares processor time: that of the work, and that of the agent meanwhile. (The goal: 0.5 % of the work.)
+func (b *bed) agentOverhead(t *testing.T) {
+	id := b.must("kubectl", "-n", "reckon", "get", "pods", "-l", "app.kubernetes.io/component=agent", "--field-selector", "spec.nodeName="+b.node, "-o", "jsonpath={.items[0].status.containerStatuses[0].containerID}")
+	_, id, _ = strings.Cut(id, "://")
+	counters, err := exec.Command("find", "/sys/fs/cgroup", "-path", "*"+id+"*", "-name", "cpuacct.usage").Output()
+	file := strings.TrimSpace(strings.SplitN(string(counters), "\n", 2)[0])
+	if err != nil || file == "" {
+		t.Log("the agent's control group has no counter of version 1: its overhead is not measured")
+		return
+	}
+	agent := func() float64 {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n / 1e9
+	}
+	const work = "i=0; while [ $i -lt 18000000 ]; do i=$((i+1)); done; times > /dev/termination-log"
+	var used, cost, wall [2]float64 // plain, each second
+	for i := range 3 {
+		plain, quick := fmt.Sprintf("plain-%d", i), fmt.Sprintf("busy-%d", i)
+		spec := pod("Never", container("main", work))
+		spec["nodeSelector"] = onFirst
+		for way, object := range []object{named("Pod", "v1", plain, spec), {"apiVersion": "flux-framework.org/v1alpha2", "kind": "MetricSet", "metadata": object{"name": quick, "namespace": "shop"}, "spec": object{
+			"pod":     object{"nodeSelector": onFirst},
+			"metrics": []object{{"name": "perf-sysstat", "options": object{"rate": 1}, "addons": []object{{"name": "application", "options": object{"image": "k8sbed.local/busybox:1", "command": "sh -c '" + work + "'"}}}}}}}} {
+			b.apply(object)
+			selector := []string{"pod", plain, "-o", "jsonpath={.status.%s}"}
+			if way == 1 {
+				selector = []string{"pods", "-l", "metricset-name=" + quick, "-o", "jsonpath={.items[0].status.%s}"}
+			}
+			field := func(path string) string {
+				args := append([]string{"-n", "shop", "get"}, selector...)
+				args[len(args)-1] = fmt.Sprintf(args[len(args)-1], path)
+				out, _ := b.command(20*time.Second, "", "kubectl", args...)
+				return out
+			}
+			b.until(time.Minute, "the work begins", func() string {
+				return strings.TrimPrefix(field("phase"), "Running") + map[bool]string{true: "none"}[field("phase") == ""]
+			})
+			began, before := time.Now(), agent()
+			b.until(3*time.Minute, "the work ends", func() string { return strings.TrimPrefix(field("phase"), "Succeeded") })
+			spent := agent() - before
+			line, _, _ := strings.Cut(field("containerStatuses[0].state.terminated.message"), "\n")
+			seconds := 0.0
+			for _, f := range strings.Fields(line) {
+				d, err := time.ParseDuration(f)
+				if err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				seconds += d.Seconds()
+			}
+			t.Logf("pair %d, %s: work %.2f s, agent %.3f s in %.1f s", i, []string{"as often as others", "each second"}[way], seconds, spent, time.Since(began).Seconds())
+			used[way], cost[way], wall[way] = used[way]+seconds, cost[way]+spent, wall[way]+time.Since(began).Seconds()
+		}
+	}
+	more := cost[1]/wall[1] - cost[0]/wall[0]
+	t.Logf("three pairs: the work took %+.2f %% of processor time; the agent %.4f cores instead of %.4f, %.2f %% of the work more", 100*(used[1]/used[0]-1), cost[1]/wall[1], cost[0]/wall[0], 100*more*wall[1]/used[1])
+	if more*wall[1]/used[1] > 0.005 {
+		t.Error("the agent takes more than 0.5 % of the work for one pod each second")
 	}
 }

@@ -30,7 +30,8 @@ if [ ! -e "$d/done" ]; then
     cp root/.ssh/id_ed25519.pub root/.ssh/authorized_keys
     printf 'Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n' >root/.ssh/config
     printf 'PermitRootLogin prohibit-password\nUsePAM no\nStrictModes no\nHostKey /etc/ssh/ssh_host_ed25519_key\n' >etc/ssh/sshd_config
-    printf 'mca_base_component_show_load_errors = 0\n' >>etc/openmpi/openmpi-mca-params.conf   # libpsm is chosen by an alternative
+    # libpsm is chosen by an alternative; ranks share processors with what else runs here
+    printf '\nmca_base_component_show_load_errors = 0\nmpi_yield_when_idle = 1\n' >>etc/openmpi/openmpi-mca-params.conf
     chmod 600 root/.ssh/*
   )
   touch "$d/done"
