@@ -47,6 +47,9 @@ func TestPublishedLogs(t *testing.T) {
 		{"network-osu-benchmark", "osu_get_acc_latency 1 bytes", "seconds", 1, 52.67e-6, 52.67e-6},
 		{"network-osu-benchmark", "osu_get_acc_latency 4194304 bytes", "seconds", 1, 5630.91e-6, 5630.91e-6},
 		{"network-osu-benchmark", "osu_fop_latency 8 bytes", "seconds", 1, 33.40e-6, 33.40e-6},
+		{"network-osu-benchmark-7.4", "osu_latency 1 bytes", "seconds", 1, 85.46e-6, 85.46e-6},
+		{"network-osu-benchmark-7.4", "osu_latency 4194304 bytes", "seconds", 1, 18744.01e-6, 18744.01e-6},
+		{"network-osu-benchmark-7.4", "osu_bw 4194304 bytes", "bytes_per_second", 1, 345.30e6, 345.30e6},
 		{"network-netmark", "round trip rank 0 to rank 1", "seconds", 20, 34.527e-6, math.NaN()},
 		{"app-lammps", "loop time", "seconds", 1, 11.8719, 11.8719},
 		{"app-lammps", "steps", "count", 1, 100, 100},
@@ -79,6 +82,9 @@ func TestPublishedLogs(t *testing.T) {
 		if len(f.Values) != c.n || f.Unit != c.unit || math.Abs(f.Values[0]-c.first) > 1e-9*math.Abs(c.first) || !math.IsNaN(c.last) && math.Abs(f.Values[len(f.Values)-1]-c.last) > 1e-9*math.Abs(c.last) {
 			t.Errorf("%s: %+v, want %d values from %g to %g %s", c.log, *f, c.n, c.first, c.last, c.unit)
 		}
+	}
+	if l := read(t, "network-osu-benchmark-7.4"); len(l.Notes) != 0 || len(l.Figures) != 46 {
+		t.Errorf("OSU 7.4: %d figures, %q", len(l.Figures), l.Notes)
 	}
 	disks := read(t, "io-sysstat")
 	if disks.Metric != "io-sysstat" || len(disks.Figures) == 0 || len(disks.Figures[0].Values) != 3 {

@@ -12,8 +12,8 @@ func number(s string) (float64, bool) {
 	return v, err == nil
 }
 
-// osu parses the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command, comments, the
-// last of which names the columns, and rows. The output of `time` may surround it.
+// osu parses the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command, comments,
+// one of which names the columns, and rows. The output of `time` may surround it.
 func osu(lines []string, f *figures) (bad []string) {
 	name, columns := "osu", []string(nil)
 	for _, line := range lines {
@@ -26,8 +26,10 @@ func osu(lines []string, f *figures) (bad []string) {
 					name, columns = word[i+1:], nil
 				}
 			}
-		case strings.HasPrefix(line, "#"):
-			columns = osuColumns(strings.TrimPrefix(line, "#"))
+		case strings.HasPrefix(line, "#"): // others stand before and, since version 7, after the columns
+			if c := osuColumns(strings.TrimPrefix(line, "#")); len(c) > 0 && (strings.EqualFold(c[0], "Size") || strings.Contains(line, "(us)") || strings.Contains(line, "MB/s")) {
+				columns = c
+			}
 		case strings.Contains(line, "(us)"):
 			columns = osuColumns(line)
 		case strings.HasPrefix(line, "real\t"), strings.HasPrefix(line, "user\t"), strings.HasPrefix(line, "sys\t"):

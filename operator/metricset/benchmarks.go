@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// chatterbug maps the proxies of Chatterbug to their programs, each named after its folder.
+// chatterbug maps the proxies of Chatterbug, by the names that files use, to the folders of their programs.
 func chatterbug() map[string]string {
-	return map[string]string{"pairs": "pairs.x", "ping-pong": "ping-pong.x", "spread": "spread.x", "stencil3d": "stencil3d.x", "stencil4d": "stencil4d.x",
-		"subcom2d-coll": "subcom2d-coll.x", "subcom2d-a2a": "subcom2d-a2a.x", "unstr-mesh": "unstr-mesh.x"}
+	return map[string]string{"pairs": "pairs", "ping-pong": "ping-ping", "spread": "spread", "stencil3d": "stencil3d", "stencil4d": "stencil4d",
+		"subcom2d-coll": "subcom2d-coll", "subcom2d-a2a": "subcom3d-a2a", "unstr-mesh": "unstr-mesh"}
 }
 
 func chatterbugNames() []string { return slices.Sorted(maps.Keys(chatterbug())) }
 
 // ChatterbugProgram is the path of a proxy's program in the image.
 func ChatterbugProgram(name string) string {
-	return "/root/chatterbug/" + name + "/" + chatterbug()[name]
+	folder := chatterbug()[name]
+	return "/root/chatterbug/" + folder + "/" + folder + ".x"
 }
 
 const (

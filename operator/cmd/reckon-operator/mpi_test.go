@@ -32,7 +32,7 @@ func TestBedMPI(t *testing.T) {
 		want             []string
 	}{
 		{"pipe", "", `name: app-custom, options: {soleTenancy: "true", command: "mpirun --hostfile ./hostlist.txt --allow-run-as-root -np 2 -map-by ppr:1:node NPopenmpi -u 1024 -o /tmp/np.out"}`, []string{"Now starting the main loop", "1024 bytes"}},
-		{"osu", "opt/osu-benchmark", "name: network-osu-benchmark, listOptions: {commands: [osu_latency, osu_bw, osu_put_latency]}", []string{"OSU MPI Latency Test", "OSU MPI Bandwidth Test", "OSU MPI_Put Latency Test"}},
+		{"osu", "opt/osu-benchmark", "name: network-osu-benchmark, listOptions: {commands: [osu_latency, osu_bw]}", []string{"OSU MPI Latency Test", "OSU MPI Bandwidth Test"}},
 		{"collective", "opt/osu-benchmark", "name: network-osu-benchmark, listOptions: {commands: [osu_allreduce]}", []string{"OSU MPI Allreduce Latency Test"}},
 		{"bug", "root/chatterbug", `name: network-chatterbug, options: {command: stencil3d, mpirun: "-N 1", args: "1 1 2 10 10 10 4 1"}`, []string{"Running stencil3d on 2 processors", "Time elapsed per iteration"}},
 		{"bug", "root/chatterbug", `name: network-chatterbug, options: {command: ping-pong, mpirun: "-N 1", args: "1 1"}`, nil},
@@ -44,7 +44,7 @@ func TestBedMPI(t *testing.T) {
 		key := b.apply("metadata: {name: " + c.name + "}\nspec: {pods: 2, metrics: [{image: 'example.local/debian-mpi:1', " + c.spec + "}]}\n")
 		began := time.Now()
 		b.answerFor(names, key)
-		run := b.run(key, 3*time.Minute)
+		run := b.run(key, 8*time.Minute) // ranks wait by spinning: on a busy machine that takes minutes
 		var nodes []string
 		log := ""
 		for _, p := range run.Pods {

@@ -55,13 +55,13 @@ spec: {pods: 2, metrics: [{name: perf-sysstat, options: {attach: sidecar, rate: 
 			})
 			t.Logf("%s after %.0f s: %s", c.reason, took.Seconds(), condition().Message)
 			if c.quota != "" {
-				quota.Spec.Hard[core.ResourcePods] = resource.MustParse("5")
-				if err := b.c.Update(t.Context(), quota); err != nil {
+				raised := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hard":{"pods":"5"}}}`))
+				if err := b.c.Patch(t.Context(), quota, raised); err != nil {
 					t.Fatal(err)
 				}
 			} else {
-				ns.Labels["pod-security.kubernetes.io/enforce"] = "privileged"
-				if err := b.c.Patch(t.Context(), ns, client.Merge); err != nil {
+				allowed := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
+				if err := b.c.Patch(t.Context(), ns, allowed); err != nil {
 					t.Fatal(err)
 				}
 			}
