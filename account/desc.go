@@ -60,6 +60,11 @@ var (
 		Help:   "Memory of the control group in transparent huge pages; version 1 counts anonymous memory only.",
 		Labels: with(),
 	}
+	nodeBytes = &metric.Desc{
+		Name: "reckon_workload_memory_numa_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory of the control group by NUMA node of the machine, anonymous and of files; on machines with several nodes.",
+		Labels: with("numa_node"),
+	}
 	memoryEvents = &metric.Desc{
 		Name: "reckon_workload_memory_events_total", Kind: metric.Counter,
 		Help:   "How often the control group reached its memory limit and had to reclaim (max), and how often that was in vain (oom); version 2 only.",
@@ -185,7 +190,7 @@ func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryByteSeconds, swapBytes,
-		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, cacheBytes, pressureSeconds,
+		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes, cacheBytes, pressureSeconds,
 		processes, threads, processesStarted,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds, limitCores, limitMemory,

@@ -18,6 +18,7 @@ type rows struct {
 	refaults, memoryEvents           [2]*metric.Series
 	pageFaults                       [2]*metric.Series
 	huge                             *metric.Series
+	nodes                            []*metric.Series // by NUMA node
 	read, write, faults, vol, invol  *metric.Series
 	oom                              *metric.Series
 	pressure                         [3]*metric.Series

@@ -1,6 +1,8 @@
 package account
 
 import (
+	"strconv"
+
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
@@ -125,8 +127,24 @@ func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	if c.Have&sensor.CgroupHuge != 0 && c.Have&sensor.CgroupMemory != 0 {
 		b.Add(p.lazy(&r.huge, hugeBytes), float64(c.HugeBytes))
 	}
+	if c.Have&sensor.CgroupNodes != 0 && c.Have&sensor.CgroupMemory != 0 {
+		p.exportNodes(b)
+	}
 	if c.Have&sensor.CgroupMemoryEvents != 0 {
 		b.Add(p.lazy(&r.memoryEvents[0], memoryEvents, "max"), float64(p.counter(cgMaxEvents)))
 		b.Add(p.lazy(&r.memoryEvents[1], memoryEvents, "oom"), float64(p.counter(cgOOMEvents)))
+	}
+}
+
+// exportNodes appends memory by NUMA node, of those that the part ever had memory on.
+func (p *Part) exportNodes(b *metric.Batch) {
+	r := p.rows
+	if r.nodes == nil {
+		r.nodes = make([]*metric.Series, sensor.MaxNodes)
+	}
+	for i, n := range p.cg.NodeBytes {
+		if n > 0 || r.nodes[i] != nil {
+			b.Add(p.lazy(&r.nodes[i], nodeBytes, strconv.Itoa(i)), float64(n))
+		}
 	}
 }

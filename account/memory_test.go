@@ -20,9 +20,9 @@ func inJob(step, job sensor.CgroupHandle) func(*sensor.Process, *Part, bool) Ide
 func TestPageCacheIsNotNeeded(t *testing.T) {
 	cg := &fakeCgroup{c: sensor.Cgroup{
 		Have: sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupPeak | sensor.CgroupShmem | sensor.CgroupKernel |
-			sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupFaults | sensor.CgroupHuge,
+			sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupFaults | sensor.CgroupHuge | sensor.CgroupNodes,
 		Peak: 200 * mib, Current: 200 * mib, Anon: mib, File: 197 * mib, Shmem: mib / 2, Kernel: mib / 4,
-		Faults: 1000, MajorFaults: 40, HugeBytes: 4 * mib, RefaultFile: 600 * mib, RefaultAnon: 3 * mib, MaxEvents: 730, OOMEvents: 2,
+		Faults: 1000, MajorFaults: 40, HugeBytes: 4 * mib, NodeBytes: [sensor.MaxNodes]uint64{1: 150 * mib, 3: 50 * mib}, RefaultFile: 600 * mib, RefaultAnon: 3 * mib, MaxEvents: 730, OOMEvents: 2,
 	}}
 	r := newRig(t, Config{Identify: inJob(cg, nil)})
 	p := proc(10, 10, r.boot+1, 2*second)
@@ -41,6 +41,8 @@ func TestPageCacheIsNotNeeded(t *testing.T) {
 		"memory_refault_bytes_total" + of + "|anon": 3 * float64(mib),
 		"page_faults_total" + of + "|minor":         960,
 		"page_faults_total" + of + "|major":         40,
+		"memory_numa_bytes" + of + "|1":             150 * float64(mib),
+		"memory_numa_bytes" + of + "|3":             50 * float64(mib),
 		"memory_huge_bytes" + of:                    4 * float64(mib),
 		"memory_events_total" + of + "|max":         730,
 		"memory_events_total" + of + "|oom":         2,

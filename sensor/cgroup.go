@@ -26,7 +26,11 @@ const (
 	CgroupPeriods                               // Periods
 	CgroupFaults                                // Faults, MajorFaults
 	CgroupHuge                                  // HugeBytes
+	CgroupNodes                                 // NodeBytes
 )
+
+// MaxNodes is how many NUMA nodes are told apart; of a machine with more, memory by node is not read.
+const MaxNodes = 16
 
 // Cgroup holds the figures of one control group, its descendants included.
 //
@@ -50,6 +54,8 @@ type Cgroup struct {
 	// Faults are page faults of all kinds; MajorFaults are those of them that waited for storage.
 	Faults, MajorFaults uint64
 	HugeBytes           uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
+	// NodeBytes is memory by NUMA node of the machine, anonymous and of files, bytes. It is read on machines with several nodes only, now and then.
+	NodeBytes [MaxNodes]uint64
 	// MaxEvents counts how often the limit was reached and memory had to be reclaimed,
 	// OOMEvents how often that failed, OOMKills the processes killed.
 	MaxEvents, OOMEvents, OOMKills uint64

@@ -74,6 +74,7 @@ func New(o Options) (*Reader, error) {
 		mounts: mounts, v1: legacy(), v2: unified(),
 		devices: newDevices(root), buf: make([]byte, 16<<10), budget: budget(),
 	}
+	r.withNodes(nodesOf(root))
 	var st unix.Statfs_t
 	if unix.Statfs(mounts[0].Point, &st) == nil {
 		r.kernel = st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC

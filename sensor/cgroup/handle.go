@@ -44,6 +44,7 @@ type handle struct {
 	dirs   []directory
 	files  []file
 	reads  uint
+	whole  uint // readings of all files
 
 	last   sensor.Cgroup // of the last reading of all files
 	rested uint          // readings since then
@@ -107,6 +108,11 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 	got := 0
 	for i := range h.files {
 		f := &h.files[i]
+		if f.source.nodes() && h.whole%everyNodes != 0 {
+			r.NodeBytes = h.last.NodeBytes
+			r.Have |= h.last.Have & sensor.CgroupNodes
+			continue
+		}
 		if f.fd == absent {
 			if h.reads%probe != 0 {
 				continue
@@ -138,6 +144,7 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 	}
 	r.finish()
 	h.last, h.rested = r.Cgroup, 0
+	h.whole++
 	*c = r.Cgroup
 	return nil
 }

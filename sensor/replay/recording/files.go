@@ -35,7 +35,7 @@ func machineFiles() []string {
 		"sys/devices/system/cpu/online", "sys/devices/system/cpu/possible", "sys/devices/system/cpu/present",
 		"sys/devices/system/cpu/cpu[0-9]*/topology/core_id", "sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id",
 		"sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq", "sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
-		"sys/devices/system/node/node[0-9]*/cpulist", "sys/devices/system/node/node[0-9]*/meminfo",
+		"sys/devices/system/node/online", "sys/devices/system/node/node[0-9]*/cpulist", "sys/devices/system/node/node[0-9]*/meminfo",
 		"sys/class/net/*/device/vendor", "sys/class/net/*/speed", "sys/class/net/*/operstate", "sys/class/net/*/carrier", "sys/class/net/*/mtu",
 		"sys/block/*/size", "sys/block/*/queue/hw_sector_size", "sys/block/*/queue/rotational",
 	}
@@ -81,7 +81,7 @@ func processFiles() []string {
 func cgroupFiles() []string {
 	return []string{
 		"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.peak", "memory.stat", "memory.events", "memory.max",
-		"memory.swap.current", "memory.pressure", "io.stat", "io.pressure", "pids.current", "cgroup.controllers", "cgroup.procs",
+		"memory.swap.current", "memory.pressure", "io.stat", "io.pressure", "memory.numa_stat", "pids.current", "cgroup.controllers", "cgroup.procs",
 		"cpuacct.usage", "cpuacct.stat", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.cfs_quota_us", "cpu.cfs_period_us",
 		"memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.memsw.usage_in_bytes", "memory.limit_in_bytes",
 		"memory.kmem.usage_in_bytes", "memory.failcnt", "memory.oom_control", "blkio.throttle.io_service_bytes", "blkio.throttle.io_service_bytes_recursive",
