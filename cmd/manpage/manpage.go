@@ -65,7 +65,7 @@ func manPage(cmd *cobra.Command, name string) string {
 	if cmd.Example != "" {
 		put(".SH EXAMPLES\n.nf\n%s\n.fi", manText(strings.TrimRight(cmd.Example, "\n")))
 	}
-	put(".SH EXIT STATUS\n0 on success, 1 on failure, 2 when it was called wrongly or a name is not known.")
+	put(".SH EXIT STATUS\n0 on success, 1 on failure, 2 on a usage error or an unknown name.")
 	var also []string
 	if cmd.HasParent() {
 		also = append(also, manLink(cmd.Parent()))

@@ -20,10 +20,10 @@ func newCheck() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Test every sensor and every endpoint, and say what is wrong",
+		Short: "Test every sensor and every endpoint, and report problems",
 		Long: `check takes the flags of the agent. It reads every sensor once and sends every endpoint
 an empty request, and can be run beside an agent that runs. The exit
-code is 1 when an endpoint can not be used or a sensor that is here does not work; a
+code is 1 when an endpoint cannot be used or a present sensor does not work; a
 sensor that this machine does not have is no failure.`,
 		Example: `  reckon-agent check
   reckon-agent check --push https://server:9870 --push-token-file /etc/reckon/token`,

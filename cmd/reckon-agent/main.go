@@ -57,11 +57,11 @@ func newRoot() *cobra.Command {
 second, charges what they use to jobs, pods, services, sessions and process groups,
 and exposes the accounts at /metrics for Prometheus or anything that scrapes it.
 With --push it sends them to a reckon server, or to any other that takes Prometheus
-remote write, and keeps them on disk while that can not be reached.
+remote write, and buffers them on disk while the endpoint is unreachable.
 
 It needs no root, but sees more with it: eBPF and exit records take CAP_BPF,
 CAP_PERFMON and CAP_NET_ADMIN, the I/O of other users' processes CAP_SYS_PTRACE.
-What it can not read it says at start, with the reason, and in reckon_sensor_up.`,
+Unreadable sources are reported at start, with the reason, and in reckon_sensor_up.`,
 		Example: `  reckon-agent                          # http://127.0.0.1:9871/metrics
   reckon-agent --listen :9871 --web-config web.yml   # for a Prometheus elsewhere
   reckon-agent --source procfs          # without eBPF

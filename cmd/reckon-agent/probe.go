@@ -34,7 +34,7 @@ func newProbe() *cobra.Command {
 		Long: `probe is the container beside an application that the operator adds for a MetricSet. It
 reads the processes of its process namespace: what they used between two readings, by command and on
 demand by process and by thread. It serves the samples until they were read, and needs no right, no
-volume and no network but one port. What it can not read it names, with the reason.
+volume and no network but one port. It lists unreadable sources, with the reason.
 
 The first reading is a baseline; --completions samples follow, at --rate, or as many as fit until the
 application has ended.`,
@@ -68,11 +68,11 @@ application has ended.`,
 
 func (o *probeOptions) register(cmd *cobra.Command, listen string) {
 	f := cmd.Flags()
-	f.StringVar(&o.listen, listen, ":9878", "address to serve what was measured at")
+	f.StringVar(&o.listen, listen, ":9878", "address to serve the measurements on")
 	f.StringVar(&o.Pod, "pod", os.Getenv("RECKON_POD"), "name of the pod")
 	f.StringVar(&o.PodUID, "pod-uid", os.Getenv("RECKON_POD_UID"), "UID of the pod")
-	f.DurationVar(&o.ending.Linger, "linger", 10*time.Second, "how long samples that nobody has read are kept when the pod ends")
-	f.StringVar(&o.ending.Summary, "summary", "", "file for what was used in all, such as /dev/termination-log")
+	f.DurationVar(&o.ending.Linger, "linger", 10*time.Second, "how long unread samples are kept when the pod ends")
+	f.StringVar(&o.ending.Summary, "summary", "", "file for the totals, such as /dev/termination-log")
 }
 
 // serve runs the measurement and the HTTP server.

@@ -18,7 +18,7 @@ type profileOptions struct {
 
 func (o *profileOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.name, "profile", "normal", "normal, or edge: for small boards and SD cards, writes and remembers less")
-	f.BoolVar(&o.metered, "metered", false, "the network is paid by the byte: send every 4 minutes, and say how much that is a day")
+	f.BoolVar(&o.metered, "metered", false, "metered network: send every 4 minutes, and report the daily volume")
 }
 
 // apply sets the flags that were not given explicitly.

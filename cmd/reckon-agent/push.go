@@ -79,7 +79,7 @@ func (o *pushOptions) read() error {
 		o.endpoints = append(o.endpoints, more...)
 	}
 	if len(o.endpoints) == 0 && (o.tokenFile != "" || o.caFile != "") {
-		return &usageError{errors.New("--push-token-file and --push-ca say nothing without --push")}
+		return &usageError{errors.New("--push-token-file and --push-ca need --push")}
 	}
 	for i := range o.endpoints {
 		if q := &o.endpoints[i].Queue; q.MaxBytes == 0 {
@@ -174,7 +174,7 @@ func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Write
 			if f.Problem == "" {
 				fmt.Fprintf(stderr, "reckon-agent: pushing to %s (remote write %s)\n", f.URL, f.Protocol)
 			} else if check.Err() == nil {
-				fmt.Fprintf(stderr, "reckon-agent: can not push to %s now: %s. What is measured is kept in %s meanwhile.\n", f.URL, f.Problem, o.queue)
+				fmt.Fprintf(stderr, "reckon-agent: cannot push to %s now: %s. Samples are buffered in %s meanwhile.\n", f.URL, f.Problem, o.queue)
 			}
 		}
 	}()

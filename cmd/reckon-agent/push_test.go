@@ -55,7 +55,7 @@ func TestEndpointsFile(t *testing.T) {
 func TestMistakesInFlags(t *testing.T) {
 	for want, o := range map[string]pushOptions{
 		"write http://server:9870": {urls: []string{"server:9870"}},
-		"say nothing without":      {tokenFile: "x"},
+		"need --push":              {tokenFile: "x"},
 		"no such file":             {file: "/no/such"},
 	} {
 		err := o.read()

@@ -35,7 +35,7 @@ of some passes into one file. It is what a bug report needs: "reckon-agent --rep
 and "reckon up --replay FILE" play it back.
 
 Command lines and environments are never read; names of users and hosts are replaced by
-made-up ones unless --keep-names is given. Names of programs are kept.`,
+pseudonyms unless --keep-names is given. Names of programs are kept.`,
 		Example: `  reckon-agent record -o node.rec
   reckon-agent record -o node.rec --passes 600 --interval 1s`,
 		Args: cobra.NoArgs,

@@ -68,7 +68,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.guests, "guest-energy", "", "folder into which the energy of each virtual machine is written, to be shared with it, such as /run/reckon/guests")
 	f.StringVar(&o.hostEnergy, "host-energy", "", "in a virtual machine, the file in which its host does so (default: "+host.Default+")")
 	f.StringVar(&o.powerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
-	f.StringVar(&o.idle, "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
+	f.StringVar(&o.idle, "idle-share", "none", "attribution of idle energy: none, request (in proportion to requests) or even")
 	f.StringSliceVar(&o.compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	f.StringVar(&o.own, "own-metrics", "", "YAML file that names metrics of your own to read, see doc/guides/own-metrics.md")
 	f.StringArrayVar(&o.textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
@@ -146,7 +146,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: o.push.labels(a.Node())}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  what was measured\n/healthz  whether it runs\n", buildinfo.Get().Version, a.Node())
+		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  metrics\n/healthz  health check\n", buildinfo.Get().Version, a.Node())
 	})
 	srv := &http.Server{Handler: door.handler(mux), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	failed := make(chan error, 1)

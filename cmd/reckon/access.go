@@ -24,7 +24,7 @@ import (
 func accessFlags(cmd *cobra.Command, a *server.Access) {
 	f := cmd.Flags()
 	f.StringVar(&a.WebConfig, "web-config", "", "file with TLS certificates and the like, in the form of Prometheus's web configuration; read again while the server runs")
-	f.StringVar(&a.OIDC, "oidc-config", "", "file that says how people sign in by OpenID Connect")
+	f.StringVar(&a.OIDC, "oidc-config", "", "configuration file for sign-in by OpenID Connect")
 	f.StringVar(&a.Kubernetes, "kubernetes-config", "", "file that names the service accounts of a Kubernetes cluster that are let in, see doc/guides/access.md")
 	f.StringVar(&a.Limits, "limits", "", "file that bounds what senders, sites and viewers take, see doc/guides/access.md")
 	f.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "address or network of a reverse proxy that is believed about whom a request comes from (X-Forwarded-For, X-Forwarded-Proto); can be given again")

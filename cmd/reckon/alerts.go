@@ -17,11 +17,11 @@ import (
 // alertFlags adds the flags of a server for alerts.
 func alertFlags(cmd *cobra.Command, a *server.Alerts) {
 	f := cmd.Flags()
-	f.StringSliceVar(&a.Rules, "rules", nil, "files with recording and alerting rules in the form of Prometheus, default for those that reckon brings, none for none; SIGHUP reads them anew (default: default)")
+	f.StringSliceVar(&a.Rules, "rules", nil, "files with recording and alerting rules in the form of Prometheus, \"default\" for those shipped with reckon, \"none\" for none; reloaded on SIGHUP (default: default)")
 	f.StringSliceVar(&a.Alertmanagers, "alertmanager", nil, "address of an Alertmanager that alerts go to, such as http://HOST:9093")
 	f.StringVar(&a.Config, "alertmanager-config", "", "tell people without another Alertmanager: file with routes and receivers in the form of Alertmanager")
 	digest := &choice{value: "none", words: []string{"none", "weekly"}}
-	f.Var(&digestFlag{digest, &a.Digest}, "digest", "weekly: on Mondays each owner whose jobs were allocated something gets the report on their own week, by the route of the alert WeeklyDigest")
+	f.Var(&digestFlag{digest, &a.Digest}, "digest", "weekly: on Mondays each owner whose jobs were allocated something gets the report on their own week, sent along the route of the alert WeeklyDigest")
 	f.StringVar(&a.External, "external-url", "", "address of this server in links of alerts (default: the one of --listen)")
 }
 
@@ -127,10 +127,11 @@ func newAlertsRules(g *globals) *cobra.Command {
 func newAlertsTest(g *globals) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
-		Use: "test", Short: "Send a test alert through the whole path and say where it arrived",
-		Long: `Send a test alert through the whole path and say where it arrived. It is marked as a
-test and ends by itself after three minutes, which receivers that ask for ends are told
-too. An Alertmanager waits before it tells (group_wait, 30 s unless configured).`,
+		Use: "test", Short: "Send a test alert through the whole path and report where it arrived",
+		Long: `Send a test alert through the whole path and report where it arrived. It is marked as
+a test and ends by itself after three minutes, and receivers that want resolved alerts
+are notified of that too. An Alertmanager waits before it notifies (group_wait, 30 s
+unless configured).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAlertsTest(cmd.Context(), g, wait) },
 	}

@@ -14,7 +14,7 @@ func newAnomalies(g *globals) *cobra.Command {
 		Use:     "anomalies",
 		Short:   "What sites, nodes and owners did that they never did before",
 		Long: `What sites, nodes and owners did in the last day that they never did before at that
-time of the day: values outside of what the days before draw, shifts of the level,
+time of the day: values outside the band of the preceding days, level shifts,
 memory that climbs towards what a node has, nodes that draw power unlike all others
 of their site. Each is one event. They are findings: ` + "`reckon findings`" + ` explains, mutes
 and acknowledges them by their ids.`,

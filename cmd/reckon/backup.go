@@ -27,8 +27,9 @@ its users and tokens, and its state, and writes it to FILE (reckon-TIME.tar.zst 
 without one; "-" is standard output). The file appears under its name when it is whole
 and checked.
 
-What is kept elsewhere, by --store or --catalogue, is not in it, and named. Of a server
-that is stopped give the directory with --data. The file holds the hashes of passwords
+Data kept elsewhere (--store, --catalogue) is not included; the output names it. Of a
+server that is stopped give the directory with --data. The file holds the hashes of
+passwords
 and tokens: keep it as you keep those.`,
 		Example: `  reckon backup
   reckon backup /backup/reckon.tar.zst
@@ -105,7 +106,7 @@ func newRestore(g *globals) *cobra.Command {
 		Short: "Make a data directory of a backup",
 		Long: `restore makes the directory of a server of a file that backup wrote. Every file is
 checked first, and the directory appears whole or not at all. A directory that holds
-anything is left alone; with --replace it is moved aside, under a name that is said.
+anything is left alone; with --replace it is moved aside, and its new name is printed.
 
 The server of the directory must be stopped. "-" is standard input.`,
 		Example: `  reckon restore reckon-20261121T090000Z.tar.zst --data /var/lib/reckon
@@ -115,7 +116,7 @@ The server of the directory must be stopped. "-" is standard input.`,
 	}
 	cmd.Flags().StringVar(&data, "data", "data", "directory that is made")
 	cmd.Flags().BoolVar(&replace, "replace", false, "move a directory that is there aside")
-	cmd.Flags().BoolVar(&check, "check", false, "only say whether the backup is whole")
+	cmd.Flags().BoolVar(&check, "check", false, "only check whether the backup is complete")
 	return cmd
 }
 
@@ -145,13 +146,13 @@ func runRestore(g *globals, file, data string, replace, check bool) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if aside != "" {
-		fmt.Fprintf(g.stdout, "what was in %s is in %s\n", data, aside)
+		fmt.Fprintf(g.stdout, "the previous contents of %s are in %s\n", data, aside)
 	}
 	full, err := filepath.Abs(data)
 	if err != nil {
 		full = data
 	}
-	fmt.Fprintf(g.stdout, "%s holds what was kept at %s; start `reckon up` or `reckon serve` with --data %s\n", data, m.Time.Format("2006-01-02 15:04:05Z"), full)
+	fmt.Fprintf(g.stdout, "%s now holds the state of %s; start `reckon up` or `reckon serve` with --data %s\n", data, m.Time.Format("2006-01-02 15:04:05Z"), full)
 	for _, what := range m.LeftOut {
 		fmt.Fprintf(g.stdout, "not in it: %s\n", term.Safe(what))
 	}

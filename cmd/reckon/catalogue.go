@@ -25,7 +25,7 @@ dropped and built again from them, and nothing is lost by it.`,
 	rebuild := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Build the catalogue again from the series",
-		Long: `rebuild empties the catalogue and builds it again from the series. What is older than the
+		Long: `rebuild empties the catalogue and rebuilds it from the series. What is older than the
 series, the roll-ups of years, stays as it is. The server must be stopped first.`,
 		Example: `  reckon catalogue rebuild
   reckon catalogue rebuild --data /var/lib/reckon`,

@@ -53,7 +53,7 @@ func readConfig(flags *pflag.FlagSet, file string) error {
 		case flag == nil || flag.Name == "config" || flag.Name == "help":
 			return fmt.Errorf("line %d: %q is no setting%s", key.Line, key.Value, nearest(flags, key.Value))
 		case seen[key.Value]:
-			return fmt.Errorf("line %d: %s stands here twice", key.Line, key.Value)
+			return fmt.Errorf("line %d: %s occurs twice", key.Line, key.Value)
 		}
 		seen[key.Value] = true
 		if flag.Changed {

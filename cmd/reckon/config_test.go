@@ -43,7 +43,7 @@ func TestConfig(t *testing.T) {
 		"lisen: x\n":             "line 1: \"lisen\" is no setting; there are compat, listen, retention, verbose",
 		"a: 1\n":                 "is no setting",
 		"Retention: 1h\n":        "do you mean retention?",
-		"listen: a\nlisten: b\n": "line 2: listen stands here twice",
+		"listen: a\nlisten: b\n": "line 2: listen occurs twice",
 		"retention: 5 days\n":    "line 1: retention: ",
 		"listen: [a, b]\n":       "give one value, not a list",
 		"listen: {a: b}\n":       "give one value",

@@ -31,12 +31,12 @@ func newCorrelate(g *globals) *cobra.Command {
 		Use:   "correlate FILE",
 		Short: "Which columns of a data set go together, and at which lag",
 		Long: `Tell which columns of a data set go together: Pearson's and Spearman's coefficients
-of every pair, the lag at which they agree best, and how many points stand behind
-each figure, the strongest first.
+of every pair, the lag at which they agree best, and how many points each
+figure is based on, the strongest first.
 
 The file is CSV with a header, or Parquet: a column of times (time, timestamp or ts),
 columns of numbers, and columns of words, which are labels. Gaps are empty fields.
-Where a label changes, another recording begins: lags do not reach across. - is
+A change of label starts a new recording; lags do not cross it. - is
 standard input.
 
 Readings of a time series resemble the ones before them. EFFECTIVE is what the points
@@ -98,12 +98,12 @@ func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name strin
 		return pairsCSV(g.stdout, pairs)
 	case "svg":
 		if n := len(m.Names); n > maxPlotted {
-			return usage(cmd, fmt.Errorf("a plot of %d columns can not be read; name at most %d with --columns", n, maxPlotted))
+			return usage(cmd, fmt.Errorf("a plot of %d columns is unreadable; name at most %d with --columns", n, maxPlotted))
 		}
 		return matrixSVG(g.stdout, m)
 	case "html":
 		if n := len(m.Names); n > maxPlotted {
-			return usage(cmd, fmt.Errorf("a plot of %d columns can not be read; name at most %d with --columns", n, maxPlotted))
+			return usage(cmd, fmt.Errorf("a plot of %d columns is unreadable; name at most %d with --columns", n, maxPlotted))
 		}
 		return pairsHTML(g.stdout, name, m, pairs, columns)
 	}

@@ -157,7 +157,7 @@ table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border
 .wide{overflow-x:auto}.grid{display:flex;flex-wrap:wrap;gap:1rem}figure{margin:0;max-width:300px;min-width:0}figcaption{font-size:13px}
 @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}}
 </style></head><body><h1>Correlations of %s</h1>`, html.EscapeString(term.Safe(title)), html.EscapeString(term.Safe(title)))
-	b.WriteString(`<p>What goes together need not cause each other. A coefficient counts for little when few independent points stand behind it: look at the band.</p><div class="wide">`)
+	b.WriteString(`<p>Correlation is not causation. A coefficient based on few independent points means little: look at its confidence band.</p><div class="wide">`)
 	if err := matrixSVG(&b, m); err != nil {
 		return err
 	}

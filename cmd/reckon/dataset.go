@@ -44,7 +44,7 @@ the step. A gap is an empty field, never zero.
 The samples come as they were stored, by the HTTP API of Prometheus: from reckon, or
 by --server from any store that speaks it.
 
-With --output FILE a data dictionary is written beside it, as FILE.json for programs
+With --output FILE a data dictionary is written next to it, as FILE.json for programs
 and FILE.md for people.`,
 		Example: `  reckon dataset --select '{workload="slurm/4711"}' --from 2h > job.csv
   reckon dataset --select-file series.txt --format parquet -o all.parquet
@@ -53,15 +53,15 @@ and FILE.md for people.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDataset(cmd, g, o) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.selectors, "select", nil, "series: a PromQL selector such as node_load1{node=\"n1\"}; may be given again")
-	f.StringVar(&o.file, "select-file", "", "file of selectors, one a line; # begins a comment")
+	f.StringArrayVar(&o.selectors, "select", nil, "series: a PromQL selector such as node_load1{node=\"n1\"}; repeatable")
+	f.StringVar(&o.file, "select-file", "", "file of selectors, one per line; # starts a comment")
 	f.StringSliceVar(&o.by, "by", []string{"workload", "node"}, "labels that become columns and tell rows apart; the others become part of the names of columns")
-	f.StringVar(&o.from, "from", "1h", "begin: a duration before now, or a time")
+	f.StringVar(&o.from, "from", "1h", "start: a duration before now, or a time")
 	f.StringVar(&o.to, "to", "now", "end")
 	f.StringVar(&o.step, "step", "15s", "time between rows, 1ms or more")
 	f.StringVar(&o.gap, "gap", "", "longest time without a sample that is bridged (default: five steps, or five times the spacing of the series)")
 	o.format = addFormat(cmd, "csv", "parquet")
-	f.StringVarP(&o.output, "output", "o", "", "write to this file, with a data dictionary beside it")
+	f.StringVarP(&o.output, "output", "o", "", "write to this file, with a data dictionary next to it")
 	return cmd
 }
 
@@ -130,7 +130,7 @@ func (o *datasetOptions) all() ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("say which series: --select SELECTOR or --select-file FILE")
+		return nil, errors.New("no series selected: give --select SELECTOR or --select-file FILE")
 	}
 	return out, nil
 }
@@ -221,6 +221,6 @@ func writeDataset(g *globals, o datasetOptions, f *dataset.Frame) error {
 			return err
 		}
 	}
-	fmt.Fprintf(g.stderr, "reckon: %d rows, %d columns in %s; what they mean is in %s.md\n", f.Rows(), len(f.Columns), term.Safe(o.output), term.Safe(o.output))
+	fmt.Fprintf(g.stderr, "reckon: %d rows, %d columns in %s; the columns are described in %s.md\n", f.Rows(), len(f.Columns), term.Safe(o.output), term.Safe(o.output))
 	return nil
 }

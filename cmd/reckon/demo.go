@@ -37,7 +37,7 @@ const (
 func demoFlags(cmd *cobra.Command, o *upOptions) error {
 	for _, name := range []string{"site", "node", "source", "exits", "tick", "export", "root", "replay", "slurm"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			return &usageError{fmt.Errorf("--demo shows no machine, so --%s says nothing; leave one of them out (`reckon simulate` makes other sites)", name)}
+			return &usageError{fmt.Errorf("--%s has no effect with --demo, which measures no machine; drop one of the two (`reckon simulate` makes other sites)", name)}
 		}
 	}
 	if !cmd.Flags().Changed("data") {
@@ -109,7 +109,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 		return err
 	}
 	progress.stop()
-	fmt.Fprintf(g.stdout, "reckon %s shows the simulated site %q at http://%s: %s samples, %d workloads of a week, and it goes on.\n",
+	fmt.Fprintf(g.stdout, "reckon %s shows the simulated site %q at http://%s: %s samples, %d workloads of the past week; the simulation continues.\n",
 		c.Version, demoSite, s.Addr(), count(done.Samples), done.Workloads)
 	finished := make(chan error, 1)
 	go func() { finished <- s.Run(ctx) }()
@@ -121,7 +121,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	case <-time.After(30 * time.Second):
 	}
 	if err = <-finished; err == nil {
-		fmt.Fprintf(g.stdout, "\nStopped. The next demo makes %s anew.\n", o.data)
+		fmt.Fprintf(g.stdout, "\nStopped. The next demo recreates %s.\n", o.data)
 	}
 	return err
 }
@@ -141,7 +141,7 @@ func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 	}
 	if len(list) > 0 {
 		if m, ok := server.ReadMadeUp(o.data); !ok || m.By != demoBy {
-			return fmt.Errorf("%s holds something that is no demo, and a demo would make it anew; choose another directory with --data, or move that one away", o.data)
+			return fmt.Errorf("%s holds data that is not from a demo, and a demo would overwrite it; choose another directory with --data, or move this one away", o.data)
 		}
 	}
 	if err := server.Unused(o.data); err != nil {
@@ -149,7 +149,7 @@ func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 	}
 	for _, e := range list {
 		if err := os.RemoveAll(filepath.Join(o.data, e.Name())); err != nil {
-			return fmt.Errorf("make the demo anew: %w", err)
+			return fmt.Errorf("recreate the demo: %w", err)
 		}
 	}
 	return server.MarkMadeUp(o.data, server.MadeUp{Warning: "everything in this directory is simulated by " + demoBy + ", which deletes it when it starts again", By: demoBy, Made: now, Seed: seed})

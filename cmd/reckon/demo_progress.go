@@ -73,7 +73,7 @@ func (p *demoProgress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // demoPage is shown until the first page of the site is available.
-const demoPage = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="1"><title>reckon: the demo begins</title>
+const demoPage = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="1"><title>reckon: starting the demo</title>
 <style>:root { color-scheme: light dark; } body { font: 16px/1.5 system-ui, sans-serif; max-width: 34rem; margin: 18vh auto 0; padding: 0 1rem; } progress { width: 100%%; height: 1.2rem; }</style>
 <h1>reckon</h1><p role="status">%s.</p><progress max="1" value="%.3f" aria-label="%.0f %%">%.0f %%</progress><p>The page of the site opens by itself when it is there. Nothing of it is measured.</p></html>
 `

@@ -34,9 +34,9 @@ func newExperiment(g *globals) *cobra.Command {
 	var o experimentOptions
 	cmd := &cobra.Command{
 		Use:   "experiment FILE.yaml",
-		Short: "Run a plan of loads and commands, and keep what was measured",
+		Short: "Run a plan of loads and commands, and keep the measurements",
 		Long: `Run a plan: programs of load (as of ` + "`reckon stress`" + `) and commands, repeated, with
-pauses between them, in an order that a seed decides. When each began and ended is
+pauses between them, in an order determined by a seed. The start and end of each are
 marked, and what the server measured meanwhile becomes a data set: one row for each
 step of time, with the run in the column workload. Rows between runs are "idle"; rows
 on the edge of a run are left out.
@@ -45,7 +45,7 @@ Without columns: or select: in the plan the columns are the power of the node an
 what explains it, ready for ` + "`reckon power fit`" + `.
 
 The folder of --output holds data.csv (or .parquet) with its data dictionary,
-marks.csv, the plan, and what each run wrote: for a load, what was wished and what
+marks.csv, the plan, and what each run wrote: for a load, its target and what
 was achieved. The first signal stops the run under way; what was done is kept.
 
 For runs of a few seconds let the server sample as finely:
@@ -68,7 +68,7 @@ A plan:
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "folder for the results; it must not exist yet, or be empty (default: the name of the plan and the time)")
-	f.BoolVar(&o.check, "check", false, "say what would be done and how long it takes, and do nothing")
+	f.BoolVar(&o.check, "check", false, "dry run: print the steps and how long they take")
 	f.BoolVar(&o.noData, "no-data", false, "run and mark only; ask no server")
 	o.format = addFormat(cmd, "csv", "parquet")
 	return cmd
@@ -334,11 +334,11 @@ func (m *measurement) write(ctx context.Context, g *globals, o experimentOptions
 	labelRuns(frame, marks, m.window())
 	for _, k := range marks {
 		if runs := frame.Label("workload"); !slices.Contains(runs.Values, k.Name) {
-			fmt.Fprintf(g.stderr, "reckon: note: no row lies within %s: it is shorter than %s; make it longer, or the step shorter and let the server export as often (`reckon up --export %s`)\n", term.Safe(k.Name), m.window(), m.step)
+			fmt.Fprintf(g.stderr, "reckon: note: no row is within %s: it is shorter than %s; make it longer, or the step shorter and let the server export as often (`reckon up --export %s`)\n", term.Safe(k.Name), m.window(), m.step)
 		}
 	}
 	if frame.Rows() == 0 {
-		return fmt.Errorf("none of %d rows lies within a run or a pause", whole)
+		return fmt.Errorf("none of %d rows is within a run or a pause", whole)
 	}
 	return writeDataset(g, datasetOptions{output: filepath.Join(o.output, "data."+o.format.value), format: o.format}, frame)
 }

@@ -29,7 +29,7 @@ type exportOptions struct {
 func newExport(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write what was measured in the form of another program",
+		Short: "Export measurements in another program's format",
 		Long: `export writes history in the form of another program, so that what reads that form goes
 on working.`,
 		Example: `  reckon export sonar --since 1d`,
@@ -83,7 +83,7 @@ func runExportSonar(ctx context.Context, g *globals, o *exportOptions) error {
 		return err
 	}
 	if step < time.Second || !until.After(since) {
-		return &usageError{errors.New("--step is at least 1s, and --until lies after --since")}
+		return &usageError{errors.New("--step must be at least 1s, and --until after --since")}
 	}
 	c, err := g.client()
 	if err != nil {

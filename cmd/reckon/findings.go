@@ -37,19 +37,19 @@ func newFindings(g *globals) *cobra.Command {
 	var o findingsOptions
 	cmd := &cobra.Command{
 		Use:   "findings",
-		Short: "Who holds what they do not use, takes too much, or harms own work",
-		Long: `Who holds what they do not use, takes too much, or harms their own work:
+		Short: "Who holds unused resources, takes too much, or harms own work",
+		Long: `Who holds resources without using them, takes too much, or harms their own work:
 
   over-share        more than a fair share of a node while others want it
   gpu-unused        GPUs that hardly work, or a GPU node used without its GPUs
-  over-requested    an allocation far above what is used, with a waste that matters
+  over-requested    an allocation far above what is used, with substantial waste
   idle-allocation   GPU memory held without computing, allocations without a process
   many-small-jobs   small jobs that together break a rule no one of them breaks
-  memory-thrashing  swapping, reading its own pages from disk, held back by a quota
+  memory-thrashing  swapping, rereading its own pages from disk, throttled by a quota
   imbalance         nodes, GPUs or tasks of a job that are idle while others work
   many-connections  work that opens TCP connections in a loop
   cannot-start      jobs that wait in the queue for what will never come
-  anomaly           a site, node or owner that did what it never did before
+  anomaly           a site, node or owner with unprecedented behaviour
 
 The server looks every few minutes at the last day. A finding is new at first, open
 while it lasts and gone when it is no longer confirmed. The thresholds are a policy:
@@ -75,7 +75,7 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
 	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
 	f.StringVar(&o.explain, "explain", "", "explain a finding by its id, or a rule by its name")
-	f.StringVar(&o.whatIf, "what-if", "", "file of another policy: what it would have found, without keeping it")
+	f.StringVar(&o.whatIf, "what-if", "", "policy file to try: print what it would have found, without storing it")
 	o.by = &choice{words: []string{"owner"}}
 	f.Var(o.by, "by", "owner: one line for each owner, with what was wasted")
 	complete(cmd, "by", o.by.words...)
@@ -179,7 +179,7 @@ func printFindings(g *globals, o findingsOptions, list client.FindingList, colum
 	if n := list.Total - len(list.Findings); n > 0 {
 		fmt.Fprintf(g.stdout, "\n%d more; --limit shows them.\n", n)
 	}
-	fmt.Fprintf(g.stdout, "\n`reckon findings --explain %s` says how the first one came about.\n", list.Findings[0].ID)
+	fmt.Fprintf(g.stdout, "\n`reckon findings --explain %s` explains the first one.\n", list.Findings[0].ID)
 	return nil
 }
 
@@ -199,7 +199,7 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 	if err := t.Print(g.screen()); err != nil {
 		return err
 	}
-	fmt.Fprintln(g.stdout, "\nThe hours are what was allocated and not used, as far as findings say so.")
+	fmt.Fprintln(g.stdout, "\nThe hours are allocated and unused, as far as the findings quantify it.")
 	return nil
 }
 
@@ -427,7 +427,7 @@ func findingsPolicy(g *globals) *cobra.Command {
 	var own bool
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Print the thresholds of the rules, with comments, to begin a policy of your own",
+		Short: "Print the thresholds of the rules, with comments, as a starting point for your own policy",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text := findings.DefaultPolicy()
@@ -451,7 +451,7 @@ func findingsPolicy(g *globals) *cobra.Command {
 func findingsAck(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ack ID",
-		Short: "Say that you take care of a finding",
+		Short: "Acknowledge a finding",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := g.client()

@@ -21,8 +21,8 @@ func newFit(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fit",
 		Short: "Where a job would fit, and how long comparable jobs waited there",
-		Long: `Tell which machines or partitions fit a job, where there is room now, and what
-jobs that asked for about as much (half to twice) waited there in the last 30
+		Long: `Show which machines or partitions fit a job, which have room now, and how long
+jobs with similar requests (half to twice) waited there in the last 30
 days. Amounts are of one node. It works with and without a batch system; waits are
 known only from one.
 
@@ -123,7 +123,7 @@ func fitTable(places []client.Place) *term.Table {
 // printSharing shows which GPUs the job could share.
 func printSharing(g *globals, list []client.GPUShare) error {
 	if len(list) == 0 {
-		fmt.Fprintln(g.stderr, "reckon: note: no GPU reported in the last minutes: which can be shared is not known")
+		fmt.Fprintln(g.stderr, "reckon: note: no GPU has reported in the last minutes: GPUs that can be shared are unknown")
 		return nil
 	}
 	fmt.Fprintln(g.stdout)

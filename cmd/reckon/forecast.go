@@ -23,7 +23,7 @@ func newForecast(g *globals) *cobra.Command {
 		Short:   "What will be needed, and how wrong earlier forecasts were",
 		Long: `Show what a site, node, owner or service will need in the next two days: cores,
 memory, power, GPUs, disk and network, and the free space of a node's file systems.
-Beside each forecast is how wrong those of the last 14 days were: their mean
+Each forecast comes with the accuracy of those of the last 14 days: their mean
 error, the same as a share of the error of "as yesterday at this time", and the
 share of the hours within the band, which should be 95 %. In brackets is the
 error on the days before, where no forecast has passed yet.
@@ -31,8 +31,8 @@ error on the days before, where no forecast has passed yet.
 Of batch work it is the next run: length, cores, memory and energy, from the runs
 of its name that ended well.
 
-The server forecasts once a day, and the next hours once an hour; what it has not
-kept is made on demand, as with --now. Two days of history are needed for
+The server forecasts once a day, and the next hours once an hour; anything it has not
+yet kept is made on demand, as with --now. Two days of history are needed for
 what is kept.`,
 		Example: `  reckon forecast                        the site
   reckon forecast --node n1

@@ -72,7 +72,7 @@ func newGraphGet(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get ID", Short: "Print a subgraph", Args: cobra.ExactArgs(1),
 		Long: `get prints the statements of a subgraph. They refer to series and hold no measurement;
-with --values each series has its latest value beside it, and when that was.`,
+with --values each series is shown with its latest value and that value's time.`,
 		Example: `  reckon graph get urn:reckon:site/default
   reckon graph get urn:reckon:site/default --format jsonld
   reckon graph get urn:reckon:site/default --values`,
@@ -203,7 +203,7 @@ func runGraphQuery(ctx context.Context, g *globals, query, format string) error 
 
 func newGraphWalk(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "walk IRI", Short: "Show what a thing is connected to, in both directions", Args: cobra.ExactArgs(1),
+		Use: "walk IRI", Short: "Show the connections of an entity, in both directions", Args: cobra.ExactArgs(1),
 		Example: `  reckon graph walk urn:reckon:site/default`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := g.client()
@@ -215,7 +215,7 @@ func newGraphWalk(g *globals) *cobra.Command {
 				return err
 			}
 			if len(links) == 0 {
-				return fmt.Errorf("the graph says nothing of %s, or nothing that you may see; `reckon graph ls` lists subgraphs", args[0])
+				return fmt.Errorf("the graph has no %s, or none that you may see; `reckon graph ls` lists subgraphs", args[0])
 			}
 			return showLinks(g.screen(), links)
 		},

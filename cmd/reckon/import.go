@@ -31,11 +31,12 @@ func newImport(g *globals) *cobra.Command {
 		Use:   "import",
 		Short: "Import the history that sonar, sacct or Waggle wrote",
 		Long: `import takes what other programs have written about the past, so that jobs, job, usage
-and everything else answer about it too. What is imported stays, whatever the retention.
+and everything else answer about it too. Imported data is kept regardless of the
+retention.
 
 Input that was imported before adds nothing, also in part: a file that has grown is
 imported again as a whole. What reckon itself measured is not counted twice. Lines that
-can not be read are counted and named, and the rest is taken. Accounting of PBS, Grid
+cannot be parsed are counted and listed; the rest is imported. Accounting of PBS, Grid
 Engine and LSF is not read.`,
 		Example: `  reckon import sonar /var/log/sonar
   sacct -aP -S 2023-01-01 -o ALL > jobs.txt; reckon import sacct jobs.txt`,
@@ -90,7 +91,7 @@ func newImportSacct(g *globals) *cobra.Command {
 the fields, with the names of the fields in the first line or without: --fields then
 names them (without it, the fields that sonar asks for). "-" is standard input.
 
-What sacct says that a job used is taken for jobs that nobody measured.`,
+Usage from sacct is taken for jobs that no agent measured.`,
 		Example: `  sacct -aP -S 2023-01-01 -o ALL | reckon import sacct -
   reckon import sacct --zone Europe/Oslo jobs.txt
   reckon import sacct --fields JobID,JobIDRaw,User,State,Submit,Start,End old.txt`,
@@ -108,8 +109,8 @@ func newImportWaggle(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "waggle PATH...",
 		Short: "Import measurements from the data API of Waggle and Sage",
-		Long: `waggle takes what the data API of Waggle answers: one measurement in JSON on each line, plain
-or gzip. "-" is standard input. env.temperature becomes the series env_temperature with
+		Long: `waggle imports responses of the Waggle data API: one measurement in JSON on each line,
+plain or gzip. "-" is standard input. env.temperature becomes the series env_temperature with
 source="waggle", the node is its vsn, and the meta of the measurement are labels. Values that
 are texts, such as names of files, are passed over.`,
 		Example: `  curl -s https://data.sagecontinuum.org/api/v1/query -d '{"start":"-1h","filter":{"name":"sys.*","vsn":"W023"}}' | reckon import waggle -
@@ -180,7 +181,7 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		fmt.Fprintln(g.stderr, oneLine(fmt.Errorf("%s: %s", where, b.Error)))
 	}
 	if more := r.BadCount - len(r.Bad); more > 0 {
-		fmt.Fprintf(g.stderr, "and %d more that can not be read\n", more)
+		fmt.Fprintf(g.stderr, "and %d more that cannot be parsed\n", more)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s: %d new, %d known", many(r.Files, "file"), many(r.Records, "record"), r.Taken, r.Known)

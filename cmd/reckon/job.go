@@ -31,17 +31,17 @@ func newJob(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job [ID]",
 		Short: "What happened with one workload",
-		Long: `Tell what happened with one workload: what it used in total and at its peak,
+		Long: `Show what happened to one workload: its total and peak use,
 a verdict in words, what of its request it used, its profile over time, and which
 programs and nodes did the work.
 
-Where more than one node worked it tells how the work was spread over them, and at
+For a workload on several nodes it shows how the work was spread over them, and at
 the end what to ask for next time, from this run and earlier ones of its name.
 
-The ID is the one that ` + "`reckon jobs`" + ` prints, such as slurm/4711. The name alone will
-do when it is unique. Of an id that was used more than once the latest is told,
-unless --start (or ID@TIME) says when another began; --last finds the latest by
-owner and name instead.`,
+The ID is the one that ` + "`reckon jobs`" + ` prints, such as slurm/4711. The name
+alone will do when it is unique. When an id was used more than once, the latest is
+shown, unless --start (or ID@TIME) selects another by its start time; --last finds the
+latest by owner and name instead.`,
 		Example: `  reckon job slurm/4711
   reckon job 4711                        the same, when no other workload is called so
   reckon job unit/nginx.service --from 2h --step 1m
@@ -52,7 +52,7 @@ owner and name instead.`,
   reckon job slurm/4711 --by node        the profile of each node; or command, part
   reckon job slurm/4711@2026-08-20       an earlier run of an id that was given again
   reckon job 4711 --site alpha           where several clusters gave the same number
-  reckon job --last 3 --owner alice      the three that began last
+  reckon job --last 3 --owner alice      the three started last
   reckon job slurm/4711 --seff           the lines of Slurm's seff
   reckon job job/train/resnet --logs --loki http://loki:3100
   reckon job slurm/4711 --email-text | mail -s "your job" alice
@@ -85,7 +85,7 @@ owner and name instead.`,
 			return runJob(cmd.Context(), g, o)
 		},
 	}
-	cmd.Flags().StringVar(&o.from, "from", "", "begin of the profile (default: the start of the workload)")
+	cmd.Flags().StringVar(&o.from, "from", "", "start of the profile (default: the start of the workload)")
 	cmd.Flags().StringVar(&o.to, "to", "", "end of the profile (default: the end of the workload, or now)")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the profile, 1s or more")
 	cmd.Flags().StringVar(&o.start, "start", "", "which run of an id that was given more than once: its start, or a time in it")
@@ -95,14 +95,14 @@ owner and name instead.`,
 	complete(cmd, "by", o.by.words...)
 	o.format = addFormat(cmd, "table", "json", "csv")
 	o.trace = &choice{words: []string{"csv", "json"}}
-	cmd.Flags().Var(o.trace, "trace", "write what it used over time as a program for reckon stress: csv, json")
+	cmd.Flags().Var(o.trace, "trace", "write its use over time as a trace for reckon stress: csv, json")
 	complete(cmd, "trace", o.trace.words...)
 	cmd.Flags().BoolVar(&o.mail, "email-text", false, "plain text for a mail: 72 columns, no charts, ASCII")
 	cmd.Flags().BoolVar(&o.seff, "seff", false, "the lines of Slurm's seff, in its order")
-	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N that began, 1 to 100")
+	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N started, 1 to 100")
 	cmd.Flags().StringSliceVarP(&o.find.Owners, "owner", "u", nil, "the last of these owners")
 	cmd.Flags().StringVar(&o.find.Name, "name", "", "the last whose name matches this shell pattern, such as 'train*'")
-	cmd.Flags().BoolVar(&o.logs.show, "logs", false, "its logs from Loki, or the commands that show them, if neither --loki nor the server knows a Loki")
+	cmd.Flags().BoolVar(&o.logs.show, "logs", false, "its logs from Loki, or the commands that show them, if no Loki is configured, by --loki or on the server")
 	cmd.Flags().StringVar(&o.logs.loki, "loki", "", "address of Loki for --logs, such as http://loki:3100 (default RECKON_LOKI)")
 	cmd.Flags().StringVar(&o.logs.selector, "loki-selector", "", "LogQL for --logs, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+loki.DefaultSelector+"')")
 	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff", "logs")

@@ -15,10 +15,10 @@ var signs = []struct {
 	ascii      rune
 	style      term.Style
 }{
-	{"throttled", "held back", '~', '~', term.Yellow},
-	{"start", "began", '▲', '^', term.Green},
+	{"throttled", "throttled", '~', '~', term.Yellow},
+	{"start", "started", '▲', '^', term.Green},
 	{"end", "ended", '▼', 'v', term.Cyan},
-	{"oom_kill", "killed for want of memory", '✗', 'x', term.Red},
+	{"oom_kill", "killed for lack of memory", '✗', 'x', term.Red},
 }
 
 // chart draws one figure over time, with the start, the end and the events below. drawn

@@ -56,9 +56,9 @@ func (p *page) events(d client.WorkloadDetail, now time.Time) {
 		what := "throttled for " + term.Seconds(&e.Value)
 		sign, style := mark("warning")
 		if e.Kind == "oom_kill" {
-			what = "killed for want of memory: " + term.Number(&e.Value) + " processes"
+			what = "killed for lack of memory: " + term.Number(&e.Value) + " processes"
 			if e.Value == 1 {
-				what = "killed for want of memory: 1 process"
+				what = "killed for lack of memory: 1 process"
 			}
 			sign, style = mark("critical")
 		}
@@ -237,7 +237,7 @@ func (p *page) advice(a *client.Advice) {
 	}
 	heading := "Next time, by " + runs
 	if len(a.Containers) > 0 {
-		heading = "What to ask for, by what it used day by day"
+		heading = "Recommended requests, from its daily use"
 	}
 	p.line("\n%s", p.Paint(term.Bold, heading))
 	for _, why := range a.Why {

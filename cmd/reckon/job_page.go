@@ -177,9 +177,9 @@ func (p *page) requests(w client.Workload) {
 	if len(rows) == 0 {
 		return
 	}
-	title := "Used of what it asked for"
+	title := "Share of its request used"
 	if allocated || allocatedMemory || allocatedGPUs {
-		title = "Used of what it was allocated"
+		title = "Share of its allocation used"
 	}
 	p.line("\n%s", p.Paint(term.Bold, title))
 	wide := 0

@@ -90,7 +90,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		b.WriteString("WARNING: Efficiency statistics may be misleading for RUNNING jobs.\n")
 	}
 	if len(missing) > 0 {
-		b.WriteString("NOTE: not known, and left out: " + strings.Join(missing, ", ") + ".\n")
+		b.WriteString("NOTE: unknown, and left out: " + strings.Join(missing, ", ") + ".\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -34,7 +34,7 @@ func stepOf(d client.WorkloadDetail, id string) (client.Step, error) {
 		ids = append(ids, s.ID)
 	}
 	if len(ids) == 0 {
-		return client.Step{}, fmt.Errorf("nothing is known of the steps of %s", d.ID)
+		return client.Step{}, fmt.Errorf("no steps of %s are recorded", d.ID)
 	}
 	return client.Step{}, fmt.Errorf("%s has no step %s; it has %s", d.ID, id, strings.Join(ids[:min(len(ids), listed)], ", "))
 }

@@ -12,7 +12,7 @@ func events(w client.Workload) []string {
 	var out []string
 	some := func(v *float64) bool { return v != nil && *v > 0 }
 	if some(w.OOMKills) {
-		out = append(out, "killed for want of memory "+term.Number(w.OOMKills))
+		out = append(out, "killed for lack of memory "+term.Number(w.OOMKills))
 	}
 	if some(w.ThrottledSeconds) {
 		out = append(out, "throttled "+term.Seconds(w.ThrottledSeconds))

@@ -43,11 +43,11 @@ func (p *page) times(w client.Workload, now time.Time) {
 		return
 	case begun(w) && w.End != nil:
 		waited := w.End.Sub(submitted(w)).Seconds()
-		p.fact("Time", "submitted "+term.Clock(submitted(w), now), "the last task began "+term.Clock(*w.End, now), "waited "+term.Seconds(&waited))
+		p.fact("Time", "submitted "+term.Clock(submitted(w), now), "the last task started "+term.Clock(*w.End, now), "waited "+term.Seconds(&waited))
 		return
 	case neverBegan(w):
 		waited := w.End.Sub(*w.Submit).Seconds()
-		p.fact("Time", "submitted "+term.Clock(*w.Submit, now), "ended "+term.Clock(*w.End, now)+" before it began", "waited "+term.Seconds(&waited))
+		p.fact("Time", "submitted "+term.Clock(*w.Submit, now), "ended "+term.Clock(*w.End, now)+" before its start", "waited "+term.Seconds(&waited))
 		return
 	}
 	end, waited := "", ""
@@ -70,11 +70,7 @@ func (p *page) times(w client.Workload, now time.Time) {
 
 // asks prints the request of a workload that has used nothing yet.
 func (p *page) asks(w client.Workload) {
-	title := "What it asks for"
-	if !waits(w) {
-		title = "What it asked for"
-	}
-	p.line("\n%s", p.Paint(term.Bold, title))
+	p.line("\n%s", p.Paint(term.Bold, "Requested"))
 	known := false
 	for _, r := range []struct {
 		name   string

@@ -28,7 +28,7 @@ func TestPagesOfWhatWaits(t *testing.T) {
 		page, deny []string
 		seff       string
 	}{
-		"waits": {one("pending", nil), "pending: Priority", []string{"waits since", "(30m 0s)", "because Priority", "What it asks for", "Memory      2 GiB"}, []string{"started", "wall", "p95"},
+		"waits": {one("pending", nil), "pending: Priority", []string{"waits since", "(30m 0s)", "because Priority", "Requested", "Memory      2 GiB"}, []string{"started", "wall", "p95"},
 			"Efficiency not available for jobs in the PENDING state.\n"},
 		"began since": {one("pending", func(w *client.Workload) { w.Running, w.CPUSeconds, w.Start, w.WallSeconds = true, &cpu, *ago(1), 60 }), "running",
 			[]string{"started", "after 29m 0s in the queue", "wall 1m 0s"}, []string{"waits"}, "State: RUNNING\n"},
@@ -36,9 +36,9 @@ func TestPagesOfWhatWaits(t *testing.T) {
 			w.CPUSeconds, w.Start, w.End, w.WallSeconds, w.SuspendedSeconds = &cpu, *ago(10), ago(4), 360, new(90.0)
 		}), "completed", []string{"wall 6m 0s", "of it 1m 30s suspended"}, []string{"waits"}, "State: COMPLETED"},
 		"never began": {one("cancelled", func(w *client.Workload) { w.Start, w.End = *ago(10), ago(10) }), "cancelled",
-			[]string{"before it began", "waited 20m 0s", "What it asked for"}, []string{"started", "wall"}, "State: CANCELLED\n"},
+			[]string{"before its start", "waited 20m 0s", "Requested"}, []string{"started", "wall"}, "State: CANCELLED\n"},
 		"an array": {one("started", func(w *client.Workload) { w.Start, w.End = *ago(5), ago(5) }), "started",
-			[]string{"the last task began", "waited 25m 0s"}, []string{"wall"}, "Array Job ID: 7_3\n"},
+			[]string{"the last task started", "waited 25m 0s"}, []string{"wall"}, "Array Job ID: 7_3\n"},
 	} {
 		if got := state(tt.d.Workload); got != tt.word {
 			t.Errorf("%s: state %q, want %q", name, got, tt.word)

@@ -45,14 +45,14 @@ func newJobs(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "jobs",
 		Aliases: []string{"ls"},
-		Short:   "List workloads and what they used",
-		Long: `List workloads and what they used: jobs, pods, services, login sessions and
+		Short:   "List workloads and their use",
+		Long: `List workloads and their use: jobs, pods, services, login sessions and
 process groups, those that used the most CPU time first.
 
-Without --since it covers the 24 hours before now, or before --until. "-" stands
-for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full.`,
+Without --since it covers the 24 hours before now, or before --until. "-" means
+not measured. ` + "`reckon job ID`" + ` shows one of them in full.`,
 		Example: `  reckon jobs                                  the last day
-  reckon jobs --since 1h --running             what runs now
+  reckon jobs --since 1h --running             what is running now
   reckon jobs --owner alice --sort memory      by peak memory
   reckon jobs --kind slurm --name 'train*' --since 2026-11-01
   reckon jobs --since 7d --min-cpu 3600 --format csv > week.csv
@@ -142,7 +142,7 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 	if s, ok := sortWords()[o.sort]; ok {
 		f.Sort = s
 	} else if !slices.Contains(client.SortKeys(), strings.TrimPrefix(o.sort, "-")) {
-		return f, &usageError{fmt.Errorf("--sort %q is not known; give cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or a key of --format json", o.sort)}
+		return f, &usageError{fmt.Errorf("unknown --sort %q; use cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or a key of --format json", o.sort)}
 	}
 	f.Limit = o.limit
 	switch {

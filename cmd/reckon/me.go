@@ -19,14 +19,14 @@ func newMe(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "me",
-		Short: "Your own work: used, lost, what runs and failed, what to ask for",
+		Short: "Your own work: used, lost, running, failed; recommended requests",
 		Long: `Your own work of the last week at a glance: core-hours, GPU-hours and energy used and
-allocated beside the week before, what runs, what waits and why, what failed, which
-work was allocated more than it used and what its next run should ask for, and what was
-found.
+allocated compared with the week before, what is running, what is pending and why, what
+failed, which work was over-allocated and the recommended request of its next run, and
+the findings.
 
-It is of whoever the server takes you for: the Unix user on a shared machine, else whose
-token it is. With -u it is of somebody else whom you may see.`,
+It covers the user the server identifies you as: the Unix user on a shared machine, else
+the owner of the token. With -u it covers another user whom you may see.`,
 		Example: `  reckon me
   reckon me -S 30d
   reckon me -u alice --format json`,
@@ -108,7 +108,7 @@ func whoAmI(ctx context.Context, c *client.Client) (string, error) {
 		return me.Name, nil
 	}
 	if me.Role == "public" {
-		return "", &usageError{fmt.Errorf("the server does not know who asks; give a token with --token-file, or a name with -u")}
+		return "", &usageError{fmt.Errorf("the server cannot identify you; give a token with --token-file, or a name with -u")}
 	}
 	u, err := user.Current()
 	if err != nil {

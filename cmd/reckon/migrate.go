@@ -18,14 +18,14 @@ func newMigrate(g *globals) *cobra.Command {
 	var stores storeFlags
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Copy what is in a data directory to another store",
+		Short: "Copy the contents of a data directory to another store",
 		Long: `migrate copies the series of a data directory to the store that --store names, and
 the catalogue to the database that --catalogue names. Every sample is looked up there
-before and afterwards: what is there already is not sent again, and what was sent must
-be there. Broken off, by Ctrl-C too, it goes on where it was.
+before and afterwards: existing samples are not sent again, and sent ones must be there.
+After an interruption, Ctrl-C included, it resumes where it stopped.
 
 The server of the directory must be stopped. To lose no time, restore a backup
-elsewhere, start the server anew with --store, and migrate the copy while it runs.`,
+elsewhere, restart the server with --store, and migrate the copy while it runs.`,
 		Example: `  reckon migrate --data /var/lib/reckon --store victoriametrics+http://vm:8428
   reckon migrate --catalogue 'postgres://reckon@db/reckon?password_file=pw'`,
 		Args: cobra.NoArgs,
@@ -38,7 +38,7 @@ elsewhere, start the server anew with --store, and migrate the copy while it run
 
 func runMigrate(ctx context.Context, g *globals, data string, to storeFlags) error {
 	if to == (storeFlags{}) {
-		return &usageError{errors.New("say where to: --store for the series, --catalogue for the catalogue, or both")}
+		return &usageError{errors.New("no destination: give --store for the series, --catalogue for the catalogue, or both")}
 	}
 	if err := to.check(); err != nil {
 		return err

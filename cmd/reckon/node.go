@@ -71,7 +71,7 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 		}
 		return &usageError{fmt.Errorf("several sites have a node %q; give %s", name, strings.Join(sites, " or "))}
 	case len(found) == 0 && len(list.Missing) > 0:
-		return fmt.Errorf("no node %q in what is known; ask again when the list of nodes is whole", name)
+		return fmt.Errorf("no node %q in the incomplete list of nodes; try again when the list is complete", name)
 	case len(found) == 0 && len(names) == 0:
 		return fmt.Errorf("no node %q: no node has reported in the last day; start an agent with `reckon up` or reckon-agent", name)
 	case len(found) == 0:
@@ -159,7 +159,7 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		*client.NodeSpan
 	}{{"day", n.Day}, {"week", n.Week}} {
 		if x.NodeSpan == nil {
-			line(x.title, "nothing is known of it yet")
+			line(x.title, "no data yet")
 			continue
 		}
 		energy := ""
@@ -177,7 +177,7 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		if n.Cores != nil {
 			top = *n.Cores
 		}
-		line("by hour", "%s  cores used, of %s, the last 24 hours (a dot: down, or not known)", s.SparkTo(chart, 24, top), term.Cores(n.Cores))
+		line("by hour", "%s  cores used, of %s, the last 24 hours (a dot: down or unknown)", s.SparkTo(chart, 24, top), term.Cores(n.Cores))
 	}
 	if _, err := fmt.Fprint(s, b.String()); err != nil {
 		return err

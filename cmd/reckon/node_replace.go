@@ -11,8 +11,9 @@ func newNode(g *globals) *cobra.Command {
 		Use:   "node",
 		Short: "Look after the names of nodes",
 		Long: `A node is one machine. Another machine that sends by its name, such as a clone of its
-image, is refused and keeps what it measures; "reckon nodes" shows it. A name is free
-when its machine has been silent for ten minutes. "reckon nodes NAME" tells of a node.`,
+image, is rejected and buffers its measurements; "reckon nodes" shows it. A name
+becomes free when its machine has been silent for ten minutes. "reckon nodes NAME"
+shows one node.`,
 		Example: `  reckon node replace gpu17`,
 		Args:    cobra.NoArgs,
 	}

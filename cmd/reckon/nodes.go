@@ -26,19 +26,19 @@ func newNodes(g *globals) *cobra.Command {
 	var o nodesOptions
 	cmd := &cobra.Command{
 		Use:   "nodes [NODE]",
-		Short: "List nodes: state, load, last day and week, room for waiting jobs",
-		Long: `List the machines of the site: their state, cores and memory in use now, the share
-of their cores that was used in the last day and week while they were up (a machine
-that is down is not idle), what of them nobody used, and how many jobs waited in
-the last day although the node had room for them: for all that they asked for on
-one node, in one of their partitions, for a quarter of an hour and more. Where a
-batch system gives nodes out, room is what no job holds, however little is used.
+		Short: "List nodes: state, load, last day and week, room for pending jobs",
+		Long: `List the machines of the site: their state, cores and memory in use now, the share of
+their cores that was used in the last day and week while they were up (a machine that
+is down is not idle), how much of them nobody used, and how many jobs were pending in
+the last day although the node had room for them: for all that they asked for on one
+node, in one of their partitions, for a quarter of an hour and more. Where a batch
+system allocates nodes, room means unallocated, however little is used.
 
-Below the table stands what sensors could not read and why. With the name of a node
-it tells of that one: its day hour by hour, and the workloads on it now and over the
-day. Machines are those with an agent and those that Slurm knows (--slurm of the
-server); of one without an agent only what Slurm says is known, and its state says so.
-Why Slurm drained a machine or has it down stands below the table.`,
+Sensor errors are listed below the table. With the name of a node
+it shows that node: its day hour by hour, and the workloads on it now and over the
+day. Machines are those with an agent and those in Slurm (--slurm of the
+server); a node without an agent has only Slurm's data, which its state shows.
+Slurm's reasons for drained and down nodes are listed below the table.`,
 		Example: `  reckon nodes
   reckon nodes gpu17
   reckon nodes -p gpu -s idle,drained         of a partition, as with sinfo
@@ -166,7 +166,7 @@ func printClosed(s term.Screen, nodes []client.Node) error {
 	if len(where) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(s, "\n%s\n", s.Paint(term.Bold, "Take no jobs")); err != nil {
+	if _, err := fmt.Fprintf(s, "\n%s\n", s.Paint(term.Bold, "Not accepting jobs")); err != nil {
 		return err
 	}
 	for _, reason := range slices.Sorted(maps.Keys(where)) {
@@ -184,7 +184,7 @@ func printClosed(s term.Screen, nodes []client.Node) error {
 
 // batchState formats the state in the terms of the batch system, with its flags.
 func batchState(b *client.NodeBatch) string {
-	words := []string{cmp.Or(b.State, "state not known")}
+	words := []string{cmp.Or(b.State, "state unknown")}
 	for _, f := range b.Flags {
 		if f != b.State {
 			words = append(words, f)
@@ -275,7 +275,7 @@ func printSenders(s term.Screen, nodes []client.Node, now time.Time) error {
 			if o.SameMachine {
 				what = "a clone of it or a second agent on it"
 			}
-			lines = append(lines, fmt.Sprintf("  %s: %s (from %s) sends by the same name and is refused since %s; what it measures waits there. Give it a name of its own with --node, or `reckon node replace %s`",
+			lines = append(lines, fmt.Sprintf("  %s: %s (from %s) sends under the same name and has been rejected since %s; its measurements are buffered there. Give it a name of its own with --node, or `reckon node replace %s`",
 				n.Node, what, o.Address, term.Clock(o.First, now), n.Node))
 		}
 		if skew := time.Duration(n.Sender.ClockAheadSeconds * float64(time.Second)); skew.Abs() >= skewShown {

@@ -24,8 +24,8 @@ import (
 func newPower(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "power",
-		Short: "Make, explain and judge models of the power that a machine draws",
-		Long: `Make, explain and judge models that turn what a machine counts (CPU use, cycles,
+		Short: "Fit, explain and evaluate models of the power that a machine draws",
+		Long: `Fit, explain and evaluate models that turn a machine's counters (CPU use, cycles,
 memory, disk and network traffic, GPU use) into the watts it draws. A model is a
 small file; give it to ` + "`reckon up --power-model FILE`" + ` or to the agents of machines
 that have no meter.
@@ -34,7 +34,7 @@ Errors are always those on work that the model had not seen: whole workloads or
 blocks of time are left out in turn, and the mean power is judged beside it as the
 baseline. A model that is not better than the mean is never chosen.`,
 		Example: `  reckon power fit measurements.csv -o node.json     from a data set
-  reckon power fit --node n1 --from 1d -o n1.json    from what the server measured
+  reckon power fit --node n1 --from 1d -o n1.json    from the server's measurements
   reckon power show node.json --at cpu_utilization=0.4
   reckon power eval node.json other-day.csv
   reckon power compare measurements.csv
@@ -80,8 +80,8 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&o.families, "family", nil, "try only these families (default: all)")
 	f.Uint64Var(&o.seed, "seed", 1, "of random choices: the same data and seed give the same model")
-	f.StringVar(&o.name, "name", "", "what the model is of, in a few words")
-	f.StringVar(&o.domain, "domain", "node", "what the watts are of: node, package, dram, gpu or board")
+	f.StringVar(&o.name, "name", "", "short description of what the model covers")
+	f.StringVar(&o.domain, "domain", "node", "power domain: node, package, dram, gpu or board")
 	f.StringVar(&o.licence, "licence", "", "licence of the data, kept in the model")
 	f.StringVar(&o.machine.CPU, "cpu", "", "model name of the CPU that was measured: other machines then refuse the model")
 	f.IntVar(&o.machine.Cores, "cores", 0, "its physical cores, kept in the model")
@@ -97,7 +97,7 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	for _, f := range o.families {
 		if !slices.Contains(powerfit.Families(), f) {
-			return usage(cmd, fmt.Errorf("--family %q is not known; give some of %s", f, strings.Join(powerfit.Families(), ", ")))
+			return usage(cmd, fmt.Errorf("unknown --family %q; use some of %s", f, strings.Join(powerfit.Families(), ", ")))
 		}
 	}
 	d, source, err := o.in.read(cmd.Context(), g, first(args))
@@ -113,7 +113,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	var nested *powerfit.Nested
 	if o.honest {
 		if nested, err = powerfit.Validate(d, options); err != nil {
-			notes(g, []string{"the error of choosing and fitting together can not be stated: " + err.Error()})
+			notes(g, []string{"the error of selection and fit together cannot be estimated: " + err.Error()})
 		} else {
 			nested.State(r)
 		}
@@ -150,7 +150,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 func unbindable(m *powermodel.Model) (notes []string) {
 	for _, f := range m.Features {
 		if err := dataset.Bindable(f.Name, f.Source); err != nil && f.Lag == 0 {
-			notes = append(notes, fmt.Sprintf("an agent can not use this model: %v", err))
+			notes = append(notes, fmt.Sprintf("an agent cannot use this model: %v", err))
 		}
 	}
 	return notes
@@ -298,7 +298,7 @@ outside the range that the model was trained on are counted.`,
 			fmt.Fprint(g.stdout, " The model is worse than a constant: do not use it for this machine and work.")
 		}
 		if outside > 0 {
-			fmt.Fprintf(g.stdout, " %d rows (%s) lie outside the range that the model was trained on: there it guesses.", outside, errorText(float64(outside)/float64(len(d.Watts))))
+			fmt.Fprintf(g.stdout, " %d rows (%s) are outside the model's training range, where it extrapolates.", outside, errorText(float64(outside)/float64(len(d.Watts))))
 		}
 		fmt.Fprintln(g.stdout)
 		return nil

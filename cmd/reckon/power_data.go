@@ -40,9 +40,9 @@ func (in *powerInput) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&in.power, "power", "", "column that holds watts (default: watts, power_watts, power, or the one whose unit is watts); from the store: a PromQL expression")
 	f.StringVar(&in.workload, "workload", "", "column that names what ran in each row (default: workload)")
-	f.StringArrayVar(&in.features, "feature", nil, "column to use as a feature, may be given again (default: all that hold numbers); from the store: NAME=PROMQL")
+	f.StringArrayVar(&in.features, "feature", nil, "column to use as a feature, repeatable (default: all that hold numbers); from the store: NAME=PROMQL")
 	f.StringVar(&in.node, "node", "", "from the store: the node (default: the only one that has a meter)")
-	f.StringVar(&in.from, "from", "2h", "from the store: begin")
+	f.StringVar(&in.from, "from", "2h", "from the store: start")
 	f.StringVar(&in.to, "to", "now", "from the store: end")
 	f.StringVar(&in.step, "step", "15s", "from the store: time between rows, 1s or more")
 }
@@ -161,7 +161,7 @@ func (in *powerInput) fromFrame(f *dataset.Frame) (powerfit.Data, error) {
 		d.Features = append(d.Features, powerfit.Column{Name: c.Name, Unit: c.Unit, Source: liveSource(&c), Values: c.Values})
 	}
 	if len(d.Features) == 0 {
-		return d, fmt.Errorf("beside %s there is no column of numbers to explain the power with", watts.Name)
+		return d, fmt.Errorf("no numeric column other than %s to model the power with", watts.Name)
 	}
 	return d, nil
 }
@@ -209,7 +209,7 @@ func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 	return nil, fmt.Errorf("several columns hold watts; name one with --power: %s", strings.Join(found, ", "))
 }
 
-var errNoMeter = errors.New("no node has measured power in that time: `reckon nodes` shows what the sensors say; name a series with --power, or give a data set with a column of watts")
+var errNoMeter = errors.New("no node has measured power in that time: `reckon nodes` shows the sensor states; name a series with --power, or give a data set with a column of watts")
 
 // times parses the flags --from, --to and --step.
 func (in *powerInput) times(now time.Time) (from, to time.Time, step time.Duration, err error) {

@@ -24,7 +24,7 @@ func newPowerShow(g *globals) *cobra.Command {
 	var at []string
 	cmd := &cobra.Command{
 		Use:   "show MODEL",
-		Short: "Explain a model in watts: what it is of, how good it is, what each feature adds",
+		Short: "Explain a model in watts: coverage, error, contribution of each feature",
 		Example: `  reckon power show node.json
   reckon power show node.json --at cpu_utilization=0.4 --at disk_bytes=2e6`,
 		Args: cobra.ExactArgs(1),
@@ -40,7 +40,7 @@ func newPowerShow(g *globals) *cobra.Command {
 			return showModel(g, m, given)
 		},
 	}
-	cmd.Flags().StringArrayVar(&at, "at", nil, "explain the power at this point: NAME=VALUE, may be given again (default: idle, half and full range)")
+	cmd.Flags().StringArrayVar(&at, "at", nil, "explain the power at this point: NAME=VALUE, repeatable (default: idle, half and full range)")
 	return cmd
 }
 
@@ -171,7 +171,7 @@ func explain(g *globals, m *powermodel.Model, points [][]float64, titles []strin
 	}
 	last := m.Predict(points[len(points)-1])
 	if len(points) == 1 {
-		fmt.Fprintf(g.stdout, "\nMeasured power lies between %s and %s in %.0f of 100 cases.\n", term.Watts(&last.Low), term.Watts(&last.High), 100*m.Band.Coverage)
+		fmt.Fprintf(g.stdout, "\nMeasured power is between %s and %s in %.0f of 100 cases.\n", term.Watts(&last.Low), term.Watts(&last.High), 100*m.Band.Coverage)
 		if last.Outside > 0 {
 			fmt.Fprintf(g.stdout, "Note: here it guesses. Values outside the range that it was trained on: %d of %d, furthest %s.\n", last.Outside, len(m.Features), m.Features[last.Furthest].Name)
 		}

@@ -30,9 +30,9 @@ func newPush(g *globals) *cobra.Command {
 		Short: "Send a figure of your own from a script",
 		Long: `push gives a number to the agent of this machine, which stores it with the labels of
 the workload that the script runs in: the Slurm job, the service, the login session.
-Nobody can send in the name of others, and no password is needed.
+Sending on behalf of others is impossible, and no password is needed.
 
-A figure stands until the next one of the same name and labels, until its workload
+A figure is valid until the next one with the same name and labels, until its workload
 ends, or for the time of --for. With - lines are read from standard input, in the
 Prometheus text format; HELP and TYPE lines are welcome.
 
@@ -46,10 +46,10 @@ Without this program: curl --unix-socket /run/reckon/push.sock -d 'loss 0.3' htt
 		RunE: func(cmd *cobra.Command, args []string) error { return runPush(cmd, g, o, args) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.add, "add", false, "add to what was sent before: the figure is a counter")
-	f.StringVar(&o.keep, "for", "1h", "for how long the figure stands if nothing newer comes")
+	f.BoolVar(&o.add, "add", false, "add to the value sent before: the figure is a counter")
+	f.StringVar(&o.keep, "for", "1h", "how long the figure is valid if no newer one arrives")
 	f.StringVar(&o.socket, "socket", "", "where the agent listens (default RECKON_SOCKET, else "+agent.SystemSocket+", else that of your own agent)")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what workload it was filed under")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the workload it was assigned to")
 	return cmd
 }
 

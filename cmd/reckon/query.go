@@ -32,7 +32,7 @@ func newQuery(g *globals) *cobra.Command {
 		Long: `Evaluate a PromQL expression on the server: at one moment, or over a time with
 --range, which draws a chart. Put the expression in single quotes.
 
-The names of metrics begin with reckon_ (per workload) and node_ (machines);
+Metric names start with reckon_ (per workload) and node_ (machines);
 PromQL is described at https://prometheus.io/docs/prometheus/latest/querying/basics/.`,
 		Example: `  reckon query 'sum by (owner) (rate(reckon_workload_cpu_seconds_total[5m]))'
   reckon query 'topk(5, reckon_workload_memory_peak_bytes)'

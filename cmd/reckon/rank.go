@@ -21,10 +21,10 @@ func newRank(g *globals) *cobra.Command {
 		GroupID: "site",
 		Use:     "rank",
 		Short:   "On which node work should run, by the watts that it adds",
-		Long: `Order the nodes for one piece of work. First come those that have room for it and
+		Long: `Rank the nodes for one workload. First come those that have room for it and
 whose load is known, by the watts that it adds there: from the curve of power of
 each node, at the load that is expected. Then those that the forecast, the memory
-or waiting tasks make tight, then those of which nothing fresh is known, and last,
+or waiting tasks make tight, then those without recent data, and last,
 with --explain, those that it does not fit on.`,
 		Example: `  reckon rank --cores 4 --memory 8GiB
   reckon rank --cores 4 --memory 8GiB --explain
@@ -49,7 +49,7 @@ with --explain, those that it does not fit on.`,
 	f.StringSliceVar(&q.Nodes, "node", nil, "among these nodes")
 	f.StringSliceVar(&q.Data, "data", nil, "data that it reads, as the knowledge graph names it: an IRI, or KIND/NAMESPACE/NAME")
 	f.IntVar(&q.Limit, "limit", 0, "at most this many, 0 for all")
-	f.BoolVar(&explain, "explain", false, "say why, also of nodes that it does not fit on")
+	f.BoolVar(&explain, "explain", false, "explain each rank, nodes that it does not fit on included")
 	format = addFormat(cmd, "table", "json", "csv")
 	return cmd
 }
@@ -107,7 +107,7 @@ func printRanking(g *globals, s term.Screen, list client.Ranking, explain bool) 
 		t.Add(cells...)
 	}
 	if t.Len() == 0 {
-		fmt.Fprintf(g.stderr, "it fits on none of %d nodes; --explain says why\n", left)
+		fmt.Fprintf(g.stderr, "it fits on none of %d nodes; --explain shows why\n", left)
 		return nil
 	}
 	return t.Print(s)

@@ -28,9 +28,10 @@ software, waste, energy and up-time. The page needs nothing else and no network,
 follows light and dark, and prints. --public removes names of owners, accounts,
 programs and nodes.
 
-With --owner it is of one owner: used, allocated and lost beside the time before, what
-failed, what the next runs should ask for, and what was found; --format text fits a
-mail. The server shows the same at /report, and mails it with --digest weekly.`,
+With --owner it is of one owner: used, allocated and lost compared with the preceding
+period, what failed, recommended requests for the next runs, and findings; --format
+text fits a mail. The server shows the same at /report, and mails it with --digest
+weekly.`,
 		Example: `  reckon report --period month -o november.html
   reckon report --period month --until 2026-11-01 --public -o october.html
   reckon report --period year --format json | jq .total
@@ -59,7 +60,7 @@ mail. The server shows the same at /report, and mails it with --digest weekly.`,
 	period = &choice{value: "month", words: client.Periods()}
 	f.Var(period, "period", "length of time up to its end: "+strings.Join(period.words, ", "))
 	f.StringVarP(&owner, "owner", "u", "", "of this owner")
-	f.StringVarP(&since, "since", "S", "7d", "begin of the report on an owner")
+	f.StringVarP(&since, "since", "S", "7d", "start of the report on an owner")
 	f.StringVarP(&until, "until", "E", "", "end of the period (default now)")
 	f.BoolVar(&public, "public", false, "remove names")
 	f.StringVar(&site, "title", "", "name of the site in the heading")

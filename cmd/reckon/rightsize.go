@@ -17,10 +17,10 @@ func newRightsize(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		GroupID: "site",
 		Use:     "rightsize ID",
-		Short:   "What a workload should ask for, and how often that would not do",
-		Long: `Tell what a workload should ask for. Of a service that has lived for two days or
+		Short:   "Recommend a workload's request, and backtest it",
+		Long: `Recommend what a workload should request. For a service that has run for two days or
 more it is cores and memory of each container, from what it used day by day, with
-what the same rule would have done on the last days: for which share of the time
+the same rule backtested on the last days: for which share of the time
 it would have been too little, and how much of it would have lain idle. Of a batch
 job it is what the next run should ask for, from the runs of its name.
 
@@ -79,7 +79,7 @@ func runRightsize(ctx context.Context, g *globals, id, site, format string) erro
 		text = a.VPA
 	}
 	if text == "" {
-		return fmt.Errorf("%s: a %s has no %s; --format table says what to ask for", id, d.Kind, format)
+		return fmt.Errorf("%s: a %s has no %s; use --format table for its recommended request", id, d.Kind, format)
 	}
 	_, err = fmt.Fprintln(g.stdout, text)
 	return err

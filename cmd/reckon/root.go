@@ -53,7 +53,7 @@ func newRoot(d deps) *cobra.Command {
 		Long: `reckon tells who used what on a machine or a site: CPU, memory, GPU, disk
 and energy, for every job, pod, service, login session and user.
 
-To begin, start it on the machine you sit at and ask it:
+To get started, run it on your own machine and query it:
 
   reckon up              measure this machine and answer questions
   reckon top             who uses what right now

@@ -44,7 +44,7 @@ The command keeps standard input, output and error. The report follows on standa
 error, so that pipes keep working; with --json it goes to standard output, after
 what the command printed there; --output FILE keeps either apart.
 
-Every descendant counts, also one that daemonises or lives for a millisecond. The
+Every descendant counts, even one that daemonises or lives for a millisecond. The
 report is made when the command ends: what still runs then is named, counted up to
 that moment and left alone; --wait waits for it.
 
@@ -77,7 +77,7 @@ found and 126 when it could not be run.`,
 
 func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	if len(args) == 0 {
-		return usage(cmd, errors.New("say what to run: reckon run -- COMMAND"))
+		return usage(cmd, errors.New("no command given: reckon run -- COMMAND"))
 	}
 	ro := run.Options{Args: args, Wait: o.wait}
 	for _, w := range o.without {

@@ -33,7 +33,7 @@ func newRuns(g *globals) *cobra.Command {
 A run belongs to the namespace of its MetricSet and stays when that is deleted.
 
 reckon runs show prints one run, its samples as a plot, CSV or Parquet; reckon runs
-compare holds two against each other and says which differences are noise.`,
+compare compares two runs and marks the differences that are noise.`,
 		Example: `  reckon runs --namespace bench --since 7d
   reckon runs show demo-3f2a9c1b
   reckon runs show bench/demo-3f2a9c1b --format parquet > demo.parquet
@@ -75,7 +75,7 @@ func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
 		return runsCSV(g, list.Runs)
 	}
 	if len(list.Runs) == 0 {
-		fmt.Fprintln(g.stdout, "No run of a MetricSet is kept; doc/guides/metricsets.md says how one is made.")
+		fmt.Fprintln(g.stdout, "No run of a MetricSet is kept; doc/guides/metricsets.md describes how to make one.")
 		return nil
 	}
 	t := term.NewTable(term.Column{Title: "NAMESPACE", Shrink: 8}, term.Column{Title: "RUN", Shrink: 16}, term.Column{Title: "METRICS", Shrink: 12}, term.Column{Title: "OUTCOME"},
@@ -160,9 +160,9 @@ func newRunsCompare(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "compare A B",
-		Short: "Say which differences between two runs are more than noise",
-		Long: `compare prints every figure that both runs have, B against A: the difference, the
-interval in which it lies with 95 % confidence, and the test. Samples of one run resemble
+		Short: "Show which differences between two runs are more than noise",
+		Long: `compare prints every figure that both runs have, B against A: the difference, its
+95 % confidence interval, and the test. Samples of one run resemble
 each other; the test counts how many independent ones they are worth.
 
 Two runs are two looks at a machine that changes. With several runs on each side, with

@@ -178,7 +178,7 @@ func printRunPod(g *globals, p *client.MetricRunPod, s *client.MetricRunSamples)
 		}
 	}
 	printReports(g, p)
-	for what, names := range map[string]string{"incomplete": p.Incomplete, "what it wrote": p.Text} {
+	for what, names := range map[string]string{"incomplete": p.Incomplete, "output": p.Text} {
 		if names != "" {
 			fmt.Fprintf(w, "\n%s, %s:\n%s\n", term.Safe(p.Name), what, safeLines(names))
 		}

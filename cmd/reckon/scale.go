@@ -24,7 +24,7 @@ held, what holds it back, and, from runs of the same name and owner with other
 numbers of cores, which share of the work does not run in parallel and how fast it
 can get (Amdahl's law and the Universal Scalability Law, with the error of the fit).
 
-One run shows whether it used what it held. Three sizes show whether a law holds;
+One run shows whether it used its allocation. Three sizes show whether a law holds;
 with fewer none is claimed, nor where the runs used too differently to be the same
 work, or where a law claims more speed than the runs kept cores busy. Work that was
 given GPUs is compared by their number.

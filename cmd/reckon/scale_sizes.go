@@ -92,7 +92,7 @@ func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 		return err
 	}
 	if d.Runs[0].CoresFrom == "used" {
-		p.line("Cores are those that the runs used (p95): nobody asked for any.")
+		p.line("Cores are the p95 of use: no cores were requested.")
 	}
 	return nil
 }

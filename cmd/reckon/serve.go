@@ -73,7 +73,7 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	o.slurm.register(f)
 	o.stores.register(cmd)
 	o.graph.register(cmd)
-	f.StringVar(&o.site, "site", "", "name of the site that the jobs of Slurm belong to, as the agents of its nodes say it")
+	f.StringVar(&o.site, "site", "", "name of the site that the jobs of Slurm belong to, as set on the agents of its nodes")
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
@@ -132,7 +132,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		resident.Settle(ctx, settled)
 	})
 	if err == nil {
-		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` goes on from here.")
+		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` resumes from here.")
 	}
 	return err
 }

@@ -45,13 +45,13 @@ func newSimulate(g *globals) *cobra.Command {
 		Use:   "simulate",
 		Short: "Simulate a site that sends to a server, for tests and demos",
 		Long: `simulate makes up a site: users with habits, jobs that come by day and by night, a
-queue, nodes with services and logins, and what goes wrong. Each node is read by a
-real agent, which pushes what it measures; Slurm's side of the jobs is told too. Every
-series carries the label site, "simulated" unless you say otherwise.
+queue, nodes with services and logins, and failures. Each node is read by a real
+agent, which pushes its measurements; Slurm's view of the jobs is reported too. Every
+series carries the label site, "simulated" by default.
 
-Time is simulated as well. At --speed 60x an hour takes a minute, and the site begins
+Time is simulated as well. At --speed 60x an hour takes a minute, and the site starts
 so far in the past that it reaches the present when it ends. It goes slower where this
-machine or the server can not follow, and says how fast it went. The same --seed,
+machine or the server cannot keep up, and reports the actual speed. The same --seed,
 nodes, jobs and times make the same samples, byte by byte.
 
 With --data it is written straight into the data directory of a server that is
@@ -69,13 +69,13 @@ several times, or to the server of --server.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.site.Nodes, "nodes", 20, "nodes of the site")
-	f.IntVar(&o.site.Jobs, "jobs", 0, "jobs that are handed in (default 20 a node and day)")
-	f.IntVar(&o.site.Pods, "pods", 0, "pods of Kubernetes that run beside the jobs, ten to a Deployment")
+	f.IntVar(&o.site.Jobs, "jobs", 0, "submitted jobs (default 20 per node and day)")
+	f.IntVar(&o.site.Pods, "pods", 0, "Kubernetes pods that run alongside the jobs, ten per Deployment")
 	f.IntVar(&o.site.RollOuts, "roll-outs", 0, "how often each Deployment is rolled out")
 	f.StringVar(&o.speed, "speed", "60x", "simulated seconds in a second, or max")
 	f.Uint64Var(&o.site.Seed, "seed", 1, "another number makes another site")
 	f.DurationVar(&o.site.For, "for", 24*time.Hour, "simulated time")
-	f.StringVar(&o.from, "from", "", "when the site begins (default: so that it ends now)")
+	f.StringVar(&o.from, "from", "", "start of the simulated time (default: so that it ends now)")
 	f.IntVar(&o.site.Cores, "cores", 32, "processors of a node")
 	f.IntVar(&o.site.GPUNodes, "gpu-nodes", 0, "nodes with four GPUs each (default one in eight)")
 	f.IntVar(&o.site.Users, "users", 0, "users (default one for 60 jobs, between 6 and 400)")
@@ -133,7 +133,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 		return &usageError{err}
 	}
 	if site.Pods > 0 {
-		fmt.Fprintf(g.stdout, "%d pods run beside the jobs, each replaced %d times.\n", site.Pods, site.RollOuts)
+		fmt.Fprintf(g.stdout, "%d pods run alongside the jobs, each replaced %d times.\n", site.Pods, site.RollOuts)
 	}
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version})
 	fmt.Fprintf(g.stdout, "Site %q, simulated: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",
@@ -268,7 +268,7 @@ func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simu
 	fmt.Fprintln(g.stdout, ".")
 	switch {
 	case left.Refused+left.Lost+left.Dropped > 0:
-		return fmt.Errorf("%d samples were refused, %d could not be queued and %d exports fell out of full queues (%s)", left.Refused, left.Lost, left.Dropped, cmp.Or(left.Error, "the log of the server says why"))
+		return fmt.Errorf("%d samples were refused, %d could not be queued and %d exports fell out of full queues (%s)", left.Refused, left.Lost, left.Dropped, cmp.Or(left.Error, "see the server log"))
 	case left.Exports > 0 && o.queue == "":
 		return fmt.Errorf("%d exports were not taken in %s (%s) and are gone with the temporary queues; --queue keeps them", left.Exports, short(patience), cmp.Or(left.Error, http.StatusText(http.StatusGatewayTimeout)))
 	case left.Exports > 0:

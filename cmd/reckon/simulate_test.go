@@ -47,7 +47,7 @@ func TestSimulate(t *testing.T) {
 		"no longer than the time":   {"simulate", "--tick", "1m"},
 		"--from":                    {"simulate", "--from", "yesterdayish"},
 		"write http://":             {"simulate", "--push", "server:9870"},
-		"says nothing":              {"up", "--demo", "--replay", "x"},
+		"has no effect":             {"up", "--demo", "--replay", "x"},
 	} {
 		if out, errs, code := call(t, args...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%v: code %d\n%s%s", args, code, out, errs)
@@ -66,7 +66,7 @@ func TestDemoKeepsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs, code := call(t, "up", "--demo", "--data", dir, "--listen", "127.0.0.1:0")
-	if code != 1 || !strings.Contains(errs, "holds something that is no demo") {
+	if code != 1 || !strings.Contains(errs, "holds data that is not from a demo") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 	if got, err := os.ReadFile(own); err != nil || string(got) != "measured" {

@@ -41,7 +41,7 @@ func (g *graphFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&g.Off, "no-graph", false, "keep no knowledge graph; see reckon graph --help")
 	f.BoolVar(&g.Compatible, "graph-compatible", false, "answer clients of the GLACIATION metadata service at /api/v0/graph, and make its timestamp: graphs")
-	f.StringVar(&g.Base, "graph-base", "", "what the ids of the knowledge graph begin with (default urn:reckon:)")
+	f.StringVar(&g.Base, "graph-base", "", "prefix of the ids in the knowledge graph (default urn:reckon:)")
 	f.StringVar(&g.URL, "graph-url", "", "`URL` under which others reach this server, for links in the graph (default: its address)")
 	f.StringVar(&g.Store, "graph-store", "", "`URL` of the Graph Store Protocol of another store for the knowledge graph: http://USER@HOST:3030/reckon/data?password_file=FILE")
 	f.StringVar(&g.Query, "graph-sparql", "", "`URL` of SPARQL of that store, for administrators: http://HOST:3030/reckon/sparql")

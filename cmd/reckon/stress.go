@@ -37,19 +37,19 @@ func newStress(g *globals) *cobra.Command { return stressCommand(g, &stressOptio
 func stressCommand(g *globals, o *stressOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stress",
-		Short: "Load this machine by a known amount, and compare what was measured",
+		Short: "Put a known load on this machine, and compare measurements",
 		Long: `Load this machine by a program of known use: a row of steps, each an amount of CPU,
 memory, storage and network for some time. For every step it says what was
-wished and what was achieved, by the kernel's own figures, and it warns when the
+requested and what was achieved, by the kernel's own figures, and it warns when the
 machine could not give it.
 
-The wish is for the process as a whole, what it needs for itself included. CPU is
+The target is for the process as a whole, its own overhead included. CPU is
 burnt in bursts of a few milliseconds whose length follows the CPU clocks of the
 threads: the share is met over any time, and hardly differs from one tenth of a
 second to the next.
 
 Every program ends: after --for, at the end of the trace, or on the first signal,
-with a report on what was done so far. Nothing is left behind: the file of the disk
+with a report on the load so far. Nothing is left behind: the file of the disk
 load has no name unless --keep gives it one.
 
 Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
@@ -88,7 +88,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 	f.StringVar(&o.sink, "net-sink", "", "take network loads on this ADDRESS:PORT and throw them away, until a signal or --for")
 	o.format = addFormat(cmd, "table", "csv", "json")
 	f.StringVarP(&o.output, "output", "o", "", "write the report to this file")
-	f.BoolVar(&o.strict, "strict", false, "exit with 1 when the machine did not give what was wished")
+	f.BoolVar(&o.strict, "strict", false, "exit with 1 when the target was not achieved")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no line on standard error for each step")
 	cmd.MarkFlagsMutuallyExclusive("ramp", "random", "trace", "net-sink")
 	return cmd
@@ -194,7 +194,7 @@ func (o *stressOptions) program(cmd *cobra.Command, g *globals, length time.Dura
 	switch {
 	case o.trace != "":
 		if level != (stress.Level{}) {
-			return p, errors.New("--trace says how much of everything: leave out --cpu, --memory, --disk, --net and --gpu")
+			return p, errors.New("--trace sets all loads: drop --cpu, --memory, --disk, --net and --gpu")
 		}
 		if p, err = readTrace(g, o.trace); err != nil {
 			return p, err
@@ -220,7 +220,7 @@ func (o *stressOptions) program(cmd *cobra.Command, g *globals, length time.Dura
 		}
 	default:
 		if level == (stress.Level{}) {
-			return p, errors.New("say what to load: --cpu, --memory, --disk, --net, --gpu, --ramp, --random or --trace")
+			return p, errors.New("no load given: use --cpu, --memory, --disk, --net, --gpu, --ramp, --random or --trace")
 		}
 		p = stress.Constant(base, total)
 	}

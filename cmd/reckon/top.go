@@ -27,7 +27,7 @@ func newTop(g *globals) *cobra.Command {
 		Use:   "top",
 		Short: "Show who uses what right now, full-screen",
 		Long: `Show who uses what right now on the server's machine: one line for each
-workload, drawn anew every second. The server of a site, which measures no machine
+workload, redrawn every second. The server of a site, which measures no machine
 itself, is asked every 15 seconds for all of its nodes; figures are then means of
 two minutes. Without a server it measures this machine itself, for as long as it
 is open.
@@ -128,7 +128,7 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 		}
 	}
 	if g.localLive == nil {
-		return nil, "", errors.New("top --local: this build can not measure by itself; start a server with `reckon up`")
+		return nil, "", errors.New("top --local: this build cannot measure by itself; start a server with `reckon up`")
 	}
 	ticks, err := g.localLive(ctx)
 	if err != nil {

@@ -107,7 +107,7 @@ func TestTopInTerminal(t *testing.T) {
 	x.keys("Space")
 	x.until("paused")
 	x.run("resize-window", "-x", "30", "-y", "6")
-	x.until("paused (space goes") // the small screen's footer
+	x.until("paused (space res") // the small screen's footer
 	if screen := x.until("3.2"); !strings.Contains(screen, "train") {
 		t.Errorf("30 columns do not hold workload and cores:\n%s", screen)
 	}

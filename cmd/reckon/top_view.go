@@ -192,7 +192,7 @@ func (m *topModel) detailLines() []string {
 	w := m.selected()
 	if w == nil {
 		id, _, _ := strings.Cut(m.chosen, "\x00")
-		return []string{term.Safe(id) + " has ended; esc goes back"}
+		return []string{term.Safe(id) + " has ended; press esc to go back"}
 	}
 	p := &page{Screen: m.screen}
 	p.line("%s", p.Paint(term.Bold, term.Safe(label(w))))
@@ -257,7 +257,7 @@ func (m *topModel) footer() string {
 			text = "filter " + term.Safe(m.filter) + " (esc clears)  " + text
 		}
 		if m.paused {
-			text = "paused (space goes on)  " + text
+			text = "paused (space resumes)  " + text
 		}
 	}
 	return m.screen.Paint(term.Quiet, term.Cut(text, m.screen.Width, m.screen.ASCII))
@@ -279,5 +279,5 @@ func helpLines() []string {
   WAIT    threads that were ready to run and got no processor, in cores
   PEAK    the highest memory so far
   >= ~    at least, as something of it could not be seen; estimated or modelled
-  -       not measured on this machine; reckon nodes says why`, "\n")
+  -       not measured on this machine; see reckon nodes`, "\n")
 }

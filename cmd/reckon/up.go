@@ -53,10 +53,10 @@ func newUp(g *globals) *cobra.Command {
 		Use:   "up",
 		Short: "Measure this machine and answer questions, all in one process",
 		Long: `up starts the agent, the store and the API in one process: within seconds it shows
-who uses what on this machine, and from then on keeps it.
+who uses what on this machine, and records it from then on.
 
 It needs no root. With root it sees more: the I/O of everybody's processes, and short
-processes exactly. What it can not read it says at start, with the reason.
+processes exactly. Unreadable sources are reported at start, with the reason.
 
 It also takes what agents on other machines push (reckon-agent --push), Prometheus
 remote write and OpenTelemetry metrics, and figures of scripts (reckon push).
@@ -99,7 +99,7 @@ on where it stopped.`,
 	f.BoolVar(&o.agent.Resctrl, "resctrl", false, "make monitoring groups of resctrl for the largest workloads, and remove them at the end, see doc/guides/counters.md")
 	f.BoolVar(&o.agent.Counters, "counters", false, "read the performance counters of the processors for each workload, see doc/guides/counters.md")
 	f.StringVar(&o.agent.PowerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
-	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
+	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "attribution of idle energy: none, request (in proportion to requests) or even")
 	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics, and keep in the store, also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	o.own.register(f, &o.agent)
 	kubeletFlags(f, &o.agent.Kubelet, g.getenv)
@@ -138,7 +138,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 		return err
 	}
 	if o.demo && o.stores != (storeFlags{}) {
-		return &usageError{errors.New("--demo keeps what it makes up in the data directory; leave --store and --catalogue out")}
+		return &usageError{errors.New("--demo keeps its simulated data in the data directory; drop --store and --catalogue")}
 	}
 	prices, err := o.footprint.open(log)
 	if err != nil {
@@ -184,7 +184,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	}
 	err = <-done
 	if err == nil {
-		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon up` goes on from here.")
+		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon up` resumes from here.")
 	}
 	return err
 }
@@ -217,7 +217,7 @@ func showNotes(w io.Writer, notes []agent.Note) {
 		title = ""
 	}
 	if len(absent) > 0 {
-		fmt.Fprintf(w, "\nNothing to read here for %s; `reckon nodes` says why.\n", strings.Join(absent, ", "))
+		fmt.Fprintf(w, "\nNo data sources here for %s; see `reckon nodes`.\n", strings.Join(absent, ", "))
 	}
 }
 
@@ -243,7 +243,7 @@ func showFirst(ctx context.Context, g *globals, s *server.Server) {
 		fmt.Fprintln(g.stdout, text)
 	}
 	fmt.Fprint(g.stdout, "\nWhat now:\n"+
-		"  reckon top         what happens, live\n"+
+		"  reckon top         live view\n"+
 		"  reckon jobs        everything that was measured\n"+
 		"  reckon job ID      one workload in full\n"+
 		"Ctrl-C stops.\n")

@@ -35,15 +35,15 @@ func newUsage(g *globals) *cobra.Command {
 	var o usageOptions
 	cmd := &cobra.Command{
 		Use:   "usage",
-		Short: "Who used how much over days, months and years",
-		Long: `Tell who used how much over long times, by owner, account, partition, node,
+		Short: "Usage over days, months and years",
+		Long: `Report usage over long periods, by owner, account, partition, node,
 program or kind, and how full the machines were. A machine that is down is not
 idle: shares are of the capacity that was up; those of a partition are of its nodes
-where Slurm tells which these were.
+where Slurm reports them.
 
 CPU time by program is what each program used; what is measured only for
-workloads as a whole (memory, GPU, disk, network, energy) stands with the program
-that used most in it. "-" stands for what was not measured. Times are UTC.`,
+workloads as a whole (memory, GPU, disk, network, energy) is charged to the program
+that used most in it. "-" means not measured. Times are UTC.`,
 		Example: `  reckon usage                                     owners, the last 30 days
   reckon usage --by account,owner --since 365d --per month
   reckon usage --by command,owner --since 2026-01-01  who ran which software
@@ -113,7 +113,7 @@ func (o *usageOptions) resolve(now time.Time) (client.UsageQuery, error) {
 	}
 	for _, by := range q.By {
 		if !slices.Contains(client.UsageDimensions(), by) {
-			return q, &usageError{fmt.Errorf("--by %q is not known; give %s", by, strings.Join(client.UsageDimensions(), ", "))}
+			return q, &usageError{fmt.Errorf("unknown --by %q; use %s", by, strings.Join(client.UsageDimensions(), ", "))}
 		}
 	}
 	if o.limit < 0 {
@@ -263,7 +263,7 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		return err
 	}
 	if t.StartedWithSubmit != nil && *t.StartedWithSubmit > 0 {
-		text := fmt.Sprintf("%s that began had waited %s on average", term.Number(t.StartedWithSubmit), term.Seconds(share(t.WaitSeconds, t.StartedWithSubmit)))
+		text := fmt.Sprintf("%s started after a mean wait of %s", term.Number(t.StartedWithSubmit), term.Seconds(share(t.WaitSeconds, t.StartedWithSubmit)))
 		if t.WaitCoreSeconds != nil {
 			text += fmt.Sprintf(": %s core-hours of demand that waited", term.Hours(t.WaitCoreSeconds))
 		}
@@ -322,7 +322,7 @@ func printWeek(s term.Screen, list client.UsageList) error {
 		}
 		fmt.Fprintln(s)
 	}
-	_, err := fmt.Fprintln(s, "- stands for hours in which no machine was up, or none was measured")
+	_, err := fmt.Fprintln(s, "- marks hours in which no machine was up or measured")
 	return err
 }
 

@@ -27,7 +27,7 @@ type usersAt struct{ data, catalogue string }
 func (at *usersAt) register(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&at.data, "data", "data", "directory of the server")
-	f.StringVar(&at.catalogue, "catalogue", "", "`URL` of the PostgreSQL of several servers (serve --member), instead of --data; the directory of one of them knows it")
+	f.StringVar(&at.catalogue, "catalogue", "", "`URL` of the PostgreSQL of several servers (serve --member), instead of --data; the data directory of one of them records it")
 }
 
 // open opens the store, possibly while the server runs. It creates the directory if create is true.
@@ -61,8 +61,8 @@ func (at *usersAt) run(create bool, f func(ctx context.Context, k *auth.Users, a
 func newUser(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "user",
-		Short: "Say which people may sign in to a server, and what they see",
-		Long: `Say which people may sign in to a server, and what they see:
+		Short: "Manage the users who may sign in to a server, and what they see",
+		Long: `Manage the users who may sign in to a server, and what they see:
 
   admin    everything, and may change things
   support  everything that was measured, of everybody
@@ -88,7 +88,7 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "add NAME",
-		Short: "Add a user; the password is asked for, or read from --password-file",
+		Short: "Add a user; prompts for the password, or reads it from --password-file",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := access.ParseRole(role)
@@ -115,7 +115,7 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "user", "admin, support or user")
-	cmd.Flags().StringArrayVar(&owners, "owner", nil, "owner whose work is this user's own, may be given again (default: the owner of the same name)")
+	cmd.Flags().StringArrayVar(&owners, "owner", nil, "owner whose work is this user's own, repeatable (default: the owner of the same name)")
 	cmd.Flags().StringVar(&file, "password-file", "", "file with the password, - for standard input; never an argument, which others can see")
 	complete(cmd, "role", "admin", "support", "user")
 	return cmd
@@ -165,7 +165,7 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 				return err
 			}
 			if len(users) == 0 {
-				fmt.Fprintln(g.stdout, "There are no users: on this machine root is admin and others see their own work; nobody signs in from elsewhere. `reckon user add NAME --role admin` makes the first.")
+				fmt.Fprintln(g.stdout, "There are no users: on this machine root is admin and others see their own work; nobody signs in from elsewhere. `reckon user add NAME --role admin` creates the first.")
 				return nil
 			}
 			t := term.NewTable(term.Column{Title: "NAME", Shrink: 10}, term.Column{Title: "ROLE"}, term.Column{Title: "SEES THE WORK OF", Shrink: 12}, term.Column{Title: "SINCE"})
@@ -254,7 +254,7 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case agent == (role != ""):
-				return usage(cmd, errors.New("say what the token is for: --agent, or --role admin, support, user or public"))
+				return usage(cmd, errors.New("no purpose given: use --agent, or --role admin, support, user or public"))
 			case agent && (t.Name != "" || len(t.Owners) > 0):
 				return usage(cmd, errors.New("--name and --owner go with --role"))
 			case !agent && t.Bound != access.Bound{}:
@@ -299,12 +299,12 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&agent, "agent", false, "for an agent: sends samples, sees nothing")
 	f.StringVar(&t.Scope.Site, "site", "", "of an agent: the site it speaks for (default: any)")
-	f.StringArrayVar(&t.Scope.Nodes, "node", nil, "of an agent: pattern of names of nodes it speaks for, may be given again (default: any)")
-	f.IntVar(&t.Bound.Series, "max-series", 0, "of an agent: most series that it keeps going (default: what the server says in --limits)")
-	f.Float64Var(&t.Bound.SamplesPerSecond, "max-samples-per-second", 0, "of an agent: most samples that it sends (default: what the server says in --limits)")
+	f.StringArrayVar(&t.Scope.Nodes, "node", nil, "of an agent: pattern of names of nodes it speaks for, repeatable (default: any)")
+	f.IntVar(&t.Bound.Series, "max-series", 0, "of an agent: most series that it keeps going (default: the server's --limits)")
+	f.Float64Var(&t.Bound.SamplesPerSecond, "max-samples-per-second", 0, "of an agent: most samples that it sends (default: the server's --limits)")
 	f.StringVar(&role, "role", "", "for a person or program: admin, support, user or public")
-	f.StringVar(&t.Name, "name", "", "of a role: the name under which it is known in the audit log, and for user the owner")
-	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: owner whose work it sees, may be given again (default: --name)")
+	f.StringVar(&t.Name, "name", "", "of a role: its name in the audit log, and for user the owner")
+	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: owner whose work it sees, repeatable (default: --name)")
 	f.StringVar(&t.Note, "note", "", "what it is for")
 	f.StringVar(&expires, "expires", "", "time until it expires, such as 90d (default: never)")
 	complete(cmd, "role", "admin", "support", "user", "public")
@@ -394,9 +394,9 @@ func newAudit(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Show who looked at whose work, and who signed in",
-		Long: `Show who looked at whose work, and who signed in. Noted is what people and programs
-whose role sees all asked for about others; the same question within ten minutes is
-noted once. Entries are kept for 400 days.`,
+		Long: `Show who looked at whose work, and who signed in. Recorded are queries about
+others by people and programs whose role sees everything; the same query within ten
+minutes is recorded once. Entries are kept for 400 days.`,
 		Example: `  reckon audit --owner alice --since 30d
   reckon audit --viewer sue --format csv`,
 		Args: cobra.NoArgs,

@@ -26,11 +26,11 @@ func newVerify(g *globals) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Prove that usage is all that was measured",
-		Long: `verify holds usage against the counters that it was made of, node by node and hour
-by hour, and names what differs. It covers the whole hours of which all samples are
-there, and says which. Hours that differ are made again. The server does the same
-every night at 03:00; --last shows what it found.
+		Short: "Verify usage against the counters",
+		Long: `verify compares usage with the counters it was computed from, node by node and hour by
+hour, and lists the differences. It covers the complete hours for which all samples
+are present, and lists them. Hours that differ are recomputed. The server does the
+same every night at 03:00; --last shows what it found.
 
 With --data it reads the directory of a server that is stopped.`,
 		Example: `  reckon verify
@@ -45,7 +45,7 @@ With --data it reads the directory of a server that is stopped.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.since, "since", "S", "", "from this time on; without it from the first hour of which all samples are there")
+	f.StringVarP(&o.since, "since", "S", "", "from this time on; default: the first hour with all samples")
 	f.StringVarP(&o.until, "until", "E", "", "up to this time")
 	f.BoolVar(&o.last, "last", false, "show the last proof of the server")
 	f.BoolVar(&o.look, "dry-run", false, "make no hour again")
@@ -104,7 +104,7 @@ func printProof(g *globals, p client.Proof) error {
 	const minute = "2006-01-02 15:04"
 	fmt.Fprintf(g.stdout, "compared: %d hours from %s to %s UTC, %d hours of single nodes\n", p.Hours, p.From.UTC().Format(minute), p.To.UTC().Format(minute), p.NodeHours)
 	if len(p.LeftOut) > 0 {
-		fmt.Fprintf(g.stdout, "left out: %d hours of which samples were lost to damage, the first is %s\n", len(p.LeftOut), p.LeftOut[0].UTC().Format(minute))
+		fmt.Fprintf(g.stdout, "left out: %d hours with samples lost to corruption, the first is %s\n", len(p.LeftOut), p.LeftOut[0].UTC().Format(minute))
 	}
 	if len(p.Differences) == 0 {
 		return nil

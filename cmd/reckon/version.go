@@ -13,7 +13,7 @@ func newVersion(g *globals) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Say which build this is",
+		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return runVersion(g, asJSON) },
 	}

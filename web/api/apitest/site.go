@@ -47,7 +47,7 @@ func Site(now time.Time) *Backend {
 		Why: []string{"cores 5: for 95 % of the time it used no more than 4.8 (the most of 3 runs)", "memory 7.25 GiB: the highest peak of 3 runs was 6 GiB, and a fifth above it"},
 	}
 	train.Verdicts = []client.Verdict{
-		{Kind: "oom", Severity: "critical", Text: "the kernel killed 1 process of it for want of memory; ask for more memory, or use less", Value: 1, Unit: "count"},
+		{Kind: "oom", Severity: "critical", Text: "the kernel killed 1 process of it for lack of memory; ask for more memory, or use less", Value: 1, Unit: "count"},
 		{Kind: "cores", Severity: "warning", Text: "it used 3.2 of the 16 cores it held on average (20 %), and no more than 4.8 for 95 % of the time: 5 cores would have done", Value: 0.2, Unit: "ratio"},
 	}
 
