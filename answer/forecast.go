@@ -27,7 +27,7 @@ const maxForecastHours = 14 * 24
 func (f *Forecasts) Forecast(ctx context.Context, q client.ForecastQuery, w *client.Workload) (client.ForecastList, error) {
 	list := client.ForecastList{Forecasts: []client.Forecast{}, Next: []client.NextFigure{}}
 	if q.Hours > maxForecastHours {
-		return list, Invalid("give at most 336", errors.New("more than 14 days can not be forecast"))
+		return list, Invalid("give at most 336", errors.New("cannot forecast more than 14 days"))
 	}
 	subject, name, owner := forecast.Site, "", ""
 	switch {

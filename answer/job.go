@@ -92,7 +92,7 @@ func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) 
 	if err == nil {
 		err = b.overTime(ctx, &d, whole, r)
 	}
-	if err := b.Outage.degrade(&d.Missing, "what it did over time", err); err != nil {
+	if err := b.Outage.degrade(&d.Missing, "its profile", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	if err := b.steps(ctx, &d); err != nil {
@@ -103,7 +103,7 @@ func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) 
 		return client.WorkloadDetail{}, err
 	}
 	d.Verdicts, err = b.verdicts(ctx, &d)
-	if err := b.Outage.degrade(&d.Missing, "what is worth saying about it", err); err != nil {
+	if err := b.Outage.degrade(&d.Missing, "remarks on it", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	b.Outage.addTo(ctx, &d, whole.From, whole.To)
@@ -175,7 +175,7 @@ func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole quer
 	}
 	if !shown.To.After(shown.From) && (!r.From.IsZero() || !r.To.IsZero()) {
 		return nil, Invalid("give from and to within its life, or leave them out",
-			fmt.Errorf("the profile of %s would end at %s, before it begins at %s; it lived from %s to %s", d.ID,
+			fmt.Errorf("the profile of %s would end at %s, before its start at %s; the workload ran from %s to %s", d.ID,
 				shown.To.UTC().Format(time.RFC3339), shown.From.UTC().Format(time.RFC3339), whole.From.UTC().Format(time.RFC3339), whole.To.UTC().Format(time.RFC3339)))
 	}
 	if !shown.To.After(shown.From) { // the clock of its node is ahead of the server's

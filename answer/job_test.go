@@ -151,7 +151,7 @@ func TestScaleOfRuns(t *testing.T) {
 		t.Errorf("%+v", s.Verdicts)
 	}
 	alone, err := c.Scale(t.Context(), "slurm/22")
-	if err != nil || len(alone.Runs) != 1 || alone.Amdahl != nil || alone.USL != nil || alone.Runs[0].Speedup != nil || !said(alone.Verdicts, "1 run at one size (64 cores): how it scales can not be seen") {
+	if err != nil || len(alone.Runs) != 1 || alone.Amdahl != nil || alone.USL != nil || alone.Runs[0].Speedup != nil || !said(alone.Verdicts, "1 run at one size (64 cores): its scaling is unknown") {
 		t.Errorf("%+v %v", alone, err)
 	}
 }

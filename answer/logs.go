@@ -57,7 +57,7 @@ func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error)
 		p.Unit = id[1]
 		return p, nil
 	case len(id) < 3 || id[1] != d.Owner:
-		return p, NotFound("", fmt.Errorf("where %s logs is not known; logs of pods and units of systemd are", d.ID))
+		return p, NotFound("", fmt.Errorf("the log location of %s is unknown; logs are supported for pods and systemd units", d.ID))
 	}
 	p.Namespace = id[1]
 	for _, x := range d.Parts {
@@ -79,7 +79,7 @@ func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error)
 		p.Pods = []string{id[2]}
 	}
 	if len(p.Pods) == 0 {
-		return p, NotFound("", fmt.Errorf("no pod of %s is known", d.ID))
+		return p, NotFound("", fmt.Errorf("no pods of %s are recorded", d.ID))
 	}
 	slices.Sort(p.Pods)
 	return p, nil

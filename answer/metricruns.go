@@ -112,7 +112,7 @@ func checkUpdate(namespace, name string, u *client.MetricRunUpdate) error {
 	}
 	for i, s := range u.Samples {
 		if s.Seq < 1 || s.Seq > maxRunSamples || !s.From.Before(s.To) || i > 0 && s.Seq <= u.Samples[i-1].Seq {
-			return bad("sample %d has no number of its own, or does not end after it begins", s.Seq)
+			return bad("sample %d: number out of range or not ascending, or its end is not after its start", s.Seq)
 		}
 	}
 	return nil

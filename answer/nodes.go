@@ -34,7 +34,7 @@ func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
 	if nodes == nil {
 		nodes = []client.Node{}
 	}
-	if err := n.Outage.degrade(&missing, "what nodes did before", n.Past.fill(ctx, nodes)); err != nil {
+	if err := n.Outage.degrade(&missing, "history of the nodes", n.Past.fill(ctx, nodes)); err != nil {
 		return client.NodeList{}, err
 	}
 	if len(missing) == 0 {

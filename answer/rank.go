@@ -436,7 +436,7 @@ func tierWord(t rank.Tier) string {
 // reasonWords returns the reasons as texts.
 func reasonWords(w rank.Reason) []string {
 	out := []string{}
-	for i, word := range []string{"takes no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power not known (highest of the others)", "data is elsewhere"} {
+	for i, word := range []string{"accepts no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power unknown (highest of the others used)", "data is elsewhere"} {
 		if w&(1<<i) != 0 {
 			out = append(out, word)
 		}

@@ -18,7 +18,7 @@ import (
 func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
 	if d.Lost {
 		return []client.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
-			"it was last reported as %s, at %s: whether and when it ended is not known, and it is not judged", d.State, until(d).UTC().Format(time.RFC3339))}}, nil
+			"it was last reported as %s, at %s: whether and when it ended is unknown, and it is not judged", d.State, until(d).UTC().Format(time.RFC3339))}}, nil
 	}
 	u := efficiency.Usage{
 		Running: d.Running, State: d.State, Reason: d.Reason, EndedBy: d.EndedByUser, ExitCode: d.ExitCode, WallSeconds: ranSeconds(&d.Workload), Steps: judgedSteps(d.Steps),

@@ -21,7 +21,7 @@ import (
 const maxSteps = 11_000
 
 // ErrSteps is wrapped by the error for a profile with too many steps or none.
-var ErrSteps = errors.New("steps of a profile: from must lie before to, and at most 11000 steps fit between them")
+var ErrSteps = errors.New("steps of a profile: from must be before to, and at most 11000 steps fit between them")
 
 // curve defines how the series of a metric become figures over time.
 type curve struct {

@@ -206,11 +206,11 @@ func (j *judge) code(code int, severity Severity, key string) {
 func codeMeaning(code int, batch bool) string {
 	switch {
 	case code == 126:
-		return ", which a shell gives for a command that it can not execute"
+		return ", which a shell returns for a command that it cannot execute"
 	case code == 127:
-		return ", which a shell gives for a command that it does not find"
+		return ", which a shell returns for a command that it does not find"
 	case code == 128+53 && batch: // sacct reports 0:53
-		return " (0:53), which Slurm gives when it can not set up a job: most often its output file or directory can not be written"
+		return " (0:53), which Slurm returns when it cannot set up a job: most often its output file or directory is not writable"
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func (j *judge) memory() {
 	cached := max(peak-need, 0)
 	words["needed"], words["share"], words["peak"], words["cached"] = format.Qualifier(u.MemoryExact)+format.Bytes(need), format.Percent(share), format.Bytes(peak), format.Bytes(cached)
 	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
-		words["cache"] = ", with " + format.Bytes(cached) + " of page cache beside it, which the kernel gives back"
+		words["cache"] = ", with " + format.Bytes(cached) + " of page cache in addition, which the kernel can reclaim"
 	}
 	full := peaked && peak >= near*given
 	stalled, refault := u.pressure()

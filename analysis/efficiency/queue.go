@@ -20,7 +20,7 @@ const lessOrNever = "ask for less, or it will never start"
 
 var waitReasons = []waitReason{
 	{"Priority", "jobs of a higher priority are before it", "", false},
-	{"Resources", "it is next, once the nodes that it asked for are free", "", false},
+	{"Resources", "it is next, once its requested nodes are free", "", false},
 	{"BeginTime", "it is not to start before the time that it was given", "", false},
 	{"Dependency", "another job must end first", "", false},
 	{"DependencyNeverSatisfied", "the job that it depends on ended in a way that it does not allow", "cancel it: it will never start", true},
@@ -29,12 +29,12 @@ var waitReasons = []waitReason{
 	{"JobHeldAdmin", "an administrator holds it", "an administrator must release it", false},
 	{"PartitionTimeLimit", "it asks for more time than its partition allows", lessOrNever, true},
 	{"PartitionNodeLimit", "it asks for more or fewer nodes than its partition allows", "change that, or it will never start", true},
-	{"PartitionDown", "its partition takes no jobs at present", "", false},
+	{"PartitionDown", "its partition accepts no jobs at present", "", false},
 	{"PartitionInactive", "its partition starts no jobs at present", "", false},
 	{"ReqNodeNotAvail", "nodes that it can only run on are down, drained or reserved", "", false},
-	{"Licenses", "licenses that it asked for are in use", "", false},
+	{"Licenses", "its requested licenses are in use", "", false},
 	{"Reservation", "its reservation has not started", "", false},
-	{"BadConstraints", "no node has what it asked for", "change that, or it will never start", true},
+	{"BadConstraints", "no node satisfies its request", "change that, or it will never start", true},
 	{"InvalidAccount", "its account is not valid", "give another account, or it will never start", true},
 	{"InvalidQOS", "its quality of service is not valid", "give another one, or it will never start", true},
 	{"launch_failed_requeued_held", "it could not be started and is held", "an administrator must look at its node and release it", true},
@@ -61,7 +61,7 @@ func reasonOf(reason string) (r waitReason, known bool) {
 	case word == "" || word == "None":
 		return waitReason{word: "None"}, false
 	case of == "":
-		return waitReason{word: word, text: "the batch system says " + word}, true
+		return waitReason{word: word, text: "the batch system gives the reason " + word}, true
 	case strings.Contains(word, "PerJob") || strings.HasPrefix(word, "QOSMin"):
 		return waitReason{word, "it asks for more than its " + of + " allows for one job (" + word + ")", lessOrNever, true}, true
 	}

@@ -6,7 +6,7 @@ import "testing"
 func TestQueued(t *testing.T) {
 	for reason, want := range map[string]string{
 		"Priority":                             "info it has waited for 10 min: jobs of a higher priority are before it",
-		"resources":                            "info it has waited for 10 min: it is next, once the nodes that it asked for are free",
+		"resources":                            "info it has waited for 10 min: it is next, once its requested nodes are free",
 		"ReqNodeNotAvail, UnavailableNodes:n1": "info it has waited for 10 min: nodes that it can only run on are down, drained or reserved",
 		"PartitionTimeLimit":                   "warning it has waited for 10 min: it asks for more time than its partition allows; ask for less, or it will never start",
 		"JobHeldUser":                          "warning it has waited for 10 min: its owner holds it; `scontrol release` lets it go",
@@ -14,7 +14,7 @@ func TestQueued(t *testing.T) {
 		"AssocMaxCpuPerJobLimit":               "warning it has waited for 10 min: it asks for more than its account allows for one job (AssocMaxCpuPerJobLimit); ask for less, or it will never start",
 		"QOSMaxCpuPerUserLimit":                "info it has waited for 10 min: its quality of service is at a limit (QOSMaxCpuPerUserLimit)",
 		"AssocGrpCPULimit":                     "info it has waited for 10 min: its account is at a limit (AssocGrpCPULimit)",
-		"SomethingNew":                         "info it has waited for 10 min: the batch system says SomethingNew",
+		"SomethingNew":                         "info it has waited for 10 min: the batch system gives the reason SomethingNew",
 		"":                                     "info it has waited for 10 min; the batch system gives no reason",
 	} {
 		got := Judge(Usage{State: "pending", Reason: reason, Waited: 600})

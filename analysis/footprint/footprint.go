@@ -51,7 +51,7 @@ func ParseConstant(text, unit string) (*Rate, error) {
 		unit = u
 	}
 	if unit == "" {
-		return nil, fmt.Errorf("%q has no unit; say in which currency it is, such as \"%s EUR\"", text, s)
+		return nil, fmt.Errorf("%q has no unit; give its currency, such as \"%s EUR\"", text, s)
 	}
 	return Constant(v, unit), nil
 }

@@ -308,7 +308,7 @@ func TestWords(t *testing.T) {
 		"alice holds an allocation in which no process has run for 1h20m",
 		"alice reads 278 pages a second back from disk for lack of memory, for 48h from 2026-11-21 00:00 UTC on",
 		"alice has 40 % of its memory swapped out, for 48h from 2026-11-21 00:00 UTC on",
-		"alice is held back by its CPU quota 50 % of the time, for 48h from 2026-11-21 00:00 UTC on",
+		"alice is throttled by its CPU quota 50 % of the time, for 48h from 2026-11-21 00:00 UTC on",
 		"alice leaves 1 of its 2 nodes idle while others work",
 		"alice leaves 2 of its 4 GPUs idle while others work",
 		"alice opens 1,234 TCP connections a second, for 48h from 2026-11-21 00:00 UTC on",

@@ -89,7 +89,7 @@ func thrashing(w *Workload, p *Policy) (out []Finding) {
 	}{
 		{"faults", "major faults in that time", "1/s", Medium, w.Faults, t.FaultRate, per(w.MajorFaults, wall)},
 		{"swap", "swapped out in that time", "ratio", Medium, w.Swapped, t.SwapShare, w.swapped()},
-		{"quota", "held back by the quota in that time", "ratio", Low, w.Throttles, t.ThrottledShare, per(w.Throttled, wall)},
+		{"quota", "throttled by the quota in that time", "ratio", Low, w.Throttles, t.ThrottledShare, per(w.Throttled, wall)},
 	} {
 		s, found := whole, k.mean >= k.limit
 		s.mean = k.mean

@@ -25,7 +25,7 @@ func TestFor(t *testing.T) {
 		"p95 hardly above":       {[]Run{with(func(r *Run) { r.CoresP95 = at(8.04) })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"most of all runs":       {[]Run{good, with(func(r *Run) { r.MemoryNeeded, r.Seconds, r.CoresP95 = at(20*gib), 7200, at(9.3) })}, 10, 24 * gib, 9000, -1, 2, "the longest of 2 runs took 2 h"},
 		"other sizes apart":      {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryNeeded = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},
-		"killed":                 {[]Run{with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryNeeded, r.Memory = true, false, at(8*gib), at(8*gib) })}, 8, 12 * gib, -1, -1, 1, "at least half as much again, and the need is not known"},
+		"killed":                 {[]Run{with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryNeeded, r.Memory = true, false, at(8*gib), at(8*gib) })}, 8, 12 * gib, -1, -1, 1, "at least half as much again, and the actual need is unknown"},
 		"killed, then well":      {[]Run{good, with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryNeeded, r.Memory = true, false, at(4*gib), at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
 		"squeezed":               {[]Run{with(func(r *Run) { r.Squeezed, r.MemoryNeeded, r.Memory = true, at(2*gib), at(4*gib) })}, 8, 5 * gib, 4500, -1, 1, "memory 5 GiB: with 4 GiB it was held up for lack of memory"},
 		"squeezed once":          {[]Run{good, with(func(r *Run) { r.Squeezed, r.Memory = true, at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},

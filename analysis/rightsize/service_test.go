@@ -92,7 +92,7 @@ func TestServiceMemory(t *testing.T) {
 		{"seven days that are all alike", peaks(append(level, gib)...), Request{}, gib, ""},
 		{"one far above the others is covered", peaks(append(level, gib, 4*gib)...), Request{}, 4.25 * gib, ""}, // mean and four deviations are 5.3
 		{"fifteen days ago is gone", append(peaks(8*gib), peaks(append(level, append(level, gib, gib)...)...)...), Request{}, gib, ""},
-		{"killed", append(peaks(append(level, gib)...), Day{OutOfMemory: true}), Request{Memory: at(2 * gib)}, 3 * gib, "killed for want of memory"},
+		{"killed", append(peaks(append(level, gib)...), Day{OutOfMemory: true}), Request{Memory: at(2 * gib)}, 3 * gib, "killed for lack of memory"},
 		{"killed, no request", append(peaks(append(level, gib)...), Day{OutOfMemory: true}), Request{}, 1.5 * gib, ""},
 	} {
 		a := Service(c.days, c.now, ServiceDefault())

@@ -22,7 +22,7 @@ func text(list []Verdict) string {
 // from the request of a whole array.
 func TestNotBegun(t *testing.T) {
 	got := text(Compare(Use{Waits: true, Given: at(10000)}, nil, Cores).Verdicts)
-	if !strings.Contains(got, "it has not started") || strings.Contains(got, "5000") || strings.Contains(got, "nothing can be said") {
+	if !strings.Contains(got, "it has not started") || strings.Contains(got, "5000") || strings.Contains(got, "shows nothing") {
 		t.Error(got)
 	}
 	got = text(Compare(Use{Waits: true, Given: at(4)}, work(Fit{OneCore: 100, Serial: 0.2}, 1, 2, 4, 8), Cores).Verdicts)
@@ -30,7 +30,7 @@ func TestNotBegun(t *testing.T) {
 		t.Error(got)
 	}
 	got = text(Compare(Use{Array: "slurm/7_0"}, nil, Cores).Verdicts)
-	if got != "info it stood for the waiting tasks of an array, and never ran itself: ask for one of them, such as slurm/7_0" {
+	if got != "info it represented the pending tasks of an array, and never ran itself: query one of the tasks, such as slurm/7_0" {
 		t.Error(got)
 	}
 }
@@ -60,7 +60,7 @@ func TestOneRun(t *testing.T) {
 		"mean at 80 % of p95":   {run(10, 10, 8), "it uses what it was given", "at times"},
 		"mean below it":         {run(10, 10, 7.9), "at times (p95), but 7.9 on average", "what it was given"},
 		"one core, half used":   {run(1, 0.5, 0.5), "1 core (p95; 0.5 on average): more cores will hardly help", "will not help"},
-		"all used":              {run(8, 8, 7.9), "good it uses what it was given: 8 of 8 cores (p95; 7.9 on average); this run alone can not show", ""},
+		"all used":              {run(8, 8, 7.9), "good it uses what it was given: 8 of 8 cores (p95; 7.9 on average); this run alone cannot show", ""},
 		"phases":                {run(8, 8, 2), "parts of it do not run in parallel", ""},
 		"of the node":           {run(2, 0.9, 0.8, func(u *Use) { u.GivenBy = "of its node" }), "0.9 of 2 cores of its node", ""},
 		"a lower bound":         {run(8, 0.1, 0.1, func(u *Use) { u.AtLeast = true }), "info it used at least 0.1 of 8 cores", "will not help"},
@@ -78,12 +78,12 @@ func TestOneRun(t *testing.T) {
 		"swap 64 MiB":           {run(8, 1, 1, func(u *Use) { u.SwapPeak = at(64 << 20) }), "it lacks memory", ""},
 		"a little swap":         {run(8, 1, 1, func(u *Use) { u.SwapPeak = at(64<<20 - 1) }), "its own work", "memory"},
 		"waits 10 %":            {run(8, 4, 4, waits(90, 10)), "wait for a core for 10 %", "will not help"},
-		"starved":               {run(8, 6.3, 4, waits(400, 400)), "what it would use of cores of its own can not be seen", "more cores will"},
-		"waits, but used all":   {run(8, 6.4, 6.4, waits(400, 400)), "it uses what it was given", "own can not be seen"},
+		"starved":               {run(8, 6.3, 4, waits(400, 400)), "this run does not show what it would use of dedicated cores", "more cores will"},
+		"waits, but used all":   {run(8, 6.4, 6.4, waits(400, 400)), "it uses what it was given", "of dedicated cores"},
 		"waits below 10 %":      {run(8, 4, 4, waits(91, 9)), "more cores will not help", "wait for a core"},
 		"30 s":                  {run(8, 1, 1, func(u *Use) { u.WallSeconds = 30 }), "will not help", "too short"},
 		"29 s":                  {run(8, 1, 1, func(u *Use) { u.WallSeconds = 29 }), "it ran for 29 s: too short", "will not help"},
-		"not known":             {Use{WallSeconds: 500, Given: at(8)}, "nothing can be said", ""},
+		"not known":             {Use{WallSeconds: 500, Given: at(8)}, "this run alone shows nothing", ""},
 	} {
 		if got := text(Judge(c.u)); !strings.Contains(got, c.want) || c.deny != "" && strings.Contains(got, c.deny) {
 			t.Errorf("%s:\n%s\nwant %q and not %q", name, got, c.want, c.deny)

@@ -162,7 +162,7 @@ func (f *Frame) Tidy() (warnings []string) {
 		}
 	}
 	if back > 0 {
-		warnings = append(warnings, fmt.Sprintf("time goes back %d times: rows were sorted", back))
+		warnings = append(warnings, fmt.Sprintf("timestamps not monotonic (%d times): rows were sorted", back))
 	}
 	slices.SortStableFunc(order, cmp)
 	kept := order[:0]
@@ -208,7 +208,7 @@ func (f *Frame) doubts() (warnings []string) {
 		}
 	}
 	if l := f.Label("workload"); l != nil && len(l.Values) > 0 && !slices.ContainsFunc(l.Values, func(v string) bool { return v != l.Values[0] }) {
-		warnings = append(warnings, fmt.Sprintf("there is one workload only (%s): nothing can be said about others", l.Values[0]))
+		warnings = append(warnings, fmt.Sprintf("only one workload (%s): results do not generalise to others", l.Values[0]))
 	}
 	return warnings
 }

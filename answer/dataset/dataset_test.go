@@ -153,7 +153,7 @@ func TestTidy(t *testing.T) {
 	if !same(f.Columns[0].Values, []float64{10, 20, 30}) {
 		t.Errorf("%v", f.Columns[0].Values)
 	}
-	for _, want := range []string{"time goes back 1 times", "1 rows repeat", "flat is constant", "none is empty", "one workload only"} {
+	for _, want := range []string{"timestamps not monotonic (1 times)", "1 rows repeat", "flat is constant", "none is empty", "only one workload"} {
 		if !strings.Contains(w, want) {
 			t.Errorf("no warning %q in\n%s", want, w)
 		}

@@ -48,7 +48,7 @@ func (f *Frame) Dictionary() *Dictionary {
 		d.Start, d.End = time.UnixMilli(lo).UTC().Format(timeLayout), time.UnixMilli(hi).UTC().Format(timeLayout)
 	}
 	d.Columns = append(d.Columns, Definition{Name: TimeColumn, Type: "time", Unit: "milliseconds since 1970-01-01 UTC in Parquet, RFC 3339 in CSV",
-		Help: "end of the step that the row stands for", Points: f.Rows()})
+		Help: "end of the step of the row", Points: f.Rows()})
 	for _, l := range f.Labels {
 		distinct := make(map[string]bool)
 		for _, v := range l.Values {

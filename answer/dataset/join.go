@@ -34,7 +34,7 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 	case g.Step <= 0:
 		return nil, nil, fmt.Errorf("step of %d ms: want more than 0: %w", g.Step, ErrData)
 	case g.End < g.Start:
-		return nil, nil, fmt.Errorf("end %d lies before start %d: %w", g.End, g.Start, ErrData)
+		return nil, nil, fmt.Errorf("end %d is before start %d: %w", g.End, g.Start, ErrData)
 	}
 	steps := int((g.End-g.Start)/g.Step) + 1
 	var warnings []string

@@ -56,7 +56,7 @@ overrides:
 		"rules: {over-requested: {minimum: soon}}":                                     `line 1: minimum: "soon" is no duration`,
 		"rules: {over-requested: {core_hours: -1}}":                                    "over-requested.core_hours: -1",
 		"rules: {many-small-jobs: {count: many}}":                                      "cannot unmarshal",
-		"overrides: [{rules: {}}]":                                                     "override 1: say for which",
+		"overrides: [{rules: {}}]":                                                     "override 1: no partition or node",
 		"overrides: [{partition: p, rules: {over-share: {seconds: 9}}}]":               "override 1: over-share is of a node",
 		"overrides: [{partition: p, node: n, rules: {idle-allocation: {zombies: 9}}}]": "override 1: idle-allocation.zombies is of a node",
 		"rules: {many-small-jobs: {exempt: ['[']}}":                                    "many-small-jobs.exempt",
@@ -64,7 +64,7 @@ overrides:
 		"overrides: [{node: a, rules: {x: {}}}]":                                       "override 1: ",
 		"overrides: [{node: a, rules: {over-share: {full: 7}}}]":                       "override 1: over-share.full",
 		"rules: {greedy: {share: 3}}":                                                  "over-requested.share: 3 is no share", // by its old name
-		"rules: {greedy: {share: 1}, over-requested: {}}":                              "line 1: over-requested stands twice",
+		"rules: {greedy: {share: 1}, over-requested: {}}":                              "line 1: over-requested is given twice",
 		"\tx": "",
 	} {
 		if _, err := ReadPolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -74,7 +74,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	}
 	for i, o := range f.Overrides {
 		if o.Partition == "" && o.Node == "" {
-			return nil, fmt.Errorf("override %d: say for which partition or node", i+1)
+			return nil, fmt.Errorf("override %d: no partition or node given", i+1)
 		}
 		for _, pattern := range []string{o.Partition, o.Node} {
 			if _, err := path.Match(pattern, ""); err != nil {
@@ -112,7 +112,7 @@ func rename(rules *yaml.Node) error {
 			key.Value = name
 		}
 		if seen[key.Value] {
-			return fmt.Errorf("line %d: %s stands twice, once by its old name", key.Line, key.Value)
+			return fmt.Errorf("line %d: %s is given twice, once under its old name", key.Line, key.Value)
 		}
 		seen[key.Value] = true
 	}

@@ -54,17 +54,17 @@ func Queries(f *store.Finding) []Query {
 	case "gpu-unused gpu":
 		return []Query{
 			{"GPUs busy", "sum(" + gpus + ")"},
-			{"GPUs asked for", "max(reckon_workload_request_gpus" + work + ")"},
+			{"requested GPUs", "max(reckon_workload_request_gpus" + work + ")"},
 		}
 	case "over-requested cpu":
 		return []Query{
 			{"cores in use", "sum(" + cores + ")"},
-			{"cores asked for", "max(reckon_workload_request_cores" + work + ")"},
+			{"requested cores", "max(reckon_workload_request_cores" + work + ")"},
 		}
 	case "over-requested memory":
 		return []Query{
 			{"memory in use", "sum(" + workloadMemory + work + ")"},
-			{"memory asked for", "max(reckon_workload_request_memory_bytes" + work + ")"},
+			{"requested memory", "max(reckon_workload_request_memory_bytes" + work + ")"},
 		}
 	case "idle-allocation gpu":
 		return []Query{

@@ -61,7 +61,7 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 
 // ErrChanged is wrapped by the error for a finding whose recomputed score differs: the rule, the policy or
 // the data changed since.
-var ErrChanged = errors.New("its score is another one by the rule and the data of today")
+var ErrChanged = errors.New("the recomputed score differs: the rule, the policy or the data has changed")
 
 // changed is the tolerance between a score and the sum of its steps, as a share of the score and in
 // seconds: samples may arrive late.

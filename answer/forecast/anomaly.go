@@ -46,7 +46,7 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	}
 	for _, of := range []func(context.Context, time.Time, func([]series) error) error{k.sites, k.nodes, k.owners} {
 		if err := of(ctx, end, take); err != nil {
-			return nil, fmt.Errorf("look for what is odd: %w", err)
+			return nil, fmt.Errorf("detect anomalies: %w", err)
 		}
 	}
 	for _, group := range peers {

@@ -92,7 +92,7 @@ func TestJobLogs(t *testing.T) {
 		"without Loki":       {[]string{"deployment/shop/cart"}, "kubectl -n shop logs cart.1-a --all-containers --prefix --timestamps --since-time=2026-11-22T08:59:58Z\n", "", "", 0},
 		"a unit":             {[]string{"unit/nginx.service"}, "journalctl --unit=nginx.service --since=", "", "", 0},
 		"a unit, from Loki":  {[]string{"unit/nginx.service", "--loki", server.URL}, "", "the labels of units in Loki", "", 2},
-		"a job of Slurm":     {[]string{"slurm/4711"}, "", "where slurm/4711 logs is not known", "", 1},
+		"a job of Slurm":     {[]string{"slurm/4711"}, "", "the log location of slurm/4711 is unknown", "", 1},
 		"no address":         {[]string{"pod/shop/bare", "--loki", "loki:3100"}, "", "write it like http://loki:3100", "", 2},
 		"nothing there":      {[]string{"pod/shop/bare", "--loki", "http://127.0.0.1:1"}, "", "ask Loki: dial tcp", "", 1},
 		"two kinds of print": {[]string{"pod/shop/bare", "--format", "json"}, "", "[format logs]", "", 1},

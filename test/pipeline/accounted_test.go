@@ -54,10 +54,10 @@ func TestOddAccounting(t *testing.T) {
 		"suspended":    {"it used 3.8 of the 4 cores it was allocated on average (95 %)", "!"},
 		"parallel":     {"memory peaked at about 8.1 GiB of the 20 GiB it was allocated (40 %)", "page cache"}, // two steps at a time and the script
 		"above":        {"warning cores: it used 4 cores on average, more than the 1 core it was allocated (400 %)", "good"},
-		"not-gathered": {"info unmeasured: what it used was not measured", "idle"},
+		"not-gathered": {"info unmeasured: its use was not measured", "idle"},
 		"asleep":       {"warning idle: it was idle", "good"},
-		"no-output":    {"it failed with exit code 181 (0:53), which Slurm gives when it can not set up a job", "advice"},
-		"not-found":    {"it failed with exit code 127, which a shell gives for a command that it does not find", "advice"},
+		"no-output":    {"it failed with exit code 181 (0:53), which Slurm returns when it cannot set up a job", "advice"},
+		"not-found":    {"it failed with exit code 127, which a shell returns for a command that it does not find", "advice"},
 		"deadline":     {"it could not end before its deadline and was ended after 40 min", "advice"},
 		"launch":       {"its nodes could not be set up for it", "idle"},
 		"two-nodes":    {"info memory: memory peaked at about 3 GiB of the 8 GiB", "advice: memory"}, // it is of the largest task

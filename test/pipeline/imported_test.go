@@ -78,7 +78,7 @@ func TestImportedWhileItRan(t *testing.T) {
 	if d.End != nil || d.Running || !d.Lost || d.WallSeconds != 63 {
 		t.Errorf("end %v, running %v, lost %v, wall %g", d.End, d.Running, d.Lost, d.WallSeconds)
 	}
-	if got, want := s.Said("running"), "info last-heard: it was last reported as running, at 2025-03-01T09:01:03Z: whether and when it ended is not known, and it is not judged"; got != want {
+	if got, want := s.Said("running"), "info last-heard: it was last reported as running, at 2025-03-01T09:01:03Z: whether and when it ended is unknown, and it is not judged"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

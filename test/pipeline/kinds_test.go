@@ -23,7 +23,7 @@ func TestKinds(t *testing.T) {
 		"good":         {"good cores: it used 7.8 of the 8 cores", "warning"},
 		"wide":         {"it used 1.2 of the 16 cores it was allocated", "critical"},
 		"asleep":       {"warning idle: it was idle", "parallel"},
-		"cache":        {"of it 198 MiB page cache, which the kernel gives back; it needed 2 MiB", "would be killed"},
+		"cache":        {"of it 198 MiB page cache, which the kernel can reclaim; it needed 2 MiB", "would be killed"},
 		"full":         {"a little more and it would be killed", "page cache"},
 		"gpu-never":    {"it never used its 4 GPUs", "busy"},
 		"gpu-held":     {"it never used its GPU", "would be killed"},

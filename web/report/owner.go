@@ -84,7 +84,7 @@ func Text(r *client.OwnerReport) string {
 	row("GPU-hours used", is(u, "gpu_seconds", hours(u.GPUSeconds)), is(p, "gpu_seconds", hours(p.GPUSeconds)))
 	row("GPU-hours allocated", hours(u.HeldGPUSeconds), hours(p.HeldGPUSeconds))
 	row("Energy", is(u, "energy_joules", energy(u.EnergyJoules)), is(p, "energy_joules", energy(p.EnergyJoules)))
-	row("Work that began", written(format.Count)(u.Started), written(format.Count)(p.Started))
+	row("Started work", written(format.Count)(u.Started), written(format.Count)(p.Started))
 	row("  mean wait", written(format.Duration)(over(u.WaitSeconds, u.StartedWithSubmit)), written(format.Duration)(over(p.WaitSeconds, p.StartedWithSubmit)))
 	works := func(title string, list []client.Workload, total int, tail func(*client.Workload) string) {
 		if total == 0 {
@@ -115,7 +115,7 @@ func Text(r *client.OwnerReport) string {
 		return strings.ReplaceAll(plain(w.State), "_", " ") + " " + at.UTC().Format("Jan 02 15:04")
 	})
 	if len(r.Lost) > 0 {
-		line("\nAllocated and not used, by name; what the next run should ask for")
+		line("\nAllocated and unused, by name, with recommended requests")
 		for i := range r.Lost {
 			l := &r.Lost[i]
 			lost := hours(l.CoreSeconds) + " core-hours"

@@ -82,7 +82,7 @@ func (x tables) Correlate(_ context.Context, q client.DataQuery) (client.Correla
 
 func (x tables) PowerFit(_ context.Context, q client.PowerFitQuery) (client.PowerFit, error) {
 	if x.empty || q.Node == "n2" {
-		return client.PowerFit{}, answer.NotFound("the page About says which sensors are missing", errors.New("no node has measured power in that time"))
+		return client.PowerFit{}, answer.NotFound("the page About lists the missing sensors", errors.New("no node has measured power in that time"))
 	}
 	f := client.PowerFit{
 		Node: "n1", From: q.From, To: q.To, StepSeconds: 30, Family: "piecewise", Protocol: "leave one block of time out",
