@@ -223,7 +223,7 @@ func refused(err error, hint string) error {
 	case errors.Is(err, ErrToken), errors.Is(err, ErrRefused):
 		return access.Refuse(access.ErrUnauthenticated, hint, err)
 	case errors.Is(err, ErrKeys):
-		return access.Refuse(access.ErrUndecided, "the log of the server says more", ErrKeys)
+		return access.Refuse(access.ErrUndecided, "see the server log", ErrKeys)
 	}
-	return access.Refuse(access.ErrUndecided, "the log of the server says more", errors.New("the file of users could not be read"))
+	return access.Refuse(access.ErrUndecided, "see the server log", errors.New("the file of users could not be read"))
 }

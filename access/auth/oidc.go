@@ -132,7 +132,7 @@ func (p *Provider) end(w http.ResponseWriter, r *http.Request, a *Authenticator)
 	if err != nil {
 		a.Logger.WarnContext(r.Context(), "sign in by OpenID Connect", "err", err)
 		a.refusedLogin(r, "")
-		a.page(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. The log of the server says why.")
+		a.page(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. See the server log.")
 		return
 	}
 	a.admit(w, r, v, false, next)

@@ -65,7 +65,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := r.ParseForm(); err != nil {
-		http.Error(w, "the form can not be read", http.StatusBadRequest)
+		http.Error(w, "cannot parse the form", http.StatusBadRequest)
 		return
 	}
 	name := r.PostFormValue("name")
@@ -80,7 +80,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		a.Logger.ErrorContext(r.Context(), "sign in", "err", err)
-		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. The log of the server says why.")
+		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. See the server log.")
 		return
 	}
 	a.admit(w, r, v, true, inside(r.PostFormValue("next")))
@@ -91,7 +91,7 @@ func (a *Authenticator) admit(w http.ResponseWriter, r *http.Request, v access.V
 	secret, err := a.Users.NewSession(r.Context(), v, local)
 	if err != nil {
 		a.Logger.ErrorContext(r.Context(), "begin a session", "err", err)
-		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. The log of the server says why.")
+		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. See the server log.")
 		return
 	}
 	a.audit(r.Context(), v, "login", r)
@@ -107,7 +107,7 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName); err == nil {
 		if err := a.Users.EndSession(r.Context(), c.Value); err != nil {
 			a.Logger.ErrorContext(r.Context(), "end a session", "err", err)
-			http.Error(w, "the session could not be ended; the log of the server says why", http.StatusInternalServerError)
+			http.Error(w, "the session could not be ended; see the server log", http.StatusInternalServerError)
 			return
 		}
 	}

@@ -97,7 +97,7 @@ func TestRefusals(t *testing.T) {
 		{list + "?min_cpu=NaN", 400, "parameter min_cpu", "a number, 0 or more"},
 		{list + "?min_cpu=-3", 400, "parameter min_cpu", "0 or more"},
 		{list + "?running=yes", 400, `parameter running: "yes"`, "true or false"},
-		{list + "?since=2126-01-01", 400, `parameter since: "2126-01-01"`, "it lies in the future"},
+		{list + "?since=2126-01-01", 400, `parameter since: "2126-01-01"`, "it is in the future"},
 		{list + "?since=yestrday", 400, `parameter since: "yestrday"`, "RFC 3339"},
 		{list + "?since=", 400, "parameter since", "leave the parameter out"},
 		{list + "?owner=a,,b", 400, "parameter owner", "separated by commas"},

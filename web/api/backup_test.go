@@ -33,7 +33,7 @@ func TestBackup(t *testing.T) {
 		want string
 	}{
 		{fakeBackup{"all", nil}, "all"},
-		{fakeBackup{strings.Repeat("half", 1<<18), errors.New("disk")}, "broke off"},
+		{fakeBackup{strings.Repeat("half", 1<<18), errors.New("disk")}, "was interrupted"},
 		{fakeBackup{"", errors.New("no room")}, "no room"},
 		{nil, "keeps nothing"},
 	} {

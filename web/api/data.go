@@ -33,14 +33,14 @@ type Power interface {
 
 func (s *server) dataRoutes() []route {
 	when := schema{"type": "string", "examples": []string{"2h", "2026-11-21T10:00:00Z"}}
-	from, to := param{name: "from", doc: "Begin; without it an hour before the end: " + client.TimeForms + ".", schema: when}, param{name: "to", doc: "End; without it now.", schema: when}
+	from, to := param{name: "from", doc: "Start; default: an hour before the end: " + client.TimeForms + ".", schema: when}, param{name: "to", doc: "End; without it now.", schema: when}
 	common := []param{
 		{name: "select", doc: "PromQL selector of series; may be repeated, commas belong to it.", schema: schema{"type": "array", "items": schema{"type": "string", "examples": []string{`node_load1{node="n1"}`}}}, many: true},
 		from, to,
 		{name: "step", doc: "Time between rows, 1s or more; without it one that gives a few hundred rows.", schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
 	}
 	fitFrom := from
-	fitFrom.doc = "Begin; without it 6 hours before the end: " + client.TimeForms + "."
+	fitFrom.doc = "Start; default: 6 hours before the end: " + client.TimeForms + "."
 	return []route{
 		{
 			path: "/api/reckon/v1/data", summary: "Series joined by time",

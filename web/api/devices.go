@@ -29,7 +29,7 @@ func (s *server) devices(w http.ResponseWriter, r *http.Request, q *query) error
 		return q.err
 	}
 	if s.Devices == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps series", "this server knows no devices")
+		return fail(http.StatusNotFound, "ask a server that keeps series", "this server has no device data")
 	}
 	out, err := s.Devices.Devices(r.Context(), site, r.PathValue("node"))
 	if err != nil {

@@ -44,7 +44,7 @@ func statusOf(err error) *statusError {
 	case errors.Is(err, context.Canceled):
 		return &statusError{499, client.Error{Error: "the client went away"}} // nginx's status; nobody reads the body
 	default:
-		return &statusError{http.StatusInternalServerError, client.Error{Error: err.Error(), Hint: "the log of the server says more"}}
+		return &statusError{http.StatusInternalServerError, client.Error{Error: err.Error(), Hint: "see the server log"}}
 	}
 }
 

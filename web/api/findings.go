@@ -70,7 +70,7 @@ func (s *server) findingRoutes() []route {
 			params: []param{id}, answer: client.FindingSteps{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.findingSteps,
 		},
 		{
-			path: "/api/reckon/v1/findings/{id}/acknowledge", method: http.MethodPost, summary: "Say that somebody takes care of a finding",
+			path: "/api/reckon/v1/findings/{id}/acknowledge", method: http.MethodPost, summary: "Acknowledge a finding",
 			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.Support, handle: s.acknowledge,
 		},
 		{

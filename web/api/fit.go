@@ -20,7 +20,7 @@ func (s *server) fitRoutes() []route {
 	amount := schema{"type": "number", "minimum": 0}
 	return slices.Concat(s.forecastRoutes(), s.rankRoutes(), s.deviceRoutes(), []route{{
 		path: "/api/reckon/v1/fit", summary: "Where a job would fit",
-		doc: "Classes of nodes that are alike, whether one of them is big enough, where there is room now, and what comparable jobs of the last 30 days waited there.",
+		doc: "Classes of identical nodes, whether such a node is big enough, which have room now, and how long comparable jobs of the last 30 days waited there.",
 		params: []param{
 			{name: "cores", doc: "Cores on one node.", schema: amount}, {name: "memory_bytes", doc: "Memory on one node, bytes.", schema: amount},
 			{name: "gpus", doc: "GPUs on one node; below 1 a part of the time of one, for which the answer says which can be shared.", schema: amount},
@@ -39,7 +39,7 @@ func (s *server) fit(w http.ResponseWriter, r *http.Request, q *query) error {
 		return q.err
 	}
 	if s.Fit == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not know what jobs waited")
+		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server has no data on job wait times")
 	}
 	list, err := s.Fit.Fit(r.Context(), f)
 	if err != nil {

@@ -28,7 +28,7 @@ func (s *server) importRoutes() []route {
 	text := schema{"type": "string"}
 	return []route{{
 		path: "/api/reckon/v1/import/{format}", method: http.MethodPost, raw: true, summary: "Import history",
-		doc: "Takes what sonar or sacct wrote, or the data API of Waggle answered, as history: multipart/form-data with one part for each file, plain or gzip. What was imported before adds nothing. Lines that can not be read are counted and the first hundred named, and the rest is taken.",
+		doc: "Takes what sonar or sacct wrote, or the data API of Waggle answered, as history: multipart/form-data with one part for each file, plain or gzip. Importing the same data again adds nothing. Lines that cannot be parsed are counted and the first hundred listed; the rest is imported.",
 		params: []param{
 			{name: "format", doc: "The program that wrote the files.", schema: enum(client.ImportFormats...), inPath: true},
 			{name: "site", doc: "Site of input that names no cluster.", schema: text},
@@ -79,7 +79,7 @@ func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) e
 				return "", nil, io.EOF
 			}
 			if err != nil {
-				refused = fail(http.StatusBadRequest, "what was sent before is imported; send all again", "the body can not be read: %v", err)
+				refused = fail(http.StatusBadRequest, "what was sent before is imported; send all again", "cannot read the body: %v", err)
 				return "", nil, err
 			}
 			if name := strings.TrimSpace(part.FileName()); name != "" {

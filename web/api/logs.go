@@ -30,7 +30,7 @@ func (s *server) logRoutes() []route {
 	moment := schema{"type": "string", "format": "date-time"}
 	return []route{{
 		path: "/api/reckon/v1/logs/{id...}", summary: "Lines of the logs of one workload",
-		doc: "Asked of where logs lie, Loki or the API server of the cluster: none are kept here. They are of the pods of the run, from shortly before its start to shortly after its end.",
+		doc: "Fetched from Loki or the API server of the cluster; reckon stores no logs. They are of the pods of the run, from shortly before its start to shortly after its end.",
 		params: append(params,
 			param{name: "from", doc: "The earliest time; default: that of the run.", schema: moment},
 			param{name: "to", doc: "The latest time; default: that of the run.", schema: moment},
@@ -54,7 +54,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request, q *query) error {
 	case asked == "":
 		return fail(http.StatusBadRequest, "give kind/name, such as deployment/shop/cart", "the id is empty")
 	case s.Logs == nil:
-		return fail(http.StatusNotFound, "start it with --loki URL, or with --pod-logs in a cluster", "this server has no place of logs configured")
+		return fail(http.StatusNotFound, "start it with --loki URL, or with --pod-logs in a cluster", "this server has no log source configured")
 	}
 	one, _, err := s.find(r.Context(), asked, rng)
 	if err != nil {

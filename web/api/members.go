@@ -20,7 +20,7 @@ func (s *server) memberRoutes() []route {
 		doc: "The id is that of the whole, such as slurm/4 or 4, or names some tasks, such as 4_[1-4,7]. Figures are added up where sums are right.",
 		params: []param{
 			{name: "id", doc: "Number of the array or the heterogeneous job.", schema: schema{"type": "string"}, inPath: true},
-			{name: "site", doc: "Of which site, where several gave the same id; without it that is answered with 409.", schema: schema{"type": "string"}},
+			{name: "site", doc: "Site, when several sites used the same id; without it an ambiguous id gets 409.", schema: schema{"type": "string"}},
 		},
 		answer: client.Members{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.members,
 	}}

@@ -37,7 +37,7 @@ func (s *server) metricRunRoutes() []route {
 	one := []param{{name: "namespace", doc: "Namespace of the run.", schema: text, inPath: true}, {name: "name", doc: "Name of the run.", schema: text, inPath: true}}
 	return []route{{
 		path: "/api/reckon/v1/runs", summary: "List runs of MetricSets",
-		doc: "What was measured on demand, the latest first, without the pods. A run belongs to its namespace, and its MetricSet may be gone.",
+		doc: "On-demand measurements, latest first, without the pods. A run belongs to its namespace, and its MetricSet may be gone.",
 		params: []param{
 			{name: "namespace", doc: "Of these namespaces.", schema: text, many: true}, {name: "name", doc: "Of these names.", schema: text, many: true},
 			{name: "set", doc: "Of MetricSets of these names.", schema: text, many: true}, {name: "site", doc: "Of these sites.", schema: text, many: true},
@@ -54,8 +54,8 @@ func (s *server) metricRunRoutes() []route {
 		doc:    "What each pod used between two readings, with both times. Of pods that the agent of their node measures they are read from its series until they are kept.",
 		params: one, answer: client.MetricRunSamples{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.metricRunSamples,
 	}, {
-		path: "/api/reckon/v1/runs/{namespace}/{name}/keep", method: http.MethodPost, raw: true, summary: "Keep what was measured",
-		doc:    "Takes a MetricRunUpdate as JSON: for the operator (under runs in the configuration of service accounts), administrators, and users whose namespace it is. The same again keeps nothing twice.",
+		path: "/api/reckon/v1/runs/{namespace}/{name}/keep", method: http.MethodPost, raw: true, summary: "Store a measurement",
+		doc:    "Takes a MetricRunUpdate as JSON: for the operator (under runs in the configuration of service accounts), administrators, and users whose namespace it is. The request is idempotent.",
 		params: one, answer: client.MetricRunKept{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, may: func(v access.Viewer) bool { return v.Runs }, handle: s.keepMetricRun,
 	}, {
 		path: "/api/reckon/v1/compare/runs", summary: "Hold runs against each other",
@@ -148,7 +148,7 @@ func (s *server) keepMetricRun(w http.ResponseWriter, r *http.Request, _ *query)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpdate))
 	if err != nil {
-		return fail(http.StatusBadRequest, "send at most "+strconv.Itoa(maxUpdate>>20)+" MiB at once", "the update can not be read: %v", err)
+		return fail(http.StatusBadRequest, "send at most "+strconv.Itoa(maxUpdate>>20)+" MiB at once", "cannot read the update: %v", err)
 	}
 	var u client.MetricRunUpdate
 	d := json.NewDecoder(bytes.NewReader(body))

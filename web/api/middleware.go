@@ -31,7 +31,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 				s.Logger.ErrorContext(r.Context(), "panic in a handler", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
 				if rec.status == 0 {
 					rec.Header().Del("Content-Encoding")
-					writeError(rec, fail(http.StatusInternalServerError, "the log of the server says more", "the server made a mistake"))
+					writeError(rec, fail(http.StatusInternalServerError, "see the server log", "the server made a mistake"))
 				}
 			}
 			s.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request",

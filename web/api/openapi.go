@@ -42,7 +42,7 @@ func document(routes []route, version string, others ...other) []byte {
 		"info": schema{
 			"title": "reckon", "version": version,
 			"summary":     "Who used what: CPU, memory, GPU, disk and energy, for every job, pod, service and user.",
-			"description": "Times are RFC 3339 in UTC, figures are in SI base units, and what was not measured is null or absent, never zero. Unknown parameters are refused.",
+			"description": "Times are RFC 3339 in UTC, figures are in SI base units, and values that were not measured are null or absent, never zero. Unknown parameters are refused.",
 			"license":     schema{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"servers": []schema{{"url": "/"}},
@@ -111,9 +111,9 @@ func operation(r route, schemas schema) schema {
 
 var failDocs = map[int]string{
 	400: "A parameter is unknown or malformed; the error names it and what is accepted.",
-	401: "Nobody is known to ask; sign in, or send a token.",
-	403: "Who asks may not see it.",
-	404: "There is no such thing; the hint names what is near.",
+	401: "The request is not authenticated; sign in, or send a token.",
+	403: "The caller may not see it.",
+	404: "Not found; the hint lists similar names.",
 	409: "The name can be several workloads; the hint lists them.",
 	503: "The store is not open yet; try again in a moment.",
 }

@@ -60,7 +60,7 @@ func parse(r *http.Request, params []param) (*query, error) {
 	for _, key := range keys {
 		i := slices.IndexFunc(params, func(p param) bool { return !p.inPath && p.name == key })
 		if i < 0 {
-			accepted := "this address takes no parameters"
+			accepted := "this endpoint takes no parameters"
 			if len(names) > 0 {
 				accepted = "accepted: " + strings.Join(names, ", ")
 				if near := client.Nearest(key, names, 1); len(near) > 0 {
@@ -275,7 +275,7 @@ func filterOf(q *query) client.Filter {
 	f.Limit = q.integer("limit", defaultLimit, 1, maxLimit)
 	f.Offset = q.integer("offset", 0, 0, math.MaxInt32)
 	if q.err == nil && f.Since.Sub(q.now) > aheadClock { // running workloads would match for ever
-		q.bad("since", q.values.Get("since"), "it lies in the future; give a time before now")
+		q.bad("since", q.values.Get("since"), "it is in the future; give a time before now")
 	}
 	if q.err == nil && !f.Since.IsZero() && !f.Until.IsZero() && f.Until.Before(f.Since) {
 		q.bad("until", q.values.Get("until"), "give a time after since")

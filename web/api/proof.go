@@ -17,7 +17,7 @@ type Proof interface {
 
 func (s *server) proofRoutes() []route {
 	when := schema{"type": "string", "examples": []string{"30d", "2026-01-01", "2026-11-21T10:00:00Z"}}
-	doc := "Usage is held against the counters of the series, node by node and hour by hour, over the whole hours of which all samples are there. Figures that differ are named."
+	doc := "Usage is compared with the counters of the series, per node and hour, over the complete hours with all samples. Differences are listed."
 	return []route{
 		{
 			path: "/api/reckon/v1/proof", summary: "Whether usage is all that was measured",
@@ -28,7 +28,7 @@ func (s *server) proofRoutes() []route {
 			path: "/api/reckon/v1/prove", method: http.MethodPost, summary: "Hold usage against the counters now",
 			doc: doc + " It takes as long as reading the counters of that time.",
 			params: []param{
-				{name: "since", doc: "Begin; without it the first hour of which all samples are there: " + client.TimeForms + ".", schema: when},
+				{name: "since", doc: "Start; default: the first hour with all samples: " + client.TimeForms + ".", schema: when},
 				{name: "until", doc: "End; without it the last hour that is over.", schema: when},
 				{name: "mend", doc: "Make hours again that differ.", schema: schema{"type": "boolean"}},
 			},

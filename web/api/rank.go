@@ -20,11 +20,11 @@ func (s *server) rankRoutes() []route {
 	work := []param{
 		{name: "cores", doc: "Cores requested.", schema: amount}, {name: "memory_bytes", doc: "Memory requested, bytes.", schema: amount}, {name: "gpus", doc: "GPUs requested.", schema: amount},
 		{name: "use_cores", doc: "Cores that it is expected to use; without it those requested.", schema: amount},
-		{name: "work", doc: "An id of the work, such as the UID of a pod: it counts once, and not beside itself.", schema: text},
+		{name: "work", doc: "An id of the work, such as the UID of a pod: its current use is not counted in addition.", schema: text},
 	}
 	return []route{{
 		path: "/api/reckon/v1/rank", method: http.MethodPost, summary: "Where work should go",
-		doc: "Nodes for one piece of work, the best first: those with room and fresh data by the watts that it adds, from each node's own curve of power; then those that its forecast band or pressure makes tight; then those of which nothing fresh is known; last those that it does not fit on.",
+		doc: "Nodes for one workload, best first: those with room and recent data by the watts that it adds, from each node's own curve of power; then those that its forecast band or pressure makes tight; then those without recent data; last those that it does not fit on.",
 		params: append(work,
 			param{name: "gpu_watts", doc: "Watts of each GPU that it keeps busy; by default what a busy GPU adds on the node.", schema: amount},
 			param{name: "hours", doc: "How long it stays; without it a day.", schema: amount},
@@ -33,7 +33,7 @@ func (s *server) rankRoutes() []route {
 			param{name: "limit", doc: "At most this many.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit}}),
 		answer: client.Ranking{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.rank,
 	}, {
-		path: "/api/reckon/v1/rank/placed", method: http.MethodPost, summary: "Say that work was placed",
+		path: "/api/reckon/v1/rank/placed", method: http.MethodPost, summary: "Report a placement",
 		doc: "For schedulers: until the work is measured on the node it counts there for the next rankings. It is kept in memory, for a few minutes.",
 		params: append(work, param{name: "site", doc: "Site of the node.", schema: text}, param{name: "node", doc: "The node.", schema: text},
 			param{name: "removed", doc: "The work with this id is not there any more.", schema: schema{"type": "boolean"}}),

@@ -130,7 +130,7 @@ func methodNotAllowed(verb string) http.HandlerFunc {
 func form(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 	if err := r.ParseForm(); err != nil {
-		return fail(http.StatusBadRequest, "send a form (application/x-www-form-urlencoded) of at most 1 MiB", "the form can not be read: %v", err)
+		return fail(http.StatusBadRequest, "send a form (application/x-www-form-urlencoded) of at most 1 MiB", "cannot parse the form: %v", err)
 	}
 	r.URL.RawQuery = r.Form.Encode()
 	return nil
@@ -252,12 +252,12 @@ func detailParams() []param {
 	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"2h", "2026-11-21T10:00:00Z"}}
 	return []param{
 		{name: "id", doc: "kind/name, such as slurm/4711; a unique name alone will do.", schema: schema{"type": "string"}, inPath: true},
-		{name: "from", doc: "Begin of the profile; without it the start of the workload. Forms as since.", schema: when},
+		{name: "from", doc: "Start of the profile; default: the start of the workload. Forms as since.", schema: when},
 		{name: "to", doc: "End of the profile; without it the end of the workload, or now.", schema: when},
 		{name: "step", doc: "Length of a step of the profile, 1s or more; without it one that gives a few hundred points.", schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
-		{name: "by", doc: "What the lines of the profile are of: the whole workload, each node, each part on each node, or each program (command_cores); without it as fine as it is measured.", schema: enum(client.Splits()...)},
+		{name: "by", doc: "Grouping of the profile's lines: the whole workload, each node, each part on each node, or each program (command_cores); without it as fine as it is measured.", schema: enum(client.Splits()...)},
 		{name: "start", doc: "Which run of an id that was given more than once: a moment in it, or its start; without it the latest. Forms as since.", schema: when},
-		{name: "site", doc: "Of which site, where several gave the same id; without it that is answered with 409.", schema: text},
+		{name: "site", doc: "Site, when several sites used the same id; without it an ambiguous id gets 409.", schema: text},
 	}
 }
 

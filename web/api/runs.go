@@ -117,7 +117,7 @@ func sitesOf(list []client.Workload) (out []string) {
 			continue
 		}
 		seen[w.Site] = true
-		out = append(out, fmt.Sprintf("%s (of %s, began %s)", cmp.Or(w.Site, "no site"), cmp.Or(w.Owner, "nobody"), w.Start.UTC().Format(time.RFC3339)))
+		out = append(out, fmt.Sprintf("%s (of %s, started %s)", cmp.Or(w.Site, "no site"), cmp.Or(w.Owner, "nobody"), w.Start.UTC().Format(time.RFC3339)))
 	}
 	return out
 }

@@ -61,13 +61,13 @@ func TestPartsOfJobs(t *testing.T) {
 	}
 	h := asViewer(api.Options{Backend: b})
 	for ask, hint := range map[string]string{
-		"500": "slurm/500_0, slurm/500_3", "slurm/500": "slurm/500_0, slurm/500_3", "600": "slurm/600+0, slurm/600+1", "700_12": "slurm/700 stands for", "slurm/700_12": "slurm/700 stands for",
+		"500": "slurm/500_0, slurm/500_3", "slurm/500": "slurm/500_0, slurm/500_3", "600": "slurm/600+0, slurm/600+1", "700_12": "slurm/700 represents", "slurm/700_12": "slurm/700 represents",
 	} {
 		e := decode[client.Error](t, get(t, h, "/api/reckon/v1/workloads/"+ask, "X-Test-Viewer", "support"), 404)
 		if !strings.Contains(e.Hint, hint) {
 			t.Errorf("%s: %+v", ask, e)
 		}
-		if w := get(t, h, "/api/reckon/v1/workloads/"+ask, "X-Test-Viewer", "carol"); w.Code != 404 || strings.Contains(w.Body.String(), "id of its own") || strings.Contains(w.Body.String(), "stands for") {
+		if w := get(t, h, "/api/reckon/v1/workloads/"+ask, "X-Test-Viewer", "carol"); w.Code != 404 || strings.Contains(w.Body.String(), "id of its own") || strings.Contains(w.Body.String(), "represents") {
 			t.Errorf("carol is told of %s: %s", ask, w.Body)
 		}
 	}

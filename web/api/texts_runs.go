@@ -3,7 +3,7 @@ package api
 // runTexts are the descriptions of runs of MetricSets.
 func runTexts() map[string]string {
 	return map[string]string{
-		"MetricRun":           "One run of a MetricSet: what was measured where.",
+		"MetricRun":           "One run of a MetricSet, with its measurements by pod.",
 		"MetricRun.namespace": "Namespace that it belongs to.",
 		"MetricRun.name":      "Its name: that of the set and a part of its UID.",
 		"MetricRun.site":      "Site that kept it.",
@@ -12,7 +12,7 @@ func runTexts() map[string]string {
 		"MetricRun.origin":    "operator, or metricset-log for what was imported.",
 		"MetricRun.metrics":   "The metrics as they were run.",
 		"MetricRun.outcome":   "Running, Finished, Failed or Deleted.",
-		"MetricRun.started":   "When it began.",
+		"MetricRun.started":   "Start time.",
 		"MetricRun.finished":  "When it ended; null while it runs.",
 		"MetricRun.samples":   "How many samples are kept, of all pods.",
 		"MetricRun.pods":      "Its pods; absent in lists.",
@@ -41,7 +41,7 @@ func runTexts() map[string]string {
 		"MetricRunPod.incomplete":     "Why samples may be missing.",
 		"MetricRunPod.absent":         "Figures that could not be read, with the reason.",
 		"MetricRunPod.total":          "What all samples used.",
-		"MetricRunPod.first":          "Begin of the first sample.",
+		"MetricRunPod.first":          "Start of the first sample.",
 		"MetricRunPod.last":           "End of the last sample.",
 		"MetricRunPod.commands":       "What the processes of each command used in all.",
 		"MetricRunPod.result":         "What a program that measures by itself found.",
@@ -80,7 +80,7 @@ func runTexts() map[string]string {
 		"MetricRunComparison.level":   "Confidence of all intervals and verdicts together.",
 		"MetricRunComparison.figures": "Every figure that both sides have.",
 		"MetricRunComparison.differs": "Conditions that are not the same.",
-		"MetricRunComparison.scope":   "What the test does not see.",
+		"MetricRunComparison.scope":   "Limits of the test.",
 
 		"MetricRunDifference":            "Side b against side a in one figure.",
 		"MetricRunDifference.job":        "ReplicatedJob that it is of.",
@@ -117,7 +117,7 @@ func runTexts() map[string]string {
 		"ProbeSample.threads":   "What each thread used, where that was asked for.",
 		"ProbeSample.dropped":   "Whether tables were left out.",
 
-		"ProbeUse":                       "What was used in an interval; null is what could not be read.",
+		"ProbeUse":                       "Usage in an interval; null where it could not be read.",
 		"ProbeUse.user_seconds":          "Processor time in user mode, seconds.",
 		"ProbeUse.system_seconds":        "Processor time in the kernel, seconds.",
 		"ProbeUse.cpu_seconds":           "Processor time, seconds.",
@@ -145,14 +145,14 @@ func runTexts() map[string]string {
 		"ProbeRow.command":   "Name of the program.",
 		"ProbeRow.count":     "How many processes the row adds up.",
 		"ProbeRow.container": "Id of its container.",
-		"ProbeRow.started":   "When it began.",
+		"ProbeRow.started":   "Start time.",
 		"ProbeRow.policy":    "Scheduling policy.",
 		"ProbeRow.priority":  "Priority.",
 		"ProbeRow.processor": "Processor that it ran on last.",
 
-		"ProbeResult":         "What a program of ours found.",
+		"ProbeResult":         "Result of one of our programs.",
 		"ProbeResult.metric":  "io-probe or network-probe.",
-		"ProbeResult.from":    "When it began.",
+		"ProbeResult.from":    "Start time.",
 		"ProbeResult.to":      "When it ended.",
 		"ProbeResult.figures": "Figures by name.",
 		"ProbeResult.pairs":   "The network between each two pods.",

@@ -19,10 +19,10 @@ type Usage interface {
 func (s *server) usageRoutes() []route {
 	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"30d", "2026-01-01", "2026-11-21T10:00:00Z"}}
 	return []route{{
-		path: "/api/reckon/v1/usage", summary: "What was used, by whom and when",
+		path: "/api/reckon/v1/usage", summary: "Usage by owner and time",
 		doc: "History from hourly roll-ups, added up over spans of time and grouped by what `by` names. Times are UTC, whole hours, weeks from Monday. Users see themselves and the others together.",
 		params: []param{
-			{name: "since", doc: "Begin; without it 30 days before the end: " + client.TimeForms + ".", schema: when},
+			{name: "since", doc: "Start; default: 30 days before the end: " + client.TimeForms + ".", schema: when},
 			{name: "until", doc: "End, not included; without it now.", schema: when},
 			{name: "span", doc: "Length of the stretches of time that are added up; hour-of-week adds up the same hours of all weeks, dated in the week from 1970-01-05 on.", schema: enum(client.UsageSpans()...)},
 			{name: "by", doc: "What rows are grouped by; node alone or with site.", schema: enum(client.UsageDimensions()...), many: true},

@@ -60,7 +60,7 @@ func toHTTP(err error) *httpError {
 	case errors.Is(err, context.Canceled):
 		return at(499, "")
 	}
-	return at(http.StatusInternalServerError, "the log of the server says more")
+	return at(http.StatusInternalServerError, "see the server log")
 }
 
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {

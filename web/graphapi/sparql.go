@@ -31,7 +31,7 @@ func request(r *http.Request) (query, update string, err error) {
 		return "", string(raw), err
 	case "application/x-www-form-urlencoded":
 		if err := r.ParseForm(); err != nil {
-			return "", "", problem(http.StatusBadRequest, "", "the form can not be read: %v", err)
+			return "", "", problem(http.StatusBadRequest, "", "cannot parse the form: %v", err)
 		}
 		return r.PostForm.Get("query"), r.PostForm.Get("update"), nil
 	}
