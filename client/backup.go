@@ -23,7 +23,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 		return c.refused(resp, body)
 	}
 	if _, err := io.Copy(w, resp.Body); err != nil {
-		return fmt.Errorf("the backup of %s broke off: %w; its log says why", c.Server(), err)
+		return fmt.Errorf("the backup of %s was interrupted: %w; see its log", c.Server(), err)
 	}
 	return nil
 }

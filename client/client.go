@@ -260,7 +260,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &UnreachableError{c.Server(), "connection refused", do, err}
 	case errors.As(err, &dns):
-		return &UnreachableError{c.Server(), "the name " + dns.Name + " is not known", "check --server or RECKON_SERVER", err}
+		return &UnreachableError{c.Server(), "the name " + dns.Name + " is unknown", "check --server or RECKON_SERVER", err}
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return &UnreachableError{c.Server(), "no answer in time", "check the address, a firewall, and whether the server is busy", err}
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):

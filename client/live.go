@@ -96,7 +96,7 @@ func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 		return cause
 	}
 	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s ended the live stream", c.Server())
+		return fmt.Errorf("%s closed the live stream", c.Server())
 	}
 	return err
 }

@@ -74,7 +74,7 @@ type unpacker struct {
 	err   error
 }
 
-var errPacked = errors.New("it ends early or holds what can not be")
+var errPacked = errors.New("it is truncated or has invalid values")
 
 func (u *unpacker) uint() uint64 {
 	v, n := binary.Uvarint(u.b)
@@ -457,7 +457,7 @@ func unpackState(b []byte) (*nodeState, error) {
 		version, n.Last = int(-n.Last), u.int()
 	}
 	if version > packVersion {
-		return nil, fmt.Errorf("what is kept of a node is of version %d, and this release reads up to %d", version, packVersion)
+		return nil, fmt.Errorf("the state of a node has version %d; this release reads up to %d", version, packVersion)
 	}
 	n.Memory = u.figure()
 	for range u.count() {

@@ -194,7 +194,7 @@ func (im *Importer) Finish(ctx context.Context) (Result, error) {
 	}
 	for _, site := range sortedKeys(im.sites) {
 		if err := errors.Join(im.sites[site].rename(), im.settle(ctx, im.sites[site])); err != nil {
-			return im.res, fmt.Errorf("%w (what was read is kept: the next import goes on with it)", err)
+			return im.res, fmt.Errorf("%w (data read so far is kept: the next import resumes there)", err)
 		}
 	}
 	if err := im.flushJobs(ctx); err != nil {

@@ -21,7 +21,7 @@ func (im *Importer) open(in io.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	if system := foreign(head); system != "" {
-		im.bad(0, fmt.Errorf("this is an accounting log of %s, which can not be imported: the accounting of Slurm (sacct) and the files of sonar can", system))
+		im.bad(0, fmt.Errorf("this is an accounting log of %s, which is not supported: import the accounting of Slurm (sacct) or the files of sonar", system))
 		return strings.NewReader(""), nil
 	}
 	return br, nil
@@ -45,7 +45,7 @@ func Plain(in io.Reader) (io.Reader, error) {
 }
 
 // ErrDamaged means truncated or corrupt gzip: the data before the damage is used.
-var ErrDamaged = errors.New("the compressed file is cut off or damaged; what stands before that is taken")
+var ErrDamaged = errors.New("the compressed file is truncated or corrupt; the data before that is imported")
 
 // unpacked is a gzip stream. It keeps its own errors separate from those of the
 // underlying reader.

@@ -190,7 +190,7 @@ func TestTornLog(t *testing.T) {
 	if err == nil {
 		err = j.load(l, l.pieces["n1"], 0, map[int64]*reading{})
 	}
-	if err == nil || !strings.Contains(err.Error(), "0.log is damaged at byte 0") {
+	if err == nil || !strings.Contains(err.Error(), "0.log is corrupt at byte 0") {
 		t.Errorf("%v", err)
 	}
 }

@@ -41,7 +41,7 @@ func (im *Importer) future(node string, t int64, records int) bool {
 		return false
 	}
 	im.res.Refused += records
-	im.bad(0, fmt.Errorf("reading of node %s at %d lies in the future; check the clock of the node", node, t))
+	im.bad(0, fmt.Errorf("reading of node %s at %d is in the future; check the clock of the node", node, t))
 	return true
 }
 

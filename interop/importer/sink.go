@@ -188,7 +188,7 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 				}
 				ms = append(ms, labels.MustNewMatcher(labels.MatchNotRegexp, "__name__", "reckon_slurm_.*"))
 				if err := im.o.Store.Delete(ctx, from, to, ms...); err != nil {
-					return nil, fmt.Errorf("delete what is made again: %w", err)
+					return nil, fmt.Errorf("delete series to be rebuilt: %w", err)
 				}
 			}
 		}
@@ -196,7 +196,7 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 	for _, z := range out.undos {
 		at := z.start*1000 + beside
 		if err := im.o.Store.Delete(ctx, at, at, equal("source", "sonar"), equal("site", z.site), equal("node", z.node), equal("workload", z.id)); err != nil {
-			return nil, fmt.Errorf("delete what is made again: %w", err)
+			return nil, fmt.Errorf("delete series to be rebuilt: %w", err)
 		}
 	}
 	return kept, nil

@@ -98,7 +98,7 @@ func (s *siteState) read(path string, v any) error {
 	}
 	defer f.Close()
 	if err := gob.NewDecoder(f).Decode(v); err != nil {
-		return fmt.Errorf("read what is known of earlier imports, %s: %w; restore it from a backup", path, err)
+		return fmt.Errorf("read the state of earlier imports, %s: %w; restore it from a backup", path, err)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (s *siteState) save() error { return encodeFile(s.path, s) }
 func encodeFile(path string, v any) error {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(v); err != nil {
-		return fmt.Errorf("keep what is known of imports: %w", err)
+		return fmt.Errorf("save the import state: %w", err)
 	}
 	return replaceFile(path, b.Bytes())
 }

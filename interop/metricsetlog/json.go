@@ -19,7 +19,7 @@ func fio(lines []string, f *figures) []string {
 	}
 	var doc map[string]any
 	if err := json.NewDecoder(strings.NewReader(text[i:])).Decode(&doc); err != nil {
-		return []string{"the JSON of fio can not be read: " + err.Error()}
+		return []string{"the JSON of fio cannot be parsed: " + err.Error()}
 	}
 	if ms, ok := doc["timestamp_ms"].(float64); ok {
 		f.when = time.UnixMilli(int64(ms)).UTC()
@@ -97,7 +97,7 @@ func iostat(lines []string, f *figures) (bad []string) {
 		return []string{"iostat wrote no JSON"}
 	}
 	if err := json.NewDecoder(strings.NewReader(text[i:])).Decode(&doc); err != nil {
-		return []string{"the JSON of iostat can not be read: " + err.Error()}
+		return []string{"the JSON of iostat cannot be parsed: " + err.Error()}
 	}
 	for _, h := range doc.Sysstat.Hosts {
 		for _, s := range h.Statistics {
@@ -143,7 +143,7 @@ func pidstat(lines []string, f *figures) (bad []string) {
 		}
 		var rows []map[string]any
 		if err := json.Unmarshal([]byte(line), &rows); err != nil {
-			bad = append(bad, fmt.Sprintf("the JSON of %s can not be read: %v", title, err))
+			bad = append(bad, fmt.Sprintf("the JSON of %s cannot be parsed: %v", title, err))
 			continue
 		}
 		for _, row := range rows {

@@ -64,7 +64,7 @@ func Read(r io.Reader) (*Log, error) {
 		s.line(string(bytes.TrimRight(in.Bytes(), "\r\n")))
 	}
 	if err := in.Err(); err != nil {
-		s.note("the log can not be read to its end: " + err.Error())
+		s.note("cannot read the log to its end: " + err.Error())
 	}
 	if !s.marked {
 		return nil, fmt.Errorf("%w: it has neither METADATA START nor METRICS OPERATOR COLLECTION START", ErrNoLog)
@@ -138,7 +138,7 @@ func (s *scanner) line(text string) {
 func (s *scanner) metadata(text string) {
 	var doc map[string]any
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		s.note("the metadata can not be read: " + err.Error())
+		s.note("cannot parse the metadata: " + err.Error())
 		return
 	}
 	s.log.Metric, _ = doc["metricName"].(string)
@@ -206,10 +206,10 @@ func (s *scanner) finish() {
 	s.log.Figures = f.list
 	if s.log.Text = strings.Trim(text.String(), "\n"); len(s.log.Text) > maxText {
 		s.log.Text = strings.ToValidUTF8(s.log.Text[:maxText], "")
-		s.note("what was printed is longer than what is kept of it")
+		s.note("the output was truncated")
 	}
 	if s.log.Metric == "perf-sysstat" {
-		s.note("pidstat was run without an interval: every value is the mean since the process began, or since boot")
+		s.note("pidstat was run without an interval: every value is the mean since process start or boot")
 	}
 	if s.log.Start.IsZero() {
 		s.log.Start, s.log.End = f.when, f.when

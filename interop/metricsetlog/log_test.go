@@ -96,7 +96,7 @@ func TestPublishedLogs(t *testing.T) {
 	if l := read(t, "app-lammps"); !strings.Contains(l.Text, "Histogram: 2 0 0 0") || !strings.HasPrefix(l.Text, "LAMMPS (29 Sep 2021") {
 		t.Errorf("the text of LAMMPS: %.80q", l.Text)
 	}
-	if l := read(t, "perf-sysstat"); len(l.Notes) != 1 || !strings.Contains(l.Notes[0], "since boot") {
+	if l := read(t, "perf-sysstat"); len(l.Notes) != 1 || !strings.Contains(l.Notes[0], "process start or boot") {
 		t.Errorf("pidstat without an interval: %v", l.Notes)
 	}
 }
@@ -158,7 +158,7 @@ func FuzzRead(f *testing.F) {
 func TestLongLine(t *testing.T) {
 	log, err := Read(strings.NewReader("METADATA START {\"metricName\":\"app-amg\"}\nMETADATA END\nMETRICS OPERATOR COLLECTION START\nMETRICS OPERATOR TIMEPOINT\n" +
 		strings.Repeat("x", 10<<20) + "\nFigure of Merit (FOM_1): 2.892458e+04\nMETRICS OPERATOR COLLECTION END\n"))
-	if err != nil || len(log.Text) > maxText || len(log.Notes) != 1 || !strings.Contains(log.Notes[0], "longer than what is kept") {
+	if err != nil || len(log.Text) > maxText || len(log.Notes) != 1 || !strings.Contains(log.Notes[0], "output was truncated") {
 		t.Fatalf("%d bytes, %q, %v", len(log.Text), log.Notes, err)
 	}
 	if len(log.Figures) == 0 {

@@ -145,7 +145,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		j.Start, j.AllocCores, j.AllocMemory, j.AllocGPUs, j.AllocNodes = time.Time{}, nil, nil, nil, nil
 	}
 	if !j.End.IsZero() && !j.Start.IsZero() && j.End.Before(j.Start) {
-		errs = append(errs, fmt.Errorf("it ended at %s before it began at %s", j.End.Format(time.RFC3339), j.Start.Format(time.RFC3339)))
+		errs = append(errs, fmt.Errorf("its end %s is before its start %s", j.End.Format(time.RFC3339), j.Start.Format(time.RFC3339)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return j, fmt.Errorf("job %s: %w", slurmtext.Clip(j.ID), err)

@@ -29,7 +29,7 @@ func orders() []order {
 	}
 }
 
-var errUnknownOrder = errors.New("the order of the fields is not known")
+var errUnknownOrder = errors.New("the field order is unknown")
 
 // orderOf returns the order of a line. Names may contain the separator, so a line may have more
 // fields than the order; an order matches if its times can be parsed.
@@ -57,6 +57,6 @@ func orderOf(cells []string) (order, error) {
 	for _, o := range all {
 		known = append(known, fmt.Sprintf("%d of %s", len(o.fields), o.name))
 	}
-	return order{}, fmt.Errorf("%d fields and no names for them, and it is none of the orders that are known (%s): name them by --fields, or export again with a line of names (sacct without --noheader)",
+	return order{}, fmt.Errorf("%d fields and no names for them, and not one of the known orders (%s): name them by --fields, or export again with a line of names (sacct without --noheader)",
 		len(cells), strings.Join(known, ", "))
 }

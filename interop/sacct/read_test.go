@@ -74,7 +74,7 @@ func TestForms(t *testing.T) {
 		"7^bob^COMPLETED^2026-01-01T00:00:00^2026-01-02T00:00:00^2026-01-01T00:00:00^^^^^^x\n"+
 		"8_[3-9]^bob^PENDING^2026-01-01T00:00:00^Unknown^Unknown^4000M^1^UNLIMITED^0:0^^x\n"+
 		"9+1^bob^COMPLETED^1767225600^1767225600^1767225660^^^^0:0^^x\n", Options{})
-	if len(jobs) != 3 || len(bad) != 2 || !strings.HasPrefix(bad[0], "3: 5 fields, want 12") || !strings.HasPrefix(bad[1], "4: job 7: it ended at") {
+	if len(jobs) != 3 || len(bad) != 2 || !strings.HasPrefix(bad[0], "3: 5 fields, want 12") || !strings.HasPrefix(bad[1], "4: job 7: its end ") {
 		t.Fatalf("%d jobs, bad %q", len(jobs), bad)
 	}
 	if j := jobs[0]; j.State != "cancelled" || j.Reason != "by 1000" || *j.ReqMemory != 8<<30 || *j.TimeLimit != 86400 || *j.ExitCode != 143 || *j.ReqGPUs != 2 || j.Name != "odd^name" || !j.Start.IsZero() {

@@ -87,7 +87,7 @@ func list(r io.Reader, name string, f func(json.RawMessage)) error {
 
 func orEOF(err error) error {
 	if err == nil {
-		return errors.New("it begins otherwise")
+		return errors.New("it starts differently")
 	}
 	return err
 }

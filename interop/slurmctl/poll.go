@@ -160,14 +160,14 @@ func (p *Poller) log(t *query, got Read, err error) {
 	if err != nil {
 		message = err.Error()
 	} else if got.Bad > 0 {
-		message = "records that can not be read: " + got.FirstBad
+		message = "records that cannot be parsed: " + got.FirstBad
 	}
 	switch {
 	case message == t.logged:
 	case err != nil:
 		p.o.Logger.Error("Slurm could not be read; the query is repeated, and nothing is lost that it reports later", "source", t.name, "err", err)
 	case message != "":
-		p.o.Logger.Warn("Slurm returned records that can not be read; the others were taken", "source", t.name, "bad", got.Bad, "of", got.Records, "first", got.FirstBad)
+		p.o.Logger.Warn("Slurm returned records that cannot be parsed; the others were taken", "source", t.name, "bad", got.Bad, "of", got.Records, "first", got.FirstBad)
 	default:
 		p.o.Logger.Info("Slurm is read again", "source", t.name)
 	}
@@ -308,7 +308,7 @@ func (p *Poller) load() {
 		err = json.Unmarshal(raw, &s)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.o.Logger.Warn("it is not known up to when accounting was read; the last hour is read again", "err", err)
+		p.o.Logger.Warn("the position in accounting is unknown; the last hour is read again", "err", err)
 	}
 	p.mark = s.Accounting
 }

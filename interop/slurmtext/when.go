@@ -35,14 +35,14 @@ func Time(s string, zone *time.Location) (time.Time, error) {
 	for _, form := range []string{"2006-01-02T15:04:05", time.RFC3339} {
 		if t, err := time.ParseInLocation(form, s, zone); err == nil {
 			if at := t.Unix(); at < earliest || at > latest {
-				return time.Time{}, fmt.Errorf("%q lies outside of the years 1990 to 2200", Clip(s))
+				return time.Time{}, fmt.Errorf("%q is outside the years 1990 to 2200", Clip(s))
 			}
 			return t, nil
 		}
 	}
 	if v, err := Number(s); err == nil {
 		if v != 0 && v < earliest {
-			return time.Time{}, fmt.Errorf("%q lies outside of the years 1990 to 2200", Clip(s))
+			return time.Time{}, fmt.Errorf("%q is outside the years 1990 to 2200", Clip(s))
 		}
 		return Unix(v), nil
 	}

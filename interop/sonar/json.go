@@ -188,7 +188,7 @@ func (r *Reader) data(kind string, raw json.RawMessage, h *Handler) (bad, fatal 
 	case "cluster":
 		return r.cluster(raw, h)
 	}
-	return fmt.Errorf("data of type %q are not known: sample, sysinfo, job and cluster are", clip([]byte(kind))), nil
+	return fmt.Errorf("unknown data type %q; supported: sample, sysinfo, job, cluster", clip([]byte(kind))), nil
 }
 
 func (r *Reader) cluster(raw json.RawMessage, h *Handler) (bad, fatal error) {
@@ -380,7 +380,7 @@ func (r *Reader) oldSample(e *envelope, h *Handler) (bad, fatal error) {
 	for _, o := range e.Samples {
 		cards, err := r.cards([]byte(o.GPUs))
 		if err != nil || o.CPUTime < 0 || o.Resident < 0 || o.GPU < 0 || o.GPUKib < 0 {
-			bad = errors.Join(bad, err, fmt.Errorf("process %d of job %d can not be read", o.PID, o.Job))
+			bad = errors.Join(bad, err, fmt.Errorf("process %d of job %d cannot be parsed", o.PID, o.Job))
 			continue
 		}
 		p := Process{Job: o.Job, User: r.intern(o.User), Cmd: r.intern(o.Cmd), PID: o.PID, PPID: o.PPID, Rolled: o.Rolled,

@@ -45,7 +45,7 @@ func busy(b []byte) ([]float64, error) {
 		by *= 45
 	}
 	if len(all) < 2 {
-		return nil, errors.New("it says nothing of any processor")
+		return nil, errors.New("it lists no processors")
 	}
 	out := make([]float64, len(all)-1)
 	for i := range out {

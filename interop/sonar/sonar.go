@@ -258,7 +258,7 @@ func (r *Reader) when(b []byte) (int64, error) {
 	}
 	at := t.Unix()
 	if at < earliest || at > latest {
-		return 0, fmt.Errorf("time %q lies outside of the years 2000 to 2200", clip(b))
+		return 0, fmt.Errorf("time %q is outside the years 2000 to 2200", clip(b))
 	}
 	r.last.text, r.last.at = string(b), at
 	return at, nil

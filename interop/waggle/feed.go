@@ -67,7 +67,7 @@ func (f *Feed) Run(ctx context.Context) {
 func (f *Feed) step(ctx context.Context, now time.Time) {
 	m, err := Collect(ctx, f.Ask, now)
 	if err != nil {
-		f.Log.Warn("some figures can not be published to Waggle", "error", err)
+		f.Log.Warn("some figures cannot be published to Waggle", "error", err)
 	}
 	f.waiting = append(f.waiting, m...)
 	if over := len(f.waiting) - kept; over > 0 {
@@ -78,7 +78,7 @@ func (f *Feed) step(ctx context.Context, now time.Time) {
 	f.waiting = slices.Delete(f.waiting, 0, sent)
 	switch {
 	case err != nil && !f.failing:
-		f.Log.Warn("figures can not be published to Waggle; they wait, and it is tried again", "waiting", len(f.waiting), "error", err)
+		f.Log.Warn("publishing to Waggle failed; the figures are queued for retry", "waiting", len(f.waiting), "error", err)
 	case err == nil && f.failing:
 		f.Log.Info("figures are published to Waggle again", "messages", sent)
 	}

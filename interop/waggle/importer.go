@@ -122,7 +122,7 @@ func (im *Importer) bad(line int, err error) {
 func (im *Importer) Finish(ctx context.Context) (importer.Result, error) {
 	err := im.flush(ctx)
 	if im.texts > 0 && im.res.Records == 0 && im.res.BadCount == 0 {
-		im.bad(0, fmt.Errorf("all %d measurements are texts, which have no place in series", im.texts))
+		im.bad(0, fmt.Errorf("all %d measurements are text, which series cannot hold", im.texts))
 	}
 	return im.res, err
 }
