@@ -152,7 +152,7 @@ func (l *Ledger) Broken() []Broken {
 }
 
 var inconsistent = &metric.Desc{Name: "reckon_inconsistent_figures_total", Kind: metric.Counter, Labels: []string{"figure", "rule"},
-	Help: "Figures that passed what bounds them and were held back from answers, once for each workload, node or group that they are of."}
+	Help: "Figures that violated a bound and were withheld from answers, once per workload, node or group."}
 
 // Descs describes the counters of a ledger.
 func Descs() []*metric.Desc { return []*metric.Desc{inconsistent} }

@@ -25,7 +25,7 @@ var (
 	}
 	submitTime = &metric.Desc{
 		Name: "reckon_workload_submit_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "When the workload was handed in, seconds since the Unix epoch.",
+		Help:   "Submit time of the workload, seconds since the Unix epoch.",
 		Labels: with(),
 	}
 	allocatedCores = &metric.Desc{
@@ -50,7 +50,7 @@ var (
 	}
 	allocationTime = &metric.Desc{
 		Name: "reckon_workload_allocation_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "Since when a workload that was resized has what it was given, seconds since the Unix epoch; absent for one that was not.",
+		Help:   "Time of the last resize of a workload, seconds since the Unix epoch; absent for one that was not.",
 		Labels: with(),
 	}
 	suspendedTime = &metric.Desc{
@@ -85,7 +85,7 @@ var (
 	}
 	requestNodes = &metric.Desc{
 		Name: "reckon_workload_request_nodes", Kind: metric.Gauge,
-		Help:   "Nodes the workload asked for or was given.",
+		Help:   "Nodes requested by or allocated to the workload.",
 		Labels: with(),
 	}
 	exitCodes = &metric.Desc{
@@ -100,12 +100,12 @@ var (
 	}
 	numberInfo = &metric.Desc{
 		Name: "reckon_slurm_number_info", Kind: metric.Gauge,
-		Help:   "Another number by which Slurm knows the job: that of a task of an array or of a part of a heterogeneous job alone. The value is always 1.",
+		Help:   "Another job id in Slurm: that of a task of an array or of a part of a heterogeneous job alone. The value is always 1.",
 		Labels: with("number"),
 	}
 	jobTasks = &metric.Desc{
 		Name: "reckon_slurm_waiting_tasks", Kind: metric.Gauge,
-		Help:   "Tasks of the array that wait and that this workload stands for.",
+		Help:   "Pending tasks of the array represented by this workload.",
 		Labels: with(),
 	}
 	jobSteps = &metric.Desc{
@@ -120,7 +120,7 @@ var (
 	}
 	stepStart = &metric.Desc{
 		Name: "reckon_slurm_step_start_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "When the step began, by accounting, seconds since the Unix epoch.",
+		Help:   "Start time of the step, by accounting, seconds since the Unix epoch.",
 		Labels: with(),
 	}
 	stepEnd = &metric.Desc{
@@ -139,7 +139,7 @@ var (
 var (
 	nodeInfo = &metric.Desc{
 		Name: "reckon_slurm_node_info", Kind: metric.Gauge,
-		Help:   "Node as Slurm knows it, with its features; the value is always 1.",
+		Help:   "Node in Slurm, with its features; the value is always 1.",
 		Labels: []string{"node", "features"},
 	}
 	nodeState = &metric.Desc{
@@ -149,32 +149,32 @@ var (
 	}
 	nodeCores = &metric.Desc{
 		Name: "reckon_slurm_node_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Processors of a node that Slurm gives out.",
+		Help:   "Allocatable processors of a node in Slurm.",
 		Labels: []string{"node"},
 	}
 	nodeAllocatedCores = &metric.Desc{
 		Name: "reckon_slurm_node_allocated_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Processors of a node that jobs hold.",
+		Help:   "Processors of a node allocated to jobs.",
 		Labels: []string{"node"},
 	}
 	nodeMemory = &metric.Desc{
 		Name: "reckon_slurm_node_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory of a node that Slurm gives out.",
+		Help:   "Allocatable memory of a node in Slurm.",
 		Labels: []string{"node"},
 	}
 	nodeAllocatedMemory = &metric.Desc{
 		Name: "reckon_slurm_node_allocated_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory of a node that jobs hold; absent where Slurm says it in text only.",
+		Help:   "Memory of a node allocated to jobs; absent where Slurm reports it as text only.",
 		Labels: []string{"node"},
 	}
 	nodeGPUs = &metric.Desc{
 		Name: "reckon_slurm_node_gpus", Kind: metric.Gauge,
-		Help:   "GPUs of a node that Slurm gives out.",
+		Help:   "Allocatable GPUs of a node in Slurm.",
 		Labels: []string{"node"},
 	}
 	nodeAllocatedGPUs = &metric.Desc{
 		Name: "reckon_slurm_node_allocated_gpus", Kind: metric.Gauge,
-		Help:   "GPUs of a node that jobs hold; absent where Slurm says it in text only.",
+		Help:   "GPUs of a node allocated to jobs; absent where Slurm reports it as text only.",
 		Labels: []string{"node"},
 	}
 	partitionInfo = &metric.Desc{
@@ -223,7 +223,7 @@ var (
 	}
 	unresolved = &metric.Desc{
 		Name: "reckon_slurm_unresolved_jobs", Kind: metric.Gauge,
-		Help:   "Jobs that left the queue and of which accounting has no end yet.",
+		Help:   "Jobs that left the queue and have no end in accounting yet.",
 		Labels: []string{},
 	}
 )
