@@ -110,10 +110,10 @@ func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) ([]ro
 	for i, s := range b.all {
 		wg.Go(func() { rows[i].queries, rows[i].failed = ask(asking, s, time.Second, queries()) })
 	}
-	var failed int
+	failed := make([]int, len(b.all))
 	for i, s := range b.all {
-		if s.name == "reckon" {
-			wg.Go(func() { rows[i].pages, failed = ask(asking, s, 5*time.Second, pages()) })
+		if s.name == "reckon" || s.name == "before" {
+			wg.Go(func() { rows[i].pages, failed[i] = ask(asking, s, 5*time.Second, pages()) })
 		}
 	}
 	recorded := b.record(asking)
@@ -124,10 +124,10 @@ func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) ([]ro
 	if err != nil {
 		return nil, p, err
 	}
-	rows[0].failed += failed
 	b.out.Drain(ctx, 2*time.Minute)
 	after := b.out.Sent()
 	for i, s := range b.all {
+		rows[i].failed += failed[i]
 		rows[i].cpu += s.cpu()
 		rows[i].memory = s.memory()
 		rows[i].samples = after[s.name] - before[s.name]
@@ -223,7 +223,7 @@ func quantile(d []time.Duration, q float64) string {
 }
 
 func load(ctx context.Context, o options, dir string, w io.Writer) error {
-	whole := o.span + time.Minute
+	whole := o.span + o.warm
 	if o.cut {
 		whole += o.cutFor + 5*time.Minute
 	}
@@ -232,7 +232,7 @@ func load(ctx context.Context, o options, dir string, w io.Writer) error {
 		return err
 	}
 	defer b.stop()
-	if _, err := b.goOn(ctx, time.Minute, o.speed, nil); err != nil { // series are made, connections opened
+	if _, err := b.goOn(ctx, o.warm, o.speed, nil); err != nil { // series are made, connections opened
 		return err
 	}
 	if left := b.out.Drain(ctx, 5*time.Minute); left.Exports > 0 { // all series begin at once
@@ -240,7 +240,7 @@ func load(ctx context.Context, o options, dir string, w io.Writer) error {
 		for _, s := range b.all {
 			fmt.Fprintf(w, "%s at %s took %d samples.\n", s.name, s.addr, taken[s.name])
 		}
-		return fmt.Errorf("%d exports of the first minute are not taken: %s", left.Exports, left.Error)
+		return fmt.Errorf("%d exports of the warm-up are not taken: %s", left.Exports, left.Error)
 	}
 	rows, p, err := b.measure(ctx, o.span, o.speed)
 	if err != nil {

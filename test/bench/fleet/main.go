@@ -34,8 +34,9 @@ import (
 
 type options struct {
 	bin, only, markdown, keep string
+	against                   string
 	nodes, jobs               int
-	span, tick, export        time.Duration
+	span, warm, tick, export  time.Duration
 	profile                   string
 	speed                     float64
 	cut, disk, growth         bool
@@ -56,12 +57,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	var o options
 	f := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	f.StringVar(&o.bin, "bin", "bin", "folder of reckon")
+	f.StringVar(&o.against, "against", "", "folder of another reckon, which is measured beside it as \"before\"")
 	f.StringVar(&o.only, "only", "", "measure only servers whose name contains this")
 	f.StringVar(&o.markdown, "markdown", "", "file to which the tables are appended")
 	f.StringVar(&o.keep, "dir", "", "directory to work in, kept afterwards (default: a temporary one)")
 	f.IntVar(&o.nodes, "nodes", 1000, "nodes of the site")
 	f.IntVar(&o.jobs, "jobs", 0, "jobs (default 20 a node and day)")
-	f.DurationVar(&o.span, "for", 3*time.Minute, "simulated time that is measured, after a warm-up of one minute")
+	f.DurationVar(&o.span, "for", 3*time.Minute, "simulated time that is measured")
+	f.DurationVar(&o.warm, "warm", time.Minute, "simulated time before that, in which series begin and nodes are first described")
 	f.DurationVar(&o.export, "export", 15*time.Second, "time between two exports of a node")
 	f.DurationVar(&o.tick, "tick", 5*time.Second, "time between two readings of a node")
 	f.StringVar(&o.profile, "profile", "", "record the measured stretch of the first server with perf(1) into this file")
@@ -73,7 +76,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if o.nodes < 1 || o.nodes > 12_000 || o.span < time.Minute || o.span > 48*time.Hour {
+	if o.nodes < 1 || o.nodes > 12_000 || o.span < time.Minute || o.span > 48*time.Hour || o.warm < time.Minute || o.warm > time.Hour {
 		return errors.New("give 1 to 12,000 nodes and a time of one minute to two days: this is a bounded load")
 	}
 	dir := o.keep

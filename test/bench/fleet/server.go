@@ -39,20 +39,26 @@ type server struct {
 func servers(o options, dir string) (out []*server, missing []string) {
 	config := filepath.Join(dir, "prometheus.yml")
 	_ = os.WriteFile(config, []byte("storage:\n  tsdb:\n    out_of_order_time_window: 7d\n"), 0o600) // it says so itself if it is not there
-	for _, s := range []*server{
-		{name: "reckon", path: filepath.Join(o.bin, "reckon"), write: "/api/v1/write", ready: "/readyz", args: func(a, d string) []string {
+	reckon := func(name, bin string) *server {
+		return &server{name: name, path: filepath.Join(bin, "reckon"), write: "/api/v1/write", ready: "/readyz", args: func(a, d string) []string {
 			return []string{"serve", "--listen", a, "--data", d}
-		}, end: push.Endpoint{Protocol: "2.0"}},
-		{name: "Prometheus", path: "prometheus", write: "/api/v1/write", ready: "/-/ready", args: func(a, d string) []string {
+		}, end: push.Endpoint{Protocol: "2.0"}}
+	}
+	list := []*server{reckon("reckon", o.bin)}
+	if o.against != "" {
+		list = append(list, reckon("before", o.against))
+	}
+	for _, s := range append(list,
+		&server{name: "Prometheus", path: "prometheus", write: "/api/v1/write", ready: "/-/ready", args: func(a, d string) []string {
 			return []string{"--config.file=" + config, "--storage.tsdb.path=" + d, "--web.listen-address=" + a, "--web.enable-remote-write-receiver",
 				"--enable-feature=native-histograms", "--storage.tsdb.retention.time=90d", "--log.level=error",
 				"--web.max-connections=8192"} // it takes 512 by default: the nodes behind those would wait for ever
 		}, end: push.Endpoint{Protocol: "1.0", Histograms: "native"}},
-		{name: "VictoriaMetrics", path: "victoria-metrics", write: "/api/v1/write", ready: "/health", args: func(a, d string) []string {
+		&server{name: "VictoriaMetrics", path: "victoria-metrics", write: "/api/v1/write", ready: "/health", args: func(a, d string) []string {
 			return []string{"-httpListenAddr=" + a, "-storageDataPath=" + d, "-retentionPeriod=3", "-loggerLevel=ERROR"}
 		}, end: push.Endpoint{Protocol: "1.0", Histograms: "classic"}},
-	} {
-		if !strings.Contains(strings.ToLower(s.name), strings.ToLower(o.only)) {
+	) {
+		if !strings.Contains(strings.ToLower(s.name), strings.ToLower(o.only)) && s.name != "before" {
 			continue
 		}
 		path, err := exec.LookPath(s.path)
