@@ -133,7 +133,13 @@ type meteredQuerier struct {
 	meter *meter
 }
 
+// Select implements storage.Querier. PromQL looks at the time of each sample, so that samples need not be cut off at the ends of the time selected.
 func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	if hints != nil {
+		uncut := *hints
+		uncut.DisableTrimming = true
+		hints = &uncut
+	}
 	return &meteredSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), ctx: ctx, meter: q.meter}
 }
 

@@ -56,12 +56,15 @@ func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(l
 		return fmt.Errorf("query series: %w", err)
 	}
 	defer querier.Close()
-	set := querier.Select(ctx, false, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli()}, ms...)
+	// The ends are cut off here: the database would make a list of what to leave out for each series.
+	set := querier.Select(ctx, false, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true}, ms...)
 	var it chunkenc.Iterator
+	within := within{from: from.UnixMilli(), to: to.UnixMilli()}
 	for set.Next() {
 		s := set.At()
 		it = s.Iterator(it)
-		if err := f(s.Labels(), it); err != nil {
+		within.Iterator, within.begun = it, false
+		if err := f(s.Labels(), &within); err != nil {
 			return err
 		}
 		if err := it.Err(); err != nil {

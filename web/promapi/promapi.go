@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/grafana/regexp"
+	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/route"
@@ -126,7 +127,15 @@ func Handler(o Options) http.Handler {
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(boundedRead(fewSelectors(noAdmin(undescribed(router)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(boundedRead(fewSelectors(noAdmin(undescribed(packed(router))))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+}
+
+// packed sends answers with gzip by writers that are used again: Prometheus's own handler makes one of a megabyte for each answer.
+func packed(next http.Handler) http.Handler {
+	return gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Accept-Encoding")
+		next.ServeHTTP(w, r)
+	}))
 }
 
 // noAdmin refuses the administrative questions, which Prometheus's own handler answers with

@@ -392,3 +392,26 @@ func TestManySelectors(t *testing.T) {
 		}
 	}
 }
+
+// Answers of a kilobyte and more are packed for those who take that, and smaller ones and those of others are not.
+func TestPacked(t *testing.T) {
+	server := serve(t, options(t))
+	for _, c := range []struct {
+		query, accept string
+		want          bool
+	}{{"vector(1)", "gzip", false}, {"vector(1)[5m:1s]", "gzip", true}, {"vector(1)[5m:1s]", "identity", false}} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/api/v1/query?query="+url.QueryEscape(c.query), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept-Encoding", c.accept)
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if packed := resp.Header.Get("Content-Encoding") == "gzip"; resp.StatusCode != http.StatusOK || packed != c.want {
+			t.Errorf("%s to who takes %s: %d, packed: %v", c.query, c.accept, resp.StatusCode, packed)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package series
+
+import "github.com/prometheus/prometheus/tsdb/chunkenc"
+
+// within gives the samples of an iterator from one time to another, both inclusive.
+// milliseconds is an alias as vet would take Seek for that of io.Seeker.
+type milliseconds = int64
+
+type within struct {
+	chunkenc.Iterator
+	from, to int64
+	begun    bool
+}
+
+// Next implements chunkenc.Iterator.
+func (w *within) Next() chunkenc.ValueType {
+	if !w.begun {
+		return w.Seek(w.from)
+	}
+	return w.bounded(w.Iterator.Next())
+}
+
+// Seek implements chunkenc.Iterator.
+func (w *within) Seek(t milliseconds) chunkenc.ValueType {
+	w.begun = true
+	return w.bounded(w.Iterator.Seek(max(t, w.from)))
+}
+
+func (w *within) bounded(vt chunkenc.ValueType) chunkenc.ValueType {
+	if vt != chunkenc.ValNone && w.AtT() > w.to {
+		return chunkenc.ValNone
+	}
+	return vt
+}
