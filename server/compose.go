@@ -102,9 +102,9 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 }
 
 // pause is how long the builder of the catalogue rests after a round. A round costs what the series cost that run, however little
-// is new: those of a large site come less often, so that they take two percent of a core, but once a minute at least.
+// is new: those of a large site come less often, so that they take one percent of a core, but once a minute at least.
 func pause(every, round time.Duration) time.Duration {
-	const share, longest = 50, time.Minute
+	const share, longest = 100, time.Minute
 	return max(every, min(share*round, longest))
 }
 

@@ -52,7 +52,7 @@ func (s *Server) openEmbedded() error {
 	var hours atomic.Pointer[hourly.Store]
 	embedded, err := tsdb.Open(tsdb.Options{
 		Dir: filepath.Join(c.Data, seriesDir), Retention: c.Retention, MaxBytes: c.MaxBytes,
-		OutOfOrder: c.OutOfOrder, Logger: s.log,
+		OutOfOrder: c.OutOfOrder, Series: c.Series, Logger: s.log,
 		Beside: func() int64 {
 			if h := hours.Load(); h != nil {
 				return h.Bytes()

@@ -8,10 +8,10 @@ import (
 func TestPauseOfTheBuilder(t *testing.T) {
 	for _, c := range []struct{ every, round, want time.Duration }{
 		{10 * time.Second, 0, 10 * time.Second},
-		{10 * time.Second, 200 * time.Millisecond, 10 * time.Second},
-		{10 * time.Second, 201 * time.Millisecond, 10050 * time.Millisecond},
-		{30 * time.Second, 201 * time.Millisecond, 30 * time.Second},
-		{10 * time.Second, 1200 * time.Millisecond, time.Minute},
+		{10 * time.Second, 100 * time.Millisecond, 10 * time.Second},
+		{10 * time.Second, 101 * time.Millisecond, 10100 * time.Millisecond},
+		{30 * time.Second, 101 * time.Millisecond, 30 * time.Second},
+		{10 * time.Second, 600 * time.Millisecond, time.Minute},
 		{10 * time.Second, 10 * time.Minute, time.Minute}, // a catalogue that was built from all history
 	} {
 		if got := pause(c.every, c.round); got != c.want {

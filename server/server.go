@@ -95,6 +95,8 @@ type Config struct {
 	Logs Logs
 	// Slurm asks the controller of a Slurm cluster; nil for none.
 	Slurm *Slurm
+	// Series is how many live series are expected; see [tsdb.Options].
+	Series int
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
 	Receive bool
 	// Graph says how the knowledge graph is kept and fed.

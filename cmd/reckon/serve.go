@@ -88,6 +88,9 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	return cmd
 }
 
+// aSite is how many live series the tables of the store are made for: those of some hundred nodes, in 3 MB.
+const aSite = 100_000
+
 func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	level := slog.LevelWarn
 	if o.verbose {
@@ -124,7 +127,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		Forecasts: forecasts, Waggle: publisher, Logs: o.logs, Slurm: slurm, Site: o.site, Member: o.member,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
-		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,
+		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, Series: aSite, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,
 		Footprint: prices, Graph: o.graph.Graph, Logger: log,
 	}, func(s *server.Server) {
 		fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",

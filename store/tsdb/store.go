@@ -205,8 +205,9 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	o.HeadChunksWriteBufferSize = 64 << 10
 	o.MaxBlockChunkSegmentSize = segmentBytes // it is taken on disk before it is filled
 	o.EnableExemplarStorage, o.MaxExemplars = true, maxExemplars
+	// A look-up of a series, one for each sample, misses the caches of the processor less in a map of ten than in one of hundreds.
 	o.StripeSize = 512
-	for o.StripeSize < s.opts.Series/16 && o.StripeSize < promtsdb.DefaultStripeSize {
+	for o.StripeSize < s.opts.Series/8 && o.StripeSize < promtsdb.DefaultStripeSize {
 		o.StripeSize *= 2
 	}
 	if s.opts.Series > 100_000 {
