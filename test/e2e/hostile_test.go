@@ -115,8 +115,7 @@ func (b *bomb) post(base string) (status int, text string) {
 }
 
 // TestHostile sends 400 requests that are made to take all memory, eight at a time, to an idle server in
-// 3 GB: it lives, refuses them or answers within its bounds, serves another sender within two seconds (more where
-// others use the processors meanwhile), and takes less than 450 MB.
+// 3 GB: it lives, refuses them or answers within its bounds, serves another sender within two seconds, and takes less than 450 MB.
 func TestHostile(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "2700MiB") // what a control group of 3 GB makes of itself
 	u := startServe(t, t.TempDir())
@@ -181,7 +180,7 @@ func TestHostile(t *testing.T) {
 	if peak > 450<<20 { // 367 to 379 MB measured; the goal is 400 (doc/benchmarks.md)
 		t.Errorf("%d MB at the peak", peak>>20)
 	}
-	if slowest.Seconds()*max(left, 0.2) > 2 {
+	if slowest > 2*time.Second {
 		t.Errorf("another sender waited for %s", slowest)
 	}
 }

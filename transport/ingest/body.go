@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 // unpacked data is allocated outside of the heap: the garbage collector lets the heap grow in
 // proportion to the live data that it finds.
 const largeBuffer = 1 << 20
+
+// middleBuffer is the size in bytes from which a request is larger than an ordinary sender's.
+const middleBuffer = 128 << 10
 
 // buffers is the memory of one request. All slices into it end with the request.
 type buffers struct {
@@ -115,7 +119,7 @@ func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*turn, error)
 		return nil, err
 	}
 	t := &turn{h: h, free: free}
-	if t.slot, err = h.enter(ctx, max(n, len(buf.body)) > largeBuffer); err != nil {
+	if t.slot, err = h.enter(ctx, max(n, len(buf.body))); err != nil {
 		t.end()
 		return nil, err
 	}
@@ -134,7 +138,7 @@ func (t *turn) decode(ctx context.Context, large bool) (err error) {
 	if t.freeObjects, err = t.h.Memory.ReserveObjects(ctx); err != nil {
 		return err
 	}
-	t.slot, err = t.h.enter(ctx, true)
+	t.slot, err = t.h.enter(ctx, math.MaxInt)
 	return err
 }
 
@@ -162,26 +166,29 @@ func (b *buffers) allocate(n int) {
 	b.plain = b.small[:n]
 }
 
-// enter takes one of the slots, or waits for one until ctx is done. Large requests leave one of several slots free,
-// so that small ones do not wait for them.
-func (h *handler) enter(ctx context.Context, large bool) (leave func(), err error) {
-	if large {
-		if err := take(ctx, h.large); err != nil {
+// enter takes one of the slots for a request of n bytes, or waits for one until ctx is done. Larger requests leave one or two of several slots
+// free, so that small ones do not wait for them.
+func (h *handler) enter(ctx context.Context, n int) (leave func(), err error) {
+	of := h.slots[:]
+	if n <= largeBuffer {
+		of = of[1:]
+	}
+	if n <= middleBuffer {
+		of = of[1:]
+	}
+	for i := range of {
+		if err := take(ctx, of[i]); err != nil {
+			give(of[:i])
 			return nil, err
 		}
 	}
-	if err := take(ctx, h.slots); err != nil {
-		if large {
-			<-h.large
-		}
-		return nil, err
+	return func() { give(of) }, nil
+}
+
+func give(slots []chan struct{}) {
+	for _, s := range slots {
+		<-s
 	}
-	return func() {
-		<-h.slots
-		if large {
-			<-h.large
-		}
-	}, nil
 }
 
 func take(ctx context.Context, slots chan struct{}) error {

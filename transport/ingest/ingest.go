@@ -59,10 +59,10 @@ type Options struct {
 	MaxBody, MaxDecoded int64
 	// Sizes returns both limits for each request; nil for MaxBody and MaxDecoded.
 	Sizes func() (body, decoded int64)
-	// MaxConcurrent limits the requests that are decompressed and stored concurrently; others
-	// wait, and those larger than a megabyte leave one slot of several free. Twice the number of
-	// processors by default. A body still being received takes no slot, so that slow senders
-	// delay no others.
+	// MaxConcurrent bounds the requests that are unpacked and stored at one time; others
+	// wait. Those larger than 128 KiB leave one place of several free, and those larger than a megabyte another one, so that
+	// ordinary senders do not wait for them. Twice the number of processors by default. A body that is still on its way takes no such slot, so that slow
+	// senders hold nobody up.
 	MaxConcurrent int
 	// MaxReceiving limits the total bytes of bodies that are received, or being received, and
 	// not stored yet; a request beyond it is answered 503. 4 times MaxBody by default.
@@ -78,9 +78,8 @@ type Options struct {
 
 type handler struct {
 	Options
-	protocol   string // in Stats
-	slots      chan struct{}
-	large      chan struct{} // slots for large requests
+	protocol   string           // in Stats
+	slots      [3]chan struct{} // that large, middle-sized, and all requests may take
 	buffers    sync.Pool
 	meta       described
 	series     seriesCache
@@ -109,7 +108,10 @@ func newHandler(o Options, protocol string) *handler {
 	if o.Sizes == nil {
 		o.Sizes = func() (int64, int64) { return o.MaxBody, o.MaxDecoded }
 	}
-	h := &handler{Options: o, protocol: protocol, slots: make(chan struct{}, o.MaxConcurrent), large: make(chan struct{}, max(o.MaxConcurrent-1, 1))}
+	h := &handler{Options: o, protocol: protocol}
+	for i := range h.slots {
+		h.slots[i] = make(chan struct{}, max(o.MaxConcurrent-(len(h.slots)-1-i), 1))
+	}
 	h.buffers.New = func() any { return new(buffers) }
 	h.meta.tell = o.Describe
 	return h

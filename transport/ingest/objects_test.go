@@ -280,33 +280,48 @@ func TestSlowSenders(t *testing.T) {
 	}
 }
 
-// Large requests leave a slot for a small one, however many of them wait.
+// Large requests leave a slot for a middle-sized one, and both together one for a small one, however many of them wait.
 func TestSmallBesideLarge(t *testing.T) {
-	h := newHandler(Options{Store: openStore(t), MaxConcurrent: 2}, "remote_write")
-	leave, err := h.enter(t.Context(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if _, err := h.enter(short, true); err == nil {
-		t.Error("a second large request took the last slot")
+	h := newHandler(Options{Store: openStore(t), MaxConcurrent: 4}, "remote_write")
+	var leave []func()
+	for _, c := range []struct{ size, fit int }{{largeBuffer + 1, 2}, {largeBuffer, 1}, {middleBuffer + 1, 0}} {
+		for i := range c.fit + 1 {
+			short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			l, err := h.enter(short, c.size)
+			if (err == nil) != (i < c.fit) {
+				t.Fatalf("request %d of %d bytes: %v", i, c.size, err)
+			}
+			if err == nil {
+				leave = append(leave, l)
+			}
+			cancel()
+		}
 	}
 	body, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{sample1("a", time.Now(), 1)}}).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if w := send(h, kind1, s2.EncodeSnappy(nil, body)); w.Code != http.StatusNoContent {
-		t.Errorf("%d %s beside a large request", w.Code, w.Body)
+		t.Errorf("%d %s beside larger requests", w.Code, w.Body)
 	}
-	leave()
-	if leave, err = h.enter(t.Context(), true); err != nil {
-		t.Fatal(err)
+	if l, err := h.enter(t.Context(), middleBuffer); err != nil {
+		t.Error(err)
+	} else {
+		l()
 	}
-	leave()
-	if len(h.slots)+len(h.large) > 0 {
-		t.Errorf("%d and %d slots are held in the end", len(h.slots), len(h.large))
+	for _, l := range leave {
+		l()
 	}
+	for i, s := range h.slots {
+		if len(s) > 0 {
+			t.Errorf("%d slots of kind %d are held in the end", len(s), i)
+		}
+	}
+	l, err := newHandler(Options{Store: openStore(t), MaxConcurrent: 1}, "remote_write").enter(t.Context(), largeBuffer+1)
+	if err != nil {
+		t.Fatal("a large request found no slot where there is one")
+	}
+	l()
 }
 
 // The bodies being received have a common limit, and the bytes of completed ones are released.
