@@ -115,7 +115,7 @@ func (b *bomb) post(base string) (status int, text string) {
 }
 
 // TestHostile sends 400 requests that are made to take all memory, eight at a time, to an idle server in
-// 3 GB: it lives, refuses them or answers within its bounds, serves another sender within two seconds, and takes less than 450 MB.
+// 3 GB: it lives, refuses them or answers within its bounds, serves another sender within two seconds, and takes less than 400 MB.
 func TestHostile(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "2700MiB") // what a control group of 3 GB makes of itself
 	u := startServe(t, t.TempDir())
@@ -177,10 +177,14 @@ func TestHostile(t *testing.T) {
 	left := 1 - float64(busyTicks(t)-all-(u.ticks()-own))/there // the part of the processors that others did not use
 	t.Logf("400 requests, 8 at a time, in %.1f s: peak %d MB, another sender %.2f s at most, %.0f %% of the processors left by others",
 		time.Since(began).Seconds(), peak>>20, slowest.Seconds(), 100*left)
-	if peak > 450<<20 { // 367 to 379 MB measured; the goal is 400 (doc/benchmarks.md)
+	if peak > 400<<20 {
 		t.Errorf("%d MB at the peak", peak>>20)
 	}
-	if slowest > 2*time.Second {
+	allowed := 2 * time.Second
+	if left < 0.25 { // others take so much of the machine that both this program and the server wait for them
+		allowed *= 2
+	}
+	if slowest > allowed {
 		t.Errorf("another sender waited for %s", slowest)
 	}
 }
