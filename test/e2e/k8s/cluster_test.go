@@ -79,6 +79,7 @@ func TestCluster(t *testing.T) {
 	step("devices", b.devices)
 	step("storage", b.storage)
 	step("deleted", b.deleted)
+	step("restarts", b.restarts)
 	step("nodes", b.nodes)
 	step("tokens", b.tokens)
 	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })

@@ -116,8 +116,15 @@ load() { # images put into the folder later are taken too; FILE.tar.done says it
 rm -f "$N"/images/*.done
 load "$IMAGES"/*.tar "$N"/images/*.tar
 while sleep 1; do load "$N"/images/*.tar || true; done &
-"$BIN/kubelet" --config="$N/kubelet.yaml" --kubeconfig="$N/kubelet.kubeconfig" --hostname-override="$NAME" --node-ip="$IP" \
-  --node-labels=k8sbed=real >"$N/kubelet.log" 2>&1 &
+# a kubelet that ends is started again, as systemd would, unless it ends in its first 5 seconds
+{
+  since=-5
+  while [ $((SECONDS - since)) -ge 5 ]; do
+    since=$SECONDS
+    "$BIN/kubelet" --config="$N/kubelet.yaml" --kubeconfig="$N/kubelet.kubeconfig" --hostname-override="$NAME" --node-ip="$IP" \
+      --node-labels=k8sbed=real || true
+  done >>"$N/kubelet.log" 2>&1
+} &
 kubelet=$!
 if [ "$PROXY" = 1 ]; then
   "$BIN/kube-proxy" --config="$N/kube-proxy.yaml" --hostname-override="$NAME" >"$N/kube-proxy.log" 2>&1 &
