@@ -101,7 +101,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, ms); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Collect.Forget(req.NamespacedName)
-			r.refusals.drop(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err
@@ -147,7 +146,6 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 		return lookRunning, s.follow(ctx)
 	}
 	if finished(s.ms) {
-		s.refusals.drop(client.ObjectKeyFromObject(s.ms))
 		return 0, nil
 	}
 	if len(problems) > 0 {

@@ -140,9 +140,9 @@ func TestQuota(t *testing.T) {
 	event("old", "a-perf-sysstat-0-0", "Error creating: exceeded quota: old", time.Now().Add(-time.Hour))
 	wantCondition(t, c.look("a"), "Degraded", false, "AsExpected")
 	later := func() { // as ten seconds do
-		r := c.r.refusals.get(types.NamespacedName{Namespace: "demo", Name: "a"})
-		r.at = r.at.Add(-lookRunning)
-		c.r.refusals.set(types.NamespacedName{Namespace: "demo", Name: "a"}, r)
+		c.r.refusals.mu.Lock()
+		defer c.r.refusals.mu.Unlock()
+		clear(c.r.refusals.of)
 	}
 	event("new", "a-perf-sysstat-0-0", `Error creating: pods "a-perf-sysstat-0-0-0-x" is forbidden: exceeded quota: tight, requested: pods=1, used: pods=2, limited: pods=2`, time.Now())
 	wantCondition(t, c.look("a"), "Degraded", false, "AsExpected") // read a moment ago

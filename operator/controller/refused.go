@@ -2,13 +2,13 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	core "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
@@ -16,60 +16,42 @@ import (
 	"reckon/operator/metricset"
 )
 
-// refusals are what the API server answered when pods of a set were to be made. Only events of its Jobs hold that; they are read every ten
-// seconds at most.
+// refusals are what the API server answered when pods of Jobs were to be made, by namespace. Only events hold that; those of a namespace are
+// read every ten seconds at most, for all sets that wait in it.
 type refusals struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]refusal
+	of map[string]refusal
 }
 
 type refusal struct {
-	at             time.Time // when events were read
-	reason, answer string
+	at     time.Time // when they were read
+	events []core.Event
 }
 
-func (r *refusals) get(key types.NamespacedName) refusal {
+func (r *refusals) list(ctx context.Context, live client.Reader, namespace string, now time.Time) []core.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.of[key]
-}
-
-func (r *refusals) set(key types.NamespacedName, to refusal) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.of == nil {
-		r.of = map[types.NamespacedName]refusal{}
+	maps.DeleteFunc(r.of, func(_ string, old refusal) bool { return now.Sub(old.at) >= lookRunning })
+	if last, ok := r.of[namespace]; ok {
+		return last.events
 	}
-	r.of[key] = to
-}
-
-func (r *refusals) drop(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.of, key)
+	var list core.EventList
+	if err := live.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.kind": "Job", "reason": "FailedCreate"}); err != nil {
+		return nil
+	}
+	if r.of == nil {
+		r.of = map[string]refusal{}
+	}
+	r.of[namespace] = refusal{now, list.Items}
+	return list.Items
 }
 
 // refused is why pods of a set are missing, empty if none is missing or nothing is known. Pods that were made once and went are not missing.
 func (s *state) refused(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
-	key := client.ObjectKeyFromObject(s.ms)
-	if js == nil || len(s.ms.Status.Pods) >= s.wantedPods() {
-		s.refusals.drop(key)
+	if js == nil || len(s.ms.Status.Pods) >= s.wantedPods() || s.now.Sub(js.CreationTimestamp.Time) < slowStart/10 {
 		return "", ""
 	}
-	if s.now.Sub(js.CreationTimestamp.Time) < slowStart/10 {
-		return "", ""
-	}
-	last := s.refusals.get(key)
-	if s.now.Sub(last.at) < lookRunning {
-		return last.reason, last.answer
-	}
-	last = refusal{at: s.now}
-	var list core.EventList
-	if err := s.Live.List(ctx, &list, client.InNamespace(s.ms.Namespace), client.MatchingFields{"involvedObject.kind": "Job", "reason": "FailedCreate"}); err == nil {
-		last.reason, last.answer = s.newest(list.Items, js.CreationTimestamp.Time)
-	}
-	s.refusals.set(key, last)
-	return last.reason, last.answer
+	return s.newest(s.refusals.list(ctx, s.Live, s.ms.Namespace, s.now), js.CreationTimestamp.Time)
 }
 
 // wantedPods are all pods of a set that the JobSet makes.
