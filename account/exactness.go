@@ -30,6 +30,7 @@ const (
 	figNetwork
 	figIOWait
 	figMounts
+	figQueue
 	figInstructions
 	figTraffic
 	figures
@@ -39,7 +40,7 @@ const (
 var figureNames = [figures]string{
 	"cpu_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
 	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes", "io_wait_seconds",
-	"mount_metadata_operations", "instructions", "memory_traffic_bytes",
+	"mount_metadata_operations", "run_queue_seconds", "instructions", "memory_traffic_bytes",
 }
 
 // origin is the source of a figure, exported as the label source.
@@ -334,6 +335,9 @@ func (l *Ledger) judgeCounts(p *Part, note func(judged, certainty)) {
 	}
 	if l.waits.since != 0 {
 		note(figIOWait, l.waits.certainty(p.start, fromScheduler))
+	}
+	if p.queue != nil {
+		note(figQueue, l.queues.certainty(p.start, fromScheduler))
 	}
 	if len(p.mounts) > 0 {
 		note(figMounts, l.mounting.certainty(p.start, fromRequests))

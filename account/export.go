@@ -259,6 +259,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	l.exportWaits(p, b)
 	l.exportQueue(p, b)
 	l.exportMounts(p, b)
+	l.exportLinks(p, b)
 	l.exportCounters(p, b)
 	l.exportMonitored(p, b)
 	p.exportTasks(b)

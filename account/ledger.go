@@ -108,6 +108,7 @@ type Ledger struct {
 	waits     waits
 	queues    queues
 	mounting  mounting
+	links     links
 	counters  tallies
 	monitors  monitoring
 }

@@ -63,8 +63,9 @@ type Part struct {
 	gpus      []gpuAccount // by number of the device
 	sockets   *sockets     // nil while it had no traffic
 	ioWait    ioWait
-	queue     *queue     // nil while it had no delay
-	mounts    []*mount   // at most maxMounts and one
+	queue     *queue   // nil while it had no delay
+	mounts    []*mount // at most maxMounts and one
+	links     []*link
 	events    *events    // nil while nothing was counted
 	monitored *monitored // nil while no monitoring group held it
 	wished    uint64     // CPU time at the last call of MonitorWishes
@@ -244,6 +245,7 @@ func (p *Part) absorb(o *Part) {
 	p.absorbEvents(o)
 	p.absorbWaits(o)
 	p.absorbMonitored(o)
+	p.absorbLinks(o)
 	if o.queue != nil {
 		p.delay(&o.queue.use)
 	}

@@ -41,6 +41,7 @@ func (l *Ledger) Queue(pass *sensor.QueuePass) {
 	}
 	settle(l, &q.waiting, (*Part).delay)
 	l.other.delay(&pass.Unowned)
+	q.full = q.full || pass.Missed > 0 || pass.Unowned.Nanos > 0
 }
 
 func (p *Part) delay(d *sensor.Queue) {

@@ -40,6 +40,7 @@ type state struct {
 	WaitBegan int64                       `json:"wait_began,omitempty"` // see waits.began
 	QueueFrom int64                       `json:"queue_began,omitempty"`
 	MountFrom int64                       `json:"mount_began,omitempty"`
+	LinkFrom  int64                       `json:"link_began,omitempty"`
 	CountFrom int64                       `json:"count_began,omitempty"`
 }
 
@@ -85,6 +86,7 @@ type partState struct {
 	Traffic   []uint64      `json:"traffic,omitempty"`
 	IOWait    uint64        `json:"io_wait,omitempty"`
 	DiskWait  []diskWait    `json:"disk_wait,omitempty"`
+	Links     []linkOctets  `json:"links,omitempty"`
 	Queue     *sensor.Queue `json:"queue,omitempty"`
 	Mounts    []mounted     `json:"mounts,omitempty"`
 	Events    *events       `json:"events,omitempty"`
@@ -150,6 +152,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		WaitBegan: l.waits.began,
 		QueueFrom: l.queues.began,
 		MountFrom: l.mounting.began,
+		LinkFrom:  l.links.began,
 		CountFrom: l.counters.began,
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
 		Wholes:    make(map[string][2]uint64),
@@ -201,7 +204,7 @@ func (p *Part) state() partState {
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
 	s.GPUs, s.Traffic, s.IOWait = p.gpuState(), p.trafficState(), p.ioWait.nanos
-	s.DiskWait = p.diskWaits()
+	s.DiskWait, s.Links = p.diskWaits(), p.linkState()
 	s.Queue, s.Mounts, s.ByTask, s.Events, s.Monitored = p.queueState(), p.mountState(), p.taskState(), p.events, p.monitored
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
@@ -256,6 +259,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	l.waits.began = max(s.WaitBegan, 0)
 	l.queues.began = max(s.QueueFrom, 0)
 	l.mounting.began = max(s.MountFrom, 0)
+	l.links.began = max(s.LinkFrom, 0)
 	l.counters.began = max(s.CountFrom, 0)
 	for id, h := range s.Cores {
 		if g := l.groups[workload.ID(id)]; g != nil {
@@ -298,6 +302,9 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.ioWait.nanos = s.IOWait
 	for i := range s.DiskWait {
 		p.diskWait(&s.DiskWait[i])
+	}
+	for i := range s.Links {
+		p.moved(&s.Links[i])
 	}
 	if s.Queue != nil {
 		p.delay(s.Queue)

@@ -138,6 +138,20 @@ func TestQueue(t *testing.T) {
 		}
 		return nil
 	}
+	r.export()
+	if d := r.degrees("group")["run_queue_seconds agent_start"]; d != figure.AtLeast {
+		t.Errorf("of who began before us: %v", r.degrees("group"))
+	}
+	for _, c := range []struct {
+		missed uint64
+		source string
+	}{{0, "scheduler"}, {1, "full_table"}} {
+		r.l.Queue(&sensor.QueuePass{Missed: c.missed})
+		r.export()
+		if _, ok := r.degrees("group")["run_queue_seconds "+c.source]; !ok {
+			t.Errorf("with %d missed switches: %v", c.missed, r.degrees("group"))
+		}
+	}
 	h := of("group/n1/10")
 	if h == nil || h.Count != 10 || h.ZeroCount != 7 || h.Schema() != 0 || h.Sum != 1.500002 || h.Quantile(1) != 1 || h.ZeroThreshold() != math.Exp2(-20) {
 		t.Fatalf("%+v", h)

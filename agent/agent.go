@@ -299,6 +299,7 @@ func (a *Agent) tick() error {
 	a.tickWaits()
 	a.tickQueue()
 	a.tickMounts()
+	a.tickLinks()
 	a.tickCounters()
 	a.tickShared()
 	a.tickGPU()

@@ -163,6 +163,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	notes = append(notes, a.openWaits(tasks)...)
 	notes = append(notes, a.openQueue(tasks)...)
 	notes = append(notes, a.openMounts(tasks)...)
+	notes = append(notes, a.openLinks(tasks)...)
 	notes = append(notes, a.openCounters(tasks)...)
 	responses, err := task.OpenDisks(tasks)
 	if err == nil {

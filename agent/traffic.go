@@ -23,6 +23,9 @@ type counting struct {
 	counters    sensor.CounterSource // nil where there are none, or they are not to be read
 	counterPass sensor.CounterPass
 
+	links    sensor.LinkSource // nil where there is no RDMA adapter
+	linkPass sensor.LinkPass
+
 	watched []watchedProgram
 }
 
@@ -53,6 +56,19 @@ func (a *Agent) openMounts(o task.Options) []Note {
 	}
 	a.kernel.mounts = s
 	a.watch(s)
+	a.closers = append(a.closers, s)
+	a.add(s.Name(), nil, nil)
+	return nil
+}
+
+// openLinks opens what reads the users of RDMA adapters, and returns what is missing.
+func (a *Agent) openLinks(o task.Options) []Note {
+	s, err := task.OpenLinks(o)
+	if err != nil {
+		a.add("rdma", nil, err)
+		return []Note{{"rdma", err}}
+	}
+	a.kernel.links = s
 	a.closers = append(a.closers, s)
 	a.add(s.Name(), nil, nil)
 	return nil
@@ -184,4 +200,16 @@ func (a *Agent) tickMounts() {
 	err := n.mounts.ReadMounts(&n.mountPass)
 	a.report(n.mounts.Name(), err)
 	a.ledger.Mounts(&n.mountPass)
+}
+
+// tickLinks charges what went through RDMA adapters, after the ledger took the tick, too.
+func (a *Agent) tickLinks() {
+	n := &a.kernel
+	if n.links == nil {
+		return
+	}
+	n.linkPass.Reset()
+	err := n.links.ReadLinks(&n.linkPass)
+	a.report(n.links.Name(), err)
+	a.ledger.Links(&n.linkPass)
 }

@@ -32,10 +32,12 @@ type QueuePass struct {
 	Queued []Queued
 	// Unowned is the delays that the source had no room to charge to a process.
 	Unowned Queue
+	// Missed is how many switches were not reported, or could not be counted: a delay is lost with each.
+	Missed uint64
 }
 
 // Reset empties p and keeps its memory.
-func (p *QueuePass) Reset() { p.Queued, p.Unowned = p.Queued[:0], Queue{} }
+func (p *QueuePass) Reset() { p.Queued, p.Unowned, p.Missed = p.Queued[:0], Queue{}, 0 }
 
 // QueueSource counts the run queue delays of processes, including ended ones. Its contract is that of a
 // [TrafficSource].

@@ -138,21 +138,19 @@ func (m *mount) add(b *metric.Batch, s *unix.Statfs_t, ok bool) {
 
 // replace takes over a new list of mounts; mounts in both keep their series.
 func (f *Filesystem) replace(list []*mount) {
-	kept := list[:0]
+	kept, seen := list[:0], make(map[[3]string]bool, len(list))
 	for _, m := range list {
-		if ignoredMounts.MatchString(m.point) || ignoredTypes.MatchString(m.fstype) {
-			continue
-		}
-		dup := false
-		for _, k := range kept {
-			dup = dup || (k.device == m.device && k.point == m.point && k.fstype == m.fstype)
-		}
-		if !dup {
+		if !seen[m.key()] && !ignoredMounts.MatchString(m.point) && !ignoredTypes.MatchString(m.fstype) {
+			seen[m.key()] = true
 			kept = append(kept, m)
 		}
 	}
+	before := make(map[[3]string]*mount, len(f.mounts))
+	for _, old := range f.mounts {
+		before[old.key()] = old
+	}
 	for i, m := range kept {
-		if old := f.known(m); old != nil {
+		if old := before[m.key()]; old != nil {
 			old.readonly = m.readonly
 			kept[i] = old
 			continue
@@ -166,25 +164,15 @@ func (f *Filesystem) replace(list []*mount) {
 		}
 	}
 	for _, old := range f.mounts {
-		stays := false
-		for _, m := range kept {
-			stays = stays || m == old
-		}
-		if !stays && old.worker != nil {
+		if !seen[old.key()] && old.worker != nil {
 			old.worker.close()
 		}
 	}
 	f.mounts = kept
 }
 
-func (f *Filesystem) known(m *mount) *mount {
-	for _, old := range f.mounts {
-		if old.device == m.device && old.point == m.point && old.fstype == m.fstype {
-			return old
-		}
-	}
-	return nil
-}
+// key is what makes two lines of the list one mount.
+func (m *mount) key() [3]string { return [3]string{m.device, m.point, m.fstype} }
 
 // worker queries one distant file system. It may stay blocked in the kernel for ever.
 type worker struct {

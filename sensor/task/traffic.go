@@ -5,6 +5,7 @@ import (
 	"reckon/sensor/task/counters"
 	"reckon/sensor/task/disks"
 	"reckon/sensor/task/fuse"
+	"reckon/sensor/task/rdma"
 	"reckon/sensor/task/runqueue"
 	"reckon/sensor/task/traffic"
 	"reckon/sensor/task/waits"
@@ -75,6 +76,24 @@ func OpenMounts(o Options) (sensor.MountSource, error) {
 		return nil, err
 	}
 	s, err := fuse.Open(fuse.Options{Root: o.Root, Types: o.Types})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenLinks opens what reads the users of RDMA adapters; no program is loaded for that.
+func OpenLinks(o Options) (sensor.LinkSource, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := sameMachine(o.Root); err != nil {
+		return nil, err
+	}
+	if foreignIDs(o.Root) {
+		return nil, errForeign(o.Root, "")
+	}
+	s, err := rdma.Open(o.Root)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,7 @@ type Source struct {
 	take     func([]byte) (uint32, bool)
 	pass     *sensor.QueuePass // that is being read
 	unowned  sensor.Queue      // so far
+	missed   uint64            // so far
 }
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
@@ -97,6 +98,10 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 		}
 		s.pass.Unowned.Add(&more)
 		s.unowned = q
+		if now := r.Start + s.accounts.Missed(); now > s.missed {
+			s.pass.Missed += now - s.missed
+			s.missed = now
+		}
 		return 0, false
 	}
 	if q != (sensor.Queue{}) {

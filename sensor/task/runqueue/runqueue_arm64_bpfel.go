@@ -38,6 +38,7 @@ const (
 	runqueueProgHarvest     = "harvest"
 	runqueueProgSwitched    = "switched"
 	runqueueVarLevel        = "level"
+	runqueueVarMissed       = "missed"
 	runqueueVarNamespace    = "namespace"
 	runqueueVarUnowned      = "unowned"
 	runqueueVarUnusedRecord = "unused_record"
@@ -105,6 +106,7 @@ type runqueueMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type runqueueVariableSpecs struct {
 	Level        *ebpf.VariableSpec `ebpf:"level"`
+	Missed       *ebpf.VariableSpec `ebpf:"missed"`
 	Namespace    *ebpf.VariableSpec `ebpf:"namespace"`
 	Unowned      *ebpf.VariableSpec `ebpf:"unowned"`
 	UnusedRecord *ebpf.VariableSpec `ebpf:"unused_record"`
@@ -150,6 +152,7 @@ func (m *runqueueMaps) Close() error {
 // It can be passed to loadRunqueueObjects or ebpf.CollectionSpec.LoadAndAssign.
 type runqueueVariables struct {
 	Level        *ebpf.Variable `ebpf:"level"`
+	Missed       *ebpf.Variable `ebpf:"missed"`
 	Namespace    *ebpf.Variable `ebpf:"namespace"`
 	Unowned      *ebpf.Variable `ebpf:"unowned"`
 	UnusedRecord *ebpf.Variable `ebpf:"unused_record"`

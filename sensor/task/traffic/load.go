@@ -99,6 +99,9 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 		return nil, fmt.Errorf("set whether connections are followed: %w", err)
 	}
 	spec.Maps[trafficMapAccounts].MaxEntries = room(bpf.PossibleCPUs(o.Root))
+	if list, err := net.InterfaceAddrs(); err == nil {
+		spec.Maps[trafficMapHere].MaxEntries = roomForAddresses(len(list))
+	}
 	spec.Maps[trafficMapPending].MaxEntries *= bpf.PossibleCPUs(o.Root)
 	if o.accounts != 0 {
 		spec.Maps[trafficMapAccounts].MaxEntries = o.accounts
@@ -110,6 +113,10 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 // and end more of them. An account takes 0.6 KiB, and only while its process lives and two
 // passes longer.
 func room(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
+
+// roomForAddresses is how many addresses of this machine are remembered, where so many are configured: those of other
+// network namespaces, which have connections, need as much again.
+func roomForAddresses(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) }
 
 // install loads the programs of a way and attaches them. connections says whether something
 // is to be kept with sockets, which Linux 5.11 began to allow.

@@ -393,3 +393,11 @@ func TestRoom(t *testing.T) {
 		}
 	}
 }
+
+func TestRoomForAddresses(t *testing.T) {
+	for n, want := range map[int]uint32{0: 2048, 1024: 2048, 1025: 2050, 4096: 8192, 1 << 15: 1 << 16, 1 << 20: 1 << 16} {
+		if got := roomForAddresses(n); got != want {
+			t.Errorf("%d addresses: room for %d, want %d", n, got, want)
+		}
+	}
+}

@@ -28,7 +28,7 @@ struct account {
 struct record {
 	__s32 pid; /* 0: the running total that belongs to no account */
 	__u32 tgid;
-	__u64 start;
+	__u64 start; /* of the running total: switches that were missed */
 	__u64 ended;
 	struct delays delays;
 };
@@ -37,6 +37,8 @@ struct record {
 const struct record *unused_record __attribute__((unused));
 
 struct delays unowned = {};
+
+__u64 missed = 0; /* threads that left a processor which another one was seen to get: a switch was not reported */
 
 /* The thread that has a processor, and its sum of delays when it got it. */
 struct stint {
@@ -72,6 +74,8 @@ int BPF_PROG(switched, int preempt, struct task_struct *prev, struct task_struct
 		return 0;
 	if (s->tid && s->tid == prev->pid)
 		count(prev, prev->sched_info.run_delay - s->run_delay);
+	else if (s->tid)
+		add(&missed, 1);
 	s->tid = next->pid;
 	s->run_delay = next->sched_info.run_delay;
 	/* The account exists before the process can end, so that its end is marked. */
@@ -106,6 +110,7 @@ int harvest(struct bpf_iter__bpf_map_elem *ctx)
 	if (!v || !key) { /* after the last account */
 		__builtin_memset(r, 0, sizeof(*r));
 		__builtin_memcpy(&r->delays, &unowned, sizeof(unowned));
+		r->start = missed;
 		bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
 		return 0;
 	}

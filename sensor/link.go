@@ -1,0 +1,26 @@
+package sensor
+
+// Link is an RDMA adapter and who holds queue pairs on it.
+type Link struct {
+	Device string    // as in /sys/class/infiniband
+	Octets [2]uint64 // received, sent: the counters of all its ports
+	// Users are the processes that hold queue pairs, in our pid namespace.
+	Users []int32
+	// Others reports that something else moves octets there, too: the kernel (IP over InfiniBand, storage), or a process
+	// that we can not see.
+	Others bool
+}
+
+// LinkPass is one reading of a [LinkSource]. Its memory is reused.
+type LinkPass struct{ Links []Link }
+
+// Reset empties p and keeps its memory.
+func (p *LinkPass) Reset() { p.Links = p.Links[:0] }
+
+// LinkSource reads RDMA adapters with their users. Most readings are empty: it looks every few seconds. It is used as a
+// [TrafficSource] is.
+type LinkSource interface {
+	Name() string
+	ReadLinks(p *LinkPass) error
+	Close() error
+}
