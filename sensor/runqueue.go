@@ -32,7 +32,7 @@ type QueuePass struct {
 	Queued []Queued
 	// Unowned is the delays that the source had no room to charge to a process.
 	Unowned Queue
-	// Missed is how many switches were not reported, or could not be counted: a delay is lost with each.
+	// Missed is how many switches were not reported: a delay is lost with each.
 	Missed uint64
 }
 

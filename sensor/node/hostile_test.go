@@ -41,7 +41,9 @@ func TestManyInterfaces(t *testing.T) {
 		write(t, root+at, table(devices))
 	}
 	for i := range devices {
-		write(t, fmt.Sprintf("%s/sys/class/net/veth%04d/operstate", root, i), "up\n")
+		if err := os.MkdirAll(fmt.Sprintf("%s/sys/class/net/veth%04d", root, i), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	n, err := NewNetwork(root)
 	if err != nil {

@@ -98,7 +98,7 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 		}
 		s.pass.Unowned.Add(&more)
 		s.unowned = q
-		if now := r.Start + s.accounts.Missed(); now > s.missed {
+		if now := r.Start; now > s.missed {
 			s.pass.Missed += now - s.missed
 			s.missed = now
 		}
