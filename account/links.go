@@ -29,6 +29,7 @@ type linkUse struct {
 type link struct {
 	linkOctets
 	rows [2]*metric.Series
+	next *link
 }
 
 type linkOctets struct {
@@ -78,26 +79,26 @@ func (l *Ledger) sole(d *sensor.Link) (p *Part) {
 
 // moved adds what went through an adapter.
 func (p *Part) moved(use *linkOctets) {
-	for _, k := range p.links {
+	for k := p.links; k != nil; k = k.next {
 		if k.Device == use.Device {
 			k.Octets[0] += use.Octets[0]
 			k.Octets[1] += use.Octets[1]
 			return
 		}
 	}
-	p.links = append(p.links, &link{linkOctets: *use})
+	p.links = &link{linkOctets: *use, next: p.links}
 }
 
 // absorbLinks takes over what a folded part moved.
 func (p *Part) absorbLinks(o *Part) {
-	for _, k := range o.links {
+	for k := o.links; k != nil; k = k.next {
 		p.moved(&k.linkOctets)
 	}
 }
 
 // linkState is what a part moved, at rest.
 func (p *Part) linkState() (all []linkOctets) {
-	for _, k := range p.links {
+	for k := p.links; k != nil; k = k.next {
 		all = append(all, k.linkOctets)
 	}
 	return all
@@ -105,7 +106,7 @@ func (p *Part) linkState() (all []linkOctets) {
 
 // exportLinks appends what a part moved through each adapter.
 func (l *Ledger) exportLinks(p *Part, b *metric.Batch) {
-	for _, k := range p.links {
+	for k := p.links; k != nil; k = k.next {
 		for i, direction := range linkDirections {
 			if k.rows[i] == nil {
 				k.rows[i] = p.series(interconnectBytes, k.Device, direction)

@@ -139,6 +139,9 @@ func (p *Part) exportMemoryPressure(b *metric.Batch) {
 // exportNodes appends memory by NUMA node, of those that the part ever had memory on.
 func (p *Part) exportNodes(b *metric.Batch) {
 	r := p.rows
+	if p.cg.NodeBytes == nil {
+		return
+	}
 	if r.nodes == nil {
 		r.nodes = make([]*metric.Series, sensor.MaxNodes)
 	}

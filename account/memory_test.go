@@ -22,7 +22,7 @@ func TestPageCacheIsNotNeeded(t *testing.T) {
 		Have: sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupPeak | sensor.CgroupShmem | sensor.CgroupKernel |
 			sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupFaults | sensor.CgroupHuge | sensor.CgroupNodes,
 		Peak: 200 * mib, Current: 200 * mib, Anon: mib, File: 197 * mib, Shmem: mib / 2, Kernel: mib / 4,
-		Faults: 1000, MajorFaults: 40, HugeBytes: 4 * mib, NodeBytes: [sensor.MaxNodes]uint64{1: 150 * mib, 3: 50 * mib}, RefaultFile: 600 * mib, RefaultAnon: 3 * mib, MaxEvents: 730, OOMEvents: 2,
+		Faults: 1000, MajorFaults: 40, HugeBytes: 4 * mib, NodeBytes: &[sensor.MaxNodes]uint64{1: 150 * mib, 3: 50 * mib}, RefaultFile: 600 * mib, RefaultAnon: 3 * mib, MaxEvents: 730, OOMEvents: 2,
 	}}
 	r := newRig(t, Config{Identify: inJob(cg, nil)})
 	p := proc(10, 10, r.boot+1, 2*second)

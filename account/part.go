@@ -44,7 +44,6 @@ type Part struct {
 	tasks    uint64 // CPU nanoseconds observed per process
 	cgBase   int64  // CPU nanoseconds of the control group that do not belong to this account
 	past     past
-	have     sensor.Fields
 	commands commands
 	byTask   *tasks // nil where the batch system distinguishes none
 	started  uint64
@@ -55,6 +54,7 @@ type Part struct {
 
 	memory       memory
 	crowd        crowd
+	have         sensor.Fields
 	sure         memoryCertainty
 	degrees      [figures]figure.Exactness // of the last export
 	live, thread uint32
@@ -63,9 +63,9 @@ type Part struct {
 	gpus      []gpuAccount // by number of the device
 	sockets   *sockets     // nil while it had no traffic
 	ioWait    ioWait
-	queue     *queue   // nil while it had no delay
-	mounts    []*mount // at most maxMounts and one
-	links     []*link
+	queue     *queue     // nil while it had no delay
+	mounts    []*mount   // at most maxMounts and one
+	links     *link      // a list, by next
 	events    *events    // nil while nothing was counted
 	monitored *monitored // nil while no monitoring group held it
 	wished    uint64     // CPU time at the last call of MonitorWishes

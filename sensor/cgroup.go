@@ -54,8 +54,8 @@ type Cgroup struct {
 	// Faults are page faults of all kinds; MajorFaults are those of them that waited for storage.
 	Faults, MajorFaults uint64
 	HugeBytes           uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
-	// NodeBytes is memory by NUMA node of the machine, anonymous and of files, bytes. It is read on machines with several nodes only, now and then.
-	NodeBytes [MaxNodes]uint64
+	// NodeBytes is memory by NUMA node of the machine, anonymous and of files, bytes. It is read on machines with several nodes only, now and then; nil while it was not.
+	NodeBytes *[MaxNodes]uint64
 	// MaxEvents counts how often the limit was reached and memory had to be reclaimed,
 	// OOMEvents how often that failed, OOMKills the processes killed.
 	MaxEvents, OOMEvents, OOMKills uint64

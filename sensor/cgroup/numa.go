@@ -78,6 +78,9 @@ func byNode(b []byte, unit uint64, c *sensor.Cgroup) parts {
 		if !isNode || !isNumber || !isValue || node < 0 || node >= sensor.MaxNodes || n < 0 {
 			return 0
 		}
+		if c.NodeBytes == nil {
+			c.NodeBytes = new([sensor.MaxNodes]uint64)
+		}
 		c.NodeBytes[node] += scale(uint64(n), unit)
 		ok = 1
 	}

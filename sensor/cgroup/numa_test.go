@@ -28,6 +28,9 @@ func TestNodes(t *testing.T) {
 	} {
 		var got sensor.Cgroup
 		c.parse([]byte(c.text), &got)
+		if got.NodeBytes == nil {
+			got.NodeBytes = new([sensor.MaxNodes]uint64)
+		}
 		if [3]uint64(got.NodeBytes[:3]) != c.want || (got.Have == sensor.CgroupNodes) != c.has {
 			t.Errorf("%s: %v, %v; want %v, %v", name, got.NodeBytes, got.Have, c.want, c.has)
 		}
