@@ -120,18 +120,18 @@ func nameless(f client.Filter) error {
 	for _, by := range []struct {
 		word string
 		used bool
-	}{{"an owner", len(f.Owners) > 0}, {"a name", f.Name != ""}, {"an account", len(f.Accounts) > 0}, {"a command", f.Command != ""}} {
+	}{{"filtering by owner", len(f.Owners) > 0}, {"filtering by name", f.Name != ""}, {"filtering by account", len(f.Accounts) > 0}, {"filtering by command", f.Command != ""}} {
 		if by.used {
 			word = by.word
 		}
 	}
 	if key := strings.TrimPrefix(f.Sort, "-"); slices.Contains([]string{"id", "name", "owner", "account", "command"}, key) {
-		word = "the order by " + key
+		word = "sorting by " + key
 	}
 	if word == "" {
 		return nil
 	}
-	return Refuse(ErrForbidden, "sign in, or leave it out", fmt.Errorf("workloads are shown to the public without names, so %s can not be asked for", word))
+	return Refuse(ErrForbidden, "sign in, or leave it out", fmt.Errorf("workloads are shown to the public without names, so %s is not allowed", word))
 }
 
 // redact removes the names from a workload. Its id becomes a pseudonym that stays the

@@ -44,7 +44,7 @@ func (a AuthorizedUsage) Usage(ctx context.Context, q client.UsageQuery) (client
 		}
 		return list, err
 	case v.Role == Public && (names || byOwner):
-		return client.UsageList{}, Refuse(ErrForbidden, "sign in, or ask by kind, partition, node or site", errors.New("usage is shown to the public without names"))
+		return client.UsageList{}, Refuse(ErrForbidden, "sign in, or group by kind, partition, node or site", errors.New("usage is shown to the public without names"))
 	case v.Role == Public:
 		return a.backend.Usage(ctx, q)
 	}

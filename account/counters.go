@@ -15,7 +15,7 @@ var (
 	}
 	instructionsTotal = &metric.Desc{
 		Name: "reckon_workload_instructions_total", Kind: metric.Counter,
-		Help:   "Instructions that the workload executed, those of the kernel on its behalf included; by cycles they say how well the processors were used.",
+		Help:   "Instructions executed by the workload, including those of the kernel on its behalf; per cycle they show how well the processors were used.",
 		Labels: with(),
 	}
 	branchMisses = &metric.Desc{
@@ -35,7 +35,7 @@ var (
 	}
 	memoryTraffic = &metric.Desc{
 		Name: "reckon_workload_memory_traffic_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help:   "Bytes that the workload moved between caches and memory, by method: resctrl (a monitoring group of the kernel counts both directions) or misses (an estimate: cache misses by the size of a line, without what was written back). Both count other times of one workload, and add up.",
+		Help:   "Bytes that the workload moved between caches and memory, by method: resctrl (a monitoring group of the kernel counts both directions) or misses (an estimate: cache misses by the size of a line, without what was written back). Both cover different times of one workload, and add up.",
 		Labels: with("method"),
 	}
 )

@@ -127,7 +127,7 @@ var (
 	}
 	startTime = &metric.Desc{
 		Name: "reckon_workload_start_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "When the part began, seconds since the Unix epoch. Parts of Jobs and of pods that belong to nothing have the label run: the UID that tells one run of the workload from the next.",
+		Help:   "When the part began, seconds since the Unix epoch. Parts of Jobs and of pods that belong to nothing have the label run: the UID that distinguishes the runs of the workload.",
 		Labels: with(),
 	}
 	// startTimeOfRun is startTime for parts with an identified run of the workload.
@@ -141,12 +141,12 @@ var (
 	}
 	requestCores = &metric.Desc{
 		Name: "reckon_workload_request_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Cores the workload asked for on this node.",
+		Help:   "Cores requested by the workload on this node.",
 		Labels: with(),
 	}
 	requestMemory = &metric.Desc{
 		Name: "reckon_workload_request_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory the workload asked for on this node.",
+		Help:   "Memory requested by the workload on this node.",
 		Labels: with(),
 	}
 	limitCores = &metric.Desc{
@@ -161,12 +161,12 @@ var (
 	}
 	requestGPUs = &metric.Desc{
 		Name: "reckon_workload_request_gpus", Kind: metric.Gauge,
-		Help:   "GPUs the workload asked for on this node.",
+		Help:   "GPUs requested by the workload on this node.",
 		Labels: with(),
 	}
 	requestSeconds = &metric.Desc{
 		Name: "reckon_workload_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "Wall time the workload asked for.",
+		Help:   "Wall time requested by the workload.",
 		Labels: with(),
 	}
 	commandSeconds = &metric.Desc{

@@ -17,7 +17,7 @@ const WorkloadEnergy = "reckon_workload_energy_joules_total"
 var (
 	workloadEnergy = &metric.Desc{
 		Name: WorkloadEnergy, Kind: metric.Counter, Unit: metric.Joules,
-		Help:   "Energy the workload caused: share active by what it used, share idle where idle energy is shared too; each joule is in one domain, so sums are right. The method says whether it was measured, and what it was split by if not by the use of the very thing.",
+		Help:   "Energy caused by the workload: share active by its use, share idle where idle energy is shared too; each joule is in one domain, so sums are right. The method is whether it was measured, and the basis of the split if that is not the use of the component itself.",
 		Labels: with("domain", "share", "method"),
 	}
 	attributedEnergy = &metric.Desc{

@@ -9,7 +9,7 @@ import (
 
 var figureExactness = &metric.Desc{
 	Name: "reckon_figure_exactness", Kind: metric.Gauge,
-	Help:   "How exact a figure of the workloads of a kind is on the node, and what it is taken from: 0 exact, 1 at least, 2 estimated, 3 modelled; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series names it and its owner. A run takes the worst of its time.",
+	Help:   "Exactness of a figure of the workloads of a kind on the node, and its source: 0 exact, 1 at least, 2 estimated, 3 modelled; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series names it and its owner. A run takes the worst of its time.",
 	Labels: []string{"figure", "kind", "source", "workload", "owner"},
 }
 

@@ -10,7 +10,7 @@ import (
 var (
 	gpuSeconds = &metric.Desc{
 		Name: "reckon_workload_gpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-		Help:   "Time that a device computed for the workload; over all workloads and other it is the time that the device was busy. The method says whether that is known of each process (measured), or split by the device memory held or evenly over those that have the device open.",
+		Help:   "Time that a device computed for the workload; the sum over all workloads and other is the busy time of the device. The method is measured (per process), or the basis of the split: the device memory held, or evenly over the workloads that have the device open.",
 		Labels: with("vendor", "device", "method"),
 	}
 	gpuMemory = &metric.Desc{

@@ -14,7 +14,7 @@ const zombieAfter = uint64(time.Minute)
 
 var zombies = &metric.Desc{
 	Name: "reckon_zombie_processes", Kind: metric.Gauge,
-	Help:   "Processes of the owner that ended a minute ago or longer and that their parent has not waited for; absent while there is none.",
+	Help:   "Processes of the owner that ended at least a minute ago and were not waited for by their parent; absent if there are none.",
 	Labels: []string{"owner"},
 }
 

@@ -98,7 +98,7 @@ func (p *lineParser) quad() (q Quad, ok bool, err error) {
 	}
 	p.at++
 	if p.space(); p.at < len(p.text) && p.text[p.at] != '#' {
-		return q, false, errors.New("something stands behind the dot")
+		return q, false, errors.New("text after the final dot")
 	}
 	return q, true, nil
 }
@@ -224,7 +224,7 @@ func unescape(s string, literal bool) (string, error) {
 	for ; at >= 0; at = strings.IndexByte(s, '\\') {
 		b.WriteString(s[:at])
 		if s = s[at+1:]; s == "" {
-			return "", errors.New("a backslash stands at the end")
+			return "", errors.New("a backslash at the end")
 		}
 		plain, simple := simpleEscapes[s[0]]
 		if literal && simple {
@@ -310,7 +310,7 @@ func ParseTerm(s string) (Term, error) {
 	p := lineParser{text: s}
 	t, err := p.term()
 	if err == nil && p.at != len(s) {
-		err = fmt.Errorf("something stands behind the term %.40q", s)
+		err = fmt.Errorf("text after the term %.40q", s)
 	}
 	return t, err
 }

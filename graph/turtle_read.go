@@ -473,7 +473,7 @@ func localName(s string) (string, int, error) {
 		switch {
 		case r == '\\':
 			if at+1 >= len(s) || strings.IndexByte("_~.-!$&'()*+,;=/?#@%", s[at+1]) < 0 {
-				return "", 0, errors.New("a backslash in a name stands before a character that needs none")
+				return "", 0, errors.New("a backslash in a name before a character that needs no escape")
 			}
 			b.WriteByte(s[at+1])
 			at += 2

@@ -16,7 +16,7 @@ func gpu(name string, kind metric.Kind, unit metric.Unit, help string, extra ...
 var (
 	gpuInfo = &metric.Desc{
 		Name: "reckon_gpu_info", Kind: metric.Gauge,
-		Help:   "A graphics processor or accelerator, or a partition of one, whose parent is then set, with the number of its GPU instance; the value is always 1.",
+		Help:   "A graphics processor or accelerator, or a partition of one (then parent and the number of its GPU instance are set); the value is always 1.",
 		Labels: []string{"vendor", "device", "index", "model", "driver", "parent", "pci", "partition"},
 	}
 	gpuBusy        = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds, "Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")

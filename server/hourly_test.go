@@ -78,7 +78,7 @@ func TestHourly(t *testing.T) {
 		return v, got.Infos
 	}
 	v, infos := ask("rate(c_total[1d])", 24*time.Hour)
-	if len(v) != 9 || len(infos) != 1 || !strings.Contains(infos[0], "one figure an hour") {
+	if len(v) != 9 || len(infos) != 1 || !strings.Contains(infos[0], "hourly values were used") {
 		t.Fatalf("%v %q", v, infos)
 	}
 	for _, x := range v {

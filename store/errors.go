@@ -11,7 +11,7 @@ var (
 	// ErrTooOld: the sample is older than the store accepts.
 	ErrTooOld = errors.New("sample too old")
 	// ErrFuture: the time of the batch is too far ahead of the store's clock.
-	ErrFuture = errors.New("sample lies in the future")
+	ErrFuture = errors.New("sample is in the future")
 	// ErrConflict: the series has another value at the same time.
 	ErrConflict = errors.New("another value is stored for the same time")
 	// ErrInvalid: a malformed sample, such as a histogram that does not add up.

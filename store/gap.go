@@ -18,7 +18,7 @@ type Gap struct {
 
 // String describes the missing samples and the cause.
 func (g Gap) String() string {
-	from := "the begin"
+	from := "the beginning"
 	if !g.From.IsZero() {
 		from = g.From.UTC().Format(time.RFC3339)
 	}

@@ -21,7 +21,7 @@ import (
 
 // ErrKeys reports that a token can not be checked now, because the API server returned no
 // keys. The token may be valid: the sender should retry later.
-var ErrKeys = errors.New("the API server of the cluster gives no keys to check tokens with")
+var ErrKeys = errors.New("the API server of the cluster returned no keys to check tokens with")
 
 const (
 	// keysLast is how long keys are trusted: a key that a cluster withdrew is refused

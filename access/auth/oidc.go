@@ -86,7 +86,7 @@ func NewProvider(ctx context.Context, c ProviderConfig, client *http.Client, clo
 	// The keys are fetched long after this function has returned.
 	p, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), client), c.Issuer)
 	if err != nil {
-		return nil, fmt.Errorf("oidc: ask %s for its configuration: %w", c.Issuer, err)
+		return nil, fmt.Errorf("oidc: read the configuration of %s: %w", c.Issuer, err)
 	}
 	return &Provider{
 		ProviderConfig: c, client: client, clock: clock,
@@ -152,7 +152,7 @@ func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
 		return access.Viewer{}, "", errors.New("the state is not the one that was sent")
 	}
 	if e := r.FormValue("error"); e != "" {
-		return access.Viewer{}, "", fmt.Errorf("the provider says %.100q: %.200q", e, r.FormValue("error_description"))
+		return access.Viewer{}, "", fmt.Errorf("the provider returned %.100q: %.200q", e, r.FormValue("error_description"))
 	}
 	ctx := oidc.ClientContext(r.Context(), p.client)
 	token, err := p.oauth.Exchange(ctx, r.FormValue("code"), oauth2.VerifierOption(fl.Verifier))

@@ -58,7 +58,7 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 			}
 		}
 		if t.Bound.Series < -1 || !(t.Bound.SamplesPerSecond >= -1) {
-			return "", errors.New("a bound is a number above 0, 0 for what the server says, or -1 for none")
+			return "", errors.New("a limit is a number above 0, 0 for the default of the server, or -1 for none")
 		}
 		t.Role, t.Name, t.Owners = access.Nobody, "", nil
 	case Person:
@@ -66,7 +66,7 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 			return "", errors.New("a token of a person needs a role: admin, support, user or public")
 		}
 		if t.Role == access.User && t.Name == "" && len(t.Owners) == 0 {
-			return "", errors.New("a token of role user needs the name of the user, or the owners whose work it sees")
+			return "", errors.New("a token of role user needs the name of the user, or the owners of the work that it may see")
 		}
 		t.Scope, t.Bound = access.Scope{}, access.Bound{}
 	default:

@@ -35,7 +35,7 @@ const File = "access.db"
 // Errors of a check, for errors.Is. They do not reveal to a sender which names exist.
 var (
 	ErrRefused = errors.New("the name or the password is wrong")
-	ErrToken   = errors.New("the token is not known, was revoked, or has expired")
+	ErrToken   = errors.New("the token is unknown, revoked or expired")
 	ErrSession = errors.New("the session has ended; sign in again")
 	ErrExists  = errors.New("exists already")
 	ErrUnknown = errors.New("is not known")
@@ -137,7 +137,7 @@ func damagedFile(file string, err error) error {
 	if !corrupt && !errors.As(err, &changed) {
 		return fmt.Errorf("open %s: %w", file, err)
 	}
-	return fmt.Errorf("the file of users and tokens, %s, is damaged: %w; restore it from a backup, or move it and %s away and make users and tokens anew with `reckon user add` and `reckon token add`",
+	return fmt.Errorf("the file of users and tokens, %s, is damaged: %w; restore it from a backup, or move it and %s away and create users and tokens again with `reckon user add` and `reckon token add`",
 		file, err, filepath.Base(file)+".closed")
 }
 

@@ -22,7 +22,7 @@ type Peer struct {
 }
 
 // ErrUnknown reports that the kernel has no owner for the connection's other end.
-var ErrUnknown = errors.New("the kernel does not tell whose connection it is")
+var ErrUnknown = errors.New("the kernel does not report the owner of the connection")
 
 // overflow is the user id of users that another user namespace does not map
 // (user_namespaces(7)): no particular user.

@@ -180,7 +180,7 @@ func (p *Part) check(features int) error {
 	case p.Kind == KindTrees && p.Trees != nil:
 		return p.Trees.check(features)
 	}
-	return fmt.Errorf("kind %q has no such part; known are %s, %s, %s", p.Kind, KindTerms, KindCurve, KindTrees)
+	return fmt.Errorf("kind %q has no such part; valid are %s, %s, %s", p.Kind, KindTerms, KindCurve, KindTrees)
 }
 
 func checkTerms(ts []Term, features int) error {
@@ -238,7 +238,7 @@ func (t *Trees) check(features int) error {
 			continue
 		}
 		if t.Feature[i] < 0 || t.Feature[i] >= features {
-			return fmt.Errorf("tree node %d asks for feature %d of %d", i, t.Feature[i], features)
+			return fmt.Errorf("tree node %d uses feature %d of %d", i, t.Feature[i], features)
 		}
 		if t.Left[i] <= i || t.Left[i] >= n || t.Right[i] <= i || t.Right[i] >= n {
 			return fmt.Errorf("tree node %d has the children %d and %d of %d nodes", i, t.Left[i], t.Right[i], n)

@@ -73,7 +73,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	err := durable.CheckClosed(path)
 	var changed *durable.ChangedError
 	if errors.As(err, &changed) && !exists(path) {
-		log.Error("the catalogue is missing and is built again from the series; restore a backup to have what is older than these", "file", path)
+		log.Error("the catalogue is missing and is rebuilt from the series; restore a backup to recover older data", "file", path)
 		err = durable.ForgetClosed(path)
 	} else if errors.As(err, &changed) {
 		err = damaged{err.Error()}
@@ -87,7 +87,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 		if mv := errors.Join(moveAside(path, aside), durable.ForgetClosed(path)); mv != nil {
 			return nil, fmt.Errorf("open catalogue %s: %w (and could not move it aside: %w)", path, err, mv)
 		}
-		log.Error("catalogue is damaged and was moved aside; it is built again from the series. Restore a backup to have what is older than these", "kept", aside, "err", err)
+		log.Error("catalogue is damaged and was moved aside; it is rebuilt from the series. Restore a backup to recover older data", "kept", aside, "err", err)
 		c, err = open(path, log)
 	}
 	if err != nil {
@@ -222,7 +222,7 @@ func (c *Catalogue) migrate(ctx context.Context) error {
 		}
 	}
 	if newest > known {
-		return fmt.Errorf("schema %d is newer than the %d that this program knows, and was left as it is: install the newer reckon again, or give this one the data of before the upgrade (`reckon restore`)", newest, known)
+		return fmt.Errorf("schema %d is newer than %d, the newest that this program supports, and was left unchanged: install the newer reckon again, or restore the data from before the upgrade (`reckon restore`)", newest, known)
 	}
 	return nil
 }
@@ -385,11 +385,11 @@ func (c *Catalogue) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %s: %w", store.ErrFull, c.path, err)
 	case c.d.gone(err):
 		again := c.remake(ctx)
-		return fmt.Errorf("%w: the tables of the catalogue in %s are gone, and are made anew and built again from the series: %w", store.ErrUnavailable, c.path, errors.Join(err, again))
+		return fmt.Errorf("%w: the tables of the catalogue in %s are missing; they are created again and rebuilt from the series: %w", store.ErrUnavailable, c.path, errors.Join(err, again))
 	case ctx.Err() != nil:
 		return err
 	case c.d.away(err):
-		return fmt.Errorf("%w: the catalogue in %s can not be asked; is PostgreSQL started? %w", store.ErrUnavailable, c.path, err)
+		return fmt.Errorf("%w: the catalogue in %s is unreachable; is PostgreSQL running? %w", store.ErrUnavailable, c.path, err)
 	}
 	return err
 }

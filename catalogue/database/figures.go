@@ -69,7 +69,7 @@ func (c *Catalogue) addColumns(ctx context.Context) error {
 			}
 			if from := estimated[l.column]; from != "" {
 				if _, err := tx.ExecContext(ctx, "UPDATE "+l.table+" SET "+l.column+" = "+from); err != nil {
-					return fmt.Errorf("mark what was estimated in %s: %w", l.table, err)
+					return fmt.Errorf("mark estimated rows of %s: %w", l.table, err)
 				}
 			}
 		}

@@ -160,7 +160,7 @@ func (l *lists) read(r *reading) {
 		at, err = r.late[i].at, table.Apply(r.late[i].changes)
 	}
 	if err == nil && r.spoiled {
-		err = errors.New("too much was written meanwhile")
+		err = errors.New("too many writes during the reading")
 	}
 	took := time.Since(begin)
 	l.not = time.Now().Add(10 * took) // limits the share of time if others write constantly

@@ -90,7 +90,7 @@ func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 		c.lists.end(at, nil, err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("forget what is older than %s: %w", t.UTC().Format(time.DateOnly), err)
+		return 0, fmt.Errorf("delete rows older than %s: %w", t.UTC().Format(time.DateOnly), err)
 	}
 	return n, nil
 }

@@ -65,7 +65,7 @@ func TestPostgres(t *testing.T) {
 		began := time.Now()
 		for range 2 {
 			_, _, err := c.Workloads(t.Context(), store.Filter{})
-			if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "is PostgreSQL started?") {
+			if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "is PostgreSQL running?") {
 				t.Errorf("while it is away: %v", err)
 			}
 			if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); !errors.Is(err, store.ErrUnavailable) {
@@ -90,7 +90,7 @@ func wiped(t *testing.T, c *Catalogue) {
 	if _, err := c.db.ExecContext(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "made anew") {
+	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "created again") {
 		t.Errorf("write into a wiped database: %v", err)
 	}
 	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(2)}); err != nil {
@@ -122,7 +122,7 @@ func partlyWiped(t *testing.T, c *Catalogue) {
 	for _, table := range []string{"workloads CASCADE", "graph_quads"} {
 		exec("DROP TABLE " + table)
 		_, readErr := c.db.ExecContext(t.Context(), "SELECT 1 FROM "+strings.TrimSuffix(table, " CASCADE"))
-		if err := c.explain(t.Context(), readErr); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "made anew") {
+		if err := c.explain(t.Context(), readErr); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "created again") {
 			t.Errorf("without %s: %v", table, err)
 		}
 		if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(2)}); err != nil {

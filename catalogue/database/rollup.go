@@ -54,7 +54,7 @@ const hourMS = int64(time.Hour / time.Millisecond)
 func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []store.Use, nodes []store.NodeUse) error {
 	f, t := from.UnixMilli(), to.UnixMilli()
 	if f%hourMS != 0 || t%hourMS != 0 || t <= f {
-		return fmt.Errorf("replace roll-ups from %s to %s: these are no whole hours", from, to)
+		return fmt.Errorf("replace roll-ups from %s to %s: not whole hours", from, to)
 	}
 	for i := range use {
 		if at := use[i].At.UnixMilli(); at < f || at >= t || at%hourMS != 0 {

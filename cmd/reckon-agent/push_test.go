@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "2 of the above") {
 		t.Errorf("%v", err)
 	}
-	for _, want := range []string{"  FAIL  " + bad.URL, "nothing takes remote write there", "  FAIL  /proc/nowhere", "--push-queue"} {
+	for _, want := range []string{"  FAIL  " + bad.URL, "there is no remote write receiver", "  FAIL  /proc/nowhere", "--push-queue"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}

@@ -65,7 +65,7 @@ const maxBytes = 4 << 20
 
 var duration = &metric.Desc{
 	Name: "reckon_own_scrape_duration_seconds", Kind: metric.Gauge, Unit: metric.Seconds, Labels: []string{"target"},
-	Help: "How long a target took to answer the last time it was asked for its own figures.",
+	Help: "Duration of the last scrape of a target.",
 }
 
 // Descs lists the series about the sensor itself.

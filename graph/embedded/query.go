@@ -33,7 +33,7 @@ func (s *Store) Query(ctx context.Context, text string, limits sparql.Limits, vi
 	s.mirror.mu.RLock()
 	defer s.mirror.mu.RUnlock()
 	if !s.mirror.loaded { // it was dropped meanwhile
-		return nil, fmt.Errorf("%w: the index was just given back; ask again", graph.ErrUnavailable)
+		return nil, fmt.Errorf("%w: the index was dropped meanwhile; send the query again", graph.ErrUnavailable)
 	}
 	s.mirror.timer.Reset(idle)
 	v := &view{s: s, m: &s.mirror}

@@ -64,7 +64,7 @@ func parse(address string) (*endpoint, error) {
 	e := &endpoint{url: u}
 	if u.User != nil {
 		if _, ok := u.User.Password(); ok {
-			return nil, errors.New("a password does not stand in the address of a graph store; write ?password_file=FILE")
+			return nil, errors.New("the address of a graph store must not contain a password; write ?password_file=FILE")
 		}
 		e.user = u.User.Username()
 		u.User = nil
@@ -117,7 +117,7 @@ func Open(o Options) (*Store, error) {
 // Forward forwards a request of the SPARQL protocol to the remote store.
 func (s *Store) Forward(w http.ResponseWriter, r *http.Request) {
 	if s.proxy == nil {
-		http.Error(w, "this server knows no address of SPARQL for its graph store", http.StatusNotImplemented)
+		http.Error(w, "no SPARQL address is configured for the graph store of this server", http.StatusNotImplemented)
 		return
 	}
 	s.proxy.ServeHTTP(w, r)

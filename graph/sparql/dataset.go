@@ -46,7 +46,7 @@ type Limits struct {
 }
 
 // ErrTooMuch reports, by errors.Is, that a query exceeded one of its limits.
-var ErrTooMuch = errors.New("the query takes too much")
+var ErrTooMuch = errors.New("the query exceeds a limit")
 
 // Result is the result of a query.
 type Result struct {

@@ -55,7 +55,7 @@ func Parse(text string) (*Query, error) {
 		return nil, p.fail("SELECT or ASK is expected, not %s", p.shown())
 	}
 	if err == nil && p.tok().kind != end {
-		err = p.fail("%s stands behind the end of the query", p.shown())
+		err = p.fail("%s after the end of the query", p.shown())
 	}
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (p *parser) binary(level int) (expr, error) {
 	left, err := p.binary(level + 1)
 	for n := 0; err == nil; n++ {
 		if n > 1000 {
-			return nil, p.fail("more than 1000 operators stand in a row")
+			return nil, p.fail("more than 1000 operators in sequence")
 		}
 		o := p.operator(level)
 		if o == "" {
@@ -205,7 +205,7 @@ func (p *parser) call(name string, f func([]graph.Term) (graph.Term, error), lea
 
 func (p *parser) aggregate(name string) (expr, error) {
 	if p.collecting == nil {
-		return nil, p.fail("%s stands where no group is: write it behind SELECT, HAVING or ORDER BY", name)
+		return nil, p.fail("aggregate %s outside of a group: write it in SELECT, HAVING or ORDER BY", name)
 	}
 	p.at++
 	if err := p.expect("("); err != nil {

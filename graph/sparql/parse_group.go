@@ -269,7 +269,7 @@ func (p *parser) path() ([]step, error) {
 			return out, nil
 		}
 		if s.isVar() {
-			return nil, p.fail("a variable does not stand in a path")
+			return nil, p.fail("a path must not contain a variable")
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"": "line 1, column 1", "SELECT": "names no column", "SELECT * {\n ?s ?p }": "line 2", "SELECT * { ?s ?p ?o": "no end",
 		"SELECT * { ?s x:p ?o }": "\"x\" is not declared", "SELECT * { ?s <p> ?o }": "relative", "SELECT ?x { ?x ?p ?o } GROUP BY ?p": "neither a key",
 		"SELECT * { ?s ?p ?o } GROUP BY ?p": "do not go together", "SELECT * { ?s ?p ?o BIND(1 AS ?s) }": "bound before", "SELECT * { ?s ?p ?o } LIMIT -1": "LIMIT",
-		"SELECT * { FILTER(COUNT(?x) > 1) }": "no group", "SELECT * { ?s ?p \"a }": "no end", "ASK {} x": "behind the end", "SELECT * { ?s ?p ?o FILTER(1 < ) }": "expression",
+		"SELECT * { FILTER(COUNT(?x) > 1) }": "outside of a group", "SELECT * { ?s ?p \"a }": "no end", "ASK {} x": "after the end", "SELECT * { ?s ?p ?o FILTER(1 < ) }": "expression",
 		"SELECT * " + strings.Repeat("{", 101): "nested", "SELECT * { FILTER(" + strings.Repeat("(", 101): "nested", "SELECT * { FILTER(" + strings.Repeat("!", 200) + "true) }": "nested",
 		"SELECT * { VALUES ?x { ?y } }": "terms", strings.Repeat(" ", 1<<20+1): "longer",
 	} {

@@ -52,7 +52,7 @@ func Parse(text string) (*Book, error) {
 			continue
 		case line != strings.TrimLeft(line, " \t"):
 			if key == "" {
-				return nil, fmt.Errorf("line %d goes on with a sentence, and there is none before it", i+1)
+				return nil, fmt.Errorf("line %d continues a sentence, but there is none before it", i+1)
 			}
 			sentence += " " + trimmed
 			continue
@@ -66,7 +66,7 @@ func Parse(text string) (*Book, error) {
 		}
 		sentence = strings.TrimSpace(sentence)
 		if _, twice := b.sentences[key]; twice {
-			return nil, fmt.Errorf("line %d: %s stands twice", i+1, key)
+			return nil, fmt.Errorf("line %d: duplicate key %s", i+1, key)
 		}
 		b.sentences[key] = nil
 	}

@@ -51,8 +51,8 @@ func TestSay(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"no key":         `line 1 is no "key: sentence"`,
-		"  goes on":      "line 1 goes on",
-		"a: x\na: y":     "line 2: a stands twice",
+		"  goes on":      "line 1 continues",
+		"a: x\na: y":     "line 2: duplicate key a",
 		"a: {x":          "is not closed",
 		"a: }{":          "is not closed",
 		"a: {}":          "without a name",

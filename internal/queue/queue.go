@@ -32,7 +32,7 @@ import (
 var (
 	ErrEmpty  = errors.New("the queue is empty")
 	ErrLocked = errors.New("another process uses the queue")
-	ErrTooBig = errors.New("record is larger than the queue takes")
+	ErrTooBig = errors.New("record is larger than the limit of the queue")
 	ErrClosed = errors.New("the queue is closed")
 )
 

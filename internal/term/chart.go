@@ -20,7 +20,7 @@ type Chart struct {
 	Points []Point               // in order of time
 	Format func(*float64) string // formats the numbers at the axis, such as Bytes
 	Limit  *float64              // included in the scale and labelled, such as the amount requested
-	Of     string                // label of the limit; empty is "asked for"
+	Of     string                // label of the limit; empty is "requested"
 	Width  int                   // columns, axis included; at least 20
 	Height int                   // lines of the plot itself, without title and time axis; at least 1
 }
@@ -43,7 +43,7 @@ func (s Screen) Draw(c Chart) string {
 	if c.Title != "" {
 		title := c.Title
 		if c.Limit != nil {
-			title += fmt.Sprintf(" (%s %s)", cmp.Or(c.Of, "asked for"), c.Format(c.Limit))
+			title += fmt.Sprintf(" (%s %s)", cmp.Or(c.Of, "requested"), c.Format(c.Limit))
 		}
 		b.WriteString(s.Paint(Bold, title) + "\n")
 	}

@@ -117,7 +117,7 @@ func (c *Config) now() state {
 		c.state, c.said = s, ""
 	case err.Error() != c.said:
 		c.said = err.Error()
-		c.log.Error("the web configuration became wrong; what was right before stays", "file", c.path, "err", err)
+		c.log.Error("the web configuration became invalid; the previous one remains in use", "file", c.path, "err", err)
 	}
 	return c.state
 }
@@ -235,7 +235,7 @@ func read(path string) (state, error) {
 	}
 	for name, hash := range f.Users {
 		if _, err := bcrypt.Cost([]byte(hash)); err != nil {
-			return s, fmt.Errorf("%s: basic_auth_users: what is given for %s is no bcrypt hash; make one with `htpasswd -nBC 10 %s`", path, name, name)
+			return s, fmt.Errorf("%s: basic_auth_users: the value for %s is not a bcrypt hash; create one with `htpasswd -nBC 10 %s`", path, name, name)
 		}
 		s.users[name] = []byte(hash)
 	}
@@ -277,7 +277,7 @@ func (f *file) tls(dir string) (*tls.Config, error) {
 	c.ClientAuth, ok[2] = auths[t.ClientAuth]
 	for i, given := range []string{"min_version: " + t.Min, "max_version: " + t.Max, "client_auth_type: " + t.ClientAuth} {
 		if !ok[i] {
-			return nil, fmt.Errorf("%s is not known", given)
+			return nil, fmt.Errorf("%s is unknown", given)
 		}
 	}
 	if c.MinVersion == 0 {
@@ -286,14 +286,14 @@ func (f *file) tls(dir string) (*tls.Config, error) {
 	for _, name := range t.Curves {
 		id, ok := curves[name]
 		if !ok {
-			return nil, fmt.Errorf("curve_preferences: %s is not known", name)
+			return nil, fmt.Errorf("curve_preferences: %s is unknown", name)
 		}
 		c.CurvePreferences = append(c.CurvePreferences, id)
 	}
 	for _, name := range t.Ciphers {
 		i := slices.IndexFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("cipher_suites: %s is not known, or is not safe", name)
+			return nil, fmt.Errorf("cipher_suites: %s is unknown or insecure", name)
 		}
 		c.CipherSuites = append(c.CipherSuites, tls.CipherSuites()[i].ID)
 	}

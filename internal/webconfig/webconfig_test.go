@@ -219,12 +219,12 @@ func TestWrongFiles(t *testing.T) {
 		"tls_server_config: {cert_file: server.crt}":                                   "key_file is missing",
 		"tls_server_config: {cert_file: server.crt, key_file: other.key}":              "cert and key: ",
 		"tls_server_config: {cert_file: none.crt, key_file: server.key}":               "no such file",
-		"tls_server_config: {" + pair + ", min_version: SSL3}":                         "min_version: SSL3 is not known",
-		"tls_server_config: {" + pair + ", client_auth_type: Yes}":                     "client_auth_type: Yes is not known",
+		"tls_server_config: {" + pair + ", min_version: SSL3}":                         "min_version: SSL3 is unknown",
+		"tls_server_config: {" + pair + ", client_auth_type: Yes}":                     "client_auth_type: Yes is unknown",
 		"tls_server_config: {" + pair + ", client_ca_file: server.crt}":                "without client_auth_type",
 		"tls_server_config: {" + pair + ", client_auth_type: VerifyClientCertIfGiven}": "needs client_ca_file",
-		"tls_server_config: {" + pair + ", cipher_suites: [TLS_NULL]}":                 "cipher_suites: TLS_NULL is not known",
-		"tls_server_config: {" + pair + ", curve_preferences: [X]}":                    "curve_preferences: X is not known",
+		"tls_server_config: {" + pair + ", cipher_suites: [TLS_NULL]}":                 "cipher_suites: TLS_NULL is unknown",
+		"tls_server_config: {" + pair + ", curve_preferences: [X]}":                    "curve_preferences: X is unknown",
 		"tls_server_config: {" + pair + ", cert: x}":                                   "cert and cert_file are both given",
 	} {
 		file := filepath.Join(dir, "web.yml")

@@ -29,7 +29,7 @@ func (n *network) open(ctx context.Context, peer string) error {
 	if peer != "" {
 		c, err := d.DialContext(ctx, "tcp", peer)
 		if err != nil {
-			return fmt.Errorf("network load: reach the peer: %w (`reckon stress --net-sink ADDRESS` there takes what is sent)", err)
+			return fmt.Errorf("network load: connect to the peer: %w (run `reckon stress --net-sink ADDRESS` there)", err)
 		}
 		n.out = c
 		return nil

@@ -115,7 +115,7 @@ func (r *player) open(ctx context.Context) error {
 			return err
 		}
 		if asked := r.DiskMode; (asked == DiskAuto || asked == "") && r.disk.mode == DiskSync {
-			r.report.note("the file system of %s has no direct I/O: what is written goes through the page cache and is synced", r.disk.dir)
+			r.report.note("the file system of %s does not support direct I/O: writes go through the page cache and are synced", r.disk.dir)
 		}
 	}
 	if r.peak[Network] > 0 {

@@ -152,7 +152,7 @@ func TestRefused(t *testing.T) {
 		"not a dir":    {disk, Options{Dir: file}, "not a directory"},
 		"no space":     {disk, Options{Dir: t.TempDir(), FileSize: 1 << 60}, "bytes free"},
 		"tiny file":    {disk, Options{Dir: t.TempDir(), FileSize: 1}, "give"},
-		"no peer":      {Constant(Level{Network: 1}, time.Millisecond), Options{Peer: nobody}, "reach the peer"},
+		"no peer":      {Constant(Level{Network: 1}, time.Millisecond), Options{Peer: nobody}, "connect to the peer"},
 		"a GPU":        {Constant(Level{GPU: 0.3}, time.Millisecond), Options{}, "leave out --gpu"},
 		"short period": {Constant(Level{CPU: 1}, time.Millisecond), Options{Period: 1}, "period"},
 	} {

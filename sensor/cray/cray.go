@@ -34,7 +34,7 @@ const Stale = 3 * time.Second
 
 var (
 	fresh = &metric.Desc{Name: "reckon_cray_freshness_total", Kind: metric.Counter,
-		Help: "Updates of pm_counters by the blade controller; when it stands still, there are no meters."}
+		Help: "Updates of pm_counters by the blade controller; without updates there are no meters."}
 	generation = &metric.Desc{Name: "reckon_cray_generation", Kind: metric.Gauge,
 		Help: "Generation of pm_counters; it changes when a power cap is changed."}
 )

@@ -35,7 +35,7 @@ var (
 
 	// undervoltage has no unit to be wrong about: 1 is an alarm.
 	undervoltage = &metric.Desc{Name: "reckon_node_undervoltage", Kind: metric.Gauge, Labels: []string{"chip", "sensor"},
-		Help: "Whether the supply voltage has fallen below what the board needs (1), as rpi_volt says on a Raspberry Pi."}
+		Help: "Whether the supply voltage has fallen below what the board needs (1), as reported by rpi_volt on a Raspberry Pi."}
 )
 
 // Descs implements sensor.Sensor.

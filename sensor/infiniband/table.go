@@ -42,7 +42,7 @@ var (
 	layer = &metric.Desc{Name: "reckon_infiniband_port_info", Kind: metric.Gauge, Labels: []string{"device", "port", "link_layer"},
 		Help: "Link layer of the port: InfiniBand (Omni-Path too), or Ethernet where it is RoCE or iWARP; the value is always 1."}
 	saturated = &metric.Desc{Name: "reckon_infiniband_saturated", Kind: metric.Gauge, Labels: []string{"device", "port", "counter"},
-		Help: "1 for a counter of the port that stands at its highest value and counts no more until it is cleared; its own series is absent then."}
+		Help: "1 for a counter of the port that is saturated until it is cleared; its own series is absent then."}
 
 	received = port("port_data_received_bytes_total", "Octets of data received by the port.", metric.Bytes)
 	sent     = port("port_data_transmitted_bytes_total", "Octets of data sent by the port.", metric.Bytes)
@@ -89,7 +89,7 @@ var fields = []field{
 	{"hw_counters/np_ecn_marked_roce_packets", port("np_ecn_marked_roce_packets_received_total", "RoCE packets received that were marked for congestion (ECN).", ""), 1, 0},
 	{"hw_counters/out_of_buffer", port("out_of_buffer_drops_total", "Packets dropped because the queue pair had no buffer for them.", ""), 1, 0},
 	{"hw_counters/out_of_sequence", port("out_of_sequence_packets_received_total", "Packets received out of sequence.", ""), 1, 0},
-	{"hw_counters/packet_seq_err", port("packet_sequence_errors_total", "Answers received that tell of errors in the sequence.", ""), 1, 0},
+	{"hw_counters/packet_seq_err", port("packet_sequence_errors_total", "Negative acknowledgements received for sequence errors.", ""), 1, 0},
 	{"hw_counters/req_cqe_error", port("req_cqes_errors_total", "Completions with errors at the requester.", ""), 1, 0},
 	{"hw_counters/req_cqe_flush_error", port("req_cqes_flush_errors_total", "Completions flushed with errors at the requester.", ""), 1, 0},
 	{"hw_counters/req_remote_access_errors", port("req_remote_access_errors_total", "Errors of remote access at the requester.", ""), 1, 0},

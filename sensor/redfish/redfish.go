@@ -26,7 +26,7 @@ import (
 )
 
 var duration = &metric.Desc{Name: "reckon_redfish_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds, Labels: []string{"controller"},
-	Help: "How long a management controller took to tell its power the last time."}
+	Help: "Duration of the last power reading of a management controller."}
 
 // Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.MeterDescs(), duration) }

@@ -114,13 +114,13 @@ func Open(o Options) (*Store, error) {
 		return g.Kept == "" && o.Retention > 0 && g.To.UnixMilli() <= s.state.Through-o.Retention.Milliseconds()
 	})
 	for _, gap := range lost {
-		s.log.Error("a part of the hours was damaged; it is made again as far as there are samples", "file", gap.File, "why", gap.Why,
+		s.log.Error("hourly values are damaged and are rebuilt where samples exist", "file", gap.File, "why", gap.Why,
 			"from", gap.From.UTC().Format(time.RFC3339), "to", gap.To.UTC().Format(time.RFC3339), "kept", gap.Kept)
 	}
 	if len(lost) > 0 {
 		s.state.Known = nil // the days that the store still has of it are made again
 		if err := s.change(func(n *state) { n.Gaps = append(slices.Clone(n.Gaps), lost...) }); err != nil {
-			s.log.Warn("which hours are missing could not be noted", "err", err)
+			s.log.Warn("could not save the list of missing hours", "err", err)
 		}
 	}
 	if s.state.Through == 0 && len(s.blocks.all()) > 0 {

@@ -334,7 +334,7 @@ func TestGone(t *testing.T) {
 	}
 	s.state.Pending = nil
 	got, infos := query(t, s, "g", t0+10*hour, t0+34*hour, 15*60_000, s.Lookback(time.UnixMilli(t0+10*hour), 15*time.Minute))
-	if len(got) != 1 || len(got[0].Floats) != 97 || len(infos) != 1 || !strings.Contains(infos[0], "one figure an hour") {
+	if len(got) != 1 || len(got[0].Floats) != 97 || len(infos) != 1 || !strings.Contains(infos[0], "hourly values were used") {
 		t.Fatalf("%v %v", got, infos)
 	}
 	if at := s.Lookback(since.Add(time.Hour), time.Minute); at != 0 {

@@ -248,7 +248,7 @@ func (s *hourSet) Warnings() annotations.Annotations {
 		w.Add(fmt.Errorf("%w: hours: %s", annotations.PromQLWarning, g))
 	}
 	if s.any {
-		w.Add(fmt.Errorf("%w: before %s one figure an hour was read", annotations.PromQLInfo, time.UnixMilli(s.at.to).UTC().Format(time.RFC3339)))
+		w.Add(fmt.Errorf("%w: hourly values were used before %s", annotations.PromQLInfo, time.UnixMilli(s.at.to).UTC().Format(time.RFC3339)))
 	}
 	return w
 }

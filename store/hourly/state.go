@@ -50,7 +50,7 @@ func loadState(dir string, log *slog.Logger) (s state) {
 	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			log.Warn("it is not known how far hours were made; they are made again of what there is", "err", err)
+			log.Warn("the progress of the hourly store is unknown; hours are rebuilt from the existing samples", "err", err)
 		}
 		return state{}
 	}

@@ -75,7 +75,7 @@ func parse(s string) (*settings, error) {
 		c.kind, scheme = kind(k), plain
 	}
 	if !slices.Contains(kinds, c.kind) || (scheme != "http" && scheme != "https") {
-		return nil, fmt.Errorf("store %q: no server is known that is called %s: %s", redact(s), strings.Split(s, "://")[0], form)
+		return nil, fmt.Errorf("store %q: unknown kind of server %s: %s", redact(s), strings.Split(s, "://")[0], form)
 	}
 	u, err := url.Parse(scheme + "://" + rest)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *settings) options(q url.Values) error {
 		c.two = true
 		c.native = q.Get("histograms") != "classic" // every server of 2.0 supports them
 	case p == "2.0":
-		return fmt.Errorf("protocol=2.0 is of Prometheus and Mimir; %s takes 1.0", c.kind)
+		return fmt.Errorf("protocol=2.0 is supported by Prometheus and Mimir; %s supports 1.0", c.kind)
 	case p != "" && p != "1.0":
 		return fmt.Errorf("protocol %q: write 2.0 or 1.0", p)
 	}
@@ -180,7 +180,7 @@ func (c *settings) paths(u *url.URL) error {
 
 func (c *settings) influx(u *url.URL, root string) error {
 	if c.native {
-		return fmt.Errorf("store %s: InfluxDB takes no native histograms; leave histograms=native out", c.shown)
+		return fmt.Errorf("store %s: InfluxDB does not support native histograms; leave histograms=native out", c.shown)
 	}
 	names := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if c.kind == kindInflux1 {

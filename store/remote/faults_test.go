@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 		"down":  {func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 		"full":  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no space left on device", 500) }, "no space left"},
 		"slow":  {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "did not answer within 200ms"},
-		"busy":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, "asks to slow down"},
+		"busy":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, "limits the rate"},
 		"token": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "token_file=FILE"},
 		"path":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, "answers answer 404"},
 		"moved": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://else/", http.StatusFound) }, "sends us on to http://else/"},
@@ -247,8 +247,8 @@ func TestAddresses(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"localhost:9090":                        "write it like http://",
-		"ftp://h":                               "no server is known",
-		"graphite+http://h":                     "no server is known",
+		"ftp://h":                               "unknown kind of server",
+		"graphite+http://h":                     "unknown kind of server",
 		"http://u:secret@h":                     "password_file",
 		"http://":                               "names no host",
 		"http://h?tennant=x":                    "tenant",
@@ -259,7 +259,7 @@ func TestAddresses(t *testing.T) {
 		"http://h?username=x":                   "password_file",
 		"influxdb+http://h":                     "name the database",
 		"influxdb2+http://h/b":                  "organisation",
-		"influxdb+http://h/d?histograms=native": "no native",
+		"influxdb+http://h/d?histograms=native": "not support native",
 		"http://h?token_file=":                  "not empty",
 		"http://h?token_file=a&username=b&password_file=c": "not both",
 	} {

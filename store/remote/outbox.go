@@ -33,7 +33,7 @@ const (
 func openOutbox(s *Store, dir string, bytes int64) (*outbox, error) {
 	q, err := queue.Open(queue.Options{Dir: dir, MaxBytes: bytes})
 	if err != nil {
-		return nil, fmt.Errorf("open the queue of what is to be sent to %s: %w", s, err)
+		return nil, fmt.Errorf("open the send queue for %s: %w", s, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &outbox{s: s, queue: q, cancel: cancel, done: make(chan struct{})}
@@ -45,7 +45,7 @@ func openOutbox(s *Store, dir string, bytes int64) (*outbox, error) {
 func (o *outbox) put(w *write) error {
 	if o.queue.Stats().Records > 0 {
 		if err := o.queue.Sync(); err != nil {
-			o.s.log.Warn("what waits to be sent is not safe from a power cut", "to", o.s.String(), "err", err)
+			o.s.log.Warn("queued samples are not safe from a power cut", "to", o.s.String(), "err", err)
 		}
 	}
 	var errs []error
@@ -118,7 +118,7 @@ func (o *outbox) next(ctx context.Context) error {
 		}
 	}
 	if err != nil || len(r.Data) < 2 {
-		o.s.log.Error("the queue held what is no request; it is left out", "to", o.s.String(), "err", err)
+		o.s.log.Error("invalid record in the queue; it is skipped", "to", o.s.String(), "err", err)
 		return o.queue.Done(r)
 	}
 	budget, refuse := tries, func(n int, err error) {

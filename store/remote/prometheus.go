@@ -89,7 +89,7 @@ func readSamples(in io.Reader, most int64) (*prompb.QueryResult, error) {
 		return nil, fmt.Errorf("the answer is not packed by snappy: %w", err)
 	}
 	if int64(n) > most {
-		return nil, fmt.Errorf("the answer is larger than %d MiB; ask for less", most>>20)
+		return nil, fmt.Errorf("the response is larger than %d MiB; narrow the query", most>>20)
 	}
 	plain, err := s2.Decode(nil, packed)
 	if err != nil {

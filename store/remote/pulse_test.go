@@ -25,7 +25,7 @@ func TestHangs(t *testing.T) {
 		go func() { errs <- s.Check(t.Context()) }()
 	}
 	for range 8 {
-		if err := <-errs; !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "takes connections and answers nothing") {
+		if err := <-errs; !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "accepts connections but does not respond") {
 			t.Errorf("check: %v", err)
 		}
 	}

@@ -198,11 +198,11 @@ func (w *web) judge(resp *http.Response) error {
 		return fmt.Errorf("%w: %s (%w); make the database", store.ErrUnavailable, host, e)
 	case resp.StatusCode == http.StatusNotFound && strings.Contains(e.text, "remote write receiver"),
 		resp.StatusCode == http.StatusNotFound && strings.Contains(e.text, "remote-write-receiver"):
-		return fmt.Errorf("%w: %s is a Prometheus that takes no remote write; start it with --web.enable-remote-write-receiver", store.ErrUnavailable, host)
+		return fmt.Errorf("%w: %s is a Prometheus without the remote write receiver; start it with --web.enable-remote-write-receiver", store.ErrUnavailable, host)
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w: %s answers %w to %s; see which kinds of store `reckon serve --help` names", store.ErrUnavailable, host, e, resp.Request.URL.Path)
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return &slowError{fmt.Errorf("%w: %s asks to slow down (%w)", store.ErrUnavailable, host, e), retryAfter(resp)}
+		return &slowError{fmt.Errorf("%w: %s limits the rate (%w)", store.ErrUnavailable, host, e), retryAfter(resp)}
 	case resp.StatusCode >= 500:
 		return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, host, e)
 	}
@@ -243,11 +243,11 @@ func (w *web) explain(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: nothing listens at %s; is the server started, and is the port right?", store.ErrUnavailable, host)
 	case errors.As(err, &dns):
-		return fmt.Errorf("%w: the host of %s is not known (%w)", store.ErrUnavailable, host, dns)
+		return fmt.Errorf("%w: unknown host %s (%w)", store.ErrUnavailable, host, dns)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%w: the certificate of %s is signed by nobody that this machine trusts; give ca_file=FILE behind a ? in the address", store.ErrUnavailable, host)
+		return fmt.Errorf("%w: the certificate of %s is not signed by an authority that this machine trusts; give ca_file=FILE behind a ? in the address", store.ErrUnavailable, host)
 	case errors.Is(err, errLifeless):
-		return fmt.Errorf("%w: %s takes connections and answers nothing; it hangs, or its machine does", store.ErrUnavailable, host)
+		return fmt.Errorf("%w: %s accepts connections but does not respond; it hangs, or its machine does", store.ErrUnavailable, host)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%w: %s did not answer within %s", store.ErrUnavailable, host, w.conf.timeout)
 	}
@@ -278,7 +278,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	}
 	switch {
 	case a.N <= 0:
-		return n, fmt.Errorf("the answer of %s is larger than %d MiB; ask for less", a.w.conf.shown, a.w.conf.maxBytes>>20)
+		return n, fmt.Errorf("the response of %s is larger than %d MiB; narrow the query", a.w.conf.shown, a.w.conf.maxBytes>>20)
 	case err == nil, errors.Is(err, io.EOF):
 	case a.outer.Err() != nil:
 		err = a.outer.Err()

@@ -319,7 +319,7 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 		if err == nil {
 			_ = in.Close() // the body is not needed
 		}
-		s.log.Warn("the store does not take remote write 2.0, which protocol=2.0 asks for; it gets 1.0", "store", s.String())
+		s.log.Warn("the store does not support remote write 2.0 (protocol=2.0); 1.0 is used", "store", s.String())
 		return s.post(ctx, r)
 	}
 	if err != nil {

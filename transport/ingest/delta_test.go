@@ -150,7 +150,7 @@ func TestDeltasThatDoNotAddUp(t *testing.T) {
 		{1, 5, "a later delta"},
 		{3, math.NaN(), "no number"},
 		{3, math.Inf(1), "no number"},
-		{5 + 25*60, 7, "lies in the future"},
+		{5 + 25*60, 7, "is in the future"},
 		{4, 1, ""},
 	} {
 		n, why := sendDeltas(t, h, one(c.i, c.v))

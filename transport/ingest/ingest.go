@@ -299,7 +299,7 @@ func slow(err error) error {
 func version(header http.Header) (v2 bool, err error) {
 	const types = "application/x-protobuf with proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request"
 	if e := header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "snappy") {
-		return false, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; remote write uses snappy", e)
+		return false, status(http.StatusUnsupportedMediaType, "unsupported content encoding %q; remote write uses snappy", e)
 	}
 	given := header.Get("Content-Type")
 	if given == "" {
@@ -307,7 +307,7 @@ func version(header http.Header) (v2 bool, err error) {
 	}
 	media, params, err := mime.ParseMediaType(given)
 	if err != nil || media != "application/x-protobuf" {
-		return false, status(http.StatusUnsupportedMediaType, "content type %q is not known; send %s", given, types)
+		return false, status(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s", given, types)
 	}
 	switch params["proto"] {
 	case "", "prometheus.WriteRequest":
@@ -315,5 +315,5 @@ func version(header http.Header) (v2 bool, err error) {
 	case "io.prometheus.write.v2.Request":
 		return true, nil
 	}
-	return false, status(http.StatusUnsupportedMediaType, "message %q is not known; send %s", params["proto"], types)
+	return false, status(http.StatusUnsupportedMediaType, "unsupported message %q; send %s", params["proto"], types)
 }

@@ -190,7 +190,7 @@ func TestGoodStaysBadIsNamed(t *testing.T) {
 		sample1("b", now, 2),
 	}}
 	if w := post(t, h, kind1, req); w.Code != 400 || !strings.Contains(w.Body.String(), "2 samples refused, 3 stored") ||
-		!strings.Contains(w.Body.String(), "lies in the future") || !strings.Contains(w.Body.String(), `{x="no name"}`) {
+		!strings.Contains(w.Body.String(), "is in the future") || !strings.Contains(w.Body.String(), `{x="no name"}`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	req.Timeseries = []prompb.TimeSeries{sample1("a", now, 1), sample1("b", now, 2)}

@@ -87,7 +87,7 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	}
 	kind, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != otlpProto && kind != otlpJSON {
-		return nil, "", status(http.StatusUnsupportedMediaType, "content type %q is not known; send %s or %s", r.Header.Get("Content-Type"), otlpProto, otlpJSON)
+		return nil, "", status(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s or %s", r.Header.Get("Content-Type"), otlpProto, otlpJSON)
 	}
 	who, err := h.sender(r)
 	if err != nil {
@@ -161,7 +161,7 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn,
 		return t, err
 	case "gzip":
 	default:
-		return nil, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; send gzip or none", encoding)
+		return nil, status(http.StatusUnsupportedMediaType, "unsupported content encoding %q; send gzip or none", encoding)
 	}
 	_, most := h.Sizes()
 	// The trailer (RFC 1952) has the size of the last of possibly several members: if that

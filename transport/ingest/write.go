@@ -465,7 +465,7 @@ func (w *writer) future(s *series, t int64) bool {
 	if w.ahead++; w.ahead == 1 || by < w.aheadBy {
 		w.aheadBy = by
 	}
-	w.refuse(whyFuture, 1, "%s: %s lies in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
+	w.refuse(whyFuture, 1, "%s: %s is in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
 	return true
 }
 

@@ -72,7 +72,7 @@ func newCorrector(c Clock, file, shown string, log *slog.Logger) *corrector {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("by how much the clock was wrong at boots before is not known", "file", file, "err", err)
+		log.Warn("the clock errors of earlier boots are unknown", "file", file, "err", err)
 	}
 	return k
 }
@@ -133,7 +133,7 @@ func (k *corrector) shift(boot string, stamped base) int64 {
 	d := time.Duration(right.Base-stamped) * time.Millisecond
 	if boot == k.clock.Boot && d.Abs() >= wrongFrom && !k.wrong {
 		k.wrong = true
-		k.log.Warn("the clock of this machine is wrong by the other side's; what is sent is corrected, set it all the same (chrony, ntpd)", "to", k.shown, "behind", d.Round(time.Second))
+		k.log.Warn("the clock of this machine differs from the receiver's; sent times are corrected, but set the clock (chrony, ntpd)", "to", k.shown, "behind", d.Round(time.Second))
 	}
 	if d.Abs() >= wrongFrom || k.wrong && d.Abs() >= wrongOn {
 		return d.Milliseconds()

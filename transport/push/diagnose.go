@@ -100,15 +100,15 @@ func (t *target) wrongPath(ctx context.Context, a *answer) string {
 		}
 	}
 	if strings.Contains(a.text, "remote-write-receiver") || strings.Contains(a.text, "remote write receiver") {
-		return fmt.Sprintf("%s: it is a Prometheus that takes no remote write (%q); start it with --web.enable-remote-write-receiver", said, a.text)
+		return fmt.Sprintf("%s: it is a Prometheus without the remote write receiver (%q); start it with --web.enable-remote-write-receiver", said, a.text)
 	}
 	if right := t.rightPath(ctx, a); right != "" {
 		return right
 	}
 	if a.isPage() {
-		return said + " with a web page, which is no remote write endpoint; give the whole address, with the path of the documentation of that server"
+		return said + " with a web page, which is not a remote write endpoint; give the whole address, with the path from the documentation of that server"
 	}
-	return said + ", so nothing takes remote write there, nor at the usual paths; give the whole address, with the path of the documentation of that server"
+	return said + ", so there is no remote write receiver, nor at the usual paths; give the whole address, with the path from the documentation of that server"
 }
 
 // rightPath returns a hint if another of the usual paths accepts our remote write.
@@ -124,7 +124,7 @@ func (t *target) rightPath(ctx context.Context, a *answer) string {
 		}
 		b, err := t.postTo(ctx, other.String(), s2.EncodeSnappy(nil, nil), false)
 		if err == nil && b.status/100 == 2 && !b.isPage() && b.status != http.StatusOK {
-			return fmt.Sprintf("%s answers %d to %s, so nothing takes remote write there, but %s does; write --push %s", u.Host, a.status, u.Path, o.path, other.Redacted())
+			return fmt.Sprintf("%s answers %d to %s, so there is no remote write receiver, but there is one at %s; write --push %s", u.Host, a.status, u.Path, o.path, other.Redacted())
 		}
 	}
 	return ""
@@ -165,10 +165,10 @@ func Explain(address string, e *Endpoint, err error) string {
 	case errors.As(err, &name):
 		return explainName(u, name)
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("the certificate of %s is signed by nobody that this machine trusts; give the file of the authority with --push-ca FILE", u.Host)
+		return fmt.Sprintf("the certificate of %s is not signed by an authority that this machine trusts; give the file of the authority with --push-ca FILE", u.Host)
 	case errors.As(err, &invalid):
 		if invalid.Reason == x509.Expired {
-			return fmt.Sprintf("the certificate of %s is not valid now (%v); renew it, or set the clock of this machine (it says %s)", u.Host, invalid, time.Now().UTC().Format(time.RFC3339))
+			return fmt.Sprintf("the certificate of %s is not valid at present (%v); renew it, or set the clock of this machine (now %s)", u.Host, invalid, time.Now().UTC().Format(time.RFC3339))
 		}
 		return fmt.Sprintf("the certificate of %s can not be used: %v", u.Host, invalid)
 	case errors.As(err, &record), u.Scheme == "https" && strings.Contains(err.Error(), "HTTP response to HTTPS client"):
@@ -176,7 +176,7 @@ func Explain(address string, e *Endpoint, err error) string {
 		plain.Scheme = "http"
 		return fmt.Sprintf("%s speaks no TLS; write --push %s", u.Host, plain.Redacted())
 	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls"):
-		return fmt.Sprintf("%s refuses the TLS connection (%v); if it asks for a certificate of ours give cert_file and key_file", u.Host, err)
+		return fmt.Sprintf("%s refuses the TLS connection (%v); if it requires a client certificate give cert_file and key_file", u.Host, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nothing listens at %s; is the server started, and is the port right?", u.Host)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
@@ -184,7 +184,7 @@ func Explain(address string, e *Endpoint, err error) string {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
 		return err.Error()
 	case errors.As(err, &timeouts) && timeouts.Timeout() && !dialing(err):
-		return fmt.Sprintf("%s takes connections and did not answer in time: it, or the store behind it, is slow or hangs", u.Host)
+		return fmt.Sprintf("%s accepts connections but did not respond in time: it, or its store, is slow or hangs", u.Host)
 	case errors.As(err, &timeouts) && timeouts.Timeout():
 		return fmt.Sprintf("%s did not answer in time; a firewall may drop the packets", u.Host)
 	}
@@ -227,9 +227,9 @@ func explainStatus(u *url.URL, e *Endpoint, a *statusError) string {
 		case e.Username != "":
 			return fmt.Sprintf("%s refuses the user %s with the password in %s (%v)", u.Host, e.Username, e.PasswordFile, a.err)
 		}
-		return fmt.Sprintf("%s wants to know who sends (%v); give a file with a token by --push-token-file FILE", u.Host, a.err)
+		return fmt.Sprintf("%s requires authentication (%v); give a file with a token by --push-token-file FILE", u.Host, a.err)
 	case a.status == http.StatusTooManyRequests:
-		return fmt.Sprintf("%s asks to slow down (%v)", u.Host, a.err)
+		return fmt.Sprintf("%s limits the rate (%v)", u.Host, a.err)
 	}
 	return fmt.Sprintf("%s: %v", u.Host, a.err)
 }

@@ -50,7 +50,7 @@ func TestDiagnosis(t *testing.T) {
 		{name: "well", handler: write, protocol: "2.0"},
 		{name: "well, 1.0", handler: only1, protocol: "1.0"},
 		{name: "well, by TLS", handler: write, tls: true, edit: func(e *Endpoint) { e.TLS.SkipVerify = true }, protocol: "2.0"},
-		{name: "wrong path", handler: at("/api/v1/push", write), want: []string{"404", "/api/v1/push does", "write --push http://"}},
+		{name: "wrong path", handler: at("/api/v1/push", write), want: []string{"404", "there is one at /api/v1/push", "write --push http://"}},
 		{name: "no such path", handler: at("/elsewhere", write), want: []string{"nor at the usual paths"}},
 		{name: "a web page", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -69,13 +69,13 @@ func TestDiagnosis(t *testing.T) {
 				return
 			}
 			write(w, r)
-		}, edit: func(e *Endpoint) { e.TokenFile = token; e.URL += "/api/v1/wrote" }, want: []string{"401 to /api/v1/wrote", "but /api/v1/write does"}},
+		}, edit: func(e *Endpoint) { e.TokenFile = token; e.URL += "/api/v1/wrote" }, want: []string{"401 to /api/v1/wrote", "but there is one at /api/v1/write"}},
 		{name: "token file is gone", handler: write, edit: func(e *Endpoint) { e.TokenFile = token + "x" }, want: []string{token + "x", "no such file"}},
 		{name: "http to a TLS server", handler: write, tls: true, edit: func(e *Endpoint) { e.URL = strings.Replace(e.URL, "https", "http", 1) },
 			want: []string{"speaks TLS only; write --push https://"}},
 		{name: "https to a plain server", handler: write, edit: func(e *Endpoint) { e.URL = strings.Replace(e.URL, "http", "https", 1) },
 			want: []string{"speaks no TLS; write --push http://"}},
-		{name: "unknown authority", handler: write, tls: true, want: []string{"nobody that this machine trusts", "--push-ca"}},
+		{name: "unknown authority", handler: write, tls: true, want: []string{"authority that this machine trusts", "--push-ca"}},
 		{name: "name does not match", handler: write, tls: true, edit: func(e *Endpoint) { e.TLS.ServerName = "wrong.invalid"; e.TLS.CAFile = "CA" },
 			want: []string{"is for example.com", "write --push https://example.com"}},
 		{name: "nothing listens", edit: func(e *Endpoint) { e.URL = "http://" + closed.Addr().String() }, want: []string{"nothing listens at " + closed.Addr().String()}},

@@ -90,7 +90,7 @@ func ParseURL(s string) (*url.URL, error) {
 		return nil, fmt.Errorf("the address of %s holds a password, which others can see in the list of processes; write it into a file and name that with password_file", u.Host)
 	}
 	if u.Fragment != "" {
-		return nil, fmt.Errorf("%q: what stands behind # is never sent; leave it out", s)
+		return nil, fmt.Errorf("%q: the part after # is never sent; leave it out", s)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = defaultPath

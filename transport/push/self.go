@@ -46,7 +46,7 @@ var (
 	}
 	pushBehind = &metric.Desc{
 		Name: "reckon_agent_push_clock_behind_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help: "By how much the clock of the machine was behind that of the endpoint, where the times of what was sent were corrected by it; 0 where it was right.", Labels: []string{"endpoint"},
+		Help: "How far the clock of the machine was behind that of the endpoint, if the times of sent samples were corrected by it; 0 if it was right.", Labels: []string{"endpoint"},
 	}
 	pushQueue = &metric.Desc{
 		Name: "reckon_agent_push_queue_bytes", Kind: metric.Gauge, Unit: metric.Bytes,

@@ -198,7 +198,7 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 	}
 	body, err := t.as1(packed)
 	if err != nil {
-		return 0, &refusedError{fmt.Errorf("the queue holds what is no request: %w", err)}
+		return 0, &refusedError{fmt.Errorf("invalid record in the queue: %w", err)}
 	}
 	a, err := t.post(ctx, body, false)
 	if err != nil {
@@ -338,7 +338,7 @@ func (a *answer) judge2(samples uint64) (taken uint64, err error) {
 	case err == nil && !known:
 		return samples, nil
 	case err == nil && taken < samples:
-		return taken, &refusedError{fmt.Errorf("%d of %d samples were taken, and nothing was said about the others", taken, samples)}
+		return taken, &refusedError{fmt.Errorf("%d of %d samples were accepted, with no error for the others", taken, samples)}
 	}
 	return min(taken, samples), err
 }

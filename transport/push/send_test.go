@@ -380,7 +380,7 @@ func TestBadConfigurations(t *testing.T) {
 		"without password_file":     {URL: "http://server", Username: "me"},
 		"is that of a folder":       {URL: "http://server", Name: "../x"},
 		"the brace is not closed":   {URL: "http://server", Keep: []string{"a{"}},
-		"what stands behind # is":   {URL: "http://server/#x"},
+		"the part after # is never": {URL: "http://server/#x"},
 		"is not an address: invali": {URL: "http://server:port"},
 	} {
 		_, err := Open(Config{Endpoints: []Endpoint{e}, QueueDir: t.TempDir()})

@@ -106,7 +106,7 @@ func (t *target) put(b *metric.Batch) error {
 	if t.queue.Stats().Records > 0 && b.Time.Sub(t.synced).Abs() >= t.syncEvery {
 		t.synced = b.Time
 		if err := t.queue.Sync(); err != nil {
-			t.log.Warn("what waits to be sent is not safe from a power cut", "to", t.shown, "err", err)
+			t.log.Warn("queued samples are not safe from a power cut", "to", t.shown, "err", err)
 		}
 	}
 	var errs []error

@@ -38,7 +38,7 @@ func statusOf(err error) *statusError {
 	case errors.As(err, &s):
 		return s
 	case errors.Is(err, store.ErrUnavailable):
-		return &statusError{http.StatusServiceUnavailable, client.Error{Error: err.Error(), Hint: "it is tried again by itself; ask again in a while"}}
+		return &statusError{http.StatusServiceUnavailable, client.Error{Error: err.Error(), Hint: "it is retried automatically; try again in a while"}}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &statusError{http.StatusGatewayTimeout, client.Error{Error: "the answer took too long: " + err.Error(), Hint: "ask for less: a shorter time, a coarser step, or a limit"}}
 	case errors.Is(err, context.Canceled):

@@ -52,7 +52,7 @@ func toHTTP(err error) *httpError {
 	case errors.Is(err, sparql.ErrTooMuch):
 		return at(http.StatusUnprocessableEntity, "name a graph, add a pattern that selects less, or LIMIT a sub-SELECT")
 	case errors.Is(err, graph.ErrUnavailable):
-		return at(http.StatusServiceUnavailable, "it is tried again by itself; ask again in a while")
+		return at(http.StatusServiceUnavailable, "it is retried automatically; try again in a while")
 	case errors.Is(err, access.ErrUnauthenticated):
 		return at(http.StatusUnauthorized, "")
 	case errors.Is(err, context.DeadlineExceeded):

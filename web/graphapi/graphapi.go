@@ -145,7 +145,7 @@ func (s *server) guard(rt route) http.Handler {
 				s.fail(w, r, v.Unknown())
 				return
 			}
-			s.fail(w, r, problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not do this; it takes %s", v.Role, rt.least))
+			s.fail(w, r, problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not do this; it requires %s", v.Role, rt.least))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -181,7 +181,7 @@ func (s *server) mayWrite(ctx context.Context, id string) error {
 	}
 	info, _, err := s.Store.Get(ctx, id)
 	if err == nil && info.Origin != v.Name {
-		return problem(http.StatusForbidden, "a sender changes what it wrote itself", "the subgraph %q was written by %q", id, info.Origin)
+		return problem(http.StatusForbidden, "a sender may change only what it wrote itself", "the subgraph %q was written by %q", id, info.Origin)
 	}
 	if err != nil && !isNotFound(err) {
 		return err

@@ -66,7 +66,7 @@ const linkPrefixes = "PREFIX rk: <urn:reckon:ns#> PREFIX rdfs: <http://www.w3.or
 // it is the run that started at start (RFC 3339), or else the last one.
 func (s *server) links(w http.ResponseWriter, r *http.Request) error {
 	if s.Querier == nil {
-		return problem(http.StatusNotImplemented, "GET the subgraph and follow its IRIs", "links are not asked of a remote store")
+		return problem(http.StatusNotImplemented, "GET the subgraph and follow its IRIs", "links are not available with a remote store")
 	}
 	iri, err := s.subject(r)
 	if err != nil {
@@ -160,7 +160,7 @@ const keepAlive = 15 * time.Second
 
 func (s *server) changes(w http.ResponseWriter, r *http.Request) error {
 	if s.Watcher == nil {
-		return problem(http.StatusNotFound, "compare /subgraphs_versions", "this store tells of no changes")
+		return problem(http.StatusNotFound, "compare /subgraphs_versions", "this store does not publish changes")
 	}
 	c := http.NewResponseController(w)
 	changes, stop := s.Watcher.Watch()

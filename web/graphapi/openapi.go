@@ -14,7 +14,7 @@ func describe(routes []route) []byte {
 		}
 		op := map[string]any{
 			"summary":   r.summary,
-			"responses": map[string]any{"200": map[string]any{"description": "What was asked for."}, "default": map[string]any{"description": "What is wrong, as {\"error\", \"hint\"}."}},
+			"responses": map[string]any{"200": map[string]any{"description": "The result."}, "default": map[string]any{"description": "What is wrong, as {\"error\", \"hint\"}."}},
 		}
 		var params []map[string]any
 		if strings.Contains(r.path, "{id}") {

@@ -42,10 +42,10 @@ func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
 	v := access.From(r.Context())
 	if s.Querier == nil {
 		if s.Forwarder == nil {
-			return problem(http.StatusNotFound, "ask by subgraph", "this server answers no SPARQL")
+			return problem(http.StatusNotFound, "use subgraphs", "this server does not support SPARQL")
 		}
 		if !v.Changes() {
-			return problem(http.StatusForbidden, "ask by subgraph: GET /graph/list", "a remote store knows no roles, so only administrators ask it in SPARQL")
+			return problem(http.StatusForbidden, "use subgraphs: GET /graph/list", "a remote store does not know roles, so only administrators may query it in SPARQL")
 		}
 		s.Forwarder.Forward(w, r)
 		return nil

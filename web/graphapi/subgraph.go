@@ -91,7 +91,7 @@ func (s *server) latest(r *http.Request, quads []graph.Quad) ([]graph.Quad, erro
 	case asked != "latest":
 		return nil, problem(http.StatusBadRequest, "", "the parameter values is latest, not %q", asked)
 	case s.Latest == nil:
-		return nil, problem(http.StatusNotImplemented, "ask the queries of the series", "this server has no series")
+		return nil, problem(http.StatusNotImplemented, "run the queries of the series", "this server has no series")
 	}
 	return s.Latest.Latest(r.Context(), quads, graph.Term{})
 }
@@ -120,7 +120,7 @@ func condition(r *http.Request) (int64, error) {
 	}
 	v, err := strconv.ParseInt(strings.Trim(match, `"`), 10, 64)
 	if err != nil || v < 0 || len(match) < 3 || match[0] != '"' {
-		return 0, problem(http.StatusBadRequest, "", "If-Match takes one version as the ETag has it, not %q", match)
+		return 0, problem(http.StatusBadRequest, "", "If-Match must be one version in the form of the ETag, not %q", match)
 	}
 	return v, nil
 }
