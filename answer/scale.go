@@ -58,7 +58,7 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	if err == nil {
 		err = s.overTime(ctx, &out, &use, whole)
 	}
-	if err := s.Outage.degrade(&out.Missing, "its profile, except cores", err); err != nil {
+	if err := s.Outage.degrade(&out.Missing, "its use over time, except cores", err); err != nil {
 		return out, err
 	}
 	if err := s.runs(ctx, &out); err != nil {
