@@ -48,12 +48,34 @@ func Cause(err error) error {
 			return fmt.Errorf("%s: %s (%w)", program, why, log.Cause)
 		}
 	}
-	text, _, cut := strings.Cut(err.Error(), "\n")
-	if !cut {
+	text := shorten(err.Error(), chargesLockedMemory())
+	if text == err.Error() {
 		return err
 	}
-	return errors.New(text)
+	return shortened{text, err}
 }
+
+// memlockGuess is what the library adds to each EPERM.
+const memlockGuess = " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)"
+
+// shorten returns the first line of an error of loading, without the library's guess where BPF memory is not locked memory.
+func shorten(text string, chargesLocked bool) string {
+	text, _, _ = strings.Cut(text, "\n")
+	if !chargesLocked {
+		text = strings.ReplaceAll(text, memlockGuess, "")
+	}
+	return text
+}
+
+// shortened is an error in one line.
+type shortened struct {
+	text string
+	err  error
+}
+
+func (s shortened) Error() string { return s.text }
+
+func (s shortened) Unwrap() error { return s.err }
 
 // verdict finds the reason in the log of the verifier: its last line, but for the statistics
 // that follow it (kernel/bpf/verifier.c, print_verification_stats).

@@ -84,3 +84,29 @@ func FuzzRefusal(f *testing.F) {
 		}
 	})
 }
+
+// TestShorten: the library's guess stays only on kernels that charge BPF memory as locked memory.
+func TestShorten(t *testing.T) {
+	const refused = "load program: operation not permitted"
+	for name, c := range map[string]struct {
+		text    string
+		charges bool
+		want    string
+	}{
+		"before Linux 5.11": {refused + memlockGuess, true, refused + memlockGuess},
+		"since":             {refused + memlockGuess, false, refused},
+		"several lines":     {refused + "\n1: (bf) r6 = r1", false, refused},
+		"neither":           {refused, false, refused},
+	} {
+		if got := shorten(c.text, c.charges); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	plain := errors.New(refused)
+	if got := Cause(plain); got != plain {
+		t.Errorf("one line became %v", got)
+	}
+	if got := Cause(fmt.Errorf("%w\nmore", unix.EPERM)); !errors.Is(got, unix.EPERM) || strings.Contains(got.Error(), "more") {
+		t.Errorf("several lines became %v", got)
+	}
+}
