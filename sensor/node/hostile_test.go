@@ -116,7 +116,7 @@ func TestStoppedServer(t *testing.T) {
 	if n := inFUSE(t); n != 1 {
 		t.Errorf("%d threads are stuck in the file system, want 1", n)
 	}
-	_ = unix.Close(fd) // the kernel gives up for the server
+	_ = unix.Close(fd)                        // the kernel gives up for the server
 	for start := time.Now(); inFUSE(t) > 0; { // its thread wakes up on its own
 		if time.Since(start) > 10*time.Second {
 			t.Fatal("a thread is still stuck after ten seconds")
