@@ -1,6 +1,6 @@
 package account
 
-// awaited is activity of a process that is not in the table yet, or whose exit record is still to come.
+// awaited is activity of a process that is not in the table yet, or that has ended and has no exit record yet.
 type awaited[T any] struct {
 	pid   int32
 	start uint64

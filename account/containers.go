@@ -71,8 +71,8 @@ const sandbox = "sandbox"
 
 // container is the reported state of a part.
 type container struct {
-	facts *workload.ContainerFacts // never nil
-	told  workload.ContainerFacts  // the facts that the series were made from
+	facts       *workload.ContainerFacts // never nil
+	seriesFacts workload.ContainerFacts  // the facts that the series were made from
 	// ended is the id of the container whose end was last examined, kills the OOM kills that its part had counted until
 	// then.
 	ended string
@@ -129,7 +129,7 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	if c == nil {
 		return
 	}
-	f, devices := c.facts, c.told.Devices
+	f, devices := c.facts, c.seriesFacts.Devices
 	p.exportReport(b)
 	p.exportCgroup(b)
 	if f.Name == "" {
@@ -153,8 +153,8 @@ func (p *Part) exportContainer(b *metric.Batch) {
 // exportReport appends the reported state of a container and, for a sandbox, of its pod.
 func (p *Part) exportReport(b *metric.Batch) {
 	c := p.container
-	f, was := c.facts, c.told
-	c.told = *f
+	f, was := c.facts, c.seriesFacts
+	c.seriesFacts = *f
 	replace := func(s **metric.Series, same bool, make func() *metric.Series) { replaceSeries(s, same, b, make) }
 	names := func(f *workload.ContainerFacts) [8]string {
 		return [...]string{f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS}
@@ -193,14 +193,14 @@ func (p *Part) exportReport(b *metric.Batch) {
 // exportDevices appends the devices allocated to the container; was is the state at the last export.
 func (p *Part) exportDevices(was []workload.Device, b *metric.Batch) {
 	c := p.container
-	if !slices.Equal(was, c.told.Devices) {
+	if !slices.Equal(was, c.seriesFacts.Devices) {
 		for _, s := range c.devices {
 			b.End(s)
 		}
 		c.devices = nil
 	}
 	if c.devices == nil {
-		for _, d := range c.told.Devices {
+		for _, d := range c.seriesFacts.Devices {
 			c.devices = append(c.devices, p.series(containerDevice, d.Resource, d.ID))
 		}
 	}

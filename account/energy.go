@@ -411,7 +411,7 @@ func (e *energy) state() *energyState {
 	return s
 }
 
-// restoreEnergy restores the energy of a saved ledger; if it is damaged, energy begins anew.
+// restoreEnergy restores the energy of a saved ledger; if it is damaged, energy counts from zero.
 func (l *Ledger) restoreEnergy(s *energyState, parts []*Part, saved []partState) {
 	if s == nil {
 		return

@@ -366,9 +366,9 @@ func (p *Part) inexact() (d figure.Degrees) {
 // peakCertainty returns the exactness of a peak whose current value has the certainty
 // now: a peak between two readings is included where a control group or exit records
 // report it.
-func (p *Part) peakCertainty(now, ends certainty, told sensor.CgroupFields) certainty {
+func (p *Part) peakCertainty(now, ends certainty, fields sensor.CgroupFields) certainty {
 	switch {
-	case p.cg.Have&told != 0:
+	case p.cg.Have&fields != 0:
 		return now
 	case p.crowd.era != nil && p.crowd.bound:
 		return certainty{figure.Estimated, fromRSSSum}

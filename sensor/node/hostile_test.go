@@ -83,7 +83,7 @@ func TestStoppedServer(t *testing.T) {
 	}
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("open /dev/fuse: %v", err)
 	}
 	if err := unix.Mount("nobody", point, "fuse.test", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)); err != nil {
 		_ = unix.Close(fd)
