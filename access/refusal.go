@@ -10,7 +10,7 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// ErrThrottled: too many failed attempts; later ones may succeed.
 	ErrThrottled = errors.New("too many attempts")
-	// ErrUndecided: the server can not determine the sender's rights, by a fault of its own.
+	// ErrUndecided: the server cannot determine the sender's rights, by a fault of its own.
 	ErrUndecided = errors.New("access is undecided")
 )
 

@@ -373,7 +373,7 @@ func (p *Part) gpuState() (out [][len(gpuMethods) + 1]float64) {
 	return out
 }
 
-// restoreGPUs restores the devices of a saved ledger; if they are damaged, they begin anew.
+// restoreGPUs restores the devices of a saved ledger; if they are damaged, they start again.
 func (l *Ledger) restoreGPUs(s []gpuState, parts []*Part, saved []partState) {
 	sound := func(v float64) bool { return v >= 0 && v < 1e30 }
 	for _, d := range s {

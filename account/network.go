@@ -54,7 +54,7 @@ type network struct {
 // sockets is the traffic of a part.
 type sockets struct {
 	use      sensor.Traffic
-	now      sensor.Traffic // in this tick
+	now      sensor.Traffic // since the reading before
 	tick     uint64         // tick of now
 	rows     [sensor.TrafficCounters]*metric.Series
 	messages [sensor.Protocols][sensor.Directions]*metric.Series

@@ -13,7 +13,7 @@ import (
 // (workload.Identity.Place), which identifies it through all renamings.
 //
 // A part that was never exported is renamed with its counters. An exported part ends under the provisional name, and
-// the part continues under the new name from zero: names in data that others have stored can not be changed, and so
+// the part continues under the new name from zero: names in data that others have stored cannot be changed, and so
 // nothing counts twice.
 
 // nameGrace is how long a part with a provisional name is held back from exports, and how long an ended part waits

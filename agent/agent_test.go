@@ -199,7 +199,7 @@ func TestStateIsTakenUp(t *testing.T) {
 	}
 }
 
-// TestDamagedState: it is said once, in words, and set aside; the accounts begin anew.
+// TestDamagedState: it is reported once, in words, and set aside; the accounts start again.
 func TestDamagedState(t *testing.T) {
 	for name, damage := range map[string]func([]byte) []byte{
 		"torn":    func(b []byte) []byte { return b[:len(b)/2] },

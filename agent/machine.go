@@ -13,7 +13,7 @@ import (
 )
 
 // describe is what a model is compared with and what the built-in curves need. What
-// can not be found out is left empty.
+// cannot be found out is left empty.
 func describe(root string) powermodel.Machine {
 	m := powermodel.Machine{Arch: runtime.GOARCH}
 	read := func(path ...string) string {

@@ -10,7 +10,7 @@ import (
 	"reckon/workload"
 )
 
-// processLooker reads what identifies a process by its id. A recording can not.
+// processLooker reads what identifies a process by its id. A recording cannot.
 type processLooker interface {
 	Process(pid int32) (sensor.Process, error)
 }
@@ -33,7 +33,7 @@ func (a *Agent) resolveOwner(o *sensor.Origin) resolution {
 		switch {
 		case id.Kind() == "" || id.Name() == "":
 			v.err = fmt.Errorf("workload %.100q is not written as kind/name, such as slurm/4711", o.Workload)
-		case !o.Trusted && !o.Placed && (!runs || owner != user): // whether others' work runs is not told
+		case !o.Trusted && !o.Placed && (!runs || owner != user): // whether others' work runs is not reported
 			v.err = fmt.Errorf("no workload %.100s of %s runs on this node", id, user)
 		case !runs:
 			v.err = fmt.Errorf("no workload %.100s runs on this node", id)

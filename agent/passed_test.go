@@ -8,7 +8,7 @@ import (
 )
 
 // TestExportsAreDatedByTheirPass: what is exported is of the time at which the task table was read, however long the rest
-// took. What can not be, a pass of another boot or a recording, is dated now.
+// took. What cannot be, a pass of another boot or a recording, is dated now.
 func TestExportsAreDatedByTheirPass(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {

@@ -137,7 +137,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 		case account.Pending:
 			continue // it may turn out to be short work
 		case account.Unknown:
-			// Its workload has ended. What was sent at its very end is told once.
+			// Its workload has ended. What was sent at its very end is reported once.
 			if p.waited++; !p.shown && p.waited < 2 {
 				continue
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestLateEnd: a workload that was known ends on a node that can not send until a later
+// TestLateEnd: a workload that was known ends on a node that cannot send until a later
 // life of its id runs elsewhere. Its last word comes late, and is not lost.
 func TestLateEnd(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"known": 3 * time.Minute, "counted as ended": 7 * time.Minute, "forgotten": 20 * time.Minute} {

@@ -128,7 +128,7 @@ func (w *watched) Querier(mint, maxt int64) (storage.Querier, error) {
 	return w.Store.Querier(mint, maxt)
 }
 
-// failing is a catalogue that can not be written.
+// failing is a catalogue that cannot be written.
 type failing struct{ store.Catalogue }
 
 var errFailing = errors.New("disk on fire")

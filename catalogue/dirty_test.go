@@ -84,7 +84,7 @@ func TestKillAfterLateSamples(t *testing.T) {
 	x.checkRollups(t, "without a kill")
 }
 
-// What can not be noted in the journal is not committed, so that the sender sends it again.
+// What cannot be noted in the journal is not committed, so that the sender sends it again.
 func TestNoCommitWithoutJournal(t *testing.T) {
 	dir := t.TempDir()
 	x := newSite(t, dir, simBegin)

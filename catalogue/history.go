@@ -165,7 +165,7 @@ type unmarked struct {
 	store.Catalogue
 	oldest time.Time // of the series
 	wider  map[key]*wider
-	old    []store.Run // rows that are made anew
+	old    []store.Run // rows that are recreated
 }
 
 // recall has all runs of an id read again of which some are gone.

@@ -122,7 +122,7 @@ func TestExactnessOfRuns(t *testing.T) {
 	want("first", "slurm/1", figure.Degrees{"io_read_bytes": figure.AtLeast})
 	want("first", "slurm/2", nil)
 	want("first", "groups/3", nil)
-	// It gets worse for a moment, between two rounds of which the builder begins anew.
+	// It gets worse for a moment, between two rounds of which the builder starts again.
 	if err := b.Save(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -241,7 +241,7 @@ func TestReportedLate(t *testing.T) {
 	c.at(702, "slurm/3 requeued 5-6-38 12", "slurm/3 completed 40-160-690 6")
 }
 
-// The samples of a batch are found by two queries, and what is told may be stored between
+// The samples of a batch are found by two queries, and what is reported may be stored between
 // them: then the first round sees a state of a job of which it knows no time.
 func TestReportedBetweenQueries(t *testing.T) {
 	c := newCluster(t)
@@ -292,7 +292,7 @@ func TestReportedAndSilent(t *testing.T) {
 	c.at(90_011, "slurm/5 running 5-6-10 ?", "slurm/6 running 5-7-28 1", "slurm/7 running 8-90005-? ?")
 }
 
-// The builder begins anew without a state while jobs wait and run.
+// The builder starts again without a state while jobs wait and run.
 func TestReportedAndBuilderAnew(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/8", "pending", 5, 0, 0)

@@ -305,7 +305,7 @@ func show(v *float64) string {
 }
 
 // TestTotalsEqualTheTruth runs random sites: workloads over several nodes and parts,
-// ids used again, agents that begin anew, nodes without network for a while, and a
+// ids used again, agents that start again, nodes without network for a while, and a
 // builder that is stopped and started, with and without its state. Whatever happens,
 // rows hold what was used, and a rebuild gives the same rows.
 func TestTotalsEqualTheTruth(outer *testing.T) {

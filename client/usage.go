@@ -88,7 +88,7 @@ type UsageList struct {
 	Pending *Pending `json:"pending,omitempty"`
 	Missing []string `json:"missing,omitempty"`
 	// Proof describes how far usage agrees with the counters, such as "accounted 100.00 %, last proof
-	// 03:10"; empty if unknown.
+	// 03:10 CET"; empty if unknown.
 	Proof string `json:"proof,omitempty"`
 }
 

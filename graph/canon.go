@@ -11,7 +11,7 @@ import (
 	"reckon/internal/sorting"
 )
 
-// ErrTooSymmetric reports that the blank nodes of a graph can not be distinguished within the step limit.
+// ErrTooSymmetric reports that the blank nodes of a graph cannot be distinguished within the step limit.
 var ErrTooSymmetric = errors.New("the blank nodes of the graph are too much alike to be named in bounded time")
 
 // maxCanonicalSteps limits the recursion over blank nodes with equal hashes: some graphs take exponential time.
@@ -233,7 +233,7 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 	return path{hash(data.String()), issuer}, nil
 }
 
-// follow walks one order of related blank nodes; a nil namer means that this order can not beat best.
+// follow walks one order of related blank nodes; a nil namer means that this order cannot beat best.
 func (c *canonicaliser) follow(order []string, issuer *namer, best string) (string, *namer, error) {
 	var text strings.Builder
 	var deeper []string

@@ -14,7 +14,7 @@ func (c *Comm) Bytes() []byte {
 }
 
 // String returns the name with every byte that is not printable UTF-8 replaced by
-// '?', so that a hostile program name can not break a line of output or a label.
+// '?', so that a hostile program name cannot break a line of output or a label.
 func (c Comm) String() string {
 	raw := c.Bytes()
 	clean := true

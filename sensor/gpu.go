@@ -58,7 +58,7 @@ func (p *GPUPass) Reset() { p.Devices, p.Uses = p.Devices[:0], p.Uses[:0] }
 // GPUSource reads devices and their users. A [Sensor] that implements it needs nothing
 // else to take part in the accounts: the agent reads it at each internal tick.
 //
-// ReadGPU appends to p. A device that can not be read is left out, the error names it and
+// ReadGPU appends to p. A device that cannot be read is left out, the error names it and
 // the cause, and the rest of p is valid; its activity meanwhile is included in the Busy
 // of its next successful reading, as far as the hardware remembers it. ReadGPU is called
 // from one goroutine, does not wait for a device that hangs, and does not allocate for

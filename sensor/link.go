@@ -7,7 +7,7 @@ type Link struct {
 	// Users are the processes that hold queue pairs, in our pid namespace.
 	Users []int32
 	// Others reports that something else moves octets there, too: the kernel (IP over InfiniBand, storage), or a process
-	// that we can not see.
+	// that we cannot see.
 	Others bool
 }
 

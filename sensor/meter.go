@@ -42,7 +42,7 @@ type Meter struct {
 // integrates it. If several sources meter one domain, only one of them counts:
 // attribution selects it.
 //
-// A meter that can not be read, or has not been updated by the hardware, is left out: an
+// A meter that cannot be read, or has not been updated by the hardware, is left out: an
 // absent meter is not zero. It is used from one goroutine and does not allocate after
 // warm-up.
 type MeterSource interface {

@@ -19,7 +19,7 @@ func (p Protocol) String() string { return [...]string{"tcp", "udp", "other"}[p]
 type Scope uint8
 
 // The scopes. ScopeUnknown is that of messages of unconnected sockets where the address of the
-// single message can not be read.
+// single message cannot be read.
 const (
 	ScopeLoopback  Scope = iota // an address of the loopback network
 	ScopeHost                   // an address of this machine, in any known network namespace

@@ -26,7 +26,7 @@ import (
 
 // TestRandomDamageOfAServer changes one file of a stopped server at random: of the series, their
 // log, the catalogue, the users, the accounts. It starts, or refuses with the name of the file;
-// what it is asked for is answered, no figure is another one, and what is missing is told.
+// what it is asked for is answered, no figure is another one, and what is missing is reported.
 // `make damage` tries two hundred.
 func TestRandomDamageOfAServer(t *testing.T) {
 	whole := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Too few descriptors are told before anything is opened, once, with the number that is needed.
+// Too few descriptors are reported before anything is opened, once, with the number that is needed.
 func TestFileLimit(t *testing.T) {
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {

@@ -69,7 +69,7 @@ func TestDigests(t *testing.T) {
 }
 
 // TestDigestsOfTheNextLeader: what a leader noted keeps the next one from sending it again, and a leader that
-// can not note it sends none.
+// cannot note it sends none.
 func TestDigestsOfTheNextLeader(t *testing.T) {
 	fresh, start := storetest.Postgres(t, "pgx")
 	start()

@@ -9,7 +9,7 @@ import (
 	"reckon/graph"
 )
 
-// stamps writes graphs named timestamp:MS into a remote store, which can not have them made when a query asks. There is one for each
+// stamps writes graphs named timestamp:MS into a remote store, which cannot have them made when a query asks. There is one for each
 // minute in which the graph changed, and one before the last of them is dropped, so that clients always find one. It is not safe for
 // concurrent use.
 type stamps struct {

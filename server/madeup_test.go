@@ -19,7 +19,7 @@ func TestMadeUp(t *testing.T) {
 	if got, ok := ReadMadeUp(dir); !ok || got != want {
 		t.Errorf("got %+v, %v", got, ok)
 	}
-	// A mark that can not be understood is one all the same.
+	// A mark that cannot be understood is one all the same.
 	if err := os.WriteFile(filepath.Join(dir, madeUpFile), []byte("{"), 0o640); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type proofs struct {
 	states  catalogue.StateKeeper
 	log     *slog.Logger
 
-	shared bool // others may make proofs too: the last one is read anew
+	shared bool // others may make proofs too: the last one is read again
 
 	running sync.Mutex // one at a time
 	mu      sync.Mutex

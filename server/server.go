@@ -46,7 +46,7 @@ type Config struct {
 	// Listener is used instead of Listen, where it is given; the server closes it.
 	Listener net.Listener
 	// APISocket is the path of a Unix socket on which the API answers each user of this machine as the
-	// kernel names them; empty for none. Where it is not wanted, one that can not be made is left out.
+	// kernel names them; empty for none. Where it is not wanted, one that cannot be made is left out.
 	APISocket       string
 	APISocketWanted bool
 	Data            string // directory of everything that is kept
@@ -76,14 +76,14 @@ type Config struct {
 	// Play measures in the place of an agent: a site that is made up. Nil for none.
 	Play Play
 	// Socket is where `reckon push` of this machine sends to; empty for nowhere. Unless
-	// SocketWanted, it is no error when it can not be used.
+	// SocketWanted, it is no error when it cannot be used.
 	Socket       string
 	SocketWanted bool
 	// Footprint says what energy emits and costs; nil where nobody knows.
 	Footprint *Footprint
 	// Access says who may reach the server; the zero value is for the loopback address.
 	Access Access
-	// Alerts says which rules are evaluated and who is told.
+	// Alerts says which rules are evaluated and who is notified.
 	Alerts Alerts
 	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
 	Policy []byte

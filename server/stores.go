@@ -134,7 +134,7 @@ func (s *Server) changed() {
 }
 
 // behind is why the catalogue is not brought up to date: its disk is full, its database
-// hangs. Whoever asks it is told.
+// hangs. Whoever asks it is notified.
 type behind struct {
 	mu   sync.Mutex
 	err  error

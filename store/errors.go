@@ -22,7 +22,7 @@ var (
 	ErrDamaged = errors.New("store needs repair")
 	// ErrLocked: another process uses the directory.
 	ErrLocked = errors.New("store is in use")
-	// ErrUnavailable: the store is remote and can not be reached, or can not serve the request at present.
+	// ErrUnavailable: the store is remote and cannot be reached, or cannot serve the request at present.
 	ErrUnavailable = errors.New("store is not available")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")

@@ -6,7 +6,7 @@ import (
 )
 
 // Finding is one detected case of misuse and its history. Unlike the rows of the
-// catalogue it can not be rebuilt from the series: people acknowledge and mute.
+// catalogue it cannot be rebuilt from the series: people acknowledge and mute.
 type Finding struct {
 	ID       string // unchanged as long as the case lasts, and when it recurs
 	Rule     string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Forecast is the forecast, made at one time, of one figure of a subject. Unlike the rows of the catalogue it can not
+// Forecast is the forecast, made at one time, of one figure of a subject. Unlike the rows of the catalogue it cannot
 // be rebuilt from the series: it depends on the data that was available then.
 type Forecast struct {
 	Subject string // site, node, owner, workload or filesystem

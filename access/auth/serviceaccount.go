@@ -121,7 +121,7 @@ func isJWT(text string) bool {
 
 // CheckToken returns the viewer with a token: it checks its signature, issuer, audience and
 // time, and looks up the rights of its account. The error is ErrToken for an invalid token,
-// and ErrKeys if it can not be checked now.
+// and ErrKeys if it cannot be checked now.
 func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, error) {
 	if len(text) > 16<<10 {
 		return access.Viewer{}, ErrToken

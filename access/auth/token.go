@@ -48,7 +48,7 @@ type Token struct {
 // prefix begins every token, so that scanners for secrets find those that leak.
 const prefix = "rkn_"
 
-// AddToken creates a token and returns its text, which can not be shown again.
+// AddToken creates a token and returns its text, which cannot be shown again.
 func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error) {
 	switch t.Kind {
 	case Agent:

@@ -40,7 +40,7 @@ type Report struct {
 	ThreadsPeak    int    `json:"threads_peak"`
 
 	// Commands sums the tree by program name, the largest CPU time first; what could not
-	// be told apart is in the last element, named "other".
+	// be distinguished is in the last element, named "other".
 	Commands []Command `json:"commands"`
 	// Survivors still ran when the command ended. They were left alone.
 	Survivors []Survivor `json:"still_running,omitempty"`

@@ -81,7 +81,7 @@ func (l *lists) close() {
 const generationSQL = `SELECT n FROM generation`
 
 // table returns the current columns, reading them first if there are many rows; nil if there are
-// few, or the columns can not be read.
+// few, or the columns cannot be read.
 func (l *lists) table(ctx context.Context) (*columns.Table, error) {
 	for {
 		now, err := l.now(ctx)

@@ -104,7 +104,7 @@ func wiped(t *testing.T, c *Catalogue) {
 	}
 }
 
-// partlyWiped: one table of the catalogue was dropped. It is created again, and data that can not be rebuilt from the
+// partlyWiped: one table of the catalogue was dropped. It is created again, and data that cannot be rebuilt from the
 // series is kept.
 func partlyWiped(t *testing.T, c *Catalogue) {
 	exec := func(text string) {

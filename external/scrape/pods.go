@@ -57,7 +57,7 @@ func newFinder(root string, p Pods, list *kubelet.Cache) (*finder, error) {
 }
 
 // targets returns the pages that a pod requests to be scraped, by their displayed names;
-// bad is an error for requests that can not be fulfilled.
+// bad is an error for requests that cannot be fulfilled.
 func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	if p.Phase != "Running" || p.IP == "" {
 		return nil, nil

@@ -5,7 +5,7 @@
 // [Load] lists the packages of a module with `go list` and parses their files, those for
 // other systems and behind build tags included. Each [Rule] checks that tree. The tests
 // run every rule over this module, where it must find nothing, and over the module in
-// testdata/fake, where it must find the deliberate violations: a rule that can not fail
+// testdata/fake, where it must find the deliberate violations: a rule that cannot fail
 // is useless. [Exceptions] are the few places that may break a rule, each with its
 // reason; an exception that is no longer needed is an error too.
 package archtest

@@ -56,7 +56,7 @@ func CheckClosed(path string) error {
 	}
 	var was closedNote
 	if err != nil || json.Unmarshal(raw, &was) != nil {
-		return nil //nolint:nilerr // a note that can not be read says nothing
+		return nil //nolint:nilerr // a note that cannot be read says nothing
 	}
 	st, err := os.Stat(path)
 	switch {

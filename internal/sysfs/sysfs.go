@@ -106,7 +106,7 @@ func Number(b []byte) (v int64, ok bool) {
 	return v, digits > 0
 }
 
-// Word returns the content of a small file, "" when it can not be read.
+// Word returns the content of a small file, "" when it cannot be read.
 func Word(path ...string) string {
 	b, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {

@@ -18,7 +18,7 @@ type Screen struct {
 	// file); Height is the number of lines, 0 when unknown.
 	Width, Height int
 	Color         bool
-	// ASCII means that the terminal can not show other characters.
+	// ASCII means that the terminal cannot show other characters.
 	ASCII bool
 }
 

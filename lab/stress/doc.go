@@ -21,7 +21,7 @@
 // of CUDA (no toolkit is needed). The busy time of the device is taken from its own
 // events and determines the length of the next kernel. It needs a build with -tags nvml.
 //
-// Errors name the resource and the remedy. A load that this machine can not generate at
+// Errors name the resource and the remedy. A load that this machine cannot generate at
 // all (no space, no such folder, a GPU) is refused before anything starts
 // ([ErrUnavailable]); one that it can generate in part is run, and the report warns.
 //

@@ -279,7 +279,7 @@ func certificate(t *testing.T, objects []Object, names ...string) string {
 	return base64.StdEncoding.EncodeToString(secret.Data["tls.crt"])
 }
 
-// TestCertificate: it is made at the first install, kept by an upgrade, and made anew when the names
+// TestCertificate: it is made at the first install, kept by an upgrade, and recreated when the names
 // change.
 func TestCertificate(t *testing.T) {
 	first := rendered(t, "")

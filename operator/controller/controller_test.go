@@ -347,7 +347,7 @@ func TestRefusals(t *testing.T) {
 	wantCondition(t, c.look("volume"), "Accepted", true, "Accepted")
 	c.r.Server = true
 	wantCondition(t, c.look("agent"), "Accepted", true, "Accepted")
-	// A set that runs can not change.
+	// A set that runs cannot change.
 	ms := c.look("a")
 	ms.Spec.Metrics[0].Name = "sys-hwloc"
 	if err := c.client.Update(t.Context(), ms); err != nil {

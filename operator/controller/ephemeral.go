@@ -19,7 +19,7 @@ import (
 )
 
 // ephemeralName is the name of the containers that a set adds: a pod can be measured by several sets, one
-// after the other, and containers can not be taken out again.
+// after the other, and containers cannot be taken out again.
 func (s *state) ephemeralName() string {
 	sum := sha256.Sum256([]byte(s.ms.UID))
 	return jobs.ProbeContainer + "-" + hex.EncodeToString(sum[:4])

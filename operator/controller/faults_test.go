@@ -161,7 +161,7 @@ func TestQuota(t *testing.T) {
 	wantCondition(t, c.look("a"), "Degraded", false, "AsExpected")
 }
 
-// TestClocksApart: the clock of a node is a minute behind or before that of the operator. Samples are told apart by their number and keep
+// TestClocksApart: the clock of a node is a minute behind or before that of the operator. Samples are distinguished by their number and keep
 // the times of their node; none is lost, and the run ends.
 func TestClocksApart(t *testing.T) {
 	for _, apart := range []time.Duration{-time.Minute, time.Minute} {

@@ -39,7 +39,7 @@ var (
 // ServerOptions say how a server is reached.
 type ServerOptions struct {
 	URL       string
-	TokenFile string // read anew for each request: Kubernetes replaces it; empty sends none
+	TokenFile string // read again for each request: Kubernetes replaces it; empty sends none
 	CAFile    string // empty: the authorities of the system
 }
 

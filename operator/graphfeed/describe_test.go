@@ -64,7 +64,7 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// An object that can not be read is described by its name, so that the rest goes on.
+// An object that cannot be read is described by its name, so that the rest goes on.
 func TestOddObject(t *testing.T) {
 	n := &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Annotations: map[string]string{"glaciation-project.eu/node-energy-index": "low"}}}
 	if _, err := read("Node", n); err == nil {

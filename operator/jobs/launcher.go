@@ -52,7 +52,7 @@ for reckon_host in $RECKON_HOSTS; do
     sleep 1
   done
 done`
-	// addresses writes a list of addresses, for those mpiruns that can not use names.
+	// addresses writes a list of addresses, for those mpiruns that cannot use names.
 	addresses = `: > ./hostlist.txt
 for reckon_host in $RECKON_HOSTS; do
   getent hosts "$reckon_host" | awk 'NR == 1 { print $1 }' >> ./hostlist.txt

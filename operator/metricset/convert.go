@@ -12,7 +12,7 @@ import (
 )
 
 // Convert moves what older files say to where it belongs today, in place, and sets defaults. It
-// returns what it moved, in words, and what it can not move.
+// returns what it moved, in words, and what it cannot move.
 func Convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem) {
 	notes, problems, _ = convert(spec)
 	return notes, problems

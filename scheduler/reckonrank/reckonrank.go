@@ -3,7 +3,7 @@
 //
 // It is a thin client: the ranking is made by the server (POST /api/reckon/v1/rank), once for each pod, in PreScore. Where the server does not
 // answer within the timeout, 20 ms unless configured, the plugin is skipped for the pod: it neither prefers a node nor fails. In
-// Reserve the server is told where the pod goes, so that it counts there before it is measured.
+// Reserve the server is notified where the pod goes, so that it counts there before it is measured.
 //
 // A [Plugin] is safe for concurrent use.
 package reckonrank

@@ -35,7 +35,7 @@ type Entry struct {
 	Hotplug bool
 }
 
-// Options are settings of sensors that can not be detected.
+// Options are settings of sensors that cannot be detected.
 type Options struct {
 	Root string // of the file tree; "" or "/" is our own machine
 	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.

@@ -16,7 +16,7 @@ type kernelMemory struct {
 	hasAll, hasPieces              bool
 }
 
-// unreclaimable returns what reclaim can not free.
+// unreclaimable returns what reclaim cannot free.
 func (k *kernelMemory) unreclaimable() (bytes uint64, ok bool) {
 	switch {
 	case k.hasAll:

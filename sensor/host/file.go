@@ -58,7 +58,7 @@ func (s *Share) Add(domain, method string, joules float64) {
 }
 
 // Write replaces the file of a guest below dir. Missing folders are created; those above
-// that of the guest can not be listed by other users.
+// that of the guest cannot be listed by other users.
 func (s *Share) Write(dir, owner, name string) error {
 	for _, part := range []string{owner, name} {
 		if part == "" || part[0] == '.' || strings.ContainsAny(part, "/\x00") {

@@ -61,7 +61,7 @@ func openPort(dir, device, number string) *portReader {
 }
 
 // add opens a counter, unless the adapter does not have it: the file does not exist, contains
-// "N/A (no PMA)", or can not be read.
+// "N/A (no PMA)", or cannot be read.
 func (p *portReader) add(dir, device string, f field) bool {
 	file, err := sysfs.Open(filepath.Join(dir, f.file))
 	if err != nil {

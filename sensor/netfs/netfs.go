@@ -185,7 +185,7 @@ func (s *Sensor) pass() error {
 	return nil
 }
 
-// take adds what a mount counted since the pass before. Its statistics begin anew when it is mounted again or they are cleared.
+// take adds what a mount counted since the pass before. Its statistics start again when it is mounted again or they are cleared.
 func (s *Sensor) take(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool) {
 	m := s.mounts[string(key)]
 	if m == nil {

@@ -6,7 +6,7 @@
 //
 // The library is opened at run time, without cgo. A program that can do so needs the
 // dynamic loader of the C library, so it is a build of its own (build tag nvml); the
-// static default build reports that it can not, with the remedy
+// static default build reports that it cannot, with the remedy
 // (doc/decisions/0410-nvml.md).
 //
 // Accumulated figures come from counters or from the samples that the driver keeps, so

@@ -4,7 +4,7 @@ package nvml
 
 import "reckon/sensor"
 
-// load returns an error: this program can not open a library, since it is statically
+// load returns an error: this program cannot open a library, since it is statically
 // linked to run anywhere, and has no dynamic loader (doc/decisions/0410-nvml.md).
 func load(path string) (library, error) {
 	return nil, sensor.Unavailable("this build can not open "+path,

@@ -32,7 +32,7 @@ import (
 // Source reads the zones of one machine.
 type Source struct {
 	zones  []*zone
-	events []*event // instead of zones, if those can not be read
+	events []*event // instead of zones, if those cannot be read
 }
 
 type zone struct {

@@ -9,7 +9,7 @@
 //
 // Credentials come from a file that only its owner may read and appear in no error. The
 // certificate is verified, by the authorities of a file or by its SHA-256 hash; verification
-// can not be disabled. Redirects are not followed.
+// cannot be disabled. Redirects are not followed.
 //
 // Watts. A Sensor is used from one goroutine beside its own.
 package redfish

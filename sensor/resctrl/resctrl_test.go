@@ -148,7 +148,7 @@ func TestSockets(t *testing.T) {
 	check("after groups were removed", 125, 25, 4096)
 	m.group("new", 7, 7, 1, 0, 0, 0)
 	check("with a new group", 132, 25, 4097)
-	// What can not be read is absent, and is caught up with.
+	// What cannot be read is absent, and is caught up with.
 	m.put("sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes", "Unavailable")
 	m.put("sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy", "Error")
 	got := read(t, s)
@@ -157,7 +157,7 @@ func TestSockets(t *testing.T) {
 	}
 	m.group("", 900, 440, 4096, 1000, 1000, 8192)
 	check("again", 152, 65, 4097)
-	// A counter that falls begins anew, and never falls here.
+	// A counter that falls starts again, and never falls here.
 	m.group("", 10, 10, 4096, 1000, 1000, 8192)
 	check("fallen", 152, 65, 4097)
 	m.group("", 20, 15, 4096, 1000, 1000, 8192)

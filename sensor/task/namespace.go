@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// PIDNamespace is the name of the [Note] about processes that can not be seen.
+// PIDNamespace is the name of the [Note] about processes that cannot be seen.
 const PIDNamespace = "pid-namespace"
 
 // remedy is how a container is run in the pid namespace of the machine.
@@ -26,7 +26,7 @@ func nested() bool {
 }
 
 // foreignIDs reports whether the process ids under root are not those that the kernel
-// gives to us: its link self names us there by another id, or can not name us.
+// gives to us: its link self names us there by another id, or cannot name us.
 func foreignIDs(root string) bool {
 	us, err := os.Readlink(filepath.Join(root, "proc/self"))
 	return err != nil || us != strconv.Itoa(os.Getpid())

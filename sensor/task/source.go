@@ -24,7 +24,7 @@ func (s *Source) Name() string { return s.live.Name() }
 // Live returns "ebpf" or "procfs".
 func (s *Source) Live() string { return s.live.Name() }
 
-// Exits returns "ebpf" or "taskstats", or "" if processes that ended are not told.
+// Exits returns "ebpf" or "taskstats", or "" if processes that ended are not reported.
 func (s *Source) Exits() string {
 	switch {
 	case s.own:
@@ -37,7 +37,7 @@ func (s *Source) Exits() string {
 
 // Read fills p. With two sources the table is read first: the record of a process that is not in
 // it any more was sent before. The record of one that is in it, as a zombie or in
-// its last moments, waits until it has left, so that nobody is told alive after the end. That of
+// its last moments, waits until it has left, so that nobody is reported alive after the end. That of
 // one that began after the table was read waits, too: its parent and the leader of its group may
 // have begun after that themselves, and nobody would know where it belongs.
 func (s *Source) Read(p *sensor.Pass) error {

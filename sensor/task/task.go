@@ -132,7 +132,7 @@ func (s *Source) openExits(o Options, notes *[]Note) error {
 	if o.Exits == EBPF {
 		return fmt.Errorf("exit records of ebpf: %w", err)
 	}
-	// Where the programs could not be loaded at all, the reason was told.
+	// Where the programs could not be loaded at all, the reason was reported.
 	if len(*notes) == 0 {
 		*notes = append(*notes, Note{"ebpf-exits", err})
 	}

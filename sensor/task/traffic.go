@@ -12,7 +12,7 @@ import (
 )
 
 // OpenTraffic opens what counts the traffic of processes. It fails with [sensor.ErrUnavailable]
-// where programs can not be loaded into the kernel, or are not to be: who asks for procfs by
+// where programs cannot be loaded into the kernel, or are not to be: who asks for procfs by
 // name asks for none of them. The note says what is not counted beside payload.
 func OpenTraffic(o Options) (sensor.TrafficSource, *Note, error) {
 	if err := programmable(&o); err != nil {

@@ -11,7 +11,7 @@
 // sysfs. The program is never started.
 //
 // If a rail measures the input of the board it is the meter of the board; if none does, the
-// rails are summed. If one of them can not be read there is no sum: it would be too small. The
+// rails are summed. If one of them cannot be read there is no sum: it would be too small. The
 // rail of the GPU meters it. The users of the GPU are found as described in holders.go.
 //
 // Units: watts, hertz, shares of 1, seconds. A Sensor is used from one goroutine.

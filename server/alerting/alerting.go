@@ -48,10 +48,10 @@ type Options struct {
 	// that the program brings, none for no rules. Empty is default.
 	Rules []string
 	// Alertmanagers are the addresses of Alertmanagers; Config is the file that says what
-	// the one in this process does. Neither: rules are evaluated and nobody is told.
+	// the one in this process does. Neither: rules are evaluated and nobody is notified.
 	Alertmanagers []string
 	Config        string
-	// Dir is the directory of what a restart must not forget: the findings that were told,
+	// Dir is the directory of what a restart must not forget: the findings that were reported,
 	// and what the embedded Alertmanager keeps.
 	Dir string
 
@@ -65,7 +65,7 @@ type Options struct {
 	// Resend is how often an alert that lasts is told to the Alertmanager, which takes it
 	// for ended when it hears nothing for four times as long; 0 is a minute.
 	Resend time.Duration
-	// Findings gives the open cases of misuse that are to be told; nil: there are none.
+	// Findings gives the open cases of misuse that are to be reported; nil: there are none.
 	Findings func(context.Context) ([]Finding, error)
 	Logger   *slog.Logger
 }
@@ -95,7 +95,7 @@ type Service struct {
 	sinks   []sink
 	inside  *embedded
 
-	following sync.Mutex // held from the reading of findings until they are told
+	following sync.Mutex // held from the reading of findings until they are reported
 	mu        sync.Mutex
 	firing    map[string]*notifier.Alert // findings that fire or ended lately, by id
 	tests     map[string]time.Time
@@ -164,7 +164,7 @@ func (s *Service) Run(ctx context.Context) error {
 		wg.Go(func() { s.followFindings(ctx) })
 	}
 	<-ctx.Done()
-	s.manager.Stop() // first, so that what it still has to tell is told
+	s.manager.Stop() // first, so that what it still has to tell is reported
 	cancel()
 	wg.Wait()
 	return nil

@@ -151,7 +151,7 @@ func (m *memory) completed(key string, firing, resolved []uint64) {
 }
 
 // unanswered stands in the log for the alerts of a notification of which nobody knows
-// whether it came: those that fire are told (again), and their end is told too.
+// whether it came: those that fire are reported (again), and their end is reported too.
 const unanswered = 1
 
 // resume takes up what a kill interrupted.
@@ -205,7 +205,7 @@ type trackedReceiver struct {
 
 func finding(a *alert.Alert) bool { return a.Labels["alertname"] == findingName }
 
-// key names an alert at this integration. A finding is told once in whatever group it is.
+// key names an alert at this integration. A finding is reported once in whatever group it is.
 func (w *trackedReceiver) key(a *alert.Alert, group string) string {
 	if finding(a) {
 		group = ""
@@ -227,7 +227,7 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 		return true, err // the next leader would not know of it
 	}
 	news = w.marked(group, news)
-	// A stop does not tear what is on its way: it would be told, and not be noted.
+	// A stop does not tear what is on its way: it would be reported, and not be noted.
 	ctx, cancel := outlive(ctx)
 	defer cancel()
 	again, err := w.to.Notify(ctx, news...)

@@ -31,7 +31,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// keep is for how long it is known what was told: longer than any finding lasts.
+// keep is for how long it is known what was reported: longer than any finding lasts.
 const keep = 400 * 24 * time.Hour
 
 // Prefix is where the API of the embedded Alertmanager is served.
@@ -257,7 +257,7 @@ func (e *embedded) put(list ...*notifier.Alert) {
 		}
 		out = append(out, a)
 	}
-	e.memory.put(out) // before it is told: what a kill interrupts is told by the next start
+	e.memory.put(out) // before it is reported: what a kill interrupts is reported by the next start
 	if err := e.alerts.Put(context.Background(), out...); err != nil {
 		e.log.Error("alerts were not taken", "err", err)
 	}

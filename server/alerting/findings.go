@@ -16,7 +16,7 @@ type Finding struct {
 	Site, Node, Owner, Workload string
 	Text                        string
 	Found                       time.Time
-	// Quiet: somebody has taken it up or muted it. It is not told anew, and one that was
+	// Quiet: somebody has taken it up or muted it. It is not reported again, and one that was
 	// told does not end by it.
 	Quiet bool
 }
@@ -49,9 +49,9 @@ func (s *Service) followFindings(ctx context.Context) {
 	}
 }
 
-// Follow compares the findings with those that were told, once.
+// Follow compares the findings with those that were reported, once.
 func (s *Service) Follow(ctx context.Context, now time.Time) error {
-	s.following.Lock() // what was read earlier is told earlier
+	s.following.Lock() // what was read earlier is reported earlier
 	defer s.following.Unlock()
 	list, err := s.o.Findings(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 		}
 	}
 	if changed {
-		if err := saveFindings(files{s.o.Dir, s.o.Shared}, s.firing); err != nil { // before they are told
+		if err := saveFindings(files{s.o.Dir, s.o.Shared}, s.firing); err != nil { // before they are reported
 			s.log.Error("findings that were told could not be saved; a restart may end them", "err", err)
 		}
 	}

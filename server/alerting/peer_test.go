@@ -69,7 +69,7 @@ func (p *peer) ask(path string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// written waits until what was told by now is in the file of the Alertmanager. It is
+// written waits until what was reported by now is in the file of the Alertmanager. It is
 // noted some time after the receiver has answered, so two writings are awaited after a
 // message that came later.
 func (p *peer) written() {

@@ -132,7 +132,7 @@ func pack(t testing.TB, plain []byte) []byte {
 	return e.EncodeAll(plain, nil)
 }
 
-// TestHostile: an archive can not write outside of its directory.
+// TestHostile: an archive cannot write outside of its directory.
 func TestHostile(t *testing.T) {
 	for _, h := range []tar.Header{
 		{Name: "../evil", Typeflag: tar.TypeReg}, {Name: "/etc/evil", Typeflag: tar.TypeReg}, {Name: "a/../../evil", Typeflag: tar.TypeReg},

@@ -14,7 +14,7 @@ import (
 	"reckon/store/storetest"
 )
 
-// A file that is changed, truncated or removed is detected; lost hours that can not be made again
+// A file that is changed, truncated or removed is detected; lost hours that cannot be made again
 // are reported as a gap, and no hour has another value. Where the samples still exist, the hours
 // are made again.
 func TestRandomDamage(t *testing.T) {

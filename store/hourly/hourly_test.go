@@ -93,7 +93,7 @@ func names(t *testing.T, dir string) (out []string) {
 }
 
 // Hours of deleted samples are kept, also after an import into those days, or when the
-// state file is lost; a block that can not be read is made again.
+// state file is lost; a block that cannot be read is made again.
 func TestLostSamples(t *testing.T) {
 	r, dir := openRaw(t), t.TempDir()
 	s := openStore(t, r, dir)

@@ -20,7 +20,7 @@ import (
 	promremote "github.com/prometheus/prometheus/storage/remote"
 )
 
-// finite returns an error for values that InfluxDB can not store.
+// finite returns an error for values that InfluxDB cannot store.
 func finite(v float64) error {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return errNoForm

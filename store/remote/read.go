@@ -103,7 +103,7 @@ func quoteMeta(s string) string {
 	return b.String()
 }
 
-// selector writes matchers as PromQL does. At least one of them can not match the empty string.
+// selector writes matchers as PromQL does. At least one of them cannot match the empty string.
 func selector(ms []*labels.Matcher) string {
 	var b strings.Builder
 	b.WriteByte('{')

@@ -10,7 +10,7 @@
 // configured to accept them, and are reassembled when they are read.
 //
 // A sample is acknowledged when the other side has acknowledged it. Samples that the other side
-// refuses are named in a [*store.RefusedError]; if it can not be reached, the error is
+// refuses are named in a [*store.RefusedError]; if it cannot be reached, the error is
 // [store.ErrUnavailable], and for some seconds other requests fail at once. With a queue
 // ([Options.Queue]) Append returns when the samples are on disk, and they are sent in order when
 // the server is available.

@@ -19,7 +19,7 @@ import (
 // AppenderV2 gives the database's own appender, for what comes by remote write, rules
 // and the like. It keeps the store's promises: no write while the disk is full or the
 // log needs repair, and hours that get samples late are marked dirty. What is asked for when
-// the store can not write fails with the first Append and with Commit.
+// the store cannot write fails with the first Append and with Commit.
 func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	if s.torn.Load() {
 		if err := s.repair(); err != nil {

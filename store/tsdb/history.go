@@ -361,7 +361,7 @@ func (i *importedSet) add(dir string, id ulid.ULID) error {
 }
 
 // holds reports whether a block is made of imported ones, among others. While the list
-// can not be read nothing is old enough to be deleted.
+// cannot be read nothing is old enough to be deleted.
 func (i *importedSet) holds(dir string, m promtsdb.BlockMeta) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

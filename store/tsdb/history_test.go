@@ -99,7 +99,7 @@ func TestImportBlocks(t *testing.T) {
 	check("compacted")
 }
 
-// TestImportHistograms: distributions that grow new buckets, begin anew and end are read
+// TestImportHistograms: distributions that grow new buckets, start again and end are read
 // as they were added.
 func TestImportHistograms(t *testing.T) {
 	s, err := Open(Options{Dir: filepath.Join(t.TempDir(), "s")})

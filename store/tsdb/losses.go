@@ -36,7 +36,7 @@ func findLosses(dir string, all []logSegment, closed *closedLogs, since int64, l
 	l := &losses{dec: record.NewDecoder(nil, log), known: map[chunks.HeadSeriesRef]bool{}, newest: since}
 	for i := range all {
 		s := &all[i]
-		if s.log == "wbl" && (i == 0 || all[i-1].log != "wbl") { // samples out of order begin anew
+		if s.log == "wbl" && (i == 0 || all[i-1].log != "wbl") { // samples out of order start again
 			if i > 0 {
 				l.settle(newestIn(dir, all[i-1], closed))
 			}

@@ -14,7 +14,7 @@ import (
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 )
 
-// openDB opens the database. What can not be repaired of its logs is set aside.
+// openDB opens the database. What cannot be repaired of its logs is set aside.
 //
 // Two traps of the database make this more than one call. Samples out of order have a
 // log of their own, and it is not read when the other one had to be repaired: then the

@@ -14,7 +14,7 @@ import (
 )
 
 // Reading the log again when the store is opened writes chunks, and the database ends the process
-// where it can not. So a little of the disk is held back while there is room.
+// where it cannot. So a little of the disk is held back while there is room.
 const (
 	ballastFile  = "ballast"
 	ballastBytes = 8 << 20
@@ -62,7 +62,7 @@ func (s *Store) keepBallast() {
 	if err == nil {
 		err = errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, ballastBytes), f.Close())
 	}
-	if err != nil { // a file system that can not hold room back
+	if err != nil { // a file system that cannot hold room back
 		s.log.Debug("no room is held back for a disk that is full", "err", errors.Join(err, s.dropBallast()))
 	}
 }

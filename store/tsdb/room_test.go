@@ -18,7 +18,7 @@ import (
 )
 
 // fullDir makes the test binary a process that opens the store there: the database ends the
-// process where it can not write. Where the store is empty it fills it and leaves it as a kill
+// process where it cannot write. Where the store is empty it fills it and leaves it as a kill
 // would.
 const fullDir = "RECKON_TSDB_FULL_DIR"
 

@@ -41,7 +41,7 @@ func seriesOf(t *testing.T, set storage.SeriesSet) (list []string, all map[strin
 }
 
 // TestUnsortedIsSorted holds that a query without an order gives the series and samples of one with: of memory, of blocks of
-// ended series, of series that begin anew after their end, of imported samples, and of samples that came late.
+// ended series, of series that start again after their end, of imported samples, and of samples that came late.
 func TestUnsortedIsSorted(t *testing.T) {
 	now := time.Now().Truncate(blockRange).Add(time.Minute)
 	s := open(t, Options{Clock: func() time.Time { return now }})

@@ -21,8 +21,8 @@ import (
 // The write-ahead logs are directories of numbered segments of 32 KiB pages that hold
 // records, each with a checksum
 // (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/wal.md). The database
-// ends at the first record that it can not read and deletes all segments behind it. Here
-// what can not be read is left out, before the database looks.
+// ends at the first record that it cannot read and deletes all segments behind it. Here
+// what cannot be read is left out, before the database looks.
 
 const walPage = 32 << 10
 
@@ -174,7 +174,7 @@ func (s *logSegment) check(dir string, closed *closedLogs) error {
 	return nil
 }
 
-// eachRecord calls good for each record of a segment and bad for each place that can not be
+// eachRecord calls good for each record of a segment and bad for each place that cannot be
 // read, in order, and returns the size of the file. Behind such a place it goes on with the
 // next page: records never reach from one segment into another.
 func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) error) (size int64, err error) {

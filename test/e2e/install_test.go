@@ -191,7 +191,7 @@ func packagesFor(t *testing.T, arch, version string) (dir string) {
 	return dir
 }
 
-// unit reads what a service of systemd runs: systemd itself can not run here.
+// unit reads what a service of systemd runs: systemd itself cannot run here.
 func (m *machine) unit(name string) (exec []string, setting map[string]string) {
 	m.t.Helper()
 	setting = map[string]string{}

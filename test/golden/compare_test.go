@@ -113,7 +113,7 @@ func brief(v any) string {
 	return string(text[:min(len(text), 300)])
 }
 
-// identities are what rows are told apart by: those of the first list whose first key a row
+// identities are what rows are distinguished by: those of the first list whose first key a row
 // has. The lists are of workloads and findings, samples, classes of a histogram, usage,
 // profiles, evidence, commands, and parts.
 var identities = [][]string{

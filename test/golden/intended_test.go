@@ -22,7 +22,7 @@ type intent struct {
 
 // intended lists all of them. What is listed and does not occur fails, too.
 //
-// Words that are made anew from figures at each answer are not compared at all: see spoken.
+// Words that are recreated from figures at each answer are not compared at all: see spoken.
 var intended = []intent{
 	{
 		Where: "*/rule", Why: "rules have the names of the field (changelog 011-rule-names)",

@@ -16,7 +16,7 @@ import (
 
 // TestLookAgain lets the rules of today look at the time at which the earlier program looked
 // last: what it had found is found again, under the same id, so that who muted or acknowledged
-// it is not told anew. The clock of a server can not be set, so this one is put together here.
+// it is not reported again. The clock of a server cannot be set, so this one is put together here.
 func TestLookAgain(t *testing.T) {
 	dir, m := unpack(t)
 	at, err := time.Parse(time.RFC3339, m.Looked)

@@ -123,7 +123,7 @@ func TestDeltas(t *testing.T) {
 	}
 }
 
-// Deltas that can not be accumulated are refused with the reason, and change no sum.
+// Deltas that cannot be accumulated are refused with the reason, and change no sum.
 func TestDeltasThatDoNotAddUp(t *testing.T) {
 	s := openStore(t)
 	h := OTLP(Options{Store: s, Describe: s.Describe})

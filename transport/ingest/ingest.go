@@ -177,7 +177,7 @@ func (h *handler) refused(r *http.Request, s *statusError) {
 	h.Logger.Log(r.Context(), level, "samples refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
 }
 
-// storeError returns the response when the store can not write.
+// storeError returns the response when the store cannot write.
 func storeError(err error) *statusError {
 	switch {
 	case errors.Is(err, store.ErrFull):

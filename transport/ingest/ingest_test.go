@@ -270,7 +270,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// If the store can not write, the sender has to wait, and no request is stored in part.
+// If the store cannot write, the sender has to wait, and no request is stored in part.
 func TestStoreFails(t *testing.T) {
 	for err, want := range map[error]int{
 		fmt.Errorf("%w: no room", store.ErrFull): 503, store.ErrClosed: 503, errors.New("oops"): 500,

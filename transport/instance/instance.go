@@ -45,7 +45,7 @@ type Sender struct {
 }
 
 // Load returns the ID of the agent whose state is in dir, and makes one at the first start.
-// root is the root of the file system of the machine, empty for /. An ID that can not be kept
+// root is the root of the file system of the machine, empty for /. An ID that cannot be kept
 // is good for this process.
 func Load(root, dir string) (ID, error) {
 	if root == "" {

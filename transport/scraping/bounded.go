@@ -73,7 +73,7 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	name := ls.Get(model.MetricNameLabel)
 	switch {
 	case ended(v, h, fh):
-	case c.report(name): // that a scrape failed has to be told
+	case c.report(name): // that a scrape failed has to be reported
 		if name == "up" {
 			if err := c.tell(ls, t); err != nil {
 				return 0, err

@@ -64,7 +64,7 @@ type holder struct {
 	addr  string
 	other *Other
 	after time.Time // what it measured until then is not taken: another machine sent by the name; zero for none
-	told  time.Time // other servers were told of it
+	told  time.Time // other servers were notified of it
 	afar  bool      // its last request came to another server
 }
 

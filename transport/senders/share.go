@@ -20,7 +20,7 @@ type Claim struct {
 // two requests (a minute) it is less than [Pause].
 const retell = 20 * time.Second
 
-// Claims are the holders that sent here and of which nothing was told for a while.
+// Claims are the holders that sent here and of which nothing was reported for a while.
 func (r *Registry) Claims() []Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // bound lets at most n requests into the store at one time, so that a dashboard of a
-// hundred panels can not take all memory, and of one viewer at most atOnce, so that one
+// hundred panels cannot take all memory, and of one viewer at most atOnce, so that one
 // does not keep all others waiting. The others wait, and are refused after a while.
 // Answers that read no series are never held up.
 func bound(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer) int) http.Handler {

@@ -52,10 +52,10 @@ type Options struct {
 	DB        v1.TSDBAdminStats         // for status pages; nil: they say that there are none. Deleting by HTTP is never enabled
 	// Metadata gives type, unit and help of each metric by its full name.
 	Metadata func() map[string]metadata.Metadata
-	// Ready says why queries can not be answered yet; nil is always ready.
+	// Ready says why queries cannot be answered yet; nil is always ready.
 	Ready func() error
 
-	// Rules and Alertmanagers are told at /api/v1/rules, alerts and alertmanagers to those
+	// Rules and Alertmanagers are reported at /api/v1/rules, alerts and alertmanagers to those
 	// who see all; nil: there are none.
 	Rules         v1.RulesRetriever
 	Alertmanagers v1.AlertmanagerRetriever

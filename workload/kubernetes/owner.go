@@ -9,7 +9,7 @@ import (
 	"reckon/internal/kubelet"
 )
 
-// Owner says what a pod is a replica of, at the top of what can be told without the API server. Kind is in lower case;
+// Owner says what a pod is a replica of, at the top of what can be determined without the API server. Kind is in lower case;
 // a bare or static pod is its own: kind "pod".
 type Owner struct{ Kind, Name string }
 

@@ -91,7 +91,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestTask: tasks of a step are told apart where each has a group of its own, in whatever hierarchy, or by the environment.
+// TestTask: tasks of a step are distinguished where each has a group of its own, in whatever hierarchy, or by the environment.
 func TestTask(t *testing.T) {
 	for want, h := range map[string]*workload.Hint{
 		"1": hint(1000, "app", []workload.Path{{Controllers: "freezer", Path: "/slurm/uid_1000/job_11/step_0"}, {Controllers: "cpuacct", Path: "/slurm/uid_1000/job_11/step_0/task_1"}}, nil),

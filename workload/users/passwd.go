@@ -11,7 +11,7 @@ const maxPasswd = 64 << 20
 
 // parsePasswd reads "name:password:uid:gid:gecos:home:shell" lines. Of two lines with
 // one number, or one name, the first counts, as it does for getpwuid(3). Comments,
-// the "+" and "-" lines of NIS and names that can not be printed are left out.
+// the "+" and "-" lines of NIS and names that cannot be printed are left out.
 func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	names, ids = map[uint32]string{}, map[string]uint32{}
 	for line := range bytes.Lines(text) {

@@ -140,7 +140,7 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// refresh reads passwd when it changed. A file that can not be read, or is being
+// refresh reads passwd when it changed. A file that cannot be read, or is being
 // rewritten and is empty, leaves what was known before.
 func (t *Table) refresh() {
 	now := time.Now()

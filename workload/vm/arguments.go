@@ -26,7 +26,7 @@ func (a arguments) facts(h *workload.Hint) workload.Facts {
 	return workload.Facts{Name: cgpath.Clean(a.name), Command: cgpath.Clean(h.Comm), RequestCores: a.cores, RequestMemoryBytes: a.memory}
 }
 
-// parse reads the arguments of a process; those that can not be read are empty.
+// parse reads the arguments of a process; those that cannot be read are empty.
 func parse(h *workload.Hint) (a arguments) {
 	args := h.Arguments()
 	for i := 1; i < len(args); i++ {

@@ -4,13 +4,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Types of conditions.
 const (
-	// ConditionAccepted is False while the set can not be started; the reason says why.
+	// ConditionAccepted is False while the set cannot be started; the reason says why.
 	ConditionAccepted = "Accepted"
 	// ConditionRunning is True from the first running pod to the end of the last.
 	ConditionRunning = "Running"
 	// ConditionComplete is True when all metrics have ended; reason Failed when one of them failed.
 	ConditionComplete = "Complete"
-	// ConditionDegraded is True while a part of the measurement is missing: an image that can not be
+	// ConditionDegraded is True while a part of the measurement is missing: an image that cannot be
 	// pulled, a pod that finds no node, a probe or a server that does not answer.
 	ConditionDegraded = "Degraded"
 )

@@ -23,16 +23,16 @@
 //   - The kernel puts the I/O of ended threads and of children that were waited for into
 //     one figure. Where there were such children it is left out, and the I/O of
 //     threads that ended between two passes is missing.
-//   - A process of which no thread (by the iterator: one that has a single thread, which) has run since the last pass is told as it was then; what others do to its
+//   - A process of which no thread (by the iterator: one that has a single thread, which) has run since the last pass is reported as it was then; what others do to its
 //     memory (reclaim, swap) is seen when it is read again after at most 32 passes.
 //   - Resident memory is exact also where each processor keeps a part of the count (since
 //     Linux 6.2). Two processes that share an address space,
 //     as between vfork(2) and exec(2), are each told the whole of it, as in /proc.
 //   - PeakBytes is the high-water mark of the address space. Of a process that ended it is, before
 //     Linux 6.16, the one of getrusage(2), which remembers what it was before an exec.
-//   - Ids are those of the pid namespace of the reader, and processes outside it are not told.
+//   - Ids are those of the pid namespace of the reader, and processes outside it are not reported.
 //   - UID is the real user id. Memory of kernel threads and zombies is 0.
-//   - A zombie is told alive; its exit record comes when it has been waited for, with the CPU time of
+//   - A zombie is reported alive; its exit record comes when it has been waited for, with the CPU time of
 //     its last moments. A process that was waited for while it was being read stays
 //     in the table, as a zombie, for one pass.
 //   - Cgroup mixes the ids of all its cgroups, in every hierarchy. The kernel does not
@@ -77,7 +77,7 @@ type Source struct {
 	held    []gone
 	claimed map[int32]claimed // by process id
 	lost    uint64
-	told    uint64 // of lost, how many were told
+	told    uint64 // of lost, how many were reported
 
 	sets    map[uint64]*set
 	names   hierarchies

@@ -26,7 +26,7 @@ type gone struct {
 const holdPasses = 12
 
 // Read fills p. What ended before it is read first, so a process that ends meanwhile
-// is told alive now and ended in the next pass.
+// is reported alive now and ended in the next pass.
 func (s *Source) Read(p *sensor.Pass) error {
 	if s.kernel == nil {
 		return errors.New("read: the source is closed")
@@ -122,7 +122,7 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 	s.done = later
 	s.held = slices.DeleteFunc(s.held, func(h gone) bool {
 		if h.zombie && !h.total.ended {
-			// It was a zombie before we began to trace; what was told then is final.
+			// It was a zombie before we began to trace; what was reported then is final.
 			h.process.State, h.process.Threads = 'X', 0
 			p.Exited = append(p.Exited, h.process)
 			return true

@@ -23,7 +23,7 @@ type table struct {
 	next  []*row // of the pass that is being read
 	left  []*row // of rows, but not in this pass any more
 	at    int    // in rows
-	holes bool   // a process was told as in the last pass that we do not have
+	holes bool   // a process was reported as in the last pass that we do not have
 	pass  uint64
 	spare []*row
 

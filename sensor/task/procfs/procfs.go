@@ -15,7 +15,7 @@
 // without its running is seen later: memory that is reclaimed or swapped out, a move to
 // another cgroup, a new process group. All of that is read again when the process is
 // 1, 2, 4 ... 32 seconds old and then every 60 s, spread evenly over the passes. A process whose
-// parent ended is read again at once. Where the clock can not be asked, because the
+// parent ended is read again at once. Where the clock cannot be asked, because the
 // tree is not that of our own process id namespace, stat is read at each pass and the
 // rest when it changed.
 //

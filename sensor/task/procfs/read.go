@@ -12,7 +12,7 @@ import (
 )
 
 // Read fills p with the processes that exist. A process that vanishes while it is read
-// is left out; one that can not be read is left out too or keeps its last figures, and
+// is left out; one that cannot be read is left out too or keeps its last figures, and
 // [Source.Notes] names it: it never hides the others.
 func (s *Source) Read(p *sensor.Pass) error {
 	p.Boot = now()
@@ -214,7 +214,7 @@ func (e *entry) memoryMoved(st *stat) bool {
 // whether the process is gone.
 func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	text, err := s.read(e, statusFile, keep)
-	if err != nil { // it ended meanwhile; whose it was must be known, or it is not told
+	if err != nil { // it ended meanwhile; whose it was must be known, or it is not reported
 		return !s.owner(e) && !e.known
 	}
 	u := &s.status

@@ -113,7 +113,7 @@ func (s *Source) devices() (list []adapter, err error) {
 	return list, err
 }
 
-// octets adds up the counters of all ports of an adapter; false where one can not be read. InfiniBand counts in units of four octets.
+// octets adds up the counters of all ports of an adapter; false where one cannot be read. InfiniBand counts in units of four octets.
 func (s *Source) octets(name string) (sum [2]uint64, ok bool) {
 	dir := filepath.Join(s.root, "sys/class/infiniband", filepath.Base(name), "ports")
 	ports, _ := os.ReadDir(dir)

@@ -21,7 +21,7 @@ const (
 	byFexit       = "fexit"
 )
 
-// way is one place to count at: the programs that it can not do without, and those that it takes
+// way is one place to count at: the programs that it cannot do without, and those that it takes
 // where the kernel has the function.
 type way struct {
 	name         string
@@ -35,7 +35,7 @@ func ways() []way {
 	}
 }
 
-// always are the programs of every way: the ends of processes can not be done without.
+// always are the programs of every way: the ends of processes cannot be done without.
 func always() []string { return []string{trafficProgEnded, trafficProgHarvest} }
 
 // kernelSide is what was loaded into the kernel.
@@ -159,7 +159,7 @@ type closing func()
 
 func (f closing) Close() error { f(); return nil }
 
-// attach attaches what can not be done without. The iterator comes first: it tells the programs
+// attach attaches what cannot be done without. The iterator comes first: it tells the programs
 // which pid namespace is ours. Ends come before what makes accounts, so that each is ended.
 func (k *kernelSide) attach(c *ebpf.Collection, w way) (err error) {
 	if k.harvest, err = link.AttachIter(link.IterOptions{Program: c.Programs[trafficProgHarvest], Map: k.accounts}); err != nil {
@@ -214,7 +214,7 @@ func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.
 // Those of others are known by the connections that they have.
 const refresh = 60
 
-// learn tells the programs which addresses are here. An address that can not be read counts
+// learn tells the programs which addresses are here. An address that cannot be read counts
 // as one elsewhere until a connection has it.
 func (k *kernelSide) learn() {
 	list, err := net.InterfaceAddrs()

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// Other stands for the disks of a process beyond those that are told apart.
+// Other stands for the disks of a process beyond those that are distinguished.
 const other = "other"
 
 // maxNames bounds the memory of names.

@@ -3,7 +3,7 @@
 //
 //	go run ./test/bench/energy [-workloads 1000]
 //
-// Kepler itself can not be had from the package sources of the other benchmarks; its
+// Kepler itself cannot be had from the package sources of the other benchmarks; its
 // figures are those of the design, measured by its own timer and by its resident size
 // with 1,008 processes on the same kind of machine.
 package main

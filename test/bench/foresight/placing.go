@@ -50,7 +50,7 @@ func placing(dir string) error {
 			all = first
 		}
 	}
-	// Policies that place other pods can not be compared by joules: the first ones, which all place, can.
+	// Policies that place other pods cannot be compared by joules: the first ones, which all place, can.
 	for _, n := range []int{all, len(pods)} {
 		fmt.Printf("Placing the first %d pods on %d nodes, %d days:\n", n, len(nodes), placeDays)
 		fmt.Println("| policy | placed | MJ | above idle, MJ | overloaded node hours | kJ a core hour used |\n|---|---|---|---|---|---|")

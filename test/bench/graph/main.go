@@ -231,7 +231,7 @@ func cluster(nodes, pods int) []graph.Quad {
 	return d.Quads()
 }
 
-// query is in the manner of the trade-off service (workloads-sparql-query), written anew.
+// query is in the manner of the trade-off service (workloads-sparql-query), rewritten.
 const query = `PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
 PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 SELECT ?pod ?node ?m ?name ?t ?unit ?value ?start ?end WHERE {

@@ -14,7 +14,7 @@ import (
 )
 
 // sumFile lists, beside dist, what the files in it were built from: without npm nothing can
-// be built again, but whether what is committed belongs together can still be told.
+// be built again, but whether what is committed belongs together can still be checked.
 const sumFile = "dist.sum"
 
 // sums is a line for each built file and one for all of its sources: those in src, the
