@@ -103,7 +103,7 @@ func TestBadReadings(t *testing.T) {
 		"not a number":              {[]float64{0, 50, math.NaN(), 150}, 150, "no number"},
 		"infinite":                  {[]float64{0, 50, math.Inf(1), 150}, 150, "no number"},
 		"one false low reading":     {[]float64{1000, 1050, 3, 1150}, 150, "fell"},
-		"begins anew":               {[]float64{1000, 1050, 10, 60, 110}, 150, "fell"},
+		"starts again":              {[]float64{1000, 1050, 10, 60, 110}, 150, "fell"},
 		"stands still, then all":    {[]float64{0, 50, 50, 50, 200}, 200, ""},
 		"missing":                   {[]float64{0, 50, -1, -1, 200}, 200, ""},
 		"a new scale after a while": {[]float64{0, 50, 1e12, 1e12 + 50, 1e12 + 100, 1e12 + 150}, 100, "jumped"},

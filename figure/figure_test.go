@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 				continue
 			}
 			if had := labels[s.Metric]; had != "" && had != s.Label {
-				t.Errorf("%s: series of %s are told apart by one label, not by %s and %s", f.Key, s.Metric, had, s.Label)
+				t.Errorf("%s: series of %s are distinguished by one label, not by %s and %s", f.Key, s.Metric, had, s.Label)
 			}
 			labels[s.Metric] = s.Label
 		}

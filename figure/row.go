@@ -14,7 +14,7 @@ type Row struct {
 	CoresMax                *float64 `json:"cores_max,omitempty"`                 // Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.
 	MemoryBytes             *float64 `json:"memory_bytes,omitempty"`              // Resident memory at the latest sample, bytes.
 	MemoryPeakBytes         *float64 `json:"memory_peak_bytes"`                   // Highest resident memory, summed over nodes, bytes.
-	MemoryNeededBytes       *float64 `json:"memory_needed_bytes,omitempty"`       // Memory that can not be given back without loss (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
+	MemoryNeededBytes       *float64 `json:"memory_needed_bytes,omitempty"`       // Non-reclaimable memory (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
 	MemoryNeededPeakBytes   *float64 `json:"memory_needed_peak_bytes,omitempty"`  // Highest needed memory, summed over nodes, bytes.
 	MemoryByteSeconds       *float64 `json:"-"`                                   // Resident memory by the time it was held, byte seconds.
 	MemoryMeanBytes         *float64 `json:"memory_mean_bytes,omitempty"`         // Resident memory on average over the run, bytes.
@@ -27,8 +27,9 @@ type Row struct {
 	NetworkTransmitBytes    *float64 `json:"network_transmit_bytes,omitempty"`    // Payload sent at sockets, the loopback network left out, bytes.
 	LoopbackBytes           *float64 `json:"loopback_bytes,omitempty"`            // Payload received and sent over the loopback network, bytes.
 	NetworkConnections      *float64 `json:"network_connections,omitempty"`       // TCP connections that it tried to open.
+	InterconnectBytes       *float64 `json:"interconnect_bytes,omitempty"`        // Bytes received and sent by RDMA adapters (InfiniBand, Omni-Path, RoCE) while it alone used them: at least what it moved there.
 	Instructions            *float64 `json:"instructions,omitempty"`              // Instructions executed, by the counters of the processors (agent with --counters).
-	Cycles                  *float64 `json:"cycles,omitempty"`                    // Cycles of processors that ran it; instructions by cycles say how well they were used.
+	Cycles                  *float64 `json:"cycles,omitempty"`                    // Processor cycles; instructions per cycle show how well they were used.
 	BranchMisses            *float64 `json:"branch_misses,omitempty"`             // Branches that processors predicted wrongly.
 	CacheMisses             *float64 `json:"cache_misses,omitempty"`              // Cache lines fetched from beyond the last level of the cache.
 	FPInstructions          *float64 `json:"fp_instructions,omitempty"`           // Floating-point instructions of all widths.
@@ -40,11 +41,11 @@ type Row struct {
 	EnergyJoules            *float64 `json:"energy_joules,omitempty"`             // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
 	Processes               *float64 `json:"processes"`                           // Processes started, short-lived ones included.
 	Threads                 *float64 `json:"threads,omitempty"`                   // Threads alive at the latest sample.
-	RequestCores            *float64 `json:"request_cores,omitempty"`             // Cores asked for.
-	RequestMemoryBytes      *float64 `json:"request_memory_bytes,omitempty"`      // Memory asked for, bytes.
-	RequestGPUs             *float64 `json:"request_gpus,omitempty"`              // GPUs asked for.
-	RequestSeconds          *float64 `json:"request_seconds,omitempty"`           // Wall time asked for, seconds.
-	RequestNodes            *float64 `json:"request_nodes,omitempty"`             // Nodes asked for.
+	RequestCores            *float64 `json:"request_cores,omitempty"`             // Requested cores.
+	RequestMemoryBytes      *float64 `json:"request_memory_bytes,omitempty"`      // Requested memory, bytes.
+	RequestGPUs             *float64 `json:"request_gpus,omitempty"`              // Requested GPUs.
+	RequestSeconds          *float64 `json:"request_seconds,omitempty"`           // Requested wall time (limit), seconds.
+	RequestNodes            *float64 `json:"request_nodes,omitempty"`             // Requested nodes.
 	AllocatedCores          *float64 `json:"allocated_cores,omitempty"`           // Cores that the scheduler allocated.
 	AllocatedMemoryBytes    *float64 `json:"allocated_memory_bytes,omitempty"`    // Memory that the scheduler allocated, bytes.
 	AllocatedGPUs           *float64 `json:"allocated_gpus,omitempty"`            // GPUs that the scheduler allocated.
@@ -54,10 +55,12 @@ type Row struct {
 	LimitCores              *float64 `json:"limit_cores,omitempty"`               // Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none.
 	LimitMemoryBytes        *float64 `json:"limit_memory_bytes,omitempty"`        // Memory that a hard limit allows, the most over its time, bytes; absent where there is none.
 	OOMKills                *float64 `json:"oom_kills,omitempty"`                 // Processes killed for lack of memory.
-	ThrottledSeconds        *float64 `json:"cpu_throttled_seconds,omitempty"`     // Time held back by its CPU quota, seconds.
+	ThrottledSeconds        *float64 `json:"cpu_throttled_seconds,omitempty"`     // Time throttled by its CPU quota, seconds.
 	MajorFaults             *float64 `json:"major_faults,omitempty"`              // Pages read from disk because they were not in memory.
 	MinorFaults             *float64 `json:"minor_faults,omitempty"`              // Page faults that did not wait for storage, where it has a control group.
 	MemoryHugeBytes         *float64 `json:"memory_huge_bytes,omitempty"`         // Memory in transparent huge pages at the latest sample, bytes, where it has a control group.
+	MemoryNUMABytes         *float64 `json:"memory_numa_bytes,omitempty"`         // Memory on all NUMA nodes of its machines at the latest sample, bytes, where it has a control group and a machine several such nodes.
+	MemoryNUMAMostBytes     *float64 `json:"memory_numa_most_bytes,omitempty"`    // Of its memory on NUMA nodes, that on the node with most of it, of each part.
 	SwapBytes               *float64 `json:"swap_peak_bytes,omitempty"`           // Most memory swapped out, summed over nodes and parts, bytes.
 
 	// Exactness of the figures that are not exact, by key.
@@ -65,7 +68,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 55 }
+func (r *Row) Len() int { return 58 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -117,75 +120,81 @@ func (r *Row) At(i int) **float64 {
 	case 22:
 		return &r.NetworkConnections
 	case 23:
-		return &r.Instructions
+		return &r.InterconnectBytes
 	case 24:
-		return &r.Cycles
+		return &r.Instructions
 	case 25:
-		return &r.BranchMisses
+		return &r.Cycles
 	case 26:
-		return &r.CacheMisses
+		return &r.BranchMisses
 	case 27:
-		return &r.FPInstructions
+		return &r.CacheMisses
 	case 28:
-		return &r.FPScalarInstructions
+		return &r.FPInstructions
 	case 29:
-		return &r.MemoryTrafficBytes
+		return &r.FPScalarInstructions
 	case 30:
-		return &r.CacheBytes
+		return &r.MemoryTrafficBytes
 	case 31:
-		return &r.GPUSeconds
+		return &r.CacheBytes
 	case 32:
-		return &r.GPUMemoryPeak
+		return &r.GPUSeconds
 	case 33:
-		return &r.EnergyJoules
+		return &r.GPUMemoryPeak
 	case 34:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 35:
-		return &r.Threads
+		return &r.Processes
 	case 36:
-		return &r.RequestCores
+		return &r.Threads
 	case 37:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 38:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 39:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 40:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 41:
-		return &r.AllocatedCores
+		return &r.RequestNodes
 	case 42:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 43:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 44:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 45:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 46:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 47:
-		return &r.LimitCores
+		return &r.StepCount
 	case 48:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 49:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 50:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 51:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 52:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 53:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 54:
+		return &r.MemoryHugeBytes
+	case 55:
+		return &r.MemoryNUMABytes
+	case 56:
+		return &r.MemoryNUMAMostBytes
+	case 57:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 55
+const RowLen = 58
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.
@@ -197,24 +206,25 @@ type Used struct {
 	WriteBytes               *float64 `json:"io_write_bytes"`              // Bytes written to storage.
 	IOWaitSeconds            *float64 `json:"io_wait_seconds"`             // Time threads slept until storage had answered, added up over threads, seconds.
 	NetworkBytes             *float64 `json:"network_bytes"`               // Payload received and sent at sockets, the loopback network left out, bytes.
+	MemoryTrafficBytes       *float64 `json:"memory_traffic_bytes"`        // Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses.
 	GPUSeconds               *float64 `json:"gpu_seconds"`                 // Busy share of GPUs, integrated over time, seconds.
 	EnergyJoules             *float64 `json:"energy_joules"`               // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
 	Processes                *float64 `json:"processes"`                   // Processes started, short-lived ones included.
-	HeldCoreSeconds          *float64 `json:"held_core_seconds"`           // Cores allocated by the time they were, less the time suspended, core seconds; where nobody says what was allocated, cores requested.
-	HeldEstimatedCoreSeconds *float64 `json:"held_estimated_core_seconds"` // Of the core time held, what is reckoned by cores requested because nobody says what was allocated, core seconds.
-	HeldMemoryByteSeconds    *float64 `json:"held_memory_byte_seconds"`    // Memory allocated by the time it was, less the time suspended, byte seconds.
-	HeldGPUSeconds           *float64 `json:"held_gpu_seconds"`            // GPUs allocated by the time they were, less the time suspended, GPU seconds.
-	Started                  *float64 `json:"started"`                     // Workloads that began.
+	HeldCoreSeconds          *float64 `json:"held_core_seconds"`           // Cores allocated times the time, less the time suspended, core seconds; where the allocation is unknown, cores requested.
+	HeldEstimatedCoreSeconds *float64 `json:"held_estimated_core_seconds"` // Of the core time held, the part derived from cores requested because the allocation is unknown, core seconds.
+	HeldMemoryByteSeconds    *float64 `json:"held_memory_byte_seconds"`    // Memory allocated times the time, less the time suspended, byte seconds.
+	HeldGPUSeconds           *float64 `json:"held_gpu_seconds"`            // GPUs allocated times the time, less the time suspended, GPU seconds.
+	Started                  *float64 `json:"started"`                     // Started workloads.
 	StartedWithSubmit        *float64 `json:"waited"`                      // Started workloads whose submit time is known.
-	WaitSeconds              *float64 `json:"wait_seconds"`                // Time from submit to start of the workloads that began, added up, seconds.
-	WaitCoreSeconds          *float64 `json:"wait_core_seconds"`           // Each wait by the cores requested, added up, seconds.
+	WaitSeconds              *float64 `json:"wait_seconds"`                // Total time from submit to start of the started workloads, seconds.
+	WaitCoreSeconds          *float64 `json:"wait_core_seconds"`           // Each wait times the cores requested, summed, seconds.
 
 	// Exactness of the figures that are not exact, by key.
 	Exactness Degrees `json:"exactness,omitempty"`
 }
 
 // Len is how many figures there are.
-func (r *Used) Len() int { return 18 }
+func (r *Used) Len() int { return 19 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Used) At(i int) **float64 {
@@ -234,42 +244,44 @@ func (r *Used) At(i int) **float64 {
 	case 6:
 		return &r.NetworkBytes
 	case 7:
-		return &r.GPUSeconds
+		return &r.MemoryTrafficBytes
 	case 8:
-		return &r.EnergyJoules
+		return &r.GPUSeconds
 	case 9:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 10:
-		return &r.HeldCoreSeconds
+		return &r.Processes
 	case 11:
-		return &r.HeldEstimatedCoreSeconds
+		return &r.HeldCoreSeconds
 	case 12:
-		return &r.HeldMemoryByteSeconds
+		return &r.HeldEstimatedCoreSeconds
 	case 13:
-		return &r.HeldGPUSeconds
+		return &r.HeldMemoryByteSeconds
 	case 14:
-		return &r.Started
+		return &r.HeldGPUSeconds
 	case 15:
-		return &r.StartedWithSubmit
+		return &r.Started
 	case 16:
-		return &r.WaitSeconds
+		return &r.StartedWithSubmit
 	case 17:
+		return &r.WaitSeconds
+	case 18:
 		return &r.WaitCoreSeconds
 	}
 	panic("no such figure")
 }
 
 // UsedLen is how many figures a [Used] has.
-const UsedLen = 18
+const UsedLen = 19
 
 // Capacity is what machines had while they were up, and what was used of it. A machine that is
 // down is not idle: it has nothing. Nil was never measured.
 type Capacity struct {
 	UpSeconds                 *float64 `json:"up_seconds"`                    // Time that machines were up, seconds.
-	CoreSeconds               *float64 `json:"core_seconds"`                  // Cores by the time they were there, seconds.
-	CoreUsedSeconds           *float64 `json:"core_used_seconds"`             // Core time that was used, by the kernel's count, the system's own work included, seconds.
-	NodeMemoryByteSeconds     *float64 `json:"node_memory_byte_seconds"`      // Memory by the time it was there, byte seconds.
-	NodeMemoryUsedByteSeconds *float64 `json:"node_memory_used_byte_seconds"` // Memory in use by time, byte seconds.
+	CoreSeconds               *float64 `json:"core_seconds"`                  // Cores times the time they were present, seconds.
+	CoreUsedSeconds           *float64 `json:"core_used_seconds"`             // Core time used, by the kernel's count, the system's own work included, seconds.
+	NodeMemoryByteSeconds     *float64 `json:"node_memory_byte_seconds"`      // Memory times the time it was present, byte seconds.
+	NodeMemoryUsedByteSeconds *float64 `json:"node_memory_used_byte_seconds"` // Memory in use times time, byte seconds.
 	NodeJoules                *float64 `json:"node_energy_joules"`            // Energy of whole nodes, idle included, joules.
 }
 

@@ -21,6 +21,8 @@ const (
 	IOWait           = "reckon_workload_io_wait_seconds_total"
 	Network          = "reckon_workload_network_bytes_total"
 	Loopback         = "reckon_workload_loopback_bytes_total"
+	Interconnect     = "reckon_workload_interconnect_bytes_total"
+	NUMAMemory       = "reckon_workload_memory_numa_bytes"
 	Connections      = "reckon_workload_network_connections_total"
 	FPInstructions   = "reckon_workload_fp_instructions_total"
 	MemoryTraffic    = "reckon_workload_memory_traffic_bytes_total"

@@ -27,10 +27,19 @@ const (
 	CgroupFaults                                // Faults, MajorFaults
 	CgroupHuge                                  // HugeBytes
 	CgroupNodes                                 // NodeBytes
+	CgroupIOLimits                              // IOLimits
 )
 
-// MaxNodes is how many NUMA nodes are told apart; of a machine with more, memory by node is not read.
+// MaxNodes is how many NUMA nodes are distinguished; of a machine with more, memory by node is not read.
 const MaxNodes = 16
+
+// IOLimit is what a control group may read from and write to a block device; 0 is no limit. The array is indexed by [Receive] for
+// reading and [Transmit] for writing.
+type IOLimit struct {
+	Device     string    // as in /sys/block
+	Bytes      [2]uint64 // a second
+	Operations [2]uint64 // a second
+}
 
 // Cgroup holds the figures of one control group, its descendants included.
 //
@@ -56,6 +65,8 @@ type Cgroup struct {
 	HugeBytes           uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
 	// NodeBytes is memory by NUMA node of the machine, anonymous and of files, bytes. It is read on machines with several nodes only, now and then; nil while it was not.
 	NodeBytes *[MaxNodes]uint64
+	// IOLimits are the limits of the group itself on block devices, read now and then; nil where it has none.
+	IOLimits *[]IOLimit
 	// MaxEvents counts how often the limit was reached and memory had to be reclaimed,
 	// OOMEvents how often that failed, OOMKills the processes killed.
 	MaxEvents, OOMEvents, OOMKills uint64
@@ -70,7 +81,7 @@ type Cgroup struct {
 	CPUMax    float64 // limit, cores
 }
 
-// Needed returns the memory that can not be freed without loss: anonymous, shared and
+// Needed returns the memory that cannot be freed without loss: anonymous, shared and
 // unreclaimable kernel memory, bytes. The rest of Current is page cache and slab, which the
 // kernel reclaims under pressure.
 func (c *Cgroup) Needed() uint64 { return c.Anon + c.Shmem + c.Kernel }
@@ -90,4 +101,11 @@ type CgroupHandle interface {
 	// fs.ErrNotExist, and c keeps the previous reading.
 	Read(c *Cgroup) error
 	Close() error
+}
+
+// CgroupRester is a [CgroupHandle] that need not be read while its group rests.
+type CgroupRester interface {
+	// Rest is called in place of Read when no process of the group has run since the last Read. It reports
+	// whether that reading is still recent enough; if not, Read is due. It makes no system call.
+	Rest() bool
 }

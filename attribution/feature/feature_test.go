@@ -56,7 +56,7 @@ func TestLive(t *testing.T) {
 		want            []float64 // NaN: unknown
 	}{
 		"disks, and not what lies on them": {"disk_bytes", "", disks, [][]float64{{0, 100, 0, 0}, {200, 300, 1000, 1}, {200, 300, 1000, 1}}, []float64{gone, 200, 0}},
-		"a counter that begins anew":       {"disk_read_bytes", "", disks, [][]float64{{500}, {40}}, []float64{gone, 20}},
+		"a counter that starts again":      {"disk_read_bytes", "", disks, [][]float64{{500}, {40}}, []float64{gone, 20}},
 		"a device that is away":            {"gpu_utilization", "", gpus, [][]float64{{0, 0}, {1, gone}, {2, 50}, {3, 51}}, []float64{gone, 0.5, 0.5, 1}},
 		"product":                          {"gpu_cycles", "", gpus, [][]float64{{0, 0, 1e9, 5e9, 2e9}, {1, 1, 1e9, 5e9, 2e9}}, []float64{gone, 1.5e9}},
 		"product without its clock":        {"gpu_cycles", "", gpus, [][]float64{{0, 0}, {1, 1}}, []float64{gone, gone}},

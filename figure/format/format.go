@@ -22,6 +22,9 @@ func Bytes(v float64) string {
 // Rate formats bytes per second: 1.5 MiB/s.
 func Rate(v float64) string { return Bytes(v) + "/s" }
 
+// BitRate formats bytes per second as speeds of networks are written, in powers of 1000 bits: 9.4 Gb/s.
+func BitRate(v float64) string { return scaled(8*v, 1000, "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s") }
+
 // Percent formats a fraction of 1: 0.4 %, 37 %, and < 0.1 % for a tiny nonzero fraction.
 func Percent(share float64) string {
 	p := share * 100

@@ -15,6 +15,7 @@ func TestFormat(t *testing.T) {
 		{Bytes, 0, "0 B"}, {Bytes, 1023, "1023 B"}, {Bytes, 1023.5, "1 KiB"}, {Bytes, 1024, "1 KiB"}, {Bytes, 1000 << 20, "1000 MiB"},
 		{Bytes, 1023.4 * (1 << 20), "1023 MiB"}, {Bytes, 1023.6 * (1 << 20), "1 GiB"}, {Bytes, 7.25 * (1 << 30), "7.2 GiB"}, {Bytes, -3 << 20, "-3 MiB"}, {Bytes, 1e30, "867361737988 EiB"},
 		{Rate, 1.5 * (1 << 20), "1.5 MiB/s"},
+		{BitRate, 0, "0 b/s"}, {BitRate, 1.25e9, "10 Gb/s"}, {BitRate, 1.175e9, "9.4 Gb/s"}, {BitRate, 12.5e6, "100 Mb/s"},
 		{Percent, 0, "0 %"}, {Percent, 0.00049, "< 0.1 %"}, {Percent, 0.0005, "0.1 %"}, {Percent, 0.0994, "9.9 %"}, {Percent, 0.0996, "10 %"}, {Percent, 0.3, "30 %"}, {Percent, 1, "100 %"}, {Percent, -0.25, "-25 %"}, {Percent, 0.05, "5 %"}, {Percent, 0.016, "1.6 %"},
 		{Duration, 0, "0 s"}, {Duration, 0.0001, "100 µs"}, {Duration, 0.25, "250 ms"}, {Duration, 9.94, "9.9 s"}, {Duration, 9.96, "10 s"}, {Duration, 59.4, "59 s"}, {Duration, 59.6, "1m 0s"},
 		{Duration, 3599.6, "1h 0m"}, {Duration, 7380, "2h 3m"}, {Duration, 86399, "1d 0h"}, {Duration, 273600, "3d 4h"}, {Duration, 8.64e6, "100d"}, {Duration, -125, "-2m 5s"},

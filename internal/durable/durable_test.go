@@ -38,7 +38,7 @@ func TestFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Replace(path, []byte("new"), 0o640); err == nil {
-		t.Error("no error, though the file beside it can not be written")
+		t.Error("no error, though the file beside it cannot be written")
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
 		t.Errorf("%q, %v; want what was there", got, err)

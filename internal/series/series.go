@@ -48,16 +48,25 @@ func quoteMeta(s string) string {
 	return b.String()
 }
 
-// Each calls f for every series that matches, with an iterator over its samples from
+// Each calls f for every series that matches, in the order of their labels, with an iterator over its samples from
 // one time to another, both inclusive. The iterator is valid until f returns.
 func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error, ms ...*labels.Matcher) error {
+	return each(ctx, q, true, from, to, f, ms)
+}
+
+// EachUnordered is like [Each], but calls f in any order. Of many series that is several times as fast: nothing is sorted.
+func EachUnordered(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error, ms ...*labels.Matcher) error {
+	return each(ctx, q, false, from, to, f, ms)
+}
+
+func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error, ms []*labels.Matcher) error {
 	querier, err := q.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("query series: %w", err)
 	}
 	defer querier.Close()
 	// The ends are cut off here: the database would make a list of what to leave out for each series.
-	set := querier.Select(ctx, false, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true}, ms...)
+	set := querier.Select(ctx, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true}, ms...)
 	var it chunkenc.Iterator
 	within := within{from: from.UnixMilli(), to: to.UnixMilli()}
 	for set.Next() {

@@ -56,7 +56,7 @@ func TestNumbers(t *testing.T) {
 		{name: "only a marker", values: []float64{stale}, ended: true},
 		{name: "one", values: []float64{3}, total: 3, max: 3, last: 3, ok: true},
 		{name: "grows", values: []float64{1, 2, 5}, total: 5, max: 5, last: 5, ok: true},
-		{name: "begins anew twice", values: []float64{10, 40, 5, 7, 0, 2}, total: 49, max: 40, last: 2, ok: true},
+		{name: "starts again twice", values: []float64{10, 40, 5, 7, 0, 2}, total: 49, max: 40, last: 2, ok: true},
 		{name: "ended", values: []float64{1, 4, stale}, total: 4, max: 4, last: 4, ended: true, ok: true},
 		{name: "not a number", values: []float64{4, math.NaN(), 6}, total: 6, max: 6, last: 6, ok: true},
 	} {

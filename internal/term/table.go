@@ -2,6 +2,7 @@ package term
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -18,6 +19,8 @@ type Column struct {
 	// Optional columns are left out, the highest first, when nothing else makes the table
 	// fit the screen; 0 is never left out.
 	Optional int
+	// Rare columns are left out where every cell is [Unknown].
+	Rare bool
 	// Min is the minimum width of the column, so that a table that is redrawn does not
 	// jump.
 	Min int
@@ -108,6 +111,9 @@ func (t *Table) Print(s Screen) error {
 // returns the ones that are left out.
 func (t *Table) fit(widths []int, limit int) map[int]bool {
 	hidden := map[int]bool{}
+	for i, c := range t.columns {
+		hidden[i] = c.Rare && !slices.ContainsFunc(t.rows, func(r []string) bool { return r[i] != Unknown })
+	}
 	if limit <= 0 {
 		return hidden
 	}

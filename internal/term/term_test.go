@@ -159,6 +159,34 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
+// TestRareColumns: a column in which nothing is known is left out, and only if it may be.
+func TestRareColumns(t *testing.T) {
+	for _, c := range []struct {
+		rows [][]string
+		want string
+	}{
+		{[][]string{{"x", Unknown, Unknown}, {"y", Unknown, Unknown}}, "A B|x -|y -"},
+		{[][]string{{"x", Unknown, Unknown}, {"y", Unknown, "0"}}, "A B C|x - -|y - 0"},
+		{nil, "A B"},
+	} {
+		table := NewTable(Column{Title: "A"}, Column{Title: "B"}, Column{Title: "C", Rare: true})
+		for _, r := range c.rows {
+			table.Add(r...)
+		}
+		var b strings.Builder
+		if err := table.Print(Screen{Writer: &b}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(b.String()) {
+			got = append(got, strings.Join(strings.Fields(line), " "))
+		}
+		if s := strings.Join(got, "|"); s != c.want {
+			t.Errorf("%q, want %q", s, c.want)
+		}
+	}
+}
+
 func TestChart(t *testing.T) {
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var points []Point

@@ -81,6 +81,7 @@ var (
 	nodeWritten  = counter("node_disk_written_bytes_total", "The total number of bytes written successfully.", metric.Bytes, "device")
 	nodeReceived = counter("node_network_receive_bytes_total", "Network device statistic receive_bytes.", metric.Bytes, "device")
 	nodeSent     = counter("node_network_transmit_bytes_total", "Network device statistic transmit_bytes.", metric.Bytes, "device")
+	nodeSpeed    = gauge("node_network_speed_bytes", "Network device property: speed_bytes.", metric.Bytes, "device")
 	nodeBoot     = gauge("node_boot_time_seconds", "Node boot time, in unixtime.", metric.Seconds)
 	nodeUname    = gauge("node_uname_info", "Labeled system information as provided by the uname system call.", metric.None, "sysname", "release", "machine", "nodename")
 	nodeOS       = gauge("node_os_info", "A metric with a constant '1' value labeled by what the distribution says of itself.", metric.None, "id", "pretty_name")
@@ -108,6 +109,11 @@ func (f *figures) advance(n *Node, busy, waiting, span float64) {
 	for _, g := range n.groups {
 		read, write = read+g.wish.read*g.active, write+g.wish.write*g.active
 	}
+	for _, g := range n.groups {
+		if d := g.wish.planned; d != nil {
+			f.net[0], f.net[1] = f.net[0]+d.Receives*g.active, f.net[1]+d.Sends*g.active
+		}
+	}
 	f.disk[0], f.disk[1] = f.disk[0]+read*0.2, f.disk[1]+write*0.2+span*20e3 // the rest lies on other machines
 	f.pressure[2] += min(span, (read+write)/storageSpeed)
 	f.net[0], f.net[1] = f.net[0]+read*0.8+span*4e3, f.net[1]+write*0.8+span*6e3
@@ -121,7 +127,7 @@ func (f *figures) advance(n *Node, busy, waiting, span float64) {
 
 // Descs lists what Read may append.
 func (n *Node) Descs() []*metric.Desc {
-	return append(append([]*metric.Desc{nodeCPU, nodeMemory, nodeFree, nodeLoad, nodeRunning, nodeWaitCPU, nodeWaitMem, nodeWaitIO, nodeRead, nodeWritten, nodeReceived, nodeSent,
+	return append(append([]*metric.Desc{nodeCPU, nodeMemory, nodeFree, nodeLoad, nodeRunning, nodeWaitCPU, nodeWaitMem, nodeWaitIO, nodeRead, nodeWritten, nodeReceived, nodeSent, nodeSpeed,
 		nodeBoot, nodeUname, nodeOS}, sensor.MeterDescs()...), sensor.GPUDescs()...)
 }
 
@@ -165,6 +171,9 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	f.one(b, nodeWritten, f.disk[1], "nvme0n1")
 	f.one(b, nodeReceived, f.net[0], "eth0")
 	f.one(b, nodeSent, f.net[1], "eth0")
+	if n.site.LinkSpeed > 0 {
+		f.one(b, nodeSpeed, n.site.LinkSpeed, "eth0")
+	}
 	f.one(b, nodeBoot, float64(n.boot.Unix()))
 	f.one(b, nodeUname, 1, "Linux", "6.1.0-simulated", "x86_64", n.spec.name)
 	f.one(b, nodeOS, 1, "simulated", "Simulated Linux")

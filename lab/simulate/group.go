@@ -30,6 +30,7 @@ type group struct {
 	limit   float64 // cores, 0 for no limit
 	carry   float64 // short processes that are due, the part below one
 	counted counted
+	traffic traffic
 	figures sensor.Cgroup
 
 	// The step that is under way.
@@ -135,6 +136,7 @@ func (g *group) use(n *Node, d demand, cores, seconds float64) {
 	g.share(used-short, wait, d, seconds)
 	g.strain(d.planned, seconds)
 	g.count(d.planned, used)
+	g.transfer(d.planned, seconds)
 	for _, p := range g.procs {
 		if p.gpu >= 0 && p.gpu < len(n.gpus) && (d.planned == nil || d.gpu > 0 || d.gpuBytes > 0) {
 			n.gpus[p.gpu].add(p.PID, d.gpu*seconds, d.gpuBytes)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"reckon/sensor"
 )
 
 // Planned is a job of which everything is given, beside those that are drawn: for tests that
@@ -49,6 +51,7 @@ type Does struct {
 	GPUBytes uint64  // memory that it holds of each; without either it never opens one
 
 	Read, Write     float64 // bytes a second
+	ReadLimit       float64 // bytes a second that its control group may read from the disk nvme0n1, 0 for no limit
 	Storage, Memory float64 // share of the time in which it is stalled on them
 	Refaults        float64 // bytes a second
 	Faults          float64 // major page faults a second
@@ -62,6 +65,9 @@ type Does struct {
 	IPC        float64 // instructions in a cycle; 0 where its processors have no counters
 	Traffic    float64 // bytes of memory that move in a second of CPU time
 	FP, Scalar float64 // share of instructions that are floating-point, and of these of scalars
+
+	// Bytes a second of TCP that it receives from and sends to other machines, and segments a second that it sends again.
+	Receives, Sends, Resends float64
 
 	// Ends, if not 0, is after how long its processes end, though the job holds on.
 }
@@ -236,6 +242,10 @@ func (g *group) strain(d *Does, seconds float64) {
 	c.ThrottledNanos += nanos(d.Throttled)
 	c.RefaultFile += uint64(d.Refaults * seconds)
 	c.Swap = d.Swap
+	if d.ReadLimit > 0 {
+		c.IOLimits = &[]sensor.IOLimit{{Device: "nvme0n1", Bytes: [2]uint64{uint64(d.ReadLimit)}}}
+		c.Have |= sensor.CgroupIOLimits
+	}
 	if len(g.procs) > 0 {
 		p := g.procs[len(g.procs)-1]
 		p.MajorFaults += uint64(d.Faults * seconds)

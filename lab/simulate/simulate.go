@@ -36,6 +36,7 @@ type Config struct {
 	// Pods is how many pods run at a time beside the jobs, ten to a Deployment, spread over the nodes for jobs: 0. Each
 	// Deployment is rolled out anew RollOuts times.
 	Pods, RollOuts int
+	LinkSpeed      float64       // of the network device of a node, bytes per second: its devices report none
 	From           time.Time     // when it begins; it must be given
 	For            time.Duration // for how long jobs are handed in: 24 h
 	// Plan and Sessions are jobs and logins of which everything is given. With OnlyPlanned

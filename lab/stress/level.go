@@ -140,7 +140,7 @@ func (p Program) Check() error {
 	}
 	peak := p.Peak()
 	if p.Workers > 0 && peak[CPU] > float64(p.Workers)+1e-9 {
-		return fmt.Errorf("%g cores can not be used by %d workers", peak[CPU], p.Workers)
+		return fmt.Errorf("%g cores cannot be used by %d workers", peak[CPU], p.Workers)
 	}
 	if peak[CPU] > maxWorkers {
 		return fmt.Errorf("%g cores: at most %d are loaded", peak[CPU], maxWorkers)

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnavailable reports that this machine can not generate a load at all.
-var ErrUnavailable = errors.New("this machine can not make that load")
+// ErrUnavailable reports that this machine cannot generate a load at all.
+var ErrUnavailable = errors.New("this machine cannot make that load")
 
 // Options configure the run of a program. The zero value is usable.
 type Options struct {

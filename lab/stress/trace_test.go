@@ -105,7 +105,7 @@ func FuzzReadTrace(f *testing.F) {
 			return
 		}
 		if err := p.Check(); err != nil {
-			t.Errorf("%q: a program that can not be played: %v", text, err)
+			t.Errorf("%q: a program that cannot be played: %v", text, err)
 		}
 	})
 }

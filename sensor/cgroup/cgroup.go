@@ -6,8 +6,10 @@
 // memory and I/O in bytes. All figures hold the descendants of a group too.
 //
 // A handle keeps its descriptors open (13 to 21) and reads by pread into one buffer,
-// without allocating. When five eighths of the limit of open files are taken, further
-// handles open and close their files at each reading, which costs several times as much.
+// without allocating. The kernel keeps a buffer of a page for each, so those of a group in which
+// nothing has run for a minute are closed until it runs again, all but that of CPU time. When five
+// eighths of the limit of open files are taken, further handles open and close their files at each
+// reading, which costs several times as much.
 //
 // What can not be had leaves its bit unset, never a zero: a controller that is not
 // enabled, a file that an older kernel lacks, no permission. A file that appears later
@@ -23,12 +25,14 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,6 +45,9 @@ type Options struct {
 	// Root is the file system to read, "/" if empty. A host's tree that is mounted
 	// elsewhere, and a recorded one, are read alike.
 	Root string
+	// Tick is the time between two readings of a handle, a second if 0: by it files are read less often of
+	// groups that rest.
+	Tick time.Duration
 }
 
 // Reader opens control groups.
@@ -54,6 +61,8 @@ type Reader struct {
 	budget  int // how many they may hold
 	kernel  bool
 	lazy    bool // groups that rest are not read whole each time
+	// rest and little are for how many readings that is so of groups that used no and little CPU time.
+	rest, little uint
 }
 
 var _ sensor.CgroupReader = (*Reader)(nil)
@@ -74,7 +83,10 @@ func New(o Options) (*Reader, error) {
 		mounts: mounts, v1: legacy(), v2: unified(),
 		devices: newDevices(root), buf: make([]byte, 16<<10), budget: budget(),
 	}
+	tick := cmp.Or(max(o.Tick, 0), time.Second)
+	r.rest, r.little = uint(restFor/tick), uint(littleFor/tick)
 	r.withNodes(nodesOf(root))
+	r.withLimits()
 	var st unix.Statfs_t
 	if unix.Statfs(mounts[0].Point, &st) == nil {
 		r.kernel = st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC
@@ -97,7 +109,7 @@ func budget() int {
 // is left out; it is an error when that is so in all of them. Where version 1 and 2
 // both have a figure, that of version 1 is taken, since a controller is bound to one.
 func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
-	h := &handle{reader: r}
+	h := &handle{reader: r, probe: probe}
 	var failed error
 	open := func(measured bool) {
 		for _, p := range paths {

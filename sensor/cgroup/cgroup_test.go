@@ -2,11 +2,13 @@ package cgroup
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -292,51 +294,112 @@ func TestNoHierarchy(t *testing.T) {
 	}
 }
 
-// TestGroupThatRests holds that the other files of a group are read when it has run, and else every tenth time.
+// TestGroupThatRests holds that the files of a group are read when it has run, and else after restFor, or littleFor where
+// it used little CPU time.
 func TestGroupThatRests(t *testing.T) {
-	for _, v := range []struct{ name, controllers, mounts, cpu, memory, stat, usage, more string }{
-		{"v2", "", unifiedMount, "cpu.stat", "memory.current", "memory.stat", "usage_usec 5\n", "usage_usec 6\n"},
-		{"v1", "cpuacct,memory", "31 25 0:27 / /sys/fs/cgroup rw - cgroup cgroup rw,cpuacct,memory\n", "cpuacct.usage", "memory.usage_in_bytes", "memory.stat", "5000\n", "6000\n"},
+	const most = uint64(5e6) // nanoseconds: less is little
+	for _, v := range []struct {
+		name, controllers, mounts, cpu, memory string
+		usage                                  func(nanos uint64) string
+	}{
+		{"v2", "", unifiedMount, "cpu.stat", "memory.current", func(n uint64) string { return fmt.Sprintf("usage_usec %d\n", n/1000) }},
+		{
+			"v1", "cpuacct,memory", "31 25 0:27 / /sys/fs/cgroup rw - cgroup cgroup rw,cpuacct,memory\n", "cpuacct.usage", "memory.usage_in_bytes",
+			func(n uint64) string { return fmt.Sprintln(n) },
+		},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			root := t.TempDir()
 			at := root + "/sys/fs/cgroup/a/"
 			write(t, root+"/proc/self/mountinfo", v.mounts)
-			write(t, at+v.cpu, v.usage)
-			write(t, at+v.stat, "anon 1\ntotal_rss 1\n")
-			write(t, at+v.memory, "100\n")
+			write(t, at+"memory.stat", "anon 1\ntotal_rss 1\n")
+			cpu, memory, last := uint64(0), 0, 0
+			run := func(nanos uint64) {
+				cpu += nanos
+				write(t, at+v.cpu, v.usage(cpu))
+			}
+			run(8e9)
+			write(t, at+v.memory, "0\n")
 			r := reader(t, root)
 			h := open(t, r, sensor.CgroupPath{Controllers: v.controllers, Path: "/a"})
-			current := func() uint64 {
+			rester := h.(sensor.CgroupRester)
+			if rester.Rest() {
+				t.Error("a group that was never read rests")
+			}
+			// want changes memory and reads; all says whether that is to be seen.
+			want := func(why string, all bool) {
 				t.Helper()
+				memory++
+				write(t, at+v.memory, fmt.Sprintln(memory))
+				if all {
+					last = memory
+				}
 				var c sensor.Cgroup
 				if err := h.Read(&c); err != nil {
 					t.Fatal(err)
 				}
-				return c.Current
-			}
-			if got := current(); got != 100 {
-				t.Fatalf("%d bytes", got)
-			}
-			write(t, at+v.memory, "200\n")
-			if got := current(); got != 200 {
-				t.Errorf("a copy of a tree is read each time: %d bytes", got)
-			}
-			r.lazy = true // as of the kernel's own
-			write(t, at+v.memory, "300\n")
-			for i := range rest {
-				if got := current(); got != 200 {
-					t.Errorf("reading %d of a group that rests: %d bytes, want those of before", i+1, got)
+				if c.Current != uint64(last) || c.UsageNanos != cpu {
+					t.Fatalf("%s: %d bytes, %d ns of CPU time, want %d and %d", why, c.Current, c.UsageNanos, last, cpu)
 				}
 			}
-			if got := current(); got != 300 {
-				t.Errorf("after %d readings: %d bytes, want 300", rest, got)
+			want("the first reading", true)
+			want("a copy of a tree", true)
+			if rester.Rest() {
+				t.Error("a copy of a tree rests")
 			}
-			write(t, at+v.memory, "400\n")
-			write(t, at+v.cpu, v.more)
-			if got := current(); got != 400 {
-				t.Errorf("it has run: %d bytes, want 400", got)
+			r.lazy = true // as of the kernel's own
+			open := r.kept
+			for i := range 60 {
+				want(fmt.Sprintf("reading %d of a group that rests", i+1), false)
 			}
+			if r.kept != open {
+				t.Errorf("%d descriptors are open, want %d: it has rested for less than a minute", r.kept, open)
+			}
+			want("after 60 readings", true)
+			if r.kept != open-2 {
+				t.Errorf("%d descriptors are open, want %d: those of memory are not kept while the group rests", r.kept, open-2)
+			}
+			for range 60 {
+				if !rester.Rest() {
+					t.Fatal("an idle group is to be read within 60 ticks")
+				}
+			}
+			if rester.Rest() {
+				t.Error("an idle group rests for more than 60 ticks")
+			}
+			want("after 60 idle ticks", true)
+			run(most)
+			want("it used 5 ms", true)
+			if r.kept != open {
+				t.Errorf("%d descriptors are open, want %d: it has run", r.kept, open)
+			}
+			run(most - 1000)
+			want("it used less", false)
+			run(1000)
+			want("it used 5 ms since all were read", true)
+			run(1000)
+			for i := range 10 {
+				want(fmt.Sprintf("reading %d of a group that used little", i+1), false)
+			}
+			want("after 10 readings of a group that used little", true)
 		})
+	}
+}
+
+// TestTickOfGroupsThatRest: the times hold whatever the tick.
+func TestTickOfGroupsThatRest(t *testing.T) {
+	for tick, want := range map[time.Duration][2]uint{
+		0: {60, 10}, -1: {60, 10}, time.Second: {60, 10}, 2 * time.Second: {30, 5}, 100 * time.Millisecond: {600, 100}, 10 * time.Second: {6, 1}, 61 * time.Second: {0, 0},
+	} {
+		root := t.TempDir()
+		write(t, root+"/proc/self/mountinfo", unifiedMount)
+		write(t, root+"/sys/fs/cgroup/cpu.stat", "")
+		r, err := New(Options{Root: root, Tick: tick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]uint{r.rest, r.little}; got != want {
+			t.Errorf("tick %v: %v, want %v", tick, got, want)
+		}
 	}
 }

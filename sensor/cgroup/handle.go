@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,10 +16,10 @@ import (
 // Descriptors of a file that is not kept open.
 const (
 	absent = -1 // does not exist, or may not be read
-	shared = -2 // exists; over the budget, so opened at each reading
+	shared = -2 // exists and is opened at each reading: over the budget, or the group rests
 )
 
-// probe is after how many readings absent files are looked for again.
+// probe is after how many readings, of those of all files the next one, absent files are looked for again.
 const probe = 64
 
 // maxFile bounds how much of one file is read.
@@ -44,9 +45,11 @@ type handle struct {
 	dirs   []directory
 	files  []file
 	reads  uint
-	whole  uint // readings of all files
+	probe  uint // reading from which on absent files are looked for
+	rare   uint // and rare files are read
 
-	last   sensor.Cgroup // of the last reading of all files
+	last   sensor.Cgroup // the last reading
+	read   uint64        // CPU time at the last reading of all files, nanoseconds
 	rested uint          // readings since then
 }
 
@@ -84,7 +87,7 @@ func (h *handle) open(f *file) {
 			continue
 		}
 		f.name = name
-		if h.reader.kept >= h.reader.budget {
+		if h.reader.kept >= h.reader.budget || f.source.rare {
 			_ = unix.Close(fd)
 			f.fd = shared
 			return
@@ -95,6 +98,18 @@ func (h *handle) open(f *file) {
 	}
 }
 
+var _ sensor.CgroupRester = (*handle)(nil)
+
+// Rest implements [sensor.CgroupRester].
+func (h *handle) Rest() bool {
+	if h.last.Have == 0 || !h.reader.lazy || h.rested >= h.reader.rest {
+		return false
+	}
+	h.reads++
+	h.rested++
+	return true
+}
+
 // Read implements [sensor.CgroupHandle].
 func (h *handle) Read(c *sensor.Cgroup) error {
 	h.reads++
@@ -103,31 +118,51 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 		*c = h.last
 		return nil
 	}
+	return h.readAll(c)
+}
+
+// readAll reads all files.
+func (h *handle) readAll(c *sensor.Cgroup) error {
 	r := &h.reader.r
 	*r = reading{devices: h.reader.devices}
 	got := 0
+	resting := h.reader.lazy && h.rested >= h.reader.rest
+	probing, rare := h.reads >= h.probe, h.reads >= h.rare
+	if probing {
+		h.probe = h.reads + probe
+	}
+	if rare {
+		h.rare = h.reads + everyRare
+	} else {
+		r.NodeBytes, r.IOLimits = h.last.NodeBytes, h.last.IOLimits
+		r.Have |= h.last.Have & (sensor.CgroupNodes | sensor.CgroupIOLimits)
+	}
 	for i := range h.files {
 		f := &h.files[i]
-		if f.source.nodes() && h.whole%everyNodes != 0 {
-			r.NodeBytes = h.last.NodeBytes
-			r.Have |= h.last.Have & sensor.CgroupNodes
+		if f.source.rare && !rare {
 			continue
 		}
 		if f.fd == absent {
-			if h.reads%probe != 0 {
+			if !probing && !f.source.rare {
 				continue
 			}
 			if h.open(f); f.fd == absent {
 				continue
 			}
 		}
+		if f.fd == shared && !resting && !f.source.rare && h.reader.kept < h.reader.budget {
+			h.open(f)
+		}
 		b, err := h.content(f)
 		if err == unix.ENODEV || (err == unix.ENOENT && f.fd == shared) {
 			if err := h.check(f.dir); err != nil {
 				return err
 			}
-			h.drop(f) // the controller was taken away, the group is there
+			h.close(f, absent) // the controller was taken away, the group is there
 			continue
+		}
+		if resting && !f.usage {
+			h.close(f, shared)
 		}
 		if err != 0 { // such as EOPNOTSUPP where pressure is switched off
 			continue
@@ -143,20 +178,25 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 		}
 	}
 	r.finish()
-	h.last, h.rested = r.Cgroup, 0
-	h.whole++
+	h.last, h.read, h.rested = r.Cgroup, r.UsageNanos, 0
 	*c = r.Cgroup
 	return nil
 }
 
-// rest is for how many readings a group of which nothing runs is taken to be as it was. What others
-// change of it, by reclaiming its pages and writing them back, is seen after so many.
-const rest = 29
+// A group in which nothing runs is taken to be as it was for restFor; what others change of it, by
+// reclaiming its pages and writing them back, is seen after that time. Of one that used less than little
+// CPU time since all files were read, only CPU time is read for littleFor: it can not have touched more than
+// some ten MiB of memory.
+const (
+	restFor   = time.Minute
+	littleFor = 10 * time.Second
+	little    = uint64(5 * time.Millisecond)
+)
 
-// quiet says that nothing of the group has run since all files were read, by its CPU time: then no
-// other file is read, of which version 1 has eight.
+// quiet reports whether the group has used little or no CPU time since all files were read: then only its CPU
+// time is read, since version 1 has eight other files.
 func (h *handle) quiet() bool {
-	if !h.reader.lazy || h.rested >= rest || h.last.Have&sensor.CgroupCPU == 0 {
+	if !h.reader.lazy || h.rested >= h.reader.rest || h.last.Have&sensor.CgroupCPU == 0 {
 		return false
 	}
 	for i := range h.files {
@@ -169,9 +209,15 @@ func (h *handle) quiet() bool {
 			return false
 		}
 		r := &h.reader.r
-		*r = reading{}
+		*r = reading{Cgroup: h.last}
+		r.Have &^= sensor.CgroupCPU
 		f.source.parse(b, r)
-		return r.Have&sensor.CgroupCPU != 0 && r.UsageNanos == h.last.UsageNanos
+		used := r.UsageNanos - h.read
+		if r.Have&sensor.CgroupCPU == 0 || r.UsageNanos < h.read || used >= little || used > 0 && h.rested >= h.reader.little {
+			return false
+		}
+		h.last = r.Cgroup
+		return true
 	}
 	return false
 }
@@ -228,13 +274,13 @@ func (h *handle) check(dir int32) error {
 	return nil
 }
 
-// drop forgets a file.
-func (h *handle) drop(f *file) {
+// close closes a file if it is open, and makes it absent or shared.
+func (h *handle) close(f *file, now int32) {
 	if f.fd >= 0 {
 		_ = unix.Close(int(f.fd))
 		h.reader.kept--
 	}
-	f.fd = absent
+	f.fd = now
 }
 
 func gone(d *directory) error {

@@ -22,7 +22,7 @@ func liveGroups(t testing.TB, n int) (r *Reader, groups [][]sensor.CgroupPath, d
 	t.Helper()
 	r, err := New(Options{})
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	groups, dirs = make([][]sensor.CgroupPath, n), make([][]string, n)
 	for i := range n {
@@ -40,7 +40,7 @@ func liveGroups(t testing.TB, n int) (r *Reader, groups [][]sensor.CgroupPath, d
 			groups[i] = append(groups[i], sensor.CgroupPath{Controllers: strings.Join(m.Controllers, ","), Path: name})
 		}
 		if len(dirs[i]) == 0 {
-			t.Skip("control groups can not be made here: needs root and a writable hierarchy")
+			t.Skip("control groups cannot be made here: needs root and a writable hierarchy")
 		}
 	}
 	return r, groups, dirs
@@ -68,7 +68,7 @@ func TestLiveLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		t.Fatal(err)
@@ -140,11 +140,11 @@ func TestLiveReadDoesNotAllocate(t *testing.T) {
 func TestLiveSelf(t *testing.T) {
 	r, err := New(Options{})
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	var paths []sensor.CgroupPath
 	for line := range strings.Lines(string(text)) {
@@ -154,7 +154,7 @@ func TestLiveSelf(t *testing.T) {
 	}
 	h, err := r.Open(paths)
 	if errors.Is(err, sensor.ErrUnavailable) || errors.Is(err, fs.ErrPermission) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-// everyNodes is each how many readings memory by node is read: the kernel adds it up at each reading, and pages move slowly.
-const everyNodes = 15
+// everyRare is each how many readings files are read that change rarely, or of which the kernel adds up the content at each reading.
+const everyRare = 15
 
 // nodesOf is how many NUMA nodes the machine has by their highest number, 0 if that is not known.
 func nodesOf(root string) int {
@@ -25,12 +25,9 @@ func (r *Reader) withNodes(nodes int) {
 	if nodes < 2 || nodes > sensor.MaxNodes {
 		return
 	}
-	r.v1 = append(r.v1, source{"memory", []string{"memory.numa_stat\x00"}, func(b []byte, r *reading) { parseLegacyNodes(b, &r.Cgroup) }})
-	r.v2 = append(r.v2, source{names: []string{"memory.numa_stat\x00"}, parse: func(b []byte, r *reading) { parseNodes(b, &r.Cgroup) }})
+	r.v1 = append(r.v1, source{controller: "memory", names: []string{"memory.numa_stat\x00"}, rare: true, parse: func(b []byte, r *reading) { parseLegacyNodes(b, &r.Cgroup) }})
+	r.v2 = append(r.v2, source{names: []string{"memory.numa_stat\x00"}, rare: true, parse: func(b []byte, r *reading) { parseNodes(b, &r.Cgroup) }})
 }
-
-// nodes reports whether a source is memory by node.
-func (s *source) nodes() bool { return s.names[0] == "memory.numa_stat\x00" }
 
 // parseNodes reads memory.numa_stat of version 2: "anon N0=4096 N1=0", bytes.
 func parseNodes(b []byte, c *sensor.Cgroup) {

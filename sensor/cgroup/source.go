@@ -29,6 +29,7 @@ type source struct {
 	controller string   // version 1 only
 	names      []string // the first that exists is taken
 	parse      func([]byte, *reading)
+	rare       bool // it is read each everyRare readings, and not kept open
 }
 
 // The tables are functions returning values: no package state.
@@ -87,34 +88,34 @@ func unified() []source {
 // from 4.7 to 5.16 count system time in them as user time.
 func legacy() []source {
 	return []source{
-		{"cpuacct", []string{"cpuacct.usage\x00"}, func(b []byte, r *reading) {
+		{controller: "cpuacct", names: []string{"cpuacct.usage\x00"}, parse: func(b []byte, r *reading) {
 			if n, ok := number(b); ok {
 				r.UsageNanos = n
 				r.Have |= sensor.CgroupCPU
 			}
 		}},
-		{"cpuacct", []string{"cpuacct.stat\x00"}, func(b []byte, r *reading) { parseAcct(b, &r.Cgroup) }},
-		{"cpu", []string{"cpu.stat\x00"}, func(b []byte, r *reading) { parseThrottle(b, &r.Cgroup) }},
-		{"cpu", []string{"cpu.cfs_quota_us\x00"}, func(b []byte, r *reading) { r.quota, _ = number(b) }}, // -1 is none
-		{"cpu", []string{"cpu.cfs_period_us\x00"}, func(b []byte, r *reading) { r.period, _ = number(b) }},
-		{"memory", []string{"memory.usage_in_bytes\x00"}, current},
-		{"memory", []string{"memory.stat\x00"}, func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
-		{"memory", []string{"memory.max_usage_in_bytes\x00"}, peak},
-		{"memory", []string{"memory.limit_in_bytes\x00"}, func(b []byte, r *reading) {
+		{controller: "cpuacct", names: []string{"cpuacct.stat\x00"}, parse: func(b []byte, r *reading) { parseAcct(b, &r.Cgroup) }},
+		{controller: "cpu", names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseThrottle(b, &r.Cgroup) }},
+		{controller: "cpu", names: []string{"cpu.cfs_quota_us\x00"}, parse: func(b []byte, r *reading) { r.quota, _ = number(b) }}, // -1 is none
+		{controller: "cpu", names: []string{"cpu.cfs_period_us\x00"}, parse: func(b []byte, r *reading) { r.period, _ = number(b) }},
+		{controller: "memory", names: []string{"memory.usage_in_bytes\x00"}, parse: current},
+		{controller: "memory", names: []string{"memory.stat\x00"}, parse: func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
+		{controller: "memory", names: []string{"memory.max_usage_in_bytes\x00"}, parse: peak},
+		{controller: "memory", names: []string{"memory.limit_in_bytes\x00"}, parse: func(b []byte, r *reading) {
 			if n, ok := number(b); ok {
 				setMemoryMax(n, &r.Cgroup)
 			}
 		}},
-		{"memory", []string{"memory.oom_control\x00"}, func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
-		{"memory", []string{"memory.kmem.usage_in_bytes\x00"}, func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
-		{"blkio", []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"}, func(b []byte, r *reading) {
+		{controller: "memory", names: []string{"memory.oom_control\x00"}, parse: func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
+		{controller: "memory", names: []string{"memory.kmem.usage_in_bytes\x00"}, parse: func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
+		{controller: "blkio", names: []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"}, parse: func(b []byte, r *reading) {
 			var t traffic
 			if parseBlkio(b, &t, r.devices.look) {
 				r.ReadBytes, r.WriteBytes = t.total()
 				r.Have |= sensor.CgroupIO
 			}
 		}},
-		{"pids", []string{"pids.current\x00"}, pids},
+		{controller: "pids", names: []string{"pids.current\x00"}, parse: pids},
 	}
 }
 

@@ -27,7 +27,7 @@ func exporter(t *testing.T) string {
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	address := l.Addr().String()
 	_ = l.Close()
@@ -39,7 +39,7 @@ func exporter(t *testing.T) string {
 	}
 	cmd := exec.Command(path, args...)
 	if err := cmd.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return "http://" + address + "/metrics"

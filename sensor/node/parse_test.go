@@ -116,6 +116,34 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestBalancing: what NUMA balancing did is read where a machine has several nodes, and nowhere else.
+func TestBalancing(t *testing.T) {
+	for online, want := range map[string]int{"0\n": 1, "0-1\n": 4, "": 1} {
+		root := t.TempDir()
+		for name, text := range map[string]string{
+			"proc/vmstat":                    "nr_free_pages 7\noom_kill 1\nnuma_hit 5\nnuma_hint_faults 30\nnuma_hint_faults_local 20\nnuma_pages_migrated 4\n",
+			"sys/devices/system/node/online": online,
+		} {
+			file := filepath.Join(root, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := NewVMStat(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b metric.Batch
+		if err := s.Read(&b); err != nil || len(b.Samples) != want {
+			t.Errorf("nodes %q: %d samples, %v, want %d", online, len(b.Samples), err, want)
+		}
+		_ = s.Close()
+	}
+}
+
 func TestPressureAbsent(t *testing.T) {
 	_, err := NewPressure(t.TempDir())
 	if !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), "psi=1") {

@@ -4,18 +4,22 @@ import (
 	"bytes"
 	"strings"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 	"reckon/sensor"
 )
 
 // NewVMStat opens /proc/vmstat: paging, swapping, faults and OOM kills, the fields that
-// node_exporter reads by default.
+// node_exporter reads by default; on machines with several NUMA nodes also what NUMA balancing found and moved.
 func NewVMStat(root string) (sensor.Sensor, error) {
 	t, err := openText(root, "proc/vmstat")
 	if err != nil {
 		return nil, err
 	}
 	f := &fields{name: "vmstat", texts: []*text{t}, parse: parsePairs, desc: vmstatDesc}
+	if len(sysfs.Numbers(sysfs.Word(sysfs.Path(root, "sys/devices/system/node/online")))) > 1 {
+		f.desc = balancingDesc
+	}
 	if err := f.learn(); err != nil {
 		return nil, err
 	}
@@ -30,6 +34,15 @@ func vmstatDesc(key, _ []byte) *metric.Desc {
 		return nil
 	}
 	return counter("node_vmstat_"+metricName(key), "Field "+metricName(key)+" of /proc/vmstat.", metric.None)
+}
+
+// balancingDesc accepts also the pages that NUMA balancing unmapped and saw used, from their own node or another, and those that it moved.
+func balancingDesc(key, sub []byte) *metric.Desc {
+	switch k := string(key); k {
+	case "numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated":
+		return counter("node_vmstat_"+k, "Field "+k+" of /proc/vmstat.", metric.None)
+	}
+	return vmstatDesc(key, sub)
 }
 
 // parsePairs reads lines of a name and a number.

@@ -54,7 +54,7 @@ func TestNamespaces(t *testing.T) {
 			out, err := c.CombinedOutput()
 			if err != nil {
 				if strings.Contains(err.Error(), "not permitted") || strings.Contains(string(out), "mount:") {
-					t.Skip("namespaces can not be made here")
+					t.Skip("namespaces cannot be made here")
 				}
 				t.Fatalf("%v\n%s", err, out)
 			}

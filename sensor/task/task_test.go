@@ -23,7 +23,7 @@ func open(t *testing.T, o Options) *Source {
 	t.Helper()
 	s, _, err := Open(o)
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestContract(t *testing.T) {
 }
 
 // TestEndsOnce tests with every combination that children which a pass may or may not have
-// seen are told as ended exactly once, and never alive afterwards.
+// seen are reported as ended exactly once, and never alive afterwards.
 func TestEndsOnce(t *testing.T) {
 	for _, o := range combinations() {
 		t.Run(o.String(), func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestEndsOnce(t *testing.T) {
 				}
 				for i := range p.Live {
 					if q := &p.Live[i]; ended[q.PID] > 0 && q.PPID == int32(os.Getpid()) {
-						t.Errorf("%d is told alive (%c) after its end", q.PID, q.State)
+						t.Errorf("%d is reported alive (%c) after its end", q.PID, q.State)
 					}
 				}
 			}
@@ -117,7 +117,7 @@ func TestEndsOnce(t *testing.T) {
 			take()
 			for _, pid := range pids {
 				if ended[int32(pid)] != 1 {
-					t.Errorf("%d is told as ended %d times", pid, ended[int32(pid)])
+					t.Errorf("%d is reported as ended %d times", pid, ended[int32(pid)])
 				}
 			}
 		})
@@ -198,7 +198,7 @@ func TestCgroupOfOtherSource(t *testing.T) {
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
 	}
-	t.Error("the child is not told as ended")
+	t.Error("the child is not reported as ended")
 }
 
 func TestWrongWords(t *testing.T) {
@@ -252,7 +252,7 @@ func TestUnprivileged(t *testing.T) {
 	if os.Getuid() == 0 && os.Getenv(inside) == "" {
 		nobody, err := user.Lookup("nobody")
 		if err != nil {
-			t.Skip(err)
+			t.Skip("not available here: ", err)
 		}
 		uid, _ := strconv.ParseUint(nobody.Uid, 10, 32)
 		exe := filepath.Join("/tmp", "reckon-task-"+strconv.Itoa(os.Getpid()))
@@ -261,7 +261,7 @@ func TestUnprivileged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(exe, data, 0o755); err != nil {
-			t.Skip(err)
+			t.Skip("not available here: ", err)
 		}
 		defer os.Remove(exe)
 		c := exec.Command(exe, "-test.run=^TestUnprivileged$", "-test.v")

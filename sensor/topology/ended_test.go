@@ -10,7 +10,7 @@ import (
 func TestPlaceOfEnded(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Run(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	var r Reader
 	if _, _, ok := r.Place(cmd.Process.Pid); ok {

@@ -101,7 +101,7 @@ func TestClocks(t *testing.T) {
 		t.Errorf("big cores run at %v of the mean, want 1.5", c)
 	}
 	if r.Busy() != nil {
-		t.Error("busy time of one package is told")
+		t.Error("busy time of one package is reported")
 	}
 }
 

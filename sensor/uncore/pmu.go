@@ -22,13 +22,15 @@ type count struct {
 // controllers are the memory controllers whose counters are understood, the preferred first: units that count the same traffic are not added up.
 var controllers = []struct {
 	prefix      string
-	read, write []string // names of events, the first that there is
+	read, write []string // names of events, the first that there is; those joined by + are added up
 	fixed       [2]string
 }{
 	{prefix: "uncore_imc_free_running", read: []string{"read", "data_read"}, write: []string{"write", "data_write"}},
 	{prefix: "uncore_imc", read: []string{"cas_count_read", "data_reads", "data_read"}, write: []string{"cas_count_write", "data_writes", "data_write"}},
 	// The driver names no events: umc_cas_cmd.rd and .wr of tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json.
 	{prefix: "amd_umc", fixed: [2]string{"event=0x0a,rdwrmask=0x1", "event=0x0a,rdwrmask=0x2"}},
+	// Yitian 710 (Documentation/admin-guide/perf/alibaba_pmu.rst): commands of 64 bytes; a partial write (read-modify-write) counts as a write there.
+	{prefix: "ali_drw", read: []string{"hif_rd"}, write: []string{"hif_wr+hif_rmw"}},
 }
 
 // burst is what a command to memory moves where the unit does not say, bytes.
@@ -43,7 +45,7 @@ func find(root string) (out []count) {
 	for _, c := range controllers {
 		for _, dir := range folders {
 			number, ok := strings.CutPrefix(filepath.Base(dir), c.prefix)
-			if number = strings.TrimPrefix(number, "_"); !ok || number != "" && !digits(number) {
+			if number = strings.TrimPrefix(number, "_"); !ok || !hexadecimal(number) {
 				continue
 			}
 			for i, names := range [2][]string{c.read, c.write} {
@@ -57,19 +59,33 @@ func find(root string) (out []count) {
 	return nil
 }
 
-func digits(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
-}
+// hexadecimal reports whether a number is one, as units have them by channel or address; also none.
+func hexadecimal(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // unitCounts is one direction of a unit, on each processor that its cpumask names.
 func unitCounts(root, dir string, names []string, terms string, write bool) (out []count) {
-	scale := float64(burst)
-	for _, name := range names {
-		if terms = sysfs.Word(dir, "events", name); terms != "" {
-			scale = scaled(sysfs.Word(dir, "events", name+".scale"), sysfs.Word(dir, "events", name+".unit"))
-			break
+	if terms != "" {
+		return unitEvent(root, dir, terms, burst, write)
+	}
+	for _, sum := range names {
+		out = out[:0]
+		for name := range strings.SplitSeq(sum, "+") {
+			scale := scaled(sysfs.Word(dir, "events", name+".scale"), sysfs.Word(dir, "events", name+".unit"))
+			one := unitEvent(root, dir, sysfs.Word(dir, "events", name), scale, write)
+			if out = append(out, one...); len(one) == 0 {
+				out = nil // half a sum is none
+				break
+			}
+		}
+		if len(out) > 0 {
+			return out
 		}
 	}
+	return nil
+}
+
+// unitEvent is one event of a unit, on each processor that its cpumask names; none where there is no such event.
+func unitEvent(root, dir, terms string, scale float64, write bool) (out []count) {
 	kind, err := strconv.ParseUint(sysfs.Word(dir, "type"), 10, 32)
 	config, ok := encode(terms, func(term string) string { return sysfs.Word(dir, "format", term) })
 	if err != nil || !ok || scale <= 0 {
@@ -103,6 +119,10 @@ func encode(terms string, format func(term string) string) (config uint64, ok bo
 		value, err := uint64(1), error(nil)
 		if given {
 			value, err = strconv.ParseUint(text, 0, 64)
+		}
+		if name == "config" && err == nil { // the whole word, as perf(1) takes it
+			config |= value
+			continue
 		}
 		bits, known := strings.CutPrefix(format(name), "config:")
 		if err != nil || !known || name == "" {

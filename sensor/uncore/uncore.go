@@ -1,5 +1,5 @@
 // Package uncore reads how many bytes the memory controllers of the processors moved, by socket and direction: the uncore PMUs of
-// Intel (uncore_imc) and AMD (amd_umc, Linux 6.10) below /sys/bus/event_source/devices, by perf_event_open(2).
+// Intel (uncore_imc), AMD (amd_umc, Linux 6.10) and of Arm's Yitian 710 (ali_drw) below /sys/bus/event_source/devices, by perf_event_open(2).
 //
 // What devices read and write by DMA, and what the kernel does, is in it. It needs CAP_PERFMON, and a machine whose memory controllers the kernel may
 // read: virtual machines have none. Bytes. No such machine was here: the test's trees are constructed by the kernel's documentation, and count
@@ -57,7 +57,7 @@ func New(root string) (*Sensor, error) {
 	list := find(root)
 	if len(list) == 0 {
 		dir := sysfs.Path(root, units)
-		why, fix := "the kernel shows no memory controllers of Intel or AMD", "virtual machines have none; AMD needs Linux 6.10"
+		why, fix := "the kernel shows no memory controllers that are understood", "virtual machines have none; AMD needs Linux 6.10; of Arm only Yitian 710 is read"
 		if _, err := os.Stat(dir); err != nil {
 			why, fix = "the kernel has no performance counters", "use a kernel with CONFIG_PERF_EVENTS"
 		}
@@ -100,7 +100,7 @@ func (s *Sensor) Name() string { return "uncore" }
 // Descs lists the series of the sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Read appends the bytes of each socket. A direction whose units can not all be read is left out from then on.
+// Read appends the bytes of each socket. A direction whose units cannot all be read is left out from then on.
 func (s *Sensor) Read(b *metric.Batch) error {
 	var errs []error
 	for i := range s.events {

@@ -62,7 +62,7 @@ func start(t testing.TB, root string) *Sensor {
 	t.Helper()
 	s, err := New(root)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestBytes(t *testing.T) {
 	var old, one unix.CPUSet
 	one.Set(0)
 	if unix.SchedGetaffinity(0, &old) != nil || unix.SchedSetaffinity(0, &one) != nil {
-		t.Skip("the processor can not be chosen")
+		t.Skip("the processor cannot be chosen")
 	}
 	defer func() { _ = unix.SchedSetaffinity(0, &old) }()
 	before := read(t, s)
@@ -153,6 +153,10 @@ func TestFind(t *testing.T) {
 		"uncore_imc_free_running_0/format/umask": "config:8-15", "uncore_imc_free_running_0/events/read": "event=0xff,umask=0x20",
 		"uncore_imc_free_running_0/events/read.scale": "3.814697266e-6", "uncore_imc_free_running_0/events/read.unit": "MiB",
 	}
+	yitian := map[string]string{
+		"ali_drw_4002d080/type": "50", "ali_drw_4002d080/cpumask": "1", "ali_drw_4002d080/format/event": "config:0-7",
+		"ali_drw_4002d080/events/hif_rd": "config=0x2", "ali_drw_4002d080/events/hif_wr": "config=0x1", "ali_drw_4002d080/events/hif_rmw": "config=0x3",
+	}
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  int
@@ -163,6 +167,8 @@ func TestFind(t *testing.T) {
 		"Intel":        {imc("uncore_imc_0"), 4, count{"uncore_imc_0", 1, 2, 64, 0, "0", false}},
 		"AMD":          {umc("amd_umc_3"), 2, count{"amd_umc_3", 17, 0x10a, 64, 1, "1", false}},
 		"counted once": {join(imc("uncore_imc_0"), free), 1, count{"uncore_imc_free_running_0", 40, 0x20ff, 3.814697266e-6 * (1 << 20), 0, "0", false}},
+		"Yitian":       {yitian, 3, count{"ali_drw_4002d080", 50, 2, 64, 1, "1", false}},
+		"half a sum":   {join(yitian, map[string]string{"ali_drw_4002d080/events/hif_rmw": ""}), 1, count{"ali_drw_4002d080", 50, 2, 64, 1, "1", false}},
 		"no processor": {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/cpumask": ""}), 0, count{}},
 		"too large":    {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/format/rdwrmask": "config:8"}), 1, count{"amd_umc_3", 17, 0x10a, 64, 1, "1", false}},
 		"another unit": {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/format/event": "config1:0-7"}), 0, count{}},

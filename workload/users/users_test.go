@@ -106,7 +106,7 @@ func serve(t *testing.T, users map[uint32]string) (*database, string) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	d := &database{Listener: l}
 	t.Cleanup(func() { _ = l.Close() })

@@ -87,7 +87,7 @@ func ReadMeta(dir string) (m promtsdb.BlockMeta, err error) {
 		return m, &Damage{path, -1, err.Error()}
 	}
 	if m.ULID.String() != filepath.Base(dir) || m.Version != 1 || m.MinTime >= m.MaxTime {
-		return m, &Damage{path, -1, "its name, version or times can not be"}
+		return m, &Damage{path, -1, "its name, version or times are invalid"}
 	}
 	return m, nil
 }
@@ -160,7 +160,7 @@ func verifySegment(data []byte) (at int, what string) {
 	for at = segmentHeader; at < len(data); {
 		n, w := binary.Uvarint(data[at:])
 		if w <= 0 || n > uint64(len(data)) {
-			return at, "the length of a chunk can not be"
+			return at, "the length of a chunk is invalid"
 		}
 		begin := at + w
 		end := begin + 1 + int(n)

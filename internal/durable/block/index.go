@@ -45,7 +45,7 @@ func verifyIndex(path string, segments []int64, info *Info) error {
 	}
 	end := uint64(len(data) - tocLength)
 	if toc.Symbols != indexHeader || toc.Series < toc.Symbols || toc.Postings < toc.Series || toc.PostingsTable < toc.Postings || toc.PostingsTable > end {
-		return c.damage(len(data)-tocLength, "the table of contents can not be")
+		return c.damage(len(data)-tocLength, "the table of contents is invalid")
 	}
 	if err := c.section(toc.Symbols, end, "the symbols"); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c *indexCheck) sized(at, end uint64, what string) (next uint64, err error)
 	n := uint64(binary.BigEndian.Uint32(c.data[at:]))
 	next = at + 4 + n + crc32.Size
 	if next > end {
-		return 0, c.damage(int(at), "the length of "+what+" can not be")
+		return 0, c.damage(int(at), "the length of "+what+" is invalid")
 	}
 	body := c.data[at+4 : at+4+n]
 	if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(c.data[at+4+n:]) {
@@ -105,7 +105,7 @@ func (c *indexCheck) series(at, end uint64) error {
 		body := at + uint64(max(w, 0))
 		next := body + n + crc32.Size
 		if w <= 0 || n > end || next > end {
-			return c.damage(int(at), "the length of a series can not be")
+			return c.damage(int(at), "the length of a series is invalid")
 		}
 		if crc32.Checksum(c.data[body:body+n], castagnoli) != binary.BigEndian.Uint32(c.data[body+n:]) {
 			return c.damage(int(at), "a series fails its checksum")

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"errors"
 	"slices"
 	"unsafe"
 
@@ -23,12 +24,28 @@ func (e *Ended) Add(key uint32) { e.now = append(e.now, key) }
 // Free ends a reading: it frees the accounts that were reported in the reading before.
 func (e *Ended) Free(accounts *ebpf.Map) {
 	slices.Sort(e.before)
-	for i := range e.before {
-		_ = accounts.Delete(unsafe.Pointer(&e.before[i])) // by address, which allocates nothing
-	}
+	freeAll(accounts, e.before)
 	e.now = slices.DeleteFunc(e.now, func(key uint32) bool {
 		_, gone := slices.BinarySearch(e.before, key)
 		return gone
 	})
 	e.before, e.now = e.now, e.before[:0]
+}
+
+// freeAll deletes the entries with the given keys, by few system calls where the kernel has them (Linux 5.6).
+func freeAll(accounts *ebpf.Map, keys []uint32) {
+	for len(keys) > 1 {
+		n, err := accounts.BatchDelete(keys, nil)
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, ebpf.ErrKeyNotExist):
+			keys = keys[min(n+1, len(keys)):] // it stopped at one that is not there
+			continue
+		}
+		break
+	}
+	for i := range keys {
+		_ = accounts.Delete(unsafe.Pointer(&keys[i])) // by address, which allocates nothing
+	}
 }

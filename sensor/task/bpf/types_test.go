@@ -12,7 +12,7 @@ func TestTypes(t *testing.T) {
 	shared := new(Types)
 	first, done, err := shared.Borrow()
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,10 @@ func TestMain(m *testing.M) {
 		touch(3000)
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == "pong" {
+		pong()
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -84,7 +88,7 @@ func open(t testing.TB, o Options) *Source {
 	t.Helper()
 	s, err := Open(o)
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +240,7 @@ func TestLong(t *testing.T) {
 	t.Errorf("the faults of process %d were not counted with events that were opened again: %+v", c.Process.Pid, p.Counted)
 }
 
-// TestNoRoom: what can not be charged is in the pass as nobody's.
+// TestNoRoom: what cannot be charged is in the pass as nobody's.
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{plan: software(), accounts: 1})
 	var p sensor.CounterPass

@@ -20,7 +20,7 @@ func open(t testing.TB, o Options) *Sensor {
 	t.Helper()
 	s, err := Open(o)
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func direct(t testing.TB, name string, blocks int, write bool) {
 	t.Helper()
 	fd, err := unix.Open("/dev/"+name, unix.O_RDWR|unix.O_DIRECT, 0)
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer unix.Close(fd)
 	memory, err := unix.Mmap(-1, 0, 64<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)

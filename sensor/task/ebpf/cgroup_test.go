@@ -20,11 +20,11 @@ func makeCgroup(t *testing.T, name string) (dir, path string) {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	base := ""
 	for line := range strings.Lines(string(own)) {
@@ -67,7 +67,7 @@ func TestMove(t *testing.T) {
 		read(t, s, &p)
 		q := live(&p, c.Process.Pid)
 		if q == nil {
-			t.Fatal("our child is not told")
+			t.Fatal("our child is not reported")
 		}
 		return q.Cgroup
 	}
@@ -129,7 +129,7 @@ func TestShortCgroup(t *testing.T) {
 		}
 		return
 	}
-	t.Error("it is not told as ended")
+	t.Error("it is not reported as ended")
 }
 
 // TestPathsAgree tests that the paths are those of /proc/PID/cgroup, made absolute.

@@ -11,7 +11,7 @@ import (
 	"reckon/sensor"
 )
 
-// TestClaimedOnce tests that a process is told once that ended between two readings, though the
+// TestClaimedOnce tests that a process is reported once that ended between two readings, though the
 // kernel tells it twice: when it was waited for, if it is asked then, and when it is freed.
 func TestClaimedOnce(t *testing.T) {
 	record := func(kind uint32, pid int32, start uint64) []byte {
@@ -26,7 +26,7 @@ func TestClaimedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(s.done) != want {
-			t.Errorf("%s: %d ends are told, want %d", what, len(s.done), want)
+			t.Errorf("%s: %d ends are reported, want %d", what, len(s.done), want)
 		}
 	}
 	tell(1, "claimed", record(kindClaim, 5, 100), false)
@@ -75,23 +75,23 @@ func TestNewbornsWait(t *testing.T) {
 		return n
 	}
 	if n := of(); n != 0 {
-		t.Errorf("%d ends are told of a group that began after the table was read", n)
+		t.Errorf("%d ends are reported of a group that began after the table was read", n)
 	}
 	told := 0
 	for range 300 {
 		if read(t, s, &p); told == 0 && of() > 0 && gonePID(&p, group.Process.Pid) == nil {
-			t.Error("the ends of the children are told before that of the leader")
+			t.Error("the ends of the children are reported before that of the leader")
 		}
 		if told += of(); told == 3 {
 			return
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
 	}
-	t.Errorf("%d ends are told, want those of the leader and two children", told)
+	t.Errorf("%d ends are reported, want those of the leader and two children", told)
 }
 
 // TestLeadersUnderLoad starts process groups on a machine that has more to do than it can: the
-// ends of children never come in a pass before their leader was told, alive or ended, and
+// ends of children never come in a pass before their leader was reported, alive or ended, and
 // nobody is lost.
 func TestLeadersUnderLoad(t *testing.T) {
 	if testing.Short() {
@@ -103,7 +103,7 @@ func TestLeadersUnderLoad(t *testing.T) {
 	burner := exec.Command("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do (while :; do :; done) & done; wait")
 	burner.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := burner.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer func() {
 		_ = unix.Kill(-burner.Process.Pid, unix.SIGKILL)
@@ -152,7 +152,7 @@ func TestLeadersUnderLoad(t *testing.T) {
 	}
 	for _, pgid := range ours {
 		if ends[pgid] != children+1 || orphans[pgid] != 0 {
-			t.Errorf("group %d: %d ends are told of %d, %d of them before anybody saw the leader", pgid, ends[pgid], children+1, orphans[pgid])
+			t.Errorf("group %d: %d ends are reported of %d, %d of them before anybody saw the leader", pgid, ends[pgid], children+1, orphans[pgid])
 		}
 	}
 }

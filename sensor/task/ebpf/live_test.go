@@ -82,7 +82,7 @@ func open(t testing.TB, o Options) *Source {
 	t.Helper()
 	s, err := New(o)
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestContract(t *testing.T) {
 	sensortest.RunTasks(t, func(t *testing.T) sensor.TaskSource { return open(t, Options{}) }, o)
 }
 
-// TestExitOnce tests that every child is told once when it has ended, with what wait4(2)
+// TestExitOnce tests that every child is reported once when it has ended, with what wait4(2)
 // says of it, whether it was seen alive or not.
 func TestExitOnce(t *testing.T) {
 	s := openExits(t)
@@ -180,7 +180,7 @@ func TestExitOnce(t *testing.T) {
 		if seen {
 			read(t, s, &p)
 			if live(&p, c.Process.Pid) == nil {
-				t.Errorf("%d is not told alive", c.Process.Pid)
+				t.Errorf("%d is not reported alive", c.Process.Pid)
 			}
 		}
 		end()
@@ -188,7 +188,7 @@ func TestExitOnce(t *testing.T) {
 		for range 200 { // its record may come with the next passes
 			read(t, s, &p)
 			if q := live(&p, c.Process.Pid); q != nil && q.State != 'Z' {
-				t.Errorf("%d is told alive (%c) after it was waited for", c.Process.Pid, q.State)
+				t.Errorf("%d is reported alive (%c) after it was waited for", c.Process.Pid, q.State)
 			}
 			q := gonePID(&p, c.Process.Pid)
 			if q == nil {
@@ -205,7 +205,7 @@ func TestExitOnce(t *testing.T) {
 			if q.MinorFaults != uint64(usage.Minflt) || q.MajorFaults != uint64(usage.Majflt) {
 				t.Errorf("page faults %d and %d, want %d and %d", q.MinorFaults, q.MajorFaults, usage.Minflt, usage.Majflt)
 			}
-			// The last switch away from the dead is counted, and its parent may have been told before.
+			// The last switch away from the dead is counted, and its parent may have been reported before.
 			if q.Voluntary-uint64(usage.Nvcsw) > 1 || q.Involuntary != uint64(usage.Nivcsw) {
 				t.Errorf("switches %d and %d, want %d and %d", q.Voluntary, q.Involuntary, usage.Nvcsw, usage.Nivcsw)
 			}
@@ -254,7 +254,7 @@ func TestStorm(t *testing.T) {
 		for i := range p.Exited {
 			if q := &p.Exited[i]; q.PPID == int32(os.Getpid()) {
 				if _, twice := pids[q.PID]; twice {
-					t.Errorf("%d is told twice", q.PID)
+					t.Errorf("%d is reported twice", q.PID)
 				}
 				pids[q.PID] = uint64(cpu(q))
 				told++
@@ -282,7 +282,7 @@ func TestStorm(t *testing.T) {
 	want := children() - before
 	t.Logf("%d processes of %v each: %v told, getrusage says %v", told, want/time.Duration(n), time.Duration(sum), want)
 	if told != n {
-		t.Errorf("%d processes are told, want %d", told, n)
+		t.Errorf("%d processes are reported, want %d", told, n)
 	}
 	within(t, "CPU time of all", float64(sum), float64(want), 0.01)
 }
@@ -305,15 +305,15 @@ func TestFailedPass(t *testing.T) {
 	c, _, end := start(t, "hold", nil)
 	defer end()
 	if s.table.holes || live(&p, os.Getpid()) == nil || live(&p, os.Getppid()) == nil {
-		t.Errorf("%d processes are told after a failure", whole)
+		t.Errorf("%d processes are reported after a failure", whole)
 	}
 	read(t, s, &p)
 	if live(&p, c.Process.Pid) == nil || len(p.Live) < whole/2 {
-		t.Errorf("%d processes are told, before %d", len(p.Live), whole)
+		t.Errorf("%d processes are reported, before %d", len(p.Live), whole)
 	}
 }
 
-// TestIdleIsSeen tests what others do to a process that does not run: it is told within 32 passes.
+// TestIdleIsSeen tests what others do to a process that does not run: it is reported within 32 passes.
 func TestIdleIsSeen(t *testing.T) {
 	s := open(t, Options{})
 	c := exec.Command("cat")
@@ -326,7 +326,7 @@ func TestIdleIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer func() { _ = in.Close(); _ = c.Wait() }()
 	_, _ = in.Write([]byte("x"))
@@ -336,7 +336,7 @@ func TestIdleIsSeen(t *testing.T) {
 		read(t, s, &p)
 		q := live(&p, c.Process.Pid)
 		if q == nil {
-			t.Fatal("it is not told")
+			t.Fatal("it is not reported")
 		}
 		return q.Anon
 	}
@@ -360,11 +360,11 @@ func writeStack(t *testing.T, pid int) uint64 {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer mem.Close()
 	for line := range strings.Lines(string(maps)) {
@@ -375,7 +375,7 @@ func writeStack(t *testing.T, pid int) uint64 {
 		took := uint64(0)
 		for at := from; at < to-int64(os.Getpagesize())*8; at += int64(os.Getpagesize()) {
 			if _, err := mem.WriteAt([]byte{0}, at); err != nil {
-				t.Skip(err)
+				t.Skip("not available here: ", err)
 			}
 			took += uint64(os.Getpagesize())
 		}
@@ -396,7 +396,7 @@ func TestLeaderless(t *testing.T) {
 	read(t, s, &p)
 	q := live(&p, c.Process.Pid)
 	if q == nil {
-		t.Fatal("it is not told")
+		t.Fatal("it is not reported")
 	}
 	if cpu(q) < 30*time.Millisecond {
 		t.Errorf("CPU time %v, want at least the 30ms of its other thread", cpu(q))
@@ -424,7 +424,7 @@ func TestExecByThread(t *testing.T) {
 	read(t, s, &p)
 	q := live(&p, c.Process.Pid)
 	if q == nil {
-		t.Fatal("it is not told")
+		t.Fatal("it is not reported")
 	}
 	if cpu(q) < 20*time.Millisecond {
 		t.Errorf("CPU time %v, it used 20ms before", cpu(q))
@@ -449,11 +449,11 @@ func TestOtherNamespace(t *testing.T) {
 	end()
 	read(t, s, &p)
 	if q := live(&p, c.Process.Pid); q != nil && q.State != 'Z' {
-		t.Errorf("it is told alive: %+v", q)
+		t.Errorf("it is reported alive: %+v", q)
 	}
 }
 
-// TestReaderInNamespace reads from inside a pid namespace: only what is in it is told, under
+// TestReaderInNamespace reads from inside a pid namespace: only what is in it is reported, under
 // its numbers there.
 func TestReaderInNamespace(t *testing.T) {
 	openExits(t)
@@ -474,12 +474,12 @@ func TestReaderInNamespace(t *testing.T) {
 		return
 	}
 	var p sensor.Pass
-	for range 3 { // what ends outside while the programs are loaded is not told either
+	for range 3 { // what ends outside while the programs are loaded is not reported either
 		early := openExits(t)
 		for range 3 {
 			read(t, early, &p)
 			if len(p.Exited) > 0 {
-				t.Errorf("the end of a process of outside is told: %+v", p.Exited[0])
+				t.Errorf("the end of a process of outside is reported: %+v", p.Exited[0])
 			}
 		}
 		_ = early.Close()
@@ -488,7 +488,7 @@ func TestReaderInNamespace(t *testing.T) {
 	c, _, end := start(t, "hold", nil)
 	read(t, s, &p)
 	if len(p.Live) != 2 {
-		t.Errorf("%d processes are told, want us and our child", len(p.Live))
+		t.Errorf("%d processes are reported, want us and our child", len(p.Live))
 	}
 	if q := live(&p, 1); q == nil || q.PPID != 0 {
 		t.Errorf("we are %+v", q)
@@ -504,7 +504,7 @@ func TestReaderInNamespace(t *testing.T) {
 	}
 	for i := range p.Exited {
 		if p.Exited[i].PPID > 2 {
-			t.Errorf("a process of outside is told: %+v", p.Exited[i])
+			t.Errorf("a process of outside is reported: %+v", p.Exited[i])
 		}
 	}
 }

@@ -38,7 +38,7 @@ func memoryGroup(t *testing.T) (procs string) {
 	return ""
 }
 
-// TestOOM tests that a process that the OOM killer chose is told as such, and one that
+// TestOOM tests that a process that the OOM killer chose is reported as such, and one that
 // somebody killed, or that ended by itself, is not.
 func TestOOM(t *testing.T) {
 	s := openExits(t)
@@ -69,7 +69,7 @@ func TestOOM(t *testing.T) {
 			break
 		}
 		if !found {
-			t.Errorf("%s: not told as ended", script)
+			t.Errorf("%s: not reported as ended", script)
 		}
 	}
 }

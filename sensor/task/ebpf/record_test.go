@@ -152,7 +152,7 @@ func TestThreads(t *testing.T) {
 	if got := p.Live[0].WaitNanos; got != 22 {
 		t.Errorf("wait %d, want 22: what ended threads waited is not kept by the kernel", got)
 	}
-	// The totals were being written: those of the pass before are told.
+	// The totals were being written: those of the pass before are reported.
 	leader.Flags |= unstable
 	leader.Use.Runtime = 9000
 	if p = pass(t, s, process(leader)); p.Live[0].UserNanos != 400 {
@@ -182,7 +182,7 @@ func TestProcessorParts(t *testing.T) {
 	}
 }
 
-// TestUnchanged tests processes that are told as in the last pass, beside such that come and go.
+// TestUnchanged tests processes that are reported as in the last pass, beside such that come and go.
 func TestUnchanged(t *testing.T) {
 	s := bare()
 	of := func(pid int32, runtime uint64) []byte {
@@ -213,12 +213,12 @@ func TestUnchanged(t *testing.T) {
 	}
 	want(pass(t, s, of(4, 1), of(9, 90)), 4, 1, 9, 90)
 	if pass(t, s, unchanged(4), unchanged(7), unchanged(9)); !s.table.holes {
-		t.Error("a process that nobody knows was told as unchanged, and all is well")
+		t.Error("a process that nobody knows was reported as unchanged, and all is well")
 	}
 }
 
-// TestGone tests a process that left the table: it is told as a zombie until its record comes,
-// once, and never below what was told before.
+// TestGone tests a process that left the table: it is reported as a zombie until its record comes,
+// once, and never below what was reported before.
 func TestGone(t *testing.T) {
 	r := tasksProcess{Kind: kindProcess, Pid: 10, Start: 7, Threads: 1, Flags: haveGroup | haveWait}
 	r.Use.Runtime, r.Use.Wait = 500, 40
@@ -255,7 +255,7 @@ func TestPaths(t *testing.T) {
 	tell(0, 3, "")
 	tell(4, 3, "leaf\x00middle\x00top\x00") // again, after the ring was full
 	if paths, ok := s.CgroupPaths(99); ok {
-		t.Errorf("a set of 3 is told with %d: %v", len(paths), paths)
+		t.Errorf("a set of 3 is reported with %d: %v", len(paths), paths)
 	}
 	tell(9, 3, "a:b c\x00")
 	paths, ok := s.CgroupPaths(99)

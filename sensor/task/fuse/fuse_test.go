@@ -29,7 +29,7 @@ func open(t testing.TB) *Source {
 	t.Helper()
 	s, err := Open(Options{})
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func FuzzStatus(f *testing.F) {
 		var s status
 		parseStatus(b, &s)
 		if s.anon%1024 != 0 || s.hwm%1024 != 0 {
-			t.Errorf("%q: memory is told in kB: %+v", b, s)
+			t.Errorf("%q: memory is reported in kB: %+v", b, s)
 		}
 	})
 }

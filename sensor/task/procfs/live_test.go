@@ -154,7 +154,7 @@ func TestIdleIsNotRead(t *testing.T) {
 	pids := spawn(t, 20)
 	s := open(t, Options{})
 	if !s.clock {
-		t.Skip("CPU clocks can not be asked for here")
+		t.Skip("CPU clocks cannot be asked for here")
 	}
 	var p sensor.Pass
 	if err := s.Read(&p); err != nil {
@@ -194,7 +194,7 @@ func TestOrphan(t *testing.T) {
 	c := exec.Command("sh", "-c", "sleep 600 & echo $!; exec sleep 600")
 	c.Stdout = w
 	if err := c.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	w.Close()
 	var line [32]byte
@@ -238,7 +238,7 @@ func TestOwnIO(t *testing.T) {
 	in, _ := c.StdinPipe()
 	out, _ := c.StdoutPipe()
 	if err := c.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer func() { in.Close(); _ = c.Wait() }()
 	s := open(t, Options{})
@@ -250,7 +250,7 @@ func TestOwnIO(t *testing.T) {
 		}
 		q := find(&p, int32(c.Process.Pid))
 		if q == nil || q.Have&sensor.FieldIO == 0 {
-			t.Skip("I/O of our child is not told here")
+			t.Skip("I/O of our child is not reported here")
 		}
 		return q
 	}
@@ -276,7 +276,7 @@ func TestProc(t *testing.T) {
 	c := exec.Command("sleep", "600")
 	c.Env = []string{"SLURM_JOB_ID=4711", "OTHER=secret", "EMPTY=", "SLURM_JOB_ID=2", "ODD=a=b\nc"}
 	if err := c.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
 	pid := int32(c.Process.Pid)
@@ -334,7 +334,7 @@ func TestHostileCgroups(t *testing.T) {
 	}
 	c := exec.Command("sleep", "600")
 	if err := c.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	pid := int32(c.Process.Pid)
 	s := open(t, Options{})
@@ -365,7 +365,7 @@ func TestHostileCgroups(t *testing.T) {
 		for _, p := range paths {
 			found = found || filepath.Base(p.Path) == filepath.Base(want)
 		}
-		if !found && name != "x (deleted)" { // that one can not be told from a removed one
+		if !found && name != "x (deleted)" { // that one cannot be distinguished from a removed one
 			t.Errorf("no %q in %q", want, paths)
 		}
 		for _, e := range s.entries {
@@ -408,7 +408,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestDeniedIO tests what is told of processes whose I/O may not be read.
+// TestDeniedIO tests what is reported of processes whose I/O may not be read.
 func TestDeniedIO(t *testing.T) {
 	s := open(t, Options{})
 	var p sensor.Pass
@@ -418,7 +418,7 @@ func TestDeniedIO(t *testing.T) {
 	for _, e := range s.entries {
 		ioFailed(e, unix.EACCES)
 		if e.p.Have&sensor.FieldIO != 0 {
-			t.Fatal("I/O that may not be read is told")
+			t.Fatal("I/O that may not be read is reported")
 		}
 	}
 	found := false

@@ -192,7 +192,7 @@ func TestVanishing(t *testing.T) {
 		dir := filepath.Join(root, "proc", strconv.Itoa(int(q.PID)))
 		for file, bit := range map[string]sensor.Fields{"io": sensor.FieldIO, "status": sensor.FieldMemory, "cgroup": sensor.FieldCgroup} {
 			if _, err := os.Stat(filepath.Join(dir, file)); err != nil && q.Have&bit != 0 {
-				t.Errorf("%s of %d is missing, yet its figures are told", file, q.PID)
+				t.Errorf("%s of %d is missing, yet its figures are reported", file, q.PID)
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func TestThreadsWait(t *testing.T) {
 		t.Errorf("waited %d ns, want %d to %d", q.WaitNanos, before, after)
 	}
 	if q.Have&sensor.FieldSwitches != 0 {
-		t.Error("context switches of one thread are told for all")
+		t.Error("context switches of one thread are reported for all")
 	}
 	for range 3 * 40 / threadBatch * 8 {
 		p.Reset()
@@ -83,7 +83,7 @@ func TestThreadsWait(t *testing.T) {
 // what its own threads write, the ended ones included when they were seen.
 func TestThreadsIO(t *testing.T) {
 	if err := exec.Command("true").Run(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	s := open(t, Options{})
 	var p sensor.Pass
@@ -96,7 +96,7 @@ func TestThreadsIO(t *testing.T) {
 	}
 	before := read()
 	if before.Have&sensor.FieldIO == 0 {
-		t.Skip("I/O is not told here")
+		t.Skip("I/O is not reported here")
 	}
 	was, kernel := before.WriteBytes, ownWritten(t)
 	const size = 4 << 20
@@ -126,11 +126,11 @@ func ownWritten(t *testing.T) uint64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/io")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	_, written, err := parseIO(text)
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	return written
 }
@@ -186,7 +186,7 @@ func open2(t *testing.T, root string, write func(string, int, int)) *Source {
 func TestOutOfDescriptors(t *testing.T) {
 	var old unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	s := open(t, Options{NoClock: true})
 	var p sensor.Pass
@@ -201,7 +201,7 @@ func TestOutOfDescriptors(t *testing.T) {
 	}
 	f, err := os.Open("/proc/self/fd")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	names, _ := f.Readdirnames(-1)
 	_ = f.Close()
@@ -213,7 +213,7 @@ func TestOutOfDescriptors(t *testing.T) {
 	low := old
 	low.Cur = uint64(highest) // all numbers below are taken, or will be by one more
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &old)
 	var taken []int

@@ -41,7 +41,7 @@ func open(t testing.TB) *Source {
 	t.Helper()
 	s, err := New(Options{})
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestThreadsBecomeOneProcess(t *testing.T) {
 	}
 }
 
-// TestThreadsOfTheLiving tests that threads of a process that lives, such as ours, are not told as ended.
+// TestThreadsOfTheLiving tests that threads of a process that lives, such as ours, are not reported as ended.
 func TestThreadsOfTheLiving(t *testing.T) {
 	s := open(t)
 	var all sync.WaitGroup
@@ -122,11 +122,11 @@ func TestThreadsOfTheLiving(t *testing.T) {
 	for range 5 { // the threads end some µs after their goroutines
 		drain(t, s, &p)
 		if q := of(&p, os.Getpid()); q != nil {
-			t.Errorf("we are told as ended: %+v", q)
+			t.Errorf("we are reported as ended: %+v", q)
 		}
 		for i := range p.Exited {
 			if p.Exited[i].PPID == int32(os.Getppid()) && p.Exited[i].Comm == sensor.CommOf([]byte("taskstats.test")) {
-				t.Errorf("a thread of ours is told as a process: %+v", p.Exited[i])
+				t.Errorf("a thread of ours is reported as a process: %+v", p.Exited[i])
 			}
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
@@ -166,7 +166,7 @@ func TestStorm(t *testing.T) {
 	}
 	t.Logf("%d processes of %v each: %v told, getrusage says %v (%+.2f %%)", told, want/time.Duration(n), sum, want, 100*(float64(sum)/float64(want)-1))
 	if told != n {
-		t.Errorf("%d processes are told, want %d", told, n)
+		t.Errorf("%d processes are reported, want %d", told, n)
 	}
 	if float64(sum) < 0.5*float64(want) || float64(sum) > 1.2*float64(want) {
 		t.Errorf("CPU time %v, getrusage says %v", sum, want)

@@ -106,7 +106,7 @@ func TestThreads(t *testing.T) {
 	var p sensor.Pass
 	c.messages(append(message(thread, nil), message(thread, nil)...), family, &p)
 	if len(p.Exited) != 0 {
-		t.Fatalf("threads of a process that lives are told: %+v", p.Exited)
+		t.Fatalf("threads of a process that lives are reported: %+v", p.Exited)
 	}
 	all := stats{version: 14, runtime: 70e6, runReal: 72e6, nvcsw: 4, wait: 14}
 	c.messages(message(last, &all), family, &p)
@@ -230,7 +230,7 @@ func FuzzMessages(f *testing.F) {
 				t.Errorf("%+v", q)
 			}
 			if q.Have&sensor.FieldFaults == 0 && q.MinorFaults != 0 {
-				t.Error("a figure that is called unknown is told")
+				t.Error("a figure that is called unknown is reported")
 			}
 		}
 	})

@@ -134,7 +134,7 @@ func TestBetweenNamespaces(t *testing.T) {
 		listen := make(chan net.Listener, 1)
 		server := exec.Command("unshare", "-n", "sleep", "60")
 		if err := server.Start(); err != nil {
-			t.Skip(err)
+			t.Skip("not available here: ", err)
 		}
 		defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
 		pid := strconv.Itoa(server.Process.Pid)

@@ -48,7 +48,7 @@ func open(t testing.TB, o Options) *Source {
 	t.Helper()
 	s, err := Open(o)
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func pair(t testing.TB, address string) (out, in net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer l.Close()
 	taken := make(chan net.Conn, 1)
@@ -179,7 +179,7 @@ func datagramPair(t testing.TB, address string) (out, in net.Conn) {
 	t.Helper()
 	c, err := net.ListenPacket("udp", address)
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	if out, err = net.Dial("udp", c.LocalAddr().String()); err != nil {
@@ -289,7 +289,7 @@ func TestPending(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:9", "[::1]:9"} {
 		c, err := net.Dial("udp", address)
 		if err != nil {
-			t.Skip(err)
+			t.Skip("not available here: ", err)
 		}
 		defer c.Close()
 		conns = append(conns, c)
@@ -329,7 +329,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestNoRoom: what can not be charged to a process is in the pass as nobody's, and nothing is lost.
+// TestNoRoom: what cannot be charged to a process is in the pass as nobody's, and nothing is lost.
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{accounts: 1})
 	for range 2 { // our process, and one that begins when there is no room

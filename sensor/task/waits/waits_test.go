@@ -74,7 +74,7 @@ func open(t testing.TB, o Options) *Source {
 	t.Helper()
 	s, err := Open(o)
 	if errors.Is(err, sensor.ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -184,12 +184,14 @@ func loopDisk(t *testing.T) (dir, device string) {
 	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 128<<20)); err != nil {
 		t.Fatal(err)
 	}
-	device = run("losetup", "--find", "--show", image)
-	t.Cleanup(func() { _ = exec.Command("losetup", "-d", device).Run() })
-	run("mkfs.ext4", "-q", device)
-	run("mount", device, dir)
-	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
-	return dir, filepath.Base(device)
+	run("mkfs.ext4", "-q", image)
+	run("mount", "-o", "loop", image, dir) // the kernel releases the device with the last mount, also where a copy of it is in another namespace
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	return dir, filepath.Base(run("findmnt", "-n", "-o", "SOURCE", dir))
 }
 
 // TestDisks: the disk that a process waits for is known, whether it reads what others do not have in memory or has written and waits
@@ -238,7 +240,7 @@ func TestSleeper(t *testing.T) {
 	p.Reset()
 	c := exec.Command("sleep", "0.3")
 	if err := c.Run(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	read(t, s, &p)
 	for i := range p.Waited {
@@ -248,14 +250,14 @@ func TestSleeper(t *testing.T) {
 	}
 }
 
-// TestNoRoom: what can not be charged is in the pass as nobody's.
+// TestNoRoom: what cannot be charged is in the pass as nobody's.
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{accounts: 1})
 	name := onDisk(t, 50)
 	var p sensor.WaitPass
 	for range 2 {
 		if err := exec.Command("/proc/self/exe", "read", name, "50").Run(); err != nil {
-			t.Skip(err)
+			t.Skip("not available here: ", err)
 		}
 	}
 	read(t, s, &p)
