@@ -165,7 +165,7 @@ func (l *Ledger) placeChild(e *process, parent int32) {
 func (l *Ledger) highest(e *process) int32 {
 	q := l.table[e.ppid]
 	if q == nil {
-		return e.ppid // it is met later in this pass, or can not be seen
+		return e.ppid // it is met later in this pass, or cannot be seen
 	}
 	return max(q.pid, q.above)
 }
@@ -335,10 +335,11 @@ func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	}
 }
 
-// take charges the part with nanos of the open time, unless its control group charges it.
+// take charges the part with nanos of the open time, unless its control group charges it, which one that was removed
+// before it could be read does not.
 func (l *Ledger) take(o *offspring, nanos uint64, part *Part) {
 	o.open -= nanos
-	if part.counted() {
+	if part.counted() && part.cgroup != nil {
 		return
 	}
 	var u usage

@@ -192,6 +192,40 @@ func TestLastMomentsOfAChild(t *testing.T) {
 	r.want("shell", r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), 0)
 }
 
+// TestLastMomentsOfAContainer: what the only process of a control group used after its last reading is charged once: by the
+// group while that is there, and by the child times of its parent where it was removed before it could be read.
+func TestLastMomentsOfAContainer(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
+		shell := int32(0)
+		r := newRig(t, Config{Identify: func(p *sensor.Process, parent *Part, ended bool) Identified {
+			if p.PPID == shell {
+				return Identified{Identity: workload.Identity{Workload: "pod/shop/a", Part: "main", Owner: "shop", Place: "u/1", Run: "u"}, Handle: cg}
+			}
+			return byGroup(p, parent, ended)
+		}})
+		k := newKin(10 * second)
+		shell = k.fork(1, true, 20*second)
+		r.step(k, 0)
+		c := k.fork(shell, true, r.boot)
+		for range 2 {
+			k.run(c, second)
+			cg.c.UsageNanos += second
+			r.step(k, 0)
+		}
+		k.run(c, 8*second/10)
+		cg.c.UsageNanos += 8 * second / 10
+		cg.gone = removed
+		k.end(c)
+		r.step(k, 0)
+		cg.gone = true
+		r.step(k, 0)
+		r.export()
+		r.want(fmt.Sprintf("container, its group removed at once: %v", removed), r.cpu("pod/shop/a", "main", "shop"), 2.8)
+		r.want("shell", r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), 0)
+	}
+}
+
 // TestLastMomentsOfAParent: a script in a group of its own that ends with its last children
 // is charged for those, rather than the process that started it.
 func TestLastMomentsOfAParent(t *testing.T) {
@@ -365,7 +399,7 @@ func TestRestartFindsWhatChildrenDid(t *testing.T) {
 		k.run(c, second)
 		r.pass.Complete = complete
 		r.step(k, 0)
-		saved, err := r.l.State("b")
+		saved, err := r.saved("b")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,6 +69,8 @@ type events struct {
 	Pending sensor.CounterUse        `json:"p,omitzero"`  // of times in which an event was never scheduled
 	Misses  float64                  `json:"m,omitempty"` // bytes of memory, by cache misses
 
+	moved   float64 // bytes of memory since the reading before
+	tick    uint64
 	rows    [sensor.Counters]*metric.Series
 	traffic *metric.Series
 }
@@ -87,16 +89,16 @@ func (l *Ledger) Counters(pass *sensor.CounterPass) {
 		p := &pass.Counted[i]
 		c.waiting = append(c.waiting, awaited[counterUse]{p.PID, p.Start, l.tick + patience, counterUse{p.Use, pass.Line}})
 	}
-	settle(l, &c.waiting, func(p *Part, use *counterUse) { c.shared = p.count(use) || c.shared })
+	settle(l, &c.waiting, func(p *Part, use *counterUse) { c.shared = p.count(use, l.tick) || c.shared })
 	if pass.Unowned != (sensor.CounterUse{}) {
-		l.other.count(&counterUse{pass.Unowned, pass.Line})
+		l.other.count(&counterUse{pass.Unowned, pass.Line}, l.tick)
 	}
 }
 
 // count adds counts and reports whether some had to be scaled. A multiplexed event is assumed to have occurred at the
 // same rate while it was not scheduled, which holds on average only; where it was never scheduled, the next counts
 // decide.
-func (p *Part) count(use *counterUse) (scaled bool) {
+func (p *Part) count(use *counterUse, tick uint64) (scaled bool) {
 	if use.CounterUse == (sensor.CounterUse{}) {
 		return false
 	}
@@ -104,6 +106,9 @@ func (p *Part) count(use *counterUse) (scaled bool) {
 		p.events = new(events)
 	}
 	e := p.events
+	if e.tick != tick {
+		e.moved, e.tick = 0, tick
+	}
 	for i := range use.CounterUse {
 		u, pending := &use.CounterUse[i], &e.Pending[i]
 		n := float64(u.Whole)
@@ -116,6 +121,7 @@ func (p *Part) count(use *counterUse) (scaled bool) {
 		e.Values[i] += n
 		if i == int(sensor.CacheMisses) && (p.monitored == nil || !p.monitored.now) {
 			e.Misses += n * float64(use.line)
+			e.moved += n * float64(use.line)
 		}
 	}
 	return scaled

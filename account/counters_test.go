@@ -46,6 +46,11 @@ func TestCounters(t *testing.T) {
 			t.Errorf("%s is %v, and was not counted", absent, v)
 		}
 	}
+	for _, row := range r.l.Live(nil) {
+		if row.KnowTraffic != (row.Workload == "group/n1/10") || row.TrafficRate != 0 {
+			t.Errorf("%s moves %v (%v) a tick after it missed", row.Workload, row.TrafficRate, row.KnowTraffic)
+		}
+	}
 	// Half of the time, then never, then a tenth of the time, including the pending counts.
 	turns := func(part, enabled, running uint64) sensor.CounterUse {
 		return sensor.CounterUse{sensor.Cycles: {Part: part, Enabled: enabled, Running: running}}
@@ -56,10 +61,17 @@ func TestCounters(t *testing.T) {
 	if d := r.degrees("group"); d["instructions multiplexed"] != figure.Estimated || d["memory_traffic_bytes cache_misses"] != figure.Estimated {
 		t.Errorf("in turns: %v", d)
 	}
+	r.tick(second, live)
+	r.l.Counters(counted(10, 5*second, sensor.CounterUse{sensor.CacheMisses: {Whole: 5}}))
+	for _, row := range r.l.Live(nil) {
+		if want := map[bool]float64{true: 320}[row.Workload == "group/n1/10"]; row.TrafficRate != want {
+			t.Errorf("%s moves %v bytes a second, want %v", row.Workload, row.TrafficRate, want)
+		}
+	}
 	r.l.Counters(counted(10, 5*second, turns(0, 10, 0)))
 	r.export()
 	check("without a turn", map[string]float64{"cycles_total|group/n1/10|group||alice": 1200})
-	state, err := r.l.State("boot")
+	state, err := r.saved("boot")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +82,7 @@ func TestCounters(t *testing.T) {
 	r.tick(0, live)
 	r.l.Counters(counted(10, 5*second, turns(50, 10, 2)))
 	r.export()
-	check("after a restart and a turn", map[string]float64{"cycles_total|group/n1/10|group||alice": 1700, "cache_misses_total|group/n1/10|group||alice": 10})
+	check("after a restart and a turn", map[string]float64{"cycles_total|group/n1/10|group||alice": 1700, "cache_misses_total|group/n1/10|group||alice": 15})
 	gaps := counted(10, 5*second, sensor.CounterUse{sensor.Cycles: {Whole: 1}})
 	r.l.Counters(gaps)
 	r.export()
@@ -84,4 +96,29 @@ func TestCounters(t *testing.T) {
 		t.Errorf("with gaps: %v", d)
 	}
 	check("of nobody", map[string]float64{"cycles_total|other/n1|other||root": 5, "cycles_total|group/n1/10|group||alice": 1702})
+}
+
+// TestLiveMemoryTraffic: the rate is over the time between two readings, which may be several ticks apart.
+func TestLiveMemoryTraffic(t *testing.T) {
+	r := newRig(t, Config{})
+	live := []sensor.Process{proc(10, 10, 5*second, 0)}
+	r.tick(0, live)
+	r.tick(second, live)
+	misses := func() { r.l.Counters(counted(10, 5*second, sensor.CounterUse{sensor.CacheMisses: {Whole: 8}})) }
+	for i, c := range []struct {
+		ticks int
+		want  float64
+	}{{1, 512}, {4, 128}, {1, 512}} {
+		for range c.ticks {
+			r.tick(second, live)
+		}
+		if misses(); i == 0 { // the first reading may cover more
+			continue
+		}
+		for _, row := range r.l.Live(nil) {
+			if row.Workload == "group/n1/10" && (!row.KnowTraffic || row.TrafficRate != c.want) {
+				t.Errorf("%d s after the reading before: %v bytes a second, want %v", c.ticks, row.TrafficRate, c.want)
+			}
+		}
+	}
 }

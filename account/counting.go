@@ -5,14 +5,20 @@ import "reckon/figure"
 // counting is the time since which a source counts the activity of processes, and whether some
 // of it was lost. It belongs to the ledger's goroutine.
 type counting struct {
-	since uint64 // boot time at which counting began, 0 while the source does not count
-	began int64  // the same in milliseconds since the Unix epoch, preserved over a restart
-	fresh bool   // no export since counting began
-	full  bool   // since the last export, something could not be counted or charged to its process
+	since uint64  // boot time at which counting began, 0 while the source does not count
+	began int64   // the same in milliseconds since the Unix epoch, preserved over a restart
+	fresh bool    // no export since counting began
+	at    uint64  // boot time of the last pass
+	span  float64 // seconds between the last two, the length of the tick at the first
+	full  bool    // since the last export, something could not be counted or charged to its process
 }
 
-// begin records the first pass of the source, at the tick that the ledger took last.
+// begin begins a pass of the source, at the tick that the ledger took last.
 func (c *counting) begin(l *Ledger) {
+	if c.span = l.span; c.at != 0 {
+		c.span = float64(grown(c.at, l.lastAt)) / 1e9
+	}
+	c.at = l.lastAt
 	if c.since != 0 {
 		return
 	}

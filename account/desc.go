@@ -37,7 +37,7 @@ var (
 	}
 	memoryNeeded = &metric.Desc{
 		Name: "reckon_workload_memory_needed_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory that can not be given back without loss: anonymous, shared and, where there is a control group, unreclaimable kernel memory (control groups of version 1: all kernel memory, an upper bound). The rest is page cache.",
+		Help:   "Memory that cannot be given back without loss: anonymous, shared and, where there is a control group, unreclaimable kernel memory (control groups of version 1: all kernel memory, an upper bound). The rest is page cache.",
 		Labels: with(),
 	}
 	memoryNeededPeak = &metric.Desc{
@@ -199,7 +199,7 @@ func Descs() []*metric.Desc {
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
 		commandSeconds, shortWorkloads, zombies, figureExactness,
 		workloadEnergy, attributedEnergy,
-		ioWaitSeconds, diskWaitSeconds, interconnectBytes, queueDelays, taskCount, busiestTask, mountBytes, mountOperations, mountSeconds, networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
+		ioWaitSeconds, diskWaitSeconds, diskLimitBytes, diskLimitOperations, interconnectBytes, queueDelays, taskCount, busiestTask, mountBytes, mountOperations, mountSeconds, networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
 		cyclesTotal, instructionsTotal, branchMisses, cacheMisses, fpInstructions, memoryTraffic,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}

@@ -108,7 +108,7 @@ func TestEnergyConservation(t *testing.T) {
 				sums.take(r)
 			}
 			if rapid.IntRange(0, 9).Draw(t, "restart") == 0 && !last {
-				saved, err := r.l.State("b")
+				saved, err := r.saved("b")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -33,6 +33,7 @@ const (
 	figQueue
 	figInstructions
 	figTraffic
+	figInterconnect
 	figures
 )
 
@@ -40,7 +41,7 @@ const (
 var figureNames = [figures]string{
 	"cpu_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
 	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes", "io_wait_seconds",
-	"mount_metadata_operations", "run_queue_seconds", "instructions", "memory_traffic_bytes",
+	"mount_metadata_operations", "run_queue_seconds", "instructions", "memory_traffic_bytes", "interconnect_bytes",
 }
 
 // origin is the source of a figure, exported as the label source.
@@ -66,6 +67,7 @@ const (
 	fromTurns     // multiplexed events on them
 	fromMisses    // cache misses by the size of a line
 	fromMonitors  // monitoring groups of the kernel
+	fromAdapters  // counters of adapters that one workload alone used
 	fromMethods   // gpuMethods follow
 )
 
@@ -73,7 +75,17 @@ func (o origin) String() string {
 	if o >= fromMethods {
 		return gpuMethods[o-fromMethods]
 	}
-	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses", "resctrl"}[o]
+	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses", "resctrl", "sole_user"}[o]
+}
+
+// degrees is the exactness of all figures, two bits each.
+type degrees uint64
+
+func (d degrees) of(f judged) figure.Exactness { return figure.Exactness(d >> (2 * f) & 3) }
+
+// raise makes a figure no more exact than e, which is at most [figure.Modelled].
+func (d *degrees) raise(f judged, e figure.Exactness) {
+	*d += degrees(max(e, d.of(f))-d.of(f)) << (2 * f)
 }
 
 // certainty is the exactness of a figure and its source.
@@ -286,9 +298,9 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 			io.degree = figure.AtLeast
 		}
 	}
-	p.degrees = [figures]figure.Exactness{}
+	p.degrees = 0
 	note := func(f judged, c certainty) {
-		p.degrees[f] = max(p.degrees[f], c.degree)
+		p.degrees.raise(f, c.degree)
 		if c.peculiar() && f != figRead && f != figWrite {
 			p.exactness().note(f, c)
 			return
@@ -352,13 +364,16 @@ func (l *Ledger) judgeCounts(p *Part, note func(judged, certainty)) {
 	if p.monitored != nil {
 		note(figTraffic, p.monitored.certainty())
 	}
+	if p.links != nil {
+		note(figInterconnect, certainty{figure.AtLeast, fromAdapters})
+	}
 }
 
 // inexact returns the exactness of those figures of the part that were not exact in the last
 // export, by their names in the API; nil if all were exact.
 func (p *Part) inexact() (d figure.Degrees) {
-	for f, e := range p.degrees {
-		d.Add(figureNames[f], e)
+	for f := range figures {
+		d.Add(figureNames[f], p.degrees.of(f))
 	}
 	return d
 }

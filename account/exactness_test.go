@@ -99,13 +99,13 @@ func TestExactnessOfControlGroups(t *testing.T) {
 		cg   sensor.Cgroup
 		want figure.Exactness
 	}{
-		"version 2":                      {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel, Kernel: 50 * mib}, figure.Exact},
-		"version 1, little kernel":       {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10 * mib, MemoryMax: 200 * mib}, figure.Exact},
-		"version 1, much kernel":         {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10*mib + 1, MemoryMax: 200 * mib}, figure.Estimated},
-		"version 1, no limit":            {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound, Kernel: 40 * mib}, figure.Exact},
-		"shared memory not told":         {sensor.Cgroup{Have: memory | sensor.CgroupKernel}, figure.AtLeast},
-		"kernel memory not told, little": {sensor.Cgroup{Have: memory | sensor.CgroupShmem, Anon: 100 * mib, Current: 110 * mib}, figure.Exact},
-		"kernel memory not told, much":   {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupMemoryMax, Anon: 100 * mib, Current: 111 * mib, MemoryMax: 200 * mib}, figure.AtLeast},
+		"version 2":                          {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel, Kernel: 50 * mib}, figure.Exact},
+		"version 1, little kernel":           {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10 * mib, MemoryMax: 200 * mib}, figure.Exact},
+		"version 1, much kernel":             {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10*mib + 1, MemoryMax: 200 * mib}, figure.Estimated},
+		"version 1, no limit":                {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound, Kernel: 40 * mib}, figure.Exact},
+		"shared memory not reported":         {sensor.Cgroup{Have: memory | sensor.CgroupKernel}, figure.AtLeast},
+		"kernel memory not reported, little": {sensor.Cgroup{Have: memory | sensor.CgroupShmem, Anon: 100 * mib, Current: 110 * mib}, figure.Exact},
+		"kernel memory not reported, much":   {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupMemoryMax, Anon: 100 * mib, Current: 111 * mib, MemoryMax: 200 * mib}, figure.AtLeast},
 	} {
 		handle := &fakeCgroup{c: tt.cg}
 		r := newRig(t, Config{Export: 5 * time.Second, Identify: func(*sensor.Process, *Part, bool) Identified {
@@ -127,7 +127,7 @@ func TestExactnessOfControlGroups(t *testing.T) {
 	}
 }
 
-// TestOneWorkloadDoesNotMarkItsKind: a group that can not be measured leaves the others
+// TestOneWorkloadDoesNotMarkItsKind: a group that cannot be measured leaves the others
 // exact, and its mark ends with it.
 func TestOneWorkloadDoesNotMarkItsKind(t *testing.T) {
 	const kind, own = "reckon_figure_exactness|memory_bytes|group|rss||", "reckon_figure_exactness|memory_bytes|group|rss_sum|group/n1/100|alice"

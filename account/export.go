@@ -19,6 +19,7 @@ type rows struct {
 	pageFaults                       [2]*metric.Series
 	huge                             *metric.Series
 	nodes                            []*metric.Series // by NUMA node
+	limits                           []*diskLimit
 	read, write, faults, vol, invol  *metric.Series
 	oom                              *metric.Series
 	pressure                         [3]*metric.Series
@@ -278,6 +279,7 @@ func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 	if p.cg.Have&sensor.CgroupThrottle != 0 {
 		b.Add(p.lazy(&r.throttled, throttledSeconds), seconds(p.counter(cgThrottled)))
 	}
+	p.exportDiskLimits(b)
 	kills := p.kills()
 	if p.cg.Have&sensor.CgroupEvents != 0 || kills > 0 {
 		b.Add(p.lazy(&r.oom, oomKills), float64(kills))

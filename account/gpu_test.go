@@ -240,7 +240,7 @@ func TestGPUConservation(t *testing.T) {
 			}
 			if step == 60 {
 				restarted = true
-				data, err := r.l.State("boot")
+				data, err := r.saved("boot")
 				if err != nil {
 					t.Fatal(err)
 				}

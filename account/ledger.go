@@ -75,7 +75,9 @@ type Ledger struct {
 	// reported are containers that have ended and whose account is closed, but which the supervisor still reports.
 	reported map[key]*Part
 	seen     sequence
-	order    []*Part // parts in order of appearance, for stable exports
+	absent   []*process // that may not have been in the last pass
+	putOff   uint64     // tick of the last call of PutOff
+	order    []*Part    // parts in order of appearance, for stable exports
 	groups   map[workload.ID]*group
 	shorts   map[string]*metric.Series // by owner, for shortWorkloads
 	counts   map[string]uint64
@@ -160,8 +162,8 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	for i := range pass.Live {
 		l.alive(&pass.Live[i], first)
 	}
-	l.seen.end()
-	l.forget()
+	l.forget(l.seen.end())
+	l.readCgroups(pass)
 	l.reconcile(elapsed, capacity(elapsed, m))
 	l.settle(pass.Boot, elapsed, m, first)
 	l.lastAt = pass.Boot
@@ -174,12 +176,7 @@ func (l *Ledger) begin() {
 	for _, p := range l.order {
 		p.now = tick{}
 		p.crowd.begin()
-		if p.cgroup == nil || p.end != 0 {
-			continue
-		}
-		p.readCgroup()
 	}
-	l.readWholes()
 }
 
 // part returns the account of an identity, created if need be.

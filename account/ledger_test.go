@@ -273,6 +273,30 @@ func TestShortWorkIsFolded(t *testing.T) {
 	}
 }
 
+// TestTotalOfFoldedWork: what is folded counts once, before and after the export that folds it, and after a restart.
+func TestTotalOfFoldedWork(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, nil)
+	r.tick(second/100, nil, proc(100, 100, r.boot, second/100))
+	r.tick(0, nil)
+	before := r.l.Total()
+	r.export()
+	if got := r.l.Total(); got != before || got != second/100 {
+		t.Errorf("%d ns were charged before the export and %d after it, want %d", before, got, second/100)
+	}
+	saved, err := r.saved("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := New(r.l.config)
+	if err := l.Restore(saved, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Total(); got != before {
+		t.Errorf("%d ns are charged after a restart, want %d", got, before)
+	}
+}
+
 func TestEndedGroupIsFlushedOnceAndForgotten(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
 	r.tick(0, nil)

@@ -3,6 +3,7 @@ package account
 import (
 	"testing"
 
+	"reckon/figure"
 	"reckon/sensor"
 )
 
@@ -12,6 +13,10 @@ func TestLinks(t *testing.T) {
 	r := newRig(t, Config{})
 	live := []sensor.Process{proc(10, 10, 5*second, second), proc(20, 20, 5*second, second)}
 	r.tick(0, live)
+	r.export()
+	if d, ok := r.degrees("group")["interconnect_bytes sole_user"]; ok {
+		t.Errorf("without any adapter: %s", d)
+	}
 	octets := uint64(1000)
 	look := func(moved int64, others bool, users ...int32) {
 		octets += uint64(moved)
@@ -39,12 +44,16 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
+	r.export()
+	if d := r.degrees("group")["interconnect_bytes sole_user"]; d != figure.AtLeast {
+		t.Errorf("what one workload moved is %s, want at least", d)
+	}
 	want := map[string]float64{
 		"group/n1/10|group||alice|mlx5_0|receive": 100, "group/n1/10|group||alice|mlx5_0|transmit": 200,
 		"group/n1/20|group||alice|mlx5_0|receive": 1000, "group/n1/20|group||alice|mlx5_0|transmit": 2000,
 	}
 	check("at first", want)
-	data, err := r.l.State("boot")
+	data, err := r.saved("boot")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,8 @@ type Live struct {
 	KnowMemory       bool
 	KnowIO, KnowWait bool
 	KnowNetwork      bool
+	TrafficRate      float64 // bytes per second between caches and memory: since the reading before, of cache misses or of a monitoring group
+	KnowTraffic      bool
 	Exactness        figure.Degrees // of the figures that were not exact at the last export
 }
 
@@ -62,16 +64,30 @@ func (l *Ledger) Live(rows []Live) []Live {
 			KnowWait:   p.have&sensor.FieldWait != 0,
 			Exactness:  p.inexact(),
 		})
+		r := &rows[len(rows)-1]
+		r.TrafficRate, r.KnowTraffic = l.memoryRate(p)
 		if l.network.since != 0 {
-			r := &rows[len(rows)-1]
 			r.KnowNetwork = true
-			if s := p.sockets; s != nil && s.tick == l.tick {
-				r.ReceiveRate = float64(s.now.Bytes(sensor.Receive, false)) / l.span
-				r.TransmitRate = float64(s.now.Bytes(sensor.Transmit, false)) / l.span
+			if s := p.sockets; s != nil && s.tick == l.tick && l.network.span > 0 {
+				r.ReceiveRate = float64(s.now.Bytes(sensor.Receive, false)) / l.network.span
+				r.TransmitRate = float64(s.now.Bytes(sensor.Transmit, false)) / l.network.span
 			}
 		}
 	}
 	return rows
+}
+
+// memoryRate returns the bytes per second that a part moves between caches and memory; false where nothing counts them.
+func (l *Ledger) memoryRate(p *Part) (rate float64, ok bool) {
+	switch {
+	case p.monitored != nil && p.monitored.now:
+		return p.monitored.rate, true
+	case p.events == nil || p.events.Misses == 0:
+		return 0, false
+	case p.events.tick == l.tick && l.counters.span > 0:
+		rate = p.events.moved / l.counters.span
+	}
+	return rate, true
 }
 
 // Busy returns the cores that were busy over the last tick by the kernel's count, and false where that is unknown:
@@ -93,7 +109,9 @@ func (l *Ledger) Parts(f func(*Part)) {
 func (l *Ledger) Total() uint64 {
 	sum := l.forgotten
 	for _, p := range l.order {
-		sum += p.CPU()
+		if !p.absorbed { // whose use is in another part
+			sum += p.CPU()
+		}
 	}
 	return sum
 }

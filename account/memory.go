@@ -87,7 +87,8 @@ func (p *Part) settleMemory(t *closing) {
 		}
 		m.neededPeak = max(m.neededPeak, m.needed())
 	}
-	m.byteSeconds += float64(m.resident()) * t.seconds
+	lived := float64(grown(p.start, t.boot)) / 1e9 // less than the tick if the part began in it
+	m.byteSeconds += float64(m.resident()) * min(t.seconds, lived)
 }
 
 func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {

@@ -127,7 +127,7 @@ func TestWholeJobHasItsOwnPeak(t *testing.T) {
 		}
 	}
 	check("running")
-	saved, err := r.l.State("b")
+	saved, err := r.saved("b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,4 +137,18 @@ func TestWholeJobHasItsOwnPeak(t *testing.T) {
 	}
 	job.gone = true
 	check("restored")
+}
+
+// TestShortMemory: a part that began in a tick held its memory for the rest of it, so that its mean is no more than its peak.
+func TestShortMemory(t *testing.T) {
+	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupMemory, Current: 400, Anon: 400}}
+	r := newRig(t, Config{Identify: inJob(cg, nil)})
+	r.tick(0, nil)
+	p := proc(10, 10, r.boot+3*second/4, 0)
+	r.tick(0, []sensor.Process{p})
+	r.export()
+	r.want("byte-seconds of a quarter of a second", r.values["reckon_workload_memory_byte_seconds_total|slurm/1|slurm|0|bob"], 100)
+	r.tick(0, []sensor.Process{p})
+	r.export()
+	r.want("and of a second", r.values["reckon_workload_memory_byte_seconds_total|slurm/1|slurm|0|bob"], 500)
 }

@@ -20,7 +20,8 @@ type monitored struct {
 	Bytes uint64 `json:"b"`
 	Late  bool   `json:"l,omitempty"` // some of its time, or of its threads, was not in a group
 
-	now      bool // a group holds it
+	now      bool    // a group holds it
+	rate     float64 // bytes per second at the last reading
 	cache    uint64
 	occupies bool
 	rows     [2]*metric.Series
@@ -56,7 +57,7 @@ func (l *Ledger) Monitored(pass *sensor.MonitorPass) {
 	for _, p := range l.order {
 		if m := p.monitored; m != nil && !held[p] {
 			m.Late = m.Late || m.now && p.live > 0
-			m.now, m.occupies = false, false
+			m.now, m.occupies, m.rate = false, false, 0
 		}
 	}
 	l.monitors.last = l.lastAt
@@ -71,13 +72,16 @@ func (p *Part) takeMonitored(l *Ledger, g *sensor.Monitored, charged bool, threa
 	first := !m.now
 	fromBirth := g.Fresh && p.created != 0 && p.start >= l.monitors.last
 	m.Late = m.Late || g.Gap || first && !fromBirth || 15*threads > 16*len(g.Tasks)+churn
-	m.now, m.occupies = true, false
+	m.now, m.occupies, m.rate = true, false, 0
 	if !charged {
 		return
 	}
 	m.cache, m.occupies = g.Cache, g.Occupies
 	if g.Counted && !(first && l.counters.have>>sensor.CacheMisses&1 == 1) { // else cache misses were charged until now
 		m.Bytes += g.Bytes
+		if span := grown(l.monitors.last, l.lastAt); span > 0 && l.monitors.last > 0 {
+			m.rate = float64(g.Bytes) / (float64(span) / 1e9)
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func TestMonitored(t *testing.T) {
 	}
 	group(sensor.Monitored{Tasks: tasks, Bytes: 1000, Counted: true})
 	check("back in a group, while misses were charged until now", 150)
-	state, err := r.l.State("boot")
+	state, err := r.saved("boot")
 	if err != nil {
 		t.Fatal(err)
 	}

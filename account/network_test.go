@@ -101,7 +101,7 @@ func TestTrafficConserved(t *testing.T) {
 				ended, live = append(ended, live[1]), append(live[:1:1], live[2:]...)
 			}
 			if rapid.IntRange(0, 4).Draw(t, "restart") == 0 {
-				data, err := r.l.State("boot")
+				data, err := r.saved("boot")
 				if err != nil {
 					t.Fatalf("%v", err)
 				}

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
@@ -39,6 +38,7 @@ type Part struct {
 	exported  bool       // some export included it
 	held      bool       // held back by the last export for the next
 	full      bool       // exports all series, see reduced
+	fresh     bool       // cg was read in this tick, after the processes
 
 	total    usage  // what is exported
 	tasks    uint64 // CPU nanoseconds observed per process
@@ -56,7 +56,7 @@ type Part struct {
 	crowd        crowd
 	have         sensor.Fields
 	sure         memoryCertainty
-	degrees      [figures]figure.Exactness // of the last export
+	degrees      degrees // of the last export
 	live, thread uint32
 
 	energy    partEnergy
@@ -174,7 +174,8 @@ type closing struct {
 	used     uint64  // memory that the machine uses, page cache left out, bytes; 0 if unknown
 	total    uint64  // memory of the machine, bytes; 0 if unknown
 	tick     uint64
-	initial  bool // use found now is from before the ledger
+	boot     uint64 // its time, nanoseconds since boot
+	initial  bool   // use found now is from before the ledger
 }
 
 // settleCPU makes the total the largest of the previous total, the sum over processes,
@@ -184,8 +185,14 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 	used := p.now.used
 	p.tasks += used.user + used.system
 	before := p.total.user + p.total.system
+	counted := int64(p.cg.UsageNanos) - p.cgBase
+	if p.place != "" && p.fresh && p.cg.Have&sensor.CgroupCPU != 0 {
+		// A container's group has all that was used in it until now. What its processes have beyond that they used
+		// before they entered it, such as the first stages of the runtime.
+		p.tasks = min(p.tasks, uint64(max(0, counted)))
+	}
 	after := max(before, p.tasks)
-	if counted := int64(p.cg.UsageNanos) - p.cgBase; p.cg.Have&sensor.CgroupCPU != 0 && counted > int64(after) {
+	if p.cg.Have&sensor.CgroupCPU != 0 && counted > int64(after) {
 		unseen := uint64(counted) - after
 		if unseen > capacity && !initial {
 			// More than the machine's capacity since the last tick: the control group is
@@ -278,6 +285,33 @@ func (p *Part) readCgroup() {
 	if last := last.UsageNanos; p.cg.UsageNanos < last { // recreated under the same name: it counts from zero
 		p.cgBase -= int64(last)
 	}
+}
+
+// readCgroups reads the control groups of parts and of whole workloads. Where exit records are complete, a group
+// whose processes have not run since the last tick has not used anything, and may rest.
+func (l *Ledger) readCgroups(pass *sensor.Pass) {
+	exact := pass.Complete && pass.Joined && pass.Lost == 0
+	for _, p := range l.order {
+		if p.end != 0 {
+			continue
+		}
+		p.fresh = false
+		idle := exact && p.now.live > 0 && p.now.used == (usage{})
+		if w := p.group.whole; w != nil && !idle {
+			w.active = l.tick
+		}
+		if p.cgroup != nil && !(idle && rests(p.cgroup)) {
+			p.readCgroup()
+			p.fresh = p.cgroup != nil
+		}
+	}
+	l.readWholes()
+}
+
+// rests reports whether the last reading of an idle group is recent enough.
+func rests(h sensor.CgroupHandle) bool {
+	r, ok := h.(sensor.CgroupRester)
+	return ok && r.Rest()
 }
 
 // leftOver are the figures of a control group that remain valid after it is gone, besides CPU time.

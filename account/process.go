@@ -27,13 +27,15 @@ type process struct {
 	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	sized  bool    // file is valid
 	gone   bool    // its exit was accounted for
+	absent bool    // it is in Ledger.absent
 	fresh  bool    // its entry was made for a child, before it was charged itself
 	left   bool    // missing from a pass, and its parent was notified
 	passed bool    // its charges were added to those owed to its parent
 	based  bool    // the child times are complete from its start on
 	retry  bool
 	// counted is the number of the export interval in which its start was counted, from 1 on; 0 before.
-	counted uint64
+	counted uint32
+	pass    uint32 // tick of the last pass that had it
 
 	children *offspring // nil while it has had none
 	share    sharing
@@ -50,6 +52,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 		e = l.meet(p, false)
 	}
 	l.seen.now = append(l.seen.now, e)
+	e.pass = uint32(l.tick)
 	if isNew || e.fresh {
 		isNew, e.fresh = true, false
 		l.fork(e, p)
@@ -82,12 +85,14 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 // ids, so that the next process is mostly the one that was next in the last pass.
 type sequence struct {
 	now, last []*process
-	at        int // in last
+	at        int        // in last
+	skipped   []*process // of last, those before at that were not found
 }
 
 // find returns the entry of a process of the last pass, nil if it is not the next one there.
 func (s *sequence) find(p *sensor.Process) *process {
 	for s.at < len(s.last) && s.last[s.at].pid < p.PID {
+		s.skipped = append(s.skipped, s.last[s.at])
 		s.at++
 	}
 	if s.at == len(s.last) || s.last[s.at].pid != p.PID || s.last[s.at].start != p.Start {
@@ -97,8 +102,12 @@ func (s *sequence) find(p *sensor.Process) *process {
 	return s.last[s.at-1]
 }
 
-// end makes the present pass the last one.
-func (s *sequence) end() { s.now, s.last, s.at = s.last[:0], s.now, 0 }
+// end makes the present pass the last one, and returns what was in that one and not found. It is valid until the next call.
+func (s *sequence) end() (missing []*process) {
+	missing = append(s.skipped, s.last[s.at:]...)
+	s.now, s.last, s.at, s.skipped = s.last[:0], s.now, 0, missing[:0]
+	return missing
+}
 
 // moved reports whether a process left its process group, session or, where the numbers
 // come from one source, its control groups since it was identified.
@@ -123,8 +132,11 @@ func (e *process) strayed(p *sensor.Process, joined bool) bool {
 // count counts the start of a process.
 func (l *Ledger) count(e *process) {
 	e.part.started++
-	e.counted = l.exports + 1
+	e.counted = l.interval()
 }
+
+// interval returns the number of the present export interval, from 1 on.
+func (l *Ledger) interval() uint32 { return uint32(l.exports) + 1 }
 
 // ended takes in an exit record. joined reports that its control group ids come from the same
 // source as those of living processes.
@@ -192,6 +204,7 @@ func (l *Ledger) meet(p *sensor.Process, ended bool) *process {
 	if old := l.table[p.PID]; old == nil || old.start < p.Start {
 		l.table[p.PID] = e
 	}
+	l.miss(e)
 	return e
 }
 
@@ -221,7 +234,7 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 		e.task = inherited
 	}
 	if e.part != part {
-		if e.counted == l.exports+1 { // it started a moment ago, and no export includes it
+		if e.counted == l.interval() { // it started a moment ago, and no export includes it
 			e.part.started--
 			part.started++
 		}
@@ -235,25 +248,49 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 // waited for and released.
 const lateTicks = 3
 
-// forget drops processes that have been missing for a while. One with an exit record
-// stays a tick longer, for children whose records come after its own.
-func (l *Ledger) forget() {
-	if len(l.table) == len(l.seen.last) {
-		return // each was in this pass
-	}
-	for pid, e := range l.table {
-		if e.tick != l.tick {
-			l.depart(e)
-		}
-		if unseen := l.tick - e.tick; unseen > lateTicks || (e.gone && unseen > 1) {
-			l.drop(pid, e)
-		}
+// putOffTicks is the same while readings of what programs in the kernel count are put off: two of them take place in that time.
+const putOffTicks = 9
+
+// PutOff notes that what programs in the kernel count by process is not read in the tick that was taken last, and not
+// for more than three ticks: processes that ended are known for longer then.
+func (l *Ledger) PutOff() { l.putOff = l.tick }
+
+// miss has forget look at a process that may be missing from the pass.
+func (l *Ledger) miss(e *process) {
+	if !e.absent {
+		e.absent = true
+		l.absent = append(l.absent, e)
 	}
 }
 
-func (l *Ledger) drop(pid int32, e *process) {
-	if l.table[pid] == e {
-		delete(l.table, pid)
+// forget drops processes that have been missing for a while. One with an exit record
+// stays a tick longer, for children whose records come after its own.
+func (l *Ledger) forget(missing []*process) {
+	for _, e := range missing {
+		if e.pass != uint32(l.tick) {
+			l.miss(e)
+		}
 	}
-	l.free = append(l.free, e)
+	late, gone := uint64(lateTicks), uint64(1)
+	if l.putOff != 0 && l.tick-l.putOff <= 2 {
+		late, gone = putOffTicks, putOffTicks
+	}
+	kept := l.absent[:0]
+	for _, e := range l.absent {
+		if e.pass == uint32(l.tick) || l.table[e.pid] != e { // or another process has its id
+			e.absent = false
+			continue
+		}
+		if e.tick != l.tick {
+			l.depart(e)
+		}
+		if unseen := l.tick - e.tick; unseen > late || (e.gone && unseen > gone) {
+			delete(l.table, e.pid)
+			l.free = append(l.free, e)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	clear(l.absent[len(kept):])
+	l.absent = kept
 }

@@ -283,7 +283,7 @@ func TestNamesOverRestart(t *testing.T) {
 	start := r.boot + 1
 	r.tick(second, []sensor.Process{in(7, 7, start, second)})
 	r.export()
-	data, err := r.l.State("boot")
+	data, err := r.saved("boot")
 	if err != nil {
 		t.Fatal(err)
 	}

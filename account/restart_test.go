@@ -64,7 +64,7 @@ func TestCrashesLoseNothing(t *testing.T) {
 		}
 		r.before = k.used
 		r.step(k, 0)
-		saved, err := r.l.State("b")
+		saved, err := r.saved("b")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestCrashesLoseNothing(t *testing.T) {
 			if upTo == 0 {
 				return
 			}
-			if saved, err = r.l.State("b"); err != nil {
+			if saved, err = r.saved("b"); err != nil {
 				t.Fatal(err)
 			}
 			if upTo > 1 {

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrDamaged is the error of [Ledger.Restore], by errors.Is, if the state is not the output
-// of [Ledger.State]: cut off, changed, or of a program version that this one can not read.
+// of [Ledger.Save]: cut off, changed, or of a program version that this one cannot read.
 // Other errors mean that the state is whole but of another boot or node.
 var ErrDamaged = errors.New("the saved accounts are damaged")
 
@@ -17,13 +17,7 @@ const sealFormat = "#crc32c %08x\n"
 
 const sealLength = len("#crc32c 01234567\n")
 
-func checksum(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) }
-
-// seal appends a line with the checksum of body, which is one line.
-func seal(body []byte) []byte {
-	body = append(body, '\n')
-	return fmt.Appendf(body, sealFormat, checksum(body))
-}
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // unseal returns the body of a sealed state. Version 1 had no seal, and none of its bytes is
 // a newline.
@@ -35,7 +29,7 @@ func unseal(data []byte) (body []byte, sealed bool, err error) {
 	if at < 1 || data[at-1] != '\n' {
 		return nil, true, fmt.Errorf("%w: the checksum at their end is missing", ErrDamaged)
 	}
-	if want := fmt.Appendf(nil, sealFormat, checksum(data[:at])); !bytes.Equal(data[at:], want) {
+	if want := fmt.Appendf(nil, sealFormat, crc32.Checksum(data[:at], castagnoli)); !bytes.Equal(data[at:], want) {
 		return nil, true, fmt.Errorf("%w: the checksum at their end is %q, and theirs %q", ErrDamaged, data[at:], want)
 	}
 	return data[:at-1], true, nil

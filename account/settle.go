@@ -22,7 +22,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	}
 	span := float64(elapsed) / 1e9
 	l.span = span
-	t := closing{seconds: span, capacity: capacity(elapsed, m), tick: l.tick, initial: first}
+	t := closing{seconds: span, capacity: capacity(elapsed, m), tick: l.tick, boot: boot, initial: first}
 	if m != nil {
 		t.used, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryTotal
 	}

@@ -17,31 +17,36 @@ const stateVersion = 2
 // continue counting where it stopped, so that a restart loses no usage and makes no
 // counter fall.
 type state struct {
-	Version   int                         `json:"version"`
-	BootID    string                      `json:"boot_id"`
-	Booted    int64                       `json:"booted,omitempty"`
-	Node      string                      `json:"node"`
-	Began     uint64                      `json:"began"`
-	LastAt    uint64                      `json:"last_at"`
-	Epoch     int64                       `json:"epoch"`
-	Machine   sensor.Machine              `json:"machine"`
-	Balance   int64                       `json:"balance"`
-	Lost      uint64                      `json:"lost"`
-	Forgotten uint64                      `json:"forgotten"`
-	Lineage   bool                        `json:"lineage"` // child times are reported
-	Counts    map[string]uint64           `json:"counts"`
+	stateHead
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`
 	Cores     map[string]metric.Histogram `json:"cores"`
 	Wholes    map[string][2]uint64        `json:"wholes,omitempty"` // peak and needed peak, by workload
-	Energy    *energyState                `json:"energy,omitempty"`
-	GPUs      []gpuState                  `json:"gpus,omitempty"`
-	Traffic   *trafficState               `json:"traffic,omitempty"`
-	WaitBegan int64                       `json:"wait_began,omitempty"` // see waits.began
-	QueueFrom int64                       `json:"queue_began,omitempty"`
-	MountFrom int64                       `json:"mount_began,omitempty"`
-	LinkFrom  int64                       `json:"link_began,omitempty"`
-	CountFrom int64                       `json:"count_began,omitempty"`
+}
+
+// stateHead is what is neither of a part nor of a process.
+type stateHead struct {
+	Version   int               `json:"version"`
+	BootID    string            `json:"boot_id"`
+	Booted    int64             `json:"booted,omitempty"`
+	Node      string            `json:"node"`
+	Began     uint64            `json:"began"`
+	LastAt    uint64            `json:"last_at"`
+	Epoch     int64             `json:"epoch"`
+	Machine   sensor.Machine    `json:"machine"`
+	Balance   int64             `json:"balance"`
+	Lost      uint64            `json:"lost"`
+	Forgotten uint64            `json:"forgotten"`
+	Lineage   bool              `json:"lineage"` // child times are reported
+	Counts    map[string]uint64 `json:"counts"`
+	Energy    *energyState      `json:"energy,omitempty"`
+	GPUs      []gpuState        `json:"gpus,omitempty"`
+	Traffic   *trafficState     `json:"traffic,omitempty"`
+	WaitBegan int64             `json:"wait_began,omitempty"` // see waits.began
+	QueueFrom int64             `json:"queue_began,omitempty"`
+	MountFrom int64             `json:"mount_began,omitempty"`
+	LinkFrom  int64             `json:"link_began,omitempty"`
+	CountFrom int64             `json:"count_began,omitempty"`
 }
 
 type partState struct {
@@ -135,12 +140,9 @@ func usageFrom(a [8]uint64) usage {
 	return usage{a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]}
 }
 
-// State returns the serialized ledger. bootID names the boot that its times belong to
-// (/proc/sys/kernel/random/boot_id). Taken between an export and the next tick it holds the
-// exported state, including the parts that ended with that export, so that a state saved
-// before the export is sent never falls behind what the receivers have.
-func (l *Ledger) State(bootID string) ([]byte, error) {
-	s := state{
+// head returns the state without its lists.
+func (l *Ledger) head(bootID string) *stateHead {
+	return &stateHead{
 		Version: stateVersion, BootID: bootID, Booted: l.booted, Node: l.config.Node,
 		Began: l.began, LastAt: l.lastAt, Epoch: l.epoch,
 		Machine: l.machine, Balance: l.balance, Lost: l.lost, Counts: l.counts,
@@ -154,34 +156,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		MountFrom: l.mounting.began,
 		LinkFrom:  l.links.began,
 		CountFrom: l.counters.began,
-		Cores:     make(map[string]metric.Histogram, len(l.groups)),
-		Wholes:    make(map[string][2]uint64),
 	}
-	index := make(map[*Part]int, len(l.order))
-	for _, p := range l.order {
-		if p.absorbed {
-			continue
-		}
-		index[p] = len(s.Parts)
-		s.Parts = append(s.Parts, p.state())
-		s.Cores[string(p.id)] = p.group.cores
-		if w := p.group.whole; w != nil && (w.memory.peak > 0 || w.memory.neededPeak > 0) {
-			s.Wholes[string(p.id)] = [2]uint64{w.memory.peak, w.memory.neededPeak}
-		}
-	}
-	for pid, e := range l.table {
-		if i, ok := index[e.part]; ok {
-			s.Processes = append(s.Processes, processState{
-				PID: pid, PPID: e.ppid, Start: e.start, Part: i, Usage: e.last.array(), Gone: e.gone,
-				Children: e.lineage(),
-			})
-		}
-	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	return seal(data), nil
 }
 
 // SetBooted sets the assumed boot time of the machine, in seconds since the Unix epoch:
@@ -192,14 +167,16 @@ func (l *Ledger) SetBooted(second int64) { l.booted = second }
 // Booted returns the value of SetBooted, or that of an earlier ledger of this boot.
 func (l *Ledger) Booted() int64 { return l.booted }
 
-func (p *Part) state() partState {
+// state returns the serialized part, valid until the next call with the same map.
+func (p *Part) state(commands map[string]uint64) partState {
+	clear(commands)
 	s := partState{
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.exported, Told: p.flushed,
 		Bound: p.crowd.era != nil && p.crowd.bound,
 		Usage: p.total.array(), Tasks: p.tasks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
-		ByteSecs: p.memory.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
+		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
 	}
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
@@ -281,6 +258,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		}
 		e.restoreLineage(p.Children, s.Lineage)
 		l.table[p.PID] = e
+		l.miss(e)
 	}
 	return nil
 }

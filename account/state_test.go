@@ -2,7 +2,11 @@ package account
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +19,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
 	r.tick(second, []sensor.Process{proc(10, 10, 5*second, 8*second)})
 	r.export()
-	saved, err := r.l.State("boot-1")
+	saved, err := r.saved("boot-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +40,7 @@ func TestRestartLosesNothing(t *testing.T) {
 func TestRestoreRefuses(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
-	saved, err := r.l.State("boot-1")
+	saved, err := r.saved("boot-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,17 +68,94 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
+// saved returns what Save writes.
+func saved(l *Ledger, boot string) ([]byte, error) {
+	var b bytes.Buffer
+	err := l.Save(&b, boot)
+	return b.Bytes(), err
+}
+
+func (r *rig) saved(boot string) ([]byte, error) { return saved(r.l, boot) }
+
+// TestSaveWritesWhatIsRead: a process is written by hand as encoding/json would, and nothing is written that is not read.
+func TestSaveWritesWhatIsRead(t *testing.T) {
+	r := newRig(t, Config{})
+	child := proc(11, 10, 5*second, second)
+	child.PPID = 10
+	child.Have |= sensor.FieldParent | sensor.FieldChildren
+	child.ChildSystemNanos = second / 2
+	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second), child, proc(12, 12, 5*second, 0)})
+	r.export()
+	saved, err := r.saved("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _, _ := bytes.Cut(saved, []byte("\n"))
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	var s state
+	if err := d.Decode(&s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Parts) != 3 || len(s.Processes) != 3 || len(s.Cores) != 3 {
+		t.Errorf("%d parts, %d processes and %d distributions were saved, want 3, 3 and 3", len(s.Parts), len(s.Processes), len(s.Cores))
+	}
+	for _, p := range s.Processes {
+		want, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(body, want) {
+			t.Errorf("process %d is not saved as %s", p.PID, want)
+		}
+		if p.PID == 11 && (p.PPID != 10 || p.Children == [2]uint64{}) {
+			t.Errorf("the child is saved as %s", want)
+		}
+	}
+}
+
+// shortDisk takes some bytes and then none.
+type shortDisk struct{ left int }
+
+func (d *shortDisk) Write(b []byte) (int, error) {
+	if len(b) > d.left {
+		return 0, io.ErrShortWrite
+	}
+	d.left -= len(b)
+	return len(b), nil
+}
+
+func TestSaveReportsAFullDisk(t *testing.T) {
+	r, _ := machine(t, 1000)
+	whole, err := r.saved("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(whole) < 3*savedAtOnce {
+		t.Fatalf("%d bytes are too few to be written in several pieces", len(whole))
+	}
+	for _, room := range []int{0, savedAtOnce + savedAtOnce/2, len(whole) - 1} {
+		if err := r.l.Save(&shortDisk{room}, "b"); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("with room for %d of %d bytes: %v", room, len(whole), err)
+		}
+	}
+	if err := r.l.Save(&shortDisk{len(whole)}, "b"); err != nil {
+		t.Errorf("with room for all: %v", err)
+	}
+}
+
 // reseal changes a state and seals it again.
 func reseal(saved []byte, from, to string) string {
 	body, _, _ := bytes.Cut(saved, []byte("\n"))
-	return string(seal(bytes.Replace(body, []byte(from), []byte(to), 1)))
+	body = append(bytes.Replace(body, []byte(from), []byte(to), 1), '\n')
+	return string(fmt.Appendf(body, sealFormat, crc32.Checksum(body, castagnoli)))
 }
 
 // TestStateOfVersion1: an earlier program saved no checksum and no child times.
 func TestStateOfVersion1(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
-	saved, err := r.l.State("b")
+	saved, err := r.saved("b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +178,7 @@ func TestStateOfVersion1(t *testing.T) {
 func TestEveryFlippedBitIsSeen(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
-	saved, err := r.l.State("b")
+	saved, err := r.saved("b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +197,7 @@ func FuzzRestore(f *testing.F) {
 	r := newRig(f, Config{})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 8*second)})
-	saved, _ := r.l.State("b")
+	saved, _ := r.saved("b")
 	f.Add(saved)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := newRig(t, Config{})

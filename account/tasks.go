@@ -7,7 +7,7 @@ import "reckon/metric"
 var (
 	taskCount = &metric.Desc{
 		Name: "reckon_workload_tasks", Kind: metric.Gauge,
-		Help:   "Tasks that the batch system started in the part on the node; absent where it has fewer than two, or they can not be distinguished.",
+		Help:   "Tasks that the batch system started in the part on the node; absent where it has fewer than two, or they cannot be distinguished.",
 		Labels: with(),
 	}
 	busiestTask = &metric.Desc{

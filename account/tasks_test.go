@@ -51,12 +51,12 @@ func TestTasks(t *testing.T) {
 	if count, busiest := figures("1"); count != 0 || busiest != 0 {
 		t.Errorf("one task alone: %g, %g", count, busiest)
 	}
-	saved, err := l.State("boot")
+	data, err := saved(l, "boot")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l = New(config)
-	if err := l.Restore(saved, "boot"); err != nil {
+	if err := l.Restore(data, "boot"); err != nil {
 		t.Fatal(err)
 	}
 	tick(102, process(10, 1, 10*time.Second), process(11, 1, 7*time.Second), process(12, 11, time.Second))

@@ -50,7 +50,7 @@ func TestWaits(t *testing.T) {
 	if _, ok := r.degrees("group")["io_wait_seconds scheduler"]; !ok {
 		t.Errorf("then: %v", r.degrees("group"))
 	}
-	data, err := r.l.State("boot")
+	data, err := r.saved("boot")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestDiskWaits(t *testing.T) {
 		}
 	}
 	check("at first")
-	data, err := r.l.State("boot")
+	data, err := r.saved("boot")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestQueue(t *testing.T) {
 	if got := of("other/n1"); got == nil || got.Count != 2 || got.Quantile(1) != math.Exp2(-8) {
 		t.Errorf("of nobody: %+v", got)
 	}
-	data, err := r.l.State("boot")
+	data, err := r.saved("boot")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestMounts(t *testing.T) {
 		}
 	}
 	check("at first")
-	data, err := r.l.State("boot")
+	data, err := r.saved("boot")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ type whole struct {
 	handle sensor.CgroupHandle // nil when there is none, or it is gone
 	cg     sensor.Cgroup
 	memory memory
+	active uint64 // tick in which a part was last not idle
 
 	peak, neededPeak *metric.Series
 }
@@ -53,11 +54,11 @@ func (w *whole) close() {
 	}
 }
 
-// readWholes reads the control groups of workloads.
+// readWholes reads the control groups of workloads, unless all parts are idle and the last reading is recent enough.
 func (l *Ledger) readWholes() {
 	for _, p := range l.order {
-		if g := p.group; g.lead == p && g.whole != nil && g.whole.handle != nil {
-			g.whole.read()
+		if w := p.group.whole; p.group.lead == p && w != nil && w.handle != nil && (w.active == l.tick || !rests(w.handle)) {
+			w.read()
 		}
 	}
 }

@@ -225,6 +225,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 			debug.FreeOSMemory() // what opening the sensors took, and what came and went
 		}
 		if live != nil && live.Subscribers() > 0 {
+			a.readCounts()
 			live.Publish(a.live())
 		}
 		if now := time.Now(); n > 0 && !now.Before(next) {
@@ -295,12 +296,8 @@ func (a *Agent) tick() error {
 		}
 	}
 	a.ledger.Tick(a.passed(), &a.pass, m)
-	a.tickTraffic()
-	a.tickWaits()
-	a.tickQueue()
-	a.tickMounts()
 	a.tickLinks()
-	a.tickCounters()
+	a.tickCounts()
 	a.tickShared()
 	a.tickGPU()
 	a.tickEnergy(m)

@@ -30,6 +30,7 @@ type unit struct {
 
 // export fills the batch with everything there is to say now.
 func (a *Agent) export(now time.Time) {
+	a.readCounts()
 	a.batch.Reset(now)
 	a.takeUpReports()
 	a.followMonitors()

@@ -45,12 +45,12 @@ func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) ac
 		found.Handle = a.open(h, id.Cgroup)
 	}
 	if id.Whole != "" && id.Whole != id.Cgroup && a.cgroups != nil {
-		found.Whole = a.open(h, id.Whole, "memory", "cpu")
+		found.Whole = a.open(h, id.Whole, "memory", "cpu", "cpuacct")
 	}
 	return found
 }
 
-// hint gathers what a process can be recognised by. gone says that it can not be looked
+// hint gathers what a process can be recognised by. gone says that it cannot be looked
 // at any more.
 func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
 	h = &workload.Hint{
@@ -122,7 +122,7 @@ func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identifie
 }
 
 // cgroupsOf fills in the control groups of a process, from memory where its set of
-// groups was seen before. gone says that the process can not be looked at any more.
+// groups was seen before. gone says that the process cannot be looked at any more.
 func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
 	var n uint64
 	if p.Have&sensor.FieldCgroup != 0 {
@@ -175,7 +175,7 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 }
 
 // groupLives reports whether another living process is in the group that p leads, so
-// that the id can not be a reused one.
+// that the id cannot be a reused one.
 func (a *Agent) groupLives(p *sensor.Process) bool {
 	for i := range a.pass.Live {
 		if q := &a.pass.Live[i]; q.PGID == p.PGID && q.PID != p.PID && q.Start < p.Start {
@@ -206,6 +206,12 @@ type sharedHandle struct {
 	sensor.CgroupHandle
 	agent *Agent
 	key   string
+}
+
+// Rest implements [sensor.CgroupRester].
+func (s *sharedHandle) Rest() bool {
+	r, ok := s.CgroupHandle.(sensor.CgroupRester)
+	return ok && r.Rest()
 }
 
 // Close closes the handle and lets it be opened anew.

@@ -66,7 +66,7 @@ func containerGroup(t *testing.T, uid, id string) *os.File {
 	for _, name := range []string{fmt.Sprintf("reckon-test-%d", os.Getpid()), "kubepods", "pod" + uid, id} {
 		base += "/" + name
 		if err := os.Mkdir(base, 0o755); err != nil && !os.IsExist(err) {
-			t.Skipf("control groups can not be made here: %v", err)
+			t.Skipf("control groups cannot be made here: %v", err)
 		}
 		t.Cleanup(func() { _ = os.Remove(base) })
 	}
@@ -104,7 +104,7 @@ func TestPodsAreNamed(t *testing.T) {
 		c := exec.Command("sleep", "60")
 		c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
 		if err := c.Start(); err != nil {
-			t.Skip(err)
+			t.Skip("not available here: ", err)
 		}
 		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 	}

@@ -36,6 +36,9 @@ func (a *Agent) live() client.Live {
 		if r.KnowNetwork {
 			w.ReceiveRate, w.TransmitRate = ptr(r.ReceiveRate), ptr(r.TransmitRate)
 		}
+		if r.KnowTraffic {
+			w.MemoryTrafficRate = ptr(r.TrafficRate)
+		}
 		if r.KnowWait {
 			w.Wait = ptr(r.Wait)
 		}

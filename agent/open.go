@@ -41,8 +41,8 @@ type Note struct {
 	Err    error
 }
 
-// Open finds out what can be read on this machine. What can not be read is noted,
-// not fatal; only a task table that can not be read at all is an error.
+// Open finds out what can be read on this machine. What cannot be read is noted,
+// not fatal; only a task table that cannot be read at all is an error.
 func Open(c Config) (*Agent, []Note, error) {
 	if err := c.defaults(); err != nil {
 		return nil, nil, err
@@ -137,7 +137,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 		a.closers = append(a.closers, machine)
 	}
 	note("machine", nil, err)
-	groups, err := cgroup.New(cgroup.Options{Root: c.Root})
+	groups, err := cgroup.New(cgroup.Options{Root: c.Root, Tick: c.Tick})
 	if err == nil {
 		a.cgroups = groups
 		a.closers = append(a.closers, groups)
@@ -232,13 +232,7 @@ func (a *Agent) save() {
 	if a.config.State == "" || a.bootID == "" {
 		return
 	}
-	data, err := a.ledger.State(a.bootID)
-	if err == nil {
-		tmp := a.config.State + ".new"
-		if err = os.WriteFile(tmp, data, 0o600); err == nil {
-			err = os.Rename(tmp, a.config.State)
-		}
-	}
+	err := a.replaceState(a.config.State + ".new")
 	switch {
 	case err != nil && !a.self.saveFailed:
 		a.log.Warn("the accounts could not be saved; a restart of the agent will lose what was used meanwhile", "err", err)
@@ -246,4 +240,15 @@ func (a *Agent) save() {
 	case err == nil:
 		a.self.saveFailed = false
 	}
+}
+
+func (a *Agent) replaceState(tmp string) error {
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(a.ledger.Save(f, a.bootID), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp, a.config.State)
 }

@@ -110,7 +110,7 @@ func TestPushSocket(t *testing.T) {
 		}
 	}
 
-	// What stands for a moment only is told once.
+	// What stands for a moment only is reported once.
 	if _, err := send("my_epoch 5\n", client.Pushing{Keep: time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestPushHelper(t *testing.T) {
 	fmt.Println("answer: " + answer)
 }
 
-// A process of another user and group, which ends at once, is told as short work of
+// A process of another user and group, which ends at once, is reported as short work of
 // its user: the agent learns who it is while it waits for the answer.
 func TestPushFromOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -287,7 +287,7 @@ func TestSenderOwner(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	pid, uid := int32(cmd.Process.Pid), uint32(os.Geteuid())
@@ -314,7 +314,7 @@ func TestSenderOwner(t *testing.T) {
 }
 
 // What was sent stands as long as its workload, also where who sent it was never seen; it
-// ends with the workload, and what came from short work is told as short work.
+// ends with the workload, and what came from short work is reported as short work.
 func TestPushedStands(t *testing.T) {
 	a := open(t, Config{Source: "procfs", Node: "n1"})
 	a.openOwn(0)

@@ -27,6 +27,9 @@ type podLister interface{ Pods() kubernetes.Pods }
 // processors is a machine whose processors count, as --counters has it on a real one; nil where they do not.
 type processors interface{ Counters() sensor.CounterSource }
 
+// sockets is a machine whose sockets count; nil where they do not.
+type sockets interface{ Traffic() sensor.TrafficSource }
+
 // OpenMachine returns an agent that reads m and the given sensors in the place of this
 // machine. Its time is that of m, and the caller moves both: [Agent.Step] takes a reading
 // and [Agent.Take] makes an export. It says nothing of this process, which is not what m
@@ -61,6 +64,10 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 	if c, ok := m.(processors); ok {
 		a.kernel.counters = c.Counters()
 	}
+	if s, ok := m.(sockets); ok {
+		a.kernel.traffic = s.Traffic()
+	}
+	a.kernel.always = true // it forgets what ended
 	return a, nil
 }
 

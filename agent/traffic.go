@@ -6,8 +6,17 @@ import (
 	"reckon/sensor/task"
 )
 
-// counting is what programs in the kernel count, read at each tick: traffic and waits.
+// counting is what programs in the kernel count by process: traffic, waits, delays and requests.
+//
+// A reading walks tables with room for all processes, however few have an entry: for five sources about a millisecond
+// on a small machine and three on one with 64 processors. So they are read every countEvery ticks, before each export
+// and each tick of a live view, and, since entries of processes that ended take up room, in the tick in which
+// countEnded of them have ended and the one after it.
 type counting struct {
+	skipped uint64               // ticks since they were read
+	ended   int                  // processes that ended in these ticks
+	again   bool                 // many processes had ended at the last reading: what they did in their last moments is read next
+	always  bool                 // they are read in each tick
 	traffic sensor.TrafficSource // nil where it can not be counted
 	pass    sensor.TrafficPass
 
@@ -141,8 +150,40 @@ func (a *Agent) openTraffic(o task.Options) (notes []Note) {
 	return notes
 }
 
-// tickTraffic charges what was sent and received. It comes after the ledger took the tick,
-// so that who began in it is known.
+const (
+	countEvery = 4
+	countEnded = 64
+)
+
+// tickCounts reads what was counted, or puts it off. It comes after the ledger took the tick, so that who began in it is known.
+func (a *Agent) tickCounts() {
+	n := &a.kernel
+	n.skipped++
+	n.ended += len(a.pass.Exited)
+	many := n.always || n.ended >= countEnded || a.tasks.Exits() == "" // or it is not known
+	if !many && !n.again && n.skipped < countEvery {
+		a.ledger.PutOff()
+		return
+	}
+	a.readCounts()
+	n.again = many
+}
+
+// readCounts charges what was counted up to this tick, if that was put off.
+func (a *Agent) readCounts() {
+	n := &a.kernel
+	if n.skipped == 0 {
+		return
+	}
+	n.skipped, n.ended, n.again = 0, 0, false
+	a.tickTraffic()
+	a.tickWaits()
+	a.tickQueue()
+	a.tickMounts()
+	a.tickCounters()
+}
+
+// tickTraffic charges what was sent and received.
 func (a *Agent) tickTraffic() {
 	n := &a.kernel
 	if n.traffic == nil {
@@ -151,10 +192,10 @@ func (a *Agent) tickTraffic() {
 	n.pass.Reset()
 	err := n.traffic.ReadTraffic(&n.pass)
 	a.report(n.traffic.Name(), err)
-	a.ledger.Traffic(&n.pass) // what was told before an error is told once
+	a.ledger.Traffic(&n.pass) // what was reported before an error is reported once
 }
 
-// tickWaits charges the waits that ended, after the ledger took the tick, too.
+// tickWaits charges the waits that ended.
 func (a *Agent) tickWaits() {
 	n := &a.kernel
 	if n.waits == nil {
@@ -166,7 +207,7 @@ func (a *Agent) tickWaits() {
 	a.ledger.Waits(&n.waitPass)
 }
 
-// tickQueue charges the delays in the run queue, after the ledger took the tick, too.
+// tickQueue charges the delays in the run queue.
 func (a *Agent) tickQueue() {
 	n := &a.kernel
 	if n.queue == nil {
@@ -178,7 +219,7 @@ func (a *Agent) tickQueue() {
 	a.ledger.Queue(&n.queuePass)
 }
 
-// tickCounters charges what processors counted, after the ledger took the tick, too.
+// tickCounters charges what processors counted.
 func (a *Agent) tickCounters() {
 	n := &a.kernel
 	if n.counters == nil {
@@ -190,7 +231,7 @@ func (a *Agent) tickCounters() {
 	a.ledger.Counters(&n.counterPass)
 }
 
-// tickMounts charges requests to FUSE file systems, after the ledger took the tick, too.
+// tickMounts charges requests to FUSE file systems.
 func (a *Agent) tickMounts() {
 	n := &a.kernel
 	if n.mounts == nil {
@@ -202,7 +243,7 @@ func (a *Agent) tickMounts() {
 	a.ledger.Mounts(&n.mountPass)
 }
 
-// tickLinks charges what went through RDMA adapters, after the ledger took the tick, too.
+// tickLinks charges what went through RDMA adapters, after the ledger took the tick.
 func (a *Agent) tickLinks() {
 	n := &a.kernel
 	if n.links == nil {

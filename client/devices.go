@@ -13,6 +13,7 @@ type NodeDevices struct {
 	Disks   []Disk   `json:"disks"`
 	Mounts  []Mount  `json:"mounts"`
 	Links   []Link   `json:"links"`
+	Sockets []Socket `json:"sockets"`
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -22,7 +23,7 @@ type Disk struct {
 	// Busy is the share of time with a request in progress, Waiting the mean queue length including requests in service.
 	Busy    *float64 `json:"busy"`
 	Waiting *float64 `json:"waiting"`
-	// Threads is how many threads of all workloads slept on average until it had answered; null where the agent can not tell.
+	// Threads is how many threads of all workloads slept on average until it had answered; null where the agent cannot tell.
 	Threads    *float64 `json:"waiting_threads"`
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
 	WriteBytes *float64 `json:"write_bytes_per_second"`
@@ -58,6 +59,19 @@ type Link struct {
 	TransmitBytes *float64 `json:"transmit_bytes_per_second"`
 	// Saturated lists counters of errors and waits that have reached their maximum and no longer count.
 	Saturated []string `json:"saturated,omitempty"`
+}
+
+// Socket is a processor socket with its memory.
+type Socket struct {
+	Socket string `json:"socket"`
+	// ReadBytes and WriteBytes are counted by its memory controllers, devices and the kernel included.
+	ReadBytes  *float64 `json:"read_bytes_per_second"`
+	WriteBytes *float64 `json:"write_bytes_per_second"`
+	// LocalBytes and RemoteBytes are what its last-level caches exchange with its own memory and with that of other sockets, and CacheBytes how much of them
+	// is occupied; by the monitoring of the processor (resctrl).
+	LocalBytes  *float64 `json:"local_bytes_per_second"`
+	RemoteBytes *float64 `json:"remote_bytes_per_second"`
+	CacheBytes  *float64 `json:"cache_bytes"`
 }
 
 // Devices returns the activity of the devices of a node. The site may be empty if node names are unique.

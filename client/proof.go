@@ -72,9 +72,9 @@ func (p *Proof) Summary(now time.Time) string {
 	if p.From == nil || p.Hours == 0 {
 		return "not proven: no whole hour has all its samples yet"
 	}
-	at := p.Made.In(now.Location()).Format("15:04")
+	at := p.Made.In(now.Location()).Format("15:04 MST")
 	if now.Sub(*p.Made) > 24*time.Hour {
-		at = p.Made.In(now.Location()).Format("2006-01-02 15:04")
+		at = p.Made.In(now.Location()).Format("2006-01-02 15:04 MST")
 	}
 	text := fmt.Sprintf("accounted %s, last proof %s", p.Percent(), at)
 	if p.Differing > 0 {

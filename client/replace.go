@@ -11,7 +11,11 @@ type Replaced struct {
 	Site string `json:"site,omitempty"`
 }
 
-// ReplaceNode allows another machine to send under the name of a node.
+// ReplaceNode allows another machine to send under the name of a node; site is empty for a node without one.
 func (c *Client) ReplaceNode(ctx context.Context, site, node string) (r Replaced, err error) {
-	return r, c.post(ctx, "/api/reckon/v1/nodes/replace", url.Values{"site": {site}, "node": {node}}, &r)
+	q := url.Values{"node": {node}}
+	if site != "" { // an empty parameter is refused
+		q.Set("site", site)
+	}
+	return r, c.post(ctx, "/api/reckon/v1/nodes/replace", q, &r)
 }

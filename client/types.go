@@ -206,6 +206,8 @@ type Node struct {
 	// InterconnectBytes is the traffic of InfiniBand, Omni-Path, RoCE and Slingshot ports that bypasses the
 	// devices in NetworkBytes; IP over them is in both.
 	InterconnectBytes *float64 `json:"interconnect_bytes_per_second,omitempty"`
+	// MemoryTraffic is what the memory controllers of all sockets move or, where they are not read, what the caches exchange with memory (resctrl).
+	MemoryTraffic *float64 `json:"memory_traffic_bytes_per_second,omitempty"`
 	// Power of the whole node, each joule counted once, and the part of it that
 	// the node draws without work; PowerMethod tells whether it is modelled.
 	Watts           *float64 `json:"power_watts,omitempty"`
@@ -307,11 +309,14 @@ type LiveWorkload struct {
 	// Payload at sockets, without the loopback network.
 	ReceiveRate  *float64 `json:"network_receive_bytes_per_second"`
 	TransmitRate *float64 `json:"network_transmit_bytes_per_second"`
-	Wait         *float64 `json:"cpu_wait"` // runnable but waiting, in cores
-	Processes    int      `json:"processes"`
-	Threads      int      `json:"threads"`
-	Command      string   `json:"command"` // the program with the highest use
-	StartedAt    int64    `json:"started_at"`
+	// Bytes moved between caches and memory; nil where nothing counts them.
+	MemoryTrafficRate *float64 `json:"memory_traffic_bytes_per_second,omitempty"`
+
+	Wait      *float64 `json:"cpu_wait"` // runnable but waiting, in cores
+	Processes int      `json:"processes"`
+	Threads   int      `json:"threads"`
+	Command   string   `json:"command"` // the program with the highest use
+	StartedAt int64    `json:"started_at"`
 	// Exactness of the figures that were not exact at the last export, by key.
 	Exactness figure.Degrees `json:"exactness,omitempty"`
 }

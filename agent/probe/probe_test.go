@@ -166,7 +166,7 @@ func TestNobodyWaited(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	root := t.TempDir()
 	tree(t, root, pause, process{pid: 7, comm: "a", user: 1, noIO: true})
-	// io that exists and can not be read
+	// io that exists and cannot be read
 	if err := os.Mkdir(filepath.Join(root, "7", "io"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func TestNetwork(t *testing.T) {
 	_, port, _ := net.SplitHostPort(first.Addr().String())
 	second, err := net.Listen("tcp", "127.0.0.2:"+port)
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	for _, l := range []net.Listener{first, second} {
 		go func() { _ = ServeNetwork(ctx, l, port) }()

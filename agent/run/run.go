@@ -70,7 +70,7 @@ type runner struct {
 	notes   []string
 	self    float64
 	living  uint64 // CPU time of what outlived the command, ns
-	hidden  bool   // more was waited for than processes were told of
+	hidden  bool   // more was waited for than processes were reported
 	settled <-chan struct{}
 }
 
@@ -107,7 +107,7 @@ func (r *runner) start(path string) error {
 	// Until its exec the child had our memory, and the kernel remembers that as its peak.
 	m.floor = m.tree.files.HighWater(int32(os.Getpid()))
 	if perfErr != nil && m.exits == nil {
-		r.note("short processes can not be told apart by name: %v", perfErr)
+		r.note("short processes cannot be told apart by name: %v", perfErr)
 	}
 	return nil
 }

@@ -201,7 +201,7 @@ func TestRunForeignChildren(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {
 		pid, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "60"}, nil)
 		if err != nil {
-			t.Skip(err)
+			t.Skip("not available here: ", err)
 		}
 		defer func() { _ = unix.Kill(pid, unix.SIGKILL); _, _ = unix.Wait4(pid, nil, 0, nil) }()
 		o.Args, o.Wait = []string{"sh", "-c", "sleep 0.1; exit 2"}, true
@@ -311,7 +311,7 @@ func TestRunProfile(t *testing.T) {
 func TestRunLeavesNoGroup(t *testing.T) {
 	own, err := ownCgroups()
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	measure(t, Options{Args: []string{"true"}})
 	for _, h := range own {

@@ -39,7 +39,7 @@ func lookUp(name string) (string, error) {
 		if errors.As(err, &why) {
 			err = why.Err
 		}
-		return "", &StartError{126, fmt.Errorf("%s: can not be run: %w", name, err)}
+		return "", &StartError{126, fmt.Errorf("%s: cannot be run: %w", name, err)}
 	}
 }
 
@@ -91,6 +91,6 @@ func start(o *Options, path string, g *group, perf func()) (forked, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return f, &StartError{127, fmt.Errorf("%s: its interpreter, or the file itself, is not there: %w", path, err)}
 	default:
-		return f, &StartError{126, fmt.Errorf("%s: can not be run: %w", path, err)}
+		return f, &StartError{126, fmt.Errorf("%s: cannot be run: %w", path, err)}
 	}
 }

@@ -148,7 +148,7 @@ func check(c Reading) (*reading, error) {
 	}
 	for i, n := range names {
 		if !promtext.ValidLabel(n) || slices.Contains(promtext.Reserved(), n) {
-			return nil, fmt.Errorf("label %q can not be used: letters, digits and _ only, and none of %s", n, strings.Join(promtext.Reserved(), ", "))
+			return nil, fmt.Errorf("label %q cannot be used: letters, digits and _ only, and none of %s", n, strings.Join(promtext.Reserved(), ", "))
 		}
 		r.values = append(r.values, c.Labels[n])
 		if n == c.PathLabel {

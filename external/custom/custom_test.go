@@ -107,7 +107,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"which has none":                {Name: "a", File: "/f", PathLabel: "x"},
 		"a [ is not closed":             {Name: "a", File: "/[f"},
 		"scale is not a number other":   {Name: "a", File: "/f", Scale: &zero},
-		"label \"owner\" can not be":    {Name: "a", File: "/f", Labels: map[string]string{"owner": "x"}},
+		"label \"owner\" cannot be":     {Name: "a", File: "/f", Labels: map[string]string{"owner": "x"}},
 		"path_label x is one of labels": {Name: "a", File: "/*", PathLabel: "x", Labels: map[string]string{"x": "1"}},
 		"offset is no number":           {Name: "a", File: "/f", Offset: math.Inf(1)},
 	} {

@@ -153,7 +153,7 @@ func TestScrapeErrors(t *testing.T) {
 		"write a unix socket as":          {URL: "unix:app.sock"},
 		"is shorter than 1s":              {URL: "http://h", Interval: time.Millisecond},
 		"is no pattern of names":          {URL: "http://h", Keep: []string{"[a"}},
-		"label \"node\" can not be used":  {URL: "http://h", Labels: map[string]string{"node": "x"}},
+		"label \"node\" cannot be used":   {URL: "http://h", Labels: map[string]string{"node": "x"}},
 		"ca_file: open":                   {URL: "https://h", CAFile: "/nowhere"},
 	} {
 		if _, err := New("", []Target{c}, nil, nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), ":b@") {

@@ -1,0 +1,143 @@
+package account
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strconv"
+)
+
+// Save writes the serialized ledger to w, piece by piece: a node with 20,000 processes has megabytes of it. bootID
+// names the boot that its times belong to (/proc/sys/kernel/random/boot_id). Called between an export and the next tick
+// it writes the exported state, including the parts that ended with that export, so that a state saved before the
+// export is sent never falls behind what the receivers have.
+func (l *Ledger) Save(w io.Writer, bootID string) error {
+	s := &saver{w: w, index: make(map[*Part]int, len(l.order))}
+	s.encoder = json.NewEncoder(&s.buf)
+	s.value(l.head(bootID))
+	s.buf.Truncate(s.buf.Len() - 1) // the object goes on
+	s.list(`,"parts":[`)
+	commands := make(map[string]uint64)
+	for _, p := range l.order {
+		if !p.absorbed {
+			s.index[p] = len(s.index)
+			s.next()
+			part := p.state(commands)
+			s.value(&part)
+		}
+	}
+	s.list(`],"processes":[`)
+	for pid, e := range l.table {
+		if i, ok := s.index[e.part]; ok {
+			s.next()
+			s.process(pid, e, i)
+		}
+	}
+	s.list(`],"cores":{`)
+	for _, p := range l.order {
+		if g := p.group; g.lead == p {
+			s.next()
+			s.value(string(g.id))
+			s.buf.WriteByte(':')
+			s.value(&g.cores)
+		}
+	}
+	s.list(`},"wholes":{`)
+	for _, p := range l.order {
+		if g := p.group; g.lead == p && g.whole != nil && (g.whole.memory.peak > 0 || g.whole.memory.neededPeak > 0) {
+			s.next()
+			s.value(string(g.id))
+			s.buf.WriteByte(':')
+			s.value([2]uint64{g.whole.memory.peak, g.whole.memory.neededPeak})
+		}
+	}
+	s.buf.WriteString("}}")
+	return s.close()
+}
+
+// saver writes a state as one line of JSON, then the checksum of that line.
+type saver struct {
+	w        io.Writer
+	index    map[*Part]int // of the parts that were written
+	encoder  *json.Encoder
+	buf      bytes.Buffer
+	begun    bool // the present list or object has an element
+	checksum uint32
+	err      error // the first one
+}
+
+// savedAtOnce is how many bytes are collected before they are written.
+const savedAtOnce = 32 << 10
+
+// list ends a list or an object and begins the next.
+func (s *saver) list(between string) {
+	s.buf.WriteString(between)
+	s.begun = false
+}
+
+// next begins an element.
+func (s *saver) next() {
+	if s.begun {
+		s.buf.WriteByte(',')
+	}
+	s.begun = true
+	if s.buf.Len() >= savedAtOnce {
+		s.flush()
+	}
+}
+
+// value appends v as encoding/json writes it.
+func (s *saver) value(v any) {
+	if err := s.encoder.Encode(v); err != nil && s.err == nil {
+		s.err = err
+	}
+	s.buf.Truncate(max(s.buf.Len()-1, 0)) // the newline
+}
+
+// process appends a processState: of many there are, reflection would take most of the time.
+func (s *saver) process(pid int32, e *process, part int) {
+	b := append(s.buf.AvailableBuffer(), `{"p":`...)
+	b = strconv.AppendInt(b, int64(pid), 10)
+	if e.ppid != 0 {
+		b = strconv.AppendInt(append(b, `,"pp":`...), int64(e.ppid), 10)
+	}
+	b = strconv.AppendUint(append(b, `,"s":`...), e.start, 10)
+	b = strconv.AppendInt(append(b, `,"a":`...), int64(part), 10)
+	b = append(b, `,"u":[`...)
+	for i, v := range e.last.array() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(b, v, 10)
+	}
+	b = append(b, ']')
+	if e.gone {
+		b = append(b, `,"g":true`...)
+	}
+	if c := e.lineage(); c != [2]uint64{} {
+		b = strconv.AppendUint(append(b, `,"c":[`...), c[0], 10)
+		b = strconv.AppendUint(append(b, ','), c[1], 10)
+		b = append(b, ']')
+	}
+	s.buf.Write(append(b, '}'))
+}
+
+func (s *saver) flush() {
+	s.checksum = crc32.Update(s.checksum, castagnoli, s.buf.Bytes())
+	if s.err == nil {
+		_, s.err = s.w.Write(s.buf.Bytes())
+	}
+	s.buf.Reset()
+}
+
+// close ends the line and writes the checksum.
+func (s *saver) close() error {
+	s.buf.WriteByte('\n')
+	s.flush()
+	if s.err == nil {
+		_, s.err = fmt.Fprintf(s.w, sealFormat, s.checksum)
+	}
+	return s.err
+}
