@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/store"
+	"reckon/workload"
 )
 
 // BuilderOptions says how a catalogue is kept up to date.
@@ -261,6 +262,7 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	if !known {
 		since = time.Time{}
 	}
+	b.roll.changedSince(since)
 	n, err := b.through(ctx, earlier(since, b.at), to) // a sample may have come before its time
 	if err == nil {
 		b.read = mark
@@ -361,10 +363,14 @@ func (b *Builder) forget(now time.Time) {
 		return
 	}
 	b.forgot = now
-	limit := now.Add(-2*b.o.Overlap - b.o.Gone).UnixMilli()
+	limit, group := now.Add(-2*b.o.Overlap-b.o.Gone).UnixMilli(), now.Add(-b.o.Overlap-time.Second).UnixMilli()
 	for k, runs := range b.fold.accounts {
 		kept := runs[:0]
 		for _, a := range runs {
+			limit := limit
+			if a.Kind == string(workload.Group) { // its id holds its start: nothing begins later under it
+				limit = max(limit, group)
+			}
 			if !(a.Ended && a.last() < limit) && !(len(a.Tracks) == 0 && a.Start < limit) {
 				kept = append(kept, a)
 			}

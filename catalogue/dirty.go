@@ -155,19 +155,28 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 		from = now.Add(-settled).Truncate(time.Hour) // the clock was ahead, and was set back
 	}
 	for _, since := range []time.Time{r.late, late} {
-		if !since.IsZero() && since.Before(from) {
+		if since.IsZero() {
+			continue
+		}
+		r.changedSince(since)
+		if since.Before(from) {
 			from = since.Truncate(time.Hour)
 		}
 	}
 	if old := oldest.Truncate(time.Hour); from.Before(old) {
 		from = old // what the store has forgotten stays as it was made
 	}
-	for from.Before(now) {
-		to := earlier(from.Add(rollSlice), now.Truncate(time.Hour).Add(time.Hour))
+	for done := now.Add(-settled).Truncate(time.Hour); from.Before(done); {
+		to := earlier(from.Add(rollSlice), done)
 		if err := r.make(ctx, from, to, oldest, lookAround); err != nil {
 			return false, err
 		}
 		from = to
+	}
+	if from.Before(now) {
+		if err := r.goOn(ctx, from, now, oldest); err != nil {
+			return false, err
+		}
 	}
 	r.late = time.Time{}
 	if done := now.Add(-settled).Truncate(time.Hour); done.After(r.done) || r.done.After(now) {

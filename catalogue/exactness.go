@@ -116,7 +116,7 @@ func (p *pass) degree(f *figure.Figure, hour int64) (worst figure.Exactness) {
 	}
 	for _, of := range [...]string{"", n.Workload} {
 		for _, x := range p.doubts[kindFigure{nodeKey{n.Site, n.Node}, n.Kind, of, f.ExactnessKey()}] {
-			if x.from < hour+hourMS && x.to >= hour {
+			if x.from < p.edges[p.at(hour)+1] && x.to >= hour {
 				worst = worst.Worse(x.degree)
 			}
 		}

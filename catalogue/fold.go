@@ -61,8 +61,12 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 	if err := f.findRuns(ctx, from, to, ms); err != nil {
 		return err
 	}
-	ms = append(slices.Clip(ms), series.OneOf("__name__", runSlots.metrics()))
-	if err := series.Each(ctx, f.q, from, to, f.series, ms...); err != nil {
+	// Of facts at the same time the last one counts, so that they are read in order.
+	facts, figures := runSlots.split(firstFigure)
+	if err := series.Each(ctx, f.q, from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", facts))...); err != nil {
+		return err
+	}
+	if err := series.EachUnordered(ctx, f.q, from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", figures))...); err != nil {
 		return err
 	}
 	return f.judge(ctx, from, to)

@@ -45,6 +45,9 @@ type roller struct {
 	next time.Time    // when the hour under way is made again
 	late time.Time    // rows changed this far back; zero when none did
 	kept [2]time.Time // done and late as they were saved
+
+	reports bool // the store knows the oldest sample that was appended since the last round
+	now     underWay
 }
 
 func (b *Builder) newRoller() *roller {
@@ -52,7 +55,8 @@ func (b *Builder) newRoller() *roller {
 	if !ok {
 		return nil
 	}
-	return &roller{q: b.q, cat: b.cat, out: out}
+	_, reports := b.q.(appendReporter)
+	return &roller{q: b.q, cat: b.cat, out: out, reports: reports}
 }
 
 // noteLate notes that what is known of a time has changed.
@@ -86,6 +90,7 @@ func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead tim
 	if err != nil {
 		return err
 	}
+	r.changedSince(from)
 	return r.out.ReplaceHours(ctx, from, to, use, nodes)
 }
 
@@ -134,7 +139,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 	ms := series.OneOf("__name__", hourSlots.metrics())
 	var gaps []gap
 	reach := time.UnixMilli(p.from).Add(-lookAround)
-	err := series.Each(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.EachUnordered(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
 		p.names.Read(l, hourLabels...)
 		slot, ok := rollSlot(&p.names)
 		if !ok {
@@ -265,7 +270,7 @@ func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to tim
 func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string, into map[uint64]point) error {
 	for group := range slices.Chunk(values, rereadTogether) {
 		// Only what has a gap is asked for, and as in any outage it is near: a day first.
-		err := series.Each(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
+		err := series.EachUnordered(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
 			if t, v, _, ok := series.Last(it); ok {
 				into[labels.StableHash(l)] = point{t, v}
 			}

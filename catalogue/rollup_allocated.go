@@ -72,6 +72,7 @@ func (p *pass) allocations(ctx context.Context, q storage.Queryable, rows []stor
 			runs = append(runs, w)
 		}
 	}
+	p.batch = len(runs) > 0
 	for group := range slices.Chunk(runs, rereadTogether) {
 		facts, err := schedulerFacts(ctx, q, group)
 		if err != nil {
@@ -231,8 +232,8 @@ const beforeReadings = 2 * time.Minute
 
 // lacks marks the CPU time of hours in which a run had cores and nothing measured it: the sum is a lower bound.
 func (p *pass) lacks(k key, from, to int64) {
-	for at := max(from, p.from); at < min(to, p.to); at += hourMS - (at-p.from)%hourMS {
-		if f := p.cells[cell{k, at - (at-p.from)%hourMS}]; f != nil {
+	for at := max(from, p.from); at < min(to, p.to); at = p.edges[p.at(at)+1] {
+		if f := p.cells[cell{k, p.edges[p.at(at)]}]; f != nil {
 			f.exactness.Add("cpu_seconds", figure.AtLeast)
 		}
 	}
@@ -241,10 +242,10 @@ func (p *pass) lacks(k key, from, to int64) {
 // allot books a share of a size for some time.
 func (p *pass) allot(k key, from, to int64, s *size, share float64) {
 	for at := max(from, p.from); at < min(to, p.to); {
-		i := (at - p.from) / hourMS
-		end := min(p.from+(i+1)*hourMS, to)
+		i := p.at(at)
+		end := min(p.edges[i+1], to)
 		seconds := share * float64(end-at) / 1000
-		c := cell{k, p.from + i*hourMS}
+		c := cell{k, p.edges[i]}
 		f := p.cells[c]
 		if f == nil {
 			f = &figures{}

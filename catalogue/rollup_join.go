@@ -20,7 +20,7 @@ func (p *pass) begun(rows []store.Workload) []store.Use {
 		}
 		k := key{w.Site, w.ID}
 		p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
-		u := p.row(at-at%hourMS, k, p.facts[k])
+		u := p.row(p.edges[p.at(at)], k, p.facts[k])
 		u.Started = ptr(1)
 		if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 			wait := w.Start.Sub(w.Submit).Seconds()

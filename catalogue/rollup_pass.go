@@ -18,12 +18,15 @@ import (
 
 const hourMS = int64(time.Hour / time.Millisecond)
 
-// pass makes the roll-ups of a few hours that follow each other.
+// pass makes the roll-ups of a few stretches of time that follow each other: of hours, or of parts of the hours under way.
 type pass struct {
-	from, to int64 // whole hours, milliseconds
-	back     int64 // the earliest time before from that a gap reaches back to
-	sum      []float64
+	from, to int64     // milliseconds
+	edges    []int64   // from, where each further stretch begins, and to
+	near     int       // the stretch found last
+	back     int64     // the earliest time before from that a gap reaches back to
+	sum      []float64 // by stretch
 	has      []bool
+	batch    bool // it holds runs of a batch system
 
 	starts map[partKey][]beginning // by owner, and of all owners of the part by none
 	boots  map[nodeKey]nodeBoots
@@ -104,10 +107,23 @@ type holding struct {
 	hours []float64
 }
 
+// newPass makes the hours from one to another.
 func newPass(from, to time.Time) *pass {
-	n := int(to.Sub(from) / time.Hour)
+	return newPassAt(hours(nil, from.UnixMilli(), to.UnixMilli()))
+}
+
+// hours appends to edges the time from and the hours after it, up to to.
+func hours(edges []int64, from, to int64) []int64 {
+	for at := from; at < to; at += hourMS - at%hourMS {
+		edges = append(edges, at)
+	}
+	return append(edges, to)
+}
+
+func newPassAt(edges []int64) *pass {
+	n := len(edges) - 1
 	return &pass{
-		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
+		from: edges[0], to: edges[n], back: edges[0], edges: edges, ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
 		starts: map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
 	}
@@ -128,13 +144,24 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, cat store.Catalogu
 	return p.allocations(ctx, q, rows)
 }
 
+// at is the number of the stretch that holds a time.
+func (p *pass) at(t int64) int {
+	for t < p.edges[p.near] {
+		p.near--
+	}
+	for t >= p.edges[p.near+1] {
+		p.near++
+	}
+	return p.near
+}
+
 func (p *pass) clear() {
 	clear(p.sum)
 	clear(p.has)
 }
 
-// spread books what was counted between two samples evenly over the hours between. The
-// sample before the first hour may lie further back than the pass that made that hour
+// spread books what was counted between two samples evenly over the stretches between. The
+// sample before the first of them may lie further back than the pass that made that time
 // could see: then it must be made again.
 func (p *pass) spread(t0, t int64, amount float64) {
 	if t <= p.from || t0 >= p.to || t <= t0 {
@@ -144,8 +171,8 @@ func (p *pass) spread(t0, t int64, amount float64) {
 		p.back = min(p.back, t0)
 	}
 	for at := max(t0, p.from); at < min(t, p.to); {
-		i := (at - p.from) / hourMS
-		end := min(p.from+(i+1)*hourMS, t)
+		i := p.at(at)
+		end := min(p.edges[i+1], t)
 		p.sum[i] += amount * float64(end-at) / float64(t-t0)
 		p.has[i] = true
 		at = end
@@ -160,7 +187,7 @@ func (p *pass) keep(n *series.Labels, s slot) {
 		if !has {
 			continue
 		}
-		hour, v := p.from+int64(i)*hourMS, p.sum[i]
+		hour, v := p.edges[i], p.sum[i]
 		switch {
 		case s == commandSlot:
 			c := cell{k, hour}
@@ -267,7 +294,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 				if !has {
 					continue
 				}
-				m := p.node(nodeCell{nodeKey{n.Site, n.Node}, p.from + int64(i)*hourMS})
+				m := p.node(nodeCell{nodeKey{n.Site, n.Node}, p.edges[i]})
 				into := &m.total
 				if n.Metric == memoryFree {
 					into = &m.free
@@ -346,7 +373,7 @@ func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 				sum += h.hours[i]
 			}
 			if sum > 0 {
-				u := p.row(p.from+int64(i)*hourMS, k, p.facts[k])
+				u := p.row(p.edges[i], k, p.facts[k])
 				u.HeldCoreSeconds = &sum
 				use = append(use, u)
 			}

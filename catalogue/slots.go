@@ -134,6 +134,18 @@ func (r *registry) metrics() []string {
 	return out
 }
 
+// split separates the names of the series of slots before first from all other names.
+func (r *registry) split(first slot) (before, others []string) {
+	for _, name := range r.metrics() {
+		if slices.Min(r.byMetric[name]) < first {
+			before = append(before, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return before, others
+}
+
 // names are the names of slots in a saved state, by number.
 func (r *registry) names() []string {
 	out := make([]string, len(r.list))

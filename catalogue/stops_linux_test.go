@@ -49,7 +49,7 @@ func TestStops(t *testing.T) {
 	dir := t.TempDir()
 	all, err := trace(t, filepath.Join(dir, "whole"), math.MaxInt)
 	if errors.Is(err, syscall.EPERM) {
-		t.Skip("processes can not be traced here: ", err)
+		t.Skip("processes cannot be traced here: ", err)
 	}
 	if err != nil || all < 50 {
 		t.Fatalf("%d points, %v", all, err)

@@ -178,7 +178,7 @@ func TestClusterNeedsNoUser(t *testing.T) {
 	}
 	// The API server knows nothing here: nobody can tell, which an agent takes for "later".
 	if code, text := asked(t, http.DefaultClient, "http://127.0.0.1:"+port+path, "Authorization", "Bearer eyJ.x.y"); code != http.StatusInternalServerError || !strings.Contains(text, "API server") {
-		t.Errorf("a token that can not be checked: %d %s", code, text)
+		t.Errorf("a token that cannot be checked: %d %s", code, text)
 	}
 	write(file, "agents: [reckon/reckon-agent]\naudiences: x\n")
 	c.Data = filepath.Join(dir, "other")
@@ -389,7 +389,7 @@ func certificate(t *testing.T, dir string, serial int64) *x509.CertPool {
 func TestURL(t *testing.T) {
 	name, err := os.Hostname()
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	for listen, want := range map[string]string{"127.0.0.1:0": "127.0.0.1", ":0": name, "[::1]:0": "[::1]"} {
 		s, err := Open(t.Context(), Config{Listen: listen, Data: t.TempDir(), Access: Access{Insecure: true}})

@@ -45,6 +45,7 @@ type knowledge struct {
 	store *embedded.Store // with a remote store: what it knows of versions
 	away  *remote.Store   // nil where the graph is here
 	feed  *feed.Feed
+	rows  *database.Catalogue
 	due   chan struct{}
 	// snapshots are nil unless clients of GLACIATION ask.
 	snapshots *snapshots
@@ -72,7 +73,7 @@ func (s *Server) openGraph(ctx context.Context) error {
 		return nil
 	}
 	shared := local.Shared()
-	k := &knowledge{due: make(chan struct{}, 1)}
+	k := &knowledge{rows: local, due: make(chan struct{}, 1)}
 	o := embedded.Options{
 		DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres, Explain: explainGraph(shared),
 		State: filepath.Join(s.config.Data, graphState), Latest: &k.latest,
@@ -127,7 +128,7 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	}
 	site := s.config.Site
 	s.graph.feed = feed.New(feed.Options{
-		Store: s.graph.subgraphs(), Workloads: s.catalogue, Nodes: views, Base: s.config.Graph.Base, Site: site,
+		Store: s.graph.subgraphs(), Workloads: s.graph.rows, Nodes: views, Base: s.config.Graph.Base, Site: site,
 		Links: feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki}, Forecast: forecast.Service, Clock: time.Now,
 	})
 	if s.graph.snapshots != nil {

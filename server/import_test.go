@@ -58,7 +58,7 @@ func ofJob(t *testing.T, c *client.Client) string {
 	return fmt.Sprint(w.Owner, w.Nodes, w.Start.Unix(), w.WallSeconds, *w.CPUSeconds, *w.MemoryPeakBytes)
 }
 
-// History of years ago goes into a running server and is there after it was started anew;
+// History of years ago goes into a running server and is there after it was restarted;
 // into a directory without a server the same comes out. The second time adds nothing.
 func TestImport(t *testing.T) {
 	const want = "alice[n1]1677664800 300 300 2.097152e+06"
@@ -76,7 +76,7 @@ func TestImport(t *testing.T) {
 	stop()
 	c, stop = serveOnly(t, dir)
 	if got := strings.ReplaceAll(ofJob(t, c), "] ", "]"); got != want {
-		t.Errorf("started anew: %s, want %s", got, want)
+		t.Errorf("restarted: %s, want %s", got, want)
 	}
 	stop()
 
@@ -141,7 +141,7 @@ func TestProfileOfReadings(t *testing.T) {
 	}
 }
 
-// Mistakes of the caller are told as such, and nothing is left behind.
+// Mistakes of the caller are reported as such, and nothing is left behind.
 func TestImportRefused(t *testing.T) {
 	c, stop := serveOnly(t, filepath.Join(t.TempDir(), "d"))
 	defer stop()
@@ -161,6 +161,6 @@ func TestImportRefused(t *testing.T) {
 		{Name: "gone", Open: func() (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }},
 	})
 	if err == nil {
-		t.Error("a file that can not be opened is no error")
+		t.Error("a file that cannot be opened is no error")
 	}
 }

@@ -361,5 +361,5 @@ func noLeader(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "5")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_ = json.NewEncoder(w).Encode(client.Error{Error: fmt.Sprintf("the server that leads can not be asked: %v", err), Hint: "try again in some seconds"}) // the client went away
+	_ = json.NewEncoder(w).Encode(client.Error{Error: fmt.Sprintf("the server that leads cannot be asked: %v", err), Hint: "try again in some seconds"}) // the client went away
 }

@@ -51,7 +51,7 @@ type Series interface {
 	// name. The map belongs to the caller.
 	Describe(name string, m metadata.Metadata) error
 	Metadata() map[string]metadata.Metadata
-	// Ready returns an error with the reason if samples can not be written and queried at present; nil if they can.
+	// Ready returns an error with the reason if samples cannot be written and queried at present; nil if they can.
 	Ready() error
 
 	// Oldest returns a time before which there are no samples; false for an empty store.
@@ -171,6 +171,16 @@ type Catalogue interface {
 	Close() error
 }
 
+// Passed are process groups of an owner on the same nodes, summed up.
+type Passed struct {
+	Site, Owner string
+	Nodes       []string
+	Count       int
+	CPUSeconds  float64   // of those of which it is known
+	WallSeconds float64   // run times, added up
+	First, Last time.Time // the first start and the last end
+}
+
 // Facts is the contract of a database of facts: everything that the server stores besides
 // the series. storetest.Facts is its suite. It is safe for concurrent use.
 type Facts interface {
@@ -186,6 +196,13 @@ type Facts interface {
 	// returns them, nil for an unknown key. Drop and DropSince remove all of them.
 	State(ctx context.Context, key string) ([]byte, error)
 	SetState(ctx context.Context, key string, value []byte) error
+
+	// Lasting returns the workloads that existed between two times, the second open where it is zero, without the process groups
+	// that ended or, by now, have run for less than group: a machine that builds programs has thousands of them an hour. The
+	// latest start comes first.
+	Lasting(ctx context.Context, since, until, now time.Time, group time.Duration) ([]Workload, error)
+	// Passed sums up the process groups that existed between two times and ended in less than group, by site, owner and nodes.
+	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]Passed, error)
 
 	// Forget removes the rows of single runs.
 	Forget(ctx context.Context, runs []Run) error

@@ -19,7 +19,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// ErrKeys reports that a token can not be checked now, because the API server returned no
+// ErrKeys reports that a token cannot be checked now, because the API server returned no
 // keys. The token may be valid: the sender should retry later.
 var ErrKeys = errors.New("the API server of the cluster returned no keys to check tokens with")
 
@@ -162,7 +162,7 @@ func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
 		return err
 	}
 	if err := json.Unmarshal(raw, to); err != nil {
-		return fmt.Errorf("the answer of %s to %s can not be read: %w", k.server, path, err)
+		return fmt.Errorf("the answer of %s to %s cannot be read: %w", k.server, path, err)
 	}
 	return nil
 }

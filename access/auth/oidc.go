@@ -146,7 +146,7 @@ func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(c.Value)
 	if err != nil || json.Unmarshal(raw, &fl) != nil || fl.State == "" || fl.Nonce == "" {
-		return access.Viewer{}, "", errors.New("the cookie of the sign-in can not be read")
+		return access.Viewer{}, "", errors.New("the cookie of the sign-in cannot be read")
 	}
 	if !equal(fl.State, r.FormValue("state")) {
 		return access.Viewer{}, "", errors.New("the state is not the one that was sent")

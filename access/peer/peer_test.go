@@ -19,7 +19,7 @@ func accept(t *testing.T, network, address string) (server, client net.Conn) {
 	t.Helper()
 	l, err := net.Listen(network, address)
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	client, err = net.Dial(network, l.Addr().String())
@@ -71,7 +71,7 @@ func TestOtherUser(t *testing.T) {
 	cmd := exec.Command("/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/"+strconv.Itoa(port)+"; cat <&3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4711, Gid: 4711}}
 	if err := cmd.Start(); err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	c, err := l.Accept()

@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"reckon/store"
+	"reckon/workload"
 )
 
 const day = 24 * time.Hour
@@ -91,6 +93,56 @@ func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, 
 		total = len(out)
 	}
 	return out, total, nil
+}
+
+// Lasting implements [store.Facts].
+func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, group time.Duration) ([]store.Workload, error) {
+	w := &conditions{d: c.d}
+	w.interval(since, until)
+	w.and("(kind <> " + w.param(string(workload.Group)) + " OR start_ms <= " + w.param(now.Add(-group).UnixMilli()) +
+		" AND until_ms - start_ms >= " + w.param(group.Milliseconds()) + ")")
+	rows, err := c.db.QueryContext(ctx, "SELECT "+strings.Join(rowColumns, ", ")+" FROM workloads"+w.sql()+" ORDER BY start_ms"+c.d.down+", key"+c.d.down, w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+	}
+	defer rows.Close()
+	out, err := c.d.scanAll(rows)
+	if err != nil {
+		return nil, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+	}
+	return out, nil
+}
+
+// Passed implements [store.Facts].
+func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error) {
+	w := &conditions{d: c.d}
+	w.interval(since, until)
+	w.and("kind = " + w.param(string(workload.Group)) + " AND until_ms - start_ms < " + w.param(group.Milliseconds()))
+	rows, err := c.db.QueryContext(ctx, "SELECT site, owner, nodes, COUNT(*), COALESCE(SUM(cpu_seconds), 0), CAST(SUM(until_ms - start_ms) AS DOUBLE PRECISION), MIN(start_ms), MAX(until_ms) FROM workloads"+
+		w.sql()+" GROUP BY site, owner, nodes ORDER BY site, owner, nodes", w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("sum up process groups: %w", c.explain(ctx, err))
+	}
+	defer rows.Close()
+	var out []store.Passed
+	for rows.Next() {
+		var p store.Passed
+		var nodes string
+		var wall float64
+		var first, last int64
+		if err := rows.Scan(&p.Site, &p.Owner, &nodes, &p.Count, &p.CPUSeconds, &wall, &first, &last); err != nil {
+			return nil, fmt.Errorf("sum up process groups: %w", c.explain(ctx, err))
+		}
+		if err := json.Unmarshal([]byte(nodes), &p.Nodes); err != nil {
+			return nil, fmt.Errorf("sum up process groups of %s: nodes: %w", p.Owner, err)
+		}
+		p.WallSeconds, p.First, p.Last = wall/1000, time.UnixMilli(first).UTC(), time.UnixMilli(last).UTC()
+		out = append(out, p)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("sum up process groups: %w", c.explain(ctx, err))
+	}
+	return out, nil
 }
 
 // listSQL builds the query.

@@ -24,7 +24,8 @@ import (
 
 // Workloads is the part of the catalogue that the feed reads.
 type Workloads interface {
-	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
+	// Lasting is that of [store.Facts].
+	Lasting(ctx context.Context, since, until, now time.Time, group time.Duration) ([]store.Workload, error)
 }
 
 // Nodes is the source of nodes.
@@ -162,7 +163,7 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	if f.looked.IsZero() || f.looked.After(now) {
 		since = now.Add(-f.o.Keep)
 	}
-	list, _, err := f.o.Workloads.Workloads(ctx, store.Filter{Since: since})
+	list, err := f.o.Workloads.Lasting(ctx, since, time.Time{}, now, passed)
 	if err != nil {
 		return 0, fmt.Errorf("read what runs: %w", err)
 	}

@@ -53,7 +53,7 @@ func Read(in io.Reader, contexts Contexts, limits graph.Limits) (quads []graph.Q
 	}
 	defer func() { // the library asserts types that a document may violate
 		if r := recover(); r != nil {
-			quads, err = nil, fmt.Errorf("the JSON-LD can not be interpreted: %v", r)
+			quads, err = nil, fmt.Errorf("the JSON-LD cannot be interpreted: %v", r)
 		}
 	}()
 	o := ld.NewJsonLdOptions("")

@@ -100,7 +100,7 @@ func (b *bench) start(o Options) (s *Service, stop func()) {
 	return s, stop
 }
 
-// A rule fires, is told once over a restart of everything, and its end is told once.
+// A rule fires, is reported once over a restart of everything, and its end is reported once.
 func TestRuleToWebhookOverRestart(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	o := Options{Rules: []string{write(t, "r.yml", rulesText)}, Config: h.config(t)}
@@ -139,8 +139,8 @@ func evaluated(t *testing.T, b *bench, name string, after time.Time) bool {
 	return set.Next()
 }
 
-// A finding is told once while it lasts, also over a restart without a farewell, and
-// its end is told.
+// A finding is reported once while it lasts, also over a restart without a farewell, and
+// its end is reported.
 func TestFindingOnce(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	var mu sync.Mutex
@@ -270,7 +270,7 @@ func TestDefaultsAndReload(t *testing.T) {
 		t.Errorf("%v, %d groups", err, len(s.RuleGroups()))
 	}
 	if s.Reachable() == nil {
-		t.Error("somebody is told without an Alertmanager")
+		t.Error("somebody is notified without an Alertmanager")
 	}
 }
 

@@ -70,8 +70,8 @@ inhibit_rules:
 }
 
 // Every way out works, through the Alertmanager inside and through a real one: a test
-// arrives, groups come together, silences and inhibition hold, ends are told, and an
-// owner is told directly.
+// arrives, groups come together, silences and inhibition hold, ends are reported, and an
+// owner is notified directly.
 func TestReceivers(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		r := newReceivers(t)
@@ -176,7 +176,7 @@ func (r *receivers) try(t *testing.T, s *Service, silence func(string) int, by [
 	until(t, func() bool { return len(r.mail.subjects(t, "alice@example.org")) == 2 })
 	want := []string{"firing slurm/1 of alice wastes 3 cores", "resolved slurm/1 of alice wastes 3 cores"}
 	if got := r.mail.subjects(t, "alice@example.org"); !slices.Equal(got, want) {
-		t.Errorf("alice was told %q", got)
+		t.Errorf("alice was notified %q", got)
 	}
 	r.mail.mu.Lock()
 	defer r.mail.mu.Unlock()

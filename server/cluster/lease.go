@@ -76,7 +76,7 @@ func (l *Lease) Run(ctx context.Context) {
 			said = ""
 		case ctx.Err() == nil && err.Error() != said:
 			said = err.Error()
-			l.o.Logger.Warn("who leads can not be found out; nobody does until it can", "err", err)
+			l.o.Logger.Warn("who leads cannot be found out; nobody does until it can", "err", err)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (l *Lease) show(ctx context.Context) error {
 }
 
 // Epoch is that of this member while it leads, as far as it knows; else 0. It stays while the
-// database can not be asked.
+// database cannot be asked.
 func (l *Lease) Epoch() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,12 +40,12 @@ type Target interface {
 	Takes(v float64) bool
 	// Whole reports whether native histograms of a metric come back as they were.
 	Whole(name string) bool
-	// Flush makes what was written visible at once; an error says that it can not.
+	// Flush makes what was written visible at once; an error says that it cannot.
 	Flush(ctx context.Context) error
 	String() string
 }
 
-// invisible is how long what was written may stay unseen where Flush can not help.
+// invisible is how long what was written may stay unseen where Flush cannot help.
 const invisible = 15 * time.Second
 
 // Options say what is copied.
@@ -385,7 +385,7 @@ func commit(app storage.AppenderV2) error {
 func (o *Options) verify(ctx context.Context, have map[uint64]*series, mint, maxt int64) error {
 	limit := time.Now().Add(o.Patience)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		_ = o.To.Flush(ctx) // where it can not, it takes longer
+		_ = o.To.Flush(ctx) // where it cannot, it takes longer
 		there, err := read(ctx, o.To, mint, maxt, have)
 		if err != nil {
 			return err
@@ -398,7 +398,7 @@ func (o *Options) verify(ctx context.Context, have map[uint64]*series, mint, max
 			return nil
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("%d samples were acknowledged by %s and can not be read there after %s; does it drop samples of that age (its retention)?", missing, o.To, o.Patience)
+			return fmt.Errorf("%d samples were acknowledged by %s and cannot be read there after %s; does it drop samples of that age (its retention)?", missing, o.To, o.Patience)
 		}
 		if err := pause(ctx, wait); err != nil {
 			return err

@@ -65,7 +65,7 @@ func readExport(in io.Reader) (*prompb.QueryResult, error) {
 			Timestamps []int64           `json:"timestamps"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("the export holds a line that can not be read: %w", err)
+			return nil, fmt.Errorf("the export holds a line that cannot be read: %w", err)
 		}
 		if len(l.Values) != len(l.Timestamps) {
 			return nil, fmt.Errorf("the export has %d values and %d times of one series", len(l.Values), len(l.Timestamps))

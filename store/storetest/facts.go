@@ -29,6 +29,7 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 		{"Past", factsPast},
 		{"Waits", factsWaits},
 		{"Steps", factsSteps},
+		{"Passed", factsPassed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)
@@ -115,7 +116,7 @@ func factsForget(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsPast: DropSince keeps data that can not be rebuilt, and Trim removes only that.
+// factsPast: DropSince keeps data that cannot be rebuilt, and Trim removes only that.
 func factsPast(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	check := func(what string, err error) {
@@ -154,7 +155,7 @@ func factsPast(t *testing.T, c store.Facts) {
 		return total
 	}
 	end := begin.AddDate(2, 0, 0)
-	// The series begin half an hour into the 13th month: its first hour can not be rebuilt.
+	// The series begin half an hour into the 13th month: its first hour cannot be rebuilt.
 	check("drop", c.DropSince(ctx, begin.AddDate(1, 0, 0).Add(30*time.Minute)))
 	for _, span := range []store.Span{store.SpanHour, store.SpanDay, store.SpanMonth, store.SpanWhole} {
 		if got := sum(span, begin, end); got != 25 {

@@ -125,7 +125,7 @@ func printChurn(perSecond float64) error {
 		if err := c.export(perSecond); err != nil {
 			return err
 		}
-		if elapsed%janitorEvery == 0 {
+		if elapsed%endedEvery == 0 {
 			c.store.evictEnded(c.store.db)
 		}
 		if elapsed%time.Minute == 0 {

@@ -89,7 +89,7 @@ func wholeStore(t *testing.T) *damagedStore {
 }
 
 // TestRandomDamage changes one file of a closed store at random. The store opens, takes samples and
-// answers; no sample has another value; and each that is missing lies in a gap that is told
+// answers; no sample has another value; and each that is missing lies in a gap that is reported
 // with its file.
 func TestRandomDamage(t *testing.T) {
 	whole := wholeStore(t)
@@ -117,7 +117,7 @@ func TestRandomDamage(t *testing.T) {
 				t.Errorf("%s: %d of %d samples are missing, %d of them in no gap: %v\n%s", d, missing, total, untold, s.Gaps(time.Unix(0, 0), now), &log)
 			}
 			if missing > 0 && !strings.Contains(log.String(), strings.Split(d.File, "/")[0]) {
-				t.Errorf("%s: nobody is told of the file:\n%s", d, &log)
+				t.Errorf("%s: nobody is notified of the file:\n%s", d, &log)
 			}
 			var b metric.Batch
 			fill(&b, now, fleet(3), 5)

@@ -27,9 +27,9 @@ const (
 	evictEvery = 15 * time.Minute
 	// fewEnded is the number of ended series below which no block is worth its files.
 	fewEnded = 4096
-	// manyEnded is the number from which on memory asks for a block at once, about 25 MB of
+	// manyEnded is the number from which on memory asks for a block at once, about 16 MB of
 	// them; where more series are alive it is a quarter of these.
-	manyEnded = 12_288
+	manyEnded = 8192
 	// joinEnded is how many small blocks of the present time are joined to one.
 	joinEnded = 12
 	// holdQueries is for how long a query waits for an eviction at most, and holdAgain after what

@@ -40,7 +40,7 @@ func (g *gaps) load(dir string) error {
 		err = json.Unmarshal(raw, &g.list)
 	}
 	if err != nil {
-		return fmt.Errorf("the list of samples lost before can not be read: %s: %w", filepath.Join(dir, gapsFile), err)
+		return fmt.Errorf("the list of samples lost before cannot be read: %s: %w", filepath.Join(dir, gapsFile), err)
 	}
 	return nil
 }

@@ -16,15 +16,18 @@ import (
 
 const (
 	janitorEvery = time.Minute
-	idleTenant   = 30 * time.Minute
+	// endedEvery is how often ended series are counted: thousands may end in a minute.
+	endedEvery = 15 * time.Second
+	idleTenant = 30 * time.Minute
 )
 
 // janitor runs until Close. Series that ended leave memory, see [Store.evictEnded]; blocks
 // not checked at opening are checked one at a time.
 func (s *Store) janitor() {
 	defer s.done.Done()
-	tick := time.NewTicker(janitorEvery)
+	tick, ended := time.NewTicker(janitorEvery), time.NewTicker(endedEvery)
 	defer tick.Stop()
+	defer ended.Stop()
 	checked := map[ulid.ULID]bool{}
 	for {
 		select {
@@ -32,34 +35,34 @@ func (s *Store) janitor() {
 			return
 		case <-s.suspected:
 			s.verifyAll()
-			continue
+		case <-ended.C:
+			s.with(s.evictEnded)
 		case <-tick.C:
+			s.dropIdle(idleTenant)
+			s.keepBallast()
+			s.with(func(db *promtsdb.DB) { s.verifyOne(db, checked) })
 		}
-		s.dropIdle(idleTenant)
-		s.keepBallast()
-		db, err := s.use()
-		if err != nil {
-			continue
-		}
-		s.evictEnded(db)
-		s.verifyOne(db, checked)
-		s.gate.leave()
+	}
+}
+
+// with calls f with the database, if it is open.
+func (s *Store) with(f func(*promtsdb.DB)) {
+	if db, err := s.use(); err == nil {
+		defer s.gate.leave()
+		f(db)
 	}
 }
 
 // verifyAll reads all blocks, the newest first.
 func (s *Store) verifyAll() {
-	db, err := s.use()
-	if err != nil {
-		return
-	}
-	defer s.gate.leave()
-	for _, m := range slices.Backward(db.BlockMetas()) {
-		if s.stopped() {
-			return
+	s.with(func(db *promtsdb.DB) {
+		for _, m := range slices.Backward(db.BlockMetas()) {
+			if s.stopped() {
+				return
+			}
+			s.verify(db, m.ULID)
 		}
-		s.verify(db, m.ULID)
-	}
+	})
 }
 
 func (s *Store) stopped() bool {

@@ -19,7 +19,7 @@ import (
 )
 
 // manifestFile names the blocks that there should be, so that one that is missing, or whose
-// meta.json was changed, is noticed. It is written when the blocks change; where it can not
+// meta.json was changed, is noticed. It is written when the blocks change; where it cannot
 // be read the blocks are believed as they are.
 const manifestFile = "blocks.json"
 
@@ -59,7 +59,7 @@ func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 		err = json.Unmarshal(raw, &known)
 	}
 	if err != nil {
-		log.Warn("the list of blocks can not be read and is made anew: a block that is missing now is not noticed", "file", path, "err", err)
+		log.Warn("the list of blocks cannot be read and is made anew: a block that is missing now is not noticed", "file", path, "err", err)
 		return map[ulid.ULID]blockEntry{}
 	}
 	return known

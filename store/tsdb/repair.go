@@ -31,7 +31,7 @@ const scanAtOpen = 64 << 20
 // closedLogsFile says what the logs are while the store is closed.
 const closedLogsFile = "logs.json"
 
-// checkFiles looks at blocks and logs before the database does. What can not be read is moved
+// checkFiles looks at blocks and logs before the database does. What cannot be read is moved
 // aside, and of which time that was is noted.
 func (s *Store) checkFiles() error {
 	if err := s.gaps.load(s.opts.Dir); err != nil {
@@ -143,7 +143,7 @@ func (s *Store) checkBlock(id ulid.ULID, path string, all bool) (info block.Info
 	return info, b.Close()
 }
 
-// checkDeleted reads the list of what was deleted from a block. One that can not be read is
+// checkDeleted reads the list of what was deleted from a block. One that cannot be read is
 // moved aside where nothing was deleted.
 func (s *Store) checkDeleted(id ulid.ULID, path string) error {
 	err := block.VerifyDeleted(path)
@@ -199,7 +199,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// checkLogs leaves out what can not be read of the logs.
+// checkLogs leaves out what cannot be read of the logs.
 func (s *Store) checkLogs(since int64) error {
 	closed := s.closedLogs()
 	all, damaged, err := readLogs(s.opts.Dir, closed)
@@ -249,9 +249,9 @@ func (s *Store) closedLogs() *closedLogs {
 	if err == nil {
 		err = json.Unmarshal(raw, &closed)
 	}
-	_ = os.Remove(path) // it is written anew
+	_ = os.Remove(path) // it is rewritten
 	if err != nil {
-		s.log.Warn("the sizes of the logs can not be read: one that was cut off is not noticed", "file", path, "err", err)
+		s.log.Warn("the sizes of the logs cannot be read: one that was cut off is not noticed", "file", path, "err", err)
 		return nil
 	}
 	return &closed
@@ -322,7 +322,7 @@ func (s *Store) setHeadAside(cause error, names ...string) error {
 			return err
 		}
 		if name == "chunks_head" {
-			s.log.Warn("chunks of the head can not be read; their samples are in the log", "kept", kept, "err", cause)
+			s.log.Warn("chunks of the head cannot be read; their samples are in the log", "kept", kept, "err", cause)
 			continue
 		}
 		gap := store.Gap{File: name, Why: cause.Error(), Kept: kept, To: s.opts.Clock(), Noticed: s.opts.Clock()}

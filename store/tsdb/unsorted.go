@@ -13,8 +13,8 @@ import (
 )
 
 // The database merges what is in memory with its blocks in the order of labels, and sorts all series in memory for
-// that, in every query that overlaps a block: a quarter of what a query over many series costs. PromQL asks for no order. (The catalogue
-// does not either, but takes the facts of a run from the first of several series: it has them in the order of labels.) Blocks are therefore kept out of the database's own querier while it is opened, and merged by the hash of labels.
+// that, in every query that overlaps a block: a quarter of what a query over many series costs. PromQL asks for no order, and most
+// readers of many series do not either. Blocks are therefore kept out of the database's own querier while it is opened, and merged by the hash of labels.
 
 // aside collects the queriers of blocks while the database opens one of its own.
 type aside struct {
@@ -63,7 +63,7 @@ type unsortedQuerier struct {
 
 // Select implements storage.Querier.
 func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	if sorted || !ofPromQL(h) {
+	if sorted {
 		return q.Querier.Select(ctx, true, h, ms...)
 	}
 	set := &unsortedSet{memory: q.memory.Select(ctx, false, h, ms...), blocks: map[uint64][][]storage.Series{}, warnings: annotations.Annotations{}}
@@ -73,11 +73,6 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 		}
 	}
 	return set
-}
-
-// ofPromQL reports whether a selection is one of PromQL over a time, or of series without samples.
-func ofPromQL(h *storage.SelectHints) bool {
-	return h != nil && (h.Step > 0 || h.Range > 0 || h.Func == "series")
 }
 
 // maxUnsorted is how many series of blocks are held to be merged, about 400 bytes each; more are sorted, which reads them one by one.

@@ -39,7 +39,7 @@ func fourSegments(t *testing.T, dir string) (from time.Time) {
 	return from
 }
 
-// What can not be read of a log is left out, and nothing behind it: the database would delete all
+// What cannot be read of a log is left out, and nothing behind it: the database would delete all
 // of that. It is said of which time it is, whether the store was closed or killed.
 func TestDamagedLogKeepsTheRest(t *testing.T) {
 	segment := func(dir string, n string) string { return filepath.Join(dir, "wal", n) }
@@ -107,7 +107,7 @@ func TestDamagedLogKeepsTheRest(t *testing.T) {
 				t.Errorf("the gap %v lies outside of minutes %d to %d", list[0], c.from, c.to)
 			}
 			if !strings.Contains(log.String(), c.file) {
-				t.Errorf("nobody is told:\n%s", &log)
+				t.Errorf("nobody is notified:\n%s", &log)
 			}
 		})
 	}
@@ -162,7 +162,7 @@ type indexBytes []byte
 func (b indexBytes) Len() int                    { return len(b) }
 func (b indexBytes) Range(start, end int) []byte { return b[start:end] }
 
-// An index that can not be read any more while the store is open is left out when it is asked
+// An index that cannot be read any more while the store is open is left out when it is asked
 // for.
 func TestDamageWhileOpen(t *testing.T) {
 	dir := t.TempDir()

@@ -290,7 +290,7 @@ var deltaReasons = map[deltaState]string{
 	deltaLate:   "a later delta of the series is added up already; give each sender attributes of its own, or send cumulative points",
 	deltaFull:   fmt.Sprintf("%d series of delta temporality are added up already; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the sender", maxDeltas),
 	deltaNaN:    "it is no number, and the sum would be none for ever",
-	deltaUnlike: "its buckets can not be added to those before",
+	deltaUnlike: "its buckets cannot be added to those before",
 }
 
 // translated adapts the writer to the translation: samples that will never be accepted

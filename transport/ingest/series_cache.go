@@ -17,9 +17,9 @@ import (
 // look-up in a table too large for a processor's cache.
 const (
 	cacheShards = 64
-	// maxSeriesPerShard limits a shard: two million series in total, each of about 140 bytes
-	// apart from the labels, which are shared with the store.
-	maxSeriesPerShard = 1 << 15
+	// maxSeriesPerShard limits a shard: eight million series in total, each of about 140 bytes
+	// apart from the labels, which are shared with the store. There a series takes twenty times as much.
+	maxSeriesPerShard = 1 << 17
 	// cacheFor is the time after which a series without samples is evicted; it may take twice as long.
 	cacheFor = 15 * time.Minute
 )

@@ -405,7 +405,7 @@ func (w *writer) histograms(s *series, list [][]byte, empty func() histogramMess
 	for _, raw := range list {
 		p := empty()
 		if err := p.Unmarshal(raw); err != nil {
-			return status(http.StatusBadRequest, "a histogram of %s can not be decoded: %v", s.ls, err)
+			return status(http.StatusBadRequest, "a histogram of %s cannot be decoded: %v", s.ls, err)
 		}
 		var ih *histogram.Histogram
 		var fh *histogram.FloatHistogram

@@ -54,7 +54,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("after damage %+v, %v", fresh, err)
 	}
 	if lost, err := Load(root, filepath.Join(dir, "instance", "no folder")); err == nil || !valid(lost.Agent) {
-		t.Errorf("where it can not be kept: %+v, %v", lost, err)
+		t.Errorf("where it cannot be kept: %+v, %v", lost, err)
 	}
 }
 

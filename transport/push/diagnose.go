@@ -161,7 +161,7 @@ func Explain(address string, e *Endpoint, err error) string {
 		if dns.IsNotFound {
 			return fmt.Sprintf("no host is called %s; check the name, or write the IP address", u.Hostname())
 		}
-		return fmt.Sprintf("the name %s can not be looked up now: %v", u.Hostname(), dns)
+		return fmt.Sprintf("the name %s cannot be looked up now: %v", u.Hostname(), dns)
 	case errors.As(err, &name):
 		return explainName(u, name)
 	case errors.As(err, &unknown):
@@ -170,7 +170,7 @@ func Explain(address string, e *Endpoint, err error) string {
 		if invalid.Reason == x509.Expired {
 			return fmt.Sprintf("the certificate of %s is not valid at present (%v); renew it, or set the clock of this machine (now %s)", u.Host, invalid, time.Now().UTC().Format(time.RFC3339))
 		}
-		return fmt.Sprintf("the certificate of %s can not be used: %v", u.Host, invalid)
+		return fmt.Sprintf("the certificate of %s cannot be used: %v", u.Host, invalid)
 	case errors.As(err, &record), u.Scheme == "https" && strings.Contains(err.Error(), "HTTP response to HTTPS client"):
 		plain := *u
 		plain.Scheme = "http"
@@ -180,7 +180,7 @@ func Explain(address string, e *Endpoint, err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nothing listens at %s; is the server started, and is the port right?", u.Host)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Sprintf("%s can not be reached from here: %v; check the network and the routes", u.Host, err)
+		return fmt.Sprintf("%s cannot be reached from here: %v; check the network and the routes", u.Host, err)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
 		return err.Error()
 	case errors.As(err, &timeouts) && timeouts.Timeout() && !dialing(err):

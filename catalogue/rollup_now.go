@@ -1,0 +1,110 @@
+package catalogue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"reckon/figure"
+	"reckon/store"
+)
+
+// underWay is what the hours that are not settled hold of the time before until, so that a round reads only
+// the last minutes and not thousands of workloads that ended since the hour began. It is taken as it was found: what
+// becomes known of that time later (a name, the largest program of the hour) counts when the hour is settled, for
+// which everything is read.
+type underWay struct {
+	from, until time.Time
+	use         []store.Use
+	nodes       []store.NodeUse
+	whole       bool // these hours are read whole each time
+}
+
+// changedSince drops what is kept of the time before until if there are samples of it that were not read.
+func (r *roller) changedSince(t time.Time) {
+	if r != nil && t.Before(r.now.until) {
+		r.now = underWay{}
+	}
+}
+
+// goOn makes the hours from the first that is not settled to the one under way. What was counted before the last
+// minutes is not read again, except where runs of a batch system are among it, since what these were given is
+// known late, and where a gap reaches back into it.
+func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
+	end := now.Truncate(time.Hour).Add(time.Hour)
+	if !r.now.from.Equal(from) {
+		r.now = underWay{from: from, until: from, whole: !r.reports}
+	}
+	if r.now.whole {
+		return r.makeWhole(ctx, from, end, oldest)
+	}
+	until := r.now.until
+	cut := later(now.Add(-lookAround).Truncate(time.Minute), until)
+	edges := hours(nil, until.UnixMilli(), cut.UnixMilli())
+	p := newPassAt(hours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli()))
+	if err := p.read(ctx, r.q, r.cat, oldest); err != nil {
+		return fmt.Errorf("roll up %s: %w", until.UTC().Format(time.RFC3339), err)
+	}
+	switch gap := p.back < p.from; {
+	case p.batch, gap && until.Equal(from):
+		return r.makeWhole(ctx, from, end, oldest)
+	case gap:
+		r.now = underWay{}
+		return r.goOn(ctx, from, now, oldest)
+	}
+	var past, last []store.Use
+	var pastNodes, lastNodes []store.NodeUse
+	use, nodes := p.rows()
+	for _, u := range use {
+		list := &last
+		if u.At.Before(cut) {
+			list = &past
+		}
+		u.At = u.At.Truncate(time.Hour)
+		*list = append(*list, u)
+	}
+	for _, u := range nodes {
+		list := &lastNodes
+		if u.At.Before(cut) {
+			list = &pastNodes
+		}
+		u.At = u.At.Truncate(time.Hour)
+		*list = append(*list, u)
+	}
+	// The first of rows that are joined is changed: those that are kept come last.
+	past, pastNodes = joined(append(past, r.now.use...)), joinedNodes(append(pastNodes, r.now.nodes...))
+	if err := r.out.ReplaceHours(ctx, from, end, joined(append(last, past...)), joinedNodes(append(lastNodes, pastNodes...))); err != nil {
+		return err
+	}
+	r.now.until, r.now.use, r.now.nodes = cut, past, pastNodes
+	return nil
+}
+
+// makeWhole makes the hours from all samples, until another hour is the first that is not settled.
+func (r *roller) makeWhole(ctx context.Context, from, end, oldest time.Time) error {
+	err := r.make(ctx, from, end, oldest, lookAround)
+	r.now = underWay{from: from, whole: true}
+	return err
+}
+
+// joinedNodes adds up the rows of one hour and node.
+func joinedNodes(rows []store.NodeUse) []store.NodeUse {
+	type group struct {
+		at         int64
+		site, node string
+	}
+	at := make(map[group]int, len(rows))
+	var out []store.NodeUse
+	for i := range rows {
+		u := &rows[i]
+		g := group{u.At.UnixMilli(), u.Site, u.Node}
+		if j, ok := at[g]; ok {
+			figure.Add(&out[j].Used, &u.Used)
+			figure.Add(&out[j].Capacity, &u.Capacity)
+			continue
+		}
+		at[g] = len(out)
+		out = append(out, *u)
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package catalogue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"reckon/store"
+)
+
+// TestHourUnderWay compares the hours under way, of which each round reads the last minutes, with what a pass over the
+// whole of them makes: while groups come and go, a node is without network, and samples come late.
+func TestHourUnderWay(t *testing.T) {
+	x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 40, 0, 0, time.UTC))
+	defer x.close()
+	x.step = 30 * time.Second
+	b := x.builder()
+	x.begin("unit/a", place{"n1", ""}, place{"n2", ""})
+	kept := 0            // rounds that read the last minutes only
+	for i := range 150 { // until 11:55
+		short := x.begin(fmt.Sprintf("group/n1/%d-7", i), place{"n1", ""})
+		x.work(func(p *piece) (float64, float64, float64) { return float64(i % 7), 1000, 1 })
+		x.machine("n1", 0, float64(i)*20, float64(i)*40, float64(simBegin.Unix()-1e6))
+		x.exportAll()
+		x.end(short)
+		switch i {
+		case 40:
+			x.cut["n2"] = true
+		case 60:
+			x.flush() // ten minutes late
+		case 100:
+			x.restart("n1")
+		}
+		b.roll.next = time.Time{}
+		advance(t, b)
+		if b.roll.now.until.After(b.roll.now.from) {
+			kept++
+		}
+		if i%10 == 9 {
+			from := b.roll.done
+			use, nodes, back, err := b.roll.derive(t.Context(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
+			if err != nil || !back.Equal(from) {
+				t.Fatal(back, err)
+			}
+			x.sameHours(from, use, nodes)
+		}
+	}
+	if kept < 120 {
+		t.Errorf("%d of 150 rounds read the last minutes only", kept)
+	}
+}
+
+// sameHours compares the roll-ups that were written of the hours from a time on with rows.
+func (x *site) sameHours(from time.Time, use []store.Use, nodes []store.NodeUse) {
+	q := store.RollupQuery{From: from, To: from.Add(3 * time.Hour), Span: store.SpanHour}
+	q.By = []string{"kind", "owner", "command"}
+	got, err := x.c.Use(x.tb.(*testing.T).Context(), q)
+	if err != nil || len(got) != len(use) {
+		x.tb.Fatalf("%d rows, want %d, %v", len(got), len(use), err)
+	}
+	for _, u := range use {
+		i := slices.IndexFunc(got, func(g store.Use) bool {
+			return g.At.Equal(u.At) && g.Kind == u.Kind && g.Owner == u.Owner && g.Command == u.Command
+		})
+		if i < 0 {
+			x.tb.Fatalf("no row of %s, %s", u.At, u.Kind)
+		}
+		x.sameUse(u.At, &got[i].Used, &u.Used)
+	}
+	q.By = []string{"node"}
+	gotNodes, err := x.c.NodeUse(x.tb.(*testing.T).Context(), q)
+	if err != nil || len(gotNodes) != len(nodes) {
+		x.tb.Fatalf("%d rows of nodes, want %d, %v", len(gotNodes), len(nodes), err)
+	}
+	for _, n := range nodes {
+		i := slices.IndexFunc(gotNodes, func(g store.NodeUse) bool { return g.At.Equal(n.At) && g.Node == n.Node })
+		if i < 0 {
+			x.tb.Fatalf("no row of %s, %s", n.At, n.Node)
+		}
+		x.sameUse(n.At, &gotNodes[i].Used, &n.Used)
+		for k := range n.Capacity.Len() {
+			x.same(n.At, "capacity", k, *gotNodes[i].Capacity.At(k), *n.Capacity.At(k))
+		}
+	}
+}
+
+func (x *site) sameUse(at time.Time, got, want *store.Used) {
+	for i := range want.Len() {
+		x.same(at, "figure", i, *got.At(i), *want.At(i))
+	}
+}
+
+func (x *site) same(at time.Time, what string, i int, got, want *float64) {
+	if (got == nil) != (want == nil) || want != nil && math.Abs(*got-*want) > 1e-6*(1+math.Abs(*want)) {
+		x.tb.Errorf("%s: %s %d of the hour of %s is %s, want %s", x.now, what, i, at, show(got), show(want))
+	}
+}

@@ -1,0 +1,129 @@
+package resident
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// hugePage is the size of a huge page, bytes (x86-64, and arm64 with pages of 4 KiB).
+	hugePage = 2 << 20
+	// leastHuge is the live heap from which on huge pages are worth their copying: smaller ones fit the caches of the processor better.
+	leastHuge = 256 << 20
+	// leastMapping is the minimum size of a mapping that may hold the heap, which grows by 64 MiB.
+	leastMapping = 32 << 20
+	// dense is the number of resident pages of 512 from which on they are joined: more memory becomes resident for the rest.
+	dense = 480
+)
+
+// HugePages joins the pages of a large heap into huge pages, once a minute until ctx ends, unless the
+// administrator switched them off (/sys/kernel/mm/transparent_hugepage/enabled is never). With a heap of
+// gigabytes most of the time of the garbage collector and of queries is spent on waiting for page tables, in a
+// virtual machine twice. It needs Linux 6.1 and returns at once.
+func HugePages(ctx context.Context) {
+	enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil || bytes.Contains(enabled, []byte("[never]")) || os.Getpagesize() != hugePage/512 {
+		return
+	}
+	go func() {
+		timer := time.NewTimer(time.Minute)
+		defer timer.Stop()
+		for ; ; timer.Reset(time.Minute) {
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+			if live() < leastHuge {
+				continue
+			}
+			if _, err := Join(); errors.Is(err, unix.EINVAL) {
+				return // an older kernel
+			}
+		}
+	}()
+}
+
+// Join joins the pages of the heap where almost all of a huge page is resident, and returns the size of these ranges, in bytes
+// (mincore(2); madvise(2), MADV_COLLAPSE). It is safe to call at any time, from any goroutine.
+func Join() (size uint64, err error) {
+	f, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var vec [leastMapping / hugePage * 512]byte
+	return join(f, func(from, length uint64) ([]byte, error) {
+		v := vec[:length/(hugePage/512)]
+		_, _, no := unix.Syscall(unix.SYS_MINCORE, uintptr(from), uintptr(length), uintptr(unsafe.Pointer(&v[0])))
+		if no != 0 {
+			return nil, no
+		}
+		return v, nil
+	}, func(from, length uint64) error {
+		if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(length), unix.MADV_COLLAPSE); no != 0 {
+			return no
+		}
+		return nil
+	})
+}
+
+// join calls collapse for the ranges of large anonymous mappings (proc_pid_maps(5)) that are resident, which is asked by at most leastMapping bytes.
+// Its error is EINVAL if every call failed with it: the kernel does not know the request.
+func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), collapse func(from, length uint64) error) (size uint64, err error) {
+	var refused error
+	others := false
+	lines := bufio.NewScanner(maps)
+	for lines.Scan() {
+		var from, to, offset, inode uint64
+		var rights, device string
+		line := lines.Text()
+		n, bad := fmt.Sscanf(line, "%x-%x %s %x %s %d", &from, &to, &rights, &offset, &device, &inode)
+		if bad != nil || n < 6 || inode != 0 || rights != "rw-p" || to < from+leastMapping || strings.HasSuffix(line, "]") && !strings.HasSuffix(line, "heap]") {
+			continue
+		}
+		from, to = (from+hugePage-1)/hugePage*hugePage, to/hugePage*hugePage
+		for ; from < to; from += leastMapping {
+			pages, bad := resident(from, min(to-from, leastMapping))
+			if bad != nil {
+				continue // it was unmapped meanwhile
+			}
+			for i := range len(pages) / 512 {
+				if count(pages[i*512:][:512]) < dense {
+					continue
+				}
+				at := from + uint64(i)*hugePage
+				switch bad := collapse(at, hugePage); {
+				case errors.Is(bad, unix.EINVAL):
+					refused = bad // here; elsewhere it may do
+				case bad != nil:
+					others = true
+				default:
+					size += hugePage
+				}
+			}
+		}
+	}
+	if size > 0 || others {
+		refused = nil
+	}
+	return size, errors.Join(refused, lines.Err())
+}
+
+// count returns the number of resident pages.
+func count(pages []byte) (n int) {
+	for _, p := range pages {
+		n += int(p & 1)
+	}
+	return n
+}
