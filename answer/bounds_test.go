@@ -207,7 +207,7 @@ func TestUnknownBounds(t *testing.T) {
 		"no node":                              {over(func(w *client.Workload) { w.Nodes = nil }), oneMachine{}, nil},
 		"another site":                         {over(func(w *client.Workload) { w.Site = "x" }), oneMachine{}, nil},
 		"reported by a batch system":           {over(func(w *client.Workload) { w.State = "completed" }), oneMachine{}, []string{"memory_peak_bytes"}},
-		"the stores can not be asked":          {over(func(*client.Workload) {}), oneMachine{errors.New("away")}, nil},
+		"the stores cannot be asked":           {over(func(*client.Workload) {}), oneMachine{errors.New("away")}, nil},
 	} {
 		b := newBounds(c.of)
 		b.workloads(t.Context(), c.list)

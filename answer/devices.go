@@ -27,7 +27,7 @@ func (d *Devices) Devices(ctx context.Context, site, node string) (client.NodeDe
 		return client.NodeDevices{}, err
 	}
 	if len(missing) > 0 {
-		out = client.NodeDevices{Node: node, Site: site, Disks: []client.Disk{}, Mounts: []client.Mount{}, Links: []client.Link{}}
+		out = client.NodeDevices{Node: node, Site: site, Disks: []client.Disk{}, Mounts: []client.Mount{}, Links: []client.Link{}, Sockets: []client.Socket{}}
 	}
 	out.Missing = missing
 	return out, nil

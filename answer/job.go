@@ -47,6 +47,8 @@ type JobViews interface {
 	EnergyMethod(ctx context.Context, s query.Selection) (string, error)
 	Renames(ctx context.Context, s query.Selection, nodes []string) ([]query.Renamed, error)
 	Strain(ctx context.Context, s query.Selection) (query.Strain, error)
+	Congestion(ctx context.Context, s query.Selection) (*query.Congestion, error)
+	DiskLimit(ctx context.Context, s query.Selection) (*query.DiskLimit, error)
 	GPUEngines(ctx context.Context, s query.Selection, nodes []string) (*query.GPUEngines, error)
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
 	Daily(ctx context.Context, s query.Selection, kind string, days int) ([]query.Daily, error)

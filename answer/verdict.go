@@ -85,6 +85,9 @@ func tasksOf(list []query.TaskUse, parts []client.Part) (out []efficiency.TaskUs
 // batchKind is the kind of work that a batch system allocates nodes to.
 const batchKind = "slurm"
 
+// fillsLinks is the mean rate below which a workload cannot have had a tenth of a full link of 100 Mb/s for a tenth of its time, bytes per second.
+const fillsLinks = 1e5
+
 // strained adds the resource shortages of a workload, the exactness of its figures, and, if it waited for
 // cores, the other users of its nodes.
 func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *efficiency.Usage) error {
@@ -103,7 +106,20 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 	}
 	u.MemoryStalledSeconds, u.StorageStalledSeconds = strain.MemoryStalled, strain.StorageStalled
 	u.RefaultBytes, u.Threads = strain.Refaults, strain.Threads
+	u.Resent, u.Sent, u.SentCalls = strain.Resent, strain.Sent, strain.SentCalls
 	u.Tasks = tasksOf(strain.Tasks, d.Parts)
+	if orZero(d.NetworkBytes) >= fillsLinks*u.WallSeconds {
+		congestion, err := b.Views.Congestion(ctx, whole)
+		if err != nil {
+			return err
+		}
+		u.Congestion = (*efficiency.Congestion)(congestion)
+	}
+	limit, err := b.Views.DiskLimit(ctx, whole)
+	if err != nil {
+		return err
+	}
+	u.DiskLimit = (*efficiency.DiskLimit)(limit)
 	if u.EmptySeconds, err = b.emptyFor(ctx, &d.Workload, strain.LastProcess); err != nil {
 		return err
 	}

@@ -23,16 +23,25 @@ var deviceMetrics = []string{
 	"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total", diskWait,
 	ibReceived, ibSent, slingshotReceived, slingshotSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info",
 	"reckon_infiniband_saturated", "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second",
+	memoryMoved, cacheMoved, cacheOccupied,
 }
+
+// Traffic of sockets: by memory controllers, and by the monitoring of caches.
+const (
+	memoryMoved   = "reckon_node_memory_traffic_bytes_total"
+	cacheMoved    = "reckon_node_cache_memory_bytes_total"
+	cacheOccupied = "reckon_node_cache_occupancy_bytes"
+)
 
 // diskWait has a series for each workload and disk.
 const diskWait = "reckon_workload_disk_wait_seconds_total"
 
 // devices collects the devices while series are read.
 type devices struct {
-	disks  map[string]*disk
-	mounts map[[2]string]*mount
-	links  map[[2]string]*client.Link
+	disks   map[string]*disk
+	mounts  map[[2]string]*mount
+	links   map[[2]string]*client.Link
+	sockets map[string]*client.Socket
 }
 
 // disk adds the seconds and counts of reads and writes to the exported figures.
@@ -49,10 +58,10 @@ type mount struct {
 // Devices returns the activity of the disks, network file systems and interconnect ports of a node at a time, as rates over the
 // last two minutes. Devices without recent samples are left out.
 func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (client.NodeDevices, error) {
-	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*client.Link{}}
+	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*client.Link{}, sockets: map[string]*client.Socket{}}
 	var n series.Labels
 	err := series.Each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.Read(l, "device", "port", "type", "source", "direction", "operation", "link_layer", "counter")
+		n.Read(l, "device", "port", "type", "source", "direction", "operation", "link_layer", "counter", "socket", "memory")
 		if n.Site != site && site != "" {
 			return nil
 		}
@@ -76,6 +85,8 @@ func (d *devices) take(n *series.Labels, r reading) {
 	case ibReceived, ibSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info", "reckon_infiniband_saturated",
 		slingshotReceived, slingshotSent, "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second":
 		d.link(n, r)
+	case memoryMoved, cacheMoved, cacheOccupied:
+		d.socket(n, r)
 	default:
 		if n.Metric == diskWait && device == "other" {
 			return // several disks of one workload
@@ -172,11 +183,33 @@ func (d *devices) link(n *series.Labels, r reading) {
 	}
 }
 
+// socket adds a series of a processor socket.
+func (d *devices) socket(n *series.Labels, r reading) {
+	name := n.Rest["socket"]
+	x := d.sockets[name]
+	if x == nil {
+		x = &client.Socket{Socket: name}
+		d.sockets[name] = x
+	}
+	switch {
+	case n.Metric == cacheOccupied:
+		x.CacheBytes = ptr(r.v)
+	case n.Metric == memoryMoved && n.Rest["direction"] == "read":
+		x.ReadBytes = r.rate
+	case n.Metric == memoryMoved:
+		x.WriteBytes = r.rate
+	case n.Rest["memory"] == "local":
+		x.LocalBytes = r.rate
+	default:
+		x.RemoteBytes = r.rate
+	}
+}
+
 // ibActive is the lowest InfiniBand port state that carries data: active, or active and about to be deferred.
 const ibActive = 4
 
 func (d *devices) finish(site, node string) client.NodeDevices {
-	out := client.NodeDevices{Node: node, Site: site, Disks: []client.Disk{}, Mounts: []client.Mount{}, Links: []client.Link{}}
+	out := client.NodeDevices{Node: node, Site: site, Disks: []client.Disk{}, Mounts: []client.Mount{}, Links: []client.Link{}, Sockets: []client.Socket{}}
 	for _, x := range d.disks {
 		x.ReadSeconds, x.WriteSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1])
 		out.Disks = append(out.Disks, x.Disk)
@@ -195,6 +228,12 @@ func (d *devices) finish(site, node string) client.NodeDevices {
 		slices.Sort(x.Saturated)
 		out.Links = append(out.Links, *x)
 	}
+	for _, x := range d.sockets {
+		out.Sockets = append(out.Sockets, *x)
+	}
+	sorting.Func(out.Sockets, func(a, b client.Socket) int {
+		return cmp.Or(cmp.Compare(len(a.Socket), len(b.Socket)), cmp.Compare(a.Socket, b.Socket))
+	})
 	sorting.Func(out.Disks, func(a, b client.Disk) int { return cmp.Compare(a.Device, b.Device) })
 	sorting.Func(out.Mounts, func(a, b client.Mount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Source, b.Source))

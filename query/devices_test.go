@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/store/storetest"
 )
 
@@ -25,6 +26,7 @@ func TestDevices(t *testing.T) {
 			w.put(at, "n1", diskWait, sec*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "device", "other")
 		}
 		w.put(at, "n2", "node_disk_io_time_seconds_total", sec, "device", "sdb")
+		w.put(at, "n2", figure.NodeCPU, sec, "cpu", "0", "mode", "user")
 		for _, o := range []string{"read", "write", "metadata"} {
 			w.put(at, "n1", "reckon_mount_operations_total", sec*100, "type", "nfs", "source", "s:/home", "operation", o)
 		}
@@ -43,6 +45,16 @@ func TestDevices(t *testing.T) {
 		w.put(at, "n1", "reckon_infiniband_saturated", 1, "device", "mlx5_0", "port", "1", "counter", "symbol_error")
 		w.put(at, "n1", "node_infiniband_rate_bytes_per_second", 25e9, "device", "mlx5_0", "port", "1")
 		w.put(at, "n1", "reckon_slingshot_link_up", 0, "device", "cxi0")
+		for _, node := range []string{"n1", "n3"} {
+			w.put(at, node, figure.NodeCPU, sec, "cpu", "0", "mode", "user")
+			w.put(at, node, memoryMoved, 1e12+sec*3e9, "socket", "0", "direction", "read")
+			w.put(at, node, cacheMoved, sec*2e9, "socket", "0", "memory", "local")
+			w.put(at, node, cacheMoved, sec*1e9, "socket", "0", "memory", "remote")
+			w.put(at, node, cacheOccupied, 7e6, "socket", "0")
+		}
+		w.put(at, "n1", memoryMoved, sec*1e9, "socket", "0", "direction", "write") // n3 does not count writes
+		w.put(at, "n1", memoryMoved, sec*2e9, "socket", "10", "direction", "read")
+		w.put(at, "n1", memoryMoved, sec*2e9, "socket", "10", "direction", "write")
 	}
 	d, err := New(w.s, Options{}).Devices(t.Context(), "", "n1", now)
 	if err != nil {
@@ -75,6 +87,23 @@ func TestDevices(t *testing.T) {
 	near(t, "rate", ib.Rate, 25e9)
 	if !*ib.Up || *second.Up || *cxi.Up || ib.Layer != "InfiniBand" || cxi.Layer != "Slingshot" || len(ib.Saturated) != 1 {
 		t.Errorf("%+v", d.Links)
+	}
+	if len(d.Sockets) != 2 || d.Sockets[1].Socket != "10" || d.Sockets[1].LocalBytes != nil || d.Sockets[1].CacheBytes != nil {
+		t.Fatalf("%+v", d.Sockets)
+	}
+	near(t, "read from memory", d.Sockets[0].ReadBytes, 3e9)
+	near(t, "written to memory", d.Sockets[0].WriteBytes, 1e9)
+	near(t, "own memory", d.Sockets[0].LocalBytes, 2e9)
+	near(t, "memory of others", d.Sockets[0].RemoteBytes, 1e9)
+	near(t, "cache", d.Sockets[0].CacheBytes, 7e6)
+	nodes, err := New(w.s, Options{}).Nodes(t.Context(), now)
+	if err != nil || len(nodes) != 3 {
+		t.Fatalf("%+v, %v", nodes, err)
+	}
+	near(t, "both directions of all sockets", nodes[0].MemoryTraffic, 8e9)
+	near(t, "of caches, where a direction of the controllers is missing", nodes[2].MemoryTraffic, 3e9)
+	if nodes[1].MemoryTraffic != nil {
+		t.Errorf("%v on a node that counts none", *nodes[1].MemoryTraffic)
 	}
 	waits, err := New(w.s, Options{}).DiskWaits(t.Context(), Selection{ID: "slurm/2", From: now.Add(-time.Hour), To: now})
 	if err != nil || len(waits) != 2 || waits[1].Device != "sda" || waits[1].Seconds != 240 {

@@ -63,6 +63,7 @@ type meter struct {
 	mu     sync.Mutex
 	series int
 	held   float64
+	eager  int   // samples that were read before the engine asked for them
 	taken  int64 // samples reserved from the budget
 	done   func()
 }
@@ -90,6 +91,15 @@ func (m *meter) add(ctx context.Context, series int) error {
 		m.done = large()
 	}
 	return nil
+}
+
+// keep counts samples that are read early, and reports whether more may be.
+func (m *meter) keep(samples int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.eager += samples
+	m.held += float64(samples)
+	return m.eager < eagerSamples
 }
 
 func (m *meter) release() {
@@ -140,7 +150,7 @@ func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.
 		uncut.DisableTrimming = true
 		hints = &uncut
 	}
-	return &meteredSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), ctx: ctx, meter: q.meter}
+	return &meteredSet{SeriesSet: eager(q.Querier.Select(ctx, sorted, hints, matchers...), hints, q.meter), ctx: ctx, meter: q.meter}
 }
 
 type meteredSet struct {

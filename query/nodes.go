@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ var nodeMetrics = []string{
 	"node_disk_read_bytes_total", "node_disk_written_bytes_total",
 	ibReceived, ibSent, slingshotReceived, slingshotSent, figure.NodeBoot, "node_uname_info", "node_os_info",
 	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", figure.CPU, figure.StartTime, figure.NodeEnergy,
-	gpuInfo,
+	gpuInfo, memoryMoved, cacheMoved,
 }
 
 // Octets at ports that bypass the sockets and mostly also the network devices of the kernel.
@@ -49,8 +50,10 @@ type machine struct {
 	client.Node
 	cpus      map[string]bool
 	available *float64
+	uname, os int64 // time of the sample that named the kernel, and the distribution
 	workloads map[string]bool
 	gpus      map[string]bool
+	traffic   map[string]*halves // of its memory, by metric
 	sensors   map[string]sensorState
 }
 
@@ -73,8 +76,8 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, er
 		}
 		return m
 	}
-	err := series.Each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.Read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name", "share", "method", "parent")
+	err := series.EachUnordered(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name", "share", "method", "parent", "direction", "memory")
 		if n.Node == "" {
 			return nil
 		}
@@ -127,7 +130,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, er
 func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*machine) error {
 	from := now.Add(-remembered)
 	var n series.Labels
-	return series.Each(ctx, v.q, from, now.Add(-v.gone), func(l labels.Labels, it chunkenc.Iterator) error {
+	return series.EachUnordered(ctx, v.q, from, now.Add(-v.gone), func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "sensor")
 		k := nodeKey{n.Site, n.Node}
 		if n.Node == "" || (found[k] != nil && found[k].Up) {
@@ -145,7 +148,7 @@ func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*ma
 		if at := time.UnixMilli(t).UTC(); at.After(m.Seen) {
 			m.Seen, m.Agent = at, true
 		}
-		if n.Metric == figure.NodeBoot {
+		if n.Metric == figure.NodeBoot && (m.Boot == nil || x > float64(m.Boot.UnixMilli())/1000) {
 			m.Boot = seconds(x)
 		}
 		return nil
@@ -238,8 +241,6 @@ func (m *machine) take(n *series.Labels, r reading) {
 		add(&m.InterconnectBytes, r.rate)
 	case figure.NodeEnergy:
 		m.power(n, r.rate, add)
-	case figure.NodeBoot:
-		m.Boot = seconds(r.v)
 	case "reckon_agent_cpu_seconds_total":
 		add(&m.AgentCPU, r.rate)
 	case "reckon_agent_memory_bytes":
@@ -261,6 +262,10 @@ func (m *machine) take(n *series.Labels, r reading) {
 // about adds a series of the machine's properties or load.
 func (m *machine) about(n *series.Labels, r reading) {
 	switch n.Metric {
+	case figure.NodeBoot:
+		if boot := seconds(r.v); m.Boot == nil || boot.After(*m.Boot) {
+			m.Boot = boot
+		}
 	case "node_memory_MemTotal_bytes":
 		m.MemoryBytes = ptr(r.v)
 	case "node_memory_MemAvailable_bytes":
@@ -273,10 +278,16 @@ func (m *machine) about(n *series.Labels, r reading) {
 		m.MemoryPressure = waiting(r.rate)
 	case "node_pressure_io_waiting_seconds_total":
 		m.IOPressure = waiting(r.rate)
+	case memoryMoved, cacheMoved:
+		m.memory(n, r.rate)
 	case "node_uname_info":
-		m.KernelRelease = n.Rest["release"]
+		if r.t > m.uname {
+			m.uname, m.KernelRelease = r.t, n.Rest["release"]
+		}
 	case "node_os_info":
-		m.Distribution = n.Rest["pretty_name"]
+		if r.t > m.os {
+			m.os, m.Distribution = r.t, n.Rest["pretty_name"]
+		}
 	}
 }
 
@@ -286,6 +297,33 @@ func waiting(rate *float64) *float64 {
 		return nil
 	}
 	return ptr(min(max(*rate, 0), 1))
+}
+
+// halves adds up what is counted in two halves for each socket: reads and writes, or local and remote. A sum without one of them is none.
+type halves struct {
+	sum   float64
+	count [2]int
+}
+
+// memory adds one half of the traffic of a socket.
+func (m *machine) memory(n *series.Labels, rate *float64) {
+	if rate == nil {
+		return
+	}
+	if m.traffic == nil {
+		m.traffic = map[string]*halves{}
+	}
+	h := m.traffic[n.Metric]
+	if h == nil {
+		h = &halves{}
+		m.traffic[strings.Clone(n.Metric)] = h
+	}
+	h.sum += *rate
+	if n.Rest["direction"] == "write" || n.Rest["memory"] == "remote" {
+		h.count[1]++
+	} else {
+		h.count[0]++
+	}
 }
 
 // power adds the power of one energy series.
@@ -317,6 +355,11 @@ func (m *machine) finish() client.Node {
 	if m.MemoryBytes != nil && m.available != nil {
 		m.MemoryUsed = ptr(*m.MemoryBytes - *m.available)
 	}
+	for _, metric := range []string{memoryMoved, cacheMoved} {
+		if h := m.traffic[metric]; h != nil && m.MemoryTraffic == nil && h.count[0] == h.count[1] {
+			m.MemoryTraffic = &h.sum
+		}
+	}
 	m.Workloads = len(m.workloads)
 	for _, s := range m.sensors {
 		m.Sensors = append(m.Sensors, s.Sensor)
@@ -325,17 +368,12 @@ func (m *machine) finish() client.Node {
 	return m.Node
 }
 
-// virtual reports whether the traffic of an interface is also counted on another one.
+// virtualDevices begin the names of devices whose traffic is also counted on another one.
+var virtualDevices = []string{"veth", "docker", "br", "cni", "flannel", "cali", "virbr", "tun", "tap", "kube", "lxc", "vnet", "ifb", "dummy", "bond", "team", "vlan", "macvlan", "vxlan", "wg"}
+
+// virtual reports whether the traffic of an interface is also counted on another one. A dot is in the names of VLANs (eth0.100).
 func virtual(device string) bool {
-	if device == "lo" {
-		return true
-	}
-	for _, p := range []string{"veth", "docker", "br-", "cni", "flannel", "cali", "virbr", "tun", "tap", "kube", "lxc", "vnet", "ifb", "dummy"} {
-		if strings.HasPrefix(device, p) {
-			return true
-		}
-	}
-	return false
+	return device == "lo" || strings.Contains(device, ".") || slices.ContainsFunc(virtualDevices, func(p string) bool { return strings.HasPrefix(device, p) })
 }
 
 // stacked reports whether a block device is layered on others, which already count its traffic.

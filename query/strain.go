@@ -27,6 +27,8 @@ type Strain struct {
 	Threads *float64
 	// Tasks are the parts on each node that the batch system started as several tasks, in no order.
 	Tasks []TaskUse
+	// Resent is how many TCP segments were sent again, Sent the bytes and SentCalls the calls by which payload was sent over TCP.
+	Resent, Sent, SentCalls *float64
 	// LastProcess is the last time a process of the workload was observed; zero if none was.
 	LastProcess time.Time
 }
@@ -44,6 +46,8 @@ const (
 	refaultMetric = "reckon_workload_memory_refault_bytes_total"
 	threadsMetric = "reckon_workload_threads"
 	processMetric = "reckon_workload_processes"
+	resentMetric  = "reckon_workload_network_retransmits_total"
+	callsMetric   = "reckon_workload_network_messages_total"
 )
 
 // Strain returns the shortages of a workload.
@@ -53,10 +57,12 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	tasks := map[place]*TaskUse{}
 	last := int64(0)
 	var n series.Labels
-	names := []string{refaultMetric, threadsMetric, processMetric, pressureMetric, tasksMetric, busiestMetric}
+	names := []string{refaultMetric, threadsMetric, processMetric, pressureMetric, tasksMetric, busiestMetric, resentMetric, callsMetric, figure.Network, figure.Loopback}
 	err := v.each(ctx, s, s.From, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.Read(l, "resource")
+		n.Read(l, "resource", "direction", "protocol")
 		switch n.Metric {
+		case resentMetric, callsMetric, figure.Network, figure.Loopback:
+			out.transport(&n, it)
 		case threadsMetric:
 			by := threads[n.Node]
 			if by == nil {
@@ -81,12 +87,7 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 				tasks[at].Busiest += total
 			}
 		case refaultMetric:
-			if total, ok := series.Total(it); ok {
-				if out.Refaults == nil {
-					out.Refaults = new(float64)
-				}
-				*out.Refaults += total
-			}
+			addTotal(&out.Refaults, it)
 		default:
 			total, ok := series.Total(it)
 			switch {
@@ -114,6 +115,26 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 		}
 	}
 	return out, nil
+}
+
+// transport adds a series of network traffic, if it is of what was sent over TCP.
+func (s *Strain) transport(n *series.Labels, it chunkenc.Iterator) {
+	switch {
+	case n.Metric == resentMetric:
+		addTotal(&s.Resent, it)
+	case n.Rest["direction"] != "transmit" || n.Rest["protocol"] != "tcp":
+	case n.Metric == callsMetric:
+		addTotal(&s.SentCalls, it)
+	default:
+		addTotal(&s.Sent, it)
+	}
+}
+
+// addTotal adds what a counter counted since it began.
+func addTotal(to **float64, it chunkenc.Iterator) {
+	if total, ok := series.Total(it); ok {
+		plus(to, &total)
+	}
 }
 
 func eachValue(it chunkenc.Iterator, take func(t int64, v float64)) {

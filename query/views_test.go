@@ -323,3 +323,39 @@ func TestEngineRunsPromQL(t *testing.T) {
 		t.Errorf("got %v, %v", v, err)
 	}
 }
+
+// TestProfileOfMemory: memory traffic adds up over the methods that count it, page faults stay apart by type.
+func TestProfileOfMemory(t *testing.T) {
+	w := newWriter(t)
+	t0 := storetest.Now()
+	id := []string{"workload", "slurm/1", "part", "0"}
+	for _, s := range []struct {
+		name, label, value string
+		each               float64 // a second
+	}{
+		{figure.MemoryTraffic, "method", "resctrl", 3e9},
+		{figure.MemoryTraffic, "method", "misses", 1e9},
+		{"reckon_workload_page_faults_total", "type", "minor", 500},
+		{"reckon_workload_page_faults_total", "type", "major", 2},
+	} {
+		for sec := 15; sec <= 60; sec += 15 {
+			w.put(t0.Add(time.Duration(sec)*time.Second), "n1", s.name, s.each*float64(sec), append(id, s.label, s.value)...)
+		}
+	}
+	lines, err := New(w.s, Options{Gone: time.Minute}).Profile(t.Context(), Selection{ID: "slurm/1", From: t0, To: t0.Add(time.Minute)}, 15*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"memory_traffic_bytes_per_second": 4e9, "minor_faults_per_second": 500, "major_faults_per_second": 2}
+	units := map[string]string{"memory_traffic_bytes_per_second": "bytes_per_second", "minor_faults_per_second": "per_second", "major_faults_per_second": "per_second"}
+	for _, p := range lines {
+		near(t, p.Metric, p.Points[2].Value, want[p.Metric])
+		if p.Unit != units[p.Metric] {
+			t.Errorf("%s is in %q", p.Metric, p.Unit)
+		}
+		delete(want, p.Metric)
+	}
+	if len(want) > 0 {
+		t.Errorf("no line for %v", want)
+	}
+}

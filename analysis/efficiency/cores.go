@@ -56,7 +56,7 @@ func (j *judge) idle() bool {
 		return false
 	case hasGPUs && (!onGPU || u.GPUExact != figure.Exact || gpu >= none*gpus*u.WallSeconds):
 		return false
-	case j.storageShare() >= waiting:
+	case j.storageShare() >= waiting || j.congested() || j.held():
 		return false
 	}
 	key, was := "idle", "allocated"

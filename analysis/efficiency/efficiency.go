@@ -108,6 +108,12 @@ type Usage struct {
 
 	Counted Counted // of its processors
 
+	DiskLimit *DiskLimit // nil if it reached no limit of a control group on a disk
+
+	Congestion *Congestion // nil if no network device of its nodes was full
+	// Resent is how many TCP segments were sent again; Sent the bytes, and SentCalls the calls, by which payload was sent over TCP.
+	Resent, Sent, SentCalls *float64
+
 	GPUSeconds *float64
 	GPUExact   figure.Exactness
 	GPUEngines *GPUEngines // nil if no GPU counts its engines
@@ -173,6 +179,8 @@ func Judge(u Usage) []Verdict {
 		}
 		j.waits()
 		j.storage()
+		j.diskLimit()
+		j.network()
 		j.balance()
 		j.time()
 	}

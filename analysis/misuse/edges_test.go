@@ -12,7 +12,7 @@ import (
 // found returns the rules and parts that some workloads break, with their severities.
 func found(list ...misuse.Workload) string {
 	var out []string
-	for _, f := range misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+	for _, f := range misuse.Judge(list, nil, func(string, []string) *misuse.Policy { return policy() }) {
 		out = append(out, f.Rule+" "+f.Part+" "+string(f.Severity))
 	}
 	slices.Sort(out)
@@ -266,7 +266,7 @@ func TestManyEdges(t *testing.T) {
 func TestWords(t *testing.T) {
 	var said []string
 	say := func(edit ...func(*misuse.Workload)) {
-		for _, f := range misuse.Judge([]misuse.Workload{job(1, 48, edit...)}, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+		for _, f := range misuse.Judge([]misuse.Workload{job(1, 48, edit...)}, nil, func(string, []string) *misuse.Policy { return policy() }) {
 			said = append(said, f.Owner+" "+f.Text)
 		}
 	}
@@ -353,7 +353,7 @@ func TestWasted(t *testing.T) {
 		"idle GPUs":  {job(1, 2, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 7000, "b": 0} }), "gpu-seconds", 7200},
 	} {
 		sum, n := 0.0, 0
-		for _, f := range misuse.Judge([]misuse.Workload{c.w}, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+		for _, f := range misuse.Judge([]misuse.Workload{c.w}, nil, func(string, []string) *misuse.Policy { return policy() }) {
 			for _, e := range f.Evidence {
 				if e.Wasted && e.Unit == c.unit {
 					sum, n = sum+e.Value, n+1

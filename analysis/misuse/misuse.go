@@ -121,14 +121,24 @@ func (w *Workload) finding(rule string, s Severity, part, key string, words phra
 	return Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, Text: texts.Say(key, words), First: w.Start, Last: w.Last, Evidence: e}
 }
 
+// Passed are workloads of an owner without an allocation that ended too soon for any rule about single workloads, summed up.
+type Passed struct {
+	Site, Owner string
+	Nodes       []string
+	Count       int
+	CPUSeconds  float64
+	WallSeconds float64   // added up
+	First, Last time.Time // the first start and the last end
+}
+
 // Judge applies the rules about single workloads, then those about all workloads
-// of an owner. policy returns the policy for a workload.
-func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
+// of an owner, in which those that passed count. policy returns the policy for work in a partition, empty for none, on some nodes.
+func Judge(list []Workload, passed []Passed, policy func(partition string, nodes []string) *Policy) []Finding {
 	var out []Finding
 	small := map[[2]string]*heap{}
 	for i := range list {
 		w := &list[i]
-		p := policy(w)
+		p := policy(w.Partition, w.Nodes)
 		if w.Stuck != "" {
 			out = append(out, cannotStart(w, p)...)
 			continue
@@ -138,6 +148,9 @@ func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
 		if len(requested) == 0 {
 			gather(small, w, p)
 		}
+	}
+	for i := range passed {
+		gatherPassed(small, &passed[i], policy("", passed[i].Nodes))
 	}
 	out = append(out, smallJobs(small)...)
 	sorting.Stable(out, func(a, b Finding) int {

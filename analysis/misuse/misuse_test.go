@@ -126,7 +126,7 @@ func TestLabelled(t *testing.T) {
 	hit, found, wanted := map[string]int{}, map[string]int{}, map[string]int{}
 	for name, c := range labelled() {
 		var got []string
-		for _, f := range misuse.Judge(c.list, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+		for _, f := range misuse.Judge(c.list, nil, func(string, []string) *misuse.Policy { return policy() }) {
 			if !slices.Contains(got, f.Rule) {
 				got = append(got, f.Rule)
 			}
@@ -178,7 +178,7 @@ func TestUnknownIsNothing(t *testing.T) {
 		}
 		judge := func(w misuse.Workload) map[string]bool {
 			out := map[string]bool{}
-			for _, x := range misuse.Judge([]misuse.Workload{w}, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+			for _, x := range misuse.Judge([]misuse.Workload{w}, nil, func(string, []string) *misuse.Policy { return policy() }) {
 				out[x.Rule+x.Part] = true
 			}
 			return out
@@ -205,7 +205,7 @@ func TestOff(t *testing.T) {
 	p := policy()
 	p.GPUUnused.On, p.OverRequested.On, p.IdleAllocation.On, p.ManySmallJobs.On, p.MemoryThrashing.On, p.Imbalance.On, p.CannotStart.On, p.ManyConnections.On, p.StoragePattern.On = false, false, false, false, false, false, false, false, false
 	for name, c := range labelled() {
-		if f := misuse.Judge(c.list, func(*misuse.Workload) *misuse.Policy { return p }); len(f) != 0 {
+		if f := misuse.Judge(c.list, nil, func(string, []string) *misuse.Policy { return p }); len(f) != 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
@@ -221,7 +221,7 @@ func TestShortWork(t *testing.T) {
 			list = append(list, misuse.Workload{Site: "lab", ID: fmt.Sprint("group/", owner, i), Kind: "group", Owner: owner, Start: start, Last: start.Add(12 * time.Second), CPUSeconds: num(2)})
 		}
 	}
-	got := misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() })
+	got := misuse.Judge(list, nil, func(string, []string) *misuse.Policy { return policy() })
 	if len(got) != 1 || got[0].Owner != "alice" || got[0].Text != "ran 1,200 jobs shorter than 1m, 12s on average: start-up dominates; batch them into fewer jobs" {
 		t.Errorf("%+v", got)
 	}

@@ -107,6 +107,24 @@ type IdleAllocationRule struct {
 	ZombiesFor Duration `yaml:"zombies_for"`
 }
 
+// Briefest returns the run time below which an ended workload without an allocation breaks no rule by itself, and counts as a short one; at most a minute.
+func (p *Policy) Briefest() time.Duration {
+	least := time.Minute
+	for _, r := range []struct {
+		on bool
+		d  Duration
+	}{
+		{p.GPUUnused.On, min(p.GPUUnused.Minimum, p.GPUUnused.GPUMinimum)}, {p.ManySmallJobs.On, p.ManySmallJobs.Short},
+		{p.MemoryThrashing.On, p.MemoryThrashing.Minimum}, {p.Imbalance.On, p.Imbalance.Minimum}, {p.ManyConnections.On, p.ManyConnections.Minimum}, {p.StoragePattern.On, p.StoragePattern.Minimum},
+		{p.OverRequested.On, p.OverRequested.Minimum},
+	} {
+		if r.on {
+			least = min(least, time.Duration(r.d))
+		}
+	}
+	return least
+}
+
 // ManySmallJobsRule is about many small jobs.
 type ManySmallJobsRule struct {
 	On         bool     `yaml:"on"`

@@ -22,18 +22,7 @@ func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	if !v.On || w.Owner == "" || w.Running || w.State == "pending" || exempt(v.Exempt, w.Owner) {
 		return
 	}
-	k := [2]string{w.Site, w.Owner}
-	h := all[k]
-	if h == nil {
-		h = &heap{policy: p, owner: w.Owner, site: w.Site, first: w.Start}
-		all[k] = h
-	}
-	if w.Start.Before(h.first) {
-		h.first = w.Start
-	}
-	if w.Last.After(h.last) {
-		h.last = w.Last
-	}
+	h := heapOf(all, w.Site, w.Owner, p, w.Start, w.Last)
 	// Requests too small to matter individually add up.
 	if share, wasted := waste(w.Cores, w.CoresP95, 0, w.Wall(), w.CPUInexact); share < p.OverRequested.Share {
 		h.wasted++
@@ -46,6 +35,34 @@ func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 		}
 		h.shortWall += w.Wall()
 	}
+}
+
+// gatherPassed adds workloads that ended soon, all of them short, to those of their owner.
+func gatherPassed(all map[[2]string]*heap, s *Passed, p *Policy) {
+	if !p.ManySmallJobs.On || s.Owner == "" || exempt(p.ManySmallJobs.Exempt, s.Owner) {
+		return
+	}
+	h := heapOf(all, s.Site, s.Owner, p, s.First, s.Last)
+	h.short += s.Count
+	h.cpu += s.CPUSeconds
+	h.shortWall += s.WallSeconds
+}
+
+// heapOf returns the sums of an owner, which cover a time from now on.
+func heapOf(all map[[2]string]*heap, site, owner string, p *Policy, first, last time.Time) *heap {
+	k := [2]string{site, owner}
+	h := all[k]
+	if h == nil {
+		h = &heap{policy: p, owner: owner, site: site, first: first}
+		all[k] = h
+	}
+	if first.Before(h.first) {
+		h.first = first
+	}
+	if last.After(h.last) {
+		h.last = last
+	}
+	return h
 }
 
 // smallJobs finds many small jobs that together break a rule that none breaks alone.

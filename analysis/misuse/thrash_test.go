@@ -39,7 +39,7 @@ func TestSustained(t *testing.T) {
 			c.seconds = -1 // two stretches, with the minutes at their edges
 		}
 		w := job(1, 24, func(w *misuse.Workload) { w.MajorFaults, w.Faults = num(1e7), c.faults })
-		got := misuse.Judge([]misuse.Workload{w}, func(*misuse.Workload) *misuse.Policy { return policy() })
+		got := misuse.Judge([]misuse.Workload{w}, nil, func(string, []string) *misuse.Policy { return policy() })
 		switch {
 		case c.seconds == 0 && len(got) != 0:
 			t.Errorf("%s: %+v", name, got)
@@ -61,7 +61,7 @@ func TestSustained(t *testing.T) {
 	}
 	// Without figures over time the totals decide.
 	w := job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(1e6) })
-	if got := misuse.Judge([]misuse.Workload{w}, func(*misuse.Workload) *misuse.Policy { return policy() }); len(got) != 1 || !strings.Contains(got[0].Text, "278 pages a second") {
+	if got := misuse.Judge([]misuse.Workload{w}, nil, func(string, []string) *misuse.Policy { return policy() }); len(got) != 1 || !strings.Contains(got[0].Text, "278 pages a second") {
 		t.Errorf("by totals: %+v", got)
 	}
 }

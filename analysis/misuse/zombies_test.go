@@ -78,7 +78,7 @@ func TestSmallRequests(t *testing.T) {
 			}))
 		}
 		got := 0
-		for _, f := range misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+		for _, f := range misuse.Judge(list, nil, func(string, []string) *misuse.Policy { return policy() }) {
 			if f.Rule != misuse.ManySmallJobs {
 				t.Errorf("%s: %+v", name, f)
 			}

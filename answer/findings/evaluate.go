@@ -22,11 +22,18 @@ import (
 // Evaluator applies the rules to a time range.
 type Evaluator struct {
 	Series storage.Queryable
-	Facts  store.Catalogue
+	Facts  Facts
 	// Hold withholds the figures of runs that exceed their bounds; nil withholds none.
 	Hold func(ctx context.Context, rows []store.Workload)
 	// Inconsistent counts the findings that depend on a share above 1; nil counts nothing.
 	Inconsistent *invariant.Ledger
+}
+
+// Facts is the part of the catalogue that is read: process groups that ended soon, of which there may be hundreds of thousands a
+// day, only as sums.
+type Facts interface {
+	Lasting(ctx context.Context, since, until, now time.Time, group time.Duration) ([]store.Workload, error)
+	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
 }
 
 // place is a node of a site.
@@ -41,7 +48,7 @@ type reading struct {
 
 // Evaluate applies a policy to the measurements between two times.
 func (e *Evaluator) Evaluate(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
-	rows, err := e.workloads(ctx, from, to)
+	rows, err := e.workloads(ctx, from, to, p)
 	if err != nil {
 		return nil, err
 	}
@@ -52,16 +59,33 @@ func (e *Evaluator) Evaluate(ctx context.Context, p *Policy, from, to time.Time)
 	return found[0], nil
 }
 
-func (e *Evaluator) workloads(ctx context.Context, from, to time.Time) ([]store.Workload, error) {
-	rows, _, err := e.Facts.Workloads(ctx, store.Filter{Since: from, Until: to})
-	if err != nil {
-		return nil, fmt.Errorf("read the workloads: %w", err)
+// workloads are those of the catalogue that policies are applied to.
+type workloads struct {
+	rows   []store.Workload
+	passed []misuse.Passed
+}
+
+func (e *Evaluator) workloads(ctx context.Context, from, to time.Time, policies ...*Policy) (w workloads, err error) {
+	least := time.Minute
+	for _, p := range policies {
+		least = min(least, p.briefest)
 	}
-	return rows, nil
+	if w.rows, err = e.Facts.Lasting(ctx, from, to, to, least); err != nil {
+		return w, fmt.Errorf("read the workloads: %w", err)
+	}
+	passed, err := e.Facts.Passed(ctx, from, to, least)
+	if err != nil {
+		return w, fmt.Errorf("read the workloads: %w", err)
+	}
+	for _, p := range passed {
+		w.passed = append(w.passed, misuse.Passed(p))
+	}
+	return w, nil
 }
 
 // evaluate reads the series of some workloads once and applies several policies.
-func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, rows []store.Workload, policies ...*Policy) ([][]misuse.Finding, error) {
+func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workloads, policies ...*Policy) ([][]misuse.Finding, error) {
+	rows := work.rows
 	out := make([][]misuse.Finding, len(policies))
 	if e.Hold != nil {
 		e.Hold(ctx, rows)
@@ -116,7 +140,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, rows []sto
 		return nil, err
 	}
 	for i, p := range policies {
-		out[i] = misuse.Judge(r.list, func(w *misuse.Workload) *misuse.Policy { return p.For(w.Partition, w.Nodes) })
+		out[i] = misuse.Judge(r.list, work.passed, p.For)
 		sorting.Func(dead[i], func(a, b misuse.Finding) int {
 			return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Owner, b.Owner))
 		})

@@ -56,17 +56,22 @@ func (k *Keeper) Look(ctx context.Context) error {
 	}
 	now := k.Clock()
 	from := now.Add(-k.window())
-	rows, err := k.Evaluator.workloads(ctx, from, now)
+	work, err := k.Evaluator.workloads(ctx, from, now, policy)
 	if err != nil {
 		return err
 	}
 	latest := map[string]time.Time{} // time of the latest sample of each site
-	for i := range rows {
-		if w := &rows[i]; w.Seen.After(latest[w.Site]) {
+	for i := range work.passed {
+		if p := &work.passed[i]; p.Last.After(latest[p.Site]) {
+			latest[p.Site] = p.Last
+		}
+	}
+	for i := range work.rows {
+		if w := &work.rows[i]; w.Seen.After(latest[w.Site]) {
 			latest[w.Site] = w.Seen
 		}
 	}
-	byPolicy, err := k.Evaluator.evaluate(ctx, from, now, rows, policy)
+	byPolicy, err := k.Evaluator.evaluate(ctx, from, now, work, policy)
 	if err != nil {
 		return err
 	}
@@ -220,11 +225,11 @@ func (k *Keeper) WhatIf(ctx context.Context, text []byte, since time.Time) (Diff
 		return d, err
 	}
 	now := k.Clock()
-	rows, err := k.Evaluator.workloads(ctx, since, now)
+	work, err := k.Evaluator.workloads(ctx, since, now, present, other)
 	if err != nil {
 		return d, err
 	}
-	found, err := k.Evaluator.evaluate(ctx, since, now, rows, present, other)
+	found, err := k.Evaluator.evaluate(ctx, since, now, work, present, other)
 	if err != nil {
 		return d, err
 	}

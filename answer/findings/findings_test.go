@@ -215,7 +215,7 @@ func TestLook(t *testing.T) {
 	}
 	looked := *now
 	*now = now.Add(30 * time.Second)
-	rows, _, err := k.Evaluator.Facts.Workloads(t.Context(), store.Filter{})
+	rows, err := k.Evaluator.Facts.Lasting(t.Context(), time.Time{}, time.Time{}, *now, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestLook(t *testing.T) {
 				rows[i].End, rows[i].State = start.Add(300*time.Minute), "completed"
 			}
 		}
-		if err := k.Evaluator.Facts.Upsert(t.Context(), rows); err != nil {
+		if err := k.Evaluator.Facts.(store.Catalogue).Upsert(t.Context(), rows); err != nil {
 			t.Fatal(err)
 		}
 		if err := k.Look(t.Context()); err != nil {
@@ -282,7 +282,7 @@ func TestWhatIf(t *testing.T) {
 		t.Errorf("%d now, %d then, removed %v, added %v", len(d.Now), len(d.Then), removed, d.Added)
 	}
 	if _, err := k.WhatIf(t.Context(), []byte("rules: {over-share: {full: 9}}"), start); err == nil {
-		t.Error("a policy that can not be meant was taken")
+		t.Error("a policy that cannot be meant was taken")
 	}
 	if all := list(t, k, store.FindingFilter{}); len(all) != 0 {
 		t.Errorf("asking what if wrote %d findings", len(all))

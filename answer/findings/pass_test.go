@@ -108,7 +108,7 @@ func TestHogs(t *testing.T) {
 			`  reckon_workload_cpu_seconds_total{site="lab",node="n1",workload="other/n1",kind="other",part="",owner="root",mode="system"} 0+60x100` + "\n", ""},
 		"told once for two nodes": {node("n1", 4, 4) + split("n1", 1, 3, 4) + uses("n1", "session/b", "bob", 1, 2) +
 			node("n2", 4, 4) + split("n2", 1, 3.5, 4) + uses("n2", "session/c", "carol", 0.5, 2), "over-share alice n2 cpu"},
-		"root is not told, and counts": {node("n1", 4, 4) + uses("n1", "session/r", "root", 3, 4) + uses("n1", "session/b", "bob", 1, 2), ""},
+		"root is not reported, and counts": {node("n1", 4, 4) + uses("n1", "session/r", "root", 3, 4) + uses("n1", "session/b", "bob", 1, 2), ""},
 	}
 	for name, c := range cases {
 		found := evaluate(t, c.load, "")

@@ -27,6 +27,8 @@ type Policy struct {
 	base  *misuse.Policy
 	rules []override
 	memo  map[string]*misuse.Policy
+	// briefest is the run time below which no rule of any workload looks at a process group that ended, but for its sums.
+	briefest time.Duration
 }
 
 type override struct {
@@ -55,7 +57,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	if err := merge(base, &f.Rules); err != nil {
 		return nil, fmt.Errorf("the policy of the program: %w", err)
 	}
-	p := &Policy{base: base, memo: map[string]*misuse.Policy{}}
+	p := &Policy{base: base, memo: map[string]*misuse.Policy{}, briefest: base.Briefest()}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return p, nil
 	}
@@ -72,6 +74,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	if err := check(base); err != nil {
 		return nil, err
 	}
+	p.briefest = base.Briefest()
 	for i, o := range f.Overrides {
 		if o.Partition == "" && o.Node == "" {
 			return nil, fmt.Errorf("override %d: no partition or node given", i+1)
@@ -94,6 +97,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 		if err := check(&probe); err != nil {
 			return nil, fmt.Errorf("override %d: %w", i+1, err)
 		}
+		p.briefest = min(p.briefest, probe.Briefest())
 		p.rules = append(p.rules, override{o.Partition, o.Node, o.Rules})
 	}
 	return p, nil

@@ -1,0 +1,35 @@
+package efficiency
+
+import (
+	"reckon/figure/format"
+	"reckon/internal/phrase"
+)
+
+// DiskLimit is a limit of a control group on a disk that the workload reached.
+type DiskLimit struct {
+	Node, Device string
+	Direction    string  // read or write
+	Limit        float64 // bytes per second
+	Observed     float64 // seconds looked at: the run, or its last day
+	Seconds      float64 // of them, those in which it was reached
+	Rate, Cores  float64 // means over these seconds: bytes per second that it moved, and cores that it used, both in the limited control group
+}
+
+// diskLimit reports that a limit of its control group on a disk slowed it down.
+func (j *judge) diskLimit() {
+	if !j.held() {
+		return
+	}
+	d := j.u.DiskLimit
+	able, _ := j.able()
+	j.say("storage", Warning, d.Seconds/d.Observed, "ratio", "storage.limit", phrase.Words{
+		"time": format.Time(d.Seconds), "share": format.Percent(d.Seconds / d.Observed), "its": j.its(d.Observed), "node": d.Node, "device": d.Device,
+		"moved": map[string]string{"read": "read", "write": "wrote"}[d.Direction], "rate": format.Bytes(d.Rate), "limit": format.Bytes(d.Limit),
+		"cores": cores(d.Cores), "able": counted(able, "core", "cores")})
+}
+
+// held reports whether it reached a limit on a disk for long while most of its cores slept.
+func (j *judge) held() bool {
+	d := j.u.DiskLimit
+	return d != nil && j.slowed(d.Seconds, d.Observed, d.Cores)
+}

@@ -1,0 +1,87 @@
+package efficiency
+
+import (
+	"reckon/figure"
+	"reckon/figure/format"
+	"reckon/internal/phrase"
+)
+
+// Congestion is one direction of a network device of a node that was full at times while the workload used it.
+type Congestion struct {
+	Node, Device string
+	Direction    string  // receive or transmit
+	Speed        float64 // of the device, bytes per second
+	Observed     float64 // seconds looked at: the run, or its last day
+	Seconds      float64 // of them, those in which it was full
+	// Means over these seconds: bytes per second through the device, those of the workload, and cores that the workload used on the node.
+	Rate, Own, Cores float64
+}
+
+const (
+	mostlyOwn    = 0.5  // share of the traffic of a full device above which the workload itself fills it
+	lossy        = 0.01 // share of TCP segments sent again that slows transfers
+	someResent   = 100  // segments sent again worth mentioning
+	smallSegment = 1200 // bytes of payload of a TCP segment on a path with the smallest packets of IPv6; others carry 1448 or more
+)
+
+// network reports that its network was full, or lost packets.
+func (j *judge) network() {
+	if j.congested() {
+		c := j.u.Congestion
+		able, _ := j.able()
+		key := "network.others"
+		if c.Own >= mostlyOwn*c.Rate {
+			key = "network.own"
+		}
+		j.say("network", Warning, c.Seconds/c.Observed, "ratio", key, phrase.Words{
+			"time": format.Time(c.Seconds), "share": format.Percent(c.Seconds / c.Observed), "its": j.its(c.Observed), "node": c.Node, "device": c.Device,
+			"rate": format.BitRate(c.Rate), "speed": format.BitRate(c.Speed), "moved": map[string]string{"receive": "received", "transmit": "sent"}[c.Direction],
+			"own": format.Percent(min(c.Own/c.Rate, 1)), "cores": cores(c.Cores), "able": counted(able, "core", "cores")})
+	}
+	resent, ok := known(j.u.Resent)
+	sent, has := known(j.u.Sent)
+	calls, counts := known(j.u.SentCalls)
+	if !ok || !has || !counts || resent < someResent {
+		return
+	}
+	if share := resent / (resent + sent/smallSegment + calls); share >= lossy { // no more segments than that
+		j.say("network", Warning, share, "ratio", "network.resent", phrase.Words{"share": format.Percent(share), "count": format.Count(resent)})
+	}
+}
+
+// congested reports whether a device of one of its nodes was full for long while most of its cores slept.
+func (j *judge) congested() bool {
+	c := j.u.Congestion
+	return c != nil && j.slowed(c.Seconds, c.Observed, c.Cores)
+}
+
+// slowed reports whether something that limited it for some of the seconds looked at did so for long, and while most of the cores that it
+// could use slept.
+func (j *judge) slowed(seconds, observed, cores float64) bool {
+	if seconds < worth || seconds < waiting*observed || j.u.CPUExact != figure.Exact {
+		return false
+	}
+	able, ok := j.able()
+	return ok && cores < low*able
+}
+
+// its names the time that was looked at: all of it, or the last of it.
+func (j *judge) its(observed float64) string {
+	if observed < 0.99*j.u.WallSeconds {
+		return "its last " + format.Time(observed)
+	}
+	return "its time"
+}
+
+// able returns how many cores it can use on each of its nodes: those that it has, or its threads where these are fewer.
+func (j *judge) able() (float64, bool) {
+	given, ok := known(j.u.Cores)
+	if !ok || given <= 0 || j.u.Resized {
+		return 0, false
+	}
+	given /= float64(max(len(j.u.Nodes), 1))
+	if threads, counted := known(j.u.Threads); counted && threads > 0 {
+		given = min(given, threads)
+	}
+	return given, true
+}

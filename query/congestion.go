@@ -1,0 +1,204 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/figure"
+	"reckon/internal/series"
+	"reckon/internal/sorting"
+)
+
+// Congestion is one direction of a network device of a node that was full at times while a workload used it.
+type Congestion struct {
+	Node, Device string
+	Direction    string  // receive or transmit
+	Speed        float64 // of the device, bytes per second
+	Observed     float64 // seconds looked at: the run, or its last day
+	Seconds      float64 // of them, those in which the device was full and the workload had a share of it
+	// Means over these seconds: bytes per second through the device, those of the workload (payload, a lower bound), and the
+	// cores that the workload used on the node.
+	Rate, Own, Cores float64
+}
+
+const (
+	fullLink     = 0.9  // share of its speed at which a device is full; 1500-byte packets reach 0.98, by the kernel's count of bytes
+	nominalSpeed = 1.05 // a device that moves more than this share of its speed is virtual, and its speed a mere name
+	partOfLink   = 0.1  // share of the traffic of a full device below which a workload is not limited by it
+
+	congestionStep  = 30 * time.Second
+	congestionSteps = 2000 // at most, in longer steps
+	congestionNodes = 16   // those on which the workload moved most
+)
+
+// Congestion returns the device that was full for longest while the workload had a share of it, nil if none was. Only devices with hardware
+// and a speed count, over at most the last day of the run. What the workload moved through a device is what no other device of the node can have carried.
+func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error) {
+	g := v.lastDay(&s)
+	if g == nil {
+		return nil, nil
+	}
+	nodes, err := v.movers(ctx, s, g)
+	if err != nil || len(nodes) == 0 {
+		return nil, err
+	}
+	if err := v.links(ctx, s, g, nodes); err != nil {
+		return nil, err
+	}
+	var worst *Congestion
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		m := nodes[name]
+		for _, device := range slices.Sorted(maps.Keys(m.speed)) {
+			for _, direction := range []string{"receive", "transmit"} {
+				c := m.congestion(g, device, direction)
+				if c != nil && (worst == nil || c.Seconds > worst.Seconds) {
+					c.Node, c.Observed = name, s.To.Sub(s.From).Seconds()
+					worst = c
+				}
+			}
+		}
+	}
+	return worst, nil
+}
+
+// lastDay cuts a selection to its last day and returns the grid for it, nil if it took no time.
+func (v *Views) lastDay(s *Selection) *grid {
+	if s.To.Sub(s.From) > farNeighbours {
+		s.From = s.To.Add(-farNeighbours)
+	}
+	g, err := newGrid(s.From, s.To, max(congestionStep, s.To.Sub(s.From)/congestionSteps), v.gone)
+	if err != nil {
+		return nil
+	}
+	return g
+}
+
+// mover is a node with what a workload moved and used there, in steps.
+type mover struct {
+	own   map[string]*line // by direction, of the workload
+	cores *line
+	links map[[2]string]*line // by device and direction
+	speed map[string]float64  // by device, bytes per second
+	bytes float64             // that the workload moved
+}
+
+// movers returns the nodes on which the workload moved most.
+func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*mover, error) {
+	begin, err := v.start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	nodes := map[string]*mover{}
+	var n series.Labels
+	err = v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.Network, figure.CPU}, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "direction", "scope")
+		if n.Metric == figure.Network && n.Rest["scope"] == "host" {
+			return nil // it leaves by no device
+		}
+		m := nodes[n.Node]
+		if m == nil {
+			m = &mover{own: map[string]*line{"receive": g.line(), "transmit": g.line()}, cores: g.line(), links: map[[2]string]*line{}, speed: map[string]float64{}}
+			nodes[strings.Clone(n.Node)] = m
+		}
+		one := g.line()
+		g.increase(one, it, begin)
+		if n.Metric == figure.CPU {
+			m.cores.add(one)
+			return nil
+		}
+		m.own[n.Rest["direction"]].add(one)
+		for i, w := range one.weight {
+			if w > 0 {
+				m.bytes += one.sum[i] / 1000
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Collect(maps.Keys(nodes))
+	sorting.Func(names, func(a, b string) int { return cmp.Or(cmp.Compare(nodes[b].bytes, nodes[a].bytes), cmp.Compare(a, b)) })
+	for i, name := range names {
+		if i >= congestionNodes || nodes[name].bytes == 0 || name == "" {
+			delete(nodes, name)
+		}
+	}
+	return nodes, nil
+}
+
+// links reads the devices of nodes that have hardware, and their speed where they report one.
+func (v *Views) links(ctx context.Context, s Selection, g *grid, nodes map[string]*mover) error {
+	const speed, received, sent = "node_network_speed_bytes", "node_network_receive_bytes_total", "node_network_transmit_bytes_total"
+	ms := []*labels.Matcher{series.OneOf("__name__", []string{speed, received, sent}), series.OneOf("node", slices.Collect(maps.Keys(nodes))),
+		labels.MustNewMatcher(labels.MatchNotRegexp, "device", "lo|("+strings.Join(virtualDevices, "|")+").*|.*[.].*")}
+	if s.Site != "" {
+		ms = append(ms, series.Equal("site", s.Site))
+	}
+	var n series.Labels
+	return series.Each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "device")
+		m, device := nodes[n.Node], strings.Clone(n.Rest["device"])
+		if n.Metric == speed {
+			if _, x, _, ok := series.Last(it); ok && x > 0 {
+				m.speed[device] = x
+			}
+			return nil
+		}
+		one := g.line()
+		g.increase(one, it, 0)
+		m.links[[2]string{device, map[string]string{received: "receive", sent: "transmit"}[n.Metric]}] = one
+		return nil
+	}, ms...)
+}
+
+// congestion adds up the steps in which a direction of a device was full.
+func (m *mover) congestion(g *grid, device, direction string) *Congestion {
+	c := Congestion{Device: device, Direction: direction, Speed: m.speed[device]}
+	link := m.links[[2]string{device, direction}]
+	if link == nil {
+		return nil
+	}
+	for i := range g.n {
+		rate, ok := link.at(i)
+		cores, used := m.cores.at(i)
+		own, _ := m.own[direction].at(i)
+		switch {
+		case ok && rate > nominalSpeed*c.Speed:
+			return nil
+		case !ok || !used || rate < fullLink*c.Speed:
+			continue
+		}
+		for k, other := range m.links {
+			if x, _ := other.at(i); k[0] != device && k[1] == direction {
+				own -= x
+			}
+		}
+		if own < partOfLink*rate {
+			continue
+		}
+		seconds := min(link.weight[i], float64(g.step)) / 1000
+		c.Seconds += seconds
+		c.Rate, c.Own, c.Cores = c.Rate+rate*seconds, c.Own+own*seconds, c.Cores+cores*seconds
+	}
+	if c.Seconds == 0 {
+		return nil
+	}
+	c.Rate, c.Own, c.Cores = c.Rate/c.Seconds, c.Own/c.Seconds, c.Cores/c.Seconds
+	return &c
+}
+
+// at returns the figure at a step; false where it is unknown.
+func (l *line) at(i int) (float64, bool) {
+	if l.weight[i] <= 0 {
+		return 0, false
+	}
+	return l.sum[i] / l.weight[i], true
+}

@@ -1,0 +1,161 @@
+package query
+
+import (
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+const (
+	// eagerRange is the longest range of an instant query for which the samples of a series are read together with its labels.
+	eagerRange = 15 * time.Minute
+	// eagerSamples is the number of samples that the selections of a query keep, 16 bytes each; further series are read when the engine gets to them.
+	eagerSamples = smallQuery
+	// eagerBlock is the number of samples, and of series, that are allocated together.
+	eagerBlock = 1024
+)
+
+// eager returns a set that reads the samples of each series when it gets to the series. The engine first collects all
+// series of a selection and then reads their samples: of a hundred thousand series none is in a cache of the processor
+// any more by then, and each is looked up a second time. Only for instant queries over a short range: others read so many
+// samples that this does not matter, and would keep them all in memory.
+func eager(set storage.SeriesSet, h *storage.SelectHints, m *meter) storage.SeriesSet {
+	if h == nil || h.Step > 0 || h.End-h.Start > eagerRange.Milliseconds() {
+		return set
+	}
+	return &eagerSet{SeriesSet: set, meter: m, from: h.Start, to: h.End}
+}
+
+type eagerSet struct {
+	storage.SeriesSet
+	meter    *meter
+	from, to int64
+	it       chunkenc.Iterator
+	block    []point
+	series   []pointSeries
+	at       storage.Series
+}
+
+// point is one float sample.
+type point struct {
+	t int64
+	v float64
+}
+
+// Next implements storage.SeriesSet.
+func (e *eagerSet) Next() bool {
+	if !e.SeriesSet.Next() {
+		return false
+	}
+	e.at = e.SeriesSet.At()
+	if !e.meter.keep(0) {
+		return true
+	}
+	e.it = e.at.Iterator(e.it)
+	begin := len(e.block)
+	for vt := e.it.Next(); vt != chunkenc.ValNone; vt = e.it.Next() {
+		if vt != chunkenc.ValFloat || e.it.AtST() != 0 {
+			e.block = e.block[:begin]
+			return true // the engine reads it by itself
+		}
+		t, v := e.it.At()
+		if t < e.from {
+			continue
+		}
+		if t > e.to {
+			break
+		}
+		if len(e.block) == cap(e.block) {
+			e.block = append(make([]point, 0, max(min(2*cap(e.block)+8, eagerBlock), 2*(len(e.block)-begin))), e.block[begin:]...)
+			begin = 0
+		}
+		e.block = append(e.block, point{t, v})
+	}
+	if e.it.Err() != nil {
+		e.block = e.block[:begin]
+		return true // the engine meets the same error
+	}
+	e.meter.keep(len(e.block) - begin)
+	if len(e.series) == cap(e.series) {
+		e.series = make([]pointSeries, 0, min(2*cap(e.series)+8, eagerBlock))
+	}
+	e.series = append(e.series, pointSeries{e.at.Labels(), e.block[begin:len(e.block):len(e.block)]})
+	e.at = &e.series[len(e.series)-1]
+	return true
+}
+
+// At implements storage.SeriesSet.
+func (e *eagerSet) At() storage.Series { return e.at }
+
+// pointSeries is a series in memory.
+type pointSeries struct {
+	labels labels.Labels
+	points []point
+}
+
+// Labels implements storage.Series.
+func (s *pointSeries) Labels() labels.Labels { return s.labels }
+
+// Iterator implements storage.Series.
+func (s *pointSeries) Iterator(again chunkenc.Iterator) chunkenc.Iterator {
+	it, ok := again.(*pointIterator)
+	if !ok {
+		it = &pointIterator{}
+	}
+	it.points, it.next = s.points, 0
+	return it
+}
+
+// milliseconds is int64 by another name, so that vet does not take Seek for that of io.Seeker.
+type milliseconds = int64
+
+// pointIterator iterates over floats in memory.
+type pointIterator struct {
+	points []point
+	next   int // the current one is before
+}
+
+// Next implements chunkenc.Iterator.
+func (i *pointIterator) Next() chunkenc.ValueType {
+	if i.next >= len(i.points) {
+		i.next = len(i.points) + 1
+		return chunkenc.ValNone
+	}
+	i.next++
+	return chunkenc.ValFloat
+}
+
+// Seek implements chunkenc.Iterator.
+func (i *pointIterator) Seek(t milliseconds) chunkenc.ValueType {
+	i.next = max(i.next, 1)
+	for i.next <= len(i.points) && i.points[i.next-1].t < t {
+		i.next++
+	}
+	if i.next > len(i.points) {
+		return chunkenc.ValNone
+	}
+	return chunkenc.ValFloat
+}
+
+// At implements chunkenc.Iterator.
+func (i *pointIterator) At() (t int64, v float64) { p := &i.points[i.next-1]; return p.t, p.v }
+
+// AtT implements chunkenc.Iterator.
+func (i *pointIterator) AtT() int64 { return i.points[i.next-1].t }
+
+// AtST implements chunkenc.Iterator.
+func (*pointIterator) AtST() int64 { return 0 }
+
+// AtHistogram implements chunkenc.Iterator; there are none.
+func (*pointIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) { return 0, nil }
+
+// AtFloatHistogram implements chunkenc.Iterator; there are none.
+func (*pointIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	return 0, nil
+}
+
+// Err implements chunkenc.Iterator.
+func (*pointIterator) Err() error { return nil }
