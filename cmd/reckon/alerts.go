@@ -42,7 +42,7 @@ func (d *digestFlag) Set(s string) error {
 func newAlerts(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",
-		Short: "Show what fires, the rules, and test the way that alerts take",
+		Short: "Show firing alerts and the rules, and test their delivery",
 		Long: `Show the alerts that are pending or fire, the rules behind them, and send a test
 through the whole path. Rules are evaluated by the server (--rules); messages go out by
 an Alertmanager (--alertmanager) or by the one inside (--alertmanager-config).`,
@@ -59,7 +59,7 @@ an Alertmanager (--alertmanager) or by the one inside (--alertmanager-config).`,
 func newAlertsList(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
-		Use: "list", Short: "List alerts that are pending or fire", Args: cobra.NoArgs,
+		Use: "list", Short: "List pending and firing alerts", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := g.client()
 			if err != nil {

@@ -103,7 +103,7 @@ func newRestore(g *globals) *cobra.Command {
 	var replace, check bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make a data directory of a backup",
+		Short: "Make a data directory from a backup",
 		Long: `restore makes the directory of a server of a file that backup wrote. Every file is
 checked first, and the directory appears whole or not at all. A directory that holds
 anything is left alone; with --replace it is moved aside, and its new name is printed.

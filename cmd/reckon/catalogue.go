@@ -14,7 +14,7 @@ import (
 func newCatalogue(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalogue",
-		Short: "Look after the catalogue of workloads",
+		Short: "Maintain the catalogue of workloads",
 		Long: `The catalogue is the list behind "reckon jobs". It is a view of the series: it can be
 dropped and built again from them, and nothing is lost by it.`,
 		Example: `  reckon catalogue rebuild`,

@@ -29,7 +29,7 @@ func newCorrelate(g *globals) *cobra.Command {
 	var o correlateOptions
 	cmd := &cobra.Command{
 		Use:   "correlate FILE",
-		Short: "Which columns of a data set go together, and at which lag",
+		Short: "Show which columns of a data set correlate, and at which lag",
 		Long: `Tell which columns of a data set go together: Pearson's and Spearman's coefficients
 of every pair, the lag at which they agree best, and how many points each
 figure is based on, the strongest first.

@@ -37,7 +37,7 @@ func newFindings(g *globals) *cobra.Command {
 	var o findingsOptions
 	cmd := &cobra.Command{
 		Use:   "findings",
-		Short: "Who holds unused resources, takes too much, or harms own work",
+		Short: "Show who holds unused resources, takes too much, or harms own work",
 		Long: `Who holds resources without using them, takes too much, or harms their own work:
 
   over-share        more than a fair share of a node while others want it
@@ -166,11 +166,11 @@ func printFindings(g *globals, o findingsOptions, list client.FindingList, colum
 		return choose(g, g.screen(), list.Findings, columns, nil)
 	}
 	if len(list.Findings) == 0 {
-		said := "Nothing was found."
+		text := "No findings."
 		if list.Looked == nil {
-			said = "The server has not looked yet; it does within minutes of its start."
+			text = "Not checked yet: the first check runs a few minutes after the server starts."
 		}
-		fmt.Fprintln(g.stdout, said)
+		fmt.Fprintln(g.stdout, text)
 		return nil
 	}
 	if err := findingsTable(g, list.Findings); err != nil {

@@ -20,7 +20,7 @@ func newFit(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "fit",
-		Short: "Where a job would fit, and how long comparable jobs waited there",
+		Short: "Show where a job would fit, and how long jobs like it waited there",
 		Long: `Show which machines or partitions fit a job, which have room now, and how long
 jobs with similar requests (half to twice) waited there in the last 30
 days. Amounts are of one node. It works with and without a batch system; waits are

@@ -149,7 +149,7 @@ func newGraphRemove(g *globals) *cobra.Command {
 func newGraphQuery(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
-		Use: "query 'SPARQL'", Short: "Ask the graph in SPARQL", Args: cobra.ExactArgs(1),
+		Use: "query 'SPARQL'", Short: "Query the graph in SPARQL", Args: cobra.ExactArgs(1),
 		Long: `query asks a SELECT or an ASK. The embedded store answers a part of SPARQL 1.1;
 doc/guides/graph.md lists it.`,
 		Example: `  reckon graph query 'PREFIX rk: <urn:reckon:ns#> SELECT ?name ?node { ?w rk:name ?name ; rk:runsOn/rk:name ?node }'

@@ -30,7 +30,7 @@ func newJob(g *globals) *cobra.Command {
 	var o jobOptions
 	cmd := &cobra.Command{
 		Use:   "job [ID]",
-		Short: "What happened with one workload",
+		Short: "Show what happened with one workload",
 		Long: `Show what happened to one workload: its total and peak use,
 a verdict in words, what of its request it used, its profile over time, and which
 programs and nodes did the work.

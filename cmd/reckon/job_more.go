@@ -179,32 +179,24 @@ func (p *page) balance(d client.WorkloadDetail) error {
 	if len(nodes) < 2 {
 		return nil
 	}
-	mean, gpus := 0.0, false
+	mean := 0.0
 	for _, n := range nodes {
 		if n.cpu != nil {
 			mean += *n.cpu / float64(len(nodes))
 		}
-		gpus = gpus || n.gpu != nil
 	}
 	sorting.Stable(nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(deref(b.cpu), deref(a.cpu)), strings.Compare(a.name, b.name))
 	})
-	columns := []term.Column{{Title: "NODE", Shrink: 8}, {Title: "CPU TIME", Right: true}, {Title: "OF THE MEAN", Right: true}, {Title: "", Optional: 1}, {Title: "PEAK MEM", Right: true}}
-	if gpus {
-		columns = append(columns, term.Column{Title: "GPU TIME", Right: true})
-	}
-	t := term.NewTable(columns...)
+	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "OF THE MEAN", Right: true},
+		term.Column{Optional: 1}, term.Column{Title: "PEAK MEM", Right: true}, term.Column{Title: "GPU TIME", Right: true, Rare: true})
 	shown := nodes
 	if len(nodes) > listed { // the extremes are the most informative
 		shown = append(slices.Clone(nodes[:listed/2]), nodes[len(nodes)-listed/2:]...)
 	}
 	most := max(deref(nodes[0].cpu), mean)
 	for _, n := range shown {
-		cells := []string{n.name, term.Seconds(n.cpu), term.Percent(share(n.cpu, &mean)), p.Bar(share(n.cpu, &most), 16), term.Bytes(n.mem)}
-		if gpus {
-			cells = append(cells, term.Seconds(n.gpu))
-		}
-		t.Add(cells...)
+		t.Add(n.name, term.Seconds(n.cpu), term.Percent(share(n.cpu, &mean)), p.Bar(share(n.cpu, &most), 16), term.Bytes(n.mem), term.Seconds(n.gpu))
 	}
 	if err := p.table(t); err != nil {
 		return err
@@ -261,16 +253,25 @@ func (p *page) advice(a *client.Advice) {
 // fewDisks is how many disks a line names.
 const fewDisks = 3
 
-// disksText names the disks that a workload waited for, most first, from a tenth of a second on.
-func disksText(waits []client.DiskWait) string {
+// disksText names the disks that a workload waited for, most first, from a tenth of a second on, and what is
+// left of all its waits for storage where that is a tenth of them or more: network file systems are in it.
+func disksText(waits []client.DiskWait, all *float64) string {
 	var words []string
-	for _, w := range waits[:min(len(waits), fewDisks)] {
-		if w.Seconds >= 0.1 {
+	rest := 0.0
+	if all != nil {
+		rest = *all
+	}
+	for i, w := range waits {
+		rest -= w.Seconds
+		if i < fewDisks && w.Seconds >= 0.1 {
 			words = append(words, term.Safe(w.Device)+" "+term.Seconds(&w.Seconds))
 		}
 	}
 	if len(words) == 0 {
 		return ""
+	}
+	if all != nil && rest >= 0.1 && rest >= *all/10 {
+		words = append(words, "no known disk "+term.Seconds(&rest))
 	}
 	return " (" + strings.Join(words, ", ") + ")"
 }

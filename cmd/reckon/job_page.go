@@ -104,9 +104,14 @@ func (p *page) totals(d client.WorkloadDetail) {
 	if w.MemoryNeededPeakBytes != nil {
 		needed = "needed " + is("memory_needed_peak_bytes", term.Bytes(w.MemoryNeededPeakBytes))
 	}
-	p.fact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), "mean "+is("memory_mean_bytes", term.Bytes(w.MemoryMeanBytes)), last)
-	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)), "waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds))+disksText(d.DiskWaits))
-	p.fact("Network", m.network(w)...)
+	numa := ""
+	if most := share(w.MemoryNUMAMostBytes, w.MemoryNUMABytes); most != nil {
+		numa = "on one NUMA node " + term.Percent(most)
+	}
+	p.fact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), "mean "+is("memory_mean_bytes", term.Bytes(w.MemoryMeanBytes)), last, numa)
+	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)), "waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds))+disksText(d.DiskWaits, w.IOWaitSeconds))
+	p.fact("Network", append(m.network(w), m.interconnect(w))...)
+	p.fact("Processor", m.processor(w)...)
 	p.fact("GPU", is("gpu_seconds", term.Seconds(w.GPUSeconds)), "peak memory "+is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)))
 	p.fact("GPU parts", enginesText(d.GPUEngines)...)
 	p.fact("Energy", energyText(d)...)
@@ -131,6 +136,32 @@ func (m marked) network(w client.Workload) []string {
 	}
 	if n := w.LoopbackBytes; n != nil && *n > 0 {
 		facts = append(facts, "loopback "+term.Bytes(n))
+	}
+	return facts
+}
+
+// interconnect formats what went through adapters that bypass the sockets.
+func (m marked) interconnect(w client.Workload) string {
+	if w.InterconnectBytes == nil {
+		return ""
+	}
+	return "interconnect " + m.figure(w.Exactness, "interconnect_bytes", term.Bytes(w.InterconnectBytes))
+}
+
+// processor formats what the counters of the processors and the monitoring of their caches say.
+func (m marked) processor(w client.Workload) (facts []string) {
+	if ipc := share(w.Instructions, w.Cycles); ipc != nil {
+		facts = append(facts, m.figure(w.Exactness, "instructions", term.Number(ipc))+" instructions in a cycle")
+	}
+	if moved := w.MemoryTrafficBytes; moved != nil {
+		text := "memory traffic " + m.figure(w.Exactness, "memory_traffic_bytes", term.Bytes(moved))
+		if w.WallSeconds > 0 {
+			text += " (" + m.figure(w.Exactness, "memory_traffic_bytes", term.Rate(new(*moved/w.WallSeconds))) + ")"
+		}
+		facts = append(facts, text)
+	}
+	if w.CacheBytes != nil && w.End == nil {
+		facts = append(facts, "cache "+term.Bytes(w.CacheBytes))
 	}
 	return facts
 }
@@ -366,19 +397,11 @@ func (p *page) parts(d client.WorkloadDetail) error {
 	if !named {
 		return nil // the nodes are listed already
 	}
-	columns := []term.Column{{Title: "NODE", Shrink: 8}, {Title: "PART", Shrink: 8}, {Title: "CPU TIME", Right: true}, {Title: "PEAK MEM", Right: true}}
-	gpus := slices.ContainsFunc(parts, func(x client.Part) bool { return x.GPUSeconds != nil })
-	if gpus {
-		columns = append(columns, term.Column{Title: "GPU TIME", Right: true})
-	}
-	t := term.NewTable(columns...)
+	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "PART", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "PEAK MEM", Right: true},
+		term.Column{Title: "GPU TIME", Right: true, Rare: true})
 	shown := parts[:min(len(parts), listed)]
 	for _, x := range shown {
-		cells := []string{x.Node, cmp.Or(x.Part, term.Unknown), term.Seconds(x.CPUSeconds), term.Bytes(x.MemoryPeakBytes)}
-		if gpus {
-			cells = append(cells, term.Seconds(x.GPUSeconds))
-		}
-		t.Add(cells...)
+		t.Add(x.Node, cmp.Or(x.Part, term.Unknown), term.Seconds(x.CPUSeconds), term.Bytes(x.MemoryPeakBytes), term.Seconds(x.GPUSeconds))
 	}
 	if err := p.table(t); err != nil {
 		return err

@@ -60,30 +60,11 @@ func (p *page) steps(d client.WorkloadDetail) error {
 		})
 		shown = shown[:listed]
 	}
-	has := func(f func(*client.Step) bool) bool {
-		return slices.ContainsFunc(shown, func(s client.Step) bool { return f(&s) })
-	}
-	gpus, said := has(func(s *client.Step) bool { return s.GPUSeconds != nil }), has(func(s *client.Step) bool { return s.State != "" })
-	columns := []term.Column{{Title: "STEP"}}
-	if said {
-		columns = append(columns, term.Column{Title: "NAME", Shrink: 8}, term.Column{Title: "STATE"}, term.Column{Title: "WALL", Right: true})
-	}
-	columns = append(columns, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "PEAK MEM", Right: true})
-	if gpus {
-		columns = append(columns, term.Column{Title: "GPU TIME", Right: true})
-	}
-	t := term.NewTable(columns...)
+	t := term.NewTable(term.Column{Title: "STEP"}, term.Column{Title: "NAME", Shrink: 8, Rare: true}, term.Column{Title: "STATE", Rare: true}, term.Column{Title: "WALL", Right: true, Rare: true},
+		term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "PEAK MEM", Right: true}, term.Column{Title: "GPU TIME", Right: true, Rare: true})
 	for i := range shown {
 		s := &shown[i]
-		cells := []string{s.ID}
-		if said {
-			cells = append(cells, cmp.Or(s.Name, term.Unknown), stepState(s), term.Seconds(s.WallSeconds))
-		}
-		cells = append(cells, term.Seconds(s.CPUSeconds), term.Bytes(s.MemoryPeakBytes))
-		if gpus {
-			cells = append(cells, term.Seconds(s.GPUSeconds))
-		}
-		t.Add(cells...)
+		t.Add(s.ID, cmp.Or(s.Name, term.Unknown), stepState(s), term.Seconds(s.WallSeconds), term.Seconds(s.CPUSeconds), term.Bytes(s.MemoryPeakBytes), term.Seconds(s.GPUSeconds))
 	}
 	if err := p.table(t); err != nil {
 		return err

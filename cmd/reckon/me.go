@@ -19,7 +19,7 @@ func newMe(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "me",
-		Short: "Your own work: used, lost, running, failed; recommended requests",
+		Short: "Show your work: used, lost, running, failed; recommended requests",
 		Long: `Your own work of the last week at a glance: core-hours, GPU-hours and energy used and
 allocated compared with the week before, what is running, what is pending and why, what
 failed, which work was over-allocated and the recommended request of its next run, and

@@ -148,6 +148,9 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 	}
 	line("cores", "%s used%s, load %s, pressure %s", usedOf(term.Cores, n.CoresUsed, n.Cores), held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.CoresHeld, x.Cores }, term.Cores), term.Cores(n.Load1), term.Percent(n.CPUPressure))
 	line("memory", "%s used%s", usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.MemoryHeld, x.MemoryBytes }, term.Bytes))
+	if n.MemoryTraffic != nil {
+		line("traffic", "%s between processors and memory", term.Rate(n.MemoryTraffic))
+	}
 	if n.GPUs != nil && *n.GPUs > 0 {
 		line("GPUs", "%s%s", term.Number(n.GPUs), held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.GPUsHeld, x.GPUs }, term.Number))
 	}

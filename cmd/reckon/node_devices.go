@@ -60,11 +60,15 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 		}
 		links.Add(name+", "+x.Layer, state, term.Rate(x.Rate), term.Rate(x.ReceiveBytes), term.Rate(x.TransmitBytes), strings.Join(x.Saturated, ", "))
 	}
+	sockets := term.NewTable(right("SOCKET", "READ", "WRITE", "LOCAL", "REMOTE", "CACHE IN USE")...)
+	for _, x := range d.Sockets {
+		sockets.Add(x.Socket, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Rate(x.LocalBytes), term.Rate(x.RemoteBytes), term.Bytes(x.CacheBytes))
+	}
 	for _, x := range []struct {
 		title string
 		n     int
 		table *term.Table
-	}{{"Disks", len(d.Disks), disks}, {"Network file systems", len(d.Mounts), mounts}, {"Interconnects", len(d.Links), links}} {
+	}{{"Disks", len(d.Disks), disks}, {"Network file systems", len(d.Mounts), mounts}, {"Interconnects", len(d.Links), links}, {"Memory traffic", len(d.Sockets), sockets}} {
 		if x.n == 0 {
 			continue
 		}

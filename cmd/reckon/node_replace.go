@@ -9,7 +9,7 @@ import (
 func newNode(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
-		Short: "Look after the names of nodes",
+		Short: "Manage the names of nodes",
 		Long: `A node is one machine. Another machine that sends by its name, such as a clone of its
 image, is rejected and buffers its measurements; "reckon nodes" shows it. A name
 becomes free when its machine has been silent for ten minutes. "reckon nodes NAME"

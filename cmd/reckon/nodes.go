@@ -216,10 +216,8 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 		{Title: "NETWORK", Right: true, Optional: 11},
 		{Title: "UP SINCE", Optional: 12},
 		{Title: "KERNEL", Shrink: 8, Optional: 13},
-	}
-	fabric := slices.ContainsFunc(nodes, func(n client.Node) bool { return n.InterconnectBytes != nil })
-	if fabric {
-		columns = append(columns, term.Column{Title: "INTERCONNECT", Right: true, Optional: 11})
+		{Title: "INTERCONNECT", Right: true, Optional: 11, Rare: true},
+		{Title: "MEM TRAFFIC", Right: true, Optional: 10, Rare: true},
 	}
 	t := term.NewTable(columns...)
 	for i := range nodes {
@@ -229,17 +227,13 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 			boot = term.Clock(*n.Boot, now)
 		}
 		day, week := spanOrNone(n.Day), spanOrNone(n.Week)
-		cells := []string{n.Node, nodeState(n, now),
+		t.Add(n.Node, nodeState(n, now),
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
 			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
 			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), running(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
-			boot, cmp.Or(n.KernelRelease, term.Unknown)}
-		if fabric {
-			cells = append(cells, term.Rate(n.InterconnectBytes))
-		}
-		t.Add(cells...)
+			boot, cmp.Or(n.KernelRelease, term.Unknown), term.Rate(n.InterconnectBytes), term.Rate(n.MemoryTraffic))
 	}
 	return t
 }

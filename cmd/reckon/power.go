@@ -261,7 +261,7 @@ func newPowerEval(g *globals) *cobra.Command {
 	var in powerInput
 	cmd := &cobra.Command{
 		Use:   "eval MODEL [FILE]",
-		Short: "Judge a model by measurements that it was not made from",
+		Short: "Evaluate a model on measurements that it was not fitted to",
 		Long: `Judge a model by measurements that it was not made from: of a data set, or without a
 file of what the server has measured. The mean power is judged beside it, and rows
 outside the range that the model was trained on are counted.`,

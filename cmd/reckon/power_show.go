@@ -205,7 +205,7 @@ func newPowerBuiltin(g *globals) *cobra.Command {
 	var family, memory, output string
 	cmd := &cobra.Command{
 		Use:   "builtin",
-		Short: "A starting point for a server that was never measured",
+		Short: "Make a starting point for a server that was never measured",
 		Long: `A starting point for a server that was never measured: its power by CPU use, from
 averages over published SPECpower_ssj2008 results of its CPU family. The error stated
 is that of systems left out of the derivation; it is large. A processor of no known

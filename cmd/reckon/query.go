@@ -28,7 +28,7 @@ func newQuery(g *globals) *cobra.Command {
 	var o queryOptions
 	cmd := &cobra.Command{
 		Use:   "query 'PROMQL'",
-		Short: "Ask the time-series store a question in PromQL",
+		Short: "Query the time-series store in PromQL",
 		Long: `Evaluate a PromQL expression on the server: at one moment, or over a time with
 --range, which draws a chart. Put the expression in single quotes.
 

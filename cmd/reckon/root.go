@@ -49,13 +49,13 @@ func newRoot(d deps) *cobra.Command {
 	g := &globals{deps: d}
 	root := &cobra.Command{
 		Use:   "reckon",
-		Short: "Tell who used what: CPU, memory, GPU, disk and energy, for every job, pod, service and user",
-		Long: `reckon tells who used what on a machine or a site: CPU, memory, GPU, disk
-and energy, for every job, pod, service, login session and user.
+		Short: "Report who used what: CPU, memory, GPU, disk, network and energy, for every job, pod, service and user",
+		Long: `reckon reports who used what on a machine or a site: CPU, memory, GPU, disk,
+network and energy, for every job, pod, service, login session and user.
 
 To get started, run it on your own machine and query it:
 
-  reckon up              measure this machine and answer questions
+  reckon up              measure this machine and answer queries
   reckon top             who uses what right now
   reckon me              your own work: used, allocated, what failed, what to do
   reckon jobs            who used how much

@@ -28,7 +28,7 @@ func newRuns(g *globals) *cobra.Command {
 	var o runsOptions
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "What MetricSets measured on demand, and whether two runs differ",
+		Short: "Show what MetricSets measured on demand, and compare two runs",
 		Long: `What MetricSets measured on demand: an application, a volume or a network, one run each.
 A run belongs to the namespace of its MetricSet and stays when that is deleted.
 

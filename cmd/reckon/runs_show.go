@@ -20,7 +20,7 @@ func newRunsShow(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "show RUN",
-		Short: "One run: what each pod used, when and where, with plots",
+		Short: "Show one run: what each pod used, when and where, with plots",
 		Long: `show prints one run: pods with their nodes, times and exit codes, what they used in all,
 cores and memory over time, and what programs reported by themselves.
 

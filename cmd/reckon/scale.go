@@ -18,7 +18,7 @@ func newScale(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "scale ID",
-		Short: "Whether more cores would make one workload faster",
+		Short: "Show whether more cores would make a workload faster",
 		Long: `Tell what one workload used of the cores, memory, GPUs, disk and network that it
 held, what holds it back, and, from runs of the same name and owner with other
 numbers of cores, which share of the work does not run in parallel and how fast it
@@ -125,7 +125,7 @@ func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
 	if fit.Crosstalk > 0 {
 		law = "the Universal Scalability Law"
 	}
-	off := "which two sizes can not test"
+	off := "which two sizes cannot test"
 	if fit.Error != nil {
 		off = "off by " + term.Percent(fit.Error)
 	}

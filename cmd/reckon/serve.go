@@ -46,7 +46,7 @@ func newServe(g *globals) *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Keep what agents on other machines send, and answer questions",
+		Short: "Store what agents on other machines send, and answer queries",
 		Long: `serve is the server of a site: it takes what agents push, keeps it, and answers the
 same questions as up does for one machine. It measures nothing itself; run reckon-agent
 beside it for that.
@@ -133,6 +133,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",
 			buildinfo.Get().Version, s.URL(), o.stores.place(o.data), s.URL())
 		resident.Settle(ctx, settled)
+		resident.HugePages(ctx)
 	})
 	if err == nil {
 		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` resumes from here.")

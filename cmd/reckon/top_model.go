@@ -26,6 +26,7 @@ func orders() []order {
 		{"m", "memory", func(a, b *client.LiveWorkload) int { return known(b.MemoryBytes, a.MemoryBytes) }},
 		{"i", "io", func(a, b *client.LiveWorkload) int { return known(storageRate(b), storageRate(a)) }},
 		{"b", "network", func(a, b *client.LiveWorkload) int { return known(networkRate(b), networkRate(a)) }},
+		{"f", "traffic", func(a, b *client.LiveWorkload) int { return known(b.MemoryTrafficRate, a.MemoryTrafficRate) }},
 		{"w", "wait", func(a, b *client.LiveWorkload) int { return known(b.Wait, a.Wait) }},
 		{"p", "processes", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.Processes, a.Processes) }},
 		{"t", "time", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) }},

@@ -99,6 +99,7 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 		{"rate(reckon_workload_io_bytes_total{direction=\"write\"}" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.WriteRate = &v }},
 		{"rate(reckon_workload_network_bytes_total{direction=\"receive\"}" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.ReceiveRate = &v }},
 		{"rate(reckon_workload_network_bytes_total{direction=\"transmit\"}" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.TransmitRate = &v }},
+		{"rate(reckon_workload_memory_traffic_bytes_total" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.MemoryTrafficRate = &v }},
 		{"rate(reckon_workload_cpu_wait_seconds_total" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.Wait = &v }},
 		{"reckon_workload_processes", func(w *client.LiveWorkload, v float64) { w.Processes = int(v) }},
 		{"reckon_workload_threads", func(w *client.LiveWorkload, v float64) { w.Threads = int(v) }},

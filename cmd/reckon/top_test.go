@@ -161,7 +161,8 @@ func TestTopFits(t *testing.T) {
 func TestTopOrders(t *testing.T) {
 	m := newTopModel(term.Screen{Width: 80, Height: 24}, nil, "n1", 0)
 	m.take(apitest.Tick(fixedNow(), 10))
-	for i, want := range []string{"slurm/4711", "unit/daemon9.service", "slurm/4718", "slurm/4717", "slurm/4719", "slurm/4711", "unit/daemon9.service", "slurm/4711"} {
+	m.now.Workloads[2].MemoryTrafficRate = new(1e9)
+	for i, want := range []string{"slurm/4711", "unit/daemon9.service", "slurm/4718", "slurm/4717", "slurm/4713", "slurm/4719", "slurm/4711", "unit/daemon9.service", "slurm/4711"} {
 		m.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(orders()[i].key)})
 		if got := m.rows()[0].ID; got != want {
 			t.Errorf("by %s the first is %s, want %s", orders()[i].name, got, want)

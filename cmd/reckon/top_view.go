@@ -140,25 +140,28 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	case w >= 100:
 		wide = min(w/4, 40)
 	}
-	t := term.NewTable(
-		term.Column{Title: mark("name", "WORKLOAD"), Shrink: wide, Min: wide},
-		term.Column{Title: "OWNER", Shrink: 6, Min: 6, Optional: 1},
-		term.Column{Title: mark("cpu", "CORES"), Right: true, Min: 6},
-		term.Column{Title: mark("time", "CPU TIME"), Right: true, Min: 8, Optional: 3},
-		term.Column{Title: mark("memory", "MEMORY"), Right: true, Min: 8},
-		term.Column{Title: "PEAK", Right: true, Min: 8, Optional: 7},
-		term.Column{Title: mark("io", "STORAGE"), Right: true, Min: 10, Optional: 4},
-		term.Column{Title: mark("network", "NETWORK"), Right: true, Min: 10, Optional: 5},
-		term.Column{Title: mark("wait", "WAIT"), Right: true, Min: 5, Optional: 8},
-		term.Column{Title: mark("processes", "PROCS"), Right: true, Min: 6, Optional: 2},
-		term.Column{Title: "THR", Right: true, Min: 4, Optional: 9},
-		term.Column{Title: "COMMAND", Shrink: 8, Min: 15, Optional: 6},
-	)
+	columns := []term.Column{
+		{Title: mark("name", "WORKLOAD"), Shrink: wide, Min: wide},
+		{Title: "OWNER", Shrink: 6, Min: 6, Optional: 1},
+		{Title: mark("cpu", "CORES"), Right: true, Min: 6},
+		{Title: mark("time", "CPU TIME"), Right: true, Min: 8, Optional: 3},
+		{Title: mark("memory", "MEMORY"), Right: true, Min: 8},
+		{Title: "PEAK", Right: true, Min: 8, Optional: 7},
+		{Title: mark("io", "STORAGE"), Right: true, Min: 10, Optional: 4},
+		{Title: mark("network", "NETWORK"), Right: true, Min: 10, Optional: 5},
+		{Title: mark("wait", "WAIT"), Right: true, Min: 5, Optional: 8},
+		{Title: mark("processes", "PROCS"), Right: true, Min: 6, Optional: 2},
+		{Title: "THR", Right: true, Min: 4, Optional: 9},
+		{Title: "COMMAND", Shrink: 8, Min: 15, Optional: 6},
+		{Title: mark("traffic", "MEM TRAFFIC"), Right: true, Min: 10, Optional: 5, Rare: true},
+	}
+	t := term.NewTable(columns...)
 	for _, w := range rows {
 		processes, threads := float64(w.Processes), float64(w.Threads)
 		is := func(key, text string) string { return marked{}.figure(w.Exactness, key, text) }
 		t.Add(label(w), w.Owner, is("cpu_seconds", term.Cores(&w.Cores)), is("cpu_seconds", term.Seconds(&w.CPUSeconds)), is("memory_bytes", term.Bytes(w.MemoryBytes)), is("memory_peak_bytes", term.Bytes(w.MemoryPeak)),
-			marked{}.degree(w.Exactness["io_read_bytes"].Worse(w.Exactness["io_write_bytes"]), term.Rate(storageRate(w))), is("network_bytes", term.Rate(networkRate(w))), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command)
+			marked{}.degree(w.Exactness["io_read_bytes"].Worse(w.Exactness["io_write_bytes"]), term.Rate(storageRate(w))), is("network_bytes", term.Rate(networkRate(w))), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command,
+			is("memory_traffic_bytes", term.Rate(w.MemoryTrafficRate)))
 	}
 	return t
 }
@@ -207,6 +210,7 @@ func (m *topModel) detailLines() []string {
 	p.fact("Memory", "now "+is("memory_bytes", term.Bytes(w.MemoryBytes)), "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeak)))
 	p.fact("Storage", "read "+is("io_read_bytes", term.Rate(w.ReadRate)), "write "+is("io_write_bytes", term.Rate(w.WriteRate)))
 	p.fact("Network", "received "+is("network_bytes", term.Rate(w.ReceiveRate)), "sent "+is("network_bytes", term.Rate(w.TransmitRate)))
+	p.fact("Mem traffic", is("memory_traffic_bytes", term.Rate(w.MemoryTrafficRate)))
 	processes, threads := float64(w.Processes), float64(w.Threads)
 	p.fact("Processes", term.Number(&processes), "threads "+term.Number(&threads))
 	if legend := marks.legend(); legend != "" {
@@ -269,10 +273,12 @@ func helpLines() []string {
   c  CPU: cores in use          up, down   select a workload (also k, j)
   m  memory                     enter      show it alone, and come back
   i  storage read and written   /          show only what contains a word
-  w  waiting for a processor    esc        forget the word, or go back
-  p  processes                  space      hold the picture, and go on
-  t  CPU time since the start   r          turn the order round
-  n  name                       q          quit
+  b  network, both ways         esc        forget the word, or go back
+  f  memory traffic             space      hold the picture, and go on
+  w  waiting for a processor    r          turn the order round
+  p  processes                  q          quit
+  t  CPU time since the start
+  n  name
 
   CORES   processors kept busy over the last second; 1 is one core
   STORAGE read and written over the last second

@@ -51,7 +51,7 @@ func newUp(g *globals) *cobra.Command {
 	var o upOptions
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Measure this machine and answer questions, all in one process",
+		Short: "Measure this machine and answer queries, all in one process",
 		Long: `up starts the agent, the store and the API in one process: within seconds it shows
 who uses what on this machine, and records it from then on.
 

@@ -35,7 +35,7 @@ func newUsage(g *globals) *cobra.Command {
 	var o usageOptions
 	cmd := &cobra.Command{
 		Use:   "usage",
-		Short: "Usage over days, months and years",
+		Short: "Show usage over days, months and years",
 		Long: `Report usage over long periods, by owner, account, partition, node,
 program or kind, and how full the machines were. A machine that is down is not
 idle: shares are of the capacity that was up; those of a partition are of its nodes

@@ -16,7 +16,7 @@ import (
 func usedWords() map[string]string {
 	return map[string]string{
 		"cpu": "cpu_seconds", "cpu-wait": "cpu_wait_seconds", "memory": "memory_byte_seconds", "gpu": "gpu_seconds", "read": "io_read_bytes", "write": "io_write_bytes",
-		"io-wait": "io_wait_seconds", "network": "network_bytes", "energy": "energy_joules", "processes": "processes", "held": "held_core_seconds",
+		"io-wait": "io_wait_seconds", "network": "network_bytes", "energy": "energy_joules", "processes": "processes", "held": "held_core_seconds", "memory-traffic": "memory_traffic_bytes",
 		"started": "started", "wait": "wait_seconds",
 	}
 }

@@ -374,7 +374,7 @@ func orNever(t *time.Time, now time.Time) string {
 func tokenRevoke(g *globals, at *usersAt) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
-		Short: "Make a token useless",
+		Short: "Revoke a token",
 		Args:  cobra.ExactArgs(1),
 		RunE: at.run(false, func(ctx context.Context, k *auth.Users, args []string) error {
 			if err := k.Revoke(ctx, args[0]); err != nil {

@@ -62,7 +62,7 @@ func TestUserSeesOwnOnly(t *testing.T) {
 		// Work of others is indistinguishable from work that does not exist.
 		if status == 404 {
 			if absent := get(t, h, base+"/slurm/999999", "X-Test-Viewer", "alice"); w.Header().Get("Content-Type") != absent.Header().Get("Content-Type") || absent.Code != 404 {
-				t.Errorf("%s can be told from what does not exist", target)
+				t.Errorf("%s can be distinguished from what does not exist", target)
 			}
 		}
 	}

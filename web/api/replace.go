@@ -14,7 +14,7 @@ func (s *server) replaceRoutes() []route {
 		doc: "A node is one machine: another one that sends by its name is refused until the first has been silent for ten minutes. This gives the name to the one that was refused, or to whoever sends next.",
 		params: []param{
 			{name: "node", doc: "Name of the node.", schema: text},
-			{name: "site", doc: "Its site; empty for none.", schema: text},
+			{name: "site", doc: "Its site; left out for a node without one.", schema: text},
 		},
 		answer: client.Replaced{}, fails: []int{400, 401, 403, 404}, role: access.Admin, handle: s.replaceNode,
 	}}

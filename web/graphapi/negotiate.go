@@ -113,7 +113,7 @@ func formatFor(r *http.Request) (format, error) {
 func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
 	name, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil && r.Header.Get("Content-Type") != "" {
-		return nil, problem(http.StatusUnsupportedMediaType, "", "the content type %q can not be read", r.Header.Get("Content-Type"))
+		return nil, problem(http.StatusUnsupportedMediaType, "", "the content type %q cannot be read", r.Header.Get("Content-Type"))
 	}
 	for _, f := range formats() {
 		if name != f.media && name != "" {
@@ -136,7 +136,7 @@ func badDocument(err error) error {
 	if e := toHTTP(err); e.status != http.StatusInternalServerError {
 		return err
 	}
-	return problem(http.StatusBadRequest, "", "the document can not be read: %v", err)
+	return problem(http.StatusBadRequest, "", "the document cannot be read: %v", err)
 }
 
 func oneGraph(quads []graph.Quad) ([]graph.Quad, error) {

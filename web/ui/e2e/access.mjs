@@ -68,7 +68,7 @@ await visit("an administrator", {}, async (page) => {
   await page.waitForURL(/\/auth\/login/);
   await signIn(page, "boss");
   await page.waitForURL(base + "/about");
-  await page.waitForSelector("text=You look as boss, role admin");
+  await page.waitForSelector("text=You view this as boss, role admin");
 });
 await machine.stop();
 
@@ -154,7 +154,7 @@ await visit("support acknowledges, and changes nothing else", {}, async (page) =
   await signIn(page, "help");
   await page.waitForSelector("button:has-text('What if…')");
   await page.goto(site.base + "/about");
-  await page.waitForSelector("text=You look as help, role support");
+  await page.waitForSelector("text=You view this as help, role support");
 });
 await site.stop();
 
@@ -168,7 +168,7 @@ await visit("who has the password is admin", { httpCredentials: { username: "tes
   await settled(page);
   await page.waitForSelector("text=Person or service");
   await page.goto(closed.base + "/about");
-  await page.waitForSelector("text=You look as test, role admin");
+  await page.waitForSelector("text=You view this as test, role admin");
 });
 
 await browser.close();

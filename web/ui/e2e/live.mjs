@@ -46,13 +46,13 @@ await visit("what a node waits for shows on hover", {}, async (page) => {
 await look("nodes", "/nodes", "Allocated", "Used, week", /\d+ of 32/);
 const gpuNode = (await ask("/api/reckon/v1/nodes")).nodes.find((n) => n.gpus > 0).node;
 await look("node", `/node?name=${gpuNode}&last=86400`, "Last day", "Last week", "Batch system", "idle", "the machine");
-await look("job-gpu", pick("job with GPUs", (w) => w.gpu_seconds > 0 && w.state === "completed" && long(w)), "Verdict", "GPUs", "GPU memory", /(asked for|allocated) and used/, "Cores in use, by time", "Storage", "Power");
+await look("job-gpu", pick("job with GPUs", (w) => w.gpu_seconds > 0 && w.state === "completed" && long(w)), "Verdict", "GPUs", "GPU memory", /(requested|allocated) and used/, "Cores in use, by time", "Storage", "Power");
 await look("job-array", pick("task of an array", (w) => /_\d+$/.test(w.id) && w.state === "completed" && w.wall_seconds > 300), "Verdict", "Runs of the same name");
 await look("job-oom", pick("job out of memory", (w) => w.state === "out_of_memory" && w.wall_seconds > 600), "killed 1 process", "Critical", "a process was killed", "Events");
 await look("job-nodes", pick("job on several nodes", (w) => w.nodes.length > 1 && long(w)) + "&by=node", "Verdict", "Parts");
 for (const by of ["part", "command"]) await look("job-by-" + by, pick("long job", (w) => w.kind === "slurm" && long(w)) + "&by=" + by, "Cores");
 const waiting = all.find((w) => w.state === "pending");
-if (waiting) await look("job-waits", `/workload?id=${waiting.id}`, "pending", "submitted", "Asked for");
+if (waiting) await look("job-waits", `/workload?id=${waiting.id}`, "pending", "submitted", "Requested");
 
 await keepRun(base, "fio-a1", 4, gpuNode);
 await keepRun(base, "fio-b2", 5, gpuNode);

@@ -49,9 +49,9 @@ async function accessible(page, name) {
 
 const pages = {
   site: ["/", "were in use on average", "Who used it", "Needs you", "took more than a fair share", "allocated and not used"], nodes: ["/nodes", "node-0002", "Pressure", "drained", "3 waiting jobs", "75 % storage"], node: ["/node?name=n1", "Cores by workload", "train", "idle"],
-  workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"], workload: ["/workload?id=slurm/4711", "Verdict", "killed 1 process", "Asked for and used", "#SBATCH --nodes=2", "Cores in use, by time", "Runs of the same name", "start, ✕", "Side by side", "Kind of GPU use", "tensor cores", "34 %"],
+  workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"], workload: ["/workload?id=slurm/4711", "Verdict", "killed 1 process", "Requested and used", "#SBATCH --nodes=2", "Cores in use, by time", "Runs of the same name", "start, ✕", "Side by side", "Kind of GPU use", "tensor cores", "34 %"],
   owners: ["/owners", "alice", "Unused"], usage: ["/usage?last=604800", "Hours of the week", "History by owner"], findings: ["/findings", "high: took more than a fair share", "over-share", "two owners wanted it", "Acknowledge"], power: ["/power?node=n1", "Power now", "By node", "Power against work", "Model of the power", "piecewise", "What adds to it", "CPU use"],
-  data: ["/data?s=" + encodeURIComponent('reckon_workload_cpu_seconds_total{node="n1"}\nreckon_workload_memory_bytes'), "Over time", "Take along", "What goes together", "Pearson", "Parquet", "points."], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "What is missing"],
+  data: ["/data?s=" + encodeURIComponent('reckon_workload_cpu_seconds_total{node="n1"}\nreckon_workload_memory_bytes'), "Over time", "Take along", "What goes together", "Pearson", "Parquet", "points."], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "Sensors that do not work"],
 };
 
 const base = await serve();
@@ -108,7 +108,7 @@ await check("findings are acknowledged and muted", async () => {
   await page.getByLabel("Why").fill("known <b>case</b>");
   await accessible(page, "mute dialog");
   await page.locator("dialog").getByRole("button", { name: "Mute", exact: true }).click();
-  await page.waitForSelector("text=Nothing was found");
+  await page.waitForSelector("text=No findings");
   await page.getByLabel("with those muted").check();
   await page.waitForSelector("text=known <b>case</b>");
   assert.deepEqual(page.problems(), []);
@@ -198,11 +198,35 @@ await check("runs of the same name lie over each other, events are marked", asyn
   await over.scrollIntoViewIfNeeded();
   const box = await over.boundingBox();
   for (let x = 4; x < box.width && !(await page.locator(".tip b", { hasText: "killed" }).count()); x += 4) await page.mouse.move(box.x + x, box.y + 40);
-  assert.match(await page.locator(".tip").first().innerText(), /1 process killed for want of memory/);
+  assert.match(await page.locator(".tip").first().innerText(), /1 process killed for lack of memory/);
   await shot(page, "workload-marks");
   for (const by of ["node", "part", "program"]) await page.locator("fieldset", { hasText: "By" }).getByText(by, { exact: true }).click();
   await page.waitForFunction(() => location.search.includes("by=command"));
   assert.deepEqual(page.problems(), []);
+  await page.context().close();
+});
+
+await check("memory traffic beside cores, and why there is none", async () => {
+  for (const phone of [false, true]) {
+    const page = await open(base, "/node?name=n1&show=traffic", { phone }), at = (title) => page.locator("section", { has: page.getByRole("heading", { name: title, exact: true }) }).locator(".u-over").first();
+    await page.waitForSelector("h2:has-text('Memory traffic by socket')");
+    await at("Memory traffic by workload").scrollIntoViewIfNeeded();
+    const [traffic, cores] = [await at("Memory traffic by workload").boundingBox(), await at("Cores by workload").boundingBox()];
+    assert.deepEqual([traffic.x, traffic.width], [cores.x, cores.width], "one axis of time");
+    await page.mouse.move(traffic.x + traffic.width / 2, traffic.y + 20);
+    await page.waitForFunction(() => document.querySelectorAll(".legend summary span").length > 4); // all charts show that moment
+    assert.equal(await page.locator(".tip").count(), 1);
+    await shot(page, "node-traffic" + (phone ? "-phone" : "")); await accessible(page, "node-traffic");
+    assert.deepEqual(page.problems(), []);
+    await page.context().close();
+  }
+  const page = await open(base, "/node?name=n2&show=traffic");
+  for (const t of ["Not measured on this node: the agent counts it with --counters", "Not measured on this node: power, memory traffic by socket, memory traffic by workload"]) await page.waitForSelector(`text=${t}`);
+  assert.equal(await page.locator("h2:has-text('by socket')").count(), 0, "no dead panel");
+  await shot(page, "node-no-traffic"); await accessible(page, "node-no-traffic");
+  await page.goto(base + "/workload?id=slurm/4711");
+  await page.waitForSelector("h3:has-text('Memory traffic')");
+  await page.waitForSelector("text=wait of threads for a core");
   await page.context().close();
 });
 

@@ -49,7 +49,7 @@ await task("who-filled-it-an-hour-ago", 2, async (page, click) => {
 await task("which-of-my-jobs-wasted-most", 1, async (page, click) => {
   const who = page.locator(".ranks tbody tr", { has: page.locator("td.much") }).locator("td a");
   await click((await who.count()) > 0 ? who : page.locator(".ranks tbody td a"));
-  await page.waitForSelector("h2:has-text('Work that lost most')");
+  await page.waitForSelector("h2:has-text('Work, the most unused first')");
   const rows = await page.locator("table", { has: page.locator("caption:has-text('not used')") }).locator("tbody tr").allInnerTexts();
   assert.ok(rows.length > 0, "no work is listed");
 });

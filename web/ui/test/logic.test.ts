@@ -15,7 +15,7 @@ describe("units", () => {
   test.each([
     [0, "bytes", "0 B"], [1023, "bytes", "1023 B"], [1024, "bytes", "1 KiB"], [1536, "bytes", "1.5 KiB"], [6 * 2 ** 30, "bytes", "6 GiB"], [2 ** 20 * 3, "bytes_per_second", "3 MiB/s"],
     [0.2, "ratio", "20 %"], [0.031, "ratio", "3.1 %"], [3.2, "cores", "3.2"], [0.001, "cores", "0.001"], [0, "cores", "0"], [250, "watts", "250 W"], [1500, "watts", "1.5 kW"],
-    [3.6e6, "joules", "1 kWh"], [12, "joules", "< 0.01 Wh"], [0, "joules", "0 Wh"], [512, "joules", "0.14 Wh"], [5.4e6, "joules", "1.5 kWh"], [3600, "joules", "1 Wh"], [299e3, "joules", "83.1 Wh"], [12345, "count", "12.3 k"], [null, "bytes", "–"], [undefined, "cores", "–"], [NaN, "cores", "–"],
+    [3.6e6, "joules", "1 kWh"], [12, "joules", "< 0.01 Wh"], [0, "joules", "0 Wh"], [512, "joules", "0.14 Wh"], [5.4e6, "joules", "1.5 kWh"], [3600, "joules", "1 Wh"], [299e3, "joules", "83.1 Wh"], [12345, "count", "12.3 k"], [0.1, "count", "0.1"], [0.0999, "count", "0.1"], [0.0123, "count", "0.012"], [-0.0123, "count", "−0.012"], [0.0005, "count", "0.0005"], [0.0004, "count", "< 0.001"], [-0.0004, "count", "> −0.001"], [0, "count", "0"], [null, "bytes", "–"], [undefined, "cores", "–"], [NaN, "cores", "–"],
   ])("%s %s is %s", (v, unit, want) => expect(human(v, unit)).toBe(want));
   test.each([[0, "0 s"], [8.2e-6, "8.2 µs"], [0.000999, "999 µs"], [0.001, "1 ms"], [0.02, "20 ms"], [0.29, "290 ms"], [59, "59 s"], [59.99, "1 min"], [61, "1 min 1 s"], [3600, "1 h 0 min"], [90000, "1 d 1 h"], [86400 * 20, "20 d"]])("%s seconds are %s", (s, want) => expect(duration(s)).toBe(want));
   test("a figure that was not measured is told so, never 0", () => { expect(exact(null, "bytes")).toBe("not measured"); expect(exact(1234567, "bytes")).toBe("1,234,567 bytes"); });
@@ -58,7 +58,7 @@ describe("stacks", () => {
   test("values without a neighbour are seen", () => { expect(alone([1, null, 2, 3, null, 4])).toEqual([0, 5]); expect(alone([null])).toEqual([]); expect(alone([7])).toEqual([0]); });
   test("stats of nothing are unknown", () => { expect(stats([null]).mean).toBeNull(); expect(stats([1, null, 3])).toEqual({ last: 3, mean: 2, max: 3 }); });
   test("a year has a few hundred points", () => expect(31536000 / niceStep(31536000)).toBeLessThan(800));
-  test("hostile names can not leave a selector", () => {
+  test("hostile names cannot leave a selector", () => {
     expect(promQuote('a"} or up{x="')).toBe('"a\\"} or up{x=\\""');
     expect(promAny(["a.b", "c|d"])).toBe('"a\\\\.b|c\\\\|d"');
   });
@@ -158,6 +158,12 @@ describe("a workload's charts", () => {
     expect([out[1].stack, out[1].total?.row]).toEqual([true, [3, 5]]);
     expect(out[0].lines.map((l) => l.label)).toEqual(["in use"]);
     expect(together([profile("memory_bytes", "bytes", [3])])[0].lines[0].row).toEqual([3]);
+  });
+  test("received and sent are lines of their own, without their sum", () => {
+    const out = together([profile("network_receive_bytes_per_second", "bytes_per_second", [1, 2]), profile("network_transmit_bytes_per_second", "bytes_per_second", [3, 4]), profile("network_bytes_per_second", "bytes_per_second", [4, 6]), profile("memory_traffic_bytes_per_second", "bytes_per_second", [9, 9]), profile("cores", "cores", [1, 1])]);
+    expect(out.map((g) => [g.title, g.stack, g.total])).toEqual([["Cores", false, undefined], ["Memory traffic", false, undefined], ["Network", false, undefined]]);
+    expect(out[2].lines.map((l) => [l.label, l.row])).toEqual([["received", [1, 2]], ["sent", [3, 4]]]);
+    expect(together([profile("network_bytes_per_second", "bytes_per_second", [4, 6])])[0].lines[0].row).toEqual([4, 6]);
   });
   test("the line of a run that has no figures is no other run", () => {
     const run = (id: string, p: Profile[]) => ({ id, start: new Date(0).toISOString(), step_seconds: 60, profile: p }) as unknown as WorkloadDetail;

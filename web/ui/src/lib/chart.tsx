@@ -20,15 +20,17 @@ const none: Mark[] = [];
 const spansOfTime = [1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000];
 const binary = Array.from({ length: 60 }, (_, i) => 2 ** i);
 interface Props { title: string; times: number[]; lines: Line[]; unit: Unit; stack?: boolean; total?: Line; marks?: Mark[]; height?: number; zoom?: (from: number, to: number) => void; relative?: boolean;
-  /** Lines over a stack: what was allocated, what was there. */ over?: Line[]; /** Values stand for the whole of a step. */ steps?: boolean; /** From here on a step is not over. */ open?: number;
-  /** Names at the right end in place of a legend. */ labels?: boolean }
+  /** Lines over a stack: what was allocated, what was there. */ over?: Line[]; /** Values stand for the whole of a step. */ steps?: boolean; /** From here on a step is not over. */ open?: number; /** Length of a step, seconds: the last one is as wide as the others. */ lasting?: number;
+  /** Names at the right end in place of a legend. */ labels?: boolean; /** Charts of one name show the same moment, on axes of the same width. */ group?: string }
 
 const noLines: Line[] = [];
-export function TimeChart({ title, times, lines: every, unit, stack, total, marks = none, height = 220, zoom, relative, over: above = noLines, steps, open, labels }: Props) {
+/** What charts of a group tell each other: where the pointer is, not what it selects. */
+const moves = (type: string) => type === "mousemove" || type === "mouseleave";
+export function TimeChart({ title, times, lines: every, unit, stack, total, marks = none, height = 220, zoom, relative, over: above = noLines, steps, open, lasting, labels, group }: Props) {
   const [only, setOnly] = useState("");
   const lines = useMemo(() => { const l = every.filter((x) => x.label === only); return l.length ? l : every; }, [every, only]), alone_ = lines !== every;
   const box = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), tip = useRef<HTMLDivElement>(null);
-  const [at, setAt] = useState<number | null>(null), [over, setOver] = useState(-1);
+  const [at, setAt] = useState<number | null>(null), [over, setOver] = useState(-1), [pointed, setPointed] = useState(false);
   const spot = useRef([0, 0]), night = dark.value;
   const put = (t: HTMLDivElement | null) => { tip.current = t; if (t) { t.style.left = spot.current[0] + "px"; t.style.top = spot.current[1] + "px"; } };
   const rows = useMemo(() => (stack ? stacked(lines.map((l) => l.row)) : lines.map((l) => l.row)), [lines, stack]);
@@ -36,14 +38,14 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
   useEffect(() => {
     const el = box.current!;
     const css = getComputedStyle(document.documentElement), ink = css.getPropertyValue("--quiet"), rule = css.getPropertyValue("--line");
-    const drawnOver = alone_ ? noLines : above, stepped = steps ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}, named = labels && el.clientWidth > 700;
+    const drawnOver = alone_ ? noLines : above, stepped = steps ? { paths: uPlot.paths.stepped!({ align: 1, extend: !!lasting && rows.every((r) => r[r.length - 1] !== null) }) } : {}, named = labels && el.clientWidth > 700;
     const order = stack ? rows.map((_, i) => rows.length - 1 - i) : rows.map((_, i) => i); // the highest of a stack is drawn first
     const axisStyle = { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1 }, font: "12px system-ui, sans-serif" };
     const u = new uPlot({
       width: Math.max(200, el.clientWidth), height, legend: { show: false }, pxAlign: 0, ...(named ? { padding: [8, 130, 0, 0] as uPlot.Padding } : {}),
-      cursor: { drag: { x: !!zoom, y: false, setScale: false }, points: { show: !stack }, y: false },
-      scales: { x: { time: !relative, ...(times.length === 1 ? { range: (): [number, number] => [times[0] - 43200, times[0] + 43200] } : {}) }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? Math.max(hi * 1.05, unit === "ratio" ? 0.01 : 0) : 1] } },
-      axes: [{ ...axisStyle, space: 70, ...(relative ? { incrs: spansOfTime } : {}), values: (_u, splits, _i, _s, incr) => splits.map((t) => (relative ? duration(t) : label(t, incr))) }, { ...axisStyle, size: unit === "bytes_per_second" ? 88 : axisWord(unit) ? 84 : 74, ...(/^bytes/.test(unit) ? { incrs: binary } : {}), values: (_u, splits) => splits.map((v, i) => human(v, unit) + (i === splits.length - 1 ? axisWord(unit) : "")) }],
+      cursor: { drag: { x: !!zoom, y: false, setScale: false }, points: { show: !stack }, y: false, ...(group ? { sync: { key: group, filters: { pub: moves, sub: moves } } } : {}) },
+      scales: { x: { time: !relative, ...(lasting ? { range: (): [number, number] => [times[0], times[times.length - 1] + lasting] } : times.length === 1 ? { range: (): [number, number] => [times[0] - 43200, times[0] + 43200] } : {}) }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? Math.max(hi * 1.05, unit === "ratio" ? 0.01 : 0) : 1] } },
+      axes: [{ ...axisStyle, space: 70, ...(relative ? { incrs: spansOfTime } : {}), values: (_u, splits, _i, _s, incr) => splits.map((t) => (relative ? duration(t) : label(t, incr))) }, { ...axisStyle, size: group || unit === "bytes_per_second" ? 88 : axisWord(unit) ? 84 : 74, ...(/^bytes/.test(unit) ? { incrs: binary } : {}), values: (_u, splits) => splits.map((v, i) => human(v, unit) + (i === splits.length - 1 ? axisWord(unit) : "")) }],
       series: [{}, ...order.map((i) => ({ label: "", stroke: lines[i].quiet === 2 ? rule : shade(i), width: stack ? 1 : 1.75, dash: stack ? undefined : dashes[Math.floor(i / 2) % dashes.length], ...stepped, fill: stack ? shade(i) : lines.length === 1 ? shade(i) + "22" : undefined, points: { show: true, size: 5, filter: (p: uPlot, k: number) => alone(p.data[k]) }, spanGaps: false })),
         ...drawnOver.map((_, k) => ({ label: "", stroke: css.getPropertyValue("--text"), width: 1.4, dash: k === 0 && drawnOver.length > 1 ? [6, 4] : k > 1 ? [2, 4] : undefined, points: { show: false }, spanGaps: true })),
         ...(total && !alone_ ? [{ label: "", stroke: css.getPropertyValue("--text"), width: 1.5, dash: [6, 4], points: { show: false } }] : [])],
@@ -51,7 +53,8 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
         setCursor: [(p) => {
           const i = p.cursor.idx ?? null;
           setAt(p.cursor.left !== undefined && p.cursor.left >= 0 ? i : null);
-          const y = p.cursor.top !== undefined && p.cursor.top >= 0 ? p.posToVal(p.cursor.top, "y") : -1;
+          const here = !group || el.matches(":hover"), y = here && p.cursor.top !== undefined && p.cursor.top >= 0 ? p.posToVal(p.cursor.top, "y") : -1;
+          setPointed(here);
           setOver(i === null || y < 0 ? -1 : stack ? bandAt(rows, i, y) : closest(rows, i, y));
           spot.current = [Math.min(Math.max(0, (p.cursor.left ?? 0) + 80), el.clientWidth - 220), Math.max(0, (p.cursor.top ?? 0) - 50)];
           put(tip.current);
@@ -74,7 +77,7 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
             const ink = m.kind === "start" || m.kind === "end" ? css.getPropertyValue("--quiet") : m.kind === "held" ? (night ? "#e3b341" : "#7a4a00") : night ? "#ff7b72" : "#a40e26", edge = m.kind === "start" || m.kind === "end";
             c.fillStyle = ink; c.globalAlpha = 0.22;
             if (!edge) c.fillRect(Math.max(x, p.bbox.left), p.bbox.top, Math.max(2, x2 - Math.max(x, p.bbox.left)), p.bbox.height);
-            // What happened is told by the sign at the top too, not by colour alone.
+            // What happened is shown by the sign at the top too, not by colour alone.
             c.globalAlpha = 1; c.fillRect(x - 0.5, p.bbox.top, edge ? 1 : 1.5, p.bbox.height);
             c.font = `${12 * devicePixelRatio}px system-ui, sans-serif`; c.textBaseline = "top"; c.textAlign = m.kind === "end" ? "right" : "left";
             c.fillText({ start: "▸", end: "■", held: "≈", bad: "✕" }[m.kind ?? "bad"], x + (m.kind === "end" ? -3 : 3), p.bbox.top + 1);
@@ -87,7 +90,7 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
     const sized = new ResizeObserver(() => u.setSize({ width: Math.max(200, el.clientWidth), height }));
     sized.observe(el);
     return () => { sized.disconnect(); u.destroy(); };
-  }, [times, rows, total, night, height, marks, above, open]);
+  }, [times, rows, total, night, height, marks, above, open, lasting, group]);
 
   // A stack's last figures are those of one moment: what had ended by then is not in it.
   const end = useMemo(() => { let e = -1; if (stack) for (const { row: r } of lines) for (let i = r.length - 1; i > e; i--) if (r[i] !== null) e = i; return e; }, [lines, stack]);
@@ -97,7 +100,7 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
   const target = over >= 0 ? lines[over]?.href : undefined;
   return <figure class="chart">
     <div class={"plot" + (target ? " link" : "")} role="img" aria-label={summary} ref={box} style={`height:${height}px`} onClick={() => { if (target) go(target); }} />
-    {at !== null && <div class="tip" ref={put} aria-hidden="true"><b>{moment(times[at])}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}{marks.filter((m) => times[at] >= m.from - near && times[at] <= m.to + near).slice(0, 4).map((m) => <><br /><b>{m.label}</b></>)}</div>}
+    {at !== null && pointed && <div class="tip" ref={put} aria-hidden="true"><b>{moment(times[at])}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}{marks.filter((m) => times[at] >= m.from - near && times[at] <= m.to + near).slice(0, 4).map((m) => <><br /><b>{m.label}</b></>)}</div>}
     {!labels && <details class="legend" open={every.length > 1 && every.length < 16}><summary>{lines.length === 1 && !total ? "Mean and highest" : `${every.length} ${every.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={relative ? undefined : utc(times[at] * 1000)}> at {moment(times[at])}</span> : ""}</summary>
       <table><caption class="hidden">{title}</caption><thead><tr><th scope="col">{stack ? "From the top" : "Line"}</th><th scope="col" class="number">{at === null ? "Last" : "Here"}</th><th scope="col" class="number">Mean</th><th scope="col" class="number">Highest</th></tr></thead><tbody>
         {total && <LegendRow l={total} unit={unit} at={at ?? (stack && end >= 0 ? end : null)} swatch={<path class="totalline" d="M0 6h14" />} />}

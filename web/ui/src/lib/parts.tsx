@@ -9,7 +9,12 @@ import type { Num } from "./types";
 
 /** A figure: short, exact on hover. */
 export function Q({ v, unit, note, is }: { v: Num | unknown; unit: Unit; note?: string; is?: string }) {
-  return <span class="q" title={(is ? is + " " : "") + exact(v, unit) + (note ? ` · ${note}` : "")}>{known(v) ? mark(is) : ""}{human(v, unit)}</span>;
+  return <span class="q" title={(is ? is + " " : "") + exact(v, unit) + (note ? ` · ${note}` : "")}>{amount(v, unit, is)}</span>;
+}
+/** A figure with the sign of its exactness; at least something below what is shown is above 0. */
+export function amount(v: Num | unknown, unit: Unit, is?: string): string {
+  const text = human(v, unit), sign = known(v) ? mark(is) : "";
+  return sign && text.startsWith("< ") ? (is === "at least" ? text.replace(/^< [\d.]+/, "> 0") : text) : sign + text;
 }
 /** How exact the rest is of what is exact, less a figure. */
 export const opposite = (is?: string) => (is === "at least" ? "at most" : is === "at most" ? "at least" : is);
@@ -19,7 +24,7 @@ export const mark = (is?: string) => (!is || is === "exact" ? "" : is === "at le
 export const isOf = (r: { exactness?: unknown }, key: string) => (r.exactness as Record<string, string> | undefined)?.[key];
 /** A moment in the viewer's zone, UTC on hover. */
 export function When({ t, relative }: { t: string | null | undefined; relative?: boolean }) {
-  if (!t || t.startsWith("0001-")) return <span title="not known">{unknown}</span>;
+  if (!t || t.startsWith("0001-")) return <span title="unknown">{unknown}</span>;
   return <time dateTime={t} title={utc(t)}>{relative ? ago(t) : clock(t)}</time>;
 }
 
@@ -40,7 +45,7 @@ export const W = ({ w }: { w: { id: string; name?: string; command?: string; own
   const called = titleOf(w), same = w.id.endsWith("/" + called);
   return <><Name href={me.value?.role === "public" ? undefined : workloadLink(w.id, undefined, w.site)} max={60}>{same ? w.id : called}</Name>{!same && <> <small class="id quiet"><bdi>{clean(w.id).slice(0, 80)}</bdi></small></>}</>;
 };
-export const Owner = ({ o }: { o?: string }) => (o ? <Name href={ownerLink(o)} max={32}>{o}</Name> : <span title="not shown, or not known">{unknown}</span>);
+export const Owner = ({ o }: { o?: string }) => (o ? <Name href={ownerLink(o)} max={32}>{o}</Name> : <span title="not shown, or unknown">{unknown}</span>);
 export const NodeName = ({ n, site }: { n: string; site?: string }) => <Name href={nodeLink(n, site)} max={40}>{n}</Name>;
 
 export function Section({ title, children, aside, id }: { title: string; children: ComponentChildren; aside?: ComponentChildren; id?: string }) {

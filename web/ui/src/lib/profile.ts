@@ -4,16 +4,19 @@ import type { Profile, WorkloadDetail } from "./types";
 
 export const titles: Record<string, string> = {
   cores: "Cores", memory_bytes: "Memory", command_cores: "Cores by program", gpus: "GPUs", gpu_memory_bytes: "GPU memory", io_read_bytes_per_second: "Read from storage",
-  io_write_bytes_per_second: "Written to storage", network_bytes_per_second: "Network", watts: "Power", power_watts: "Power", memory_anon_bytes: "Anonymous memory", memory_file_bytes: "Page cache", memory_shmem_bytes: "Shared memory", power_package_watts: "Power of processors", power_dram_watts: "Power of memory", power_gpu_watts: "Power of GPUs", processes: "Processes", threads: "Threads", cpu_wait: "Waiting for a core", cpu_wait_cores: "Waiting for a core",
+  io_write_bytes_per_second: "Written to storage", network_bytes_per_second: "Network", network_receive_bytes_per_second: "Received from the network", network_transmit_bytes_per_second: "Sent to the network", memory_traffic_bytes_per_second: "Memory traffic", io_wait_threads: "Threads that waited for storage", major_faults_per_second: "Page faults that waited for storage", minor_faults_per_second: "Page faults without a wait", watts: "Power", power_watts: "Power", memory_anon_bytes: "Anonymous memory", memory_file_bytes: "Page cache", memory_shmem_bytes: "Shared memory", power_package_watts: "Power of processors", power_dram_watts: "Power of memory", power_gpu_watts: "Power of GPUs", power_board_watts: "Power of boards", power_psys_watts: "Power of platforms", power_rest_watts: "Power of the rest", processes: "Processes", threads: "Threads", cpu_wait: "Waiting for a core", cpu_wait_cores: "Waiting for a core",
 };
 
 /** Figures of the whole that are read side by side. Where parts add up they are stacked, below the line of the whole. */
-const families: { title: string; of: Record<string, string>; whole?: string[] }[] = [
+const families: { title: string; of: Record<string, string>; whole?: string[]; /** Lines of their own: what the whole adds is left out where parts are there. */ apart?: boolean }[] = [
   { title: "Cores", of: { cores: "in use", cpu_wait: "waited for", cpu_wait_cores: "waited for" } },
+  { title: "Memory traffic", of: { memory_traffic_bytes_per_second: "between caches and memory" } },
   { title: "Memory", of: { memory_anon_bytes: "anonymous", memory_shmem_bytes: "shared", memory_file_bytes: "page cache" }, whole: ["memory_bytes"] },
   { title: "GPUs", of: { gpus: "busy" } }, { title: "GPU memory", of: { gpu_memory_bytes: "in use" } },
-  { title: "Storage", of: { io_read_bytes_per_second: "read", io_write_bytes_per_second: "written" } }, { title: "Network", of: { network_bytes_per_second: "both ways" } },
-  { title: "Power", of: { power_package_watts: "processors", power_dram_watts: "memory", power_gpu_watts: "GPUs" }, whole: ["power_watts", "watts"] },
+  { title: "Storage", of: { io_read_bytes_per_second: "read", io_write_bytes_per_second: "written" } }, { title: "Threads that waited for storage", of: { io_wait_threads: "asleep" } },
+  { title: "Network", of: { network_receive_bytes_per_second: "received", network_transmit_bytes_per_second: "sent" }, whole: ["network_bytes_per_second"], apart: true },
+  { title: "Power", of: { power_package_watts: "processors", power_dram_watts: "memory", power_gpu_watts: "GPUs", power_board_watts: "boards", power_psys_watts: "platforms", power_rest_watts: "rest" }, whole: ["power_watts", "watts"] },
+  { title: "Page faults a second", of: { minor_faults_per_second: "without a wait", major_faults_per_second: "waited for storage" } },
   { title: "Processes and threads", of: { processes: "processes", threads: "threads" } },
 ];
 
@@ -32,8 +35,8 @@ export function together(profile: Profile[]): Group[] {
     const times = [...new Set([...parts, ...whole].flatMap((g) => g.times))].sort((a, b) => a - b), place = new Map(times.map((t, i) => [t, i]));
     const line = (g: Group, label: string): Line => { const row: (number | null)[] = new Array(times.length).fill(null); g.times.forEach((t, i) => { row[place.get(t)!] = g.lines[0].row[i]; }); return { label, row }; };
     const lines = have.map((g) => line(g, f.of[g.metric] ?? f.title)).filter((l, i) => i === 0 || l.row.some((v) => (v ?? 0) > (f.title === "Cores" ? 0.01 : 0))); // what never was is left out
-    const total = parts.length > 0 && whole.length > 0 ? line(whole[0], "total") : undefined;
-    out.push({ ...have[0], title: f.title, times, lines, stack: !!f.whole && (lines.length > 1 || !!total), total });
+    const total = !f.apart && parts.length > 0 && whole.length > 0 ? line(whole[0], "total") : undefined;
+    out.push({ ...have[0], title: f.title, times, lines, stack: !!f.whole && !f.apart && (lines.length > 1 || !!total), total });
   }
   return [...out, ...each.values()];
 }

@@ -3,9 +3,16 @@
 import { computed, signal } from "@preact/signals";
 import { rangeOf } from "./span";
 import { beat, param, set } from "./state";
+import type { Node } from "./types";
 
 export * from "./span";
 /** The length where none is chosen: a day, less where less is measured yet. */
 export const usual = signal(86400);
+/** A site that is new has little to show of a day. */
+export function fitUsual(nodes: Node[]): true {
+  const seen = Math.max(0, ...nodes.map((n) => n.day?.up_seconds ?? 86400));
+  usual.value = seen < 2 * 3600 ? 3600 : seen < 12 * 3600 ? 21600 : 86400;
+  return true;
+}
 export const range = computed(() => { beat.value; return rangeOf(param, Date.now() / 1000, usual.value); });
 export const zoomTo = (from: number, to: number) => set({ from: String(Math.floor(from)), to: String(Math.ceil(to)), last: "", since: "" }, false);

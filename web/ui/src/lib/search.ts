@@ -81,7 +81,7 @@ export function suggest(text: string, known: Record<string, string[]>): Suggesti
   return fields.filter((f) => f.name.startsWith(last.toLowerCase())).map((f) => ({ text: `${head}${f.name}:`, doc: f.doc }));
 }
 
-/** Query string of the API, lists repeated. A value with a comma can not be in a list. */
+/** Query string of the API, lists repeated. A value with a comma cannot be in a list. */
 export function query(params: Record<string, string | number | string[] | undefined>): string {
   const q = new URLSearchParams();
   for (const [k, v] of Object.entries(params)) {

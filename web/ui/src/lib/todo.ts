@@ -33,7 +33,7 @@ export function todos(alerts: Alert[], nodes: Node[], findings: Finding[]): Todo
 /** What a rule finds, in a few words. */
 export const ruleWords: Record<string, string> = {
   "over-share": "took more than a fair share", "gpu-unused": "GPUs unused", "over-requested": "asked for too much", "idle-allocation": "allocated, idle", "many-small-jobs": "many small jobs", "memory-thrashing": "short of memory",
-  imbalance: "uneven over nodes", "cannot-start": "can not start", anomaly: "unusual",
+  imbalance: "uneven over nodes", "cannot-start": "cannot start", anomaly: "unusual",
 };
 export const wordsOf = (rule: string) => ruleWords[rule] ?? rule.replaceAll("-", " ");
 /** A text without the name that stands before it. */

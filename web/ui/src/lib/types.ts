@@ -64,7 +64,7 @@ export interface Finding {
   evidence: { text: string; value: number; unit: string; limit?: Num; wasted?: boolean }[]; acknowledged_by?: string; acknowledged?: string; muted_until?: string; mute_reason?: string; queries?: FindingQuery[];
 }
 export interface FindingQuery { text: string; query: string }
-/** A figure that was held back because it passed what bounds it. */
+/** A figure that was withheld because it violated a bound. */
 export interface Inconsistent { figure: string; rule: string; count: number; subject: string; value: number; bound: number; of: string; time: string }
 export interface FindingSteps { total: number; unit: string; start: string; end: string; note?: string; steps: { node: string; start: string; end: string; use: number; fair: number; capacity: number; owners: number; why: string; seconds: number }[] }
 export interface FindingDifference { since: string; now: number; then: number; added: Finding[]; removed: Finding[] }

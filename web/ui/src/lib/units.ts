@@ -33,22 +33,24 @@ export function human(v: Num | unknown, unit: Unit): string {
     case "bytes": return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]);
     case "bytes_per_second": return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) + "/s";
     case "seconds": return duration(v);
-    case "core-seconds": return scaled(v / 3600, 1000, ["core-hours", "k core-hours", "M core-hours"]);
+    case "core-seconds": return v > 0 && v < 18 ? "< 0.01 core-hours" : scaled(v / 3600, 1000, ["core-hours", "k core-hours", "M core-hours"]);
     case "core-h": return v > 0 && v < 18 ? "< 0.01 h" : scaled(v / 3600, 1000, ["h", "k h", "M h"]);
     case "core-time": return Math.abs(v) < 360 ? `${duration(v)} of a core` : human(v, "core-seconds");
     case "gpu-time": return Math.abs(v) < 360 ? `${duration(v)} of a GPU` : human(v, "gpu-seconds");
-    case "gpu-seconds": return scaled(v / 3600, 1000, ["GPU-hours", "k GPU-hours", "M GPU-hours"]);
+    // CPU time in a column whose title names it: short times have no need of "of a core".
+    case "core-cell": case "gpu-cell": return Math.abs(v) < 360 ? duration(v) : human(v, "core-h");
+    case "gpu-seconds": return v > 0 && v < 18 ? "< 0.01 GPU-hours" : scaled(v / 3600, 1000, ["GPU-hours", "k GPU-hours", "M GPU-hours"]);
     case "byte-seconds": return scaled(v / 3600, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) + "-hours";
     case "cores": case "gpus": return v > 0 && v < 0.0005 ? "< 0.001" : trim(Math.abs(v) >= 100 ? v.toFixed(0) : Math.abs(v) >= 10 ? v.toFixed(1) : Math.abs(v) >= 0.01 || v === 0 ? v.toFixed(2) : v.toPrecision(1));
     case "ratio": return v > 0 && v < 0.0005 ? "< 0.1 %" : trim((v * 100).toFixed(Math.abs(v) < 0.1 ? 1 : 0)) + " %";
     case "watts": return scaled(v, 1000, ["W", "kW", "MW"]);
     case "joules": return v > 0 && v < 18 ? "< 0.01 Wh" : scaled(v / 3600, 1000, ["Wh", "kWh", "MWh", "GWh"]);
     case "grams": return scaled(v, 1000, ["g", "kg", "t"]);
-    default: return scaled(v, 1000, ["", "k", "M", "G", "T"]);
+    default: return v === 0 || Math.abs(v) >= 0.1 ? scaled(v, 1000, ["", "k", "M", "G", "T"]) : Math.abs(v) < 0.0005 ? (v < 0 ? "> −0.001" : "< 0.001") : `${v < 0 ? "−" : ""}${Number(Math.abs(v).toPrecision(2))}`;
   }
 }
 
-const names: Record<string, string> = { "core-h": "core-seconds", "core-time": "core-seconds", "gpu-time": "GPU-seconds", bytes: "bytes", bytes_per_second: "bytes per second", seconds: "seconds", cores: "cores", gpus: "GPUs", watts: "watts", joules: "joules", grams: "grams" };
+const names: Record<string, string> = { "core-h": "core-seconds", "core-time": "core-seconds", "core-cell": "core-seconds", "gpu-cell": "GPU-seconds", "gpu-time": "GPU-seconds", bytes: "bytes", bytes_per_second: "bytes per second", seconds: "seconds", cores: "cores", gpus: "GPUs", watts: "watts", joules: "joules", grams: "grams" };
 
 /** The figure in full with its unit, for hover. */
 export function exact(v: Num | unknown, unit: Unit): string {

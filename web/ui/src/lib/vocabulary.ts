@@ -23,7 +23,7 @@ export interface Row {
   memory_bytes?: Num;
   /** Highest resident memory, summed over nodes, bytes. */
   memory_peak_bytes: Num;
-  /** Memory that can not be given back without loss (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache. */
+  /** Non-reclaimable memory (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache. */
   memory_needed_bytes?: Num;
   /** Highest needed memory, summed over nodes, bytes. */
   memory_needed_peak_bytes?: Num;
@@ -47,9 +47,11 @@ export interface Row {
   loopback_bytes?: Num;
   /** TCP connections that it tried to open. */
   network_connections?: Num;
+  /** Bytes received and sent by RDMA adapters (InfiniBand, Omni-Path, RoCE) while it alone used them: at least what it moved there. */
+  interconnect_bytes?: Num;
   /** Instructions executed, by the counters of the processors (agent with --counters). */
   instructions?: Num;
-  /** Cycles of processors that ran it; instructions by cycles say how well they were used. */
+  /** Processor cycles; instructions per cycle show how well they were used. */
   cycles?: Num;
   /** Branches that processors predicted wrongly. */
   branch_misses?: Num;
@@ -73,15 +75,15 @@ export interface Row {
   processes: Num;
   /** Threads alive at the latest sample. */
   threads?: Num;
-  /** Cores asked for. */
+  /** Requested cores. */
   request_cores?: Num;
-  /** Memory asked for, bytes. */
+  /** Requested memory, bytes. */
   request_memory_bytes?: Num;
-  /** GPUs asked for. */
+  /** Requested GPUs. */
   request_gpus?: Num;
-  /** Wall time asked for, seconds. */
+  /** Requested wall time (limit), seconds. */
   request_seconds?: Num;
-  /** Nodes asked for. */
+  /** Requested nodes. */
   request_nodes?: Num;
   /** Cores that the scheduler allocated. */
   allocated_cores?: Num;
@@ -101,7 +103,7 @@ export interface Row {
   limit_memory_bytes?: Num;
   /** Processes killed for lack of memory. */
   oom_kills?: Num;
-  /** Time held back by its CPU quota, seconds. */
+  /** Time throttled by its CPU quota, seconds. */
   cpu_throttled_seconds?: Num;
   /** Pages read from disk because they were not in memory. */
   major_faults?: Num;
@@ -109,6 +111,10 @@ export interface Row {
   minor_faults?: Num;
   /** Memory in transparent huge pages at the latest sample, bytes, where it has a control group. */
   memory_huge_bytes?: Num;
+  /** Memory on all NUMA nodes of its machines at the latest sample, bytes, where it has a control group and a machine several such nodes. */
+  memory_numa_bytes?: Num;
+  /** Of its memory on NUMA nodes, that on the node with most of it, of each part. */
+  memory_numa_most_bytes?: Num;
   /** Most memory swapped out, summed over nodes and parts, bytes. */
   swap_peak_bytes?: Num;
   /** Of the figures that are not exact, by key. */
@@ -130,27 +136,29 @@ export interface Used {
   io_wait_seconds: Num;
   /** Payload received and sent at sockets, the loopback network left out, bytes. */
   network_bytes: Num;
+  /** Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses. */
+  memory_traffic_bytes: Num;
   /** Busy share of GPUs, integrated over time, seconds. */
   gpu_seconds: Num;
   /** Energy it caused, joules; idle energy of nodes is in it where the site shares that out. */
   energy_joules: Num;
   /** Processes started, short-lived ones included. */
   processes: Num;
-  /** Cores allocated by the time they were, less the time suspended, core seconds; where nobody says what was allocated, cores requested. */
+  /** Cores allocated times the time, less the time suspended, core seconds; where the allocation is unknown, cores requested. */
   held_core_seconds: Num;
-  /** Of the core time held, what is reckoned by cores requested because nobody says what was allocated, core seconds. */
+  /** Of the core time held, the part derived from cores requested because the allocation is unknown, core seconds. */
   held_estimated_core_seconds: Num;
-  /** Memory allocated by the time it was, less the time suspended, byte seconds. */
+  /** Memory allocated times the time, less the time suspended, byte seconds. */
   held_memory_byte_seconds: Num;
-  /** GPUs allocated by the time they were, less the time suspended, GPU seconds. */
+  /** GPUs allocated times the time, less the time suspended, GPU seconds. */
   held_gpu_seconds: Num;
-  /** Workloads that began. */
+  /** Started workloads. */
   started: Num;
   /** Started workloads whose submit time is known. */
   waited: Num;
-  /** Time from submit to start of the workloads that began, added up, seconds. */
+  /** Total time from submit to start of the started workloads, seconds. */
   wait_seconds: Num;
-  /** Each wait by the cores requested, added up, seconds. */
+  /** Each wait times the cores requested, summed, seconds. */
   wait_core_seconds: Num;
   /** Of the figures that are not exact, by key. */
   exactness?: Record<string, string>;
@@ -159,13 +167,13 @@ export interface Used {
 export interface Capacity {
   /** Time that machines were up, seconds. */
   up_seconds: Num;
-  /** Cores by the time they were there, seconds. */
+  /** Cores times the time they were present, seconds. */
   core_seconds: Num;
-  /** Core time that was used, by the kernel's count, the system's own work included, seconds. */
+  /** Core time used, by the kernel's count, the system's own work included, seconds. */
   core_used_seconds: Num;
-  /** Memory by the time it was there, byte seconds. */
+  /** Memory times the time it was present, byte seconds. */
   node_memory_byte_seconds: Num;
-  /** Memory in use by time, byte seconds. */
+  /** Memory in use times time, byte seconds. */
   node_memory_used_byte_seconds: Num;
   /** Energy of whole nodes, idle included, joules. */
   node_energy_joules: Num;
@@ -195,6 +203,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "network_transmit_bytes", title: "Sent", unit: "bytes" },
   { key: "loopback_bytes", title: "Loopback", unit: "bytes" },
   { key: "network_connections", title: "Connections", unit: "count" },
+  { key: "interconnect_bytes", title: "Interconnect", unit: "bytes" },
   { key: "instructions", title: "Instructions", unit: "count" },
   { key: "cycles", title: "Cycles", unit: "count" },
   { key: "branch_misses", title: "Branch misses", unit: "count" },
@@ -208,11 +217,11 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "energy_joules", title: "Energy", unit: "joules" },
   { key: "processes", title: "Processes", unit: "count" },
   { key: "threads", title: "Threads", unit: "count" },
-  { key: "request_cores", title: "Cores asked", unit: "cores" },
-  { key: "request_memory_bytes", title: "Memory asked", unit: "bytes" },
-  { key: "request_gpus", title: "GPUs asked", unit: "count" },
-  { key: "request_seconds", title: "Time asked", unit: "seconds" },
-  { key: "request_nodes", title: "Nodes asked", unit: "count" },
+  { key: "request_cores", title: "Cores requested", unit: "cores" },
+  { key: "request_memory_bytes", title: "Memory requested", unit: "bytes" },
+  { key: "request_gpus", title: "GPUs requested", unit: "count" },
+  { key: "request_seconds", title: "Time requested", unit: "seconds" },
+  { key: "request_nodes", title: "Nodes requested", unit: "count" },
   { key: "allocated_cores", title: "Cores allocated", unit: "cores" },
   { key: "allocated_memory_bytes", title: "Memory allocated", unit: "bytes" },
   { key: "allocated_gpus", title: "GPUs allocated", unit: "count" },
@@ -226,6 +235,8 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "major_faults", title: "Major faults", unit: "count" },
   { key: "minor_faults", title: "Minor faults", unit: "count" },
   { key: "memory_huge_bytes", title: "Huge pages", unit: "bytes" },
+  { key: "memory_numa_bytes", title: "NUMA memory", unit: "bytes" },
+  { key: "memory_numa_most_bytes", title: "NUMA memory, most", unit: "bytes" },
   { key: "swap_peak_bytes", title: "Swap peak", unit: "bytes" },
 ];
 

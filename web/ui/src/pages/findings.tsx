@@ -34,8 +34,8 @@ export function Findings() {
       {owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
       <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a> {may() && <button onClick={() => setTrying(true)}>What if…</button>}</div>
     {trying && <WhatIf close={() => setTrying(false)} />}
-    <Show a={a}>{(d) => (d.findings.length === 0 ? <Empty>{d.looked ? <>Nothing was found. The server looked <When t={d.looked} relative />.</> : "The server has not looked yet; it does so a few minutes after its start."}</Empty>
-      : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; looked <When t={d.looked} relative /></p><Owners of={d.owners ?? []} /><Groups of={d.findings} again={a.again} /></>)}</Show></>;
+    <Show a={a}>{(d) => (d.findings.length === 0 ? <Empty>{d.looked ? <>No findings. Last checked <When t={d.looked} relative />.</> : "Not checked yet: the first check runs a few minutes after the server starts."}</Empty>
+      : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; checked <When t={d.looked} relative /></p><Owners of={d.owners ?? []} /><Groups of={d.findings} again={a.again} /></>)}</Show></>;
 }
 
 /** Findings of one rule and person together, those that cost most first; a search among them. */

@@ -1,4 +1,4 @@
-// One person, service or namespace: what was used, allocated and lost, by which work, what was found, what to ask for next.
+// One person, service or namespace: what was used, allocated and lost, by which work, findings, and what to request next.
 import { useMemo } from "preact/hooks";
 import { ask, useAsk, useAskOver } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
@@ -34,9 +34,9 @@ function One({ name, r }: { name: string; r: Range }) {
     <p class="sub">{named(r)} · <a href={ownersWork(name)}>all work</a> · <a href={"/usage?" + new URLSearchParams({ owner: name })}>usage</a> · <a href={"/report?" + q({ ...asked(r) })}>report</a></p>
     <div class="keep" style="min-height:5rem"><Show a={there(past) ? usage : { ...usage, data: undefined }}>{(d) => <Sums d={d} past={past.data} />}</Show></div>
     {there(usage, past) && <><Section title="Over time"><div class="keep" style="min-height:270px"><Show a={there(site) ? time : { ...time, data: undefined }}>{(d) => <Over d={d} site={site.data} step={span === "hour" ? hour : 86400} />}</Show></div></Section>
-    <div class="first"><div><Section title="Work that lost most" aside={<span class="quiet">allocated and not used, core-hours of whole runs</span>}><div class="keep" style="min-height:20rem"><Show a={works}>{(d) => <Lost list={d.workloads} />}</Show></div></Section></div>
-      <div><Section title="Found"><div class="keep" style="min-height:8rem">{has("findings") ? <Show a={found}>{(d) => <Found d={d} name={name} />}</Show> : <Empty>This server does not look for misuse.</Empty>}</div></Section>
-        <Section title="Next time, ask for">{works.data && <Next list={works.data.workloads} />}</Section></div></div>
+    <div class="first"><div><Section title="Work, the most unused first" aside={<span class="quiet">allocated and not used, core-hours of whole runs</span>}><div class="keep" style="min-height:20rem"><Show a={works}>{(d) => <Lost list={d.workloads} />}</Show></div></Section></div>
+      <div><Section title="Findings"><div class="keep" style="min-height:8rem">{has("findings") ? <Show a={found}>{(d) => <Found d={d} name={name} />}</Show> : <Empty>This server does not evaluate findings.</Empty>}</div></Section>
+        <Section title="Next time, request">{works.data && <Next list={works.data.workloads} />}</Section></div></div>
     <LaterOutlook of={{ owner: name }} what="forecast of the cores that this person will use, with its band and last error" /></>}</>;
 }
 const iso = (t: number) => new Date(t * 1000).toISOString();
@@ -59,7 +59,7 @@ function Over({ d, site, step }: { d: UsageList; site?: UsageList; step: number 
     const lines: Line[] = [{ label: "used", row: row("cpu_seconds") }, { label: "allocated", row: row("held_core_seconds") }].filter((l) => l.row.some((v) => v !== null));
     return { times, lines, open: times.length && times[times.length - 1] + step > now ? times[times.length - 1] : undefined };
   }, [d, site, step]);
-  return drawn.lines.length === 0 ? <Empty>Nothing was used in this time.</Empty> : <TimeChart title="Cores used and allocated" times={drawn.times} lines={drawn.lines} unit="cores" steps open={drawn.open} height={200} zoom={zoomTo} />;
+  return drawn.lines.length === 0 ? <Empty>Nothing was used in this time.</Empty> : <TimeChart title="Cores used and allocated" times={drawn.times} lines={drawn.lines} unit="cores" steps open={drawn.open} lasting={step} height={200} zoom={zoomTo} />;
 }
 
 function Lost({ list }: { list: Workload[] }) {
@@ -73,7 +73,7 @@ function Lost({ list }: { list: Workload[] }) {
 }
 
 function Found({ d, name }: { d: FindingList; name: string }) {
-  if (d.findings.length === 0) return <Empty>Nothing was found.</Empty>;
+  if (d.findings.length === 0) return <Empty>No findings.</Empty>;
   const by = alike(d.findings, (f) => f.rule, () => "");
   return <ul class="todo">{by.map((g) => <li><span class="w">{wordsOf(g.title)}{g.of.length > 1 && ` × ${g.of.length}`}</span><div class="d"><span class="wrap">{clean(g.of[0].text)}</span> · since <When t={g.of[0].first} /> · <a href={"/findings?" + new URLSearchParams({ owner: name, rule: g.title })}>evidence</a></div></li>)}</ul>;
 }
@@ -82,7 +82,7 @@ function Found({ d, name }: { d: FindingList; name: string }) {
 function Next({ list }: { list: Workload[] }) {
   const ids = useMemo(() => alike(list.filter((w) => (lostOf(w) ?? 0) > 0 && !w.running), (w) => w.name, () => "").sort((a, b) => b.of.reduce((x, w) => x + (lostOf(w) ?? 0), 0) - a.of.reduce((x, w) => x + (lostOf(w) ?? 0), 0)).slice(0, 4).map((g) => g.of.reduce((a, w) => (w.start > a.start ? w : a))), [list]);
   const a = useAsk<{ w: Workload; advice: Advice }[]>(ids.length ? "advice " + ids.map((w) => w.id).join(" ") : null, false, async (_p, s) => (await Promise.all(ids.map((w) => ask<WorkloadDetail>(`/api/reckon/v1/workloads/${w.id.split("/").map(encodeURIComponent).join("/")}?` + new URLSearchParams({ start: w.start, ...(w.site ? { site: w.site } : {}) }), s).then((d) => (d.advice ? [{ w, advice: d.advice }] : []), () => [])))).flat());
-  if (ids.length === 0) return <Empty>No run had more than it used.</Empty>;
-  return <Show a={a}>{(l) => (l.length === 0 ? <Empty>There is no advice yet: it takes runs that ended.</Empty> : <ul class="todo">{l.map(({ w, advice: x }) => <li><span class="w"><Name href={workloadLink(w.id, w.start, w.site)} max={36}>{describe(w)}</Name></span><div class="d">
+  if (ids.length === 0) return <Empty>No run was allocated more than it used.</Empty>;
+  return <Show a={a}>{(l) => (l.length === 0 ? <Empty>There is no advice yet: it needs runs that have ended.</Empty> : <ul class="todo">{l.map(({ w, advice: x }) => <li><span class="w"><Name href={workloadLink(w.id, w.start, w.site)} max={36}>{describe(w)}</Name></span><div class="d">
     {([["cores", x.cores, "cores"], ["memory", x.memory_bytes, "bytes"], ["time", x.seconds, "seconds"], ["GPUs", x.gpus, "gpus"]] as [string, Num, string][]).filter(([, v]) => known(v) && v > 0).map(([word, v, u], i) => <>{i > 0 && ", "}{human(v, u)} {v === 1 ? word.replace(/s$/, "") : word}</>)} · from {x.runs} run{x.runs === 1 ? "" : "s"}</div></li>)}</ul>)}</Show>;
 }

@@ -54,7 +54,7 @@ function Follows({ nodes, w }: { nodes: NodeList; w: { from: number; to: number;
   const a = useAsk(`scatter ${node} ${w.from} ${w.to}`, false, (_p, s) => Promise.all([`sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${w.r}))`, `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${w.r}))`].map((q) => promRange(q, w.from, w.to, w.step, s))), `scatter ${node} ${w.to - w.from}`);
   const times = axis(w.from, w.to, w.step);
   return <Section title="Power against work" aside={nodes.nodes.length > 1 ? <label>Node <select value={node} onChange={(e) => set({ node: e.currentTarget.value })}>{nodes.nodes.slice(0, 2000).map((n) => <option value={n.node}>{clean(n.node).slice(0, 60)}</option>)}</select></label> : undefined}><Show a={a}>{([x, y]) => {
-    if (!x[0] || !y[0]) return <Empty><NodeName n={node} /> has no power in this time.</Empty>;
+    if (!x[0] || !y[0]) return <Empty>No power of <NodeName n={node} /> was measured or modelled in this time.</Empty>;
     const xs = onto(times, x[0]), ys = onto(times, y[0]), points = times.flatMap((t, i) => (xs[i] !== null && ys[i] !== null ? [{ t, x: xs[i]!, y: ys[i]! }] : []));
     const right = Math.max(...points.map((p) => p.x), 0.01), top = Math.max(...points.map((p) => p.y), 1);
     return <div class="scroll" tabIndex={0} role="region" aria-label="Power against work"><svg class="scatter" viewBox="0 0 664 260" role="img" aria-label={`${points.length} points: cores in use from 0 to ${human(right, "cores")}, power up to ${human(top, "watts")}`}>

@@ -3,15 +3,19 @@
 import { useAsk } from "../lib/api";
 import { clean, Empty, NodeName, Q, Section, Show, Table } from "../lib/parts";
 import { query } from "../lib/search";
+import { range } from "../lib/range";
 import { has, param, set } from "../lib/state";
 import type { NodeList, PowerFit } from "../lib/types";
 import { clock, human, known, stamp } from "../lib/units";
 
 export function Fit({ nodes, from, to }: { nodes: NodeList; from: number; to: number }) {
   const node = param("node") || nodes.nodes.find((n) => n.power_method === "measured" || n.power_method === "both")?.node || "";
-  const a = useAsk<PowerFit>(has("power") ? "/api/reckon/v1/power/fit?" + query({ node: node || undefined, from: new Date(from * 1000).toISOString(), to: new Date(to * 1000).toISOString() }) : null);
+  // Without a meter there is nothing to fit; a time that was chosen may be one in which there was one.
+  const metered = node !== "" || range.value.fixed;
+  const a = useAsk<PowerFit>(has("power") && metered ? "/api/reckon/v1/power/fit?" + query({ node: node || undefined, from: new Date(from * 1000).toISOString(), to: new Date(to * 1000).toISOString() }) : null);
   if (!has("power")) return null;
   const pick = nodes.nodes.length > 1 && <label>Node <select value={node} onChange={(e) => set({ node: e.currentTarget.value })}><option value="">the first with a meter</option>{nodes.nodes.slice(0, 2000).map((n) => <option value={n.node}>{clean(n.node).slice(0, 60)}</option>)}</select></label>;
+  if (!metered) return <Section title="Model of the power" aside={pick}><Empty>No node measures power, so there is nothing to fit a model to. A model of another machine of the same kind is given with <code>--power-model</code>.</Empty></Section>;
   if (a.error && a.error.status === 404) return <Section title="Model of the power" aside={pick}><Empty>{clean(a.error.message)}. {clean(a.error.hint)}</Empty></Section>;
   return <Section title="Model of the power" aside={pick}><Show a={a}>{(f) => <One f={f} />}</Show></Section>;
 }

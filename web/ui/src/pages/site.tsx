@@ -5,7 +5,7 @@ import type { Mark } from "../lib/chart";
 import { today, type ForecastList } from "../lib/forecast";
 import { LaterOutlook } from "../lib/outlook";
 import { Choice, clean, Empty, Q, Section, Show } from "../lib/parts";
-import { asked, named, range, usual } from "../lib/range";
+import { asked, fitUsual, named, range } from "../lib/range";
 import { ranking, type Ranking } from "../lib/ranked";
 import { has, introduced, me, nodeLink, param, set } from "../lib/state";
 import { todos, type Alert } from "../lib/todo";
@@ -24,14 +24,7 @@ export const sum = (list: Node[], f: (n: Node) => Num): number | null => {
 
 export function Site() {
   const nodes = useAsk<NodeList>("/api/reckon/v1/nodes", true);
-  return <>{!nodes.data && <h1 class="lead">Who uses it</h1>}<Show a={nodes}>{(d) => (d.nodes.length === 0 ? <><h1>Nothing measured yet</h1><Empty>No node has reported yet. On each machine run <code>reckon-agent</code>, or <code>reckon up</code> here.</Empty></> : young(d.nodes) && <Known nodes={d.nodes} />)}</Show></>;
-}
-
-/** A site that is new has little to show of a day. */
-function young(nodes: Node[]): boolean {
-  const seen = Math.max(0, ...nodes.map((n) => n.day?.up_seconds ?? 86400));
-  usual.value = seen < 2 * 3600 ? 3600 : seen < 12 * 3600 ? 21600 : 86400;
-  return true;
+  return <>{!nodes.data && <h1 class="lead">Who uses it</h1>}<Show a={nodes}>{(d) => (d.nodes.length === 0 ? <><h1>Nothing measured yet</h1><Empty>No node has reported yet. On each machine run <code>reckon-agent</code>, or <code>reckon up</code> here.</Empty></> : fitUsual(d.nodes) && <Known nodes={d.nodes} />)}</Show></>;
 }
 
 function Known({ nodes }: { nodes: Node[] }) {

@@ -11,7 +11,7 @@ export function Tour({ close }: { close: () => void }) {
   const nodes = useAsk<NodeList>("/api/reckon/v1/nodes"), top = useAsk<WorkloadList>("/api/reckon/v1/workloads?running=true&sort=-cpu_seconds&limit=1");
   const n = nodes.data?.nodes.find((x) => x.up) ?? nodes.data?.nodes[0], w = top.data?.workloads[0];
   const steps = [
-    <p>reckon tells who used what. {n ? <>Right now <Name>{n.node}</Name> uses <Q v={n.cores_used} unit="cores" /> of its <Q v={n.cores} unit="cores" /> cores and <Q v={n.memory_used_bytes} unit="bytes" /> of <Q v={n.memory_bytes} unit="bytes" /> of memory.</> : "The first figures are being measured."} This page, <b>Now</b>, says who uses it, what needs you, and how each node is.</p>,
+    <p>reckon reports who used what. {n ? <>Right now <Name>{n.node}</Name> uses <Q v={n.cores_used} unit="cores" /> of its <Q v={n.cores} unit="cores" /> cores and <Q v={n.memory_used_bytes} unit="bytes" /> of <Q v={n.memory_bytes} unit="bytes" /> of memory.</> : "The first figures are being measured."} This page, <b>Now</b>, says who uses it, what needs you, and how each node is.</p>,
     <p>Everything that runs belongs to a <b>workload</b>: a job, a pod, a service, a session. {w ? <>{top.data!.total} of them run now; the one with the most CPU time is <Name href={workloadLink(w.id)}>{titleOf(w)}</Name> with <Q v={w.cpu_seconds} unit="core-time" />.</> : ""}</p>,
     <p>Press <kbd>/</kbd> to search: <code>owner:alice state:failed since:7d</code>. What you see can be sorted, shared by its address, and downloaded as CSV or JSON.</p>,
     <p>A workload's page begins with the <b>verdict</b>: did it use what it asked for, and what to ask for next time.</p>,

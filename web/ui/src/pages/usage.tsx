@@ -33,7 +33,7 @@ export function UsagePage() {
       <a href={path + "&format=csv"} download="usage.csv">CSV</a> <a href={path} download="usage.json">JSON</a></div>
     <Section title={`History by ${dims.find((x) => x[0] === by)?.[1] ?? by}`}><div class="keep" style="min-height:290px"><Show a={hist}>{(d) => <History d={d} by={by} of={figureOf} unit={unit} span={span} what={what} />}</Show></div></Section>
     {weekly && there(hist) && <Section title="Hours of the week"><Show a={heat}>{(d) => <Heat d={d} what={what} unit={unit} />}</Show></Section>}
-    {(!weekly || there(heat)) && there(hist) && <Section title="In all" aside={whole.data?.proof && <span class="quiet wrap">{clean(whole.data.proof)}</span>}><Show a={whole}>{(d) => {
+    {(!weekly || there(heat)) && there(hist) && <Section title="Total" aside={whole.data?.proof && <span class="quiet wrap">{clean(whole.data.proof)}</span>}><Show a={whole}>{(d) => {
       const rows = d.rows.filter((r) => known(figureOf(r))).sort((a, b) => Number(figureOf(b)) - Number(figureOf(a))).slice(0, 50), all = rows.reduce((a, r) => a + Number(figureOf(r)), 0);
       return rows.length === 0 ? <Empty>Not measured in this time.</Empty> : <Table caption={"Usage by " + by} rows={rows} keyOf={(r, i) => String((r as Record<string, unknown>)[by]) + i} cols={[{ title: by === "command" ? "Software" : by[0].toUpperCase() + by.slice(1), cell: (r) => { const v = String((r as Record<string, unknown>)[by] ?? ""); return <Name href={v === "" || v === "others" || open ? undefined : by === "owner" ? ownerLink(v) : by === "node" ? nodeLink(v) : undefined}>{v || "none"}</Name>; } }, { title: measure[1], number: true, cell: (r) => <Q v={figureOf(r)} unit={unit} is={by === "node" ? undefined : isOf(r, what)} /> }, { title: "Share", cell: (r) => <Bar v={figureOf(r)} of={all} unit={unit} label={"Share of " + clean(String((r as Record<string, unknown>)[by] ?? "none"))} /> }, { title: "Workloads", number: true, cell: (r) => <Q v={r.started} unit="count" /> }]} />;
     }}</Show></Section>}</>;
@@ -71,8 +71,8 @@ function History({ d, by, of, unit, span, what }: { d: UsageList; by: string; of
     const list = [...rows].sort((a, b) => b[1].sum - a[1].sum), lines: Line[] = list.slice(0, 10).map(([label, e]) => ({ label, row: e.row }));
     if (list.length > 10) lines.push({ label: `${list.length - 10} more`, quiet: 1, row: stamps.map((_, i) => list.slice(10).reduce((a, [, e]) => a + (e.row[i] ?? 0), 0)) });
     const times = stamps.map((f) => Date.parse(f) / 1000), last = times[times.length - 1] ?? 0;
-    return { times, lines, open: last + length > now ? last : undefined }; // the last stretch is not over: its mean is of what has passed of it
+    return { times, lines, length, open: last + length > now ? last : undefined }; // the last stretch is not over: its mean is of what has passed of it
   }, [d, what]);
   const u = what === "energy_joules" ? "watts" : unit === "byte-seconds" ? "bytes" : what === "gpu_seconds" ? "gpus" : "cores";
-  return drawn.lines.length === 0 ? <Empty>Not measured in this time, or it is still within the first hour.</Empty> : <><TimeChart title={`Usage by ${by}`} times={drawn.times} lines={drawn.lines} unit={u} stack height={260} steps open={drawn.open} zoom={zoomTo} /><p class="quiet">Mean of each {span}: {u === "watts" ? "watts" : u === "bytes" ? "bytes held" : u === "gpus" ? "busy GPUs" : "cores"}.</p></>;
+  return drawn.lines.length === 0 ? <Empty>Not measured in this time, or it is still within the first hour.</Empty> : <><TimeChart title={`Usage by ${by}`} times={drawn.times} lines={drawn.lines} unit={u} stack height={260} steps open={drawn.open} lasting={drawn.length} zoom={zoomTo} /><p class="quiet">Mean of each {span}: {u === "watts" ? "watts" : u === "bytes" ? "bytes held" : u === "gpus" ? "busy GPUs" : "cores"}.</p></>;
 }

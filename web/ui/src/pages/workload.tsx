@@ -1,9 +1,9 @@
-// One workload: the verdict first, then what it held and used, when, and what to ask for next.
+// One workload: the verdict first, then what it was allocated and used, when, and what to request next.
 import { useMemo, useState } from "preact/hooks";
 import { ask, useAsk } from "../lib/api";
 import { TimeChart, type Mark } from "../lib/chart";
 import { ConnectionsPanel } from "../lib/connections";
-import { Inside } from "../lib/inside";
+import { group, Inside } from "../lib/inside";
 import { Log } from "../lib/logs";
 import { Outlook } from "../lib/outlook";
 import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When, Words } from "../lib/parts";
@@ -14,6 +14,7 @@ import { stateOf } from "../lib/search";
 import { marks as marksOf, quantile, rebin } from "../lib/stack";
 import type { Bucket, Members, Num, Scale, Step, WorkloadDetail, WorkloadList } from "../lib/types";
 import { exact, human, known, type Unit, stamp } from "../lib/units";
+import { UnmeasuredOf } from "../lib/unmeasured";
 
 const path = (id: string) => id.split("/").map(encodeURIComponent).join("/");
 export function WorkloadPage() {
@@ -68,9 +69,9 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
       {waits ? <> · submitted <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> {d.lost ? <>; last report <When t={d.seen} /></> : <>to {d.end ? <When t={d.end} /> : "now"}</>} (<Q v={d.wall_seconds} unit="seconds" />) · <a href={"/?" + thisTime(d)}>the site at this time</a>{d.nodes.length === 1 && <> · <a href={"/node?" + new URLSearchParams({ name: d.nodes[0] }) + "&" + thisTime(d)}>its node</a></>}</>}</p>
     {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Run <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{stamp(l.start)} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
     <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap"><Words>{v.text}</Words></span></div>)
-      : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
+      : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request is known to compare its use with, or its use fits the request.</p>}</Section>
     {!waits && <ul class="facts">
-      {([["CPU time", "cpu_seconds", "core-time"], ["Cores, mean", "cores_mean", "cores"], ["Cores, p95", "cores_p95", "cores"], ["Memory, peak", "memory_peak_bytes", "bytes"], ["GPU time", "gpu_seconds", "gpu-time"], ["Read", "io_read_bytes", "bytes"], ["Written", "io_write_bytes", "bytes"], ["Network", "network_bytes", "bytes"], ["Energy", "energy_joules", "joules"], ["CO₂", "co2_grams", "grams"], ["Waited for a core", "cpu_wait_seconds", "seconds"], ["Processes", "processes", "count"]] as [string, keyof WorkloadDetail, Unit][])
+      {([["CPU time", "cpu_seconds", "core-time"], ["Cores, mean", "cores_mean", "cores"], ["Cores, p95", "cores_p95", "cores"], ["Memory, peak", "memory_peak_bytes", "bytes"], ["GPU time", "gpu_seconds", "gpu-time"], ["Read", "io_read_bytes", "bytes"], ["Written", "io_write_bytes", "bytes"], ["Network", "network_bytes", "bytes"], ["Memory traffic", "memory_traffic_bytes", "bytes"], ["Energy", "energy_joules", "joules"], ["CO₂", "co2_grams", "grams"], ["Waited for a core", "cpu_wait_seconds", "seconds"], ["Waited for storage", "io_wait_seconds", "seconds"], ["Processes", "processes", "count"]] as [string, keyof WorkloadDetail, Unit][])
         .filter(([what, key]) => known(d[key]) || ["CPU time", "Memory, peak", "Energy"].includes(what)).map(([what, key, unit]) => <li><span class="what">{what}</span><b><Q v={d[key]} unit={unit} is={d.exactness?.[key]} /></b>{what === "Energy" && energyNote(d) && <small>{energyNote(d)}</small>}</li>)}
     </ul>}
     <div class="cols">{waits ? <Asked d={d} /> : <Requests d={d} />}{d.advice && <Next d={d} />}</div>
@@ -83,6 +84,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
     </div>
     {d.steps && d.steps.length > 0 && <Steps d={d} steps={d.steps} />}
     {!waits && <Inside d={d} />}
+    {!waits && <UnmeasuredOf d={d} of={[...(known(d.memory_traffic_bytes) ? [] : ["traffic"]), ...(known(d.network_bytes) ? [] : ["network"]), ...(known(d.io_wait_seconds) ? [] : ["waits"]), "runqueue"]} />}
     {!waits && <Log id={d.id} owner={d.owner} start={d.start} site={d.site} />}
     {has("scale") && <Runs d={d} />}
     <Outlook of={{ workload: d.id }} site={d.site} />
@@ -90,7 +92,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
   </>;
 }
 
-const eventText = (e: { kind: string; value: number; unit: string }) => (e.kind === "oom_kill" ? `${e.value} process${e.value === 1 ? "" : "es"} killed for want of memory` : e.kind === "throttled" ? `held back by its quota for ${human(e.value, "seconds")}` : `${e.kind} ${human(e.value, e.unit)}`);
+const eventText = (e: { kind: string; value: number; unit: string }) => (e.kind === "oom_kill" ? `${e.value} process${e.value === 1 ? "" : "es"} killed for lack of memory` : e.kind === "throttled" ? `throttled by its quota for ${human(e.value, "seconds")}` : `${e.kind} ${human(e.value, e.unit)}`);
 
 const fewSteps = 50;
 /** Whether a step ended otherwise than it should, as the command line has it. */
@@ -104,17 +106,17 @@ function Steps({ d, steps }: { d: WorkloadDetail; steps: Step[] }) {
     { title: "Step", cell: (s) => <Name>{s.id}</Name> }, { title: "Name", cell: (s) => <Name>{s.name ?? ""}</Name> },
     { title: "State", cell: (s) => (stepFailed(s) ? <b class="attention">{stepText(s)}</b> : <>{stepText(s)}</>) },
     { title: "Start", cell: (s) => (s.start ? <When t={s.start} /> : "–") }, { title: "Wall", number: true, cell: (s) => <Q v={s.wall_seconds} unit="seconds" /> },
-    { title: "CPU time", number: true, cell: (s) => <Q v={s.cpu_seconds} unit="core-time" note={s.accounted ? "as the batch system accounts for it" : undefined} /> },
-    { title: "Memory, peak", number: true, cell: (s) => <Q v={s.memory_peak_bytes} unit="bytes" note={s.accounted ? "of a single task, as the batch system accounts for it" : undefined} /> },
+    { title: "CPU time", number: true, cell: (s) => <Q v={s.cpu_seconds} unit="core-time" note={s.accounted ? "from the accounting of the batch system" : undefined} /> },
+    { title: "Memory, peak", number: true, cell: (s) => <Q v={s.memory_peak_bytes} unit="bytes" note={s.accounted ? "of a single task, from the accounting of the batch system" : undefined} /> },
     ...(steps.some((s) => known(s.gpu_seconds)) ? [{ title: "GPU time", number: true, cell: (s: Step) => <Q v={s.gpu_seconds} unit="gpu-time" /> }] : [])]} />
     {total > shown.length && <p class="quiet">{shown.length} of {total.toLocaleString("en")}: those that failed and those that used most.</p>}</Section>;
 }
 const stepText = (s: Step) => `${(s.state ?? "").replaceAll("_", " ")}${known(s.exit_code) && s.exit_code !== 0 ? ` (exit ${s.exit_code})` : ""}` || "–";
 
-/** What a job that waits asks for. */
+/** The request of a pending job. */
 function Asked({ d }: { d: WorkloadDetail }) {
   const have = ([["Cores", d.request_cores, "cores"], ["Memory", d.request_memory_bytes, "bytes"], ["GPUs", d.request_gpus, "gpus"], ["Nodes", d.request_nodes, "count"], ["Time", d.request_seconds, "seconds"]] as [string, Num, Unit][]).filter(([, v]) => known(v) && v > 0);
-  return <Section title="Asked for">{have.length === 0 ? <Empty>Its request is not known.</Empty> : <ul class="facts">{have.map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b></li>)}</ul>}</Section>;
+  return <Section title="Requested">{have.length === 0 ? <Empty>Its request is unknown.</Empty> : <ul class="facts">{have.map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b></li>)}</ul>}</Section>;
 }
 
 function Requests({ d }: { d: WorkloadDetail }) {
@@ -125,7 +127,7 @@ function Requests({ d }: { d: WorkloadDetail }) {
   ];
   const keys: Record<string, string> = { Cores: "cores_mean", Memory: "memory_peak_bytes", GPUs: "gpu_seconds" };
   const have = rows.filter(([, , asked]) => known(asked) && asked > 0);
-  return <Section title={known(d.allocated_cores) ? "Allocated and used" : "Asked for and used"}>{have.length === 0 ? <Empty>Its request is not known.</Empty> : <div class="hbars">{have.map(([name, used, asked, p95, unit]) => {
+  return <Section title={known(d.allocated_cores) ? "Allocated and used" : "Requested and used"}>{have.length === 0 ? <Empty>Its request is unknown.</Empty> : <div class="hbars">{have.map(([name, used, asked, p95, unit]) => {
     const u = known(used) ? used : null, r = asked as number, top = Math.max(r, u ?? 0, known(p95) ? p95 : 0);
     return <><span>{name}</span><svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${name}: used ${human(u, unit)} of ${human(r, unit)}${known(p95) ? `, 95th percentile ${human(p95, unit)}` : ""}`}><title>{`used ${exact(u, unit)} of ${exact(r, unit)}`}</title>
       <rect class="track" width={(100 * r) / top} height="14" />{u !== null && <rect class={u > r ? "full" : "fill"} y="3" width={(100 * u) / top} height="8" />}{known(p95) && <line class="p95" x1={(100 * p95) / top} x2={(100 * p95) / top} y1="0" y2="14" />}</svg>
@@ -135,7 +137,7 @@ function Requests({ d }: { d: WorkloadDetail }) {
 
 function Next({ d }: { d: WorkloadDetail }) {
   const a = d.advice!, [said, setSaid] = useState("");
-  return <Section title="Next time, ask for"><p>{([["cores", a.cores, "cores"], ["memory on each node", a.memory_bytes, "bytes"], ["wall time", a.seconds, "seconds"], ["GPUs", a.gpus, "gpus"]] as [string, Num, Unit][]).filter(([, v]) => known(v)).map(([w, v, u], i) => <>{i > 0 && ", "}<b><Q v={v} unit={u} /></b> {v === 1 ? w.replace(/s$/, "") : w}</>)} <span class="quiet">from {a.runs} run{a.runs === 1 ? "" : "s"}</span></p>
+  return <Section title="Next time, request"><p>{([["cores", a.cores, "cores"], ["memory on each node", a.memory_bytes, "bytes"], ["wall time", a.seconds, "seconds"], ["GPUs", a.gpus, "gpus"]] as [string, Num, Unit][]).filter(([, v]) => known(v)).map(([w, v, u], i) => <>{i > 0 && ", "}<b><Q v={v} unit={u} /></b> {v === 1 ? w.replace(/s$/, "") : w}</>)} <span class="quiet">from {a.runs} run{a.runs === 1 ? "" : "s"}</span></p>
     {a.paste && <><pre class="paste" tabIndex={0}>{clean(a.paste.replaceAll("\n", "\u2028")).replaceAll("\u2028", "\n")}</pre><button onClick={() => copy(a.paste!, (ok) => setSaid(ok ? "Copied." : "Could not copy: select the lines and copy them."))}>Copy</button> <span role="status">{said}</span></>}
     <ul>{a.why.map((w) => <li class="wrap"><Words>{w}</Words></li>)}</ul></Section>;
 }
@@ -147,8 +149,8 @@ function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
   const groups = useMemo(() => (by === "total" ? together(profile) : by === "command" ? [...grouped(profile.filter((p) => p.command), by), ...together(profile.filter((p) => !p.command))] : grouped(profile, by)), [profile, by]);
   return <Section title="Over time" aside={<Choice label="By" value={by} of={[["total", "whole"], ["node", "node"], ["part", "part"], ["command", "program"]]} pick={(v) => set({ by: v === "total" ? "" : v })} />}>
     {groups.length === 0 ? <Empty>{by === "total" ? "Nothing was measured over time: it was too short, or is too old." : `There are no figures by ${by === "command" ? "program" : by}.`}</Empty> : <div class="cols">
-      {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} total={g.total} height={180} /></div>)}</div>}
-    <p class="quiet">▸ start{d.end && ", ■ end"}{(d.events ?? []).some((e) => e.kind !== "throttled") && ", ✕ a process was killed"}{(d.events ?? []).some((e) => e.kind === "throttled") && ", ≈ held back by its quota"}{(d.events?.length ?? 0) > 0 && "; listed below"}.</p></Section>;
+      {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} total={g.total} height={180} group={group} /></div>)}</div>}
+    <p class="quiet">▸ start{d.end && ", ■ end"}{(d.events ?? []).some((e) => e.kind !== "throttled") && ", ✕ a process was killed"}{(d.events ?? []).some((e) => e.kind === "throttled") && ", ≈ throttled by its quota"}{(d.events?.length ?? 0) > 0 && "; listed below"}.</p></Section>;
 }
 
 function Histogram({ b, step, nodes }: { b: Bucket[]; step?: Num; nodes: number }) {
@@ -167,7 +169,7 @@ function Runs({ d }: { d: WorkloadDetail }) {
   return <Section title="Runs of the same name"><Show a={a}>{(s) => (s.runs.length < 2 ? <Empty>No other run of the same name and owner has ended well{s.left_out > 0 ? `; ${s.left_out} did not end well or were too short` : ""}.</Empty> : <>
     {(s.verdicts ?? []).map((v) => <p class="wrap"><Words>{v.text}</Words></p>)}
     <Overlay d={d} runs={s.runs} />
-    <Table caption="Runs" rows={all ? s.runs : latest(s.runs, d)} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start, d.site)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-time" /> }, { title: "Times as fast as one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} />{!all && s.runs.length > few && <p><button onClick={() => setAll(true)}>Show all {s.runs.length} runs</button></p>}</>)}</Show></Section>;
+    <Table caption="Runs" rows={all ? s.runs : latest(s.runs, d)} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start, d.site)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-time" /> }, { title: "Speed-up over one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} />{!all && s.runs.length > few && <p><button onClick={() => setAll(true)}>Show all {s.runs.length} runs</button></p>}</>)}</Show></Section>;
 }
 const few = 12;
 /** The latest runs, and this one. */

@@ -140,11 +140,11 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
   </>;
 }
 
-const times: Record<string, string> = { cpu_seconds: "core-time", gpu_seconds: "gpu-time" };
+const times: Record<string, string> = { cpu_seconds: "core-cell", gpu_seconds: "gpu-cell" };
 const sparkKey = (id: string, site?: string) => (site ?? "") + " " + id;
 /** On a phone the usual columns give way to those that say most; chosen ones stay. */
 const givesWay = (c: Column) => ["id", "start", "spark"].includes(c.key) && !param("cols");
-const cell = (c: Column) => (givesWay(c) ? "wide_ " : "") + (c.key === "spark" ? "plot_" : c.key === "start" || c.key === "end" ? "when" : times[c.key] ? "number when" : c.wide ? "wide" : c.unit ? "number" : "");
+const cell = (c: Column) => (givesWay(c) ? "wide_ " : "") + (c.key === "spark" ? "plot_" : c.key === "start" || c.key === "end" ? "when" : c.wide ? "wide" : c.unit ? "number" : "");
 
 function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
   switch (c.key) {
