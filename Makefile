@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 # what images are built for
 ARCH ?= amd64,arm64
 
-.PHONY: help up build build-static build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s e2e-operator damage e2e-kernels stops fuzz images release packages size clean
+.PHONY: help up build build-static build-nvml test-nvml test lint ui ui-test gen bench churn e2e e2e-k8s e2e-operator damage e2e-kernels stops fuzz images release packages size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -71,6 +71,9 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 	go run ./test/bench/foresight
 	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/...
 
+churn: build ## reckon up beside RATE (5) new process groups a second for LENGTH (1h): processor time, memory, bytes written
+	go run ./test/bench/churn -rate $(or $(RATE),5) -time $(or $(LENGTH),1h) bin/reckon
+
 e2e: build ## whole programs against the real machine (minutes)
 	@script/setup e2e
 	go test -tags e2e -count=1 -timeout 90m -v ./test/e2e/...
@@ -86,8 +89,8 @@ e2e-operator: ## the operator against a real API server, and on the bed of K8SBE
 damage: ## two hundred random damages of each store and of the files of a stopped server (half an hour)
 	RECKON_DAMAGES=200 go test -count=1 -timeout 60m -v -run 'Damage|ChangedWhileClosed' ./store/tsdb ./store/hourly ./catalogue/database ./access/auth ./agent ./server
 
-e2e-kernels: ## the accuracy cases of every source on Debian's kernels, emulated by QEMU one after the other (an hour and more)
-	go run ./test/kernels
+e2e-kernels: ## the accuracy cases of every source on Debian's kernels, emulated by QEMU one after the other (an hour and more; ONLY='bookworm amd64' runs some)
+	go run ./test/kernels $(if $(ONLY),-only '$(ONLY)') $(KERNELS_FLAGS)
 
 stops: ## end a server at 200 of its writes, syncs and renames and hold usage against the counters (minutes)
 	RECKON_STOPS=200 go test -count=1 -timeout 30m -run 'TestStops$$' -v ./catalogue

@@ -83,7 +83,7 @@ func month() (alerts []held, planted []time.Duration) {
 	return alerts, planted
 }
 
-// messages plays the routes and the inhibition of a configuration over alerts: a group is told
+// messages plays the routes and the inhibition of a configuration over alerts: a group is reported
 // group_wait after its first alert, and at most every group_interval again when something new
 // is in it; a group of which nothing holds any more is forgotten. Routes, grouping labels and matchers are Alertmanager's own; the clock is not.
 func messages(cfg *amconfig.Config, alerts []held) (out []message) {
@@ -148,7 +148,7 @@ func messages(cfg *amconfig.Config, alerts []held) (out []message) {
 			if !ok {
 				break
 			}
-			if next > at { // nothing holds: the group begins anew with its next alert
+			if next > at { // nothing holds: the group starts again with its next alert
 				at = next + g.opts.GroupWait
 			}
 			m := message{receiver: g.opts.Receiver, at: at}
@@ -209,7 +209,7 @@ func TestMonth(t *testing.T) {
 	t.Logf("%d alerts, %d planted incidents: %d messages, %d of them about one", len(alerts), len(planted), sent, about)
 	for p, at := range planted {
 		if told, ok := first[p]; !ok || told-at > 15*time.Minute {
-			t.Errorf("incident %d at %v was told after %v (%t)", p, at, told-at, ok)
+			t.Errorf("incident %d at %v was reported after %v (%t)", p, at, told-at, ok)
 		}
 	}
 	if sent > 40 || float64(about) < 0.9*float64(sent) {

@@ -2,10 +2,10 @@ package dashboards
 
 import "regexp"
 
-// about says what the figures of a metric are, for panels that say nothing of their own.
+// about describes the figures of a metric, for panels without a description.
 var about = map[string]string{
 	"reckon_agent_info":                          "Machines whose agent reports; one that reports nothing for five minutes is not counted.",
-	"reckon_workload_start_time_seconds":         "Jobs, pods, services, sessions and groups of processes that run now.",
+	"reckon_workload_start_time_seconds":         "Jobs, pods, services, sessions and groups of processes that are running.",
 	"node_cpu_seconds_total":                     "Time of processors, as the kernel counts it.",
 	"node_memory_MemAvailable_bytes":             "Memory that programs can have without swapping, as the kernel estimates it, against all there is.",
 	"reckon_node_attributed_energy_joules_total": "Power of whole machines, each joule counted once; what a model gives instead of a meter is marked modelled.",
@@ -19,57 +19,57 @@ var about = map[string]string{
 	"node_network_receive_bytes_total":           "Bytes per second of each network interface but loopback.",
 	"reckon_workload_cpu_wait_seconds_total":     "Threads that were ready to run and waited for a processor, on average.",
 	"reckon_command_cpu_seconds_total":           "Cores in use by the programs that use most; the rest is other.",
-	"reckon_workload_energy_joules_total":        "Power that work causes: its share of the active energy of its nodes. Empty where nothing measures or models power.",
+	"reckon_workload_energy_joules_total":        "Power that workloads cause: their share of the active energy of their nodes. Empty where nothing measures or models power.",
 	"reckon_workload_gpu_seconds_total":          "GPUs in use: busy share, added up over devices. Empty without GPUs.",
 	"reckon_workload_processes":                  "Processes and threads alive, and how many were started.",
-	"reckon_workload_request_cores":              "What was asked for against what was in use: the gap is what others could have had.",
+	"reckon_workload_request_cores":              "Requested against used: the gap is what others could have had.",
 	"reckon_gpu_info":                            "GPUs that agents see. Empty without GPUs.",
 	"reckon_gpu_busy_seconds_total":              "Share of time in which something ran on the GPU.",
 	"reckon_gpu_memory_bytes":                    "Memory of the GPU that is in use, against all of it.",
 	"reckon_gpu_power_watts":                     "Power that the GPU itself reports.",
 	"reckon_gpu_ecc_errors_total":                "Memory errors that could not be corrected: reset or replace the GPU. Empty where the device does not count them.",
 	"reckon_gpu_temperature_celsius":             "Temperature of the GPU, as it reports it.",
-	"reckon_gpu_throttled_seconds_total":         "Share of time in which the GPU was held back, by reason. Empty where the device does not say.",
-	"reckon_gpu_clock_hertz":                     "Clock of the GPU. Empty where the device does not say.",
+	"reckon_gpu_throttled_seconds_total":         "Share of time in which the GPU was throttled, by reason. Empty where the device does not report it.",
+	"reckon_gpu_clock_hertz":                     "Clock of the GPU. Empty where the device does not report it.",
 	"reckon_workload_gpu_memory_bytes":           "GPU memory by who holds it.",
-	"reckon_workload_request_gpus":               "GPUs that were asked for.",
+	"reckon_workload_request_gpus":               "Requested GPUs.",
 	"reckon_battery_charge_ratio":                "Charge of batteries; empty on machines that have none.",
 	"reckon_slurm_up":                            "Whether the controller of Slurm answered last time. Empty without --slurm.",
-	"reckon_slurm_node_allocated_cores":          "Cores that the controller has allocated, of those that it gives out.",
-	"reckon_slurm_node_allocated_memory_bytes":   "Memory that the controller has allocated, of what it gives out.",
+	"reckon_slurm_node_allocated_cores":          "Cores that the controller has allocated, of those it can allocate.",
+	"reckon_slurm_node_allocated_memory_bytes":   "Memory that the controller has allocated, of what it can allocate.",
 	"reckon_slurm_node_state":                    "Nodes by the state that the controller gives them.",
 	"reckon_slurm_partition_jobs":                "Jobs by partition and state.",
-	"reckon_slurm_partition_requested_cores":     "Cores that jobs of each partition ask for, running and pending.",
-	"reckon_workload_state":                      "Jobs that wait, by the reason that the controller gives.",
-	"reckon_agent_cpu_seconds_total":             "What the agent itself takes of a processor.",
+	"reckon_slurm_partition_requested_cores":     "Cores that jobs of each partition request, running and pending.",
+	"reckon_workload_state":                      "Pending jobs, by the reason that the controller gives.",
+	"reckon_agent_cpu_seconds_total":             "Cores that the agent itself uses.",
 	"reckon_agent_memory_bytes":                  "Resident memory of the agent itself.",
 	"reckon_agent_tick_seconds_total":            "Time that one reading of everything takes.",
-	"reckon_agent_ticks_late_total":              "Readings that began late or failed: the machine is overloaded, or a sensor hangs.",
-	"reckon_agent_push_queue_requests":           "Requests that wait on the disk of a node because the server does not take them. 0 or empty is well.",
+	"reckon_agent_ticks_late_total":              "Readings that started late or failed: the machine is overloaded, or a sensor hangs.",
+	"reckon_agent_push_queue_requests":           "Requests that wait on the disk of a node because the server does not accept them. 0 or empty is good.",
 	"reckon_agent_push_samples_total":            "Samples that agents have sent. Empty where agents are scraped, or run in the server itself.",
 	"reckon_sensor_up":                           "Sensors that do not work, with the reason; the page About says what to do.",
-	"reckon_server_proof_accounted_ratio":        "How far usage agrees with the raw counters of the kernel, as last proven.",
-	"reckon_server_senders":                      "Agents that have sent samples lately.",
+	"reckon_server_proof_accounted_ratio":        "How far usage agrees with the raw counters of the kernel, at the last check.",
+	"reckon_server_senders":                      "Agents that sent samples recently.",
 	"reckon_server_store_samples_total":          "Samples written into the store per second.",
 	"reckon_server_memory_bytes":                 "Resident memory of the server.",
-	"reckon_server_disk_free_bytes":              "What is left of the file system that holds the store.",
+	"reckon_server_disk_free_bytes":              "Free space of the file system that holds the store.",
 	"reckon_server_catalogue_lag_seconds":        "How far the list of workloads is behind the series.",
-	"reckon_server_ingest_samples_total":         "Samples that others send, per second.",
-	"reckon_server_ingest_requests_total":        "Requests of senders by their answer.",
-	"reckon_server_ingest_refused_samples_total": "Samples that were refused, by reason. 0 or empty is well.",
+	"reckon_server_ingest_samples_total":         "Samples received per second.",
+	"reckon_server_ingest_requests_total":        "Requests of senders by their response.",
+	"reckon_server_ingest_refused_samples_total": "Samples that were rejected, by reason. 0 or empty is good.",
 	"reckon_server_store_queue_requests":         "Requests that wait for a store elsewhere. Empty with the store inside.",
-	"reckon_server_dirty_rollups":                "Hours whose sums are made again because samples came late.",
+	"reckon_server_dirty_rollups":                "Hours that are summed again because samples arrived late.",
 	"reckon_server_rule_group_seconds":           "Time that the evaluation of a group of rules takes.",
-	"reckon_server_request_seconds_total":        "Mean time of an answer.",
-	"reckon_server_cpu_seconds_total":            "Cores that the server takes.",
+	"reckon_server_request_seconds_total":        "Mean response time.",
+	"reckon_server_cpu_seconds_total":            "Cores that the server uses.",
 	"reckon_server_store_series":                 "Series that are being written, in memory.",
 	"reckon_server_store_bytes":                  "Size of the store on disk.",
 }
 
 var metricName = regexp.MustCompile(`[a-z][a-zA-Z0-9_]*_[a-zA-Z0-9_]+|node_load1`)
 
-// describe is what stands at the corner of a panel: its own words, else those of the first
-// metric in its queries that has some.
+// describe returns the description of a panel: its own, else that of the first metric in its
+// queries that has one.
 func (p *Panel) describe() string {
 	if p.Help != "" {
 		return p.Help

@@ -33,8 +33,9 @@ type Var struct {
 
 // Row is a heading with panels under it.
 type Row struct {
-	Title  string
-	Panels []Panel
+	Title     string
+	Panels    []Panel
+	Collapsed bool // opened on demand: its panels are empty on most machines
 }
 
 // Panel is one plot or figure.
@@ -63,7 +64,7 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	panels := []object{}
 	id, y := 1, 0
 	for _, r := range d.Rows {
-		panels = append(panels, object{"id": id, "type": "row", "title": r.Title, "collapsed": false, "gridPos": object{"h": 1, "w": 24, "x": 0, "y": y}, "panels": []object{}})
+		row, under := object{"id": id, "type": "row", "title": r.Title, "collapsed": r.Collapsed, "gridPos": object{"h": 1, "w": 24, "x": 0, "y": y}}, []object{}
 		id, y = id+1, y+1
 		x, height := 0, 0
 		for i := range r.Panels {
@@ -72,10 +73,16 @@ func (d *Dashboard) JSON() ([]byte, error) {
 			if x+w > 24 {
 				x, y, height = 0, y+height, 0
 			}
-			panels = append(panels, p.json(id, x, y, w, h))
+			under = append(under, p.json(id, x, y, w, h))
 			id, x, height = id+1, x+w, max(height, h)
 		}
 		y += height
+		if r.Collapsed {
+			row["panels"], under = under, nil
+		} else {
+			row["panels"] = []object{}
+		}
+		panels = append(append(panels, row), under...)
 	}
 	raw, err := json.MarshalIndent(object{
 		"uid": "reckon-" + d.Name, "title": "reckon / " + d.Title, "description": d.Description, "tags": []string{"reckon"},

@@ -413,8 +413,8 @@ func TestImpossible(t *testing.T) {
 		"as much as the node can": {fmt.Sprintf(boot, 5, "72000", "0"), 1, 0, 72000, ""},
 		"more than the node can":  {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "79000", "0"), 1, 1, 5, "the node can have given"},
 		// In 300 s a job can grow by at most 635 s here.
-		"a jump that can be":     {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "630", "0"), 2, 0, 630, ""},
-		"a jump that can not be": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "700", "0") + fmt.Sprintf(boot, 10, "30", "0"), 2, 1, 30, "grew by 695 s"},
+		"a jump that can be":    {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "630", "0"), 2, 0, 630, ""},
+		"a jump that cannot be": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "700", "0") + fmt.Sprintf(boot, 10, "30", "0"), 2, 1, 30, "grew by 695 s"},
 	} {
 		l := newLab(t)
 		r := l.take("x", c.text)

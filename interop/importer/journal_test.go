@@ -322,7 +322,7 @@ func TestTasksOfArrays(t *testing.T) {
 		l.want(strings.ReplaceAll(`slurm/5_3 alice n1 2025-03-01T10:00:00 2400 500
 slurm/7 alice n1 2025-06-01T10:05:00 0 40`, "n1", node))
 		if d := l.dump(); strings.Count(d, "reckon_slurm_number_info") != 1 || !strings.Contains(d, `number="7"`) {
-			t.Error("the number of the task is not told")
+			t.Error("the number of the task is not reported")
 		}
 		for i := 0; i < len(order); i += 2 {
 			if r := l.take(order[i], order[i+1]); r.Samples != 0 {

@@ -31,7 +31,7 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.status != 0 {
-		http.Error(w, `{"message":"pods \"a\" is forbidden: can not get pods/log"}`, s.status)
+		http.Error(w, `{"message":"pods \"a\" is forbidden: cannot get pods/log"}`, s.status)
 		return
 	}
 	pod, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/shop/pods/")
@@ -118,7 +118,7 @@ func TestLogs(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	if _, err := open(t, apiServer{http.StatusForbidden}).Logs(t.Context(), place("b"), true, 1); err == nil || !strings.Contains(err.Error(), "grant the server's account get on pods/log") || !strings.Contains(err.Error(), "can not get pods/log") {
+	if _, err := open(t, apiServer{http.StatusForbidden}).Logs(t.Context(), place("b"), true, 1); err == nil || !strings.Contains(err.Error(), "grant the server's account get on pods/log") || !strings.Contains(err.Error(), "cannot get pods/log") {
 		t.Errorf("403: %v", err)
 	}
 	if _, err := open(t, apiServer{http.StatusInternalServerError}).Logs(t.Context(), place("b"), true, 1); err == nil || !strings.Contains(err.Error(), "500") {

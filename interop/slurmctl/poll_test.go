@@ -109,7 +109,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("in an hour asked %d times for what fails", n)
 		}
 		if seen["reckon_slurm_up[jobs]"] == 0 || seen["reckon_slurm_up[nodes]"] == 0 {
-			t.Errorf("how the reading goes is not told: %v", seen)
+			t.Errorf("how the reading goes is not reported: %v", seen)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestOutage(t *testing.T) {
 		for i := range 90 {
 			name := fmt.Sprintf("reckon_workload_state[slurm/%d slurm  alice completed ]", i+1)
 			if seen[name] != 1 {
-				t.Fatalf("%s was told %d times (down: %v)", name, seen[name], down)
+				t.Fatalf("%s was reported %d times (down: %v)", name, seen[name], down)
 			}
 		}
 		s.since = nil

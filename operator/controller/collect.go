@@ -223,7 +223,7 @@ const wentAway = "the pod was deleted before its end, as when its node is draine
 func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, address string) {
 	kept, err := c.Runs.Pod(ctx, r.run, record)
 	for ; err != nil; kept, err = c.Runs.Pod(ctx, r.run, record) {
-		r.problem("the run can not be kept: " + err.Error())
+		r.problem("the run cannot be kept: " + err.Error())
 		if !pause(ctx, time.Second) {
 			return
 		}
@@ -284,7 +284,7 @@ func (c *Collector) keep(ctx context.Context, r *reading, record Pod, b *batch) 
 		return true
 	}
 	if err := c.Runs.Add(ctx, r.run, record, b); err != nil {
-		r.problem("samples can not be kept yet: " + err.Error())
+		r.problem("samples cannot be kept yet: " + err.Error())
 		return false
 	}
 	b.samples, b.kept, b.news, b.since = nil, b.have, false, time.Time{}

@@ -130,7 +130,7 @@ type state struct {
 	ms  *v1alpha2.MetricSet
 	set *metricset.Set
 	now time.Time
-	// away is why the run can not be kept now; empty while it can.
+	// away is why the run cannot be kept now; empty while it can.
 	away string
 }
 
@@ -142,7 +142,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	started := s.ms.Status.SpecHash != ""
 	if started && hash != s.ms.Status.SpecHash {
 		// What runs goes on; the wish to change it is refused.
-		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonSpecChanged, "the specification was changed after the start, and a measurement can not change; delete the set and apply it again")
+		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonSpecChanged, "the specification was changed after the start, and a measurement cannot change; delete the set and apply it again")
 		return lookRunning, s.follow(ctx)
 	}
 	if finished(s.ms) {

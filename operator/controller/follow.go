@@ -114,7 +114,7 @@ func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
 		return nil
 	}
 	if err := s.Collect.End(ctx, s.ms, outcome); err != nil {
-		s.condition(v1alpha2.ConditionDegraded, true, v1alpha2.ReasonServerAway, "the run can not be ended yet: "+err.Error())
+		s.condition(v1alpha2.ConditionDegraded, true, v1alpha2.ReasonServerAway, "the run cannot be ended yet: "+err.Error())
 		return err
 	}
 	s.condition(v1alpha2.ConditionRunning, false, outcome, "all pods have ended")
@@ -140,7 +140,7 @@ func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
 		}
 	}
 	if reason == "" && s.away != "" {
-		reason, message = v1alpha2.ReasonServerAway, "the run can not be kept: "+s.away
+		reason, message = v1alpha2.ReasonServerAway, "the run cannot be kept: "+s.away
 	}
 	if why := s.Collect.Trouble(s.ms); reason == "" && why != "" {
 		reason, message = v1alpha2.ReasonProbeUnreadable, why

@@ -3,7 +3,7 @@
 //
 // Objects are watched by informers that keep only what subgraphs are made of. Changes of one object that follow each other at once are
 // written as one; what did not change is not sent; what could not be sent is tried again, later and later, and never waits for another
-// object. When a watch has to begin anew the informers list again, and what differs is repaired.
+// object. When a watch has to start again the informers list again, and what differs is repaired.
 package graphfeed
 
 import (
@@ -29,7 +29,7 @@ import (
 // Options say what is written where.
 type Options struct {
 	Server    string // address of the server, such as https://reckon:9870
-	TokenFile string // what the server is shown; read anew for each request, since it changes; empty for none
+	TokenFile string // what the server is shown; read again for each request, since it changes; empty for none
 	CAFile    string // authorities that the server is checked against; empty: those of the system
 	Namespace string // look at this one only, and at no nodes; empty: all
 	Base      string // of ids, as the server has it; empty is urn:reckon:
@@ -164,7 +164,7 @@ func (f *Feed) note(ctx context.Context, err error) {
 	switch {
 	case err != nil && f.failing.IsZero() && ctx.Err() == nil:
 		f.failing = time.Now()
-		f.o.Log.Warn("the knowledge graph can not be written; changes are kept and tried again", "error", err)
+		f.o.Log.Warn("the knowledge graph cannot be written; changes are kept and tried again", "error", err)
 	case err == nil && !f.failing.IsZero():
 		f.o.Log.Info("the knowledge graph is written again", "after", time.Since(f.failing).Round(time.Second))
 		f.failing = time.Time{}

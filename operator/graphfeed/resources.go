@@ -39,7 +39,7 @@ func resources() []resource {
 	}
 }
 
-// transform keeps of an object what its subgraph is made of. One that can not be read, such as one with an annotation that is no
+// transform keeps of an object what its subgraph is made of. One that cannot be read, such as one with an annotation that is no
 // quantity, is described by its name alone.
 func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
 	return func(o any) (any, error) {
@@ -49,7 +49,7 @@ func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
 		}
 		t, err := read(r.kind, in)
 		if err != nil {
-			log.Warn("an object of the cluster can not be described", "kind", r.kind, "namespace", in.GetNamespace(), "name", in.GetName(), "error", err)
+			log.Warn("an object of the cluster cannot be described", "kind", r.kind, "namespace", in.GetNamespace(), "name", in.GetName(), "error", err)
 			t = bare(r.kind, in)
 		}
 		return t, nil

@@ -11,7 +11,7 @@ import (
 func TestPostRunQuotes(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("not available here: ", err)
 	}
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "view/bin"), 0o755); err != nil {

@@ -101,7 +101,7 @@ func checkAttach(m *Measure, given *v1alpha2.Metric, at string, application bool
 	case m.Attach == AttachEphemeral:
 		problems = append(problems, checkSelector(m.Values["selector"], selector)...)
 		if m.Values["completions"] == "0" {
-			problems = append(problems, Problem{at + ".options.completions", "an ephemeral container can not be taken out of a pod again, so that its measurement needs an end", "write the number of samples"})
+			problems = append(problems, Problem{at + ".options.completions", "an ephemeral container cannot be taken out of a pod again, so that its measurement needs an end", "write the number of samples"})
 		}
 	case m.Values["selector"] != "":
 		problems = append(problems, Problem{selector, "only attach: ephemeral selects pods that run already", "leave it out, or write attach: ephemeral"})

@@ -26,7 +26,7 @@ func TestRefused(t *testing.T) {
 		{"threads by agent", one(`{name: perf-sysstat, options: {attach: agent, threads: "true"}, addons: [` + app + "]}"), "spec.metrics[0].options.attach: the node's agent measures pods as a whole, and threads asks for their processes; write attach: sidecar"},
 		{"unknown way", one(`{name: perf-sysstat, options: {attach: ptrace}, addons: [` + app + "]}"), `spec.metrics[0].options.attach: "ptrace" is unknown; one of agent, sidecar, ephemeral`},
 		{"ephemeral without selector", one("{name: perf-sysstat, options: {attach: ephemeral, completions: 3}}"), "spec.metrics[0].options.selector: is required by attach: ephemeral"},
-		{"ephemeral without end", one(`{name: perf-sysstat, options: {selector: "app=web"}}`), "spec.metrics[0].options.completions: an ephemeral container can not be taken out"},
+		{"ephemeral without end", one(`{name: perf-sysstat, options: {selector: "app=web"}}`), "spec.metrics[0].options.completions: an ephemeral container cannot be taken out"},
 		{"bad selector", one(`{name: perf-sysstat, options: {selector: "app==,", completions: 3}}`), "spec.metrics[0].options.selector: "},
 		{"selector beside an application", one(`{name: perf-sysstat, options: {attach: sidecar, selector: "app=web"}, addons: [` + app + "]}"), "only attach: ephemeral selects pods"},
 		{"storage without volume", one("{name: io-fio}"), "spec.metrics[0].addons: io-fio measures a volume, and there is none; add volume-pvc"},

@@ -54,7 +54,7 @@ func convert(_ context.Context, req admissionhook.Request) admissionhook.Respons
 	return admissionhook.PatchResponseFromRaw(req.Object.Raw, text).WithWarnings(notes...)
 }
 
-// validate refuses what can not be run, and changes of what runs.
+// validate refuses what cannot be run, and changes of what runs.
 func validate(_ context.Context, req admissionhook.Request) admissionhook.Response {
 	ms := &v1alpha2.MetricSet{}
 	if err := json.Unmarshal(req.Object.Raw, ms); err != nil {
@@ -73,7 +73,7 @@ func validate(_ context.Context, req admissionhook.Request) admissionhook.Respon
 			return admissionhook.Allowed("") // labels, owners and finalizers
 		}
 		if old.Status.SpecHash != "" {
-			return admissionhook.Denied("spec: a measurement that has begun can not change; delete the set and apply it again")
+			return admissionhook.Denied("spec: a measurement that has begun cannot change; delete the set and apply it again")
 		}
 	}
 	set, problems := metricset.Read(ms)

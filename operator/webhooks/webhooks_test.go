@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 		"right":                      {good, "", ""},
 		"wrong":                      {"metadata: {name: a}\nspec: {metrics: [{name: perf-top}]}\n", "", "spec.metrics[0].name: there is no metric"},
 		"a label of one that runs":   {"metadata: {name: a, labels: {b: c}}\nspec: {metrics: [{name: sys-hwloc}]}\n", running, ""},
-		"the spec of one that runs":  {"metadata: {name: a}\nspec: {pods: 2, metrics: [{name: sys-hwloc}]}\n", running, "can not change; delete the set"},
+		"the spec of one that runs":  {"metadata: {name: a}\nspec: {pods: 2, metrics: [{name: sys-hwloc}]}\n", running, "cannot change; delete the set"},
 		"the spec of one that waits": {"metadata: {name: a}\nspec: {pods: 2, metrics: [{name: sys-hwloc}]}\n", good, ""},
 	} {
 		r := validate(t.Context(), request(t, c.object, c.old))
@@ -165,7 +165,7 @@ func TestLogsOurs(t *testing.T) {
 	}
 }
 
-// TestLogsRefused: a pod that can not be served is left as it is, with a warning.
+// TestLogsRefused: a pod that cannot be served is left as it is, with a warning.
 func TestLogsRefused(t *testing.T) {
 	l := &Logs{Image: "o", Namespace: "reckon"}
 	for name, annotations := range map[string]map[string]string{

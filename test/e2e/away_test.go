@@ -58,7 +58,7 @@ func TestDatabaseAway(t *testing.T) {
 func TestFullDiskWhileHoursAreMade(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=400m"); err != nil {
-		t.Skipf("a disk of its own can not be mounted: %v", err)
+		t.Skipf("a disk of its own cannot be mounted: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	data := filepath.Join(dir, "data")

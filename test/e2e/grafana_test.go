@@ -40,7 +40,7 @@ func TestGrafanaKnows(t *testing.T) {
 	install := exec.Command(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("Grafana's types can not be had: %v\n%s", err, out[max(0, len(out)-600):])
+		t.Skipf("Grafana's types cannot be had: %v\n%s", err, out[max(0, len(out)-600):])
 	}
 	files, err := filepath.Glob("../../deploy/dashboards/reckon-*.json")
 	if err != nil || len(files) != 8 {

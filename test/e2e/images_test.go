@@ -230,7 +230,7 @@ func (b *builder) podman(agent string) {
 }
 
 // TestDockerfile builds deploy/packages/Dockerfile. The compiler's image is made from the
-// compiler of this machine, since a registry can not be asked.
+// compiler of this machine, since a registry cannot be asked.
 func TestDockerfile(t *testing.T) {
 	b := newBuilder(t)
 	golang := b.golang()
@@ -253,7 +253,7 @@ func TestDockerfile(t *testing.T) {
 	b.checks("localhost/built/reckon-agent", "localhost/built/reckon", "3.2.1")
 	if certs := b.do("from", "--pull-never", "localhost/built/reckon-agent"); certs != "" {
 		if _, err := os.Stat(filepath.Join(b.do("mount", certs), "etc/ssl/certs/ca-certificates.crt")); err != nil {
-			t.Errorf("the agent can not speak TLS: %v", err)
+			t.Errorf("the agent cannot speak TLS: %v", err)
 		}
 	}
 }

@@ -277,7 +277,7 @@ func (m *playedMachine) meter(t *testing.T, dir string) {
 		_, err1 := files["energy"].WriteAt(fmt.Appendf(nil, "%012d J\n", m.joules.Load()/1e6), 0)
 		_, err2 := files["freshness"].WriteAt(fmt.Appendf(nil, "%012d\n", n), 0)
 		if err1 != nil || err2 != nil {
-			panic("the played meter can not write")
+			panic("the played meter cannot write")
 		}
 		cpu, total, gpu, at = c, all, g, now
 	}

@@ -97,7 +97,7 @@ func TestStores(t *testing.T) {
 }
 
 // TestStoreHangs stops a store in the middle of what it does, as a machine without memory
-// or a lost disk do: nobody who asks waits for its timeout, everybody is told, and when it
+// or a lost disk do: nobody who asks waits for its timeout, everybody is notified, and when it
 // goes on what agents measured meanwhile is there.
 func TestStoreHangs(t *testing.T) {
 	addr := storetest.FreeAddress(t)
@@ -142,7 +142,7 @@ func TestStoreHangs(t *testing.T) {
 	})
 }
 
-// TestStoreFull fills the disk of the store, whatever it does then: everybody is told, and
+// TestStoreFull fills the disk of the store, whatever it does then: everybody is notified, and
 // when there is room again and it runs, everything goes on.
 func TestStoreFull(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -160,7 +160,7 @@ func TestStoreFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
-				t.Skipf("a disk of its own can not be had: %v", err)
+				t.Skipf("a disk of its own cannot be had: %v", err)
 			}
 			t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 			addr := storetest.FreeAddress(t)

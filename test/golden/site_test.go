@@ -133,7 +133,7 @@ func (s *site) checkAccess() {
 		}
 		status, cookies := s.login(name, string(password))
 		if status != http.StatusSeeOther || len(cookies) == 0 {
-			t.Errorf("%s can not sign in any more: %d", name, status)
+			t.Errorf("%s cannot sign in any more: %d", name, status)
 			continue
 		}
 		req, err := http.NewRequest(http.MethodGet, "http://"+s.addr+"/auth/me", nil)

@@ -140,7 +140,7 @@ func known(t *testing.T, root string) []string {
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		t.Skipf("the repository can not be listed: %v", err)
+		t.Skipf("the repository cannot be listed: %v", err)
 	}
 	return slices.DeleteFunc(strings.Split(string(out), "\x00"), func(name string) bool {
 		info, err := os.Lstat(filepath.Join(root, name))

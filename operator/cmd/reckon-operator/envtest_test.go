@@ -264,7 +264,7 @@ func (s *server) converted() {
 
 const demo = "{apiVersion: flux-framework.org/v1alpha2, kind: MetricSet, metadata: {name: demo}, spec: {pods: 2, metrics: [{name: app-lammps}, {name: perf-sysstat, options: {attach: sidecar, rate: 1}, addons: [{name: application, options: {image: busybox, command: sleep 30}}]}]}}"
 
-// runs: the objects of a set are taken by the API server as they are, and the set can not change.
+// runs: the objects of a set are taken by the API server as they are, and the set cannot change.
 func (s *server) runs() {
 	if err := s.c.Create(s.t.Context(), object(s.t, demo)); err != nil {
 		s.t.Fatal(err)
@@ -296,7 +296,7 @@ func (s *server) runs() {
 	ms := s.get("demo")
 	n := int32(3)
 	ms.Spec.Pods = &n
-	if err := s.c.Update(s.t.Context(), ms); err == nil || !strings.Contains(err.Error(), "can not change") {
+	if err := s.c.Update(s.t.Context(), ms); err == nil || !strings.Contains(err.Error(), "cannot change") {
 		s.t.Errorf("a set that runs was changed: %v", err)
 	}
 	pod := object(s.t, "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {fluentd-sidecar-injector.h3poteto.dev/injection: enabled, fluentd-sidecar-injector.h3poteto.dev/application-log-dir: /logs, fluentd-sidecar-injector.h3poteto.dev/aggregator-host: loki}}, spec: {containers: [{name: web, image: nginx}]}}")

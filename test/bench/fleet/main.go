@@ -35,7 +35,7 @@ import (
 type options struct {
 	bin, only, markdown, keep string
 	against                   string
-	nodes, jobs               int
+	nodes, jobs, senders      int
 	span, warm, tick, export  time.Duration
 	profile                   string
 	speed                     float64
@@ -63,6 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	f.StringVar(&o.keep, "dir", "", "directory to work in, kept afterwards (default: a temporary one)")
 	f.IntVar(&o.nodes, "nodes", 1000, "nodes of the site")
 	f.IntVar(&o.jobs, "jobs", 0, "jobs (default 20 a node and day)")
+	f.IntVar(&o.senders, "senders", 0, "processes that simulate the nodes (default: as many as the limit of open files asks for)")
 	f.DurationVar(&o.span, "for", 3*time.Minute, "simulated time that is measured")
 	f.DurationVar(&o.warm, "warm", time.Minute, "simulated time before that, in which series begin and nodes are first described")
 	f.DurationVar(&o.export, "export", 15*time.Second, "time between two exports of a node")
@@ -78,6 +79,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	if o.nodes < 1 || o.nodes > 12_000 || o.span < time.Minute || o.span > 48*time.Hour || o.warm < time.Minute || o.warm > time.Hour {
 		return errors.New("give 1 to 12,000 nodes and a time of one minute to two days: this is a bounded load")
+	}
+	if o.senders == 0 {
+		o.senders = sendersNeeded(o.nodes)
 	}
 	dir := o.keep
 	if dir == "" {
@@ -100,6 +104,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		err = growth(ctx, o, dir, both)
 	case o.disk:
 		err = disk(ctx, o, dir, both)
+	case o.senders > 1:
+		err = apart(ctx, o, dir, both)
 	default:
 		err = load(ctx, o, dir, both)
 	}

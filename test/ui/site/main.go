@@ -30,14 +30,14 @@ import (
 func main() {
 	fail := flag.Bool("fail", false, "answer every question with an error")
 	empty := flag.Bool("empty", false, "nothing was measured")
-	partial := flag.Bool("partial", false, "a part of the site can not be asked")
+	partial := flag.Bool("partial", false, "a part of the site cannot be asked")
 	nodes := flag.Int("nodes", 12, "number of nodes")
 	jobs := flag.Int("jobs", 5000, "number of jobs")
 	flag.Parse()
 	b := site(*nodes, *jobs)
 	switch {
 	case *fail:
-		b.Err = errors.New("the store can not be read: disk I/O error")
+		b.Err = errors.New("the store cannot be read: disk I/O error")
 	case *empty:
 		b.Details, b.Machine = nil, nil
 	case *partial:
@@ -99,6 +99,9 @@ func tick() client.Live {
 func site(nodes, jobs int) *apitest.Backend {
 	b := apitest.Site(time.Now())
 	b.Details[0].GPUEngines = map[string]float64{"sm": 0.82, "tensor": 0.34, "fp64": 0, "dram": 0.61}
+	b.Details[0].Profile = append(b.Details[0].Profile, like(b.Details[0].Profile[0], "memory_traffic_bytes_per_second", "bytes_per_second", 2e9))
+	b.Details[0].MemoryTrafficBytes = ptr(3e13)
+	b.Machine[1].Sensors = append(b.Machine[1].Sensors, client.Sensor{Sensor: "uncore", Reason: "a virtual machine has no memory controllers"})
 	first := b.Details[0]
 	for i, name := range hostile() {
 		d := first
@@ -147,6 +150,19 @@ func past(n *client.Node, i int, used float64) {
 
 // runs is how many jobs have figures over time.
 const runs = 4
+
+// like is a figure that follows another one.
+func like(p client.Profile, name, unit string, factor float64) client.Profile {
+	of := p
+	of.Metric, of.Unit, of.Points = name, unit, nil
+	for _, at := range p.Points {
+		if at.Value != nil {
+			at.Value = ptr(*at.Value * factor)
+		}
+		of.Points = append(of.Points, at)
+	}
+	return of
+}
 
 // earlier is a profile of another run.
 func earlier(list []client.Profile, by time.Duration, share float64) (out []client.Profile) {
@@ -300,6 +316,16 @@ func series(empty bool) http.Handler {
 // labelsOf are the labels of the series that a query gives.
 func labelsOf(q string) []map[string]string {
 	switch {
+	case strings.Contains(q, `node="n2"`) && (strings.Contains(q, "memory_traffic") || strings.Contains(q, "cache_memory")): // nothing counts there
+		return nil
+	case strings.Contains(q, "reckon_sensor_up"):
+		return []map[string]string{{"sensor": "runqueue", "reason": "the kernel has no type information (BTF)"}}
+	case strings.Contains(q, "(socket, direction)"):
+		return []map[string]string{{"socket": "socket 0", "direction": "read"}, {"socket": "socket 0", "direction": "write"}, {"socket": "socket 1", "direction": "read"}}
+	case strings.Contains(q, "(socket, memory)"):
+		return []map[string]string{{"socket": "socket 0", "memory": "local"}, {"socket": "socket 0", "memory": "remote"}}
+	case strings.Contains(q, "(numa_node)"):
+		return []map[string]string{{"numa_node": "0"}, {"numa_node": "1"}}
 	case strings.Contains(q, "(site, workload) (rate") && strings.Contains(q, "=~"): // lines in a table, for all that are asked for
 		var out []map[string]string
 		for _, id := range strings.Split(alternatives(q), "|") {
@@ -329,6 +355,10 @@ func labelsOf(q string) []map[string]string {
 // sizeOf is about what series number i of a query is.
 func sizeOf(q string, i int) float64 {
 	switch {
+	case strings.Contains(q, "sensor_up"):
+		return 0
+	case strings.Contains(q, "memory_traffic") || strings.Contains(q, "cache_memory"):
+		return 8e9 / float64(i+1)
 	case strings.Contains(q, "gpu_busy") && strings.Contains(q, " / count"):
 		return 0.72 / float64(i+1)
 	case strings.Contains(q, "MemTotal") && !strings.Contains(q, "Available"):
