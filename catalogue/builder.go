@@ -262,7 +262,7 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	if !known {
 		since = time.Time{}
 	}
-	b.roll.changedSince(since)
+	b.roll.appended(since)
 	n, err := b.through(ctx, earlier(since, b.at), to) // a sample may have come before its time
 	if err == nil {
 		b.read = mark

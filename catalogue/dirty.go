@@ -154,11 +154,14 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	if now.Before(from) {
 		from = now.Add(-settled).Truncate(time.Hour) // the clock was ahead, and was set back
 	}
-	for _, since := range []time.Time{r.late, late} {
+	for i, since := range []time.Time{r.late, late} {
 		if since.IsZero() {
 			continue
 		}
 		r.changedSince(since)
+		if i == 1 {
+			since = since.Add(-lookAround) // what a late sample counted may have been used before it
+		}
 		if since.Before(from) {
 			from = since.Truncate(time.Hour)
 		}
@@ -178,7 +181,7 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 			return false, err
 		}
 	}
-	r.late = time.Time{}
+	r.late, r.fresh = time.Time{}, time.Time{}
 	if done := now.Add(-settled).Truncate(time.Hour); done.After(r.done) || r.done.After(now) {
 		r.done = done
 	}

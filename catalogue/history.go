@@ -105,7 +105,8 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, gone ...st
 		if b.roll == nil {
 			break
 		}
-		from := later(r[0].Truncate(time.Hour), made)
+		// The first samples may count what was used in the hour before, as long as the store holds that hour.
+		from := later(earlier(r[0], later(r[0].Add(-lookAround), b.oldest(now))).Truncate(time.Hour), made)
 		for ; from.Before(earlier(r[1], now)); from = from.Add(rollSlice) {
 			ahead := lookAround
 			if !from.Add(rollSlice).Before(r[1]) { // what comes next was rolled up before

@@ -48,6 +48,7 @@ type roller struct {
 
 	reports bool // the store knows the oldest sample that was appended since the last round
 	now     underWay
+	fresh   time.Time // samples from here on were appended since the hours under way were made; zero where that is not known
 }
 
 func (b *Builder) newRoller() *roller {

@@ -27,6 +27,17 @@ func (r *roller) changedSince(t time.Time) {
 	}
 }
 
+// appended notes from which time on samples were appended.
+func (r *roller) appended(since time.Time) {
+	if r == nil {
+		return
+	}
+	r.changedSince(since)
+	if r.fresh.IsZero() || since.Before(r.fresh) {
+		r.fresh = since
+	}
+}
+
 // goOn makes the hours from the first that is not settled to the one under way. What was counted before the last
 // minutes is not read again, except where runs of a batch system are among it, since what these were given is
 // known late, and where a gap reaches back into it.
@@ -42,6 +53,9 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	cut := later(now.Add(-lookAround).Truncate(time.Minute), until)
 	edges := hours(nil, until.UnixMilli(), cut.UnixMilli())
 	p := newPassAt(hours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli()))
+	if !r.fresh.IsZero() && until.After(from) {
+		p.fresh = r.fresh.UnixMilli()
+	}
 	if err := p.read(ctx, r.q, r.cat, oldest); err != nil {
 		return fmt.Errorf("roll up %s: %w", until.UTC().Format(time.RFC3339), err)
 	}

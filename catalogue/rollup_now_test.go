@@ -97,3 +97,39 @@ func (x *site) same(at time.Time, what string, i int, got, want *float64) {
 		x.tb.Errorf("%s: %s %d of the hour of %s is %s, want %s", x.now, what, i, at, show(got), show(want))
 	}
 }
+
+// TestLateSampleCountsBackwards: what the first of some late samples counted was used before it, in an hour that was made, or
+// in minutes that rounds read no more, although no sample of these is late. A node is cut off at each of ten times and sends after
+// each of some delays.
+func TestLateSampleCountsBackwards(t *testing.T) {
+	for first := range 10 { // the last sample before the cut is of 10:57:00, 10:57:30, ...
+		for _, delay := range []int{9, 11, 12, 30} {
+			x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 40, 0, 0, time.UTC))
+			x.step = 30 * time.Second
+			b := x.builder()
+			x.begin("unit/a", place{"n1", ""}, place{"n2", ""})
+			for i := range 34 + first + delay + 3 {
+				x.work(func(p *piece) (float64, float64, float64) { return 7, 1000, 1 })
+				x.exportAll()
+				switch i {
+				case 33 + first:
+					x.cut["n2"] = true
+				case 33 + first + delay:
+					x.flush()
+				}
+				b.roll.next = time.Time{}
+				advance(t, b)
+			}
+			from := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+			use, nodes, _, err := b.roll.derive(t.Context(), from, from.Add(2*time.Hour), from, lookAround)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.sameHours(from, use, nodes)
+			x.close()
+			if t.Failed() {
+				t.Fatalf("cut off at sample %d, for %d samples", 33+first, delay)
+			}
+		}
+	}
+}

@@ -24,6 +24,7 @@ type pass struct {
 	edges    []int64   // from, where each further stretch begins, and to
 	near     int       // the stretch found last
 	back     int64     // the earliest time before from that a gap reaches back to
+	fresh    int64     // samples from this time on were unknown when the time before from was made; 0: they were known as far as it reads ahead
 	sum      []float64 // by stretch
 	has      []bool
 	batch    bool // it holds runs of a batch system
@@ -164,10 +165,10 @@ func (p *pass) clear() {
 // sample before the first of them may lie further back than the pass that made that time
 // could see: then it must be made again.
 func (p *pass) spread(t0, t int64, amount float64) {
-	if t <= p.from || t0 >= p.to || t <= t0 {
+	if t < p.from || t0 >= p.to || t <= t0 {
 		return
 	}
-	if t0 < p.from && t > p.from+lookAround.Milliseconds() && amount > 0 {
+	if t0 < p.from && (t > p.from+lookAround.Milliseconds() || p.fresh != 0 && t >= p.fresh) && amount > 0 {
 		p.back = min(p.back, t0)
 	}
 	for at := max(t0, p.from); at < min(t, p.to); {
