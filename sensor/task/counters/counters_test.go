@@ -140,15 +140,15 @@ func field(t *testing.T, file, name string) float64 {
 
 // TestAgainstCgroup: what the counters of whole processors counted while the processes of a control group ran is what the group's own
 // counters say, to 1 %: page faults and processor time, of processes that all ended between two readings. Where switches were missed, a part
-// is nobody's: with it no run may lack more than 1 %, and none may have more page faults. Processor time of the group leaves out interrupts
-// and what the host of a virtual machine took, so that ours may have as much more. One run of five has to agree, unless the missed switches
-// explain it.
+// is nobody's. No run may have more page faults than the group. Processor time of the group leaves out interrupts
+// and what the host of a virtual machine took, so that ours may have as much more; what a host takes without saying so stretches
+// either clock between two readings. One run of five therefore has to agree, or to lack no more than what is nobody's.
 func TestAgainstCgroup(t *testing.T) {
 	s := open(t, Options{plan: software()})
 	memory := group(t, "memory.stat", "/sys/fs/cgroup/memory", "/sys/fs/cgroup")
 	cpu, cpuFile, unit := group(t, "cpuacct.usage", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory"), "cpuacct.usage", 1.0
 	var p sensor.CounterPass
-	missed := false
+	explained := false
 	for range 5 {
 		read(t, s, &p)
 		p.Reset()
@@ -177,13 +177,14 @@ func TestAgainstCgroup(t *testing.T) {
 			return
 		}
 		restFaults, restClock := float64(p.Unowned[sensor.Instructions].Whole), float64(p.Unowned[sensor.Cycles].Whole)
-		if events > 1.01*faults || events+restFaults < 0.99*faults || clock+restClock < 0.99*used {
-			t.Errorf("with nobody's %.0f page faults and %.1f ms", restFaults, restClock/1e6)
+		if events > 1.01*faults {
+			t.Errorf("%.0f page faults more than the group had", events-faults)
 		}
-		missed = missed || events < 0.99*faults || clock < 0.99*used
+		missed := events < 0.99*faults || clock < 0.99*used
+		explained = explained || missed && events+restFaults > 0.99*faults && clock+restClock > 0.99*used
 	}
-	if !missed {
-		t.Error("no run of five agrees to 1 %")
+	if !explained {
+		t.Error("no run of five agrees to 1 %, or lacks no more than what is nobody's")
 	}
 }
 
