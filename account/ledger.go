@@ -151,7 +151,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.lost += pass.Lost
 
 	l.begin()
-	l.name()
+	l.Name()
 	l.beginLineage(pass)
 	// Parents end after their children, so the last records come first: a child that was
 	// never seen alive then finds its parent's part.

@@ -85,8 +85,8 @@ func (p *Part) better(found *Identified) bool {
 	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (!p.exported || found.Naming == workload.Named)
 }
 
-// name looks up better names for the parts that have provisional ones.
-func (l *Ledger) name() {
+// Name looks up better names for the parts that have provisional ones. [Ledger.Tick] does, and a caller who learns names after it may.
+func (l *Ledger) Name() {
 	if l.config.Rename == nil {
 		return
 	}

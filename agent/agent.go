@@ -229,6 +229,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 			live.Publish(a.live())
 		}
 		if now := time.Now(); n > 0 && !now.Before(next) {
+			a.awaitNames(ctx)
 			a.export(a.passed())
 			a.save() // first: what others have is never more than what is saved
 			a.send(ctx, sinks, failing)

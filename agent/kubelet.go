@@ -178,6 +178,17 @@ func (a *Agent) rename(place, program string) workload.Identity {
 // meanwhile is in their first export.
 const outage = 30 * time.Second
 
+// answerWait is for how long an export waits for the kubelet to name a pod that began in this tick. It answers within milliseconds; without
+// waiting the pod would be in the export after this one.
+const answerWait = 250 * time.Millisecond
+
+// awaitNames has an export carry the pods of its own tick under their names, if the kubelet may be asked and answers in time.
+func (a *Agent) awaitNames(ctx context.Context) {
+	if a.pods != nil && a.pods.Await(ctx, answerWait) {
+		a.ledger.Name()
+	}
+}
+
 // nameGrace is account.Config.NameGrace. A kubelet that refuses to answer is not waited for.
 func (a *Agent) nameGrace() time.Duration {
 	if a.pods == nil {

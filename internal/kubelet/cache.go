@@ -172,6 +172,37 @@ func (s *Cache) Next(ctx context.Context, version uint64) (pods []*Pod, now uint
 	}
 }
 
+// Await waits for the answer to the first question for pods that are wanted, as long as one is due, but not longer than a limit. It reports
+// whether an answer came. It does not wait for a kubelet that did not answer the last time.
+func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		wait, changed := s.err == nil && s.unasked(), s.changed
+		s.mu.Unlock()
+		if !wait {
+			return answered
+		}
+		select {
+		case <-ctx.Done():
+			return answered
+		case <-changed:
+			answered = true
+		}
+	}
+}
+
+// unasked reports whether a pod is wanted of which no answer was heard. The caller holds the lock.
+func (s *Cache) unasked() bool {
+	for why, r := range s.reasons {
+		if r.answers == 0 && s.byUID[why] == nil && !strings.Contains(why, "/") {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *Cache) run(ctx context.Context) {
 	defer close(s.done)
 	pause := soonest

@@ -15,11 +15,13 @@ import (
 type node struct {
 	text  string
 	err   error
+	takes time.Duration // to answer
 	asked []time.Time
 }
 
 func (n *node) RoundTrip(*http.Request) (*http.Response, error) {
 	n.asked = append(n.asked, time.Now())
+	time.Sleep(n.takes)
 	if n.err != nil {
 		return nil, n.err
 	}
@@ -99,6 +101,45 @@ func TestCacheAsks(t *testing.T) {
 		if len(n.asked) != was+1 {
 			t.Errorf("asked %d times for another reason", len(n.asked)-was)
 		}
+	})
+}
+
+// TestAwait: a pod that is new is waited for until the first answer, or for the limit where the kubelet may not be asked yet, and a pod
+// that no answer has, or a kubelet that does not answer, is not waited for again.
+func TestAwait(t *testing.T) {
+	bubble(t, func(n *node, s *Cache, pass func(time.Duration)) {
+		await := func(what string, least, most time.Duration, answered bool) {
+			t.Helper()
+			began := time.Now()
+			if got := s.Await(context.Background(), 250*time.Millisecond); got != answered || time.Since(began) < least || time.Since(began) > most {
+				t.Errorf("%s: waited for %s, %v", what, time.Since(began), got)
+			}
+		}
+		pass(10 * time.Second)
+		await("nothing is wanted", 0, 0, false)
+		s.Refresh("n/an end")
+		await("no pod is wanted", 0, 0, false)
+		pass(10 * time.Second)
+		n.text, n.takes = listOf("a", "b"), 249*time.Millisecond
+		s.Pod("b")
+		await("a pod that is listed", n.takes, n.takes, true)
+		if s.Pod("b") == nil {
+			t.Error("it is not known")
+		}
+		s.Pod("c")
+		await("too soon to ask", 250*time.Millisecond, 250*time.Millisecond, false)
+		pass(time.Second)
+		await("a pod that was not in the answer", 0, 0, false)
+		pass(10 * time.Second)
+		n.takes = 251 * time.Millisecond
+		s.Pod("d")
+		await("a slow answer", 250*time.Millisecond, 250*time.Millisecond, false)
+		pass(10 * time.Second)
+		n.err = errors.New("no route")
+		s.Pod("e")
+		pass(time.Second)
+		s.Pod("f")
+		await("a kubelet that is away", 0, 0, false)
 	})
 }
 
