@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"golang.org/x/sys/unix"
 
 	"reckon/account"
@@ -148,6 +149,7 @@ type Agent struct {
 	sensors []*unit
 	chain   workload.Chain
 	pods    *kubelet.Cache // nil where no kubelet is asked
+	packer  *s2.Writer     // of the state; nil before the first one
 	// kubernetes is the resolver of the chain that asks it.
 	kubernetes *kubernetes.Resolver
 	waiting    metric.Cache // series of containers that wait

@@ -199,37 +199,68 @@ func TestStateIsTakenUp(t *testing.T) {
 	}
 }
 
-// TestDamagedState: it is reported once, in words, and set aside; the accounts start again.
-func TestDamagedState(t *testing.T) {
-	for name, damage := range map[string]func([]byte) []byte{
-		"torn":    func(b []byte) []byte { return b[:len(b)/2] },
-		"a digit": func(b []byte) []byte { b[len(b)/3] ^= 4; return b },
-		"empty":   func([]byte) []byte { return nil },
-	} {
-		state := filepath.Join(t.TempDir(), "state")
-		a := open(t, Config{Source: "procfs", State: state})
+// TestPlainState: the state of a version that did not compress it is taken up, and what is written is a quarter of that.
+func TestPlainState(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	a := open(t, Config{Source: "procfs", State: state})
+	for range 3 {
 		if err := a.tick(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	a.export(time.Now())
+	for range 2 { // the writer is used again
 		a.save()
-		good, err := os.ReadFile(state)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(state, damage(good), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var log bytes.Buffer
-		b := open(t, Config{Source: "procfs", State: state, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if got := total(b); got != 0 {
-			t.Errorf("%s: the accounts hold %d ns, want a fresh start", name, got)
-		}
-		if s := log.String(); strings.Count(s, "level=WARN") != 1 || !strings.Contains(s, "accounts begin anew") || !strings.Contains(s, "damaged") {
-			t.Errorf("%s: logged:\n%s", name, s)
-		}
-		if _, err := os.Stat(state + ".damaged"); err != nil {
-			t.Errorf("%s: not set aside: %v", name, err)
-		}
+	}
+	packed, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := readState(state)
+	if err != nil || plain[0] != '{' || len(packed) > len(plain)/2 {
+		t.Errorf("%d bytes of %d: %v", len(packed), len(plain), err)
+	}
+	if err := os.WriteFile(state, plain, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, was := total(open(t, Config{Source: "procfs", State: state})), total(a); got != was {
+		t.Errorf("from a plain file the accounts hold %d ns, want %d", got, was)
+	}
+}
+
+// TestDamagedState: it is reported once, in words, and set aside; the accounts start again.
+func TestDamagedState(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"torn":  func(b []byte) []byte { return b[:len(b)/2] },
+		"a bit": func(b []byte) []byte { b[len(b)/3] ^= 4; return b }, "its format": func(b []byte) []byte { b[1] ^= 4; return b },
+		"empty": func([]byte) []byte { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := filepath.Join(t.TempDir(), "state")
+			a := open(t, Config{Source: "procfs", State: state})
+			if err := a.tick(); err != nil {
+				t.Fatal(err)
+			}
+			a.save()
+			good, err := os.ReadFile(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(state, damage(good), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			b := open(t, Config{Source: "procfs", State: state, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if got := total(b); got != 0 {
+				t.Errorf("the accounts hold %d ns, want a fresh start", got)
+			}
+			if s := log.String(); strings.Count(s, "level=WARN") != 1 || !strings.Contains(s, "accounts begin anew") || !strings.Contains(s, "damaged") {
+				t.Errorf("logged:\n%s", s)
+			}
+			if _, err := os.Stat(state + ".damaged"); err != nil {
+				t.Errorf("not set aside: %v", err)
+			}
+		})
 	}
 }
 
@@ -242,7 +273,7 @@ func TestSavedBeforeSent(t *testing.T) {
 	sends := 0
 	err := a.Run(ctx, nil, func(_ context.Context, batch *metric.Batch) error {
 		sent, _ := sum(batch, "reckon_workload_cpu_seconds_total")
-		data, err := os.ReadFile(state)
+		data, err := readState(state)
 		if err != nil {
 			t.Errorf("nothing is saved when the first export is sent: %v", err)
 			cancel()

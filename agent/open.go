@@ -199,7 +199,7 @@ func (a *Agent) restore() {
 	if a.config.State == "" || a.bootID == "" {
 		return
 	}
-	data, err := os.ReadFile(a.config.State)
+	data, err := readState(a.config.State)
 	if os.IsNotExist(err) {
 		return
 	}
@@ -240,15 +240,4 @@ func (a *Agent) save() {
 	case err == nil:
 		a.self.saveFailed = false
 	}
-}
-
-func (a *Agent) replaceState(tmp string) error {
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(a.ledger.Save(f, a.bootID), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp, a.config.State)
 }

@@ -22,7 +22,7 @@ func (b *bed) restarts(t *testing.T) {
 	seen := func(what string) {
 		since := time.Now()
 		b.until(2*time.Minute, what, func() string {
-			list, err := b.query(fmt.Sprintf(`timestamp(%s,part=~".+/main",mode="user"}) > %d`, cpu, since.Unix()))
+			list, err := b.query(fmt.Sprintf(`timestamp(%s,part=~".+/main",mode="user"}) > %.3f`, cpu, float64(since.UnixMilli())/1000))
 			if err != nil || len(list) != pods {
 				return fmt.Sprint(list, err)
 			}
