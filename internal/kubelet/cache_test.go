@@ -21,7 +21,7 @@ type node struct {
 
 func (n *node) RoundTrip(*http.Request) (*http.Response, error) {
 	n.asked = append(n.asked, time.Now())
-	time.Sleep(n.takes)
+	<-time.After(n.takes)
 	if n.err != nil {
 		return nil, n.err
 	}
