@@ -85,30 +85,8 @@ func (a *Agent) export(now time.Time) {
 func (e *exposure) copy(b *metric.Batch) {
 	e.samples = append(e.samples[:0], b.Samples...)
 	e.current = 1 - e.current
-	histograms := e.histograms[e.current]
-	n := 0
-	for i := range e.samples {
-		h := e.samples[i].Histogram
-		if h == nil {
-			continue
-		}
-		if n == len(histograms) {
-			histograms = append(histograms, metric.Histogram{})
-		}
-		own := &histograms[n]
-		buckets := append(own.Buckets[:0], h.Buckets...)
-		*own = *h
-		own.Buckets = buckets
-		n++
-	}
-	n = 0
-	for i := range e.samples { // after the last append, so that no pointer moves
-		if e.samples[i].Histogram != nil {
-			e.samples[i].Histogram = &histograms[n]
-			n++
-		}
-	}
-	e.histograms[e.current] = histograms
+	own := metric.Batch{Samples: e.samples}
+	e.histograms[e.current] = own.OwnHistograms(e.histograms[e.current])
 }
 
 // Gather appends the last export to b, for an exposition. It fails before the first.

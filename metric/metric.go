@@ -127,6 +127,33 @@ func (b *Batch) Reset(t time.Time) {
 	b.Samples = b.Samples[:0]
 }
 
+// OwnHistograms has the samples point to copies of their histograms, which stay as they are when the producers go on. The
+// copies are kept in the memory of own, those of an earlier batch, and returned.
+func (b *Batch) OwnHistograms(own []Histogram) []Histogram {
+	n := 0
+	for i := range b.Samples {
+		h := b.Samples[i].Histogram
+		if h == nil {
+			continue
+		}
+		if n == len(own) {
+			own = append(own, Histogram{})
+		}
+		buckets := append(own[n].Buckets[:0], h.Buckets...)
+		own[n] = *h
+		own[n].Buckets = buckets
+		n++
+	}
+	n = 0
+	for i := range b.Samples { // after the last append, so that no pointer moves
+		if b.Samples[i].Histogram != nil {
+			b.Samples[i].Histogram = &own[n]
+			n++
+		}
+	}
+	return own
+}
+
 // Label returns the value of a label, "" if the series does not have it.
 func (s *Series) Label(name string) string {
 	for i, l := range s.Desc.Labels {

@@ -3,10 +3,12 @@ package expose
 import (
 	"bytes"
 	"compress/gzip"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"reckon/metric"
@@ -15,30 +17,53 @@ import (
 // Handler serves the samples that gather adds to a batch, in the format and with the
 // compression that the request accepts.
 //
-// Concurrent scrapes are gathered and encoded one after the other,
-// since a batch is valid only until the next read of its producers; a slow client
-// does not block others. If gather returns an error without adding samples,
+// gather is not called by two scrapes at a time, since a batch is valid only until the next read of its
+// producers. The page is encoded from a copy, and written piece by piece: a slow client does not block
+// others. If gather returns an error without adding samples,
 // the response is 503 with the text of the error; samples added before an error are
 // served.
 func Handler(gather func(*metric.Batch) error, o Options) http.Handler {
-	return &handler{gather: gather, enc: NewEncoder(o)}
+	return &handler{gather: gather, options: o}
 }
 
 type handler struct {
-	gather func(*metric.Batch) error
+	gather  func(*metric.Batch) error
+	options Options
 
-	mu    sync.Mutex // guards the following fields
-	enc   *Encoder
-	batch metric.Batch
+	mu sync.Mutex // guards gather
 
-	pages sync.Pool // *page
+	// last is a page that is not in use. It outlives garbage collections, of which there are several between two scrapes.
+	last  atomic.Pointer[page]
+	pages sync.Pool // *page, more of them
 }
 
-// page is the buffer of one response.
+// page is the memory of one response.
 type page struct {
-	body   []byte // the whole page, or the piece being compressed
-	packed bytes.Buffer
-	gz     *gzip.Writer
+	enc        *Encoder
+	batch      metric.Batch
+	histograms []metric.Histogram
+	piece      []byte
+	packed     bytes.Buffer
+	gz         *gzip.Writer
+}
+
+// take returns a page for one response.
+func (h *handler) take() *page {
+	if p := h.last.Swap(nil); p != nil {
+		return p
+	}
+	if p, _ := h.pages.Get().(*page); p != nil {
+		return p
+	}
+	return &page{enc: NewEncoder(h.options)}
+}
+
+// give takes a page back.
+func (h *handler) give(p *page) {
+	p.batch.Reset(time.Time{}) // what has ended is not kept
+	if !h.last.CompareAndSwap(nil, p) {
+		h.pages.Put(p)
+	}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,54 +72,66 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "use GET", http.StatusMethodNotAllowed)
 		return
 	}
-	p, _ := h.pages.Get().(*page)
-	if p == nil {
-		p = &page{}
-	}
-	defer h.pages.Put(p)
-
-	f := Negotiate(strings.Join(r.Header.Values("Accept"), ","))
-	zip := acceptsGzip(r.Header.Values("Accept-Encoding"))
-	if err := h.encode(p, f, zip); err != nil {
+	p := h.take()
+	defer h.give(p)
+	if err := h.fill(p); err != nil {
 		http.Error(w, "gather metrics: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	f := Negotiate(strings.Join(r.Header.Values("Accept"), ","))
 	head := w.Header()
 	head.Set("Content-Type", f.ContentType())
 	head.Set("Vary", "Accept, Accept-Encoding")
-	answer := p.body
+	zip := acceptsGzip(r.Header.Values("Accept-Encoding"))
 	if zip {
 		head.Set("Content-Encoding", "gzip")
-		answer = p.packed.Bytes()
 	}
-	head.Set("Content-Length", strconv.Itoa(len(answer)))
-	if r.Method == http.MethodGet {
+	switch {
+	case r.Method == http.MethodHead:
+	case zip:
+		answer := p.compress(f)
+		head.Set("Content-Length", strconv.Itoa(len(answer)))
 		_, _ = w.Write(answer) // the client has disconnected
+	default:
+		p.write(f, w)
 	}
 }
 
-// encode encodes the page: whole, or compressed piece by piece, which needs a tenth of the memory.
-func (h *handler) encode(p *page, f Format, zip bool) error {
+// fill copies what there is to say into the page.
+func (h *handler) fill(p *page) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.batch.Reset(time.Now())
-	if err := h.gather(&h.batch); err != nil && len(h.batch.Samples) == 0 {
+	p.batch.Reset(time.Now())
+	if err := h.gather(&p.batch); err != nil && len(p.batch.Samples) == 0 {
 		return err
 	}
-	if !zip {
-		p.body = h.enc.Append(p.body[:0], f, &h.batch)
-		return nil
+	p.histograms = p.batch.OwnHistograms(p.histograms)
+	return nil
+}
+
+// write writes the page until the client has disconnected.
+func (p *page) write(f Format, w io.Writer) {
+	var gone error
+	write := func(b []byte) {
+		if gone == nil {
+			_, gone = w.Write(b)
+		}
 	}
+	p.piece = p.enc.pieces(p.piece[:0], f, &p.batch, write)
+	write(p.piece)
+}
+
+// compress returns the whole page, compressed, which is a tenth of it. It is valid until the next call.
+func (p *page) compress(f Format) []byte {
 	p.packed.Reset()
 	if p.gz == nil {
 		p.gz, _ = gzip.NewWriterLevel(&p.packed, gzip.BestSpeed) // the level is valid
 	} else {
 		p.gz.Reset(&p.packed)
 	}
-	write := func(b []byte) { _, _ = p.gz.Write(b) } // into memory: never fails
-	p.body = h.enc.pieces(p.body[:0], f, &h.batch, write)
-	write(p.body)
-	return p.gz.Close()
+	p.write(f, p.gz)
+	_ = p.gz.Close() // into memory: never fails
+	return p.packed.Bytes()
 }
 
 func acceptsGzip(headers []string) bool {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,5 +169,90 @@ func TestCompressedInPieces(t *testing.T) {
 				t.Errorf("length %q of a page of %d bytes", zipped.Header.Get("Content-Length"), len(want))
 			}
 		}
+	}
+}
+
+// manyRows is what gathers a page of many pieces.
+func manyRows() func(b *metric.Batch) error {
+	var all []*metric.Series
+	for i := range 3 * pieceSize / 60 {
+		all = append(all, metric.NewSeries(memDesc, fmt.Sprintf("slurm/%d", i), "anon"))
+	}
+	return func(b *metric.Batch) error {
+		for i, s := range all {
+			b.Add(s, float64(i))
+		}
+		return nil
+	}
+}
+
+// TestScrapesKeepTheirMemory: a page is made in memory of the one before, also after garbage collections.
+func TestScrapesKeepTheirMemory(t *testing.T) {
+	h := Handler(manyRows(), Options{})
+	for _, encoding := range []string{"identity", "gzip"} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Header.Set("Accept-Encoding", encoding)
+		w := &nowhere{}
+		h.ServeHTTP(w, r)
+		before := w.n
+		runtime.GC()
+		runtime.GC()
+		var from, to runtime.MemStats
+		runtime.ReadMemStats(&from)
+		h.ServeHTTP(w, r)
+		runtime.ReadMemStats(&to)
+		if took := to.TotalAlloc - from.TotalAlloc; took > 16<<10 {
+			t.Errorf("%s: a page of %d bytes took %d bytes of new memory", encoding, w.n-before, took)
+		}
+	}
+}
+
+// stalling is a client that takes the first piece and then waits.
+type stalling struct {
+	httptest.ResponseRecorder
+	began, goOn chan struct{}
+	waited      bool
+}
+
+func (s *stalling) Write(b []byte) (int, error) {
+	if !s.waited {
+		s.waited = true
+		close(s.began)
+		<-s.goOn
+	}
+	return s.ResponseRecorder.Write(b)
+}
+
+// TestSlowClient: while a client takes its time others are answered, and the producer may go on with its histograms; the slow one
+// gets the page as it was when it asked.
+func TestSlowClient(t *testing.T) {
+	rows := manyRows()
+	cores := &metric.Histogram{}
+	cores.Observe(1)
+	// A family that is written last.
+	series := metric.NewSeries(&metric.Desc{Name: "reckon_workload_waits", Kind: metric.NativeHistogram, Labels: []string{"workload"}}, "slurm/1")
+	h := Handler(func(b *metric.Batch) error {
+		_ = rows(b)
+		b.AddHistogram(series, cores)
+		return nil
+	}, Options{})
+	want, _ := io.ReadAll(get(t, h, "GET").Body)
+	slow := &stalling{ResponseRecorder: *httptest.NewRecorder(), began: make(chan struct{}), goOn: make(chan struct{})}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.ServeHTTP(slow, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	}()
+	<-slow.began
+	cores.Observe(2)
+	other, _ := io.ReadAll(get(t, h, "GET").Body)
+	if string(other) == string(want) || len(other) < len(want) {
+		t.Errorf("the other client got %d bytes of %d, or old ones", len(other), len(want))
+	}
+	cores.Observe(4)
+	close(slow.goOn)
+	<-done
+	if got := slow.Body.String(); got != string(want) {
+		t.Errorf("the slow client got %d bytes, want %d", len(got), len(want))
 	}
 }
