@@ -4,7 +4,7 @@
 // (Kubernetes 1.33 or later); nodes/proxy would do too and is root on every pod, so it is never asked for.
 //
 // [Client] asks once and decodes the answer pod by pod, so that a list of 32 MB takes the memory of its largest pod and
-// of what is kept. [Cache] keeps the pods and asks again. Cores are in cores, memory in bytes. Both are safe for
+// of what is kept. What is written as in its answer before is not decoded again. [Cache] keeps the pods and asks again. Cores are in cores, memory in bytes. Both are safe for
 // concurrent use; a [Pod] is never changed after it was made.
 package kubelet
 
@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"reckon/internal/webconfig"
@@ -71,6 +71,9 @@ type Client struct {
 	config Config
 	http   *http.Client
 	url    string
+
+	mu      sync.Mutex // guards decoder
+	decoder decoder
 }
 
 // New checks the configuration. It asks nothing yet.
@@ -129,7 +132,12 @@ func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 	default:
 		return nil, fmt.Errorf("the kubelet answers %s", resp.Status)
 	}
-	pods, err := Decode(resp.Body)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pods, err := c.decoder.decode(resp.Body)
+	if err == nil {
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a connection of which all was read serves the next question
+	}
 	return pods, c.plain(err)
 }
 
@@ -166,29 +174,7 @@ func (c *Client) plain(err error) error {
 }
 
 // Decode reads a v1.PodList. When it breaks off Decode returns the pods that came whole and an error.
-func Decode(r io.Reader) ([]*Pod, error) {
-	in := &bounded{r: r}
-	d := json.NewDecoder(in)
-	if some, err := toItems(d); err != nil || !some {
-		return nil, unreadable(err)
-	}
-	var pods []*Pod
-	for d.More() {
-		in.upTo = min(d.InputOffset()+maxPod, maxAnswer)
-		var w wirePod
-		if err := d.Decode(&w); err != nil {
-			return pods, unreadable(err)
-		}
-		if len(pods) == maxPods {
-			return pods, fmt.Errorf("the list of pods has more than %d", maxPods)
-		}
-		if w.Metadata.UID != "" {
-			pods = append(pods, w.pod())
-		}
-	}
-	_, err := d.Token()
-	return pods, unreadable(err)
-}
+func Decode(r io.Reader) ([]*Pod, error) { return new(decoder).decode(r) }
 
 func unreadable(err error) error {
 	if err == nil {
@@ -198,44 +184,4 @@ func unreadable(err error) error {
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("the list of pods can not be read: %w", err)
-}
-
-// toItems moves to the first pod; false where there is no list, as of a node without pods.
-func toItems(d *json.Decoder) (some bool, err error) {
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return false, cmp.Or(err, errors.New("it is no object"))
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return false, err
-		}
-		if key == "items" {
-			t, err := d.Token()
-			if err == nil && t != nil && t != json.Delim('[') {
-				err = errors.New("its items are no list")
-			}
-			return t != nil, err
-		}
-		var skipped json.RawMessage
-		if err := d.Decode(&skipped); err != nil {
-			return false, err
-		}
-	}
-	return false, errors.New("it has no items")
-}
-
-// bounded fails when a pod, or the whole, is larger than can be.
-type bounded struct {
-	r        io.Reader
-	at, upTo int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if limit := cmp.Or(b.upTo, maxPod); b.at >= limit {
-		return 0, fmt.Errorf("it is larger than %d MiB", limit>>20)
-	}
-	n, err := b.r.Read(p)
-	b.at += int64(n)
-	return n, err
 }

@@ -1,0 +1,213 @@
+package kubelet
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"slices"
+)
+
+// decoder reads lists of pods that follow each other. Few pods differ from one list to the next, and the kubelet writes them
+// in another order each time: each is recognised by the hash of its text.
+type decoder struct {
+	seed maphash.Seed
+	// known are the pods of the last whole list and of those that broke off since, as they were decoded: nobody else has them.
+	known map[uint64]*Pod
+	text  []byte // memory for one pod
+	fresh int    // how many the last list had that were not known; for tests
+}
+
+// decode reads a v1.PodList. When it breaks off decode returns the pods that came whole and an error.
+func (d *decoder) decode(r io.Reader) (pods []*Pod, err error) {
+	if d.known == nil {
+		d.seed, d.known = maphash.MakeSeed(), map[uint64]*Pod{}
+	}
+	d.fresh = 0
+	in := &bounded{r: r}
+	j := json.NewDecoder(in)
+	if some, err := toItems(j); err != nil || !some {
+		return nil, unreadable(err)
+	}
+	began := j.InputOffset()
+	list := items{r: io.MultiReader(j.Buffered(), in), buf: make([]byte, 0, 16<<10)}
+	now := make(map[uint64]*Pod, len(d.known))
+	for {
+		in.upTo = min(began+list.read+maxPod, maxAnswer)
+		d.text, err = list.next(d.text[:0])
+		if err == io.EOF {
+			d.known = now
+			return pods, nil
+		}
+		if err != nil {
+			break
+		}
+		if len(pods) == maxPods {
+			return pods, fmt.Errorf("the list of pods has more than %d", maxPods)
+		}
+		var p *Pod
+		if p, err = d.pod(now); err != nil {
+			break
+		}
+		if p.ReportedUID != "" {
+			pods = append(pods, p)
+		}
+	}
+	if d.text != nil && cap(d.text) > 1<<20 {
+		d.text = nil
+	}
+	for sum, p := range now {
+		d.known[sum] = p
+	}
+	return pods, unreadable(err)
+}
+
+// pod returns the pod of d.text, which is the caller's to fill in, and notes it in now.
+func (d *decoder) pod(now map[uint64]*Pod) (*Pod, error) {
+	sum := maphash.Bytes(d.seed, d.text)
+	p := cmp.Or(d.known[sum], now[sum])
+	if p == nil {
+		var w wirePod
+		if err := json.Unmarshal(d.text, &w); err != nil {
+			return nil, err
+		}
+		d.fresh++
+		p = w.pod()
+	}
+	now[sum] = p
+	own := *p
+	own.Containers = slices.Clone(p.Containers)
+	return &own, nil
+}
+
+// items reads the objects of a JSON list behind its opening bracket, without looking into them.
+type items struct {
+	r     io.Reader
+	buf   []byte // what was read
+	at    int    // in buf
+	read  int64  // bytes from r
+	first bool   // an object came
+}
+
+// next appends the next object to text. Its error is io.EOF at the end of the list.
+func (l *items) next(text []byte) ([]byte, error) {
+	for comma := false; ; {
+		c, err := l.skip()
+		switch {
+		case err != nil:
+			return text, err
+		case c == '{' && comma == l.first:
+			l.first = true
+			return l.object(text)
+		case c == ',' && l.first && !comma:
+			comma = true
+		case c == ']' && !comma:
+			return text, io.EOF
+		default:
+			return text, fmt.Errorf("%q where a pod should begin", c)
+		}
+		l.at++
+	}
+}
+
+// skip moves to the next byte that is no white space, and returns it.
+func (l *items) skip() (byte, error) {
+	for {
+		for ; l.at < len(l.buf); l.at++ {
+			switch c := l.buf[l.at]; c {
+			case ' ', '\t', '\n', '\r':
+			default:
+				return c, nil
+			}
+		}
+		if err := l.fill(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// fill reads more, once all of buf was taken. Where there is no more, the list breaks off.
+func (l *items) fill() error {
+	n, err := l.r.Read(l.buf[:cap(l.buf)])
+	l.buf, l.at = l.buf[:n], 0
+	l.read += int64(n)
+	switch {
+	case n > 0:
+		return nil
+	case err == io.EOF:
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// object appends the object that begins here: up to the brace that closes it.
+func (l *items) object(text []byte) ([]byte, error) {
+	depth, quoted, escaped := 0, false, false
+	for {
+		from := l.at
+		for l.at < len(l.buf) {
+			c := l.buf[l.at]
+			l.at++
+			switch {
+			case escaped:
+				escaped = false
+			case c == '"':
+				quoted = !quoted
+			case quoted:
+				escaped = c == '\\'
+			case c == '{' || c == '[':
+				depth++
+			case c == '}' || c == ']':
+				if depth--; depth == 0 {
+					return append(text, l.buf[from:l.at]...), nil
+				}
+			}
+		}
+		text = append(text, l.buf[from:l.at]...)
+		if err := l.fill(); err != nil {
+			return text, err
+		}
+	}
+}
+
+// toItems moves to the first pod; false where there is no list, as of a node without pods.
+func toItems(d *json.Decoder) (some bool, err error) {
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return false, cmp.Or(err, errors.New("it is no object"))
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return false, err
+		}
+		if key == "items" {
+			t, err := d.Token()
+			if err == nil && t != nil && t != json.Delim('[') {
+				err = errors.New("its items are no list")
+			}
+			return t != nil, err
+		}
+		var skipped json.RawMessage
+		if err := d.Decode(&skipped); err != nil {
+			return false, err
+		}
+	}
+	return false, errors.New("it has no items")
+}
+
+// bounded fails when a pod, or the whole, is larger than can be.
+type bounded struct {
+	r        io.Reader
+	at, upTo int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if limit := cmp.Or(b.upTo, maxPod); b.at >= limit {
+		return 0, fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	n, err := b.r.Read(p)
+	b.at += int64(n)
+	return n, err
+}
