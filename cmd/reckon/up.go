@@ -121,6 +121,9 @@ on where it stopped.`,
 // settled is the time after which all one-time work of the start is done.
 const settled = 10 * time.Second
 
+// spareMemory is what may be idle in the heap, bytes: half of what a block of ended series takes to write.
+const spareMemory = 10 << 20
+
 func runUp(ctx context.Context, g *globals, o upOptions) error {
 	resident.LimitMemory()
 	if g.getenv("GOGC") == "" {
@@ -174,6 +177,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	resident.Settle(ctx, settled)
+	resident.Trim(ctx, spareMemory)
 	select {
 	case <-s.First():
 		showFirst(ctx, g, s)
