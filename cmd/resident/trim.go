@@ -7,30 +7,22 @@ import (
 	"time"
 )
 
-const (
-	// trimEvery is the time between two checks.
-	trimEvery = time.Minute
-	// shedEvery is how many of them lie between two releases of pages of the program.
-	shedEvery = 10
-)
+// trimEvery is the time between two checks.
+const trimEvery = time.Minute
 
 // Trim keeps the resident memory of a small program near what it needs until ctx ends: once a minute it collects garbage and releases
-// free memory if these exceed spare bytes, such as the buffers of a block that was written, and every ten minutes it releases
-// pages of the program's file, see [Shed]. A collection costs about half a millisecond for each megabyte in use. It returns at once.
+// free memory if these exceed spare bytes, such as the buffers of a block that was written. A collection costs about half a millisecond for each megabyte in use. It returns at once.
 func Trim(ctx context.Context, spare uint64) {
 	go func() {
 		ticker := time.NewTicker(trimEvery)
 		defer ticker.Stop()
-		for n := 1; ; n++ {
+		for {
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
 				return
 			}
 			trim(spare)
-			if n%shedEvery == 0 {
-				_, _ = Shed() // pages that cannot be unmapped stay resident
-			}
 		}
 	}()
 }
