@@ -118,7 +118,7 @@ func (b *bed) agentOverhead(t *testing.T) {
 				return strings.TrimPrefix(field("phase"), "Running") + map[bool]string{true: "none"}[field("phase") == ""]
 			})
 			began, before := time.Now(), agent()
-			b.until(15*time.Minute, "the work ends", func() string { return strings.TrimPrefix(field("phase"), "Succeeded") })
+			b.until(3*time.Minute, "the work ends", func() string { return strings.TrimPrefix(field("phase"), "Succeeded") })
 			spent := agent() - before
 			line, _, _ := strings.Cut(field("containerStatuses[0].state.terminated.message"), "\n")
 			seconds := 0.0
