@@ -163,7 +163,7 @@ func (b *bed) otherNodes(t *testing.T) {
 		spec := pod("Never", object{"name": "main", "image": "k8sbed.local/busybox:1", "command": []string{"sh", "-c",
 			`i=0; while [ $i -lt ` + turns + ` ]; do i=$((i+1)); done; while read -r l; do echo "$l"; done < /sys/fs/cgroup/cpu.stat`}})
 		spec["nodeSelector"] = here
-		b.apply(named("Job", "batch/v1", "brief", object{"completions": n, "parallelism": 2, "backoffLimit": 0, "template": object{"spec": spec}}))
+		b.apply(named("Job", "batch/v1", "brief", object{"completions": n, "parallelism": 4, "backoffLimit": 0, "template": object{"spec": spec}}))
 		b.until(5*time.Minute+time.Duration(n)*35*time.Second, "they have ended", func() string {
 			if ended := b.must("kubectl", "-n", "shop", "get", "job", "brief", "-o", "jsonpath={.status.succeeded}"); ended != strconv.Itoa(n) {
 				return "ended: " + ended
