@@ -78,7 +78,7 @@ const driver = "sqlite"
 func dsn(path string) string {
 	q := url.Values{}
 	for _, p := range []string{
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-4096)",
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-1536)",
 		"temp_store(MEMORY)", "journal_size_limit(16777216)", "analysis_limit(1000)",
 	} {
 		q.Add("_pragma", p)
