@@ -63,8 +63,12 @@ type program struct {
 	T    int64
 }
 
-// ending is when a part ended, and the time of the sample that reported it.
-type ending struct{ End, T int64 }
+// ending is when a part ended, and the time of the sample that reported it. Until is the time of the last sample that
+// was known before: later than T where the clock had been set back. The fields are exported for gob.
+type ending struct{ End, T, Until int64 }
+
+// covers reports whether a sample of the part is not from after the end was reported.
+func (e ending) covers(t int64) bool { return t <= max(e.T, e.Until) }
 
 // seen is the time of the last sample.
 func (a *account) seen() int64 {
@@ -150,7 +154,7 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 			}
 			continue
 		}
-		if e, ok := a.Ends[s.place]; ok && s.last <= e.T {
+		if e, ok := a.Ends[s.place]; ok && e.covers(s.last) {
 			end = max(end, e.End)
 			continue
 		}
@@ -178,7 +182,7 @@ func (a *account) lost(spans []span) bool {
 		if s.place == (place{}) {
 			continue
 		}
-		if e, ok := a.Ends[s.place]; !ok || s.last > e.T {
+		if e, ok := a.Ends[s.place]; !ok || !e.covers(s.last) {
 			return true
 		}
 		observed = true
@@ -364,7 +368,7 @@ func lanes(spans []span, ends map[place]ending) map[place]int {
 			open = append(open, lane{node: s.Node})
 		}
 		open[at].last = s.last
-		if e, ok := ends[s.place]; ok && s.last <= e.T {
+		if e, ok := ends[s.place]; ok && e.covers(s.last) {
 			open[at].last = min(s.last, e.End)
 		}
 		out[s.place] = at

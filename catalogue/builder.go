@@ -131,7 +131,10 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	}
 	now := b.o.Clock()
 	if now.Before(b.at) {
-		return 0, nil // the clock stepped back; what is new then comes within the overlap or as late
+		if !now.Before(b.at.Add(-b.o.Overlap)) {
+			return 0, nil // the clock stepped back; what is new then comes within the overlap
+		}
+		b.setBack(now)
 	}
 	if err := b.roll.load(ctx, b.oldest(now)); err != nil {
 		return 0, err
@@ -161,6 +164,13 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 		err = b.save(ctx, now)
 	}
 	return n, errors.Join(err, b.rollUp(ctx, now, dirty))
+}
+
+// setBack goes on from a time to which the clock was set back, as a start at that time would. What was taken in
+// of later times stays.
+func (b *Builder) setBack(now time.Time) {
+	b.o.Logger.Warn("the clock was set back; workloads keep what is known of them of later times", "seconds", b.at.Sub(now).Seconds())
+	b.at, b.read, b.saved = now, 0, earlier(b.saved, now)
 }
 
 // Rebuild empties the catalogue and builds it from all history. progress, if not nil,

@@ -34,6 +34,7 @@ type fold struct {
 	numbers map[key]key
 	gone    []store.Run // rows of what turned out to be of another job
 	added   []*account  // since the round began
+	to      int64       // end of the interval that is folded
 }
 
 func newFold(q storage.Queryable) *fold {
@@ -58,6 +59,7 @@ type startSpan struct {
 // take folds all samples of the interval. Intervals of later calls may overlap earlier
 // ones: a sample is taken once.
 func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
+	f.to = to.UnixMilli()
 	if err := f.findRuns(ctx, from, to, ms); err != nil {
 		return err
 	}
@@ -386,10 +388,11 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			if vt != chunkenc.ValFloat || math.IsNaN(v) {
 				continue
 			}
-			a := pick(t)
+			end := int64(v * 1000)
+			a := pick(max(t, end)) // a clock that was set back dates the report before the end
 			p := place{n.Node, n.Part}
 			if e, ok := a.Ends[p]; !ok || t > e.T {
-				a.Ends[p], a.touched = ending{End: int64(v * 1000), T: t}, true
+				a.Ends[p], a.touched = ending{End: end, T: t, Until: a.ahead(p, f.to)}, true
 			}
 		}
 	default:
@@ -413,6 +416,17 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		})
 	}
 	return nil
+}
+
+// ahead returns the time of the last sample of a part after the end of the interval that is folded, or 0: such samples
+// were taken in before, when the clock was ahead.
+func (a *account) ahead(p place, to int64) (last int64) {
+	for _, k := range a.Tracks {
+		if k.T > to && (place{k.Node, k.Part}) == p {
+			last = max(last, k.T)
+		}
+	}
+	return last
 }
 
 // alone is the account that all samples of a workload's series belong to, or nil where that depends

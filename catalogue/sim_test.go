@@ -27,6 +27,7 @@ type site struct {
 	s     *tsdb.Store
 	c     *database.Catalogue
 	now   time.Time
+	ahead time.Duration // of the clock, beyond the time by which agents date begins and ends
 	step  time.Duration
 	truth []*truth
 	live  []*piece
@@ -111,7 +112,7 @@ func (x *site) close() {
 
 // begin starts a workload with parts at the given places.
 func (x *site) begin(id string, places ...place) *truth {
-	t := &truth{id: id, start: x.now, peak: map[place]float64{}, nodes: map[string]bool{}}
+	t := &truth{id: id, start: x.now.Add(-x.ahead), peak: map[place]float64{}, nodes: map[string]bool{}}
 	x.truth = append(x.truth, t)
 	for _, p := range places {
 		t.nodes[p.Node] = true
@@ -123,7 +124,7 @@ func (x *site) begin(id string, places ...place) *truth {
 // end ends a workload now: its pieces are exported a last time.
 func (x *site) end(t *truth) {
 	x.now = x.now.Add(time.Second)
-	t.end = x.now
+	t.end = x.now.Add(-x.ahead)
 	for _, p := range x.live {
 		if p.truth == t {
 			x.export(p, true)
