@@ -211,19 +211,36 @@ func (l *Ledger) depart(e *process) {
 // is owed: the child times of the parent will show it, or those of the nearest ancestor
 // that is not gone.
 func (l *Ledger) owe(e *process, nanos uint64) {
+	if q := l.heir(e); q != nil {
+		o := q.kin()
+		o.owed += nanos
+		o.owedAt = l.tick
+	}
+}
+
+// stillOwed keeps what the charges of an ended process added: its parent has not waited for it yet.
+func (l *Ledger) stillOwed(e *process) {
+	if l.line.settled || !e.passed {
+		return
+	}
+	if q := l.heir(e); q != nil && q.children != nil {
+		q.children.owedAt = l.tick
+	}
+}
+
+// heir returns the nearest ancestor of a process that is not gone, or nil.
+func (l *Ledger) heir(e *process) *process {
 	for range maxLineage {
 		q := l.table[e.ppid]
 		if q == nil || q.start > e.start+uint64(time.Second) {
-			return
+			return nil
 		}
 		if !q.passed {
-			o := q.kin()
-			o.owed += nanos
-			o.owedAt = l.tick
-			return
+			return q
 		}
 		e = q
 	}
+	return nil
 }
 
 // maxLineage bounds a walk through ancestors.

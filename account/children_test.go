@@ -296,6 +296,9 @@ func TestChildReadBeforeItsParent(t *testing.T) {
 		r.before = k.used
 		r.export()
 		r.want("other while it is held", r.cpu("other/n1", "", "root"), 0)
+		if d := r.degrees("group")["cpu_seconds child_times"]; d != figure.Exact {
+			t.Errorf("CPU times are %v while some is held", d)
+		}
 		r.step(k, 0)
 		r.step(k, 0)
 	}
@@ -370,6 +373,50 @@ func TestRecordThatSaysTooLittle(t *testing.T) {
 	r.step(k, 0)
 	about(t, "group", r.group(shell), 20*(0.1+0.6))
 	r.want("sum", seconds(total(r.l)), seconds(k.used))
+}
+
+// TestRecordLongBeforeTheWait: a child leaves a record when it ends, and its parent waits for it much later, as it waits
+// for another first. The child is charged once.
+func TestRecordLongBeforeTheWait(t *testing.T) {
+	for name, above := range map[string]bool{"its parent": false, "the parent of that, which is gone": true} {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		c := k.fork(shell, false, r.boot)
+		if above {
+			c = k.fork(c, false, r.boot)
+		}
+		record := func(pid int32) sensor.Process {
+			p := proc(pid, shell, k.procs[pid].start, k.procs[pid].cpu)
+			p.PPID, p.Have = k.procs[pid].ppid, p.Have|sensor.FieldParent
+			return p
+		}
+		for range 3 {
+			k.run(c, second)
+			r.step(k, 0)
+		}
+		k.run(c, second/2)
+		parent := k.procs[c].ppid
+		k.exit(c, 1)
+		r.step(k, 0, record(c))
+		for range 10 {
+			r.step(k, 0)
+		}
+		k.wait(c)
+		if above {
+			rec := record(parent)
+			k.end(parent)
+			r.step(k, 0, rec)
+		}
+		for range 6 {
+			r.step(k, 0)
+		}
+		about(t, name, r.group(shell), 3.5)
+		if got := total(r.l); got != k.used {
+			t.Errorf("%s: the sum is %d ns, used were %d", name, got, k.used)
+		}
+	}
 }
 
 // TestParentThatIsNewItself: records of taskstats have no process group; that of a parent

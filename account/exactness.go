@@ -1,6 +1,8 @@
 package account
 
 import (
+	"time"
+
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
@@ -128,7 +130,8 @@ func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 	return certainty{figure.Exact, fromCgroup}
 }
 
-// evidence is the evidence for and against the figures of the whole node since the last export.
+// evidence is the evidence for and against the figures of the whole node since the last export, and of some time before
+// it where exports follow each other fast.
 type evidence struct {
 	first     bool // the ledger began: what is older is only partly known
 	unsettled bool // some end of a process may not have been recorded
@@ -136,6 +139,12 @@ type evidence struct {
 	lost      int64
 	busy      uint64
 	time      uint64 // of all processors
+	// span is how long that was, and carried the part of it that is from before the last export.
+	span, carried uint64
+	// late is what may be charged in the next tick only, at most: what the child times of parents show and a living child
+	// may explain (see children.go), and what processes used between their reading and that of the machine. before is
+	// the same before all of this.
+	late, before uint64
 }
 
 // Unattributed time makes CPU times "at least" where it is more than a hundredth of what
@@ -146,24 +155,46 @@ const (
 	bearableTime = 200
 )
 
+// evidenceSpan is the shortest time, in nanoseconds, over which unattributed time is judged: the instants at which clocks
+// are read differ by as much in two seconds as in fifteen.
+const evidenceSpan = uint64(15 * time.Second)
+
 // count adds the busy time of the machine in a tick, the charged share of it, and the
-// time spent serving interrupts, all in nanoseconds.
-func (v *evidence) count(busy, charged int64, irq, time uint64) {
+// time spent serving interrupts. late is what the next tick may charge of it, at most. span is the length of the tick, on so many processors. Times are nanoseconds.
+func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors int) {
+	v.late = late
 	v.lost += busy - charged - int64(irq)
 	v.busy += uint64(max(busy, 0))
-	v.time += time
+	v.span += span
+	v.time += span * uint64(max(processors, 1))
+}
+
+// next returns what the next export begins with.
+func (v *evidence) next() evidence {
+	next := evidence{late: v.late, before: v.late}
+	own := v.span - v.carried
+	if own == 0 || own >= evidenceSpan {
+		return next
+	}
+	next.span = min(v.span, evidenceSpan-own)
+	next.carried = next.span
+	part := float64(next.span) / float64(v.span)
+	next.before = uint64(float64(v.before)*part + float64(v.late)*(1-part))
+	next.lost, next.busy, next.time = int64(float64(v.lost)*part), uint64(float64(v.busy)*part), uint64(float64(v.time)*part)
+	return next
 }
 
 // cpu returns the exactness of CPU times that no control group counts.
 func (v *evidence) cpu() certainty {
+	bearable := max(int64(v.busy/bearableUse), int64(v.time/bearableTime))
 	switch {
 	case !v.unsettled:
 		return certainty{figure.Exact, fromRecords}
 	case v.childless:
 		return certainty{figure.AtLeast, fromReadings}
-	case v.lost > int64(v.busy/bearableUse) && v.lost > int64(v.time/bearableTime):
+	case v.lost-int64(v.late) > bearable:
 		return certainty{figure.AtLeast, fromChildren}
-	case -v.lost > int64(v.busy/bearableUse) && -v.lost > int64(v.time/bearableTime):
+	case -v.lost-int64(v.before) > bearable:
 		return certainty{figure.Estimated, fromChildren} // more than the machine's busy time: some of it is from before
 	}
 	return certainty{figure.Exact, fromChildren}
@@ -278,7 +309,7 @@ func (l *Ledger) exportExactness(b *metric.Batch) {
 	for _, x := range l.exact {
 		x.export(b)
 	}
-	l.evidence = evidence{}
+	l.evidence = l.evidence.next()
 }
 
 // judgePart records the exactness of the figures of a part.

@@ -177,3 +177,111 @@ func TestLiveExactness(t *testing.T) {
 		}
 	}
 }
+
+// TestExactnessOfFastExports: the instants at which clocks are read differ, which is much of two seconds and little of
+// fifteen; what stays uncharged is told all the same, and no longer than for that time.
+func TestExactnessOfFastExports(t *testing.T) {
+	r := newRig(t, Config{Export: 2 * time.Second})
+	p := proc(10, 10, r.boot+second+1, 0)
+	p.Have |= sensor.FieldChildren
+	worst := func(ticks int, busy func(i int) uint64) (worst figure.Exactness) {
+		for i := range ticks {
+			p.UserNanos += second / 2
+			r.tick(busy(i), []sensor.Process{p})
+			if i%2 == 1 {
+				r.export()
+				worst = max(worst, r.degrees("group")["cpu_seconds child_times"])
+			}
+		}
+		return worst
+	}
+	r.tick(0, nil)
+	r.export()
+	worst(2, func(int) uint64 { return second / 2 }) // the first export is another matter
+	if got := worst(60, func(i int) uint64 { return second/2 + second/10*uint64(i/2%2) }); got == figure.Exact {
+		t.Error("a tenth of the time is charged to nobody, and it is exact")
+	}
+	worst(40, func(int) uint64 { return second / 2 })
+	skew := second / 25
+	if got := worst(60, func(i int) uint64 { return second/2 - skew*uint64(i/2%2) + skew*uint64(1-i/2%2) }); got != figure.Exact {
+		t.Errorf("what differs by %d ms back and forth is %v", skew/1e6, got)
+	}
+	if got := worst(2, func(int) uint64 { return second }); got != figure.AtLeast {
+		t.Errorf("a second that nobody is charged with is %v", got)
+	}
+	worst(40, func(int) uint64 { return second / 2 })
+	if got := worst(2, func(int) uint64 { return second / 2 }); got != figure.Exact {
+		t.Errorf("after 40 s it still is %v", got)
+	}
+}
+
+// TestExactnessOfWhatIsHeld: time of children that waits for a tick, as a living child may explain it, is not lost when it comes
+// to be held, and not charged twice when it is no more.
+func TestExactnessOfWhatIsHeld(t *testing.T) {
+	for name, every := range map[string]int{"fast exports": 1, "slow exports": 5} {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		k := newKin(10 * second)
+		k.next = 30000
+		shell := k.fork(1, true, 20*second)
+		k.next = 200
+		k.fork(shell, false, r.boot) // lives, and is read before the shell
+		for range 3 {
+			r.step(k, 0)
+			r.export()
+		}
+		ticks, held := 0, false
+		for range 8 {
+			for _, work := range []uint64{0, 1, 1, 1, 0} {
+				if work > 0 {
+					u := k.fork(shell, false, r.boot)
+					k.run(u, second*9/10)
+					k.end(u)
+				}
+				r.step(k, 0)
+				held = held || r.l.line.held > 0
+				if ticks++; ticks%every != 2%every {
+					continue
+				}
+				r.export()
+				if d := r.degrees("group")["cpu_seconds child_times"]; d != figure.Exact {
+					t.Errorf("%s, tick %d: %v", name, ticks, d)
+				}
+			}
+		}
+		if !held {
+			t.Errorf("%s: nothing was held", name)
+		}
+		r.step(k, 0)
+		r.export()
+		about(t, "shell", r.group(shell), 8*3*0.9)
+	}
+}
+
+// TestExactnessOfSlowPasses: under load some time passes between the reading of the processes and that of the machine, and what
+// is used in it is charged a tick later.
+func TestExactnessOfSlowPasses(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second})
+	r.tick(0, nil)
+	r.export()
+	p := proc(10, 10, r.boot+1, 0)
+	p.Have |= sensor.FieldChildren
+	for i := range 6 * 15 {
+		slow := uint64(0)
+		if i%30 == 14 { // the last tick of an export
+			slow = second * 3 / 4
+		}
+		r.boot += second
+		p.UserNanos += second
+		r.m.User += r.boot + slow - r.m.Boot // one processor is busy all the time
+		r.m.Idle += (r.boot + slow - r.m.Boot) * uint64(r.m.Cores-1)
+		r.m.Boot = r.boot + slow
+		r.pass.Boot, r.pass.Live, r.pass.Exited = r.boot, []sensor.Process{p}, nil
+		r.l.Tick(wall.Add(time.Duration(r.boot)), &r.pass, &r.m)
+		if i%15 == 14 {
+			r.export()
+			if d := r.degrees("group")["cpu_seconds child_times"]; d != figure.Exact {
+				t.Errorf("export %d: %v", i/15, d)
+			}
+		}
+	}
+}

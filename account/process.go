@@ -61,6 +61,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	if e.gone {
 		l.bury(e, p)
 		e.tick = l.tick // a zombie that waits to be reaped
+		l.stillOwed(e)
 		return
 	}
 	if e.retry || e.moved(p, true) {

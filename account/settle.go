@@ -74,8 +74,8 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 		busy = int64(grown(busyTicks(&l.machine), busyTicks(m)))
 	}
 	l.balance += max(busy, 0) - int64(charged)
-	l.evidence.count(max(busy, 0), int64(charged), grown(l.machine.IRQ+l.machine.SoftIRQ, m.IRQ+m.SoftIRQ),
-		grown(l.machine.Boot, m.Boot)*uint64(max(m.Cores, 1)))
+	late := l.line.held + grown(l.now, m.Boot)*uint64(max(m.Cores, 1))
+	l.evidence.count(max(busy, 0), int64(charged), grown(l.machine.IRQ+l.machine.SoftIRQ, m.IRQ+m.SoftIRQ), late, grown(l.machine.Boot, m.Boot), m.Cores)
 	rest := l.balance - int64(l.line.held) // which is charged in the next tick
 	if rest <= 0 {
 		return
