@@ -16,6 +16,7 @@ type Source struct {
 	own   bool              // live tells exits itself
 
 	waiting []sensor.Process // exit records of processes that are still in the table
+	ended   map[int32]int32  // parents of the processes that ended, while records are sorted
 }
 
 // Name returns the word for the source of live processes.
@@ -38,8 +39,9 @@ func (s *Source) Exits() string {
 // Read fills p. With two sources the table is read first: the record of a process that is not in
 // it any more was sent before. The record of one that is in it, as a zombie or in
 // its last moments, waits until it has left, so that nobody is reported alive after the end. That of
-// one that began after the table was read waits, too: its parent and the leader of its group may
-// have begun after that themselves, and nobody would know where it belongs.
+// one that began after the reading began waits, too, if its parent is one that the table does not have and that has
+// not ended: nobody would know where it belongs. It does not wait if its parent is in the table: that may have waited for it before
+// it was read itself, and its child times have what the record says.
 func (s *Source) Read(p *sensor.Pass) error {
 	if err := s.live.Read(p); err != nil {
 		return err
@@ -52,10 +54,12 @@ func (s *Source) Read(p *sensor.Pass) error {
 	p.Exited = append(p.Exited, s.waiting...)
 	s.waiting = s.waiting[:0]
 	err := s.exits.Drain(p)
+	s.noteParents(p.Exited[from:])
 	kept := p.Exited[:from]
 	for i := range p.Exited[from:] {
 		e := &p.Exited[from+i]
-		if q := find(p.Live, e.PID); e.Start > p.Boot || q != nil && sensor.SameStart(q.Start, e.Start) {
+		q := find(p.Live, e.PID)
+		if q != nil && sensor.SameStart(q.Start, e.Start) || e.Start > p.Boot && !s.placed(e, p.Live) {
 			s.waiting = append(s.waiting, *e)
 			continue
 		}
@@ -63,6 +67,38 @@ func (s *Source) Read(p *sensor.Pass) error {
 	}
 	p.Exited = kept
 	return err
+}
+
+// noteParents notes the parents of processes that ended.
+func (s *Source) noteParents(ended []sensor.Process) {
+	clear(s.ended)
+	for i := range ended {
+		if s.ended == nil {
+			s.ended = make(map[int32]int32)
+		}
+		if e := &ended[i]; e.Have&sensor.FieldParent != 0 {
+			s.ended[e.PID] = e.PPID
+		}
+	}
+}
+
+// placed reports whether the nearest ancestor of a process that has not ended is in the table.
+func (s *Source) placed(e *sensor.Process, live []sensor.Process) bool {
+	if e.Have&sensor.FieldParent == 0 {
+		return false
+	}
+	at := e.PPID
+	for range 64 { // more than trees of processes of a second are deep
+		if find(live, at) != nil {
+			return true
+		}
+		parent, ok := s.ended[at]
+		if !ok {
+			return false
+		}
+		at = parent
+	}
+	return false
 }
 
 // find looks for a process in a table that is in order of ids.

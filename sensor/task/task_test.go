@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -321,6 +322,35 @@ func (f *fake) Drain(p *sensor.Pass) error {
 	p.Exited = append(p.Exited, f.ended...)
 	f.ended = nil
 	return nil
+}
+
+// TestRecordOfAChildThatWasWaitedFor: a process that began while the table was read and that its parent may have waited for
+// before that was read is told with it: what is told later would be charged beside the child times.
+func TestRecordOfAChildThatWasWaitedFor(t *testing.T) {
+	second := uint64(time.Second)
+	const parent = sensor.FieldParent
+	f := &fake{boot: 100 * second, live: []sensor.Process{{PID: 3, Start: 10 * second}}}
+	s := &Source{live: f, exits: f}
+	f.ended = []sensor.Process{
+		{PID: 9, PPID: 8, Have: parent, Start: 100*second + 3}, // of one that ended, too
+		{PID: 8, PPID: 3, Have: parent, Start: 100*second + 2},
+		{PID: 6, PPID: 5, Have: parent, Start: 100*second + 2}, // of one that lives, and began itself after the table was read
+		{PID: 7, PPID: 6, Have: parent, Start: 100*second + 3},
+	}
+	for i, want := range [][]int32{{9, 8}, {6, 7}} {
+		var p sensor.Pass
+		if err := s.Read(&p); err != nil {
+			t.Fatal(err)
+		}
+		var got []int32
+		for i := range p.Exited {
+			got = append(got, p.Exited[i].PID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("reading %d: told %v, want %v", i, got, want)
+		}
+		f.boot += second
+	}
 }
 
 // TestRecordWaitsForZombie tests that the record of a process waits while it is in the table, and
