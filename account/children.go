@@ -92,6 +92,7 @@ type lineage struct {
 	settled bool       // every exit is recorded in this tick: nothing is left to reconcile
 	told    bool       // the source reports child times
 	held    uint64     // by offspring, in this tick
+	elapsed uint64     // between the last two ticks
 }
 
 // beginLineage prepares a tick.
@@ -248,7 +249,7 @@ const maxLineage = 64
 
 // reconcile charges the CPU time in the child times of parents that no process was
 // charged for. elapsed is the time since the last tick and capacity the CPU time that the
-// machine has in it, both in nanoseconds.
+// machine has in it and in the tick before, both in nanoseconds.
 func (l *Ledger) reconcile(elapsed, capacity uint64) {
 	t := &l.line
 	// A child starts after its parent.

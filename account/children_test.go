@@ -309,6 +309,33 @@ func TestChildReadBeforeItsParent(t *testing.T) {
 	}
 }
 
+// TestHeldOverAShortTick: what was held in a long tick may be more than the machine has in the short one after it.
+func TestHeldOverAShortTick(t *testing.T) {
+	r := newRig(t, Config{Export: 5 * time.Second})
+	k := newKin(10 * second)
+	k.next = 30000
+	shell := k.fork(1, true, 20*second)
+	k.next = 200
+	k.fork(shell, false, r.boot) // lives, and is read before the shell
+	r.step(k, 0)
+	r.step(k, 0)
+	u := k.fork(shell, false, r.boot)
+	k.run(u, 5*second)
+	k.end(u)
+	r.boot += 2 * second // the tick is late
+	r.m.Idle += 2 * second * uint64(r.m.Cores)
+	r.step(k, 0)
+	if r.l.line.held == 0 {
+		t.Fatal("nothing is held")
+	}
+	r.boot -= second * 9 / 10 // and the next comes in time
+	r.m.Idle -= second * 9 / 10 * uint64(r.m.Cores)
+	for range 3 {
+		r.step(k, 0)
+	}
+	about(t, "shell", r.group(shell), 5)
+}
+
 // TestOrphansAreNobodys: time that process 1 waited for is not attributed to any owner,
 // even when an orphan was seen that ended in the same second. The figures are marked as
 // lacking it.

@@ -164,7 +164,8 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	}
 	l.forget(l.seen.end())
 	l.readCgroups(pass)
-	l.reconcile(elapsed, capacity(elapsed, m))
+	l.reconcile(elapsed, capacity(elapsed+l.line.elapsed, m)) // some of it was held in the tick before
+	l.line.elapsed = elapsed
 	l.settle(pass.Boot, elapsed, m, first)
 	l.lastAt = pass.Boot
 }
