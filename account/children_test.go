@@ -226,6 +226,43 @@ func TestLastMomentsOfAContainer(t *testing.T) {
 	}
 }
 
+// TestRecordsInAContainer: the records of processes that nobody saw alive in a container say no more than their parent, which is
+// in a certain run of the pod; they are counted by its control group and not a second time.
+func TestRecordsInAContainer(t *testing.T) {
+	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
+	shell := int32(0)
+	r := newRig(t, Config{Identify: func(p *sensor.Process, parent *Part, ended bool) Identified {
+		switch {
+		case p.PID == shell:
+			return Identified{Identity: workload.Identity{Workload: "pod/shop/a", Part: "main", Owner: "shop", Place: "u/1", Run: "u"}, Handle: cg}
+		case ended && parent != nil:
+			return Identified{Identity: workload.Identity{Workload: parent.Workload(), Part: parent.Name(), Owner: parent.Owner()}}
+		}
+		return byGroup(p, parent, ended)
+	}})
+	k := newKin(10 * second)
+	r.step(k, 0)
+	shell = k.fork(1, true, r.boot)
+	for range 4 {
+		var records []sensor.Process
+		for range 5 {
+			c := k.fork(shell, false, r.boot)
+			k.run(c, second/10)
+			cg.c.UsageNanos += second / 10
+			p := proc(c, 0, k.procs[c].start, second/10)
+			p.PPID, p.Have = shell, p.Have&^sensor.FieldGroup|sensor.FieldParent
+			records = append(records, p)
+			k.end(c)
+		}
+		r.step(k, 0, records...)
+	}
+	r.export()
+	r.want("container", r.cpu("pod/shop/a", "main", "shop"), 2)
+	if got := total(r.l); got != k.used {
+		t.Errorf("the sum is %d ns, used were %d", got, k.used)
+	}
+}
+
 // TestLastMomentsOfAParent: a script in a group of its own that ends with its last children
 // is charged for those, rather than the process that started it.
 func TestLastMomentsOfAParent(t *testing.T) {

@@ -230,7 +230,10 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	}
 	found := l.config.Identify(p, parent, ended)
 	e.cgroup, e.pgid, e.sid, e.retry = p.Cgroup, p.PGID, p.SID, found.Retry
-	part := l.part(found, p.Start)
+	part := parent
+	if !found.isOf(parent) {
+		part = l.part(found, p.Start)
+	}
 	if e.task = part.task(found.Task); e.task == 0 && part == parent {
 		e.task = inherited
 	}
@@ -242,6 +245,12 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 		e.part = part
 		part.start = min(part.start, p.Start)
 	}
+}
+
+// isOf reports whether nothing was found but that a process belongs where its parent does: the run and the place of a
+// container are not known of a process that nobody saw alive.
+func (found *Identified) isOf(parent *Part) bool {
+	return parent != nil && !parent.closed() && found.Place == "" && found.Run == "" && found.Handle == nil && parent.key == key{found.Workload, found.Part, found.Owner}
 }
 
 // lateTicks is the number of ticks by which an exit record may come after the last
