@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,6 +62,9 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 	return nil
 }
 
+// memoryMiB is the memory of a machine.
+const memoryMiB = 1024
+
 func qemu(m machine, vmlinuz, initrd string) []string {
 	var tests []string
 	if m.tests {
@@ -70,8 +74,8 @@ func qemu(m machine, vmlinuz, initrd string) []string {
 	if m.arch == "arm64" {
 		command, console = []string{"qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57"}, "ttyAMA0"
 	}
-	return append(command, "-accel", "tcg", "-m", "1024", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none", "-kernel", vmlinuz, "-initrd", initrd,
-		"-append", fmt.Sprintf("console=%s quiet panic=-1 guest.cgroups=%s guest.tests=%s", console, m.layout, strings.Join(tests, ",")))
+	return append(command, "-accel", "tcg", "-m", strconv.Itoa(memoryMiB), "-smp", "2", "-nographic", "-no-reboot", "-nic", "none", "-kernel", vmlinuz, "-initrd", initrd,
+		"-append", fmt.Sprintf("console=%s quiet panic=-1 guest.cgroups=%s guest.modes=%s guest.tests=%s", console, m.layout, m.modes, strings.Join(tests, ",")))
 }
 
 // missing names programs that are needed and not here.

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type machine struct {
 	arch, suite string // of Debian
 	layout      string // of control groups: v1, v2, hybrid
 	tests       bool   // run the test programs, too
+	modes       string // pattern of the modes to run
 }
 
 func (m machine) name() string { return m.suite + " " + m.arch + " " + m.layout }
@@ -35,13 +37,13 @@ func (m machine) name() string { return m.suite + " " + m.arch + " " + m.layout 
 // machines lists Debian 11's kernel (5.10), Debian 12's (6.1) and its backported one (6.12).
 func machines() []machine {
 	return []machine{
-		{"amd64", "bookworm", "v2", true},
-		{"amd64", "bookworm", "v1", false},
-		{"amd64", "bookworm", "hybrid", false},
-		{"amd64", "bookworm-backports", "v2", true},
-		{"amd64", "bookworm-backports", "v1", false},
-		{"amd64", "bullseye", "hybrid", true},
-		{"arm64", "bookworm", "v2", true},
+		{arch: "amd64", suite: "bookworm", layout: "v2", tests: true},
+		{arch: "amd64", suite: "bookworm", layout: "v1", tests: false},
+		{arch: "amd64", suite: "bookworm", layout: "hybrid", tests: false},
+		{arch: "amd64", suite: "bookworm-backports", layout: "v2", tests: true},
+		{arch: "amd64", suite: "bookworm-backports", layout: "v1", tests: false},
+		{arch: "amd64", suite: "bullseye", layout: "hybrid", tests: true},
+		{arch: "arm64", suite: "bookworm", layout: "v2", tests: true},
 	}
 }
 
@@ -50,17 +52,18 @@ func main() {
 	only := flag.String("only", "", "pattern of the machines to run, such as 'bookworm amd64'")
 	tests := flag.Bool("tests", true, "run the test programs of the sensors, too")
 	limit := flag.Duration("timeout", 20*time.Minute, "for each machine")
+	mode := flag.String("modes", "", "pattern of the sources and privileges to run, such as '^unprivileged'")
 	verbose := flag.Bool("v", false, "print all that the machines print")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *cache, *only, *tests, *limit, *verbose); err != nil {
+	if err := run(ctx, *cache, *only, *mode, *tests, *limit, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "kernels:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, cache, only string, tests bool, limit time.Duration, verbose bool) error {
+func run(ctx context.Context, cache, only, modes string, tests bool, limit time.Duration, verbose bool) error {
 	if names := missing(); len(names) > 0 {
 		return fmt.Errorf("these programs are not here: %s; on Debian: apt-get install apt dpkg qemu-system-x86 qemu-system-arm debian-archive-keyring", strings.Join(names, ", "))
 	}
@@ -76,9 +79,9 @@ func run(ctx context.Context, cache, only string, tests bool, limit time.Duratio
 		if !pattern.MatchString(m.name()) {
 			continue
 		}
+		m.tests, m.modes = m.tests && tests, modes
 		r := &report{machine: m}
 		all = append(all, r)
-		m.tests = m.tests && tests
 		began := time.Now()
 		if err := emulate(ctx, cache, m, limit, r, verbose); err != nil {
 			r.problem(err.Error())

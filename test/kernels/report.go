@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -10,6 +11,7 @@ import (
 type result struct {
 	load      string
 	want, got float64
+	mark      string // how exact the agent says it is
 }
 
 // report is what one machine said.
@@ -18,7 +20,8 @@ type report struct {
 	kernel   string
 	results  map[string][]result // by mode
 	reading  map[string]string
-	refused  map[string]string // why a mode could not be
+	refused  map[string]string  // why a mode could not be
+	nobody   map[string]float64 // part of the processors' time that no task had, by mode
 	problems []string
 	tests    []string
 	ended    bool
@@ -42,7 +45,7 @@ func (r *report) take(line string) {
 	what, rest, _ := strings.Cut(said, " ")
 	f := strings.Fields(rest)
 	if r.results == nil {
-		r.results, r.reading, r.refused = map[string][]result{}, map[string]string{}, map[string]string{}
+		r.results, r.reading, r.refused, r.nobody = map[string][]result{}, map[string]string{}, map[string]string{}, map[string]float64{}
 	}
 	switch {
 	case what == "kernel":
@@ -65,39 +68,79 @@ func (r *report) take(line string) {
 		if !strings.HasSuffix(rest, "failed=") {
 			r.problem("tests: " + rest)
 		}
-	case what == "result" && len(f) == 5:
-		var v result
-		v.load = f[2]
+	case what == "result" && len(f) == 6:
+		v := result{load: f[2], mark: strings.TrimPrefix(f[5], "mark=")}
 		if n, _ := fmt.Sscanf(f[3]+" "+f[4], "want=%g got=%g", &v.want, &v.got); n != 2 {
 			r.problem("not understood: " + line)
 			return
 		}
 		r.results[f[1]] = append(r.results[f[1]], v)
-		if limit := allowed(f[1], v); math.Abs(v.off()) > limit {
-			r.problem(fmt.Sprintf("%s, %s: %.4g of %.4g (%+.2f %%, allowed %.1f)", f[1], v.load, v.got, v.want, 100*v.off(), 100*limit))
+	case what == "nobody" && len(f) == 3:
+		part, err := strconv.ParseFloat(f[2], 64)
+		if err != nil {
+			r.problem("not understood: " + line)
+			return
+		}
+		r.nobody[f[1]] = part
+		for _, v := range r.results[f[1]] {
+			if wrong := v.wrong(f[1], part); wrong != "" {
+				r.problem(fmt.Sprintf("%s, %s: %.4g of %.4g (%+.2f %%, %s): %s", f[1], v.load, v.got, v.want, 100*v.off(), v.mark, wrong))
+			}
 		}
 	}
 }
 
 func (v result) off() float64 { return v.got/v.want - 1 }
 
-// allowed is how far a mode may be off, as a part of what is right. The floor is two
-// milliseconds: what a load uses between its fork and the change of its user is the guest's.
-func allowed(mode string, v result) float64 {
-	if v.load == "memory" {
-		return 0.15 // beside the 64 MiB a Go program has some of its own
+// ticks is what child times may lack: user and system time are cut to clock ticks each.
+const ticks = 0.02
+
+// exact reports whether the agent can know a load as it was.
+func (v result) exact(mode string) bool {
+	switch {
+	case strings.HasSuffix(mode, "ebpf"):
+		return true
+	case v.load == "daemons", v.load == "memory":
+		return false // nobody waits for the orphans; a peak between two readings is not seen without records of the end
+	case v.load == "forks":
+		return false // of another user
 	}
-	floor := 0.002 / v.want
-	if v.load == "unit" || v.load == "pod" {
-		return max(0.03, floor) // a control group counts the last steps of each process, too
+	return true
+}
+
+// unattributed is the part of the processors' time up to which the agent does not mark figures for it.
+const unattributed = 0.005
+
+// wrong tells what is wrong with a figure, or "". nobody is the part of the processors' time that no task had: the agent
+// cannot tell it from the time of orphans.
+func (v result) wrong(mode string, nobody float64) string {
+	limit := 0.01
+	if v.ofProcesses() && !strings.HasSuffix(mode, "ebpf") {
+		limit = max(limit, ticks/v.want)
 	}
-	if strings.HasSuffix(mode, "ebpf") {
-		return max(0.01, floor)
+	if v.shared() && v.mark == "estimated" {
+		limit = 0.03 // not all of the processes were measured
 	}
-	if v.load == "daemons" {
-		return 1 // nobody waits for them: at least
+	off := math.Abs(v.off())
+	switch {
+	case v.exact(mode) && v.mark != "exact" && !(v.shared() && v.mark == "estimated") && !(v.ofProcesses() && nobody > unattributed/2):
+		return "it is to be exact"
+	case v.exact(mode) && off > limit, v.load == "memory" && off > limit:
+		return fmt.Sprintf("%.1f %% are allowed", 100*limit)
+	case v.load == "daemons" && (v.off() > limit || off > limit && v.mark != "at-least"):
+		return "neither right nor marked as at least"
+	case v.shared() && off > limit && (v.off() < 0 || v.got > memoryMiB<<20 || v.mark != "estimated"):
+		return "neither right nor a marked upper bound"
 	}
-	return max(0.03, floor)
+	return ""
+}
+
+// shared reports whether it is of the memory of processes that were forked.
+func (v result) shared() bool { return strings.HasSuffix(v.load, "forks") }
+
+// ofProcesses reports whether it is CPU time that no control group counts.
+func (v result) ofProcesses() bool {
+	return !v.shared() && v.load != "memory" && v.load != "unit" && v.load != "pod"
 }
 
 func columns() []string {
@@ -136,17 +179,29 @@ func (r *report) cell(mode string) string {
 		}
 		return "no: " + strings.ReplaceAll(r.refused[mode], "|", "/")
 	}
-	var worst result
+	var worst, group result
 	rest := ""
 	for _, v := range rs {
+		at := &worst
 		switch {
-		case v.load == "memory":
-			rest += fmt.Sprintf("; memory %+.1f %%", 100*v.off())
-		case v.load == "daemons" && !strings.HasSuffix(mode, "ebpf"):
-			rest += fmt.Sprintf("; daemons %+.1f %%", 100*v.off())
-		case worst.load == "" || math.Abs(v.off()) > math.Abs(worst.off()):
-			worst = v
+		case v.load == "memory", v.shared(), v.load == "daemons" && !v.exact(mode):
+			rest += fmt.Sprintf("; %s %+.1f %%", v.load, 100*v.off())
+			if v.mark != "exact" {
+				rest += ", " + strings.ReplaceAll(v.mark, "-", " ")
+			}
+			continue
+		case !v.ofProcesses():
+			at = &group
+		}
+		if at.load == "" || math.Abs(v.off()) > math.Abs(at.off()) {
+			*at = v
 		}
 	}
-	return fmt.Sprintf("%+.2f %% (%s)%s", 100*worst.off(), worst.load, rest)
+	for _, v := range rs {
+		if v.exact(mode) && v.ofProcesses() && v.mark != "exact" {
+			worst.load += ", marked " + strings.ReplaceAll(v.mark, "-", " ") + fmt.Sprintf(" as %.1f %% of the processors were nobody's", 100*r.nobody[mode])
+			break
+		}
+	}
+	return fmt.Sprintf("%+.2f %% (%s); %+.2f %% (%s)%s", 100*worst.off(), worst.load, 100*group.off(), group.load, rest)
 }

@@ -2,14 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,9 +24,20 @@ type load struct {
 	args []string
 	// group is a control group for it, and workload what the agent has to call that.
 	group, workload string
-	// memory is what it has at its peak, bytes; its CPU time is not looked at then.
-	memory uint64
+	// of is what is looked at.
+	of figure
+	// own has it run as the user of the unprivileged agent.
+	own bool
 }
+
+// figure is what a load is about.
+type figure int
+
+const (
+	cpuTime      figure = iota
+	memoryPeak          // of one process
+	sharedMemory        // of a process and its forks, while they run
+)
 
 // The pod is one of containerd with the systemd driver, as the kubelet names it.
 const (
@@ -35,54 +49,167 @@ const (
 )
 
 // Orphans ("daemons") are processes that nobody of the load waits for: without exit records
-// nothing tells whose they were once they have ended.
+// nothing tells whose they were once they have ended. All loads take two seconds of processor time and
+// more: child times are shown in clock ticks, and so may lack up to 20 ms.
 func loads() []load {
 	return []load{
-		{name: "busy", args: []string{"busy", "400ms"}},
-		{name: "short", args: []string{"short", "150", "1ms"}},
+		{name: "busy", args: []string{"busy", "2500ms"}},
+		{name: "short", args: []string{"short", "80", "1ms"}},
 		{name: "tree", args: []string{"tree", "4", "3"}},
-		{name: "threads", args: []string{"threads", "60", "3ms"}},
-		{name: "sessions", args: []string{"sessions", "20", "10ms"}},
-		{name: "daemons", args: []string{"daemons", "15", "20ms"}},
-		{name: "unit", args: []string{"short", "60", "2ms"}, group: unitGroup, workload: "unit/case.service"},
-		{name: "pod", args: []string{"short", "60", "2ms"}, group: podGroup, workload: "pod/" + podUID},
-		{name: "memory", args: []string{"memory", "64"}, memory: 64 << 20},
+		{name: "threads", args: []string{"threads", "60", "40ms"}},
+		{name: "sessions", args: []string{"sessions", "20", "100ms"}},
+		{name: "daemons", args: []string{"daemons", "15", "150ms"}},
+		{name: "unit", args: []string{"short", "40", "2ms"}, group: unitGroup, workload: "unit/case.service"},
+		{name: "pod", args: []string{"short", "40", "2ms"}, group: podGroup, workload: "pod/" + podUID},
+		{name: "memory", args: []string{"memory", "64"}, of: memoryPeak},
+		{name: "forks", args: []string{"forks", "32", "10"}, of: sharedMemory},
+		{name: "own-forks", args: []string{"forks", "32", "10"}, of: sharedMemory, own: true},
 	}
 }
 
 // firstUser is the user id of the first load; no name belongs to it.
 const firstUser = 20001
 
-// run runs a load to its end, its orphans included, and returns the CPU time that the kernel
-// counted for all of it.
-func (l *load) run(user uint32, groups []string) (time.Duration, error) {
-	before := children()
-	args := []string{"join", strconv.Itoa(int(user))}
-	for _, g := range groups {
-		args = append(args, g+"/cgroup.procs")
-	}
+// truth is what the kernel says of a load.
+type truth struct {
+	cpu    time.Duration // of all of its processes, orphans included
+	group  time.Duration // counted by its control group, if it has one
+	memory uint64        // the highest resident size of a process; of shared memory the proportional size of all, bytes
+	leader int           // its first process, which leads a session
+}
+
+// run runs a load to its end, its orphans included. The process that waits for it (drive) is neither process 1, whose
+// child times count as nobody's, nor does it adopt orphans; it lives on until the agent has been asked what it measured,
+// by the function ask.
+func (l *load) run(user uint32, dirs []string, ask func(*truth) error) error {
+	args := []string{"drive", strconv.Itoa(int(user))}
+	args = append(args, dirs...)
 	args = append(args, "--")
-	if len(groups) == 0 && l.memory == 0 {
+	if len(dirs) == 0 && l.of == cpuTime {
 		args = append(args, "shell")
 	}
 	c := exec.Command("/init", append(args, l.args...)...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if len(groups) == 0 { // else it changes its user in the group: only root may enter it
-		c.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
-	}
 	c.Stderr = os.Stderr
-	if err := c.Run(); err != nil {
-		return 0, fmt.Errorf("load %s: %w", l.name, err)
+	end, err := c.StdinPipe()
+	if err != nil {
+		return err
 	}
-	// Orphans are given to us, the first process.
-	for end := time.Now().Add(20 * time.Second); userRuns(user); {
-		if time.Now().After(end) {
-			return 0, fmt.Errorf("load %s does not end", l.name)
+	says, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	before, counted := children(), usage(dirs)
+	if err := c.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = end.Close()
+		_ = c.Wait()
+	}()
+	over := make(chan struct{})
+	var orphans sync.WaitGroup
+	orphans.Go(func() { reap(c.Process.Pid, over) })
+	defer orphans.Wait()
+	defer close(over)
+
+	var t truth
+	var nanos int64
+	if _, err := fmt.Fscan(says, &t.leader); err != nil {
+		return fmt.Errorf("load %s: %w", l.name, err)
+	}
+	if l.of == sharedMemory {
+		time.Sleep(9 * time.Second) // it is steady by then
+		t.memory = proportional(t.leader)
+		if err := ask(&t); err != nil {
+			return err
 		}
-		reap(user)
-		time.Sleep(20 * time.Millisecond)
 	}
-	return children() - before, nil
+	if _, err := fmt.Fscan(says, &nanos, &t.memory); err != nil {
+		return fmt.Errorf("load %s: %w", l.name, err)
+	}
+	if l.of == sharedMemory {
+		return nil
+	}
+	for late := time.Now().Add(time.Minute); userRuns(user); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(late) {
+			return fmt.Errorf("load %s does not end", l.name)
+		}
+	}
+	t.cpu = time.Duration(nanos) + children() - before
+	t.group = usage(dirs) - counted
+	if err := exported(3); err != nil { // it has been read by then, and its parent's child times
+		return err
+	}
+	return ask(&t)
+}
+
+// drive USER GROUP... -- LOAD starts a load in the control groups, tells its process and then what it took, and
+// lives until its input ends.
+func drive(args []string) {
+	joined := []string{"join", args[0]}
+	c := exec.Command("/init")
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	user := number(args[0])
+	at := 1
+	for ; args[at] != "--"; at++ {
+		if _, err := os.Stat(args[at] + "/cgroup.controllers"); err == nil { // of version 2: it can be born there
+			group, err := os.Open(args[at])
+			fail(err)
+			c.SysProcAttr.UseCgroupFD, c.SysProcAttr.CgroupFD = true, int(group.Fd())
+			continue
+		}
+		joined = append(joined, args[at]+"/cgroup.procs")
+	}
+	if len(joined) == 2 { // else it changes its user in the group: only root may enter it
+		c.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}
+	}
+	c.Args = append(append(c.Args, joined...), args[at:]...)
+	c.Stderr = os.Stderr
+	fail(c.Start())
+	fmt.Println(c.Process.Pid)
+	fail(c.Wait())
+	var u unix.Rusage
+	fail(unix.Getrusage(unix.RUSAGE_CHILDREN, &u))
+	fmt.Println(u.Utime.Nano()+u.Stime.Nano(), u.Maxrss<<10)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// usage is the CPU time that a control group has counted.
+func usage(dirs []string) time.Duration {
+	for _, d := range dirs {
+		if b, err := os.ReadFile(d + "/cpuacct.usage"); err == nil {
+			return time.Duration(number(strings.TrimSpace(string(b))))
+		}
+		b, _ := os.ReadFile(d + "/cpu.stat")
+		for line := range strings.Lines(string(b)) {
+			if v, ok := strings.CutPrefix(line, "usage_usec "); ok {
+				return time.Duration(number(strings.TrimSpace(v))) * time.Microsecond
+			}
+		}
+	}
+	return 0
+}
+
+// proportional is the proportional set size of the processes of a session, bytes.
+func proportional(leader int) (sum uint64) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if sid, err := unix.Getsid(pid); err != nil || sid != leader {
+			continue
+		}
+		b, _ := os.ReadFile("/proc/" + e.Name() + "/smaps_rollup")
+		for line := range strings.Lines(string(b)) {
+			if v, ok := strings.CutPrefix(line, "Pss:"); ok {
+				sum += uint64(number(strings.Fields(v)[0])) << 10
+			}
+		}
+	}
+	return sum
 }
 
 // children is the CPU time of all processes that were waited for.
@@ -92,29 +219,42 @@ func children() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// reap waits for the orphans of a user.
-func reap(user uint32) {
-	for _, pid := range processes(user) {
-		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+// agent is the process of ours, beside a load, that is waited for elsewhere.
+var agent atomic.Int64
+
+// reap waits for orphans, which are given to us, the first process, as soon as they end: nobody is to read them as zombies.
+func reap(driver int, over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(2 * time.Millisecond):
+		}
+		for {
+			var about unix.Siginfo
+			err := unix.Waitid(unix.P_ALL, 0, &about, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+			pid := int(*(*int32)(unsafe.Add(unsafe.Pointer(&about), 16))) // si_pid of sigaction(2), where words have 64 bits
+			if err != nil || pid == 0 || pid == driver || pid == int(agent.Load()) {
+				break
+			}
+			_, _ = unix.Wait4(pid, nil, 0, nil)
+		}
 	}
 }
 
-func userRuns(user uint32) bool { return len(processes(user)) > 0 }
-
-// processes returns the processes of a user, zombies included.
-func processes(user uint32) (pids []int) {
+// userRuns reports whether there are processes of a user, zombies included.
+func userRuns(user uint32) bool {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
 		status, _ := os.ReadFile("/proc/" + e.Name() + "/status")
 		if strings.Contains(string(status), fmt.Sprintf("\nUid:\t%d\t", user)) {
-			pids = append(pids, pid)
+			return true
 		}
 	}
-	return pids
+	return false
 }
 
 // child is the programs of the loads.
@@ -124,7 +264,9 @@ func child(what string, args []string) {
 		join(args)
 	case "inside":
 		fail(inside(args))
-	case "shell": // LOAD: waits for it, as a shell does, and lives on: process 1 is nobody's shell
+	case "drive":
+		drive(args)
+	case "shell": // LOAD: waits for it, as a shell does, and lives on
 		start(args...).wait()
 		time.Sleep(2500 * time.Millisecond)
 	case "busy":
@@ -175,6 +317,22 @@ func child(what string, args []string) {
 		}
 		time.Sleep(2500 * time.Millisecond)
 		runtime.KeepAlive(block)
+	case "forks": // MEGABYTES NUMBER: they hold its pages
+		block := make([]byte, number(args[0])<<20)
+		for i := 0; i < len(block); i += 4096 {
+			block[i] = 1
+		}
+		runtime.LockOSThread()
+		var all []int
+		for range number(args[1]) {
+			all = append(all, fork())
+		}
+		time.Sleep(12 * time.Second)
+		for _, pid := range all {
+			fail(unix.Kill(pid, unix.SIGKILL))
+			_, _ = unix.Wait4(pid, nil, 0, nil)
+		}
+		runtime.KeepAlive(block)
 	default:
 		fail(fmt.Errorf("no load is called %s", what))
 	}
@@ -193,6 +351,18 @@ func join(args []string) {
 		fail(syscall.Setuid(user))
 	}
 	fail(syscall.Exec("/init", append([]string{"load"}, args[1:]...), os.Environ()))
+}
+
+// fork makes a copy of this process that sleeps until it is ended: one without a runtime, as only the thread that forks is copied.
+//
+//go:nosplit
+//go:norace
+func fork() int {
+	pid, _, failed := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	for failed == 0 && pid == 0 {
+		_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+	}
+	return int(pid)
 }
 
 type process struct{ *os.Process }

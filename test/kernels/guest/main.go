@@ -53,7 +53,7 @@ func system() error {
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	say("kernel %s", unix.ByteSliceToString(u.Release[:]))
-	layout, tests := "v2", ""
+	layout, tests, modes := "v2", "", ""
 	line, _ := os.ReadFile("/proc/cmdline")
 	for w := range strings.FieldsSeq(string(line)) {
 		if v, ok := strings.CutPrefix(w, "guest.cgroups="); ok {
@@ -61,6 +61,9 @@ func system() error {
 		}
 		if v, ok := strings.CutPrefix(w, "guest.tests="); ok {
 			tests = v
+		}
+		if v, ok := strings.CutPrefix(w, "guest.modes="); ok {
+			modes = v
 		}
 	}
 	if err := groups(layout); err != nil {
@@ -71,7 +74,7 @@ func system() error {
 			runTests(name)
 		}
 	}
-	return measure(layout)
+	return measure(layout, modes)
 }
 
 func mount(kind, at, data string) error {

@@ -8,9 +8,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -45,10 +48,17 @@ func modes(layout string) []mode {
 	return all
 }
 
-// measure runs every load under every mode.
-func measure(layout string) error {
+// measure runs every load under the modes whose names match a pattern.
+func measure(layout, pattern string) error {
 	user := uint32(firstUser)
+	wanted, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
 	for _, m := range modes(layout) {
+		if !wanted.MatchString(m.name) {
+			continue
+		}
 		if err := m.measure(layout, &user); err != nil {
 			say("failed %s %s %v", layout, m.name, err)
 		}
@@ -66,18 +76,19 @@ func (m *mode) measure(layout string, user *uint32) error {
 	if !strings.Contains(reading, m.sources) {
 		return fmt.Errorf("it reads %s", reading)
 	}
-	type done struct {
-		load
-		user uint32
-		cpu  time.Duration
-	}
-	var all []done
-	before, err := scrape()
-	if err != nil {
-		return err
-	}
+	watch := newWatch()
+	defer watch.stop()
+	busy, tasks, all := processors()
+	defer func() {
+		b, t, a := processors()
+		say("nobody %s %s %.4f", layout, m.name, ((b-busy)-(t-tasks))/(a-all))
+	}()
 	for _, l := range loads() {
 		*user++
+		as := *user
+		if l.own {
+			as = nobody
+		}
 		var dirs []string
 		if l.group != "" {
 			if dirs, err = makeGroup(layout, l.group); err != nil {
@@ -85,31 +96,170 @@ func (m *mode) measure(layout string, user *uint32) error {
 			}
 			defer removeGroup(dirs) // the next mode begins with one of its own, as every container does
 		}
-		cpu, err := l.run(*user, dirs)
+		before, err := scrape()
 		if err != nil {
 			return err
 		}
-		all = append(all, done{l, *user, cpu})
-	}
-	time.Sleep(7 * time.Second)
-	after, err := scrape()
-	if err != nil {
-		return err
-	}
-	for _, d := range all {
-		want, got := d.cpu.Seconds(), 0.0
-		switch {
-		case d.memory != 0:
-			want, got = float64(d.memory), after.most("reckon_workload_memory_peak_bytes", "owner", strconv.Itoa(int(d.user)))
-		case d.workload != "":
-			const name = "reckon_workload_cpu_seconds_total"
-			got = after.sum(name, "workload", d.workload) - before.sum(name, "workload", d.workload)
-		default:
-			got = after.sum("reckon_workload_cpu_seconds_total", "owner", strconv.Itoa(int(d.user)))
+		watch.begin()
+		err = l.run(as, dirs, func(t *truth) error {
+			after, err := scrape()
+			if err != nil {
+				return err
+			}
+			want, got := l.compare(t, as, before, after)
+			workload := l.workload
+			if l.of != cpuTime {
+				workload = groupOf(after, t.leader)
+			}
+			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, l.name, want, got, watch.mark(&l, workload))
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		say("result %s %s %s want=%.6g got=%.6g", layout, m.name, d.name, want, got)
 	}
 	return nil
+}
+
+// processors returns how long the processors were not idle, how long tasks ran on them, and all of their time, seconds. What
+// lies between the first two, interrupts and the way into idle and out of it, is nobody's: little, but on emulated processors.
+func processors() (busy, tasks, all float64) {
+	stat, _ := os.ReadFile("/proc/stat")
+	schedstat, _ := os.ReadFile("/proc/schedstat")
+	uptime, _ := os.ReadFile("/proc/uptime")
+	seconds, _ := strconv.ParseFloat(strings.Fields(string(uptime))[0], 64)
+	f := strings.Fields(strings.SplitN(string(stat), "\n", 2)[0])
+	all = seconds * float64(runtime.NumCPU())
+	busy = all - float64(number(f[4])+number(f[5])+number(f[8]))/100 // idle, iowait, steal
+	for line := range strings.Lines(string(schedstat)) {
+		if f := strings.Fields(line); len(f) > 7 && strings.HasPrefix(f[0], "cpu") {
+			tasks += float64(number(f[7])) / 1e9
+		}
+	}
+	return busy, tasks, all
+}
+
+// compare returns what the kernel says of a load, and what the agent does.
+func (l *load) compare(t *truth, user uint32, before, after samples) (want, got float64) {
+	owner := strconv.Itoa(int(user))
+	const cpu = "reckon_workload_cpu_seconds_total"
+	switch {
+	case l.of == memoryPeak:
+		return float64(t.memory), after.most("reckon_workload_memory_peak_bytes", "owner", owner)
+	case l.of == sharedMemory:
+		return float64(t.memory), after.sum("reckon_workload_memory_bytes", "workload", groupOf(after, t.leader))
+	case l.workload != "":
+		got = after.sum(cpu, "workload", l.workload) - before.sum(cpu, "workload", l.workload)
+		// What a process used before it entered the group (version 1 has no other way) may count or not.
+		return min(max(got, t.group.Seconds()), max(t.group, t.cpu).Seconds()), got
+	}
+	return t.cpu.Seconds(), after.sum(cpu, "owner", owner)
+}
+
+// groupOf is what the agent calls the process group of a leader.
+func groupOf(all samples, leader int) string {
+	for _, s := range all {
+		_, rest, _ := strings.Cut(s.labels, "workload=\"")
+		id, _, _ := strings.Cut(rest, "\"")
+		if strings.HasPrefix(id, "group/") && strings.Contains(id, fmt.Sprintf("/%d-", leader)) {
+			return id
+		}
+	}
+	return "none"
+}
+
+// watch collects what the agent says of the exactness of its figures.
+type watch struct {
+	over  chan struct{}
+	mu    sync.Mutex
+	worst map[string]float64 // by figure, kind, source and workload
+	last  samples
+}
+
+func newWatch() *watch {
+	w := &watch{over: make(chan struct{}), worst: map[string]float64{}}
+	go func() {
+		for {
+			select {
+			case <-w.over:
+				return
+			case <-time.After(time.Second):
+			}
+			if all, err := scrape(); err == nil {
+				w.add(all)
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watch) stop() { close(w.over) }
+
+func (w *watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.worst)
+}
+
+func (w *watch) add(all samples) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = all
+	for _, s := range all {
+		if s.name == "reckon_figure_exactness" && s.value > w.worst[s.labels] {
+			w.worst[s.labels] = s.value
+		}
+	}
+}
+
+// mark returns how exact the figure of a load is by its worst mark: that of its kind in its time, and of memory that of
+// the workload now.
+func (w *watch) mark(l *load, id string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	worst := 0.0
+	see := func(labels, figure string, value float64) {
+		kinds := []string{"group", "short"}
+		if l.workload != "" {
+			kinds = []string{workloadKind(id)}
+		}
+		for _, kind := range kinds {
+			if has(labels, "figure", figure) && has(labels, "kind", kind) && (has(labels, "workload", id) || has(labels, "workload", "")) {
+				worst = max(worst, value)
+			}
+		}
+	}
+	switch l.of {
+	case cpuTime:
+		for labels, v := range w.worst {
+			see(labels, "cpu_seconds", v)
+		}
+	case memoryPeak:
+		for labels, v := range w.worst {
+			see(labels, "memory_peak_bytes", v)
+		}
+	case sharedMemory:
+		for _, s := range w.last {
+			if s.name == "reckon_figure_exactness" {
+				see(s.labels, "memory_bytes", s.value)
+			}
+		}
+	}
+	return [...]string{"exact", "at-least", "estimated", "modelled"}[int(worst)]
+}
+
+func workloadKind(id string) string {
+	kind, _, _ := strings.Cut(id, "/")
+	return kind
+}
+
+// has reports whether a label has a value; one that is not there is empty.
+func has(labels, label, value string) bool {
+	if value == "" {
+		return !strings.Contains(labels, "{"+label+"=") && !strings.Contains(labels, ","+label+"=") || strings.Contains(labels, label+"=\"\"")
+	}
+	want := fmt.Sprintf("%s=%q", label, value)
+	return strings.Contains(labels, "{"+want) || strings.Contains(labels, ","+want)
 }
 
 const address = "127.0.0.1:9871"
@@ -147,9 +297,16 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	if err := c.Start(); err != nil {
 		return nil, "", err
 	}
+	agent.Store(int64(c.Process.Pid))
 	stop = func() {
 		_ = c.Process.Signal(syscall.SIGTERM)
+		late := time.AfterFunc(20*time.Second, func() {
+			say("error the agent does not end: %s", state(c.Process.Pid))
+			_ = c.Process.Kill()
+		})
 		_ = c.Wait()
+		late.Stop()
+		leftover()
 	}
 	lines := make(chan string, 100)
 	go func() {
@@ -187,6 +344,45 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	}
 	stop()
 	return nil, "", errors.New("the agent measures nothing")
+}
+
+// leftover waits for what became our child when its parent ended, such as the agent of a container.
+func leftover() {
+	for late := time.Now().Add(20 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
+		for {
+			pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+			if err == unix.ECHILD {
+				return
+			}
+			if err != nil || pid == 0 {
+				break
+			}
+		}
+	}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid > 1 {
+			if s := state(pid); strings.Contains(s, "PPid:\t1 ") {
+				say("error a process is left: %s", s)
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+	}
+}
+
+// state is what is known of a process, in a line.
+func state(pid int) string {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	out := strings.ReplaceAll(string(line), "\x00", " ") + ": "
+	for l := range strings.Lines(string(status)) {
+		for _, want := range []string{"State:", "PPid:", "Uid:", "SigQ:", "SigPnd:", "ShdPnd:"} {
+			if strings.HasPrefix(l, want) {
+				out += strings.TrimSpace(l) + " "
+			}
+		}
+	}
+	return out
 }
 
 func numbers(caps []uintptr) string {
@@ -246,7 +442,7 @@ func scrape() (out samples, err error) {
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)
 	for line := range strings.Lines(string(body)) {
-		if !strings.HasPrefix(line, "reckon_workload_") {
+		if !strings.HasPrefix(line, "reckon_workload_") && !strings.HasPrefix(line, "reckon_figure_exactness") {
 			continue
 		}
 		i, j := strings.IndexByte(line, '{'), strings.LastIndexByte(line, '}')
@@ -261,10 +457,29 @@ func scrape() (out samples, err error) {
 	return out, err
 }
 
+// exported waits until the agent has exported so many times more.
+func exported(times int) error {
+	var last samples
+	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		all, err := scrape()
+		if err == nil && last != nil && !slices.Equal(all, last) {
+			times--
+		}
+		if err == nil {
+			last = all
+		}
+		if times == 0 {
+			return nil
+		}
+		if time.Now().After(late) {
+			return errors.New("the agent exports nothing new")
+		}
+	}
+}
+
 func (all samples) each(name, label, value string, f func(float64)) {
-	want := fmt.Sprintf("%s=%q", label, value)
 	for _, s := range all {
-		if s.name == name && (strings.Contains(s.labels, "{"+want) || strings.Contains(s.labels, ","+want)) {
+		if s.name == name && has(s.labels, label, value) {
 			f(s.value)
 		}
 	}
