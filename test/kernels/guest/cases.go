@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -80,8 +79,8 @@ type truth struct {
 
 // run runs a load to its end, its orphans included. The process that waits for it (drive) is neither process 1, whose
 // child times count as nobody's, nor does it adopt orphans; it lives on until the agent has been asked what it measured,
-// by the function ask.
-func (l *load) run(user uint32, dirs []string, ask func(*truth) error) error {
+// by the function ask. agent is its process.
+func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error) error {
 	args := []string{"drive", strconv.Itoa(int(user))}
 	args = append(args, dirs...)
 	args = append(args, "--")
@@ -109,7 +108,7 @@ func (l *load) run(user uint32, dirs []string, ask func(*truth) error) error {
 	}()
 	over := make(chan struct{})
 	var orphans sync.WaitGroup
-	orphans.Go(func() { reap(c.Process.Pid, over) })
+	orphans.Go(func() { reap(agent, c.Process.Pid, over) })
 	defer orphans.Wait()
 	defer close(over)
 
@@ -219,11 +218,9 @@ func children() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// agent is the process of ours, beside a load, that is waited for elsewhere.
-var agent atomic.Int64
-
 // reap waits for orphans, which are given to us, the first process, as soon as they end: nobody is to read them as zombies.
-func reap(driver int, over <-chan struct{}) {
+// The agent and the driver of a load are waited for elsewhere.
+func reap(agent, driver int, over <-chan struct{}) {
 	for {
 		select {
 		case <-over:
@@ -234,7 +231,7 @@ func reap(driver int, over <-chan struct{}) {
 			var about unix.Siginfo
 			err := unix.Waitid(unix.P_ALL, 0, &about, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 			pid := int(*(*int32)(unsafe.Add(unsafe.Pointer(&about), 16))) // si_pid of sigaction(2), where words have 64 bits
-			if err != nil || pid == 0 || pid == driver || pid == int(agent.Load()) {
+			if err != nil || pid == 0 || pid == driver || pid == agent {
 				break
 			}
 			_, _ = unix.Wait4(pid, nil, 0, nil)
@@ -269,6 +266,16 @@ func child(what string, args []string) {
 	case "shell": // LOAD: waits for it, as a shell does, and lives on
 		start(args...).wait()
 		time.Sleep(2500 * time.Millisecond)
+	case "memory", "forks":
+		hold(what, args)
+	default:
+		work(what, args)
+	}
+}
+
+// work is the loads that use processors.
+func work(what string, args []string) {
+	switch what {
 	case "busy":
 		spin(duration(args[0]))
 	case "short":
@@ -310,18 +317,21 @@ func child(what string, args []string) {
 	case "daemon": // the first fork ends at once; nobody but the first process waits for the second
 		_, _ = unix.Setsid()
 		start("busy", args[0])
+	default:
+		fail(fmt.Errorf("no load is called %s", what))
+	}
+}
+
+// hold is the loads that use memory.
+func hold(what string, args []string) {
+	block := make([]byte, number(args[0])<<20)
+	for i := 0; i < len(block); i += 4096 {
+		block[i] = 1
+	}
+	switch what {
 	case "memory": // MEGABYTES
-		block := make([]byte, number(args[0])<<20)
-		for i := 0; i < len(block); i += 4096 {
-			block[i] = 1
-		}
 		time.Sleep(2500 * time.Millisecond)
-		runtime.KeepAlive(block)
 	case "forks": // MEGABYTES NUMBER: they hold its pages
-		block := make([]byte, number(args[0])<<20)
-		for i := 0; i < len(block); i += 4096 {
-			block[i] = 1
-		}
 		runtime.LockOSThread()
 		var all []int
 		for range number(args[1]) {
@@ -332,10 +342,8 @@ func child(what string, args []string) {
 			fail(unix.Kill(pid, unix.SIGKILL))
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
-		runtime.KeepAlive(block)
-	default:
-		fail(fmt.Errorf("no load is called %s", what))
 	}
+	runtime.KeepAlive(block)
 }
 
 // join USER GROUP... -- LOAD joins the control groups and becomes the load, of the user.

@@ -28,6 +28,7 @@ type mode struct {
 	args      []string
 	container bool // in a cgroup namespace of its own, with the machine's files at /host
 	sources   string
+	pid       int // of the agent
 }
 
 const nobody = 65534
@@ -101,7 +102,7 @@ func (m *mode) measure(layout string, user *uint32) error {
 			return err
 		}
 		watch.begin()
-		err = l.run(as, dirs, func(t *truth) error {
+		err = l.run(as, dirs, m.pid, func(t *truth) error {
 			after, err := scrape()
 			if err != nil {
 				return err
@@ -297,7 +298,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	if err := c.Start(); err != nil {
 		return nil, "", err
 	}
-	agent.Store(int64(c.Process.Pid))
+	m.pid = c.Process.Pid
 	stop = func() {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		late := time.AfterFunc(20*time.Second, func() {
