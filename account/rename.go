@@ -21,9 +21,10 @@ import (
 const nameGrace = uint64(2 * time.Second)
 
 // startGrace is the maximum time, in nanoseconds, for which a container without its final name is held back while its
-// runtime has not executed its program yet: on a busy node that takes seconds, and the supervisor does not report it
-// before.
-const startGrace = uint64(30 * time.Second)
+// runtime has not executed its program yet: on a busy node that takes seconds, on an emulated one more than half a
+// minute, and the supervisor does not report it before. The kubelet gives a runtime two minutes
+// (runtimeRequestTimeout) before it takes the start for failed.
+const startGrace = uint64(2 * time.Minute)
 
 // starting reports whether the part has not ended and has run nothing but the stages of a container runtime.
 func (p *Part) starting() bool {
