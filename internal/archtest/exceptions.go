@@ -18,7 +18,6 @@ func Exceptions() []Exception {
 		{"sleep", "agent/run/helper_test.go", "time.Sleep", "the programs that are measured do nothing but let time pass, or wait for a file of another process"},
 		{"sleep", "agent/run/run_test.go", "time.Sleep", "it waits for a file that another process writes; nothing tells when"},
 		{"sleep", "sensor/node/exporter_test.go", "time.Sleep", "it asks a real exporter until it listens; nothing tells when"},
-		{"sleep", "sensor/node/filesystem_test.go", "time.Sleep", "it asks again until a goroutine that hung has come back; nothing tells when"},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,60 +15,59 @@ import (
 // TestDeadServer has one file system that does not respond: the others are exported, the
 // reading does not wait for it twice, and it returns when its server does.
 func TestDeadServer(t *testing.T) {
-	f, err := NewFilesystem("testdata/vm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	release := make(chan struct{})
-	var asked atomic.Int32
-	f.wait = 20 * time.Millisecond
-	f.statfs = func(path []byte, s *unix.Statfs_t) error {
-		*s = unix.Statfs_t{Bsize: 1, Blocks: 7}
-		if strings.HasSuffix(string(path), "/dead\x00") {
-			asked.Add(1)
-			<-release
-		}
-		return nil
-	}
-	read := func() (errors int, sizes int) {
-		var b metric.Batch
-		if err := f.Read(&b); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := NewFilesystem("testdata/vm")
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range b.Samples {
-			switch m.Series.Desc.Name {
-			case "node_filesystem_device_error":
-				errors += int(m.Value)
-			case "node_filesystem_size_bytes":
-				sizes++
+		release := make(chan struct{})
+		var asked atomic.Int32
+		f.wait = 20 * time.Millisecond
+		f.statfs = func(path []byte, s *unix.Statfs_t) error {
+			*s = unix.Statfs_t{Bsize: 1, Blocks: 7}
+			if strings.HasSuffix(string(path), "/dead\x00") {
+				asked.Add(1)
+				<-release
+			}
+			return nil
+		}
+		read := func() (errors int, sizes int) {
+			var b metric.Batch
+			if err := f.Read(&b); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range b.Samples {
+				switch m.Series.Desc.Name {
+				case "node_filesystem_device_error":
+					errors += int(m.Value)
+				case "node_filesystem_size_bytes":
+					sizes++
+				}
+			}
+			return errors, sizes
+		}
+		for range 3 {
+			if errors, sizes := read(); errors != 1 || sizes != 3 {
+				t.Fatalf("%d without an answer and %d with, want 1 and 3", errors, sizes)
 			}
 		}
-		return errors, sizes
-	}
-	for range 3 {
-		if errors, sizes := read(); errors != 1 || sizes != 3 {
-			t.Fatalf("%d without an answer and %d with, want 1 and 3", errors, sizes)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times while it did not answer", n)
 		}
-	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("asked %d times while it did not answer", n)
-	}
-	close(release)
-	f.wait = 10 * time.Second
-	recovered := false
-	for range 1000 {
-		if errors, _ := read(); errors == 0 {
-			recovered = true
-			break
+		close(release)
+		synctest.Wait()
+		for range 2 { // the answer to what was asked then, and one that is asked now
+			if errors, sizes := read(); errors != 0 || sizes != 4 {
+				t.Errorf("%d without an answer and %d with when it is back, want none and 4", errors, sizes)
+			}
 		}
-		time.Sleep(time.Millisecond)
-	}
-	if !recovered {
-		t.Error("does not come back")
-	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
+		if n := asked.Load(); n < 2 {
+			t.Errorf("asked %d times in all, want again", n)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestUnescape(t *testing.T) {
