@@ -52,7 +52,7 @@ func TestIndexDamagedWhileRunning(t *testing.T) {
 	}
 	f.Close()
 	want := filepath.Join(filepath.Base(filepath.Dir(index)), "index")
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		if code, body := get(t, s, "/api/reckon/v1/workloads"); code != http.StatusOK {
 			t.Fatalf("the list of workloads: %d %s", code, body)
 		}

@@ -127,7 +127,7 @@ func answersOf(t *testing.T, data string, to time.Time, want answers) (a answers
 	}()
 	ask := func(path string) []byte {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; {
+		for deadline := time.Now().Add(2 * time.Minute); ; {
 			resp, err := s.Inside().Get("http://server" + path)
 			must(t, err)
 			body, err := io.ReadAll(resp.Body)
@@ -158,7 +158,7 @@ func answersOf(t *testing.T, data string, to time.Time, want answers) (a answers
 			a.samples[fmt.Sprint(r.Metric, v[0])] = fmt.Sprint(v[1])
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; { // a catalogue that was lost is built again
+	for deadline := time.Now().Add(2 * time.Minute); ; { // a catalogue that was lost is built again
 		var list struct {
 			Workloads []struct{ ID string }
 			Missing   []string

@@ -43,8 +43,8 @@ func start(t *testing.T, data string) (*Server, func()) {
 	t.Cleanup(stop)
 	select {
 	case <-s.First():
-	case <-time.After(30 * time.Second):
-		t.Fatal("no workload in the catalogue after 30 s")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("no workload in the catalogue after two minutes")
 	}
 	return s, stop
 }
