@@ -144,7 +144,7 @@ func (r *receiver) await(n int) {
 	for range n {
 		select {
 		case <-r.took:
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			r.t.Fatal("a request did not come")
 		}
 	}
@@ -153,7 +153,7 @@ func (r *receiver) await(n int) {
 // settled waits until the sender has processed the responses.
 func settled(t *testing.T, p *Pusher) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); p.Status()[0].Queue.Records > 0; runtime.Gosched() {
+	for end := time.Now().Add(2 * time.Minute); p.Status()[0].Queue.Records > 0; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("records wait: %+v", p.Status()[0])
 		}

@@ -126,7 +126,7 @@ func TestShare(t *testing.T) {
 	// A delay is counted when its thread leaves the processor, which the one that printed may not have done.
 	var got sensor.Queue
 	var n uint64
-	for end := time.Now().Add(10 * time.Second); float64(n) < stints && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); float64(n) < stints && time.Now().Before(end); {
 		p.Reset()
 		read(t, s, &p)
 		for i := range p.Queued {
