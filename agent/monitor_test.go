@@ -55,7 +55,7 @@ func TestMonitors(t *testing.T) {
 				if others {
 					counted(theirs, 1000+1<<20*i)
 				}
-				spin(20 * time.Millisecond)
+				burn(20 * time.Millisecond)
 				if err := a.tick(); err != nil {
 					t.Fatal(err)
 				}
@@ -84,9 +84,4 @@ func threads(t *testing.T) string {
 		ids = append(ids, e.Name())
 	}
 	return strings.Join(ids, "\n")
-}
-
-func spin(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
-	}
 }
