@@ -110,15 +110,18 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	defer slow.Close()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	for _, c := range []struct{ name, address, want string }{
-		{"nothing listens", gone.URL, "no reckon server at " + gone.URL + ": connection refused; start one with `reckon up`, or name one with --server or RECKON_SERVER"},
-		{"another program", plain.URL, "did not answer with reckon's JSON"},
-		{"another API", missing.URL, "is this a reckon server? name one with --server"},
-		{"plain http", strings.Replace(plain.URL, "http:", "https:", 1), "it speaks http, not https; write " + plain.URL},
-		{"no such name", "nothing.invalid", "check --server or RECKON_SERVER"},
-		{"too slow", slow.URL, "no answer in time"},
+	for _, c := range []struct {
+		name, address, want string
+		patience            time.Duration // none: as long as it takes
+	}{
+		{"nothing listens", gone.URL, "no reckon server at " + gone.URL + ": connection refused; start one with `reckon up`, or name one with --server or RECKON_SERVER", 0},
+		{"another program", plain.URL, "did not answer with reckon's JSON", 0},
+		{"another API", missing.URL, "is this a reckon server? name one with --server", 0},
+		{"plain http", strings.Replace(plain.URL, "http:", "https:", 1), "it speaks http, not https; write " + plain.URL, 0},
+		{"no such name", "nothing.invalid", "check --server or RECKON_SERVER", 0},
+		{"too slow", slow.URL, "no answer in time", 500 * time.Millisecond},
 	} {
-		x, err := client.New(c.address, client.WithHTTP(&http.Client{Timeout: 500 * time.Millisecond}))
+		x, err := client.New(c.address, client.WithHTTP(&http.Client{Timeout: c.patience}))
 		if err != nil {
 			t.Fatal(err)
 		}
