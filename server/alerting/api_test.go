@@ -175,7 +175,7 @@ func TestAPIAnswersAsAlertmanager(t *testing.T) {
 // awaitGroups waits until the alerts are in groups.
 func awaitGroups(t *testing.T, e *embedded) {
 	t.Helper()
-	for range 1000 {
+	for end := time.Now().Add(long); time.Now().Before(end); {
 		if _, body := call(t, e.mux, http.MethodGet, "/alerts/groups", ""); strings.Count(body, `"fingerprint"`) == 4 {
 			return
 		}
