@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -61,6 +62,8 @@ next:
 }
 
 func burn(d time.Duration) {
+	runtime.LockOSThread() // the clock is the thread's
+	defer runtime.UnlockOSThread()
 	var from, now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &from)
 	for {
