@@ -55,7 +55,7 @@ func (x *tmux) keys(keys ...string) { x.run(append([]string{"send-keys"}, keys..
 // until waits for a screen that contains the text, and returns it.
 func (x *tmux) until(text string) string {
 	x.t.Helper()
-	deadline := time.Now().Add(30 * time.Second) // far more than needed, for a busy machine
+	deadline := time.Now().Add(2 * time.Minute) // far more than needed, for a busy machine
 	for {
 		screen := x.run("capture-pane", "-p")
 		if strings.Contains(screen, text) {

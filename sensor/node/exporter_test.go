@@ -111,7 +111,7 @@ func TestLikeNodeExporter(t *testing.T) {
 	var values map[string]float64
 	var types map[string]string
 	var err error
-	for range 200 { // until it listens
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); { // until it listens
 		if values, types, err = scrape(url); err == nil {
 			break
 		}
