@@ -18,9 +18,10 @@ import (
 
 	"reckon/sensor"
 	"reckon/sensor/task/bpf"
+	"reckon/sensor/task/mounts"
 )
 
-//go:generate env BPF_CFLAGS=-mcpu=v3 bash ../bpf/build fuse record account
+//go:generate env BPF_CFLAGS=-mcpu=v3 bash ../bpf/build fuse record
 
 // Options says how to count.
 type Options struct {
@@ -33,14 +34,11 @@ type Options struct {
 // Source counts requests while it is open.
 type Source struct {
 	accounts *bpf.Accounts
-	clock    bpf.Clock
-	take     func([]byte) (uint32, bool)
-	pass     *sensor.MountPass // that is being read
-	names    names
+	reader   *mounts.Reader
 }
 
-// nobody is the key of the account of requests without a process.
-const nobody = uint32(0)
+// The programs write records as the reader takes them.
+const _ = -(unsafe.Sizeof(fuseRecord{}) - unsafe.Sizeof(mounts.Record{}))
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
 // permissions do not allow it, and says which.
@@ -49,21 +47,18 @@ func Open(o Options) (*Source, error) {
 		o.Root = "/"
 	}
 	a, err := bpf.OpenAccounts(bpf.AccountsSpec{
-		Root: o.Root, Types: o.Types, Load: loadFuse, Record: int(unsafe.Sizeof(fuseRecord{})), Buffer: 40,
+		Root: o.Root, Types: o.Types, Load: loadFuse, Record: mounts.RecordSize, Buffer: 40,
 		Attach: []string{fuseProgEnded, fuseProgAnswered, fuseProgSent}, Otherwise: "the kernel does not let requests to FUSE servers be traced", Fix: "use Linux 6.11 or later",
 	})
 	if err != nil {
 		return nil, err
 	}
-	v := fuseAccount{}
-	v.Process.Pid = -1
-	if err := a.Map.Put(nobody, &v); err != nil {
+	r, err := mounts.NewReader(a, o.Root, sensor.Mount{Type: "fuse", Source: "other"})
+	if err != nil {
 		_ = a.Close()
 		return nil, fmt.Errorf("open the account of requests without a process: %w", err)
 	}
-	s := &Source{accounts: a, clock: bpf.OwnClock(), names: names{root: o.Root, known: make(map[uint64]sensor.Mount)}}
-	s.take = s.record
-	return s, nil
+	return &Source{accounts: a, reader: r}, nil
 }
 
 // Name returns "fuse".
@@ -87,24 +82,10 @@ func (s *Source) ReadMounts(p *sensor.MountPass) error {
 	if s.accounts == nil {
 		return errors.New("read requests to FUSE servers: the source is closed")
 	}
-	s.pass = p
-	if err := s.accounts.Read(s.take); err != nil {
+	if err := s.reader.Read(p); err != nil {
 		return fmt.Errorf("read requests to FUSE servers: %w", err)
 	}
 	return nil
-}
-
-func (s *Source) record(b []byte) (key uint32, ended bool) {
-	r := (*fuseRecord)(unsafe.Pointer(&b[0]))
-	for i := range r.Uses {
-		c := &r.Uses[i].Cells
-		use := sensor.MountUse{Bytes: c.Bytes, Operations: c.Operations, Nanos: c.Nanos}
-		if use == (sensor.MountUse{}) {
-			continue
-		}
-		s.pass.Used = append(s.pass.Used, sensor.Mounted{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Mount: s.names.of(r.Uses[i].Dev, r.Pid), Use: use})
-	}
-	return r.Tgid, r.Ended != 0
 }
 
 var _ sensor.MountSource = (*Source)(nil)

@@ -13,32 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type fuseAccount struct {
-	_       structs.HostLayout
-	Process struct {
-		_     structs.HostLayout
-		Start uint64
-		Pid   int32
-		Ended uint32
-	}
-	Uses [5]struct {
-		_   structs.HostLayout
-		Dev uint64
-		Now struct {
-			_          structs.HostLayout
-			Bytes      [2]uint64
-			Operations [3]uint64
-			Nanos      [3]uint64
-		}
-		Reported struct {
-			_          structs.HostLayout
-			Bytes      [2]uint64
-			Operations [3]uint64
-			Nanos      [3]uint64
-		}
-	}
-}
-
 type fuseRecord struct {
 	_     structs.HostLayout
 	Pid   int32

@@ -29,6 +29,7 @@ enum {
 	BPF_F_NO_PREALLOC = 1,
 	BPF_F_MMAPABLE = 1024,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 };
 
 enum bpf_map_type {
@@ -38,6 +39,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -127,11 +127,6 @@ enum place { SENT, SENT6, SENDPAGE, RECEIVED, RECEIVED6, SPLICED, PLACES };
 
 #define WAYS 4 /* processes that take turns on a processor, by the end of their ids */
 
-#define RUN_SHIFT 54
-#define MESSAGES_SHIFT 36
-#define RUNS (1ULL << (64 - RUN_SHIFT))
-#define FULL (1ULL << (RUN_SHIFT - 1) | 1ULL << (MESSAGES_SHIFT - 1)) /* half of what there is room for */
-
 /*
  * What a processor counted at one place and did not add to an account yet. Most calls are for the socket of the call before: they
  * touch this line of the cache instead of the seven in which the account and the storage of the socket are.
@@ -165,54 +160,15 @@ static __always_inline void count(struct use *u, __u64 cell, __u64 bytes, __u64 
 	}
 }
 
-/* empty moves what is pending to its account, which is there: the process may have ended, but since the reading before. */
-static __noinline int empty(struct pending *p)
+static __always_inline void settle(__u64 who, __u64 messages, __u64 bytes)
 {
-	__u64 sum, who;
-	struct account *v;
-	__u32 tgid;
+	__u32 tgid = who >> 32;
+	struct account *v = bpf_map_lookup_elem(&accounts, &tgid);
 
-	if (!p)
-		return 0;
-	sum = *(volatile __u64 *)&p->sum;
-	if (!(sum >> RUN_SHIFT))
-		return 0;
-	who = *(volatile __u64 *)&p->who[sum >> RUN_SHIFT & 1];
-	if (__sync_val_compare_and_swap(&p->sum, sum, 0) != sum)
-		return 0; /* its processor added to it: the next reading has it */
-	tgid = who >> 32;
-	v = bpf_map_lookup_elem(&accounts, &tgid);
-	count(v ? &v->now : &unowned, (__u32)who, sum & ((1ULL << MESSAGES_SHIFT) - 1), sum >> MESSAGES_SHIFT & ((1ULL << (RUN_SHIFT - MESSAGES_SHIFT)) - 1));
-	return 0;
+	count(v ? &v->now : &unowned, (__u32)who, bytes, messages);
 }
 
-/* join adds a call to what is pending of the same process and kind, and reports whether it could. */
-static __always_inline bool join(struct pending *p, __u64 who, __u64 bytes)
-{
-	__u64 sum = *(volatile __u64 *)&p->sum, run = sum >> RUN_SHIFT, more = (1ULL << MESSAGES_SHIFT) + bytes;
-
-	if (!run || p->who[run & 1] != who)
-		return false;
-	sum = __sync_fetch_and_add(&p->sum, more);
-	if (sum >> RUN_SHIFT == run && !(sum & FULL))
-		return true;
-	__sync_fetch_and_add(&p->sum, -more); /* it was emptied in between, or has to be */
-	return false;
-}
-
-/* start begins to keep the calls of a process and kind pending, and reports whether it could. */
-static __always_inline bool start(struct pending *p, __u64 who, __u64 bytes)
-{
-	__u64 run;
-
-	empty(p);
-	run = (p->runs + 1) % RUNS;
-	if (!run)
-		run = 2; /* the run before was odd */
-	p->runs = run;
-	*(volatile __u64 *)&p->who[run & 1] = who;
-	return !__sync_val_compare_and_swap(&p->sum, 0, run << RUN_SHIFT | (1ULL << MESSAGES_SHIFT) + bytes);
-}
+#include <task/pending.h>
 
 static __always_inline void mapped(struct address *a, __be32 v4)
 {
@@ -472,11 +428,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct record);
 } scratch SEC(".maps");
-
-static long empty_each(void *map, __u32 *key, struct pending *p, void *unused)
-{
-	return empty(p);
-}
 
 SEC("iter/bpf_map_elem")
 int harvest(struct bpf_iter__bpf_map_elem *ctx)

@@ -1,4 +1,4 @@
-package fuse
+package mounts
 
 import (
 	"os"
@@ -15,13 +15,11 @@ const (
 	maxSource = 200
 )
 
-// others stands for file systems beyond maxNames, or that no table of mounts names.
-var others = sensor.Mount{Type: "fuse", Source: "other"}
-
 // names finds the file system of a device number.
 type names struct {
-	root  string
-	known map[uint64]sensor.Mount
+	root   string
+	known  map[uint64]sensor.Mount
+	others sensor.Mount // stands for file systems beyond maxNames, or that no table of mounts names
 }
 
 // of returns the file system of a device number plus 1, as programs store it. The table of mounts is that of the process that used
@@ -31,7 +29,7 @@ func (n *names) of(dev uint64, pid int32) sensor.Mount {
 		return m
 	}
 	if dev == 0 || dev == ^uint64(0) || len(n.known) >= maxNames {
-		return others
+		return n.others
 	}
 	for _, process := range []string{strconv.Itoa(int(pid)), "1", "self"} {
 		table, err := os.ReadFile(filepath.Join(n.root, "proc", process, "mountinfo"))
@@ -43,7 +41,7 @@ func (n *names) of(dev uint64, pid int32) sensor.Mount {
 			return m
 		}
 	}
-	return others // it is looked for again: its process may have ended first
+	return n.others // it is looked for again: its process may have ended first
 }
 
 // find looks for a device in a table of mounts (proc(5), mountinfo). A device number of the kernel has 20 bits of minor.

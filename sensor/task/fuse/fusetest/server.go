@@ -1,16 +1,14 @@
-package fuse
+// Package fusetest is a file system with one file "f" for tests, spoken as include/uapi/linux/fuse.h has it (7.31): names that are not
+// there can be looked up, and the file read and written past the page cache.
+package fusetest
 
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
-
-// A file system with one file "f", spoken as include/uapi/linux/fuse.h has it (7.31): names that are not there can be looked up,
-// and the file read and written past the page cache.
 
 const (
 	opLookup, opGetattr, opSetattr, opOpen, opRead, opWrite = 1, 3, 4, 14, 15, 16
@@ -22,8 +20,8 @@ const (
 	fopenDirect         = 1
 )
 
-// serve mounts the file system at dir and answers until it is unmounted.
-func serve(t testing.TB, dir, source string) {
+// Serve mounts the file system at dir and answers until it is unmounted.
+func Serve(t testing.TB, dir, source string) {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -119,30 +117,3 @@ func attributes(node uint64) []byte {
 	e.PutUint32(p[64:], 1)
 	return p
 }
-
-// use is the program that the tests start: known reads, writes and lookups of what is not there.
-func use(dir string) error {
-	f, err := os.OpenFile(dir+"/f", os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	buf := make([]byte, readSize)
-	for i := range reads {
-		if _, err := f.ReadAt(buf, int64(i)*readSize); err != nil {
-			return err
-		}
-	}
-	for i := range writes {
-		if _, err := f.WriteAt(buf[:writeSize], int64(i)*writeSize); err != nil {
-			return err
-		}
-	}
-	for i := range lookups {
-		if _, err := os.Stat(fmt.Sprintf("%s/none%d", dir, i)); !os.IsNotExist(err) {
-			return fmt.Errorf("a file that is not there: %v", err)
-		}
-	}
-	return f.Close()
-}
-
-const reads, readSize, writes, writeSize, lookups = 100, 4096, 50, 1000, 1000

@@ -1,0 +1,231 @@
+// Package files counts what each process asks of file systems, by programs of BPF at functions of the kernel's VFS
+// (fentry and fexit): opens, stats, listings and changes of directories and attributes as metadata, reads and writes with their bytes.
+//
+// What counts are calls that reach a file system, whether it asks its server or disk for them or its caches serve them; that is
+// how they differ from requests to FUSE servers, which reckon/sensor/task/fuse counts. Of file systems across the network
+// the time of calls is counted as well. Names that are not there, reads and writes by readv(2), io_uring, mmap(2) and sendfile(2)
+// are not counted, nor is opening for NFSv4 a part of the time when the lookup of the name has done it. A change of an overlay is
+// one of the file system below it, too. What a mount that hangs is asked for is counted when it returns.
+//
+// File systems of this machine are counted only where that is asked for, because it makes each call a little slower. Where no
+// file system across the network is mounted nothing is attached then.
+//
+// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.13 on x86 or 6.0 on arm64, and a kernel that allows BPF trampolines. Sources: fs/stat.c,
+// fs/open.c, fs/readdir.c, fs/namei.c, fs/attr.c, fs/read_write.c of the kernel. A [Source] is used from one goroutine.
+package files
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"reckon/sensor"
+	"reckon/sensor/task/bpf"
+	"reckon/sensor/task/mounts"
+)
+
+//go:generate env BPF_CFLAGS=-mcpu=v3 bash ../bpf/build files record
+
+// Options says what to count.
+type Options struct {
+	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	Root string
+	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	Types *bpf.Types
+	// All counts file systems of this machine, too.
+	All bool
+	// FUSE counts calls on FUSE file systems as those on file systems across the network: for kernels on which nobody counts their requests.
+	FUSE bool
+}
+
+// Source counts calls while it is open.
+type Source struct {
+	accounts *bpf.Accounts
+	reader   *mounts.Reader
+	hooks    []hook
+	links    []link.Link
+	programs []*ebpf.Program // that are attached
+	missing  []error
+	table    *os.File // of mounts; nil once calls across the network are counted
+	fuse     bool
+}
+
+// The programs write records as the reader takes them.
+const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(mounts.Record{}))
+
+// Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
+// permissions do not allow it, and says which.
+func Open(o Options) (*Source, error) {
+	if o.Root == "" {
+		o.Root = "/"
+	}
+	cache, done, err := o.Types.Borrow()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	kernel, err := cache.Kernel()
+	if err != nil {
+		return nil, fmt.Errorf("read the types of the kernel: %w", err)
+	}
+	s := &Source{fuse: o.FUSE}
+	if s.hooks, s.missing, err = choose(kernel); err != nil {
+		return nil, err
+	}
+	const otherwise, fix = "the kernel does not let calls of the VFS be traced", "use Linux 5.13 or later (arm64: 6.0) with BPF trampolines (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) and without lockdown"
+	s.accounts, err = bpf.OpenAccounts(bpf.AccountsSpec{
+		Root: o.Root, Types: o.Types, Load: func() (*ebpf.CollectionSpec, error) { return s.prepare(o) }, Record: mounts.RecordSize, Buffer: 40,
+		Attach: []string{filesProgEnded}, Also: s.names(), Otherwise: otherwise, Fix: fix,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(o); err != nil {
+		_ = s.Close()
+		return nil, bpf.Explain(err, o.Root, otherwise, fix)
+	}
+	return s, nil
+}
+
+// begin attaches what is to be counted now.
+func (s *Source) begin(o Options) (err error) {
+	if s.reader, err = mounts.NewReader(s.accounts, o.Root, sensor.Mount{Type: "other", Source: "other"}); err != nil {
+		return fmt.Errorf("open the account of calls without a process: %w", err)
+	}
+	if s.table, err = mountTable(o.Root); err != nil {
+		return err
+	}
+	if o.All {
+		if err := s.attach(local); err != nil {
+			return err
+		}
+	} else if err := s.try(); err != nil {
+		return err
+	}
+	return s.reach()
+}
+
+// try finds out whether the kernel lets the programs be attached.
+func (s *Source) try() error {
+	l, err := link.AttachTracing(link.TracingOptions{Program: s.accounts.Program(s.hooks[0].program())})
+	if err != nil {
+		return fmt.Errorf("attach to %s: %w", s.hooks[0].function, err)
+	}
+	return l.Close()
+}
+
+// reach begins to count calls across the network if there is anything mounted to count.
+func (s *Source) reach() error {
+	if s.table == nil {
+		return nil
+	}
+	found, err := remote(s.table, s.fuse)
+	if err != nil || !found {
+		return err
+	}
+	_ = s.table.Close()
+	s.table = nil
+	return s.attach(across)
+}
+
+// attach attaches the programs that count what is wanted and are not attached yet. Without the first functions there is no use in the others.
+func (s *Source) attach(what scope) error {
+	for i := range s.hooks {
+		h := &s.hooks[i]
+		if h.attached || h.scope&what == 0 {
+			continue
+		}
+		p := s.accounts.Program(h.program())
+		l, err := link.AttachTracing(link.TracingOptions{Program: p})
+		if err != nil && h.must {
+			return fmt.Errorf("attach to %s: %w", h.function, err)
+		}
+		if err != nil {
+			s.missing = append(s.missing, fmt.Errorf("%s: %w", h.function, bpf.Cause(err)))
+			continue
+		}
+		h.attached = true
+		s.links, s.programs = append(s.links, l), append(s.programs, p)
+	}
+	return nil
+}
+
+// prepare reads the compiled programs and makes one for each function.
+func (s *Source) prepare(o Options) (*ebpf.CollectionSpec, error) {
+	spec, err := loadFiles()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(spec.Variables[filesVarAll].Set(o.All), spec.Variables[filesVarFuse].Set(o.FUSE)); err != nil {
+		return nil, fmt.Errorf("set what is counted: %w", err)
+	}
+	spec.Maps[filesMapPending].MaxEntries *= bpf.PossibleCPUs(o.Root)
+	for i := range s.hooks {
+		h := &s.hooks[i]
+		p := spec.Programs[h.template].Copy()
+		p.Name, p.AttachTo = h.program(), h.function
+		spec.Programs[p.Name] = p
+	}
+	return spec, nil
+}
+
+// names lists the programs that [Source.prepare] makes.
+func (s *Source) names() (all []string) {
+	for i := range s.hooks {
+		all = append(all, s.hooks[i].program())
+	}
+	return all
+}
+
+// Name returns "files".
+func (s *Source) Name() string { return "files" }
+
+// Missing says which functions the kernel lacks or did not let us count, nil if none.
+func (s *Source) Missing() error { return errors.Join(s.missing...) }
+
+// Missed is how many calls interrupted a program and were therefore not counted.
+func (s *Source) Missed() uint64 {
+	if s.accounts == nil {
+		return 0
+	}
+	return s.accounts.Missed() + bpf.Missed(s.programs...)
+}
+
+// Close unloads the programs. Calling it again does nothing.
+func (s *Source) Close() error {
+	if s.accounts == nil {
+		return nil
+	}
+	var errs []error
+	for _, l := range s.links {
+		errs = append(errs, l.Close())
+	}
+	if s.table != nil {
+		errs = append(errs, s.table.Close())
+	}
+	errs = append(errs, s.accounts.Close())
+	s.accounts, s.links, s.table = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// ReadMounts appends what was counted since the last call.
+func (s *Source) ReadMounts(p *sensor.MountPass) error {
+	if s.accounts == nil {
+		return errors.New("read calls on file systems: the source is closed")
+	}
+	if s.table != nil && changed(s.table) {
+		if err := s.reach(); err != nil {
+			return fmt.Errorf("count calls on file systems across the network: %w", err)
+		}
+	}
+	if err := s.reader.Read(p); err != nil {
+		return fmt.Errorf("read calls on file systems: %w", err)
+	}
+	return nil
+}
+
+var _ sensor.MountSource = (*Source)(nil)

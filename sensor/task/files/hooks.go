@@ -1,0 +1,129 @@
+package files
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf/btf"
+
+	"reckon/sensor"
+)
+
+// scope says for which file systems a program is needed.
+type scope int
+
+const (
+	local  scope = 1 << iota // those of this machine
+	across                   // those across the network
+)
+
+// hook is a program at a function of the kernel.
+type hook struct {
+	function string
+	template string // the program that is made for it
+	scope    scope
+	must     bool // nothing is counted without it
+	attached bool
+}
+
+// program is the name of the program. The kernel shows 15 bytes of it.
+func (h *hook) program() string { return h.template + "_" + h.function }
+
+// pair are the programs at the entry and the return of a function, "" for none, by where the argument is by which they find the file system.
+type pair struct {
+	argument     int
+	kind         string // of structure that it points to
+	begins, ends string
+}
+
+var (
+	byStat        = pair{0, "path", filesProgStatBegins, ""}
+	byStatTime    = pair{0, "path", "", filesProgStatEnds}
+	byOpened      = pair{0, "path", filesProgOpenBegins, filesProgOpenEnds}
+	byRead        = pair{0, "file", filesProgMoveBegins, filesProgRead}
+	byWritten     = pair{0, "file", filesProgMoveBegins, filesProgWritten}
+	byFile        = pair{0, "file", filesProgFileBegins, filesProgFileEnds}
+	byInode       = pair{1, "inode", filesProgInodeBegins, filesProgInodeEnds}
+	byDentry      = pair{1, "dentry", filesProgDentryBegins, filesProgDentryEnds}
+	byFirstDentry = pair{0, "dentry", filesProgFirstDentryBegins, filesProgFirstDentryEnds}
+	byRename      = pair{0, "renamedata", filesProgRenameBegins, filesProgRenameEnds}
+)
+
+// function is one of the VFS.
+type function struct {
+	name string
+	by   pair
+	must bool
+}
+
+// functions are those at which calls are counted.
+var functions = []function{
+	{"security_inode_getattr", byStat, true},
+	{"vfs_getattr_nosec", byStatTime, false},
+	{"vfs_open", byOpened, true},
+	{"vfs_read", byRead, true},
+	{"vfs_write", byWritten, true},
+	{"iterate_dir", byFile, false},
+	{"notify_change", byDentry, false},
+	{"vfs_unlink", byInode, false},
+	{"vfs_mkdir", byInode, false},
+	{"vfs_rmdir", byInode, false},
+	{"vfs_symlink", byInode, false},
+	{"vfs_link", byFirstDentry, false},
+	{"vfs_rename", byRename, false},
+}
+
+// choose returns the programs for the functions of a kernel, and why others are not counted.
+func choose(kernel *btf.Spec) (all []hook, missing []error, err error) {
+	for i := range functions {
+		f := &functions[i]
+		if err := f.known(kernel); err == nil {
+			all = append(all, f.hooks()...)
+		} else if f.must {
+			return nil, nil, sensor.Unavailable("the kernel has no place to count calls of the VFS at", "report it with the output of uname -r", err)
+		} else {
+			missing = append(missing, err)
+		}
+	}
+	return all, missing, nil
+}
+
+// known returns why a function can not be used.
+func (f *function) known(kernel *btf.Spec) error {
+	var fn *btf.Func
+	if err := kernel.TypeByName(f.name, &fn); err != nil {
+		return fmt.Errorf("%s: the kernel has no such function", f.name)
+	}
+	if !takes(fn, f.by) {
+		return fmt.Errorf("%s: its arguments are not known", f.name)
+	}
+	return nil
+}
+
+// hooks are the programs at a function. What a call moved is known at its return only; the time of a local one is of no interest.
+func (f *function) hooks() (all []hook) {
+	begins, ends := local|across, across
+	if f.by.begins == filesProgMoveBegins {
+		begins, ends = across, local|across
+	}
+	if f.by.begins != "" {
+		all = append(all, hook{function: f.name, template: f.by.begins, scope: begins, must: f.must})
+	}
+	if f.by.ends != "" {
+		all = append(all, hook{function: f.name, template: f.by.ends, scope: ends, must: f.must})
+	}
+	return all
+}
+
+// takes tells whether a function has the argument by which its file system is found.
+func takes(fn *btf.Func, by pair) bool {
+	proto, ok := fn.Type.(*btf.FuncProto)
+	if !ok || len(proto.Params) <= by.argument {
+		return false
+	}
+	pointer, ok := btf.UnderlyingType(proto.Params[by.argument].Type).(*btf.Pointer)
+	if !ok {
+		return false
+	}
+	s, ok := btf.UnderlyingType(pointer.Target).(*btf.Struct)
+	return ok && s.Name == by.kind
+}

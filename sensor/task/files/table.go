@@ -1,0 +1,54 @@
+package files
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// network are the types of file systems that class_of of the programs takes for such across the network.
+var network = []string{
+	"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "coda", "9p", "lustre", "gpfs", "beegfs", "panfs", "pvfs2", "gfs2", "ocfs2",
+}
+
+// mountTable opens the table of mounts of the machine.
+func mountTable(root string) (f *os.File, err error) {
+	for _, process := range []string{"1", "self"} {
+		if f, err = os.Open(filepath.Join(root, "proc", process, "mountinfo")); err == nil {
+			return f, nil
+		}
+	}
+	return nil, err
+}
+
+// changed tells whether a table of mounts is another than when this was last asked (proc(5): such a file polls as exceptional then).
+func changed(f *os.File) bool {
+	p := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n > 0
+}
+
+// remote tells whether a table of mounts has a file system across the network.
+func remote(f io.ReadSeeker, fuse bool) (bool, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return false, fmt.Errorf("read the table of mounts: %w", err)
+	}
+	in := bufio.NewScanner(f)
+	for in.Scan() {
+		_, right, _ := strings.Cut(in.Text(), " - ")
+		kind, _, _ := strings.Cut(right, " ")
+		if slices.Contains(network, kind) || fuse && (kind == "fuse" || kind == "fuseblk" || strings.HasPrefix(kind, "fuse.")) {
+			return true, nil
+		}
+	}
+	if err := in.Err(); err != nil {
+		return false, fmt.Errorf("read the table of mounts: %w", err)
+	}
+	return false, nil
+}

@@ -1,0 +1,62 @@
+package mounts
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"reckon/sensor"
+)
+
+// A device is found by its number in the table of a process, by that of the machine where it has gone, and is nobody's if none has it.
+func TestNames(t *testing.T) {
+	root := t.TempDir()
+	for pid, table := range map[string]string{
+		"1":  "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n44 36 0:45 / /home/a\\040b rw - fuse.sshfs u@host:/home/a\\040b rw\nodd line\n",
+		"77": "91 36 0:60 / /job rw,nosuid - fuse rclone: rw\n",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, "proc", pid), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, "proc", pid, "mountinfo"), []byte(table), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	others := sensor.Mount{Type: "fuse", Source: "other"}
+	n := names{root: root, known: make(map[uint64]sensor.Mount), others: others}
+	for i, c := range []struct {
+		dev  uint64
+		pid  int32
+		want sensor.Mount
+	}{
+		{45, 5, sensor.Mount{Type: "fuse.sshfs", Source: "u@host:/home/a b"}},
+		{60, 5, others},
+		{60, 77, sensor.Mount{Type: "fuse", Source: "rclone:"}},
+		{60, 5, sensor.Mount{Type: "fuse", Source: "rclone:"}},
+		{98 << 20, 5, sensor.Mount{Type: "ext3", Source: "/dev/root"}},
+		{^uint64(0) - 1, 5, others},
+	} {
+		if got := n.of(c.dev+1, c.pid); got != c.want {
+			t.Errorf("%d: device %d of process %d is %+v, want %+v", i, c.dev, c.pid, got, c.want)
+		}
+	}
+	for i := range uint64(maxNames) {
+		n.known[1000+i] = others
+	}
+	if got := n.of(45+2, 5); got != others {
+		t.Errorf("beyond %d: %+v", maxNames, got)
+	}
+	if got := unescape(strings.Repeat("ä", 300)); len(got) > maxSource {
+		t.Errorf("a name of %d bytes", len(got))
+	}
+}
+
+func FuzzFind(f *testing.F) {
+	f.Add("44 36 0:45 / /home rw - fuse.sshfs u@host:/home rw\n", uint64(45))
+	f.Fuzz(func(t *testing.T, table string, dev uint64) {
+		if m, ok := find(table, dev); ok && (m.Type == "" || len(m.Source) > maxSource) {
+			t.Errorf("%+v", m)
+		}
+	})
+}
