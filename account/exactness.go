@@ -7,6 +7,7 @@ import (
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
+	"slices"
 )
 
 var figureExactness = &metric.Desc{
@@ -382,7 +383,7 @@ func (l *Ledger) judgeCounts(p *Part, note func(judged, certainty)) {
 	if p.queue != nil {
 		note(figQueue, l.queues.certainty(p.start, fromScheduler))
 	}
-	if len(p.mounts) > 0 {
+	if slices.ContainsFunc(p.mounts, func(m *mount) bool { return !m.Mount.Local }) {
 		note(figMounts, l.mounting.certainty(p.start, fromRequests))
 	}
 	if l.counters.since != 0 {

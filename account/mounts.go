@@ -9,17 +9,27 @@ import (
 var (
 	mountBytes = &metric.Desc{
 		Name: "reckon_workload_mount_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help:   "Bytes that the workload read from and wrote to the server of a FUSE file system, by direction (read, write); what the page cache served is not included.",
+		Help:   "Bytes that the workload read from and wrote to a file system across the network, by direction (read, write); of FUSE those that passed its server, of others (NFS, Lustre, CephFS) those of calls, which the page cache may have served.",
 		Labels: with("type", "source", "direction"),
 	}
 	mountOperations = &metric.Desc{
 		Name: "reckon_workload_mount_operations_total", Kind: metric.Counter,
-		Help:   "Requests of the workload to the server of a FUSE file system: read, write, or metadata for all others.",
+		Help:   "Requests of the workload to a file system across the network: read, write, or metadata for all others; of FUSE those to its server, of others (NFS, Lustre, CephFS) calls, which caches may have served.",
 		Labels: with("type", "source", "operation"),
 	}
 	mountSeconds = &metric.Desc{
 		Name: "reckon_workload_mount_operation_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-		Help:   "Time of requests of the workload to the server of a FUSE file system until their answers, added up.",
+		Help:   "Time of these requests of the workload until their answers, added up.",
+		Labels: with("type", "source", "operation"),
+	}
+	fileBytes = &metric.Desc{
+		Name: "reckon_workload_file_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Bytes that the workload read from and wrote to a file system of the machine by read(2) and write(2), by direction (read, write), the page cache included (agent with --files all).",
+		Labels: with("type", "source", "direction"),
+	}
+	fileOperations = &metric.Desc{
+		Name: "reckon_workload_file_operations_total", Kind: metric.Counter,
+		Help:   "Calls of the workload on a file system of the machine: read, write, or metadata for opens, stats, listings and changes (agent with --files all).",
 		Labels: with("type", "source", "operation"),
 	}
 )
@@ -27,7 +37,10 @@ var (
 // maxMounts is the number of file systems of a part that have series of their own; all others share one.
 const maxMounts = 8
 
-var otherMount = sensor.Mount{Type: "other", Source: "other"}
+// otherOf stands for file systems beyond that.
+func otherOf(m sensor.Mount) sensor.Mount {
+	return sensor.Mount{Type: "other", Source: "other", Local: m.Local}
+}
 
 var (
 	mountDirections = [...]string{"read", "write"}
@@ -77,8 +90,8 @@ func (p *Part) mount(u *mounted) {
 			return
 		}
 	}
-	if len(p.mounts) >= maxMounts && u.Mount != otherMount {
-		p.mount(&mounted{otherMount, u.Use})
+	if other := otherOf(u.Mount); len(p.mounts) >= maxMounts && u.Mount != other {
+		p.mount(&mounted{other, u.Use})
 		return
 	}
 	p.mounts = append(p.mounts, &mount{mounted: *u})
@@ -94,11 +107,18 @@ func (p *Part) absorbMounts(o *Part) {
 // exportMounts appends the activity of a part on each file system, including operations with a count of 0.
 func (l *Ledger) exportMounts(p *Part, b *metric.Batch) {
 	for _, m := range p.mounts {
+		bytes, operations := mountBytes, mountOperations
+		if m.Mount.Local {
+			bytes, operations = fileBytes, fileOperations
+		}
 		for i, name := range mountDirections {
-			b.Add(l.mountRow(p, &m.bytes[i], mountBytes, m, name), float64(m.Use.Bytes[i]))
+			b.Add(l.mountRow(p, &m.bytes[i], bytes, m, name), float64(m.Use.Bytes[i]))
 		}
 		for i, name := range mountKinds {
-			b.Add(l.mountRow(p, &m.requests[i], mountOperations, m, name), float64(m.Use.Operations[i]))
+			b.Add(l.mountRow(p, &m.requests[i], operations, m, name), float64(m.Use.Operations[i]))
+			if m.Mount.Local {
+				continue // times are not measured
+			}
 			b.Add(l.mountRow(p, &m.times[i], mountSeconds, m, name), seconds(m.Use.Nanos[i]))
 		}
 	}

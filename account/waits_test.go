@@ -2,6 +2,7 @@ package account
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"reckon/figure"
@@ -192,9 +193,28 @@ func TestMounts(t *testing.T) {
 	for i := range 10 {
 		r.l.Mounts(&sensor.MountPass{Used: []sensor.Mounted{{PID: 10, Start: 5 * second, Mount: sensor.Mount{Type: "fuse", Source: string(rune('a' + i))}, Use: use}}})
 	}
+	disk := sensor.Mount{Type: "ext4", Source: "/dev/sda1", Local: true}
+	for i := range 2 { // they share the bound, and not what stands for all others
+		r.l.Mounts(&sensor.MountPass{Used: []sensor.Mounted{{PID: 10, Start: 5 * second, Mount: disk, Use: use}, {Mount: disk, Use: use}}})
+		disk.Source = string(rune('a' + i))
+	}
 	check := func(when string) {
 		t.Helper()
 		r.export()
+		for key, want := range map[string]float64{
+			"operations_total|other/n1|other||root|ext4|/dev/sda1|metadata": 3,
+			"bytes_total|other/n1|other||root|ext4|a|read":                  4096,
+			"operations_total|group/n1/10|group||alice|other|other|write":   4,
+		} {
+			if v, ok := r.values["reckon_workload_file_"+key]; !ok || v != want {
+				t.Errorf("%s: %s is %v (%v), want %v", when, key, v, ok, want)
+			}
+		}
+		for key := range r.values {
+			if strings.Contains(key, "|ext4|") && !strings.HasPrefix(key, "reckon_workload_file_") {
+				t.Errorf("%s: calls on a local file system are in %s", when, key)
+			}
+		}
 		for key, want := range map[string]float64{
 			"bytes_total|group/n1/10|group||alice|fuse.sshfs|host:/home|read":             8192,
 			"bytes_total|group/n1/10|group||alice|fuse.sshfs|host:/home|write":            200,

@@ -50,6 +50,9 @@ type Config struct {
 	OwnMetrics string
 	Textfile   []string
 
+	// Files says on which file systems the calls of processes are counted: network (or empty), all or none.
+	Files string
+
 	// Counters reads the performance counters of the processors at each switch of threads, for every workload.
 	Counters bool
 

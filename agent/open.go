@@ -102,7 +102,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	types := new(bpf.Types)
 	defer types.Release()
-	tasks := task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits, Types: types}
+	tasks := task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits, Files: c.Files, Types: types}
 	source, missing, err := task.Open(tasks)
 	if err != nil {
 		return nil, fmt.Errorf("read the task table: %w", err)

@@ -26,7 +26,7 @@ type counting struct {
 	queue     sensor.QueueSource // nil where delays can not be measured
 	queuePass sensor.QueuePass
 
-	mounts    sensor.MountSource // nil where requests can not be counted
+	mounts    []sensor.MountSource // of FUSE, and of calls on other file systems; none where they can not be counted
 	mountPass sensor.MountPass
 
 	counters    sensor.CounterSource // nil where there are none, or they are not to be read
@@ -56,18 +56,31 @@ func (a *Agent) watch(s any) {
 	}
 }
 
-// openMounts opens what counts requests to FUSE file systems, and returns what is missing.
-func (a *Agent) openMounts(o task.Options) []Note {
-	s, err := task.OpenMounts(o)
-	if err != nil {
-		a.add("fuse", nil, err)
-		return []Note{{"fuse", err}}
+// openMounts opens what counts requests to FUSE file systems and calls on others, and returns what is missing. Where requests to
+// FUSE can not be counted, calls on it are.
+func (a *Agent) openMounts(o task.Options) (notes []Note) {
+	open := func(name string, s sensor.MountSource, missing *task.Note, err error) {
+		if err != nil {
+			a.add(name, nil, err)
+			notes = append(notes, Note{name, err})
+			return
+		}
+		a.kernel.mounts = append(a.kernel.mounts, s)
+		a.watch(s)
+		a.closers = append(a.closers, s)
+		a.add(s.Name(), nil, nil)
+		if missing != nil {
+			a.add(missing.Sensor, nil, missing.Err)
+			notes = append(notes, Note(*missing))
+		}
 	}
-	a.kernel.mounts = s
-	a.watch(s)
-	a.closers = append(a.closers, s)
-	a.add(s.Name(), nil, nil)
-	return nil
+	s, err := task.OpenMounts(o)
+	open("fuse", s, nil, err)
+	f, missing, failed := task.OpenFiles(o, err != nil)
+	if f != nil || failed != nil {
+		open("files", f, missing, failed)
+	}
+	return notes
 }
 
 // openLinks opens what reads the users of RDMA adapters, and returns what is missing.
@@ -231,15 +244,16 @@ func (a *Agent) tickCounters() {
 	a.ledger.Counters(&n.counterPass)
 }
 
-// tickMounts charges requests to FUSE file systems.
+// tickMounts charges requests to file systems.
 func (a *Agent) tickMounts() {
 	n := &a.kernel
-	if n.mounts == nil {
+	if len(n.mounts) == 0 {
 		return
 	}
 	n.mountPass.Reset()
-	err := n.mounts.ReadMounts(&n.mountPass)
-	a.report(n.mounts.Name(), err)
+	for _, s := range n.mounts {
+		a.report(s.Name(), s.ReadMounts(&n.mountPass))
+	}
 	a.ledger.Mounts(&n.mountPass)
 }
 

@@ -50,7 +50,12 @@ type disk struct {
 	seconds, count [2]*float64
 }
 
+// mount is a file system: by its own series, and by those of the workloads on it, which count where there are no others.
 type mount struct {
+	own, workloads mountRates
+}
+
+type mountRates struct {
 	client.Mount
 	seconds, count [3]*float64 // read, write, metadata
 }
@@ -122,11 +127,16 @@ func (d *devices) take(n *series.Labels, r reading) {
 // mount adds a series of a file system: either one of the node, or those of several workloads on it, whose rates are added up.
 func (d *devices) mount(n *series.Labels, r reading) {
 	k := [2]string{n.Rest["type"], n.Rest["source"]}
-	x := d.mounts[k]
-	if x == nil {
-		x = &mount{Mount: client.Mount{Type: k[0], Source: k[1]}}
-		d.mounts[k] = x
+	m := d.mounts[k]
+	if m == nil {
+		m = &mount{}
+		d.mounts[k] = m
 	}
+	x := &m.own
+	if strings.Contains(n.Metric, "_workload_") {
+		x = &m.workloads
+	}
+	x.Type, x.Source = k[0], k[1]
 	operation := slices.Index([]string{"read", "write", "metadata"}, n.Rest["operation"])
 	metric := strings.Replace(n.Metric, "_workload_", "_", 1)
 	switch {
@@ -214,7 +224,11 @@ func (d *devices) finish(site, node string) client.NodeDevices {
 		x.ReadSeconds, x.WriteSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1])
 		out.Disks = append(out.Disks, x.Disk)
 	}
-	for _, x := range d.mounts {
+	for _, m := range d.mounts {
+		x := &m.own
+		if x.Type == "" {
+			x = &m.workloads
+		}
 		for _, c := range x.count {
 			if c != nil {
 				x.Operations = ptr(*c + *cmp.Or(x.Operations, new(float64)))

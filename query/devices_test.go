@@ -34,6 +34,7 @@ func TestDevices(t *testing.T) {
 		w.put(at, "n1", "reckon_mount_bytes_total", sec*64, "type", "nfs", "source", "s:/home", "direction", "write")
 		w.put(at, "n1", "reckon_mount_retransmissions_total", sec*2, "type", "nfs", "source", "s:/home")
 		for id, k := range map[string]float64{"slurm/1": 1, "slurm/2": 3} {
+			w.put(at, "n1", "reckon_workload_mount_operations_total", sec*1000*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "type", "nfs", "source", "s:/home", "operation", "metadata") // calls, of which the server sees 100
 			w.put(at, "n1", "reckon_workload_mount_bytes_total", sec*100*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "type", "fuse.sshfs", "source", "h:/d", "direction", "read")
 			w.put(at, "n1", "reckon_workload_mount_operations_total", sec*10*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "type", "fuse.sshfs", "source", "h:/d", "operation", "metadata")
 			w.put(at, "n1", "reckon_workload_mount_operation_seconds_total", sec*0.1*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "type", "fuse.sshfs", "source", "h:/d", "operation", "metadata")

@@ -3,6 +3,7 @@ package sensor
 // Mount identifies a mounted file system.
 type Mount struct {
 	Type, Source string // as in /proc/PID/mountinfo: fuse.sshfs and host:/home
+	Local        bool   `json:",omitempty"` // it is of this machine, and calls are counted that its caches may serve
 }
 
 // The operations on a file system that are distinguished; metadata are all that neither read nor write.
@@ -17,7 +18,7 @@ const (
 type MountUse struct {
 	Bytes      [2]uint64 // read, written
 	Operations [MountOperations]uint64
-	Nanos      [MountOperations]uint64 // from the request to its response, summed
+	Nanos      [MountOperations]uint64 // from the request to its response, summed; none of those on local file systems
 }
 
 // Add adds the counts of v.

@@ -29,6 +29,9 @@ const (
 	Procfs    = "procfs"
 	Taskstats = "taskstats"
 	None      = "none"
+
+	Network = "network"
+	All     = "all"
 )
 
 // Options says what to read and how.
@@ -40,6 +43,8 @@ type Options struct {
 	Source string
 	// Exits is Auto (or empty), EBPF, Taskstats or None.
 	Exits string
+	// Files says on which file systems calls are counted by process: Network (or empty), All or None.
+	Files string
 	// Types are those of the kernel, shared by all that loads programs; nil to parse them each time.
 	Types *bpf.Types
 }
@@ -94,6 +99,11 @@ func (o *Options) check() error {
 	case Auto, EBPF, Taskstats, None:
 	default:
 		return fmt.Errorf("no source of exit records is called %q: use auto, ebpf, taskstats or none", o.Exits)
+	}
+	switch o.Files {
+	case "", Network, All, None:
+	default:
+		return fmt.Errorf("no choice of file systems is called %q: use network, all or none", o.Files)
 	}
 	return nil
 }

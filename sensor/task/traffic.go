@@ -4,6 +4,7 @@ import (
 	"reckon/sensor"
 	"reckon/sensor/task/counters"
 	"reckon/sensor/task/disks"
+	"reckon/sensor/task/files"
 	"reckon/sensor/task/fuse"
 	"reckon/sensor/task/rdma"
 	"reckon/sensor/task/runqueue"
@@ -80,6 +81,23 @@ func OpenMounts(o Options) (sensor.MountSource, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// OpenFiles opens what counts calls of processes on file systems, as [OpenTraffic] does; fuse says whether those on FUSE are to be counted,
+// whose requests nobody counts then. The note says which calls are not counted. It returns nil where none are to be.
+func OpenFiles(o Options, fuse bool) (sensor.MountSource, *Note, error) {
+	if err := programmable(&o); err != nil || o.Files == None {
+		return nil, nil, err
+	}
+	s, err := files.Open(files.Options{Root: o.Root, Types: o.Types, All: o.Files == All, FUSE: fuse})
+	if err != nil {
+		return nil, nil, err
+	}
+	var note *Note
+	if err := s.Missing(); err != nil {
+		note = &Note{"files-hooks", sensor.Unavailable("some calls on file systems are not counted", "", err)}
+	}
+	return s, note, nil
 }
 
 // OpenLinks opens what reads the users of RDMA adapters; no program is loaded for that.

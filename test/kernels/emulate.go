@@ -27,7 +27,11 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 		return err
 	}
 	initrd := filepath.Join(cache, "initrd-"+m.arch)
-	if err := image(initrd, busybox, parts); err != nil {
+	drivers, err := modules(ctx, vmlinuz)
+	if err != nil {
+		return err
+	}
+	if err := image(initrd, busybox, parts, drivers); err != nil {
 		return fmt.Errorf("write the first file system: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -80,7 +84,7 @@ func qemu(m machine, vmlinuz, initrd string) []string {
 
 // missing names programs that are needed and not here.
 func missing() (names []string) {
-	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb", "qemu-system-x86_64", "qemu-system-aarch64"} {
+	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb", "xz", "qemu-system-x86_64", "qemu-system-aarch64"} {
 		if _, err := exec.LookPath(p); err != nil {
 			names = append(names, p)
 		}

@@ -103,7 +103,8 @@ func kernel(ctx context.Context, cache, suite, arch string) (image, busybox stri
 		boxes, _ := filepath.Glob(dir + "/*bin/busybox")
 		more, _ := filepath.Glob(dir + "/usr/bin/busybox")
 		boxes = append(boxes, more...)
-		if len(images) == 0 || len(boxes) == 0 {
+		parts, _ := filepath.Glob(dir + "/lib/modules/*/kernel/fs")
+		if len(images) == 0 || len(boxes) == 0 || len(parts) == 0 {
 			return false
 		}
 		image, busybox = images[len(images)-1], boxes[0]
@@ -130,7 +131,7 @@ func kernel(ctx context.Context, cache, suite, arch string) (image, busybox stri
 	if name == "" {
 		return "", "", fmt.Errorf("%s has no kernel for %s", suite, arch)
 	}
-	if err := a.files(ctx, name, dir, "./boot/vmlinuz-*"); err != nil {
+	if err := a.files(ctx, name, dir, append([]string{"./boot/vmlinuz-*"}, moduleFolders()...)...); err != nil {
 		return "", "", err
 	}
 	if strings.Contains(suite, "-") { // backports hold no busybox

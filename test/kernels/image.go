@@ -51,7 +51,7 @@ func (c *cpio) end() error {
 func testPackages() map[string]string {
 	return map[string]string{
 		"ebpf.test": "./sensor/task/ebpf", "procfs.test": "./sensor/task/procfs", "taskstats.test": "./sensor/task/taskstats",
-		"task.test": "./sensor/task", "cgroup.test": "./sensor/cgroup",
+		"task.test": "./sensor/task", "cgroup.test": "./sensor/cgroup", "files.test": "./sensor/task/files",
 	}
 }
 
@@ -89,7 +89,7 @@ func programs(ctx context.Context, cache string, m machine) (map[string]string, 
 }
 
 // image writes the first file system of a machine.
-func image(path, busybox string, programs map[string]string) error {
+func image(path, busybox string, programs map[string]string, modules [][]byte) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func image(path, busybox string, programs map[string]string) error {
 		return err
 	}
 	c := &cpio{w: zip}
-	for _, d := range []string{"bin", "dev", "etc", "host", "proc", "run", "sys", "tmp"} {
+	for _, d := range []string{"bin", "dev", "etc", "host", "proc", "modules", "run", "sys", "tmp"} {
 		c.add(d, modeDir, nil)
 	}
 	c.add("etc/passwd", modeFile, []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"))
@@ -110,7 +110,7 @@ func image(path, busybox string, programs map[string]string) error {
 		return err
 	}
 	c.add("bin/busybox", modeFile, box)
-	for _, name := range []string{"sh", "cat", "dd", "echo", "false", "ip", "kill", "mkdir", "mount", "sleep", "true", "umount"} {
+	for _, name := range []string{"sh", "cat", "dd", "echo", "false", "ip", "kill", "mkdir", "mke2fs", "mount", "sleep", "true", "umount"} {
 		c.add("bin/"+name, modeLink, []byte("busybox"))
 	}
 	for at, from := range programs {
@@ -119,6 +119,9 @@ func image(path, busybox string, programs map[string]string) error {
 			return err
 		}
 		c.add(at, modeFile, b)
+	}
+	for i, b := range modules {
+		c.add(fmt.Sprintf("modules/%02d.ko", i), modeFile, b)
 	}
 	if err := c.end(); err != nil {
 		return err

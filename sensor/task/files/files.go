@@ -10,7 +10,7 @@
 // File systems of this machine are counted only where that is asked for, because it makes each call a little slower. Where no
 // file system across the network is mounted nothing is attached then.
 //
-// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.13 on x86 or 6.0 on arm64, and a kernel that allows BPF trampolines. Sources: fs/stat.c,
+// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.13 on x86 or 6.4 on arm64, and a kernel that allows BPF trampolines. Sources: fs/stat.c,
 // fs/open.c, fs/readdir.c, fs/namei.c, fs/attr.c, fs/read_write.c of the kernel. A [Source] is used from one goroutine.
 package files
 
@@ -76,7 +76,7 @@ func Open(o Options) (*Source, error) {
 	if s.hooks, s.missing, err = choose(kernel); err != nil {
 		return nil, err
 	}
-	const otherwise, fix = "the kernel does not let calls of the VFS be traced", "use Linux 5.13 or later (arm64: 6.0) with BPF trampolines (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) and without lockdown"
+	const otherwise, fix = "the kernel does not let calls of the VFS be traced", "use Linux 5.13 or later (arm64: 6.4) with BPF trampolines (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) and without lockdown"
 	s.accounts, err = bpf.OpenAccounts(bpf.AccountsSpec{
 		Root: o.Root, Types: o.Types, Load: func() (*ebpf.CollectionSpec, error) { return s.prepare(o) }, Record: mounts.RecordSize, Buffer: 40,
 		Attach: []string{filesProgEnded}, Also: s.names(), Otherwise: otherwise, Fix: fix,
@@ -93,7 +93,7 @@ func Open(o Options) (*Source, error) {
 
 // begin attaches what is to be counted now.
 func (s *Source) begin(o Options) (err error) {
-	if s.reader, err = mounts.NewReader(s.accounts, o.Root, sensor.Mount{Type: "other", Source: "other"}); err != nil {
+	if s.reader, err = mounts.NewReader(s.accounts, o.Root, sensor.Mount{Type: "other", Source: "other", Local: o.All}, func(kind string) bool { return !isRemote(kind, true) }); err != nil {
 		return fmt.Errorf("open the account of calls without a process: %w", err)
 	}
 	if s.table, err = mountTable(o.Root); err != nil {

@@ -163,7 +163,7 @@ func tmpfs(t testing.TB, source string) (dir string, m sensor.Mount) {
 		t.Skipf("mount a file system: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return file(t, dir), sensor.Mount{Type: "tmpfs", Source: source}
+	return file(t, dir), sensor.Mount{Type: "tmpfs", Source: source, Local: true}
 }
 
 func file(t testing.TB, dir string) string {
@@ -228,7 +228,7 @@ func disk(t testing.TB) (dir string, m sensor.Mount) {
 		t.Skip("no ext4: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return file(t, dir), sensor.Mount{Type: "ext4", Source: device}
+	return file(t, dir), sensor.Mount{Type: "ext4", Source: device, Local: true}
 }
 
 // Every call of a process that ended between two readings is charged to it, by file system, without times.

@@ -43,7 +43,7 @@ func remote(f io.ReadSeeker, fuse bool) (bool, error) {
 	for in.Scan() {
 		_, right, _ := strings.Cut(in.Text(), " - ")
 		kind, _, _ := strings.Cut(right, " ")
-		if slices.Contains(network, kind) || fuse && (kind == "fuse" || kind == "fuseblk" || strings.HasPrefix(kind, "fuse.")) {
+		if isRemote(kind, fuse) {
 			return true, nil
 		}
 	}
@@ -51,4 +51,9 @@ func remote(f io.ReadSeeker, fuse bool) (bool, error) {
 		return false, fmt.Errorf("read the table of mounts: %w", err)
 	}
 	return false, nil
+}
+
+// isRemote tells whether a type of file system is one across the network; fuse says whether FUSE is taken for such.
+func isRemote(kind string, fuse bool) bool {
+	return slices.Contains(network, kind) || fuse && (kind == "fuse" || kind == "fuseblk" || strings.HasPrefix(kind, "fuse."))
 }

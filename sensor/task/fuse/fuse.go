@@ -53,7 +53,7 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := mounts.NewReader(a, o.Root, sensor.Mount{Type: "fuse", Source: "other"})
+	r, err := mounts.NewReader(a, o.Root, sensor.Mount{Type: "fuse", Source: "other"}, nil)
 	if err != nil {
 		_ = a.Close()
 		return nil, fmt.Errorf("open the account of requests without a process: %w", err)

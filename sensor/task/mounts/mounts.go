@@ -39,8 +39,9 @@ type Reader struct {
 }
 
 // NewReader returns a reader of accounts, and opens the one of requests without a process. root is where /proc of the machine is
-// mounted; others is the name of file systems that have none, or are too many.
-func NewReader(a *bpf.Accounts, root string, others sensor.Mount) (*Reader, error) {
+// mounted; others is the name of file systems that have none, or are too many; local tells which types are those of this machine, nil if
+// none is.
+func NewReader(a *bpf.Accounts, root string, others sensor.Mount, local func(kind string) bool) (*Reader, error) {
 	v := make([]byte, a.Map.ValueSize())
 	account := (*struct {
 		start uint64
@@ -50,7 +51,7 @@ func NewReader(a *bpf.Accounts, root string, others sensor.Mount) (*Reader, erro
 	if err := a.Map.Put(Nobody, v); err != nil {
 		return nil, err
 	}
-	r := &Reader{accounts: a, clock: bpf.OwnClock(), names: names{root: root, known: make(map[uint64]sensor.Mount), others: others}}
+	r := &Reader{accounts: a, clock: bpf.OwnClock(), names: names{root: root, known: make(map[uint64]sensor.Mount), others: others, local: local}}
 	r.take = r.record
 	return r, nil
 }

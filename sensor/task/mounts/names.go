@@ -19,6 +19,7 @@ const (
 type names struct {
 	root   string
 	known  map[uint64]sensor.Mount
+	local  func(kind string) bool
 	others sensor.Mount // stands for file systems beyond maxNames, or that no table of mounts names
 }
 
@@ -37,6 +38,7 @@ func (n *names) of(dev uint64, pid int32) sensor.Mount {
 			continue
 		}
 		if m, ok := find(string(table), dev-1); ok {
+			m.Local = n.local != nil && n.local(m.Type)
 			n.known[dev] = m
 			return m
 		}
@@ -52,10 +54,24 @@ func find(table string, dev uint64) (sensor.Mount, bool) {
 		of := strings.Fields(left)
 		what := strings.Fields(right)
 		if ok && len(of) > 2 && of[2] == number && len(what) > 1 {
-			return sensor.Mount{Type: what[0], Source: unescape(what[1])}, true
+			return named(what[0], unescape(what[1])), true
 		}
 	}
 	return sensor.Mount{}, false
+}
+
+// named is a file system as the statistics of the kernel name it (reckon/sensor/netfs): NFS of all versions alike, Lustre without the
+// addresses of its servers.
+func named(kind, source string) sensor.Mount {
+	switch kind {
+	case "nfs4":
+		kind = "nfs"
+	case "lustre":
+		if _, name, ok := strings.Cut(source, ":/"); ok && name != "" {
+			source = name
+		}
+	}
+	return sensor.Mount{Type: kind, Source: source}
 }
 
 // unescape resolves the octal escapes of blanks, and bounds the length.

@@ -13,7 +13,7 @@ import (
 func TestNames(t *testing.T) {
 	root := t.TempDir()
 	for pid, table := range map[string]string{
-		"1":  "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n44 36 0:45 / /home/a\\040b rw - fuse.sshfs u@host:/home/a\\040b rw\nodd line\n",
+		"1":  "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n44 36 0:45 / /home/a\\040b rw - fuse.sshfs u@host:/home/a\\040b rw\n45 36 0:46 / /n rw - nfs4 fs:/home rw\n46 36 0:47 / /l rw - lustre 10.0.0.1@tcp:10.0.0.2@tcp:/scratch rw\nodd line\n",
 		"77": "91 36 0:60 / /job rw,nosuid - fuse rclone: rw\n",
 	} {
 		if err := os.MkdirAll(filepath.Join(root, "proc", pid), 0o755); err != nil {
@@ -34,6 +34,8 @@ func TestNames(t *testing.T) {
 		{60, 5, others},
 		{60, 77, sensor.Mount{Type: "fuse", Source: "rclone:"}},
 		{60, 5, sensor.Mount{Type: "fuse", Source: "rclone:"}},
+		{46, 5, sensor.Mount{Type: "nfs", Source: "fs:/home"}},
+		{47, 5, sensor.Mount{Type: "lustre", Source: "scratch"}},
 		{98 << 20, 5, sensor.Mount{Type: "ext3", Source: "/dev/root"}},
 		{^uint64(0) - 1, 5, others},
 	} {
@@ -44,7 +46,7 @@ func TestNames(t *testing.T) {
 	for i := range uint64(maxNames) {
 		n.known[1000+i] = others
 	}
-	if got := n.of(45+2, 5); got != others {
+	if got := n.of(49, 5); got != others {
 		t.Errorf("beyond %d: %+v", maxNames, got)
 	}
 	if got := unescape(strings.Repeat("ä", 300)); len(got) > maxSource {

@@ -69,6 +69,9 @@ func system() error {
 	if err := groups(layout); err != nil {
 		return err
 	}
+	if tests != "" {
+		modules()
+	}
 	for name := range strings.SplitSeq(tests, ",") {
 		if name != "" {
 			runTests(name)
