@@ -21,7 +21,7 @@ type Row struct {
 	ReadBytes               *float64 `json:"io_read_bytes,omitempty"`             // Bytes read from storage.
 	WriteBytes              *float64 `json:"io_write_bytes,omitempty"`            // Bytes written to storage.
 	IOWaitSeconds           *float64 `json:"io_wait_seconds,omitempty"`           // Time threads slept until storage had answered, added up over threads, seconds.
-	MountMetadataOperations *float64 `json:"mount_metadata_operations,omitempty"` // Requests to FUSE file systems that neither read nor write: lookups, opens, directories.
+	MountMetadataOperations *float64 `json:"mount_metadata_operations,omitempty"` // Requests to file systems across the network that neither read nor write: opens, lookups, stats, directories.
 	NetworkBytes            *float64 `json:"network_bytes,omitempty"`             // Payload received and sent at sockets, the loopback network left out, bytes.
 	NetworkReceiveBytes     *float64 `json:"network_receive_bytes,omitempty"`     // Payload received at sockets, the loopback network left out, bytes.
 	NetworkTransmitBytes    *float64 `json:"network_transmit_bytes,omitempty"`    // Payload sent at sockets, the loopback network left out, bytes.

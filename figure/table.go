@@ -58,7 +58,7 @@ var table = []Figure{
 		In: Run | Hour, From: where(IO, "direction", "write"), How: counted},
 	{Key: "io_wait_seconds", Unit: metric.Seconds, Heading: "Storage wait", Help: "Time threads slept until storage had answered, added up over threads, seconds.",
 		In: Run | Hour, From: of(IOWait), How: counted},
-	{Key: "mount_metadata_operations", Unit: metric.None, Heading: "Metadata requests", Help: "Requests to FUSE file systems that neither read nor write: lookups, opens, directories.",
+	{Key: "mount_metadata_operations", Unit: metric.None, Heading: "Metadata requests", Help: "Requests to file systems across the network that neither read nor write: opens, lookups, stats, directories.",
 		In: Run, From: where("reckon_workload_mount_operations_total", "operation", "metadata"), How: counted},
 	{Key: "network_bytes", Unit: metric.Bytes, Heading: "Network", Help: "Payload received and sent at sockets, the loopback network left out, bytes.",
 		In: Run | Hour, From: of(Network), How: counted},

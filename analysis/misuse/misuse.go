@@ -95,7 +95,7 @@ type Workload struct {
 	// not measured, or measured only in total.
 	Connections *float64
 	Connects    *Line
-	// Metadata are requests to FUSE file systems that neither read nor write, MetadataRates the same per second over time; nil as
+	// Metadata are requests to file systems across the network that neither read nor write, MetadataRates the same per second over time; nil as
 	// above. Read is the data read from storage, Refaulted the page cache that was dropped and soon needed again, in bytes.
 	// PerNodeWritten is the data written, by node, in bytes.
 	Metadata        *float64

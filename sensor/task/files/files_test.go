@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -367,6 +368,23 @@ func TestEnds(t *testing.T) {
 	}
 	if err := s.ReadMounts(&p); err == nil {
 		t.Error("a source that is closed was read")
+	}
+}
+
+// Every mount is noticed, once.
+func TestChanged(t *testing.T) {
+	table, err := mountTable("/")
+	if err != nil {
+		t.Skip("no table of mounts: ", err)
+	}
+	defer table.Close()
+	changed(table) // others may have mounted something
+	for i := range 20 {
+		tmpfs(t, "noticed")
+		time.Sleep(time.Millisecond)
+		if !changed(table) {
+			t.Fatalf("mount %d was not noticed", i)
+		}
 	}
 }
 

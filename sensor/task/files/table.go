@@ -17,14 +17,20 @@ var network = []string{
 	"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "coda", "9p", "lustre", "gpfs", "beegfs", "panfs", "pvfs2", "gfs2", "ocfs2",
 }
 
-// mountTable opens the table of mounts of the machine.
-func mountTable(root string) (f *os.File, err error) {
+// mountTable opens the table of mounts of the machine. The runtime would poll a file that the library opens, and so learn of changes in our place.
+func mountTable(root string) (*os.File, error) {
+	var first error
 	for _, process := range []string{"1", "self"} {
-		if f, err = os.Open(filepath.Join(root, "proc", process, "mountinfo")); err == nil {
-			return f, nil
+		path := filepath.Join(root, "proc", process, "mountinfo")
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			return os.NewFile(uintptr(fd), path), nil
+		}
+		if first == nil {
+			first = &os.PathError{Op: "open", Path: path, Err: err}
 		}
 	}
-	return nil, err
+	return nil, first
 }
 
 // changed tells whether a table of mounts is another than when this was last asked (proc(5): such a file polls as exceptional then).

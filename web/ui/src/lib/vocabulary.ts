@@ -35,7 +35,7 @@ export interface Row {
   io_write_bytes?: Num;
   /** Time threads slept until storage had answered, added up over threads, seconds. */
   io_wait_seconds?: Num;
-  /** Requests to FUSE file systems that neither read nor write: lookups, opens, directories. */
+  /** Requests to file systems across the network that neither read nor write: opens, lookups, stats, directories. */
   mount_metadata_operations?: Num;
   /** Payload received and sent at sockets, the loopback network left out, bytes. */
   network_bytes?: Num;
