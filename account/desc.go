@@ -199,7 +199,7 @@ func Descs() []*metric.Desc {
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
 		commandSeconds, shortWorkloads, zombies, figureExactness,
 		workloadEnergy, attributedEnergy,
-		ioWaitSeconds, diskWaitSeconds, diskLimitBytes, diskLimitOperations, interconnectBytes, queueDelays, taskCount, busiestTask, mountBytes, mountOperations, mountSeconds, networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
+		ioWaitSeconds, diskWaitSeconds, diskLimitBytes, diskLimitOperations, interconnectBytes, queueDelays, taskCount, busiestTask, mountBytes, mountOperations, mountSeconds, fileBytes, fileOperations, networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
 		cyclesTotal, instructionsTotal, branchMisses, cacheMisses, fpInstructions, memoryTraffic,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}
