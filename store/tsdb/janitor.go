@@ -22,7 +22,7 @@ const (
 )
 
 // janitor runs until Close. Series that ended leave memory, see [Store.evictEnded]; blocks
-// not checked at opening are checked one at a time.
+// not checked at opening are checked one at a time; see [Store.unmapEnded].
 func (s *Store) janitor() {
 	defer s.done.Done()
 	tick, ended := time.NewTicker(janitorEvery), time.NewTicker(endedEvery)
@@ -41,6 +41,7 @@ func (s *Store) janitor() {
 			s.dropIdle(idleTenant)
 			s.keepBallast()
 			s.with(func(db *promtsdb.DB) { s.verifyOne(db, checked) })
+			s.with(s.unmapEnded)
 		}
 	}
 }
