@@ -45,7 +45,8 @@ func TestMeasure(t *testing.T) {
 	measure("short pods", b.shortPods)
 	measure("other nodes", b.otherNodes)
 	measure("roll-outs", b.rollOuts)
-	measure("many pods", b.manyPods)
+	measure("resting pods", func(t *testing.T) { b.manyPods(t, "exec sleep 100000") })
+	measure("many pods", func(t *testing.T) { b.manyPods(t, "while :; do sleep 5; done") })
 	b.must("helm", "upgrade", "-n", "reckon", "reckon", chart, "-f", file, "--set", "agent.export=1s")
 	ready()
 	measure("names", b.naming)
@@ -342,9 +343,9 @@ func at(list []point, when time.Time) float64 {
 	return math.NaN()
 }
 
-// manyPods: what the agent takes at its usual interval with a node full of pods.
-func (b *bed) manyPods(t *testing.T) {
-	c := container("main", "while :; do sleep 5; done")
+// manyPods: what the agent takes at its usual interval with a node full of pods that do something.
+func (b *bed) manyPods(t *testing.T, something string) {
+	c := container("main", something)
 	c["resources"] = object{"limits": object{"memory": "16Mi"}}
 	b.apply(named("Deployment", "apps/v1", "many", object{"replicas": 90, "selector": selector("many"), "template": template("many", pod("Always", c))}))
 	b.until(8*time.Minute, "pods", func() string {
