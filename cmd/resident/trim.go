@@ -38,12 +38,13 @@ func trim(spare uint64) bool {
 
 // idle returns the bytes of the heap that are resident but not in use: free, or garbage as of the last collection.
 func idle() (bytes uint64) {
-	s := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	s := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	for _, x := range s {
 		if x.Value.Kind() != metrics.KindUint64 {
 			return 0
 		}
 	}
-	return s[0].Value.Uint64() + max(s[1].Value.Uint64(), s[2].Value.Uint64()) - s[2].Value.Uint64()
+	used := live()
+	return s[0].Value.Uint64() + max(s[1].Value.Uint64(), used) - used
 }
