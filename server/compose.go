@@ -73,6 +73,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 	if s.config.Receive || s.scraper != nil {
 		every = 10 * time.Second // what others send announces itself not at all
 	}
+	told, now := false, s.agent == nil // now: what runs on this machine was measured since the start
 	for {
 		began := time.Now()
 		n, err := s.builder.Advance(ctx)
@@ -80,8 +81,12 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case s.behind.note(err, time.Now()):
 			s.log.Error("catalogue could not be brought up to date", "err", err)
-		case err == nil && n > 0 && s.built.CompareAndSwap(false, true):
-			close(s.first)
+		case err == nil && n > 0:
+			s.built.Store(true)
+			if now && !told {
+				told = true
+				close(s.first)
+			}
 		}
 		if err == nil {
 			s.caughtUp.Store(true)
@@ -93,6 +98,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-s.updated:
+			now = true
 		case <-next.C:
 		}
 		if next.Stop(); ctx.Err() != nil {

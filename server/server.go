@@ -150,7 +150,7 @@ type Server struct {
 	updated chan struct{} // an export was stored
 	built   atomic.Bool   // the catalogue was built at least once
 	history bool          // it held something when it was opened
-	first   chan struct{} // closed then
+	first   chan struct{} // closed when it holds what is measured now
 	behind  behind        // why the catalogue is not up to date
 
 	caughtUp atomic.Bool // the catalogue has been up to date since the start
@@ -301,7 +301,7 @@ func (s *Server) Agent() *agent.Agent { return s.agent }
 // Notes are the sensors that are not available.
 func (s *Server) Notes() []agent.Note { return s.notes }
 
-// First is closed when the first workloads are in the catalogue.
+// First is closed when the catalogue holds the first workloads that are measured since the start; what an earlier run of the server left does not count.
 func (s *Server) First() <-chan struct{} { return s.first }
 
 // Run serves until ctx ends or something that everything hangs on fails, and then

@@ -19,9 +19,15 @@ import (
 // returned function is called.
 func start(t *testing.T, data string) (*Server, func()) {
 	t.Helper()
+	return startExporting(t, data, 300*time.Millisecond)
+}
+
+// startExporting is [start] with an interval of exports.
+func startExporting(t *testing.T, data string, export time.Duration) (*Server, func()) {
+	t.Helper()
 	s, err := Open(t.Context(), Config{
 		Listen: "127.0.0.1:0", Data: data, Site: "lab", Version: "test",
-		Agent: &agent.Config{Node: "n1", Source: "procfs", Tick: 100 * time.Millisecond, Export: 300 * time.Millisecond},
+		Agent: &agent.Config{Node: "n1", Source: "procfs", Tick: 100 * time.Millisecond, Export: export},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +146,34 @@ func TestRestartAndRebuild(t *testing.T) {
 	list, err := c.Workloads(t.Context(), client.Filter{IDs: []string{"other/n1"}})
 	if err != nil || list.Total != 1 {
 		t.Errorf("after the rebuild other/n1 is there %d times, error %v", list.Total, err)
+	}
+}
+
+// TestFirstIsOfThisRun: what an earlier run of the server left goes through the catalogue again before anything is measured,
+// and is not what a newcomer is shown.
+func TestFirstIsOfThisRun(t *testing.T) {
+	data := t.TempDir()
+	seen := func(s *Server) time.Time {
+		t.Helper()
+		c, err := client.New("http://" + s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := c.Workloads(t.Context(), client.Filter{IDs: []string{"other/n1"}})
+		if err != nil || len(list.Workloads) != 1 {
+			t.Fatalf("other/n1 is %+v, error %v", list, err)
+		}
+		return list.Workloads[0].Seen
+	}
+	s, stop := start(t, data)
+	for first := seen(s); seen(s).Sub(first) < 2*time.Second; { // several rounds, so that the next run's begin with some of it
+		time.Sleep(100 * time.Millisecond)
+	}
+	stop()
+	began := time.Now()
+	s, _ = startExporting(t, data, 2*time.Second)
+	if last := seen(s); last.Before(began) {
+		t.Errorf("what was measured last is of %v, the server was started at %v", last, began)
 	}
 }
 

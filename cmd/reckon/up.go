@@ -238,6 +238,10 @@ func showFirst(ctx context.Context, g *globals, s *server.Server) {
 		fmt.Fprintln(g.stderr, "reckon: the first table: "+oneLine(err))
 		return
 	}
+	if list.Total == 0 {
+		fmt.Fprintln(g.stdout, "\nNothing runs here that was measured; `reckon jobs` shows what ended.")
+		return
+	}
 	screen := g.screen()
 	fmt.Fprintf(g.stdout, "\nThe %d of %d workloads that have used the most CPU time:\n\n", len(list.Workloads), list.Total)
 	marks := marked{}
