@@ -58,11 +58,36 @@ type Source struct {
 const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(mounts.Record{}))
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and says which.
+// permissions do not allow it, and says which. Where nothing is mounted that would be counted there is no remedy to that,
+// since none is needed.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
 	}
+	s, err := load(o)
+	if err != nil {
+		return nil, needless(o, err)
+	}
+	return s, nil
+}
+
+// needless returns an error of [load] without its remedy where nothing is mounted that would be counted.
+func needless(o Options, err error) error {
+	if o.All || !errors.Is(err, sensor.ErrUnavailable) {
+		return err
+	}
+	table, failed := mountTable(o.Root)
+	if failed != nil {
+		return err
+	}
+	defer table.Close()
+	if found, failed := remote(table, o.FUSE); found || failed != nil {
+		return err
+	}
+	return sensor.Unavailable("no file system across the network is mounted, and calls on one would not be counted", "", err)
+}
+
+func load(o Options) (*Source, error) {
 	cache, done, err := o.Types.Borrow()
 	if err != nil {
 		return nil, err

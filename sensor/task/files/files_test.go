@@ -409,3 +409,43 @@ func TestRemote(t *testing.T) {
 		}
 	}
 }
+
+// TestNeedless: what can not be counted is only missed where it is mounted, or was asked for.
+func TestNeedless(t *testing.T) {
+	root := t.TempDir()
+	table := filepath.Join(root, "proc", "1", "mountinfo")
+	if err := os.MkdirAll(filepath.Dir(table), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const (
+		disk = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n"
+		nfs  = "40 22 0:40 / /home rw shared:2 - nfs4 server:/home rw\n"
+		fuse = "41 22 0:41 / /data rw shared:3 - fuse.sshfs host:/ rw\n"
+	)
+	refused := sensor.Unavailable("refused", "do this", nil)
+	for _, tt := range []struct {
+		name, mounts string
+		options      Options
+		err          error
+		needed       bool
+	}{
+		{"a disk", disk, Options{}, refused, false},
+		{"NFS", disk + nfs, Options{}, refused, true},
+		{"FUSE, whose requests are counted", disk + fuse, Options{}, refused, false},
+		{"FUSE", disk + fuse, Options{FUSE: true}, refused, true},
+		{"all is asked for", disk, Options{All: true}, refused, true},
+		{"another fault", disk, Options{}, os.ErrClosed, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := os.WriteFile(table, []byte(tt.mounts), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tt.options.Root = root
+			err := needless(tt.options, tt.err)
+			var u *sensor.UnavailableError
+			if got := !errors.As(err, &u) || u.Fix != ""; got != tt.needed || !errors.Is(err, tt.err) {
+				t.Errorf("got %v, want the remedy: %v", err, tt.needed)
+			}
+		})
+	}
+}
