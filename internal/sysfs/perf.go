@@ -1,9 +1,12 @@
 package sysfs
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +32,23 @@ func Numbers(list string) (out []int) {
 		}
 	}
 	return out
+}
+
+// CPUFlag tells whether the first processor of the machine whose file tree is at root has a feature, as x86 names it in
+// /proc/cpuinfo: "hypervisor", "cqm_llc" (arch/x86/include/asm/cpufeatures.h of the kernel). Other architectures name others.
+func CPUFlag(root, name string) bool {
+	f, err := os.Open(Path(root, "proc/cpuinfo"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	for in.Scan() { // the kernel writes processors one after the other as they are read: those after the first cost nothing
+		if key, flags, ok := strings.Cut(in.Text(), ":"); ok && strings.TrimSpace(key) == "flags" {
+			return slices.Contains(strings.Fields(flags), name)
+		}
+	}
+	return false
 }
 
 // PerfRefusal explains an error of perf_event_open(2) as a reason and a remedy for people; what is the thing to be

@@ -20,6 +20,25 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestCPUFlag(t *testing.T) {
+	root := t.TempDir()
+	if CPUFlag(root, "cqm_llc") {
+		t.Error("without a file there is a feature")
+	}
+	if err := os.MkdirAll(filepath.Join(root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const text = "processor\t: 0\nmodel name\t: a cqm: one\nflags\t\t: fpu cqm_llc hypervisor\nvmx flags\t: vnmi\n\nprocessor\t: 1\nflags\t\t: fpu rdt_a\n"
+	if err := os.WriteFile(filepath.Join(root, "proc", "cpuinfo"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"cqm_llc": true, "hypervisor": true, "cqm": false, "vnmi": false, "rdt_a": false, "": false} {
+		if got := CPUFlag(root, name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}
+
 func FuzzNumbers(f *testing.F) {
 	f.Add("0-3,8")
 	f.Fuzz(func(t *testing.T, list string) {

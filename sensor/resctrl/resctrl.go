@@ -76,7 +76,10 @@ func New(root string) (*Sensor, error) {
 	s := &Sensor{root: root, dir: sysfs.Path(root, "sys/fs/resctrl"), refused: map[string]bool{}}
 	s.mkdir, s.rmdir = func(dir string) error { return os.Mkdir(dir, 0o755) }, os.Remove
 	if _, err := os.Stat(filepath.Join(s.dir, "info")); err != nil {
-		return nil, sensor.Unavailable("resctrl is not mounted", "where the processor has Intel RDT or AMD QoS: mount -t resctrl resctrl /sys/fs/resctrl", err)
+		if !sysfs.CPUFlag(root, "cqm_llc") {
+			return nil, sensor.Unavailable("the processor monitors neither caches nor memory bandwidth, or its resctrl is not mounted", "", err)
+		}
+		return nil, sensor.Unavailable("resctrl is not mounted", "mount -t resctrl resctrl /sys/fs/resctrl", err)
 	}
 	s.domains = domainsOf(root, s.dir)
 	if len(s.domains) == 0 {

@@ -363,3 +363,16 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
+
+// TestNotMounted: a remedy is named where the processor could be asked.
+func TestNotMounted(t *testing.T) {
+	for flags, fix := range map[string]bool{"fpu cqm_llc cqm_mbm_total": true, "fpu rdt_a cat_l3": false, "": false} {
+		m := &machine{t, t.TempDir()}
+		m.put("proc/cpuinfo", "processor\t: 0\nflags\t\t: "+flags)
+		_, err := New(m.root)
+		var u *sensor.UnavailableError
+		if !errors.As(err, &u) || (u.Fix != "") != fix {
+			t.Errorf("with %q: %v, want a remedy: %v", flags, err, fix)
+		}
+	}
+}

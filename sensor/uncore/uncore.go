@@ -57,9 +57,11 @@ func New(root string) (*Sensor, error) {
 	list := find(root)
 	if len(list) == 0 {
 		dir := sysfs.Path(root, units)
-		why, fix := "the kernel shows no memory controllers that are understood", "virtual machines have none; AMD needs Linux 6.10; of Arm only Yitian 710 is read"
+		why, fix := "the kernel shows no memory controllers that are understood", "AMD needs Linux 6.10; of Arm only Yitian 710 is read"
 		if _, err := os.Stat(dir); err != nil {
 			why, fix = "the kernel has no performance counters", "use a kernel with CONFIG_PERF_EVENTS"
+		} else if sysfs.CPUFlag(root, "hypervisor") {
+			why, fix = "virtual machines do not see the memory controllers", ""
 		}
 		return nil, sensor.Unavailable(why, fix, fmt.Errorf("find memory controllers in %s", dir))
 	}

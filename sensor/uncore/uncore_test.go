@@ -183,6 +183,17 @@ func TestFind(t *testing.T) {
 			t.Errorf("without controllers: %v", err)
 		}
 	}
+	for flags, fix := range map[string]bool{"fpu hypervisor": false, "fpu": true} {
+		root := tree(t, umc("cpu"))
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, "proc"), 0o755), os.WriteFile(filepath.Join(root, "proc", "cpuinfo"), []byte("flags\t\t: "+flags+"\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := New(root)
+		var u *sensor.UnavailableError
+		if !errors.As(err, &u) || (u.Fix != "") != fix {
+			t.Errorf("with %q: %v, want a remedy: %v", flags, err, fix)
+		}
+	}
 	if _, err := New(tree(t, join(umc("amd_umc_0"), map[string]string{"amd_umc_0/type": "4095"}))); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), "no counters of memory controllers") {
 		t.Errorf("of a type that the kernel does not have: %v", err)
 	}
