@@ -63,7 +63,7 @@ func TestRecordedMachine(t *testing.T) {
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			consistent(t, pipeline.Replay(t, path, passes), 3)
+			consistent(t, pipeline.Replay(t, path, passes), 2) // that of this test and other, on a machine where nothing else runs
 		})
 	}
 }
