@@ -179,7 +179,7 @@ func TestFirstIsOfThisRun(t *testing.T) {
 	}
 	s, stop := start(t, data)
 	for first := seen(s); seen(s).Sub(first) < 2*time.Second; { // several rounds, so that the next run's begin with some of it
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 	stop()
 	began := time.Now()
