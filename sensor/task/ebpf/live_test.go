@@ -38,6 +38,7 @@ func child(what string) {
 		all.Wait()
 		burn(20 * time.Millisecond)
 	case "leaderless": // the leader ends, another thread works on
+		runtime.GOMAXPROCS(4) // the leader takes a processor of the runtime with it
 		runtime.LockOSThread()
 		go func() {
 			runtime.LockOSThread()
