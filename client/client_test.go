@@ -83,7 +83,7 @@ func TestAgainstServer(t *testing.T) {
 	if err != nil || list.Total != 2 || len(list.Workloads) != 1 || list.Workloads[0].ID != "slurm/4711" {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	d, err := c.Workload(ctx, "deployment/shop/cart", client.Range{From: now.Add(-time.Hour), Step: time.Minute})
+	d, err := c.Workload(ctx, "deployment/shop/cart", client.Range{From: now.Add(-time.Hour), To: now, Step: time.Minute})
 	if err != nil || d.Name != "cart" || d.StepSeconds != 60 || len(d.Profile) == 0 {
 		t.Errorf("detail %+v, %v", d.Workload, err)
 	}
