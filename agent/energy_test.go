@@ -203,7 +203,12 @@ func TestPowerModel(t *testing.T) {
 		}
 		return path
 	}
-	p, err := openPowerModel("/", file("good.json", b.String()))
+	root := t.TempDir() // with a device: this machine may have none but lo
+	net := filepath.Join(root, "proc/net")
+	if err := errors.Join(os.MkdirAll(net, 0o755), os.WriteFile(filepath.Join(net, "dev"), []byte("Inter-|\n face |bytes\n eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := openPowerModel(root, file("good.json", b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
