@@ -36,7 +36,7 @@ func TestUsageParameters(t *testing.T) {
 		t.Errorf("%+v", f.asked)
 	}
 	get(t, h, "/api/reckon/v1/usage")
-	if f.asked.Until.Sub(f.asked.Since) != 30*24*time.Hour || f.asked.Span != "whole" {
+	if !f.asked.Since.Equal(f.asked.Until.AddDate(0, 0, -30)) || f.asked.Span != "whole" {
 		t.Errorf("without parameters: %+v", f.asked)
 	}
 	for _, bad := range []string{
