@@ -68,7 +68,7 @@ func TestLives(t *testing.T) {
 			t.Errorf("scale at %s: of %s, want %s", text, d.Owner, owner)
 		}
 	}
-	gone := decode[client.Error](t, get(t, h, path+"?start=2020-01-01", "X-Test-Viewer", "support"), 404)
+	gone := decode[client.Error](t, get(t, h, path+"?start=2020-01-01T00:00:00Z", "X-Test-Viewer", "support"), 404)
 	if !strings.Contains(gone.Error, "slurm/4711 was not there at 2020-01-01") || !strings.Contains(gone.Hint, "from "+older.Start.Format(time.RFC3339)+" to "+end.Format(time.RFC3339)) {
 		t.Errorf("%+v", gone)
 	}
