@@ -1,6 +1,9 @@
 package compat
 
 import (
+	"hash/maphash"
+	"math/bits"
+	"slices"
 	"time"
 
 	"reckon/metric"
@@ -8,12 +11,18 @@ import (
 
 // table collects the samples of a view: our series that map to the same series
 // are summed, and the rate of a counter is added where the original has a gauge of it.
+//
+// The label values that it is given must stay as they are; it keeps them without a copy. Series with equal label values, such as all
+// of a container, share them: a node with a hundred pods has some ten thousand series in views.
 type table struct {
-	cache metric.Cache
-	cells map[*metric.Series]*cell
-	order []*cell // of this round
+	seed  maphash.Seed
+	rows  map[uint64]*row // by the hash of their values
+	last  *row            // of the sample before: most have the same labels
+	order []*cell         // of this round
 	rates map[*metric.Desc]rate
-	now   time.Time
+	round uint32
+	// now and before are the times of this round and the one before.
+	now, before time.Time
 }
 
 // rate is the gauge that belongs to a counter.
@@ -23,20 +32,34 @@ type rate struct {
 	only  bool // the counter itself is not in the view
 }
 
+// row holds the samples with the same label values.
+type row struct {
+	values []string
+	cells  []*cell
+	next   *row // with the same hash
+}
+
 type cell struct {
-	series, rate *metric.Series
-	value        float64
-	last         float64
-	at, lastAt   time.Time
-	fresh        bool
+	series metric.Series
+	value  float64
+	pace   *pace  // nil where no rate belongs to the series
+	round  uint32 // the last one with a sample
+}
+
+// pace is what the rate of a counter is made from.
+type pace struct {
+	series *metric.Series
+	last   float64
+	known  bool // there is a last value
 }
 
 // begin starts a round.
 func (t *table) begin(now time.Time) {
-	t.now, t.order = now, t.order[:0]
-	if t.cells == nil {
-		t.cells = make(map[*metric.Series]*cell)
+	if t.rows == nil {
+		t.rows, t.seed = make(map[uint64]*row), maphash.MakeSeed()
 	}
+	t.before, t.now, t.order = t.now, now, t.order[:0]
+	t.round++
 }
 
 // add adds v to the sample of d with the given label values.
@@ -47,44 +70,86 @@ func (t *table) set(d *metric.Desc, v float64, labels ...string) { t.cell(d, lab
 
 // cell returns the cell of a sample in this round.
 func (t *table) cell(d *metric.Desc, labels []string) *cell {
-	s := t.cache.Get(d, labels...)
-	c := t.cells[s]
-	if c == nil {
-		c = &cell{series: s}
-		t.cells[s] = c
-	}
-	if !c.fresh {
-		c.fresh = true
-		c.last, c.lastAt = c.value, c.at
-		c.value, c.at = 0, t.now
+	c := t.row(labels).cell(d, t.rates)
+	if c.round != t.round {
+		if c.pace != nil {
+			c.pace.last, c.pace.known = c.value, c.round != 0
+		}
+		c.round, c.value = t.round, 0
 		t.order = append(t.order, c)
 	}
 	return c
 }
 
+// row returns the row of label values.
+func (t *table) row(labels []string) *row {
+	if t.last != nil && slices.Equal(t.last.values, labels) {
+		return t.last
+	}
+	var hash uint64
+	for _, l := range labels {
+		hash = bits.RotateLeft64(hash, 7) ^ maphash.String(t.seed, l)
+	}
+	r := t.rows[hash]
+	for r != nil && !slices.Equal(r.values, labels) {
+		r = r.next
+	}
+	if r == nil {
+		r = &row{values: slices.Clone(labels), next: t.rows[hash]}
+		t.rows[hash] = r
+	}
+	t.last = r
+	return r
+}
+
+// cell returns the cell of d.
+func (r *row) cell(d *metric.Desc, rates map[*metric.Desc]rate) *cell {
+	for _, c := range r.cells {
+		if c.series.Desc == d {
+			return c
+		}
+	}
+	c := &cell{series: *metric.NewSeries(d, r.values...)}
+	if to, ok := rates[d]; ok {
+		c.pace = &pace{series: metric.NewSeries(to.desc, r.values...)}
+	}
+	r.cells = append(r.cells, c)
+	return c
+}
+
 // end appends the samples of the round to b.
 func (t *table) end(b *metric.Batch) {
+	seconds := t.now.Sub(t.before).Seconds()
 	for _, c := range t.order {
-		c.fresh = false
-		r, paired := t.rates[c.series.Desc]
+		r := t.rates[c.series.Desc]
 		if !r.only {
-			b.Add(c.series, c.value)
+			b.Add(&c.series, c.value)
 		}
-		seconds := c.at.Sub(c.lastAt).Seconds()
-		if !paired || c.lastAt.IsZero() || seconds <= 0 || c.value < c.last {
-			continue
-		}
-		if c.rate == nil {
-			c.rate = metric.NewSeries(r.desc, c.series.Values...)
-		}
-		b.Add(c.rate, (c.value-c.last)/seconds*r.scale)
-	}
-	t.cache.Sweep()
-	for s, c := range t.cells {
-		if c.at != t.now {
-			delete(t.cells, s)
+		if p := c.pace; p != nil && p.known && seconds > 0 && c.value >= p.last {
+			b.Add(p.series, (c.value-p.last)/seconds*r.scale)
 		}
 	}
+	t.sweep()
+}
+
+// sweep forgets what had no sample in this round.
+func (t *table) sweep() {
+	old := func(c *cell) bool { return c.round != t.round }
+	for hash, first := range t.rows {
+		for at := &first; *at != nil; {
+			if (*at).cells = slices.DeleteFunc((*at).cells, old); len((*at).cells) > 0 {
+				at = &(*at).next
+			} else {
+				*at = (*at).next
+			}
+		}
+		if first == nil {
+			delete(t.rows, hash)
+		} else {
+			t.rows[hash] = first
+		}
+	}
+	t.last = nil
 }
 
 // label returns the value of a label of s, "" when it has none.
