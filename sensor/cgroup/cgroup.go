@@ -5,9 +5,9 @@
 // the hierarchies are found in /proc/PID/mountinfo. CPU time is in nanoseconds,
 // memory and I/O in bytes. All figures hold the descendants of a group too.
 //
-// A handle keeps its descriptors open (13 to 21) and reads by pread into one buffer,
-// without allocating. The kernel keeps a buffer of a page for each, so those of a group in which
-// nothing has run for a minute are closed until it runs again, all but that of CPU time. When five
+// A handle reads by pread into one buffer, without allocating. The kernel keeps a buffer of a page for each
+// open file (there are 13 to 21), so a handle keeps open only what it reads each time: all files of a group that is busy, that of CPU time
+// of one that runs now and then, and none of one in which nothing has run for a minute. When five
 // eighths of the limit of open files are taken, further handles open and close their files at each
 // reading, which costs several times as much.
 //

@@ -356,8 +356,8 @@ func TestGroupThatRests(t *testing.T) {
 				t.Errorf("%d descriptors are open, want %d: it has rested for less than a minute", r.kept, open)
 			}
 			want("after 60 readings", true)
-			if r.kept != open-2 {
-				t.Errorf("%d descriptors are open, want %d: those of memory are not kept while the group rests", r.kept, open-2)
+			if r.kept != open-3 {
+				t.Errorf("%d descriptors are open, want %d: no file is kept open while the group rests", r.kept, open-3)
 			}
 			for range 60 {
 				if !rester.Rest() {
@@ -370,8 +370,8 @@ func TestGroupThatRests(t *testing.T) {
 			want("after 60 idle ticks", true)
 			run(most)
 			want("it used 5 ms", true)
-			if r.kept != open {
-				t.Errorf("%d descriptors are open, want %d: it has run", r.kept, open)
+			if r.kept != open-2 {
+				t.Errorf("%d descriptors are open, want %d: it has run once, of its files that of CPU time stays", r.kept, open-2)
 			}
 			run(most - 1000)
 			want("it used less", false)
@@ -382,6 +382,16 @@ func TestGroupThatRests(t *testing.T) {
 				want(fmt.Sprintf("reading %d of a group that used little", i+1), false)
 			}
 			want("after 10 readings of a group that used little", true)
+			if r.kept != open-2 {
+				t.Errorf("%d descriptors are open, want %d: all files are read now and then only", r.kept, open-2)
+			}
+			for range often {
+				run(most)
+				want("a busy group", true)
+			}
+			if r.kept != open {
+				t.Errorf("%d descriptors are open, want %d: all files are read each time", r.kept, open)
+			}
 		})
 	}
 }

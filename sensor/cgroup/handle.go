@@ -16,8 +16,12 @@ import (
 // Descriptors of a file that is not kept open.
 const (
 	absent = -1 // does not exist, or may not be read
-	shared = -2 // exists and is opened at each reading: over the budget, or the group rests
+	shared = -2 // exists and is opened at each reading: over the budget, or not read each time
 )
+
+// often is how many readings of all files in a row have them kept open: of a group that uses little CPU time they are read once in
+// [littleFor], and the kernel keeps a page of memory for each open file.
+const often = 3
 
 // probe is after how many readings, of those of all files the next one, absent files are looked for again.
 const probe = 64
@@ -51,6 +55,7 @@ type handle struct {
 	last   sensor.Cgroup // the last reading
 	read   uint64        // CPU time at the last reading of all files, nanoseconds
 	rested uint          // readings since then
+	row    uint          // readings of all files without another between them, up to often
 }
 
 // add takes in the cgroup's directory in one hierarchy.
@@ -127,6 +132,11 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 	*r = reading{devices: h.reader.devices}
 	got := 0
 	resting := h.reader.lazy && h.rested >= h.reader.rest
+	if h.rested > 0 {
+		h.row = 0
+	}
+	h.row = min(h.row+1, often)
+	keep := !h.reader.lazy || h.row == often
 	probing, rare := h.reads >= h.probe, h.reads >= h.rare
 	if probing {
 		h.probe = h.reads + probe
@@ -150,7 +160,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 				continue
 			}
 		}
-		if f.fd == shared && !resting && !f.source.rare && h.reader.kept < h.reader.budget {
+		if f.fd == shared && keep && !f.source.rare && h.reader.kept < h.reader.budget {
 			h.open(f)
 		}
 		b, err := h.content(f)
@@ -161,7 +171,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 			h.close(f, absent) // the controller was taken away, the group is there
 			continue
 		}
-		if resting && !f.usage {
+		if resting || !keep && !f.usage {
 			h.close(f, shared)
 		}
 		if err != 0 { // such as EOPNOTSUPP where pressure is switched off
@@ -203,6 +213,9 @@ func (h *handle) quiet() bool {
 		f := &h.files[i]
 		if !f.usage || f.fd == absent {
 			continue
+		}
+		if f.fd == shared && h.reader.kept < h.reader.budget {
+			h.open(f)
 		}
 		b, err := h.content(f)
 		if err != 0 {
