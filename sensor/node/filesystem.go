@@ -12,10 +12,10 @@ import (
 	"reckon/metric"
 )
 
-// File systems that are left out, as in node_exporter, and volumes of pods: they are in the series of their pods
-// (sensor/podstorage).
+// File systems that are left out, as in node_exporter, volumes of pods, which are in the series of their pods
+// (sensor/podstorage), and what runtimes of containers mount: each pod has a /dev/shm there, which is in its memory.
 var (
-	ignoredMounts = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+)($|/)`)
+	ignoredMounts = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+|run/(k3s/)?containerd/.+|run/containers/storage/.+)($|/)`)
 	ignoredTypes  = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
 )
 

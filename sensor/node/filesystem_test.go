@@ -85,6 +85,8 @@ func TestIgnoredMounts(t *testing.T) {
 	for point, ignored := range map[string]bool{
 		"/": false, "/home": false, "/var/lib/kubelet": false, "/var/lib/kubelet/pods": false, "/var/lib/kubelet/podsold": false, "/procedure": false, "/dev": true, "/dev/shm": true,
 		"/var/lib/kubelet/pods/0b7c2a55/volumes/kubernetes.io~csi/pvc-5d3c/mount": true, "/var/lib/docker/overlay2/x/merged": true, "/srv/var/lib/kubelet/pods/x": false,
+		"/run/containerd/io.containerd.grpc.v1.cri/sandboxes/5d3c/shm": true, "/run/k3s/containerd/x/shm": true, "/run/containers/storage/overlay-containers/5d3c/userdata/shm": true,
+		"/run": false, "/run/containerd": false, "/run/containers": false, "/run/user/1000": false,
 	} {
 		if got := ignoredMounts.MatchString(point); got != ignored {
 			t.Errorf("%s: %v", point, got)

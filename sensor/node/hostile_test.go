@@ -24,7 +24,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestManyInterfaces has 4,096 devices, as nodes full of containers do. Each has its series, those without hardware behind them are
+// TestManyInterfaces has 4,096 devices, as hosts full of virtual machines do. Each has its series, those without hardware behind them are
 // not asked for their speed, and what vanishes is forgotten.
 func TestManyInterfaces(t *testing.T) {
 	const devices = 4096
@@ -33,7 +33,7 @@ func TestManyInterfaces(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("Inter-|   Receive  |  Transmit\n face |bytes packets\n")
 		for i := range n {
-			fmt.Fprintf(&b, "veth%04d: %d 2 3 4 5 6 7 8 %d 10 11 12 13 14 15 16\n", i, i, 2*i)
+			fmt.Fprintf(&b, "tap%04d: %d 2 3 4 5 6 7 8 %d 10 11 12 13 14 15 16\n", i, i, 2*i)
 		}
 		return b.String()
 	}
@@ -41,7 +41,7 @@ func TestManyInterfaces(t *testing.T) {
 		write(t, root+at, table(devices))
 	}
 	for i := range devices {
-		if err := os.MkdirAll(fmt.Sprintf("%s/sys/class/net/veth%04d", root, i), 0o755); err != nil {
+		if err := os.MkdirAll(fmt.Sprintf("%s/sys/class/net/tap%04d", root, i), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"regexp"
 
 	"reckon/metric"
 )
@@ -13,7 +14,12 @@ var netColumns = [16]string{
 	"transmit_drop", "transmit_fifo", "transmit_colls", "transmit_carrier", "transmit_compressed",
 }
 
-// Network is the traffic of each network device of the machine.
+// ends are the names that network plugins of Kubernetes and runtimes of containers give to the machine's ends of the devices of containers: of
+// bridge, Flannel, Docker and Weave, of Calico, of Cilium and LXC, of Amazon, of Google, of OVN. Each has 16 series; what passed them is in
+// the series of the pods (sensor/netns) and once more in those of the devices behind them.
+var ends = regexp.MustCompile(`^(veth.*|cali[0-9a-f]+|lxc[0-9a-f]+|lxc_health|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|[0-9a-f]{15})$`)
+
+// Network is the traffic of each network device of the machine, but for its ends of the devices of containers.
 type Network struct {
 	text    *text
 	descs   []*metric.Desc
@@ -53,7 +59,7 @@ func (n *Network) Descs() []*metric.Desc { return n.descs }
 // Close closes the file.
 func (n *Network) Close() error { return n.text.Close() }
 
-// Read appends every device.
+// Read appends every device that is not left out.
 func (n *Network) Read(b *metric.Batch) error {
 	t, err := n.text.read()
 	if err != nil {
@@ -70,14 +76,16 @@ func (n *Network) Read(b *metric.Batch) error {
 		d := n.devices[string(name)]
 		if d == nil {
 			d = &device{}
-			for _, desc := range n.descs {
-				d.series = append(d.series, metric.NewSeries(desc, label(name)))
+			if !ends.Match(name) {
+				for _, desc := range n.descs {
+					d.series = append(d.series, metric.NewSeries(desc, label(name)))
+				}
 			}
 			n.devices[string(name)] = d
 		}
 		d.round = n.round
-		for i, v := range f {
-			b.Add(d.series[i], float64(v))
+		for i, s := range d.series {
+			b.Add(s, float64(f[i]))
 		}
 	}
 	forget(n.devices, n.round)

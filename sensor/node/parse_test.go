@@ -94,9 +94,13 @@ func TestChanges(t *testing.T) {
 	if v := b.Samples[0].Series.Values[0]; v != "a:1" || b.Samples[16].Series.Values[0] != "\uFFFDb" {
 		t.Errorf("devices %q and %q", v, b.Samples[16].Series.Values[0])
 	}
-	write("proc/net/dev", "c: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n")
+	text := "c: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+	for _, end := range []string{"veth1a2b", "vethwepl5", "cali0c5d8a9b1e2", "lxc8f3a1c2b3d4e", "lxc_health", "eni1a2b3c4d5e6", "gke52af243674", "0a1b2c3d4e5f607"} { // of containers
+		text += strings.Replace(text[:strings.IndexByte(text, '\n')+1], "c", end, 1)
+	}
+	write("proc/net/dev", text)
 	b.Reset(b.Time)
-	if err := n.Read(&b); err != nil || len(b.Samples) != 16 || len(n.devices) != 1 {
+	if err := n.Read(&b); err != nil || len(b.Samples) != 16 || b.Samples[0].Series.Values[0] != "c" {
 		t.Errorf("%d samples and %d devices after a change, %v", len(b.Samples), len(n.devices), err)
 	}
 
