@@ -21,7 +21,12 @@ type names struct {
 	known  map[uint64]sensor.Mount
 	local  func(kind string) bool
 	others sensor.Mount // stands for file systems beyond maxNames, or that no table of mounts names
+	// unfound is how often a device came that no table names. Tables of a node of containers are long, so it is looked for when it comes for
+	// the first time, the second, the fourth, and so on up to each maxUnfound times.
+	unfound map[uint64]uint
 }
+
+const maxUnfound = 256
 
 // of returns the file system of a device number plus 1, as programs store it. The table of mounts is that of the process that used
 // it, which may have mounts that nobody else sees, else that of the machine.
@@ -32,6 +37,13 @@ func (n *names) of(dev uint64, pid int32) sensor.Mount {
 	if dev == 0 || dev == ^uint64(0) || len(n.known) >= maxNames {
 		return n.others
 	}
+	if n.unfound == nil || len(n.unfound) > maxNames {
+		n.unfound = make(map[uint64]uint)
+	}
+	n.unfound[dev]++
+	if times := n.unfound[dev]; times&(times-1) != 0 && times%maxUnfound != 0 {
+		return n.others
+	}
 	for _, process := range []string{strconv.Itoa(int(pid)), "1", "self"} {
 		table, err := os.ReadFile(filepath.Join(n.root, "proc", process, "mountinfo"))
 		if err != nil {
@@ -40,6 +52,7 @@ func (n *names) of(dev uint64, pid int32) sensor.Mount {
 		if m, ok := find(string(table), dev-1); ok {
 			m.Local = n.local != nil && n.local(m.Type)
 			n.known[dev] = m
+			delete(n.unfound, dev)
 			return m
 		}
 	}

@@ -62,3 +62,26 @@ func FuzzFind(f *testing.F) {
 		}
 	})
 }
+
+// A device that no table names is looked for again, ever more rarely.
+func TestUnfound(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "proc/1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	others := sensor.Mount{Type: "fuse", Source: "other"}
+	n := names{root: root, known: make(map[uint64]sensor.Mount), others: others}
+	for i := 1; i <= 8; i++ {
+		if i == 5 {
+			if err := os.WriteFile(filepath.Join(root, "proc/1/mountinfo"), []byte("91 36 0:60 / /job rw - fuse rclone: rw\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := n.of(61, 5); got != others != (i == 8) {
+			t.Errorf("time %d: %+v", i, got)
+		}
+	}
+	if n.of(61, 5) == others || len(n.unfound) != 0 {
+		t.Errorf("it is forgotten again: %v", n.unfound)
+	}
+}
