@@ -61,7 +61,7 @@ type CounterPass struct {
 }
 
 // Reset empties p and keeps its memory.
-func (p *CounterPass) Reset() { *p = CounterPass{Counted: p.Counted[:0]} }
+func (p *CounterPass) Reset() { *p = CounterPass{Counted: emptied(p.Counted)} }
 
 // CounterSource counts processor events for each process, including ended ones. Its contract is that of a
 // [TrafficSource].

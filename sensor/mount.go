@@ -45,7 +45,7 @@ type Mounted struct {
 type MountPass struct{ Used []Mounted }
 
 // Reset empties p and keeps its memory.
-func (p *MountPass) Reset() { p.Used = p.Used[:0] }
+func (p *MountPass) Reset() { p.Used = emptied(p.Used) }
 
 // MountSource counts the file system activity of processes, including ended ones. Its contract is that of a
 // [TrafficSource].

@@ -37,7 +37,7 @@ type QueuePass struct {
 }
 
 // Reset empties p and keeps its memory.
-func (p *QueuePass) Reset() { p.Queued, p.Unowned, p.Missed = p.Queued[:0], Queue{}, 0 }
+func (p *QueuePass) Reset() { p.Queued, p.Unowned, p.Missed = emptied(p.Queued), Queue{}, 0 }
 
 // QueueSource counts the run queue delays of processes, including ended ones. Its contract is that of a
 // [TrafficSource].
@@ -46,3 +46,15 @@ type QueueSource interface {
 	ReadQueue(p *QueuePass) error
 	Close() error
 }
+
+// emptied returns list without its elements. Its memory is kept, unless the last reading needed a small part of it only: thousands of
+// processes that ended within seconds would otherwise take theirs for ever.
+func emptied[T any](list []T) []T {
+	if cap(list) > spareElements && len(list) < cap(list)/8 {
+		return nil
+	}
+	return list[:0]
+}
+
+// spareElements is the number of elements up to which memory is always kept.
+const spareElements = 256

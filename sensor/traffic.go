@@ -115,7 +115,7 @@ type TrafficPass struct {
 }
 
 // Reset empties p and keeps its memory.
-func (p *TrafficPass) Reset() { p.Sent, p.Unowned = p.Sent[:0], Traffic{} }
+func (p *TrafficPass) Reset() { p.Sent, p.Unowned = emptied(p.Sent), Traffic{} }
 
 // TrafficSource counts the traffic of processes.
 //

@@ -33,7 +33,7 @@ type WaitPass struct {
 }
 
 // Reset empties p and keeps its memory.
-func (p *WaitPass) Reset() { p.Waited, p.Disks, p.Unowned = p.Waited[:0], p.Disks[:0], Wait{} }
+func (p *WaitPass) Reset() { p.Waited, p.Disks, p.Unowned = emptied(p.Waited), p.Disks[:0], Wait{} }
 
 // WaitSource counts the storage waits of processes, including ended ones. Its contract is that of
 // a [TrafficSource].
