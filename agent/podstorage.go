@@ -60,7 +60,7 @@ func (s *podStorage) Read(b *metric.Batch) error {
 			pods = append(pods, podstorage.Pod{UID: run, Namespace: f.Namespace, Name: f.Pod})
 			s.exportVolumes(run, id, workload.PartOfPod(id, part), owner, b)
 		}
-		pods[i].Containers = append(pods[i].Containers, podstorage.Container{Name: f.Name, PID: pid})
+		pods[i].Containers = append(pods[i].Containers, podstorage.Container{Name: f.Name, PID: pid, ID: f.ID})
 		s.exportContainer(run, f.Name, id, part, owner, b)
 	})
 	s.volumes.Sweep()

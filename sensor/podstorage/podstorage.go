@@ -42,7 +42,8 @@ type Pod struct {
 // Container is a running container of a pod.
 type Container struct {
 	Name string
-	PID  int32 // of any process in it
+	PID  int32  // of any process in it
+	ID   string // that its runtime gave it, "" if unknown
 }
 
 // Amount is what was measured of a pod, in bytes.
@@ -70,6 +71,7 @@ const (
 // Reader measures pods.
 type Reader struct {
 	tree  tree
+	layer layers // used by the rounds alone
 	wake  chan struct{}
 	asked map[string]*statfsCall // used by the rounds alone
 
@@ -178,6 +180,7 @@ func (r *Reader) round(ctx context.Context) time.Duration {
 	r.mu.Unlock()
 	mounts, err := r.tree.mounts()
 	found := map[string][]Amount{}
+	r.layer.begin()
 	for i := range pods {
 		if ctx.Err() != nil {
 			return interval
@@ -215,7 +218,7 @@ func (r *Reader) pod(p *Pod, mounted []mount) (list []Amount, err error) {
 			list = append(list, Amount{Kind: Volume, Name: m.name, Plugin: m.plugin, Used: s.used, Capacity: s.capacity})
 		}
 	}
-	for _, f := range append(r.tree.folders(p, own), r.tree.layers(p)...) {
+	for _, f := range append(r.tree.folders(p, own), r.tree.layers(p, &r.layer)...) {
 		used, werr := f.walk()
 		if note(werr); werr == nil {
 			f.Used = used

@@ -149,7 +149,7 @@ func TestReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(root, "/var/lib/kubelet")
 		defer r.Close()
-		r.Set([]Pod{{UID: uid, Namespace: "shop", Name: "cart-x", Containers: []Container{{"main", 77}, {"gone", 78}}}})
+		r.Set([]Pod{{UID: uid, Namespace: "shop", Name: "cart-x", Containers: []Container{{"main", 77, ""}, {"gone", 78, ""}}}})
 		synctest.Wait()
 		if err := r.Err(); err != nil {
 			t.Error(err)
@@ -207,6 +207,28 @@ func TestSilentFileSystem(t *testing.T) {
 			t.Errorf("its late answer: %v, %v", s, err)
 		}
 	})
+}
+
+// TestLayers: the writable layer of a container is read until two rounds have found the same, again for another container of the name, and
+// in each round where no id is known.
+func TestLayers(t *testing.T) {
+	root := t.TempDir()
+	table := filepath.Join(root, "proc/77/mountinfo")
+	tr := newTree(root, "/k")
+	var known layers
+	for i, round := range []struct{ id, now, want string }{
+		{"c1", "/machine", "/machine"}, // of the runtime's process, before it enters the container
+		{"c1", "/one", "/one"}, {"c1", "/one", "/one"}, {"c1", "/two", "/one"}, {"c1", "", "/one"},
+		{"c2", "/two", "/two"}, {"c1", "/three", "/three"},
+		{"", "/four", "/four"}, {"", "/four", "/four"}, {"", "/five", "/five"},
+	} {
+		write(t, table, "1 2 0:9 / / rw - overlay overlay rw,lowerdir=/l,upperdir="+round.now+",workdir=/w\n")
+		known.begin()
+		got := tr.layers(&Pod{Containers: []Container{{"main", 77, round.id}}}, &known)
+		if len(got) != 1 || got[0].path != root+round.want {
+			t.Errorf("round %d: %+v, want %s", i, got, round.want)
+		}
+	}
 }
 
 func FuzzMounts(f *testing.F) {

@@ -45,6 +45,9 @@ func (t *tree) parseMounts(text []byte) map[string][]mount {
 	out := map[string][]mount{}
 	prefix := t.folder + "/pods/"
 	for line := range bytes.Lines(text) {
+		if !bytes.Contains(line, []byte("/volumes/")) {
+			continue
+		}
 		point, fstype, _, ok := mountFields(line)
 		rest, below := strings.CutPrefix(point, prefix)
 		if !ok || !below {
@@ -127,15 +130,33 @@ func entries(dir string) (names []string) {
 	return names
 }
 
+// layers remembers the writable layers of containers by their ids: a container keeps its own to its end. It counts when two rounds found the
+// same: the first process of a container begins in the root of the machine.
+type layers struct{ now, before map[string]layer }
+
+type layer struct {
+	dir  string
+	sure bool
+}
+
+// begin begins a round, and forgets what the one before did not ask for.
+func (l *layers) begin() { l.now, l.before = make(map[string]layer, len(l.now)), l.now }
+
 // layers are the writable layers of the containers that run.
-func (t *tree) layers(p *Pod) (list []target) {
+func (t *tree) layers(p *Pod, known *layers) (list []target) {
 	for _, c := range p.Containers {
-		text, err := os.ReadFile(filepath.Join(t.root, "proc", strconv.Itoa(int(c.PID)), "mountinfo"))
-		if err != nil {
-			continue // it ended a moment ago
+		upper := known.before[c.ID]
+		if !upper.sure || c.ID == "" {
+			text, err := os.ReadFile(filepath.Join(t.root, "proc", strconv.Itoa(int(c.PID)), "mountinfo"))
+			if err != nil {
+				continue // it ended a moment ago
+			}
+			dir := upperDir(text)
+			upper = layer{dir, dir != "" && dir == upper.dir}
 		}
-		if upper := upperDir(text); upper != "" {
-			list = append(list, target{Amount{Kind: WritableLayer, Name: c.Name}, filepath.Join(t.root, upper)})
+		known.now[c.ID] = upper
+		if upper.dir != "" {
+			list = append(list, target{Amount{Kind: WritableLayer, Name: c.Name}, filepath.Join(t.root, upper.dir)})
 		}
 	}
 	return list
@@ -144,6 +165,9 @@ func (t *tree) layers(p *Pod) (list []target) {
 // upperDir is where the root of a container keeps what was written, empty where it is no overlay or is read-only.
 func upperDir(mountinfo []byte) string {
 	for line := range bytes.Lines(mountinfo) {
+		if !bytes.Contains(line, []byte(" / ")) {
+			continue
+		}
 		point, fstype, options, ok := mountFields(line)
 		if !ok || point != "/" {
 			continue
