@@ -396,6 +396,44 @@ func TestGroupThatRests(t *testing.T) {
 	}
 }
 
+// TestUnusedGroup: of a group in which nothing runs only what others change is read, but for each second minute, and all as soon as it has run.
+func TestUnusedGroup(t *testing.T) {
+	root := t.TempDir()
+	at := root + "/sys/fs/cgroup/a/"
+	write(t, root+"/proc/self/mountinfo", unifiedMount)
+	set := func(cpu, memory, limit int) {
+		for name, n := range map[string]int{"memory.current": memory, "memory.max": limit} {
+			write(t, at+name, fmt.Sprintln(n))
+		}
+		write(t, at+"memory.stat", fmt.Sprintf("anon %d\nfile 0\nshmem 0\n", memory))
+		write(t, at+"cpu.stat", fmt.Sprintf("usage_usec %d\n", cpu))
+	}
+	set(1, 10, 100)
+	r := reader(t, root)
+	r.lazy = true // as of the kernel's own
+	h := open(t, r, sensor.CgroupPath{Path: "/a"})
+	var c sensor.Cgroup
+	minute := func() {
+		t.Helper()
+		for range 61 {
+			if err := h.Read(&c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	minute()
+	for i, x := range []struct{ cpu, memory, limit, wantMemory, wantLimit uint64 }{
+		{1, 20, 200, 20, 100}, {1, 30, 300, 30, 300}, {2, 40, 400, 40, 400},
+	} {
+		set(int(x.cpu), int(x.memory), int(x.limit))
+		minute()
+		if c.Current != x.wantMemory || c.Anon != x.wantMemory || c.MemoryMax != x.wantLimit || c.UsageNanos != x.cpu*1000 ||
+			c.Have&(sensor.CgroupMemory|sensor.CgroupMemoryMax|sensor.CgroupCPU) != sensor.CgroupMemory|sensor.CgroupMemoryMax|sensor.CgroupCPU {
+			t.Errorf("minute %d: %+v", i, c)
+		}
+	}
+}
+
 // TestTickOfGroupsThatRest: the times hold whatever the tick.
 func TestTickOfGroupsThatRest(t *testing.T) {
 	for tick, want := range map[time.Duration][2]uint{

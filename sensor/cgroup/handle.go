@@ -137,11 +137,16 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 	}
 	h.row = min(h.row+1, often)
 	keep := !h.reader.lazy || h.row == often
-	probing, rare := h.reads >= h.probe, h.reads >= h.rare
+	probing := h.reads >= h.probe
+	still := resting && !probing && h.unused()
+	rare := h.reads >= h.rare && !still
 	if probing {
 		h.probe = h.reads + probe
 	}
-	if rare {
+	if still {
+		r.Cgroup = h.last
+		r.Have &^= byOthers
+	} else if rare {
 		h.rare = h.reads + everyRare
 	} else {
 		r.NodeBytes, r.IOLimits = h.last.NodeBytes, h.last.IOLimits
@@ -149,7 +154,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 	}
 	for i := range h.files {
 		f := &h.files[i]
-		if f.source.rare && !rare {
+		if f.source.rare && !rare || still && !f.source.others {
 			continue
 		}
 		if f.fd == absent {
@@ -194,7 +199,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 }
 
 // A group in which nothing runs is taken to be as it was for restFor; what others change of it, by
-// reclaiming its pages and writing them back, is seen after that time. Of one that used less than little
+// reclaiming its pages and writing them back, is seen after that time, other figures, such as its limits, in every second one. Of one that used less than little
 // CPU time since all files were read, only CPU time is read for littleFor: it can not have touched more than
 // some ten MiB of memory.
 const (
@@ -231,6 +236,28 @@ func (h *handle) quiet() bool {
 		}
 		h.last = r.Cgroup
 		return true
+	}
+	return false
+}
+
+// unused reports whether the group has used no CPU time since all files were read.
+func (h *handle) unused() bool {
+	for i := range h.files {
+		f := &h.files[i]
+		if !f.usage || f.fd == absent {
+			continue
+		}
+		b, err := h.content(f)
+		if err != 0 {
+			return false
+		}
+		h.close(f, shared)
+		r := &h.reader.r
+		*r = reading{}
+		f.source.parse(b, r)
+		unused := r.Have&sensor.CgroupCPU != 0 && r.UsageNanos == h.read
+		*r = reading{devices: h.reader.devices}
+		return unused
 	}
 	return false
 }

@@ -30,7 +30,12 @@ type source struct {
 	names      []string // the first that exists is taken
 	parse      func([]byte, *reading)
 	rare       bool // it is read each everyRare readings, and not kept open
+	others     bool // others change it while nothing in the group runs: they reclaim its memory, or write its pages to disks
 }
+
+// byOthers are the figures of files that others change.
+const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupHuge | sensor.CgroupRefaults | sensor.CgroupSwap |
+	sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupIO
 
 // The tables are functions returning values: no package state.
 
@@ -40,11 +45,11 @@ func unified() []source {
 	return []source{
 		{names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseCPUStat(b, &r.Cgroup) }},
 		{names: []string{"cpu.max\x00"}, parse: func(b []byte, r *reading) { parseCPUMax(b, &r.Cgroup) }},
-		{names: []string{"memory.current\x00"}, parse: current},
-		{names: []string{"memory.stat\x00"}, parse: func(b []byte, r *reading) { r.stat = parseMemoryStat(b, &r.Cgroup) }},
+		{names: []string{"memory.current\x00"}, others: true, parse: current},
+		{names: []string{"memory.stat\x00"}, others: true, parse: func(b []byte, r *reading) { r.stat = parseMemoryStat(b, &r.Cgroup) }},
 		{names: []string{"memory.peak\x00"}, parse: peak}, // since 5.19
 		{names: []string{"memory.events\x00"}, parse: func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
-		{names: []string{"memory.swap.current\x00"}, parse: func(b []byte, r *reading) {
+		{names: []string{"memory.swap.current\x00"}, others: true, parse: func(b []byte, r *reading) {
 			if n, ok := number(b); ok {
 				r.Swap = n
 				r.Have |= sensor.CgroupSwap
@@ -55,7 +60,7 @@ func unified() []source {
 				setMemoryMax(n, &r.Cgroup)
 			}
 		}},
-		{names: []string{"io.stat\x00"}, parse: func(b []byte, r *reading) {
+		{names: []string{"io.stat\x00"}, others: true, parse: func(b []byte, r *reading) {
 			var t traffic
 			parseIOStat(b, &t, r.devices.look)
 			r.ReadBytes, r.WriteBytes = t.total()
@@ -98,8 +103,8 @@ func legacy() []source {
 		{controller: "cpu", names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseThrottle(b, &r.Cgroup) }},
 		{controller: "cpu", names: []string{"cpu.cfs_quota_us\x00"}, parse: func(b []byte, r *reading) { r.quota, _ = number(b) }}, // -1 is none
 		{controller: "cpu", names: []string{"cpu.cfs_period_us\x00"}, parse: func(b []byte, r *reading) { r.period, _ = number(b) }},
-		{controller: "memory", names: []string{"memory.usage_in_bytes\x00"}, parse: current},
-		{controller: "memory", names: []string{"memory.stat\x00"}, parse: func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
+		{controller: "memory", names: []string{"memory.usage_in_bytes\x00"}, others: true, parse: current},
+		{controller: "memory", names: []string{"memory.stat\x00"}, others: true, parse: func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
 		{controller: "memory", names: []string{"memory.max_usage_in_bytes\x00"}, parse: peak},
 		{controller: "memory", names: []string{"memory.limit_in_bytes\x00"}, parse: func(b []byte, r *reading) {
 			if n, ok := number(b); ok {
@@ -107,8 +112,8 @@ func legacy() []source {
 			}
 		}},
 		{controller: "memory", names: []string{"memory.oom_control\x00"}, parse: func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
-		{controller: "memory", names: []string{"memory.kmem.usage_in_bytes\x00"}, parse: func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
-		{controller: "blkio", names: []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"}, parse: func(b []byte, r *reading) {
+		{controller: "memory", names: []string{"memory.kmem.usage_in_bytes\x00"}, others: true, parse: func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
+		{controller: "blkio", names: []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"}, others: true, parse: func(b []byte, r *reading) {
 			var t traffic
 			if parseBlkio(b, &t, r.devices.look) {
 				r.ReadBytes, r.WriteBytes = t.total()
