@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"reckon/metric"
 )
@@ -22,6 +23,7 @@ type Encoder struct {
 
 	round   uint64 // number of the request
 	refs    map[string]uint32
+	recent  [recentSymbols]recentSymbol
 	symbols []byte
 	series  []byte
 	one     []byte
@@ -29,6 +31,16 @@ type Encoder struct {
 	request []byte
 	n       int // series in the request
 	samples int // and samples
+}
+
+// recentSymbols is the number of label values that are found again by their place in memory: those of a workload are shared by its series,
+// which follow each other.
+const recentSymbols = 256
+
+type recentSymbol struct {
+	value string
+	ref   uint32
+	round uint64
 }
 
 type pair struct{ name, value string }
@@ -116,6 +128,16 @@ func (e *Encoder) symbol(s string) uint32 {
 	return r
 }
 
+// valueSymbol is the symbol of a label value, which need not be UTF-8.
+func (e *Encoder) valueSymbol(s string) uint32 {
+	at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
+	r := &e.recent[(at>>4^at>>12)%recentSymbols]
+	if r.round != e.round || unsafe.StringData(r.value) != unsafe.StringData(s) || len(r.value) != len(s) {
+		*r = recentSymbol{s, e.symbol(clean(s)), e.round}
+	}
+	return r.ref
+}
+
 // plan returns the plan of a description with references valid in this request.
 func (e *Encoder) plan(d *metric.Desc) *plan {
 	p := e.plans[d]
@@ -167,11 +189,11 @@ func (e *Encoder) add(p *plan, s *metric.Sample, t int64) {
 		sl := &p.slots[i]
 		v := sl.constant
 		if sl.value >= 0 && s.Series.Values[sl.value] != "" {
-			v = clean(s.Series.Values[sl.value])
+			v = s.Series.Values[sl.value]
 		}
 		if v != "" {
 			refs = binary.AppendUvarint(refs, uint64(sl.ref))
-			refs = binary.AppendUvarint(refs, uint64(e.symbol(v)))
+			refs = binary.AppendUvarint(refs, uint64(e.valueSymbol(v)))
 		}
 	}
 	e.one = appendBytes(e.one[:0], seriesRefs, refs)
