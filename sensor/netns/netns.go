@@ -9,9 +9,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // Device is what passed one device of a namespace.
@@ -47,17 +49,22 @@ var errFormat = errors.New("it is not what the kernel writes")
 // Read reads the namespace that a process is in; the list is valid until the next call. The error of a process that is gone
 // matches fs.ErrNotExist.
 func (r *Reader) Read(pid int32) ([]Device, error) {
-	f, err := os.Open(filepath.Join(r.root, "proc", strconv.Itoa(int(pid)), "net/dev"))
+	path := filepath.Join(r.root, "proc", strconv.Itoa(int(pid)), "net/dev")
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) // a node has a hundred of them, and the poller of the runtime none to wait for
 	if err != nil {
-		return nil, fmt.Errorf("read network devices: %w", err)
+		return nil, fmt.Errorf("read network devices: %w", &fs.PathError{Op: "open", Path: path, Err: err})
 	}
-	defer f.Close()
+	defer unix.Close(fd)
 	n := 0
 	for {
-		m, err := f.Read(r.buf[n:])
-		if n += m; err != nil || m == 0 {
+		m, err := unix.Read(fd, r.buf[n:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || m == 0 {
 			break
 		}
+		n += m
 		if n == len(r.buf) && n < 1<<20 {
 			r.buf = append(r.buf, make([]byte, n)...)
 		}
