@@ -126,47 +126,61 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 	return h.readAll(c)
 }
 
-// readAll reads all files.
-func (h *handle) readAll(c *sensor.Cgroup) error {
-	r := &h.reader.r
-	*r = reading{devices: h.reader.devices}
-	got := 0
-	resting := h.reader.lazy && h.rested >= h.reader.rest
+// mode says what one reading of files does.
+type mode struct {
+	resting bool // nothing has run in the group for long
+	still   bool // only what others change is read
+	keep    bool // files stay open
+	probing bool // absent files are looked for
+	rare    bool // rare files are read
+}
+
+// begin begins a reading of files.
+func (h *handle) begin() mode {
 	if h.rested > 0 {
 		h.row = 0
 	}
 	h.row = min(h.row+1, often)
-	keep := !h.reader.lazy || h.row == often
-	probing := h.reads >= h.probe
-	still := resting && !probing && h.unused()
-	rare := h.reads >= h.rare && !still
-	if probing {
+	m := mode{resting: h.reader.lazy && h.rested >= h.reader.rest, keep: !h.reader.lazy || h.row == often, probing: h.reads >= h.probe}
+	m.still = m.resting && !m.probing && h.unused()
+	m.rare = h.reads >= h.rare && !m.still
+	if m.probing {
 		h.probe = h.reads + probe
 	}
-	if still {
+	r := &h.reader.r
+	*r = reading{devices: h.reader.devices}
+	switch {
+	case m.still:
 		r.Cgroup = h.last
 		r.Have &^= byOthers
-	} else if rare {
+	case m.rare:
 		h.rare = h.reads + everyRare
-	} else {
+	default:
 		r.NodeBytes, r.IOLimits = h.last.NodeBytes, h.last.IOLimits
 		r.Have |= h.last.Have & (sensor.CgroupNodes | sensor.CgroupIOLimits)
 	}
+	return m
+}
+
+// due reports whether a file is to be read, and opens it where it is to be kept open.
+func (h *handle) due(f *file, m mode) bool {
+	rare := f.source.rare
+	if rare && !m.rare || m.still && !f.source.others {
+		return false
+	}
+	if f.fd == absent && (m.probing || rare) || f.fd == shared && m.keep && !rare && h.reader.kept < h.reader.budget {
+		h.open(f)
+	}
+	return f.fd != absent
+}
+
+// readAll reads all files that are due.
+func (h *handle) readAll(c *sensor.Cgroup) error {
+	m, r, got := h.begin(), &h.reader.r, 0
 	for i := range h.files {
 		f := &h.files[i]
-		if f.source.rare && !rare || still && !f.source.others {
+		if !h.due(f, m) {
 			continue
-		}
-		if f.fd == absent {
-			if !probing && !f.source.rare {
-				continue
-			}
-			if h.open(f); f.fd == absent {
-				continue
-			}
-		}
-		if f.fd == shared && keep && !f.source.rare && h.reader.kept < h.reader.budget {
-			h.open(f)
 		}
 		b, err := h.content(f)
 		if err == unix.ENODEV || (err == unix.ENOENT && f.fd == shared) {
@@ -176,7 +190,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 			h.close(f, absent) // the controller was taken away, the group is there
 			continue
 		}
-		if resting || !keep && !f.usage {
+		if m.resting || !m.keep && !f.usage {
 			h.close(f, shared)
 		}
 		if err != 0 { // such as EOPNOTSUPP where pressure is switched off
