@@ -8,12 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"maps"
 )
 
 // emulate runs one machine to its end and takes in what it reports.
@@ -70,16 +67,12 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 const memoryMiB = 1024
 
 func qemu(m machine, vmlinuz, initrd string) []string {
-	var tests []string
-	if m.tests {
-		tests = slices.Sorted(maps.Keys(testPackages()))
-	}
 	command, console := []string{"qemu-system-x86_64", "-cpu", "max"}, "ttyS0"
 	if m.arch == "arm64" {
 		command, console = []string{"qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57"}, "ttyAMA0"
 	}
 	return append(command, "-accel", "tcg", "-m", strconv.Itoa(memoryMiB), "-smp", "2", "-nographic", "-no-reboot", "-nic", "none", "-kernel", vmlinuz, "-initrd", initrd,
-		"-append", fmt.Sprintf("console=%s quiet panic=-1 guest.cgroups=%s guest.modes=%s guest.tests=%s", console, m.layout, m.modes, strings.Join(tests, ",")))
+		"-append", fmt.Sprintf("console=%s quiet panic=-1 guest.cgroups=%s guest.modes=%s guest.tests=%s", console, m.layout, m.modes, strings.Join(m.tests, ",")))
 }
 
 // missing names programs that are needed and not here.

@@ -103,7 +103,7 @@ func kernel(ctx context.Context, cache, suite, arch string) (image, busybox stri
 		boxes, _ := filepath.Glob(dir + "/*bin/busybox")
 		more, _ := filepath.Glob(dir + "/usr/bin/busybox")
 		boxes = append(boxes, more...)
-		parts, _ := filepath.Glob(dir + "/lib/modules/*/kernel/fs")
+		parts, _ := filepath.Glob(dir + "/lib/modules/*/kernel/net/sunrpc") // the last folder that was added
 		if len(images) == 0 || len(boxes) == 0 || len(parts) == 0 {
 			return false
 		}

@@ -4,11 +4,16 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // cpio writes an archive in the format "newc", which the kernel unpacks as its first file system
@@ -47,15 +52,13 @@ func (c *cpio) end() error {
 	return c.err
 }
 
-// testPackages are run on each kernel.
-func testPackages() map[string]string {
-	return map[string]string{
-		"ebpf.test": "./sensor/task/ebpf", "procfs.test": "./sensor/task/procfs", "taskstats.test": "./sensor/task/taskstats",
-		"task.test": "./sensor/task", "cgroup.test": "./sensor/cgroup", "files.test": "./sensor/task/files",
-	}
+// testPackages are run on each kernel, with what they have in testdata.
+var testPackages = []string{
+	"sensor/cgroup", "sensor/netfs", "sensor/task", "sensor/task/bpf", "sensor/task/counters", "sensor/task/disks", "sensor/task/ebpf", "sensor/task/files", "sensor/task/fuse",
+	"sensor/task/mounts", "sensor/task/procfs", "sensor/task/rdma", "sensor/task/runqueue", "sensor/task/taskstats", "sensor/task/traffic", "sensor/task/waits",
 }
 
-// programs builds what runs in the machine, and returns it by name.
+// programs builds what runs in the machine, and returns where it is here by its place there.
 func programs(ctx context.Context, cache string, m machine) (map[string]string, error) {
 	dir := filepath.Join(cache, "programs-"+m.arch)
 	build := func(name string, args ...string) (string, error) {
@@ -78,11 +81,18 @@ func programs(ctx context.Context, cache string, m machine) (map[string]string, 
 	if err := add("bin/reckon-agent", "reckon-agent", "build", "-ldflags=-s -w", "./cmd/reckon-agent"); err != nil {
 		return nil, err
 	}
-	if m.tests {
-		for name, pkg := range testPackages() {
-			if err := add("bin/"+name, name, "test", "-c", "-ldflags=-s -w", pkg); err != nil {
-				return nil, err
+	for _, pkg := range m.tests {
+		if err := add(pkg+"/test", strings.ReplaceAll(pkg, "/", "-")+".test", "test", "-c", "-ldflags=-s -w", "./"+pkg); err != nil {
+			return nil, err
+		}
+		err := filepath.WalkDir(filepath.Join(pkg, "testdata"), func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				all[path] = path
 			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
 	}
 	return all, nil
@@ -113,7 +123,15 @@ func image(path, busybox string, programs map[string]string, modules [][]byte) e
 	for _, name := range []string{"sh", "cat", "dd", "echo", "false", "ip", "kill", "mkdir", "mke2fs", "mount", "sleep", "true", "umount"} {
 		c.add("bin/"+name, modeLink, []byte("busybox"))
 	}
-	for at, from := range programs {
+	made := map[string]bool{}
+	for _, at := range slices.Sorted(maps.Keys(programs)) {
+		from := programs[at]
+		for i, r := range at {
+			if d := at[:i]; r == '/' && d != "bin" && !made[d] {
+				made[d] = true
+				c.add(d, modeDir, nil)
+			}
+		}
 		b, err := os.ReadFile(from)
 		if err != nil {
 			return err

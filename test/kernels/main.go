@@ -2,7 +2,7 @@
 // that QEMU emulates, so that it needs neither hardware nor KVM:
 //
 //	go run ./test/kernels                          # all of them, one after the other: an hour and more
-//	go run ./test/kernels -only 6.1 -tests=false   # some, without the test programs
+//	go run ./test/kernels -only 6.1 -tests none   # some, without the test programs
 //
 // It takes the kernels from the Debian archive (apt-get, as any user; nothing is installed), makes
 // for each an initial file system that holds the agent, test programs and test/kernels/guest as
@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,10 +27,10 @@ import (
 
 // machine is one to be emulated.
 type machine struct {
-	arch, suite string // of Debian
-	layout      string // of control groups: v1, v2, hybrid
-	tests       bool   // run the test programs, too
-	modes       string // pattern of the modes to run
+	arch, suite string   // of Debian
+	layout      string   // of control groups: v1, v2, hybrid
+	tests       []string // packages whose test programs run, too
+	modes       string   // pattern of the modes to run
 }
 
 func (m machine) name() string { return m.suite + " " + m.arch + " " + m.layout }
@@ -37,20 +38,20 @@ func (m machine) name() string { return m.suite + " " + m.arch + " " + m.layout 
 // machines lists Debian 11's kernel (5.10), Debian 12's (6.1) and its backported one (6.12).
 func machines() []machine {
 	return []machine{
-		{arch: "amd64", suite: "bookworm", layout: "v2", tests: true},
-		{arch: "amd64", suite: "bookworm", layout: "v1", tests: false},
-		{arch: "amd64", suite: "bookworm", layout: "hybrid", tests: false},
-		{arch: "amd64", suite: "bookworm-backports", layout: "v2", tests: true},
-		{arch: "amd64", suite: "bookworm-backports", layout: "v1", tests: false},
-		{arch: "amd64", suite: "bullseye", layout: "hybrid", tests: true},
-		{arch: "arm64", suite: "bookworm", layout: "v2", tests: true},
+		{arch: "amd64", suite: "bookworm", layout: "v2", tests: testPackages},
+		{arch: "amd64", suite: "bookworm", layout: "v1"},
+		{arch: "amd64", suite: "bookworm", layout: "hybrid"},
+		{arch: "amd64", suite: "bookworm-backports", layout: "v2", tests: testPackages},
+		{arch: "amd64", suite: "bookworm-backports", layout: "v1"},
+		{arch: "amd64", suite: "bullseye", layout: "hybrid", tests: testPackages},
+		{arch: "arm64", suite: "bookworm", layout: "v2", tests: testPackages},
 	}
 }
 
 func main() {
 	cache := flag.String("cache", "bin/kernels", "folder that keeps kernels and programs")
 	only := flag.String("only", "", "pattern of the machines to run, such as 'bookworm amd64'")
-	tests := flag.Bool("tests", true, "run the test programs of the sensors, too")
+	tests := flag.String("tests", "", "pattern of the packages whose test programs run, too, such as 'files$'; 'none' runs none")
 	limit := flag.Duration("timeout", 20*time.Minute, "for each machine")
 	mode := flag.String("modes", "", "pattern of the sources and privileges to run, such as '^unprivileged'")
 	verbose := flag.Bool("v", false, "print all that the machines print")
@@ -63,11 +64,15 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, cache, only, modes string, tests bool, limit time.Duration, verbose bool) error {
+func run(ctx context.Context, cache, only, modes, tests string, limit time.Duration, verbose bool) error {
 	if names := missing(); len(names) > 0 {
 		return fmt.Errorf("these programs are not here: %s; on Debian: apt-get install apt dpkg xz-utils qemu-system-x86 qemu-system-arm debian-archive-keyring", strings.Join(names, ", "))
 	}
 	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	packages, err := regexp.Compile(tests)
 	if err != nil {
 		return err
 	}
@@ -79,7 +84,8 @@ func run(ctx context.Context, cache, only, modes string, tests bool, limit time.
 		if !pattern.MatchString(m.name()) {
 			continue
 		}
-		m.tests, m.modes = m.tests && tests, modes
+		m.tests = slices.DeleteFunc(slices.Clone(m.tests), func(p string) bool { return !packages.MatchString(p) })
+		m.modes = modes
 		r := &report{machine: m}
 		all = append(all, r)
 		began := time.Now()

@@ -1,51 +1,96 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"debug/elf"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// wanted are the parts of the kernel that the tests need and that Debian builds as modules, in the order in which they can be loaded. A kernel that
-// lacks one has it built in, or no use for it.
-var wanted = []string{"crc16", "crc32c_generic", "mbcache", "jbd2", "ext4", "loop", "fuse"}
+// wanted are the parts of the kernel that the tests need and that Debian builds as modules. A kernel that lacks one has it built in, or no
+// use for it. What they need themselves they name.
+var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd"}
 
 // moduleFolders are where the package of a kernel has them.
 func moduleFolders() []string {
-	return []string{"./lib/modules/*/kernel/fs/*", "./lib/modules/*/kernel/lib/*", "./lib/modules/*/kernel/crypto/crc*", "./lib/modules/*/kernel/drivers/block/loop*"}
+	return []string{"./lib/modules/*/kernel/fs/*", "./lib/modules/*/kernel/lib/*", "./lib/modules/*/kernel/crypto/crc*", "./lib/modules/*/kernel/drivers/block/loop*",
+		"./lib/modules/*/kernel/net/sunrpc/*", "./lib/modules/*/kernel/net/dns_resolver/*"}
 }
 
-// modules returns the modules for a kernel.
+// modules returns the modules for a kernel, in an order in which they can be loaded.
 func modules(ctx context.Context, vmlinuz string) (all [][]byte, err error) {
 	found := map[string]string{}
 	root := filepath.Join(filepath.Dir(vmlinuz), "..", "lib", "modules", strings.TrimPrefix(filepath.Base(vmlinuz), "vmlinuz-"))
 	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		name, _, _ := strings.Cut(filepath.Base(path), ".ko")
-		found[name] = path
+		found[strings.ReplaceAll(name, "-", "_")] = path
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find the modules of the kernel: %w", err)
 	}
-	for _, name := range wanted {
+	var add func(name string) error
+	add = func(name string) error {
 		path := found[name]
-		var b []byte
-		switch {
-		case strings.HasSuffix(path, ".ko"):
-			b, err = os.ReadFile(path)
-		case strings.HasSuffix(path, ".ko.xz"):
-			b, err = exec.CommandContext(ctx, "xz", "-dc", path).Output()
-		default:
-			continue
+		delete(found, name)
+		if !strings.Contains(path, ".ko") {
+			return nil
 		}
+		b, err := module(ctx, path)
 		if err != nil {
-			return nil, fmt.Errorf("read module %s: %w", name, err)
+			return fmt.Errorf("read module %s: %w", name, err)
+		}
+		needs, err := needs(b)
+		if err != nil {
+			return fmt.Errorf("read module %s: %w", name, err)
+		}
+		for _, n := range needs {
+			if err := add(n); err != nil {
+				return err
+			}
 		}
 		all = append(all, b)
+		return nil
+	}
+	for _, name := range wanted {
+		if err := add(name); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
+}
+
+func module(ctx context.Context, path string) ([]byte, error) {
+	if strings.HasSuffix(path, ".xz") {
+		return exec.CommandContext(ctx, "xz", "-dc", path).Output()
+	}
+	return os.ReadFile(path)
+}
+
+// needs lists what a module says that it needs (modinfo).
+func needs(module []byte) ([]string, error) {
+	f, err := elf.NewFile(bytes.NewReader(module))
+	if err != nil {
+		return nil, err
+	}
+	s := f.Section(".modinfo")
+	if s == nil {
+		return nil, nil
+	}
+	text, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	for field := range bytes.SplitSeq(text, []byte{0}) {
+		if list, ok := strings.CutPrefix(string(field), "depends="); ok {
+			return slices.DeleteFunc(strings.Split(strings.ReplaceAll(list, "-", "_"), ","), func(n string) bool { return n == "" }), nil
+		}
+	}
+	return nil, nil
 }

@@ -140,8 +140,11 @@ func (v result) shared() bool { return strings.HasSuffix(v.load, "forks") }
 
 // ofProcesses reports whether it is CPU time that no control group counts.
 func (v result) ofProcesses() bool {
-	return !v.shared() && v.load != "memory" && v.load != "unit" && v.load != "pod"
+	return !v.shared() && !v.ofFiles() && v.load != "memory" && v.load != "unit" && v.load != "pod"
 }
+
+// ofFiles reports whether it is what was done on a file system across the network.
+func (v result) ofFiles() bool { return strings.HasPrefix(v.load, "nfs-") }
 
 func columns() []string {
 	return []string{"ebpf", "container-ebpf", "taskstats", "unprivileged", "container-unprivileged"}
@@ -184,7 +187,7 @@ func (r *report) cell(mode string) string {
 	for _, v := range rs {
 		at := &worst
 		switch {
-		case v.load == "memory", v.shared(), v.load == "daemons" && !v.exact(mode):
+		case v.load == "memory", v.shared(), v.ofFiles(), v.load == "daemons" && !v.exact(mode):
 			rest += fmt.Sprintf("; %s %+.1f %%", v.load, 100*v.off())
 			if v.mark != "exact" {
 				rest += ", " + strings.ReplaceAll(v.mark, "-", " ")

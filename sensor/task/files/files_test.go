@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
+	"reckon/sensor/netfs/nfstest"
 	"reckon/sensor/task/fuse/fusetest"
 	"reckon/sensor/task/mounts"
 )
@@ -339,6 +340,33 @@ func TestAcross(t *testing.T) {
 	}
 	if got := used(&p, other, local); got != (sensor.MountUse{}) {
 		t.Errorf("local calls were counted: %+v", got)
+	}
+}
+
+// Calls on NFS are counted as those on every file system across the network: of processes that ended between two readings, with
+// their times, apart from what the threads of the server do.
+func TestNFS(t *testing.T) {
+	s := open(t, Options{})
+	dir, m := file(t, nfstest.Mounted(t, "")), sensor.Mount{Type: "nfs", Source: nfstest.Source}
+	for _, what := range []string{"changes", "nothing"} {
+		var p sensor.MountPass
+		read(t, s, &p)
+		p.Reset()
+		pid := run(t, dir, what)
+		read(t, s, &p)
+		read(t, s, &p)
+		got := used(&p, pid, m)
+		expect(t, "NFS, "+what, got, what == "changes", 1)
+		for i, n := range got.Nanos {
+			if n == 0 {
+				t.Errorf("operation %d took no time", i)
+			}
+		}
+		for _, u := range p.Used {
+			if u.Mount != m {
+				t.Errorf("%+v was counted", u)
+			}
+		}
 	}
 }
 

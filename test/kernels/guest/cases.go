@@ -36,6 +36,7 @@ const (
 	cpuTime      figure = iota
 	memoryPeak          // of one process
 	sharedMemory        // of a process and its forks, while they run
+	remoteFiles         // calls on a file system across the network
 )
 
 // The pod is one of containerd with the systemd driver, as the kubelet names it.
@@ -63,6 +64,7 @@ func loads() []load {
 		{name: "memory", args: []string{"memory", "64"}, of: memoryPeak},
 		{name: "forks", args: []string{"forks", "32", "10"}, of: sharedMemory},
 		{name: "own-forks", args: []string{"forks", "32", "10"}, of: sharedMemory, own: true},
+		{name: "nfs", args: []string{"files", remoteDir}, of: remoteFiles},
 	}
 }
 
@@ -268,6 +270,8 @@ func child(what string, args []string) {
 		time.Sleep(2500 * time.Millisecond)
 	case "memory", "forks":
 		hold(what, args)
+	case "files":
+		fail(use(args[0]))
 	default:
 		work(what, args)
 	}

@@ -69,9 +69,7 @@ func system() error {
 	if err := groups(layout); err != nil {
 		return err
 	}
-	if tests != "" {
-		modules()
-	}
+	modules()
 	for name := range strings.SplitSeq(tests, ",") {
 		if name != "" {
 			runTests(name)
@@ -154,9 +152,11 @@ func removeGroup(dirs []string) {
 	}
 }
 
-// runTests runs a compiled test program.
+// runTests runs the compiled test program of a package.
 func runTests(name string) {
-	out, err := exec.Command("/bin/"+name, "-test.short", "-test.v", "-test.run=^Test").CombinedOutput()
+	c := exec.Command("/"+name+"/test", "-test.short", "-test.v", "-test.timeout=10m", "-test.run=^Test")
+	c.Dir = "/" + name
+	out, err := c.CombinedOutput()
 	text := string(out)
 	failed := []string{}
 	for line := range strings.Lines(text) {

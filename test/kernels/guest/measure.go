@@ -85,41 +85,55 @@ func (m *mode) measure(layout string, user *uint32) error {
 		say("nobody %s %s %.4f", layout, m.name, ((b-busy)-(t-tasks))/(a-all))
 	}()
 	for _, l := range loads() {
+		if l.of == remoteFiles && !m.countsRemote() {
+			continue
+		}
 		*user++
-		as := *user
-		if l.own {
-			as = nobody
-		}
-		var dirs []string
-		if l.group != "" {
-			if dirs, err = makeGroup(layout, l.group); err != nil {
-				return err
-			}
-			defer removeGroup(dirs) // the next mode begins with one of its own, as every container does
-		}
-		before, err := scrape()
-		if err != nil {
-			return err
-		}
-		watch.begin()
-		err = l.run(as, dirs, m.pid, func(t *truth) error {
-			after, err := scrape()
-			if err != nil {
-				return err
-			}
-			want, got := l.compare(t, as, before, after)
-			workload := l.workload
-			if l.of != cpuTime {
-				workload = groupOf(after, t.leader)
-			}
-			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, l.name, want, got, watch.mark(&l, workload))
-			return nil
-		})
-		if err != nil {
+		if err := m.one(&l, layout, *user, watch); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// one measures one load.
+func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error) {
+	if l.own {
+		user = nobody
+	}
+	var dirs []string
+	if l.group != "" {
+		if dirs, err = makeGroup(layout, l.group); err != nil {
+			return err
+		}
+		defer removeGroup(dirs) // the next mode begins with one of its own, as every container does
+	}
+	if l.of == remoteFiles {
+		unmount, err := mountRemote()
+		if err != nil {
+			return err
+		}
+		defer unmount()
+	}
+	before, err := scrape()
+	if err != nil {
+		return err
+	}
+	watch.begin()
+	return l.run(user, dirs, m.pid, func(t *truth) error {
+		after, err := scrape()
+		if err != nil {
+			return err
+		}
+		workload := l.workload
+		if l.of != cpuTime {
+			workload = groupOf(after, t.leader)
+		}
+		for _, c := range l.compare(t, user, before, after) {
+			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.figure, c.want, c.got, watch.mark(l, workload))
+		}
+		return nil
+	})
 }
 
 // processors returns how long the processors were not idle, how long tasks ran on them, and all of their time, seconds. What
@@ -140,8 +154,22 @@ func processors() (busy, tasks, all float64) {
 	return busy, tasks, all
 }
 
-// compare returns what the kernel says of a load, and what the agent does.
-func (l *load) compare(t *truth, user uint32, before, after samples) (want, got float64) {
+// comparison is what the kernel says of a load, and what the agent does.
+type comparison struct {
+	figure    string
+	want, got float64
+}
+
+func (l *load) compare(t *truth, user uint32, before, after samples) []comparison {
+	if l.of == remoteFiles {
+		return remoteUse(strconv.Itoa(int(user)), after)
+	}
+	want, got := l.charged(t, user, before, after)
+	return []comparison{{l.name, want, got}}
+}
+
+// charged compares CPU time or memory.
+func (l *load) charged(t *truth, user uint32, before, after samples) (want, got float64) {
 	owner := strconv.Itoa(int(user))
 	const cpu = "reckon_workload_cpu_seconds_total"
 	switch {

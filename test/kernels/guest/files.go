@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor/netfs/nfstest"
+)
+
+// remoteDir is where NFS is mounted for a load.
+const remoteDir = "/tmp/nfs"
+
+// What the load does to its file.
+const (
+	stats, opens, reads, writes = 1000, 200, 300, 100
+	readSize, writeSize         = 4096, 1000
+)
+
+// use does it, by a process that ends at once.
+func use(dir string) error {
+	fd, err := unix.Open(dir+"/f", unix.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("open a file of NFS: %w", err)
+	}
+	buf := make([]byte, readSize)
+	var st unix.Stat_t
+	for i := range max(stats, opens, reads, writes) {
+		if i < stats && err == nil {
+			err = unix.Stat(dir+"/f", &st)
+		}
+		if i < opens && err == nil {
+			var more int
+			if more, err = unix.Open(dir+"/f", unix.O_RDONLY, 0); err == nil {
+				err = unix.Close(more)
+			}
+		}
+		if i < writes && err == nil {
+			_, err = unix.Pwrite(fd, buf[:writeSize], int64(i)*writeSize)
+		}
+		if i < reads && err == nil {
+			_, err = unix.Pread(fd, buf, int64(i)*100)
+		}
+		if err != nil {
+			return fmt.Errorf("use a file of NFS: %w", err)
+		}
+	}
+	return unix.Close(fd)
+}
+
+// remote is the kernel's own NFS server, started when it is first needed.
+var remote *nfstest.Server
+
+// mountRemote mounts a file system across the network with the file that the load uses. The agent is to notice it.
+func mountRemote() (unmount func(), err error) {
+	if remote == nil {
+		if remote, err = nfstest.Start("/tmp/nfs-server"); err != nil {
+			return nil, err
+		}
+	}
+	if err := remote.Mount(remoteDir, ""); err != nil {
+		return nil, err
+	}
+	unmount = func() {
+		if err := remote.Unmount(remoteDir); err != nil {
+			say("error %v", err)
+		}
+	}
+	err = os.WriteFile(remoteDir+"/f", make([]byte, 1<<20), 0o666)
+	if err == nil {
+		err = os.Chmod(remoteDir+"/f", 0o666)
+	}
+	if err == nil {
+		err = exported(2)
+	}
+	if err != nil {
+		unmount()
+		return nil, err
+	}
+	return unmount, nil
+}
+
+// countsRemote reports whether calls on file systems are counted in a mode: not on arm64 before Linux 6.4.
+func (m *mode) countsRemote() bool {
+	return strings.HasSuffix(m.name, "ebpf") && runtime.GOARCH != "arm64"
+}
+
+// remoteUse compares what a user did on NFS with what the agent charged for it.
+func remoteUse(owner string, after samples) (all []comparison) {
+	sum := func(name, label, value string) (sum float64) {
+		for _, s := range after {
+			if s.name == "reckon_workload_mount_"+name && has(s.labels, "owner", owner) && has(s.labels, "source", nfstest.Source) && has(s.labels, label, value) {
+				sum += s.value
+			}
+		}
+		return sum
+	}
+	for _, c := range []struct {
+		figure, name, label, value string
+		want                       float64
+	}{
+		{"reads", "operations_total", "operation", "read", reads},
+		{"writes", "operations_total", "operation", "write", writes},
+		{"metadata", "operations_total", "operation", "metadata", stats + opens + 1},
+		{"read-bytes", "bytes_total", "direction", "read", reads * readSize},
+		{"written-bytes", "bytes_total", "direction", "write", writes * writeSize},
+	} {
+		all = append(all, comparison{"nfs-" + c.figure, c.want, sum(c.name, c.label, c.value)})
+	}
+	return all
+}
