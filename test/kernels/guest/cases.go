@@ -100,6 +100,7 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	if err != nil {
 		return err
 	}
+	reapEnded(agent, 0) // what test programs and earlier loads left is not of this load
 	before, counted := children(), usage(dirs)
 	if err := c.Start(); err != nil {
 		return err
@@ -229,15 +230,20 @@ func reap(agent, driver int, over <-chan struct{}) {
 			return
 		case <-time.After(2 * time.Millisecond):
 		}
-		for {
-			var about unix.Siginfo
-			err := unix.Waitid(unix.P_ALL, 0, &about, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-			pid := int(*(*int32)(unsafe.Add(unsafe.Pointer(&about), 16))) // si_pid of sigaction(2), where words have 64 bits
-			if err != nil || pid == 0 || pid == driver || pid == agent {
-				break
-			}
-			_, _ = unix.Wait4(pid, nil, 0, nil)
+		reapEnded(agent, driver)
+	}
+}
+
+// reapEnded waits for those that have ended.
+func reapEnded(agent, driver int) {
+	for {
+		var about unix.Siginfo
+		err := unix.Waitid(unix.P_ALL, 0, &about, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		pid := int(*(*int32)(unsafe.Add(unsafe.Pointer(&about), 16))) // si_pid of sigaction(2), where words have 64 bits
+		if err != nil || pid == 0 || pid == driver || pid == agent {
+			return
 		}
+		_, _ = unix.Wait4(pid, nil, 0, nil)
 	}
 }
 
