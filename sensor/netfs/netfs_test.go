@@ -151,6 +151,18 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// Clients of NFS 4.2 read by READ_PLUS where the server knows it.
+func TestReadPlus(t *testing.T) {
+	root, put := machine(t, "")
+	put(mountstats, strings.ReplaceAll(export("s:/a", "/a", 10, 5, 7, 50), "  READ: ", "READ_PLUS: "))
+	const of = `{type="nfs",source="s:/a",`
+	got := read(t, start(t, root))
+	expect(t, got, map[string]float64{`reckon_mount_operations_total` + of + `operation="read"}`: 5, `reckon_mount_operation_seconds_total` + of + `operation="read"}`: 0.05})
+	if v := got[`reckon_mount_operations_total`+of+`operation="metadata"}`]; v != 0 {
+		t.Errorf("%v reads count as metadata", v)
+	}
+}
+
 // TestLustre reads a recorded client, and the form with times that newer releases have (constructed).
 func TestLustre(t *testing.T) {
 	root, put := machine(t, "lustre.txtar")

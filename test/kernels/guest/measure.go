@@ -351,7 +351,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 			reading = r
 			break
 		}
-		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table"} {
+		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table", "files:"} {
 			if strings.Contains(line, about) {
 				say("said %s %s %s", layout, m.name, line)
 			}
