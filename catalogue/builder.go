@@ -12,9 +12,7 @@
 package catalogue
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -453,11 +451,11 @@ func (b *Builder) save(ctx context.Context, now time.Time) error {
 	if !ok {
 		return nil
 	}
-	var buf bytes.Buffer
-	if err := gob.NewEncoder(&buf).Encode(state{stateVersion, b.at, runSlots.names(), b.fold.accounts}); err != nil {
+	raw, err := encodeState(&state{stateVersion, b.at, runSlots.names(), b.fold.accounts})
+	if err != nil {
 		return fmt.Errorf("encode state of the catalogue's builder: %w", err)
 	}
-	if err := keeper.SetState(ctx, stateKey, buf.Bytes()); err != nil {
+	if err := keeper.SetState(ctx, stateKey, raw); err != nil {
 		return err
 	}
 	b.saved = now

@@ -32,16 +32,27 @@ func TestStateOfVersion4(t *testing.T) {
 		t.Error("the time of the state is lost")
 	}
 	checkState(t, "version 4", &s, want)
-	// And again as this version saves it.
-	var buf bytes.Buffer
-	if err := gob.NewEncoder(&buf).Encode(s); err != nil {
+	// And again as this version saves it, and as the one before did.
+	var plain bytes.Buffer
+	if err := gob.NewEncoder(&plain).Encode(s); err != nil {
 		t.Fatal(err)
 	}
-	again, err := decodeState(buf.Bytes())
+	saved, err := encodeState(&s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkState(t, "saved anew", &again, want)
+	for what, raw := range map[string][]byte{"saved anew": saved, "saved plain": plain.Bytes()} {
+		again, err := decodeState(raw)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		checkState(t, what, &again, want)
+	}
+	for n := range saved {
+		if _, err := decodeState(saved[:n]); err == nil {
+			t.Fatalf("the first %d of %d bytes are a state", n, len(saved))
+		}
+	}
 }
 
 func checkState(t *testing.T, what string, s *state, want []byte) {

@@ -20,8 +20,9 @@ import (
 
 // Series that ended leave memory early, by blocks of their own. Such a block is small, and
 // there may be many in the two hours that one block of the head covers: they stay apart
-// until that time is over, but for groups of a dozen, which are joined before. So each
-// sample is written three times at most while its time lasts, not once a minute.
+// until that time is over. Only where they become very many a dozen is joined before. So each
+// sample is written once to a block while its time lasts, and twice beside hundreds of thousands of
+// ended series; each is then written again with its two hours.
 const (
 	// evictEvery is the shortest time between two such blocks, unless memory asks for one.
 	evictEvery = 15 * time.Minute
@@ -30,8 +31,10 @@ const (
 	// manyEnded is the number from which on memory asks for a block at once, about 16 MB of
 	// them; where more series are alive it is a quarter of these.
 	manyEnded = 8192
-	// joinEnded is how many small blocks of the present time are joined to one.
-	joinEnded = 12
+	// apartEnded is how many small blocks of the present time stay apart, each one or two megabytes; of
+	// more, the oldest joinEnded are joined to one.
+	apartEnded = 48
+	joinEnded  = 12
 	// holdQueries is for how long a query waits for an eviction at most, and holdAgain after what
 	// time it is tried again where queries under way took longer, until holdTries are over.
 	holdQueries = 2 * time.Second
@@ -211,8 +214,8 @@ func (c compactor) Plan(dir string) ([]string, error) {
 		if m.Compaction.Level > 1 || !c.s.recentlyEnded(&m) {
 			continue
 		}
-		if small[m.MinTime] = append(small[m.MinTime], path); len(small[m.MinTime]) == joinEnded {
-			return small[m.MinTime], nil
+		if small[m.MinTime] = append(small[m.MinTime], path); len(small[m.MinTime]) > apartEnded {
+			return small[m.MinTime][:joinEnded], nil
 		}
 	}
 	return nil, nil

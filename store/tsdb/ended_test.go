@@ -65,8 +65,8 @@ func TestEndedSeriesLeaveMemoryInTime(t *testing.T) {
 	}
 }
 
-// Small blocks of ended series are joined by the dozen while their time lasts, and to one
-// when it is over; nobody is warned of blocks that overlap, and no sample is lost.
+// Small blocks of ended series stay apart while their time lasts, but for the oldest dozen of very many, and are
+// joined to one when it is over; nobody is warned of blocks that overlap, and no sample is lost.
 func TestBlocksOfEndedSeriesAreJoined(t *testing.T) {
 	now := time.Now().Truncate(blockRange).Add(time.Minute)
 	begin := now
@@ -79,14 +79,14 @@ func TestBlocksOfEndedSeriesAreJoined(t *testing.T) {
 		}
 		return len(s.db.Blocks())
 	}
-	const times, each = joinEnded + 2, 20
+	const times, each = apartEnded + 3, 20
 	for i := range times {
 		now = now.Add(time.Minute)
 		ended(t, s, now, fmt.Sprint(i), each)
 		s.evictNow(s.db)
 		want := i + 1
-		if i+1 >= joinEnded {
-			want = i + 2 - joinEnded
+		if want > apartEnded {
+			want -= joinEnded - 1
 		}
 		if got := compact(); got != want {
 			t.Errorf("%d blocks after %d evictions, want %d", got, i+1, want)
