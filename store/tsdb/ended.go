@@ -51,6 +51,7 @@ func (s *Store) evictEnded(db *promtsdb.DB) {
 	}
 	if s.evictNow(db) {
 		s.evicted = now
+		s.unmapEnded(db)
 	}
 }
 

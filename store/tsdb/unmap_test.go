@@ -90,3 +90,23 @@ func TestUnmapOnlyTheBlocksOwn(t *testing.T) {
 		t.Errorf("%x %v, want %x", got, err, want)
 	}
 }
+
+// The pages that writing and opening a block has touched are given back at once: such blocks may follow each other every few seconds.
+func TestNewBlocksOfEndedSeriesAreUnmapped(t *testing.T) {
+	now := time.Now().Truncate(blockRange).Add(time.Minute)
+	s := open(t, Options{Clock: func() time.Time { return now }})
+	ended(t, s, now, "first", fewEnded)
+	s.evictNow(s.db)
+	before := residentFiles(t, s.opts.Dir)
+	now = now.Add(time.Minute)
+	ended(t, s, now, "second", fewEnded)
+	s.evictEnded(s.db)
+	if n := len(s.db.Blocks()); n != 2 {
+		t.Fatalf("%d blocks", n)
+	}
+	after := residentFiles(t, s.opts.Dir)
+	t.Logf("%d KiB resident of a block, %d of two after the second", before, after)
+	if before == 0 || after > before/2 { // chunks of the head are mapped, too
+		t.Errorf("%d KiB resident of a block, %d of two after the second", before, after)
+	}
+}
