@@ -20,7 +20,8 @@ const (
 	// maxSeriesPerShard limits a shard: eight million series in total, each of about 140 bytes
 	// apart from the labels, which are shared with the store. There a series takes twenty times as much.
 	maxSeriesPerShard = 1 << 17
-	// cacheFor is the time after which a series without samples is evicted; it may take twice as long.
+	// cacheFor is the time after which a series without samples is evicted; it may take twice as long. One that its sender marks
+	// as ended is evicted at once: it kept its labels in memory long after the store had written them out.
 	cacheFor = 15 * time.Minute
 )
 
@@ -102,6 +103,17 @@ func (k *seriesCache) put(key sum, v knownSeries, round uint32) {
 		old.gone.Store(true)
 	}
 	s.byKey[key] = fresh
+}
+
+// drop evicts a series.
+func (k *seriesCache) drop(key sum) {
+	s := &k.shards[key[0]%cacheShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.byKey[key]; old != nil {
+		old.gone.Store(true)
+		delete(s.byKey, key)
+	}
 }
 
 // roundOf numbers periods of cacheFor.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -136,6 +137,33 @@ func TestKnownDescription(t *testing.T) {
 	want := []metadata.Metadata{{Type: "counter", Help: "Old.", Unit: "seconds"}, {Type: "counter", Help: "New.", Unit: "seconds"}}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
+	}
+}
+
+// A series whose sender marks its end is evicted, its labels with it, and comes again as the same series.
+func TestEndedSeriesIsEvicted(t *testing.T) {
+	s := openStore(t)
+	h := newHandler(Options{Store: s}, "remote_write")
+	cached := func() (n int) {
+		for i := range h.series.shards {
+			n += len(h.series.shards[i].byKey)
+		}
+		return n
+	}
+	at := time.Now().Add(-time.Minute)
+	const samples = 6
+	for i, v := range [samples]float64{1, 2, math.Float64frombits(value.StaleNaN), math.Float64frombits(value.StaleNaN), 3, 4} {
+		offer(t, h, two([]string{"", "__name__", "cpu", "node", "n1"}, []uint32{1, 2, 3, 4}, at.Add(time.Duration(i)*time.Second), v, writev2.Metadata{}), 204)
+		want := 1
+		if value.IsStaleNaN(v) {
+			want = 0
+		}
+		if got := cached(); got != want {
+			t.Errorf("%d series are cached after sample %d, want %d", got, i, want)
+		}
+	}
+	if got := read(t, s, "cpu"); len(got) != 1 || len(got[`{__name__="cpu", node="n1"}`]) != samples {
+		t.Errorf("stored %v, want one series of %d samples", got, samples)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage"
@@ -52,6 +53,7 @@ type writer struct {
 	// generation is that of the store's references, 0 if they must not be cached.
 	generation uint64
 	fresh      []freshSeries // for the series cache, after they are stored
+	over       []sum         // series that end with this request
 	before     *cachedSeries // the preceding series, if it was in the cache
 	began      bool          // the last admitted series was counted as new
 
@@ -104,6 +106,9 @@ func (w *writer) finish(err error) (result, error) {
 	}
 	for i := range w.fresh {
 		w.h.series.put(w.fresh[i].key, w.fresh[i].as, w.round)
+	}
+	for _, key := range w.over {
+		w.h.series.drop(key)
 	}
 	w.h.Stats.stored(w.h.protocol, w.result.samples+w.result.histograms)
 	if w.refused == 0 {
@@ -219,6 +224,10 @@ func (w *writer) series2(req *request2, ts *series2) error {
 		k.doc = doc
 	}
 	k.ls, k.ref, k.store, k.start = s.ls, s.ref, w.generation, s.begun
+	if s.over {
+		w.over = append(w.over, key)
+		return nil
+	}
 	if !old || k.ref != was.ref || k.store != was.store || k.doc != was.doc || k.start != was.start || k.checked != was.checked {
 		w.fresh = append(w.fresh, freshSeries{key, k})
 	}
@@ -292,6 +301,7 @@ type series struct {
 	ls    labels.Labels
 	ref   storage.SeriesRef
 	begun int64 // the last start time that was handled
+	over  bool  // the last sample that was stored marks its end
 }
 
 // freshSeries is a series that is not in the series cache in its present state.
@@ -384,7 +394,7 @@ func (w *writer) sample(s *series, start, t int64, v float64) error {
 	}
 	ref, err := w.app.Append(s.ref, s.ls, 0, t, v, nil, nil, storage.AOptions{})
 	if err == nil {
-		s.ref = ref
+		s.ref, s.over = ref, value.IsStaleNaN(v)
 		w.result.samples++
 		return nil
 	}
@@ -436,7 +446,7 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 	if err == nil {
 		var ref storage.SeriesRef
 		if ref, err = w.app.Append(s.ref, s.ls, 0, t, 0, h, fh, storage.AOptions{}); err == nil {
-			s.ref = ref
+			s.ref, s.over = ref, h != nil && value.IsStaleNaN(h.Sum) || fh != nil && value.IsStaleNaN(fh.Sum)
 			w.result.histograms++
 			return nil
 		}
