@@ -123,3 +123,14 @@ func (w *podGroups) container(uid string) (float64, bool) {
 	}
 	return g.alone - g.children[g.rest], true
 }
+
+// total is what a pod used until now, with its sandbox.
+func (w *podGroups) total(uid string) float64 {
+	w.read()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if g := w.seen[uid]; g != nil {
+		return g.total
+	}
+	return 0
+}

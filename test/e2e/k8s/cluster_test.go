@@ -74,6 +74,7 @@ func TestCluster(t *testing.T) {
 	step("plugin", b.plugin)
 	step("owners", b.owners)
 	step("containers", b.containers)
+	step("bounds", b.bounds)
 	step("ends", b.ends)
 	step("views", b.views)
 	step("devices", b.devices)
@@ -81,8 +82,10 @@ func TestCluster(t *testing.T) {
 	step("deleted", b.deleted)
 	step("restarts", b.restarts)
 	step("nodes", b.nodes)
+	step("rights", b.rights)
 	step("tokens", b.tokens)
 	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })
+	step("pod logs", func(t *testing.T) { b.podLogs(t, install) })
 	step("logs", func(t *testing.T) { b.logs(t, install) })
 	step("metricset", func(t *testing.T) { b.metricset(t, install) })
 }
