@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/semaphore"
+
+	"reckon/internal/series/courtesy"
 )
 
 const (
@@ -66,6 +68,7 @@ type meter struct {
 	eager  int   // samples that were read before the engine asked for them
 	taken  int64 // samples reserved from the budget
 	done   func()
+	turn   *courtesy.Turn // from its first selection on
 }
 
 // add counts further series.
@@ -102,9 +105,20 @@ func (m *meter) keep(samples int) bool {
 	return m.eager < eagerSamples
 }
 
+// enter returns the turn of the query, which ends with [meter.release].
+func (m *meter) enter(ctx context.Context) *courtesy.Turn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.turn == nil {
+		m.turn = courtesy.Enter(ctx)
+	}
+	return m.turn
+}
+
 func (m *meter) release() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.turn.Leave()
 	if m.taken == 0 {
 		return
 	}
@@ -150,13 +164,15 @@ func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.
 		uncut.DisableTrimming = true
 		hints = &uncut
 	}
-	return &meteredSet{SeriesSet: eager(q.Querier.Select(ctx, sorted, hints, matchers...), hints, q.meter), ctx: ctx, meter: q.meter}
+	turn := q.meter.enter(ctx)
+	return &meteredSet{SeriesSet: eager(q.Querier.Select(ctx, sorted, hints, matchers...), hints, q.meter), ctx: ctx, meter: q.meter, turn: turn}
 }
 
 type meteredSet struct {
 	storage.SeriesSet
 	ctx   context.Context //nolint:containedctx // a set belongs to one selection
 	meter *meter
+	turn  *courtesy.Turn
 	err   error
 }
 
@@ -164,6 +180,7 @@ func (s *meteredSet) Next() bool {
 	if s.err != nil || !s.SeriesSet.Next() {
 		return false
 	}
+	s.turn.Step()
 	s.err = s.meter.add(s.ctx, 1)
 	return s.err == nil
 }

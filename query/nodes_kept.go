@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/internal/series/courtesy"
 )
 
 const (
@@ -38,7 +39,7 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 	}
 	if list, again, ok := v.kept.get(now); ok {
 		if again {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostStale)
+			ctx, cancel := context.WithTimeout(courtesy.Aside(context.WithoutCancel(ctx)), mostStale)
 			go func() {
 				defer cancel()
 				_, _ = v.keepNodes(ctx, now) // a caller that finds the list too old gets the error

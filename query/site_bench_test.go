@@ -3,13 +3,18 @@ package query_test
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/internal/series"
+	"reckon/internal/series/courtesy"
 	"reckon/query"
 	"reckon/store/tsdb"
 )
@@ -51,8 +56,39 @@ func BenchmarkSite(b *testing.B) {
 		}
 	}
 	e := query.NewEngine(query.EngineOptions{})
+	// Beside two that read all series again and again, as the catalogue and the rules of alerts do for seconds each minute.
+	for name, gives := range map[string]bool{"by owner, beside others": false, "by owner, others give way": true} {
+		b.Run(name, func(b *testing.B) {
+			var gate courtesy.Gate
+			behind, stop := context.WithCancel(b.Context())
+			if gives {
+				behind = gate.Background(behind)
+			}
+			var others sync.WaitGroup
+			var read atomic.Int64
+			for range 2 {
+				others.Go(func() {
+					for behind.Err() == nil {
+						if err := series.EachUnordered(behind, s, now.Add(-5*time.Minute), now, func(_ labels.Labels, it chunkenc.Iterator) error {
+							series.Last(it)
+							read.Add(1)
+							return behind.Err()
+						}, series.Equal("kind", "service")); err != nil && behind.Err() == nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			for b.Loop() {
+				ask(gate.Question(b.Context()), b, e, s, byOwner, now)
+			}
+			b.ReportMetric(float64(read.Load())/b.Elapsed().Seconds(), "others-series/s")
+			stop()
+			others.Wait()
+		})
+	}
 	for name, q := range map[string]string{
-		"by owner": `sum by (owner) (rate(reckon_workload_cpu_seconds_total[2m]))`,
+		"by owner": byOwner,
 		"topk":     `topk(10, sum by (workload) (rate(reckon_workload_cpu_seconds_total[2m])))`,
 		"memory":   `sum(reckon_workload_memory_bytes{type="anon"})`,
 		"load":     `node_load1`,
@@ -61,17 +97,24 @@ func BenchmarkSite(b *testing.B) {
 			b.ReportAllocs()
 			began := cpuTime(b)
 			for b.Loop() {
-				made, err := e.NewInstantQuery(b.Context(), s, nil, q, now.Add(-30*time.Second))
-				if err != nil {
-					b.Fatal(err)
-				}
-				if r := made.Exec(b.Context()); r.Err != nil || r.Value.String() == "" {
-					b.Fatal(r.Err)
-				}
-				made.Close()
+				ask(b.Context(), b, e, s, q, now)
 			}
 			b.ReportMetric(float64(cpuTime(b)-began)/1e6/float64(b.N), "cpu-ms/op") // the same at any load of the machine, nearly
 		})
+	}
+}
+
+const byOwner = `sum by (owner) (rate(reckon_workload_cpu_seconds_total[2m]))`
+
+func ask(ctx context.Context, b *testing.B, e *query.Engine, s *tsdb.Store, q string, now time.Time) {
+	b.Helper()
+	made, err := e.NewInstantQuery(ctx, s, nil, q, now.Add(-30*time.Second))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer made.Close()
+	if r := made.Exec(ctx); r.Err != nil || r.Value.String() == "" {
+		b.Fatal(r.Err)
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *Server) openAlerts(ctx context.Context) (err error) {
 		}
 		o.Shared = sharedAlerts{m.lease.Files(m.epoch), m}
 	}
-	s.alerts, err = alerting.Open(ctx, o)
+	s.alerts, err = alerting.Open(s.courtesy.Background(ctx), o)
 	return err
 }
 

@@ -35,6 +35,13 @@ func (q *requests) counting(h http.Handler) http.Handler {
 	})
 }
 
+// asking marks the work for requests as that of questions, to which background work gives way.
+func (s *Server) asking(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(s.courtesy.Question(r.Context())))
+	})
+}
+
 func (q *requests) done(what string, status int, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

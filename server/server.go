@@ -27,6 +27,7 @@ import (
 	"reckon/answer/forecast"
 	"reckon/answer/invariant"
 	"reckon/catalogue"
+	"reckon/internal/series/courtesy"
 	"reckon/interop/slurmctl"
 	"reckon/interop/waggle"
 	"reckon/metric"
@@ -122,6 +123,7 @@ type Server struct {
 	hourly          *hourly.Store
 	catalogue       store.Facts
 	engine          *query.Engine
+	courtesy        courtesy.Gate // background work gives way to questions
 	builder         *catalogue.Builder
 	agent           *agent.Agent
 	socket          *agent.Socket
@@ -221,7 +223,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	s.http.Handler = s.self.requests.counting(s.toLeader(handler))
+	s.http.Handler = s.self.requests.counting(s.asking(s.toLeader(handler)))
 	if s.authn.Peer != nil {
 		s.http.ConnContext = s.peers.note
 	}
@@ -371,6 +373,7 @@ func (c *Config) grace() time.Duration {
 
 // runLed runs what one server does alone, of several the leader.
 func (s *Server) runLed(run context.Context, g *errgroup.Group) {
+	run = s.courtesy.Background(run)
 	g.Go(func() error { return s.buildCatalogue(run) })
 	g.Go(func() error { return s.forget(run) })
 	g.Go(func() error { return s.proofs.Run(run) })

@@ -47,16 +47,41 @@ func HugePages(ctx context.Context) {
 			if live() < leastHuge {
 				continue
 			}
-			if _, err := Join(); errors.Is(err, unix.EINVAL) {
+			if _, err := joinHeap(restAfter(ctx, collapse)); errors.Is(err, unix.EINVAL) {
 				return // an older kernel
 			}
 		}
 	}()
 }
 
+// restAfter returns a function that calls collapse and then rests three times as long as that took: meanwhile the kernel
+// copies, and no thread of the program gets new memory.
+func restAfter(ctx context.Context, collapse func(from, length uint64) error) func(from, length uint64) error {
+	return func(from, length uint64) error {
+		began := time.Now()
+		err := collapse(from, length)
+		rest := time.NewTimer(3 * time.Since(began))
+		defer rest.Stop()
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+		}
+		return err
+	}
+}
+
 // Join joins the pages of the heap where almost all of a huge page is resident, and returns the size of these ranges, in bytes
 // (mincore(2); madvise(2), MADV_COLLAPSE). It is safe to call at any time, from any goroutine.
-func Join() (size uint64, err error) {
+func Join() (size uint64, err error) { return joinHeap(collapse) }
+
+func collapse(from, length uint64) error {
+	if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(length), unix.MADV_COLLAPSE); no != 0 {
+		return no
+	}
+	return nil
+}
+
+func joinHeap(collapse func(from, length uint64) error) (size uint64, err error) {
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return 0, err
@@ -70,12 +95,7 @@ func Join() (size uint64, err error) {
 			return nil, no
 		}
 		return v, nil
-	}, func(from, length uint64) error {
-		if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(length), unix.MADV_COLLAPSE); no != 0 {
-			return no
-		}
-		return nil
-	})
+	}, collapse)
 }
 
 // join calls collapse for the ranges of large anonymous mappings (proc_pid_maps(5)) that are resident, which is asked by at most leastMapping bytes.

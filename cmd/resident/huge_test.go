@@ -1,12 +1,15 @@
 package resident
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,4 +108,28 @@ func anonHuge(t *testing.T) (n int) {
 		}
 	}
 	return n << 10
+}
+
+func TestRestAfterJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		refused := errors.New("refused")
+		slow := restAfter(ctx, func(_, _ uint64) error {
+			<-time.After(2 * time.Millisecond)
+			return refused
+		})
+		began := time.Now()
+		if err := slow(0, hugePage); !errors.Is(err, refused) {
+			t.Errorf("error %v", err)
+		}
+		if d := time.Since(began); d != 8*time.Millisecond {
+			t.Errorf("%v for a page of 2 ms", d)
+		}
+		cancel()
+		began = time.Now()
+		_ = slow(0, hugePage)
+		if d := time.Since(began); d != 2*time.Millisecond {
+			t.Errorf("%v after the program is to end", d)
+		}
+	})
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series/courtesy"
 )
 
 // Equal matches one value of a label.
@@ -65,6 +67,8 @@ func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.
 		return fmt.Errorf("query series: %w", err)
 	}
 	defer querier.Close()
+	turn := courtesy.Enter(ctx)
+	defer turn.Leave()
 	// The ends are cut off here: the database would make a list of what to leave out for each series.
 	set := querier.Select(ctx, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true}, ms...)
 	var it chunkenc.Iterator
@@ -79,6 +83,7 @@ func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.
 		if err := it.Err(); err != nil {
 			return fmt.Errorf("read series %s: %w", s.Labels(), err)
 		}
+		turn.Step()
 	}
 	if err := set.Err(); err != nil {
 		return fmt.Errorf("query series: %w", err)

@@ -1,0 +1,133 @@
+// Package courtesy lets background work give way to questions that somebody waits for. On a large site the rules of
+// alerts, the catalogue and the like read millions of series again and again; on few processors each question that meets
+// one of them takes twice as long.
+//
+// A context says which of both its work is. Background work does a small part at a time; while a question reads, it rests
+// after each part for three times as long as the part took, or until no question reads any more. It is slowed
+// down to a quarter that way, and never stands still.
+package courtesy
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// stride is the number of steps in a part: a millisecond or so of reading series.
+	stride = 256
+	// share is how many times as long as a part took background work rests.
+	share = 3
+	// longest is the longest rest.
+	longest = 100 * time.Millisecond
+)
+
+// A Gate counts the questions that read. The zero value is ready, and safe for concurrent use.
+type Gate struct {
+	mu      sync.Mutex
+	reading int
+	idle    chan struct{} // closed when reading becomes 0; nil before that is awaited
+}
+
+type contextKey struct{}
+
+// asks is what a context says of its work.
+type asks struct {
+	gate       *Gate
+	background bool
+}
+
+// Question marks the work of a context as that of a question.
+func (g *Gate) Question(ctx context.Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, asks{gate: g})
+}
+
+// Background marks the work of a context as background work.
+func (g *Gate) Background(ctx context.Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, asks{gate: g, background: true})
+}
+
+// Aside marks as background work what a question began, and does not wait for.
+func Aside(ctx context.Context) context.Context {
+	if a, ok := ctx.Value(contextKey{}).(asks); ok {
+		return a.gate.Background(ctx)
+	}
+	return ctx
+}
+
+// A Turn is one reading. Its methods may be called on nil, which is one of a context that says nothing. Background work
+// that holds a lock questions need must not call Step.
+type Turn struct {
+	asks
+	ctx   context.Context //nolint:containedctx // a turn belongs to one reading
+	steps int
+	since time.Time // the part began
+}
+
+// Enter begins a reading; the caller ends it with [Turn.Leave].
+func Enter(ctx context.Context) *Turn {
+	a, ok := ctx.Value(contextKey{}).(asks)
+	if !ok {
+		return nil
+	}
+	t := &Turn{asks: a, ctx: ctx}
+	if a.background {
+		t.since = time.Now()
+		return t
+	}
+	a.gate.mu.Lock()
+	a.gate.reading++
+	a.gate.mu.Unlock()
+	return t
+}
+
+// Leave ends the reading. Further calls do nothing.
+func (t *Turn) Leave() {
+	if t == nil || t.gate == nil {
+		return
+	}
+	g := t.gate
+	t.gate = nil
+	if t.background {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reading--; g.reading == 0 && g.idle != nil {
+		close(g.idle)
+		g.idle = nil
+	}
+}
+
+// Step notes that a small step is done, such as a series read, and rests where background work has to.
+func (t *Turn) Step() {
+	if t == nil || !t.background || t.gate == nil {
+		return
+	}
+	if t.steps++; t.steps%stride != 0 {
+		return
+	}
+	if idle := t.gate.busy(); idle != nil {
+		rest := time.NewTimer(min(share*time.Since(t.since), longest))
+		defer rest.Stop()
+		select {
+		case <-idle:
+		case <-rest.C:
+		case <-t.ctx.Done():
+		}
+	}
+	t.since = time.Now()
+}
+
+// busy returns nil if no question reads, otherwise what is closed when none does any more.
+func (g *Gate) busy() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reading == 0 {
+		return nil
+	}
+	if g.idle == nil {
+		g.idle = make(chan struct{})
+	}
+	return g.idle
+}
