@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -74,13 +76,26 @@ func mountRemote() (unmount func(), err error) {
 		err = os.Chmod(remoteDir+"/f", 0o666)
 	}
 	if err == nil {
-		err = exported(2)
+		err = noticed()
 	}
 	if err != nil {
 		unmount()
 		return nil, err
 	}
 	return unmount, nil
+}
+
+// noticed calls on the mount until the agent counts that.
+func noticed() error {
+	for late := time.Now().Add(2 * time.Minute); time.Now().Before(late); time.Sleep(time.Second) {
+		if _, err := os.Stat(remoteDir + "/f"); err != nil {
+			return err
+		}
+		if all, err := scrape(); err == nil && all.sum("reckon_workload_mount_operations_total", "source", nfstest.Source) > 0 {
+			return nil
+		}
+	}
+	return errors.New("the agent does not notice the mount of NFS")
 }
 
 // countsRemote reports whether calls on file systems are counted in a mode: not on arm64 before Linux 6.4.
