@@ -47,6 +47,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.lastAt
 	l.exports++
 	l.sweep()
+	l.Name() // the last tick may have seen a part run the program that tells what it is
 	l.fold()
 	l.report()
 	l.boundPods()

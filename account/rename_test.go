@@ -472,3 +472,40 @@ func TestStartingContainer(t *testing.T) {
 		})
 	}
 }
+
+// TestToldByItsProgram: an export after the tick in which a runtime executes the program of a sandbox has its name: the program tells it, and the tick named parts
+// before it charged them.
+func TestToldByItsProgram(t *testing.T) {
+	b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/c1"}
+	c := &cluster{containers: map[int32]*box{7: b}}
+	known := func(place, program string) workload.Identity {
+		id := c.rename(place, program)
+		if id.Naming = workload.HalfNamed; program == "pause" {
+			id.Part = "cart-x"
+		}
+		return id
+	}
+	r := newRig(t, Config{Rename: known, Container: c.report, Identify: func(p *sensor.Process, _ *Part, _ bool) Identified {
+		found := Identified{Identity: known("u1/c1", p.Comm.String()), Handle: b}
+		found.Cgroup = "/c1"
+		return found
+	}})
+	r.tick(0, nil)
+	start, used := r.boot+1, uint64(0)
+	run := func(program string) {
+		used += second / 10
+		b.use(second / 10)
+		p := in(7, 7, start, used)
+		p.Comm = sensor.CommOf([]byte(program))
+		r.tick(second/10, []sensor.Process{p})
+	}
+	for range 5 { // for longer than a name is waited for
+		run("runc:[2:INIT]")
+	}
+	r.export()
+	r.wantIDs()
+	run("pause")
+	r.export()
+	r.wantIDs("deployment/shop/cart cart-x")
+	r.want("all of it", r.cpu("deployment/shop/cart", "cart-x", "shop"), 0.6)
+}
