@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,20 +55,19 @@ func use(dir string) error {
 }
 
 // remote is the kernel's own NFS server, started when it is first needed.
-var remote *nfstest.Server
+var remote = sync.OnceValues(func() (*nfstest.Server, error) { return nfstest.Start("/tmp/nfs-server") })
 
 // mountRemote mounts a file system across the network with the file that the load uses. The agent is to notice it.
 func mountRemote() (unmount func(), err error) {
-	if remote == nil {
-		if remote, err = nfstest.Start("/tmp/nfs-server"); err != nil {
-			return nil, err
-		}
+	server, err := remote()
+	if err != nil {
+		return nil, err
 	}
-	if err := remote.Mount(remoteDir, ""); err != nil {
+	if err := server.Mount(remoteDir, ""); err != nil {
 		return nil, err
 	}
 	unmount = func() {
-		if err := remote.Unmount(remoteDir); err != nil {
+		if err := server.Unmount(remoteDir); err != nil {
 			say("error %v", err)
 		}
 	}
