@@ -12,8 +12,12 @@ import (
 )
 
 // stripped is a process without what two sources differ in: how each divided the CPU time when it last ran, the wait of a
-// thread that is moved to another queue while it waits, which is seen when it runs, and its switches, see [switched].
+// thread that is moved to another queue while it waits, which is seen when it runs, and its switches, see [switched]. Of threads
+// that ended the kernel keeps the I/O beside that of children, so each source goes by what it had seen of them, and one of the two was opened later.
 func stripped(p sensor.Process) sensor.Process {
+	if p.Threads > 1 {
+		p.ReadBytes, p.WriteBytes = 0, 0
+	}
 	p.UserNanos, p.SystemNanos, p.WaitNanos = p.UserNanos+p.SystemNanos, 0, 0
 	p.Voluntary, p.Involuntary = 0, 0
 	return p
