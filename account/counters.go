@@ -60,7 +60,7 @@ type tallies struct {
 // counterUse is the counts of a process, with the bytes of memory that one cache miss moved there.
 type counterUse struct {
 	sensor.CounterUse
-	line uint64
+	Line uint64 `json:"line"`
 }
 
 // events is the counts of a part.
@@ -120,8 +120,8 @@ func (p *Part) count(use *counterUse, tick uint64) (scaled bool) {
 		}
 		e.Values[i] += n
 		if i == int(sensor.CacheMisses) && (p.monitored == nil || !p.monitored.now) {
-			e.Misses += n * float64(use.line)
-			e.moved += n * float64(use.line)
+			e.Misses += n * float64(use.Line)
+			e.moved += n * float64(use.Line)
 		}
 	}
 	return scaled

@@ -118,19 +118,23 @@ func (l *Ledger) fold() {
 			grown(p.start, p.end) > uint64(l.config.Export) {
 			continue
 		}
-		var into workload.Identity
 		switch {
 		case p.kind == workload.Group:
-			into = workload.Identity{Workload: workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), Owner: p.owner}
 			l.counts[p.owner]++
-		case p.part != "" && p.part != shortPart && p.group.parts > 1:
-			into = workload.Identity{Workload: p.id, Part: shortPart, Owner: p.owner}
-		default:
+		case p.part == "" || p.part == shortPart || p.group.parts == 1:
 			continue
 		}
 		p.flushed, p.absorbed = true, true // before part looks it up
-		l.part(Identified{Identity: into}, p.start).absorb(p)
+		l.part(Identified{Identity: l.foldsInto(p)}, p.start).absorb(p)
 	}
+}
+
+// foldsInto names the account that a short process group or part is folded into.
+func (l *Ledger) foldsInto(p *Part) workload.Identity {
+	if p.kind == workload.Group {
+		return workload.Identity{Workload: workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), Owner: p.owner}
+	}
+	return workload.Identity{Workload: p.id, Part: shortPart, Owner: p.owner}
 }
 
 // shortPart is the name of the part that holds the folded short parts of a workload.

@@ -88,6 +88,7 @@ type Ledger struct {
 	exports uint64
 	began   uint64 // boot time of the first tick
 	lastAt  uint64 // boot time of the last tick
+	before  uint64 // boot time of the tick before that
 	booted  int64  // see SetBooted
 	first   bool   // this tick is the first of the ledger, or of the one that it was restored from
 	epoch   int64  // nanoseconds between the Unix epoch and boot
@@ -167,7 +168,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.reconcile(elapsed, capacity(elapsed+l.line.elapsed, m)) // some of it was held in the tick before
 	l.line.elapsed = elapsed
 	l.settle(pass.Boot, elapsed, m, first)
-	l.lastAt = pass.Boot
+	l.before, l.lastAt = l.lastAt, pass.Boot
 }
 
 func (l *Ledger) begin() {

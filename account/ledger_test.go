@@ -79,7 +79,7 @@ func (r *rig) export() {
 		if s.Ended() {
 			continue
 		}
-		if of := strings.Join(s.Series.Values[:min(3, len(s.Series.Values))], "|"); s.Series.Desc == info {
+		if of := strings.Join(s.Series.Values[:min(4, len(s.Series.Values))], "|"); s.Series.Desc == info {
 			if infos[of] {
 				r.t.Fatalf("two info series of %s in one export", of)
 			}
@@ -163,14 +163,15 @@ func TestEndedElsewhere(t *testing.T) {
 		want        string
 		early       float64 // started in group 10
 	}{
-		"a new session":              {true, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "group/n1/20", 1},
-		"exit records of another":    {false, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "group/n1/20", 1},
-		"exported meanwhile":         {true, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, true, "group/n1/20", 2},
-		"a control group":            {true, nil, func(p *sensor.Process) { p.Cgroup, p.Have = 2, p.Have|sensor.FieldCgroup }, false, "unit/b.service", 1},
-		"numbers of another source":  {false, nil, func(p *sensor.Process) { p.Cgroup, p.Have = 2, p.Have|sensor.FieldCgroup }, false, "group/n1/10", 2},
-		"a record without its group": {true, nil, func(p *sensor.Process) { p.PGID, p.SID, p.Have = 0, 0, p.Have&^sensor.FieldGroup }, false, "group/n1/10", 2},
-		"a job by its environment":   {true, func(p *sensor.Process) { p.Cgroup, p.Have = 3, p.Have|sensor.FieldCgroup }, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "slurm/1", 1},
-		"nothing moved":              {true, nil, func(*sensor.Process) {}, false, "group/n1/10", 2},
+		"a new session":                             {true, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "group/n1/20", 1},
+		"exit records of another":                   {false, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "group/n1/20", 1},
+		"exported meanwhile":                        {true, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, true, "group/n1/20", 2},
+		"a control group":                           {true, nil, func(p *sensor.Process) { p.Cgroup, p.Have = 2, p.Have|sensor.FieldCgroup }, false, "unit/b.service", 1},
+		"numbers of another source":                 {false, nil, func(p *sensor.Process) { p.Cgroup, p.Have = 2, p.Have|sensor.FieldCgroup }, false, "group/n1/10", 2},
+		"a record without its group":                {true, nil, func(p *sensor.Process) { p.PGID, p.SID, p.Have = 0, 0, p.Have&^sensor.FieldGroup }, false, "group/n1/10", 2},
+		"a job by its environment":                  {true, func(p *sensor.Process) { p.Cgroup, p.Have = 3, p.Have|sensor.FieldCgroup }, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "slurm/1", 1},
+		"another user, in a job by its environment": {true, func(p *sensor.Process) { p.Cgroup, p.Have = 3, p.Have|sensor.FieldCgroup }, func(p *sensor.Process) { p.UID, p.Cgroup = 5, 0 }, false, "slurm/1", 1},
+		"nothing moved":                             {true, nil, func(*sensor.Process) {}, false, "group/n1/10", 2},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := newRig(t, Config{Identify: inCgroup})

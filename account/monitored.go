@@ -128,7 +128,7 @@ func (l *Ledger) MonitorWishes(list []sensor.MonitorWish) []sensor.MonitorWish {
 		list = append(list, sensor.MonitorWish{Key: string(p.id) + "\x00" + p.part + "\x00" + p.owner, Size: used})
 	}
 	for pid, e := range l.table {
-		if i, ok := at[e.part]; ok && !e.gone && e.tick == l.tick {
+		if i, ok := at[e.part]; ok && !e.gone && e.tick == uint32(l.tick) {
 			list[i].PIDs = append(list[i].PIDs, pid)
 		}
 	}

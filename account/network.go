@@ -72,10 +72,12 @@ func (l *Ledger) Traffic(pass *sensor.TrafficPass) {
 	n.begin(l)
 	for i := range pass.Sent {
 		p := &pass.Sent[i]
-		n.total.Add(&p.Use)
 		n.waiting = append(n.waiting, awaited[sensor.Traffic]{p.PID, p.Start, l.tick + patience, p.Use})
 	}
-	settle(l, &n.waiting, func(p *Part, use *sensor.Traffic) { p.carry(use, l.tick) })
+	settle(l, &n.waiting, func(p *Part, use *sensor.Traffic) {
+		n.total.Add(use)
+		p.carry(use, l.tick)
+	})
 	if pass.Unowned != (sensor.Traffic{}) {
 		n.full = true
 		n.total.Add(&pass.Unowned)
@@ -85,12 +87,23 @@ func (l *Ledger) Traffic(pass *sensor.TrafficPass) {
 
 // chargeable returns the part to charge with activity of a process: other if the process is unknown for
 // good, and nil while it may still be identified, which ends with the tick until.
+//
+// A living process that only one pass has seen is not charged yet: the pass may have fallen between its fork and its
+// setsid(2), setuid(2) or the move to its control group, and all that it did since would be its parent's.
 func (l *Ledger) chargeable(pid int32, start, until uint64) *Part {
 	e := l.table[pid]
-	switch {
-	case pid != 0 && e != nil && sensor.SameStart(e.start, start) && e.part != nil && !e.part.closed():
-		return e.part
-	case pid == 0 || l.tick >= until:
+	late := pid == 0 || l.tick >= until
+	if pid != 0 && e != nil && sensor.SameStart(e.start, start) && e.part != nil {
+		switch young := e.start > l.before && !e.gone; {
+		case young && !late:
+			return nil
+		case !e.part.closed():
+			return e.part
+		case e.part.absorbed:
+			return l.part(Identified{Identity: l.foldsInto(e.part)}, e.part.start)
+		}
+	}
+	if late {
 		return l.other
 	}
 	return nil

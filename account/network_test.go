@@ -10,6 +10,7 @@ import (
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/workload"
 )
 
 // sent is TCP traffic that a process transmitted.
@@ -38,13 +39,16 @@ func TestTrafficIsCharged(t *testing.T) {
 	gone := proc(20, 20, r.boot+5, 2*second) // with enough CPU time not to be folded into short work
 	r.tick(2*second, []sensor.Process{old}, gone)
 	r.traffic(sent(20, r.boot-second+5, 40), sent(30, r.boot+7, 5), sent(10, 3*second, 7))
-	r.tick(0, []sensor.Process{old, proc(30, 10, r.boot+7, 0)})
-	r.traffic()
+	young := proc(30, 10, r.boot-second+7, 0)
+	for range 2 {
+		r.tick(0, []sensor.Process{old, young})
+		r.traffic()
+	}
 	r.export()
 	r.want("a process that lives, and one that was not known yet", r.sentBy("group/n1/10", "alice"), 105)
 	r.want("one that ended", r.sentBy("group/n1/20", "alice"), 40)
 	r.want("nobody yet", r.sentBy("other/n1", "root"), 0)
-	for range patience - 2 {
+	for range patience - 3 {
 		r.tick(0, []sensor.Process{old})
 		r.traffic()
 	}
@@ -221,4 +225,95 @@ func TestLiveTraffic(t *testing.T) {
 		r.tick(0, []sensor.Process{p})
 		r.traffic()
 	}
+}
+
+// TestActivityOfTheYoung: a pass that sees a process between its fork and its setsid(2) or setuid(2) puts it to its
+// parent's group; what it did after the pass belongs to its own.
+func TestActivityOfTheYoung(t *testing.T) {
+	byUser := func(p *sensor.Process, parent *Part, ended bool) Identified {
+		found := byGroup(p, parent, ended)
+		found.Owner = map[uint32]string{0: "root", 1: "alice"}[p.UID]
+		if p.Cgroup == 3 {
+			found.Workload = "slurm/1"
+		}
+		return found
+	}
+	group := func(p *sensor.Process) { p.PGID, p.SID, p.UID = 20, 20, 1 }
+	user := func(p *sensor.Process) { p.UID = 1 }
+	for what, c := range map[string]struct {
+		forked, after func(*sensor.Process)
+		want          string
+	}{
+		"a new session of another user": {nil, group, "group/n1/20"},
+		"another user":                  {nil, user, "group/n1/10"},
+		"another user in a job":         {func(p *sensor.Process) { p.Cgroup, p.Have = 3, p.Have|sensor.FieldCgroup }, user, "slurm/1"},
+	} {
+		for _, ends := range []string{"ends", "lives", "ends after an export", "is restarted"} {
+			t.Run(what+" "+ends, func(t *testing.T) {
+				r := newRig(t, Config{Identify: byUser, Export: 15 * time.Second})
+				r.pass.Joined = true
+				shell := proc(10, 10, 5*second, 2*second)
+				r.tick(0, []sensor.Process{shell})
+				p := proc(20, 10, r.boot+1, 0)
+				p.PPID = 10
+				if c.forked != nil {
+					c.forked(&p)
+				}
+				r.tick(0, []sensor.Process{shell, p})
+				c.after(&p)
+				p.UserNanos = 2 * second
+				activity := func(bytes uint64) {
+					r.traffic(sent(20, p.Start, bytes))
+					r.l.Waits(&sensor.WaitPass{Waited: []sensor.Waited{{PID: 20, Start: p.Start, IO: sensor.Wait{Nanos: bytes * uint64(time.Millisecond)}}}})
+				}
+				activity(100)
+				live := []sensor.Process{shell, p}
+				switch ends {
+				case "ends after an export":
+					r.export()
+					fallthrough
+				case "ends":
+					r.tick(2*second, []sensor.Process{shell}, p)
+					live = live[:1]
+				case "is restarted":
+					data, err := r.saved("boot")
+					if err != nil {
+						t.Fatalf("%v", err)
+					}
+					r.l = New(r.l.config)
+					if err := r.l.Restore(data, "boot"); err != nil {
+						t.Fatalf("%v", err)
+					}
+					fallthrough
+				case "lives":
+					r.tick(2*second, live)
+				}
+				activity(11)
+				r.tick(0, live)
+				activity(0)
+				r.export()
+				kind := string(workload.ID(c.want).Kind())
+				r.want("CPU time", r.cpu(c.want, "", "alice"), 2)
+				r.want("traffic", r.sentBy(c.want, "alice"), 111)
+				r.want("waits", r.values["reckon_workload_io_wait_seconds_total|"+c.want+"|"+kind+"||alice"], 0.111)
+				r.want("traffic of the parent", r.sentBy("group/n1/10", "root"), 0)
+				r.want("traffic of the node", r.values[away], 111)
+			})
+		}
+	}
+}
+
+// TestLateTraffic: traffic of a process whose group was folded into short work meanwhile goes there at once.
+func TestLateTraffic(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second})
+	r.tick(0, nil)
+	start := r.boot + 1
+	r.tick(0, nil, proc(20, 20, start, 1000))
+	r.tick(0, nil)
+	r.export() // folds the group
+	r.traffic(sent(20, start, 10000))
+	r.tick(0, nil)
+	r.export()
+	r.want("short work", r.sentBy("short/alice/n1", "alice"), 10000)
+	r.want("other", r.sentBy("other/n1", "root"), 0)
 }

@@ -21,7 +21,8 @@ type process struct {
 	cgroup uint64
 	part   *Part
 	last   usage
-	tick   uint64  // tick of its last reading
+	tick   uint32  // tick of its last reading
+	uid    uint32  // its real user
 	file   uint64  // most resident file pages observed, bytes; see highWater
 	rate   float64 // cores used by it and the children it waited for, from the last two readings
 	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
@@ -60,14 +61,14 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	}
 	if e.gone {
 		l.bury(e, p)
-		e.tick = l.tick // a zombie that waits to be reaped
+		e.tick = uint32(l.tick) // a zombie that waits to be reaped
 		l.stillOwed(e)
 		return
 	}
 	if e.retry || e.moved(p, true) {
 		l.identify(e, p, false)
 	}
-	e.tick, e.left, e.passed = l.tick, false, false
+	e.tick, e.left, e.passed = uint32(l.tick), false, false
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, e.task, first)
 	e.part.highWater(e, p)
@@ -111,14 +112,14 @@ func (s *sequence) end() (missing []*process) {
 }
 
 // moved reports whether a process left its process group, session or, where the numbers
-// come from one source, its control groups since it was identified.
+// come from one source, its control groups since it was identified, or became another user's.
 func (e *process) moved(p *sensor.Process, joined bool) bool {
 	return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup ||
-		p.Have&sensor.FieldGroup != 0 && (p.PGID != e.pgid || p.SID != e.sid)
+		p.Have&sensor.FieldGroup != 0 && (p.PGID != e.pgid || p.SID != e.sid || p.UID != e.uid)
 }
 
 // strayed reports whether an ended process belongs to another part than at its last reading: its
-// only reading fell between its fork and its setsid(2), setpgid(2) or the move to its control
+// only reading fell between its fork and its setsid(2), setpgid(2), setuid(2) or the move to its control
 // group. A workload recognised by the environment is kept, as that can not be read any more.
 func (e *process) strayed(p *sensor.Process, joined bool) bool {
 	switch e.part.kind {
@@ -151,6 +152,8 @@ func (l *Ledger) ended(p *sensor.Process, joined bool) {
 		return
 	case e.strayed(p, joined):
 		l.identify(e, p, true)
+	case p.UID != e.uid && p.Have&sensor.FieldGroup != 0:
+		l.reown(e, p)
 	}
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, e.task, false)
@@ -158,7 +161,7 @@ func (l *Ledger) ended(p *sensor.Process, joined bool) {
 	if p.OOMKilled {
 		e.part.oomSeen++
 	}
-	e.gone, e.tick = true, l.tick
+	e.gone, e.tick = true, uint32(l.tick)
 	if p.Have&sensor.FieldParent != 0 {
 		e.ppid = p.PPID
 	}
@@ -223,13 +226,30 @@ func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
 
 // identify finds the part that a process belongs to.
 func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
-	var parent *Part
-	inherited := int32(0)
-	if q := l.table[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && p.PPID > 1 && q.start <= p.Start+uint64(time.Second) {
-		parent, inherited = q.part, q.task
+	parent, inherited := l.inherited(p)
+	l.place(e, p, l.config.Identify(p, parent, ended), parent, inherited)
+}
+
+// reown finds the part of an ended process that became another user's since its last reading, if that is a part of
+// the same workload: what the process belongs to may not be known any more.
+func (l *Ledger) reown(e *process, p *sensor.Process) {
+	parent, inherited := l.inherited(p)
+	if found := l.config.Identify(p, parent, true); found.Workload == e.part.id && found.Part == e.part.part && found.Place == "" {
+		l.place(e, p, found, parent, inherited)
 	}
-	found := l.config.Identify(p, parent, ended)
-	e.cgroup, e.pgid, e.sid, e.retry = p.Cgroup, p.PGID, p.SID, found.Retry
+}
+
+// inherited returns the part of the parent of a process, and its task in it.
+func (l *Ledger) inherited(p *sensor.Process) (*Part, int32) {
+	if q := l.table[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && p.PPID > 1 && q.start <= p.Start+uint64(time.Second) {
+		return q.part, q.task
+	}
+	return nil, 0
+}
+
+// place charges a process to the part that was found from now on.
+func (l *Ledger) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int32) {
+	e.cgroup, e.pgid, e.sid, e.uid, e.retry = p.Cgroup, p.PGID, p.SID, p.UID, found.Retry
 	part := parent
 	if !found.isOf(parent) {
 		part = l.part(found, p.Start)
@@ -291,10 +311,10 @@ func (l *Ledger) forget(missing []*process) {
 			e.absent = false
 			continue
 		}
-		if e.tick != l.tick {
+		if e.tick != uint32(l.tick) {
 			l.depart(e)
 		}
-		if unseen := l.tick - e.tick; unseen > late || (e.gone && unseen > gone) {
+		if unseen := l.tick - uint64(e.tick); unseen > late || (e.gone && unseen > gone) {
 			delete(l.table, e.pid)
 			l.free = append(l.free, e)
 			continue

@@ -53,6 +53,8 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 			s.value([2]uint64{g.whole.memory.peak, g.whole.memory.neededPeak})
 		}
 	}
+	s.list(`},"awaited":{`)
+	s.await(l)
 	s.buf.WriteString("}}")
 	return s.close()
 }

@@ -261,7 +261,7 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer {
 	now := uint32(l.tick)
 	for _, e := range l.seen.last {
 		c, s := &e.part.crowd, &e.share
-		if !c.crowded || c.began == now || e.tick != l.tick || e.gone || s.rss == 0 || s.denied != 0 && now <= s.denied+deniedFor {
+		if !c.crowded || c.began == now || e.tick != uint32(l.tick) || e.gone || s.rss == 0 || s.denied != 0 && now <= s.denied+deniedFor {
 			continue
 		}
 		next := Sharer{PID: e.pid, Start: e.start, RSS: s.rss, at: s.at}

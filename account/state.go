@@ -22,6 +22,7 @@ type state struct {
 	Processes []processState              `json:"processes"`
 	Cores     map[string]metric.Histogram `json:"cores"`
 	Wholes    map[string][2]uint64        `json:"wholes,omitempty"` // peak and needed peak, by workload
+	Awaited   awaitedState                `json:"awaited"`
 }
 
 // stateHead is what is neither of a part nor of a process.
@@ -251,6 +252,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			g.whole.memory.peak, g.whole.memory.neededPeak = v[0], v[1]
 		}
 	}
+	l.restoreAwaited(&s.Awaited)
 	for _, p := range s.Processes {
 		// Every process is identified again, which opens the control groups.
 		e := &process{
