@@ -25,7 +25,7 @@ func Explain(err error, root, otherwise, fix string) error {
 	case errors.Is(err, sensor.ErrUnavailable):
 		return err
 	case !rejected && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):
-		return refused()
+		return refused(Cause(err))
 	case lockedDown(root):
 		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
 			"boot with lockdown=integrity or less", Cause(err))
@@ -99,12 +99,25 @@ func lockedDown(root string) bool {
 
 // refused says why the kernel answers EPERM. Who holds the capabilities and is refused
 // all the same is told what else stands in the way, not to grant what he has granted.
-func refused() error {
+func refused(err error) error {
 	status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")
 	var locked unix.Rlimit
 	limited := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &locked) == nil && locked.Cur != unix.RLIM_INFINITY && chargesLockedMemory()
-	return refusal(string(status), string(uidMap), limited)
+	return refusal(err, string(status), string(uidMap), limited, filtered())
+}
+
+// filtered names the system call that is refused even where nothing is asked of it, as a seccomp filter does: the
+// kernel looks at the capabilities and then at the arguments, which are not valid. "" if none is. A filter that
+// looks at the arguments is not found.
+func filtered() string {
+	if _, _, errno := unix.Syscall(unix.SYS_BPF, uintptr(^uint32(0)), 0, 0); errno == unix.EPERM || errno == unix.EACCES {
+		return "bpf(2)"
+	}
+	if _, _, errno := unix.Syscall6(unix.SYS_PERF_EVENT_OPEN, 0, 0, 0, 0, 0, 0); errno == unix.EPERM || errno == unix.EACCES {
+		return "perf_event_open(2)"
+	}
+	return ""
 }
 
 // trusted refuses the release of a kernel with which a machine stood still while the programs ran: one of five runs of Debian's 5.10 under
@@ -136,23 +149,24 @@ func chargesLockedMemory() bool {
 }
 
 // refusal reads /proc/PID/status and /proc/PID/uid_map (proc(5), user_namespaces(7)). limited
-// says that BPF memory counts as locked memory here, of which we may have little.
-func refusal(status, uidMap string, limited bool) error {
+// says that BPF memory counts as locked memory here, of which we may have little, and filtered which system call is
+// refused whatever is asked of it.
+func refusal(err error, status, uidMap string, limited bool, filtered string) error {
 	switch {
 	case !holds(status, unix.CAP_SYS_ADMIN) && !(holds(status, unix.CAP_BPF) && holds(status, unix.CAP_PERFMON)):
 		return sensor.Unavailable("no permission to load BPF programs", grant, unix.EPERM)
 	case uidMap != "" && strings.Join(strings.Fields(uidMap), " ") != "0 0 4294967295":
 		return sensor.Unavailable("no permission to load BPF programs from within a user namespace",
 			"run the container without a user namespace (as root of the host, not rootless)", unix.EPERM)
-	case field(status, "Seccomp") == "2":
-		return sensor.Unavailable("a seccomp filter forbids bpf(2), although the capabilities are there",
+	case field(status, "Seccomp") == "2" && filtered != "":
+		return sensor.Unavailable("a seccomp filter forbids "+filtered+", although the capabilities are there",
 			"run the container with --security-opt seccomp=unconfined, or with a profile that allows bpf and perf_event_open", unix.EPERM)
 	case limited:
 		return sensor.Unavailable("BPF programs need more locked memory than the limit allows",
 			"raise it: ulimit -l unlimited, LimitMEMLOCK=infinity of systemd; Linux 5.11 and later do not count it", unix.EPERM)
 	}
-	return sensor.Unavailable("no permission to load BPF programs, although the capabilities are there",
-		"look in the kernel's log for the security module that forbids it", unix.EPERM)
+	return sensor.Unavailable("the kernel refuses the BPF programs, although the capabilities are there",
+		"look in the kernel's log for the security module that forbids it", err)
 }
 
 // holds reports whether a capability is effective.
