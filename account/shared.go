@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"reckon/figure"
 	"reckon/sensor"
@@ -22,13 +23,15 @@ const crowdFloor = 16 << 20
 // are measured again after freshFor ticks, and while the result stays the same (within alike)
 // after twice as long each time, at most 1<<steadyMost times as long. A process that may not be
 // measured is not tried again for deniedFor ticks. A part keeps its previous value for at most
-// holdFor ticks while its processes are measured.
+// holdFor ticks while its processes are measured. A process whose program was measured already is not worth a reading
+// of its own before youngFor, in nanoseconds: a compiler has ended by then.
 const (
 	freshFor   = 60
 	steadyMost = 3
 	alike      = 1.0 / 32
 	deniedFor  = 300
 	holdFor    = 10
+	youngFor   = uint64(10 * time.Second)
 )
 
 // proportion is, by type, the fraction of its resident pages that a process accounts for
@@ -267,6 +270,8 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer {
 		next := Sharer{PID: e.pid, Start: e.start, RSS: s.rss, at: s.at}
 		switch {
 		case !s.counted && c.sample(s.program) == nil:
+		case !s.counted && l.now < e.start+youngFor:
+			continue
 		case !s.counted:
 			next.class = 1
 		case now < s.at+freshFor<<s.doubled:

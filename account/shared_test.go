@@ -3,6 +3,7 @@ package account
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"reckon/figure"
 	"reckon/sensor"
@@ -202,6 +203,30 @@ func TestSharedPagesThatStayAreReadLessOften(t *testing.T) {
 			} else if got != 0 || n > again.after {
 				t.Fatalf("reading %d: %d are measured again after %d ticks, want 31 after %d", i+1, got, n, again.after)
 			}
+		}
+	}
+}
+
+// TestYoungWorkersAreNotMeasured: of a program that was measured, further processes are measured from their tenth
+// second on, and not before.
+func TestYoungWorkersAreNotMeasured(t *testing.T) {
+	r := newRig(t, Config{})
+	live := forked(31, 1000)
+	for i := range live[1:] {
+		live[i+1].Start = r.boot + second
+	}
+	r.tick(0, live)
+	r.tick(0, live)
+	first := r.l.Crowded(nil)[0]
+	r.l.Share(first, sensor.SharedMemory{Resident: first.RSS, Proportional: first.RSS / 31}, true)
+	for range 20 {
+		r.tick(0, live)
+		age, want := r.boot-live[1].Start, 0
+		if age >= youngFor {
+			want = 30 // all but the first
+		}
+		if got := len(r.l.Crowded(nil)); got != want {
+			t.Fatalf("%d are to be measured %v after their start, want %d", got, time.Duration(age), want)
 		}
 	}
 }
