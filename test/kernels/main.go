@@ -31,6 +31,7 @@ type machine struct {
 	layout      string   // of control groups: v1, v2, hybrid
 	tests       []string // packages whose test programs run, too
 	modes       string   // pattern of the modes to run
+	loads       string   // pattern of the loads to run
 }
 
 func (m machine) name() string { return m.suite + " " + m.arch + " " + m.layout }
@@ -45,6 +46,7 @@ func machines() []machine {
 		{arch: "amd64", suite: "bookworm-backports", layout: "v1"},
 		{arch: "amd64", suite: "bullseye", layout: "hybrid", tests: testPackages},
 		{arch: "arm64", suite: "bookworm", layout: "v2", tests: testPackages},
+		{arch: "arm64", suite: "bookworm-backports", layout: "v2", tests: testPackages},
 	}
 }
 
@@ -54,17 +56,18 @@ func main() {
 	tests := flag.String("tests", "", "pattern of the packages whose test programs run, too, such as 'files$'; 'none' runs none")
 	limit := flag.Duration("timeout", 20*time.Minute, "for each machine")
 	mode := flag.String("modes", "", "pattern of the sources and privileges to run, such as '^unprivileged'")
+	loads := flag.String("loads", "", "pattern of the loads to run, such as '^nfs$'")
 	verbose := flag.Bool("v", false, "print all that the machines print")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *cache, *only, *mode, *tests, *limit, *verbose); err != nil {
+	if err := run(ctx, *cache, *only, *tests, machine{modes: *mode, loads: *loads}, *limit, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "kernels:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, cache, only, modes, tests string, limit time.Duration, verbose bool) error {
+func run(ctx context.Context, cache, only, tests string, some machine, limit time.Duration, verbose bool) error {
 	if names := missing(); len(names) > 0 {
 		return fmt.Errorf("these programs are not here: %s; on Debian: apt-get install apt dpkg xz-utils qemu-system-x86 qemu-system-arm debian-archive-keyring", strings.Join(names, ", "))
 	}
@@ -85,7 +88,7 @@ func run(ctx context.Context, cache, only, modes, tests string, limit time.Durat
 			continue
 		}
 		m.tests = slices.DeleteFunc(slices.Clone(m.tests), func(p string) bool { return !packages.MatchString(p) })
-		m.modes = modes
+		m.modes, m.loads = some.modes, some.loads
 		r := &report{machine: m}
 		all = append(all, r)
 		began := time.Now()

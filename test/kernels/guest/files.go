@@ -100,7 +100,16 @@ func noticed() error {
 
 // countsRemote reports whether calls on file systems are counted in a mode: not on arm64 before Linux 6.4.
 func (m *mode) countsRemote() bool {
-	return strings.HasSuffix(m.name, "ebpf") && runtime.GOARCH != "arm64"
+	return strings.HasSuffix(m.name, "ebpf") && (runtime.GOARCH != "arm64" || since(6, 4))
+}
+
+// others names the workloads that were charged with calls on NFS.
+func others(after samples) {
+	for _, s := range after {
+		if strings.HasPrefix(s.name, "reckon_workload_mount_") && has(s.labels, "source", nfstest.Source) {
+			say("note %s%s} %g", s.name, s.labels, s.value)
+		}
+	}
 }
 
 // remoteUse compares what a user did on NFS with what the agent charged for it.

@@ -50,10 +50,9 @@ func system() error {
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	var u unix.Utsname
-	_ = unix.Uname(&u)
-	say("kernel %s", unix.ByteSliceToString(u.Release[:]))
-	layout, tests, modes := "v2", "", ""
+	say("kernel %s", release())
+	layout, tests := "v2", ""
+	var some patterns
 	line, _ := os.ReadFile("/proc/cmdline")
 	for w := range strings.FieldsSeq(string(line)) {
 		if v, ok := strings.CutPrefix(w, "guest.cgroups="); ok {
@@ -63,7 +62,10 @@ func system() error {
 			tests = v
 		}
 		if v, ok := strings.CutPrefix(w, "guest.modes="); ok {
-			modes = v
+			some.modes = v
+		}
+		if v, ok := strings.CutPrefix(w, "guest.loads="); ok {
+			some.loads = v
 		}
 	}
 	if err := groups(layout); err != nil {
@@ -75,7 +77,20 @@ func system() error {
 			runTests(name)
 		}
 	}
-	return measure(layout, modes)
+	return measure(layout, some)
+}
+
+func release() string {
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// since reports whether the kernel is of a release or a later one.
+func since(major, minor int) bool {
+	var a, b int
+	_, _ = fmt.Sscanf(release(), "%d.%d", &a, &b)
+	return a > major || a == major && b >= minor
 }
 
 func mount(kind, at, data string) error {

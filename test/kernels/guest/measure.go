@@ -49,10 +49,17 @@ func modes(layout string) []mode {
 	return all
 }
 
-// measure runs every load under the modes whose names match a pattern.
-func measure(layout, pattern string) error {
+// patterns are those of the names of what is to run.
+type patterns struct{ modes, loads string }
+
+// measure runs loads under modes.
+func measure(layout string, some patterns) error {
 	user := uint32(firstUser)
-	wanted, err := regexp.Compile(pattern)
+	wanted, err := regexp.Compile(some.modes)
+	if err != nil {
+		return err
+	}
+	load, err := regexp.Compile(some.loads)
 	if err != nil {
 		return err
 	}
@@ -60,14 +67,14 @@ func measure(layout, pattern string) error {
 		if !wanted.MatchString(m.name) {
 			continue
 		}
-		if err := m.measure(layout, &user); err != nil {
+		if err := m.measure(layout, load, &user); err != nil {
 			say("failed %s %s %v", layout, m.name, err)
 		}
 	}
 	return nil
 }
 
-func (m *mode) measure(layout string, user *uint32) error {
+func (m *mode) measure(layout string, wanted *regexp.Regexp, user *uint32) error {
 	stop, reading, err := m.start(layout)
 	if err != nil {
 		return err
@@ -85,7 +92,7 @@ func (m *mode) measure(layout string, user *uint32) error {
 		say("nobody %s %s %.4f", layout, m.name, ((b-busy)-(t-tasks))/(a-all))
 	}()
 	for _, l := range loads() {
-		if l.of == remoteFiles && !m.countsRemote() {
+		if l.of == remoteFiles && !m.countsRemote() || !wanted.MatchString(l.name) {
 			continue
 		}
 		*user++
@@ -130,6 +137,9 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 			workload = groupOf(after, t.leader)
 		}
 		for _, c := range l.compare(t, user, before, after) {
+			if l.of == remoteFiles && c.got != c.want {
+				others(after)
+			}
 			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.figure, c.want, c.got, watch.mark(l, workload))
 		}
 		return nil
