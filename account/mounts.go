@@ -97,6 +97,25 @@ func (p *Part) mount(u *mounted) {
 	p.mounts = append(p.mounts, &mount{mounted: *u})
 }
 
+// usesMounts reports whether the part does more on file systems across the network than a process group with the reduced
+// series set.
+func (p *Part) usesMounts() bool {
+	var bytes, calls, nanos uint64
+	for _, m := range p.mounts {
+		if m.Mount.Local {
+			continue
+		}
+		for _, n := range m.Use.Bytes {
+			bytes += n
+		}
+		for i := range m.Use.Operations {
+			calls += m.Use.Operations[i]
+			nanos += m.Use.Nanos[i]
+		}
+	}
+	return bytes >= reducedIO || calls >= reducedCalls || nanos >= reducedCPU
+}
+
 // absorbMounts takes over the activity of a folded part.
 func (p *Part) absorbMounts(o *Part) {
 	for _, m := range o.mounts {

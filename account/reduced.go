@@ -4,8 +4,9 @@ import "reckon/workload"
 
 // Upper bounds of the total activity of a process group with the reduced series set.
 const (
-	reducedCPU = uint64(1e9)      // nanoseconds
-	reducedIO  = uint64(16 << 20) // bytes
+	reducedCPU   = uint64(1e9)      // nanoseconds
+	reducedIO    = uint64(16 << 20) // bytes
+	reducedCalls = uint64(1000)     // on file systems across the network
 )
 
 // reduced reports whether the part has the reduced series set. It is for a process group with hardly any activity since
@@ -15,14 +16,14 @@ const (
 // active, and keeps them.
 //
 // In the set: CPU time, memory, its peak and byte-seconds, energy, processes and how many were started, the facts, the
-// start and the end. Left out: waiting, I/O, traffic, faults, switches, swap, threads, commands, and the distribution
+// start and the end. Left out: waiting, I/O, traffic, calls on file systems, faults, switches, swap, threads, commands, and the distribution
 // of cores.
 func (p *Part) reduced() bool {
 	small := p.kind == workload.Group || p.place != "" && p.end != 0
 	if p.full {
 		return false
 	}
-	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO && p.ioWait.nanos < reducedCPU && p.memory.swap == 0 && len(p.gpus) == 0 && p.kills() == 0 {
+	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO && p.ioWait.nanos < reducedCPU && p.memory.swap == 0 && len(p.gpus) == 0 && p.kills() == 0 && !p.usesMounts() {
 		return true
 	}
 	p.full = true

@@ -99,3 +99,34 @@ func TestBusyGroupIsToldInFull(t *testing.T) {
 	}
 	t.Error("a group that used two seconds has the reduced set")
 }
+
+// TestCallsAreToldInFull: a group that uses little of the machine and much of a file system across the network has the series
+// of that.
+func TestCallsAreToldInFull(t *testing.T) {
+	nfs, disk := sensor.Mount{Type: "nfs", Source: "s:/home"}, sensor.Mount{Type: "ext4", Source: "/dev/sda1", Local: true}
+	for name, c := range map[string]struct {
+		mount sensor.Mount
+		use   sensor.MountUse
+		full  bool
+	}{
+		"a login":         {nfs, sensor.MountUse{Bytes: [2]uint64{60000, 500}, Operations: [3]uint64{30, 4, 300}, Nanos: [3]uint64{2e6, 1e6, 9e6}}, false},
+		"calls":           {nfs, sensor.MountUse{Operations: [3]uint64{100, 100, 800}}, true},
+		"bytes":           {nfs, sensor.MountUse{Bytes: [2]uint64{10 << 20, 6 << 20}, Operations: [3]uint64{10, 6, 0}}, true},
+		"a server stalls": {nfs, sensor.MountUse{Operations: [3]uint64{0, 0, 2}, Nanos: [3]uint64{0, 0, 3e9}}, true},
+		"local calls":     {disk, sensor.MountUse{Bytes: [2]uint64{64 << 20, 0}, Operations: [3]uint64{4000, 0, 9000}}, false},
+	} {
+		r := newRig(t, Config{})
+		p := proc(100, 100, second, second/10)
+		for range 3 {
+			r.tick(0, []sensor.Process{p})
+		}
+		r.l.Mounts(&sensor.MountPass{Used: []sensor.Mounted{{PID: 100, Start: p.Start, Mount: c.mount, Use: c.use}}})
+		r.tick(0, []sensor.Process{p})
+		var b metric.Batch
+		r.l.Export(&b)
+		series := named(&b, "group/n1/100")
+		if full := len(series["reckon_workload_mount_operations_total"]) > 0; full != c.full || len(series["reckon_workload_cpu_seconds_total"]) == 0 {
+			t.Errorf("%s: full %v, want %v: %v", name, full, c.full, series)
+		}
+	}
+}
