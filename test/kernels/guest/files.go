@@ -106,7 +106,7 @@ func (m *mode) countsRemote() bool {
 // others names the workloads that were charged with calls on NFS.
 func others(after samples) {
 	for _, s := range after {
-		if strings.HasPrefix(s.name, "reckon_workload_mount_") && has(s.labels, "source", nfstest.Source) {
+		if strings.HasPrefix(s.name, "reckon_workload_mount_operations") && s.value != 0 {
 			say("note %s%s} %g", s.name, s.labels, s.value)
 		}
 	}

@@ -136,10 +136,11 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 		if l.of != cpuTime {
 			workload = groupOf(after, t.leader)
 		}
-		for _, c := range l.compare(t, user, before, after) {
-			if l.of == remoteFiles && c.got != c.want {
-				others(after)
-			}
+		all := l.compare(t, user, before, after)
+		if l.of == remoteFiles && slices.ContainsFunc(all, comparison.differs) {
+			others(after)
+		}
+		for _, c := range all {
 			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.figure, c.want, c.got, watch.mark(l, workload))
 		}
 		return nil
@@ -169,6 +170,8 @@ type comparison struct {
 	figure    string
 	want, got float64
 }
+
+func (c comparison) differs() bool { return c.want != c.got }
 
 func (l *load) compare(t *truth, user uint32, before, after samples) []comparison {
 	if l.of == remoteFiles {
