@@ -39,7 +39,13 @@ type Panel<Kind extends string, Options, Field> = Known<Omit<D.Panel, 'type' | '
     overrides: [];
   };
 };
-type Row = Known<Omit<D.RowPanel, 'type' | 'panels'>> & { type: 'row'; panels: [] };
+type Chart =
+  | Panel<'timeseries', Timeseries.Options, C.GraphFieldConfig>
+  | Panel<'stat', Stat.Options, None>
+  | Panel<'table', Table.Options, C.TableFieldOptions>
+  | Panel<'bargauge', Bars.Options, None>;
+// A row that is folded holds its panels.
+type Row = Known<Omit<D.RowPanel, 'type' | 'panels'>> & { type: 'row'; panels: Chart[] };
 // Grafana writes definition too, and leaves it out of its types.
 type Variable = Known<Omit<D.VariableModel, 'datasource' | 'query'>> & {
   type: string;
@@ -52,11 +58,5 @@ type Variable = Known<Omit<D.VariableModel, 'datasource' | 'query'>> & {
 export type Dashboard = Known<Omit<D.Dashboard, 'panels' | 'templating' | 'annotations'>> & {
   annotations: { list: [] };
   templating: { list: Variable[] };
-  panels: (
-    | Row
-    | Panel<'timeseries', Timeseries.Options, C.GraphFieldConfig>
-    | Panel<'stat', Stat.Options, None>
-    | Panel<'table', Table.Options, C.TableFieldOptions>
-    | Panel<'bargauge', Bars.Options, None>
-  )[];
+  panels: (Row | Chart)[];
 };
