@@ -106,6 +106,48 @@ func TestChildrenThatNobodySaw(t *testing.T) {
 	}
 }
 
+// TestLongPass: where many processes want the processors a pass takes seconds. What is read late in it, child times of a shell whose
+// children have ended meanwhile and a control group, may have grown by more than the machine has between the beginnings of two passes.
+func TestLongPass(t *testing.T) {
+	const took = 8 * second
+	group := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
+	for name, tt := range map[string]struct {
+		identify func(*sensor.Process, *Part, bool) Identified
+		of       string
+	}{
+		"child times": {nil, "group/n1/100"},
+		"a control group": {func(p *sensor.Process, parent *Part, ended bool) Identified {
+			if p.PID == 100 {
+				return Identified{Identity: workload.Identity{Workload: "slurm/1", Owner: "alice"}, Handle: group}
+			}
+			return byGroup(p, parent, ended)
+		}, "slurm/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group.c.UsageNanos = 0
+			r := newRig(t, Config{Identify: tt.identify})
+			shell := proc(100, 100, 5*second, 0)
+			shell.Have |= sensor.FieldChildren
+			for range 3 {
+				r.tick(0, []sensor.Process{shell})
+			}
+			const used = uint64(15 * second) // of 4 processors
+			shell.ChildUserNanos, group.c.UsageNanos = used, used
+			r.boot += second
+			r.m.Boot = r.boot + took
+			r.m.User += used
+			r.m.Idle += 4*(second+took) - used
+			r.pass.Boot, r.pass.Live = r.boot, []sensor.Process{shell}
+			r.l.Tick(wall.Add(time.Duration(r.boot)), &r.pass, &r.m)
+			r.boot += took
+			r.tick(0, []sensor.Process{shell})
+			r.export()
+			about(t, "the workload", r.cpu(tt.of, "", "alice"), 15)
+			about(t, "other", r.cpu("other/n1", "", "root"), 0)
+		})
+	}
+}
+
 // TestReconcileRules: the processes whose child times are not reconciled, and the parts that are not charged.
 func TestReconcileRules(t *testing.T) {
 	const burst = uint64(200 * time.Millisecond)

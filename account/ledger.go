@@ -165,7 +165,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	}
 	l.forget(l.seen.end())
 	l.readCgroups(pass)
-	l.reconcile(elapsed, capacity(elapsed+l.line.elapsed, m)) // some of it was held in the tick before
+	l.reconcile(elapsed, capacity(elapsed+l.line.elapsed, pass.Boot, m)) // some of it was held in the tick before
 	l.line.elapsed = elapsed
 	l.settle(pass.Boot, elapsed, m, first)
 	l.before, l.lastAt = l.lastAt, pass.Boot

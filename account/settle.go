@@ -22,7 +22,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	}
 	span := float64(elapsed) / 1e9
 	l.span = span
-	t := closing{seconds: span, capacity: capacity(elapsed, m), tick: l.tick, boot: boot, initial: first}
+	t := closing{seconds: span, capacity: capacity(elapsed, boot, m), tick: l.tick, boot: boot, initial: first}
 	if m != nil {
 		t.used, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryTotal
 	}
@@ -49,14 +49,15 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	}
 }
 
-// capacity returns the CPU nanoseconds that the machine can have delivered in a time. It
+// capacity returns the CPU nanoseconds that the machine can have delivered in a time before the pass that began at boot
+// and while that was read, which takes seconds where hundreds of processes want the processors. It
 // allows a quarter more than the time, and a tenth of a second: counters of one tick are
 // not all read in the same instant.
-func capacity(elapsed uint64, m *sensor.Machine) uint64 {
+func capacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
 	if m == nil {
 		return 1 << 62
 	}
-	return elapsed*uint64(max(m.Cores, 1))*5/4 + 1e8
+	return (elapsed+grown(boot, m.Boot))*uint64(max(m.Cores, 1))*5/4 + 1e8
 }
 
 // conserve charges to other the busy time of the machine that no process accounts for:
