@@ -50,6 +50,8 @@ type Catalogue struct {
 	find   *sql.Stmt
 	byKey  *sql.Stmt // selects by a list of keys; nil where lists is
 
+	inserts *inserts // by the figures of a row; nil where parameters are not taken one by one
+
 	lists *lists // nil where the database has an index for each list
 
 	// fence begins every transaction of a writer; nil if this server is the only one.
@@ -149,6 +151,7 @@ func (c *Catalogue) prepare(ctx context.Context) (err error) {
 	if c.find, err = c.db.PrepareContext(ctx, findSQL); err != nil || c.d.indexes {
 		return err
 	}
+	c.inserts = &inserts{db: c.db, by: map[measured]*sql.Stmt{}}
 	c.lists = newLists(c.db, &c.write, c.log)
 	c.byKey, err = c.db.PrepareContext(ctx, byKeySQL)
 	return err
@@ -305,6 +308,7 @@ func (c *Catalogue) Close() error {
 	if c.byKey != nil {
 		_ = c.byKey.Close() // closing the database closes it too
 	}
+	c.inserts.close()
 	err := errors.Join(c.insert.Close(), c.find.Close(), c.db.Close())
 	if err != nil || c.d.indexes { // elsewhere there is no file
 		return err

@@ -26,17 +26,19 @@ var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "n
 
 var (
 	rowColumns = slices.Concat(facts, runColumns)
-	insertSQL  = makeInsert()
+	insertSQL  = makeInsert(params(1, len(rowColumns)), rowColumns)
 	byKeySQL   = "SELECT key, " + strings.Join(rowColumns, ", ") + " FROM workloads WHERE key IN (SELECT value FROM json_each($1))"
 	findSQL    = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
 )
 
-func makeInsert() string {
+// makeInsert makes the statement that writes a row by the parameters of some columns. All others become NULL, in a row that is
+// there already too.
+func makeInsert(params string, columns []string) string {
 	set := make([]string, 0, len(rowColumns))
 	for _, c := range rowColumns[3:] {
 		set = append(set, c+" = excluded."+c)
 	}
-	return "INSERT INTO workloads (" + strings.Join(rowColumns, ", ") + ") VALUES (" + params(1, len(rowColumns)) +
+	return "INSERT INTO workloads (" + strings.Join(columns, ", ") + ") VALUES (" + params +
 		") ON CONFLICT (id, start_ms, site) DO UPDATE SET " + strings.Join(set, ", ") + " RETURNING key"
 }
 
@@ -72,13 +74,17 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 	var at int64
 	follows := c.lists.follows()
 	changes := []columns.Change{}
+	if err := c.inserts.prepare(ctx, rows); err != nil {
+		return fmt.Errorf("write %d rows to the catalogue: %w", len(rows), c.explain(ctx, err))
+	}
 	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
 		if at, err = c.lists.begin(ctx, tx); err != nil {
 			return err
 		}
-		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}, names: map[string]struct{}{}}
+		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), inserts: c.inserts, opened: map[measured]*sql.Stmt{}, counts: map[group]int{}, names: map[string]struct{}{}}
 		defer u.insert.Close()
 		defer u.find.Close()
+		defer u.close()
 		for i := range rows {
 			if err := u.row(ctx, &rows[i]); err != nil {
 				return fmt.Errorf("workload %s: %w", rows[i].ID, err)
@@ -103,6 +109,8 @@ type upsert struct {
 	follows      bool                // changes must be applied to the columns of lists
 	changes      []columns.Change
 	args         []any
+	inserts      *inserts               // nil where rows are written with all columns
+	opened       map[measured]*sql.Stmt // those of this transaction
 }
 
 func (u *upsert) row(ctx context.Context, w *store.Workload) error {
@@ -155,11 +163,8 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	}
 	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
 		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit, exactness, w.EndedBy, w.EndedByUser, w.QOS, lost)
-	for i := range figures {
-		u.args = append(u.args, *w.Row.At(i))
-	}
 	var key int64
-	if err := u.insert.QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
+	if err := u.insertOf(ctx, w).QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
 		return err
 	}
 	if u.follows {

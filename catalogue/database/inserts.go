@@ -1,0 +1,110 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+
+	"reckon/figure"
+	"reckon/store"
+)
+
+// A row has some eighty columns, of which most workloads lack two thirds: a process group has no GPU, no request and no
+// limit. SQLite takes one parameter at a time, a NULL at the cost of a number, so that a row is written by a statement of
+// the figures that it has. The rows of a machine have few sets of figures.
+
+// measured is a set of figures, a bit each.
+type measured [(figure.RowLen + 63) / 64]uint64
+
+func measuredOf(w *store.Workload) (m measured) {
+	for i := range figures {
+		if *w.Row.At(i) != nil {
+			m[i/64] |= 1 << (i % 64)
+		}
+	}
+	return m
+}
+
+func (m *measured) has(i int) bool { return m[i/64]&(1<<(i%64)) != 0 }
+
+// maxInserts is the number of statements that are kept; rows with further sets of figures are written with all columns.
+const maxInserts = 24
+
+// inserts are the statements by the figures that they write. They are guarded by the lock of the writer.
+type inserts struct {
+	db *sql.DB
+	by map[measured]*sql.Stmt
+}
+
+// prepare makes the statements that rows need. It is not for use in a transaction, as it may take another connection.
+func (s *inserts) prepare(ctx context.Context, rows []store.Workload) error {
+	if s == nil {
+		return nil
+	}
+	for i := range rows {
+		m := measuredOf(&rows[i])
+		if s.by[m] != nil || len(s.by) >= maxInserts {
+			continue
+		}
+		columns := slices.Clone(facts)
+		for i, c := range runColumns {
+			if m.has(i) {
+				columns = append(columns, c)
+			}
+		}
+		// The parameters have no number: SQLite finds the name of a numbered one by looking through all before it.
+		stmt, err := s.db.PrepareContext(ctx, makeInsert(strings.Repeat("?, ", len(columns)-1)+"?", columns))
+		if err != nil {
+			return err
+		}
+		s.by[m] = stmt
+	}
+	return nil
+}
+
+func (s *inserts) close() {
+	if s == nil {
+		return
+	}
+	for _, stmt := range s.by {
+		_ = stmt.Close() // closing the database closes it too
+	}
+}
+
+// insertOf appends the figures of a row to the parameters, and returns the statement that takes them.
+func (u *upsert) insertOf(ctx context.Context, w *store.Workload) *sql.Stmt {
+	if stmt := u.ofMeasured(ctx, w); stmt != nil {
+		for i := range figures {
+			if v := *w.Row.At(i); v != nil {
+				u.args = append(u.args, *v)
+			}
+		}
+		return stmt
+	}
+	for i := range figures {
+		u.args = append(u.args, *w.Row.At(i))
+	}
+	return u.insert
+}
+
+// ofMeasured is the statement of the figures that a row has; nil when there is none.
+func (u *upsert) ofMeasured(ctx context.Context, w *store.Workload) *sql.Stmt {
+	if u.inserts == nil {
+		return nil
+	}
+	m := measuredOf(w)
+	stmt := u.opened[m]
+	if prepared := u.inserts.by[m]; stmt == nil && prepared != nil {
+		stmt = u.tx.StmtContext(ctx, prepared)
+		u.opened[m] = stmt
+	}
+	return stmt
+}
+
+// close closes the statements of the transaction.
+func (u *upsert) close() {
+	for _, stmt := range u.opened {
+		_ = stmt.Close() // the end of the transaction closes it too
+	}
+}
