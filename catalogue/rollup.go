@@ -100,7 +100,7 @@ func (r *roller) derive(ctx context.Context, from, to, oldest time.Time, ahead t
 	for {
 		p := newPass(from, to)
 		p.ahead = ahead
-		if err := p.read(ctx, r.q, r.cat, oldest); err != nil {
+		if err := p.read(ctx, r.q, r.out, oldest); err != nil {
 			return nil, nil, from, fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 		}
 		if back := time.UnixMilli(p.back).Truncate(time.Hour); back.Before(from) && !oldest.Truncate(time.Hour).After(back) {

@@ -56,7 +56,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	if !r.fresh.IsZero() && until.After(from) {
 		p.fresh = r.fresh.UnixMilli()
 	}
-	if err := p.read(ctx, r.q, r.cat, oldest); err != nil {
+	if err := p.read(ctx, r.q, r.out, oldest); err != nil {
 		return fmt.Errorf("roll up %s: %w", until.UTC().Format(time.RFC3339), err)
 	}
 	switch gap := p.back < p.from; {

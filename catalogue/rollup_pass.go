@@ -130,14 +130,14 @@ func newPassAt(edges []int64) *pass {
 	}
 }
 
-func (p *pass) read(ctx context.Context, q storage.Queryable, cat store.Catalogue, oldest time.Time) error {
+func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups, oldest time.Time) error {
 	if err := p.gauges(ctx, q); err != nil {
 		return err
 	}
 	if err := p.counters(ctx, q, oldest); err != nil {
 		return err
 	}
-	rows, _, err := cat.Workloads(ctx, store.Filter{Since: time.UnixMilli(p.from), Until: time.UnixMilli(p.to), Sort: "start"})
+	rows, err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), string(workload.Slurm))
 	if err != nil {
 		return err
 	}

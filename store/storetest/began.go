@@ -1,0 +1,53 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"reckon/store"
+)
+
+// factsBegan: Began has what began in a time, and what is of the kind and was there, as the lists have it.
+func factsBegan(t *testing.T, c store.Facts) {
+	var rows []store.Workload
+	for i := range 40 {
+		w := Row(i)
+		switch i % 8 {
+		case 0, 1:
+			w.Kind = "group"
+		case 2:
+			w.End = time.Time{}
+		case 3:
+			w.CPUSeconds, w.RequestCores = nil, nil
+		case 4:
+			w.Submit = time.Time{}
+		case 5: // it waits
+			w.Submit, w.End, w.State = w.Start, time.Time{}, "pending"
+		}
+		rows = append(rows, w)
+	}
+	must(t, c.Upsert(t.Context(), rows))
+	from, to := epoch.Add(10*time.Minute), epoch.Add(30*time.Minute)
+	all, _, err := c.Workloads(t.Context(), store.Filter{Since: from, Until: to, Sort: "start"})
+	must(t, err)
+	var want []string
+	for _, w := range all {
+		if w.Start.Before(from) && w.Kind != "slurm" {
+			continue
+		}
+		b := store.Workload{Site: w.Site, ID: w.ID, Kind: w.Kind, Owner: w.Owner, Account: w.Account, Partition: w.Partition, Command: w.Command, State: w.State,
+			Start: w.Start, Seen: w.Seen, End: w.End, Submit: w.Submit}
+		b.CPUSeconds, b.RequestCores = w.CPUSeconds, w.RequestCores
+		want = append(want, show(b))
+	}
+	list, err := c.Began(t.Context(), from, to, "slurm")
+	must(t, err)
+	var got []string
+	for _, w := range list {
+		got = append(got, show(w))
+	}
+	if !slices.Equal(got, want) || len(got) < 15 || len(got) == len(all) {
+		t.Errorf("%d began of %d\ngot  %v\nwant %v", len(got), len(all), got, want)
+	}
+}
