@@ -49,6 +49,9 @@ type roller struct {
 	reports bool // the store knows the oldest sample that was appended since the last round
 	now     underWay
 	fresh   time.Time // samples from here on were appended since the hours under way were made; zero where that is not known
+	made    time.Time // when the hours under way were made last
+	// apart is for how long samples of a series lie apart, and how late they come, as was seen of late.
+	apart time.Duration
 }
 
 func (b *Builder) newRoller() *roller {
@@ -139,7 +142,7 @@ type gap struct {
 func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Time) error {
 	ms := series.OneOf("__name__", hourSlots.metrics())
 	var gaps []gap
-	reach := time.UnixMilli(p.from).Add(-lookAround)
+	reach := p.begins()
 	err := series.EachUnordered(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
 		p.names.Read(l, hourLabels...)
 		slot, ok := rollSlot(&p.names)
@@ -162,18 +165,23 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			switch {
 			case t0 == 0 && t > p.from:
 				// What it had counted by then, if it began with its workload in reach.
-				if !origin.ofNode && begin >= p.from-lookAround.Milliseconds() && begin >= watched {
+				if !origin.ofNode && begin >= p.from-p.reach && begin >= watched {
 					p.spread(begin, t, v)
+					p.counted(begin, t, v)
+				} else if p.startsLate(t, begin) {
+					p.short = true
 				} else {
 					gaps = append(gaps, gap{l.Copy(), t, v, nil})
 				}
 			case t0 == 0:
+			case t < p.from: // both count before
 			case t0 < watched && t >= watched:
 				gaps = append(gaps, gap{l.Copy(), t, v, &point{t0, v0}})
 			case begin > t0:
 				p.spread(begin, t, v) // another run, or booted: until then it counted nothing
 			case v >= v0:
 				p.spread(t0, t, v-v0)
+				p.counted(t0, t, v-v0)
 			default:
 				p.spread(t0, t, v)
 			}
@@ -182,10 +190,17 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 		p.keep(&p.names, slot)
 		return nil
 	}, ms)
-	if err != nil {
+	if err != nil || p.short {
 		return err
 	}
 	return p.close(ctx, q, gaps, reach, oldest)
+}
+
+// counted notes over how long something was counted until a sample.
+func (p *pass) counted(t0, t int64, amount float64) {
+	if amount > 0 && t >= p.from {
+		p.apart = max(p.apart, t-t0)
+	}
 }
 
 // close finds the sample before each gap and spreads what was counted in between. What began

@@ -3,6 +3,7 @@ package catalogue
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -131,5 +132,88 @@ func TestLateSampleCountsBackwards(t *testing.T) {
 				t.Fatalf("cut off at sample %d, for %d samples", 33+first, delay)
 			}
 		}
+	}
+}
+
+// TestHourUnderWayOfOddNodes is the same with nodes that are cut off at any time, for any number of samples, and agents that begin
+// anew: a round that reads less far back must find out when that was not enough.
+func TestHourUnderWayOfOddNodes(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 30, 0, 0, time.UTC))
+		x.step = []time.Duration{10, 15, 40, 90}[seed%4] * time.Second
+		b := x.builder()
+		nodes := []string{"n1", "n2", "n3"}
+		x.begin("unit/a", place{"n1", ""}, place{"n2", ""}, place{"n3", ""})
+		var ends []*truth
+		for i := range 120 {
+			node := nodes[r.IntN(3)]
+			ends = append(ends, x.begin(fmt.Sprintf("group/%s/%d-7", node, i), place{node, ""}))
+			x.work(func(p *piece) (float64, float64, float64) { return float64(r.IntN(3)), float64(r.IntN(2) * 1000), 1 })
+			x.machine("n1", 0, float64(i)*20, float64(i)*40, float64(simBegin.Unix()-1e6))
+			x.exportAll()
+			for len(ends) > 0 && r.IntN(4) > 0 {
+				k := r.IntN(len(ends))
+				x.end(ends[k])
+				ends = slices.Delete(ends, k, k+1)
+			}
+			switch node := nodes[r.IntN(3)]; r.IntN(12) {
+			case 0:
+				x.cut[node] = true
+			case 1, 2:
+				x.flush()
+			case 3:
+				x.restart(node)
+			}
+			b.roll.next = time.Time{}
+			if r.IntN(3) == 0 {
+				b.roll.next = x.now.Add(time.Hour)
+			}
+			advance(t, b)
+			if i%8 == 7 {
+				b.roll.next = time.Time{}
+				advance(t, b)
+				from := b.roll.done
+				use, nodes, _, err := b.roll.derive(t.Context(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
+				if err != nil {
+					t.Fatal(err)
+				}
+				x.sameHours(from, use, nodes)
+			}
+		}
+		x.close()
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// TestRoundReadsLittle: where samples come in time and near each other, a round makes the last two minutes again and not
+// more; where they come late once, the next rounds expect that.
+func TestRoundReadsLittle(t *testing.T) {
+	x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 5, 0, 0, time.UTC))
+	defer x.close()
+	b := x.builder()
+	x.begin("unit/a", place{"n1", ""}, place{"n2", ""})
+	rounds := func(n int) (longest time.Duration) {
+		for range n {
+			x.work(steady)
+			x.exportAll()
+			b.roll.next = time.Time{}
+			advance(t, b)
+			longest = max(longest, x.now.Sub(b.roll.now.until))
+		}
+		return longest
+	}
+	rounds(20)
+	if d := rounds(20); d > 2*time.Minute {
+		t.Errorf("the last %s are made again", d)
+	}
+	x.cut["n2"] = true
+	rounds(8)
+	x.flush()
+	rounds(1)
+	if x.begin("unit/b", place{"n1", ""}); rounds(20) < 3*time.Minute {
+		t.Error("samples that were two minutes late are not expected again")
 	}
 }

@@ -1,7 +1,9 @@
 package catalogue
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -25,6 +27,9 @@ type pass struct {
 	near     int       // the stretch found last
 	back     int64     // the earliest time before from that a gap reaches back to
 	fresh    int64     // samples from this time on were unknown when the time before from was made; 0: they were known as far as it reads ahead
+	reach    int64     // for how long before from samples are read, milliseconds
+	short    bool      // a series may have samples before that which count
+	apart    int64     // the longest time between two samples of a counter that counted something, milliseconds
 	sum      []float64 // by stretch
 	has      []bool
 	batch    bool // it holds runs of a batch system
@@ -124,7 +129,7 @@ func hours(edges []int64, from, to int64) []int64 {
 func newPassAt(edges []int64) *pass {
 	n := len(edges) - 1
 	return &pass{
-		from: edges[0], to: edges[n], back: edges[0], edges: edges, ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
+		from: edges[0], to: edges[n], back: edges[0], edges: edges, reach: lookAround.Milliseconds(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
 		starts: map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
 	}
@@ -134,7 +139,10 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 	if err := p.gauges(ctx, q); err != nil {
 		return err
 	}
-	if err := p.counters(ctx, q, oldest); err != nil {
+	if p.short {
+		return nil
+	}
+	if err := p.counters(ctx, q, oldest); err != nil || p.short {
 		return err
 	}
 	rows, err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), string(workload.Slurm))
@@ -154,6 +162,12 @@ func (p *pass) at(t int64) int {
 		p.near++
 	}
 	return p.near
+}
+
+// startsLate reports whether the sample before the first one of a series that was read may be older than what is read, and
+// count. A pass over more than the last minutes reads so far back that such a gap is one.
+func (p *pass) startsLate(first, begin int64) bool {
+	return p.reach < lookAround.Milliseconds() && first > p.from && begin < p.from-p.reach
 }
 
 func (p *pass) clear() {
@@ -257,16 +271,26 @@ func (p *pass) learn(k key, f fact) {
 	p.facts[k] = have
 }
 
+// begins is when what is read begins.
+func (p *pass) begins() time.Time { return time.UnixMilli(p.from - p.reach) }
+
+// said are the facts of a series and the time of its last sample.
+type said struct {
+	fact
+	t int64
+}
+
 // gauges reads starts, facts, memory and requests.
 func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
-	latest := map[key]int64{} // sample of each fact
-	from, to := time.UnixMilli(p.from).Add(-lookAround), time.UnixMilli(p.to).Add(p.ahead)
-	return series.Each(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	to := time.UnixMilli(p.to).Add(p.ahead)
+	latest := map[key]int64{}   // sample of each fact
+	several := map[key][]said{} // where more than one series says some
+	// Each workload has these. They are many, and to sort them would take longer than to read them.
+	err := series.EachUnordered(ctx, q, p.begins(), to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
 		n.Read(l, hourLabels...)
 		k := key{n.Site, n.Workload}
-		switch n.Metric {
-		case figure.StartTime:
+		if n.Metric == figure.StartTime {
 			at := partKey{k, place{n.Node, n.Part}, n.Owner}
 			all := partKey{k, at.place, ""}
 			for _, r := range valueSpans(at.place, it) {
@@ -275,22 +299,45 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 					p.starts[all] = append(p.starts[all], beginning{r.start, r.first})
 				}
 			}
+			return nil
+		}
+		t, _, _, ok := series.Last(it)
+		f := said{fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}, t}
+		switch had, known := p.facts[k]; {
+		case !ok:
+		case !known:
+			p.facts[k], latest[k] = f.fact, t
+		case len(several[k]) == 0:
+			several[k] = []said{{had, latest[k]}, f}
+		default:
+			several[k] = append(several[k], f)
+		}
+		return nil
+	}, series.OneOf("__name__", []string{figure.StartTime, figure.Info}))
+	if err != nil {
+		return err
+	}
+	for k, list := range several { // the latest counts, and what it leaves open is that of the one before
+		slices.SortFunc(list, func(a, b said) int {
+			return cmp.Or(cmp.Compare(b.t, a.t), cmp.Compare(b.account, a.account), cmp.Compare(b.command, a.command), cmp.Compare(b.kind, a.kind), cmp.Compare(b.owner, a.owner), cmp.Compare(b.partition, a.partition))
+		})
+		delete(p.facts, k)
+		for _, f := range list {
+			p.learn(k, f.fact)
+		}
+	}
+	return series.Each(ctx, q, p.begins(), to, func(l labels.Labels, it chunkenc.Iterator) error {
+		n := &p.names
+		n.Read(l, hourLabels...)
+		k := key{n.Site, n.Workload}
+		switch n.Metric {
 		case figure.NodeBoot:
 			p.watch(nodeKey{n.Site, n.Node}, l, it)
-		case figure.Info:
-			t, _, _, ok := series.Last(it)
-			if f := (fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}); ok && t >= latest[k] {
-				old := p.facts[k]
-				p.facts[k], latest[k] = f, t
-				p.learn(k, old)
-			} else if ok {
-				p.learn(k, f)
-			}
 		case figure.ExactnessOf:
 			p.doubt(it)
 		case memoryTotal, memoryFree:
 			p.clear()
-			p.integrate(it)
+			p.integrate(it, 0)
 			for i, has := range p.has {
 				if !has {
 					continue
@@ -308,22 +355,29 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			if n.Node == "" {
 				break // of a batch system: see allocations
 			}
-			p.hold(k, n.Node, p.integrate(it))
+			o := p.origin(n, firstHourFigure)
+			p.hold(k, n.Node, p.integrate(it, o.begin(math.MaxInt64)))
 		}
 		return nil
-	}, series.OneOf("__name__", []string{figure.StartTime, figure.NodeBoot, figure.Info, memoryTotal, memoryFree, figure.RequestCores, figure.ExactnessOf}))
+	}, series.OneOf("__name__", []string{figure.NodeBoot, memoryTotal, memoryFree, figure.RequestCores, figure.ExactnessOf}))
 }
 
 // integrate spreads a gauge by the time that it held, not over gaps, and returns its
-// largest value.
-func (p *pass) integrate(it chunkenc.Iterator) (most float64) {
+// largest value. Its first sample may be that of a series which has others before all that is read, unless it
+// began since.
+func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 	var t0 int64
 	var v0 float64
+	first := true
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
 			continue
 		}
 		t, v := it.At()
+		if first = first && p.startsLate(t, begin); first {
+			p.short = true
+		}
+		first = false
 		if value.IsStaleNaN(v) || v != v {
 			t0 = 0
 			continue
