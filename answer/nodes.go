@@ -9,7 +9,7 @@ import (
 
 // Nodes answers questions about nodes.
 type Nodes struct {
-	Views  NodeViews
+	Views  NodeLists
 	Past   *NodeHistory // nil if no history of nodes is kept
 	Rates  *Rates       // nil if no rates of emissions and costs are configured
 	Outage *Outage      // nil if the series are stored in this process
@@ -24,10 +24,16 @@ type NodeViews interface {
 	Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 }
 
+// NodeLists reads the series of nodes, and says when it did; implemented by query.Views.
+type NodeLists interface {
+	NodesAsOf(ctx context.Context, now time.Time) ([]client.Node, time.Time, error)
+}
+
 // Nodes returns every node of the site, sorted by name.
 func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
 	var missing []string
-	nodes, err := n.Views.Nodes(ctx, n.Clock())
+	now := n.Clock()
+	nodes, at, err := n.Views.NodesAsOf(ctx, now)
 	if err := n.Outage.degrade(&missing, "all nodes", err); err != nil {
 		return client.NodeList{}, err
 	}
@@ -41,11 +47,15 @@ func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
 		missing = n.Outage.Missing(ctx, time.Time{}, time.Time{})
 	}
 	for i := range nodes {
-		n.Rates.node(&nodes[i], n.Clock())
+		n.Rates.node(&nodes[i], now)
 		if n.Sender != nil {
 			nodes[i].Sender = n.Sender(nodes[i].Site, nodes[i].Node)
 		}
 		n.Bounds.node(&nodes[i])
 	}
-	return client.NodeList{Nodes: nodes, Missing: missing}, nil
+	list := client.NodeList{Nodes: nodes, Missing: missing}
+	if at.Before(now) {
+		list.AsOf = &at
+	}
+	return list, nil
 }

@@ -265,8 +265,10 @@ type Sensor struct {
 
 // NodeList is the response of GET /api/reckon/v1/nodes.
 type NodeList struct {
-	Nodes   []Node   `json:"nodes"`
-	Missing []string `json:"missing,omitempty"`
+	Nodes []Node `json:"nodes"`
+	// AsOf is the time of a list that was kept, as reading one takes long on a large site; nil for one of now.
+	AsOf    *time.Time `json:"as_of,omitempty"`
+	Missing []string   `json:"missing,omitempty"`
 }
 
 // Error is the body of every response with a status of 400 and above, in the format of RFC 9457 plus

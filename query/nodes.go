@@ -24,14 +24,24 @@ const remembered = 24 * time.Hour
 // rateWindow is the window for the rates of nodes.
 const rateWindow = 2 * time.Minute
 
-// nodeMetrics are the series read for every node.
+// nodeMetrics are the series read for every node, apart from the times of its processors.
 var nodeMetrics = []string{
-	figure.NodeCPU, "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
+	"node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
 	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total", "node_pressure_io_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
 	"node_disk_read_bytes_total", "node_disk_written_bytes_total",
 	ibReceived, ibSent, slingshotReceived, slingshotSent, figure.NodeBoot, "node_uname_info", "node_os_info",
 	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", figure.CPU, figure.StartTime, figure.NodeEnergy,
 	gpuInfo, memoryMoved, cacheMoved,
+}
+
+// unused are the times of processors that are not use: user time includes guest time. Each processor has times besides these.
+const unused = "idle|iowait|guest|guest_nice"
+
+// nodeSeries select the series read for every node. Of a workload's two times of processors one tells that it is there. Times of
+// processors are most of what a node has, so that no others are read than these.
+var nodeSeries = [][]*labels.Matcher{
+	{series.Equal("__name__", figure.NodeCPU), labels.MustNewMatcher(labels.MatchNotRegexp, "mode", unused)},
+	{series.OneOf("__name__", nodeMetrics), labels.MustNewMatcher(labels.MatchNotEqual, "mode", "system")},
 }
 
 // Octets at ports that bypass the sockets and mostly also the network devices of the kernel.
@@ -76,7 +86,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, er
 		}
 		return m
 	}
-	err := series.EachUnordered(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
+	take := func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name", "share", "method", "parent", "direction", "memory")
 		if n.Node == "" {
 			return nil
@@ -90,9 +100,11 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, er
 			m.take(&n, r)
 		}
 		return nil
-	}, series.OneOf("__name__", nodeMetrics))
-	if err != nil {
-		return nil, err
+	}
+	for _, ms := range nodeSeries {
+		if err := series.EachUnordered(ctx, v.q, now.Add(-v.gone), now, take, ms...); err != nil {
+			return nil, err
+		}
 	}
 	if err := v.silent(ctx, now, found); err != nil {
 		return nil, err
@@ -223,12 +235,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 	switch n.Metric {
 	case figure.NodeCPU:
 		m.cpus[n.Rest["cpu"]] = true
-		// User time includes guest time, and idle and iowait are not use.
-		switch n.Rest["mode"] {
-		case "idle", "iowait", "guest", "guest_nice":
-		default:
-			add(&m.CoresUsed, r.rate)
-		}
+		add(&m.CoresUsed, r.rate)
 	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
 		if !virtual(n.Rest["device"]) {
 			add(&m.NetworkBytes, r.rate)

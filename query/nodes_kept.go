@@ -11,71 +11,184 @@ import (
 )
 
 const (
-	// cheapNodes is the longest time of reading all nodes for which the result is not cached.
+	// cheapNodes is the longest time of reading all nodes for which each caller reads them.
 	cheapNodes = 100 * time.Millisecond
-	// A cached list is fresh for nodesShare times as long as reading it took, but at most mostFresh.
-	nodesShare, mostFresh = 10, 15 * time.Second
-	// mostStale is the maximum age of a list that is returned while the next one is being read.
-	mostStale = time.Minute
+	// A kept list is read anew after nodesShare times as long as reading it took if somebody asked for it, and after
+	// idleShare times as long if not; within these bounds.
+	nodesShare, leastNodes, mostNodes = 10, 15 * time.Second, 2 * time.Minute
+	idleShare, leastIdle, mostIdle    = 50, time.Minute, 5 * time.Minute
+	// failedNodes is the age above which a list is not returned if the next one could not be read, and oldNodes that above
+	// which it never is.
+	failedNodes, oldNodes = time.Minute, 15 * time.Minute
 )
 
-// keptNodes caches the last list of nodes. On a large site reading it takes seconds; callers during that time, or
-// shortly after, get the previous list.
+// keptNodes caches the last list of nodes. On a large site reading it takes seconds, so it is read in the background
+// ([Views.RefreshNodes]), and callers get the last one.
 type keptNodes struct {
-	mu      sync.Mutex
-	list    []client.Node
-	at      time.Time // time of the list; zero for none
-	took    time.Duration
-	reading bool
+	mu     sync.Mutex
+	list   []client.Node
+	at     time.Time // time of the list; zero for none
+	took   time.Duration
+	failed bool      // the next one could not be read
+	tried  time.Time // of the last attempt
+	asked  bool      // for this list
+	under  *nodesRead
+	wake   chan struct{} // filled when asked becomes true
+}
+
+// nodesRead is one reading of all nodes. The fields after done are set when done is closed.
+type nodesRead struct {
+	began time.Time // by the clock of this machine
+	done  chan struct{}
+	list  []client.Node
+	at    time.Time
+	err   error
 }
 
 // Nodes returns the nodes that sent samples within the last day, as of now: nodes silent for longer
 // than [Options.Gone] are down, and their figures unknown. Nodes that only a batch system reports are
-// included. With [Options.KeepNodes], and where reading them takes long, the list is up to a minute
-// older than now.
+// included. With [Options.KeepNodes], the list may be older; see [Views.NodesAsOf].
 func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error) {
+	list, _, err := v.NodesAsOf(ctx, now)
+	return list, err
+}
+
+// NodesAsOf is like [Views.Nodes], and returns the time of the list. With [Options.KeepNodes], and where reading all nodes takes
+// long, that is the last list that [Views.RefreshNodes] has read, so that no caller waits; only the first callers after the start do.
+func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]client.Node, time.Time, error) {
+	if v.kept == nil || v.kept.after(now) {
+		list, err := v.readNodes(ctx, now)
+		return list, now, err
+	}
+	list, at, under := v.kept.get(now)
+	if list != nil {
+		return list, at, nil
+	}
+	if under == nil {
+		// Others may wait for it when this caller does not any more.
+		aside, cancel := context.WithTimeout(context.WithoutCancel(ctx), oldNodes)
+		under = v.startNodes(aside, now, cancel)
+	}
+	select {
+	case <-under.done:
+		return slices.Clone(under.list), under.at, under.err
+	case <-ctx.Done():
+		return nil, now, ctx.Err()
+	}
+}
+
+// RefreshNodes reads the list of nodes again and again until ctx ends, as [Options.KeepNodes] needs it. Where that takes long it is
+// done as background work, and takes a tenth of the time at most, a fiftieth while nobody asks.
+func (v *Views) RefreshNodes(ctx context.Context, clock func() time.Time) {
 	if v.kept == nil {
-		return v.readNodes(ctx, now)
+		return
 	}
-	if list, again, ok := v.kept.get(now); ok {
-		if again {
-			ctx, cancel := context.WithTimeout(courtesy.Aside(context.WithoutCancel(ctx)), mostStale)
-			go func() {
-				defer cancel()
-				_, _ = v.keepNodes(ctx, now) // a caller that finds the list too old gets the error
-			}()
+	for ctx.Err() == nil {
+		rest, first := v.kept.rest(clock())
+		if rest <= 0 {
+			behind := ctx
+			if !first {
+				behind = courtesy.Aside(ctx)
+			}
+			behind, cancel := context.WithTimeout(behind, oldNodes)
+			<-v.startNodes(behind, clock(), cancel).done
+			continue
 		}
-		return list, nil
+		timer := time.NewTimer(rest)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-v.kept.wake:
+		}
+		timer.Stop()
 	}
-	return v.keepNodes(ctx, now)
 }
 
-func (v *Views) keepNodes(ctx context.Context, now time.Time) ([]client.Node, error) {
-	began := time.Now()
-	list, err := v.readNodes(ctx, now)
-	v.kept.put(list, now, time.Since(began), err)
-	return slices.Clone(list), err
+// startNodes begins to read all nodes, and calls over at the end.
+func (v *Views) startNodes(ctx context.Context, now time.Time, over func()) *nodesRead {
+	r := &nodesRead{began: time.Now(), done: make(chan struct{}), at: now}
+	v.kept.begin(r)
+	go func() {
+		defer over()
+		r.list, r.err = v.readNodes(ctx, now)
+		v.kept.end(r, time.Since(r.began))
+	}()
+	return r
 }
 
-// get returns the list if it is recent enough for now, and whether the caller has to read the next one.
-func (k *keptNodes) get(now time.Time) (list []client.Node, again, ok bool) {
+// after reports whether the list is of a later time: the question is about the past, or the clock was set back.
+func (k *keptNodes) after(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.at.After(now)
+}
+
+// get returns a copy of the list that a caller gets, or the reading that it waits for; neither where a new one has to begin.
+func (k *keptNodes) get(now time.Time) ([]client.Node, time.Time, *nodesRead) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	age := now.Sub(k.at)
-	if k.at.IsZero() || k.took < cheapNodes || age < 0 || age >= mostStale {
-		return nil, false, false
+	if !k.at.IsZero() && k.took >= cheapNodes && age < oldNodes && (!k.failed || age < failedNodes) {
+		if !k.asked {
+			k.asked = true
+			select {
+			case k.wake <- struct{}{}:
+			default:
+			}
+		}
+		return append(make([]client.Node, 0, len(k.list)), k.list...), k.at, nil
 	}
-	if again = !k.reading && age >= min(nodesShare*k.took, mostFresh); again {
-		k.reading = true
+	if u := k.under; u != nil {
+		// One of the past is nothing for this caller, and one that may end in a moment is not worth an older answer.
+		if under := time.Since(u.began); under >= cheapNodes && !u.at.After(now) && now.Sub(u.at) < under+time.Second {
+			return nil, now, u
+		}
 	}
-	return slices.Clone(k.list), again, true
+	return nil, now, nil
 }
 
-func (k *keptNodes) put(list []client.Node, at time.Time, took time.Duration, err error) {
+// rest is how long to wait before the list is read in the background, and whether there is none yet.
+func (k *keptNodes) rest(now time.Time) (rest time.Duration, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.reading = false
-	if err == nil && !at.Before(k.at) {
-		k.list, k.at, k.took = list, at, took
+	switch {
+	case k.tried.IsZero():
+		return 0, true
+	case k.failed:
+		return leastNodes - now.Sub(k.tried), k.at.IsZero()
+	case k.took < cheapNodes:
+		return mostIdle, false // each caller reads it, and notes how long that took
+	}
+	every := min(max(idleShare*k.took, leastIdle), mostIdle)
+	if k.asked {
+		every = min(max(nodesShare*k.took, leastNodes), mostNodes)
+	}
+	if now.Before(k.at) {
+		return every, false
+	}
+	return max(every, 2*k.took) - now.Sub(k.at), false
+}
+
+// begin notes that a reading began.
+func (k *keptNodes) begin(r *nodesRead) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.under = r
+}
+
+// end keeps what was read, if it is newer.
+func (k *keptNodes) end(r *nodesRead, took time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer close(r.done)
+	if k.under == r {
+		k.under = nil
+	}
+	if r.at.Before(k.at) {
+		return
+	}
+	k.tried, k.failed = r.at, r.err != nil
+	if r.err == nil {
+		k.list, k.at, k.took, k.asked = r.list, r.at, took, false
 	}
 }

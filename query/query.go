@@ -29,7 +29,7 @@ type Options struct {
 	// Gone is how long a workload or node may be silent before it counts as ended
 	// or down; 0 is 5 min. It should be a few export intervals.
 	Gone time.Duration
-	// KeepNodes caches a list of nodes that takes long to read; see [Views.Nodes].
+	// KeepNodes keeps a list of nodes that takes long to read; see [Views.NodesAsOf], and call [Views.RefreshNodes].
 	KeepNodes bool
 }
 
@@ -47,7 +47,7 @@ func New(q storage.Queryable, o Options) *Views {
 	}
 	v := &Views{q: q, gone: o.Gone}
 	if o.KeepNodes {
-		v.kept = &keptNodes{}
+		v.kept = &keptNodes{wake: make(chan struct{}, 1)}
 	}
 	return v
 }

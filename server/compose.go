@@ -157,6 +157,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		outage.Gaps = damaged.Gaps
 	}
 	views := query.New(s.series, query.Options{Gone: s.config.gone(), KeepNodes: true})
+	s.views = views
 	rates := s.config.Footprint.rates()
 	bounds := &answer.Bounds{Rollups: s.catalogue, Views: views, Ledger: &s.inconsistent, Clock: time.Now}
 	o := api.Options{

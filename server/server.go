@@ -133,6 +133,7 @@ type Server struct {
 	slurm           *slurmctl.Poller
 	findings        *findings.Keeper
 	forecasts       *forecast.Keeper
+	views           *query.Views
 	ranks           *answer.Ranks
 	metricRuns      *answer.MetricRuns
 	scraper         *scraping.Service // nil without targets
@@ -330,6 +331,10 @@ func (s *Server) Run(ctx context.Context) error {
 	} else {
 		g.Go(func() error { return s.follow(run) })
 	}
+	g.Go(func() error {
+		s.views.RefreshNodes(s.courtesy.Question(run), time.Now)
+		return nil
+	})
 	g.Go(func() error {
 		s.ranks.Run(run, refitEvery, func(err error) { s.log.Warn("fit the power of nodes", "err", err) })
 		return nil

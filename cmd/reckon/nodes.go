@@ -87,7 +87,11 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 				if len(columns) > 0 {
 					return choose(g, s, nodes, columns, nil)
 				}
-				return printNodes(s, nodes, g.now())
+				if err := printNodes(s, nodes, g.now()); err != nil || list.AsOf == nil {
+					return err
+				}
+				_, err := fmt.Fprintf(s, "\n%s\n", s.Paint(term.Quiet, "The list was read "+term.Ago(*list.AsOf, g.now())+"."))
+				return err
 			}}, err
 	})
 }

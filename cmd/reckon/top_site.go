@@ -53,6 +53,9 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 		return client.Live{}, err
 	}
 	l := client.Live{Time: time.Now()}
+	if nodes.AsOf != nil {
+		l.Time = *nodes.AsOf
+	}
 	up, sites := 0, []string{}
 	for i := range nodes.Nodes {
 		n := &nodes.Nodes[i]

@@ -61,6 +61,9 @@ func EachUnordered(ctx context.Context, q storage.Queryable, from, to time.Time,
 	return each(ctx, q, false, from, to, f, ms)
 }
 
+// lookUp is after how many series a reader looks whether anybody still waits.
+const lookUp = 1024
+
 func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error, ms []*labels.Matcher) error {
 	querier, err := q.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
@@ -73,7 +76,10 @@ func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.
 	set := querier.Select(ctx, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true}, ms...)
 	var it chunkenc.Iterator
 	within := within{from: from.UnixMilli(), to: to.UnixMilli()}
-	for set.Next() {
+	for read := 1; set.Next(); read++ {
+		if read%lookUp == 0 && ctx.Err() != nil {
+			return fmt.Errorf("query series: %w", ctx.Err())
+		}
 		s := set.At()
 		it = s.Iterator(it)
 		within.Iterator, within.begun = it, false

@@ -112,6 +112,7 @@ func answerTexts() map[string]string {
 
 		"NodeList":         "The nodes of the site.",
 		"NodeList.nodes":   "The nodes, by name.",
+		"NodeList.as_of":   "When the list was read, where that was before the question; left out for a list of now.",
 		"NodeList.missing": "What could not be asked, when the answer is partial.",
 
 		"Node":                                 "One machine.",

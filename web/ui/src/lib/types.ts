@@ -43,7 +43,7 @@ export interface NodeBatch {
   state: string; open: boolean; flags?: string[]; reason?: string; partitions: string[] | null; cores: Num; cores_held: Num; memory_bytes: Num; memory_held_bytes: Num; gpus: Num; gpus_held: Num;
 }
 export interface NodeSpan { since: string; up_seconds: Num; up_share: Num; cores_used: Num; cpu_share: Num; memory_share: Num; unused_core_seconds: Num; gpu_seconds: Num; energy_joules: Num }
-export interface NodeList { nodes: Node[]; missing?: string[] }
+export interface NodeList { nodes: Node[]; as_of?: string; missing?: string[] }
 export interface Usage extends Used, Capacity {
   from: string | null; site?: string; owner?: string; account?: string; partition?: string; node?: string; command?: string; kind?: string;
   capacity_share: Num; [figure: string]: unknown;

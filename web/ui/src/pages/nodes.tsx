@@ -46,6 +46,6 @@ export function Nodes() {
       const low = find.toLowerCase(), list = sorted(d.nodes.filter((n) => (state === "" || n.up === (state === "up")) && (n.node.toLowerCase().includes(low) || stateOfNode(n).word.toLowerCase().includes(low))), by);
       if (d.nodes.length === 0) return <Empty>No node has reported yet.</Empty>;
       if (list.length === 0) return <Empty>No node matches. <button onClick={() => set({ q: "", state: "" })}>Show all {d.nodes.length}</button></Empty>;
-      return <Section title={list.length === d.nodes.length ? `${list.length} node${list.length === 1 ? "" : "s"}` : `${list.length} of ${d.nodes.length} nodes`}><Table caption="Nodes" rows={list} keyOf={(n) => (n.site ?? "") + "/" + n.node} sort={by} onSort={(s) => set({ sort: s })} cols={there.filter((c) => keys.includes(c.key))} /></Section>;
+      return <Section title={list.length === d.nodes.length ? `${list.length} node${list.length === 1 ? "" : "s"}` : `${list.length} of ${d.nodes.length} nodes`} aside={d.as_of && <small class="quiet">as of <When t={d.as_of} relative /></small>}><Table caption="Nodes" rows={list} keyOf={(n) => (n.site ?? "") + "/" + n.node} sort={by} onSort={(s) => set({ sort: s })} cols={there.filter((c) => keys.includes(c.key))} /></Section>;
     }}</Show></>;
 }
