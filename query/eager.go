@@ -1,12 +1,15 @@
 package query
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
 )
 
 const (
@@ -22,15 +25,17 @@ const (
 // series of a selection and then reads their samples: of a hundred thousand series none is in a cache of the processor
 // any more by then, and each is looked up a second time. Only for instant queries over a short range: others read so many
 // samples that this does not matter, and would keep them all in memory.
-func eager(set storage.SeriesSet, h *storage.SelectHints, m *meter) storage.SeriesSet {
+func eager(ctx context.Context, q storage.Querier, sorted bool, h *storage.SelectHints, ms []*labels.Matcher, m *meter) storage.SeriesSet {
 	if h == nil || h.Step > 0 || h.End-h.Start > eagerRange.Milliseconds() {
-		return set
+		return q.Select(ctx, sorted, h, ms...)
 	}
-	return &eagerSet{SeriesSet: set, meter: m, from: h.Start, to: h.End}
+	ctx, stream := series.WithStream(ctx)
+	return &eagerSet{SeriesSet: q.Select(ctx, sorted, h, ms...), stream: stream, meter: m, from: h.Start, to: h.End}
 }
 
 type eagerSet struct {
 	storage.SeriesSet
+	stream   *series.Stream
 	meter    *meter
 	from, to int64
 	it       chunkenc.Iterator
@@ -82,7 +87,9 @@ func (e *eagerSet) Next() bool {
 	if len(e.series) == cap(e.series) {
 		e.series = make([]pointSeries, 0, min(2*cap(e.series)+8, eagerBlock))
 	}
-	e.series = append(e.series, pointSeries{e.at.Labels(), e.block[begin:len(e.block):len(e.block)]})
+	l := e.at.Labels()
+	e.stream.Done(l)
+	e.series = append(e.series, pointSeries{l, e.block[begin:len(e.block):len(e.block)]})
 	e.at = &e.series[len(e.series)-1]
 	return true
 }

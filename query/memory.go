@@ -165,7 +165,7 @@ func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.
 		hints = &uncut
 	}
 	turn := q.meter.enter(ctx)
-	return &meteredSet{SeriesSet: eager(q.Querier.Select(ctx, sorted, hints, matchers...), hints, q.meter), ctx: ctx, meter: q.meter, turn: turn}
+	return &meteredSet{SeriesSet: eager(ctx, q.Querier, sorted, hints, matchers, q.meter), ctx: ctx, meter: q.meter, turn: turn}
 }
 
 type meteredSet struct {

@@ -127,3 +127,58 @@ func cpuTime(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkNodes reads the list of 1,000 nodes with 12 processors and 15 workloads each, in memory as after five minutes.
+func BenchmarkNodes(b *testing.B) {
+	s, err := tsdb.Open(tsdb.Options{Dir: b.TempDir(), Series: 100_000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	const nodes, processors, workloads, minutes = 1000, 12, 15, 5
+	now := time.Now().Truncate(time.Minute)
+	var all []labels.Labels
+	for n := range nodes {
+		node := fmt.Sprintf("cpu%04d", n)
+		add := func(l ...string) {
+			all = append(all, labels.FromStrings(append([]string{"node", node, "site", "bench"}, l...)...))
+		}
+		for c := range processors {
+			for _, mode := range []string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"} {
+				add("__name__", "node_cpu_seconds_total", "cpu", fmt.Sprint(c), "mode", mode)
+			}
+		}
+		for w := range workloads {
+			for _, l := range [][]string{
+				{"__name__", "reckon_workload_cpu_seconds_total", "mode", "user"}, {"__name__", "reckon_workload_cpu_seconds_total", "mode", "system"},
+				{"__name__", "reckon_workload_start_time_seconds"}, {"__name__", "reckon_workload_threads"}, {"__name__", "reckon_workload_memory_peak_bytes"},
+				{"__name__", "reckon_workload_memory_bytes", "type", "anon"}, {"__name__", "reckon_workload_memory_bytes", "type", "file"},
+			} {
+				add(append(l, "kind", "service", "owner", fmt.Sprintf("user%d", w), "workload", fmt.Sprintf("service/%s/unit%d.service", node, w))...)
+			}
+		}
+		for _, name := range []string{"node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1", "node_boot_time_seconds", "reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes"} {
+			add("__name__", name)
+		}
+	}
+	for m := range minutes {
+		app := s.AppenderV2(context.Background())
+		for i, l := range all {
+			if _, err := app.Append(0, l, 0, now.Add(time.Duration(m-minutes)*time.Minute).UnixMilli(), float64(m*(i%13)), nil, nil, storage.AOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := app.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	v := query.New(s, query.Options{})
+	b.ReportAllocs()
+	began := cpuTime(b)
+	for b.Loop() {
+		if list, err := v.Nodes(b.Context(), now); err != nil || len(list) != nodes || list[0].Workloads != workloads || *list[0].Cores != processors {
+			b.Fatal(len(list), err)
+		}
+	}
+	b.ReportMetric(float64(cpuTime(b)-began)/1e6/float64(b.N), "cpu-ms/op")
+}

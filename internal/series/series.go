@@ -73,7 +73,8 @@ func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.
 	turn := courtesy.Enter(ctx)
 	defer turn.Leave()
 	// The ends are cut off here: the database would make a list of what to leave out for each series.
-	set := querier.Select(ctx, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true}, ms...)
+	selecting, stream := WithStream(ctx)
+	set := querier.Select(selecting, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true}, ms...)
 	var it chunkenc.Iterator
 	within := within{from: from.UnixMilli(), to: to.UnixMilli()}
 	for read := 1; set.Next(); read++ {
@@ -83,12 +84,14 @@ func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.
 		s := set.At()
 		it = s.Iterator(it)
 		within.Iterator, within.begun = it, false
-		if err := f(s.Labels(), &within); err != nil {
+		l := s.Labels()
+		if err := f(l, &within); err != nil {
 			return err
 		}
 		if err := it.Err(); err != nil {
-			return fmt.Errorf("read series %s: %w", s.Labels(), err)
+			return fmt.Errorf("read series %s: %w", l, err)
 		}
+		stream.Done(l)
 		turn.Step()
 	}
 	if err := set.Err(); err != nil {

@@ -25,8 +25,11 @@ type aside struct {
 
 // blockQuerier is promtsdb.Options.BlockQuerierFunc: blocks are put aside, memory is not.
 func (s *Store) blockQuerier(b promtsdb.BlockReader, mint, maxt int64) (storage.Querier, error) {
+	if head, memory := b.(*promtsdb.RangeHead); memory {
+		return newMemoryQuerier(head, mint, maxt)
+	}
 	q, err := promtsdb.NewBlockQuerier(b, mint, maxt)
-	if _, memory := b.(*promtsdb.RangeHead); memory || err != nil || !s.aside.open {
+	if err != nil || !s.aside.open {
 		return q, err
 	}
 	s.aside.blocks = append(s.aside.blocks, q)

@@ -1,0 +1,40 @@
+package series
+
+import (
+	"context"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// A Stream lets the reader of a selection tell the store that it is done with a series, so that the store can use its memory for
+// the next one. A reader that says nothing may keep series, as with any [storage.SeriesSet]. It belongs to one selection,
+// and is not safe for concurrent use.
+type Stream struct {
+	labels labels.Labels
+	free   *bool
+}
+
+type streamKey struct{}
+
+// WithStream returns a context for one selection whose reader calls [Stream.Done].
+func WithStream(ctx context.Context) (context.Context, *Stream) {
+	s := &Stream{}
+	return context.WithValue(ctx, streamKey{}, s), s
+}
+
+// StreamOf returns the stream of a selection; nil where its reader may keep series.
+func StreamOf(ctx context.Context) *Stream {
+	s, _ := ctx.Value(streamKey{}).(*Stream)
+	return s
+}
+
+// Give notes the series that a store gives next; free is set when the reader is done with it.
+func (s *Stream) Give(l labels.Labels, free *bool) { s.labels, s.free = l, free }
+
+// Done says that the reader keeps neither this series nor an iterator of it; iterators may be given to the next series as usual, and labels
+// kept. It does nothing where what the store gave last is another series, as where several are merged.
+func (s *Stream) Done(l labels.Labels) {
+	if s.free != nil && labels.Equal(s.labels, l) {
+		*s.free = true
+	}
+}
