@@ -16,7 +16,7 @@ import (
 
 // Fit returns where a job would fit, based on the nodes and on the waits of earlier jobs there.
 type Fit struct {
-	Views NodeViews
+	Views NodeLists
 	Waits store.Waits
 	// Rollups lists recent nodes while the series are unavailable; Outage is nil
 	// if they never are.
@@ -118,7 +118,7 @@ func (cs *classes) of(n *client.Node, unscheduled bool) *class {
 func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error) {
 	now := f.Clock()
 	var list client.FitList
-	nodes, err := f.Views.Nodes(ctx, now)
+	nodes, at, err := f.Views.NodesAsOf(ctx, now)
 	if err := f.Outage.degrade(&list.Missing, "which nodes are up, in which partitions, and what is free on them", err); err != nil {
 		return client.FitList{}, err
 	}
@@ -127,6 +127,9 @@ func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 		if nodes, err = f.recent(ctx, now); err != nil {
 			return client.FitList{}, err
 		}
+	}
+	if present && at.Before(now) {
+		list.AsOf, list.Missing = &at, f.Outage.Missing(ctx, time.Time{}, time.Time{})
 	}
 	found := classify(nodes, q)
 	// Comparable jobs requested half to twice of each amount in the query.

@@ -2,10 +2,12 @@ package answer
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"reckon/client"
+	"reckon/store"
 )
 
 // TestNodesSayHowOld: a list that was read before the question says when, and one of now does not.
@@ -29,3 +31,26 @@ type readBefore time.Duration
 func (r readBefore) NodesAsOf(_ context.Context, now time.Time) ([]client.Node, time.Time, error) {
 	return []client.Node{{Node: "n1"}}, now.Add(-time.Duration(r)), nil
 }
+
+// TestFitSaysItsAge: where a job fits is told by a list of nodes of some time ago, and what is not available since is said.
+func TestFitSaysItsAge(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for age, want := range map[time.Duration]bool{0: false, 40 * time.Second: true} {
+		f := &Fit{Views: readBefore(age), Waits: noFacts{}, Clock: func() time.Time { return now },
+			Outage: &Outage{Catalogue: noFacts{}, Behind: func() error { return errors.New("the store is not available") }}}
+		list, err := f.Fit(t.Context(), client.FitQuery{Cores: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := list.AsOf != nil && now.Sub(*list.AsOf) == age && len(list.Missing) == 1; told != want {
+			t.Errorf("a list of %v ago: as of %v, missing %q", age, list.AsOf, list.Missing)
+		}
+	}
+}
+
+// noFacts is an empty catalogue.
+type noFacts struct{}
+
+func (noFacts) Watermark(context.Context) (time.Time, error) { return time.Time{}, nil }
+
+func (noFacts) Waits(context.Context, store.WaitQuery, func(*store.Wait) error) error { return nil }

@@ -101,6 +101,8 @@ type FitList struct {
 	Places []Place `json:"places"`
 	// Sharing lists GPUs that the job could share, the best first, if it needs a part of one.
 	Sharing []GPUShare `json:"sharing,omitempty"`
+	// AsOf is the time of the list of nodes, as in [NodeList].
+	AsOf    *time.Time `json:"as_of,omitempty"`
 	Missing []string   `json:"missing,omitempty"`
 }
 

@@ -94,10 +94,15 @@ func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) e
 		return shown{json: list, csv: csvOf(list.Places), rows: len(list.Places), missing: list.Missing,
 			empty: "no node has reported within the last day; start an agent with `reckon up` or reckon-agent",
 			print: func(s term.Screen) error {
-				if err := fitTable(list.Places).Print(s); err != nil || !q.Shares() {
+				if err := fitTable(list.Places).Print(s); err != nil {
 					return err
 				}
-				return printSharing(g, list.Sharing)
+				if q.Shares() {
+					if err := printSharing(g, list.Sharing); err != nil {
+						return err
+					}
+				}
+				return printAsOf(g, s, list.AsOf)
 			}}, err
 	})
 }

@@ -87,11 +87,10 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 				if len(columns) > 0 {
 					return choose(g, s, nodes, columns, nil)
 				}
-				if err := printNodes(s, nodes, g.now()); err != nil || list.AsOf == nil {
+				if err := printNodes(s, nodes, g.now()); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(s, "\n%s\n", s.Paint(term.Quiet, "The list was read "+term.Ago(*list.AsOf, g.now())+"."))
-				return err
+				return printAsOf(g, s, list.AsOf)
 			}}, err
 	})
 }
@@ -386,4 +385,13 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 		}
 	}
 	return nil
+}
+
+// printAsOf says when a list of nodes was read, if that was before the question.
+func printAsOf(g *globals, s term.Screen, at *time.Time) error {
+	if at == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(s, "\n%s\n", s.Paint(term.Quiet, "The list of nodes was read "+term.Ago(*at, g.now())+"."))
+	return err
 }

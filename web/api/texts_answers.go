@@ -314,6 +314,7 @@ func answerTexts() map[string]string {
 		"InconsistentFigure.time":     "When it was found.",
 		"FitList":                     "Where a job would fit.",
 		"FitList.places":              "The best first.",
+		"FitList.as_of":               "When the list of nodes was read, where that was before the question; left out for a list of now.",
 		"FitList.missing":             "What could not be asked.",
 		"FitList.sharing":             "GPUs that the job could share, the best first; only where it asked for a part of one.",
 		"GPUShare":                    "A GPU, or a partition of one, that the job could have beside others.",
