@@ -17,7 +17,9 @@ func ptr(v float64) *float64 { return &v }
 // nodeList is a fixed list of nodes.
 type nodeList []client.Node
 
-func (l nodeList) NodesAsOf(_ context.Context, now time.Time) ([]client.Node, time.Time, error) { return l, now, nil }
+func (l nodeList) NodesAsOf(_ context.Context, now time.Time) ([]client.Node, time.Time, error) {
+	return l, now, nil
+}
 
 // TestFitOutside: on a site with a batch system, nodes without a partition are not offered,
 // however large and idle; on a site without one every node is.
