@@ -84,6 +84,9 @@ func (m *mode) measure(layout string, wanted *regexp.Regexp, user *uint32) error
 	if !strings.Contains(reading, m.sources) {
 		return fmt.Errorf("it reads %s", reading)
 	}
+	if err := exported(1); err != nil { // the first marks the groups that were there before the agent
+		return err
+	}
 	watch := newWatch()
 	defer watch.stop()
 	busy, tasks, all := processors()
