@@ -69,6 +69,8 @@ type Builder struct {
 	read    uint64 // mark of the store up to which samples were taken in; 0 is none
 	filled  uint64 // mark of the dirty hours that rows were made of again
 	resumed bool   // imports that were cut off are in the catalogue
+
+	rows []store.Workload // room for those of a round
 }
 
 // StateKeeper is a catalogue that remembers a few bytes for its builder.
@@ -325,12 +327,20 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	return n, err
 }
 
+// keptRows is for how many rows of a round room is kept, a kilobyte each.
+const keptRows = 2048
+
 // write upserts the rows of workloads that changed, or that have been silent for too
 // long since the last round.
 func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
-	var rows []store.Workload
+	rows := b.rows[:0]
 	var done []*account
 	var ended []bool
+	defer func() {
+		if clear(rows); cap(rows) <= keptRows {
+			b.rows = rows
+		}
+	}()
 	for _, a := range b.fold.open() {
 		if len(a.Tracks) == 0 || (!a.touched && a.end(a.spans(), now.UnixMilli(), b.o.Gone.Milliseconds()) == 0) {
 			continue

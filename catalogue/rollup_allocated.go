@@ -16,7 +16,6 @@ import (
 	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/store"
-	"reckon/workload"
 )
 
 // hold takes over what was spread as the request of a workload on a node.
@@ -65,13 +64,7 @@ type point struct {
 type runFacts map[string][]point
 
 // allocations books what the runs of batch systems were given.
-func (p *pass) allocations(ctx context.Context, q storage.Queryable, rows []store.Workload) error {
-	var runs []*store.Workload
-	for i := range rows {
-		if w := &rows[i]; w.Kind == string(workload.Slurm) && hasBegun(w) {
-			runs = append(runs, w)
-		}
-	}
+func (p *pass) allocations(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
 	p.batch = len(runs) > 0
 	for group := range slices.Chunk(runs, rereadTogether) {
 		facts, err := schedulerFacts(ctx, q, group)

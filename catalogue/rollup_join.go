@@ -8,30 +8,25 @@ import (
 	"reckon/store"
 )
 
-// begun adds the workloads that started in the hours of the pass, and how long they had
-// waited: it counts at their start, when it is first known.
-func (p *pass) begun(rows []store.Workload) []store.Use {
-	var out []store.Use
-	for i := range rows {
-		w := &rows[i]
-		at := w.Start.UnixMilli()
-		if at < p.from || !hasBegun(w) {
-			continue
-		}
-		k := key{w.Site, w.ID}
-		p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
-		u := p.row(p.edges[p.at(at)], k, p.facts[k])
-		u.Started = ptr(1)
-		if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
-			wait := w.Start.Sub(w.Submit).Seconds()
-			u.StartedWithSubmit, u.WaitSeconds = ptr(1), &wait
-			if w.RequestCores != nil {
-				u.WaitCoreSeconds = ptr(wait * *w.RequestCores)
-			}
-		}
-		out = append(out, u)
+// begun adds a workload if it started in the hours of the pass, and how long it had waited: it counts at its start, when it is
+// first known.
+func (p *pass) begun(w *store.Workload) {
+	at := w.Start.UnixMilli()
+	if at < p.from {
+		return
 	}
-	return out
+	k := key{w.Site, w.ID}
+	p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
+	u := p.row(p.edges[p.at(at)], k, p.facts[k])
+	u.Started = ptr(1)
+	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
+		wait := w.Start.Sub(w.Submit).Seconds()
+		u.StartedWithSubmit, u.WaitSeconds = ptr(1), &wait
+		if w.RequestCores != nil {
+			u.WaitCoreSeconds = ptr(wait * *w.RequestCores)
+		}
+	}
+	p.starting = append(p.starting, u)
 }
 
 // hasBegun separates what ran from what waits, was cancelled while it waited, or is what is

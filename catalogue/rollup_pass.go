@@ -145,12 +145,20 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 	if err := p.counters(ctx, q, oldest); err != nil || p.short {
 		return err
 	}
-	rows, err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), string(workload.Slurm))
-	if err != nil {
+	var runs []*store.Workload // of batch systems
+	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), string(workload.Slurm), func(w *store.Workload) {
+		if !hasBegun(w) {
+			return
+		}
+		p.begun(w)
+		if w.Kind == string(workload.Slurm) {
+			run := *w
+			runs = append(runs, &run)
+		}
+	}); err != nil {
 		return err
 	}
-	p.starting = p.begun(rows)
-	return p.allocations(ctx, q, rows)
+	return p.allocations(ctx, q, runs)
 }
 
 // at is the number of the stretch that holds a time.

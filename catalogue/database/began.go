@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -10,36 +11,36 @@ import (
 
 // Began implements [store.Rollups]. It is asked once a minute about all that began in ten, where lists would read every column of
 // these rows, and hold those of all others in memory.
-func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kind string) ([]store.Workload, error) {
+func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kind string, f func(*store.Workload)) error {
 	w := &conditions{d: c.d}
 	w.interval(from, to)
 	w.and("(start_ms >= " + w.param(from.UnixMilli()) + " OR kind = " + w.param(kind) + ")")
 	rows, err := c.db.QueryContext(ctx, "SELECT site, id, kind, owner, account, partition_name, command, state, start_ms, seen_ms, until_ms, submit_ms, cpu_seconds, request_cores FROM workloads"+
 		w.sql()+" ORDER BY start_ms, key", w.args...)
 	if err != nil {
-		return nil, fmt.Errorf("list what began: %w", c.explain(ctx, err))
+		return fmt.Errorf("list what began: %w", c.explain(ctx, err))
 	}
 	defer rows.Close()
-	var out []store.Workload
+	var run store.Workload
+	var start, seen, until int64
+	var submit sql.NullInt64
+	dest := []any{&run.Site, &run.ID, &run.Kind, &run.Owner, &run.Account, &run.Partition, &run.Command, &run.State, &start, &seen, &until, &submit, &run.CPUSeconds, &run.RequestCores}
 	for rows.Next() {
-		var w store.Workload
-		var start, seen, until int64
-		var submit *int64
-		if err := rows.Scan(&w.Site, &w.ID, &w.Kind, &w.Owner, &w.Account, &w.Partition, &w.Command, &w.State, &start, &seen, &until, &submit, &w.CPUSeconds, &w.RequestCores); err != nil {
-			return nil, fmt.Errorf("list what began: %w", c.explain(ctx, err))
+		if err := rows.Scan(dest...); err != nil {
+			return fmt.Errorf("list what began: %w", c.explain(ctx, err))
 		}
-		w.Start, w.Seen = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC()
-		if submit != nil {
-			w.Submit = time.UnixMilli(*submit).UTC()
+		run.Start, run.Seen, run.Submit, run.End = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC(), time.Time{}, time.Time{}
+		if submit.Valid {
+			run.Submit = time.UnixMilli(submit.Int64).UTC()
 		}
 		if until < waiting {
-			w.End = time.UnixMilli(until).UTC()
+			run.End = time.UnixMilli(until).UTC()
 		}
-		c.d.each(&w, c.d.get)
-		out = append(out, w)
+		c.d.each(&run, c.d.get)
+		f(&run)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("list what began: %w", c.explain(ctx, err))
+		return fmt.Errorf("list what began: %w", c.explain(ctx, err))
 	}
-	return out, nil
+	return nil
 }

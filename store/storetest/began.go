@@ -41,12 +41,8 @@ func factsBegan(t *testing.T, c store.Facts) {
 		b.CPUSeconds, b.RequestCores = w.CPUSeconds, w.RequestCores
 		want = append(want, show(b))
 	}
-	list, err := c.Began(t.Context(), from, to, "slurm")
-	must(t, err)
 	var got []string
-	for _, w := range list {
-		got = append(got, show(w))
-	}
+	must(t, c.Began(t.Context(), from, to, "slurm", func(w *store.Workload) { got = append(got, show(*w)) }))
 	if !slices.Equal(got, want) || len(got) < 15 || len(got) == len(all) {
 		t.Errorf("%d began of %d\ngot  %v\nwant %v", len(got), len(all), got, want)
 	}
