@@ -144,6 +144,7 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 			others(after)
 		}
 		if l.of == cpuTime && all[0].lacks() { // is it lost or late?
+			grown(before, after)
 			time.Sleep(10 * time.Second)
 			if later, err := scrape(); err == nil {
 				say("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got, l.compare(t, user, before, later)[0].got, usage(dirs))
@@ -154,6 +155,19 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 		}
 		return nil
 	})
+}
+
+// grown names the workloads that were charged with CPU time meanwhile.
+func grown(before, after samples) {
+	had := make(map[string]float64)
+	for _, s := range before {
+		had[s.name+s.labels] = s.value
+	}
+	for _, s := range after {
+		if n := s.value - had[s.name+s.labels]; s.name == "reckon_workload_cpu_seconds_total" && n > 0.1 {
+			say("note %s} %.3f s more", s.labels, n)
+		}
+	}
 }
 
 // processors returns how long the processors were not idle, how long tasks ran on them, and all of their time, seconds. What
