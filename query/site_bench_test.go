@@ -21,7 +21,7 @@ import (
 
 // BenchmarkSite asks questions over all workloads of 2,000 nodes with 15 of them each, in memory as after five minutes, between other series.
 func BenchmarkSite(b *testing.B) {
-	s, err := tsdb.Open(tsdb.Options{Dir: b.TempDir(), Series: 100_000})
+	s, err := tsdb.Open(tsdb.Options{Dir: b.TempDir(), Series: 300_000})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func cpuTime(b *testing.B) time.Duration {
 
 // BenchmarkNodes reads the list of 1,000 nodes with 12 processors and 15 workloads each, in memory as after five minutes.
 func BenchmarkNodes(b *testing.B) {
-	s, err := tsdb.Open(tsdb.Options{Dir: b.TempDir(), Series: 100_000})
+	s, err := tsdb.Open(tsdb.Options{Dir: b.TempDir(), Series: 300_000})
 	if err != nil {
 		b.Fatal(err)
 	}

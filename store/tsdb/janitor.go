@@ -42,6 +42,7 @@ func (s *Store) janitor() {
 			s.keepBallast()
 			s.with(func(db *promtsdb.DB) { s.verifyOne(db, checked) })
 			s.with(s.unmapEnded)
+			s.with(s.noteSize)
 		}
 	}
 }

@@ -119,6 +119,7 @@ type Store struct {
 	tenants   map[uint64][]*tenant
 
 	replay   atomic.Int64 // nanoseconds that opening took
+	size     atomic.Int64 // series in memory as noted; see noteSize
 	appended atomic.Uint64
 	refused  atomic.Uint64
 	dirty    *dirty.Hours
@@ -161,6 +162,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), suspected: make(chan struct{}, 1), tenants: map[uint64][]*tenant{}}
 	s.gate.init()
 	s.openDirty()
+	s.loadSize()
 	s.meta.load(filepath.Join(o.Dir, "metadata.json"), s.log)
 	if err := s.checkFiles(); err != nil {
 		lock.release()
@@ -205,12 +207,8 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	o.HeadChunksWriteBufferSize = 64 << 10
 	o.MaxBlockChunkSegmentSize = segmentBytes // it is taken on disk before it is filled
 	o.EnableExemplarStorage, o.MaxExemplars = true, maxExemplars
-	// A look-up of a series, one for each sample, misses the caches of the processor less in a map of ten than in one of hundreds.
-	o.StripeSize = 512
-	for o.StripeSize < s.opts.Series/8 && o.StripeSize < promtsdb.DefaultStripeSize {
-		o.StripeSize *= 2
-	}
-	if s.opts.Series > 100_000 {
+	o.StripeSize = stripes(max(s.opts.Series, int(s.size.Load())))
+	if s.opts.Series > 1_000_000 {
 		o.WALSegmentSize = 128 << 20
 		o.HeadChunksWriteBufferSize = 4 << 20
 		o.MaxBlockChunkSegmentSize = 8 * segmentBytes
@@ -227,6 +225,7 @@ func (s *Store) Close() error {
 	s.done.Wait()
 	err := s.meta.save()
 	if s.db != nil {
+		s.noteSize(s.db)
 		_, newest := extent(s.db)
 		closed := s.db.Close()
 		err = errors.Join(err, closed)
