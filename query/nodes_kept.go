@@ -156,15 +156,14 @@ func (k *keptNodes) rest(now time.Time) (rest time.Duration, first bool) {
 		return 0, true
 	case k.failed:
 		return leastNodes - now.Sub(k.tried), k.at.IsZero()
-	case k.took < cheapNodes:
-		return mostIdle, false // each caller reads it, and notes how long that took
 	}
+	// A list that is cheap, which each caller reads, is read as well: the site may have grown a hundred times since.
 	every := min(max(idleShare*k.took, leastIdle), mostIdle)
 	if k.asked {
 		every = min(max(nodesShare*k.took, leastNodes), mostNodes)
 	}
 	if now.Before(k.at) {
-		return every, false
+		return every, false // the clock was set back
 	}
 	return max(every, 2*k.took) - now.Sub(k.at), false
 }

@@ -26,7 +26,7 @@ func TestKeptNodes(t *testing.T) {
 		failed, given bool
 		idle, asked   time.Duration // until the next reading, without a question and after it
 	}{
-		{cheapNodes - 1, 0, false, false, mostIdle, mostIdle},
+		{cheapNodes - 1, 0, false, false, leastIdle, leastIdle},
 		{cheapNodes, 0, false, true, leastIdle, leastNodes},
 		{2 * time.Second, 0, false, true, 100 * time.Second, 20 * time.Second},
 		{2 * time.Second, 30 * time.Second, false, true, 70 * time.Second, -10 * time.Second},
@@ -76,12 +76,13 @@ func TestKeptNodes(t *testing.T) {
 func TestNodesReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const took = 20 * time.Second
-		slow := &slowSeries{took: took}
+		slow := &slowSeries{}
+		slow.took.Store(int64(took))
 		if _, err := New(slow, Options{}).Nodes(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		each := slow.selected.Swap(0) // how many selections one reading makes
-		slow.took = took / time.Duration(each)
+		slow.took.Store(int64(took) / each)
 		v := New(slow, Options{KeepNodes: true})
 		left, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
@@ -135,9 +136,29 @@ func TestNodesReadOnce(t *testing.T) {
 	})
 }
 
+// TestNodesOfAGrowingSite: a server that begins with no nodes finds out by itself that reading them takes long by now.
+func TestNodesOfAGrowingSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowSeries{}
+		v := New(slow, Options{KeepNodes: true})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { v.RefreshNodes(ctx, time.Now); close(done) }()
+		<-time.After(time.Second)
+		slow.took.Store(int64(5 * time.Second))
+		<-time.After(2 * leastIdle)
+		began := time.Now()
+		if _, _, err := v.NodesAsOf(t.Context(), began); err != nil || time.Since(began) > 0 {
+			t.Errorf("the first caller waited %v: %v", time.Since(began), err)
+		}
+		stop()
+		<-done
+	})
+}
+
 // slowSeries has no series, and takes long to say so.
 type slowSeries struct {
-	took     time.Duration
+	took     atomic.Int64 // nanoseconds
 	selected atomic.Int64
 }
 
@@ -153,7 +174,7 @@ type slowQuerier struct {
 func (q slowQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, _ ...*labels.Matcher) storage.SeriesSet {
 	q.s.selected.Add(1)
 	select {
-	case <-time.After(q.s.took):
+	case <-time.After(time.Duration(q.s.took.Load())):
 		return storage.EmptySeriesSet()
 	case <-ctx.Done():
 		return endedSet{storage.EmptySeriesSet(), ctx.Err()}
