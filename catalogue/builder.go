@@ -66,9 +66,10 @@ type Builder struct {
 	roll   *roller // nil for a catalogue that keeps no roll-ups
 
 	status  atomic.Pointer[Status]
-	read    uint64 // mark of the store up to which samples were taken in; 0 is none
-	filled  uint64 // mark of the dirty hours that rows were made of again
-	resumed bool   // imports that were cut off are in the catalogue
+	read    uint64    // mark of the store up to which samples were taken in; 0 is none
+	readTo  time.Time // up to which of their times
+	filled  uint64    // mark of the dirty hours that rows were made of again
+	resumed bool      // imports that were cut off are in the catalogue
 
 	rows []store.Workload // room for those of a round
 }
@@ -260,6 +261,11 @@ type appendReporter interface {
 	Appended(mark uint64) (since time.Time, now uint64, known bool)
 }
 
+// newerReader is a store that can leave out what was read before: all samples up to a time that were there when it gave a mark.
+type newerReader interface {
+	Newer(mark uint64, read time.Time) storage.Queryable
+}
+
 // throughNew folds what was appended since the last round. Where the store does not know what that
 // is, everything within the overlap is read again.
 func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
@@ -268,6 +274,10 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 		return b.through(ctx, time.Time{}, to)
 	}
 	since, mark, known := s.Appended(b.read)
+	if n, ok := b.q.(newerReader); ok && known {
+		b.fold.newer = n.Newer(b.read, b.readTo)
+		defer func() { b.fold.newer = nil }()
+	}
 	b.read = 0 // read everything again if this fails
 	if !known {
 		since = time.Time{}
@@ -275,7 +285,7 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	b.roll.appended(since)
 	n, err := b.through(ctx, earlier(since, b.at), to) // a sample may have come before its time
 	if err == nil {
-		b.read = mark
+		b.read, b.readTo = mark, b.at
 	}
 	return n, err
 }

@@ -61,7 +61,7 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 		ms = append(ms, series.OneOf("node", names))
 	}
 	found := map[nodeKey][]inexact{}
-	err := series.Each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.Each(ctx, f.unread(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l, "figure")
 		n := &f.names
 		of := inexact{kind: n.Kind, workload: n.Workload, figure: n.Rest["figure"]}

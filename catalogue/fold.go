@@ -26,6 +26,7 @@ type key struct{ Site, ID string }
 // workloads that live in a slice, not the length of history.
 type fold struct {
 	q        storage.Queryable
+	newer    storage.Queryable  // q without what was taken before, if that is known
 	accounts map[key][]*account // the runs of each, by start
 	names    series.Labels
 	// placed are the runs that parts are of where their start names the run: runs of one id may overlap then.
@@ -65,13 +66,21 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 	}
 	// Of facts at the same time the last one counts, so that they are read in order.
 	facts, figures := runSlots.split(firstFigure)
-	if err := series.Each(ctx, f.q, from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", facts))...); err != nil {
+	if err := series.Each(ctx, f.unread(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", facts))...); err != nil {
 		return err
 	}
-	if err := series.EachUnordered(ctx, f.q, from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", figures))...); err != nil {
+	if err := series.EachUnordered(ctx, f.unread(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", figures))...); err != nil {
 		return err
 	}
 	return f.judge(ctx, from, to)
+}
+
+// unread is what samples are taken from.
+func (f *fold) unread() storage.Queryable {
+	if f.newer != nil {
+		return f.newer
+	}
+	return f.q
 }
 
 // findRuns finds the starts in the interval and gives each run an account.
@@ -79,7 +88,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 	found, ends, reported := map[key][]startSpan{}, map[key][]startSpan{}, map[key]*schedulerSeries{}
 	numbers := map[key]string{}
 	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{figure.StartTime, figure.EndTime, figure.SubmitTime, numberInfo}))
-	err := series.Each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.Each(ctx, f.unread(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l, "run", "number")
 		into := found
 		if f.names.Metric == figure.EndTime {

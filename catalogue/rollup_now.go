@@ -48,9 +48,9 @@ func (r *roller) around() time.Duration {
 	return min(max(2*r.apart, time.Minute), lookAround)
 }
 
-// passed takes over how far samples of a round lay apart. What was seen once is expected for an hour.
+// passed takes over how far samples of a round lay apart. What was seen once is expected for a quarter of an hour.
 func (r *roller) passed(apart time.Duration) {
-	r.apart = max(r.apart-r.apart/32, min(apart, lookAround))
+	r.apart = max(r.apart-r.apart/8, min(apart, lookAround))
 }
 
 // goOn makes the hours from the first that is not settled to the one under way. What was counted before the last
@@ -67,19 +67,17 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	until := r.now.until
 	cut := later(now.Add(-r.around()).Truncate(15*time.Second), until)
 	edges := hours(nil, until.UnixMilli(), cut.UnixMilli())
-	p := newPassAt(hours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli()))
-	if !r.fresh.IsZero() && until.After(from) {
-		p.fresh = r.fresh.UnixMilli()
-	}
+	all := hours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli())
+	reach := lookAround
 	if until.After(from) {
-		p.reach = r.around().Milliseconds()
+		reach = r.around()
 	}
-	if err := p.read(ctx, r.q, r.out, oldest); err != nil {
+	p, err := r.recent(ctx, all, reach, oldest)
+	if err == nil && p.short {
+		p, err = r.recent(ctx, all, lookAround, oldest)
+	}
+	if err != nil {
 		return fmt.Errorf("roll up %s: %w", until.UTC().Format(time.RFC3339), err)
-	}
-	if p.short {
-		r.apart = lookAround
-		return r.goOn(ctx, from, now, oldest)
 	}
 	switch gap := p.back < p.from; {
 	case p.batch, gap && until.Equal(from):
@@ -116,6 +114,17 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	r.passed(time.Duration(p.apart) * time.Millisecond)
 	r.made = now
 	return nil
+}
+
+// recent makes the stretches of time between edges, with samples from so far before them on.
+func (r *roller) recent(ctx context.Context, edges []int64, reach time.Duration, oldest time.Time) (*pass, error) {
+	p := newPassAt(edges)
+	p.reach = reach.Milliseconds()
+	p.older = oldest.Before(p.begins())
+	if !r.fresh.IsZero() && r.now.until.After(r.now.from) {
+		p.fresh = r.fresh.UnixMilli()
+	}
+	return p, p.read(ctx, r.q, r.out, oldest)
 }
 
 // makeWhole makes the hours from all samples, until another hour is the first that is not settled.

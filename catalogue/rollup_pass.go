@@ -28,7 +28,8 @@ type pass struct {
 	back     int64     // the earliest time before from that a gap reaches back to
 	fresh    int64     // samples from this time on were unknown when the time before from was made; 0: they were known as far as it reads ahead
 	reach    int64     // for how long before from samples are read, milliseconds
-	short    bool      // a series may have samples before that which count
+	older    bool      // there are samples before that
+	short    bool      // a series may have some which count
 	apart    int64     // the longest time between two samples of a counter that counted something, milliseconds
 	sum      []float64 // by stretch
 	has      []bool
@@ -175,7 +176,7 @@ func (p *pass) at(t int64) int {
 // startsLate reports whether the sample before the first one of a series that was read may be older than what is read, and
 // count. A pass over more than the last minutes reads so far back that such a gap is one.
 func (p *pass) startsLate(first, begin int64) bool {
-	return p.reach < lookAround.Milliseconds() && first > p.from && begin < p.from-p.reach
+	return p.older && p.reach < lookAround.Milliseconds() && first > p.from && begin < p.from-p.reach
 }
 
 func (p *pass) clear() {

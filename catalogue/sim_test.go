@@ -329,7 +329,7 @@ func TestTotalsEqualTheTruth(outer *testing.T) {
 		places := []place{{"n1", ""}, {"n2", ""}, {"n3", "0"}}
 		steps := rapid.IntRange(5, 60).Draw(t, "steps")
 		for range steps {
-			switch rapid.IntRange(0, 12).Draw(t, "event") {
+			switch rapid.IntRange(0, 13).Draw(t, "event") {
 			case 0, 1, 2:
 				id := rapid.SampledFrom(ids).Draw(t, "id")
 				if !slices.ContainsFunc(x.live, func(p *piece) bool { return p.id == id }) {
@@ -357,6 +357,10 @@ func TestTotalsEqualTheTruth(outer *testing.T) {
 				b = x.builder() // killed: from an older state, or none
 			case 9:
 				if _, err := b.Advance(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			case 10: // what ended leaves memory: rounds pass over a block that they have read
+				if err := x.s.Evict(); err != nil {
 					t.Fatal(err)
 				}
 			default:

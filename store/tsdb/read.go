@@ -21,12 +21,17 @@ var (
 
 // Querier reads samples from mint to maxt, both in milliseconds and inclusive.
 func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
+	return s.querierOf(nil, mint, maxt)
+}
+
+// querierOf is a querier without the blocks that were read before, if that is not nil.
+func (s *Store) querierOf(read *readBefore, mint, maxt int64) (storage.Querier, error) {
 	db, err := s.use()
 	if err != nil {
 		return nil, err
 	}
 	s.begin()
-	q, err := s.querier(db, mint, maxt)
+	q, err := s.querier(db, read, mint, maxt)
 	if err != nil {
 		s.end()
 		return nil, err

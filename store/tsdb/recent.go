@@ -4,6 +4,9 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/storage"
 )
 
 // keptMarks is for how many calls of [Store.Appended] it is remembered what came between.
@@ -14,6 +17,8 @@ type recent struct {
 	mu     sync.Mutex
 	oldest []int64 // milliseconds, since each of the last marks
 	before uint64  // number of the marks before these
+
+	blocks map[ulid.ULID]uint64 // the first mark at which a block was there
 }
 
 // note takes in that samples from time t on can be read now.
@@ -43,10 +48,63 @@ func (r *recent) since(mark uint64) (oldest int64, now uint64, known bool) {
 	return oldest, r.before + uint64(len(r.oldest)), known
 }
 
+// see takes in the blocks that were there when a mark was made.
+func (r *recent) see(mark uint64, there []ulid.ULID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := make(map[ulid.ULID]uint64, len(there))
+	for _, id := range there {
+		if known[id] = mark; r.blocks[id] != 0 {
+			known[id] = r.blocks[id]
+		}
+	}
+	r.blocks = known
+}
+
+// had reports whether a block was there when a mark was made.
+func (r *recent) had(id ulid.ULID, mark uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, ok := r.blocks[id]
+	return ok && first <= mark
+}
+
 // Appended returns a time before which no sample was appended since the call that returned the
 // mark, and a new mark; false where that is not known any more, as for the mark 0. What
 // was imported does not count: it is in [Store.Dirty].
 func (s *Store) Appended(mark uint64) (since time.Time, now uint64, known bool) {
+	var there []ulid.ULID // before the mark is made: what is in them was appended before
+	if db, err := s.use(); err == nil {
+		for _, b := range db.Blocks() {
+			there = append(there, b.Meta().ULID)
+		}
+		s.gate.leave()
+	}
 	oldest, now, known := s.recent.since(mark)
+	s.recent.see(now, there)
 	return time.UnixMilli(oldest), now, known
+}
+
+// Newer reads without the blocks that hold nothing for who had read everything up to a time when [Store.Appended] returned the
+// mark. Groups that come and go leave a block of ended series every half a minute, which each reader of the last half a minute
+// would look through from end to end.
+func (s *Store) Newer(mark uint64, read time.Time) storage.Queryable {
+	return newer{s, &readBefore{mark: mark, until: read.UnixMilli()}}
+}
+
+// newer is a store without what was read before.
+type newer struct {
+	s    *Store
+	read *readBefore
+}
+
+// readBefore is what somebody has read: all samples up to a time that were there at a mark.
+type readBefore struct {
+	mark  uint64
+	until int64
+}
+
+// Querier implements storage.Queryable.
+func (n newer) Querier(mint, maxt int64) (storage.Querier, error) {
+	return n.s.querierOf(n.read, mint, maxt)
 }

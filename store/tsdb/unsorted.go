@@ -20,6 +20,7 @@ import (
 type aside struct {
 	mu     sync.Mutex
 	open   bool // a querier is being opened with mu held
+	read   *readBefore
 	blocks []storage.Querier
 }
 
@@ -27,6 +28,11 @@ type aside struct {
 func (s *Store) blockQuerier(b promtsdb.BlockReader, mint, maxt int64) (storage.Querier, error) {
 	if head, memory := b.(*promtsdb.RangeHead); memory {
 		return newMemoryQuerier(head, mint, maxt)
+	}
+	if s.aside.open && s.aside.read != nil {
+		if m := b.Meta(); m.MaxTime <= s.aside.read.until && s.recent.had(m.ULID, s.aside.read.mark) {
+			return storage.NoopQuerier(), nil
+		}
 	}
 	q, err := promtsdb.NewBlockQuerier(b, mint, maxt)
 	if err != nil || !s.aside.open {
@@ -37,12 +43,12 @@ func (s *Store) blockQuerier(b promtsdb.BlockReader, mint, maxt int64) (storage.
 }
 
 // querier opens memory and blocks.
-func (s *Store) querier(db *promtsdb.DB, mint, maxt int64) (storage.Querier, error) {
+func (s *Store) querier(db *promtsdb.DB, read *readBefore, mint, maxt int64) (storage.Querier, error) {
 	s.aside.mu.Lock()
-	s.aside.open = true
+	s.aside.open, s.aside.read = true, read
 	memory, err := db.Querier(mint, maxt)
 	blocks := s.aside.blocks
-	s.aside.open, s.aside.blocks = false, nil
+	s.aside.open, s.aside.read, s.aside.blocks = false, nil, nil
 	s.aside.mu.Unlock()
 	if err != nil {
 		for _, q := range blocks {
