@@ -196,9 +196,9 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 	return p.close(ctx, q, gaps, reach, oldest)
 }
 
-// counted notes over how long something was counted until a sample.
+// counted notes over how long something was counted until a sample, if a round can look that far.
 func (p *pass) counted(t0, t int64, amount float64) {
-	if amount > 0 && t >= p.from {
+	if amount > 0 && t >= p.from && t-t0 <= lookAround.Milliseconds() {
 		p.apart = max(p.apart, t-t0)
 	}
 }

@@ -33,7 +33,7 @@ func (r *roller) appended(since time.Time) {
 		return
 	}
 	if !r.made.IsZero() {
-		r.apart = max(r.apart, min(r.made.Sub(since), lookAround))
+		r.expect(r.made.Sub(since))
 	}
 	r.changedSince(since)
 	if r.fresh.IsZero() || since.Before(r.fresh) {
@@ -48,9 +48,12 @@ func (r *roller) around() time.Duration {
 	return min(max(2*r.apart, time.Minute), lookAround)
 }
 
-// passed takes over how far samples of a round lay apart. What was seen once is expected for a quarter of an hour.
-func (r *roller) passed(apart time.Duration) {
-	r.apart = max(r.apart-r.apart/8, min(apart, lookAround))
+// expect takes over that samples lay so far apart, or came so late. What is further than a round can look, such as the zero of a
+// counter that an old workload begins, is no reason to look further each time.
+func (r *roller) expect(apart time.Duration) {
+	if apart <= lookAround {
+		r.apart = max(r.apart, apart)
+	}
 }
 
 // goOn makes the hours from the first that is not settled to the one under way. What was counted before the last
@@ -83,7 +86,8 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	case p.batch, gap && until.Equal(from):
 		return r.makeWhole(ctx, from, end, oldest)
 	case gap:
-		r.now, r.apart = underWay{}, lookAround
+		r.expect(now.Sub(time.UnixMilli(p.back)))
+		r.now = underWay{}
 		return r.goOn(ctx, from, now, oldest)
 	}
 	var past, last []store.Use
@@ -111,7 +115,8 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 		return err
 	}
 	r.now.until, r.now.use, r.now.nodes = cut, past, pastNodes
-	r.passed(time.Duration(p.apart) * time.Millisecond)
+	r.apart -= r.apart / 8 // what was seen once is expected for a quarter of an hour
+	r.expect(time.Duration(p.apart) * time.Millisecond)
 	r.made = now
 	return nil
 }
