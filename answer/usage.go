@@ -19,7 +19,9 @@ type Usage struct {
 	Bounds     *Bounds     // nil withholds nothing
 	// Proof returns how well usage agrees with the counters; may be nil.
 	Proof func(context.Context) string
-	Clock func() time.Time
+	// Counted returns up to when usage was counted, zero where that is not known; may be nil.
+	Counted func(context.Context) time.Time
+	Clock   func() time.Time
 }
 
 // Rollups returns hourly usage; implemented by store.Rollups.
@@ -36,6 +38,11 @@ func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 	}
 	if u.Proof != nil {
 		list.Proof = u.Proof(ctx)
+	}
+	if u.Counted != nil {
+		if at := u.Counted(ctx); !at.IsZero() && at.Before(list.Until) {
+			list.AsOf = &at
+		}
 	}
 	c, err := u.capacity(ctx, q, &list)
 	if err != nil {

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -51,5 +52,26 @@ func TestShareOfKnownCapacity(t *testing.T) {
 	}
 	if days.Rows[0].CPUSeconds == nil {
 		t.Error("the imported history is gone")
+	}
+}
+
+// TestUsageSaysUpToWhen: of hours that are not over, usage says up to when it was counted, and of others nothing.
+func TestUsageSaysUpToWhen(t *testing.T) {
+	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	now := time.Date(2026, 11, 22, 11, 55, 0, 0, time.UTC)
+	end := now.Truncate(time.Hour).Add(time.Hour)
+	for counted, want := range map[time.Time]bool{{}: false, now.Add(-4 * time.Minute): true, end.Add(-1): true, end: false} {
+		u := &Usage{Rollups: c, Catalogue: c, Counted: func(context.Context) time.Time { return counted }, Clock: func() time.Time { return now }}
+		list, err := u.Usage(t.Context(), client.UsageQuery{Since: now.Add(-time.Hour), Until: now, Span: "whole"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := list.AsOf != nil && list.AsOf.Equal(counted); told != want || !list.Until.Equal(end) {
+			t.Errorf("counted up to %v: as of %v, until %v", counted, list.AsOf, list.Until)
+		}
 	}
 }

@@ -181,7 +181,7 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 			return false, err
 		}
 	}
-	r.late, r.fresh = time.Time{}, time.Time{}
+	r.late, r.fresh, r.counted = time.Time{}, time.Time{}, now
 	if done := now.Add(-settled).Truncate(time.Hour); done.After(r.done) || r.done.After(now) {
 		r.done = done
 	}

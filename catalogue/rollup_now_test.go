@@ -34,8 +34,19 @@ func TestHourUnderWay(t *testing.T) {
 		case 100:
 			x.restart("n1")
 		}
+		if i%10 == 9 { // a round that leaves the hours as they are, as they were made a moment ago
+			b.roll.next = x.now.Add(time.Minute)
+			before := b.roll.counted
+			advance(t, b)
+			if st, err := b.Status(t.Context()); err != nil || !st.Counted.Equal(before) {
+				t.Fatalf("counted up to %v, want %v; %v", st.Counted, before, err)
+			}
+		}
 		b.roll.next = time.Time{}
 		advance(t, b)
+		if st, err := b.Status(t.Context()); err != nil || !st.Counted.Equal(x.now) {
+			t.Fatalf("counted up to %v, want %v; %v", st.Counted, x.now, err)
+		}
 		if b.roll.now.until.After(b.roll.now.from) {
 			kept++
 		}

@@ -9,6 +9,7 @@ import (
 type Status struct {
 	Through time.Time // up to when rows were made; zero before the first round
 	Rolled  time.Time // hours before are settled; zero before the first round
+	Counted time.Time // up to when usage was counted, hours that are not settled included; zero before the first round
 	Dirty   int       // hours that wait to be made again
 }
 
@@ -31,7 +32,7 @@ func (b *Builder) Status(context.Context) (Status, error) {
 func (b *Builder) noteStatus() {
 	st := &Status{Through: b.at}
 	if b.roll != nil {
-		st.Rolled = b.roll.done
+		st.Rolled, st.Counted = b.roll.done, b.roll.counted
 	}
 	b.status.Store(st)
 }

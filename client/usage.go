@@ -79,9 +79,11 @@ type Usage struct {
 type UsageList struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	Span  string    `json:"span"`
-	By    []string  `json:"by"`
-	Rows  []Usage   `json:"rows"`
+	// AsOf is the time up to which usage was counted, if Until is later and it is known.
+	AsOf *time.Time `json:"as_of,omitempty"`
+	Span string     `json:"span"`
+	By   []string   `json:"by"`
+	Rows []Usage    `json:"rows"`
 	// Total is over all rows and times.
 	Total Usage `json:"total"`
 	// Pending is the currently waiting demand.

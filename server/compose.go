@@ -107,6 +107,18 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 	}
 }
 
+// counted is up to when usage was counted; zero where another member of the site counts.
+func (s *Server) counted(ctx context.Context) time.Time {
+	if !s.leads() {
+		return time.Time{}
+	}
+	st, err := s.builder.Status(ctx)
+	if err != nil {
+		return time.Time{}
+	}
+	return st.Counted
+}
+
 // pause is how long the builder of the catalogue rests after a round. A round costs what the series cost that run, however little
 // is new: those of a large site come less often, so that they take one percent of a core, but once a minute at least.
 func pause(every, round time.Duration) time.Duration {
@@ -199,7 +211,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Findings = &answer.Findings{Keeper: s.findings}
 	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata, Slots: make(chan struct{}, 2)}
 	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine.Engine, Slots: make(chan struct{}, 1)}
-	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Bounds: bounds, Proof: s.proofs.Summary, Clock: time.Now}
+	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.counted, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	numbers := answer.Numbers{Series: s.samples, Clock: time.Now}
 	if outage.Store != nil {

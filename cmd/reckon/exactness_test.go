@@ -104,3 +104,19 @@ func TestPickedUsage(t *testing.T) {
 		t.Errorf("got %q, want %q at the end", out.String(), want)
 	}
 }
+
+// TestUsageUntil: the sentence below the table does not name an end up to which nothing was counted yet.
+func TestUsageUntil(t *testing.T) {
+	list := client.UsageList{Since: time.Date(2026, 11, 23, 15, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 23, 17, 0, 0, 0, time.UTC)}
+	counted := list.Since.Add(51*time.Minute + 38*time.Second)
+	for _, c := range []struct {
+		asOf *time.Time
+		want string
+	}{{nil, "From 2026-11-23 15:00 to 2026-11-23 17:00 UTC"}, {&counted, "From 2026-11-23 15:00 to 2026-11-23 15:51 UTC"}, {&list.Since, "to 2026-11-23 17:00 UTC"}} {
+		var b bytes.Buffer
+		list.AsOf = c.asOf
+		if err := (marked{}).totals(term.Screen{Writer: &b}, list); err != nil || !strings.Contains(b.String(), c.want) {
+			t.Errorf("as of %v: %q, %v", c.asOf, b.String(), err)
+		}
+	}
+}

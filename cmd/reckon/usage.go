@@ -251,7 +251,11 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 	if legend := m.legend(); legend != "" {
 		fmt.Fprintln(s, legend)
 	}
-	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), list.Until.UTC().Format("2006-01-02 15:04"), cpu(term.Hours(t.CPUSeconds)))
+	until := list.Until
+	if list.AsOf != nil && list.AsOf.After(list.Since) {
+		until = *list.AsOf
+	}
+	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), until.UTC().Format("2006-01-02 15:04"), cpu(term.Hours(t.CPUSeconds)))
 	if t.CoreSeconds != nil && *t.CoreSeconds >= 1 { // less is a single reading of an import
 		line += fmt.Sprintf(", %s of the %s core-hours that machines were up; by the kernel's count %s were busy",
 			cpu(term.Percent(share(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))

@@ -242,6 +242,7 @@ func answerTexts() map[string]string {
 		"UsageList":                      "Usage over a period.",
 		"UsageList.since":                "Start, a full hour.",
 		"UsageList.until":                "End, a whole hour.",
+		"UsageList.as_of":                "Up to when usage was counted, where that is before the end: some minutes ago on a busy server.",
 		"UsageList.span":                 "Length of the stretches of time.",
 		"UsageList.by":                   "What rows are grouped by.",
 		"UsageList.rows":                 "One for each stretch of time and group, by time.",
