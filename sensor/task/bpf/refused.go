@@ -165,7 +165,7 @@ func refusal(err error, status, uidMap string, limited bool, filtered string) er
 		return sensor.Unavailable("BPF programs need more locked memory than the limit allows",
 			"raise it: ulimit -l unlimited, LimitMEMLOCK=infinity of systemd; Linux 5.11 and later do not count it", unix.EPERM)
 	}
-	return sensor.Unavailable("the kernel refuses the BPF programs, although the capabilities are there",
+	return sensor.Unavailable("no permission to load BPF programs, although the capabilities are there",
 		"look in the kernel's log for the security module that forbids it", err)
 }
 

@@ -22,7 +22,7 @@ func TestRefusal(t *testing.T) {
 		"seccomp":           {"CapEff:\t000000c000080004\nSeccomp:\t2\n", host, "bpf(2)", "a seccomp filter forbids bpf(2)", "seccomp=unconfined"},
 		"seccomp, admin":    {"CapEff:\t000001ffffffffff\nSeccomp:\t2\n", host, "bpf(2)", "a seccomp filter forbids bpf(2)", "seccomp=unconfined"},
 		"a call of another": {"CapEff:\t000000c000080004\nSeccomp:\t2\n", host, "perf_event_open(2)", "a seccomp filter forbids perf_event_open(2)", "seccomp=unconfined"},
-		"some programs":     {"CapEff:\t000000c000080004\nSeccomp:\t2\n", host, "", "program walk: operation not permitted", "kernel's log"},
+		"some programs":     {"CapEff:\t000000c000080004\nSeccomp:\t2\n", host, "", "although the capabilities", "program walk: operation not permitted (look in the kernel's log"},
 		"rootless":          {"CapEff:\t000001ffffffffff\nSeccomp:\t2\n", rootless, "bpf(2)", "user namespace", "not rootless"},
 		"security module":   {"CapEff:\t000000c000000000\nSeccomp:\t0\n", host, "", "although the capabilities", "kernel's log"},
 		"locked memory":     {"CapEff:\t000001ffffffffff\nSeccomp:\t0\n", host, "", "more locked memory", "LimitMEMLOCK"},
@@ -30,7 +30,7 @@ func TestRefusal(t *testing.T) {
 	} {
 		err := refusal(fmt.Errorf("program walk: %w", unix.EPERM), c.status, c.uidMap, name == "locked memory", c.filtered)
 		var un *sensor.UnavailableError
-		if !errors.As(err, &un) || !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), c.reason) || !strings.Contains(err.Error(), c.remedy) {
+		if !errors.As(err, &un) || !errors.Is(err, unix.EPERM) || !strings.Contains(un.Reason, c.reason) || !strings.Contains(err.Error(), c.remedy) {
 			t.Errorf("%s: %v; want %q and %q", name, err, c.reason, c.remedy)
 		}
 	}

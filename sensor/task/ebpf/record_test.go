@@ -336,15 +336,11 @@ func FuzzRing(f *testing.F) {
 // TestExplain tests that every way to fail says what it is and what to do.
 func TestExplain(t *testing.T) {
 	root := t.TempDir()
-	refused := "no permission" // to whom may not
-	if os.Geteuid() == 0 {
-		refused = "" // by what stands in the way here
-	}
 	for _, c := range []struct {
 		err    error
 		reason string
 	}{
-		{fmt.Errorf("map: %w", unix.EPERM), refused},
+		{fmt.Errorf("map: %w", unix.EPERM), "no permission"},
 		{fmt.Errorf("call: %w", unix.ENOSYS), "no BPF"},
 		{fmt.Errorf("load program: %w:\n0: R1=ctx()\n", unix.EINVAL), "task iterator"},
 	} {
