@@ -27,18 +27,18 @@ type awaitedState struct {
 	Counters []awaited[counterUse]     `json:"counters"`
 }
 
-// await writes the members of an awaitedState.
-func (s *saver) await(l *Ledger) {
-	awaiting(s, `"traffic":[`, l.network.waiting)
-	awaiting(s, `],"waits":[`, l.waits.waiting)
-	awaiting(s, `],"disks":[`, l.waits.disks)
-	awaiting(s, `],"queues":[`, l.queues.waiting)
-	awaiting(s, `],"mounts":[`, l.mounting.waiting)
-	awaiting(s, `],"counters":[`, l.counters.waiting)
+// writeAwaited writes the members of an awaitedState.
+func (s *saver) writeAwaited(l *Ledger) {
+	writeList(s, `"traffic":[`, l.network.waiting)
+	writeList(s, `],"waits":[`, l.waits.waiting)
+	writeList(s, `],"disks":[`, l.waits.disks)
+	writeList(s, `],"queues":[`, l.queues.waiting)
+	writeList(s, `],"mounts":[`, l.mounting.waiting)
+	writeList(s, `],"counters":[`, l.counters.waiting)
 	s.buf.WriteByte(']')
 }
 
-func awaiting[T any](s *saver, before string, list []awaited[T]) {
+func writeList[T any](s *saver, before string, list []awaited[T]) {
 	s.list(before)
 	for i := range list {
 		s.next()
@@ -46,14 +46,14 @@ func awaiting[T any](s *saver, before string, list []awaited[T]) {
 	}
 }
 
-// restoreAwaited restores activity that waits, which it does as long as if it had just been read.
+// restoreAwaited restores awaited activity. It waits as long as activity that was just read.
 func (l *Ledger) restoreAwaited(s *awaitedState) {
-	l.network.waiting = anew(s.Traffic)
-	l.waits.waiting, l.waits.disks = anew(s.Waits), anew(s.Disks)
-	l.queues.waiting, l.mounting.waiting, l.counters.waiting = anew(s.Queues), anew(s.Mounts), anew(s.Counters)
+	l.network.waiting = resume(s.Traffic)
+	l.waits.waiting, l.waits.disks = resume(s.Waits), resume(s.Disks)
+	l.queues.waiting, l.mounting.waiting, l.counters.waiting = resume(s.Queues), resume(s.Mounts), resume(s.Counters)
 }
 
-func anew[T any](list []awaited[T]) []awaited[T] {
+func resume[T any](list []awaited[T]) []awaited[T] {
 	for i := range list {
 		list[i].until = patience
 	}

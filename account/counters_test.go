@@ -71,14 +71,7 @@ func TestCounters(t *testing.T) {
 	r.l.Counters(counted(10, 5*second, turns(0, 10, 0)))
 	r.export()
 	check("without a turn", map[string]float64{"cycles_total|group/n1/10|group||alice": 1200})
-	state, err := r.saved("boot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(state, "boot"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	r.tick(0, live)
 	r.l.Counters(counted(10, 5*second, turns(50, 10, 2)))
 	r.export()

@@ -108,14 +108,7 @@ func TestEnergyConservation(t *testing.T) {
 				sums.take(r)
 			}
 			if rapid.IntRange(0, 9).Draw(t, "restart") == 0 && !last {
-				saved, err := r.saved("b")
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.l = New(r.l.config)
-				if err := r.l.Restore(saved, "b"); err != nil {
-					t.Fatal(err)
-				}
+				r.restart()
 			}
 		}
 		node := sums.sum("reckon_node_attributed", "|active|")

@@ -240,15 +240,7 @@ func TestGPUConservation(t *testing.T) {
 			}
 			if step == 60 {
 				restarted = true
-				data, err := r.saved("boot")
-				if err != nil {
-					t.Fatal(err)
-				}
-				again := New(r.l.config)
-				if err := again.Restore(data, "boot"); err != nil {
-					t.Fatal(err)
-				}
-				r.l = again
+				r.restart()
 			}
 		}
 		r.tick(0, nil)

@@ -53,14 +53,7 @@ func TestLinks(t *testing.T) {
 		"group/n1/20|group||alice|mlx5_0|receive": 1000, "group/n1/20|group||alice|mlx5_0|transmit": 2000,
 	}
 	check("at first", want)
-	data, err := r.saved("boot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(data, "boot"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	r.tick(0, live)
 	look(5000, false, 20) // what was moved while nobody looked
 	look(7, false, 20)

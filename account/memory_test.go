@@ -127,14 +127,7 @@ func TestWholeJobHasItsOwnPeak(t *testing.T) {
 		}
 	}
 	check("running")
-	saved, err := r.saved("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(saved, "b"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	job.gone = true
 	check("restored")
 }

@@ -64,14 +64,7 @@ func TestMonitored(t *testing.T) {
 	}
 	group(sensor.Monitored{Tasks: tasks, Bytes: 1000, Counted: true})
 	check("back in a group, while misses were charged until now", 150)
-	state, err := r.saved("boot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(state, "boot"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	r.tick(0, live)
 	group(sensor.Monitored{Tasks: tasks, Bytes: 5, Counted: true})
 	check("after a restart", 155)

@@ -105,14 +105,7 @@ func TestTrafficConserved(t *testing.T) {
 				ended, live = append(ended, live[1]), append(live[:1:1], live[2:]...)
 			}
 			if rapid.IntRange(0, 4).Draw(t, "restart") == 0 {
-				data, err := r.saved("boot")
-				if err != nil {
-					t.Fatalf("%v", err)
-				}
-				r.l = New(r.l.config)
-				if err := r.l.Restore(data, "boot"); err != nil {
-					t.Fatalf("%v", err)
-				}
+				r.restart()
 			}
 			r.tick(0, live, ended...)
 			pass := sensor.TrafficPass{Sent: moved}
@@ -251,7 +244,7 @@ func TestActivityOfTheYoung(t *testing.T) {
 		for _, ends := range []string{"ends", "lives", "ends after an export", "is restarted"} {
 			t.Run(what+" "+ends, func(t *testing.T) {
 				r := newRig(t, Config{Identify: byUser, Export: 15 * time.Second})
-				r.pass.Joined = true
+				r.pass.Joined, r.users = true, true
 				shell := proc(10, 10, 5*second, 2*second)
 				r.tick(0, []sensor.Process{shell})
 				p := proc(20, 10, r.boot+1, 0)
@@ -276,14 +269,7 @@ func TestActivityOfTheYoung(t *testing.T) {
 					r.tick(2*second, []sensor.Process{shell}, p)
 					live = live[:1]
 				case "is restarted":
-					data, err := r.saved("boot")
-					if err != nil {
-						t.Fatalf("%v", err)
-					}
-					r.l = New(r.l.config)
-					if err := r.l.Restore(data, "boot"); err != nil {
-						t.Fatalf("%v", err)
-					}
+					r.restart()
 					fallthrough
 				case "lives":
 					r.tick(2*second, live)
@@ -303,7 +289,7 @@ func TestActivityOfTheYoung(t *testing.T) {
 	}
 }
 
-// TestLateTraffic: traffic of a process whose group was folded into short work meanwhile goes there at once.
+// TestLateTraffic: traffic of a process whose group was folded into short work meanwhile is charged to short work without delay.
 func TestLateTraffic(t *testing.T) {
 	r := newRig(t, Config{Export: 15 * time.Second})
 	r.tick(0, nil)

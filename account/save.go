@@ -54,7 +54,7 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 		}
 	}
 	s.list(`},"awaited":{`)
-	s.await(l)
+	s.writeAwaited(l)
 	s.buf.WriteString("}}")
 	return s.close()
 }

@@ -23,8 +23,9 @@ const crowdFloor = 16 << 20
 // are measured again after freshFor ticks, and while the result stays the same (within alike)
 // after twice as long each time, at most 1<<steadyMost times as long. A process that may not be
 // measured is not tried again for deniedFor ticks. A part keeps its previous value for at most
-// holdFor ticks while its processes are measured. A process whose program was measured already is not worth a reading
-// of its own before youngFor, in nanoseconds: a compiler has ended by then.
+// holdFor ticks while its processes are measured. Where the program of a process was measured
+// before, the process itself is measured only once it is youngFor old, in nanoseconds: most
+// compilers end before.
 const (
 	freshFor   = 60
 	steadyMost = 3

@@ -19,14 +19,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
 	r.tick(second, []sensor.Process{proc(10, 10, 5*second, 8*second)})
 	r.export()
-	saved, err := r.saved("boot-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(saved, "boot-1"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	// While the agent was down: three more seconds of the process, and one of interrupts.
 	r.boot += 9 * second
 	r.m.Idle += 9*4*second - 3*second
@@ -76,6 +69,18 @@ func saved(l *Ledger, boot string) ([]byte, error) {
 }
 
 func (r *rig) saved(boot string) ([]byte, error) { return saved(r.l, boot) }
+
+// restart puts a new ledger with the state of the old one in its place.
+func (r *rig) restart() {
+	state, err := r.saved("boot")
+	if err != nil {
+		r.t.Fatalf("state is not written: %v", err)
+	}
+	r.l = New(r.l.config)
+	if err := r.l.Restore(state, "boot"); err != nil {
+		r.t.Fatalf("state is not taken back: %v", err)
+	}
+}
 
 // TestSaveWritesWhatIsRead: a process is written by hand as encoding/json would, and nothing is written that is not read.
 func TestSaveWritesWhatIsRead(t *testing.T) {

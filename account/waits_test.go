@@ -51,14 +51,7 @@ func TestWaits(t *testing.T) {
 	if _, ok := r.degrees("group")["io_wait_seconds scheduler"]; !ok {
 		t.Errorf("then: %v", r.degrees("group"))
 	}
-	data, err := r.saved("boot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(data, "boot"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	r.tick(0, live)
 	r.waited(10, 5*second, second)
 	r.export()
@@ -97,14 +90,7 @@ func TestDiskWaits(t *testing.T) {
 		}
 	}
 	check("at first")
-	data, err := r.saved("boot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(data, "boot"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	r.tick(0, live)
 	r.l.Waits(new(sensor.WaitPass))
 	check("after a restart")
@@ -163,14 +149,7 @@ func TestQueue(t *testing.T) {
 	if got := of("other/n1"); got == nil || got.Count != 2 || got.Quantile(1) != math.Exp2(-8) {
 		t.Errorf("of nobody: %+v", got)
 	}
-	data, err := r.saved("boot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(data, "boot"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	r.tick(0, live)
 	delays(10, 5*second, 20, 1, second)
 	if got := of("group/n1/10"); got == nil || got.Count != 11 || got.Sum != 2.500002 {
@@ -233,14 +212,7 @@ func TestMounts(t *testing.T) {
 		}
 	}
 	check("at first")
-	data, err := r.saved("boot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.l = New(r.l.config)
-	if err := r.l.Restore(data, "boot"); err != nil {
-		t.Fatal(err)
-	}
+	r.restart()
 	r.tick(0, live)
 	r.l.Mounts(new(sensor.MountPass))
 	check("after a restart")
