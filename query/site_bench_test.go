@@ -44,17 +44,7 @@ func BenchmarkSite(b *testing.B) {
 		}
 		all = append(all, labels.FromStrings("__name__", "node_load1", "node", node, "site", "bench"))
 	}
-	for m := range minutes {
-		app := s.AppenderV2(context.Background())
-		for i, l := range all {
-			if _, err := app.Append(0, l, 0, now.Add(time.Duration(m-minutes)*time.Minute).UnixMilli(), float64(m*(i%13)), nil, nil, storage.AOptions{}); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := app.Commit(); err != nil {
-			b.Fatal(err)
-		}
-	}
+	fill(b, s, all, now, minutes)
 	e := query.NewEngine(query.EngineOptions{})
 	// Beside two that read all series again and again, as the catalogue and the rules of alerts do for seconds each minute.
 	for name, gives := range map[string]bool{"by owner, beside others": false, "by owner, others give way": true} {
@@ -161,17 +151,7 @@ func BenchmarkNodes(b *testing.B) {
 			add("__name__", name)
 		}
 	}
-	for m := range minutes {
-		app := s.AppenderV2(context.Background())
-		for i, l := range all {
-			if _, err := app.Append(0, l, 0, now.Add(time.Duration(m-minutes)*time.Minute).UnixMilli(), float64(m*(i%13)), nil, nil, storage.AOptions{}); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := app.Commit(); err != nil {
-			b.Fatal(err)
-		}
-	}
+	fill(b, s, all, now, minutes)
 	v := query.New(s, query.Options{})
 	b.ReportAllocs()
 	began := cpuTime(b)
@@ -181,4 +161,20 @@ func BenchmarkNodes(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(cpuTime(b)-began)/1e6/float64(b.N), "cpu-ms/op")
+}
+
+// fill stores a sample a minute of each series for some minutes up to now.
+func fill(b *testing.B, s *tsdb.Store, series []labels.Labels, now time.Time, minutes int) {
+	b.Helper()
+	for m := range minutes {
+		app := s.AppenderV2(context.Background())
+		for i, l := range series {
+			if _, err := app.Append(0, l, 0, now.Add(time.Duration(m-minutes)*time.Minute).UnixMilli(), float64(m*(i%13)), nil, nil, storage.AOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := app.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
