@@ -32,7 +32,7 @@ func (r readBefore) NodesAsOf(_ context.Context, now time.Time) ([]client.Node, 
 	return []client.Node{{Node: "n1"}}, now.Add(-time.Duration(r)), nil
 }
 
-// TestFitSaysItsAge: where a job fits is told by a list of nodes of some time ago, and what is not available since is said.
+// TestFitSaysItsAge: an answer from a list of nodes that is 40 s old says so, and says that nothing newer is available.
 func TestFitSaysItsAge(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]bool{0: false, 40 * time.Second: true} {

@@ -20,7 +20,7 @@ import (
 // curves are refitted after hours. A scheduler queries often and never waits for a read.
 // It is safe for concurrent use.
 type Ranks struct {
-	Views     NodeViews
+	Views     NodeLists
 	Rollups   NodeUse // nil: no curve is fitted
 	Forecasts store.Forecasts
 	Data      DataPlaces // nil: the location of data is unknown
@@ -44,7 +44,9 @@ type rankedLook struct {
 	nodes []client.Node
 	upper map[nodeFigure][]store.Forecast
 	read  time.Time
-	data  []DataPlace
+	// listed is the time of the list of nodes: read, or earlier where a kept one was read.
+	listed time.Time
+	data   []DataPlace
 	// dataRead is when data was read; zero while no query named any.
 	dataRead time.Time
 }
@@ -110,6 +112,10 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 		default: // already requested
 		}
 	}
+	if now.Sub(r.listed) > rankOld && !r.listed.IsZero() {
+		at := r.listed
+		out.AsOf = &at
+	}
 	if len(q.Data) > 0 {
 		r.readData(ctx, now)
 	}
@@ -149,7 +155,7 @@ func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q cli
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.Clock()
-	r.forget(now)
+	r.forget()
 	if q.Work != "" {
 		r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return p.work == q.Work })
 	}
@@ -167,9 +173,9 @@ func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q cli
 	return nil
 }
 
-// forget drops placements that are measured by now.
-func (r *Ranks) forget(now time.Time) {
-	r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return now.Sub(p.at) > max(r.Gone/2, time.Minute) })
+// forget drops placements that the list of nodes has measured.
+func (r *Ranks) forget() {
+	r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return r.listed.Sub(p.at) > max(r.Gone/2, time.Minute) })
 }
 
 // again returns the channel of refreshes requested from Run; the lock must be held.
@@ -195,7 +201,7 @@ func (r *Ranks) refresh(ctx context.Context) {
 func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
 	out := rankedLook{read: now, upper: map[nodeFigure][]store.Forecast{}}
 	var err error
-	if out.nodes, err = r.Views.Nodes(ctx, now); err != nil {
+	if out.nodes, out.listed, err = r.Views.NodesAsOf(ctx, now); err != nil {
 		return out, err
 	}
 	list, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecastFresh), Newest: true})
@@ -291,7 +297,7 @@ func orNaN(v *float64) float64 {
 
 // prepare builds the input of the ranker.
 func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
-	r.forget(now)
+	r.forget()
 	p := &r.ready
 	p.list, p.how, p.site = p.list[:0], p.how[:0], p.site[:0]
 	wanted := map[string]bool{}

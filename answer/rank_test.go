@@ -18,10 +18,13 @@ import (
 // fewNodes is a fixed list of nodes.
 type fewNodes struct {
 	list []client.Node
+	age  time.Duration
 	err  error
 }
 
-func (f *fewNodes) Nodes(context.Context, time.Time) ([]client.Node, error) { return f.list, f.err }
+func (f *fewNodes) NodesAsOf(_ context.Context, now time.Time) ([]client.Node, time.Time, error) {
+	return f.list, now.Add(-f.age), f.err
+}
 
 // seen marks all nodes as measured.
 func (f *fewNodes) seen(at time.Time) {
@@ -176,6 +179,37 @@ func TestRanks(t *testing.T) {
 	*now = now.Add(61 * time.Second)
 	if _, err := r.Rank(t.Context(), q); err == nil {
 		t.Error("a store that is away gives an answer")
+	}
+}
+
+// TestRankSaysItsAge: a ranking from a list of nodes that is minutes old says so, and adds work that was placed since then to their load.
+func TestRankSaysItsAge(t *testing.T) {
+	r, nodes, now := ranked(t)
+	q := client.RankQuery{Cores: 2, MemoryBytes: 10}
+	for range 3 {
+		if err := r.Placed(t.Context(), "lab", "n2", false, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	*now = now.Add(3 * time.Minute)
+	nodes.seen(*now)
+	for _, c := range []struct {
+		age  time.Duration
+		told bool
+		want string
+	}{{2*time.Minute + time.Second, true, "n1 room fitted;n2 tight fitted;"}, {rankOld, false, "n2 room fitted;n1 room fitted;"}} {
+		*now = now.Add(time.Second)
+		r.read, nodes.age = time.Time{}, c.age
+		list, err := r.Rank(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := list.AsOf != nil && now.Sub(*list.AsOf) == c.age; told != c.told {
+			t.Errorf("a list of %v ago: as of %v", c.age, list.AsOf)
+		}
+		if got := places(t, r, q); got != c.want {
+			t.Errorf("a list of %v ago: %s, want %s", c.age, got, c.want)
+		}
 	}
 }
 

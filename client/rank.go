@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 // RankQuery describes work to be placed on one node.
@@ -65,8 +66,10 @@ type RankedNode struct {
 
 // Ranking is the response of POST /api/reckon/v1/rank, the best node first.
 type Ranking struct {
-	Nodes   []RankedNode `json:"nodes"`
-	Missing []string     `json:"missing,omitempty"`
+	Nodes []RankedNode `json:"nodes"`
+	// AsOf is the time of the list of nodes, if that is more than a minute ago, as in [NodeList].
+	AsOf    *time.Time `json:"as_of,omitempty"`
+	Missing []string   `json:"missing,omitempty"`
 }
 
 // Rank returns where work should be placed.

@@ -75,7 +75,12 @@ func runRank(ctx context.Context, g *globals, q client.RankQuery, explain bool, 
 		list, err := c.Rank(ctx, q)
 		return shown{json: list, csv: csvOf(list.Nodes), rows: len(list.Nodes), missing: list.Missing,
 			empty: "no node has reported; start an agent with `reckon up` or reckon-agent",
-			print: func(s term.Screen) error { return printRanking(g, s, list, explain) }}, err
+			print: func(s term.Screen) error {
+				if err := printRanking(g, s, list, explain); err != nil {
+					return err
+				}
+				return printAsOf(g, s, list.AsOf)
+			}}, err
 	})
 }
 

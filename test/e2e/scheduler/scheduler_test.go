@@ -30,7 +30,9 @@ const (
 // measured is the nodes as the views list them.
 type measured []client.Node
 
-func (m measured) Nodes(context.Context, time.Time) ([]client.Node, error) { return m, nil }
+func (m measured) NodesAsOf(_ context.Context, now time.Time) ([]client.Node, time.Time, error) {
+	return m, now, nil
+}
 
 // reckon serves rankings of ten nodes of 16 cores; node i draws 100 W when idle and 5 W more for each core than node i-1.
 func reckon(t *testing.T) *httptest.Server {
