@@ -14,9 +14,10 @@ const (
 	// cheapNodes is the longest time of reading all nodes for which each caller reads them.
 	cheapNodes = 100 * time.Millisecond
 	// A kept list is read anew after nodesShare times as long as reading it took if somebody asked for it, and after
-	// idleShare times as long if not; within these bounds.
+	// idleShare times as long if not, or cheapShare times if each caller reads one; within these bounds.
 	nodesShare, leastNodes, mostNodes = 10, 15 * time.Second, 2 * time.Minute
 	idleShare, leastIdle, mostIdle    = 50, time.Minute, 5 * time.Minute
+	cheapShare                        = 5000
 	// failedNodes is the age above which a list is not returned if the next one could not be read, and oldNodes that above
 	// which it never is.
 	failedNodes, oldNodes = time.Minute, 15 * time.Minute
@@ -157,10 +158,13 @@ func (k *keptNodes) rest(now time.Time) (rest time.Duration, first bool) {
 	case k.failed:
 		return leastNodes - now.Sub(k.tried), k.at.IsZero()
 	}
-	// A list that is cheap, which each caller reads, is read as well: the site may have grown a hundred times since.
 	every := min(max(idleShare*k.took, leastIdle), mostIdle)
-	if k.asked {
+	switch {
+	case k.asked:
 		every = min(max(nodesShare*k.took, leastNodes), mostNodes)
+	case k.took < cheapNodes:
+		// Each caller reads it. It is read here because the site may have grown a hundred times since.
+		every = min(max(cheapShare*k.took, leastIdle), mostIdle)
 	}
 	if now.Before(k.at) {
 		return every, false // the clock was set back

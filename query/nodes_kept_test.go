@@ -26,7 +26,7 @@ func TestKeptNodes(t *testing.T) {
 		failed, given bool
 		idle, asked   time.Duration // until the next reading, without a question and after it
 	}{
-		{cheapNodes - 1, 0, false, false, leastIdle, leastIdle},
+		{cheapNodes - 1, 0, false, false, mostIdle, mostIdle},
 		{cheapNodes, 0, false, true, leastIdle, leastNodes},
 		{2 * time.Second, 0, false, true, 100 * time.Second, 20 * time.Second},
 		{2 * time.Second, 30 * time.Second, false, true, 70 * time.Second, -10 * time.Second},

@@ -67,7 +67,7 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 }
 
 // buildCatalogue brings the catalogue up to date after every export, and from time to
-// time where others send; see [pause].
+// time where others send; see [pause] and [rest].
 func (s *Server) buildCatalogue(ctx context.Context) error {
 	every := 30 * time.Second
 	if s.config.Receive || s.scraper != nil {
@@ -94,13 +94,22 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 				s.graph.changed()
 			}
 		}
-		next := time.NewTimer(pause(every, time.Since(began)))
+		var least time.Duration
+		if told && s.agent != nil { // before, somebody waits for what runs on this machine
+			least = rest(n)
+		}
+		next, soonest := time.NewTimer(max(least, pause(every, time.Since(began)))), time.NewTimer(least)
 		select {
 		case <-ctx.Done():
 		case <-s.updated:
 			now = true
+			select {
+			case <-ctx.Done():
+			case <-soonest.C:
+			}
 		case <-next.C:
 		}
+		soonest.Stop()
 		if next.Stop(); ctx.Err() != nil {
 			return nil
 		}
@@ -124,6 +133,14 @@ func (s *Server) counted(ctx context.Context) time.Time {
 func pause(every, round time.Duration) time.Duration {
 	const share, longest = 100, time.Minute
 	return max(every, min(share*round, longest))
+}
+
+// rest is how long the builder rests at least after a round that wrote some rows, although the agent of this node has exported since.
+// Each workload that runs is a row of each round. Where there are more than 200, beside groups that come and go by the dozen a second,
+// one of several exports has to do.
+func rest(rows int) time.Duration {
+	const row, longest = 75 * time.Millisecond, time.Minute
+	return min(time.Duration(rows)*row, longest)
 }
 
 // catchUp takes the last export into the catalogue when the server stops.

@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+func TestRestOfTheBuilder(t *testing.T) {
+	for rows, want := range map[int]time.Duration{0: 0, 200: 15 * time.Second, 201: 15075 * time.Millisecond, 799: 59925 * time.Millisecond, 800: time.Minute, 100_000: time.Minute} {
+		if got := rest(rows); got != want {
+			t.Errorf("after %d rows: %v, want %v", rows, got, want)
+		}
+	}
+}
+
 func TestPauseOfTheBuilder(t *testing.T) {
 	for _, c := range []struct{ every, round, want time.Duration }{
 		{10 * time.Second, 0, 10 * time.Second},
