@@ -196,7 +196,7 @@ func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Ti
 			break
 		}
 		w := &list[i]
-		if w.Kind == "other" || w.Kind == "short" || passing(w, now) { // sums without an identity, and noise
+		if w.Kind == "other" || w.Kind == "short" || passing(w) { // sums without an identity, and noise
 			continue
 		}
 		id, is := f.identify(w)
@@ -255,14 +255,14 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 // passed is how long a process group must run before it is described.
 const passed = time.Minute
 
-// passing reports whether a workload is a process group, which has no name of its own, with a run time of
-// less than a minute so far: a machine that builds programs has thousands an hour, and each would be some 80
-// quads in three indexes.
-func passing(w *store.Workload, now time.Time) bool {
+// passing reports whether a workload is a process group, which has no name of its own, that was not seen to run
+// for a minute yet: a machine that builds programs has thousands an hour, and each would be some 80
+// quads in three indexes. A row may be a minute old, and the group have ended meanwhile.
+func passing(w *store.Workload) bool {
 	if w.Kind != string(workload.Group) || w.Start.IsZero() {
 		return false
 	}
-	until := now
+	until := w.Seen
 	if !w.End.IsZero() {
 		until = w.End
 	}

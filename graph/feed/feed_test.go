@@ -167,20 +167,26 @@ func TestRepair(t *testing.T) {
 func TestPassingGroups(t *testing.T) {
 	s := newSite(t)
 	s.update(t, 1) // the site itself
-	began := func(id, kind string, ago, ran time.Duration) {
+	const over = true
+	seen := func(id, kind string, ago, ran time.Duration, ended bool) { // ago: before the next update
 		w := store.Workload{ID: id, Kind: kind, Owner: "alice", Nodes: []string{"n1"}, Start: s.now.Add(2*time.Minute - ago), State: "RUNNING"}
-		if ran != 0 {
-			w.End, w.State = w.Start.Add(ran), "COMPLETED"
+		w.Seen = w.Start.Add(ran)
+		if ended {
+			w.End, w.State = w.Seen, "COMPLETED"
 		}
-		s.upsert(t, w)
+		if err := s.Upsert(t.Context(), []store.Workload{w}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	began("group/n1/7-1", "group", 59*time.Second, 0)
-	began("group/n1/8-1", "group", 2*time.Minute, 59*time.Second)
+	seen("group/n1/7-1", "group", 59*time.Second, 59*time.Second, !over)
+	seen("group/n1/8-1", "group", 2*time.Minute, 59*time.Second, over)
+	seen("group/n1/11-1", "group", 2*time.Minute, 59*time.Second, !over) // the row is older than a minute
 	s.update(t, 0)
-	began("group/n1/9-1", "group", time.Minute, 0)
-	began("group/n1/10-1", "group", 2*time.Minute, time.Minute)
-	began("unit/quick.service", "unit", 2*time.Minute, time.Second)
-	s.update(t, 4) // 7-1 has run for three minutes by now
+	seen("group/n1/7-1", "group", 179*time.Second, 179*time.Second, !over)
+	seen("group/n1/9-1", "group", time.Minute, time.Minute, !over)
+	seen("group/n1/10-1", "group", 2*time.Minute, time.Minute, over)
+	seen("unit/quick.service", "unit", 2*time.Minute, time.Second, over)
+	s.update(t, 4)
 	s.update(t, 0)
 }
 
