@@ -181,11 +181,14 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 			return false, err
 		}
 	}
-	r.late, r.fresh, r.counted = time.Time{}, time.Time{}, now
+	r.late, r.fresh = time.Time{}, time.Time{}
 	if done := now.Add(-settled).Truncate(time.Hour); done.After(r.done) || r.done.After(now) {
 		r.done = done
 	}
 	if err := r.keep(ctx); err != nil {
+		return false, err
+	}
+	if err := r.countedTo(ctx, now); err != nil {
 		return false, err
 	}
 	// At most a two-hundredth of the time goes into it.

@@ -50,7 +50,6 @@ type roller struct {
 	now     underWay
 	fresh   time.Time // samples from here on were appended since the hours under way were made; zero where that is not known
 	made    time.Time // when the hours under way were made last
-	counted time.Time // up to when everything is rolled up; zero before the first round
 	// apart is for how long samples of a series lie apart, and how late they come, as was seen of late.
 	apart time.Duration
 }

@@ -45,7 +45,7 @@ func (r *roller) appended(since time.Time) {
 // twice the time by which samples lie apart or come late. Where all are new and near, that is two minutes in place of ten,
 // which matters beside thousands of workloads that come and go.
 func (r *roller) around() time.Duration {
-	return min(max(2*r.apart, time.Minute), lookAround)
+	return min(max(2*r.apart, 30*time.Second), lookAround)
 }
 
 // expect takes over that samples lay so far apart, or came so late. What is further than a round can look, such as the zero of a

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"context"
+	"encoding/binary"
 	"time"
 )
 
@@ -9,7 +10,6 @@ import (
 type Status struct {
 	Through time.Time // up to when rows were made; zero before the first round
 	Rolled  time.Time // hours before are settled; zero before the first round
-	Counted time.Time // up to when usage was counted, hours that are not settled included; zero before the first round
 	Dirty   int       // hours that wait to be made again
 }
 
@@ -32,7 +32,33 @@ func (b *Builder) Status(context.Context) (Status, error) {
 func (b *Builder) noteStatus() {
 	st := &Status{Through: b.at}
 	if b.roll != nil {
-		st.Rolled, st.Counted = b.roll.done, b.roll.counted
+		st.Rolled = b.roll.done
 	}
 	b.status.Store(st)
+}
+
+// countedKey is where the time is kept up to which usage was counted: other members of a site ask for it, and a server that begins.
+const countedKey = "counted"
+
+// Counted returns up to when usage was counted, hours that are not settled included, by whichever builder works on
+// the catalogue; zero if none has yet.
+func (b *Builder) Counted(ctx context.Context) (time.Time, error) {
+	keeper, ok := b.cat.(StateKeeper)
+	if !ok {
+		return time.Time{}, nil
+	}
+	raw, err := keeper.State(ctx, countedKey)
+	if err != nil || len(raw) != 8 {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw))), nil
+}
+
+// countedTo keeps the time up to which usage was counted.
+func (r *roller) countedTo(ctx context.Context, at time.Time) error {
+	keeper, ok := r.cat.(StateKeeper)
+	if !ok {
+		return nil
+	}
+	return keeper.SetState(ctx, countedKey, binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli())))
 }

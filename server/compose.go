@@ -116,16 +116,13 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 	}
 }
 
-// counted is up to when usage was counted; zero where another member of the site counts.
+// counted is up to when usage was counted, on this member of the site or another; zero where that is not known.
 func (s *Server) counted(ctx context.Context) time.Time {
-	if !s.leads() {
-		return time.Time{}
-	}
-	st, err := s.builder.Status(ctx)
+	at, err := s.builder.Counted(ctx)
 	if err != nil {
 		return time.Time{}
 	}
-	return st.Counted
+	return at
 }
 
 // pause is how long the builder of the catalogue rests after a round. A round costs what the series cost that run, however little
