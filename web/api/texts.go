@@ -101,6 +101,7 @@ func texts() map[string]string {
 
 		"Ranking":                 "Nodes for one piece of work.",
 		"Ranking.nodes":           "The best first.",
+		"Ranking.as_of":           "When the list of nodes was read, where that is more than a minute before the question.",
 		"Ranking.missing":         "What could not be asked, when the answer is partial.",
 		"RankedNode":              "The verdict on one node.",
 		"RankedNode.node":         "Name.",
