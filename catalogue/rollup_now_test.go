@@ -199,6 +199,38 @@ func TestHourUnderWayOfOddNodes(t *testing.T) {
 	}
 }
 
+// TestGaugesAfterAPause: what a gauge holds counts over a pause of its samples of up to five minutes, although rounds read no more than
+// the last minute: the memory of a machine whose samples pause for some steps of 15 s, at each of some times.
+func TestGaugesAfterAPause(t *testing.T) {
+	for first := range 4 {
+		for _, pause := range []int{2, 5, 16, 19, 20, 24} {
+			x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 10, 0, 0, time.UTC))
+			b := x.builder()
+			x.begin("unit/a", place{"n2", ""})
+			for i := range 30 + first + pause + 12 {
+				x.machine("n2", 0, float64(i)*20, float64(i)*40, float64(simBegin.Unix()-1e6))
+				if i < 30+first || i >= 30+first+pause {
+					x.memory("n1")
+				}
+				x.work(steady)
+				x.exportAll()
+				b.roll.next = time.Time{}
+				advance(t, b)
+			}
+			from := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+			use, nodes, _, err := b.roll.derive(t.Context(), from, from.Add(time.Hour), from, lookAround)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.sameHours(from, use, nodes)
+			x.close()
+			if t.Failed() {
+				t.Fatalf("paused at sample %d, for %d samples", 30+first, pause)
+			}
+		}
+	}
+}
+
 // TestRoundReadsLittle: where samples come in time and near each other, a round makes the last two minutes again and not
 // more; where they come late once, the next rounds expect that.
 func TestRoundReadsLittle(t *testing.T) {

@@ -96,8 +96,20 @@ func (x *site) machine(node string, up, used, idle, boot float64) {
 		b.Add(metric.NewSeries(d("node_cpu_seconds_total", metric.Counter, "cpu", "mode"), cpu, "idle"), up+idle/2)
 	}
 	b.Add(metric.NewSeries(d("node_boot_time_seconds", metric.Gauge)), boot)
-	b.Add(metric.NewSeries(d("node_memory_MemTotal_bytes", metric.Gauge)), 100)
-	b.Add(metric.NewSeries(d("node_memory_MemAvailable_bytes", metric.Gauge)), 75)
+	x.append(node, b)
+	x.memory(node)
+}
+
+// memory appends the memory of a machine.
+func (x *site) memory(node string) {
+	b := &metric.Batch{Time: x.now}
+	for name, v := range map[string]float64{memoryTotal: 100, memoryFree: 75} {
+		b.Add(metric.NewSeries(&metric.Desc{Name: name, Help: "Simulated.", Kind: metric.Gauge}), v)
+	}
+	x.append(node, b)
+}
+
+func (x *site) append(node string, b *metric.Batch) {
 	if err := x.s.Append(context.Background(), map[string]string{"site": "s", "node": node}, b); err != nil {
 		x.tb.Fatal(err)
 	}
