@@ -7,24 +7,26 @@ import (
 	"time"
 )
 
-// trimEvery is the time between two checks.
-const trimEvery = time.Minute
+// shedEvery is the time between two times that pages of the program are unmapped; each trimEvery-th time its heap is looked at.
+const shedEvery, trimEvery = 20 * time.Second, 3
 
-// Trim keeps the resident memory of a small program near what it needs until ctx ends: once a minute it unmaps the pages of the
-// program (see [Shed]), and collects garbage and releases free memory if these exceed spare bytes, such as the buffers of a block that
-// was written. A collection costs about half a millisecond for each megabyte in use, pages that are used again about a millisecond in all.
-// It returns at once.
+// Trim keeps the resident memory of a small program near what it needs until ctx ends: it unmaps the pages of the program
+// (see [Shed]) every 20 s, and once a minute collects garbage and releases free memory if these exceed spare bytes, such as the
+// buffers of a block that was written. A collection costs about half a millisecond for each megabyte in use, pages that are
+// used again about a millisecond in all. It returns at once.
 func Trim(ctx context.Context, spare uint64) {
 	go func() {
-		ticker := time.NewTicker(trimEvery)
+		ticker := time.NewTicker(shedEvery)
 		defer ticker.Stop()
-		for {
+		for n := 1; ; n++ {
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
 				return
 			}
-			trim(spare)
+			if n%trimEvery == 0 {
+				trim(spare)
+			}
 			_, _ = Shed() // pages that cannot be unmapped stay resident
 		}
 	}()
