@@ -256,9 +256,10 @@ func (b *Builder) Save(ctx context.Context) error {
 	return b.save(ctx, b.o.Clock())
 }
 
-// appendReporter is a store that knows from what time on samples were appended since a mark.
+// appendReporter is a store that knows from what time on samples were appended since a mark, and from what time on those
+// that are not the zero with which a series begins.
 type appendReporter interface {
-	Appended(mark uint64) (since time.Time, now uint64, known bool)
+	Appended(mark uint64) (since, counts time.Time, now uint64, known bool)
 }
 
 // newerReader is a store that can leave out what was read before: all samples up to a time that were there when it gave a mark.
@@ -273,16 +274,16 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	if !ok {
 		return b.through(ctx, time.Time{}, to)
 	}
-	since, mark, known := s.Appended(b.read)
+	since, counts, mark, known := s.Appended(b.read)
 	if n, ok := b.q.(newerReader); ok && known {
 		b.fold.newer = n.Newer(b.read, b.readTo)
 		defer func() { b.fold.newer = nil }()
 	}
 	b.read = 0 // read everything again if this fails
 	if !known {
-		since = time.Time{}
+		since, counts = time.Time{}, time.Time{}
 	}
-	b.roll.appended(since)
+	b.roll.appended(counts)
 	n, err := b.through(ctx, earlier(since, b.at), to) // a sample may have come before its time
 	if err == nil {
 		b.read, b.readTo = mark, b.at

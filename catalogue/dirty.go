@@ -171,7 +171,7 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	}
 	for done := now.Add(-settled).Truncate(time.Hour); from.Before(done); {
 		to := earlier(from.Add(rollSlice), done)
-		if err := r.make(ctx, from, to, oldest, lookAround); err != nil {
+		if _, err := r.make(ctx, from, to, oldest, lookAround); err != nil {
 			return false, err
 		}
 		from = to

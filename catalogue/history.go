@@ -112,7 +112,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, gone ...st
 			if !from.Add(rollSlice).Before(r[1]) { // what comes next was rolled up before
 				ahead = historyStep
 			}
-			if err := b.roll.make(ctx, from, from.Add(rollSlice), b.oldest(now), ahead); err != nil {
+			if _, err := b.roll.make(ctx, from, from.Add(rollSlice), b.oldest(now), ahead); err != nil {
 				return total, err
 			}
 		}

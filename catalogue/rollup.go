@@ -30,7 +30,9 @@ const (
 	// the first sample, since nobody knows when it used what.
 	beforeWatch = 24 * time.Hour
 	rollSlice   = 6 * time.Hour
-	rollKey     = "rollups"
+	// fewGaps is the number of series of which the sample before the last minutes is looked for one by one.
+	fewGaps = 64
+	rollKey = "rollups"
 )
 
 // roller makes roll-ups of whole hours. An hour depends on nothing but the series and
@@ -88,30 +90,41 @@ func (r *roller) changed(a *account, w *store.Workload) {
 }
 
 // make makes the hours from one time to another, and those before that a gap reaches
-// back into. Samples are read as far ahead as the next one may be that counts what was used.
-func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) error {
-	use, nodes, from, err := r.derive(ctx, from, to, oldest, ahead)
+// back into. Samples are read as far ahead as the next one may be that counts what was used. It
+// returns the time of the newest one, milliseconds.
+func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (newest int64, err error) {
+	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	use, nodes := p.rows()
 	r.changedSince(from)
-	return r.out.ReplaceHours(ctx, from, to, use, nodes)
+	return p.newest, r.out.ReplaceHours(ctx, from, to, use, nodes)
 }
 
 // derive is what make writes, and from which hour on.
 func (r *roller) derive(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) ([]store.Use, []store.NodeUse, time.Time, error) {
+	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
+	if err != nil {
+		return nil, nil, from, err
+	}
+	use, nodes := p.rows()
+	return use, nodes, from, nil
+}
+
+// passOver reads the hours from one time to another, and those before that a gap reaches back into.
+func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (*pass, time.Time, error) {
 	for {
 		p := newPass(from, to)
 		p.ahead = ahead
 		if err := p.read(ctx, r.q, r.out, oldest); err != nil {
-			return nil, nil, from, fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
+			return nil, from, fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 		}
-		if back := time.UnixMilli(p.back).Truncate(time.Hour); back.Before(from) && !oldest.Truncate(time.Hour).After(back) {
-			from = back
-			continue
+		back := time.UnixMilli(p.back).Truncate(time.Hour)
+		if !back.Before(from) || oldest.Truncate(time.Hour).After(back) {
+			return p, from, nil
 		}
-		use, nodes := p.rows()
-		return use, nodes, from, nil
+		from = back
 	}
 }
 
@@ -168,7 +181,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 				if !origin.ofNode && begin >= p.from-p.reach && begin >= watched {
 					p.spread(begin, t, v)
 					p.counted(begin, t, v)
-				} else if p.startsLate(t, begin) {
+				} else if len(gaps) >= fewGaps && p.startsLate(t, begin) {
 					p.short = true
 				} else {
 					gaps = append(gaps, gap{l.Copy(), t, v, nil})
@@ -239,6 +252,9 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 		from, amount := g.since(&origin, slot)
 		if watched := origin.since(g.t); from == 0 || from < watched && g.t >= watched {
 			from, amount = g.t-1, 0 // known from here on, and nothing before
+		}
+		if g.before != nil && g.before.v != 0 { // no zero with which the series began
+			p.counted(from, g.t, amount)
 		}
 		p.spread(from, g.t, amount)
 		p.keep(&p.names, slot)

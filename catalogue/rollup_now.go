@@ -17,7 +17,8 @@ type underWay struct {
 	from, until time.Time
 	use         []store.Use
 	nodes       []store.NodeUse
-	whole       bool // these hours are read whole each time
+	known       int64 // the newest sample that was read for them, milliseconds; 0 before they were made
+	whole       bool  // these hours are read whole each time
 }
 
 // changedSince drops what is kept of the time before until if there are samples of it that were not read.
@@ -69,22 +70,30 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	}
 	until := r.now.until
 	cut := later(now.Add(-r.around()).Truncate(15*time.Second), until)
-	edges := hours(nil, until.UnixMilli(), cut.UnixMilli())
-	all := hours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli())
+	// What was used before until, and is found out now, is added to it.
+	edges := hours(nil, from.UnixMilli(), until.UnixMilli())
+	before := len(edges) - 1
+	edges = hours(edges[:before], until.UnixMilli(), cut.UnixMilli())
+	edges = hours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli())
 	reach := lookAround
 	if until.After(from) {
 		reach = r.around()
 	}
-	p, err := r.recent(ctx, all, reach, oldest)
+	p, err := r.recent(ctx, edges, before, reach, oldest)
 	if err == nil && p.short {
-		p, err = r.recent(ctx, all, lookAround, oldest)
+		p, err = r.recent(ctx, edges, before, lookAround, oldest)
 	}
 	if err != nil {
 		return fmt.Errorf("roll up %s: %w", until.UTC().Format(time.RFC3339), err)
 	}
 	switch gap := p.back < p.from; {
-	case p.batch, gap && until.Equal(from):
+	case p.batch:
 		return r.makeWhole(ctx, from, end, oldest)
+	case gap && until.Equal(from):
+		// Hours that are settled are made again with these.
+		newest, err := r.make(ctx, from, end, oldest, lookAround)
+		r.now = underWay{from: from, until: from, known: newest}
+		return err
 	case gap:
 		r.expect(now.Sub(time.UnixMilli(p.back)))
 		r.now = underWay{}
@@ -114,19 +123,19 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	if err := r.out.ReplaceHours(ctx, from, end, joined(append(last, past...)), joinedNodes(append(lastNodes, pastNodes...))); err != nil {
 		return err
 	}
-	r.now.until, r.now.use, r.now.nodes = cut, past, pastNodes
+	r.now.until, r.now.use, r.now.nodes, r.now.known = cut, past, pastNodes, p.newest
 	r.apart -= r.apart / 8 // what was seen once is expected for a quarter of an hour
 	r.expect(time.Duration(p.apart) * time.Millisecond)
 	r.made = now
 	return nil
 }
 
-// recent makes the stretches of time between edges, with samples from so far before them on.
-func (r *roller) recent(ctx context.Context, edges []int64, reach time.Duration, oldest time.Time) (*pass, error) {
-	p := newPassAt(edges)
-	p.reach = reach.Milliseconds()
+// recent makes the stretches of time between edges, of which the first are made already, with samples from so far before the others on.
+func (r *roller) recent(ctx context.Context, edges []int64, before int, reach time.Duration, oldest time.Time) (*pass, error) {
+	p := newPassAt(edges, before)
+	p.reach, p.known = reach.Milliseconds(), r.now.known
 	p.older = oldest.Before(p.begins())
-	if !r.fresh.IsZero() && r.now.until.After(r.now.from) {
+	if !r.fresh.IsZero() && (r.now.until.After(r.now.from) || p.known != 0) {
 		p.fresh = r.fresh.UnixMilli()
 	}
 	return p, p.read(ctx, r.q, r.out, oldest)
@@ -134,7 +143,7 @@ func (r *roller) recent(ctx context.Context, edges []int64, reach time.Duration,
 
 // makeWhole makes the hours from all samples, until another hour is the first that is not settled.
 func (r *roller) makeWhole(ctx context.Context, from, end, oldest time.Time) error {
-	err := r.make(ctx, from, end, oldest, lookAround)
+	_, err := r.make(ctx, from, end, oldest, lookAround)
 	r.now = underWay{from: from, whole: true}
 	return err
 }

@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/figure"
+	"reckon/metric"
 	"reckon/store"
 )
 
@@ -229,6 +233,75 @@ func TestGaugesAfterAPause(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCounterBegunLate: a workload that has run for long begins a counter, whose zero is as old as the workload and in the store from
+// then on. What it counted belongs to the time since, and no round reads more than the last minute for that; unless it is of an
+// hour that is settled, twice.
+func TestCounterBegunLate(t *testing.T) {
+	waited := desc(figure.IOWait, metric.Counter)
+	for _, c := range []struct {
+		age    int           // of the workload, steps
+		since  time.Duration // the zero, before the counter's first sample; 0: the start of the workload
+		wholes int           // rounds that read all
+	}{{20, 0, 0}, {200, 0, 2}, {200, 100 * time.Second, 0}, {200, 45 * time.Minute, 2}} {
+		x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 40, 0, 0, time.UTC))
+		b := x.builder()
+		x.begin("unit/a", place{"n1", ""}, place{"n2", ""})
+		began, wholes := x.now, 0
+		var late *metric.Series
+		for i := range c.age + 30 {
+			x.work(steady)
+			if x.exportAll(); i >= c.age {
+				if late == nil {
+					late = metric.NewSeries(waited, "unit/a", "unit", "", "alice")
+					if late.Created = began.UnixMilli(); c.since != 0 {
+						late.Created = x.now.Add(-c.since).UnixMilli()
+					}
+				}
+				batch := &metric.Batch{Time: x.now}
+				batch.Add(late, float64(400+i))
+				x.append("n1", batch)
+			}
+			b.roll.next = time.Time{}
+			read := &farReads{Queryable: x.s, now: x.now}
+			b.roll.q = read
+			advance(t, b)
+			if i >= c.age && read.far > 0 {
+				wholes++
+			}
+		}
+		from := b.roll.done
+		if c.wholes > 0 { // hours that were settled are made again
+			from = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+		}
+		use, nodes, _, err := b.roll.derive(t.Context(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.sameHours(from, use, nodes)
+		if wholes != c.wholes {
+			t.Errorf("%d rounds read all, want %d", wholes, c.wholes)
+		}
+		x.close()
+		if t.Failed() {
+			t.Fatalf("after %d steps, with a zero %v before", c.age, c.since)
+		}
+	}
+}
+
+// farReads counts the queries for all of the last ten minutes and more.
+type farReads struct {
+	storage.Queryable
+	now time.Time
+	far int
+}
+
+func (f *farReads) Querier(mint, maxt int64) (storage.Querier, error) {
+	if now := f.now.UnixMilli(); mint < now-10*60_000 && maxt >= now {
+		f.far++
+	}
+	return f.Queryable.Querier(mint, maxt)
 }
 
 // TestRoundReadsLittle: where samples come in time and near each other, a round makes the last two minutes again and not

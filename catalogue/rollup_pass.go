@@ -23,10 +23,12 @@ const hourMS = int64(time.Hour / time.Millisecond)
 // pass makes the roll-ups of a few stretches of time that follow each other: of hours, or of parts of the hours under way.
 type pass struct {
 	from, to int64     // milliseconds
-	edges    []int64   // from, where each further stretch begins, and to
+	edges    []int64   // where each stretch begins, and to
 	near     int       // the stretch found last
 	back     int64     // the earliest time before from that a gap reaches back to
 	fresh    int64     // samples from this time on were unknown when the time before from was made; 0: they were known as far as it reads ahead
+	known    int64     // the newest sample that was read when the time before from was made; 0: that is not known
+	newest   int64     // the newest sample of those that count
 	reach    int64     // for how long before from samples are read, milliseconds
 	older    bool      // there are samples before that
 	short    bool      // a series may have some which count
@@ -116,7 +118,7 @@ type holding struct {
 
 // newPass makes the hours from one to another.
 func newPass(from, to time.Time) *pass {
-	return newPassAt(hours(nil, from.UnixMilli(), to.UnixMilli()))
+	return newPassAt(hours(nil, from.UnixMilli(), to.UnixMilli()), 0)
 }
 
 // hours appends to edges the time from and the hours after it, up to to.
@@ -127,10 +129,12 @@ func hours(edges []int64, from, to int64) []int64 {
 	return append(edges, to)
 }
 
-func newPassAt(edges []int64) *pass {
+// newPassAt makes the stretches between edges. The first of them, as many as before says, are made already: what is found out now
+// to have been used in them is added.
+func newPassAt(edges []int64, before int) *pass {
 	n := len(edges) - 1
 	return &pass{
-		from: edges[0], to: edges[n], back: edges[0], edges: edges, reach: lookAround.Milliseconds(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
+		from: edges[before], to: edges[n], back: edges[before], edges: edges, reach: lookAround.Milliseconds(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
 		starts: map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
 	}
@@ -186,21 +190,36 @@ func (p *pass) clear() {
 
 // spread books what was counted between two samples evenly over the stretches between. The
 // sample before the first of them may lie further back than the pass that made that time
-// could see: then it must be made again.
+// could see: then it must be made again, or what is added to it is all that was missing.
 func (p *pass) spread(t0, t int64, amount float64) {
+	p.newest = max(p.newest, t)
 	if t < p.from || t0 >= p.to || t <= t0 {
 		return
 	}
-	if t0 < p.from && (t > p.from+lookAround.Milliseconds() || p.fresh != 0 && t >= p.fresh) && amount > 0 {
-		p.back = min(p.back, t0)
+	first := p.from
+	if t0 < p.from && amount > 0 {
+		switch again, added := p.missed(t); {
+		case added && t0 >= p.edges[0]:
+			first = p.edges[0]
+		case again || added:
+			p.back = min(p.back, t0)
+		}
 	}
-	for at := max(t0, p.from); at < min(t, p.to); {
+	for at := max(t0, first); at < min(t, p.to); {
 		i := p.at(at)
 		end := min(p.edges[i+1], t)
 		p.sum[i] += amount * float64(end-at) / float64(t-t0)
 		p.has[i] = true
 		at = end
 	}
+}
+
+// missed reports whether a sample may not have been known when the time before from was made, and whether it surely was not.
+func (p *pass) missed(t int64) (maybe, surely bool) {
+	if p.known == 0 {
+		return t > p.from+lookAround.Milliseconds() || p.fresh != 0 && t >= p.fresh, false
+	}
+	return p.fresh != 0 && t >= p.fresh, t > p.known
 }
 
 // keep adds what was spread of one series.

@@ -44,7 +44,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	tn.mu.Lock()
 	defer tn.mu.Unlock()
 
-	w := writer{app: db.AppenderV2(ctx), tenant: tn, t: b.Time.UnixMilli(), oldest: b.Time.UnixMilli(), headMax: db.Head().MaxTime(), ooo: s.ooo.Load()}
+	w := writer{app: db.AppenderV2(ctx), tenant: tn, t: b.Time.UnixMilli(), oldest: oldest{b.Time.UnixMilli(), b.Time.UnixMilli()}, headMax: db.Head().MaxTime(), ooo: s.ooo.Load()}
 	tn.round++
 	known := true
 	for i := range b.Samples {
@@ -116,7 +116,7 @@ type writer struct {
 	app     storage.AppenderV2
 	tenant  *tenant
 	t       int64
-	oldest  int64 // time of what was appended, zeros at the creation of counters included
+	oldest  oldest // time of what was appended
 	headMax int64
 	ooo     int64
 	stored  int
@@ -175,7 +175,8 @@ func (w *writer) begin(r *ref, created int64) {
 		opts.RejectOutOfOrder = known != 0
 	}
 	if got, err := w.app.Append(0, r.labels, 0, created, 0, nil, nil, opts); err == nil {
-		r.ref, w.oldest = got, min(w.oldest, created)
+		r.ref = got
+		w.oldest.sample(created, true)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -36,7 +35,7 @@ func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return failedAppender{err}
 	}
 	return &gatedAppender{
-		AppenderV2: db.AppenderV2(ctx), ctx: ctx, db: db, s: s, oldest: math.MaxInt64, generation: s.generation.Load(),
+		AppenderV2: db.AppenderV2(ctx), ctx: ctx, db: db, s: s, oldest: none, generation: s.generation.Load(),
 		lateBefore: lateBefore(max(db.Head().MaxTime(), now.UnixMilli())),
 	}
 }
@@ -49,7 +48,7 @@ type gatedAppender struct {
 
 	s      *Store
 	late   dirty.Late
-	oldest int64 // time of what was appended
+	oldest oldest // time of what was appended
 	stored uint64
 	done   bool
 
@@ -111,10 +110,15 @@ func (a *gatedAppender) Generation() uint64 { return a.generation }
 
 // Append implements storage.AppenderV2.
 func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	begins := false
+	if v == 0 && ref == 0 && h == nil && fh == nil {
+		known, _ := a.GetRef(ls, ls.Hash())
+		begins = known == 0
+	}
 	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, o)
 	if err == nil {
 		a.stored++
-		a.oldest = min(a.oldest, t)
+		a.oldest.sample(t, begins)
 		if t < a.lateBefore {
 			a.late.Add(t)
 		}

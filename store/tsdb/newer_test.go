@@ -41,7 +41,7 @@ func TestNewer(t *testing.T) {
 	}
 	ended(t, s, now.Add(-time.Minute), "old", 1)
 	evict()
-	_, mark, _ := s.Appended(0)
+	_, _, mark, _ := s.Appended(0)
 	at := now
 	ended(t, s, now, "new", 1)
 	evict()
@@ -56,7 +56,7 @@ func TestNewer(t *testing.T) {
 	now = now.Add(10 * time.Second)
 	ended(t, s, now.Add(20*time.Second), "ahead", 1)
 	evict()
-	_, mark, _ = s.Appended(mark)
+	_, _, mark, _ = s.Appended(mark)
 	var b metric.Batch
 	b.Reset(now)
 	b.Add(metric.NewSeries(cpuDesc, "group/lives/0", "group", "", "alice", "user"), 1)

@@ -15,37 +15,54 @@ const keptMarks = 64
 // recent remembers how old the oldest sample is that was appended between marks.
 type recent struct {
 	mu     sync.Mutex
-	oldest []int64 // milliseconds, since each of the last marks
-	before uint64  // number of the marks before these
+	oldest []oldest // since each of the last marks
+	before uint64   // number of the marks before these
 
 	blocks map[ulid.ULID]uint64 // the first mark at which a block was there
 }
 
-// note takes in that samples from time t on can be read now.
-func (r *recent) note(t int64) {
+// oldest are the times of the oldest sample, milliseconds, and of the oldest one that is not the zero with which a series begins.
+type oldest struct{ all, counts int64 }
+
+// none is the oldest of no samples.
+var none = oldest{math.MaxInt64, math.MaxInt64}
+
+func (o *oldest) take(p oldest) {
+	o.all, o.counts = min(o.all, p.all), min(o.counts, p.counts)
+}
+
+// sample takes in a sample, which may be the zero with which a series begins.
+func (o *oldest) sample(t int64, zero bool) {
+	if o.all = min(o.all, t); !zero {
+		o.counts = min(o.counts, t)
+	}
+}
+
+// note takes in that samples can be read now.
+func (r *recent) note(o oldest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.oldest); n > 0 {
-		r.oldest[n-1] = min(r.oldest[n-1], t)
+		r.oldest[n-1].take(o)
 	}
 }
 
 // since returns the oldest sample appended after a mark, and the mark of now.
-func (r *recent) since(mark uint64) (oldest int64, now uint64, known bool) {
+func (r *recent) since(mark uint64) (since oldest, now uint64, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	oldest, known = math.MaxInt64, mark > r.before && mark <= r.before+uint64(len(r.oldest))
+	since, known = none, mark > r.before && mark <= r.before+uint64(len(r.oldest))
 	if known {
-		for _, t := range r.oldest[mark-r.before-1:] {
-			oldest = min(oldest, t)
+		for _, o := range r.oldest[mark-r.before-1:] {
+			since.take(o)
 		}
 	}
 	if len(r.oldest) == keptMarks {
 		r.oldest = append(r.oldest[:0], r.oldest[1:]...)
 		r.before++
 	}
-	r.oldest = append(r.oldest, math.MaxInt64)
-	return oldest, r.before + uint64(len(r.oldest)), known
+	r.oldest = append(r.oldest, none)
+	return since, r.before + uint64(len(r.oldest)), known
 }
 
 // see takes in the blocks that were there when a mark was made.
@@ -70,9 +87,10 @@ func (r *recent) had(id ulid.ULID, mark uint64) bool {
 }
 
 // Appended returns a time before which no sample was appended since the call that returned the
-// mark, and a new mark; false where that is not known any more, as for the mark 0. What
+// mark, the same without the zeros with which series begin, and a new mark; false where that is not known any more, as for
+// the mark 0. Such a zero is as old as what is counted, and changes nothing that was counted before. What
 // was imported does not count: it is in [Store.Dirty].
-func (s *Store) Appended(mark uint64) (since time.Time, now uint64, known bool) {
+func (s *Store) Appended(mark uint64) (since, counts time.Time, now uint64, known bool) {
 	var there []ulid.ULID // before the mark is made: what is in them was appended before
 	if db, err := s.use(); err == nil {
 		for _, b := range db.Blocks() {
@@ -80,9 +98,9 @@ func (s *Store) Appended(mark uint64) (since time.Time, now uint64, known bool) 
 		}
 		s.gate.leave()
 	}
-	oldest, now, known := s.recent.since(mark)
+	o, now, known := s.recent.since(mark)
 	s.recent.see(now, there)
-	return time.UnixMilli(oldest), now, known
+	return time.UnixMilli(o.all), time.UnixMilli(o.counts), now, known
 }
 
 // Newer reads without the blocks that hold nothing for who had read everything up to a time when [Store.Appended] returned the

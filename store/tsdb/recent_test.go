@@ -27,10 +27,10 @@ func TestAppended(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, known := s.Appended(0); known {
+	if _, _, _, known := s.Appended(0); known {
 		t.Error("known since the beginning")
 	}
-	_, first, _ := s.Appended(0)
+	_, _, first, _ := s.Appended(0)
 	var mark uint64
 	for _, step := range []struct {
 		what string
@@ -51,32 +51,47 @@ func TestAppended(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, 10 * time.Second},
+		{"zeros of another appender", func() {
+			a := s.AppenderV2(context.Background())
+			for name, ago := range map[string]time.Duration{"x": 4 * time.Second, "y": 20 * time.Second} { // x has samples, y begins
+				if _, err := a.Append(0, labels.FromStrings("__name__", name), 0, begin.Add(-ago).UnixMilli(), 0, nil, nil, storage.AOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := a.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}, 20 * time.Second},
 		{"nothing again", func() {}, -1},
 	} {
 		if mark == 0 {
 			mark = first
 		}
 		step.do()
-		since, next, known := s.Appended(mark)
+		since, counts, next, known := s.Appended(mark)
 		if want := begin.Add(-step.want); !known || (step.want >= 0 && !since.Equal(want)) || (step.want < 0 && since.Before(begin.AddDate(1, 0, 0))) {
 			t.Errorf("%s: since %s, known %v, want %s ago", step.what, begin.Sub(since), known, step.want)
+		}
+		others := map[string]time.Duration{"a counter's zero": 20 * time.Second, "zeros of another appender": 4 * time.Second}
+		if ago, ok := others[step.what]; ok && !counts.Equal(begin.Add(-ago)) || !ok && !counts.Equal(since) {
+			t.Errorf("%s: without zeros since %s ago", step.what, begin.Sub(counts))
 		}
 		mark = next
 	}
 	// Another who asks loses nothing by it, as long as it asks often enough.
 	at(40*time.Second, 0)
 	for i := range keptMarks - 1 {
-		if _, _, known := s.Appended(0); known {
+		if _, _, _, known := s.Appended(0); known {
 			t.Error("known since no mark", i)
 		}
 	}
-	if since, _, known := s.Appended(mark); !known || !since.Equal(begin.Add(-40*time.Second)) {
+	if since, _, _, known := s.Appended(mark); !known || !since.Equal(begin.Add(-40*time.Second)) {
 		t.Errorf("since %s, known %v", begin.Sub(since), known)
 	}
-	if _, _, known := s.Appended(mark); known {
+	if _, _, _, known := s.Appended(mark); known {
 		t.Error("still known")
 	}
-	if _, _, known := s.Appended(1 << 40); known {
+	if _, _, _, known := s.Appended(1 << 40); known {
 		t.Error("a mark that was never given is known")
 	}
 }
