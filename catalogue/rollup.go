@@ -54,6 +54,8 @@ type roller struct {
 	made    time.Time // when the hours under way were made last
 	// apart is for how long samples of a series lie apart, and how late they come, as was seen of late.
 	apart time.Duration
+
+	together int64 // passedTogether, but in tests
 }
 
 func (b *Builder) newRoller() *roller {
@@ -62,7 +64,7 @@ func (b *Builder) newRoller() *roller {
 		return nil
 	}
 	_, reports := b.q.(appendReporter)
-	return &roller{q: b.q, cat: b.cat, out: out, reports: reports}
+	return &roller{q: b.q, cat: b.cat, out: out, reports: reports, together: passedTogether}
 }
 
 // noteLate notes that what is known of a time has changed.
@@ -115,9 +117,8 @@ func (r *roller) derive(ctx context.Context, from, to, oldest time.Time, ahead t
 // passOver reads the hours from one time to another, and those before that a gap reaches back into.
 func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (*pass, time.Time, error) {
 	for {
-		p := newPass(from, to)
-		p.ahead = ahead
-		if err := p.read(ctx, r.q, r.out, oldest); err != nil {
+		p, err := r.inParts(ctx, newPass(from, to), oldest, ahead)
+		if err != nil {
 			return nil, from, fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 		}
 		back := time.UnixMilli(p.back).Truncate(time.Hour)
@@ -126,6 +127,59 @@ func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead
 		}
 		from = back
 	}
+}
+
+// inParts reads the time of a pass, in parts where many process groups passed: a pass takes some kilobytes of memory for each that it
+// meets. Runs of a batch system are read at once, because what they were given is known of their whole time.
+func (r *roller) inParts(ctx context.Context, p *pass, oldest time.Time, ahead time.Duration) (*pass, error) {
+	from, to := p.from, p.to
+	step, err := r.partLength(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	for at := from; at < to; at += step {
+		end := min(at+step, to)
+		if p.ahead = 0; end == to {
+			p.ahead = ahead
+		}
+		if step < to-from {
+			p.part(at, end)
+		}
+		if err := p.read(ctx, r.q, r.out, oldest); err != nil {
+			return nil, err
+		}
+		if p.batch && step < to-from {
+			whole := newPassAt(p.edges, 0)
+			whole.ahead = ahead
+			return whole, whole.read(ctx, r.q, r.out, oldest)
+		}
+	}
+	return p, nil
+}
+
+// passedTogether is the number of process groups that passed for which one part is enough.
+const passedTogether = 10_000
+
+// partLength is the length of the parts in which a time is read, milliseconds.
+func (r *roller) partLength(ctx context.Context, from, to int64) (int64, error) {
+	facts, ok := r.cat.(interface {
+		Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
+	})
+	if !ok {
+		return to - from, nil
+	}
+	list, err := facts.Passed(ctx, time.UnixMilli(from), time.UnixMilli(to), time.Hour)
+	if err != nil {
+		return 0, err
+	}
+	groups := int64(0)
+	for i := range list {
+		groups += int64(list[i].Count)
+	}
+	const minute = int64(time.Minute / time.Millisecond)
+	parts := 1 + groups/r.together
+	length := (to-from)/parts + minute - 1
+	return max(length-length%minute, lookAround.Milliseconds()), nil
 }
 
 const (

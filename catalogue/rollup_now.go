@@ -68,8 +68,11 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	if r.now.whole {
 		return r.makeWhole(ctx, from, end, oldest)
 	}
+	cut := later(now.Add(-r.around()).Truncate(15*time.Second), r.now.until)
+	if err := r.begin(ctx, cut, oldest); err != nil {
+		return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
+	}
 	until := r.now.until
-	cut := later(now.Add(-r.around()).Truncate(15*time.Second), until)
 	// What was used before until, and is found out now, is added to it.
 	edges := hours(nil, from.UnixMilli(), until.UnixMilli())
 	before := len(edges) - 1
@@ -89,7 +92,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	switch gap := p.back < p.from; {
 	case p.batch:
 		return r.makeWhole(ctx, from, end, oldest)
-	case gap && until.Equal(from):
+	case gap && (until.Equal(from) || p.back < from.UnixMilli()):
 		// Hours that are settled are made again with these.
 		newest, err := r.make(ctx, from, end, oldest, lookAround)
 		r.now = underWay{from: from, until: from, known: newest}
@@ -130,14 +133,41 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	return nil
 }
 
-// recent makes the stretches of time between edges, of which the first are made already, with samples from so far before the others on.
-func (r *roller) recent(ctx context.Context, edges []int64, before int, reach time.Duration, oldest time.Time) (*pass, error) {
-	p := newPassAt(edges, before)
-	p.reach, p.known = reach.Milliseconds(), r.now.known
-	p.older = oldest.Before(p.begins())
+// begin reads the hours under way up to a time, if none of them was read yet, and what it would read is too much for one pass.
+func (r *roller) begin(ctx context.Context, until, oldest time.Time) error {
+	from := r.now.from
+	if !r.now.until.Equal(from) || !until.After(from) {
+		return nil
+	}
+	step, err := r.partLength(ctx, from.UnixMilli(), until.UnixMilli())
+	if err != nil || step >= until.UnixMilli()-from.UnixMilli() {
+		return err
+	}
+	p := newPassAt(hours(nil, from.UnixMilli(), until.UnixMilli()), 0)
+	r.since(p)
+	if p, err = r.inParts(ctx, p, oldest, 0); err != nil || p.batch || p.back < from.UnixMilli() {
+		return err // the pass over all finds the same, and what to do about it
+	}
+	r.now.use, r.now.nodes = p.rows()
+	r.now.until, r.now.known = until, until.UnixMilli()
+	r.fresh = time.Time{} // all was read now
+	return nil
+}
+
+// since tells a pass what was known when the time before it was made.
+func (r *roller) since(p *pass) {
+	p.known = r.now.known
 	if !r.fresh.IsZero() && (r.now.until.After(r.now.from) || p.known != 0) {
 		p.fresh = r.fresh.UnixMilli()
 	}
+}
+
+// recent makes the stretches of time between edges, of which the first are made already, with samples from so far before the others on.
+func (r *roller) recent(ctx context.Context, edges []int64, before int, reach time.Duration, oldest time.Time) (*pass, error) {
+	p := newPassAt(edges, before)
+	p.reach = reach.Milliseconds()
+	p.older = oldest.Before(p.begins())
+	r.since(p)
 	return p, p.read(ctx, r.q, r.out, oldest)
 }
 

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -61,6 +62,7 @@ func TestHourUnderWay(t *testing.T) {
 				t.Fatal(back, err)
 			}
 			x.sameHours(from, use, nodes)
+			x.sameInParts(b, from)
 		}
 	}
 	if kept < 120 {
@@ -100,6 +102,18 @@ func (x *site) sameHours(from time.Time, use []store.Use, nodes []store.NodeUse)
 			x.same(n.At, "capacity", k, *gotNodes[i].Capacity.At(k), *n.Capacity.At(k))
 		}
 	}
+}
+
+// sameInParts is the same with hours that are read in parts of five minutes.
+func (x *site) sameInParts(b *Builder, from time.Time) {
+	together := b.roll.together
+	b.roll.together = 1
+	use, nodes, back, err := b.roll.derive(context.Background(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
+	if err != nil || !back.Equal(from) {
+		x.tb.Fatal(back, err)
+	}
+	x.sameHours(from, use, nodes)
+	b.roll.together = together
 }
 
 func (x *site) sameUse(at time.Time, got, want *store.Used) {
@@ -153,11 +167,14 @@ func TestLateSampleCountsBackwards(t *testing.T) {
 // TestHourUnderWayOfOddNodes is the same with nodes that are cut off at any time, for any number of samples, and agents that begin
 // anew: a round that reads less far back must find out when that was not enough.
 func TestHourUnderWayOfOddNodes(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 30, 0, 0, time.UTC))
 		x.step = []time.Duration{10, 15, 40, 90}[seed%4] * time.Second
 		b := x.builder()
+		if seed >= 8 {
+			b.roll.together = 1 // in parts of five minutes
+		}
 		nodes := []string{"n1", "n2", "n3"}
 		x.begin("unit/a", place{"n1", ""}, place{"n2", ""}, place{"n3", ""})
 		var ends []*truth
@@ -194,6 +211,7 @@ func TestHourUnderWayOfOddNodes(t *testing.T) {
 					t.Fatal(err)
 				}
 				x.sameHours(from, use, nodes)
+				x.sameInParts(b, from)
 			}
 		}
 		x.close()

@@ -52,6 +52,7 @@ type pass struct {
 	held     map[key]map[string]*holding // by node
 	byFacts  map[key]bool                // what these held is in cells: see allocations
 	starting []store.Use                 // of the workloads that began
+	use      []store.Use                 // of the parts that were read before
 
 	names series.Labels
 }
@@ -108,6 +109,7 @@ type nodeFigures struct {
 	cpus               map[string]float64 // by processor: the seconds it was there
 	used               float64
 	total, free, power *float64
+	was                struct{ total, free float64 } // of the parts that were read before
 }
 
 // holding is what a request held on one node, by hour: cores by seconds.
@@ -138,6 +140,36 @@ func newPassAt(edges []int64, before int) *pass {
 		starts: map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
 	}
+}
+
+// part limits what is read next to a part of the time of the pass, the parts one after the other; what was read is kept as rows.
+func (p *pass) part(from, to int64) {
+	p.flush()
+	p.from, p.to = from, to
+	if from > p.edges[0] {
+		p.known = from // all samples up to there were read
+	}
+}
+
+// flush makes rows of what was read of workloads, whose number a pass over hours would not have room for.
+func (p *pass) flush() {
+	p.use = joined(append(p.useRows(), p.use...))
+	for _, m := range p.nodes {
+		if m.total != nil && m.free != nil {
+			m.was.total, m.was.free = m.was.total+*m.total, m.was.free+*m.free
+			m.total, m.free = nil, nil
+		}
+	}
+	p.starting = nil
+	clear(p.starts)
+	clear(p.boots)
+	clear(p.watched)
+	clear(p.doubts)
+	clear(p.facts)
+	clear(p.cells)
+	clear(p.software)
+	clear(p.held)
+	clear(p.byFacts)
 }
 
 func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups, oldest time.Time) error {
@@ -418,8 +450,14 @@ func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 	return most
 }
 
-// rows makes the rows: workloads by what groups are distinguished by, CPU time by program.
+// rows returns the rows: workloads by what groups are distinguished by, CPU time by program.
 func (p *pass) rows() ([]store.Use, []store.NodeUse) {
+	p.flush()
+	return p.use, p.nodeRows()
+}
+
+// useRows makes the rows of workloads of what was read last.
+func (p *pass) useRows() []store.Use {
 	var use []store.Use
 	for c, f := range p.cells {
 		about := p.facts[c.key]
@@ -462,7 +500,7 @@ func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 			}
 		}
 	}
-	return joined(append(use, p.starting...)), p.nodeRows()
+	return append(use, p.starting...)
 }
 
 // program is the one that used most in the hour, or what the workload is known by. What
@@ -497,8 +535,8 @@ func (p *pass) nodeRows() []store.NodeUse {
 			}
 			u.UpSeconds, u.CoreSeconds, u.CoreUsedSeconds = ptr(min(most, 3600)), &sum, ptr(m.used)
 		}
-		if m.total != nil && m.free != nil {
-			u.NodeMemoryByteSeconds, u.NodeMemoryUsedByteSeconds = m.total, ptr(max(*m.total-*m.free, 0))
+		if m.was.total > 0 {
+			u.NodeMemoryByteSeconds, u.NodeMemoryUsedByteSeconds = ptr(m.was.total), ptr(max(m.was.total-m.was.free, 0))
 		}
 		out = append(out, u)
 	}
