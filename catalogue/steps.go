@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reckon/internal/series"
+	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -99,7 +100,7 @@ func (a *account) steps() []store.Step {
 			CPUSeconds: x.CPU.number(), MemoryPeakBytes: x.Memory.number(), Cores: x.NCores.number(),
 		})
 	}
-	slices.SortStableFunc(out, func(x, y store.Step) int { return cmp.Compare(x.Start.UnixMilli(), y.Start.UnixMilli()) })
+	sorting.Stable(out, func(x, y store.Step) int { return cmp.Compare(x.Start.UnixMilli(), y.Start.UnixMilli()) })
 	return out
 }
 

@@ -175,7 +175,7 @@ func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []client.DiskWa
 	for device, seconds := range by {
 		out = append(out, client.DiskWait{Device: device, Seconds: seconds})
 	}
-	slices.SortFunc(out, func(a, b client.DiskWait) int {
+	sorting.Func(out, func(a, b client.DiskWait) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Device, b.Device))
 	})
 	return out, err

@@ -3,6 +3,8 @@ package rank
 import (
 	"math"
 	"slices"
+
+	"reckon/internal/sorting"
 )
 
 // Load is the power of a node at a share of its cores in use, with a mean number of busy GPUs (0 if it has none).
@@ -56,7 +58,7 @@ func FitCurve(loads []Load) (Curve, bool) {
 	if len(loads) < leastLoads {
 		return Curve{}, false
 	}
-	slices.SortFunc(loads, func(a, b Load) int {
+	sorting.Func(loads, func(a, b Load) int {
 		switch {
 		case a.Share < b.Share:
 			return -1

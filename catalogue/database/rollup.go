@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reckon/figure"
+	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -301,7 +302,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 	for _, u := range rows {
 		out = append(out, *u)
 	}
-	slices.SortFunc(out, func(a, b store.Use) int {
+	sorting.Func(out, func(a, b store.Use) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Owner, b.Owner),
 			cmp.Compare(a.Account, b.Account), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Command, b.Command))
 	})
@@ -374,7 +375,7 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 	for _, u := range rows {
 		out = append(out, *u)
 	}
-	slices.SortFunc(out, func(a, b store.NodeUse) int {
+	sorting.Func(out, func(a, b store.NodeUse) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node))
 	})
 	return out, nil

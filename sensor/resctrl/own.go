@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/sorting"
 	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
@@ -122,7 +123,7 @@ func (s *Sensor) choose(wishes []sensor.MonitorWish) []sensor.MonitorWish {
 		}
 		return w.Size
 	}
-	slices.SortStableFunc(list, func(a, b sensor.MonitorWish) int { return cmp.Compare(weight(b), weight(a)) })
+	sorting.Stable(list, func(a, b sensor.MonitorWish) int { return cmp.Compare(weight(b), weight(a)) })
 	return list[:min(len(list), s.room())]
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -152,7 +153,7 @@ func (g *folded) add(part labels.Labels, at map[int64]float64) {
 
 func (g *folded) series() *prompb.TimeSeries {
 	ts := &prompb.TimeSeries{Labels: prompb.FromLabels(g.labels, nil)}
-	slices.SortFunc(g.buckets, func(a, b bucketSeries) int { return cmp.Compare(a.le, b.le) })
+	sorting.Func(g.buckets, func(a, b bucketSeries) int { return cmp.Compare(a.le, b.le) })
 	times := make([]int64, 0, len(g.count))
 	for t := range g.count {
 		times = append(times, t)

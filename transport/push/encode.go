@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -72,7 +73,7 @@ func NewEncoder(labels map[string]string, f Filter) *Encoder {
 			e.external = append(e.external, pair{name, clean(value)})
 		}
 	}
-	slices.SortFunc(e.external, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	sorting.Func(e.external, func(a, b pair) int { return strings.Compare(a.name, b.name) })
 	return e
 }
 
@@ -178,7 +179,7 @@ func (e *Encoder) newPlan(d *metric.Desc) *plan {
 			p.slots[i].constant = x.value // if the series has none
 		}
 	}
-	slices.SortFunc(p.slots, func(a, b slot) int { return strings.Compare(a.name, b.name) })
+	sorting.Func(p.slots, func(a, b slot) int { return strings.Compare(a.name, b.name) })
 	return p
 }
 
