@@ -16,7 +16,7 @@ import (
 // step runs a tick of a rig on a kin.
 func (r *rig) step(k *kin, irq uint64, exited ...sensor.Process) {
 	busy := k.used - r.before + irq
-	r.before = k.used
+	r.before, r.m.Forks = k.used, 1000+k.forks
 	r.tick(busy, k.live(), exited...)
 }
 

@@ -13,6 +13,7 @@ type kin struct {
 	procs map[int32]*kinProc
 	next  int32
 	used  uint64           // by all
+	forks uint64           // so far
 	truth map[int32]uint64 // by process group
 	given map[int32]bool   // ids that were given out
 }
@@ -31,6 +32,7 @@ func newKin(boot uint64) *kin {
 
 // fork creates a child, in its parent's group or in one of its own.
 func (k *kin) fork(parent int32, own bool, now uint64) int32 {
+	k.forks++
 	k.next++
 	for k.procs[k.next] != nil || k.given[k.next] {
 		k.next++

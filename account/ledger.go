@@ -165,10 +165,11 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	}
 	l.forget(l.seen.end())
 	l.readCgroups(pass)
+	l.countForks(m)
 	l.reconcile(elapsed, capacity(elapsed+l.line.elapsed, pass.Boot, m)) // some of it was held in the tick before
 	l.line.elapsed = elapsed
 	l.settle(pass.Boot, elapsed, m, first)
-	l.before, l.lastAt = l.lastAt, pass.Boot
+	l.line.beforeLast, l.before, l.lastAt = l.before, l.lastAt, pass.Boot
 }
 
 func (l *Ledger) begin() {

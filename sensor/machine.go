@@ -10,6 +10,9 @@ type Machine struct {
 	// included in User and Nice, as the kernel counts it.
 	User, Nice, System, Idle, IOWait, IRQ, SoftIRQ, Steal uint64
 
+	// Forks is how many processes and threads were begun since boot, from /proc/stat; 0 where that is not known. It is not kept at rest.
+	Forks uint64 `json:"-"`
+
 	MemoryTotal, MemoryAvailable uint64 // bytes, from /proc/meminfo
 }
 

@@ -51,6 +51,7 @@ func (r *Machine) ReadMachine(m *sensor.Machine) error {
 		r.last[i] = settle(r.last[i], f[i])
 		*into = r.last[i] * tick
 	}
+	m.Forks = parseForks(t)
 	if t, err = r.meminfo.read(); err != nil {
 		return err
 	}
@@ -76,6 +77,20 @@ func parseTotals(t []byte) (f [8]uint64, cores int, ok bool) {
 		cores++
 	}
 	return f, cores, ok && cores > 0
+}
+
+// parseForks finds the number of processes and threads begun since boot; 0 if it is not there.
+func parseForks(t []byte) uint64 {
+	for len(t) > 0 {
+		var l []byte
+		l, t = line(t)
+		if key, rest := word(l); string(key) == "processes" {
+			w, _ := word(rest)
+			v, _ := number(w)
+			return v
+		}
+	}
+	return 0
 }
 
 // parseMemoryTotals finds MemTotal and MemAvailable (since 3.14) in /proc/meminfo, in bytes.

@@ -31,7 +31,7 @@ func processCounters(p *sensor.Process) []*uint64 {
 }
 
 func machineCounters(m *sensor.Machine) []*uint64 {
-	return []*uint64{&m.User, &m.Nice, &m.System, &m.Idle, &m.IOWait, &m.IRQ, &m.SoftIRQ, &m.Steal}
+	return []*uint64{&m.User, &m.Nice, &m.System, &m.Idle, &m.IOWait, &m.IRQ, &m.SoftIRQ, &m.Steal, &m.Forks}
 }
 
 func groupCounters(c *sensor.Cgroup) []*uint64 {
