@@ -55,7 +55,7 @@ type roller struct {
 	// apart is for how long samples of a series lie apart, and how late they come, as was seen of late.
 	apart time.Duration
 
-	together int64 // passedTogether, but in tests
+	groupsInPart int64 // the constant; tests set less
 }
 
 func (b *Builder) newRoller() *roller {
@@ -64,7 +64,7 @@ func (b *Builder) newRoller() *roller {
 		return nil
 	}
 	_, reports := b.q.(appendReporter)
-	return &roller{q: b.q, cat: b.cat, out: out, reports: reports, together: passedTogether}
+	return &roller{q: b.q, cat: b.cat, out: out, reports: reports, groupsInPart: groupsInPart}
 }
 
 // noteLate notes that what is known of a time has changed.
@@ -117,7 +117,11 @@ func (r *roller) derive(ctx context.Context, from, to, oldest time.Time, ahead t
 // passOver reads the hours from one time to another, and those before that a gap reaches back into.
 func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (*pass, time.Time, error) {
 	for {
-		p, err := r.inParts(ctx, newPass(from, to), oldest, ahead)
+		p := newPass(from, to)
+		step, err := r.partLength(ctx, p.from, p.to)
+		if err == nil {
+			p, err = r.inParts(ctx, p, step, oldest, ahead)
+		}
 		if err != nil {
 			return nil, from, fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 		}
@@ -129,14 +133,10 @@ func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead
 	}
 }
 
-// inParts reads the time of a pass, in parts where many process groups passed: a pass takes some kilobytes of memory for each that it
-// meets. Runs of a batch system are read at once, because what they were given is known of their whole time.
-func (r *roller) inParts(ctx context.Context, p *pass, oldest time.Time, ahead time.Duration) (*pass, error) {
+// inParts reads the time of a pass in parts of some milliseconds. Time with runs of a batch system is read in one part, because
+// allocations are not additive over parts.
+func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.Time, ahead time.Duration) (*pass, error) {
 	from, to := p.from, p.to
-	step, err := r.partLength(ctx, from, to)
-	if err != nil {
-		return nil, err
-	}
 	for at := from; at < to; at += step {
 		end := min(at+step, to)
 		if p.ahead = 0; end == to {
@@ -157,10 +157,10 @@ func (r *roller) inParts(ctx context.Context, p *pass, oldest time.Time, ahead t
 	return p, nil
 }
 
-// passedTogether is the number of process groups that passed for which one part is enough.
-const passedTogether = 10_000
+// groupsInPart is the number of ended process groups that one part may hold, some kilobytes of memory each.
+const groupsInPart = 10_000
 
-// partLength is the length of the parts in which a time is read, milliseconds.
+// partLength returns the length of the parts in which a time is read, milliseconds.
 func (r *roller) partLength(ctx context.Context, from, to int64) (int64, error) {
 	facts, ok := r.cat.(interface {
 		Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
@@ -177,7 +177,7 @@ func (r *roller) partLength(ctx context.Context, from, to int64) (int64, error) 
 		groups += int64(list[i].Count)
 	}
 	const minute = int64(time.Minute / time.Millisecond)
-	parts := 1 + groups/r.together
+	parts := 1 + groups/r.groupsInPart
 	length := (to-from)/parts + minute - 1
 	return max(length-length%minute, lookAround.Milliseconds()), nil
 }

@@ -43,7 +43,7 @@ func (r *roller) appended(since time.Time) {
 }
 
 // around is how far back a round reads beyond the time that it makes, and from how long ago on the next one makes the hours again:
-// twice the time by which samples lie apart or come late. Where all are new and near, that is two minutes in place of ten,
+// twice the time by which samples lie apart or come late. Where all are new and near, that is one minute in place of ten,
 // which matters beside thousands of workloads that come and go.
 func (r *roller) around() time.Duration {
 	return min(max(2*r.apart, 30*time.Second), lookAround)
@@ -143,9 +143,9 @@ func (r *roller) begin(ctx context.Context, until, oldest time.Time) error {
 	if err != nil || step >= until.UnixMilli()-from.UnixMilli() {
 		return err
 	}
-	p := newPassAt(hours(nil, from.UnixMilli(), until.UnixMilli()), 0)
-	r.since(p)
-	if p, err = r.inParts(ctx, p, oldest, 0); err != nil || p.batch || p.back < from.UnixMilli() {
+	p := newPass(from, until)
+	r.setKnown(p)
+	if p, err = r.inParts(ctx, p, step, oldest, 0); err != nil || p.batch || p.back < from.UnixMilli() {
 		return err // the pass over all finds the same, and what to do about it
 	}
 	r.now.use, r.now.nodes = p.rows()
@@ -154,8 +154,8 @@ func (r *roller) begin(ctx context.Context, until, oldest time.Time) error {
 	return nil
 }
 
-// since tells a pass what was known when the time before it was made.
-func (r *roller) since(p *pass) {
+// setKnown sets which samples the pass before had read.
+func (r *roller) setKnown(p *pass) {
 	p.known = r.now.known
 	if !r.fresh.IsZero() && (r.now.until.After(r.now.from) || p.known != 0) {
 		p.fresh = r.fresh.UnixMilli()
@@ -167,7 +167,7 @@ func (r *roller) recent(ctx context.Context, edges []int64, before int, reach ti
 	p := newPassAt(edges, before)
 	p.reach = reach.Milliseconds()
 	p.older = oldest.Before(p.begins())
-	r.since(p)
+	r.setKnown(p)
 	return p, p.read(ctx, r.q, r.out, oldest)
 }
 

@@ -56,13 +56,8 @@ func TestHourUnderWay(t *testing.T) {
 			kept++
 		}
 		if i%10 == 9 {
-			from := b.roll.done
-			use, nodes, back, err := b.roll.derive(t.Context(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
-			if err != nil || !back.Equal(from) {
-				t.Fatal(back, err)
-			}
-			x.sameHours(from, use, nodes)
-			x.sameInParts(b, from)
+			x.sameWhole(b, b.roll.done)
+			x.sameInParts(b, b.roll.done)
 		}
 	}
 	if kept < 120 {
@@ -104,16 +99,21 @@ func (x *site) sameHours(from time.Time, use []store.Use, nodes []store.NodeUse)
 	}
 }
 
-// sameInParts is the same with hours that are read in parts of five minutes.
-func (x *site) sameInParts(b *Builder, from time.Time) {
-	together := b.roll.together
-	b.roll.together = 1
+// sameWhole compares the hours from a time on with what a pass over the whole of them makes.
+func (x *site) sameWhole(b *Builder, from time.Time) {
 	use, nodes, back, err := b.roll.derive(context.Background(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
 	if err != nil || !back.Equal(from) {
 		x.tb.Fatal(back, err)
 	}
 	x.sameHours(from, use, nodes)
-	b.roll.together = together
+}
+
+// sameInParts is sameWhole with a pass in parts of five minutes.
+func (x *site) sameInParts(b *Builder, from time.Time) {
+	kept := b.roll.groupsInPart
+	b.roll.groupsInPart = 1
+	x.sameWhole(b, from)
+	b.roll.groupsInPart = kept
 }
 
 func (x *site) sameUse(at time.Time, got, want *store.Used) {
@@ -150,12 +150,7 @@ func TestLateSampleCountsBackwards(t *testing.T) {
 				b.roll.next = time.Time{}
 				advance(t, b)
 			}
-			from := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-			use, nodes, _, err := b.roll.derive(t.Context(), from, from.Add(2*time.Hour), from, lookAround)
-			if err != nil {
-				t.Fatal(err)
-			}
-			x.sameHours(from, use, nodes)
+			x.sameWhole(b, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 			x.close()
 			if t.Failed() {
 				t.Fatalf("cut off at sample %d, for %d samples", 33+first, delay)
@@ -173,7 +168,7 @@ func TestHourUnderWayOfOddNodes(t *testing.T) {
 		x.step = []time.Duration{10, 15, 40, 90}[seed%4] * time.Second
 		b := x.builder()
 		if seed >= 8 {
-			b.roll.together = 1 // in parts of five minutes
+			b.roll.groupsInPart = 1 // in parts of five minutes
 		}
 		nodes := []string{"n1", "n2", "n3"}
 		x.begin("unit/a", place{"n1", ""}, place{"n2", ""}, place{"n3", ""})
@@ -205,13 +200,8 @@ func TestHourUnderWayOfOddNodes(t *testing.T) {
 			if i%8 == 7 {
 				b.roll.next = time.Time{}
 				advance(t, b)
-				from := b.roll.done
-				use, nodes, _, err := b.roll.derive(t.Context(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
-				if err != nil {
-					t.Fatal(err)
-				}
-				x.sameHours(from, use, nodes)
-				x.sameInParts(b, from)
+				x.sameWhole(b, b.roll.done)
+				x.sameInParts(b, b.roll.done)
 			}
 		}
 		x.close()
@@ -239,12 +229,7 @@ func TestGaugesAfterAPause(t *testing.T) {
 				b.roll.next = time.Time{}
 				advance(t, b)
 			}
-			from := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-			use, nodes, _, err := b.roll.derive(t.Context(), from, from.Add(time.Hour), from, lookAround)
-			if err != nil {
-				t.Fatal(err)
-			}
-			x.sameHours(from, use, nodes)
+			x.sameWhole(b, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 			x.close()
 			if t.Failed() {
 				t.Fatalf("paused at sample %d, for %d samples", 30+first, pause)
@@ -293,11 +278,7 @@ func TestCounterBegunLate(t *testing.T) {
 		if c.wholes > 0 { // hours that were settled are made again
 			from = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 		}
-		use, nodes, _, err := b.roll.derive(t.Context(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x.sameHours(from, use, nodes)
+		x.sameWhole(b, from)
 		if wholes != c.wholes {
 			t.Errorf("%d rounds read all, want %d", wholes, c.wholes)
 		}
