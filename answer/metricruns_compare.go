@@ -11,6 +11,7 @@ import (
 
 	"reckon/analysis/compare"
 	"reckon/client"
+	"reckon/internal/sorting"
 )
 
 // alpha is 1 minus the confidence level of a whole comparison.
@@ -299,7 +300,7 @@ func lengths(x [][]float64) (n int) {
 func conditions(a, b []measured) []client.MetricRunCondition {
 	out := []client.MetricRunCondition{}
 	x, y := conditionsOf(a), conditionsOf(b)
-	keys := slices.SortedFunc(maps.Keys(x), func(p, q [2]string) int { return cmp.Or(cmp.Compare(p[0], q[0]), cmp.Compare(p[1], q[1])) })
+	keys := sorting.Collect(maps.Keys(x), func(p, q [2]string) int { return cmp.Or(cmp.Compare(p[0], q[0]), cmp.Compare(p[1], q[1])) })
 	for key := range y {
 		if _, ok := x[key]; !ok {
 			keys = append(keys, key)

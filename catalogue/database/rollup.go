@@ -5,12 +5,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"reckon/figure"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -299,13 +299,12 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 		}
 	}
 	out := make([]store.Use, 0, len(rows))
-	for _, u := range rows {
-		out = append(out, *u)
-	}
-	sorting.Func(out, func(a, b store.Use) int {
+	for _, u := range slices.SortedFunc(maps.Values(rows), func(a, b *store.Use) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Owner, b.Owner),
 			cmp.Compare(a.Account, b.Account), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Command, b.Command))
-	})
+	}) {
+		out = append(out, *u)
+	}
 	return out, nil
 }
 
@@ -372,12 +371,11 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 		}
 	}
 	out := make([]store.NodeUse, 0, len(rows))
-	for _, u := range rows {
+	for _, u := range slices.SortedFunc(maps.Values(rows), func(a, b *store.NodeUse) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node))
+	}) {
 		out = append(out, *u)
 	}
-	sorting.Func(out, func(a, b store.NodeUse) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node))
-	})
 	return out, nil
 }
 

@@ -27,6 +27,7 @@ import (
 	"reckon/figure/format"
 	"reckon/internal/dirty"
 	"reckon/internal/durable"
+	"reckon/internal/sorting"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -137,7 +138,7 @@ func (h *History) Ranges() [][2]int64 {
 	for at := range seen {
 		out = append(out, [2]int64{at, at + historyRange})
 	}
-	slices.SortFunc(out, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
+	sorting.Func(out, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
 	return out
 }
 
@@ -352,7 +353,7 @@ func (i *importedSet) add(dir string, id ulid.ULID) error {
 	for id := range i.ids {
 		list = append(list, id)
 	}
-	slices.SortFunc(list, func(a, b ulid.ULID) int { return a.Compare(b) })
+	sorting.Func(list, func(a, b ulid.ULID) int { return a.Compare(b) })
 	raw, err := json.Marshal(list)
 	if err != nil {
 		return err
