@@ -94,22 +94,20 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 				s.graph.changed()
 			}
 		}
-		var least time.Duration
+		round, least := time.Since(began), time.Duration(0)
 		if told && s.agent != nil { // before, somebody waits for what runs on this machine
 			least = rest(n)
 		}
-		next, soonest := time.NewTimer(max(least, pause(every, time.Since(began)))), time.NewTimer(least)
+		if sleep(ctx, least) != nil {
+			return nil
+		}
+		next := time.NewTimer(max(0, pause(every, round)-least))
 		select {
 		case <-ctx.Done():
 		case <-s.updated:
 			now = true
-			select {
-			case <-ctx.Done():
-			case <-soonest.C:
-			}
 		case <-next.C:
 		}
-		soonest.Stop()
 		if next.Stop(); ctx.Err() != nil {
 			return nil
 		}
