@@ -94,22 +94,23 @@ type lineage struct {
 	held    uint64     // by offspring, in this tick
 	elapsed uint64     // between the last two ticks
 
-	beforeLast uint64  // time of the pass before that of l.before
-	begun      uint64  // threads of the processes that this tick was the first to see
-	unseen     [2]bool // more was begun than was seen since the last tick, and between the two before; false where that is not known
+	beforeLast uint64 // time of the pass before that of l.before
+	newThreads uint64 // threads of the processes that this tick was the first to see
+	// unseenForks: more processes and threads began than readings saw, since the last tick and between the two before; false if unknown.
+	unseenForks [2]bool
 }
 
 // beginLineage prepares a tick.
 func (l *Ledger) beginLineage(pass *sensor.Pass) {
 	l.line.settled = pass.Complete && pass.Lost == 0 && !l.line.gap
-	l.line.told, l.line.held, l.line.begun = false, 0, 0
+	l.line.told, l.line.held, l.line.newThreads = false, 0, 0
 }
 
 // countForks notes whether processes or threads began that no reading saw, since the last reading of the machine.
 func (l *Ledger) countForks(m *sensor.Machine) {
 	t := &l.line
-	unseen := m != nil && l.machine.Forks != 0 && grown(l.machine.Forks, m.Forks) > t.begun
-	t.unseen = [2]bool{unseen, t.unseen[0]}
+	unseen := m != nil && l.machine.Forks != 0 && grown(l.machine.Forks, m.Forks) > t.newThreads
+	t.unseenForks = [2]bool{unseen, t.unseenForks[0]}
 }
 
 // follow records the parent of a living process and the CPU time of its children. first
@@ -128,7 +129,7 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 		}
 	}
 	if isNew {
-		l.line.begun += uint64(max(p.Threads, 1))
+		l.line.newThreads += uint64(max(p.Threads, 1))
 	}
 	if isNew && !first && p.Start+clockStep >= l.lastAt {
 		e.based = true // from zero
@@ -326,25 +327,25 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint64) {
 	for _, e := range gone {
 		most := uint64(float64(elapsed) * e.rate * 1.25)
-		if l.hasSiblings(e, held) {
+		if l.mayHaveSiblings(e, held) {
 			most = min(most, e.last.user+e.last.system) // seen in the middle of its life, on average
 		}
 		l.chargeTail(e, held, most+tailSlack)
 	}
 	for _, e := range gone {
 		// More than its rate explains, and its parent has had no unseen children.
-		if o := l.parentOf(e); o != nil && (o.unseenAt == 0 || l.tick > o.unseenAt+cloistered) && !l.hasSiblings(e, held) {
+		if o := l.parentOf(e); o != nil && (o.unseenAt == 0 || l.tick > o.unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
 			l.chargeTail(e, held, capacity)
 		}
 	}
 }
 
-// hasSiblings reports whether a gone child, which one reading saw, may have siblings that none saw: something else began as well.
-// Of a parent that starts one short child after the other each reading sees one of many.
-func (l *Ledger) hasSiblings(e *process, held bool) bool {
-	before, unseen := l.before, l.line.unseen[0]
+// mayHaveSiblings reports whether a gone child that one reading saw may have siblings that no reading saw: there were unseen forks.
+// A parent that runs one short command after the other has one alive at each reading.
+func (l *Ledger) mayHaveSiblings(e *process, held bool) bool {
+	before, unseen := l.before, l.line.unseenForks[0]
 	if held { // it was gone in the last tick
-		before, unseen = l.line.beforeLast, unseen || l.line.unseen[1]
+		before, unseen = l.line.beforeLast, unseen || l.line.unseenForks[1]
 	}
 	return unseen && e.start > before
 }

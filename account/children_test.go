@@ -106,8 +106,8 @@ func TestChildrenThatNobodySaw(t *testing.T) {
 	}
 }
 
-// TestLongPass: on a busy machine a pass takes seconds. Figures that it reads last (the child times of a shell whose children ended
-// meanwhile, the CPU time of a control group) may grow by more CPU time than the machine used between the beginnings of two passes.
+// TestLongPass: on a busy machine one pass over /proc takes seconds. A counter read late in the pass (cutime of a shell, cpu.stat of a control group)
+// may grow by more CPU time than the machine has between the starts of two passes. All of it is charged.
 func TestLongPass(t *testing.T) {
 	const took = 8 * second
 	group := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}

@@ -289,7 +289,7 @@ func TestActivityOfTheYoung(t *testing.T) {
 	}
 }
 
-// TestLateTraffic: traffic of a process whose group was folded into short work meanwhile is charged to short work without delay.
+// TestLateTraffic: bytes of a process whose process group has been folded into the short workload are charged to that workload in the same tick.
 func TestLateTraffic(t *testing.T) {
 	r := newRig(t, Config{Export: 15 * time.Second})
 	r.tick(0, nil)

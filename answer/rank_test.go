@@ -195,7 +195,7 @@ func TestRankSaysItsAge(t *testing.T) {
 	nodes.seen(*now)
 	for _, c := range []struct {
 		age  time.Duration
-		told bool
+		asOf bool
 		want string
 	}{{2*time.Minute + time.Second, true, "n1 room fitted;n2 tight fitted;"}, {rankOld, false, "n2 room fitted;n1 room fitted;"}} {
 		*now = now.Add(time.Second)
@@ -204,7 +204,7 @@ func TestRankSaysItsAge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := list.AsOf != nil && now.Sub(*list.AsOf) == c.age; told != c.told {
+		if asOf := list.AsOf != nil && now.Sub(*list.AsOf) == c.age; asOf != c.asOf {
 			t.Errorf("a list of %v ago: as of %v", c.age, list.AsOf)
 		}
 		if got := places(t, r, q); got != c.want {
