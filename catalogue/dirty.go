@@ -191,8 +191,10 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	if err := r.countedTo(ctx, now); err != nil {
 		return false, err
 	}
-	// At most a two-hundredth of the time goes into it.
-	r.next = now.Add(max(time.Minute, 200*clock().Sub(now)))
+	if r.rolled { // else the first usage is shown with the round that finds it
+		// At most a two-hundredth of the time goes into it.
+		r.next = now.Add(max(time.Minute, 200*clock().Sub(now)))
+	}
 	return true, nil
 }
 

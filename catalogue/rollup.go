@@ -40,13 +40,14 @@ const (
 // counted between two samples is spread evenly over the time between them, so that the
 // hours of a workload sum up to its counters, whatever was lost in between.
 type roller struct {
-	q    storage.Queryable
-	cat  store.Catalogue
-	out  store.Rollups
-	done time.Time    // hours before are settled
-	next time.Time    // when the hour under way is made again
-	late time.Time    // rows changed this far back; zero when none did
-	kept [2]time.Time // done and late as they were saved
+	q      storage.Queryable
+	cat    store.Catalogue
+	out    store.Rollups
+	done   time.Time    // hours before are settled
+	next   time.Time    // when the hour under way is made again
+	rolled bool         // it has made some row
+	late   time.Time    // rows changed this far back; zero when none did
+	kept   [2]time.Time // done and late as they were saved
 
 	reports bool // the store knows the oldest sample that was appended since the last round
 	now     underWay
@@ -100,6 +101,7 @@ func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead tim
 		return 0, err
 	}
 	use, nodes := p.rows()
+	r.rolled = r.rolled || len(use) > 0
 	r.changedSince(from)
 	return p.newest, r.out.ReplaceHours(ctx, from, to, use, nodes)
 }

@@ -105,6 +105,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	var past, last []store.Use
 	var pastNodes, lastNodes []store.NodeUse
 	use, nodes := p.rows()
+	r.rolled = r.rolled || len(use) > 0
 	for _, u := range use {
 		list := &last
 		if u.At.Before(cut) {

@@ -303,6 +303,25 @@ func (f *farReads) Querier(mint, maxt int64) (storage.Querier, error) {
 	return f.Queryable.Querier(mint, maxt)
 }
 
+// TestFirstUsage: usage of a new server is counted in the first round that finds some, and from then on once a minute.
+func TestFirstUsage(t *testing.T) {
+	x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 5, 0, 0, time.UTC))
+	defer x.close()
+	b := x.builder()
+	advance(t, b)
+	x.begin("unit/a", place{"n1", ""})
+	var counted time.Time
+	for i := range 8 {
+		x.work(steady)
+		x.exportAll()
+		advance(t, b)
+		if i == 0 || i == 4 { // the first samples, and a minute later
+			counted = x.now
+		}
+		countedTo(t, b, counted)
+	}
+}
+
 // TestRoundReadsLittle: where samples come in time and near each other, a round makes the last two minutes again and not
 // more; where they come late once, the next rounds expect that.
 func TestRoundReadsLittle(t *testing.T) {
