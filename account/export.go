@@ -53,7 +53,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.boundPods()
 	grace := l.nameGrace()
 	for _, p := range l.order { // before any of them is exported to its end
-		p.held = p.pending(boot, l.config.Export) || p.awaits(boot, grace)
+		p.held = l.pending(p, boot) || p.awaits(boot, grace)
 	}
 	for _, p := range l.order {
 		if p.absorbed || p.held {
@@ -94,51 +94,9 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.counters.exported()
 }
 
-// pendingCPU is the CPU time, in nanoseconds, up to which a young process group may be
-// held back: little enough that the sum over all workloads stays complete.
-const pendingCPU = uint64(50 * time.Millisecond)
-
-// pending holds back a process group that may turn out to be short work, unless it has
-// a GPU open.
-func (p *Part) pending(boot uint64, export time.Duration) bool {
-	return p.kind == workload.Group && !p.exported && p.created != 0 && p.end == 0 &&
-		p.CPU() < pendingCPU && grown(p.start, boot) < uint64(export) && len(p.gpus) == 0
-}
-
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {
 	return linger > 0 && !p.superseded && grown(p.end, boot) < uint64(linger)
 }
-
-// fold moves short work into one account for each owner, and short parts of a
-// workload that goes on into one part.
-func (l *Ledger) fold() {
-	for i := 0; i < len(l.order); i++ { // part appends to order
-		p := l.order[i]
-		if p.end == 0 || p.place != "" || p.exported || p.flushed || p.CPU() >= uint64(time.Second) ||
-			grown(p.start, p.end) > uint64(l.config.Export) {
-			continue
-		}
-		switch {
-		case p.kind == workload.Group:
-			l.counts[p.owner]++
-		case p.part == "" || p.part == shortPart || p.group.parts == 1:
-			continue
-		}
-		p.flushed, p.absorbed = true, true // before part looks it up
-		l.part(Identified{Identity: l.foldsInto(p)}, p.start).absorb(p)
-	}
-}
-
-// foldsInto names the account that a short process group or part is folded into.
-func (l *Ledger) foldsInto(p *Part) workload.Identity {
-	if p.kind == workload.Group {
-		return workload.Identity{Workload: workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), Owner: p.owner}
-	}
-	return workload.Identity{Workload: p.id, Part: shortPart, Owner: p.owner}
-}
-
-// shortPart is the name of the part that holds the folded short parts of a workload.
-const shortPart = "short"
 
 // sweep forgets the parts that the last export flushed. It runs at the beginning of the next
 // step, so that a state that is saved before the export is sent still has them.

@@ -28,7 +28,7 @@ type Config struct {
 	// Node is the name of the machine, for other/NODE and short/OWNER/NODE.
 	Node string
 	// Export is the time between two exports. Process groups that end within one and
-	// use less than a CPU second are folded.
+	// use less than a CPU second are folded, and those that do next to nothing for somewhat longer.
 	Export time.Duration
 	// Linger is how long an ended workload stays in the exports, for consumers that
 	// scrape; 0 exports it once.

@@ -4,7 +4,8 @@
 //
 //	go run ./test/bench/churn -rate 5 -time 1h bin/reckon old/reckon
 //
-// Each group is a shell that uses about two milliseconds of a core and sleeps for twenty seconds. As root it all runs in a
+// Each group is a shell that uses about two milliseconds of a core and sleeps for as long as -life says: groups of up to 30 s
+// are short work, see doc/decisions/0017-short-work.md. As root it all runs in a
 // PID namespace, so that no other process of the machine is counted.
 package main
 
@@ -30,6 +31,7 @@ const settle = 30 * time.Second
 
 func main() {
 	rate := flag.Float64("rate", 5, "new process groups a second")
+	life := flag.Duration("life", 20*time.Second, "for how long a group sleeps")
 	length := flag.Duration("time", time.Hour, "for how long groups come and go")
 	every := flag.Duration("every", 5*time.Minute, "time between two lines")
 	inside := flag.Bool("inside", false, "the PID namespace is there already")
@@ -44,7 +46,7 @@ func main() {
 	if os.Geteuid() == 0 && !*inside {
 		err = alone(ctx)
 	} else {
-		err = run(ctx, bins, *rate, *length, *every)
+		err = run(ctx, bins, *rate, *length, *every, *life)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "churn:", err)
@@ -73,7 +75,7 @@ type program struct {
 	ticks      int // of processor time, at the last line
 }
 
-func run(ctx context.Context, bins []string, rate float64, length, every time.Duration) error {
+func run(ctx context.Context, bins []string, rate float64, length, every, life time.Duration) error {
 	dir, err := os.MkdirTemp("", "reckon-churn-")
 	if err != nil {
 		return err
@@ -105,7 +107,7 @@ func run(ctx context.Context, bins []string, rate float64, length, every time.Du
 	report(list, "at rest", settle/2)
 	began, last := time.Now(), time.Now()
 	for n := 1; time.Since(began) < length; n++ {
-		if err := group(); err != nil {
+		if err := group(life); err != nil {
 			return err
 		}
 		if now := time.Now(); now.Sub(last) >= every {
@@ -134,8 +136,8 @@ func start(bin, data string) (*program, error) {
 }
 
 // group starts a process group that ends by itself.
-func group() error {
-	c := exec.Command("sh", "-c", "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); done; exec sleep 20")
+func group(life time.Duration) error {
+	c := exec.Command("sh", "-c", fmt.Sprintf("i=0; while [ $i -lt 1500 ]; do i=$((i+1)); done; exec sleep %g", life.Seconds()))
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
 		return err

@@ -1,0 +1,78 @@
+package account
+
+import (
+	"time"
+
+	"reckon/workload"
+)
+
+// Short work is folded: what process groups used that ended soon and did little is counted to one account of their owner, with
+// their number, so that ten thousand commands are not ten thousand workloads. A part that ended within one export interval is
+// short below a CPU second. A process group that did next to nothing, which is what a machine has most of, is short up to
+// quietLife.
+const (
+	shortCPU = uint64(time.Second)
+	// quietLife is for how long a quiet process group is short work at most, where exports come more often than that, and
+	// quietExports is how many of them it may live through: who exports each second wants to see more.
+	quietLife    = 30 * time.Second
+	quietExports = 2
+	// quietCPU is little enough, in nanoseconds, that the sum over all workloads stays complete while young groups are held back.
+	quietCPU    = uint64(50 * time.Millisecond)
+	quietMemory = uint64(64 << 20) // bytes, at the peak
+)
+
+// quietUntil is the age up to which a quiet process group may be short work.
+func (c *Config) quietUntil() time.Duration {
+	return max(c.Export, min(quietExports*c.Export, quietLife))
+}
+
+// quiet reports whether the part did next to nothing so far.
+func (p *Part) quiet() bool {
+	return p.CPU() < quietCPU && p.memory.peak < quietMemory && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO &&
+		len(p.gpus) == 0 && p.kills() == 0 && !p.usesMounts()
+}
+
+// pending reports whether an export leaves a process group to the next one, since it may turn out to be short work.
+func (l *Ledger) pending(p *Part, boot uint64) bool {
+	return p.kind == workload.Group && !p.exported && p.created != 0 && p.end == 0 &&
+		grown(p.start, boot) < uint64(l.config.quietUntil()) && p.quiet()
+}
+
+// short reports whether an ended part is short work.
+func (l *Ledger) short(p *Part) bool {
+	life := grown(p.start, p.end)
+	if life <= uint64(l.config.Export) && p.CPU() < shortCPU {
+		return true
+	}
+	return p.kind == workload.Group && life <= uint64(l.config.quietUntil()) && p.quiet()
+}
+
+// fold moves short work into one account for each owner, and short parts of a
+// workload that goes on into one part.
+func (l *Ledger) fold() {
+	for i := 0; i < len(l.order); i++ { // part appends to order
+		p := l.order[i]
+		if p.end == 0 || p.place != "" || p.exported || p.flushed || !l.short(p) {
+			continue
+		}
+		switch {
+		case p.kind == workload.Group:
+			l.counts[p.owner]++
+		case p.part == "" || p.part == shortPart || p.group.parts == 1:
+			continue
+		}
+		p.flushed, p.absorbed = true, true // before part looks it up
+		l.part(Identified{Identity: l.foldsInto(p)}, p.start).absorb(p)
+	}
+}
+
+// foldsInto names the account that a short process group or part is folded into.
+func (l *Ledger) foldsInto(p *Part) workload.Identity {
+	if p.kind == workload.Group {
+		return workload.Identity{Workload: workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), Owner: p.owner}
+	}
+	return workload.Identity{Workload: p.id, Part: shortPart, Owner: p.owner}
+}
+
+// shortPart is the name of the part that holds the folded short parts of a workload.
+const shortPart = "short"

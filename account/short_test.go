@@ -1,0 +1,94 @@
+package account
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/sensor"
+)
+
+// TestQuietGroupIsShortWork: a group that ended within two exports, at most 30 s or else one export, is folded if it did next
+// to nothing, and one that ended within one export if it used less than a second; any other has series of its own.
+func TestQuietGroupIsShortWork(t *testing.T) {
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		export       time.Duration
+		life         uint64 // seconds
+		cpu          uint64 // nanoseconds, at the end
+		peak         uint64
+		written      uint64
+		early, shows bool // it has series before its end, and at all
+	}{
+		"within an export":                  {export: 15 * time.Second, life: 12, cpu: second / 100},
+		"within two":                        {export: 15 * time.Second, life: 29, cpu: second / 100},
+		"beyond two":                        {export: 15 * time.Second, life: 33, cpu: second / 100, shows: true},
+		"alive after three":                 {export: 15 * time.Second, life: 46, cpu: second / 100, early: true, shows: true},
+		"little CPU time":                   {export: 15 * time.Second, life: 29, cpu: 49e6},
+		"some CPU time":                     {export: 15 * time.Second, life: 29, cpu: 51e6, early: true, shows: true},
+		"some, and ended before an export":  {export: 15 * time.Second, life: 9, cpu: 51e6},
+		"much, and ended before an export":  {export: 15 * time.Second, life: 9, cpu: second + 1, shows: true},
+		"little memory":                     {export: 15 * time.Second, life: 29, peak: 63 * mib},
+		"much memory":                       {export: 15 * time.Second, life: 29, peak: 64 * mib, early: true, shows: true},
+		"much memory before an export":      {export: 15 * time.Second, life: 9, peak: 64 * mib},
+		"few bytes":                         {export: 15 * time.Second, life: 29, written: 15 * mib},
+		"many bytes":                        {export: 15 * time.Second, life: 29, written: 16 * mib, early: true, shows: true},
+		"frequent exports, within two":      {export: 5 * time.Second, life: 9},
+		"frequent exports, beyond two":      {export: 5 * time.Second, life: 15, early: true, shows: true},
+		"rare exports, within one":          {export: time.Minute, life: 58},
+		"rare exports, beyond one":          {export: time.Minute, life: 63, shows: true},
+		"rare exports, little in two":       {export: 20 * time.Second, life: 29},
+		"rare exports, little in two, over": {export: 20 * time.Second, life: 33, shows: true},
+	} {
+		r := newRig(t, Config{Export: c.export})
+		r.tick(0, nil)
+		start := r.boot
+		before := false
+		for at := uint64(1); at < c.life; at++ {
+			p := proc(100, 100, start, c.cpu*at/c.life)
+			if 2*at > c.life || c.life < 10 {
+				p.UserNanos = c.cpu
+			}
+			p.Have |= sensor.FieldPeak
+			p.PeakBytes, p.WriteBytes = c.peak, c.written
+			r.tick(0, []sensor.Process{p})
+			// The exports are at odds with the start.
+			if (at+2)%uint64(c.export/time.Second) == 0 {
+				r.export()
+				before = before || r.shows("group/n1/100")
+			}
+		}
+		last := proc(100, 100, start, c.cpu)
+		last.Have |= sensor.FieldPeak
+		last.PeakBytes, last.WriteBytes = c.peak, c.written
+		r.tick(0, nil, last)
+		r.tick(0, nil)
+		r.export()
+		if shows := r.shows("group/n1/100"); shows != c.shows {
+			t.Errorf("%s: series of its own %v, want %v", name, shows, c.shows)
+		}
+		if before != c.early {
+			t.Errorf("%s: series while it runs %v, want %v", name, before, c.early)
+		}
+		want := 1.0
+		if c.shows {
+			want = 0
+		}
+		if got := r.values["reckon_short_workloads_total|alice"]; got != want {
+			t.Errorf("%s: %v short groups, want %v", name, got, want)
+		}
+		if sum := r.cpu("short/alice/n1", "", "alice") + r.cpu("group/n1/100", "", "alice"); sum != float64(c.cpu)/1e9 {
+			t.Errorf("%s: %v CPU seconds in all, want %v", name, sum, float64(c.cpu)/1e9)
+		}
+	}
+}
+
+// shows reports whether the exports so far had series of a workload.
+func (r *rig) shows(workload string) bool {
+	for k := range r.values {
+		if strings.Contains(k, "|"+workload+"|") {
+			return true
+		}
+	}
+	return false
+}
