@@ -348,8 +348,12 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	if p.have&sensor.FieldMemory != 0 && p.sure.resident.source != fromNothing {
 		note(figMemory, p.sure.resident)
 		note(figNeeded, p.sure.needed)
-		note(figMemoryPeak, p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak))
-		note(figNeededPeak, p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory))
+		peak, needed := p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak), p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory)
+		if p.kind == workload.Short { // the peak of the largest, and not of all of them together
+			peak.degree, needed.degree = max(peak.degree, figure.AtLeast), max(needed.degree, figure.AtLeast)
+		}
+		note(figMemoryPeak, peak)
+		note(figNeededPeak, needed)
 	}
 	if len(p.energy.used) > 0 {
 		switch {

@@ -212,12 +212,14 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	if p.have&sensor.FieldWait != 0 {
 		b.Add(p.lazy(&r.wait, waitSeconds), seconds(p.total.wait))
 	}
-	if p.have&sensor.FieldSwap != 0 {
+	if p.have&sensor.FieldSwap != 0 && !p.over() {
 		b.Add(p.lazy(&r.swap, swapBytes), float64(p.memory.swap))
 	}
 	p.exportCounts(b)
 	l.exportCgroup(p, b)
-	b.Add(p.lazy(&r.threads, threads), float64(p.thread))
+	if !p.over() {
+		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
+	}
 	l.exportGPUs(p, b)
 	l.exportTraffic(p, b)
 	l.exportWaits(p, b)

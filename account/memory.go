@@ -95,7 +95,9 @@ func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
 	r, m := p.rows, &p.memory
 	if p.have&sensor.FieldMemory != 0 {
 		for i, t := range [...]string{"anon", "file", "shmem"} {
-			b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(m.types[i]))
+			if !p.over() {
+				b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(m.types[i]))
+			}
 		}
 		b.Add(p.lazy(&r.byteSeconds, memoryByteSeconds), m.byteSeconds)
 	}
@@ -113,7 +115,7 @@ func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
 // exportMemoryPressure appends needed memory and the signs of memory shortage.
 func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	r, c := p.rows, &p.cg
-	if p.have&sensor.FieldMemory != 0 {
+	if p.have&sensor.FieldMemory != 0 && !p.over() {
 		b.Add(p.lazy(&r.needed, memoryNeeded), float64(p.memory.needed()))
 	}
 	if c.Have&sensor.CgroupRefaults != 0 {

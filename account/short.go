@@ -47,6 +47,10 @@ func (l *Ledger) short(p *Part) bool {
 	return p.kind == workload.Group && life <= uint64(l.config.quietUntil()) && p.quiet()
 }
 
+// over reports whether the part is an account of what has ended, of which nothing is left to be measured now: it has no present
+// memory, and its peak is that of the largest.
+func (p *Part) over() bool { return p.kind == workload.Short && p.live == 0 }
+
 // fold moves short work into one account for each owner, and short parts of a
 // workload that goes on into one part.
 func (l *Ledger) fold() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/sensor"
 )
 
@@ -80,6 +81,46 @@ func TestQuietGroupIsShortWork(t *testing.T) {
 		if sum := r.cpu("short/alice/n1", "", "alice") + r.cpu("group/n1/100", "", "alice"); sum != float64(c.cpu)/1e9 {
 			t.Errorf("%s: %v CPU seconds in all, want %v", name, sum, float64(c.cpu)/1e9)
 		}
+	}
+}
+
+// TestMemoryOfShortWork: what was folded has no present memory, threads or swap, its memory over time is the sum, and its peak,
+// which is that of the largest group, is at least so much.
+func TestMemoryOfShortWork(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second})
+	r.tick(0, nil)
+	var live []sensor.Process
+	for i := range int32(10) {
+		p := proc(100+i, 100+i, r.boot, second/100)
+		p.Have |= sensor.FieldPeak | sensor.FieldSwap
+		p.Anon, p.PeakBytes = 3<<20, 4<<20
+		live = append(live, p)
+	}
+	for range 10 {
+		r.tick(0, live)
+	}
+	r.tick(0, nil, live...)
+	r.tick(0, nil)
+	r.export()
+	const labels = "|short/alice/n1|short||alice"
+	for _, name := range []string{"reckon_workload_memory_bytes" + labels + "|anon", "reckon_workload_memory_needed_bytes" + labels, "reckon_workload_threads" + labels, "reckon_workload_swap_bytes" + labels} {
+		if v, ok := r.values[name]; ok {
+			t.Errorf("%s is %v, though nothing of it is left", name, v)
+		}
+	}
+	if got, least := r.values["reckon_workload_memory_byte_seconds_total"+labels], float64(10*9*3<<20); got < least {
+		t.Errorf("%v byte-seconds, want at least %v", got, least)
+	}
+	r.want("peak", r.values["reckon_workload_memory_peak_bytes"+labels], 4<<20)
+	found := 0
+	for k, v := range r.values {
+		if strings.HasPrefix(k, "reckon_figure_exactness|memory_peak_bytes|short|") || strings.HasPrefix(k, "reckon_figure_exactness|memory_needed_peak_bytes|short|") {
+			found++
+			r.want(k, v, float64(figure.AtLeast))
+		}
+	}
+	if found != 2 {
+		t.Errorf("the peaks of short work have %d series of their exactness: %v", found, r.values)
 	}
 }
 
