@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/metric"
+	"reckon/store/storetest"
 )
 
 // churnGroups makes the test binary a process that plays an hour of process groups which
@@ -37,6 +38,7 @@ const (
 type churn struct {
 	store *Store
 	now   time.Time
+	clock storetest.Clock
 	batch metric.Batch
 	live  []churnGroup
 	born  int
@@ -61,7 +63,7 @@ var churnDescs = func() (list []*metric.Desc) {
 // export advances the time by one export, in which so many groups begin a second.
 func (c *churn) export(perSecond float64) error {
 	before := c.now
-	c.now = c.now.Add(churnExport)
+	c.now = c.clock.Set(c.now.Add(churnExport))
 	for at := before; at.Before(c.now); at = at.Add(time.Duration(float64(time.Second) / perSecond)) {
 		c.born++
 		g := churnGroup{from: at}
@@ -114,7 +116,8 @@ func printChurn(perSecond float64) error {
 	defer os.RemoveAll(dir)
 	var warnings atomic.Int64
 	c := &churn{now: time.Now().Truncate(blockRange).Add(-blockRange)}
-	c.store, err = Open(Options{Dir: dir, Clock: func() time.Time { return c.now }, Logger: slog.New(countWarnings{n: &warnings})})
+	c.clock.Set(c.now)
+	c.store, err = Open(Options{Dir: dir, Clock: c.clock.Now, Logger: slog.New(countWarnings{n: &warnings})})
 	if err != nil {
 		return err
 	}

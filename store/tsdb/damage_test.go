@@ -37,10 +37,11 @@ func wholeStore(t *testing.T) *damagedStore {
 	t.Helper()
 	d := &damagedStore{dir: filepath.Join(t.TempDir(), "series"), to: time.Now().Truncate(blockRange).Add(100 * time.Minute)}
 	d.from = d.to.Add(-12 * time.Hour)
-	now := d.from
+	var clock storetest.Clock
+	now := clock.Set(d.from)
 	open := func() *Store {
 		t.Helper()
-		s, err := Open(Options{Dir: d.dir, Clock: func() time.Time { return now }})
+		s, err := Open(Options{Dir: d.dir, Clock: clock.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func wholeStore(t *testing.T) *damagedStore {
 	s := open()
 	series := fleet(40)
 	var b metric.Batch
-	for i := 0; !now.After(d.to); i, now = i+1, now.Add(15*time.Second) {
+	for i := 0; !now.After(d.to); i, now = i+1, clock.Set(now.Add(15*time.Second)) {
 		fill(&b, now, series, float64(now.Unix()%1000))
 		if err := s.Append(t.Context(), external, &b); err != nil {
 			t.Fatal(err)

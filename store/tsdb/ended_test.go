@@ -39,8 +39,9 @@ func ended(t *testing.T, s *Store, at time.Time, name string, n int) {
 }
 
 func TestEndedSeriesLeaveMemoryInTime(t *testing.T) {
-	now := time.Now().Truncate(blockRange).Add(time.Minute)
-	s := open(t, Options{Clock: func() time.Time { return now }})
+	var clock storetest.Clock
+	now := clock.Set(time.Now().Truncate(blockRange).Add(time.Minute))
+	s := open(t, Options{Clock: clock.Now})
 	for _, step := range []struct {
 		wait  time.Duration
 		ended int
@@ -54,7 +55,7 @@ func TestEndedSeriesLeaveMemoryInTime(t *testing.T) {
 		{evictEvery - time.Minute, fewEnded, fewEnded, "still not over"},
 		{time.Minute, 0, 0, "over"},
 	} {
-		now = now.Add(step.wait)
+		now = clock.Set(now.Add(step.wait))
 		if step.ended > 0 {
 			ended(t, s, now, now.Format("150405"), step.ended)
 		}
@@ -68,10 +69,11 @@ func TestEndedSeriesLeaveMemoryInTime(t *testing.T) {
 // Small blocks of ended series stay apart while their time lasts, but for the oldest dozen of very many, and are
 // joined to one when it is over; nobody is warned of blocks that overlap, and no sample is lost.
 func TestBlocksOfEndedSeriesAreJoined(t *testing.T) {
-	now := time.Now().Truncate(blockRange).Add(time.Minute)
+	var clock storetest.Clock
+	now := clock.Set(time.Now().Truncate(blockRange).Add(time.Minute))
 	begin := now
 	var log bytes.Buffer
-	s := open(t, Options{Clock: func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s := open(t, Options{Clock: clock.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	compact := func() (blocks int) {
 		t.Helper()
 		if err := s.db.Compact(context.Background()); err != nil {
@@ -81,7 +83,7 @@ func TestBlocksOfEndedSeriesAreJoined(t *testing.T) {
 	}
 	const times, each = apartEnded + 3, 20
 	for i := range times {
-		now = now.Add(time.Minute)
+		now = clock.Set(now.Add(time.Minute))
 		ended(t, s, now, fmt.Sprint(i), each)
 		s.evictNow(s.db)
 		want := i + 1
@@ -92,7 +94,7 @@ func TestBlocksOfEndedSeriesAreJoined(t *testing.T) {
 			t.Errorf("%d blocks after %d evictions, want %d", got, i+1, want)
 		}
 	}
-	for end := begin.Add(2 * blockRange); now.Before(end); now = now.Add(5 * time.Minute) { // the head moves on
+	for end := begin.Add(2 * blockRange); now.Before(end); now = clock.Set(now.Add(5 * time.Minute)) { // the head moves on
 		var b metric.Batch
 		fill(&b, now, fleet(1), 1)
 		if err := s.Append(t.Context(), external, &b); err != nil {
