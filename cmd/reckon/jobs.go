@@ -227,8 +227,15 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	return t
 }
 
-// calledName returns the display name of the workload: its name, else its command, else the last segment of its id.
+// calledName returns the display name of the workload: its name, else its command, else the last segment of its id. The sums
+// that a node has beside its workloads are called as the pages call them.
 func calledName(w client.Workload) string {
+	switch w.Kind {
+	case string(workload.Short):
+		return "short commands"
+	case string(workload.Other):
+		return "the system"
+	}
 	return cmp.Or(w.Name, w.Command, w.ID[strings.LastIndex(w.ID, "/")+1:])
 }
 
