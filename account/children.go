@@ -22,7 +22,8 @@ import (
 //   - The last moments of a seen child go to the child's part: at the rate of its last
 //     readings, or everything that is open if its parent has had no unseen children.
 //   - The rest goes to the parent's part, or, where its seen children are process groups of
-//     their own, to the short work of their owner.
+//     their own, to the short work of their owner. So does an exit record without a process
+//     group (taskstats) of a child that no reading saw.
 //   - Nothing is taken from process 1, or from a process that adopts orphans: the owner of
 //     the orphans is unknown. Nothing goes to a part that a control group charges, and
 //     nothing is taken while children are in one.
@@ -372,7 +373,7 @@ func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	case e.pid == 1, o.reaper: // the owner of orphans is unknown
 	case o.counted != 0 && l.tick <= o.counted+cloistered:
 	case o.away > o.same:
-		if a := o.awayPart; a.kind == workload.Group || a.kind == workload.Short {
+		if a := o.awayPart; o.leads() {
 			l.take(o, o.open, l.part(Identified{Identity: workload.Identity{
 				Workload: workload.MakeID(workload.Short, a.owner+"/"+l.config.Node), Owner: a.owner,
 			}}, l.lastAt))
@@ -380,6 +381,11 @@ func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	default:
 		l.take(o, o.open, e.part)
 	}
+}
+
+// leads reports whether the children that were seen are process groups of their own: so are those that nobody saw.
+func (o *offspring) leads() bool {
+	return o != nil && o.away > o.same && (o.awayPart.kind == workload.Group || o.awayPart.kind == workload.Short)
 }
 
 // take charges the part with nanos of the open time, unless its control group charges it, which one that was removed

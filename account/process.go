@@ -227,6 +227,9 @@ func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
 // identify finds the part that a process belongs to.
 func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	parent, inherited := l.inherited(p)
+	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && l.table[p.PPID].children.leads() {
+		parent, inherited = nil, 0
+	}
 	l.place(e, p, l.config.Identify(p, parent, ended), parent, inherited)
 }
 

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"reckon/sensor"
+	"reckon/workload"
 )
 
 // TestOneSeenOfMany: of many children that one parent starts one after the other, each in a group of its own, a reading sees one,
@@ -69,5 +72,59 @@ func TestOneSeenOfMany(t *testing.T) {
 		if got = max(got, r.group(c)); others && got > 0.06 || !others && (got < 0.74 || got > 0.78) {
 			t.Errorf("with something that nobody saw (%t), the group has %.3f s", others, got)
 		}
+	}
+}
+
+// TestRecordsWithoutGroups: an exit record that names no process group, of a child that no reading saw, is charged to its parent's
+// group, or to the short work of its owner where the children that were seen are groups of their own.
+func TestRecordsWithoutGroups(t *testing.T) {
+	const each = second / 25
+	for name, c := range map[string]struct {
+		seen  bool // one of the children
+		own   bool // they are groups of their own
+		short bool
+	}{
+		"commands of a shell":      {seen: true},
+		"sessions":                 {seen: true, own: true, short: true},
+		"of which nothing is seen": {own: true},
+	} {
+		identify := func(p *sensor.Process, parent *Part, ended bool) Identified {
+			if p.Have&sensor.FieldGroup == 0 && parent == nil {
+				return Identified{Identity: workload.Identity{Workload: workload.MakeID(workload.Short, "alice/n1"), Owner: "alice"}}
+			}
+			return byGroup(p, parent, ended)
+		}
+		r := newRig(t, Config{Export: 15 * time.Second, Identify: identify})
+		shell := proc(100, 100, 20*second, 0)
+		r.tick(0, []sensor.Process{shell})
+		r.tick(0, []sensor.Process{shell})
+		live := []sensor.Process{shell}
+		if c.seen {
+			one := proc(101, 100, r.boot, 0)
+			one.PPID = 100
+			if c.own {
+				one.PGID, one.SID = 101, 101
+			}
+			live = append(live, one)
+		}
+		r.tick(0, live)
+		for k := range int32(4) {
+			var gone []sensor.Process
+			for i := range int32(10) {
+				p := proc(200+10*k+i, 0, r.boot, each)
+				p.PPID, p.State = 100, 'X'
+				p.Have &^= sensor.FieldGroup
+				gone = append(gone, p)
+			}
+			r.tick(10*each, live, gone...)
+		}
+		r.tick(0, live)
+		r.export()
+		want := 40 * float64(each) / 1e9
+		if c.short {
+			r.want(name+": short work", r.cpu("short/alice/n1", "", "alice"), want)
+			want = 0
+		}
+		r.want(name+": the parent's group", r.cpu("group/n1/100", "", "alice"), want)
 	}
 }
