@@ -230,6 +230,17 @@ func sample() *Report {
 	return r
 }
 
+// Each source is named once, and by its first word alone.
+func TestSourceWord(t *testing.T) {
+	got := sourceWord(map[string]string{
+		"cpu": "cgroup", "memory": "cgroup peak less page cache", "commands": "taskstats; 2 % of the CPU time shared out", "processes": "perf",
+		"io": "wait4", "wait": "taskstats and schedstat of threads",
+	})
+	if want := "cgroup+taskstats+perf+wait4"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestPrint(t *testing.T) {
 	for _, width := range []int{0, 80, 40} {
 		var b bytes.Buffer

@@ -243,7 +243,10 @@ func survivorNote(s []Survivor) string {
 func sourceWord(m map[string]string) string {
 	var out []string
 	for _, key := range []string{"cpu", "memory", "commands", "processes", "io", "wait"} {
-		word, _, _ := strings.Cut(m[key], " ")
+		word := m[key]
+		if end := strings.IndexAny(word, " ;"); end > 0 {
+			word = word[:end]
+		}
 		if word == "/proc" || word == "schedstat" {
 			word = "procfs"
 		}
