@@ -109,9 +109,9 @@ func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 
 // orphan is the answer for a process that nobody saw alive and whose record says
 // neither its group nor its control groups (taskstats): it belongs where its parent
-// belongs, and if that is unknown, to the short work of its user.
+// belongs, and if that is unknown, or the process group of another user, to the short work of its user.
 func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identified {
-	if parent != nil && parent.Workload().Kind() != workload.Other {
+	if parent != nil && !isForeign(parent, h.User) {
 		return account.Identified{Identity: workload.Identity{
 			Workload: parent.Workload(), Part: parent.Name(), Owner: parent.Owner(),
 		}}
@@ -119,6 +119,18 @@ func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identifie
 	return account.Identified{Identity: workload.Identity{
 		Workload: workload.MakeID(workload.Short, h.User+"/"+a.config.Node), Owner: h.User,
 	}}
+}
+
+// isForeign reports whether a part is of nobody in particular, or of plain processes of another user: what started a
+// process of this user there, or adopted it, says nothing about it.
+func isForeign(p *account.Part, user string) bool {
+	switch p.Workload().Kind() {
+	case workload.Other:
+		return true
+	case workload.Group, workload.Short:
+		return p.Owner() != user
+	}
+	return false
 }
 
 // cgroupsOf fills in the control groups of a process, from memory where its set of

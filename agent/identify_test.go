@@ -2,8 +2,12 @@ package agent
 
 import (
 	"io/fs"
+	"maps"
+	"strconv"
 	"testing"
+	"time"
 
+	"reckon/account"
 	"reckon/sensor"
 	"reckon/workload"
 	resolvers "reckon/workload/all"
@@ -49,5 +53,35 @@ func TestEnvironmentIsReadOnce(t *testing.T) {
 		if id := resolvers.Chain().Resolve(h); id.Workload != tt.want || e.reads > tt.reads {
 			t.Errorf("%v: %s after %d reads, want %s after at most %d", tt.vars, id.Workload, e.reads, tt.want, tt.reads)
 		}
+	}
+}
+
+// A process that no reading saw, and whose record names neither its group nor its control groups, goes where its parent
+// belongs; not if the parent is a plain process of another user, which has only started or adopted it.
+func TestUnseenProcessOfAnotherUser(t *testing.T) {
+	a := open(t, Config{Source: "procfs", Node: "n1"})
+	a.user = func(uid uint32) string { return "user" + strconv.Itoa(int(uid)) }
+	l := account.New(account.Config{Node: "n1", Identify: a.identify})
+	const parent, child = 4_190_000, 4_190_001 // above what processes have
+	pass := sensor.Pass{Boot: 1e12, Live: []sensor.Process{{PID: parent, PGID: parent, SID: parent, UID: 5, Start: 1e11, Have: sensor.FieldGroup}}}
+	l.Tick(time.Unix(2e9, 0), &pass, nil)
+	pass.Boot += 1e9
+	for i, uid := range []uint32{5, 6} {
+		pass.Exited = append(pass.Exited, sensor.Process{
+			PID: child + int32(i), PPID: parent, UID: uid, Start: pass.Boot - 5e8, UserNanos: uint64(i+1) * 1e8,
+			Have: sensor.FieldParent,
+		})
+	}
+	l.Tick(time.Unix(2e9+1, 0), &pass, nil)
+	got := map[string]float64{}
+	for _, w := range l.Live(nil) {
+		if w.CPUSeconds > 0 {
+			got[string(w.Workload)+" of "+w.Owner] += w.CPUSeconds
+		}
+	}
+	group := "group/n1/4190000-" + strconv.FormatInt(a.btime+100, 10)
+	want := map[string]float64{group + " of user5": 0.1, "short/user6/n1 of user6": 0.2}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
