@@ -21,6 +21,7 @@ type judged uint8
 
 const (
 	figCPU judged = iota
+	figWait
 	figProcesses
 	figMemory
 	figMemoryPeak
@@ -42,7 +43,7 @@ const (
 
 // figureNames are the names of the figures in the API.
 var figureNames = [figures]string{
-	"cpu_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
+	"cpu_seconds", "cpu_wait_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
 	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes", "io_wait_seconds",
 	"mount_metadata_operations", "run_queue_seconds", "instructions", "memory_traffic_bytes", "interconnect_bytes",
 }
@@ -71,6 +72,7 @@ const (
 	fromMisses    // cache misses by the size of a line
 	fromMonitors  // monitoring groups of the kernel
 	fromAdapters  // counters of adapters that one workload alone used
+	fromSeen      // processes that a reading or a record showed
 	fromMethods   // gpuMethods follow
 )
 
@@ -78,7 +80,7 @@ func (o origin) String() string {
 	if o >= fromMethods {
 		return gpuMethods[o-fromMethods]
 	}
-	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses", "resctrl", "sole_user"}[o]
+	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses", "resctrl", "sole_user", "seen_processes"}[o]
 }
 
 // degrees is the exactness of all figures, two bits each.
@@ -234,7 +236,7 @@ func (c certainty) peculiar() bool {
 	case c.source >= fromMethods:
 		return true
 	}
-	return c.source == fromCgroup || c.source == fromPSS || c.source == fromRSSSum
+	return c.source == fromCgroup || c.source == fromPSS || c.source == fromRSSSum || c.source == fromSeen
 }
 
 // exactness returns the exactness record of the workload alone.
@@ -340,6 +342,9 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		x.note(f, c)
 	}
 	note(figCPU, cpu)
+	if p.have&sensor.FieldWait != 0 && !p.reduced() {
+		note(figWait, p.waitCertainty(ends))
+	}
 	note(figProcesses, ends)
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
 		note(figRead, io)
@@ -374,6 +379,19 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 			}
 		}
 	}
+}
+
+// waitCertainty returns the exactness of the CPU wait, which only processes that were seen tell: ends unless that can lack
+// some, and then by the share of the CPU time that others used.
+func (p *Part) waitCertainty(ends certainty) certainty {
+	used := p.CPU()
+	switch missing := used - min(used, p.tasks-min(p.tasks, p.unseen)); {
+	case ends.degree == figure.Exact, ends.source == fromStart:
+		return ends
+	case missing > used/bearableUse && missing > clockStep:
+		return certainty{figure.AtLeast, fromSeen}
+	}
+	return certainty{figure.Exact, fromSeen}
 }
 
 // judgeCounts records the exactness of the figures that programs in the kernel count.

@@ -35,22 +35,22 @@ func TestExactnessOfProcesses(t *testing.T) {
 		want     map[string]figure.Exactness
 	}{
 		"exit records": {all, 0, true, 0, 0, map[string]figure.Exactness{
-			"cpu_seconds exit_records": figure.Exact, "processes exit_records": figure.Exact, "memory_bytes rss": figure.Exact, "memory_peak_bytes rss": figure.Exact,
+			"cpu_seconds exit_records": figure.Exact, "processes exit_records": figure.Exact, "cpu_wait_seconds exit_records": figure.Exact, "memory_bytes rss": figure.Exact, "memory_peak_bytes rss": figure.Exact,
 			"memory_needed_bytes rss": figure.Exact, "memory_needed_peak_bytes rss": figure.Exact, "io_read_bytes exit_records": figure.Exact, "io_write_bytes exit_records": figure.Exact}},
 		"exit records were lost": {all, 0, true, 3, 0, map[string]figure.Exactness{
-			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast, "memory_bytes rss": figure.Exact, "memory_peak_bytes readings": figure.AtLeast,
+			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast, "cpu_wait_seconds seen_processes": figure.Exact, "memory_bytes rss": figure.Exact, "memory_peak_bytes readings": figure.AtLeast,
 			"memory_needed_bytes rss": figure.Exact, "memory_needed_peak_bytes readings": figure.AtLeast, "io_read_bytes readings": figure.AtLeast, "io_write_bytes readings": figure.AtLeast}},
 		"child times": {all, sensor.FieldIO, false, 0, second / 100, map[string]figure.Exactness{
-			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast, "memory_bytes rss": figure.Exact, "memory_peak_bytes readings": figure.AtLeast,
+			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast, "cpu_wait_seconds seen_processes": figure.Exact, "memory_bytes rss": figure.Exact, "memory_peak_bytes readings": figure.AtLeast,
 			"memory_needed_bytes rss": figure.Exact, "memory_needed_peak_bytes readings": figure.AtLeast}},
 		"orphans": {all, sensor.FieldIO | sensor.FieldMemory, false, 0, second / 10, map[string]figure.Exactness{
-			"cpu_seconds child_times": figure.AtLeast, "processes readings": figure.AtLeast}},
+			"cpu_seconds child_times": figure.AtLeast, "processes readings": figure.AtLeast, "cpu_wait_seconds seen_processes": figure.Exact}},
 		"neither": {0, sensor.FieldIO | sensor.FieldMemory, false, 0, 0, map[string]figure.Exactness{
-			"cpu_seconds readings": figure.AtLeast, "processes readings": figure.AtLeast}},
+			"cpu_seconds readings": figure.AtLeast, "processes readings": figure.AtLeast, "cpu_wait_seconds seen_processes": figure.Exact}},
 		"little came late": {all, sensor.FieldIO | sensor.FieldMemory, false, 0, ^uint64(second/100) + 1, map[string]figure.Exactness{
-			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast}},
+			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast, "cpu_wait_seconds seen_processes": figure.Exact}},
 		"much came late": {all, sensor.FieldIO | sensor.FieldMemory, false, 0, ^uint64(second/10) + 1, map[string]figure.Exactness{
-			"cpu_seconds child_times": figure.Estimated, "processes readings": figure.AtLeast}},
+			"cpu_seconds child_times": figure.Estimated, "processes readings": figure.AtLeast, "cpu_wait_seconds seen_processes": figure.Exact}},
 	} {
 		r := newRig(t, Config{Export: 5 * time.Second})
 		r.tick(0, nil)
@@ -282,6 +282,47 @@ func TestExactnessOfSlowPasses(t *testing.T) {
 			if d := r.degrees("group")["cpu_seconds child_times"]; d != figure.Exact {
 				t.Errorf("export %d: %v", i/15, d)
 			}
+		}
+	}
+}
+
+// TestExactnessOfWait: children that no reading saw waited for processors, too, and nobody counted it.
+func TestExactnessOfWait(t *testing.T) {
+	for name, tt := range map[string]struct {
+		unseen uint64 // child time in a tick
+		want   figure.Exactness
+	}{"few children": {second / 500, figure.Exact}, "many children": {second / 4, figure.AtLeast}} {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		r.tick(0, nil)
+		r.export()
+		p := proc(10, 10, r.boot+1, 0)
+		p.Have |= sensor.FieldWait | sensor.FieldChildren
+		for range 10 {
+			p.UserNanos += second / 2
+			p.WaitNanos += second / 8
+			p.ChildUserNanos += tt.unseen
+			r.pass.Complete = false
+			r.tick(second/2+tt.unseen, []sensor.Process{p})
+		}
+		r.export()
+		r.want(name+" CPU", r.cpu("group/n1/10", "", "alice"), 5+10*float64(tt.unseen)/1e9)
+		worst := figure.Exact
+		for figureAndSource, e := range r.degrees("group") {
+			if strings.HasPrefix(figureAndSource, "cpu_wait_seconds ") {
+				worst = max(worst, e)
+			}
+		}
+		if worst != tt.want {
+			t.Errorf("%s: wait is %v, want %v: %v", name, worst, tt.want, r.degrees("group"))
+		}
+		// It outlives a restart.
+		r.restart()
+		p.UserNanos += second / 2
+		r.pass.Complete = false
+		r.tick(second/2, []sensor.Process{p})
+		r.export()
+		if got := r.degrees("group")["cpu_wait_seconds seen_processes"]; got != tt.want {
+			t.Errorf("%s: after a restart wait is %v, want %v", name, got, tt.want)
 		}
 	}
 }

@@ -259,9 +259,9 @@ func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 // kills returns how often the OOM killer chose a process of the part, by the source that counted most.
 func (p *Part) kills() uint64 {
 	if p.cg.Have&sensor.CgroupEvents == 0 {
-		return p.oomSeen
+		return uint64(p.oomSeen)
 	}
-	return max(p.oomSeen, p.counter(cgOOMKills))
+	return max(uint64(p.oomSeen), p.counter(cgOOMKills))
 }
 
 func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {

@@ -42,15 +42,16 @@ type Part struct {
 
 	total    usage  // what is exported
 	tasks    uint64 // CPU nanoseconds observed per process
+	unseen   uint64 // of them, those of children that no reading or record showed
 	cgBase   int64  // CPU nanoseconds of the control group that do not belong to this account
 	past     past
 	commands commands
 	byTask   *tasks // nil where the batch system distinguishes none
 	started  uint64
-	folded   uint64 // process groups folded into this one
+	folded   uint32 // process groups folded into this one
 	// oomSeen counts its processes that the OOM killer chose. The control group counts
 	// them too, but is often gone before it can be read.
-	oomSeen uint64
+	oomSeen uint32
 
 	memory       memory
 	crowd        crowd
@@ -184,6 +185,7 @@ type closing struct {
 func (p *Part) settleCPU(capacity uint64, initial bool) {
 	used := p.now.used
 	p.tasks += used.user + used.system
+	p.unseen += p.now.late
 	before := p.total.user + p.total.system
 	counted := int64(p.cg.UsageNanos) - p.cgBase
 	if p.place != "" && p.fresh && p.cg.Have&sensor.CgroupCPU != 0 {
@@ -230,6 +232,7 @@ func (p *Part) absorb(o *Part) {
 	p.total.add(o.total)
 	p.have |= o.have
 	p.tasks += o.total.user + o.total.system
+	p.unseen += o.total.user + o.total.system - min(o.total.user+o.total.system, o.tasks-min(o.tasks, o.unseen))
 	p.memory.byteSeconds += o.memory.byteSeconds
 	p.memory.peak = max(p.memory.peak, o.memory.peak)
 	p.memory.neededPeak = max(p.memory.neededPeak, o.memory.neededPeak)

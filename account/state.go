@@ -65,13 +65,14 @@ type partState struct {
 	Bound   bool      `json:"bound,omitempty"`
 	Usage   [8]uint64 `json:"usage"`
 	Tasks   uint64    `json:"tasks"`
+	Unseen  uint64    `json:"unseen,omitempty"`
 	CgBase  int64     `json:"cg_base"`
 	CgUsage uint64    `json:"cg_usage"`
 	Have    uint32    `json:"have"`
 	Started uint64    `json:"started"`
-	Folded  uint64    `json:"folded"`
+	Folded  uint32    `json:"folded"`
 	Peak    uint64    `json:"peak"`
-	OOMSeen uint64    `json:"oom_seen,omitempty"`
+	OOMSeen uint32    `json:"oom_seen,omitempty"`
 
 	NeededPeak uint64 `json:"needed_peak,omitempty"`
 
@@ -175,7 +176,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.exported, Told: p.flushed,
 		Bound: p.crowd.era != nil && p.crowd.bound,
-		Usage: p.total.array(), Tasks: p.tasks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
+		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
 	}
@@ -271,7 +272,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	}}, s.Start)
 	p.past = s.Past
 	p.start, p.end, p.created, p.exported, p.told = s.Start, s.End, s.Created, s.Exported, s.Told
-	p.total, p.tasks = usageFrom(s.Usage), s.Tasks
+	p.total, p.tasks, p.unseen = usageFrom(s.Usage), s.Tasks, s.Unseen
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
 	p.memory.peak, p.memory.neededPeak, p.memory.byteSeconds, p.oomSeen = s.Peak, s.NeededPeak, s.ByteSecs, s.OOMSeen

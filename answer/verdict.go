@@ -136,7 +136,8 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 	if err != nil {
 		return err
 	}
-	u.CPUExact, u.GPUExact = figure.Exactness(exact["cpu_seconds"]), figure.Exactness(exact["gpu_seconds"])
+	u.CPUExact, u.GPUExact, u.IOWaitExact = figure.Exactness(exact["cpu_seconds"]), figure.Exactness(exact["gpu_seconds"]), figure.Exactness(exact["io_wait_seconds"])
+	u.WaitExact = figure.Exactness(exact["cpu_wait_seconds"])
 	if u.MemoryExact = figure.Exactness(exact["memory_peak_bytes"]); u.MemoryNeeded != nil {
 		u.MemoryExact = figure.Exactness(exact["memory_needed_peak_bytes"])
 	}

@@ -50,7 +50,7 @@ func (j *judge) idle() bool {
 	gpus, hasGPUs := known(u.GPUs)
 	hasGPUs = hasGPUs && gpus > 0
 	switch {
-	case !ok || !has || given <= 0 || u.CoresImplied || u.CPUExact != figure.Exact:
+	case !ok || !has || given <= 0 || u.CoresImplied || u.CPUExact != figure.Exact || u.WaitExact != figure.Exact:
 		return false
 	case (cpu+wait)/u.WallSeconds >= none*min(given, 1) || sustained && p95 >= 2*none*min(given, 1):
 		return false
@@ -93,6 +93,8 @@ func (j *judge) cores() {
 			w["mean"] = format.Qualifier(u.CPUExact) + cores(mean)
 		}
 		say(Info, "cores.inexact")
+	case wait >= waiting*(cpu+wait) && wait >= worth && share < well && u.WaitExact != figure.Exact:
+		say(Info, "cores.held") // by more than is known
 	case wait >= waiting*(cpu+wait) && wait >= worth && share < well:
 		say(Info, "cores.starved")
 	case u.CoresImplied:

@@ -93,6 +93,7 @@ type Usage struct {
 	// and its nodes are monitored; nil if there is a process, or if that is unknown.
 	EmptySeconds *float64
 	CPUExact     figure.Exactness
+	WaitExact    figure.Exactness // of CPUWaitSeconds
 
 	MemoryNeeded, MemoryPeak, SwapPeak, OOMKills *float64
 	MemoryStalledSeconds, RefaultBytes           *float64
@@ -104,6 +105,7 @@ type Usage struct {
 
 	// IOWaitSeconds is the time that its threads waited for storage, added up.
 	IOWaitSeconds                                *float64
+	IOWaitExact                                  figure.Exactness
 	StorageStalledSeconds, ReadBytes, WriteBytes *float64
 
 	Counted Counted // of its processors
@@ -165,7 +167,11 @@ func Judge(u Usage) []Verdict {
 	if cpu, _ := known(u.CPUSeconds); u.WallSeconds == 0 && cpu >= 1 && !u.Batch {
 		j.say("short", Info, 0, "seconds", "short.glimpse", nil)
 	} else if u.WallSeconds < settled {
-		j.say("short", Info, u.WallSeconds, "seconds", "short", phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
+		key := "short"
+		if u.CoresImplied && !u.Batch && u.Memory == nil { // it asked for nothing
+			key = "short.free"
+		}
+		j.say("short", Info, u.WallSeconds, "seconds", key, phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
 	} else {
 		if u.CPUSeconds == nil && u.MemoryNeeded == nil && u.MemoryPeak == nil && !u.Running && u.Batch {
 			j.say("unmeasured", Info, 0, "seconds", "unmeasured", nil)

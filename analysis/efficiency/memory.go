@@ -106,7 +106,7 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 		words["peak"] = format.Qualifier(figure.Estimated) + format.Bytes(peak)
 	}
 	switch {
-	case share >= above && j.u.Batch:
+	case share >= above && j.u.Batch && (j.u.MemoryExact == figure.Exact || j.u.MemoryExact == figure.AtLeast):
 		j.say("memory", Warning, share, "ratio", "memory.above", words)
 	case share >= low || !j.ranThrough() || j.u.MemorySampled && (j.u.WallSeconds < Sampled || j.u.MemoryOfTask):
 		key := "memory.peak"

@@ -13,7 +13,7 @@ import (
 func (j *judge) waits() {
 	u := &j.u
 	cpu, ok := known(u.CPUSeconds)
-	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.CPUExact == figure.Exact {
+	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.CPUExact == figure.Exact && u.WaitExact == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
 			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu), phrase.Words{"wait": format.Time(wait), "share": format.Percent(share), "who": j.neighbours()})
 		}
@@ -87,7 +87,7 @@ func (j *judge) storage() {
 	threads, counted := known(u.Threads)
 	cpu, ok := known(u.CPUSeconds)
 	wait, waited := known(u.CPUWaitSeconds)
-	if u.StorageStalledSeconds != nil || !counted || threads > 1 || !ok || !waited || u.CPUExact != figure.Exact {
+	if u.StorageStalledSeconds != nil || !counted || threads > 1 || !ok || !waited || u.CPUExact != figure.Exact || u.WaitExact != figure.Exact {
 		return
 	}
 	read, _ := known(u.ReadBytes)
@@ -103,7 +103,7 @@ func (j *judge) storage() {
 func (j *judge) storageWait() {
 	waited, ok := known(j.u.IOWaitSeconds)
 	cpu, hasCPU := known(j.u.CPUSeconds)
-	if !ok || !hasCPU || waited < worth {
+	if !ok || !hasCPU || waited < worth || j.u.IOWaitExact != figure.Exact || j.u.CPUExact != figure.Exact {
 		return
 	}
 	queued, _ := known(j.u.CPUWaitSeconds)
