@@ -130,7 +130,8 @@ func (m marked) network(w client.Workload) []string {
 	if w.NetworkBytes == nil {
 		return facts
 	}
-	facts = append(facts, "received "+term.Bytes(w.NetworkReceiveBytes), "sent "+term.Bytes(w.NetworkTransmitBytes))
+	is := func(key string, v *float64) string { return m.figure(w.Exactness, key, term.Bytes(v)) }
+	facts = append(facts, "received "+is("network_receive_bytes", w.NetworkReceiveBytes), "sent "+is("network_transmit_bytes", w.NetworkTransmitBytes))
 	if n := w.NetworkConnections; n != nil && *n > 0 {
 		facts = append(facts, "connections "+term.Number(n))
 	}
@@ -269,6 +270,9 @@ func (p *page) profiles(d client.WorkloadDetail) {
 			title = "Cores over time"
 			limit, allocated = d.GivenCores()
 		case "memory_bytes":
+			if *m.max == 0 {
+				continue
+			}
 			title = memoryTitle
 			limit, allocated = d.GivenMemory()
 		default:
@@ -283,7 +287,7 @@ func (p *page) profiles(d client.WorkloadDetail) {
 	p.legend(drawn)
 	first := true
 	for _, m := range merged {
-		if m.Metric == "cores" || m.Metric == "memory_bytes" || m.max == nil || *m.max == 0 {
+		if m.Metric == "cores" || m.Metric == "memory_bytes" || m.max == nil || *m.max == 0 || !drawable(m.points) {
 			continue
 		}
 		if first {

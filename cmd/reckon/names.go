@@ -37,13 +37,25 @@ func strangeNames(ctx context.Context, c *client.Client, now time.Time, of named
 		}
 		met := namesOf(ctx, c, now, what)
 		for _, name := range of[what] {
-			if len(met) == 0 || slices.Contains(met, name) || what == "owner" && accountHere(name) {
+			if len(met) == 0 || slices.Contains(met, name) || what == "owner" && accountHere(name) || hasWork(ctx, c, now, what, name) {
 				continue
 			}
 			return &usageError{fmt.Errorf("no %s %q has been met here%s", what, name, orAll(name, met))}
 		}
 	}
 	return nil
+}
+
+// hasWork reports whether a workload of this name exists: namesOf knows only the latest of those whose usage is not counted yet.
+func hasWork(ctx context.Context, c *client.Client, now time.Time, what, name string) bool {
+	f := client.Filter{Since: now.Add(-longAgo), Limit: 1}
+	of := map[string]*[]string{"owner": &f.Owners, "account": &f.Accounts, "partition": &f.Partitions, "node": &f.Nodes, "site": &f.Sites}[what]
+	if of == nil {
+		return false
+	}
+	*of = []string{name}
+	list, err := c.Workloads(ctx, f)
+	return err == nil && len(list.Workloads) > 0
 }
 
 // accountHere reports whether a user has an account on this machine.

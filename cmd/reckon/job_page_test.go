@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/client"
+	"reckon/figure"
+	"reckon/internal/term"
+)
+
+// A run of a few seconds has fewer points than are drawn, of any figure; a workload without memory has no chart of it.
+func TestProfilesOfShortRuns(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	page := func(points int) string {
+		d := client.WorkloadDetail{Workload: client.Workload{ID: "group/n1/7", Kind: "group", Owner: "alice", Start: now.Add(-time.Minute), End: &now, Seen: now}}
+		for metric, v := range map[string]float64{"cores": 1, "cpu_wait_cores": 0.1, "memory_bytes": 0} {
+			p := client.Profile{Metric: metric, Unit: "cores"}
+			for i := range points {
+				p.Points = append(p.Points, client.Point{Time: now.Add(time.Duration(i-points) * time.Second), Value: &v})
+			}
+			d.Profile = append(d.Profile, p)
+		}
+		var b strings.Builder
+		if err := printJob(term.Screen{Writer: &b}, d, "", now); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for points, drawn := range map[int]bool{2: false, 3: true} {
+		got := page(points)
+		for _, what := range []string{"Cores over time", "cpu wait"} {
+			if strings.Contains(got, what) != drawn {
+				t.Errorf("%d points: %q drawn: %v, want %v\n%s", points, what, !drawn, drawn, got)
+			}
+		}
+		if strings.Contains(got, memoryTitle) {
+			t.Errorf("%d points: a chart of no memory\n%s", points, got)
+		}
+	}
+}
+
+// What was received and sent is marked as the sum of both is.
+func TestNetworkIsMarked(t *testing.T) {
+	v := 1024.0
+	w := client.Workload{ID: "group/n1/7", Kind: "group", Row: figure.Row{CPUSeconds: &v, NetworkBytes: &v, NetworkReceiveBytes: &v, NetworkTransmitBytes: &v,
+		Exactness: figure.Degrees{"network_bytes": figure.AtLeast, "network_receive_bytes": figure.AtLeast, "network_transmit_bytes": figure.AtLeast}}}
+	var b strings.Builder
+	if err := printJob(term.Screen{Writer: &b}, client.WorkloadDetail{Workload: w}, "", time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if want := ">=1 KiB   received >=1 KiB   sent >=1 KiB"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}
