@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -368,4 +369,25 @@ func (a *Agent) Reading() string {
 		return s + ", their ends by " + exits
 	}
 	return s + ", no exit records"
+}
+
+// SeesEnds reports whether ends of processes are recorded.
+func (a *Agent) SeesEnds() bool { return a.tasks.Exits() != "" }
+
+// SeesOthersIO reports whether the I/O of processes of other users can be read.
+func (a *Agent) SeesOthersIO() bool {
+	if a.tasks.Live() == "ebpf" {
+		return true
+	}
+	status, _ := os.ReadFile("/proc/self/status")
+	uidMap, _ := os.ReadFile("/proc/self/uid_map")
+	return mayTrace(string(status), string(uidMap))
+}
+
+// mayTrace reads /proc/PID/status and /proc/PID/uid_map: whether processes of all users of the machine may be looked into.
+func mayTrace(status, uidMap string) bool {
+	_, rest, _ := strings.Cut(status, "\nCapEff:")
+	line, _, _ := strings.Cut(rest, "\n")
+	set, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return err == nil && set>>unix.CAP_SYS_PTRACE&1 == 1 && strings.Join(strings.Fields(uidMap), " ") == "0 0 4294967295"
 }

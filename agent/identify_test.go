@@ -85,3 +85,21 @@ func TestUnseenProcessOfAnotherUser(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+func TestMayTrace(t *testing.T) {
+	const host = "         0          0 4294967295\n"
+	for _, c := range []struct {
+		status, uidMap string
+		want           bool
+	}{
+		{"Name:\tx\nCapEff:\t000001ffffffffff\nCapBnd:\t0\n", host, true},
+		{"Name:\tx\nCapEff:\t0000000000080000\n", host, true},
+		{"Name:\tx\nCapEff:\t000001fffff7ffff\n", host, false},
+		{"Name:\tx\nCapEff:\t000001ffffffffff\n", "0 1000 1\n", false},
+		{"", "", false},
+	} {
+		if got := mayTrace(c.status, c.uidMap); got != c.want {
+			t.Errorf("%q %q: %v, want %v", c.status, c.uidMap, got, c.want)
+		}
+	}
+}

@@ -199,12 +199,31 @@ func greet(g *globals, s *server.Server, o upOptions) {
 	fmt.Fprintf(g.stdout, "reckon %s measures %s at %s (%s)\n",
 		buildinfo.Get().Version, s.Agent().Node(), s.URL(), o.stores.place(o.data))
 	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
-	if os.Geteuid() == 0 {
-		fmt.Fprintln(g.stdout, "Running as root: it sees everybody's processes in full.")
-	} else {
-		fmt.Fprintln(g.stdout, "Running without root: the I/O of other users and the ends of short processes stay unseen; with root it sees them.")
-	}
+	fmt.Fprintln(g.stdout, sees(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds()))
 	showNotes(g.stdout, s.Notes())
+}
+
+// sees says what of others' processes is seen.
+func sees(root, io, ends bool) string {
+	who := "Running without root"
+	if root {
+		who = "Running as root"
+	}
+	var unseen string
+	switch {
+	case io && ends:
+		return who + ": it sees everybody's processes in full."
+	case io:
+		unseen = "the ends of short processes stay unseen"
+	case ends:
+		unseen = "the I/O of other users stays unseen"
+	default:
+		unseen = "the I/O of other users and the ends of short processes stay unseen"
+	}
+	if root {
+		return who + ", but " + unseen + ": a capability, a namespace or an option stands in the way."
+	}
+	return who + ": " + unseen + "; with root it sees them."
 }
 
 // showNotes lists the unavailable sensors: those with a remedy

@@ -30,7 +30,8 @@ func Explain(err error, root, otherwise, fix string) error {
 		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
 			"boot with lockdown=integrity or less", Cause(err))
 	case errors.Is(err, unix.ENOSYS):
-		return sensor.Unavailable("the kernel has no BPF", "use a kernel built with CONFIG_BPF_SYSCALL", Cause(err))
+		status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
+		return missing(Cause(err), string(status))
 	case rejected:
 		return sensor.Unavailable("the verifier of this kernel rejects the BPF programs",
 			"report it with the output of uname -r", Cause(err))
@@ -89,6 +90,15 @@ func verdict(log []string) string {
 		return line
 	}
 	return ""
+}
+
+// missing says why there is no bpf(2). The filters of some container engines answer so, too.
+func missing(err error, status string) error {
+	if field(status, "Seccomp") == "2" {
+		return sensor.Unavailable("bpf(2) is missing: a seccomp filter hides it, or the kernel has no BPF",
+			"run the container with --security-opt seccomp=unconfined, or with a profile that allows bpf and perf_event_open", err)
+	}
+	return sensor.Unavailable("the kernel has no BPF", "use a kernel built with CONFIG_BPF_SYSCALL", err)
 }
 
 // lockedDown reads Documentation/security/lockdown's file: "none integrity [confidentiality]".

@@ -36,6 +36,17 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// Where bpf(2) is missing and a seccomp filter is in place, the kernel is not blamed alone.
+func TestMissing(t *testing.T) {
+	for status, want := range map[string]string{
+		"Seccomp:\t2\n": "seccomp=unconfined", "Seccomp:\t0\n": "CONFIG_BPF_SYSCALL", "": "CONFIG_BPF_SYSCALL",
+	} {
+		if err := missing(unix.ENOSYS, status); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", status, err, want)
+		}
+	}
+}
+
 // Only the kernel that locked up is refused, in words that say so.
 func TestTrusted(t *testing.T) {
 	for _, c := range []struct {

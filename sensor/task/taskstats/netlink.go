@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -135,7 +137,7 @@ func (s *Source) learn() (version uint16, layout int, err error) {
 	pid := uint32(unix.Getpid())
 	body, err := s.ask(request(s.family, requestFlags, cmdGet, attrPID, binary.NativeEndian.AppendUint32(nil, pid)), s.family)
 	if err != nil {
-		return 0, 0, refused(err)
+		return 0, 0, refused(err, uidMap())
 	}
 	layout = -1
 	if len(body) >= genlHeader {
@@ -165,14 +167,23 @@ func (s *Source) learn() (version uint16, layout int, err error) {
 func (s *Source) register(cpus string) error {
 	_, err := s.ask(request(s.family, requestFlagsAndAck, cmdGet, attrRegisterCPUs, append([]byte(cpus), 0)), s.family)
 	if err != nil {
-		return refused(err)
+		return refused(err, uidMap())
 	}
 	return nil
 }
 
-// refused says why the kernel does not let us listen.
-func refused(err error) error {
+// uidMap is the map of our user namespace, "" if it cannot be read.
+func uidMap() string {
+	text, _ := os.ReadFile("/proc/self/uid_map")
+	return string(text)
+}
+
+// refused says why the kernel does not let us listen. uidMap is /proc/PID/uid_map (user_namespaces(7)).
+func refused(err error, uidMap string) error {
 	switch {
+	case errors.Is(err, unix.EPERM) && uidMap != "" && strings.Join(strings.Fields(uidMap), " ") != "0 0 4294967295":
+		return sensor.Unavailable("no permission to receive exit records (taskstats) from within a user namespace",
+			"run the agent as root of the machine, without a user namespace", err)
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
 		return sensor.Unavailable("no permission to receive exit records (taskstats)", "run as root or grant CAP_NET_ADMIN", err)
 	case errors.Is(err, unix.EINVAL):
