@@ -20,7 +20,8 @@ import (
 //     wrap around: the child may have ended in between.
 //   - What a seen child was charged is owed: its parent's child times will show it.
 //   - The last moments of a seen child go to the child's part: at the rate of its last
-//     readings, or everything that is open if its parent has had no unseen children.
+//     readings, or everything that is open if its parent has had no unseen children. Where the
+//     parent has ended with it, the nearest ancestor that is alive shows both.
 //   - The rest goes to the parent's part, or, where its seen children are process groups of
 //     their own, to the short work of their owner. So does an exit record without a process
 //     group (taskstats) of a child that no reading saw.
@@ -208,14 +209,6 @@ func (l *Ledger) cross(e *process) {
 // counted reports whether a control group charges the CPU time of the part.
 func (p *Part) counted() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
 
-// parentOf returns the child record of the parent of a process, or nil.
-func (l *Ledger) parentOf(e *process) *offspring {
-	if q := l.table[e.ppid]; q != nil && q.start <= e.start+uint64(time.Second) {
-		return q.children
-	}
-	return nil
-}
-
 // depart notes that a process is gone.
 func (l *Ledger) depart(e *process) {
 	if !e.left {
@@ -329,13 +322,13 @@ func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint6
 	for _, e := range gone {
 		most := uint64(float64(elapsed) * e.rate * 1.25)
 		if l.mayHaveSiblings(e, held) {
-			most = min(most, e.last.user+e.last.system) // seen in the middle of its life, on average
+			most = min(most, e.legacy()) // seen in the middle of its life, on average
 		}
 		l.chargeTail(e, held, most+tailSlack)
 	}
 	for _, e := range gone {
-		// More than its rate explains, and its parent has had no unseen children.
-		if o := l.parentOf(e); o != nil && (o.unseenAt == 0 || l.tick > o.unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
+		// More than its rate explains, and no ancestor whose child times show it has had unseen children.
+		if _, unseenAt := l.payer(e); (unseenAt == 0 || l.tick > unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
 			l.chargeTail(e, held, capacity)
 		}
 	}
@@ -354,11 +347,34 @@ func (l *Ledger) mayHaveSiblings(e *process, held bool) bool {
 // chargeTail charges the last moments of a child that was seen and is gone to its part,
 // if that is another than its parent's: at most the given nanoseconds.
 func (l *Ledger) chargeTail(e *process, held bool, most uint64) {
-	o := l.parentOf(e)
-	if o == nil || o.open == 0 || o.ripe != held || o.reaper || e.ppid == 1 || l.table[e.ppid].part == e.part {
+	q, _ := l.payer(e)
+	if q == nil || q.children == nil || q.children.open == 0 || q.children.ripe != held || q.part == e.part {
 		return
 	}
-	l.take(o, min(o.open, most), e.part)
+	l.take(q.children, min(q.children.open, most), e.part)
+}
+
+// payer returns the process whose child times show the last moments of one that is gone: its parent, or where that is gone,
+// too, the nearest ancestor that is not. It is nil where whose the children of one on the way are is unknown. unseenAt is the
+// last tick in which one on the way had unseen children, 0 for never.
+func (l *Ledger) payer(e *process) (q *process, unseenAt uint64) {
+	for range maxLineage {
+		q := l.table[e.ppid]
+		if q == nil || q.pid == 1 || q.start > e.start+uint64(time.Second) {
+			break
+		}
+		if o := q.children; o != nil {
+			if o.reaper {
+				break
+			}
+			unseenAt = max(unseenAt, o.unseenAt)
+		}
+		if !q.passed {
+			return q, unseenAt
+		}
+		e = q
+	}
+	return nil, 0
 }
 
 // chargeUnseen charges the CPU time of children that no reading saw.

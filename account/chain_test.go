@@ -1,0 +1,84 @@
+package account
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestParentEndsWithChild: a group whose leader ends in the same tick as the process that waits for it has its last moments, and those
+// of its children: the child times of the next ancestor show them.
+func TestParentEndsWithChild(t *testing.T) {
+	const ms = uint64(time.Millisecond)
+	for name, tt := range map[string]struct {
+		own      uint64 // CPU time of the leader in a second
+		children int    // of a millisecond, in a second
+		between  int    // processes between the shell and the one that waits
+		seconds  int
+		noise    int // short commands of the shell itself in a second, 2 ms each
+	}{
+		"a busy leader":                 {own: 900 * ms, seconds: 5},
+		"its children":                  {children: 900, seconds: 5},
+		"its children, deeper":          {children: 900, between: 2, seconds: 5},
+		"both":                          {own: 200 * ms, children: 700, seconds: 4},
+		"both, beside other commands":   {own: 200 * ms, children: 500, seconds: 4, noise: 50},
+		"which ends after one reading":  {children: 900, seconds: 1},
+		"which does nothing until then": {own: ms, seconds: 3},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		chain := []int32{shell}
+		for range tt.between + 1 {
+			chain = append(chain, k.fork(chain[len(chain)-1], false, r.boot+second/10))
+		}
+		leader := k.fork(chain[len(chain)-1], true, r.boot+second/10)
+		work := func(part uint64) { // in parts of a tenth of a second
+			for range part {
+				k.run(leader, tt.own/10)
+				for range tt.children / 10 {
+					c := k.fork(leader, false, r.boot)
+					k.run(c, ms)
+					k.end(c)
+				}
+				for range tt.noise / 10 {
+					c := k.fork(shell, false, r.boot)
+					k.run(c, 2*ms)
+					k.end(c)
+				}
+			}
+		}
+		work(9)
+		r.step(k, 0)
+		for range tt.seconds - 1 {
+			work(10)
+			r.step(k, 0)
+		}
+		r.export() // seen alive, it is not folded
+		work(9)
+		k.end(leader)
+		for i := len(chain) - 1; i > 0; i-- {
+			k.end(chain[i])
+		}
+		r.step(k, 0)
+		r.step(k, 0)
+		r.step(k, 0)
+		r.export()
+		got, rest := r.cpu(fmt.Sprintf("group/n1/%d", leader), "", "alice"), r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice")
+		if short := r.cpu("short/alice/n1", "", "alice"); got == 0 {
+			got = short
+		}
+		want, others := float64(k.truth[leader])/1e9, float64(k.truth[shell])/1e9
+		about(t, name+", both", got+rest, want+others)
+		if tt.noise > 0 { // by its rate, which is not known better than the other commands allow
+			if got < want*0.97 || got > want*1.04 {
+				t.Errorf("%s: %.3f s, want about %.3f", name, got, want)
+			}
+			continue
+		}
+		about(t, name, got, want)
+		about(t, name+", the shell", rest, others)
+	}
+}
