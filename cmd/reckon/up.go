@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,18 +200,21 @@ func greet(g *globals, s *server.Server, o upOptions) {
 	fmt.Fprintf(g.stdout, "reckon %s measures %s at %s (%s)\n",
 		buildinfo.Get().Version, s.Agent().Node(), s.URL(), o.stores.place(o.data))
 	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
-	fmt.Fprintln(g.stdout, sees(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds()))
+	inside := slices.ContainsFunc(s.Notes(), func(n agent.Note) bool { return n.Sensor == "pid-namespace" })
+	fmt.Fprintln(g.stdout, sees(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), inside))
 	showNotes(g.stdout, s.Notes())
 }
 
-// sees says what of others' processes is seen.
-func sees(root, io, ends bool) string {
+// sees says what of others' processes is seen. inside says that those outside of the pid namespace are not.
+func sees(root, io, ends, inside bool) string {
 	who := "Running without root"
 	if root {
 		who = "Running as root"
 	}
 	var unseen string
 	switch {
+	case io && ends && inside:
+		return who + ": it sees everybody's processes of its pid namespace in full."
 	case io && ends:
 		return who + ": it sees everybody's processes in full."
 	case io:
@@ -230,14 +234,20 @@ func sees(root, io, ends bool) string {
 // with the remedy, the others by name, since most machines lack most hardware.
 func showNotes(w io.Writer, notes []agent.Note) {
 	var absent []string
-	title := "\nNot available here:\n"
+	title, wide := "\nNot available here:\n", 12
+	for _, n := range notes {
+		var u *sensor.UnavailableError
+		if !errors.As(n.Err, &u) || u.Fix != "" {
+			wide = max(wide, len(n.Sensor))
+		}
+	}
 	for _, n := range notes {
 		var u *sensor.UnavailableError
 		if errors.As(n.Err, &u) && u.Fix == "" {
 			absent = append(absent, n.Sensor)
 			continue
 		}
-		fmt.Fprintf(w, "%s  %-12s %v\n", title, n.Sensor, n.Err)
+		fmt.Fprintf(w, "%s  %-*s %v\n", title, wide, n.Sensor, n.Err)
 		title = ""
 	}
 	if len(absent) > 0 {
