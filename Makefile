@@ -86,8 +86,8 @@ e2e-k8s: build-static ## install by the chart on a real Kubernetes (root; K8SBED
 e2e-operator: ## the operator against a real API server, and on the bed of K8SBED_STATE if one runs (K8SBED_CACHE: see test/e2e/beds/k8s)
 	KUBEBUILDER_ASSETS=$(K8SBED_CACHE)/k8s-1.34 go -C operator test -count=1 -timeout 20m -v ./cmd/reckon-operator ./graphfeed
 
-damage: ## two hundred random damages of each store and of the files of a stopped server (half an hour)
-	RECKON_DAMAGES=200 go test -count=1 -timeout 60m -v -run 'Damage|ChangedWhileClosed' ./store/tsdb ./store/hourly ./catalogue/database ./access/auth ./agent ./server
+damage: ## two hundred random damages of each store and of the files of a stopped server (minutes; SEEDS=1000-1199 tries others)
+	RECKON_DAMAGES=$(or $(SEEDS),200) go test -count=1 -timeout 60m -v -run 'Damage|ChangedWhileClosed' ./store/tsdb ./store/hourly ./catalogue/database ./access/auth ./agent ./server
 
 e2e-kernels: ## the accuracy cases of every source on Debian's kernels, emulated by QEMU one after the other (an hour and more; ONLY='bookworm amd64' runs some)
 	go run ./test/kernels $(if $(ONLY),-only '$(ONLY)') $(KERNELS_FLAGS)

@@ -46,7 +46,7 @@ func TestRandomDamageOfAServer(t *testing.T) {
 		t.Fatalf("%d samples, %d workloads, %v", len(want.samples), len(want.workloads), refused)
 	}
 	noticed, kept := 0, 0
-	for seed := range storetest.Damages(os.Getenv(storetest.DamagesVariable), 6) {
+	for seed := range storetest.Damages(t, os.Getenv(storetest.DamagesVariable), 6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
 			if out, err := exec.Command("cp", "-a", whole, dir).CombinedOutput(); err != nil {

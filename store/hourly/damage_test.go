@@ -34,7 +34,7 @@ func TestRandomDamage(t *testing.T) {
 	later := openRaw(t) // it has deleted the samples of those days
 	later.append(lset("c_total"), minutes(t0+days*day, t0+days*day+5*hour)...)
 
-	for seed := range storetest.Damages(os.Getenv(storetest.DamagesVariable), 8) {
+	for seed := range storetest.Damages(t, os.Getenv(storetest.DamagesVariable), 8) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "hourly")
 			if out, err := exec.Command("cp", "-a", whole, dir).CombinedOutput(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,15 +14,42 @@ import (
 	"testing"
 )
 
-// DamagesVariable is the environment variable with the number of random damages to try.
+// DamagesVariable is the environment variable with the random damages to try: how many (200), or
+// the seeds of the first and the last one (1000-1199), such as that which a failure has printed (57-57).
 const DamagesVariable = "RECKON_DAMAGES"
 
-// Damages returns the number of random damages that a test tries: the value of the variable, or few.
-func Damages(variable string, few int) uint64 {
-	if n, err := strconv.Atoi(variable); err == nil {
-		return uint64(n)
+// Damages returns the seeds of the random damages that a test tries: those of the variable, or the first few.
+func Damages(tb testing.TB, variable string, few uint64) iter.Seq[uint64] {
+	tb.Helper()
+	first, end := uint64(0), few
+	if variable != "" {
+		var err error
+		if first, end, err = seeds(variable); err != nil {
+			tb.Fatalf("%s: %v", DamagesVariable, err)
+		}
 	}
-	return uint64(few)
+	return func(yield func(uint64) bool) {
+		for seed := first; seed < end; seed++ {
+			if !yield(seed) {
+				return
+			}
+		}
+	}
+}
+
+// seeds returns the first seed and the one behind the last.
+func seeds(s string) (first, end uint64, err error) {
+	from, to, isRange := strings.Cut(s, "-")
+	if !isRange {
+		end, err = strconv.ParseUint(s, 10, 63)
+		return 0, end, err
+	}
+	first, err = strconv.ParseUint(from, 10, 63)
+	last, lastErr := strconv.ParseUint(to, 10, 63)
+	if err = errors.Join(err, lastErr); err == nil && last < first {
+		err = fmt.Errorf("%s: the last seed is below the first", s)
+	}
+	return first, last + 1, err
 }
 
 // Damage is the damage done to a file.

@@ -99,7 +99,7 @@ func TestRandomDamage(t *testing.T) {
 		total += len(p)
 	}
 	t.Logf("%d series, %d samples", len(whole.want), total)
-	for seed := range storetest.Damages(os.Getenv(storetest.DamagesVariable), 20) {
+	for seed := range storetest.Damages(t, os.Getenv(storetest.DamagesVariable), 20) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "series")
 			if out, err := exec.Command("cp", "-a", whole.dir, dir).CombinedOutput(); err != nil {
