@@ -45,11 +45,22 @@ func (g *gaps) load(dir string) error {
 	return nil
 }
 
-// add notes a gap. Of one file, one is kept.
+// add notes a gap. Gaps of one file that meet are one: a file that is noticed twice is damaged once.
 func (g *gaps) add(dir string, gap store.Gap) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.list = slices.DeleteFunc(g.list, func(o store.Gap) bool { return o.File == gap.File })
+	g.list = slices.DeleteFunc(g.list, func(o store.Gap) bool {
+		meet := o.File == gap.File && !o.From.After(gap.To) && !gap.From.After(o.To)
+		if meet {
+			if o.From.Before(gap.From) {
+				gap.From = o.From
+			}
+			if o.To.After(gap.To) {
+				gap.To = o.To
+			}
+		}
+		return meet
+	})
 	g.list = append(g.list, gap)
 	return g.save(dir)
 }

@@ -43,6 +43,7 @@ func (s *Store) janitor() {
 			s.with(func(db *promtsdb.DB) { s.verifyOne(db, checked) })
 			s.with(s.unmapEnded)
 			s.with(s.noteSize)
+			s.with(s.noteOpen)
 		}
 	}
 }

@@ -6,13 +6,27 @@ import (
 	"strings"
 )
 
-// withoutOverlaps is a log that tells of overlapping blocks to those who debug alone: the
-// database warns of them each time it looks, and here they are as they should be (ended
-// series, samples out of order, imports).
-type withoutOverlaps struct{ slog.Handler }
+// quieter is a log that shows some warnings of the database at level debug only: those of overlapping
+// blocks, which it gives each time it looks, and which are as they should be here (ended series, samples
+// out of order, imports); and the steps in which it cuts a torn end off the log, which [Store.openDB]
+// reports in one sentence.
+type quieter struct{ slog.Handler }
 
-func (h withoutOverlaps) Handle(ctx context.Context, r slog.Record) error {
-	if strings.HasPrefix(r.Message, "Overlapping blocks found") {
+// quiet are the beginnings of these warnings.
+func quiet(message string) bool {
+	for _, begin := range []string{
+		"Overlapping blocks found", "Encountered WAL read error", "Encountered WBL read error", "Starting corruption repair",
+		"Deleting all segments newer than corrupted segment", "Rewrite corrupted segment",
+	} {
+		if strings.HasPrefix(message, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h quieter) Handle(ctx context.Context, r slog.Record) error {
+	if quiet(r.Message) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
@@ -21,10 +35,10 @@ func (h withoutOverlaps) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h withoutOverlaps) WithAttrs(a []slog.Attr) slog.Handler {
-	return withoutOverlaps{h.Handler.WithAttrs(a)}
+func (h quieter) WithAttrs(a []slog.Attr) slog.Handler {
+	return quieter{h.Handler.WithAttrs(a)}
 }
 
-func (h withoutOverlaps) WithGroup(name string) slog.Handler {
-	return withoutOverlaps{h.Handler.WithGroup(name)}
+func (h quieter) WithGroup(name string) slog.Handler {
+	return quieter{h.Handler.WithGroup(name)}
 }

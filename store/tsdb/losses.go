@@ -32,13 +32,13 @@ type loss struct {
 }
 
 // findLosses reads all logs again. since is the time up to which all samples are in blocks.
-func findLosses(dir string, all []logSegment, closed *closedLogs, since int64, log *slog.Logger) ([]loss, error) {
+func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log *slog.Logger) ([]loss, error) {
 	l := &losses{dec: record.NewDecoder(nil, log), known: map[chunks.HeadSeriesRef]bool{}, newest: since}
 	for i := range all {
 		s := &all[i]
 		if s.log == "wbl" && (i == 0 || all[i-1].log != "wbl") { // samples out of order start again
 			if i > 0 {
-				l.settle(newestIn(dir, all[i-1], closed))
+				l.settle(newestIn(dir, all[i-1], noted))
 			}
 			l.newest = since
 		}
@@ -55,22 +55,26 @@ func findLosses(dir string, all []logSegment, closed *closedLogs, since int64, l
 		}
 	}
 	if len(all) > 0 {
-		l.settle(newestIn(dir, all[len(all)-1], closed))
+		l.settle(newestIn(dir, all[len(all)-1], noted))
 	}
 	return l.list, nil
 }
 
 // newestIn is the time of the newest sample that a log can have held: that of the store when it
 // was closed, else when its last segment was written to, or now where that is missing.
-func newestIn(dir string, last logSegment, closed *closedLogs) int64 {
-	if closed != nil {
-		return closed.Newest
+func newestIn(dir string, last logSegment, noted *notedLogs) int64 {
+	if noted != nil && !noted.Open {
+		return noted.Newest
 	}
 	st, err := os.Stat(filepath.Join(dir, last.file))
 	if err != nil {
 		return time.Now().UnixMilli()
 	}
-	return st.ModTime().UnixMilli()
+	newest := st.ModTime().UnixMilli()
+	if noted != nil {
+		newest = max(newest, noted.Newest)
+	}
+	return newest
 }
 
 func (l *losses) bad(s *logSegment, b badRecord) {

@@ -28,8 +28,12 @@ const corruptDir = "corrupt"
 // checks the rest.
 const scanAtOpen = 64 << 20
 
-// closedLogsFile says what the logs are while the store is closed.
-const closedLogsFile = "logs.json"
+// notedLogsFile says what the logs are while the store is closed, and were at least while it is open: so a
+// segment that is missing or cut off after a crash is noticed, too.
+const notedLogsFile = "logs.json"
+
+// noteLogsEvery is how often that is written while the store is open.
+const noteLogsEvery = 10 * time.Minute
 
 // checkFiles looks at blocks and logs before the database does. What cannot be read is moved
 // aside, and of which time that was is noted.
@@ -201,12 +205,12 @@ func stamp(t time.Time) string {
 
 // checkLogs leaves out what cannot be read of the logs.
 func (s *Store) checkLogs(since int64) error {
-	closed := s.closedLogs()
-	all, damaged, err := readLogs(s.opts.Dir, closed)
+	noted := s.readNote()
+	all, damaged, err := readLogs(s.opts.Dir, noted)
 	if err != nil || !damaged {
 		return err
 	}
-	found, err := findLosses(s.opts.Dir, all, closed, since, s.log)
+	found, err := findLosses(s.opts.Dir, all, noted, since, s.log)
 	if err != nil {
 		return err
 	}
@@ -235,40 +239,51 @@ func (s *Store) checkLogs(since int64) error {
 	return nil
 }
 
-// closedLogs returns what noteLogs wrote, and removes it: from now on the logs grow.
-func (s *Store) closedLogs() *closedLogs {
-	path := filepath.Join(s.opts.Dir, closedLogsFile)
+// readNote returns what noteLogs wrote, and removes it: from now on the logs grow.
+func (s *Store) readNote() *notedLogs {
+	path := filepath.Join(s.opts.Dir, notedLogsFile)
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var closed closedLogs
+	var noted notedLogs
 	if err == nil {
 		raw, err = durable.Unseal(raw)
 	}
 	if err == nil {
-		err = json.Unmarshal(raw, &closed)
+		err = json.Unmarshal(raw, &noted)
 	}
 	_ = os.Remove(path) // it is rewritten
 	if err != nil {
 		s.log.Warn("the sizes of the logs cannot be read: one that was cut off is not noticed", "file", path, "err", err)
 		return nil
 	}
-	return &closed
+	return &noted
 }
 
-// noteLogs writes what the logs are when the store is closed.
-func (s *Store) noteLogs(newest int64) error {
-	closed := closedLogs{newest, map[string]int64{}}
-	for _, log := range []string{"wal", "wbl"} {
-		err := filepath.WalkDir(filepath.Join(s.opts.Dir, log), func(path string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
+// noteLogs writes what the logs are when the store is closed, or what they are at least while it is open:
+// of these only the segments of the log, as the others come and go.
+func (s *Store) noteLogs(newest int64, open bool) error {
+	noted := notedLogs{newest, map[string]int64{}, open}
+	logs := []string{"wal", "wbl"}
+	if open {
+		logs = logs[:1]
+	}
+	for _, log := range logs {
+		root := filepath.Join(s.opts.Dir, log)
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
 				return err
+			case e.IsDir() && open && path != root:
+				return fs.SkipDir
+			case e.IsDir():
+				return nil
 			}
 			info, err := e.Info()
 			rel, relErr := filepath.Rel(s.opts.Dir, path)
 			if _, nan := strconv.Atoi(e.Name()); nan == nil && err == nil && relErr == nil {
-				closed.Files[rel] = info.Size()
+				noted.Files[rel] = info.Size()
 			}
 			return errors.Join(err, relErr)
 		})
@@ -276,11 +291,24 @@ func (s *Store) noteLogs(newest int64) error {
 			return err
 		}
 	}
-	raw, err := json.Marshal(closed)
+	raw, err := json.Marshal(noted)
 	if err != nil {
 		return err
 	}
-	return durable.Replace(filepath.Join(s.opts.Dir, closedLogsFile), durable.Seal(raw), 0o640)
+	return durable.Replace(filepath.Join(s.opts.Dir, notedLogsFile), durable.Seal(raw), 0o640)
+}
+
+// noteOpen notes what the logs are at least, if that was not noted lately.
+func (s *Store) noteOpen(db *promtsdb.DB) {
+	now := s.opts.Clock()
+	if since := now.Sub(s.noted); since >= 0 && since < noteLogsEvery {
+		return
+	}
+	s.noted = now
+	_, newest := extent(db)
+	if err := s.noteLogs(newest, true); err != nil {
+		s.log.Debug("what the logs are could not be noted: a segment that is missing after a crash is not noticed", "err", err)
+	}
 }
 
 // unreadable tells damage from trouble of the machine, such as a missing permission

@@ -139,6 +139,7 @@ type Store struct {
 	evictMu  sync.Mutex                    // held by the eviction under way
 	evicting int64                         // the newest sample when it began
 	held     bool                          // it has locked starting
+	noted    time.Time                     // when the logs were last noted; the janitor's
 }
 
 var (
@@ -177,6 +178,8 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open series store %s: %w", o.Dir, err)
 	}
 	s.keepBallast()
+	s.noteOpen(s.db)
+	s.noted = time.Time{} // again in a minute, when the new segment holds something
 	s.done.Add(1)
 	go s.janitor()
 	return s, nil
@@ -229,7 +232,7 @@ func (s *Store) Close() error {
 		_, newest := extent(s.db)
 		closed := s.db.Close()
 		err = errors.Join(err, closed)
-		if noted := s.noteLogs(newest); closed == nil && noted != nil {
+		if noted := s.noteLogs(newest, false); closed == nil && noted != nil {
 			s.log.Warn("what the logs are could not be noted: one that is cut off now is not noticed", "err", noted)
 		}
 	}

@@ -3,8 +3,10 @@ package tsdb
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"maps"
@@ -41,14 +43,16 @@ type badRecord struct {
 	empty bool // it is the space between the last record of a page and its end
 }
 
-// closedLogs is what the logs were when the store was closed. Nil: it was not closed.
-type closedLogs struct {
+// notedLogs is what the logs were when the store was closed, or at least were while it was open. Nil:
+// nothing was noted.
+type notedLogs struct {
 	Newest int64            `json:"newest"` // time of the newest sample, milliseconds
 	Files  map[string]int64 `json:"files"`  // sizes, by the paths below the directory of the store
+	Open   bool             `json:"open,omitempty"`
 }
 
 // size is that of a file, -1 where it is not known.
-func (c *closedLogs) size(file string) int64 {
+func (c *notedLogs) size(file string) int64 {
 	if c == nil {
 		return -1
 	}
@@ -58,17 +62,31 @@ func (c *closedLogs) size(file string) int64 {
 	return -1
 }
 
-func (c *closedLogs) files() map[string]int64 {
+func (c *notedLogs) files() map[string]int64 {
 	if c == nil {
 		return nil
 	}
 	return c.Files
 }
 
+// since returns the files that were noted. What a checkpoint has replaced since the store was opened is not
+// among them: first is the number of the first segment behind it.
+func (c *notedLogs) since(first int) map[string]int64 {
+	if c == nil || !c.Open {
+		return c.files()
+	}
+	left := maps.Clone(c.Files)
+	maps.DeleteFunc(left, func(file string, _ int64) bool {
+		n, err := strconv.Atoi(filepath.Base(file))
+		return err != nil || n < first
+	})
+	return left
+}
+
 // readLogs reads all logs and returns their segments in the order in which they are replayed,
 // those that are missing among them, and whether anything is wrong with one.
-func readLogs(dir string, closed *closedLogs) (all []logSegment, damaged bool, err error) {
-	checkpoint, number, err := newestCheckpoint(dir, closed.files())
+func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err error) {
+	checkpoint, number, err := newestCheckpoint(dir, noted.files())
 	if err != nil {
 		return nil, false, err
 	}
@@ -79,14 +97,14 @@ func readLogs(dir string, closed *closedLogs) (all []logSegment, damaged bool, e
 		if log.name == "" {
 			continue
 		}
-		list, err := segmentsOf(dir, log.name, log.first, closed.files())
+		list, err := segmentsOf(dir, log.name, log.first, noted.since(log.first))
 		if err != nil {
 			return nil, false, err
 		}
 		all = append(all, list...)
 	}
 	for i := range all {
-		if err := all[i].check(dir, closed); err != nil {
+		if err := all[i].check(dir, noted); err != nil {
 			return nil, false, err
 		}
 		damaged = damaged || len(all[i].bad) > 0
@@ -154,7 +172,7 @@ func segmentsOf(dir, log string, first int, sizes map[string]int64) (list []logS
 }
 
 // check reads a segment for what is wrong with it.
-func (s *logSegment) check(dir string, closed *closedLogs) error {
+func (s *logSegment) check(dir string, noted *notedLogs) error {
 	if len(s.bad) > 0 {
 		return nil
 	}
@@ -167,16 +185,16 @@ func (s *logSegment) check(dir string, closed *closedLogs) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
-	if was := closed.size(s.file); size < was && len(s.bad) == 0 {
+	if was := noted.size(s.file); size < was && len(s.bad) == 0 {
 		s.bad = []badRecord{{at: size, why: fmt.Sprintf("it is cut off: %d bytes of %d", size, was)}}
 	}
-	s.torn = s.last && len(s.bad) == 1 && !goodAfter && closed == nil
+	s.torn = s.last && len(s.bad) == 1 && !goodAfter && (noted == nil || noted.Open && s.bad[0].at >= noted.size(s.file))
 	return nil
 }
 
 // eachRecord calls good for each record of a segment and bad for each place that cannot be
 // read, in order, and returns the size of the file. Behind such a place it goes on with the
-// next page: records never reach from one segment into another.
+// first record that begins on a later page: records never reach from one segment into another.
 func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) error) (size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -187,38 +205,100 @@ func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) er
 	if err != nil {
 		return 0, err
 	}
-	for at := int64(0); at < st.Size(); {
-		r := wlog.NewReader(bufio.NewReaderSize(io.NewSectionReader(f, at, st.Size()-at), walPage))
-		done := int64(0) // behind the last good record
-		for r.Next() {
-			if err := good(r.Record()); err != nil {
-				return st.Size(), err
-			}
-			done = r.Offset()
+	size = st.Size()
+	rest := int64(0) // bytes at the begin of the page that belong to a record of which a part was lost
+	for at := int64(0); at < size; {
+		done, why, err := recordsFrom(f, at, rest, size, good)
+		if err != nil {
+			return size, err
 		}
-		if r.Err() == nil {
+		if why == nil {
 			break
-		}
-		if errors.Is(r.Err(), fs.ErrClosed) || !isCorrupt(r.Err()) {
-			return st.Size(), r.Err()
-		}
-		why := r.Err()
-		var ce *wlog.CorruptionErr
-		if errors.As(why, &ce) {
-			why = ce.Err
 		}
 		at += done
 		next := at/walPage*walPage + walPage
-		empty, err := isEmpty(f, at, min(next, st.Size()))
+		empty, err := isEmpty(f, at, min(next, size))
 		if err == nil {
 			err = bad(badRecord{at, why.Error(), empty})
 		}
 		if err != nil {
-			return st.Size(), err
+			return size, err
 		}
-		at = next
+		if at, rest, err = behindRest(f, next, size); err != nil {
+			return size, err
+		}
 	}
-	return st.Size(), nil
+	return size, nil
+}
+
+// recordsFrom calls good for each record from a page on, without the rest of a record at its begin. It returns
+// how far it came, and why it did not come further if something cannot be read.
+func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error) (done int64, why, err error) {
+	// The reader begins with a page: in the place of the rest it finds a record of the same size.
+	stand := make([]byte, rest)
+	if rest > 0 {
+		stand[0] = recordFull
+		binary.BigEndian.PutUint16(stand[1:], uint16(rest-recordHeader))
+		binary.BigEndian.PutUint32(stand[3:], crc32.Checksum(stand[recordHeader:], crc32.MakeTable(crc32.Castagnoli)))
+	}
+	in := io.MultiReader(bytes.NewReader(stand), io.NewSectionReader(f, page+rest, size-page-rest))
+	r := wlog.NewReader(bufio.NewReaderSize(in, walPage))
+	for r.Next() {
+		if done == 0 && rest > 0 {
+			done = rest
+			continue
+		}
+		if err := good(r.Record()); err != nil {
+			return done, nil, err
+		}
+		done = r.Offset()
+	}
+	why = r.Err()
+	if why == nil {
+		return done, nil, nil
+	}
+	if errors.Is(why, fs.ErrClosed) || !isCorrupt(why) {
+		return done, nil, why
+	}
+	var ce *wlog.CorruptionErr
+	if errors.As(why, &ce) {
+		why = ce.Err
+	}
+	return done, why, nil
+}
+
+// A record is written in fragments, none of which reaches over the end of a page. Each has a header: a byte with
+// its type, two with its length, four with its checksum.
+const (
+	recordHeader = 7
+	recordType   = 7 // the bits of the first byte that hold the type
+
+	recordFull, recordMiddle, recordLast = 1, 3, 4
+)
+
+// behindRest returns the first page from at on that does not lie within a record whose begin was lost, and how
+// many bytes at the begin of that page still belong to it.
+func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
+	for ; at < size; at += walPage {
+		var head [recordHeader]byte
+		if _, err := f.ReadAt(head[:], at); errors.Is(err, io.EOF) {
+			return at, 0, nil // not even a header: the reader says so
+		} else if err != nil {
+			return at, 0, err
+		}
+		end := recordHeader + int64(binary.BigEndian.Uint16(head[1:]))
+		if end > walPage || at+end > size {
+			return at, 0, nil
+		}
+		switch head[0] & recordType {
+		case recordLast:
+			return at, end, nil
+		case recordMiddle: // it fills the page
+		default:
+			return at, 0, nil
+		}
+	}
+	return at, 0, nil
 }
 
 // isEmpty reports whether nothing but zeros lies between two bytes of a file, and one that a

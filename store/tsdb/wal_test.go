@@ -2,7 +2,9 @@ package tsdb
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +79,7 @@ func TestDamagedLogKeepsTheRest(t *testing.T) {
 			dir := t.TempDir()
 			from := fourSegments(t, dir)
 			if c.killed {
-				if err := os.Remove(filepath.Join(dir, closedLogsFile)); err != nil {
+				if err := os.Remove(filepath.Join(dir, notedLogsFile)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -110,6 +112,120 @@ func TestDamagedLogKeepsTheRest(t *testing.T) {
 				t.Errorf("nobody is notified:\n%s", &log)
 			}
 		})
+	}
+}
+
+// After a crash it is noticed, too, that segments are missing, empty or cut off between two records.
+func TestLostLogAfterCrash(t *testing.T) {
+	whole := t.TempDir()
+	now := time.Now()
+	from := now.Add(-100 * time.Minute)
+	s := open(t, Options{Dir: whole, Ahead: -1, Clock: func() time.Time { return now }})
+	var b metric.Batch
+	for k := range 100 {
+		fill(&b, from.Add(time.Duration(k)*time.Minute), fleet(4), float64(k))
+		if err := s.Append(t.Context(), external, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.with(s.noteOpen)                               // what the janitor does a minute after the start
+	crashed := filepath.Join(t.TempDir(), "crashed") // what is on the disk now is what a kill leaves
+	if err := os.CopyFS(crashed, os.DirFS(whole)); err != nil {
+		t.Fatal(err)
+	}
+	segment := filepath.Join("wal", "00000000")
+	for _, c := range []struct {
+		name string
+		do   func(dir string) error
+		lost bool
+	}{
+		{"nothing", func(string) error { return nil }, false},
+		{"missing", func(d string) error { return os.Remove(filepath.Join(d, segment)) }, true},
+		{"the folder is missing", func(d string) error { return os.RemoveAll(filepath.Join(d, "wal")) }, true},
+		{"empty", func(d string) error { return os.Truncate(filepath.Join(d, segment), 0) }, true},
+		{"a torn end that was written later", func(d string) error {
+			f, err := os.OpenFile(filepath.Join(d, segment), os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.Write([]byte{recordFull, 1, 0})
+			return errors.Join(err, f.Close())
+		}, false},
+		{"replaced by a checkpoint", func(d string) error {
+			return errors.Join(os.Mkdir(filepath.Join(d, "wal", "checkpoint.00000000"), 0o750),
+				os.Rename(filepath.Join(d, segment), filepath.Join(d, "wal", "checkpoint.00000000", "00000000")))
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "series")
+			if err := os.CopyFS(dir, os.DirFS(crashed)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(dir); err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			s := open(t, Options{Dir: dir, Ahead: -1, Logger: slog.New(slog.NewTextHandler(&log, nil)), Clock: func() time.Time { return now }})
+			left := len(storetest.Read(t, s, from, now, storetest.Named(cpuDesc.Name)))
+			list := s.Gaps(from, now)
+			if (left == 0) != c.lost || c.lost && len(list) != 1 {
+				t.Fatalf("%d series are left, gaps %v\n%s", left, list, &log)
+			}
+			for _, g := range list { // of a torn end, too: what was in its last record is lost
+				if g.File != segment || g.To.Before(now.Add(-2*time.Minute)) || !strings.Contains(log.String(), segment) {
+					t.Errorf("gap %v\n%s", g, &log)
+				}
+			}
+		})
+	}
+}
+
+// A flipped bit costs what lies on its page of the log and no more, although most pages begin with the rest of
+// a record of the page before; two of them are two gaps.
+func TestFlippedBitCostsItsPage(t *testing.T) {
+	dir := t.TempDir()
+	from := time.Now().Truncate(blockRange).Add(time.Minute)
+	s := open(t, Options{Dir: dir, Ahead: -1})
+	var b metric.Batch
+	const minutes = 100
+	for k := range minutes {
+		fill(&b, from.Add(time.Duration(k)*time.Minute), fleet(1500), rand.Float64())
+		if err := s.Append(t.Context(), external, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "wal", "00000000")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := len(raw) / walPage
+	if pages < 9 {
+		t.Fatalf("%d pages", pages)
+	}
+	for _, page := range []int{pages / 2, pages - 2} {
+		raw[page*walPage+walPage/2] ^= 1
+	}
+	if err := errors.Join(os.WriteFile(path, raw, 0o640), os.RemoveAll(filepath.Join(dir, "chunks_head"))); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, Options{Dir: dir, Ahead: -1})
+	got := storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.Named(cpuDesc.Name))
+	missing := minutes
+	for _, p := range got {
+		missing = minutes - len(p)
+		break
+	}
+	onPage := minutes/pages + 2
+	if missing < 2 || missing > 2*onPage {
+		t.Errorf("%d of %d minutes are missing; a page holds %d", missing, minutes, onPage)
+	}
+	list := s.Gaps(from, from.Add(4*time.Hour))
+	if len(list) != 2 || !list[0].To.Before(list[1].From) {
+		t.Errorf("gaps %v", list)
 	}
 }
 
