@@ -3,6 +3,7 @@ package account
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"reckon/metric"
 	"reckon/sensor"
@@ -165,6 +166,17 @@ func (l *Ledger) head(bootID string) *stateHead {
 // ids of process groups are derived from it, and stay the same over a restart even if the
 // clock is set meanwhile.
 func (l *Ledger) SetBooted(second int64) { l.booted = second }
+
+// Running returns the workloads with parts that have not ended, with the facts of each part.
+func (l *Ledger) Running() iter.Seq2[workload.ID, workload.Facts] {
+	return func(yield func(workload.ID, workload.Facts) bool) {
+		for _, p := range l.order {
+			if p.end == 0 && !yield(p.id, p.facts.Facts) {
+				return
+			}
+		}
+	}
+}
 
 // Booted returns the value of SetBooted, or that of an earlier ledger of this boot.
 func (l *Ledger) Booted() int64 { return l.booted }

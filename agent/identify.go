@@ -9,6 +9,7 @@ import (
 	"reckon/account"
 	"reckon/sensor"
 	"reckon/workload"
+	"reckon/workload/process"
 )
 
 // looker reads what identifies a process.
@@ -184,6 +185,18 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 	}
 	g.seen = a.self.ticks
 	h.GroupStart, h.GroupComm = g.start, g.comm
+}
+
+// restoreLeaders takes the leaders of process groups from the restored accounts: those that are gone cannot be
+// looked up any more, and their groups keep their names. Of several groups with one number the youngest counts.
+func (a *Agent) restoreLeaders() {
+	for id, facts := range a.ledger.Running() {
+		if pgid, start, ok := process.Leader(id); ok {
+			if g := a.leaders[pgid]; g == nil || g.start < start {
+				a.leaders[pgid] = &leader{start: start, comm: facts.Name, seen: a.self.ticks}
+			}
+		}
+	}
 }
 
 // groupLives reports whether another living process is in the group that p leads, so

@@ -1,9 +1,14 @@
 package agent
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,6 +16,7 @@ import (
 	"reckon/sensor"
 	"reckon/workload"
 	resolvers "reckon/workload/all"
+	"reckon/workload/process"
 )
 
 // environ is a process whose environment is read.
@@ -101,5 +107,50 @@ func TestMayTrace(t *testing.T) {
 		if got := mayTrace(c.status, c.uidMap); got != c.want {
 			t.Errorf("%q %q: %v, want %v", c.status, c.uidMap, got, c.want)
 		}
+	}
+}
+
+// A process group whose leader has gone keeps its name over a restart of the agent: the leader, whose start is
+// part of the name, cannot be looked up any more, and those who are left began later.
+func TestGroupWithoutLeaderKeepsItsName(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	leader := exec.Command("sh", "-c", "sleep 1.1; sleep 300 & read _")
+	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := leader.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pgid := leader.Process.Pid
+	t.Cleanup(func() { _ = syscall.Kill(-pgid, syscall.SIGKILL) })
+	names := func(a *Agent) (list []string) {
+		t.Helper()
+		if err := a.tick(); err != nil {
+			t.Fatal(err)
+		}
+		for id := range a.ledger.Running() {
+			if n, _, ok := process.Leader(id); ok && n == int32(pgid) {
+				list = append(list, string(id))
+			}
+		}
+		return list
+	}
+	a := open(t, Config{Source: "procfs", State: state})
+	was := names(a)
+	if len(was) != 1 {
+		t.Skipf("process groups are not workloads here: %v", was) // in a control group of a service or a container
+	}
+	if err := errors.Join(in.Close(), leader.Wait()); err != nil && leader.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if now := names(a); !slices.Equal(now, was) {
+		t.Fatalf("%v without its leader, %v with it", now, was)
+	}
+	a.save()
+	b := open(t, Config{Source: "procfs", State: state})
+	if now := names(b); !slices.Equal(now, was) {
+		t.Errorf("%v after a restart, %v before", now, was)
 	}
 }

@@ -211,6 +211,7 @@ func (a *Agent) restore() {
 		if booted := a.ledger.Booted(); booted != 0 {
 			a.btime = booted
 		}
+		a.restoreLeaders()
 	case errors.Is(err, account.ErrDamaged):
 		aside := a.config.State + ".damaged"
 		a.log.Warn("accounts begin anew: counters of workloads start at zero, and what they used since the last export before the agent stopped is lost; "+

@@ -11,6 +11,7 @@ package process
 
 import (
 	"strconv"
+	"strings"
 
 	"reckon/internal/cgpath"
 	"reckon/workload"
@@ -51,4 +52,17 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 		Workload: workload.MakeID(workload.Group, cgpath.Clean(h.Node)+"/"+name),
 		Facts:    workload.Facts{Name: comm, Command: comm},
 	}, true
+}
+
+// Leader returns the number of a process group and when its leader began, in seconds since the Unix epoch, from
+// the id of its workload. ok is false for ids that name no leader.
+func Leader(id workload.ID) (pgid int32, start int64, ok bool) {
+	if id.Kind() != workload.Group {
+		return 0, 0, false
+	}
+	name := id.Name()
+	number, began, cut := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], "-")
+	n, err := strconv.ParseInt(number, 10, 32)
+	start, startErr := strconv.ParseInt(began, 10, 64)
+	return int32(n), start, cut && err == nil && startErr == nil && n > 0
 }

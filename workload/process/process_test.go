@@ -33,3 +33,19 @@ func TestGroups(t *testing.T) {
 		}
 	}
 }
+
+func TestLeader(t *testing.T) {
+	for id, want := range map[workload.ID][2]int64{
+		"group/n1/12-1700000009":           {12, 1700000009},
+		"group/node-01.site/12-1700000009": {12, 1700000009},
+		"group/n1/containerd-shim":         {},
+		"unit/n1/12-1700000009":            {},
+		"group/n1/12":                      {},
+		"group/n1/99999999999-1":           {},
+	} {
+		pgid, start, ok := Leader(id)
+		if ok != (want[0] != 0) || ok && (int64(pgid) != want[0] || start != want[1]) {
+			t.Errorf("%s: %d, %d, %v; want %v", id, pgid, start, ok, want)
+		}
+	}
+}
