@@ -54,3 +54,62 @@ func TestDamagedFile(t *testing.T) {
 		})
 	}
 }
+
+// TestDamageAfterKill: users and tokens are safe once they are made. After a kill nobody loses them with the
+// log that SQLite keeps beside the file, and a damaged file is noticed as after an orderly end.
+func TestDamageAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	us, err := auth.Open(dir, auth.Options{Fast: true})
+	must(t, err)
+	t.Cleanup(func() { _ = us.Close() })
+	must(t, us.AddUser(t.Context(), auth.User{Name: "alice", Role: access.Admin}, good))
+	must(t, us.AddUser(t.Context(), auth.User{Name: "bob", Role: access.User}, good))
+	must(t, us.RemoveUser(t.Context(), "bob"))
+	for _, c := range []struct {
+		name    string
+		do      func(path string) error
+		refused bool
+	}{
+		{"nothing", func(string) error { return nil }, false},
+		{"the log is missing", func(p string) error { return errors.Join(os.RemoveAll(p+"-wal"), os.RemoveAll(p+"-shm")) }, false},
+		{"a bit of the file", func(p string) error {
+			raw, err := os.ReadFile(p)
+			st, statErr := os.Stat(p)
+			if err := errors.Join(err, statErr); err != nil {
+				return err
+			}
+			raw[len(raw)/2] ^= 1
+			return errors.Join(os.WriteFile(p, raw, 0o600), os.Chtimes(p, st.ModTime(), st.ModTime()))
+		}, true},
+		{"the file is missing", os.Remove, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			killed := t.TempDir() // what is on the disk now is what a kill leaves
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			for _, e := range entries {
+				raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+				st, statErr := e.Info()
+				must(t, errors.Join(err, statErr))
+				to := filepath.Join(killed, e.Name())
+				must(t, errors.Join(os.WriteFile(to, raw, 0o600), os.Chtimes(to, st.ModTime(), st.ModTime())))
+			}
+			must(t, c.do(filepath.Join(killed, auth.File)))
+			again, err := auth.Open(killed, auth.Options{Fast: true})
+			if err == nil {
+				defer again.Close()
+			}
+			if c.refused {
+				if err == nil || !strings.Contains(err.Error(), "reckon user add") {
+					t.Fatalf("it is not refused: %v", err)
+				}
+				return
+			}
+			must(t, err)
+			list, err := again.List(t.Context())
+			if err != nil || len(list) != 1 || list[0].Name != "alice" {
+				t.Errorf("users %v, %v", list, err)
+			}
+		})
+	}
+}

@@ -71,6 +71,7 @@ func (us *Users) AddUser(ctx context.Context, u User, password string) error {
 	}
 	r, err := us.db.ExecContext(ctx, `INSERT INTO users (name, role, owners, password, created_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
 		u.Name, u.Role.String(), string(owners), hash, us.clock().UnixMilli())
+	us.settle(ctx)
 	return one(r, err, fmt.Errorf("user %s %w", u.Name, ErrExists))
 }
 
@@ -86,6 +87,7 @@ func (us *Users) SetPassword(ctx context.Context, name, password string) error {
 	}
 	us.forget()
 	_, err = us.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name)
+	us.settle(ctx)
 	return err
 }
 
@@ -100,6 +102,7 @@ func (us *Users) RemoveUser(ctx context.Context, name string) error {
 		return err
 	}
 	_, err = us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE name = $2 AND kind = 'person' AND revoked_ms = 0`, us.clock().UnixMilli(), name)
+	us.settle(ctx)
 	return err
 }
 

@@ -97,6 +97,7 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 	_, err = us.db.ExecContext(ctx, `INSERT INTO tokens (id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0)`,
 		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound), us.clock().UnixMilli(), expires)
+	us.settle(ctx)
 	return prefix + id + "." + secret, err
 }
 
@@ -116,6 +117,7 @@ func newToken() (id, secret string) {
 // Revoke invalidates a token from now on.
 func (us *Users) Revoke(ctx context.Context, id string) error {
 	r, err := us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE id = $2 AND revoked_ms = 0`, us.clock().UnixMilli(), id)
+	us.settle(ctx)
 	return one(r, err, fmt.Errorf("token %s %w, or is revoked already", id, ErrUnknown))
 }
 

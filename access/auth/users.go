@@ -71,6 +71,8 @@ type Users struct {
 	guard  throttle
 	checks singleflight.Group // one check for the same name, password and address
 
+	settling sync.Mutex // one process settles the file once at a time
+
 	mu    sync.Mutex
 	known map[[32]byte]checked // recently verified passwords
 	used  map[string]int64     // when the last use of a token was recorded
@@ -114,7 +116,23 @@ func Open(dir string, o Options) (*Users, error) {
 	if err := grow(db); err != nil {
 		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
-	return newUsers(db, file, o), nil
+	us := newUsers(db, file, o)
+	us.settle(context.Background())
+	return us, nil
+}
+
+// settle moves what was changed from the log of the database into its file and notes what that is. SQLite
+// leaves out what it cannot read of its log without a word: after a kill a user would be gone, or a revoked token
+// valid again. Sessions, uses of tokens and the audit log stay in the log until it is long.
+func (us *Users) settle(ctx context.Context) {
+	if us.file == "" {
+		return
+	}
+	us.settling.Lock()
+	defer us.settling.Unlock()
+	if _, err := us.db.ExecContext(context.WithoutCancel(ctx), `PRAGMA wal_checkpoint(TRUNCATE)`); err == nil {
+		_ = durable.NoteClosed(us.file) // without the note only damage goes undetected
+	}
 }
 
 func newUsers(db *sql.DB, file string, o Options) *Users {
