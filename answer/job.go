@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadL
 	if err != nil {
 		return client.WorkloadList{}, err
 	}
-	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx, f.Since, f.Until)}
+	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, endless))}
 	for i := range rows {
 		list.Workloads[i] = toAPI(&rows[i])
 		b.Rates.workload(&list.Workloads[i])

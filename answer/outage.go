@@ -37,6 +37,9 @@ func (o *Outage) down() error {
 	return o.Behind()
 }
 
+// endless is the end of a time range without an end.
+var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // Missing lists what an answer from the catalogue about a time range lacks. Two zero times mean an
 // answer that does not depend on lost samples.
 func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []string) {
