@@ -1,0 +1,19 @@
+package database
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"reckon/store"
+)
+
+// TestExplainedOnce: an error passes through several functions that explain it, and says what it is once.
+func TestExplainedOnce(t *testing.T) {
+	never := func(error) bool { return false }
+	c := &Catalogue{path: "catalogue.db", d: &dialect{corrupt: never, gone: never, away: never, full: func(error) bool { return true }}}
+	err := c.explain(t.Context(), c.explain(t.Context(), errors.New("database or disk is full (13)")))
+	if n := strings.Count(err.Error(), "catalogue.db"); n != 1 || !errors.Is(err, store.ErrFull) {
+		t.Errorf("%d times: %v", n, err)
+	}
+}
