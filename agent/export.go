@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/internal/durable/filelimit"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -116,6 +117,7 @@ var sensorUp = &metric.Desc{
 
 // add registers a sensor that is here (err nil) or is not.
 func (a *Agent) add(name string, s sensor.Sensor, err error) {
+	err = scarce(err)
 	u := &unit{name: name, sensor: s, up: err == nil}
 	if err != nil {
 		u.reason = reasonOf(err)
@@ -142,6 +144,7 @@ func (a *Agent) report(name string, err error) {
 
 // observe notes how a reading went. A failure is logged once, and so is its end.
 func (a *Agent) observe(u *unit, err error) {
+	err = scarce(err)
 	switch {
 	case err != nil && !u.failed:
 		a.log.Warn("sensor fails", "sensor", u.name, "err", err)
@@ -159,6 +162,15 @@ func (u *unit) change(up bool, reason string) {
 		u.up, u.reason = up, reason
 		u.series = metric.NewSeries(sensorUp, u.name, reason)
 	}
+}
+
+// scarce replaces the error of a source for which no more files could be opened: what the source itself says (a
+// newer kernel, more privileges) is no remedy then.
+func scarce(err error) error {
+	if !filelimit.Exceeded(err) {
+		return err
+	}
+	return sensor.Unavailable("this process may not open more files", filelimit.Remedy, nil)
 }
 
 // maxReason bounds a reason, in bytes: it is a label.

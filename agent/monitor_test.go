@@ -1,14 +1,17 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"reckon/metric"
+	"reckon/sensor"
 	"reckon/sensor/resctrl"
 )
 
@@ -84,4 +87,18 @@ func threads(t *testing.T) string {
 		ids = append(ids, e.Name())
 	}
 	return strings.Join(ids, "\n")
+}
+
+// TestTooFewFiles: the remedy of a source for which no more files could be opened is a higher limit, not what the
+// source itself says.
+func TestTooFewFiles(t *testing.T) {
+	cause := fmt.Errorf("map create: %w", syscall.EMFILE)
+	err := scarce(sensor.Unavailable("the kernel does not let waits be traced", "use Linux 5.12 or later", cause))
+	if reason := reasonOf(err); strings.Contains(reason, "Linux") || !strings.Contains(reason, "ulimit -n") || !errors.Is(err, sensor.ErrUnavailable) {
+		t.Errorf("%s", reason)
+	}
+	other := sensor.Unavailable("no permission", "run as root", syscall.EPERM)
+	if scarce(other) != other || scarce(nil) != nil {
+		t.Error("another error is changed")
+	}
 }

@@ -35,6 +35,13 @@ type taskSource interface {
 	Exits() string
 }
 
+// How many files an agent holds: 158 with all its programs in the kernel, 66 with those that root has beside
+// --source procfs. With fewer than UsualFiles some sensors are not available, with fewer than LeastFiles most of them.
+const (
+	LeastFiles = 96
+	UsualFiles = 160
+)
+
 // Note is a sensor that is not available, and why.
 type Note struct {
 	Sensor string
@@ -65,6 +72,9 @@ func Open(c Config) (*Agent, []Note, error) {
 	}
 	a.stored.instance = a.config.Node
 	a.restore()
+	for i := range notes {
+		notes[i].Err = scarce(notes[i].Err)
+	}
 	return a, notes, nil
 }
 

@@ -1,18 +1,18 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/oklog/ulid/v2"
+
+	"reckon/agent"
+	"reckon/internal/durable/filelimit"
 )
 
 // How many descriptors a server holds: some 60 when it has started, connections, two or three
-// for each block, and those that sensors keep.
+// for each block, and those of the agent in it.
 const (
 	leastFiles    = 64
 	usualFiles    = 256
@@ -20,12 +20,8 @@ const (
 )
 
 // checkFileLimit refuses to start where the files could not even be opened, and warns once where
-// they may not suffice (RLIMIT_NOFILE; Go raises the soft limit to the hard one by itself).
+// they may not suffice.
 func (s *Server) checkFileLimit() error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return nil //nolint:nilerr // nobody knows: the files will tell
-	}
 	blocks := 0
 	for _, dir := range []string{seriesDir, HourlyDir} {
 		entries, err := os.ReadDir(filepath.Join(s.config.Data, dir))
@@ -38,22 +34,21 @@ func (s *Server) checkFileLimit() error {
 			}
 		}
 	}
-	need := uint64(usualFiles + filesPerBlock*blocks)
-	switch {
-	case limit.Cur < uint64(leastFiles+filesPerBlock*blocks):
-		return fmt.Errorf("this process may open %d files, and with %d blocks of series it needs %d: raise the limit (ulimit -n %d, or LimitNOFILE=%d in the unit of the service)",
-			limit.Cur, blocks, need, 4*need, 4*need)
-	case limit.Cur < need:
-		s.log.Warn("this process may open few files: readings and queries may fail; raise the limit with ulimit -n, or LimitNOFILE= in the unit of the service",
-			"limit", limit.Cur, "needed", need, "blocks", blocks)
+	need := filelimit.Need{Least: leastFiles + filesPerBlock*blocks, Usual: usualFiles + filesPerBlock*blocks}
+	if blocks > 0 {
+		need.With = fmt.Sprintf("with %d blocks of series ", blocks)
 	}
-	return nil
+	if s.config.Agent != nil {
+		need.Least += agent.LeastFiles
+		need.Usual += agent.UsualFiles
+	}
+	return filelimit.Check(need, s.log)
 }
 
 // explainLimit adds to an error that too few files may be opened what is to be done.
 func explainLimit(err error) error {
-	if errors.Is(err, unix.EMFILE) {
-		return fmt.Errorf("%w: raise the limit of open files (ulimit -n 4096, or LimitNOFILE=4096 in the unit of the service)", err)
+	if filelimit.Exceeded(err) {
+		return fmt.Errorf("%w: %s", err, filelimit.Remedy)
 	}
 	return err
 }

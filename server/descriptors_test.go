@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"reckon/agent"
 )
 
 // Too few descriptors are reported before anything is opened, once, with the number that is needed.
@@ -26,16 +28,19 @@ func TestFileLimit(t *testing.T) {
 	}
 	for _, c := range []struct {
 		limit   uint64
+		agent   *agent.Config
 		refused string
 		warned  bool
 	}{
-		{93, "may open 93 files, and with 10 blocks of series it needs 286", false},
-		{94, "", true},
-		{285, "", true},
-		{286, "", false},
+		{93, nil, "may open 93 files, and with 10 blocks of series it needs 286", false},
+		{94, nil, "", true},
+		{285, nil, "", true},
+		{286, nil, "", false},
+		{93 + agent.LeastFiles, new(agent.Config), "it needs 446", false},
+		{286 + agent.UsualFiles, new(agent.Config), "", false},
 	} {
 		var log bytes.Buffer
-		s := &Server{config: Config{Data: data}, log: slog.New(slog.NewTextHandler(&log, nil))}
+		s := &Server{config: Config{Data: data, Agent: c.agent}, log: slog.New(slog.NewTextHandler(&log, nil))}
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: c.limit, Max: was.Max}); err != nil {
 			t.Fatal(err)
 		}

@@ -32,6 +32,7 @@ import (
 	"modernc.org/sqlite"
 
 	"reckon/internal/durable"
+	"reckon/internal/durable/filelimit"
 	"reckon/store"
 )
 
@@ -387,6 +388,9 @@ func (c *Catalogue) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %s is damaged; restart, or run `reckon catalogue rebuild`: %w", store.ErrDamaged, c.path, err)
 	case c.d.full(err):
 		return fmt.Errorf("%w: %s: %w", store.ErrFull, c.path, err)
+	case c.d.unopened(err):
+		return fmt.Errorf("%w: %s cannot be opened any more: the file or its directory is gone or not readable, or this process may not open more files (%s): %w",
+			store.ErrUnavailable, c.path, filelimit.Remedy, err)
 	case c.d.gone(err):
 		again := c.remake(ctx)
 		return fmt.Errorf("%w: the tables of the catalogue in %s are missing; they are created again and rebuilt from the series: %w", store.ErrUnavailable, c.path, errors.Join(err, again))

@@ -40,7 +40,7 @@ type dialect struct {
 	// put and get convert text to a form that the database can store, and back.
 	put, get func(string) string
 
-	corrupt, full, gone, away func(error) bool
+	corrupt, full, unopened, gone, away func(error) bool
 }
 
 func same(s string) string { return s }
@@ -65,6 +65,7 @@ func sqliteDialect() *dialect {
 		get:              same,
 		corrupt:          func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) }, // SQLITE_CORRUPT, SQLITE_NOTADB
 		full:             func(err error) bool { code, ok := errorCode(err); return ok && code == 13 },                 // SQLITE_FULL
+		unopened:         func(err error) bool { code, ok := errorCode(err); return ok && code == 14 },                 // SQLITE_CANTOPEN
 		gone:             never,
 		away:             never,
 	}

@@ -39,11 +39,12 @@ func postgresDialect() *dialect {
 		put: func(s string) string {
 			return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\U000f0000")
 		},
-		get:     func(s string) string { return strings.ReplaceAll(s, "\U000f0000", "\x00") },
-		corrupt: never,
-		full:    func(err error) bool { return state(err) == "53100" },
-		gone:    func(err error) bool { return state(err) == "42P01" },
-		away:    postgresAway,
+		get:      func(s string) string { return strings.ReplaceAll(s, "\U000f0000", "\x00") },
+		corrupt:  never,
+		full:     func(err error) bool { return state(err) == "53100" },
+		unopened: never,
+		gone:     func(err error) bool { return state(err) == "42P01" },
+		away:     postgresAway,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"reckon/agent"
 	"reckon/cmd/resident"
 	"reckon/internal/buildinfo"
+	"reckon/internal/durable/filelimit"
 	"reckon/metric/compat"
 	"reckon/metric/expose"
 	"reckon/sensor/host"
@@ -99,12 +100,18 @@ func (o *options) config(log *slog.Logger) agent.Config {
 // settled is the time after which all one-time work of the start is done.
 const settled = 10 * time.Second
 
+// connections is how many files are needed beside those of the sensors: for scrapes, senders and queues.
+const connections = 96
+
 func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	level := slog.LevelWarn
 	if o.verbose {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	if err := filelimit.Check(filelimit.Need{Least: agent.LeastFiles, Usual: agent.UsualFiles + connections}, log); err != nil {
+		return err
+	}
 	if err := o.push.read(); err != nil {
 		return err
 	}
@@ -150,7 +157,8 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  metrics\n/healthz  health check\n", buildinfo.Get().Version, a.Node())
 	})
-	srv := &http.Server{Handler: door.handler(mux), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	srv := &http.Server{Handler: door.handler(mux), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	failed := make(chan error, 1)
 	go func() {
 		if err := srv.Serve(door); !errors.Is(err, http.ErrServerClosed) {
