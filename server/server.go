@@ -210,6 +210,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		if s.agent, s.notes, err = agent.Open(ac); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
+		s.noteLostAccounts(ac.State)
 		if err := s.openSocket(); err != nil {
 			return nil, errors.Join(err, s.close())
 		}

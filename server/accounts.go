@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"golang.org/x/sys/unix"
+
+	"reckon/store/tsdb"
+)
+
+// noteLostAccounts warns where the accounts of the agent begin anew because their file is missing, although this
+// node was measured since it booted. (That of an earlier boot would not be taken up.)
+func (s *Server) noteLostAccounts(state string) {
+	local, ok := s.samples.(*tsdb.Store)
+	if _, err := os.Stat(state); !ok || s.config.Agent.Replay != "" || !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return
+	}
+	now := time.Now()
+	if measuredSince(local, s.agent.Node(), now.Add(-time.Duration(up.Nano())), now) {
+		s.log.Warn("accounts begin anew: the saved ones are missing, although this node was measured since it booted; counters of workloads start at zero, "+
+			"and what they used since the last export is lost", "file", state)
+	}
+}
+
+// measuredSince reports whether an agent of a node has written to the store since a time.
+func measuredSince(local *tsdb.Store, node string, since, now time.Time) bool {
+	q, err := local.Querier(since.UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return false
+	}
+	defer q.Close()
+	set := q.Select(context.Background(), false, &storage.SelectHints{Start: since.UnixMilli(), End: now.UnixMilli()},
+		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "reckon_agent_ticks_total"),
+		labels.MustNewMatcher(labels.MatchEqual, "node", node))
+	for set.Next() {
+		if set.At().Iterator(nil).Next() != chunkenc.ValNone {
+			return true
+		}
+	}
+	return false
+}
