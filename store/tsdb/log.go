@@ -9,11 +9,15 @@ import (
 // quieter is a log that shows some warnings of the database at level debug only: those of overlapping
 // blocks, which it gives each time it looks, and which are as they should be here (ended series, samples
 // out of order, imports); and the steps in which it cuts a torn end off the log, which [Store.openDB]
-// reports in one sentence.
-type quieter struct{ slog.Handler }
+// reports in one sentence; and, where parts of the log were lost and their time was named, that samples refer
+// to series that were lost with them.
+type quieter struct {
+	slog.Handler
+	lost bool // parts of the log
+}
 
-// quiet are the beginnings of these warnings.
-func quiet(message string) bool {
+// quiet reports whether a warning of the database is one of these, by how it begins.
+func (h quieter) quiet(message string) bool {
 	for _, begin := range []string{
 		"Overlapping blocks found", "Encountered WAL read error", "Encountered WBL read error", "Starting corruption repair",
 		"Deleting all segments newer than corrupted segment", "Rewrite corrupted segment",
@@ -22,11 +26,11 @@ func quiet(message string) bool {
 			return true
 		}
 	}
-	return false
+	return h.lost && strings.HasPrefix(message, "Unknown series references")
 }
 
 func (h quieter) Handle(ctx context.Context, r slog.Record) error {
-	if quiet(r.Message) {
+	if h.quiet(r.Message) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
@@ -36,9 +40,9 @@ func (h quieter) Handle(ctx context.Context, r slog.Record) error {
 }
 
 func (h quieter) WithAttrs(a []slog.Attr) slog.Handler {
-	return quieter{h.Handler.WithAttrs(a)}
+	return quieter{h.Handler.WithAttrs(a), h.lost}
 }
 
 func (h quieter) WithGroup(name string) slog.Handler {
-	return quieter{h.Handler.WithGroup(name)}
+	return quieter{h.Handler.WithGroup(name), h.lost}
 }

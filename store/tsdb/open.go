@@ -67,7 +67,7 @@ func (s *Store) openDB(crashed bool) error {
 
 func (s *Store) openOnce() (*promtsdb.DB, error) {
 	s.wal, s.own = promtsdb.NewDBStats(), prometheus.NewRegistry()
-	return promtsdb.Open(s.opts.Dir, slog.New(quieter{s.log.Handler()}), s.own, s.dbOptions(), s.wal)
+	return promtsdb.Open(s.opts.Dir, slog.New(quieter{s.log.Handler(), s.lost}), s.own, s.dbOptions(), s.wal)
 }
 
 // logWasRepaired reports whether the last opening cut a log.

@@ -227,8 +227,17 @@ func (s *Store) checkLogs(since int64) error {
 			return fmt.Errorf("repair %s: %w", all[i].file, err)
 		}
 	}
+	lost := map[string]bool{} // by segment
+	for _, l := range found {
+		if !l.bad.empty {
+			lost[l.segment.file], s.lost = true, true
+		}
+	}
 	for _, l := range found {
 		if l.bad.empty {
+			if lost[l.segment.file] {
+				continue // zeros where something was lost: its time is named
+			}
 			s.log.Warn("a part of a log that held nothing was damaged; nothing is lost", "file", l.segment.file, "at", l.bad.at, "why", l.bad.why)
 			continue
 		}

@@ -212,7 +212,11 @@ func TestFlippedBitCostsItsPage(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, raw, 0o640), os.RemoveAll(filepath.Join(dir, "chunks_head"))); err != nil {
 		t.Fatal(err)
 	}
-	s = open(t, Options{Dir: dir, Ahead: -1})
+	var log bytes.Buffer
+	s = open(t, Options{Dir: dir, Ahead: -1, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("%d lines for two damages:\n%s", n, &log)
+	}
 	got := storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.Named(cpuDesc.Name))
 	missing := minutes
 	for _, p := range got {
