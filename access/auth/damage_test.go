@@ -82,6 +82,14 @@ func TestDamageAfterKill(t *testing.T) {
 			return errors.Join(os.WriteFile(p, raw, 0o600), os.Chtimes(p, st.ModTime(), st.ModTime()))
 		}, true},
 		{"the file is missing", os.Remove, true},
+		{"the file is empty", func(p string) error { return os.Truncate(p, 0) }, true},
+		{"half of the file is zeros, written later", func(p string) error {
+			st, err := os.Stat(p)
+			if err == nil {
+				err = errors.Join(os.Truncate(p, st.Size()/2), os.Truncate(p, st.Size()))
+			}
+			return err
+		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			killed := t.TempDir() // what is on the disk now is what a kill leaves

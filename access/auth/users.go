@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,6 +111,9 @@ func Open(dir string, o Options) (*Users, error) {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
 	db.SetMaxOpenConns(4)
+	if err := intact(db); err != nil {
+		return nil, errors.Join(damagedFile(file, err), db.Close())
+	}
 	if _, err := db.ExecContext(context.Background(), schema); err != nil {
 		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
@@ -146,12 +150,24 @@ func newUsers(db *sql.DB, file string, o Options) *Users {
 	return us
 }
 
+var errCorrupt = errors.New("fails the check of SQLite")
+
+// intact reads the whole file, so that a part that is cut off or overwritten is noticed now and not when it is needed.
+func intact(db *sql.DB) error {
+	var first string
+	err := db.QueryRowContext(context.Background(), `PRAGMA quick_check(1)`).Scan(&first)
+	if err == nil && first != "ok" {
+		err = fmt.Errorf("%w: %s", errCorrupt, strings.TrimSpace(first))
+	}
+	return err
+}
+
 // damagedFile adds the remedy to the error of an unreadable file. The file is not replaced by
 // an empty one: without users everyone who reaches the server could change things.
 func damagedFile(file string, err error) error {
 	var changed *durable.ChangedError
 	var e *sqlite.Error
-	corrupt := errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26) // SQLITE_CORRUPT, SQLITE_NOTADB
+	corrupt := errors.Is(err, errCorrupt) || errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26) // SQLITE_CORRUPT, SQLITE_NOTADB
 	if !corrupt && !errors.As(err, &changed) {
 		return fmt.Errorf("open %s: %w", file, err)
 	}

@@ -44,7 +44,7 @@ func NoteClosed(path string) error {
 }
 
 // CheckClosed returns a [*ChangedError] if a file was damaged or lost since it was recorded: it
-// is missing, or its content differs although its modification time is the same. Without a
+// is missing or empty, or its content differs although its modification time is the same. Without a
 // record, or with another modification time, it returns nil.
 func CheckClosed(path string) error {
 	raw, err := os.ReadFile(path + closedSuffix)
@@ -64,7 +64,7 @@ func CheckClosed(path string) error {
 		return &ChangedError{path, "is missing"}
 	case err != nil:
 		return err
-	case !st.ModTime().Equal(was.Changed):
+	case !st.ModTime().Equal(was.Changed) && st.Size() > 0: // an empty one is nobody's change
 		return nil
 	case st.Size() != was.Size:
 		return &ChangedError{path, fmt.Sprintf("has %d bytes and had %d", st.Size(), was.Size)}
