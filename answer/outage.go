@@ -61,7 +61,10 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	if errors.As(err, &away) && away.Since().Before(at) { // the store is queried but accepts no writes
 		at = away.Since()
 	}
-	if bad == nil && !at.IsZero() {
+	switch {
+	case bad == nil && at.IsZero():
+		text = ""
+	case bad == nil:
 		text = "what happened after " + at.UTC().Format(time.RFC3339) + ": "
 	}
 	return append(missing, text+err.Error())

@@ -22,6 +22,7 @@ import (
 	"reckon/metric/expose"
 	"reckon/query"
 	"reckon/store"
+	"reckon/store/tsdb"
 	"reckon/transport/ingest"
 	"reckon/transport/limits"
 	"reckon/web/api"
@@ -59,6 +60,9 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 		return err
 	}
 	s.history = !mark.IsZero()
+	if local, ok := s.samples.(*tsdb.Store); ok && !s.history && err == nil {
+		_, s.remade = local.Oldest()
+	}
 	s.builder = catalogue.NewBuilder(s.samples, s.catalogue, catalogue.BuilderOptions{
 		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
 	})
@@ -156,7 +160,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		if err := s.series.Ready(); err != nil {
 			return err
 		}
-		if s.agent != nil && !s.built.Load() && !s.history && s.behind.why() == nil {
+		if s.agent != nil && !s.built.Load() && !s.history && !s.remade && s.behind.why() == nil {
 			return errors.New("the first workloads are being measured")
 		}
 		return nil
@@ -274,6 +278,9 @@ func (b backend) Nodes(ctx context.Context) (client.NodeList, error) { return b.
 func (s *Server) notUpToDate() error {
 	if err := s.behind.why(); err != nil || s.caughtUp.Load() {
 		return err
+	}
+	if s.remade {
+		return errors.New("the catalogue was lost and is being made from the series; this may take minutes")
 	}
 	return errors.New("the server was started a moment ago and reads what was stored since")
 }

@@ -153,6 +153,7 @@ type Server struct {
 	updated chan struct{} // an export was stored
 	built   atomic.Bool   // the catalogue was built at least once
 	history bool          // it held something when it was opened
+	remade  bool          // it held nothing, but there were series
 	first   chan struct{} // closed when it holds what is measured now
 	behind  behind        // why the catalogue is not up to date
 
