@@ -1,11 +1,15 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sys/unix"
 
 	"reckon/agent"
 	"reckon/internal/durable/filelimit"
@@ -45,10 +49,19 @@ func (s *Server) checkFileLimit() error {
 	return filelimit.Check(need, s.log)
 }
 
-// explainLimit adds to an error that too few files may be opened what is to be done.
-func explainLimit(err error) error {
-	if filelimit.Exceeded(err) {
+// explain adds to an error of the start what is to be done: too few files may be opened, or the data directory
+// may not be written.
+func (c *Config) explain(err error) error {
+	var at *fs.PathError
+	within := errors.As(err, &at) && strings.HasPrefix(at.Path, filepath.Clean(c.Data)+string(filepath.Separator))
+	switch {
+	case err == nil:
+	case filelimit.Exceeded(err):
 		return fmt.Errorf("%w: %s", err, filelimit.Remedy)
+	case within && errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w; mount it for writing, or choose another directory with --data", err)
+	case within && errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; everything in %s must belong to the user that this program runs as (user id %d) and be writable, or choose another directory with --data", err, c.Data, os.Geteuid())
 	}
 	return err
 }

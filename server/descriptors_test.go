@@ -56,3 +56,29 @@ func TestFileLimit(t *testing.T) {
 		}
 	}
 }
+
+// An error of the data directory says what is to be done; one of another file does not name the directory.
+func TestExplain(t *testing.T) {
+	c := &Config{Data: "data"}
+	for _, tt := range []struct {
+		path string
+		err  error
+		want string
+	}{
+		{"data/series/lock", unix.EACCES, "must belong to the user"},
+		{"data", unix.EACCES, ""}, // it could not be made
+		{"data/series/lock", unix.EROFS, "mount it for writing"},
+		{"data/access.db", unix.EMFILE, "ulimit -n"},
+		{"database.yml", unix.EACCES, ""},
+		{"data/access.db", unix.ENOENT, ""},
+	} {
+		plain := fmt.Errorf("open: %w", &os.PathError{Op: "open", Path: tt.path, Err: tt.err})
+		got := c.explain(plain)
+		if tt.want == "" && got != plain || !strings.Contains(got.Error(), tt.want) {
+			t.Errorf("%s: %v", tt.path, got)
+		}
+	}
+	if c.explain(nil) != nil {
+		t.Error("an error out of nothing")
+	}
+}

@@ -163,7 +163,7 @@ type Server struct {
 // Open opens everything. Errors name what can be done about them.
 func Open(ctx context.Context, c Config) (*Server, error) {
 	s, err := open(ctx, c)
-	return s, explainLimit(err)
+	return s, c.explain(err)
 }
 
 func open(ctx context.Context, c Config) (*Server, error) {
