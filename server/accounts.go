@@ -2,9 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -16,11 +13,11 @@ import (
 	"reckon/store/tsdb"
 )
 
-// noteLostAccounts warns where the accounts of the agent begin anew because their file is missing, although this
+// noteLostAccounts warns that the accounts of the agent begin anew because their file was missing, if this
 // node was measured since it booted. (That of an earlier boot would not be taken up.)
 func (s *Server) noteLostAccounts(state string) {
 	local, ok := s.samples.(*tsdb.Store)
-	if _, err := os.Stat(state); !ok || s.config.Agent.Replay != "" || !errors.Is(err, fs.ErrNotExist) {
+	if !ok || s.config.Agent.Replay != "" {
 		return
 	}
 	var up unix.Timespec

@@ -36,7 +36,10 @@ func TestLostAccounts(t *testing.T) {
 	if log := opened(); strings.Contains(log, words) {
 		t.Errorf("with the file: %s", log)
 	}
-	must(t, os.Remove(filepath.Join(data, "agent.state")))
+	must(t, os.Truncate(filepath.Join(data, "agent.state"), 100))
+	if log := opened(); strings.Count(log, words) != 1 {
+		t.Errorf("with a damaged file: %s", log)
+	}
 	if log := opened(); !strings.Contains(log, words) || !strings.Contains(log, "agent.state") {
 		t.Errorf("without the file: %s", log)
 	}

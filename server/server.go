@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -208,10 +209,13 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		ac := *c.Agent
 		ac.State = filepath.Join(c.Data, "agent.state")
 		ac.Expose, ac.Version, ac.Logger = true, c.Version, c.Logger
+		_, accounts := os.Stat(ac.State)
 		if s.agent, s.notes, err = agent.Open(ac); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
-		s.noteLostAccounts(ac.State)
+		if errors.Is(accounts, fs.ErrNotExist) {
+			s.noteLostAccounts(ac.State)
+		}
 		if err := s.openSocket(); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
