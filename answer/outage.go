@@ -18,7 +18,8 @@ type Outage struct {
 	Catalogue interface {
 		Watermark(ctx context.Context) (time.Time, error)
 	}
-	// Behind returns why the catalogue is not being updated; nil when it is.
+	// Behind returns why the catalogue is not being updated; nil when it is. An error with a method
+	// All that returns true says that anything may be missing, not only what happened lately.
 	Behind func() error
 	// Gaps returns the samples of a time range that were lost to damage; nil if unknown.
 	Gaps func(from, to time.Time) []store.Gap
@@ -61,10 +62,11 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	if errors.As(err, &away) && away.Since().Before(at) { // the store is queried but accepts no writes
 		at = away.Since()
 	}
+	var all interface{ All() bool }
 	switch {
-	case bad == nil && at.IsZero():
+	case errors.As(err, &all) && all.All():
 		text = ""
-	case bad == nil:
+	case bad == nil && !at.IsZero():
 		text = "what happened after " + at.UTC().Format(time.RFC3339) + ": "
 	}
 	return append(missing, text+err.Error())

@@ -280,7 +280,17 @@ func (s *Server) notUpToDate() error {
 		return err
 	}
 	if s.remade {
-		return errors.New("the catalogue was lost and is being made from the series; this may take minutes")
+		return remaking{}
 	}
 	return errors.New("the server was started a moment ago and reads what was stored since")
 }
+
+// remaking is the reason for what answers lack while a catalogue that was lost is made again.
+type remaking struct{}
+
+func (remaking) Error() string {
+	return "the catalogue was lost and is being made from the series; this may take minutes"
+}
+
+// All reports that not only what happened lately may be missing.
+func (remaking) All() bool { return true }
