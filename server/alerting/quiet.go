@@ -13,7 +13,9 @@ import (
 
 // quiet drops what the libraries say about themselves, and says once an hour that the store
 // is away or full instead of once a minute for every rule.
-func quiet(l *slog.Logger) *slog.Logger { return slog.New(above{l.Handler(), new([2]atomic.Int64)}) }
+func quiet(l *slog.Logger) *slog.Logger {
+	return slog.New(above{l.Handler(), new([len(troubles)]atomic.Int64)})
+}
 
 // above passes warnings and errors.
 type above struct {
@@ -21,19 +23,25 @@ type above struct {
 	logged *[len(troubles)]atomic.Int64 // when each trouble was logged, Unix seconds
 }
 
-// troubles of the store concern all rules at once.
-var troubles = [2]struct {
-	err  error
-	text string
+// troubles of the store concern all rules at once. They are known by an error, or by how the message of a
+// library begins.
+var troubles = [3]struct {
+	err     error
+	message string
+	text    string
 }{
-	{store.ErrUnavailable, "alert rules wait for the store, and those that fire keep firing here; said once an hour"},
-	{store.ErrFull, "what rules compute is not stored: the disk is full; alerts go on; said once an hour"},
+	{store.ErrUnavailable, "", "alert rules wait for the store, and those that fire keep firing here; said once an hour"},
+	{store.ErrFull, "", "what rules compute is not stored: the disk is full; alerts go on; said once an hour"},
+	{nil, "Error on ingesting ", "what rules compute is not stored where newer results are there already: the clock was set back, or time ran into that of before; alerts go on; said once an hour"},
 }
 
 // troubleOf returns which of the troubles an error is, below 0 none. Errors of queries do not
 // all unwrap.
 func troubleOf(err error) int {
 	for i, t := range troubles {
+		if t.err == nil {
+			continue
+		}
 		if errors.Is(err, t.err) || strings.Contains(err.Error(), t.err.Error()) {
 			return i
 		}
@@ -57,15 +65,22 @@ func (h above) Handle(ctx context.Context, r slog.Record) error {
 		}
 		return trouble < 0
 	})
+	for i, t := range troubles {
+		if t.message != "" && strings.HasPrefix(r.Message, t.message) {
+			trouble = i
+		}
+	}
 	if trouble < 0 {
 		return h.Handler.Handle(ctx, r)
 	}
 	const often = int64(time.Hour / time.Second)
 	last, now := h.logged[trouble].Load(), r.Time.Unix()
-	if now-last < often || !h.logged[trouble].CompareAndSwap(last, now) {
+	if passed := now - last; passed >= 0 && passed < often || !h.logged[trouble].CompareAndSwap(last, now) {
 		return nil
 	}
 	said := slog.NewRecord(r.Time, slog.LevelWarn, troubles[trouble].text, r.PC)
-	said.AddAttrs(slog.Any("err", why))
+	if why != nil {
+		said.AddAttrs(slog.Any("err", why))
+	}
 	return h.Handler.Handle(ctx, said)
 }

@@ -30,12 +30,19 @@ func TestQuiet(t *testing.T) {
 			}
 		}
 	}
+	for _, minute := range []int{0, 1, 2, -120, -119} { // the clock is set back by two hours
+		r := slog.NewRecord(at.Add(time.Duration(minute)*time.Minute), slog.LevelWarn, "Error on ingesting out-of-order result from rule evaluation", 0)
+		r.Add("num_dropped", 2)
+		if err := h.Handle(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r := slog.NewRecord(at, slog.LevelWarn, "Evaluating rule failed", 0)
 	r.Add("err", errors.New("many-to-many matching"))
 	if err := h.Handle(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if got := text.String(); strings.Count(got, "wait for the store") != 3 || strings.Count(got, "it hangs") != 3 || strings.Count(got, "3 MiB free") != 3 || strings.Count(got, "many-to-many") != 1 || strings.Count(got, "\n") != 7 {
+	if got := text.String(); strings.Count(got, "wait for the store") != 3 || strings.Count(got, "it hangs") != 3 || strings.Count(got, "3 MiB free") != 3 || strings.Count(got, "many-to-many") != 1 || strings.Count(got, "clock was set back") != 2 || strings.Count(got, "\n") != 9 {
 		t.Errorf("%s", got)
 	}
 	if h.Enabled(t.Context(), slog.LevelInfo) || !h.Enabled(t.Context(), slog.LevelWarn) {
