@@ -326,11 +326,28 @@ func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint6
 		}
 		l.chargeTail(e, held, most+tailSlack)
 	}
+	l.doubtTails(gone, held)
 	for _, e := range gone {
 		// More than its rate explains, and no ancestor whose child times show it has had unseen children.
 		if _, unseenAt := l.payer(e); (unseenAt == 0 || l.tick > unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
 			l.chargeTail(e, held, capacity)
 		}
+	}
+}
+
+// doubtTails notes what is left open where a gone child may have been charged with too little, as it may have siblings.
+func (l *Ledger) doubtTails(gone []*process, held bool) {
+	var known map[*offspring]bool
+	for _, e := range gone {
+		q, _ := l.payer(e)
+		if q == nil || q.children == nil || q.children.open <= clockStep || q.children.ripe != held || q.part == e.part || !l.mayHaveSiblings(e, held) {
+			continue
+		}
+		if known == nil {
+			known = map[*offspring]bool{}
+		}
+		l.evidence.doubt(e.part, q.part, q.children.open, known[q.children])
+		known[q.children] = true
 	}
 }
 

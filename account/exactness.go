@@ -148,6 +148,53 @@ type evidence struct {
 	// may explain (see children.go), and what processes used between their reading and that of the machine. before is
 	// the same before all of this.
 	late, before uint64
+	doubts       []doubt
+}
+
+// doubt is CPU time of children that nobody saw, or of a part whose process one reading saw: it was charged to another one.
+type doubt struct {
+	part  *Part
+	nanos uint64
+	given bool // to this part
+}
+
+// doubt notes that so much may be the part's; it was charged to rest, as is known already if known.
+func (v *evidence) doubt(part, rest *Part, nanos uint64, known bool) {
+	if v.doubts = append(v.doubts, doubt{part, nanos, false}); !known {
+		v.doubts = append(v.doubts, doubt{rest, nanos, true})
+	}
+}
+
+// moved notes that the account of a part was folded into another one.
+func (v *evidence) moved(from, into *Part) {
+	for i := range v.doubts {
+		if v.doubts[i].part == from {
+			v.doubts[i].part = into
+		}
+	}
+}
+
+// doubted returns the exactness of the CPU time of a part: it is worse than c if more than 1 % of it may be another's, or as much
+// of another's its own.
+func (v *evidence) doubted(p *Part, c certainty) certainty {
+	var lacks, over uint64
+	for _, d := range v.doubts {
+		switch {
+		case d.part != p:
+		case d.given:
+			over += d.nanos
+		default:
+			lacks += d.nanos
+		}
+	}
+	bearable := p.CPU() / bearableUse
+	switch {
+	case over > bearable:
+		return c.worse(certainty{figure.Estimated, fromSeen})
+	case lacks > bearable:
+		return c.worse(certainty{figure.AtLeast, fromSeen})
+	}
+	return c
 }
 
 // Unattributed time makes CPU times "at least" where it is more than a hundredth of what
@@ -175,6 +222,11 @@ func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors
 // next returns what the next export begins with.
 func (v *evidence) next() evidence {
 	next := evidence{late: v.late, before: v.late}
+	for _, d := range v.doubts {
+		if !d.part.exported && !d.part.absorbed {
+			next.doubts = append(next.doubts, d)
+		}
+	}
 	own := v.span - v.carried
 	if own == 0 || own >= evidenceSpan {
 		return next
@@ -325,6 +377,8 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	io := ends
 	if p.counted() {
 		cpu = certainty{figure.Exact, fromCgroup}
+	} else {
+		cpu = v.doubted(p, cpu)
 	}
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
 		io = certainty{figure.Exact, fromCgroup}

@@ -66,7 +66,9 @@ func (l *Ledger) fold() {
 			continue
 		}
 		p.flushed, p.absorbed = true, true // before part looks it up
-		l.part(Identified{Identity: l.foldsInto(p)}, p.start).absorb(p)
+		into := l.part(Identified{Identity: l.foldsInto(p)}, p.start)
+		into.absorb(p)
+		l.evidence.moved(p, into)
 	}
 }
 

@@ -2,9 +2,12 @@ package account
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/sensor"
 	"reckon/workload"
 )
@@ -126,5 +129,41 @@ func TestRecordsWithoutGroups(t *testing.T) {
 			want = 0
 		}
 		r.want(name+": the parent's group", r.cpu("group/n1/100", "", "alice"), want)
+	}
+}
+
+// TestDoubt: where a group of which one reading saw a process ends beside forks that no reading saw, the rest of what its parent's child
+// times show may be the group's. Neither is exact then.
+func TestDoubt(t *testing.T) {
+	for _, others := range []bool{false, true} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.export()
+		r.step(k, 0)
+		c := k.fork(shell, true, r.boot+second/2)
+		k.run(c, second/5)
+		r.step(k, 0)
+		if k.run(c, second*3/4); others {
+			k.end(k.fork(1, true, r.boot))
+		}
+		k.end(c)
+		r.step(k, 0)
+		r.step(k, 0)
+		r.export()
+		worst := map[string]figure.Exactness{}
+		for key, v := range r.values {
+			if f := strings.Split(key, "|"); f[0] == "reckon_figure_exactness" && f[1] == "cpu_seconds" && f[4] != "" {
+				worst[f[4]] = figure.Exactness(v)
+			}
+		}
+		want := map[string]figure.Exactness{}
+		if others {
+			want["short/alice/n1"], want[fmt.Sprintf("group/n1/%d", shell)] = figure.AtLeast, figure.Estimated
+		}
+		if !maps.Equal(worst, want) {
+			t.Errorf("with something that nobody saw (%t): %v, want %v (short %.3f s)", others, worst, want, r.cpu("short/alice/n1", "", "alice"))
+		}
 	}
 }
