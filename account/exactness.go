@@ -12,7 +12,7 @@ import (
 
 var figureExactness = &metric.Desc{
 	Name: "reckon_figure_exactness", Kind: metric.Gauge,
-	Help:   "Exactness of a figure of the workloads of a kind on the node, and its source: 0 exact, 1 at least, 2 estimated, 3 modelled; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series names it and its owner. A run takes the worst of its time.",
+	Help:   "Exactness of a figure of the workloads of a kind on the node, and its source: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series names it and its owner. A run takes the worst of its time.",
 	Labels: []string{"figure", "kind", "source", "workload", "owner"},
 }
 
@@ -60,7 +60,7 @@ const (
 	fromStart           // what ended before the agent began is unknown
 	fromRSS             // resident memory
 	fromPSS             // resident memory, shared pages split; see shared.go
-	fromRSSSum          // resident memory, shared pages more than once
+	fromRSSSum          // resident memory, shared pages more than once: an upper bound
 	fromMeter
 	fromModel
 	fromSockets   // every call on a socket is counted
@@ -83,14 +83,14 @@ func (o origin) String() string {
 	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses", "resctrl", "sole_user", "seen_processes"}[o]
 }
 
-// degrees is the exactness of all figures, two bits each.
+// degrees is the exactness of all figures, three bits each.
 type degrees uint64
 
-func (d degrees) of(f judged) figure.Exactness { return figure.Exactness(d >> (2 * f) & 3) }
+func (d degrees) of(f judged) figure.Exactness { return figure.Exactness(d >> (3 * f) & 7) }
 
-// raise makes a figure no more exact than e, which is at most [figure.Modelled].
+// raise makes a figure no more exact than e.
 func (d *degrees) raise(f judged, e figure.Exactness) {
-	*d += degrees(max(e, d.of(f))-d.of(f)) << (2 * f)
+	*d ^= degrees(d.of(f)^d.of(f).Worse(e)) << (3 * f)
 }
 
 // certainty is the exactness of a figure and its source.
@@ -99,11 +99,13 @@ type certainty struct {
 	source origin
 }
 
-// worse returns the less exact one.
+// worse returns the less exact one. A lower and an upper bound are an estimate.
 func (c certainty) worse(o certainty) certainty {
+	degree := c.degree.Worse(o.degree)
 	if c.source == fromNothing || o.degree > c.degree {
-		return o
+		c = o
 	}
+	c.degree = degree
 	return c
 }
 
@@ -314,9 +316,10 @@ func (l *Ledger) exactnessOf(kind workload.Kind) *exactness {
 func (x *exactness) note(f judged, c certainty) {
 	for i := range x.rows[f] {
 		if r := &x.rows[f][i]; r.source == c.source {
-			if !r.seen || c.degree > r.worst {
-				r.worst, r.seen = c.degree, true
+			if r.seen {
+				c.degree = r.worst.Worse(c.degree)
 			}
+			r.worst, r.seen = c.degree, true
 			return
 		}
 	}
@@ -409,7 +412,7 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		note(figNeeded, p.sure.needed)
 		peak, needed := p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak), p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory)
 		if p.kind == workload.Short { // the peak of the largest, and not of all of them together
-			peak.degree, needed.degree = max(peak.degree, figure.AtLeast), max(needed.degree, figure.AtLeast)
+			peak.degree, needed.degree = peak.degree.Worse(figure.AtLeast), needed.degree.Worse(figure.AtLeast)
 		}
 		note(figMemoryPeak, peak)
 		note(figNeededPeak, needed)
@@ -494,7 +497,11 @@ func (p *Part) peakCertainty(now, ends certainty, fields sensor.CgroupFields) ce
 	case p.cg.Have&fields != 0:
 		return now
 	case p.crowd.era != nil && p.crowd.bound:
-		return certainty{figure.Estimated, fromRSSSum}
+		degree := figure.AtMost
+		if p.crowd.guess {
+			degree = figure.Estimated
+		}
+		return certainty{degree.Worse(ends.degree), fromRSSSum}
 	case now.degree >= ends.degree:
 		return now
 	}

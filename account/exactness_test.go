@@ -146,8 +146,8 @@ func TestOneWorkloadDoesNotMarkItsKind(t *testing.T) {
 	if k, ok := r.values[kind]; !ok || k != float64(figure.Exact) {
 		t.Errorf("the kind is %v, %v, want exact", k, ok)
 	}
-	if o, ok := r.values[own]; !ok || o != float64(figure.Estimated) {
-		t.Errorf("the group is %v, %v, want estimated", o, ok)
+	if o, ok := r.values[own]; !ok || o != float64(figure.AtMost) {
+		t.Errorf("the group is %v, %v, want at most", o, ok)
 	}
 	for range 3 {
 		r.tick(0, []sensor.Process{p})

@@ -69,7 +69,7 @@ func (p *Part) settleMemory(t *closing) {
 		p.sure.add(certainty{figure.Exact, fromCgroup}, neededOfCgroup(&p.cg, t.total))
 	} else {
 		var c certainty
-		m.types, c, good = p.crowd.judge(p.now.memory, m.types, p.live, t.used, t.tick)
+		m.types, c, good = p.crowd.judge(p.now.memory, m.types, p.live, t)
 		if p.live > 0 {
 			p.sure.add(c, c)
 		}

@@ -173,6 +173,7 @@ type closing struct {
 	seconds  float64 // since the last tick
 	capacity uint64  // CPU nanoseconds that the machine has in that time
 	used     uint64  // memory that the machine uses, page cache left out, bytes; 0 if unknown
+	mapped   uint64  // memory that maps files on the machine, bytes; 0 if unknown
 	total    uint64  // memory of the machine, bytes; 0 if unknown
 	tick     uint64
 	boot     uint64 // its time, nanoseconds since boot
@@ -240,7 +241,7 @@ func (p *Part) absorb(o *Part) {
 		if p.crowd.era == nil {
 			p.crowd.era = new(era)
 		}
-		p.crowd.bound = true
+		p.crowd.bound, p.crowd.guess = true, p.crowd.guess || o.crowd.guess
 	}
 	if o.sure.resident.source != fromNothing {
 		p.sure.add(o.sure.resident, o.sure.needed)

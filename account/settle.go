@@ -24,7 +24,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	l.span = span
 	t := closing{seconds: span, capacity: capacity(elapsed, boot, m), tick: l.tick, boot: boot, initial: first}
 	if m != nil {
-		t.used, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryTotal
+		t.used, t.mapped, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryMapped, m.MemoryTotal
 	}
 	l.crowds, l.haveBusy = false, false
 	var charged uint64

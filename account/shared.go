@@ -14,7 +14,8 @@ import (
 // counts those pages once for each process. Where a part has several large processes, the
 // sharing of pages is measured for some of them ([Ledger.Crowded], [Ledger.Share]), as far
 // as the reader can afford it, and the sum is scaled by the result. Where it may not be
-// read, the sum is kept as an upper bound, limited to what the machine holds.
+// read, the sum is kept as an upper bound ("at most"), limited to what the machine holds. It is an
+// estimate where some of the processes are scaled by the result of another one.
 
 // crowdFloor is how many bytes may be counted more than once before it matters.
 const crowdFloor = 16 << 20
@@ -118,6 +119,7 @@ type era struct {
 	samples [4]sample
 	last    [3]uint64
 	bound   bool // a peak may be too high: it was taken from an upper bound
+	guess   bool // or from one that was partly scaled, and may be too low as well
 }
 
 // sample is the latest proportion of the processes of one program.
@@ -168,9 +170,9 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 }
 
 // judge closes the tick: it returns the memory of the part, its exactness, and whether it is good
-// enough for a maximum. raw is the sum by type, before the value of the previous tick, used the
-// memory of all processes of the machine without page cache, 0 if unknown.
-func (c *crowd) judge(raw, before [3]uint64, live uint32, used, tick uint64) (types [3]uint64, sure certainty, good bool) {
+// enough for a maximum. raw is the sum by type, before the value of the previous tick.
+func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]uint64, sure certainty, good bool) {
+	tick := t.tick
 	twice := c.rss - c.largest
 	if c.crowded = twice >= crowdFloor && twice >= c.rss/32 || c.forked; !c.crowded {
 		if c.era != nil {
@@ -200,9 +202,13 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, used, tick uint64) (ty
 	if c.denied < c.unknown && uint32(tick) < c.since+holdFor {
 		return c.hold(raw), certainty{figure.Estimated, fromPSS}, false
 	}
+	sure = certainty{figure.AtMost, fromRSSSum}
+	if c.sampled > 0 {
+		sure.degree, c.guess = figure.Estimated, true
+	}
 	c.bound = true
-	c.last = bounded(c.shared, c.largest, used)
-	return c.last, certainty{figure.Estimated, fromRSSSum}, true
+	c.last = bounded(c.shared, c.largest, t)
+	return c.last, sure, true
 }
 
 // hold returns the previous memory of the part, and not less than that of its largest process.
@@ -215,16 +221,21 @@ func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 }
 
 // bounded limits anonymous and shared memory to what the machine uses, but not below the
-// largest process.
-func bounded(types [3]uint64, largest, used uint64) [3]uint64 {
-	own := types[0] + types[2]
-	limit := max(used, largest)
-	if used == 0 || own <= limit {
-		return types
-	}
+// largest process, and pages of files to those that are mapped, and to the rest of the machine.
+func bounded(types [3]uint64, largest uint64, t *closing) [3]uint64 {
 	file := types[1]
-	types = scaled(types, float64(limit)/float64(own))
-	types[1] = min(file, limit)
+	own := types[0] + types[2]
+	if limit := max(t.used, largest); t.used != 0 && own > limit {
+		types = scaled(types, float64(limit)/float64(own))
+		own = types[0] + types[2]
+	}
+	if t.mapped != 0 {
+		file = min(file, max(t.mapped, largest))
+	}
+	if t.total != 0 {
+		file = min(file, grown(own, t.total))
+	}
+	types[1] = file
 	return types
 }
 

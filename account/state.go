@@ -64,6 +64,7 @@ type partState struct {
 	Told bool `json:"told,omitempty"`
 	// Bound: its peak of memory may be too high; see shared.go.
 	Bound   bool      `json:"bound,omitempty"`
+	Guess   bool      `json:"guess,omitempty"`
 	Usage   [8]uint64 `json:"usage"`
 	Tasks   uint64    `json:"tasks"`
 	Unseen  uint64    `json:"unseen,omitempty"`
@@ -187,7 +188,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 	s := partState{
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.exported, Told: p.flushed,
-		Bound: p.crowd.era != nil && p.crowd.bound,
+		Bound: p.crowd.era != nil && p.crowd.bound, Guess: p.crowd.era != nil && p.crowd.guess,
 		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
@@ -289,7 +290,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
 	p.memory.peak, p.memory.neededPeak, p.memory.byteSeconds, p.oomSeen = s.Peak, s.NeededPeak, s.ByteSecs, s.OOMSeen
 	if s.Bound {
-		p.crowd.era = &era{bound: true}
+		p.crowd.era = &era{bound: true, guess: s.Guess}
 	}
 	p.restoreTraffic(s.Traffic)
 	p.ioWait.nanos = s.IOWait

@@ -2,7 +2,7 @@ package figure
 
 import "fmt"
 
-// Exactness is the degree to which a figure can be trusted. The first four values are those of the
+// Exactness is the degree to which a figure can be trusted. The values are those of the
 // series reckon_figure_exactness.
 type Exactness uint8
 

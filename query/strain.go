@@ -239,7 +239,7 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 }
 
 // Exactness returns how exact the figures of a kind of workload were on some nodes, the worst value
-// within the time, by figure: 0 exact, 1 at least, 2 estimated, 3 modelled. A figure
+// within the time, by figure: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most. A figure
 // without a report is absent.
 func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {
 	if len(nodes) == 0 {
@@ -253,8 +253,8 @@ func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes [
 	var n series.Labels
 	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "figure")
-		figure := n.Rest["figure"]
-		eachValue(it, func(_ int64, x float64) { out[figure] = max(out[figure], int(x)) })
+		of := n.Rest["figure"]
+		eachValue(it, func(_ int64, x float64) { out[of] = int(figure.Exactness(out[of]).Worse(figure.Exactness(x))) })
 		return nil
 	}, ms...)
 	return out, err

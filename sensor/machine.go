@@ -14,6 +14,9 @@ type Machine struct {
 	Forks uint64 `json:"-"`
 
 	MemoryTotal, MemoryAvailable uint64 // bytes, from /proc/meminfo
+
+	// MemoryMapped is the page cache that processes map, shared memory included, bytes; 0 where that is not known. It is not kept at rest.
+	MemoryMapped uint64 `json:"-"`
 }
 
 // MachineReader reads the totals of the node.

@@ -55,7 +55,7 @@ func (r *Machine) ReadMachine(m *sensor.Machine) error {
 	if t, err = r.meminfo.read(); err != nil {
 		return err
 	}
-	if m.MemoryTotal, m.MemoryAvailable, ok = parseMemoryTotals(t); !ok {
+	if ok = parseMemoryTotals(t, m); !ok {
 		return r.meminfo.malformed("no MemTotal or MemAvailable")
 	}
 	m.Boot, m.Cores = uint64(ts.Nano()), cores
@@ -93,29 +93,34 @@ func parseForks(t []byte) uint64 {
 	return 0
 }
 
-// parseMemoryTotals finds MemTotal and MemAvailable (since 3.14) in /proc/meminfo, in bytes.
-func parseMemoryTotals(t []byte) (total, available uint64, ok bool) {
+// parseMemoryTotals finds MemTotal, MemAvailable (since 3.14) and, if it is there, Mapped in /proc/meminfo, in bytes.
+func parseMemoryTotals(t []byte, m *sensor.Machine) (ok bool) {
 	found := 0
-	for len(t) > 0 && found < 2 {
+	for len(t) > 0 && found < 3 {
 		var l []byte
 		l, t = line(t)
 		key, rest := word(l)
 		var into *uint64
 		switch string(key) {
 		case "MemTotal:":
-			into = &total
+			into = &m.MemoryTotal
 		case "MemAvailable:":
-			into = &available
+			into = &m.MemoryAvailable
+		case "Mapped:": // it comes last
+			if found < 2 {
+				return false
+			}
+			into = &m.MemoryMapped
 		default:
 			continue
 		}
 		w, _ := word(rest)
 		v, valid := number(w)
 		if !valid || v > (1<<64-1)>>10 {
-			return 0, 0, false
+			return false
 		}
 		*into = v << 10
 		found++
 	}
-	return total, available, found == 2
+	return found >= 2
 }

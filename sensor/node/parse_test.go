@@ -37,6 +37,9 @@ func TestMachine(t *testing.T) {
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
+		if (m.MemoryMapped == 0) != (*mem.MappedBytes == 0) || root != "" && m.MemoryMapped != *mem.MappedBytes {
+			t.Errorf("%d bytes are mapped, prometheus/procfs says %d", m.MemoryMapped, *mem.MappedBytes)
+		}
 		if m.MemoryTotal != *mem.MemTotalBytes || m.Cores != len(st.CPU) || m.Boot == 0 {
 			t.Errorf("%+v", m)
 		}
@@ -217,7 +220,7 @@ func FuzzLines(f *testing.F) {
 		}
 		parsePressure(text)
 		_, _, _ = parseTotals(text)
-		_, _, _ = parseMemoryTotals(text)
+		_ = parseMemoryTotals(text, new(sensor.Machine))
 		parseOSRelease(text)
 		for _, m := range parseMounts(text) {
 			if m.point == "" || m.point[0] != '/' || strings.ContainsRune(m.point, 0) {

@@ -205,7 +205,7 @@ func answerTexts() map[string]string {
 		"LiveWorkload":                                   "What one workload does now.",
 		"LiveWorkload.id":                                "kind/name.",
 		"LiveWorkload.part":                              "Job step, or pod and container; absent for other kinds.",
-		"LiveWorkload.exactness":                         "How far the figures can be trusted that were not exact at the last export, by name: at least (a lower bound), estimated, modelled.",
+		"LiveWorkload.exactness":                         "How far the figures can be trusted that were not exact at the last export, by name: at least (a lower bound), at most (an upper bound), estimated, modelled.",
 		"LiveWorkload.name":                              "What its owner calls it.",
 		"LiveWorkload.owner":                             "Unix user or namespace.",
 		"LiveWorkload.cores":                             "Cores in use over the tick.",
