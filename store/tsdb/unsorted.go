@@ -60,7 +60,7 @@ func (s *Store) querier(db *promtsdb.DB, read *readBefore, mint, maxt int64) (st
 		return memory, nil
 	}
 	all := append([]storage.Querier{memory}, blocks...)
-	return &unsortedQuerier{storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), memory, blocks}, nil
+	return &unsortedQuerier{storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), memory, blocks, mostHeld(db.Head().NumSeries())}, nil
 }
 
 // unsortedQuerier merges without an order where none is asked for.
@@ -68,6 +68,7 @@ type unsortedQuerier struct {
 	storage.Querier // of all of them, in the order of labels
 	memory          storage.Querier
 	blocks          []storage.Querier
+	most            int // see mostHeld
 }
 
 // Select implements storage.Querier.
@@ -77,15 +78,21 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 	}
 	set := &unsortedSet{memory: q.memory.Select(ctx, false, h, ms...), blocks: map[uint64][][]storage.Series{}, warnings: annotations.Annotations{}}
 	for _, b := range q.blocks {
-		if !set.read(b.Select(ctx, false, h, ms...)) {
+		if !set.read(b.Select(ctx, false, h, ms...), q.most) {
 			return q.Querier.Select(ctx, true, h, ms...)
 		}
 	}
 	return set
 }
 
-// maxUnsorted is how many series of blocks are held to be merged, about 400 bytes each; more are sorted, which reads them one by one.
-const maxUnsorted = 250_000
+// mostHeld is how many series of blocks are held to be merged, about 400 bytes each, beside so many in memory; more are
+// sorted, which reads them one by one. A store that is small but for series that ended stays small.
+func mostHeld(inMemory uint64) int { return int(min(max(fewHeld, inMemory), manyHeld)) }
+
+const (
+	fewHeld  = 50_000
+	manyHeld = 250_000
+)
 
 // unsortedSet gives the series in memory, each with what blocks have of it, and then those that are in blocks only. It has read
 // all series of blocks, and none of their samples, when the first is asked for.
@@ -100,10 +107,10 @@ type unsortedSet struct {
 	err      error
 }
 
-// read takes in the series of one block; false when they are too many.
-func (u *unsortedSet) read(set storage.SeriesSet) bool {
+// read takes in the series of one block; false when they are more than most.
+func (u *unsortedSet) read(set storage.SeriesSet, most int) bool {
 	for set.Next() {
-		if u.held++; u.held > maxUnsorted {
+		if u.held++; u.held > most {
 			return false
 		}
 		s := set.At()

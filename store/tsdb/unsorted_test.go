@@ -98,5 +98,30 @@ func TestUnsortedIsSorted(t *testing.T) {
 		if m.Name == "workload" && len(got) != 30 {
 			t.Errorf("%s: %d series", m, len(got))
 		}
+		for _, most := range []int{20, 1000} { // fewer than in blocks are held, or all of them
+			few, err := s.querier(s.db, nil, begin.Add(-time.Hour).UnixMilli(), now.UnixMilli())
+			if err != nil {
+				t.Fatal(err)
+			}
+			few.(*unsortedQuerier).most = most
+			set := few.Select(t.Context(), false, nil, m)
+			if _, held := set.(*unsortedSet); held != (most > 20 || len(want) == 0) {
+				t.Errorf("%s: at most %d series of blocks are held: %t", m, most, held)
+			}
+			if _, got := seriesOf(t, set); !maps.Equal(got, want) {
+				t.Errorf("%s: with %d series of blocks held at most, %d series, want %d; or their samples differ", m, most, len(got), len(want))
+			}
+			if err := few.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestMostHeld(t *testing.T) {
+	for in, want := range map[uint64]int{0: fewHeld, fewHeld: fewHeld, fewHeld + 1: fewHeld + 1, manyHeld: manyHeld, manyHeld + 1: manyHeld} {
+		if got := mostHeld(in); got != want {
+			t.Errorf("beside %d series in memory %d are held, want %d", in, got, want)
+		}
 	}
 }
