@@ -346,7 +346,7 @@ func (l *Ledger) doubtTails(gone []*process, held bool) {
 		if known == nil {
 			known = map[*offspring]bool{}
 		}
-		l.evidence.doubt(e.part, q.part, q.children.open, known[q.children])
+		l.evidence.doubts = append(l.evidence.doubts, doubt{e.part, l.unseenPart(q), q.children.open, known[q.children]})
 		known[q.children] = true
 	}
 }
@@ -405,15 +405,22 @@ func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	case o.open > capacity: // covers a time in which it was charged to other
 	case e.pid == 1, o.reaper: // the owner of orphans is unknown
 	case o.counted != 0 && l.tick <= o.counted+cloistered:
-	case o.away > o.same:
-		if a := o.awayPart; o.leads() {
-			l.take(o, o.open, l.part(Identified{Identity: workload.Identity{
-				Workload: workload.MakeID(workload.Short, a.owner+"/"+l.config.Node), Owner: a.owner,
-			}}, l.lastAt))
-		}
+	case o.away > o.same && !o.leads():
 	default:
-		l.take(o, o.open, e.part)
+		l.take(o, o.open, l.unseenPart(e))
 	}
+}
+
+// unseenPart returns the part that children of a process which no reading saw are charged to: its own, or the short work of
+// the owner of those that were seen, where they are process groups of their own.
+func (l *Ledger) unseenPart(e *process) *Part {
+	if !e.children.leads() {
+		return e.part
+	}
+	a := e.children.awayPart
+	return l.part(Identified{Identity: workload.Identity{
+		Workload: workload.MakeID(workload.Short, a.owner+"/"+l.config.Node), Owner: a.owner,
+	}}, l.lastAt)
 }
 
 // leads reports whether the children that were seen are process groups of their own: so are those that nobody saw.

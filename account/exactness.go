@@ -153,25 +153,22 @@ type evidence struct {
 	doubts       []doubt
 }
 
-// doubt is CPU time of children that nobody saw, or of a part whose process one reading saw: it was charged to another one.
+// doubt is CPU time that may be a part's, of whose process one reading saw little, and was charged to another one.
 type doubt struct {
-	part  *Part
-	nanos uint64
-	given bool // to this part
-}
-
-// doubt notes that so much may be the part's; it was charged to rest, as is known already if known.
-func (v *evidence) doubt(part, rest *Part, nanos uint64, known bool) {
-	if v.doubts = append(v.doubts, doubt{part, nanos, false}); !known {
-		v.doubts = append(v.doubts, doubt{rest, nanos, true})
-	}
+	part, rest *Part
+	nanos      uint64
+	again      bool // rest was noted for the same time
 }
 
 // moved notes that the account of a part was folded into another one.
 func (v *evidence) moved(from, into *Part) {
 	for i := range v.doubts {
-		if v.doubts[i].part == from {
-			v.doubts[i].part = into
+		d := &v.doubts[i]
+		if d.part == from {
+			d.part = into
+		}
+		if d.rest == from {
+			d.rest = into
 		}
 	}
 }
@@ -180,13 +177,13 @@ func (v *evidence) moved(from, into *Part) {
 // of another's its own.
 func (v *evidence) doubted(p *Part, c certainty) certainty {
 	var lacks, over uint64
-	for _, d := range v.doubts {
-		switch {
-		case d.part != p:
-		case d.given:
-			over += d.nanos
-		default:
+	for i := range v.doubts {
+		switch d := &v.doubts[i]; {
+		case d.part == d.rest: // both were folded into one
+		case d.part == p:
 			lacks += d.nanos
+		case d.rest == p && !d.again:
+			over += d.nanos
 		}
 	}
 	bearable := p.CPU() / bearableUse
@@ -225,7 +222,7 @@ func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors
 func (v *evidence) next() evidence {
 	next := evidence{late: v.late, before: v.late}
 	for _, d := range v.doubts {
-		if !d.part.exported && !d.part.absorbed {
+		if !d.part.exported && !d.part.absorbed || !d.rest.exported && !d.rest.absorbed {
 			next.doubts = append(next.doubts, d)
 		}
 	}
