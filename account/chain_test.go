@@ -82,3 +82,42 @@ func TestParentEndsWithChild(t *testing.T) {
 		about(t, name+", the shell", rest, others)
 	}
 }
+
+// TestDeadAtItsReading: a process that was dead when a reading saw it has no last moments, whatever its siblings used since.
+func TestDeadAtItsReading(t *testing.T) {
+	const ms = uint64(time.Millisecond)
+	for name, others := range map[string]bool{"which nobody saw": true, "that was seen to be idle": false} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		dead := k.fork(shell, true, r.boot+second/10)
+		for range 100 {
+			c := k.fork(dead, false, r.boot)
+			k.run(c, ms)
+			k.end(c)
+		}
+		k.exit(dead, 1)
+		sibling := k.fork(shell, true, r.boot+second/2)
+		r.step(k, 0)
+		r.export() // it is not folded
+		k.wait(dead)
+		for range 10 {
+			c := sibling
+			if others {
+				c = k.fork(shell, true, r.boot)
+			}
+			if k.run(c, 50*ms); others {
+				k.end(c)
+			}
+		}
+		k.end(sibling)
+		r.step(k, 0)
+		got := r.group(dead)
+		r.step(k, 0)
+		if got = max(got, r.group(dead)); got < 0.08 || got > 0.101 {
+			t.Errorf("beside siblings %s: %.3f s, want 0.1", name, got)
+		}
+	}
+}

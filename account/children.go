@@ -320,6 +320,9 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 // charges the time that was held for those that were gone in the last tick.
 func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint64) {
 	for _, e := range gone {
+		if e.dead != 0 {
+			continue // it had ended when it was last read
+		}
 		most := uint64(float64(elapsed) * e.rate * 1.25)
 		if l.mayHaveSiblings(e, held) {
 			most = min(most, e.legacy()) // seen in the middle of its life, on average
@@ -329,7 +332,7 @@ func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint6
 	l.doubtTails(gone, held)
 	for _, e := range gone {
 		// More than its rate explains, and no ancestor whose child times show it has had unseen children.
-		if _, unseenAt := l.payer(e); (unseenAt == 0 || l.tick > unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
+		if _, unseenAt := l.payer(e); e.dead == 0 && (unseenAt == 0 || l.tick > unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
 			l.chargeTail(e, held, capacity)
 		}
 	}
@@ -340,7 +343,7 @@ func (l *Ledger) doubtTails(gone []*process, held bool) {
 	var known map[*offspring]bool
 	for _, e := range gone {
 		q, _ := l.payer(e)
-		if q == nil || q.children == nil || q.children.open <= clockStep || q.children.ripe != held || q.part == e.part || !l.mayHaveSiblings(e, held) {
+		if q == nil || q.children == nil || q.children.open <= clockStep || q.children.ripe != held || q.part == e.part || e.dead != 0 || !l.mayHaveSiblings(e, held) {
 			continue
 		}
 		if known == nil {
@@ -352,9 +355,13 @@ func (l *Ledger) doubtTails(gone []*process, held bool) {
 }
 
 // mayHaveSiblings reports whether a gone child that one reading saw may have siblings that no reading saw: there were unseen forks.
-// A parent that runs one short command after the other has one alive at each reading.
+// A parent that runs one short command after the other has one alive at each reading. Where the number of forks is not known and
+// its parent is gone, too, there may be, since then whatever the next ancestor started would be taken for its own.
 func (l *Ledger) mayHaveSiblings(e *process, held bool) bool {
 	before, unseen := l.before, l.line.unseenForks[0]
+	if q := l.table[e.ppid]; l.machine.Forks == 0 && q != nil && q.passed {
+		unseen = true
+	}
 	if held { // it was gone in the last tick
 		before, unseen = l.line.beforeLast, unseen || l.line.unseenForks[1]
 	}
