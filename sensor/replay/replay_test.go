@@ -259,7 +259,7 @@ func TestCountersAreComplete(t *testing.T) {
 		levels   []string
 	}{
 		{&p, processCounters(&p), []string{"Start", "Cgroup", "Anon", "File", "Shmem", "Swap", "PeakBytes"}},
-		{&m, machineCounters(&m), []string{"Boot", "MemoryTotal", "MemoryAvailable"}},
+		{&m, machineCounters(&m), []string{"Boot", "MemoryTotal", "MemoryAvailable", "MemoryMapped"}},
 		{&c, groupCounters(&c), []string{"Current", "Anon", "File", "Shmem", "Kernel", "Swap", "Peak", "PIDs", "MemoryMax", "InactiveFile", "HugeBytes"}},
 	} {
 		for _, n := range r.counters {
