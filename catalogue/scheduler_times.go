@@ -249,14 +249,14 @@ func (f *fold) adopt(k key, mine *account) {
 
 // reportedAt is the reported account that a start observed by a node belongs to, or nil: of those whose run it lies in
 // the one that began nearest to it, else the nearest whose run it misses by little. Of a job that was requeued in its
-// first second the next life may wait since a moment after the start.
+// first seconds the next life may wait since a moment before or after the start: nothing of it runs then.
 func (f *fold) reportedAt(k key, start int64) (mine *account) {
 	for _, a := range f.accounts[k] {
 		if !a.reported() || !a.Scheduler.covers(start, sameStart) {
 			continue
 		}
-		waits := a.Scheduler.Start == 0 && start < a.Scheduler.Submit
-		if mine == nil || !waits && a.Scheduler.far(start) <= mine.Scheduler.far(start) {
+		waits := a.Scheduler.Start == 0
+		if mine == nil || !waits && (mine.Scheduler.Start == 0 || a.Scheduler.far(start) <= mine.Scheduler.far(start)) {
 			mine = a
 		}
 	}
