@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestParentEndsWithChild: a group whose leader ends in the same tick as the process that waits for it has its last moments, and those
-// of its children: the child times of the next ancestor show them.
+// TestParentEndsWithChild: where the leader of a group and the process that waits for it end in the same tick, the CPU time of the
+// leader and its children since the last reading is charged to the group, from the child times of the next ancestor.
 func TestParentEndsWithChild(t *testing.T) {
 	const ms = uint64(time.Millisecond)
 	for name, tt := range map[string]struct {

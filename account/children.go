@@ -320,20 +320,22 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 // charges the time that was held for those that were gone in the last tick.
 func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint64) {
 	for _, e := range gone {
-		if e.dead != 0 {
-			continue // it had ended when it was last read
+		q, _ := l.payer(e)
+		if !q.shows(e, held) {
+			continue
 		}
 		most := uint64(float64(elapsed) * e.rate * 1.25)
 		if l.mayHaveSiblings(e, held) {
 			most = min(most, e.legacy()) // seen in the middle of its life, on average
 		}
-		l.chargeTail(e, held, most+tailSlack)
+		l.take(q.children, min(q.children.open, most+tailSlack), e.part)
 	}
 	l.doubtTails(gone, held)
 	for _, e := range gone {
-		// More than its rate explains, and no ancestor whose child times show it has had unseen children.
-		if _, unseenAt := l.payer(e); e.dead == 0 && (unseenAt == 0 || l.tick > unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
-			l.chargeTail(e, held, capacity)
+		// More than its rate explains: neither the payer nor an ancestor before it has had unseen children.
+		q, unseenAt := l.payer(e)
+		if q.shows(e, held) && (unseenAt == 0 || l.tick > unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
+			l.take(q.children, min(q.children.open, capacity), e.part)
 		}
 	}
 }
@@ -343,7 +345,7 @@ func (l *Ledger) doubtTails(gone []*process, held bool) {
 	var known map[*offspring]bool
 	for _, e := range gone {
 		q, _ := l.payer(e)
-		if q == nil || q.children == nil || q.children.open <= clockStep || q.children.ripe != held || q.part == e.part || e.dead != 0 || !l.mayHaveSiblings(e, held) {
+		if !q.shows(e, held) || q.children.open <= clockStep || !l.mayHaveSiblings(e, held) {
 			continue
 		}
 		if known == nil {
@@ -368,19 +370,15 @@ func (l *Ledger) mayHaveSiblings(e *process, held bool) bool {
 	return unseen && e.start > before
 }
 
-// chargeTail charges the last moments of a child that was seen and is gone to its part,
-// if that is another than its parent's: at most the given nanoseconds.
-func (l *Ledger) chargeTail(e *process, held bool, most uint64) {
-	q, _ := l.payer(e)
-	if q == nil || q.children == nil || q.children.open == 0 || q.children.ripe != held || q.part == e.part {
-		return
-	}
-	l.take(q.children, min(q.children.open, most), e.part)
+// shows reports whether open child times of a process, which may be nil, may be the last moments of one that is gone and belongs to
+// another part. A process that was dead when it was last read has none.
+func (q *process) shows(e *process, held bool) bool {
+	return q != nil && q.children != nil && q.children.open > 0 && q.children.ripe == held && q.part != e.part && e.dead == 0
 }
 
-// payer returns the process whose child times show the last moments of one that is gone: its parent, or where that is gone,
-// too, the nearest ancestor that is not. It is nil where whose the children of one on the way are is unknown. unseenAt is the
-// last tick in which one on the way had unseen children, 0 for never.
+// payer returns the process whose child times include those of a gone process: its parent, or the nearest living ancestor if the
+// parent is gone, too. It is nil if one of these ancestors adopts orphans: the owner of its children is unknown. unseenAt is the last
+// tick in which one of them had unseen children, 0 for never.
 func (l *Ledger) payer(e *process) (q *process, unseenAt uint64) {
 	for range maxLineage {
 		q := l.table[e.ppid]

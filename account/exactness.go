@@ -153,7 +153,7 @@ type evidence struct {
 	doubts       []doubt
 }
 
-// doubt is CPU time that may be a part's, of whose process one reading saw little, and was charged to another one.
+// doubt is CPU time that was charged to rest and may belong to part, whose process ended after a single reading.
 type doubt struct {
 	part, rest *Part
 	nanos      uint64

@@ -94,8 +94,8 @@ func (p *Part) settleMemory(t *closing) {
 func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
 	r, m := p.rows, &p.memory
 	if p.have&sensor.FieldMemory != 0 {
-		for i, t := range [...]string{"anon", "file", "shmem"} {
-			if !p.over() {
+		if !p.over() {
+			for i, t := range [...]string{"anon", "file", "shmem"} {
 				b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(m.types[i]))
 			}
 		}

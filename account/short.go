@@ -12,8 +12,8 @@ import (
 // quietLife.
 const (
 	shortCPU = uint64(time.Second)
-	// quietLife is for how long a quiet process group is short work at most, where exports come more often than that, and
-	// quietExports is how many of them it may live through: who exports each second wants to see more.
+	// quietLife is the longest life of a quiet process group that is short work, unless the export interval is longer.
+	// quietExports limits it to so many intervals: who exports each second wants to see more.
 	quietLife    = 30 * time.Second
 	quietExports = 2
 	// quietCPU is little enough, in nanoseconds, that the sum over all workloads stays complete while young groups are held back.
