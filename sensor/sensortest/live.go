@@ -21,12 +21,15 @@ func ownCPU() uint64 {
 	return uint64(ts.Nano())
 }
 
-// burn uses about d of CPU time on each of n threads, some of which end.
+// burn uses about d of CPU time on each of n threads, and returns when they have ended: while a thread ends,
+// a source may tell what it told before.
 func burn(n int, d time.Duration) {
 	var all sync.WaitGroup
-	for range n {
+	threads := make([]int, n)
+	for i := range n {
 		all.Go(func() {
 			runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
+			threads[i] = unix.Gettid()
 			var begin, now unix.Timespec
 			_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &begin)
 			for now = begin; now.Nano()-begin.Nano() < int64(d); {
@@ -35,6 +38,11 @@ func burn(n int, d time.Duration) {
 		})
 	}
 	all.Wait()
+	for _, id := range threads {
+		for id != os.Getpid() && unix.Tgkill(os.Getpid(), id, 0) == nil { // the first thread never ends
+			unix.Nanosleep(&unix.Timespec{Nsec: 1e5}, nil)
+		}
+	}
 }
 
 // cpuTime tests that the CPU time of live and of ended threads is counted, and nothing

@@ -76,6 +76,23 @@ func of(p *sensor.Pass, pid int) *sensor.Process {
 
 func TestThreadsBecomeOneProcess(t *testing.T) {
 	s := open(t)
+	// The kernel sends the record of a thread after it has decided which one is the last of its process. A
+	// thread that loses its processor in between comes after that, and its faults are not in the sum.
+	for try := range 5 {
+		if q := threadsBecomeOneProcess(t, s); t.Failed() || q.Have&sensor.FieldFaults != 0 {
+			if !t.Failed() && q.MinorFaults == 0 {
+				t.Errorf("no page fault")
+			}
+			return
+		} else if q.MinorFaults != 0 {
+			t.Errorf("try %d: %d page faults, which are said to be unknown", try, q.MinorFaults)
+		}
+	}
+	t.Error("faults are unknown, five times")
+}
+
+func threadsBecomeOneProcess(t *testing.T, s *Source) *sensor.Process {
+	t.Helper()
 	var p sensor.Pass
 	before := clock(unix.CLOCK_BOOTTIME)
 	c := exec.Command("/proc/self/exe", "threads")
@@ -96,8 +113,8 @@ func TestThreadsBecomeOneProcess(t *testing.T) {
 	if q.PPID != int32(os.Getpid()) || q.UID != uint32(os.Getuid()) || !sensor.SameStart(q.Start, before) || q.State != 'X' {
 		t.Errorf("%+v", q)
 	}
-	if q.Have&sensor.FieldFaults == 0 || q.MinorFaults == 0 || q.PeakBytes < 1<<20 {
-		t.Errorf("faults %d, peak %d", q.MinorFaults, q.PeakBytes)
+	if q.PeakBytes < 1<<20 {
+		t.Errorf("peak %d", q.PeakBytes)
 	}
 	n := 0
 	for i := range p.Exited {
@@ -108,6 +125,7 @@ func TestThreadsBecomeOneProcess(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d records of one process", n)
 	}
+	return q
 }
 
 // TestThreadsOfTheLiving tests that threads of a process that lives, such as ours, are not reported as ended.

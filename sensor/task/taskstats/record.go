@@ -162,7 +162,7 @@ func (c *collector) message(b []byte, p *sensor.Pass) {
 
 // keep remembers a thread that ended before its process.
 func (c *collector) keep(s *stats) {
-	a := c.threads[s.tgid]
+	a := c.ended(s)
 	if a == nil {
 		if len(c.threads) >= maxPartials {
 			return // the record of all threads still holds its CPU time
@@ -179,14 +179,30 @@ func (c *collector) keep(s *stats) {
 	a.heard = c.now
 }
 
+// ended returns what the threads of a process left that ended before this one, nil if nothing is known of
+// them. A record that came after that of its whole process, as that of a thread does that lost its processor
+// while it ended, is not of the next process with its id.
+func (c *collector) ended(s *stats) *partial {
+	a := c.threads[s.tgid]
+	if a != nil && a.heard+s.groupElapsed*1000 < c.since { // before the process began
+		c.drop(s.tgid, a)
+		return nil
+	}
+	return a
+}
+
+func (c *collector) drop(tgid uint32, a *partial) {
+	delete(c.threads, tgid)
+	c.free = append(c.free, a)
+}
+
 // end makes the record of a process.
 func (c *collector) end(threads bool, p *sensor.Pass) {
 	s := &c.one
 	var t partial
-	if a := c.threads[s.tgid]; a != nil {
+	if a := c.ended(s); a != nil {
 		t = *a
-		delete(c.threads, s.tgid)
-		c.free = append(c.free, a)
+		c.drop(s.tgid, a)
 	}
 	t.add(s)
 	have := sensor.FieldWait | sensor.FieldSwitches | sensor.FieldPeak | sensor.FieldParent
@@ -256,8 +272,7 @@ func (c *collector) forget() {
 	}
 	for tgid, a := range c.threads {
 		if a.heard+hour < c.now {
-			delete(c.threads, tgid)
-			c.free = append(c.free, a)
+			c.drop(tgid, a)
 		}
 	}
 }

@@ -130,6 +130,29 @@ func TestThreads(t *testing.T) {
 	}
 }
 
+// TestThreadAfterItsProcess tests that a thread whose record comes after that of its process counts to no later
+// process with the same id, and that a thread of a long process is not forgotten.
+func TestThreadAfterItsProcess(t *testing.T) {
+	const second = 1_000_000_000
+	thread := stats{version: 14, pid: 71, tgid: 70, ppid: 1, runtime: 30e6, runReal: 30e6, utime: 30000, minflt: 5, elapsed: 50e3}
+	last := stats{version: 14, pid: 70, tgid: 70, ppid: 1, flags: lastOfGroup, runtime: 10e6, runReal: 10e6, utime: 10000, minflt: 7, elapsed: 50e3}
+	for _, c := range []struct {
+		name   string
+		life   uint64 // of the process that ends 10 s after the thread, ns
+		faults uint64
+	}{{"a later process", 8 * second, 7}, {"its own process", 10 * second, 12}} {
+		col := newCollector()
+		var p sensor.Pass
+		col.messages(message(thread, nil), family, &p)
+		col.since, col.now = col.now+9*second, col.now+10*second
+		last.groupElapsed = c.life / 1000
+		col.messages(message(last, nil), family, &p)
+		if len(p.Exited) != 1 || p.Exited[0].MinorFaults != c.faults || len(col.threads) != 0 {
+			t.Errorf("%s: %+v, %d remembered", c.name, p.Exited, len(col.threads))
+		}
+	}
+}
+
 // TestLastSlice tests the time since the last tick of a process of one thread.
 func TestLastSlice(t *testing.T) {
 	for _, c := range []struct {
