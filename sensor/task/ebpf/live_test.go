@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,6 +61,29 @@ func child(what string) {
 			close(done)
 		}()
 		<-done
+	case "churn": // many threads that sleep, and others that end all the time
+		debug.SetMaxThreads(20000)
+		for range 1000 {
+			go func() {
+				runtime.LockOSThread()
+				unix.Nanosleep(&unix.Timespec{Sec: 1000}, nil)
+			}()
+		}
+		for range 8 {
+			go func() {
+				for {
+					ended := make(chan struct{})
+					go func() {
+						runtime.LockOSThread()
+						close(ended)
+					}()
+					<-ended
+				}
+			}()
+		}
+		fmt.Println("begun")
+		wait()
+		unix.Exit(0)
 	case "hold":
 		fmt.Println(unix.Getpid())
 		wait()
@@ -222,6 +246,48 @@ func TestExitOnce(t *testing.T) {
 			t.Errorf("seen alive %v: told as ended %d times", seen, found)
 		}
 	}
+}
+
+// TestThreadsThatEndAllTheTime tests that a process in which threads end during each pass is not told as it was
+// in the last one that none ended in.
+func TestThreadsThatEndAllTheTime(t *testing.T) {
+	s := openExits(t)
+	c, r, end := start(t, "churn", nil)
+	defer end()
+	line(t, r)
+	var p sensor.Pass
+	behind := 0
+	for i := range 30 {
+		unix.Nanosleep(&unix.Timespec{Nsec: 1e8}, nil)
+		before := clockOf(t, c.Process.Pid)
+		read(t, s, &p)
+		after := clockOf(t, c.Process.Pid)
+		q := live(&p, c.Process.Pid)
+		if q == nil {
+			t.Fatal("the child is not in the table")
+		}
+		// The clock of a running thread is the scheduler's last tick, and a thread that ends meanwhile is missing.
+		const slack = 30 * time.Millisecond
+		if cpu(q) > after+slack {
+			t.Errorf("CPU time %v, the process has used %v", cpu(q), after)
+		}
+		if i > 0 && cpu(q) < before-slack {
+			behind++
+		}
+	}
+	if behind > 6 { // a thread may end while the totals are read, too
+		t.Errorf("%d of 30 passes are behind", behind)
+	}
+}
+
+// clockOf is the CPU clock of a process (clock_getcpuclockid(3)).
+func clockOf(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|2, &ts); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(ts.Nano())
 }
 
 func within(t *testing.T, what string, got, want, part float64) {

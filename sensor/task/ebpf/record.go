@@ -29,6 +29,7 @@ const (
 	unstable
 	childIO
 	oomVictim
+	incomplete // a lower bound, which is why the totals of the pass before are the least of it; see row.follow
 )
 
 const (

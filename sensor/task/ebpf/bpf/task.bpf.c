@@ -81,6 +81,7 @@ enum flag {
 	UNSTABLE = 1 << 6,    /* a thread ended while the totals were read */
 	CHILD_IO = 1 << 7,    /* I/O of ended threads can not be told from that of children */
 	OOM_VICTIM = 1 << 8,  /* the OOM killer chose it */
+	INCOMPLETE = 1 << 9,  /* a thread ended before it was added: it is missing */
 };
 
 struct pass {
@@ -747,7 +748,7 @@ static __always_inline __u64 add_threads(struct process *r, struct task_struct *
 	}
 	bpf_iter_task_destroy(&it);
 	if (r->seq != sequence(leader->signal))
-		r->flags |= UNSTABLE;
+		r->flags |= INCOMPLETE;
 	return sum;
 }
 
@@ -784,7 +785,7 @@ static __always_inline bool list_process(struct listing *l, struct process *r, s
 		bpf_task_release(held);
 	}
 	told_many[slot] = many;
-	told_as[slot] = r->flags & UNSTABLE ? 0 : as;
+	told_as[slot] = r->flags & (UNSTABLE | INCOMPLETE) ? 0 : as;
 	return put(l, r, sizeof(*r));
 }
 
