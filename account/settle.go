@@ -77,7 +77,7 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.balance += max(busy, 0) - int64(charged)
 	late := l.line.held + grown(l.now, m.Boot)*uint64(max(m.Cores, 1))
 	l.evidence.count(max(busy, 0), int64(charged), grown(l.machine.IRQ+l.machine.SoftIRQ, m.IRQ+m.SoftIRQ), late, grown(l.machine.Boot, m.Boot), m.Cores)
-	rest := l.balance - int64(l.line.held) // which is charged in the next tick
+	rest := l.balance - int64(l.line.held) - l.unread(busy, m) // which is charged in the next tick
 	if rest <= 0 {
 		return
 	}
@@ -85,6 +85,17 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.other.total.system += uint64(rest)
 	l.other.tasks += uint64(rest)
 	l.other.now.cpu += uint64(rest)
+}
+
+// unread returns how much of the busy time may be of processes after their reading: the machine is read after all of them,
+// which takes a while where many want the processors. What was taken for other's so would be charged twice, and as readings
+// now take long and now do not, once more each time that they take longer than ever before.
+func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
+	span := grown(l.machine.Boot, m.Boot)
+	if busy <= 0 || span == 0 {
+		return 0
+	}
+	return int64(float64(busy) * min(1, float64(grown(l.now, m.Boot))/float64(span)))
 }
 
 // busyTicks is the busy time as the kernel's modes count it.
