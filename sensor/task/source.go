@@ -16,6 +16,7 @@ type Source struct {
 	own   bool              // live tells exits itself
 
 	waiting []sensor.Process // exit records of processes that are still in the table
+	orphans []sensor.Process // those whose parents are not known yet
 	ended   map[int32]int32  // parents of the processes that ended, while records are sorted
 }
 
@@ -38,10 +39,12 @@ func (s *Source) Exits() string {
 
 // Read fills p. With two sources the table is read first: the record of a process that is not in
 // it any more was sent before. The record of one that is in it, as a zombie or in
-// its last moments, waits until it has left, so that nobody is reported alive after the end. That of
-// one that began after the reading began waits, too, if its parent is one that the table does not have and that has
-// not ended: nobody would know where it belongs. It does not wait if its parent is in the table: that may have waited for it before
-// it was read itself, and its child times have what the record says.
+// its last moments, waits until it has left, so that nobody is reported alive after the end. Where the record does not name the
+// process group, or tells of one that began after the reading began, it waits for the next reading, too, if its parent is one that
+// the table does not have and that has not ended: the parent began while the table was read, nobody would know where the child
+// belongs, and what is charged for it would be charged again by the child times of the parent. When it began does not tell, as that is
+// known to a second or less. It does not wait if its parent is in the table: that may have waited for it before it was read itself,
+// and its child times have what the record says.
 func (s *Source) Read(p *sensor.Pass) error {
 	if err := s.live.Read(p); err != nil {
 		return err
@@ -52,21 +55,30 @@ func (s *Source) Read(p *sensor.Pass) error {
 	from := len(p.Exited)
 	p.Joined = false
 	p.Exited = append(p.Exited, s.waiting...)
-	s.waiting = s.waiting[:0]
+	p.Exited = append(p.Exited, s.orphans...)
+	old := len(s.waiting) + len(s.orphans) // had their reading to wait for
+	s.waiting, s.orphans = s.waiting[:0], s.orphans[:0]
 	err := s.exits.Drain(p)
 	s.noteParents(p.Exited[from:])
 	kept := p.Exited[:from]
 	for i := range p.Exited[from:] {
 		e := &p.Exited[from+i]
-		q := find(p.Live, e.PID)
-		if q != nil && sensor.SameStart(q.Start, e.Start) || e.Start > p.Boot && !s.placed(e, p.Live) {
+		switch q := find(p.Live, e.PID); {
+		case q != nil && sensor.SameStart(q.Start, e.Start):
 			s.waiting = append(s.waiting, *e)
-			continue
+		case (e.Start > p.Boot || i >= old && needsParent(e)) && !s.placed(e, p.Live):
+			s.orphans = append(s.orphans, *e)
+		default:
+			kept = append(kept, *e)
 		}
-		kept = append(kept, *e)
 	}
 	p.Exited = kept
 	return err
+}
+
+// needsParent reports whether only its parent tells where a process belonged.
+func needsParent(e *sensor.Process) bool {
+	return e.Have&(sensor.FieldParent|sensor.FieldGroup) == sensor.FieldParent && e.PPID > 0
 }
 
 // noteParents notes the parents of processes that ended.

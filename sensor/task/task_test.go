@@ -353,6 +353,43 @@ func TestRecordOfAChildThatWasWaitedFor(t *testing.T) {
 	}
 }
 
+// TestRecordOfAChildOfAnUnreadParent: when a process began is known to a second or less, so that one whose parent began while the table was
+// read may seem to be older than the reading. Its record waits for a reading that has the parent, once.
+func TestRecordOfAChildOfAnUnreadParent(t *testing.T) {
+	second := uint64(time.Second)
+	const parent = sensor.FieldParent
+	for name, c := range map[string]struct {
+		record  sensor.Process
+		appears bool // its parent, in the next reading
+		waits   bool
+	}{
+		"a parent that is read next": {sensor.Process{PPID: 5, Have: parent}, true, true},
+		"one that nobody sees":       {sensor.Process{PPID: 5, Have: parent}, false, true},
+		"one that is read":           {sensor.Process{PPID: 3, Have: parent}, false, false},
+		"one that ended":             {sensor.Process{PPID: 7, Have: parent}, false, false},
+		"a record with its group":    {sensor.Process{PPID: 5, Have: parent | sensor.FieldGroup}, true, false},
+		"a record without a parent":  {sensor.Process{PPID: 5}, true, false},
+		"a child of the kernel":      {sensor.Process{Have: parent}, false, false},
+	} {
+		f := &fake{boot: 100 * second, live: []sensor.Process{{PID: 3, Start: 10 * second}}}
+		s := &Source{live: f, exits: f}
+		c.record.PID, c.record.Start = 6, 100*second-second/2
+		f.ended = []sensor.Process{c.record, {PID: 7, PPID: 3, Have: parent, Start: 99 * second}}
+		for reading, want := range []bool{!c.waits, c.waits, false} {
+			var p sensor.Pass
+			if err := s.Read(&p); err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.ContainsFunc(p.Exited, func(e sensor.Process) bool { return e.PID == 6 }); got != want {
+				t.Errorf("%s, reading %d: told %t, want %t", name, reading, got, want)
+			}
+			if f.boot += second; c.appears {
+				f.live = []sensor.Process{{PID: 3, Start: 10 * second}, {PID: 5, Start: 100*second + 1}}
+			}
+		}
+	}
+}
+
 // TestRecordWaitsForZombie tests that the record of a process waits while it is in the table, and
 // that of one that began after the table was read until the next reading.
 func TestRecordWaitsForZombie(t *testing.T) {

@@ -156,16 +156,19 @@ func TestThreadAfterItsProcess(t *testing.T) {
 // TestLastSlice tests the time since the last tick of a process of one thread.
 func TestLastSlice(t *testing.T) {
 	for _, c := range []struct {
-		runtime, wait, elapsed, nvcsw, want uint64
+		runtime, wait, elapsed, nvcsw, nivcsw, want uint64
 	}{
-		{0, 100e3, 1500, 0, 1_400_000}, // never slept
-		{0, 100e3, 1500, 1, 0},         // slept, who knows how long
-		{8e6, 0, 9000, 0, 9e6},         // beyond its last tick
-		{8e6, 0, 900_000, 0, 18e6},     // not by more than a tick
-		{8e6, 9e9, 9000, 0, 8e6},       // clocks that disagree
-		{8e6, 0, 7000, 0, 8e6},         // the lifetime is rounded down
+		{0, 100e3, 1500, 0, 0, 1_400_000},     // never slept
+		{0, 100e3, 1500, 1, 0, 0},             // slept, who knows how long
+		{0, 100e3, 1500, 0, 1, 1_397_000},     // never slept, and was moved to another processor
+		{150e6, 9e9, 9_151_600, 0, 40, 150e6}, // interrupted often, over 9 s: 150.2 ms in truth
+		{8e6, 0, 9000, 0, 0, 9e6},             // beyond its last tick
+		{8e6, 0, 18_000, 0, 0, 18e6},          // by a tick
+		{8e6, 0, 18_001, 0, 0, 8e6},           // by more than that: something else
+		{8e6, 9e9, 9000, 0, 0, 8e6},           // clocks that disagree
+		{8e6, 0, 7000, 0, 0, 8e6},             // the lifetime is rounded down
 	} {
-		s := stats{runtime: c.runtime, wait: c.wait, elapsed: c.elapsed, nvcsw: c.nvcsw}
+		s := stats{runtime: c.runtime, wait: c.wait, elapsed: c.elapsed, nvcsw: c.nvcsw, nivcsw: c.nivcsw}
 		if got := lastSlice(&partial{runtime: c.runtime, wait: c.wait}, &s); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
