@@ -29,7 +29,11 @@ const (
 	wordState     = 7
 	numberStart   = 0
 	numberUntil   = 2
+	numberSubmit  = 4 // the first one that may be unknown
 )
+
+// mayLack reports whether what a list is sorted by is unknown of some rows.
+func mayLack(order string) bool { return slices.Index(heldNumbers, order) >= numberSubmit }
 
 // held converts a row for the columns.
 func held(key int64, w *store.Workload, until int64) columns.Row {

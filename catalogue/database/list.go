@@ -43,9 +43,9 @@ func sortFields() map[string]string {
 var thenByStart = []string{"owner", "kind", "account", "partition_name", "state", "command"}
 
 // Workloads returns the workloads that the filter selects, and their number without the
-// limit. Without a sort the latest start comes first. Unmeasured figures sort as the
-// smallest. If there are many rows they are selected and ordered in memory, and only those of
-// the page are read.
+// limit. Without a sort the latest start comes first. What is unknown of a
+// row puts it last in either direction. If there are many rows they are selected and ordered in memory, and only
+// those of the page are read.
 func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	key, down := strings.CutPrefix(f.Sort, "-")
 	if f.Sort == "" {
@@ -154,6 +154,9 @@ func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (s
 		dir = d.down
 	}
 	by := order + dir
+	if !down && mayLack(order) {
+		by = order + " IS NULL, " + by
+	}
 	if slices.Contains(thenByStart, order) {
 		by += ", start_ms" + dir
 	}

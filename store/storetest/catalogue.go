@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -33,6 +34,7 @@ func Catalogue(t *testing.T, open func(testing.TB) store.Catalogue) {
 		{"Drop", catalogueDrop},
 		{"Hostile", catalogueHostile},
 		{"UnknownSort", catalogueUnknownSort},
+		{"SortUnknown", catalogueSortUnknown},
 		{"Concurrent", catalogueConcurrent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -275,8 +277,10 @@ func orderOf(field string) func(a, b store.Workload) int {
 		key, down = "start", true
 	}
 	val := func(p *float64) float64 {
-		if p == nil {
-			return -1
+		if p == nil && down {
+			return math.Inf(-1)
+		} else if p == nil {
+			return math.Inf(1)
 		}
 		return *p
 	}
@@ -409,6 +413,32 @@ func catalogueUnknownSort(t *testing.T, c store.Catalogue) {
 	for _, s := range []string{"nonsense", "cpu_seconds; DROP TABLE workloads", "-", "--start"} {
 		if _, _, err := c.Workloads(t.Context(), store.Filter{Sort: s}); err == nil || !strings.Contains(err.Error(), "cpu_seconds") {
 			t.Errorf("%q: %v; want an error that lists the fields", s, err)
+		}
+	}
+}
+
+// catalogueSortUnknown: rows of which a figure is unknown come last, whether the least or the most is first.
+func catalogueSortUnknown(t *testing.T, c store.Catalogue) {
+	rows := []store.Workload{Row(1), Row(2), Row(3), Row(4)}
+	for i, v := range []*float64{num(3), nil, num(0), num(-2)} {
+		rows[i].NetworkBytes = v
+	}
+	rows[0].ExitCode, rows[3].Submit = nil, time.Time{}
+	must(t, c.Upsert(t.Context(), rows))
+	for _, limit := range []int{0, 10} {
+		for by, want := range map[string]string{
+			"network_bytes": "4 3 1 2", "-network_bytes": "1 3 4 2",
+			"exit_code": "3 4 2 1", "-exit_code": "2 4 3 1",
+			"submit": "1 2 3 4", "-submit": "3 2 1 4",
+		} {
+			var got []string
+			list, _ := list(t, c, store.Filter{Sort: by, Limit: limit})
+			for _, w := range list {
+				got = append(got, strings.TrimPrefix(w.ID, "slurm/"))
+			}
+			if s := strings.Join(got, " "); s != want {
+				t.Errorf("by %s, limit %d: %s, want %s", by, limit, s, want)
+			}
 		}
 	}
 }

@@ -43,7 +43,11 @@ func naive(rows map[int64]Row, q *Query) (keys []int64, total int) {
 		var d int
 		switch q.By {
 		case ByNumber:
-			d = cmp.Compare(x.Numbers[q.Column], y.Numbers[q.Column]) // NaN is the smallest here too
+			v, w := x.Numbers[q.Column], y.Numbers[q.Column]
+			d = cmp.Compare(v, w) // NaN is the smallest here
+			if math.IsNaN(v) != math.IsNaN(w) && !q.Down {
+				d = -d
+			}
 		case ByWord:
 			d = strings.Compare(x.Words[q.Column], y.Words[q.Column])
 		case ByID:

@@ -240,7 +240,11 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 	case ByNumber:
 		v := c.numbers[q.Column].values(values)
 		for _, i := range sel {
-			s.offer(h, order(v[i]), first+uint32(i))
+			x := order(v[i])
+			if x == 0 && !s.q.Down {
+				x = math.MaxUint64 // unknown, last in either direction
+			}
+			s.offer(h, x, first+uint32(i))
 		}
 	case ByWord:
 		v := c.words[q.Column].values(values)
@@ -290,7 +294,7 @@ func (k *test) filter(v []float64, sel []uint16) []uint16 {
 	return sel[:n]
 }
 
-// order maps v to an integer of the same order, unknown values first.
+// order maps v to an integer of the same order, above 0, and an unknown value to 0.
 func order(v float64) uint64 {
 	if v != v {
 		return 0

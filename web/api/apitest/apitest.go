@@ -55,8 +55,9 @@ func (b *Backend) Workloads(_ context.Context, f client.Filter) (client.Workload
 	list.Total = len(list.Workloads)
 	key, descending := strings.CutPrefix(f.Sort, "-")
 	slices.SortStableFunc(list.Workloads, func(x, y client.Workload) int {
-		c := compare(field(x, key), field(y, key))
-		if descending {
+		v, w := field(x, key), field(y, key)
+		c := compare(v, w)
+		if descending || (v == nil) != (w == nil) { // unknown is last in either direction
 			c = -c
 		}
 		return cmp.Or(c, cmp.Compare(x.ID, y.ID))
@@ -114,7 +115,7 @@ func field(w client.Workload, key string) any {
 	return nil
 }
 
-// compare sorts unknown values first.
+// compare has unknown values as the least.
 func compare(a, b any) int {
 	switch x := a.(type) {
 	case float64:
