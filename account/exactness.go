@@ -21,6 +21,7 @@ type judged uint8
 
 const (
 	figCPU judged = iota
+	figCores
 	figWait
 	figProcesses
 	figMemory
@@ -43,7 +44,7 @@ const (
 
 // figureNames are the names of the figures in the API.
 var figureNames = [figures]string{
-	"cpu_seconds", "cpu_wait_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
+	"cpu_seconds", "cores_p95", "cpu_wait_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
 	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes", "io_wait_seconds",
 	"mount_metadata_operations", "run_queue_seconds", "instructions", "memory_traffic_bytes", "interconnect_bytes",
 }
@@ -203,6 +204,10 @@ const (
 	bearableUse  = 100
 	bearableTime = 200
 )
+
+// bearableLate is the part of the CPU time that may come with the child times of parents, a tick after its use or later, before
+// the distribution of the cores in use is an estimate: one tick lacks what the next one has too much.
+const bearableLate = 50
 
 // evidenceSpan is the shortest time, in nanoseconds, over which unattributed time is judged: the instants at which clocks
 // are read differ by as much in two seconds as in fifteen.
@@ -396,6 +401,9 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		x.note(f, c)
 	}
 	note(figCPU, cpu)
+	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
+		note(figCores, certainty{figure.Estimated, fromSeen})
+	}
 	if p.have&sensor.FieldWait != 0 && !p.reduced() {
 		note(figWait, p.waitCertainty(ends))
 	}

@@ -95,7 +95,7 @@ type group struct {
 	parts  int
 	cores  metric.Histogram
 	cpu    uint64 // this tick, without late time
-	late   uint64 // CPU time of children that came late and is in no observation yet
+	late   uint64 // CPU time that came late, such as that of children, and is in no observation yet
 	seen   uint64 // tick number of cpu
 	lead   *Part  // exports the distribution and the figures of the whole control group
 	series *metric.Series

@@ -104,8 +104,8 @@ func busyTicks(m *sensor.Machine) uint64 {
 }
 
 // observe adds one observation of the cores in use to each workload. The time of children arrives
-// when they are waited for, and may be more than the processors deliver in one tick: the excess
-// is observed in the next ticks.
+// when they are waited for, and the counters of many processes are not read in one instant, so that both may be more than
+// the processors deliver in one tick: the excess is observed in the next ticks.
 func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 	if first || elapsed == 0 {
 		return
@@ -124,9 +124,9 @@ func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 	}
 	for _, p := range l.order {
 		if g := p.group; g.seen == l.tick && (p.end == 0 || p.now.cpu > 0) {
-			now := min(g.late, grown(g.cpu, room))
-			g.late -= now
-			g.cores.Observe(float64(g.cpu+now) / float64(elapsed))
+			now := min(g.cpu+g.late, room)
+			g.late += g.cpu - now
+			g.cores.Observe(float64(now) / float64(elapsed))
 			g.seen = l.tick - 1
 		}
 	}

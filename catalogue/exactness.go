@@ -151,7 +151,7 @@ func (a *account) exactness(row *figure.Row) {
 	for i := range runFigures {
 		f := &runFigures[i]
 		if *row.At(i) != nil {
-			row.Exactness.Add(f.Key, a.Inexact[f.ExactnessKey()])
+			row.Exactness.Add(f.Key, a.Inexact[f.ExactnessKey()].Worse(a.Inexact[f.Also]))
 		}
 	}
 	if row.MemoryPeakBytes != nil && a.peakAccounted() {

@@ -139,7 +139,9 @@ type Figure struct {
 	Except Source
 
 	// As is the key of the figure that shares its exactness with this one; empty for its own.
-	As     string
+	As string
+	// Also is the key under which reckon_figure_exactness reports what makes this figure less exact than that, if anything does.
+	Also   string
 	Zero   Zero
 	AtMost []Bound
 }

@@ -54,8 +54,10 @@ func TestTable(t *testing.T) {
 			}
 			labels[s.Metric] = s.Label
 		}
-		if f.As != "" && Index(Run, f.As) < 0 {
-			t.Errorf("%s is as exact as %s, which is no figure", f.Key, f.As)
+		for _, key := range []string{f.As, f.Also} {
+			if key != "" && Index(Run, key) < 0 {
+				t.Errorf("%s is as exact as %s, which is no figure", f.Key, key)
+			}
 		}
 		for _, key := range f.Zero.Held {
 			if Index(Run, key) < 0 {
