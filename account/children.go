@@ -24,7 +24,8 @@ import (
 //     parent has ended with it, the nearest ancestor that is alive shows both.
 //   - The rest goes to the parent's part, or, where its seen children are process groups of
 //     their own, to the short work of their owner. So does an exit record without a process
-//     group (taskstats) of a child that no reading saw.
+//     group (taskstats) of a child that no reading saw. Where no child was seen by then and the
+//     first one is a group of its own, neither figure is exact.
 //   - Nothing is taken from process 1, or from a process that adopts orphans: the owner of
 //     the orphans is unknown. Nothing goes to a part that a control group charges, and
 //     nothing is taken while children are in one.
@@ -41,6 +42,7 @@ type offspring struct {
 	same, away uint32
 	awayPart   *Part  // part of the last child that was seen in another part
 	counted    uint64 // tick at which a child was last seen in a part with a control group, 0 for never
+	merged     uint64 // charged to its part for children that no reading saw, before one was seen
 
 	open uint64 // not accounted for in this tick
 	// crossed is the last tick in which a living descendant was read before this process:
@@ -96,8 +98,9 @@ type lineage struct {
 	held    uint64     // by offspring, in this tick
 	elapsed uint64     // between the last two ticks
 
-	beforeLast uint64 // time of the pass before that of l.before
-	newThreads uint64 // threads of the processes that this tick was the first to see
+	beforeLast uint64             // time of the pass before that of l.before
+	sights     map[int32]sighting // by process, of which no child was seen before
+	newThreads uint64             // threads of the processes that this tick was the first to see
 	// unseenForks: more processes and threads began than readings saw, since the last tick and between the two before; false if unknown.
 	unseenForks [2]bool
 }
@@ -173,9 +176,78 @@ func (l *Ledger) placeChild(e *process, parent int32) {
 		o.counted = l.tick
 	case e.part == q.part:
 		o.same++
+		o.merged = 0
 	default:
 		o.away++
 		o.awayPart = e.part
+		if o.merged > 0 && o.leads() {
+			l.evidence.doubts = append(l.evidence.doubts, doubt{l.unseenPart(q), q.part, o.merged, false})
+		}
+		o.merged = 0
+	}
+}
+
+// sighting is how many children of a process are new in a reading, in its own process group and elsewhere.
+type sighting struct {
+	pgid       int32
+	same, away uint32
+}
+
+// sight looks at the children that are new in a reading, for records without a process group of other children that no reading saw:
+// records are taken in before what lives. It goes through the reading once, and only where no child of a parent was seen before.
+func (l *Ledger) sight(pass *sensor.Pass) {
+	t := &l.line
+	clear(t.sights)
+	for i := range pass.Exited {
+		p := &pass.Exited[i]
+		if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || p.PPID <= 1 {
+			continue
+		}
+		if pgid, ok := l.childless(p.PPID, pass.Live); ok {
+			if t.sights == nil {
+				t.sights = map[int32]sighting{}
+			}
+			t.sights[p.PPID] = sighting{pgid: pgid}
+		}
+	}
+	if len(t.sights) == 0 {
+		return
+	}
+	for i := range pass.Live {
+		p := &pass.Live[i]
+		s, ok := t.sights[p.PPID]
+		if !ok || p.Have&sensor.FieldGroup == 0 {
+			continue
+		}
+		if p.PGID == s.pgid {
+			s.same++
+		} else {
+			s.away++
+		}
+		t.sights[p.PPID] = s
+	}
+}
+
+// childless returns the process group of a process that lives outside of other workloads, and of which no child was seen before.
+func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
+	q := l.table[pid]
+	if q == nil {
+		i, ok := slices.BinarySearchFunc(live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
+		if !ok || live[i].Have&sensor.FieldGroup == 0 {
+			return 0, false
+		}
+		return live[i].PGID, true
+	}
+	o := q.children
+	return q.pgid, q.part.kind == workload.Group && (o == nil || o.same+o.away == 0 && o.counted == 0)
+}
+
+// merge notes what a record without a process group charged to the part of its parent, of which no child was seen.
+func (l *Ledger) merge(e *process, p *sensor.Process, nanos uint64) {
+	if q := l.table[p.PPID]; p.Have&(sensor.FieldGroup|sensor.FieldParent) == sensor.FieldParent && q != nil && q.part == e.part && q.part.kind == workload.Group {
+		if o := q.kin(); o.same+o.away == 0 {
+			o.merged += nanos
+		}
 	}
 }
 
@@ -412,6 +484,9 @@ func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	case o.counted != 0 && l.tick <= o.counted+cloistered:
 	case o.away > o.same && !o.leads():
 	default:
+		if e.part.kind == workload.Group && o.same+o.away == 0 {
+			o.merged += o.open
+		}
 		l.take(o, o.open, l.unseenPart(e))
 	}
 }
@@ -431,6 +506,13 @@ func (l *Ledger) unseenPart(e *process) *Part {
 // leads reports whether the children that were seen are process groups of their own: so are those that nobody saw.
 func (o *offspring) leads() bool {
 	return o != nil && o.away > o.same && (o.awayPart.kind == workload.Group || o.awayPart.kind == workload.Short)
+}
+
+// leads reports whether the children of a process that no reading saw are process groups of their own: those that were seen are, or
+// where there are none those that are new in this reading.
+func (l *Ledger) leads(pid int32) bool {
+	s := l.line.sights[pid]
+	return l.table[pid].children.leads() || s.away > s.same
 }
 
 // take charges the part with nanos of the open time, unless its control group charges it, which one that was removed

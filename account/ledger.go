@@ -154,6 +154,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.begin()
 	l.Name()
 	l.beginLineage(pass)
+	l.sight(pass)
 	// Parents end after their children, so the last records come first: a child that was
 	// never seen alive then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {

@@ -148,6 +148,7 @@ func (l *Ledger) ended(p *sensor.Process, joined bool) {
 	case e == nil:
 		e = l.meet(p, true)
 		l.count(e)
+		l.merge(e, p, p.UserNanos+p.SystemNanos)
 	case e.gone:
 		return
 	case e.strayed(p, joined):
@@ -227,7 +228,7 @@ func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
 // identify finds the part that a process belongs to.
 func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	parent, inherited := l.inherited(p)
-	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && l.table[p.PPID].children.leads() {
+	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && l.leads(p.PPID) {
 		parent, inherited = nil, 0
 	}
 	l.place(e, p, l.config.Identify(p, parent, ended), parent, inherited)

@@ -132,6 +132,80 @@ func TestRecordsWithoutGroups(t *testing.T) {
 	}
 }
 
+// TestRecordsBeforeTheFirstChildIsSeen: records without a process group that come before a reading has seen a child, or with the reading
+// that sees the first one, of sessions and of commands of a shell, and child times where there are no records. What was charged to the
+// parent's group by then is marked where it is a guess.
+func TestRecordsBeforeTheFirstChildIsSeen(t *testing.T) {
+	const each = second / 25
+	guessed := map[string]figure.Exactness{"group/n1/100": figure.Estimated, "short/alice/n1": figure.AtLeast}
+	for _, c := range []struct {
+		own    bool // the children are groups of their own
+		before bool // some end before a reading sees one
+		silent bool // they leave no records
+		group  float64
+		sure   map[string]figure.Exactness
+	}{
+		{own: true},
+		{own: true, silent: true},
+		{own: true, before: true, group: 0.4, sure: guessed},
+		{own: true, before: true, silent: true, group: 0.4, sure: guessed},
+		{group: 0.8},
+		{silent: true, group: 0.8},
+		{before: true, group: 1.2},
+		{before: true, silent: true, group: 1.2},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second, Identify: func(p *sensor.Process, parent *Part, ended bool) Identified {
+			if p.Have&sensor.FieldGroup == 0 && parent == nil {
+				return Identified{Identity: workload.Identity{Workload: workload.MakeID(workload.Short, "alice/n1"), Owner: "alice"}}
+			}
+			return byGroup(p, parent, ended)
+		}})
+		old := proc(99, 99, second, 0)
+		old.Have |= sensor.FieldChildren
+		r.tick(0, []sensor.Process{old})
+		r.export()
+		r.tick(0, []sensor.Process{old})
+		shell, next := proc(100, 100, r.boot+second/10, 0), int32(200)
+		shell.Have |= sensor.FieldChildren
+		live := []sensor.Process{old, shell}
+		tick := func(n int) {
+			live[1].ChildUserNanos += uint64(n) * each
+			var gone []sensor.Process
+			for range n {
+				p := proc(next, 0, r.boot+second/5, each)
+				p.PPID, p.State = 100, 'X'
+				p.Have &^= sensor.FieldGroup
+				gone, next = append(gone, p), next+1
+			}
+			if c.silent {
+				gone = nil
+			}
+			r.tick(uint64(n)*each, live, gone...)
+		}
+		if c.before {
+			tick(10)
+		}
+		child := proc(150, 100, r.boot+second/2, 0)
+		if child.PPID = 100; c.own {
+			child.PGID, child.SID = 150, 150
+		}
+		live = append(live, child)
+		tick(10)
+		tick(10)
+		r.export()
+		r.want(fmt.Sprintf("%+v: the parent's group", c), r.cpu("group/n1/100", "", "alice"), c.group)
+		sure := map[string]figure.Exactness{}
+		for key, v := range r.values {
+			if f := strings.Split(key, "|"); f[0] == "reckon_figure_exactness" && f[1] == "cpu_seconds" && f[4] != "" && v != 0 {
+				sure[f[4]] = figure.Exactness(v)
+			}
+		}
+		if !maps.Equal(sure, c.sure) {
+			t.Errorf("%+v: %v", c, sure)
+		}
+	}
+}
+
 // TestDoubt: where a group of which one reading saw a process ends beside forks that no reading saw, the rest of what its parent's child
 // times show may be the group's. Neither is exact then, unless both are counted to the short work of one owner.
 func TestDoubt(t *testing.T) {
