@@ -2,8 +2,12 @@ package account
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
+
+	"reckon/figure"
 )
 
 // TestParentEndsWithChild: where the leader of a group and the process that waits for it end in the same tick, the CPU time of the
@@ -118,6 +122,70 @@ func TestDeadAtItsReading(t *testing.T) {
 		r.step(k, 0)
 		if got = max(got, r.group(dead)); got < 0.08 || got > 0.101 {
 			t.Errorf("beside siblings %s: %.3f s, want 0.1", name, got)
+		}
+	}
+}
+
+// TestMoreAtTheEndThanItsRate: a process that others kept from running may use more in its last second than in those before. Where its parent
+// has had children that no reading saw, it is not known whose that was, unless those use as much all the time.
+func TestMoreAtTheEndThanItsRate(t *testing.T) {
+	const ms = uint64(time.Millisecond)
+	for name, c := range map[string]struct {
+		before, all uint64 // the parent's unseen children: once, and in each second
+		last        uint64 // of the process
+		group       float64
+		marked      bool
+	}{
+		"a parent without other children":   {last: 500 * ms, group: 0.8},
+		"one that had another":              {before: 100 * ms, last: 500 * ms, group: 0.445, marked: true},
+		"no more than before":               {before: 100 * ms, last: 100 * ms, group: 0.4},
+		"not much more":                     {before: 100 * ms, last: 140 * ms, group: 0.44},
+		"others use as much all the time":   {all: 500 * ms, last: 100 * ms, group: 0.445},
+		"others use less than what is left": {all: 100 * ms, last: 500 * ms, group: 0.445, marked: true},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		k.run(shell, 10*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		others := func(nanos uint64) {
+			if nanos > 0 {
+				o := k.fork(shell, false, r.boot+second/4)
+				k.run(o, nanos)
+				k.end(o)
+			}
+		}
+		others(c.before)
+		r.step(k, 0)
+		job := k.fork(shell, true, r.boot)
+		for range 4 {
+			k.run(job, 75*ms)
+			others(c.all)
+			r.step(k, 0)
+		}
+		r.export() // it is not folded
+		k.run(job, c.last)
+		others(c.all)
+		k.end(job)
+		r.step(k, 0)
+		r.step(k, 0)
+		r.export()
+		if got := r.cpu(fmt.Sprintf("group/n1/%d", job), "", "alice"); got < c.group-0.035 || got > c.group+0.035 {
+			t.Errorf("%s: %.3f s, want about %.3f", name, got, c.group)
+		}
+		sure := map[string]figure.Exactness{}
+		for key, v := range r.values {
+			if f := strings.Split(key, "|"); f[0] == "reckon_figure_exactness" && f[1] == "cpu_seconds" && f[4] != "" && v != 0 {
+				sure[f[4]] = figure.Exactness(v)
+			}
+		}
+		want := map[string]figure.Exactness{}
+		if c.marked {
+			want[fmt.Sprintf("group/n1/%d", job)], want["short/alice/n1"] = figure.AtLeast, figure.Estimated
+		}
+		if !maps.Equal(sure, want) {
+			t.Errorf("%s: %v, want %v", name, sure, want)
 		}
 	}
 }

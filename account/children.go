@@ -32,11 +32,14 @@ import (
 
 // offspring is the record of a process's children, kept for processes that have had some.
 type offspring struct {
-	user, system uint64 // child times as last reported, nanoseconds
-	known        uint64 // of them, accounted for: charged, owed before, or older than the ledger
-	owed         uint64 // charged for children that are gone, not yet in the child times
-	owedAt       uint64 // tick of the last addition to owed
-	unseenAt     uint64 // tick at which it last had unseen children, 0 for never
+	user, system uint64  // child times as last reported, nanoseconds
+	known        uint64  // of them, accounted for: charged, owed before, or older than the ledger
+	owed         uint64  // charged for children that are gone, not yet in the child times
+	owedAt       uint64  // tick of the last addition to owed
+	unseenAt     uint64  // tick at which it last had unseen children, 0 for never
+	rate         float64 // cores used by those it waited for, from the last two readings
+	usual        float64 // cores that unseen children used of late
+	doubtedAt    uint64  // tick at which it was last unclear whether a seen child used the rest
 
 	reaper     bool // it was seen to adopt an orphan
 	same, away uint32
@@ -350,7 +353,7 @@ func (l *Ledger) reconcile(elapsed, capacity uint64) {
 		l.chargeTails(t.left, true, elapsed, capacity)
 		l.chargeTails(t.leaving, false, elapsed, capacity)
 		for _, e := range t.parents {
-			l.chargeUnseen(e, capacity)
+			l.chargeUnseen(e, elapsed, capacity)
 		}
 	}
 	for _, e := range t.parents {
@@ -400,31 +403,55 @@ func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint6
 		if l.mayHaveSiblings(e, held) {
 			most = min(most, e.legacy()) // seen in the middle of its life, on average
 		}
-		l.take(q.children, min(q.children.open, most+tailSlack), e.part)
+		l.takeTail(q.children, min(q.children.open, most+tailSlack), e)
 	}
-	l.doubtTails(gone, held)
+	l.doubtTails(gone, held, elapsed)
 	for _, e := range gone {
-		// More than its rate explains: neither the payer nor an ancestor before it has had unseen children.
-		q, unseenAt := l.payer(e)
-		if q.shows(e, held) && (unseenAt == 0 || l.tick > unseenAt+cloistered) && !l.mayHaveSiblings(e, held) {
-			l.take(q.children, min(q.children.open, capacity), e.part)
+		// More than its rate explains: neither the payer nor an ancestor before it has had unseen children of late.
+		q, usual := l.payer(e)
+		if q.shows(e, held) && usual == 0 && !l.mayHaveSiblings(e, held) {
+			l.takeTail(q.children, min(q.children.open, capacity), e)
 		}
 	}
 }
 
-// doubtTails notes what is left open where a gone child may have been charged with too little, as it may have siblings.
-func (l *Ledger) doubtTails(gone []*process, held bool) {
+// takeTail charges the last moments of a gone child: to its part, and where its own children are process groups of their own
+// what those used of it, by its last readings, to where they belong.
+func (l *Ledger) takeTail(o *offspring, nanos uint64, e *process) {
+	if e.children.leads() && e.rate > 0 {
+		theirs := min(nanos, uint64(float64(nanos)*e.children.rate/e.rate))
+		l.take(o, theirs, l.unseenPart(e))
+		nanos -= theirs
+	}
+	l.take(o, nanos, e.part)
+}
+
+// doubtTails notes what is left open where a gone child may have been charged with too little: it may have siblings, or it used more
+// than its last readings let expect, as a process does that others kept from running, and siblings that no reading saw are not known
+// to use as much.
+func (l *Ledger) doubtTails(gone []*process, held bool, elapsed uint64) {
 	var known map[*offspring]bool
 	for _, e := range gone {
-		q, _ := l.payer(e)
-		if !q.shows(e, held) || q.children.open <= clockStep || !l.mayHaveSiblings(e, held) {
+		q, usual := l.payer(e)
+		if !q.shows(e, held) {
+			continue
+		}
+		o := q.children
+		doubtful := o.open
+		if !l.mayHaveSiblings(e, held) {
+			if usual == 0 {
+				continue // it is charged with all
+			}
+			doubtful = grown(uint64(float64(elapsed)*usual*1.25)+tailSlack, o.open)
+		}
+		if doubtful <= clockStep {
 			continue
 		}
 		if known == nil {
 			known = map[*offspring]bool{}
 		}
-		l.evidence.doubts = append(l.evidence.doubts, doubt{e.part, l.unseenPart(q), q.children.open, known[q.children]})
-		known[q.children] = true
+		l.evidence.doubts = append(l.evidence.doubts, doubt{e.part, l.unseenPart(q), doubtful, known[o]})
+		known[o], o.doubtedAt = true, l.tick
 	}
 }
 
@@ -449,9 +476,9 @@ func (q *process) shows(e *process, held bool) bool {
 }
 
 // payer returns the process whose child times include those of a gone process: its parent, or the nearest living ancestor if the
-// parent is gone, too. It is nil if one of these ancestors adopts orphans: the owner of its children is unknown. unseenAt is the last
-// tick in which one of them had unseen children, 0 for never.
-func (l *Ledger) payer(e *process) (q *process, unseenAt uint64) {
+// parent is gone, too. It is nil if one of these ancestors adopts orphans: the owner of its children is unknown. usual is how many cores
+// unseen children of these ancestors used of late, 0 if they had none.
+func (l *Ledger) payer(e *process) (q *process, usual float64) {
 	for range maxLineage {
 		q := l.table[e.ppid]
 		if q == nil || q.pid == 1 || q.start > e.start+uint64(time.Second) {
@@ -461,10 +488,12 @@ func (l *Ledger) payer(e *process) (q *process, unseenAt uint64) {
 			if o.reaper {
 				break
 			}
-			unseenAt = max(unseenAt, o.unseenAt)
+			if o.unseenAt != 0 && l.tick <= o.unseenAt+cloistered {
+				usual += o.usual
+			}
 		}
 		if !q.passed {
-			return q, unseenAt
+			return q, usual
 		}
 		e = q
 	}
@@ -472,9 +501,17 @@ func (l *Ledger) payer(e *process) (q *process, unseenAt uint64) {
 }
 
 // chargeUnseen charges the CPU time of children that no reading saw.
-func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
+func (l *Ledger) chargeUnseen(e *process, elapsed, capacity uint64) {
 	o := e.children
 	if o.open > clockStep {
+		if l.tick > o.unseenAt+cloistered {
+			o.usual = 0
+		}
+		// Some, so that it is known that there were, even if a seen child may have used it all.
+		o.usual = max(o.usual*0.9, 1e-3)
+		if o.doubtedAt != l.tick {
+			o.usual = max(o.usual, float64(o.open)/float64(max(elapsed, 1)))
+		}
 		o.unseenAt = l.tick
 	}
 	switch {

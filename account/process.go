@@ -73,11 +73,12 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	e.part.charge(d, p, e.task, first)
 	e.part.highWater(e, p)
 	l.follow(e, p, isNew, first)
-	used := d.user + d.system
-	if e.children != nil {
-		used += e.children.fresh
+	watched := float64(max(l.watched(e), uint64(time.Millisecond)))
+	e.rate = float64(d.user+d.system) / watched
+	if o := e.children; o != nil {
+		o.rate = float64(o.fresh) / watched
+		e.rate += o.rate
 	}
-	e.rate = float64(used) / float64(max(l.watched(e), uint64(time.Millisecond)))
 	if l.bury(e, p); !isZombie(p) {
 		e.part.occupy(e, p, l.tick)
 	}

@@ -251,3 +251,58 @@ func TestDoubt(t *testing.T) {
 		}
 	}
 }
+
+// TestParentOfSessionsEnds: what the sessions used that a process started in its last second, in which it ended itself, goes to
+// the short work of their owner as in the seconds before, and its own use to its group.
+func TestParentOfSessionsEnds(t *testing.T) {
+	const ms = uint64(time.Millisecond)
+	for name, c := range map[string]struct {
+		sessions, own uint64 // used in a second
+		same          bool   // no sessions, but commands in its group
+		group         float64
+	}{
+		"sessions alone":   {sessions: 900 * ms, group: 0},
+		"and own work":     {sessions: 500 * ms, own: 300 * ms, group: 1.05},
+		"commands instead": {sessions: 900 * ms, same: true, group: 3.15},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		job := k.fork(shell, true, r.boot)
+		seen := int32(0)
+		work := func(parts uint64) { // of ten
+			for range parts {
+				k.run(job, c.own/10)
+				if seen != 0 {
+					k.end(seen)
+				}
+				seen = k.fork(job, !c.same, r.boot+second/2)
+				k.run(seen, c.sessions/10)
+			}
+		}
+		for range 3 {
+			work(10)
+			r.step(k, 0)
+		}
+		r.export()
+		work(5)
+		k.end(seen)
+		k.end(job)
+		used := k.used
+		r.step(k, 0)
+		r.step(k, 0)
+		r.export()
+		if got := r.cpu(fmt.Sprintf("group/n1/%d", job), "", "alice"); got < c.group-0.04 || got > c.group+0.04 {
+			t.Errorf("%s: the group has %.3f s, want about %.3f", name, got, c.group)
+		}
+		all := 0.0
+		for key, v := range r.values {
+			if strings.HasPrefix(key, "reckon_workload_cpu_seconds_total|") && strings.Contains(key, "|alice|") {
+				all += v
+			}
+		}
+		about(t, name+", in all", all, float64(used)/1e9)
+	}
+}
