@@ -1,6 +1,9 @@
 package hourly
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
 	"math"
 	"os"
 	"os/exec"
@@ -83,4 +86,50 @@ func TestRandomDamage(t *testing.T) {
 			t.Logf("%s: %d hours missing", what, missing)
 		})
 	}
+}
+
+// A folder that is lost as a whole, and the note of how far hours were made, are told at the start.
+func TestMissingFiles(t *testing.T) {
+	const days = 3
+	r, dir := openRaw(t), filepath.Join(t.TempDir(), "hourly")
+	open := func(r *raw) (*Store, string) {
+		t.Helper()
+		var log bytes.Buffer
+		s, err := Open(Options{Dir: dir, Raw: r, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, log.String()
+	}
+	s, log := open(r)
+	r.append(lset("c_total"), minutes(t0, t0+days*day+5*hour)...)
+	r.seal(t0 + days*day + 2*hour)
+	pass(t, s)
+	if err := s.Close(); err != nil || log != "" {
+		t.Fatalf("%v, log %s", err, log)
+	}
+	if err := os.Remove(filepath.Join(dir, stateFile)); err != nil {
+		t.Fatal(err)
+	}
+	s, log = open(r)
+	if !strings.Contains(log, stateFile) || strings.Contains(log, "level=ERROR") {
+		t.Errorf("log %s", log)
+	}
+	pass(t, s)
+	if err := errors.Join(s.Close(), os.RemoveAll(dir)); err != nil {
+		t.Fatal(err)
+	}
+	later := openRaw(t) // it has deleted the samples of those days
+	later.append(lset("c_total"), minutes(t0+days*day, t0+days*day+5*hour)...)
+	s, log = open(later)
+	if gaps := s.Gaps(time.UnixMilli(t0), time.UnixMilli(t0+day)); len(gaps) != 1 || gaps[0].File != "hourly" || !strings.Contains(log, "file=hourly") {
+		t.Errorf("gaps %v, log %s", gaps, log)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, log = open(later); log != "" {
+		t.Errorf("it goes on: %s", log)
+	}
+	s.Close()
 }

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -105,7 +106,8 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the store of hours: %w", err)
 	}
 	s := &Store{opts: o, log: o.Logger, raw: o.Raw, ladder: []int64{64 * day, 8 * day}, settled: 8 * day}
-	s.state = loadState(o.Dir, s.log)
+	var found bool
+	s.state, found = loadState(o.Dir, s.log)
 	lost, err := s.blocks.open(o.Dir, s.state.Blocks, o.Clock())
 	if err != nil {
 		return nil, fmt.Errorf("open the store of hours: %w", err)
@@ -113,6 +115,11 @@ func Open(o Options) (*Store, error) {
 	lost = slices.DeleteFunc(lost, func(g store.Gap) bool { // after a crash while old blocks were removed
 		return g.Kept == "" && o.Retention > 0 && g.To.UnixMilli() <= s.state.Through-o.Retention.Milliseconds()
 	})
+	if !found && len(s.blocks.all()) > 0 {
+		s.log.Warn("the progress of the hourly store is missing; hours are rebuilt from the existing samples, and a block that is missing now is not noticed", "file", filepath.Join(o.Dir, stateFile))
+	} else if was := loadExtent(o.Dir); !found && was.From < was.To {
+		lost = append(lost, store.Gap{From: time.UnixMilli(was.From), To: time.UnixMilli(was.To), File: filepath.Base(o.Dir), Why: "it is missing", Noticed: o.Clock()})
+	}
 	for _, gap := range lost {
 		s.log.Error("hourly values are damaged and are rebuilt where samples exist", "file", gap.File, "why", gap.Why,
 			"from", gap.From.UTC().Format(time.RFC3339), "to", gap.To.UTC().Format(time.RFC3339), "kept", gap.Kept)

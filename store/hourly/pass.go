@@ -88,7 +88,7 @@ func (s *Store) change(f func(*state)) error {
 		return err
 	}
 	next.Blocks = marks
-	if err := next.save(s.opts.Dir); err != nil {
+	if err := errors.Join(next.save(s.opts.Dir), saveExtent(s.opts.Dir, marks)); err != nil {
 		return err
 	}
 	s.mu.Lock()

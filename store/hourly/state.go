@@ -40,7 +40,8 @@ type blockMark struct {
 
 const stateFile = "state.json"
 
-func loadState(dir string, log *slog.Logger) (s state) {
+// loadState returns the state, and whether it was noted.
+func loadState(dir string, log *slog.Logger) (s state, found bool) {
 	raw, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if err == nil {
 		raw, err = durable.Body(raw)
@@ -52,9 +53,45 @@ func loadState(dir string, log *slog.Logger) (s state) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			log.Warn("the progress of the hourly store is unknown; hours are rebuilt from the existing samples", "err", err)
 		}
-		return state{}
+		return state{}, !errors.Is(err, fs.ErrNotExist)
 	}
-	return s
+	return s, true
+}
+
+// extentFile is beside the folder of the store, so that it is noticed if the whole of that is lost: the time that
+// its blocks cover.
+func extentFile(dir string) string { return filepath.Clean(dir) + ".json" }
+
+func loadExtent(dir string) (m blockMark) {
+	raw, err := os.ReadFile(extentFile(dir))
+	if err == nil {
+		raw, err = durable.Unseal(raw)
+	}
+	if err != nil || json.Unmarshal(raw, &m) != nil {
+		return blockMark{} // without it only the loss of all goes undetected
+	}
+	return m
+}
+
+func saveExtent(dir string, blocks map[string]blockMark) error {
+	var m blockMark
+	for _, b := range blocks {
+		if m.From == m.To {
+			m = blockMark{From: b.From, To: b.To}
+		}
+		m.From, m.To = min(m.From, b.From), max(m.To, b.To)
+	}
+	if m == loadExtent(dir) {
+		return nil
+	}
+	raw, err := json.Marshal(m)
+	if err == nil {
+		err = durable.Replace(extentFile(dir), durable.Seal(raw), 0o640)
+	}
+	if err != nil {
+		return fmt.Errorf("note of which time there are hours: %w", err)
+	}
+	return nil
 }
 
 func (s *state) save(dir string) error {

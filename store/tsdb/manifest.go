@@ -50,6 +50,9 @@ func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 	path := filepath.Join(dir, manifestFile)
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if exists(filepath.Join(dir, "wal")) { // else it is new, or was restored
+			log.Warn("the list of blocks is missing and is made anew: a block that is missing now is not noticed", "file", path)
+		}
 		return known
 	}
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/prometheus/common/model"
@@ -62,6 +63,11 @@ func (t *metadataTable) load(path string, log *slog.Logger) {
 	t.path, t.byName = path, map[string]metadata.Metadata{}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if holdsBytes(filepath.Join(filepath.Dir(path), "wal")) {
+			log.Warn("descriptions of metrics are missing; they come again with the samples", "file", path)
+		}
+		t.dirty = true
+		_ = t.save() // so that there is one from now on, also where no sample has a description
 		return
 	}
 	if err == nil {

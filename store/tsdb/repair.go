@@ -271,14 +271,10 @@ func (s *Store) readNote() *notedLogs {
 }
 
 // noteLogs writes what the logs are when the store is closed, or what they are at least while it is open:
-// of these only the segments of the log, as the others come and go.
+// of these not the checkpoints, which come and go.
 func (s *Store) noteLogs(newest int64, open bool) error {
 	noted := notedLogs{newest, map[string]int64{}, open}
-	logs := []string{"wal", "wbl"}
-	if open {
-		logs = logs[:1]
-	}
-	for _, log := range logs {
+	for _, log := range []string{"wal", "wbl"} {
 		root := filepath.Join(s.opts.Dir, log)
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			switch {
@@ -307,13 +303,16 @@ func (s *Store) noteLogs(newest int64, open bool) error {
 	return durable.Replace(filepath.Join(s.opts.Dir, notedLogsFile), durable.Seal(raw), 0o640)
 }
 
-// noteOpen notes what the logs are at least, if that was not noted lately.
+// noteOpen notes what the logs are at least, if that was not noted lately or samples out of order have another segment.
 func (s *Store) noteOpen(db *promtsdb.DB) {
-	now := s.opts.Clock()
-	if since := now.Sub(s.noted); since >= 0 && since < noteLogsEvery {
+	now, last := s.opts.Clock(), ""
+	if entries, err := os.ReadDir(filepath.Join(s.opts.Dir, "wbl")); err == nil && len(entries) > 0 {
+		last = entries[len(entries)-1].Name()
+	}
+	if since := now.Sub(s.noted); since >= 0 && since < noteLogsEvery && last == s.notedOOO {
 		return
 	}
-	s.noted = now
+	s.noted, s.notedOOO = now, last
 	_, newest := extent(db)
 	if err := s.noteLogs(newest, true); err != nil {
 		s.log.Debug("what the logs are could not be noted: a segment that is missing after a crash is not noticed", "err", err)

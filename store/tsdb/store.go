@@ -140,6 +140,7 @@ type Store struct {
 	evicting int64                         // the newest sample when it began
 	held     bool                          // it has locked starting
 	noted    time.Time                     // when the logs were last noted; the janitor's
+	notedOOO string                        // the last segment of samples out of order then
 	lost     bool                          // parts of the log were lost when it was opened
 }
 

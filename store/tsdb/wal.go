@@ -83,6 +83,22 @@ func (c *notedLogs) since(first int) map[string]int64 {
 	return left
 }
 
+// unlessReplaced returns the files that were noted. While the store is open, the database writes samples out of order
+// to blocks and removes the segments that held them: before it does, it begins another one.
+func (c *notedLogs) unlessReplaced(dir, log string) map[string]int64 {
+	if c == nil || !c.Open {
+		return c.files()
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, log))
+	if err != nil || len(entries) == 0 { // the segments are listed with their numbers in order
+		return c.Files
+	}
+	if _, known := c.Files[filepath.Join(log, entries[len(entries)-1].Name())]; known {
+		return c.Files
+	}
+	return nil
+}
+
 // readLogs reads all logs and returns their segments in the order in which they are replayed,
 // those that are missing among them, and whether anything is wrong with one.
 func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err error) {
@@ -97,7 +113,11 @@ func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err
 		if log.name == "" {
 			continue
 		}
-		list, err := segmentsOf(dir, log.name, log.first, noted.since(log.first))
+		sizes := noted.since(log.first)
+		if log.name == "wbl" {
+			sizes = noted.unlessReplaced(dir, log.name)
+		}
+		list, err := segmentsOf(dir, log.name, log.first, sizes)
 		if err != nil {
 			return nil, false, err
 		}

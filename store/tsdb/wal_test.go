@@ -180,6 +180,105 @@ func TestLostLogAfterCrash(t *testing.T) {
 	}
 }
 
+// The same of the log of samples out of order, of which the database removes segments once they are in a block.
+func TestLostLogOutOfOrderAfterCrash(t *testing.T) {
+	whole := t.TempDir()
+	now := time.Now()
+	from := now.Add(-100 * time.Minute)
+	o := Options{Dir: whole, Ahead: -1, Clock: func() time.Time { return now }}
+	s := open(t, o)
+	var b metric.Batch
+	put := func(s *Store, at time.Time) {
+		t.Helper()
+		fill(&b, at, fleet(4), 1)
+		if err := s.Append(t.Context(), external, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(s, now.Add(-time.Minute))
+	for k := range 40 {
+		put(s, from.Add(time.Duration(k)*time.Minute))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, o) // which begins another segment
+	put(s, from.Add(45*time.Minute))
+	s.with(s.noteOpen)
+	crashed := filepath.Join(t.TempDir(), "crashed")
+	if err := os.CopyFS(crashed, os.DirFS(whole)); err != nil {
+		t.Fatal(err)
+	}
+	first, second := filepath.Join("wbl", "00000000"), filepath.Join("wbl", "00000001")
+	for _, c := range []struct {
+		name string
+		do   func(dir string) error
+		want string // the file that is told; empty for none
+	}{
+		{"nothing", func(string) error { return nil }, ""},
+		{"the first is missing", func(d string) error { return os.Remove(filepath.Join(d, first)) }, first},
+		{"the last is missing", func(d string) error { return os.Remove(filepath.Join(d, second)) }, second},
+		{"the folder is missing", func(d string) error { return os.RemoveAll(filepath.Join(d, "wbl")) }, first},
+		{"empty", func(d string) error { return os.Truncate(filepath.Join(d, first), 0) }, first},
+		{"the last is cut off", func(d string) error { return os.Truncate(filepath.Join(d, second), 0) }, second},
+		{"in a block since", func(d string) error { // the order in which the database does it
+			return errors.Join(os.WriteFile(filepath.Join(d, "wbl", "00000002"), nil, 0o600),
+				os.Remove(filepath.Join(d, first)), os.Remove(filepath.Join(d, second)))
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "series")
+			if err := os.CopyFS(dir, os.DirFS(crashed)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(dir); err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			s := open(t, Options{Dir: dir, Ahead: -1, Logger: slog.New(slog.NewTextHandler(&log, nil)), Clock: func() time.Time { return now }})
+			told := ""
+			for _, g := range s.Gaps(from, now) {
+				if told == "" {
+					told = g.File
+				}
+			}
+			if told != c.want || !strings.Contains(log.String(), c.want) {
+				t.Errorf("told of %q, not %q\n%s", told, c.want, &log)
+			}
+		})
+	}
+}
+
+// A small file that is missing costs no sample; that it is, is told once, and not in a new store.
+func TestMissingFiles(t *testing.T) {
+	dir := t.TempDir()
+	reopen := func() string {
+		t.Helper()
+		var log bytes.Buffer
+		s := open(t, Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		var b metric.Batch
+		fill(&b, time.Now(), fleet(2), 1)
+		if err := errors.Join(s.Append(t.Context(), external, &b), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return log.String()
+	}
+	if log := reopen(); log != "" {
+		t.Fatalf("a new store says %s", log)
+	}
+	for _, name := range []string{manifestFile, "metadata.json"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if log := reopen(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, name) {
+			t.Errorf("%s is missing: %s", name, log)
+		}
+		if log := reopen(); log != "" {
+			t.Errorf("%s was missing: %s", name, log)
+		}
+	}
+}
+
 // A flipped bit costs what lies on its page of the log and no more, although most pages begin with the rest of
 // a record of the page before; two of them are two gaps.
 func TestFlippedBitCostsItsPage(t *testing.T) {
