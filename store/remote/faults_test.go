@@ -273,6 +273,27 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestExportWithoutNumber: a value that is no number is read as such, and a line that cannot be read is shown.
+func TestExportWithoutNumber(t *testing.T) {
+	res, err := readExport(strings.NewReader(`{"metric":{"__name__":"a","of":",NaN"},"values":[NaN,1,NaN,null],"timestamps":[1,2,3,4]}` + "\n"))
+	if err != nil || len(res.Timeseries) != 1 || len(res.Timeseries[0].Samples) != 4 {
+		t.Fatalf("%v %v", res, err)
+	}
+	for i, s := range res.Timeseries[0].Samples {
+		if number := !math.IsNaN(s.Value); number != (i == 1) || value.IsStaleNaN(s.Value) != (i == 3) {
+			t.Errorf("value %d is %v", i, s.Value)
+		}
+	}
+	for _, label := range res.Timeseries[0].Labels {
+		if label.Name == "of" && label.Value != ",NaN" {
+			t.Errorf("the label is %q", label.Value)
+		}
+	}
+	if _, err := readExport(strings.NewReader("Not ready: NaN")); err == nil || !strings.Contains(err.Error(), "Not ready") {
+		t.Errorf("%v does not show the line", err)
+	}
+}
+
 func FuzzExport(f *testing.F) {
 	f.Add([]byte(`{"metric":{"__name__":"a"},"values":[1,null,"Infinity"],"timestamps":[1,2,3]}`))
 	f.Add([]byte("{\"values\":[1],\"timestamps\":[]}\n\n{"))

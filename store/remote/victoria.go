@@ -10,6 +10,8 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/common/model"
@@ -59,13 +61,9 @@ func readExport(in io.Reader) (*prompb.QueryResult, error) {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		var l struct {
-			Metric     map[string]string `json:"metric"`
-			Values     figures           `json:"values"`
-			Timestamps []int64           `json:"timestamps"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("the export holds a line that cannot be read: %w", err)
+		l, err := readLine(lines.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("the export holds a line that cannot be read: %w: %.60q", err, lines.Bytes())
 		}
 		if len(l.Values) != len(l.Timestamps) {
 			return nil, fmt.Errorf("the export has %d values and %d times of one series", len(l.Values), len(l.Timestamps))
@@ -85,6 +83,26 @@ func readExport(in io.Reader) (*prompb.QueryResult, error) {
 		}
 	}
 	return res, lines.Err()
+}
+
+// exported is one line.
+type exported struct {
+	Metric     map[string]string `json:"metric"`
+	Values     figures           `json:"values"`
+	Timestamps []int64           `json:"timestamps"`
+}
+
+// bareNaN is what some releases write for a value that is no number and no staleness marker, which JSON does not have.
+var bareNaN = regexp.MustCompile(`([\[,])NaN`)
+
+func readLine(raw []byte) (l exported, err error) {
+	if err = json.Unmarshal(raw, &l); err == nil || !bytes.Contains(raw, []byte("NaN")) {
+		return l, err
+	}
+	l = exported{}
+	values := max(0, bytes.LastIndex(raw, []byte(`"values":[`))) // a label may hold the same text
+	rest := bareNaN.ReplaceAll(raw[values:], []byte(`$1"NaN"`))
+	return l, json.Unmarshal(slices.Concat(raw[:values], rest), &l)
 }
 
 // figures are numbers; null is the staleness marker, and "Infinity" is infinity.
