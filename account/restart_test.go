@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
 )
 
 // sink is a store: it keeps the last sample of each series, and sums the increases of
@@ -52,11 +54,16 @@ func (s *sink) take(b *metric.Batch) {
 }
 
 // TestCrashesLoseNothing kills the agent at any moment, also between an export and its
-// saving or sending, while processes start and end. No counter decreases, and the sum of
-// the increases is the busy time of the machine.
+// saving or sending, while processes start and end, with and without records of their ends that name no group and lack the
+// last moments (taskstats). No counter decreases, and the sum of the increases is the busy time of the machine.
 func TestCrashesLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRig(t, Config{Export: 3 * time.Second})
+		r := newRig(t, Config{Export: 3 * time.Second, Identify: func(p *sensor.Process, parent *Part, ended bool) Identified {
+			if p.Have&sensor.FieldGroup == 0 && parent == nil {
+				return Identified{Identity: workload.Identity{Workload: workload.MakeID(workload.Short, "alice/n1"), Owner: "alice"}}
+			}
+			return byGroup(p, parent, ended)
+		}})
 		k := newKin(10 * second)
 		s := &sink{t: t, last: map[string]point{}}
 		for range 3 {
@@ -90,6 +97,21 @@ func TestCrashesLoseNothing(t *testing.T) {
 		}
 		export(2)
 		began, other := k.used, r.l.balance
+		records := rapid.Bool().Draw(t, "records")
+		var ended []sensor.Process
+		end := func(pid int32) {
+			if p := k.procs[pid]; records {
+				e := proc(pid, 0, p.start, p.cpu-min(p.cpu, uint64(rapid.IntRange(0, 4e6).Draw(t, "lacks"))))
+				e.PPID, e.State = p.ppid, 'X'
+				e.Have &^= sensor.FieldGroup
+				ended = append(ended, e)
+			}
+			k.end(pid)
+		}
+		step := func() {
+			r.step(k, 0, ended...)
+			ended = nil
+		}
 		for range rapid.IntRange(1, 40).Draw(t, "seconds") {
 			left := 3 * second
 			pids := make([]int32, 0, len(k.procs))
@@ -107,14 +129,14 @@ func TestCrashesLoseNothing(t *testing.T) {
 					}
 				case 1:
 					if len(k.procs) > 3 {
-						k.end(pid)
+						end(pid)
 					}
 				case 2:
 					c := k.fork(pid, false, r.boot+second/2)
 					d := min(left, uint64(rapid.IntRange(0, 3e8).Draw(t, "short")))
 					left -= d
 					k.run(c, d)
-					k.end(c)
+					end(c)
 				default:
 					d := min(left, uint64(rapid.IntRange(0, 1e9).Draw(t, "use")))
 					left -= d
@@ -124,34 +146,35 @@ func TestCrashesLoseNothing(t *testing.T) {
 			switch rapid.IntRange(0, 9).Draw(t, "agent") {
 			case 0: // it is down for this second
 				restart()
+				ended = nil
 				r.boot += second
 				r.m.User += k.used - r.before
 				r.m.Idle += 4*second - (k.used - r.before)
 				r.before = k.used
 				continue
 			case 1: // killed after the export, before it is saved
-				r.step(k, 0)
+				step()
 				export(0)
 				restart()
 			case 2: // killed before it is sent
-				r.step(k, 0)
+				step()
 				export(1)
 				restart()
 			case 3: // killed after it was sent
-				r.step(k, 0)
+				step()
 				export(2)
 				restart()
 			case 4, 5, 6:
-				r.step(k, 0)
+				step()
 				export(2)
 			default:
-				r.step(k, 0)
+				step()
 			}
 		}
-		r.step(k, 0)
+		step()
 		r.boot += 20 * second // young groups are not held back any more
 		r.m.Idle += 80 * second
-		r.step(k, 0)
+		step()
 		export(2)
 		got, want := s.grew-0, seconds(k.used-began)
 		slack := -seconds(uint64(max(-r.l.balance, 0))) - seconds(uint64(max(-other, 0)))
