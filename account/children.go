@@ -231,18 +231,19 @@ func (l *Ledger) sight(pass *sensor.Pass) {
 	}
 }
 
-// childless returns the process group of a process that lives outside of other workloads, and of which no child was seen before.
+// childless returns the process group of a living process outside of other workloads of which no child was seen before.
 func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
-	q := l.table[pid]
-	if q == nil {
-		i, ok := slices.BinarySearchFunc(live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
-		if !ok || live[i].Have&sensor.FieldGroup == 0 {
+	if q := l.table[pid]; q != nil {
+		if o := q.children; q.part.kind != workload.Group || o != nil && (o.same+o.away > 0 || o.counted != 0) {
 			return 0, false
 		}
-		return live[i].PGID, true
 	}
-	o := q.children
-	return q.pgid, q.part.kind == workload.Group && (o == nil || o.same+o.away == 0 && o.counted == 0)
+	// As it is now: its entry may be of an earlier reading, or restored.
+	i, ok := slices.BinarySearchFunc(live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
+	if !ok || live[i].Have&sensor.FieldGroup == 0 {
+		return 0, false
+	}
+	return live[i].PGID, true
 }
 
 // merge notes what a record without a process group charged to the part of its parent, of which no child was seen.

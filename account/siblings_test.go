@@ -306,3 +306,59 @@ func TestParentOfSessionsEnds(t *testing.T) {
 		about(t, name+", in all", all, float64(used)/1e9)
 	}
 }
+
+// TestRecordsAfterARestart: commands of a shell that leave records without a process group are counted to its group also after the agent
+// was started again, while it is down, and where one of them is alive at each reading.
+func TestRecordsAfterARestart(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second, Identify: func(p *sensor.Process, parent *Part, ended bool) Identified {
+		if p.Have&sensor.FieldGroup == 0 && parent == nil {
+			return Identified{Identity: workload.Identity{Workload: workload.MakeID(workload.Short, "alice/n1"), Owner: "alice"}}
+		}
+		return byGroup(p, parent, ended)
+	}})
+	k := newKin(10 * second)
+	shell := k.fork(1, true, 20*second)
+	r.step(k, 0)
+	command := k.fork(shell, false, r.boot)
+	work := func() (ended []sensor.Process) {
+		for range 9 {
+			p := k.procs[command]
+			e := proc(command, 0, p.start, p.cpu)
+			e.PPID, e.State = shell, 'X'
+			e.Have &^= sensor.FieldGroup
+			ended = append(ended, e)
+			k.end(command)
+			command = k.fork(shell, false, r.boot+second/2)
+			k.run(command, second/100)
+		}
+		return ended
+	}
+	for range 5 {
+		for range 5 {
+			r.step(k, 0, work()...)
+		}
+		r.export()
+		saved, err := r.saved("b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.step(k, 0, work()...)
+		r.l = New(r.l.config)
+		if err := r.l.Restore(saved, "b"); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 { // it is down
+			work()
+			r.boot += second
+			r.m.User, r.m.Idle, r.before = r.m.User+k.used-r.before, r.m.Idle+4*second-(k.used-r.before), k.used
+		}
+	}
+	for range 5 {
+		r.step(k, 0, work()...)
+	}
+	r.export()
+	if got, want := r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), seconds(k.truth[shell]); got < want*0.98 || got > want+0.001 {
+		t.Errorf("the group has %.3f s, want %.3f", got, want)
+	}
+	r.want("short work", r.cpu("short/alice/n1", "", "alice"), 0)
+}
