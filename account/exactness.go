@@ -22,6 +22,7 @@ type judged uint8
 const (
 	figCPU judged = iota
 	figCores
+	figMean
 	figWait
 	figProcesses
 	figMemory
@@ -44,7 +45,7 @@ const (
 
 // figureNames are the names of the figures in the API.
 var figureNames = [figures]string{
-	"cpu_seconds", "cores_p95", "cpu_wait_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
+	"cpu_seconds", "cores_p95", "cores_mean", "cpu_wait_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
 	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes", "io_wait_seconds",
 	"mount_metadata_operations", "run_queue_seconds", "instructions", "memory_traffic_bytes", "interconnect_bytes",
 }
@@ -403,6 +404,9 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	note(figCPU, cpu)
 	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
 		note(figCores, certainty{figure.Estimated, fromSeen})
+	}
+	if p.vague() && p.group.parts == 1 && p.place == "" && !p.reduced() {
+		note(figMean, certainty{figure.AtLeast, fromSeen})
 	}
 	if p.have&sensor.FieldWait != 0 && !p.reduced() {
 		note(figWait, p.waitCertainty(ends))

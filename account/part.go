@@ -29,6 +29,9 @@ type Part struct {
 	start, end uint64
 	created    int64
 	emptySince uint64 // when it was first found without a process, 0 if it has one
+	// left is when it last had a process: when it was last found with one, or, odd, the later end of one whose record says how
+	// long it lived.
+	left uint64
 	names
 	container *container // as its supervisor reports it, nil while it reports nothing
 	flushed   bool       // its end was exported

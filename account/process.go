@@ -160,6 +160,9 @@ func (l *Ledger) ended(p *sensor.Process, joined bool) {
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, e.task, false)
 	e.part.highWater(e, p)
+	if p.Life > 0 {
+		e.part.left = max(e.part.left, (e.start+p.Life)|1)
+	}
 	if p.OOMKilled {
 		e.part.oomSeen++
 	}

@@ -44,10 +44,10 @@ func (l *Ledger) nameGrace() uint64 {
 type names struct {
 	place, run string
 	naming     workload.Naming
+	superseded bool   // another waits behind it
 	met        uint64 // boot time at which the part was first seen
 	// behind is the earlier run of the same name, which is exported to its end first.
-	behind     *Part
-	superseded bool // another waits behind it
+	behind *Part
 }
 
 // awaits reports whether an export leaves the part to the next one: its name, or the end of the run before it,
@@ -196,6 +196,7 @@ func (l *Ledger) join(into, p *Part) {
 	for i, v := range p.now.memory {
 		into.now.memory[i] += v
 	}
+	into.left = max(into.left, p.left)
 	if into.end = 0; p.end != 0 && into.live == 0 {
 		into.end = p.end
 	}

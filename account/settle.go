@@ -138,12 +138,26 @@ func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	case p == l.other || p.end != 0 || p.kind == workload.Short:
 	case p.part == shortPart && p.place == "" && p.group.parts > 1: // more may follow
 	case p.live > 0:
-		p.emptySince = 0
+		p.emptySince, p.left = 0, boot&^1
 	case p.emptySince == 0:
 		p.emptySince = boot // a record of its exit may still come
 	case p.cgroup == nil || boot-p.emptySince >= endGrace:
-		p.finish(p.emptySince)
+		p.finish(p.ended(p.emptySince))
 	}
+}
+
+// ended returns when a part ended that was found empty: when its last process did, if its record told that.
+func (p *Part) ended(empty uint64) uint64 {
+	if p.left&1 == 1 {
+		return min(p.left, empty)
+	}
+	return empty
+}
+
+// vague reports whether the time from the start of a part to its end may be too long by more than a hundredth: where no record
+// tells when the last process ended, the part counts as ended when it was first found empty.
+func (p *Part) vague() bool {
+	return p.end != 0 && p.left&1 == 0 && grown(max(p.left, p.start), p.end) > grown(p.start, p.end)/bearableUse
 }
 
 // finish ends a part and sets its memory gauges to zero.

@@ -150,8 +150,12 @@ func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
 func (a *account) exactness(row *figure.Row) {
 	for i := range runFigures {
 		f := &runFigures[i]
-		if *row.At(i) != nil {
-			row.Exactness.Add(f.Key, a.Inexact[f.ExactnessKey()].Worse(a.Inexact[f.Also]))
+		if *row.At(i) == nil {
+			continue
+		}
+		row.Exactness.Add(f.Key, a.Inexact[f.ExactnessKey()])
+		if f.Key != "cores_mean" || !a.reported() { // whose end its scheduler tells
+			row.Exactness.Add(f.Key, a.Inexact[f.Also])
 		}
 	}
 	if row.MemoryPeakBytes != nil && a.peakAccounted() {

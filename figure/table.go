@@ -33,7 +33,7 @@ var table = []Figure{
 	{Key: "cpu_wait_seconds", Unit: metric.Seconds, Heading: "CPU wait", Help: "Time threads were ready to run and waited for a processor, seconds.",
 		In: Run | Hour, From: of(CPUWait), How: counted},
 	{Key: "cores_mean", Unit: metric.Cores, Heading: "Cores, mean", Help: "Cores in use on average: CPU time by the time it ran, which is its wall time less what it was suspended.",
-		In: Run, Always: true, As: "cpu_seconds", AtMost: []Bound{withinCores, withinQuota}},
+		In: Run, Always: true, As: "cpu_seconds", Also: "cores_mean", AtMost: []Bound{withinCores, withinQuota}},
 	{Key: "cores_p50", Unit: metric.Cores, Heading: "Cores, median", Help: "Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.",
 		In: Run, Always: true, From: of(Cores), How: spread, Quantile: 0.5, As: "cpu_seconds", Also: "cores_p95", AtMost: []Bound{withinCores, withinQuota}},
 	{Key: "cores_p95", Unit: metric.Cores, Heading: "Cores, p95", Help: "Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).",

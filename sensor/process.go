@@ -30,6 +30,9 @@ type Process struct {
 	// Sources differ in resolution: 1 ns with eBPF, one clock tick (10 ms) with procfs,
 	// up to 1 s in taskstats. See [SameStart].
 	Start uint64
+	// Life is how long a process lived that ended, in nanoseconds: what a source knows of it more exactly than when it
+	// began. It is 0 for one that lives, and where that is not known.
+	Life uint64
 	// Cgroup is an opaque number that is equal for processes in the same set of
 	// cgroups and changes when a process moves; 0 if unknown. See [CgroupNamer].
 	Cgroup uint64

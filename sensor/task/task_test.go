@@ -73,15 +73,18 @@ func TestEndsOnce(t *testing.T) {
 				t.Skip("no exit records")
 			}
 			var p sensor.Pass
-			ended := make(map[int32]int)
+			ended, lengths, began := make(map[int32]int), make(map[int]time.Duration), time.Now()
 			take := func() {
 				p.Reset()
 				if err := s.Read(&p); err != nil {
 					t.Fatal(err)
 				}
 				for i := range p.Exited {
-					if p.Exited[i].PPID == int32(os.Getpid()) {
-						ended[p.Exited[i].PID]++
+					if q := &p.Exited[i]; q.PPID == int32(os.Getpid()) {
+						ended[q.PID]++
+						if slept := lengths[int(q.PID)]; q.Life < uint64(slept) || q.Life > uint64(time.Since(began)) {
+							t.Errorf("%d slept %v and is told to have lived %v, %v after the first began", q.PID, slept, time.Duration(q.Life), time.Since(began))
+						}
 					}
 				}
 				for i := range p.Live {
@@ -97,6 +100,7 @@ func TestEndsOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				pids = append(pids, c.Process.Pid)
+				lengths[c.Process.Pid] = time.Duration(1+i%7) * time.Millisecond
 				if i%3 == 0 {
 					take()
 				}

@@ -58,6 +58,7 @@ func (s *Source) addExit(r *tasksProcess) {
 	identity(p, r)
 	p.Threads = 0 // it has none left
 	p.Have &^= sensor.FieldThreads
+	p.Life = uint64(max(r.Delta[0], 0))
 	p.OOMKilled = r.Flags&oomVictim != 0
 	u := usageOf(r)
 	was, t := s.known(r.Pid, r.Start)

@@ -230,10 +230,10 @@ func TestGone(t *testing.T) {
 		t.Fatalf("held: %+v", s.held)
 	}
 	e := r
-	e.Kind, e.Use.Runtime, e.Wait = kindExit, 700, 45
+	e.Kind, e.Use.Runtime, e.Wait, e.Delta[0] = kindExit, 700, 45, 9000
 	s.event(process(e))
 	s.event(process(e))
-	if len(s.done) != 1 || s.done[0].UserNanos != 700 || s.done[0].WaitNanos != 45 {
+	if len(s.done) != 1 || s.done[0].UserNanos != 700 || s.done[0].WaitNanos != 45 || s.done[0].Life != 9000 {
 		t.Errorf("told as ended: %+v", s.done)
 	}
 	if pass(t, s); len(s.held) != 0 {

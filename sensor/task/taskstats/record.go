@@ -218,7 +218,7 @@ func (c *collector) end(threads bool, p *sensor.Pass) {
 		t.runtime = lastSlice(&t, s)
 	}
 	p.Exited = append(p.Exited, sensor.Process{
-		PID: int32(s.tgid), PPID: int32(s.ppid), UID: s.uid, Start: c.start(s),
+		PID: int32(s.tgid), PPID: int32(s.ppid), UID: s.uid, Start: c.start(s), Life: s.groupElapsed * 1000,
 		Have: have, State: 'X', Comm: sensor.CommOf(s.comm[:15]),
 		WaitNanos: t.wait, Voluntary: t.nvcsw, Involuntary: t.nivcsw,
 		PeakBytes: t.hiwater << 10,

@@ -115,7 +115,7 @@ func TestThreads(t *testing.T) {
 	}
 	q := p.Exited[0]
 	if q.PID != 70 || q.UserNanos+q.SystemNanos != 70e6 || q.SystemNanos != 23_333_333 || q.MinorFaults != 17 || q.Voluntary != 4 ||
-		q.WaitNanos != 14 || q.PeakBytes != 20<<10 || q.ReadBytes != 4 || q.Have&sensor.FieldFaults == 0 {
+		q.WaitNanos != 14 || q.PeakBytes != 20<<10 || q.ReadBytes != 4 || q.Life != 50e6 || q.Have&sensor.FieldFaults == 0 {
 		t.Errorf("%+v", q)
 	}
 	if len(c.threads) != 0 {

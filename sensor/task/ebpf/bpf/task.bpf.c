@@ -104,7 +104,7 @@ struct process {
 	struct usage use;
 	__u64 wait;        /* of the leader alone: ended threads leave no wait */
 	__s64 pages[4];    /* file, anonymous, swapped, shmem */
-	__s64 delta[4];    /* to be added to pages */
+	__s64 delta[4];    /* to be added to pages; of one that ended, the first is how long it lived, ns */
 	__u64 peak;        /* pages */
 	char comm[16];
 };
@@ -886,6 +886,7 @@ int BPF_PROG(ended, struct task_struct *t)
 	} else {
 		r->peak = sig->maxrss;
 	}
+	r->delta[0] = bpf_ktime_get_boot_ns() - r->start;
 	v->task = (__u64)leader;
 	if (bpf_map_update_elem(&ending, &tgid, v, BPF_ANY))
 		__sync_fetch_and_add(&lost, 1);
