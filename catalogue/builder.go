@@ -65,6 +65,7 @@ type Builder struct {
 	wrote  bool    // the watermark was set
 	roll   *roller // nil for a catalogue that keeps no roll-ups
 
+	wanted  atomic.Bool // see Want
 	status  atomic.Pointer[Status]
 	read    uint64    // mark of the store up to which samples were taken in; 0 is none
 	readTo  time.Time // up to which of their times

@@ -40,12 +40,19 @@ func lateSince(d store.DirtyHours, mark uint64) (since time.Time, ok bool) {
 // the roll-ups and the builder's own state are safe.
 func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHours) error {
 	since, _ := lateSince(dirty, 0)
+	if b.wanted.Swap(false) && b.roll != nil {
+		b.roll.next = earlier(b.roll.next, b.roll.soon)
+	}
 	made, err := b.roll.advance(ctx, b.oldest(now), b.o.Clock, since)
 	if err != nil || !made {
 		return err
 	}
 	return b.clean(ctx, now, dirty, func(h store.DirtyHour) bool { return !h.Imported })
 }
+
+// Want tells that somebody asks for usage: the next round counts it if a twentieth of the time goes into that at most. Where
+// many programs want the processors a round takes much longer than what it costs.
+func (b *Builder) Want() { b.wanted.Store(true) }
 
 // clean forgets dirty hours of which everything was made again.
 func (b *Builder) clean(ctx context.Context, now time.Time, dirty store.DirtyHours, made func(store.DirtyHour) bool) error {
@@ -193,7 +200,8 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	}
 	if r.rolled { // else the first usage is shown with the round that finds it
 		// At most a two-hundredth of the time goes into it.
-		r.next = now.Add(max(time.Minute, 200*clock().Sub(now)))
+		took := clock().Sub(now)
+		r.next, r.soon = now.Add(max(time.Minute, 200*took)), now.Add(max(15*time.Second, 20*took))
 	}
 	return true, nil
 }

@@ -45,6 +45,7 @@ type roller struct {
 	out    store.Rollups
 	done   time.Time    // hours before are settled
 	next   time.Time    // when the hour under way is made again
+	soon   time.Time    // the same if somebody wants to know, not after next
 	rolled bool         // it has made some row
 	late   time.Time    // rows changed this far back; zero when none did
 	kept   [2]time.Time // done and late as they were saved

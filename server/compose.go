@@ -102,7 +102,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		if told && s.agent != nil { // before, somebody waits for what runs on this machine
 			least = rest(n)
 		}
-		if sleep(ctx, least) != nil {
+		if lull(ctx, least, hurry(least, round), s.asked) != nil {
 			return nil
 		}
 		next := time.NewTimer(max(0, pause(every, round)-least))
@@ -140,6 +140,28 @@ func pause(every, round time.Duration) time.Duration {
 func rest(rows int) time.Duration {
 	const row, longest = 75 * time.Millisecond, time.Minute
 	return min(time.Duration(rows)*row, longest)
+}
+
+// hurry is how much of a rest is kept if somebody asks: a twentieth of the time may go into rounds then, and one every 15 seconds
+// is enough for anybody.
+func hurry(least, round time.Duration) time.Duration {
+	return min(least, max(15*time.Second, 20*round))
+}
+
+// lull rests for a time, or for a shorter one if somebody asked since the last round or asks now.
+func lull(ctx context.Context, least, shorter time.Duration, asked <-chan struct{}) error {
+	if err := sleep(ctx, shorter); err != nil || least <= shorter {
+		return err
+	}
+	rest := time.NewTimer(least - shorter)
+	defer rest.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-asked:
+	case <-rest.C:
+	}
+	return nil
 }
 
 // catchUp takes the last export into the catalogue when the server stops.

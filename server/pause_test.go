@@ -1,7 +1,10 @@
 package server
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -11,6 +14,37 @@ func TestRestOfTheBuilder(t *testing.T) {
 			t.Errorf("after %d rows: %v, want %v", rows, got, want)
 		}
 	}
+}
+
+func TestHurryOfTheBuilder(t *testing.T) {
+	for _, c := range []struct{ least, round, want time.Duration }{
+		{0, time.Second, 0},
+		{15 * time.Second, 0, 15 * time.Second},
+		{time.Minute, 750 * time.Millisecond, 15 * time.Second},
+		{time.Minute, 751 * time.Millisecond, 15020 * time.Millisecond},
+		{time.Minute, 3 * time.Second, time.Minute},
+		{time.Minute, time.Hour, time.Minute},
+	} {
+		if got := hurry(c.least, c.round); got != c.want {
+			t.Errorf("of a rest of %v after a round of %v %v are kept, want %v", c.least, c.round, got, c.want)
+		}
+	}
+}
+
+// TestQuestionEndsTheRest: whoever asks for workloads or usage has the catalogue brought up to date before it would be.
+func TestQuestionEndsTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{asked: make(chan struct{}, 1)}
+		for path, want := range map[string]time.Duration{
+			"/api/reckon/v1/workloads": 15 * time.Second, "/api/reckon/v1/usage": 15 * time.Second, "/api/reckon/v1/nodes": time.Minute, "/metrics": time.Minute,
+		} {
+			s.asking(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+			began := time.Now()
+			if err := lull(t.Context(), time.Minute, hurry(time.Minute, 0), s.asked); err != nil || time.Since(began) != want {
+				t.Errorf("after %s it rests %v, want %v (%v)", path, time.Since(began), want, err)
+			}
+		}
+	})
 }
 
 func TestPauseOfTheBuilder(t *testing.T) {

@@ -152,6 +152,7 @@ type Server struct {
 	http  *http.Server
 
 	updated chan struct{} // an export was stored
+	asked   chan struct{} // somebody asked for what the catalogue holds
 	built   atomic.Bool   // the catalogue was built at least once
 	history bool          // it held something when it was opened
 	remade  bool          // it held nothing, but there were series
@@ -171,7 +172,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), first: make(chan struct{}), self: self{started: time.Now()}}
+	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), asked: make(chan struct{}, 1), first: make(chan struct{}), self: self{started: time.Now()}}
 	bounds, text, err := readLimits(c.Access.Limits)
 	if err != nil {
 		return nil, err

@@ -133,6 +133,18 @@ func (s *Server) changed() {
 	}
 }
 
+// ask tells that somebody looks at what the catalogue holds, and at usage: as long as that is so it is not far behind, and whoever
+// asks again finds what is newer.
+func (s *Server) ask(usage bool) {
+	if usage && s.builder != nil {
+		s.builder.Want()
+	}
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+}
+
 // behind is why the catalogue is not brought up to date: its disk is full, its database
 // hangs. Whoever asks it is notified.
 type behind struct {
