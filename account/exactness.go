@@ -373,6 +373,16 @@ func (l *Ledger) exportExactness(b *metric.Batch) {
 	l.evidence = l.evidence.next()
 }
 
+// judgeCores records what makes the cores in use less exact than the CPU time.
+func (p *Part) judgeCores(note func(judged, certainty)) {
+	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
+		note(figCores, certainty{figure.Estimated, fromSeen})
+	}
+	if p.vague() && p.group.parts == 1 && p.place == "" && !p.reduced() {
+		note(figMean, certainty{figure.AtLeast, fromSeen})
+	}
+}
+
 // judgePart records the exactness of the figures of a part.
 func (l *Ledger) judgePart(p *Part, x *exactness) {
 	v := &l.evidence
@@ -402,12 +412,7 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		x.note(f, c)
 	}
 	note(figCPU, cpu)
-	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
-		note(figCores, certainty{figure.Estimated, fromSeen})
-	}
-	if p.vague() && p.group.parts == 1 && p.place == "" && !p.reduced() {
-		note(figMean, certainty{figure.AtLeast, fromSeen})
-	}
+	p.judgeCores(note)
 	if p.have&sensor.FieldWait != 0 && !p.reduced() {
 		note(figWait, p.waitCertainty(ends))
 	}
