@@ -118,22 +118,25 @@ func (v result) wrong(mode string, nobody float64) string {
 	if v.ofProcesses() && !strings.HasSuffix(mode, "ebpf") {
 		limit = max(limit, ticks/v.want)
 	}
-	if v.shared() && v.mark == "estimated" {
+	if v.shared() && v.bound() {
 		limit = 0.03 // not all of the processes were measured
 	}
 	off := math.Abs(v.off())
 	switch {
-	case v.exact(mode) && v.mark != "exact" && !(v.shared() && v.mark == "estimated") && !(v.ofProcesses() && nobody > unattributed/2):
+	case v.exact(mode) && v.mark != "exact" && !(v.shared() && v.bound()) && !(v.ofProcesses() && nobody > unattributed/2):
 		return "it is to be exact"
 	case v.exact(mode) && off > limit, v.load == "memory" && off > limit:
 		return fmt.Sprintf("%.1f %% are allowed", 100*limit)
 	case v.load == "daemons" && (v.off() > limit || off > limit && v.mark != "at-least"):
 		return "neither right nor marked as at least"
-	case v.shared() && off > limit && (v.off() < 0 || v.got > memoryMiB<<20 || v.mark != "estimated"):
+	case v.shared() && off > limit && (v.off() < 0 || v.got > memoryMiB<<20 || !v.bound()):
 		return "neither right nor a marked upper bound"
 	}
 	return ""
 }
+
+// bound reports whether it is marked as an upper bound, or as an estimate of which bounds are a part.
+func (v result) bound() bool { return v.mark == "at-most" || v.mark == "estimated" }
 
 // shared reports whether it is of the memory of processes that were forked.
 func (v result) shared() bool { return strings.HasSuffix(v.load, "forks") }

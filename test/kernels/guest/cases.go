@@ -24,19 +24,19 @@ type load struct {
 	// group is a control group for it, and workload what the agent has to call that.
 	group, workload string
 	// of is what is looked at.
-	of figure
+	of subject
 	// own has it run as the user of the unprivileged agent.
 	own bool
 }
 
-// figure is what a load is about.
-type figure int
+// subject is what a load is about.
+type subject int
 
 const (
-	cpuTime      figure = iota
-	memoryPeak          // of one process
-	sharedMemory        // of a process and its forks, while they run
-	remoteFiles         // calls on a file system across the network
+	cpuTime      subject = iota
+	memoryPeak           // of one process
+	sharedMemory         // of a process and its forks, while they run
+	remoteFiles          // calls on a file system across the network
 )
 
 // The pod is one of containerd with the systemd driver, as the kubelet names it.

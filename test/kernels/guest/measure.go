@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"reckon/figure"
 )
 
 // mode is a way to run the agent.
@@ -151,7 +153,7 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 			}
 		}
 		for _, c := range all {
-			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.figure, c.want, c.got, watch.mark(l, workload))
+			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got, watch.mark(l, workload))
 		}
 		return nil
 	})
@@ -190,7 +192,7 @@ func processors() (busy, tasks, all float64) {
 
 // comparison is what the kernel says of a load, and what the agent does.
 type comparison struct {
-	figure    string
+	subject   string
 	want, got float64
 }
 
@@ -239,12 +241,12 @@ func groupOf(all samples, leader int) string {
 type watch struct {
 	over  chan struct{}
 	mu    sync.Mutex
-	worst map[string]float64 // by figure, kind, source and workload
+	worst map[string]figure.Exactness // by figure, kind, source and workload
 	last  samples
 }
 
 func newWatch() *watch {
-	w := &watch{over: make(chan struct{}), worst: map[string]float64{}}
+	w := &watch{over: make(chan struct{}), worst: map[string]figure.Exactness{}}
 	go func() {
 		for {
 			select {
@@ -273,8 +275,8 @@ func (w *watch) add(all samples) {
 	defer w.mu.Unlock()
 	w.last = all
 	for _, s := range all {
-		if s.name == "reckon_figure_exactness" && s.value > w.worst[s.labels] {
-			w.worst[s.labels] = s.value
+		if s.name == "reckon_figure_exactness" {
+			w.worst[s.labels] = w.worst[s.labels].Worse(figure.Exactness(s.value))
 		}
 	}
 }
@@ -284,15 +286,15 @@ func (w *watch) add(all samples) {
 func (w *watch) mark(l *load, id string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	worst := 0.0
-	see := func(labels, figure string, value float64) {
+	var worst figure.Exactness
+	see := func(labels, key string, e figure.Exactness) {
 		kinds := []string{"group", "short"}
 		if l.workload != "" {
 			kinds = []string{workloadKind(id)}
 		}
 		for _, kind := range kinds {
-			if has(labels, "figure", figure) && has(labels, "kind", kind) && (has(labels, "workload", id) || has(labels, "workload", "")) {
-				worst = max(worst, value)
+			if has(labels, "figure", key) && has(labels, "kind", kind) && (has(labels, "workload", id) || has(labels, "workload", "")) {
+				worst = worst.Worse(e)
 			}
 		}
 	}
@@ -308,11 +310,11 @@ func (w *watch) mark(l *load, id string) string {
 	case sharedMemory:
 		for _, s := range w.last {
 			if s.name == "reckon_figure_exactness" {
-				see(s.labels, "memory_bytes", s.value)
+				see(s.labels, "memory_bytes", figure.Exactness(s.value))
 			}
 		}
 	}
-	return [...]string{"exact", "at-least", "estimated", "modelled"}[int(worst)]
+	return strings.ReplaceAll(worst.String(), " ", "-")
 }
 
 func workloadKind(id string) string {
