@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -219,7 +220,24 @@ func (c *perfCounter) Count() (uint64, error) {
 // Close implements counter.
 func (c *perfCounter) Close() error { return unix.Close(c.fd) }
 
-// readEvents appends the readings of the events.
+// firstCount is how long the first count may take. Processors count each millisecond, platforms more slowly.
+const firstCount = 100 * time.Millisecond
+
+// counts reports whether any of the events, which begin at zero, counts. A virtual machine may have the events of its
+// processor without the registers behind them.
+func counts(list []*event) bool {
+	for waited := time.Duration(0); waited < firstCount; waited += firstCount / 10 {
+		for _, e := range list {
+			if n, err := e.count.Count(); err != nil || n > 0 {
+				return true // an error is for the first reading to report
+			}
+		}
+		time.Sleep(firstCount / 10)
+	}
+	return false
+}
+
+// readEvents appends the readings of the events that have counted something.
 func readEvents(list []*event, dst []sensor.Meter) ([]sensor.Meter, error) {
 	var failed error
 	for _, e := range list {
@@ -229,6 +247,9 @@ func readEvents(list []*event, dst []sensor.Meter) ([]sensor.Meter, error) {
 				failed = fmt.Errorf("read %s of package %s: %w", e.name, e.meter.Zone, err)
 			}
 			continue
+		}
+		if n == 0 {
+			continue // nothing uses no energy: it does not count
 		}
 		m := e.meter
 		m.Joules = float64(n) * e.scale

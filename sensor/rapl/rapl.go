@@ -55,6 +55,10 @@ func Open(root string) (*Source, error) {
 		return s, nil
 	}
 	list, perf := openEvents(root, openPerf)
+	if perf == nil && !counts(list) {
+		_ = (&Source{events: list}).Close()
+		perf = sensor.Unavailable("the energy counters stay at zero, as in a virtual machine", "measure the energy on the host, or load a power model", nil)
+	}
 	if perf == nil {
 		return &Source{events: list}, nil
 	}
@@ -196,7 +200,9 @@ func (s *Source) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 			}
 			continue
 		}
-		z.advance(now)
+		if z.advance(now); z.total == 0 {
+			continue // nothing uses no energy: it does not count
+		}
 		m := z.meter
 		m.Joules = float64(z.total) / 1e6
 		dst = append(dst, m)
