@@ -181,13 +181,15 @@ type Agent struct {
 	rates    podRates
 	stored   storedViews
 	known    map[uint64]*membership
-	leaders  map[int32]*leader
-	handles  map[string]*sharedHandle
-	now      func() time.Time
-	btime    int64 // seconds since the Unix epoch of boot
-	bootID   string
-	self     self
-	rows     []account.Live
+	// introduced is the boot time of the pass for which introduce ran last.
+	introduced uint64
+	leaders    map[int32]*leader
+	handles    map[string]*sharedHandle
+	now        func() time.Time
+	btime      int64 // seconds since the Unix epoch of boot
+	bootID     string
+	self       self
+	rows       []account.Live
 
 	asks chan func() // run by the loop, between two ticks
 

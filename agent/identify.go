@@ -136,6 +136,10 @@ func isForeign(p *account.Part, user string) bool {
 
 // cgroupsOf fills in the control groups of a process, from memory where its set of
 // groups was seen before. gone says that the process cannot be looked at any more.
+//
+// The source that numbered the set has its paths. /proc, which is read later, may show others: those that the process
+// has moved to since, or, in hierarchies of version 1, the root for one that is exiting (proc_cgroup_show of
+// kernel/cgroup/cgroup.c), which takes long for one with much memory. They are of that process alone.
 func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
 	var n uint64
 	if p.Have&sensor.FieldCgroup != 0 {
@@ -146,27 +150,52 @@ func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone
 		h.Cgroups = m.paths
 		return ended
 	}
-	var paths []sensor.CgroupPath
-	err := fs.ErrNotExist
-	if !ended { // the id of a process that ended may be another's already
-		paths, err = a.look.Cgroups(p.PID)
-		gone = err != nil && !errors.Is(err, fs.ErrPermission)
-	}
-	if err != nil {
-		var ok bool
-		if paths, ok = a.tasks.CgroupPaths(n); n == 0 || !ok {
-			return gone || ended
-		}
-	}
-	m := &membership{seen: a.self.ticks, paths: make([]workload.Path, len(paths))}
-	for i, c := range paths {
-		m.paths[i] = workload.Path{Controllers: c.Controllers, Path: c.Path}
+	if ended && n != 0 {
+		a.introduce()
 	}
 	if n != 0 {
-		a.known[n] = m
+		if paths, ok := a.tasks.CgroupPaths(n); ok {
+			m := &membership{paths: pathsOf(paths), seen: a.self.ticks}
+			a.known[n] = m
+			h.Cgroups = m.paths
+			return ended
+		}
 	}
-	h.Cgroups = m.paths
-	return gone || ended
+	if ended {
+		return true // its id may be another's already
+	}
+	paths, err := a.look.Cgroups(p.PID)
+	if err != nil {
+		return !errors.Is(err, fs.ErrPermission)
+	}
+	h.Cgroups = pathsOf(paths)
+	return false
+}
+
+func pathsOf(paths []sensor.CgroupPath) []workload.Path {
+	out := make([]workload.Path, len(paths))
+	for i, c := range paths {
+		out[i] = workload.Path{Controllers: c.Controllers, Path: c.Path}
+	}
+	return out
+}
+
+// introduce has the resolvers see one living process of each set of groups that is new in this pass, before one that has ended
+// and whose set is new: some names, such as that of an array task, are in the environment of processes, and of one
+// that has ended it cannot be read. It does so once in a pass.
+func (a *Agent) introduce() {
+	if a.introduced == a.pass.Boot {
+		return
+	}
+	a.introduced = a.pass.Boot
+	for i := range a.pass.Live {
+		p := &a.pass.Live[i]
+		if p.Kernel || p.Have&sensor.FieldCgroup == 0 || a.known[p.Cgroup] != nil {
+			continue
+		}
+		h, _ := a.hint(p, false)
+		a.chain.Resolve(h)
+	}
 }
 
 // groupOf fills in the leader of the process group.

@@ -154,3 +154,87 @@ func TestGroupWithoutLeaderKeepsItsName(t *testing.T) {
 		t.Errorf("%v after a restart, %v before", now, was)
 	}
 }
+
+// groups is a task source with the control groups of its sets.
+type groups struct {
+	taskSource
+	paths map[uint64][]sensor.CgroupPath
+}
+
+// shell is a process of which environment and control groups are read.
+type shell struct {
+	environ
+	paths []sensor.CgroupPath
+}
+
+func (s *shell) Cgroups(int32) ([]sensor.CgroupPath, error) { return s.paths, nil }
+
+func (g groups) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) { p, ok := g.paths[n]; return p, ok }
+
+// A child of an array task that began and ended between two passes, before anything of the task was seen, is charged
+// under the name of the task: only a living process has the environment with the name.
+func TestNameFromTheLiving(t *testing.T) {
+	a := open(t, Config{Source: "procfs", Node: "n1"})
+	job := "/slurm_n1/uid_1000/job_12"
+	batch := []sensor.CgroupPath{{Controllers: "cpuacct", Path: job + "/step_batch/task_0"}}
+	a.tasks = groups{a.tasks, map[uint64][]sensor.CgroupPath{7: batch, 8: {{Controllers: "cpuacct", Path: job + "/step_0/task_0"}}}}
+	a.look = &shell{environ{vars: map[string]string{"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "11", "SLURM_ARRAY_TASK_ID": "1"}}, batch}
+	a.user = func(uint32) string { return "alice" }
+	l := account.New(account.Config{Node: "n1", Identify: a.identify})
+	const first = 4_190_000 // above what processes have
+	of := func(pid int32, cgroup, cpu uint64) sensor.Process {
+		return sensor.Process{
+			PID: pid, PPID: first, PGID: first, SID: first, UID: 1000, Start: 1e12 + uint64(pid-first), Cgroup: cgroup, UserNanos: cpu,
+			Have: sensor.FieldGroup | sensor.FieldParent | sensor.FieldCgroup,
+		}
+	}
+	a.pass = sensor.Pass{Boot: 1e12, Joined: true}
+	l.Tick(time.Unix(2e9, 0), &a.pass, nil)
+	a.pass = sensor.Pass{Boot: 1e12 + 1e9, Joined: true, Live: []sensor.Process{of(first, 7, 0)}, Exited: []sensor.Process{of(first+1, 7, 3e8), of(first+2, 8, 2e8)}}
+	l.Tick(time.Unix(2e9+1, 0), &a.pass, nil)
+	got := map[string]float64{}
+	for _, w := range l.Live(nil) {
+		if w.CPUSeconds > 0 {
+			got[string(w.Workload)+" "+w.Part] += w.CPUSeconds
+		}
+	}
+	if want := map[string]float64{"slurm/11_1 batch": 0.3, "slurm/11_1 0": 0.2}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// The control groups of a living process are those that the source of the pass has for it, not those that /proc shows
+// a moment later: there, one that is exiting is in the root groups, and what starts a job has moved on.
+func TestGroupsOfThePass(t *testing.T) {
+	path := func(p string) []sensor.CgroupPath { return []sensor.CgroupPath{{Controllers: "cpuacct", Path: p}} }
+	for name, tt := range map[string]struct {
+		pass, later []sensor.CgroupPath
+		want        workload.ID
+	}{
+		"exiting": {path("/slurm/uid_1000/job_12/step_1/task_0"), path("/"), "slurm/12"},
+		"moved":   {path("/docker/" + dockerID), path("/slurm/uid_1000/job_12/step_1/task_0"), "container/0123456789ab"},
+		"unnamed": {nil, path("/slurm/uid_1000/job_12/step_1/task_0"), "slurm/12"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := open(t, Config{Source: "procfs", Node: "n1"})
+			a.user = func(uint32) string { return "alice" }
+			a.look = &shell{paths: tt.later}
+			sets := map[uint64][]sensor.CgroupPath{}
+			if tt.pass != nil {
+				sets[7] = tt.pass
+			}
+			a.tasks = groups{a.tasks, sets}
+			p := sensor.Process{PID: 4_190_000, PGID: 4_190_000, SID: 4_190_000, UID: 1000, Start: 1e12, Cgroup: 7, Have: sensor.FieldGroup | sensor.FieldCgroup}
+			if id := a.identify(&p, nil, false); id.Workload != tt.want {
+				t.Errorf("%s, want %s", id.Workload, tt.want)
+			}
+			// Others of the set are not charged by what was seen of this one.
+			a.look = &shell{paths: path("/slurm/uid_1000/job_12/step_1/task_0")}
+			if id := a.identify(&p, nil, false); id.Workload != tt.want {
+				t.Errorf("the next one: %s, want %s", id.Workload, tt.want)
+			}
+		})
+	}
+}
+
+const dockerID = "0123456789ab0123456789ab0123456789ab0123456789ab0123456789abcdef"
