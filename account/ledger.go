@@ -196,7 +196,13 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 		return p
 	}
 	k := key{found.Workload, found.Part, found.Owner}
-	if p := l.parts[k]; p != nil && !p.closed() && (p.run == found.Run || p.run == "") {
+	p := l.parts[k]
+	if p == nil || p.cgroup != found.Handle {
+		if q := l.holder(found.Handle); q != nil {
+			return l.sameGroup(q, found)
+		}
+	}
+	if p != nil && !p.closed() && (p.run == found.Run || p.run == "") {
 		if found.Place != p.place { // a restarted container
 			p.succeed(found.Handle, nil)
 		}
@@ -204,8 +210,8 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 		p.revive()
 		return p
 	}
-	p := &Part{key: k, kind: k.id.Kind(), start: start}
-	p.met = l.now
+	p = &Part{key: k, kind: k.id.Kind(), start: start}
+	p.met, p.naming = l.now, found.Naming
 	if !l.first && start >= l.began {
 		p.created = (l.epoch + int64(start)) / 1e6
 	}

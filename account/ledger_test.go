@@ -149,7 +149,10 @@ func TestEndedElsewhere(t *testing.T) {
 		if p.Cgroup == 2 {
 			return Identified{Identity: workload.Identity{Workload: "unit/b.service", Owner: "root"}}
 		}
-		if p.Cgroup == 3 {
+		if p.Cgroup == 4 && p.UID == 0 { // slurmstepd before it becomes a task
+			return Identified{Identity: workload.Identity{Workload: "unit/slurmd.service", Owner: "root"}}
+		}
+		if p.Cgroup >= 3 {
 			return Identified{Identity: workload.Identity{Workload: "slurm/1", Owner: "bob"}}
 		}
 		return byGroup(p, parent, ended)
@@ -172,6 +175,7 @@ func TestEndedElsewhere(t *testing.T) {
 		"a record without its group":                {true, nil, func(p *sensor.Process) { p.PGID, p.SID, p.Have = 0, 0, p.Have&^sensor.FieldGroup }, false, "group/n1/10", 2},
 		"a job by its environment":                  {true, func(p *sensor.Process) { p.Cgroup, p.Have = 3, p.Have|sensor.FieldCgroup }, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "slurm/1", 1},
 		"another user, in a job by its environment": {true, func(p *sensor.Process) { p.Cgroup, p.Have = 3, p.Have|sensor.FieldCgroup }, func(p *sensor.Process) { p.UID, p.Cgroup = 5, 0 }, false, "slurm/1", 1},
+		"another user, of a unit":                   {true, func(p *sensor.Process) { p.UID, p.Cgroup, p.Have = 0, 4, p.Have|sensor.FieldCgroup }, func(p *sensor.Process) { p.UID = 1000 }, false, "slurm/1", 1},
 		"nothing moved":                             {true, nil, func(*sensor.Process) {}, false, "group/n1/10", 2},
 	} {
 		t.Run(what, func(t *testing.T) {

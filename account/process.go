@@ -124,9 +124,9 @@ func (e *process) moved(p *sensor.Process, joined bool) bool {
 // group. A workload recognised by the environment is kept, as that can not be read any more.
 func (e *process) strayed(p *sensor.Process, joined bool) bool {
 	switch e.part.kind {
-	case workload.Group, workload.Other:
+	case workload.Group, workload.Other, workload.Unit:
 		return e.moved(p, joined)
-	case workload.Unit, workload.Session:
+	case workload.Session:
 		return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup
 	}
 	return false

@@ -12,6 +12,10 @@ import (
 // Names of some parts come from elsewhere (the kubelet), and later than the first reading. Such a part has a place
 // (workload.Identity.Place), which identifies it through all renamings.
 //
+// A batch job without a place may have a provisional name as well: that of an array task is in the environment of its
+// processes alone, and the first ones may have ended before it could be read. Its control group identifies such a part:
+// a group has one account, whatever the names found of its processes.
+//
 // A part that was never exported is renamed with its counters. An exported part ends under the provisional name, and
 // the part continues under the new name from zero: names in data that others have stored cannot be changed, and so
 // nothing counts twice.
@@ -93,7 +97,7 @@ func (l *Ledger) Name() {
 	}
 	for i := 0; i < len(l.order); i++ { // a part that continues under another name is appended
 		p := l.order[i]
-		if p.naming == workload.Named || p.closed() || p.exported && p.end != 0 {
+		if p.place == "" || p.naming == workload.Named || p.closed() || p.exported && p.end != 0 {
 			continue
 		}
 		program, _ := p.commands.top()
@@ -101,6 +105,33 @@ func (l *Ledger) Name() {
 			l.rename(p, found)
 		}
 	}
+}
+
+// holder returns the open part that reads a control group, nil for none.
+func (l *Ledger) holder(h sensor.CgroupHandle) *Part {
+	if h == nil {
+		return nil
+	}
+	for _, p := range l.order {
+		if p.cgroup == h && !p.closed() {
+			return p
+		}
+	}
+	return nil
+}
+
+// sameGroup returns the part of a process in the control group of p for which other names were found. They replace
+// those of p if they are better: two parts that both count one group would charge its usage twice.
+func (l *Ledger) sameGroup(p *Part, found Identified) *Part {
+	p.revive()
+	if found.Naming >= p.naming {
+		return p
+	}
+	found.Handle = nil // it stays with the part
+	if w := p.group.whole; w != nil && w.handle != nil && w.handle == found.Whole {
+		w.handle = nil // it moves along
+	}
+	return l.rename(p, found)
 }
 
 // rename gives a part the names found and returns the part that its processes are charged to now.
@@ -157,6 +188,7 @@ func (l *Ledger) learn(p *Part, found Identified) {
 		p.place, p.run, p.naming = found.Place, found.Run, found.Naming
 		l.places[found.Place] = p
 	}
+	p.naming = min(p.naming, found.Naming)
 	p.adopt(found.Handle)
 	p.group.adopt(found.Whole)
 	p.facts.merge(found.Facts)

@@ -509,3 +509,56 @@ func TestToldByItsProgram(t *testing.T) {
 	r.wantIDs("deployment/shop/cart cart-x")
 	r.want("all of it", r.cpu("deployment/shop/cart", "cart-x", "shop"), 0.6)
 }
+
+// TestOneGroupTwoNames: the first processes of an array task ended before its name could be read, and are charged under
+// the number of the job. Its control group has one account all the same, and each second counts once.
+func TestOneGroupTwoNames(t *testing.T) {
+	for name, exported := range map[string]bool{"before an export": false, "after an export": true} {
+		t.Run(name, func(t *testing.T) {
+			step, job := &box{}, &box{}
+			job.cg = sensor.Cgroup{Have: sensor.CgroupMemory | sensor.CgroupPeak, Current: 5 << 20, Peak: 5 << 20}
+			identify := func(p *sensor.Process, parent *Part, ended bool) Identified {
+				if p.SID != 7 {
+					return byGroup(p, parent, ended)
+				}
+				found := Identified{Identity: workload.Identity{Workload: "slurm/12", Part: "batch", Owner: "alice"}, Handle: step, Whole: job}
+				if found.Naming = workload.Unnamed; p.PID > 20 {
+					found.Workload, found.Naming = "slurm/11_1", workload.Named
+				}
+				return found
+			}
+			r := newRig(t, Config{Identify: identify})
+			r.tick(0, nil)
+			step.use(second / 2)
+			r.tick(second/2, nil, in(20, 7, r.boot+1, second/2))
+			if exported {
+				r.tick(0, nil)
+				r.tick(0, nil)
+				r.export()
+				r.want("by number", r.cpu("slurm/12", "batch", "alice"), 0.5)
+			}
+			step.use(second)
+			p := in(21, 7, r.boot+1, second)
+			r.tick(second, []sensor.Process{p})
+			step.use(second / 4) // by a process that no reading sees
+			late := in(19, 7, r.boot+1, second/4)
+			r.tick(second/2, []sensor.Process{p}, late) // of which no name is found any more
+			step.use(second / 4)
+			r.tick(second/4, []sensor.Process{p})
+			r.export()
+			first := 0.5
+			if !exported {
+				first = 0
+				r.want("all under its name", r.cpu("slurm/11_1", "batch", "alice"), 2)
+				r.wantIDs("slurm/11_1 batch")
+			} else {
+				r.want("by number", r.cpu("slurm/12", "batch", "alice"), first)
+				r.want("under its name", r.cpu("slurm/11_1", "batch", "alice"), 1.5)
+			}
+			r.want("peak of the job", r.values["reckon_workload_memory_peak_bytes|slurm/11_1|slurm||alice"], 5<<20)
+			if job.closed || step.closed {
+				t.Errorf("control groups in use are closed: step %v, job %v", step.closed, job.closed)
+			}
+		})
+	}
+}

@@ -139,7 +139,7 @@ func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.
 	}
 	id := workload.Identity{Workload: workload.MakeID(s.kind, cgpath.Clean(name)), Owner: j.owner, Cgroup: path, Whole: path, Facts: j.facts}
 	if id.Owner == "" {
-		id.Owner = h.User
+		id.Owner, id.Naming = h.User, workload.HalfNamed
 	}
 	return id
 }

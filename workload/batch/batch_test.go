@@ -84,14 +84,15 @@ func TestOneJob(t *testing.T) {
 	for _, tt := range []struct {
 		h           *workload.Hint
 		owner, name string
+		naming      workload.Naming
 	}{
-		{hint(0, "prologue", path, nil), "root", ""},
-		{hint(1000, "bash", path, nil), "alice", ""},
-		{hint(1000, "a.out", path, pbsEnv), "alice", "mpi"},
-		{hint(1001, "helper", path, nil), "alice", "mpi"},
-		{hint(0, "epilogue", path, nil), "alice", "mpi"},
+		{hint(0, "prologue", path, nil), "root", "", workload.HalfNamed}, // until another user runs something
+		{hint(1000, "bash", path, nil), "alice", "", workload.Named},
+		{hint(1000, "a.out", path, pbsEnv), "alice", "mpi", workload.Named},
+		{hint(1001, "helper", path, nil), "alice", "mpi", workload.Named},
+		{hint(0, "epilogue", path, nil), "alice", "mpi", workload.Named},
 	} {
-		if id, _ := r.Resolve(tt.h); id.Owner != tt.owner || id.Facts.Name != tt.name || id.Workload != "pbs/123" {
+		if id, _ := r.Resolve(tt.h); id.Owner != tt.owner || id.Naming != tt.naming || id.Facts.Name != tt.name || id.Workload != "pbs/123" {
 			t.Errorf("%s: %+v, want owner %s and name %q", tt.h.Comm, id, tt.owner, tt.name)
 		}
 	}

@@ -103,12 +103,11 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 		r.jobs.Put(at.path, j)
 	}
 	id := workload.Identity{Part: at.step, Task: at.task, Owner: j.owner, Cgroup: at.cgroup, Whole: at.path, Facts: j.facts}
-	id.Workload = workload.MakeID(workload.Slurm, at.job)
-	if j.name != "" {
-		id.Workload = workload.MakeID(workload.Slurm, j.name)
-	}
 	if id.Owner == "" {
-		id.Owner = h.User
+		id.Owner, id.Naming = h.User, workload.HalfNamed
+	}
+	if id.Workload = workload.MakeID(workload.Slurm, j.name); j.name == "" {
+		id.Workload, id.Naming = workload.MakeID(workload.Slurm, at.job), workload.Unnamed
 	}
 	return id, true
 }

@@ -136,6 +136,26 @@ func TestOneNamePerJob(t *testing.T) {
 	}
 }
 
+// Names that a later process may improve say so: the number while no environment was read, and root as the owner.
+func TestProvisionalNames(t *testing.T) {
+	const dir = "/system.slice/slurmstepd.scope/job_4720/step_0/user/task_0"
+	r := New()
+	for i, tt := range []struct {
+		h         *workload.Hint
+		id, owner string
+		naming    workload.Naming
+	}{
+		{hint(0, "prolog", v2(dir), nil), "slurm/4720", "root", workload.Unnamed},
+		{hint(0, "prolog", v2(dir), map[string]string{"SLURM_JOB_ID": "4720", "SLURM_ARRAY_JOB_ID": "4711", "SLURM_ARRAY_TASK_ID": "3"}), "slurm/4711_3", "root", workload.HalfNamed},
+		{hint(1000, "app", v2(dir), nil), "slurm/4711_3", "alice", workload.Named},
+		{hint(0, "epilog", v2(dir), nil), "slurm/4711_3", "alice", workload.Named},
+	} {
+		if id, _ := r.Resolve(tt.h); string(id.Workload) != tt.id || id.Owner != tt.owner || id.Naming != tt.naming {
+			t.Errorf("process %d: %s of %s, naming %d", i, id.Workload, id.Owner, id.Naming)
+		}
+	}
+}
+
 // A number that comes again on a node, by a requeue or for another user's job, has the facts of its new run.
 func TestNumberComesAgain(t *testing.T) {
 	const dir = "/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0"
