@@ -144,8 +144,8 @@ func (s *Source) rest(e *entry, st *stat, ran, due, fresh bool) {
 		s.perThread(e, st, !fresh)
 		s.fromIO(e, st, !fresh, due)
 	}
-	if !due {
-		return
+	if !due || st.exiting && e.p.Have&sensor.FieldCgroup != 0 {
+		return // version 1 shows the root groups of a process that is exiting, however long it takes
 	}
 	if text, err := s.once(e.p.PID, "cgroup"); err == nil && len(text) > 0 {
 		e.p.Cgroup = s.membership(text)

@@ -6,8 +6,11 @@ import (
 	"reckon/sensor"
 )
 
-// kernelThread is PF_KTHREAD of include/linux/sched.h.
-const kernelThread = 0x00200000
+// Flags of a task, PF_KTHREAD and PF_EXITING of include/linux/sched.h.
+const (
+	kernelThread = 0x00200000
+	exitingTask  = 0x00000004
+)
 
 // stat is /proc/PID/stat (proc_pid_stat(5)). Times are in clock ticks, memory in pages.
 //
@@ -18,6 +21,7 @@ type stat struct {
 	state            byte
 	ppid, pgid, sid  int32
 	kernel           bool
+	exiting          bool // the leader, also as a zombie
 	minflt, majflt   uint64
 	reaped           bool // has waited for children
 	utime, stime     uint64
@@ -72,7 +76,7 @@ func parseStat(b []byte, s *stat) error {
 		}
 	}
 	s.ppid, s.pgid, s.sid = int32(f[4]), int32(f[5]), int32(f[6])
-	s.kernel = f[9]&kernelThread != 0
+	s.kernel, s.exiting = f[9]&kernelThread != 0, f[9]&exitingTask != 0
 	s.minflt, s.cminflt, s.majflt, s.cmajflt = f[10], f[11], f[12], f[13]
 	s.utime, s.stime, s.cutime, s.cstime = f[14], f[15], f[16], f[17]
 	s.reaped = f[11]|f[13]|f[16]|f[17] != 0

@@ -174,6 +174,44 @@ func TestNumberTakenAgain(t *testing.T) {
 	}
 }
 
+// TestGroupsOfTheExiting: the kernel shows the root groups of version 1 for a process that is exiting. The groups that it was
+// in remain its own.
+func TestGroupsOfTheExiting(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "proc/7")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(flags, utime int, group string) {
+		t.Helper()
+		stat := "7 (load) R 1 7 7 0 -1 " + strconv.Itoa(flags) + " 5 0 0 0 " + strconv.Itoa(utime) + " 0 0 0 20 0 1 0 100 0 0\n"
+		for name, text := range map[string]string{"stat": stat, "status": "Uid:\t5\t5\t5\t5\n", "cgroup": "4:cpuacct:" + group + "\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(0, 1, "/slurm/uid_5/job_1/step_0")
+	s := open(t, Options{Root: root})
+	var p sensor.Pass
+	for i, c := range []struct {
+		flags       int
+		shown, want string
+	}{{0, "/slurm/uid_5/job_1/step_0", "/slurm/uid_5/job_1/step_0"}, {0, "/other", "/other"}, {exitingTask, "/", "/other"}, {exitingTask | 0x400000, "/", "/other"}} {
+		write(c.flags, 2+i, c.shown)
+		for _, e := range s.entries {
+			e.due = 0 // it is read whole
+		}
+		p.Reset()
+		if err := s.Read(&p); err != nil || len(p.Live) != 1 {
+			t.Fatalf("%v, %d processes", err, len(p.Live))
+		}
+		if paths, ok := s.CgroupPaths(p.Live[0].Cgroup); !ok || len(paths) != 1 || paths[0].Path != c.want {
+			t.Errorf("reading %d: %v, want %s", i, paths, c.want)
+		}
+	}
+}
+
 func open2(t *testing.T, root string, write func(string, int, int)) *Source {
 	t.Helper()
 	write("old", 1, 100)
