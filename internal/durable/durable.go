@@ -31,3 +31,12 @@ func Replace(path string, raw []byte, rights fs.FileMode) error {
 	}
 	return os.Rename(path+".tmp", path)
 }
+
+// Sync waits until what was written to a file or directory is on the disk.
+func Sync(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

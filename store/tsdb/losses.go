@@ -22,6 +22,9 @@ type losses struct {
 	known  map[chunks.HeadSeriesRef]bool
 	newest int64 // time of the newest sample so far, milliseconds
 	list   []loss
+
+	outOfOrder bool  // in the log of samples out of order
+	oldestOOO  int64 // the oldest of them that can be read
 }
 
 // loss is a damaged place and the time of what was lost there.
@@ -33,14 +36,14 @@ type loss struct {
 
 // findLosses reads all logs again. since is the time up to which all samples are in blocks.
 func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log *slog.Logger) ([]loss, error) {
-	l := &losses{dec: record.NewDecoder(nil, log), known: map[chunks.HeadSeriesRef]bool{}, newest: since}
+	l := &losses{dec: record.NewDecoder(nil, log), known: map[chunks.HeadSeriesRef]bool{}, newest: since, oldestOOO: math.MaxInt64}
 	for i := range all {
 		s := &all[i]
 		if s.log == "wbl" && (i == 0 || all[i-1].log != "wbl") { // samples out of order start again
 			if i > 0 {
 				l.settle(newestIn(dir, all[i-1], noted))
 			}
-			l.newest = since
+			l.newest, l.outOfOrder = since, true
 		}
 		if len(s.bad) > 0 && s.bad[0].at < 0 {
 			l.bad(s, s.bad[0])
@@ -55,9 +58,25 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 		}
 	}
 	if len(all) > 0 {
-		l.settle(newestIn(dir, all[len(all)-1], noted))
+		newest := newestIn(dir, all[len(all)-1], noted)
+		l.settle(newest)
+		l.widen(noted, newest)
 	}
 	return l.list, nil
+}
+
+// widen extends the losses in the log of samples out of order to all times that such samples were of: what lies
+// before and behind a damaged place says nothing of the times in it.
+func (l *losses) widen(noted *notedLogs, newest int64) {
+	oldest := l.oldestOOO
+	if noted != nil && noted.OldestOOO != 0 {
+		oldest = min(oldest, noted.OldestOOO)
+	}
+	for i := range l.list {
+		if x := &l.list[i]; x.segment.log == "wbl" {
+			x.from, x.to = min(x.from, oldest), max(x.to, newest)
+		}
+	}
 }
 
 // newestIn is the time of the newest sample that a log can have held: that of the store when it
@@ -123,6 +142,9 @@ func (l *losses) record(rec []byte) error {
 }
 
 func (l *losses) sample(ref chunks.HeadSeriesRef, t int64) {
+	if l.outOfOrder {
+		l.oldestOOO = min(l.oldestOOO, t)
+	}
 	if n := len(l.list); n > 0 && !l.known[ref] { // its definition was in what was lost
 		last := &l.list[n-1]
 		if last.to == unknownEnd {

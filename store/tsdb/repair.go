@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,11 +31,8 @@ const corruptDir = "corrupt"
 const scanAtOpen = 64 << 20
 
 // notedLogsFile says what the logs are while the store is closed, and were at least while it is open: so a
-// segment that is missing or cut off after a crash is noticed, too.
+// segment that is missing or cut off after a crash is noticed, too, but for what was written in the last minute.
 const notedLogsFile = "logs.json"
-
-// noteLogsEvery is how often that is written while the store is open.
-const noteLogsEvery = 10 * time.Minute
 
 // checkFiles looks at blocks and logs before the database does. What cannot be read is moved
 // aside, and of which time that was is noted.
@@ -263,6 +262,7 @@ func (s *Store) readNote() *notedLogs {
 		err = json.Unmarshal(raw, &noted)
 	}
 	_ = os.Remove(path) // it is rewritten
+	s.noted = nil
 	if err != nil {
 		s.log.Warn("the sizes of the logs cannot be read: one that was cut off is not noticed", "file", path, "err", err)
 		return nil
@@ -271,51 +271,74 @@ func (s *Store) readNote() *notedLogs {
 }
 
 // noteLogs writes what the logs are when the store is closed, or what they are at least while it is open:
-// of these not the checkpoints, which come and go.
-func (s *Store) noteLogs(newest int64, open bool) error {
-	noted := notedLogs{newest, map[string]int64{}, open}
+// of these not the checkpoints, which come and go. The newest segments are on the disk before that is noted, as
+// the full ones are: after a power failure the note claims nothing that the disk never got.
+func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
+	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open}
+	if oldestOOO != math.MaxInt64 {
+		noted.OldestOOO = oldestOOO
+	}
+	var last []string
 	for _, log := range []string{"wal", "wbl"} {
-		root := filepath.Join(s.opts.Dir, log)
-		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case e.IsDir() && open && path != root:
-				return fs.SkipDir
-			case e.IsDir():
-				return nil
-			}
-			info, err := e.Info()
-			rel, relErr := filepath.Rel(s.opts.Dir, path)
-			if _, nan := strconv.Atoi(e.Name()); nan == nil && err == nil && relErr == nil {
-				noted.Files[rel] = info.Size()
-			}
-			return errors.Join(err, relErr)
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		files, err := s.segmentSizes(log, open)
+		if err != nil {
 			return err
+		}
+		maps.Copy(noted.Files, files)
+		if len(files) > 0 {
+			last = append(last, slices.Max(slices.Collect(maps.Keys(files))))
+		}
+	}
+	if open {
+		if maps.Equal(noted.Files, s.noted) {
+			return nil
+		}
+		for _, file := range last {
+			if err := durable.Sync(filepath.Join(s.opts.Dir, file)); err != nil {
+				return err
+			}
 		}
 	}
 	raw, err := json.Marshal(noted)
-	if err != nil {
-		return err
+	if err == nil {
+		err = durable.Replace(filepath.Join(s.opts.Dir, notedLogsFile), durable.Seal(raw), 0o640)
 	}
-	return durable.Replace(filepath.Join(s.opts.Dir, notedLogsFile), durable.Seal(raw), 0o640)
+	if err == nil {
+		s.noted = noted.Files
+	}
+	return err
 }
 
-// noteOpen notes what the logs are at least, if that was not noted lately or samples out of order have another segment.
+// segmentSizes returns the sizes of the segments of a log, by their paths below the directory of the store.
+func (s *Store) segmentSizes(log string, open bool) (map[string]int64, error) {
+	root, sizes := filepath.Join(s.opts.Dir, log), map[string]int64{}
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && open && path != root:
+			return fs.SkipDir
+		case e.IsDir():
+			return nil
+		}
+		info, err := e.Info()
+		rel, relErr := filepath.Rel(s.opts.Dir, path)
+		if _, nan := strconv.Atoi(e.Name()); nan == nil && err == nil && relErr == nil {
+			sizes[rel] = info.Size()
+		}
+		return errors.Join(err, relErr)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return sizes, err
+}
+
+// noteOpen notes what the logs are at least.
 func (s *Store) noteOpen(db *promtsdb.DB) {
-	now, last := s.opts.Clock(), ""
-	if entries, err := os.ReadDir(filepath.Join(s.opts.Dir, "wbl")); err == nil && len(entries) > 0 {
-		last = entries[len(entries)-1].Name()
-	}
-	if since := now.Sub(s.noted); since >= 0 && since < noteLogsEvery && last == s.notedOOO {
-		return
-	}
-	s.noted, s.notedOOO = now, last
 	_, newest := extent(db)
-	if err := s.noteLogs(newest, true); err != nil {
-		s.log.Debug("what the logs are could not be noted: a segment that is missing after a crash is not noticed", "err", err)
+	if err := s.noteLogs(newest, db.Head().MinOOOTime(), true); err != nil {
+		s.log.Debug("what the logs are could not be noted: one that is missing or cut off after a crash is not noticed", "err", err)
 	}
 }
 

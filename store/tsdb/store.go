@@ -139,8 +139,7 @@ type Store struct {
 	evictMu  sync.Mutex                    // held by the eviction under way
 	evicting int64                         // the newest sample when it began
 	held     bool                          // it has locked starting
-	noted    time.Time                     // when the logs were last noted; the janitor's
-	notedOOO string                        // the last segment of samples out of order then
+	noted    map[string]int64              // sizes of the logs as last noted; the janitor's
 	lost     bool                          // parts of the log were lost when it was opened
 }
 
@@ -181,7 +180,6 @@ func Open(o Options) (*Store, error) {
 	}
 	s.keepBallast()
 	s.noteOpen(s.db)
-	s.noted = time.Time{} // again in a minute, when the new segment holds something
 	s.done.Add(1)
 	go s.janitor()
 	return s, nil
@@ -232,9 +230,10 @@ func (s *Store) Close() error {
 	if s.db != nil {
 		s.noteSize(s.db)
 		_, newest := extent(s.db)
+		oldestOOO := s.db.Head().MinOOOTime()
 		closed := s.db.Close()
 		err = errors.Join(err, closed)
-		if noted := s.noteLogs(newest, false); closed == nil && noted != nil {
+		if noted := s.noteLogs(newest, oldestOOO, false); closed == nil && noted != nil {
 			s.log.Warn("what the logs are could not be noted: one that is cut off now is not noticed", "err", noted)
 		}
 	}

@@ -46,9 +46,10 @@ type badRecord struct {
 // notedLogs is what the logs were when the store was closed, or at least were while it was open. Nil:
 // nothing was noted.
 type notedLogs struct {
-	Newest int64            `json:"newest"` // time of the newest sample, milliseconds
-	Files  map[string]int64 `json:"files"`  // sizes, by the paths below the directory of the store
-	Open   bool             `json:"open,omitempty"`
+	Newest    int64            `json:"newest"`              // time of the newest sample, milliseconds
+	OldestOOO int64            `json:"oldestOOO,omitempty"` // of the oldest one out of order that is in no block; 0: not known
+	Files     map[string]int64 `json:"files"`               // sizes, by the paths below the directory of the store
+	Open      bool             `json:"open,omitempty"`
 }
 
 // size is that of a file, -1 where it is not known.

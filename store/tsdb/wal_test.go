@@ -205,6 +205,13 @@ func TestLostLogOutOfOrderAfterCrash(t *testing.T) {
 	s = open(t, o) // which begins another segment
 	put(s, from.Add(45*time.Minute))
 	s.with(s.noteOpen)
+	st, err := os.Stat(filepath.Join(whole, "wbl", "00000001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := st.Size()
+	put(s, from.Add(-10*time.Minute)) // older than all that is noted so far
+	s.with(s.noteOpen)                // a minute later
 	crashed := filepath.Join(t.TempDir(), "crashed")
 	if err := os.CopyFS(crashed, os.DirFS(whole)); err != nil {
 		t.Fatal(err)
@@ -221,6 +228,7 @@ func TestLostLogOutOfOrderAfterCrash(t *testing.T) {
 		{"the folder is missing", func(d string) error { return os.RemoveAll(filepath.Join(d, "wbl")) }, first},
 		{"empty", func(d string) error { return os.Truncate(filepath.Join(d, first), 0) }, first},
 		{"the last is cut off", func(d string) error { return os.Truncate(filepath.Join(d, second), 0) }, second},
+		{"its last minute is cut off", func(d string) error { return os.Truncate(filepath.Join(d, second), early) }, second},
 		{"in a block since", func(d string) error { // the order in which the database does it
 			return errors.Join(os.WriteFile(filepath.Join(d, "wbl", "00000002"), nil, 0o600),
 				os.Remove(filepath.Join(d, first)), os.Remove(filepath.Join(d, second)))
@@ -237,9 +245,12 @@ func TestLostLogOutOfOrderAfterCrash(t *testing.T) {
 			var log bytes.Buffer
 			s := open(t, Options{Dir: dir, Ahead: -1, Logger: slog.New(slog.NewTextHandler(&log, nil)), Clock: func() time.Time { return now }})
 			told := ""
-			for _, g := range s.Gaps(from, now) {
+			for _, g := range s.Gaps(from.Add(-10*time.Minute), now) {
 				if told == "" {
 					told = g.File
+				}
+				if g.From.After(from.Add(-10*time.Minute)) || g.To.Before(from.Add(45*time.Minute)) {
+					t.Errorf("the gap %v does not hold all that may be lost", g)
 				}
 			}
 			if told != c.want || !strings.Contains(log.String(), c.want) {
