@@ -55,6 +55,8 @@ type Catalogue struct {
 
 	lists *lists // nil where the database has an index for each list
 
+	settler *settler // nil in PostgreSQL
+
 	// fence begins every transaction of a writer; nil if this server is the only one.
 	fence func(context.Context, *sql.Tx) error
 }
@@ -73,25 +75,28 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("open catalogue: %w", err)
 	}
-	err := durable.CheckClosed(path)
+	pages := durable.NewPages(path)
+	err := pages.Check()
 	var changed *durable.ChangedError
 	if errors.As(err, &changed) && !exists(path) {
-		log.Error("the catalogue is missing and is rebuilt from the series; restore a backup to recover older data", "file", path)
-		err = durable.ForgetClosed(path)
+		log.Error("the catalogue is missing and is rebuilt from the series. "+onlyInBackups, "file", path)
+		err = errors.Join(removeLog(path), durable.ForgetClosed(path))
 	} else if errors.As(err, &changed) {
 		err = damaged{err.Error()}
+	} else if err == nil {
+		err = reportLog(path, pages.LeftOpen, log)
 	}
 	var c *Catalogue
 	if err == nil {
-		c, err = open(path, log)
+		c, err = open(path, pages, log)
 	}
 	if err != nil && sqliteDialect().corrupt(err) {
 		aside := fmt.Sprintf("%s.corrupt-%d", path, time.Now().UnixNano())
 		if mv := errors.Join(moveAside(path, aside), durable.ForgetClosed(path)); mv != nil {
 			return nil, fmt.Errorf("open catalogue %s: %w (and could not move it aside: %w)", path, err, mv)
 		}
-		log.Error("catalogue is damaged and was moved aside; it is rebuilt from the series. Restore a backup to recover older data", "kept", aside, "err", err)
-		c, err = open(path, log)
+		log.Error("catalogue is damaged and was moved aside; it is rebuilt from the series. "+onlyInBackups, "kept", aside, "err", err)
+		c, err = open(path, durable.NewPages(path), log)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open catalogue %s: %w", path, err)
@@ -99,7 +104,10 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	return c, nil
 }
 
-func open(path string, log *slog.Logger) (_ *Catalogue, err error) {
+// onlyInBackups says what cannot be rebuilt.
+const onlyInBackups = "Runs and hours older than the series, marks on findings, forecasts, runs of MetricSets and what others wrote to the knowledge graph are in backups only: `reckon restore`"
+
+func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, err error) {
 	deep := false
 	if st, err := os.Stat(path); err == nil {
 		deep = st.Size() <= checkAlways
@@ -117,13 +125,20 @@ func open(path string, log *slog.Logger) (_ *Catalogue, err error) {
 			db.Close()
 		}
 	}()
-	db.SetMaxOpenConns(4)
+	db.SetMaxOpenConns(5) // one of them is the settler's
 	db.SetConnMaxIdleTime(time.Minute)
 	c := &Catalogue{d: sqliteDialect(), path: path, db: db, log: log}
 	if err := c.verify(context.Background(), deep); err != nil {
 		return nil, err
 	}
-	return c, c.prepare(context.Background())
+	if err := c.prepare(context.Background()); err != nil {
+		return nil, err
+	}
+	if c.settler, err = newSettler(context.Background(), db, path, pages, log); err != nil {
+		return nil, err
+	}
+	c.settler.settle(context.Background(), 0) // from now on there is a note, and a log
+	return c, nil
 }
 
 // private makes the file, new or old, unreadable for other users, since it shows who ran what.
@@ -310,11 +325,11 @@ func (c *Catalogue) Close() error {
 		_ = c.byKey.Close() // closing the database closes it too
 	}
 	c.inserts.close()
-	err := errors.Join(c.insert.Close(), c.find.Close(), c.db.Close())
-	if err != nil || c.d.indexes { // elsewhere there is no file
+	err := errors.Join(c.insert.Close(), c.find.Close(), c.settler.close(context.Background()), c.db.Close())
+	if err != nil || c.settler == nil {
 		return err
 	}
-	_ = durable.NoteClosed(c.path) // without the note only damage goes undetected
+	_ = c.settler.pages.NoteClosed() // without the note only damage goes undetected
 	return nil
 }
 
@@ -353,6 +368,7 @@ func (c *Catalogue) Drop(ctx context.Context) error {
 	if _, err := c.db.ExecContext(ctx, c.d.emptyFile); err != nil {
 		c.log.Warn("space of the old catalogue is not given back yet", "err", err)
 	}
+	c.settler.settle(ctx, 0)
 	return nil
 }
 
@@ -371,7 +387,9 @@ func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	}
 	if err == nil {
 		if err = f(tx); err == nil {
-			err = tx.Commit()
+			if err = tx.Commit(); err == nil {
+				c.settler.settle(ctx, settleAt)
+			}
 		} else {
 			err = errors.Join(err, tx.Rollback())
 		}

@@ -75,12 +75,12 @@ func sqliteDialect() *dialect {
 const driver = "sqlite"
 
 // dsn returns the data source name. Writers queue for a lock instead of failing; a commit
-// is in the write-ahead log of SQLite, so killing the process loses none.
+// is in the write-ahead log of SQLite, so killing the process loses none. The log is copied by [settler].
 func dsn(path string) string {
 	q := url.Values{}
 	for _, p := range []string{
 		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-1536)",
-		"temp_store(MEMORY)", "journal_size_limit(16777216)", "analysis_limit(1000)",
+		"temp_store(MEMORY)", "wal_autocheckpoint(0)", "journal_size_limit(0)", "analysis_limit(1000)",
 	} {
 		q.Add("_pragma", p)
 	}

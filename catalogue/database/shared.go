@@ -10,7 +10,7 @@ import (
 type Shared struct {
 	DB *sql.DB
 	// Write must be held by writers: SQLite has one writer.
-	Write *sync.Mutex
+	Write sync.Locker
 	// Postgres reports whether it is PostgreSQL rather than SQLite.
 	Postgres bool
 	// Explain translates an error of the database: see store.ErrUnavailable.
@@ -19,5 +19,15 @@ type Shared struct {
 
 // Shared returns the database for other uses. It is closed with the catalogue.
 func (c *Catalogue) Shared() Shared {
-	return Shared{DB: c.db, Write: &c.write, Postgres: c.d.indexes, Explain: c.explain}
+	return Shared{DB: c.db, Write: writing{c}, Postgres: c.d.indexes, Explain: c.explain}
+}
+
+// writing is the lock of a writer to other tables.
+type writing struct{ c *Catalogue }
+
+func (w writing) Lock() { w.c.write.Lock() }
+
+func (w writing) Unlock() {
+	w.c.settler.settle(context.Background(), settleAt)
+	w.c.write.Unlock()
 }

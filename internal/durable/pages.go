@@ -1,0 +1,142 @@
+package durable
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// PageSize is that of a page of [Pages], bytes.
+const PageSize = 4096
+
+// Pages keeps the checksums of the pages of a file that is written by pages, so that its note is renewed at the cost
+// of what was written and not of the whole file. It is not safe for concurrent use.
+type Pages struct {
+	path    string
+	sums    []uint32  // of whole pages
+	changed time.Time // the modification time of the file then
+
+	// LeftOpen reports, after Check, that the file is as [Pages.Change] left it and was not closed.
+	LeftOpen bool
+}
+
+// NewPages returns the pages of a file of which nothing was read.
+func NewPages(path string) *Pages { return &Pages{path: path} }
+
+// Change calls write, which may change the pages of these numbers, counted from 0, shorten the file and extend it,
+// and renews the note of [NoteClosed], also where write fails. A crash meanwhile leaves no note.
+func (p *Pages) Change(pages map[int64]bool, write func() error) error {
+	p.forgetForeign()
+	if err := ForgetClosed(p.path); err != nil {
+		return err
+	}
+	err := write()
+	return errors.Join(err, p.note(pages, true))
+}
+
+// NoteClosed is [NoteClosed].
+func (p *Pages) NoteClosed() error {
+	p.forgetForeign()
+	return p.note(nil, false)
+}
+
+// forgetForeign forgets the checksums if somebody else wrote to the file.
+func (p *Pages) forgetForeign() {
+	if st, err := os.Stat(p.path); err != nil || !st.ModTime().Equal(p.changed) {
+		p.sums = nil
+	}
+}
+
+// note writes the note beside the file; see read.
+func (p *Pages) note(pages map[int64]bool, open bool) error {
+	now, err := p.read(pages)
+	if err != nil {
+		return err
+	}
+	now.Open = open
+	raw, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return Replace(p.path+closedSuffix, Seal(raw), 0o600)
+}
+
+// read reads these pages of the file, and those that are not known, and returns its state.
+func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
+	f, err := os.Open(p.path)
+	if err != nil {
+		return n, err
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	if err != nil {
+		return n, err
+	}
+	n.Size, n.Changed = before.Size(), before.ModTime()
+	whole := n.Size / PageSize
+	p.sums = p.sums[:min(int64(len(p.sums)), whole)]
+	page := make([]byte, PageSize)
+	for at := range pages {
+		if at < int64(len(p.sums)) {
+			if _, err := f.ReadAt(page, at*PageSize); err != nil {
+				return n, err
+			}
+			p.sums[at] = crc32.Checksum(page, castagnoli)
+		}
+	}
+	from := int64(len(p.sums)) * PageSize
+	in := bufio.NewReaderSize(io.NewSectionReader(f, from, n.Size-from), 64<<10)
+	for int64(len(p.sums)) < whole {
+		if _, err := io.ReadFull(in, page); err != nil {
+			return n, err
+		}
+		p.sums = append(p.sums, crc32.Checksum(page, castagnoli))
+	}
+	rest, err := io.ReadAll(in)
+	if err != nil {
+		return n, err
+	}
+	for _, sum := range p.sums {
+		n.Sum = behindPage(n.Sum) ^ sum
+	}
+	n.Sum = crc32.Update(n.Sum, castagnoli, rest)
+	after, err := f.Stat()
+	if err == nil && (!after.ModTime().Equal(n.Changed) || after.Size() != n.Size) {
+		err = fmt.Errorf("read %s: %w", p.path, errBusy)
+	}
+	p.changed = n.Changed
+	if err != nil {
+		p.sums = nil
+	}
+	return n, err
+}
+
+// behindPage returns what a checksum of bytes adds to that of the same bytes and a page behind them; the other part is
+// the checksum of the page. This is linear in each bit of sum (crc32_combine of zlib).
+func behindPage(sum uint32) uint32 {
+	t := shift()
+	return t[0][byte(sum)] ^ t[1][byte(sum>>8)] ^ t[2][byte(sum>>16)] ^ t[3][byte(sum>>24)]
+}
+
+var shift = sync.OnceValue(func() *[4][256]uint32 {
+	var t [4][256]uint32
+	zeros := make([]byte, PageSize)
+	for i := range t {
+		for bit := range 8 {
+			one := uint32(1) << (8*i + bit)
+			moved := ^crc32.Update(^one, castagnoli, zeros)
+			for b := range t[i] {
+				if b>>bit&1 == 1 {
+					t[i][b] ^= moved
+				}
+			}
+		}
+	}
+	return &t
+})
