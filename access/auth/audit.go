@@ -31,15 +31,13 @@ func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, own
 	if len(object) > most {
 		object = object[:most] + "..."
 	}
-	_, err := us.db.ExecContext(ctx, `INSERT INTO audit (at_ms, viewer, role, action, object, owner, source) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+	return us.write(ctx, `INSERT INTO audit (at_ms, viewer, role, action, object, owner, source) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		us.clock().UnixMilli(), us.text(v.Name), v.Role.String(), action, us.text(object), us.text(owner), us.text(source))
-	return err
 }
 
 // Trim deletes entries past their retention.
 func (us *Users) Trim(ctx context.Context) error {
-	_, err := us.db.ExecContext(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli())
-	return err
+	return us.write(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli())
 }
 
 // Entries lists entries, the newest first: about one owner or all, since a time.

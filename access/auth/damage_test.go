@@ -65,6 +65,21 @@ func TestDamageAfterKill(t *testing.T) {
 	must(t, us.AddUser(t.Context(), auth.User{Name: "alice", Role: access.Admin}, good))
 	must(t, us.AddUser(t.Context(), auth.User{Name: "bob", Role: access.User}, good))
 	must(t, us.RemoveUser(t.Context(), "bob"))
+	path := filepath.Join(dir, auth.File)
+	written, err := os.Stat(path)
+	must(t, err)
+	for range 2000 { // until the audit log is in the file too
+		must(t, us.Audit(t.Context(), access.Viewer{Role: access.Admin, Name: "alice"}, "query", strings.Repeat("x", 2000), "bob", ""))
+		st, err := os.Stat(path)
+		must(t, err)
+		if !st.ModTime().Equal(written.ModTime()) {
+			written = nil
+			break
+		}
+	}
+	if written != nil {
+		t.Fatal("the log of the database is not copied into the file")
+	}
 	for _, c := range []struct {
 		name    string
 		do      func(path string) error
@@ -92,16 +107,7 @@ func TestDamageAfterKill(t *testing.T) {
 		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			killed := t.TempDir() // what is on the disk now is what a kill leaves
-			entries, err := os.ReadDir(dir)
-			must(t, err)
-			for _, e := range entries {
-				raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
-				st, statErr := e.Info()
-				must(t, errors.Join(err, statErr))
-				to := filepath.Join(killed, e.Name())
-				must(t, errors.Join(os.WriteFile(to, raw, 0o600), os.Chtimes(to, st.ModTime(), st.ModTime())))
-			}
+			killed := killedCopy(t, dir)
 			must(t, c.do(filepath.Join(killed, auth.File)))
 			again, err := auth.Open(killed, auth.Options{Fast: true})
 			if err == nil {
@@ -120,4 +126,40 @@ func TestDamageAfterKill(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A session that was ended stays so, also if the log that SQLite keeps is lost after a kill.
+func TestEndedSessionAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	us, err := auth.Open(dir, auth.Options{Fast: true})
+	must(t, err)
+	t.Cleanup(func() { _ = us.Close() })
+	session, err := us.NewSession(t.Context(), access.Viewer{Role: access.User, Name: "alice"}, false)
+	must(t, err)
+	must(t, us.AddUser(t.Context(), auth.User{Name: "bob", Role: access.User}, good)) // which moves the session into the file
+	must(t, us.EndSession(t.Context(), session))
+	killed := killedCopy(t, dir)
+	must(t, errors.Join(os.RemoveAll(filepath.Join(killed, auth.File+"-wal")), os.RemoveAll(filepath.Join(killed, auth.File+"-shm"))))
+	again, err := auth.Open(killed, auth.Options{Fast: true})
+	must(t, err)
+	defer again.Close()
+	if v, err := again.CheckSession(t.Context(), session); !errors.Is(err, auth.ErrSession) {
+		t.Errorf("it is valid for %v, %v", v, err)
+	}
+}
+
+// killedCopy copies a directory in use: what is on the disk now is what a kill leaves.
+func killedCopy(t *testing.T, dir string) string {
+	t.Helper()
+	killed := t.TempDir()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		st, statErr := e.Info()
+		must(t, errors.Join(err, statErr))
+		to := filepath.Join(killed, e.Name())
+		must(t, errors.Join(os.WriteFile(to, raw, 0o600), os.Chtimes(to, st.ModTime(), st.ModTime())))
+	}
+	return killed
 }

@@ -31,10 +31,10 @@ func (us *Users) NewSession(ctx context.Context, v access.Viewer, local bool) (s
 		return "", err
 	}
 	now := us.clock().UnixMilli()
-	if _, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE seen_ms < $1 OR created_ms < $2`, now-idleFor.Milliseconds(), now-lasts.Milliseconds()); err != nil {
+	if err := us.write(ctx, `DELETE FROM sessions WHERE seen_ms < $1 OR created_ms < $2`, now-idleFor.Milliseconds(), now-lasts.Milliseconds()); err != nil {
 		return "", err
 	}
-	_, err = us.db.ExecContext(ctx, `INSERT INTO sessions (hash, role, name, owners, local, created_ms, seen_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
+	err = us.write(ctx, `INSERT INTO sessions (hash, role, name, owners, local, created_ms, seen_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
 		hash[:], v.Role.String(), v.Name, string(owners), number(local), now)
 	return secret, err
 }
@@ -66,7 +66,7 @@ func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer
 		}
 	}
 	if now-seen > time.Minute.Milliseconds() {
-		if _, err := us.db.ExecContext(ctx, `UPDATE sessions SET seen_ms = $1 WHERE hash = $2`, now, hash[:]); err != nil {
+		if err := us.write(ctx, `UPDATE sessions SET seen_ms = $1 WHERE hash = $2`, now, hash[:]); err != nil {
 			return access.Viewer{}, err
 		}
 	}
@@ -85,5 +85,6 @@ func number(yes bool) int {
 func (us *Users) EndSession(ctx context.Context, secret string) error {
 	hash := sha256.Sum256([]byte(secret))
 	_, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE hash = $1`, hash[:])
+	us.settle(ctx) // else it could be valid again after a kill
 	return err
 }

@@ -215,6 +215,5 @@ func (us *Users) note(ctx context.Context, id string, now time.Time) error {
 	if fresh {
 		return nil
 	}
-	_, err := us.db.ExecContext(ctx, `UPDATE tokens SET used_ms = $1 WHERE id = $2`, ms, id)
-	return err
+	return us.write(ctx, `UPDATE tokens SET used_ms = $1 WHERE id = $2`, ms, id)
 }

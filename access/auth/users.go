@@ -103,7 +103,7 @@ func Open(dir string, o Options) (*Users, error) {
 		return nil, err
 	}
 	q := url.Values{"_txlock": {"immediate"}}
-	for _, p := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(1)"} {
+	for _, p := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "wal_autocheckpoint(0)", "synchronous(FULL)", "secure_delete(1)"} {
 		q.Add("_pragma", p)
 	}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?"+q.Encode())
@@ -127,16 +127,30 @@ func Open(dir string, o Options) (*Users, error) {
 
 // settle moves what was changed from the log of the database into its file and notes what that is. SQLite
 // leaves out what it cannot read of its log without a word: after a kill a user would be gone, or a revoked token
-// valid again. Sessions, uses of tokens and the audit log stay in the log until it is long.
+// valid again. Sessions that begin, uses of tokens and the audit log stay in the log until it is long: see write.
 func (us *Users) settle(ctx context.Context) {
 	if us.file == "" {
 		return
 	}
 	us.settling.Lock()
 	defer us.settling.Unlock()
-	if _, err := us.db.ExecContext(context.WithoutCancel(ctx), `PRAGMA wal_checkpoint(TRUNCATE)`); err == nil {
-		_ = durable.NoteClosed(us.file) // without the note only damage goes undetected
+	_ = durable.NewPages(us.file).Change(nil, func() error { // without the note only damage goes undetected
+		_, err := us.db.ExecContext(context.WithoutCancel(ctx), `PRAGMA wal_checkpoint(TRUNCATE)`)
+		return err
+	})
+}
+
+// settleAt is the size of the log of the database, bytes, from which on it is moved into the file. SQLite would do so
+// at this size too, but then nobody notes what the file is.
+const settleAt = 4 << 20
+
+// write executes what need not be in the file at once.
+func (us *Users) write(ctx context.Context, query string, args ...any) error {
+	_, err := us.db.ExecContext(ctx, query, args...)
+	if st, statErr := os.Stat(us.file + "-wal"); us.file != "" && statErr == nil && st.Size() >= settleAt {
+		us.settle(ctx)
 	}
+	return err
 }
 
 func newUsers(db *sql.DB, file string, o Options) *Users {
