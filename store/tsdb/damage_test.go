@@ -32,8 +32,9 @@ func (d *damagedStore) read(t *testing.T, s *Store) map[string][]storetest.Point
 }
 
 // wholeStore makes blocks of the head, of ended series, of samples out of order and of imports,
-// a checkpoint, several segments of both logs, and chunks of the head.
-func wholeStore(t *testing.T) *damagedStore {
+// a checkpoint, several segments of both logs, and chunks of the head. It is closed, or as a kill leaves it a moment
+// after the janitor's round.
+func wholeStore(t *testing.T, killed bool) *damagedStore {
 	t.Helper()
 	d := &damagedStore{dir: filepath.Join(t.TempDir(), "series"), to: time.Now().Truncate(blockRange).Add(100 * time.Minute)}
 	d.from = d.to.Add(-12 * time.Hour)
@@ -83,6 +84,14 @@ func wholeStore(t *testing.T) *damagedStore {
 		t.Fatal(err)
 	}
 	d.want = d.read(t, s)
+	if killed {
+		s.with(s.noteOpen)
+		left := filepath.Join(t.TempDir(), "series")
+		if out, err := exec.Command("cp", "-a", d.dir, left).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		d.dir = left
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +101,13 @@ func wholeStore(t *testing.T) *damagedStore {
 // TestRandomDamage changes one file of a closed store at random. The store opens, takes samples and
 // answers; no sample has another value; and each that is missing lies in a gap that is reported
 // with its file.
-func TestRandomDamage(t *testing.T) {
-	whole := wholeStore(t)
+func TestRandomDamage(t *testing.T) { randomDamage(t, wholeStore(t, false)) }
+
+// TestRandomDamageAfterKill does the same to the files of one that was killed.
+func TestRandomDamageAfterKill(t *testing.T) { randomDamage(t, wholeStore(t, true)) }
+
+func randomDamage(t *testing.T, whole *damagedStore) {
+	t.Helper()
 	total := 0
 	for _, p := range whole.want {
 		total += len(p)
