@@ -176,3 +176,48 @@ func (d *damagedStore) compare(t *testing.T, s *Store, what storetest.Damage) (m
 	}
 	return missing, untold
 }
+
+// A checkpoint is never torn: after a kill, too, it is noticed when it is damaged or missing.
+func TestDamagedCheckpointAfterKill(t *testing.T) {
+	whole := wholeStore(t, true)
+	for _, c := range []struct {
+		name string
+		do   func(segment string) error
+	}{
+		{"a bit", func(segment string) error {
+			raw, err := os.ReadFile(segment)
+			if err == nil {
+				raw[300] ^= 1
+				err = os.WriteFile(segment, raw, 0o600)
+			}
+			return err
+		}},
+		{"cut off", func(segment string) error { return os.Truncate(segment, 300) }},
+		{"empty", os.Remove},
+		{"missing", func(segment string) error { return os.RemoveAll(filepath.Dir(segment)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "series")
+			if out, err := exec.Command("cp", "-a", whole.dir, dir).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			found, err := filepath.Glob(filepath.Join(dir, "wal", "checkpoint.*", "00000000"))
+			if err != nil || len(found) != 1 {
+				t.Fatal(found, err)
+			}
+			if err := c.do(found[0]); err != nil {
+				t.Fatal(err)
+			}
+			file, err := filepath.Rel(dir, found[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			s := open(t, Options{Dir: dir, Clock: func() time.Time { return whole.to.Add(time.Minute) }, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+			missing, untold := whole.compare(t, s, storetest.Damage{File: file, What: c.name})
+			if missing == 0 || untold > 0 || !strings.Contains(log.String(), file) {
+				t.Errorf("%d samples are missing, %d of them in no gap: %v\n%s", missing, untold, s.Gaps(time.Unix(0, 0), whole.to.Add(time.Minute)), &log)
+			}
+		})
+	}
+}

@@ -146,10 +146,8 @@ func (l *losses) sample(ref chunks.HeadSeriesRef, t int64) {
 		l.oldestOOO = min(l.oldestOOO, t)
 	}
 	if n := len(l.list); n > 0 && !l.known[ref] { // its definition was in what was lost
+		l.settle(t)
 		last := &l.list[n-1]
-		if last.to == unknownEnd {
-			last.to = t
-		}
 		last.from, last.to = min(last.from, t), max(last.to, t)
 		return
 	}

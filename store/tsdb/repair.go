@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -270,8 +269,7 @@ func (s *Store) readNote() *notedLogs {
 	return &noted
 }
 
-// noteLogs writes what the logs are when the store is closed, or what they are at least while it is open:
-// of these not the checkpoints, which come and go. The newest segments are on the disk before that is noted, as
+// noteLogs writes what the logs are when the store is closed, or what they are at least while it is open. The newest segments are on the disk before that is noted, as
 // the full ones are: after a power failure the note claims nothing that the disk never got.
 func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open}
@@ -280,13 +278,13 @@ func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	}
 	var last []string
 	for _, log := range []string{"wal", "wbl"} {
-		files, err := s.segmentSizes(log, open)
+		files, newest, err := s.segmentSizes(log)
 		if err != nil {
 			return err
 		}
 		maps.Copy(noted.Files, files)
-		if len(files) > 0 {
-			last = append(last, slices.Max(slices.Collect(maps.Keys(files))))
+		if newest != "" {
+			last = append(last, newest)
 		}
 	}
 	if open {
@@ -309,29 +307,28 @@ func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	return err
 }
 
-// segmentSizes returns the sizes of the segments of a log, by their paths below the directory of the store.
-func (s *Store) segmentSizes(log string, open bool) (map[string]int64, error) {
-	root, sizes := filepath.Join(s.opts.Dir, log), map[string]int64{}
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+// segmentSizes returns the sizes of the segments of a log and its checkpoints, by their paths below the directory of
+// the store, and which of the log is the newest.
+func (s *Store) segmentSizes(log string) (sizes map[string]int64, newest string, err error) {
+	sizes = map[string]int64{}
+	err = filepath.WalkDir(filepath.Join(s.opts.Dir, log), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
 			return err
-		case e.IsDir() && open && path != root:
-			return fs.SkipDir
-		case e.IsDir():
-			return nil
 		}
 		info, err := e.Info()
 		rel, relErr := filepath.Rel(s.opts.Dir, path)
 		if _, nan := strconv.Atoi(e.Name()); nan == nil && err == nil && relErr == nil {
 			sizes[rel] = info.Size()
+			if filepath.Dir(rel) == log {
+				newest = rel // they are listed with their numbers in order
+			}
 		}
 		return errors.Join(err, relErr)
 	})
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // or a checkpoint was replaced meanwhile
 		err = nil
 	}
-	return sizes, err
+	return sizes, newest, err
 }
 
 // noteOpen notes what the logs are at least.

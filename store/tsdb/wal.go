@@ -175,7 +175,9 @@ func segmentsOf(dir, log string, first int, sizes map[string]int64) (list []logS
 			all = append(all, n)
 		}
 	}
-	if len(all) == 0 {
+	if s := (logSegment{log: log}); len(all) == 0 && s.isCheckpoint() {
+		all = []int{0}
+	} else if len(all) == 0 {
 		return nil, nil
 	}
 	from, last := slices.Min(all), slices.Max(all)
@@ -191,6 +193,9 @@ func segmentsOf(dir, log string, first int, sizes map[string]int64) (list []logS
 	}
 	return list, nil
 }
+
+// isCheckpoint reports whether it is of a checkpoint, which has its name when all of it is on the disk.
+func (s *logSegment) isCheckpoint() bool { return filepath.Dir(s.log) != "." }
 
 // check reads a segment for what is wrong with it.
 func (s *logSegment) check(dir string, noted *notedLogs) error {
@@ -209,7 +214,7 @@ func (s *logSegment) check(dir string, noted *notedLogs) error {
 	if was := noted.size(s.file); size < was && len(s.bad) == 0 {
 		s.bad = []badRecord{{at: size, why: fmt.Sprintf("it is cut off: %d bytes of %d", size, was)}}
 	}
-	s.torn = s.last && len(s.bad) == 1 && !goodAfter && (noted == nil || noted.Open && s.bad[0].at >= noted.size(s.file))
+	s.torn = s.last && !s.isCheckpoint() && len(s.bad) == 1 && !goodAfter && (noted == nil || noted.Open && s.bad[0].at >= noted.size(s.file))
 	return nil
 }
 

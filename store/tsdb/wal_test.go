@@ -115,6 +115,26 @@ func TestDamagedLogKeepsTheRest(t *testing.T) {
 	}
 }
 
+// Segments that are missing one after the other, the definitions of series among them, are gaps up to the last sample that
+// cannot be assigned.
+func TestFirstSegmentsAreMissing(t *testing.T) {
+	dir := t.TempDir()
+	from := fourSegments(t, dir)
+	for _, n := range []string{"00000000", "00000001", "00000002"} {
+		if err := os.Remove(filepath.Join(dir, "wal", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, Options{Dir: dir, Ahead: -1})
+	list := s.Gaps(from.Add(-time.Hour), from.Add(5*time.Hour))
+	if got := storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.Named(cpuDesc.Name)); len(got) != 0 || len(list) != 3 {
+		t.Fatalf("%d series, gaps %v", len(got), list)
+	}
+	if first, last := list[0], list[2]; !first.From.IsZero() || first.To.Before(from) || last.To.Before(from.Add(99*time.Minute)) || last.To.After(from.Add(100*time.Minute)) {
+		t.Errorf("gaps %v", list)
+	}
+}
+
 // After a crash it is noticed, too, that segments are missing, empty or cut off between two records.
 func TestLostLogAfterCrash(t *testing.T) {
 	whole := t.TempDir()
