@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"reckon/client"
@@ -179,11 +180,9 @@ const maxReason = 240
 // reasonOf is what a label can hold of an error: what is missing, and what to do.
 func reasonOf(err error) string {
 	var u *sensor.UnavailableError
-	s := err.Error()
+	s := strings.ReplaceAll(err.Error(), "\n", "; ")
 	if errors.As(err, &u) {
-		if s = u.Reason; u.Fix != "" {
-			s += " (" + u.Fix + ")"
-		}
+		s = u.Label()
 	}
 	if len(s) > maxReason {
 		s = fmt.Sprintf("%.*s", maxReason, s)

@@ -102,3 +102,19 @@ func TestTooFewFiles(t *testing.T) {
 		t.Error("another error is changed")
 	}
 }
+
+// TestReasonLabel: the label of a source that the kernel refuses names the kernel's answer, and no reason is longer than a line.
+func TestReasonLabel(t *testing.T) {
+	for err, want := range map[error]string{
+		sensor.Refused("the verifier of this kernel rejects the BPF programs", "report it", errors.New("program walk: combined stack size of 6 calls is 576. Too large")): "the verifier of this kernel rejects the BPF programs: program walk: combined stack size of 6 calls is 576. Too large (report it)",
+		sensor.Unavailable("no RAPL zones", "", syscall.ENOENT): "no RAPL zones",
+		errors.Join(syscall.EIO, syscall.EBADF):                 "input/output error; bad file descriptor",
+	} {
+		if got := reasonOf(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := reasonOf(errors.New(strings.Repeat("x", 1000))); len(got) != maxReason {
+		t.Errorf("a reason has %d bytes", len(got))
+	}
+}

@@ -18,6 +18,7 @@ package sensor
 
 import (
 	"errors"
+	"strings"
 
 	"reckon/metric"
 )
@@ -50,13 +51,20 @@ type UnavailableError struct {
 	Fix string
 	// Err is the cause, if there is one.
 	Err error
+	// Refused says that Err is an answer of the kernel without which Reason leaves open what is wrong. The label names it, too.
+	Refused bool
 }
 
 // Error joins reason, cause and fix into one line.
-func (e *UnavailableError) Error() string {
+func (e *UnavailableError) Error() string { return e.line(e.Err != nil) }
+
+// Label is the error without its cause, unless the kernel refused something.
+func (e *UnavailableError) Label() string { return e.line(e.Refused) }
+
+func (e *UnavailableError) line(cause bool) string {
 	s := e.Reason
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
+	if cause {
+		s += ": " + strings.ReplaceAll(e.Err.Error(), "\n", "; ") // of errors.Join
 	}
 	if e.Fix != "" {
 		s += " (" + e.Fix + ")"
@@ -73,4 +81,9 @@ func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailab
 // Unavailable returns an [UnavailableError].
 func Unavailable(reason, fix string, cause error) error {
 	return &UnavailableError{Reason: reason, Fix: fix, Err: cause}
+}
+
+// Refused returns an [UnavailableError] for something that the kernel refused with an error.
+func Refused(reason, fix string, cause error) error {
+	return &UnavailableError{Reason: reason, Fix: fix, Err: cause, Refused: true}
 }

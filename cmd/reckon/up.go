@@ -230,20 +230,22 @@ func sees(root, io, ends, inside bool) string {
 	return who + ": " + unseen + "; with root it sees them."
 }
 
-// showNotes lists the unavailable sensors: those with a remedy
-// with the remedy, the others by name, since most machines lack most hardware.
+// showNotes lists the unavailable sensors: those with a remedy, and what the kernel refused,
+// in a line each, the others by name, since most machines lack most hardware.
 func showNotes(w io.Writer, notes []agent.Note) {
 	var absent []string
 	title, wide := "\nNot available here:\n", 12
-	for _, n := range notes {
+	lacks := func(n agent.Note) bool {
 		var u *sensor.UnavailableError
-		if !errors.As(n.Err, &u) || u.Fix != "" {
+		return errors.As(n.Err, &u) && u.Fix == "" && !u.Refused
+	}
+	for _, n := range notes {
+		if !lacks(n) {
 			wide = max(wide, len(n.Sensor))
 		}
 	}
 	for _, n := range notes {
-		var u *sensor.UnavailableError
-		if errors.As(n.Err, &u) && u.Fix == "" {
+		if lacks(n) {
 			absent = append(absent, n.Sensor)
 			continue
 		}

@@ -1,6 +1,13 @@
 package main
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"reckon/agent"
+	"reckon/sensor"
+)
 
 // Root without a capability, in a user namespace or with --exits none is not said to see everything, and another user who was granted
 // the capabilities is not said to see less.
@@ -19,5 +26,18 @@ func TestSees(t *testing.T) {
 		if got := sees(c.root, c.io, c.ends, c.inside); got != c.want {
 			t.Errorf("root %v, io %v, ends %v: %q, want %q", c.root, c.io, c.ends, got, c.want)
 		}
+	}
+}
+
+// What the kernel refuses has a line with its answer, though there is no remedy; hardware that is not there has only its name.
+func TestNotesOfRefusedSources(t *testing.T) {
+	var out strings.Builder
+	showNotes(&out, []agent.Note{
+		{Sensor: "tegra", Err: sensor.Unavailable("not a Tegra board", "", nil)},
+		{Sensor: "files-hooks", Err: sensor.Refused("some calls on file systems are not counted", "", errors.Join(errors.New("vfs_mkdir: no"), errors.New("vfs_rmdir: no")))},
+	})
+	const want = "\nNot available here:\n  files-hooks  some calls on file systems are not counted: vfs_mkdir: no; vfs_rmdir: no\n\nNo data sources here for tegra; see `reckon nodes`.\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

@@ -25,7 +25,7 @@ func OpenTraffic(o Options) (sensor.TrafficSource, *Note, error) {
 	}
 	var note *Note
 	if err := s.Missing(); err != nil {
-		note = &Note{"traffic-hooks", sensor.Unavailable("some traffic is not counted", "", err)}
+		note = &Note{"traffic-hooks", sensor.Refused("some traffic is not counted", "", err)}
 	}
 	return s, note, nil
 }
@@ -42,7 +42,7 @@ func OpenWaits(o Options) (sensor.WaitSource, *Note, error) {
 	}
 	var note *Note
 	if err := s.Missing(); err != nil {
-		note = &Note{"waits-disks", sensor.Unavailable("the disks that processes wait for are not known", "", err)}
+		note = &Note{"waits-disks", sensor.Refused("the disks that processes wait for are not known", "", err)}
 	}
 	return s, note, nil
 }
@@ -95,7 +95,7 @@ func OpenFiles(o Options, fuse bool) (sensor.MountSource, *Note, error) {
 	}
 	var note *Note
 	if err := s.Missing(); err != nil {
-		note = &Note{"files-hooks", sensor.Unavailable("some calls on file systems are not counted", "", err)}
+		note = &Note{"files-hooks", sensor.Refused("some calls on file systems are not counted", "", err)}
 	}
 	return s, note, nil
 }

@@ -33,10 +33,10 @@ func Explain(err error, root, otherwise, fix string) error {
 		status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
 		return missing(Cause(err), string(status))
 	case rejected:
-		return sensor.Unavailable("the verifier of this kernel rejects the BPF programs",
+		return sensor.Refused("the verifier of this kernel rejects the BPF programs",
 			"report it with the output of uname -r", Cause(err))
 	}
-	return sensor.Unavailable(otherwise, fix, Cause(err))
+	return sensor.Refused(otherwise, fix, Cause(err))
 }
 
 // Cause shortens an error of loading to one line: of what the verifier wrote, which may be
@@ -175,7 +175,7 @@ func refusal(err error, status, uidMap string, limited bool, filtered string) er
 		return sensor.Unavailable("BPF programs need more locked memory than the limit allows",
 			"raise it: ulimit -l unlimited, LimitMEMLOCK=infinity of systemd; Linux 5.11 and later do not count it", unix.EPERM)
 	}
-	return sensor.Unavailable("no permission to load BPF programs, although the capabilities are there",
+	return sensor.Refused("no permission to load BPF programs, although the capabilities are there",
 		"look in the kernel's log for the security module that forbids it", err)
 }
 

@@ -102,7 +102,7 @@ func New(o Options) (*Source, error) {
 		sets: make(map[uint64]*set), claimed: make(map[int32]claimed), exitErr: k.exits,
 	}
 	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {
-		s.exitErr = sensor.Unavailable("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
+		s.exitErr = sensor.Refused("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
 	}
 	s.onEvent = s.event
 	s.names.root, s.names.origin = o.Root, cgpath.FindOrigin(o.Root)

@@ -79,7 +79,7 @@ func choose(kernel *btf.Spec) (all []hook, missing []error, err error) {
 		if err := f.known(kernel); err == nil {
 			all = append(all, f.hooks()...)
 		} else if f.must {
-			return nil, nil, sensor.Unavailable("the kernel has no place to count calls of the VFS at", "report it with the output of uname -r", err)
+			return nil, nil, sensor.Refused("the kernel has no place to count calls of the VFS at", "report it with the output of uname -r", err)
 		} else {
 			missing = append(missing, err)
 		}
