@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,8 +21,8 @@ type report struct {
 	kernel   string
 	results  map[string][]result // by mode
 	reading  map[string]string
-	refused  map[string]string  // why a mode could not be
-	nobody   map[string]float64 // part of the processors' time that no task had, by mode
+	refused  map[string][]string // why sources are not available, by mode
+	nobody   map[string]float64  // part of the processors' time that no task had, by mode
 	problems []string
 	tests    []string
 	ended    bool
@@ -45,7 +46,7 @@ func (r *report) take(line string) {
 	what, rest, _ := strings.Cut(said, " ")
 	f := strings.Fields(rest)
 	if r.results == nil {
-		r.results, r.reading, r.refused, r.nobody = map[string][]result{}, map[string]string{}, map[string]string{}, map[string]float64{}
+		r.results, r.reading, r.refused, r.nobody = map[string][]result{}, map[string]string{}, map[string][]string{}, map[string]float64{}
 	}
 	switch {
 	case what == "kernel":
@@ -57,11 +58,10 @@ func (r *report) take(line string) {
 	case what == "reading" && len(f) > 2:
 		r.reading[f[1]] = strings.Join(f[2:], " ")
 	case what == "failed" && len(f) > 2:
-		r.refused[f[1]] = strings.Join(f[2:], " ")
+		r.fail(f[1], strings.Join(f[2:], " "))
 	case what == "said" && len(f) > 2:
-		_, why, _ := strings.Cut(strings.Join(f[2:], " "), "not available: ")
-		if r.refused[f[1]] == "" {
-			r.refused[f[1]] = why
+		if _, why, ok := strings.Cut(rest, "not available: "); ok {
+			r.refused[f[1]] = append(r.refused[f[1]], why)
 		}
 	case what == "tests":
 		r.tests = append(r.tests, rest)
@@ -88,6 +88,24 @@ func (r *report) take(line string) {
 			}
 		}
 	}
+}
+
+// refusals are the reasons why a mode may fail on a kernel: eBPF is not used on 5.10, and exit records name no process before 5.19.
+var refusals = []struct{ kernel, mode, why string }{
+	{"5.10.", "ebpf", "ebpf: eBPF is not used on Linux 5.10, "},
+	{"5.10.", "taskstats", "the kernel's exit records (version 10) do not say of which process a thread was"},
+}
+
+// fail takes in that a mode could not be measured to its end.
+func (r *report) fail(mode, why string) {
+	r.refused[mode] = append(r.refused[mode], why)
+	for _, s := range refusals {
+		if strings.HasPrefix(r.kernel, s.kernel) && mode == s.mode && slices.ContainsFunc(r.refused[mode], func(w string) bool { return strings.Contains(w, s.why) }) {
+			r.refused[mode] = []string{s.why}
+			return
+		}
+	}
+	r.problem(fmt.Sprintf("%s: %s", mode, strings.Join(r.refused[mode], "; ")))
 }
 
 func (v result) off() float64 { return v.got/v.want - 1 }
@@ -143,11 +161,14 @@ func (v result) shared() bool { return strings.HasSuffix(v.load, "forks") }
 
 // ofProcesses reports whether it is CPU time that no control group counts.
 func (v result) ofProcesses() bool {
-	return !v.shared() && !v.ofFiles() && v.load != "memory" && v.load != "unit" && v.load != "pod"
+	return !v.shared() && !v.ofFiles() && !v.outOfMemory() && v.load != "memory" && v.load != "unit" && v.load != "pod"
 }
 
 // ofFiles reports whether it is what was done on a file system across the network.
 func (v result) ofFiles() bool { return strings.HasPrefix(v.load, "nfs-") }
+
+// outOfMemory reports whether it is of the control group of which a process is killed.
+func (v result) outOfMemory() bool { return strings.HasPrefix(v.load, "oom") }
 
 func columns() []string {
 	return []string{"ebpf", "container-ebpf", "taskstats", "unprivileged", "container-unprivileged"}
@@ -180,17 +201,17 @@ func table(all []*report) string {
 func (r *report) cell(mode string) string {
 	rs := r.results[mode]
 	if len(rs) == 0 {
-		if r.reading[mode] == "" && r.refused[mode] == "" {
+		if r.reading[mode] == "" && len(r.refused[mode]) == 0 {
 			return "-"
 		}
-		return "no: " + strings.ReplaceAll(r.refused[mode], "|", "/")
+		return "no: " + strings.ReplaceAll(strings.Join(r.refused[mode], "; "), "|", "/")
 	}
 	var worst, group result
 	rest := ""
 	for _, v := range rs {
 		at := &worst
 		switch {
-		case v.load == "memory", v.shared(), v.ofFiles(), v.load == "daemons" && !v.exact(mode):
+		case v.load == "memory", v.load == "oom-peak", v.load == "oom-kills", v.shared(), v.ofFiles(), v.load == "daemons" && !v.exact(mode):
 			rest += fmt.Sprintf("; %s %+.1f %%", v.load, 100*v.off())
 			if v.mark != "exact" {
 				rest += ", " + strings.ReplaceAll(v.mark, "-", " ")

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -27,6 +29,8 @@ type load struct {
 	of subject
 	// own has it run as the user of the unprivileged agent.
 	own bool
+	// limit is how much memory the control group may have, bytes; 0 is no limit.
+	limit uint64
 }
 
 // subject is what a load is about.
@@ -37,6 +41,7 @@ const (
 	memoryPeak           // of one process
 	sharedMemory         // of a process and its forks, while they run
 	remoteFiles          // calls on a file system across the network
+	outOfMemory          // a process of a control group that is killed for lack of memory
 )
 
 // The pod is one of containerd with the systemd driver, as the kubelet names it.
@@ -46,6 +51,7 @@ const (
 	podGroup  = pods + "/kubepods-burstable-pod0a3f2f9c_3a5f_4f0b_8f0e_c1f6b1d0a001.slice/cri-containerd-aaaaaaaaaaaa00112233445566778899aabbccddeeff00112233445566778899.scope"
 	ownGroup  = pods + "/kubepods-burstable-pod9b1c2f9c_3a5f_4f0b_8f0e_c1f6b1d0b002.slice/cri-containerd-bbbbbbbbbbbb00112233445566778899aabbccddeeff00112233445566778899.scope"
 	unitGroup = "/system.slice/case.service"
+	oomGroup  = "/system.slice/oom.service"
 )
 
 // Orphans ("daemons") are processes that nobody of the load waits for: without exit records
@@ -64,6 +70,7 @@ func loads() []load {
 		{name: "memory", args: []string{"memory", "64"}, of: memoryPeak},
 		{name: "forks", args: []string{"forks", "32", "10"}, of: sharedMemory},
 		{name: "own-forks", args: []string{"forks", "32", "10"}, of: sharedMemory, own: true},
+		{name: "oom", args: []string{"starve", "2s", "256"}, group: oomGroup, workload: "unit/oom.service", of: outOfMemory, limit: 64 << 20},
 		{name: "nfs", args: []string{"files", remoteDir}, of: remoteFiles},
 	}
 }
@@ -121,9 +128,8 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 		return fmt.Errorf("load %s: %w", l.name, err)
 	}
 	if l.of == sharedMemory {
-		time.Sleep(9 * time.Second) // it is steady by then
-		t.memory = proportional(t.leader)
-		if err := ask(&t); err != nil {
+		err := ask(&t)
+		if err := errors.Join(err, unix.Kill(t.leader, unix.SIGTERM)); err != nil {
 			return err
 		}
 	}
@@ -274,8 +280,10 @@ func child(what string, args []string) {
 	case "shell": // LOAD: waits for it, as a shell does, and lives on
 		start(args...).wait()
 		time.Sleep(2500 * time.Millisecond)
-	case "memory", "forks":
+	case "memory", "forks", "hog":
 		hold(what, args)
+	case "starve": // CPU TIME, MEGABYTES of a child that is to be killed
+		starve(args)
 	case "files":
 		fail(use(args[0]))
 	default:
@@ -347,13 +355,25 @@ func hold(what string, args []string) {
 		for range number(args[1]) {
 			all = append(all, fork())
 		}
-		time.Sleep(12 * time.Second)
+		enough := make(chan os.Signal, 1)
+		signal.Notify(enough, unix.SIGTERM)
+		<-enough
 		for _, pid := range all {
 			fail(unix.Kill(pid, unix.SIGKILL))
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}
 	runtime.KeepAlive(block)
+}
+
+// starve uses processor time and starts a child that wants more memory than there is.
+func starve(args []string) {
+	spin(duration(args[0]))
+	state, err := start("hog", args[1]).Wait()
+	fail(err)
+	if s, ok := state.Sys().(syscall.WaitStatus); !ok || s.Signal() != unix.SIGKILL {
+		fail(fmt.Errorf("the process that wants too much memory was not killed: %v", state))
+	}
 }
 
 // join USER GROUP... -- LOAD joins the control groups and becomes the load, of the user.

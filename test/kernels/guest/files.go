@@ -132,7 +132,7 @@ func remoteUse(owner string, after samples) (all []comparison) {
 		{"read-bytes", "bytes_total", "direction", "read", reads * readSize},
 		{"written-bytes", "bytes_total", "direction", "write", writes * writeSize},
 	} {
-		all = append(all, comparison{"nfs-" + c.figure, c.want, sum(c.name, c.label, c.value)})
+		all = append(all, comparison{"nfs-" + c.figure, "", c.want, sum(c.name, c.label, c.value)})
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -156,6 +157,20 @@ func makeGroup(layout, path string) (dirs []string, err error) {
 		dirs = append(dirs, at)
 	}
 	return dirs, nil
+}
+
+// limitMemory limits the memory of a control group, if the limit is not 0. It reports whether that could be done: not where no hierarchy
+// has the controller.
+func limitMemory(dirs []string, limit uint64) (ok bool, err error) {
+	for _, d := range dirs {
+		for _, name := range []string{"memory.max", "memory.limit_in_bytes"} {
+			if _, err := os.Stat(d + "/" + name); err != nil || limit == 0 {
+				continue
+			}
+			return true, os.WriteFile(d+"/"+name, strconv.AppendUint(nil, limit, 10), 0)
+		}
+	}
+	return limit == 0, nil
 }
 
 // removeGroup removes a control group that nothing runs in, from every hierarchy.

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -13,13 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"reckon/figure"
 )
 
 // mode is a way to run the agent.
@@ -83,6 +78,9 @@ func (m *mode) measure(layout string, wanted *regexp.Regexp, user *uint32) error
 	}
 	defer stop()
 	say("reading %s %s %s", layout, m.name, reading)
+	if err := reasons(); err != nil {
+		return err
+	}
 	if !strings.Contains(reading, m.sources) {
 		return fmt.Errorf("it reads %s", reading)
 	}
@@ -119,6 +117,10 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 			return err
 		}
 		defer removeGroup(dirs) // the next mode begins with one of its own, as every container does
+		if limited, err := limitMemory(dirs, l.limit); err != nil || !limited {
+			say("note no control group limits memory here, load %s is left out: %v", l.name, err)
+			return err
+		}
 	}
 	if l.of == remoteFiles {
 		unmount, err := mountRemote()
@@ -134,18 +136,21 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 	watch.begin()
 	return l.run(user, dirs, m.pid, func(t *truth) error {
 		after, err := scrape()
+		if l.of == sharedMemory && err == nil {
+			after, err = watch.settled(t)
+		}
 		if err != nil {
 			return err
 		}
 		workload := l.workload
-		if l.of != cpuTime {
+		if workload == "" && l.of != cpuTime {
 			workload = groupOf(after, t.leader)
 		}
 		all := l.compare(t, user, before, after)
 		if l.of == remoteFiles && slices.ContainsFunc(all, comparison.differs) {
 			others(after)
 		}
-		if l.of == cpuTime && all[0].lacks() { // is it lost or late?
+		if all[0].figure == "cpu_seconds" && all[0].lacks() { // is it lost or late?
 			grown(before, after)
 			time.Sleep(10 * time.Second)
 			if later, err := scrape(); err == nil {
@@ -153,7 +158,7 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 			}
 		}
 		for _, c := range all {
-			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got, watch.mark(l, workload))
+			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got, watch.mark(c.figure, workload, l.workload != ""))
 		}
 		return nil
 	})
@@ -193,6 +198,7 @@ func processors() (busy, tasks, all float64) {
 // comparison is what the kernel says of a load, and what the agent does.
 type comparison struct {
 	subject   string
+	figure    string // key of what is marked, empty for what never is
 	want, got float64
 }
 
@@ -201,28 +207,31 @@ func (c comparison) differs() bool { return c.want != c.got }
 func (c comparison) lacks() bool { return c.got < 0.99*c.want }
 
 func (l *load) compare(t *truth, user uint32, before, after samples) []comparison {
-	if l.of == remoteFiles {
-		return remoteUse(strconv.Itoa(int(user)), after)
-	}
-	want, got := l.charged(t, user, before, after)
-	return []comparison{{l.name, want, got}}
-}
-
-// charged compares CPU time or memory.
-func (l *load) charged(t *truth, user uint32, before, after samples) (want, got float64) {
 	owner := strconv.Itoa(int(user))
 	const cpu = "reckon_workload_cpu_seconds_total"
-	switch {
-	case l.of == memoryPeak:
-		return float64(t.memory), after.most("reckon_workload_memory_peak_bytes", "owner", owner)
-	case l.of == sharedMemory:
-		return float64(t.memory), after.sum("reckon_workload_memory_bytes", "workload", groupOf(after, t.leader))
-	case l.workload != "":
-		got = after.sum(cpu, "workload", l.workload) - before.sum(cpu, "workload", l.workload)
-		// What a process used before it entered the group (version 1 has no other way) may count or not.
-		return min(max(got, t.group.Seconds()), max(t.group, t.cpu).Seconds()), got
+	grown := func(name string) float64 {
+		return after.sum(name, "workload", l.workload) - before.sum(name, "workload", l.workload)
 	}
-	return t.cpu.Seconds(), after.sum(cpu, "owner", owner)
+	ofGroup := func() comparison {
+		got := grown(cpu)
+		// What a process used before it entered the group (version 1 has no other way) may count or not.
+		return comparison{l.name, "cpu_seconds", min(max(got, t.group.Seconds()), max(t.group, t.cpu).Seconds()), got}
+	}
+	switch {
+	case l.of == remoteFiles:
+		return remoteUse(owner, after)
+	case l.of == memoryPeak:
+		return []comparison{{l.name, "memory_peak_bytes", float64(t.memory), after.most("reckon_workload_memory_peak_bytes", "owner", owner)}}
+	case l.of == sharedMemory:
+		return []comparison{{l.name, "memory_bytes", float64(t.memory), after.sum("reckon_workload_memory_bytes", "workload", groupOf(after, t.leader))}}
+	case l.of == outOfMemory:
+		return []comparison{ofGroup(),
+			{l.name + "-peak", "memory_peak_bytes", float64(l.limit), after.most("reckon_workload_memory_peak_bytes", "workload", l.workload)},
+			{l.name + "-kills", "", 1, grown("reckon_workload_oom_kills_total")}}
+	case l.workload != "":
+		return []comparison{ofGroup()}
+	}
+	return []comparison{{l.name, "cpu_seconds", t.cpu.Seconds(), after.sum(cpu, "owner", owner)}}
 }
 
 // groupOf is what the agent calls the process group of a leader.
@@ -237,101 +246,18 @@ func groupOf(all samples, leader int) string {
 	return "none"
 }
 
-// watch collects what the agent says of the exactness of its figures.
-type watch struct {
-	over  chan struct{}
-	mu    sync.Mutex
-	worst map[string]figure.Exactness // by figure, kind, source and workload
-	last  samples
-}
-
-func newWatch() *watch {
-	w := &watch{over: make(chan struct{}), worst: map[string]figure.Exactness{}}
-	go func() {
-		for {
-			select {
-			case <-w.over:
-				return
-			case <-time.After(time.Second):
-			}
-			if all, err := scrape(); err == nil {
-				w.add(all)
-			}
-		}
-	}()
-	return w
-}
-
-func (w *watch) stop() { close(w.over) }
-
-func (w *watch) begin() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.worst)
-}
-
-func (w *watch) add(all samples) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.last = all
-	for _, s := range all {
-		if s.name == "reckon_figure_exactness" {
-			w.worst[s.labels] = w.worst[s.labels].Worse(figure.Exactness(s.value))
-		}
-	}
-}
-
-// mark returns how exact the figure of a load is by its worst mark: that of its kind in its time, and of memory that of
-// the workload now.
-func (w *watch) mark(l *load, id string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var worst figure.Exactness
-	see := func(labels, key string, e figure.Exactness) {
-		kinds := []string{"group", "short"}
-		if l.workload != "" {
-			kinds = []string{workloadKind(id)}
-		}
-		for _, kind := range kinds {
-			if has(labels, "figure", key) && has(labels, "kind", kind) && (has(labels, "workload", id) || has(labels, "workload", "")) {
-				worst = worst.Worse(e)
-			}
-		}
-	}
-	switch l.of {
-	case cpuTime:
-		for labels, v := range w.worst {
-			see(labels, "cpu_seconds", v)
-		}
-	case memoryPeak:
-		for labels, v := range w.worst {
-			see(labels, "memory_peak_bytes", v)
-		}
-	case sharedMemory:
-		for _, s := range w.last {
-			if s.name == "reckon_figure_exactness" {
-				see(s.labels, "memory_bytes", figure.Exactness(s.value))
-			}
-		}
-	}
-	return strings.ReplaceAll(worst.String(), " ", "-")
-}
-
-func workloadKind(id string) string {
-	kind, _, _ := strings.Cut(id, "/")
-	return kind
-}
-
-// has reports whether a label has a value; one that is not there is empty.
-func has(labels, label, value string) bool {
-	if value == "" {
-		return !strings.Contains(labels, "{"+label+"=") && !strings.Contains(labels, ","+label+"=") || strings.Contains(labels, label+"=\"\"")
-	}
-	want := fmt.Sprintf("%s=%q", label, value)
-	return strings.Contains(labels, "{"+want) || strings.Contains(labels, ","+want)
-}
-
 const address = "127.0.0.1:9871"
+
+// reasons fails where a source is not available and the agent does not say why.
+func reasons() error {
+	all, err := scrape()
+	for _, s := range all {
+		if s.name == "reckon_sensor_up" && s.value == 0 && has(s.labels, "reason", "") {
+			return fmt.Errorf("no reason why a source is not available: %s}", s.labels)
+		}
+	}
+	return err
+}
 
 // start starts the agent and waits until it has measured something. It returns what it reads.
 func (m *mode) start(layout string) (stop func(), reading string, err error) {
@@ -387,11 +313,14 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	last := ""
 	for line := range lines {
 		last = line
+		if !strings.HasPrefix(line, "reckon-agent: ") && !strings.HasPrefix(line, "time=") {
+			say("error a line of the agent at its start goes on: %s", line)
+		}
 		if _, r, ok := strings.Cut(line, ", reading "); ok {
 			reading = r
 			break
 		}
-		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table", "files:"} {
+		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table", "files", "traffic", "waits", "runqueue", "fuse", "disks"} {
 			if strings.Contains(line, about) {
 				say("said %s %s %s", layout, m.name, line)
 			}
@@ -492,74 +421,4 @@ func inside(args []string) error {
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}, AmbientCaps: caps, Pdeathsig: syscall.SIGTERM}
 	c.Stderr = os.Stderr
 	return c.Run()
-}
-
-// sample is a line of /metrics.
-type sample struct {
-	name   string
-	labels string
-	value  float64
-}
-
-type samples []sample
-
-func scrape() (out samples, err error) {
-	r, err := (&http.Client{Timeout: 20 * time.Second}).Get("http://" + address + "/metrics")
-	if err != nil {
-		return nil, err
-	}
-	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	for line := range strings.Lines(string(body)) {
-		if !strings.HasPrefix(line, "reckon_workload_") && !strings.HasPrefix(line, "reckon_figure_exactness") {
-			continue
-		}
-		i, j := strings.IndexByte(line, '{'), strings.LastIndexByte(line, '}')
-		if i < 0 || j < i {
-			continue
-		}
-		v, err := strconv.ParseFloat(strings.TrimSpace(line[j+1:]), 64)
-		if err == nil {
-			out = append(out, sample{line[:i], line[i:j], v})
-		}
-	}
-	return out, err
-}
-
-// exported waits until the agent has exported so many times more.
-func exported(times int) error {
-	var last samples
-	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		all, err := scrape()
-		if err == nil && last != nil && !slices.Equal(all, last) {
-			times--
-		}
-		if err == nil {
-			last = all
-		}
-		if times == 0 {
-			return nil
-		}
-		if time.Now().After(late) {
-			return errors.New("the agent exports nothing new")
-		}
-	}
-}
-
-func (all samples) each(name, label, value string, f func(float64)) {
-	for _, s := range all {
-		if s.name == name && has(s.labels, label, value) {
-			f(s.value)
-		}
-	}
-}
-
-func (all samples) sum(name, label, value string) (sum float64) {
-	all.each(name, label, value, func(v float64) { sum += v })
-	return sum
-}
-
-func (all samples) most(name, label, value string) (most float64) {
-	all.each(name, label, value, func(v float64) { most = max(most, v) })
-	return most
 }

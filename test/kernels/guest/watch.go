@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/figure"
+)
+
+// watch collects what the agent says of the exactness of its figures.
+type watch struct {
+	over  chan struct{}
+	mu    sync.Mutex
+	worst map[string]figure.Exactness // by figure, kind, source and workload
+	last  samples
+}
+
+func newWatch() *watch {
+	w := &watch{over: make(chan struct{}), worst: map[string]figure.Exactness{}}
+	go func() {
+		for {
+			select {
+			case <-w.over:
+				return
+			case <-time.After(time.Second):
+			}
+			if all, err := scrape(); err == nil {
+				w.add(all)
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watch) stop() { close(w.over) }
+
+func (w *watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.worst)
+}
+
+func (w *watch) add(all samples) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = all
+	for _, s := range all {
+		if s.name == "reckon_figure_exactness" {
+			w.worst[s.labels] = w.worst[s.labels].Worse(figure.Exactness(s.value))
+		}
+	}
+}
+
+// settled waits until the memory of forks is measured, or an upper bound since it cannot be; how much the agent may read at once is
+// bounded, and an emulated machine is slow. It fills in what the kernel says at that time.
+func (w *watch) settled(t *truth) (after samples, err error) {
+	for late := time.Now().Add(90 * time.Second); ; {
+		if err := exported(3); err != nil {
+			return nil, err
+		}
+		t.memory = proportional(t.leader)
+		if after, err = scrape(); err != nil {
+			return nil, err
+		}
+		w.add(after)
+		mark := w.mark("memory_bytes", groupOf(after, t.leader), false)
+		if mark == "exact" || mark == "at-most" || time.Now().After(late) {
+			return after, nil
+		}
+	}
+}
+
+// mark returns how exact a figure of a workload is by its worst mark: that of its kind in the time of the load, and of memory that
+// the workload has now. grouped is a workload with a control group of its own.
+func (w *watch) mark(key, id string, grouped bool) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var worst figure.Exactness
+	see := func(labels string, e figure.Exactness) {
+		kinds := []string{"group", "short"}
+		if grouped {
+			kinds = []string{workloadKind(id)}
+		}
+		for _, kind := range kinds {
+			if has(labels, "figure", key) && has(labels, "kind", kind) && (has(labels, "workload", id) || has(labels, "workload", "")) {
+				worst = worst.Worse(e)
+			}
+		}
+	}
+	switch key {
+	case "":
+	case "memory_bytes":
+		for _, s := range w.last {
+			if s.name == "reckon_figure_exactness" {
+				see(s.labels, figure.Exactness(s.value))
+			}
+		}
+	default:
+		for labels, v := range w.worst {
+			see(labels, v)
+		}
+	}
+	return strings.ReplaceAll(worst.String(), " ", "-")
+}
+
+func workloadKind(id string) string {
+	kind, _, _ := strings.Cut(id, "/")
+	return kind
+}
+
+// has reports whether a label has a value; one that is not there is empty.
+func has(labels, label, value string) bool {
+	if value == "" {
+		return !strings.Contains(labels, "{"+label+"=") && !strings.Contains(labels, ","+label+"=") || strings.Contains(labels, label+"=\"\"")
+	}
+	want := fmt.Sprintf("%s=%q", label, value)
+	return strings.Contains(labels, "{"+want) || strings.Contains(labels, ","+want)
+}
