@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/client"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -184,7 +185,11 @@ func TestOwnHangs(t *testing.T) {
 	a.openOwn(0)
 	_ = a.tick()
 	a.export(time.Now())
-	if up := a.Sensors()[len(a.Sensors())-1]; up.Up || !strings.Contains(up.Reason, "takes long") {
+	state := func() client.Sensor {
+		all := a.Sensors()
+		return all[slices.IndexFunc(all, func(u client.Sensor) bool { return u.Sensor == s.Name() })]
+	}
+	if up := state(); up.Up || !strings.Contains(up.Reason, "takes long") {
 		t.Errorf("%+v", up)
 	}
 	a.export(time.Now())
@@ -192,7 +197,7 @@ func TestOwnHangs(t *testing.T) {
 		t.Errorf("asked %d times while it hung, %d reads", len(s.calls), s.reads)
 	}
 	close(s.release)
-	for deadline := time.Now().Add(2 * time.Minute); !a.Sensors()[len(a.Sensors())-1].Up && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); !state().Up && time.Now().Before(deadline); {
 		a.export(time.Now())
 	}
 	if got := own(&a.batch, "thing"); got["thing"] != 1 {
