@@ -31,7 +31,7 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 	if err := image(initrd, busybox, parts, drivers); err != nil {
 		return fmt.Errorf("write the first file system: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not ended after %v", limit))
 	defer cancel()
 	c := exec.CommandContext(ctx, "nice", append([]string{"-n", "10"}, qemu(m, vmlinuz, initrd)...)...)
 	out, err := c.StdoutPipe()
@@ -54,7 +54,7 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 	err = c.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("it has not ended after %v", limit)
+		return context.Cause(ctx)
 	case err != nil:
 		return err
 	case !r.ended:
