@@ -135,6 +135,7 @@ func TestModelOfAnySeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := open(t, Config{Source: "procfs", PowerModel: path})
+	a.meter.sources = nil // where this machine's energy is metered, no model is asked
 	step := func() {
 		t.Helper()
 		if err := a.tick(); err != nil {
