@@ -84,6 +84,10 @@ type truth struct {
 	group  time.Duration // counted by its control group, if it has one
 	memory uint64        // the highest resident size of a process; of shared memory the proportional size of all, bytes
 	leader int           // its first process, which leads a session
+	// begun is what the leader had used when it became the program of the load. At first it was in the session of the process that started
+	// it, the driver, and had its user; a reading in that time charges the driver's group. own is what the driver itself used.
+	begun, own time.Duration
+	driver     int
 }
 
 // run runs a load to its end, its orphans included. The process that waits for it (drive) is neither process 1, whose
@@ -122,9 +126,9 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	defer orphans.Wait()
 	defer close(over)
 
-	var t truth
+	t := truth{driver: c.Process.Pid}
 	var nanos int64
-	if _, err := fmt.Fscan(says, &t.leader); err != nil {
+	if _, err := fmt.Fscan(says, &t.leader, &t.begun); err != nil {
 		return fmt.Errorf("load %s: %w", l.name, err)
 	}
 	if l.of == sharedMemory {
@@ -146,6 +150,9 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	}
 	t.cpu = time.Duration(nanos) + children() - before
 	t.group = usage(dirs) - counted
+	if t.own, err = processTime(t.driver); err != nil {
+		return fmt.Errorf("read the time of the driver of load %s: %w", l.name, err)
+	}
 	if err := exported(3); err != nil { // it has been read by then, and its parent's child times
 		return err
 	}
@@ -175,12 +182,21 @@ func drive(args []string) {
 	c.Args = append(append(c.Args, joined...), args[at:]...)
 	c.Stderr = os.Stderr
 	fail(c.Start())
-	fmt.Println(c.Process.Pid)
+	begun, err := processTime(c.Process.Pid)
+	fail(err)
+	fmt.Println(c.Process.Pid, begun.Nanoseconds())
 	fail(c.Wait())
 	var u unix.Rusage
 	fail(unix.Getrusage(unix.RUSAGE_CHILDREN, &u))
 	fmt.Println(u.Utime.Nano()+u.Stime.Nano(), u.Maxrss<<10)
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// processTime is the CPU time that a living process has used (clock_getcpuclockid(3)).
+func processTime(pid int) (time.Duration, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(int32(^pid<<3|unix.CLOCK_PROCESS_CPUTIME_ID), &t)
+	return time.Duration(t.Nano()), err
 }
 
 // usage is the CPU time that a control group has counted.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -53,20 +54,22 @@ func (w *watch) add(all samples) {
 	}
 }
 
-// settled waits until the memory of forks is measured, or an upper bound since it cannot be; how much the agent may read at once is
-// bounded, and an emulated machine is slow. It fills in what the kernel says at that time.
-func (w *watch) settled(t *truth) (after samples, err error) {
+// settled waits until the memory of forks stays as it is and is measured, or an upper bound where the agent may not measure it; how much it
+// may read at once is bounded, and an emulated machine is slow. It fills in what the kernel says at that time.
+func (w *watch) settled(t *truth, measurable bool) (after samples, err error) {
 	for late := time.Now().Add(90 * time.Second); ; {
+		before := proportional(t.leader)
 		if err := exported(3); err != nil {
 			return nil, err
 		}
 		t.memory = proportional(t.leader)
+		steady := t.memory > 0 && math.Abs(float64(before)/float64(t.memory)-1) < 0.002
 		if after, err = scrape(); err != nil {
 			return nil, err
 		}
 		w.add(after)
 		mark := w.mark("memory_bytes", groupOf(after, t.leader), false)
-		if mark == "exact" || mark == "at-most" || time.Now().After(late) {
+		if steady && (mark == "exact" || mark == "at-most" && !measurable) || time.Now().After(late) {
 			return after, nil
 		}
 	}
