@@ -176,7 +176,7 @@ var (
 	}
 	shortWorkloads = &metric.Desc{
 		Name: "reckon_short_workloads_total", Kind: metric.Counter,
-		Help:   "Process groups that were short work: they ended within one export interval with less than one CPU second, or within 30 s after having done next to nothing. Their usage is in short/OWNER/NODE.",
+		Help:   "Process groups that were short work: they ended within one export interval with less than one CPU second, or within a minute after having done next to nothing. Their usage is in short/OWNER/NODE.",
 		Labels: []string{"owner"},
 	}
 )

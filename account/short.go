@@ -14,9 +14,10 @@ const (
 	shortCPU = uint64(time.Second)
 	// quietLife is the longest life of a quiet process group that is short work, unless the export interval is longer.
 	// quietExports limits it to so many intervals: who exports each second wants to see more.
-	quietLife    = 30 * time.Second
-	quietExports = 2
-	// quietCPU is little enough, in nanoseconds, that the sum over all workloads stays complete while young groups are held back.
+	quietLife    = time.Minute
+	quietExports = 4
+	// quietCPU is little enough, in nanoseconds, that the sum over all workloads stays complete while groups are held back
+	// for up to half of quietLife. One that is held back for longer may have used half of it.
 	quietCPU    = uint64(50 * time.Millisecond)
 	quietMemory = uint64(64 << 20) // bytes, at the peak
 )
@@ -26,16 +27,20 @@ func (c *Config) quietUntil() time.Duration {
 	return max(c.Export, min(quietExports*c.Export, quietLife))
 }
 
-// quiet reports whether the part did next to nothing so far.
-func (p *Part) quiet() bool {
-	return p.CPU() < quietCPU && p.memory.peak < quietMemory && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO &&
+// quiet reports whether the part did next to nothing in the life that it had so far, nanoseconds.
+func (p *Part) quiet(life uint64) bool {
+	cpu := quietCPU
+	if life > uint64(quietLife/2) {
+		cpu /= 2
+	}
+	return p.CPU() < cpu && p.memory.peak < quietMemory && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO &&
 		len(p.gpus) == 0 && p.kills() == 0 && !p.usesMounts()
 }
 
 // pending reports whether an export leaves a process group to the next one, since it may turn out to be short work.
 func (l *Ledger) pending(p *Part, boot uint64) bool {
-	return p.kind == workload.Group && !p.exported && p.created != 0 && p.end == 0 &&
-		grown(p.start, boot) < uint64(l.config.quietUntil()) && p.quiet()
+	life := grown(p.start, boot)
+	return p.kind == workload.Group && !p.exported && p.created != 0 && p.end == 0 && life < uint64(l.config.quietUntil()) && p.quiet(life)
 }
 
 // short reports whether an ended part is short work.
@@ -44,7 +49,7 @@ func (l *Ledger) short(p *Part) bool {
 	if life <= uint64(l.config.Export) && p.CPU() < shortCPU {
 		return true
 	}
-	return p.kind == workload.Group && life <= uint64(l.config.quietUntil()) && p.quiet()
+	return p.kind == workload.Group && life <= uint64(l.config.quietUntil()) && p.quiet(life)
 }
 
 // over reports whether the part is an account of what has ended, of which nothing is left to be measured now: it has no present

@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// TestQuietGroupIsShortWork: a group that ended within two exports, at most 30 s or else one export, is folded if it did next
+// TestQuietGroupIsShortWork: a group that ended within four exports, at most a minute or else one export, is folded if it did next
 // to nothing, and one that ended within one export if it used less than a second; any other has series of its own.
 func TestQuietGroupIsShortWork(t *testing.T) {
 	const mib = 1 << 20
@@ -21,25 +21,28 @@ func TestQuietGroupIsShortWork(t *testing.T) {
 		written      uint64
 		early, shows bool // it has series before its end, and at all
 	}{
-		"within an export":                  {export: 15 * time.Second, life: 12, cpu: second / 100},
-		"within two":                        {export: 15 * time.Second, life: 29, cpu: second / 100},
-		"beyond two":                        {export: 15 * time.Second, life: 33, cpu: second / 100, shows: true},
-		"alive after three":                 {export: 15 * time.Second, life: 46, cpu: second / 100, early: true, shows: true},
-		"little CPU time":                   {export: 15 * time.Second, life: 29, cpu: 49e6},
-		"some CPU time":                     {export: 15 * time.Second, life: 29, cpu: 51e6, early: true, shows: true},
-		"some, and ended before an export":  {export: 15 * time.Second, life: 9, cpu: 51e6},
-		"much, and ended before an export":  {export: 15 * time.Second, life: 9, cpu: second + 1, shows: true},
-		"little memory":                     {export: 15 * time.Second, life: 29, peak: 63 * mib},
-		"much memory":                       {export: 15 * time.Second, life: 29, peak: 64 * mib, early: true, shows: true},
-		"much memory before an export":      {export: 15 * time.Second, life: 9, peak: 64 * mib},
-		"few bytes":                         {export: 15 * time.Second, life: 29, written: 15 * mib},
-		"many bytes":                        {export: 15 * time.Second, life: 29, written: 16 * mib, early: true, shows: true},
-		"frequent exports, within two":      {export: 5 * time.Second, life: 9},
-		"frequent exports, beyond two":      {export: 5 * time.Second, life: 15, early: true, shows: true},
-		"rare exports, within one":          {export: time.Minute, life: 58},
-		"rare exports, beyond one":          {export: time.Minute, life: 63, shows: true},
-		"rare exports, little in two":       {export: 20 * time.Second, life: 29},
-		"rare exports, little in two, over": {export: 20 * time.Second, life: 33, shows: true},
+		"within an export":                   {export: 15 * time.Second, life: 12, cpu: second / 100},
+		"within four":                        {export: 15 * time.Second, life: 59, cpu: second / 100},
+		"beyond four":                        {export: 15 * time.Second, life: 63, cpu: second / 100, shows: true},
+		"alive after five":                   {export: 15 * time.Second, life: 76, cpu: second / 100, early: true, shows: true},
+		"little CPU time":                    {export: 15 * time.Second, life: 29, cpu: 49e6},
+		"some CPU time":                      {export: 15 * time.Second, life: 29, cpu: 51e6, early: true, shows: true},
+		"little CPU time, long":              {export: 15 * time.Second, life: 59, cpu: 24e6},
+		"some CPU time, long":                {export: 15 * time.Second, life: 59, cpu: 26e6, early: true, shows: true},
+		"some, ended before an export":       {export: 15 * time.Second, life: 9, cpu: 51e6},
+		"some, ended before an export, long": {export: 15 * time.Second, life: 41, cpu: 26e6, shows: true},
+		"much, and ended before an export":   {export: 15 * time.Second, life: 9, cpu: second + 1, shows: true},
+		"little memory":                      {export: 15 * time.Second, life: 59, peak: 63 * mib},
+		"much memory":                        {export: 15 * time.Second, life: 29, peak: 64 * mib, early: true, shows: true},
+		"much memory before an export":       {export: 15 * time.Second, life: 9, peak: 64 * mib},
+		"few bytes":                          {export: 15 * time.Second, life: 59, written: 15 * mib},
+		"many bytes":                         {export: 15 * time.Second, life: 29, written: 16 * mib, early: true, shows: true},
+		"frequent exports, within four":      {export: 5 * time.Second, life: 19},
+		"frequent exports, beyond four":      {export: 5 * time.Second, life: 25, early: true, shows: true},
+		"rare exports, within one":           {export: time.Minute, life: 58},
+		"rare exports, beyond one":           {export: time.Minute, life: 63, shows: true},
+		"rare exports, little in three":      {export: 20 * time.Second, life: 59},
+		"rare exports, little in four":       {export: 20 * time.Second, life: 63, shows: true},
 	} {
 		r := newRig(t, Config{Export: c.export})
 		r.tick(0, nil)
