@@ -3,8 +3,9 @@
 // on a machine with other work:
 //
 //	go run ./test/bench/churn -rate 5 -time 1h bin/reckon old/reckon
+//	go run ./test/bench/churn -burst 1000 -rate 0 -life 330s -time 225s -every 45s bin/reckon
 //
-// Each group is a shell that uses about two milliseconds of a core and sleeps for as long as -life says: groups of up to 30 s
+// Each group is a shell that uses about two milliseconds of a core and sleeps for as long as -life says: groups of up to a minute
 // are short work, see doc/decisions/0017-short-work.md. As root it all runs in a
 // PID namespace, so that no other process of the machine is counted.
 package main
@@ -30,7 +31,8 @@ import (
 const settle = 30 * time.Second
 
 func main() {
-	rate := flag.Float64("rate", 5, "new process groups a second")
+	rate := flag.Float64("rate", 5, "new process groups a second; 0 for none")
+	burst := flag.Int("burst", 0, "process groups that begin at once")
 	life := flag.Duration("life", 20*time.Second, "for how long a group sleeps")
 	length := flag.Duration("time", time.Hour, "for how long groups come and go")
 	every := flag.Duration("every", 5*time.Minute, "time between two lines")
@@ -46,7 +48,7 @@ func main() {
 	if os.Geteuid() == 0 && !*inside {
 		err = alone(ctx)
 	} else {
-		err = run(ctx, bins, *rate, *length, *every, *life)
+		err = run(ctx, bins, *burst, *rate, *length, *every, *life)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "churn:", err)
@@ -75,7 +77,7 @@ type program struct {
 	ticks      int // of processor time, at the last line
 }
 
-func run(ctx context.Context, bins []string, rate float64, length, every, life time.Duration) error {
+func run(ctx context.Context, bins []string, burst int, rate float64, length, every, life time.Duration) error {
 	dir, err := os.MkdirTemp("", "reckon-churn-")
 	if err != nil {
 		return err
@@ -105,20 +107,35 @@ func run(ctx context.Context, bins []string, rate float64, length, every, life t
 		return err
 	}
 	report(list, "at rest", settle/2)
-	began, last := time.Now(), time.Now()
-	for n := 1; time.Since(began) < length; n++ {
+	began := time.Now()
+	for range burst {
 		if err := group(life); err != nil {
 			return err
 		}
-		if now := time.Now(); now.Sub(last) >= every {
-			report(list, now.Sub(began).Round(time.Second).String(), now.Sub(last))
-			last = now
+	}
+	next, line, last := began, began.Add(every), began // the next group, the next line
+	for {
+		at := line
+		if rate > 0 && next.Before(line) {
+			at = next
 		}
-		if err := pause(ctx, time.Until(began.Add(time.Duration(float64(n)/rate*float64(time.Second))))); err != nil {
+		if at.Sub(began) > length {
+			return nil
+		}
+		if err := pause(ctx, time.Until(at)); err != nil {
 			return err
 		}
+		if at == line {
+			now := time.Now()
+			report(list, now.Sub(began).Round(time.Second).String(), now.Sub(last))
+			line, last = line.Add(every), now
+			continue
+		}
+		if err := group(life); err != nil {
+			return err
+		}
+		next = next.Add(time.Duration(float64(time.Second) / rate))
 	}
-	return nil
 }
 
 func start(bin, data string) (*program, error) {
