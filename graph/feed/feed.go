@@ -252,11 +252,16 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 	return changed, nil
 }
 
-// passed is how long a process group must run before it is described.
-const passed = time.Minute
+const (
+	// passed is how long a process group must run before it is described.
+	passed = time.Minute
+	// littleCPU and littleMemory are what one that did next to nothing has used less of in its whole life, seconds and bytes.
+	littleCPU    = 1
+	littleMemory = 64 << 20
+)
 
 // passing reports whether a workload is a process group, which has no name of its own, that was not seen to run
-// for a minute yet: a machine that builds programs has thousands an hour, and each would be some 80
+// for a minute yet, or did next to nothing: a machine that builds programs has thousands an hour, and each would be some 80
 // quads in three indexes. A row may be a minute old, and the group have ended meanwhile.
 func passing(w *store.Workload) bool {
 	if w.Kind != string(workload.Group) || w.Start.IsZero() {
@@ -266,7 +271,9 @@ func passing(w *store.Workload) bool {
 	if !w.End.IsZero() {
 		until = w.End
 	}
-	return until.Sub(w.Start) < passed
+	// What was not measured may be much.
+	little := w.CPUSeconds != nil && *w.CPUSeconds < littleCPU && w.MemoryPeakBytes != nil && *w.MemoryPeakBytes < littleMemory && w.GPUSeconds == nil
+	return little || until.Sub(w.Start) < passed
 }
 
 // facts returns all the facts that the subgraph of a workload is derived from.

@@ -11,6 +11,7 @@ import (
 
 	"reckon/catalogue/database"
 	"reckon/client"
+	"reckon/figure"
 	"reckon/graph"
 	"reckon/graph/embedded"
 	"reckon/graph/feed"
@@ -188,6 +189,33 @@ func TestPassingGroups(t *testing.T) {
 	seen("unit/quick.service", "unit", 2*time.Minute, time.Second, over)
 	s.update(t, 4)
 	s.update(t, 0)
+}
+
+// TestIdleGroups: a process group is described once it has done something, however old it is. Of one that is not measured nobody
+// knows, and what has a name of its own is described at once.
+func TestIdleGroups(t *testing.T) {
+	s := newSite(t)
+	s.update(t, 1) // the site itself
+	began := s.now
+	row := func(id, kind string, cpu, memory *float64) store.Workload {
+		return store.Workload{ID: id, Kind: kind, Owner: "alice", Nodes: []string{"n1"}, Start: began, Row: figure.Row{CPUSeconds: cpu, MemoryPeakBytes: memory}}
+	}
+	little, much, small, large := 0.99, 1.0, 63.0*(1<<20), 64.0*(1<<20)
+	gpu := row("group/n1/6-1", "group", &little, &small)
+	gpu.GPUSeconds = &little
+	s.now = began.Add(2 * time.Minute)
+	for _, w := range []store.Workload{
+		row("group/n1/1-1", "group", &little, &small), row("group/n1/2-1", "group", &much, &small), row("group/n1/3-1", "group", &little, &large),
+		row("group/n1/4-1", "group", nil, &small), row("group/n1/5-1", "group", &little, nil), gpu, row("unit/quick.service", "unit", &little, &small),
+	} {
+		s.upsert(t, w)
+	}
+	s.update(t, 6)
+	s.now = began.Add(10 * time.Hour)
+	s.upsert(t, row("group/n1/1-1", "group", &little, &small))
+	s.update(t, 0)
+	s.upsert(t, row("group/n1/1-1", "group", &much, &small))
+	s.update(t, 1)
 }
 
 // batches counts the batch writes of subgraphs.
