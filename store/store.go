@@ -181,6 +181,14 @@ type Passed struct {
 	First, Last time.Time // the first start and the last end
 }
 
+// Least is what a process group must have been or done to be listed.
+type Least struct {
+	// Ran is for how long it ran until it ended or, if it runs, until now.
+	Ran time.Duration
+	// Of CPUSeconds and MemoryPeakBytes it used one, or it used a GPU. What was not measured may be much.
+	CPUSeconds, MemoryPeakBytes float64
+}
+
 // Facts is the contract of a database of facts: everything that the server stores besides
 // the series. storetest.Facts is its suite. It is safe for concurrent use.
 type Facts interface {
@@ -197,10 +205,10 @@ type Facts interface {
 	State(ctx context.Context, key string) ([]byte, error)
 	SetState(ctx context.Context, key string, value []byte) error
 
-	// Lasting returns the workloads that existed between two times, the second open where it is zero, without the process groups
-	// that ended or, by now, have run for less than group: a machine that builds programs has thousands of them an hour. The
-	// latest start comes first.
-	Lasting(ctx context.Context, since, until, now time.Time, group time.Duration) ([]Workload, error)
+	// Lasting returns the workloads that existed between two times, the second open where it is zero, and of process groups those
+	// that have the least of everything by now: a machine that builds programs has thousands of others an hour. The latest start
+	// comes first.
+	Lasting(ctx context.Context, since, until, now time.Time, groups Least) ([]Workload, error)
 	// Passed sums up the process groups that existed between two times and ended in less than group, by site, owner and nodes.
 	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]Passed, error)
 

@@ -32,7 +32,7 @@ type Evaluator struct {
 // Facts is the part of the catalogue that is read: process groups that ended soon, of which there may be hundreds of thousands a
 // day, only as sums.
 type Facts interface {
-	Lasting(ctx context.Context, since, until, now time.Time, group time.Duration) ([]store.Workload, error)
+	Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error)
 	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
 }
 
@@ -70,7 +70,7 @@ func (e *Evaluator) workloads(ctx context.Context, from, to time.Time, policies 
 	for _, p := range policies {
 		least = min(least, p.briefest)
 	}
-	if w.rows, err = e.Facts.Lasting(ctx, from, to, to, least); err != nil {
+	if w.rows, err = e.Facts.Lasting(ctx, from, to, to, store.Least{Ran: least}); err != nil {
 		return w, fmt.Errorf("read the workloads: %w", err)
 	}
 	passed, err := e.Facts.Passed(ctx, from, to, least)

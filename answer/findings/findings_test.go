@@ -215,7 +215,7 @@ func TestLook(t *testing.T) {
 	}
 	looked := *now
 	*now = now.Add(30 * time.Second)
-	rows, err := k.Evaluator.Facts.Lasting(t.Context(), time.Time{}, time.Time{}, *now, 0)
+	rows, err := k.Evaluator.Facts.Lasting(t.Context(), time.Time{}, time.Time{}, *now, store.Least{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,11 +96,16 @@ func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, 
 }
 
 // Lasting implements [store.Facts].
-func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, group time.Duration) ([]store.Workload, error) {
+func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error) {
 	w := &conditions{d: c.d}
 	w.interval(since, until)
-	w.and("(kind <> " + w.param(string(workload.Group)) + " OR start_ms <= " + w.param(now.Add(-group).UnixMilli()) +
-		" AND until_ms - start_ms >= " + w.param(group.Milliseconds()) + ")")
+	group := "kind <> " + w.param(string(workload.Group)) + " OR start_ms <= " + w.param(now.Add(-groups.Ran).UnixMilli()) +
+		" AND until_ms - start_ms >= " + w.param(groups.Ran.Milliseconds())
+	if groups.CPUSeconds > 0 || groups.MemoryPeakBytes > 0 {
+		group += " AND (cpu_seconds IS NULL OR cpu_seconds >= " + w.param(groups.CPUSeconds) +
+			" OR memory_peak_bytes IS NULL OR memory_peak_bytes >= " + w.param(groups.MemoryPeakBytes) + " OR gpu_seconds IS NOT NULL)"
+	}
+	w.and("(" + group + ")")
 	rows, err := c.db.QueryContext(ctx, "SELECT "+strings.Join(rowColumns, ", ")+" FROM workloads"+w.sql()+" ORDER BY start_ms"+c.d.down+", key"+c.d.down, w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("list workloads: %w", c.explain(ctx, err))

@@ -25,7 +25,7 @@ import (
 // Workloads is the part of the catalogue that the feed reads.
 type Workloads interface {
 	// Lasting is that of [store.Facts].
-	Lasting(ctx context.Context, since, until, now time.Time, group time.Duration) ([]store.Workload, error)
+	Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error)
 }
 
 // Nodes is the source of nodes.
@@ -163,7 +163,7 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	if f.looked.IsZero() || f.looked.After(now) {
 		since = now.Add(-f.o.Keep)
 	}
-	list, err := f.o.Workloads.Lasting(ctx, since, time.Time{}, now, passed)
+	list, err := f.o.Workloads.Lasting(ctx, since, time.Time{}, now, did)
 	if err != nil {
 		return 0, fmt.Errorf("read what runs: %w", err)
 	}
@@ -252,16 +252,14 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 	return changed, nil
 }
 
-const (
-	// passed is how long a process group must run before it is described.
-	passed = time.Minute
-	// littleCPU and littleMemory are what one that did next to nothing has used less of in its whole life, seconds and bytes.
-	littleCPU    = 1
-	littleMemory = 64 << 20
-)
+// passed is how long a process group must run before it is described.
+const passed = time.Minute
+
+// did is what one must have done to be described: one that does next to nothing has nothing to be found.
+var did = store.Least{Ran: passed, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 
 // passing reports whether a workload is a process group, which has no name of its own, that was not seen to run
-// for a minute yet, or did next to nothing: a machine that builds programs has thousands an hour, and each would be some 80
+// for a minute yet: a machine that builds programs has thousands an hour, and each would be some 80
 // quads in three indexes. A row may be a minute old, and the group have ended meanwhile.
 func passing(w *store.Workload) bool {
 	if w.Kind != string(workload.Group) || w.Start.IsZero() {
@@ -271,9 +269,7 @@ func passing(w *store.Workload) bool {
 	if !w.End.IsZero() {
 		until = w.End
 	}
-	// What was not measured may be much.
-	little := w.CPUSeconds != nil && *w.CPUSeconds < littleCPU && w.MemoryPeakBytes != nil && *w.MemoryPeakBytes < littleMemory && w.GPUSeconds == nil
-	return little || until.Sub(w.Start) < passed
+	return until.Sub(w.Start) < passed
 }
 
 // facts returns all the facts that the subgraph of a workload is derived from.

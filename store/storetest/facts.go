@@ -30,6 +30,7 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 		{"Waits", factsWaits},
 		{"Steps", factsSteps},
 		{"Passed", factsPassed},
+		{"Least", factsLeast},
 		{"Began", factsBegan},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func factsPassed(t *testing.T, c store.Facts) {
 	if !slices.EqualFunc(got, want, func(a, b store.Passed) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	lasting, err := c.Lasting(t.Context(), at, at.Add(time.Hour), at.Add(time.Hour), time.Minute)
+	lasting, err := c.Lasting(t.Context(), at, at.Add(time.Hour), at.Add(time.Hour), store.Least{Ran: time.Minute})
 	must(t, err)
 	var ids []string
 	for _, w := range lasting {
@@ -54,5 +55,42 @@ func factsPassed(t *testing.T, c store.Facts) {
 	}
 	if want := []string{"group/n1/4", "group/n1/2", "unit/n1/9"}; !slices.Equal(ids, want) {
 		t.Errorf("lasting are %v, want %v", ids, want)
+	}
+}
+
+// factsLeast: of process groups those are listed that used enough CPU time, memory or a GPU, or of which that was not measured.
+func factsLeast(t *testing.T, c store.Facts) {
+	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	var rows []store.Workload
+	add := func(kind string, cpu, memory, gpu *float64) {
+		rows = append(rows, store.Workload{Site: "lab", ID: fmt.Sprintf("%s/%d", kind, len(rows)), Kind: kind, Owner: "alice", Nodes: []string{"n1"}, State: "completed",
+			Start: at.Add(time.Duration(len(rows)) * time.Second), Seen: at.Add(time.Hour), End: at.Add(time.Hour), Row: figure.Row{CPUSeconds: cpu, MemoryPeakBytes: memory, GPUSeconds: gpu}})
+	}
+	cpu, little, memory, small, zero := 1.0, 0.99, 64.0, 63.0, 0.0
+	add("group", &little, &small, nil)
+	add("group", &cpu, &small, nil)
+	add("group", &little, &memory, nil)
+	add("group", nil, &small, nil)
+	add("group", &little, nil, nil)
+	add("group", &little, &small, &zero)
+	add("unit", &little, &small, nil)
+	must(t, c.Upsert(t.Context(), rows))
+	for _, x := range []struct {
+		least store.Least
+		want  string
+	}{
+		{store.Least{Ran: time.Minute}, "unit/6 group/5 group/4 group/3 group/2 group/1 group/0"},
+		{store.Least{Ran: time.Minute, CPUSeconds: 1, MemoryPeakBytes: 64}, "unit/6 group/5 group/4 group/3 group/2 group/1"},
+		{store.Least{Ran: 2 * time.Hour, CPUSeconds: 1, MemoryPeakBytes: 64}, "unit/6"},
+	} {
+		got, err := c.Lasting(t.Context(), at, time.Time{}, at.Add(time.Hour), x.least)
+		must(t, err)
+		var ids []string
+		for _, w := range got {
+			ids = append(ids, w.ID)
+		}
+		if list := strings.Join(ids, " "); list != x.want {
+			t.Errorf("%+v: %s, want %s", x.least, list, x.want)
+		}
 	}
 }

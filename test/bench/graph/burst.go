@@ -18,7 +18,7 @@ import (
 // catalogue has the rows that changed since the feed looked.
 type catalogue struct{ rows []store.Workload }
 
-func (c *catalogue) Lasting(context.Context, time.Time, time.Time, time.Time, time.Duration) ([]store.Workload, error) {
+func (c *catalogue) Lasting(context.Context, time.Time, time.Time, time.Time, store.Least) ([]store.Workload, error) {
 	return c.rows, nil
 }
 
