@@ -105,7 +105,8 @@ type Workload struct {
 	// observed its end: End is then the time of the last report.
 	Lost bool
 	// PreviousStarts are other starts under which the row was written before: an upsert
-	// deletes those rows. They are not read back.
+	// deletes those rows first. Start is among them where the row that is there is not of this run, or
+	// has steps that are not: nothing of it stays. They are not read back.
 	PreviousStarts []time.Time
 	ExitCode       *int
 	// Steps are the steps that the batch system accounts for; an upsert with any replaces all

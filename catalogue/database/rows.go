@@ -85,6 +85,13 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 		defer u.insert.Close()
 		defer u.find.Close()
 		defer u.close()
+		for i := range rows { // before any is written: a run may have begun when another one of its id was taken to have
+			for _, was := range rows[i].PreviousStarts {
+				if err := u.remove(ctx, &rows[i], was); err != nil {
+					return fmt.Errorf("workload %s: %w", rows[i].ID, err)
+				}
+			}
+		}
 		for i := range rows {
 			if err := u.row(ctx, &rows[i]); err != nil {
 				return fmt.Errorf("workload %s: %w", rows[i].ID, err)
@@ -116,11 +123,6 @@ type upsert struct {
 func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if w.ID == "" || w.Start.IsZero() {
 		return errors.New("a row needs an id and a start")
-	}
-	for _, was := range w.PreviousStarts {
-		if err := u.remove(ctx, w, was); err != nil {
-			return err
-		}
 	}
 	w = u.d.clean(w)
 	nodes, err := json.Marshal(append([]string{}, w.Nodes...))
@@ -205,11 +207,8 @@ func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes 
 	return nil
 }
 
-// remove deletes the row of a workload under another start, if there is one.
+// remove deletes the row of a workload under a start, if there is one.
 func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) error {
-	if was.Equal(w.Start) {
-		return nil
-	}
 	var old had
 	err := old.scan(u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site))
 	if errors.Is(err, sql.ErrNoRows) {

@@ -47,6 +47,22 @@ func factsSteps(t *testing.T, c store.Facts) {
 	check("under the old start", &w)
 	check("under the new start", &moved, solve)
 
+	// Another run has the row under that start now, and this one the row of another.
+	first, second := moved, moved
+	first.Start, first.PreviousStarts, first.Steps = moved.Start.Add(-time.Second), []time.Time{moved.Start}, []store.Step{bare}
+	second.PreviousStarts, second.Steps, second.State = []time.Time{moved.Start}, nil, "pending"
+	must(t, c.Upsert(ctx, []store.Workload{second, first}))
+	check("of the run that took the start over", &second)
+	check("of the run that began earlier", &first, bare)
+	third := second
+	third.Start, third.PreviousStarts, third.Steps = second.Start.Add(time.Second), []time.Time{second.Start, first.Start}, []store.Step{solve}
+	first.PreviousStarts = nil
+	must(t, c.Upsert(ctx, []store.Workload{first, third}))
+	check("of the run under whose start another was written", &first, bare)
+	check("of the run that began later", &third, solve)
+	must(t, c.Forget(ctx, []store.Run{{Site: first.Site, ID: first.ID, Start: first.Start}}))
+	moved.Start = third.Start
+
 	must(t, c.Forget(ctx, []store.Run{{Site: moved.Site, ID: moved.ID, Start: moved.Start}}))
 	check("forgotten", &moved)
 	check("the other run then", &other, other.Steps...)
