@@ -30,7 +30,6 @@ type account struct {
 	Programs                          map[place]program // of its parts
 	State, Reason                     string
 	StateAt                           int64
-	Before                            reportedState // the state before this one
 
 	Number               string // by the batch system, where it is not the id
 	QOS                  string
@@ -42,16 +41,11 @@ type account struct {
 	Ends     map[place]ending
 	Inexact  figure.Degrees // of figures by key, the worst so far
 
-	touched bool
-	Ended   bool  // in the last row that was written
-	ended   int64 // time of the last sample when that was written; 0 when it was in another run of the program
-}
-
-// reportedState is a state by the batch system and the time of its last sample. The fields are
-// exported for gob.
-type reportedState struct {
-	State, Reason string
-	At            int64
+	touched  bool
+	replaces bool  // nothing of the row that is there stays
+	Ended    bool  // in the last row that was written
+	Over     int64 // the end in that row
+	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
 // place is where a part of a workload runs.
@@ -220,7 +214,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	}
 	w.Nodes = a.withAllocated(w.Nodes)
 	for _, start := range a.Rows {
-		if start != a.Start {
+		if start != a.Start || a.replaces {
 			w.PreviousStarts = append(w.PreviousStarts, time.UnixMilli(start).UTC())
 		}
 	}

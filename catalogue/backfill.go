@@ -50,6 +50,11 @@ func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 		for _, a := range runs {
 			if b.fold.lacks(k, a) {
 				list = append(list, a)
+				for _, o := range b.fold.accounts[k] { // what it is part of may have begun before what was read
+					if o.reported() && o.from(true) <= a.seen() {
+						list = append(list, o)
+					}
+				}
 			}
 		}
 	}
@@ -61,7 +66,7 @@ func (b *Builder) again(ctx context.Context, list []*account) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
 	}
-	if err := b.reread(ctx, list, b.oldest(b.at), b.at); err != nil {
+	if err := b.reread(ctx, wants(list), b.oldest(b.at), b.at); err != nil {
 		return 0, err
 	}
 	return b.write(ctx, b.at)
@@ -70,8 +75,15 @@ func (b *Builder) again(ctx context.Context, list []*account) (int, error) {
 // lacks reports whether a run that was read apart has samples later than those of the fold.
 func (f *fold) lacks(k key, a *account) bool {
 	for id, t := range a.Tracks {
+		if t.T == 0 {
+			continue
+		}
 		own := f.holding(k, t.T, t.byBatch())
-		if own == nil || own.Tracks[id] == nil || own.Tracks[id].T < t.T {
+		if own == nil || own.Tracks[id] == nil {
+			return true
+		}
+		// Of what came late, a counter that began anew or a peak is not in what comes after it: lives of a job count in one series.
+		if o := own.Tracks[id]; o.T < t.T || own.reported() && (o.First > t.First || o.Base < t.Base || o.Max < t.Max) {
 			return true
 		}
 	}
@@ -86,11 +98,8 @@ func (f *fold) lacks(k key, a *account) bool {
 
 // holding is the run of the fold that a sample of time t belongs to, or nil.
 func (f *fold) holding(k key, t int64, byBatch bool) *account {
-	list := f.accounts[k]
-	for i := len(list) - 1; i >= 0; i-- {
-		if t >= list[i].from(byBatch)-1 {
-			return list[i]
-		}
+	if i := lasting(f.accounts[k], t, byBatch); i >= 0 {
+		return f.accounts[k][i]
 	}
 	return nil
 }

@@ -310,6 +310,7 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	from := b.at.Add(-b.o.Overlap)
 	since = earlier(later(from, since), to)
 	b.fold.added = nil
+	clear(b.fold.moved)
 	if err := b.fold.take(ctx, since, to); err != nil {
 		return 0, err
 	}
@@ -325,7 +326,18 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 			met = append(met, a)
 		}
 	}
-	if err := b.reread(ctx, met, oldest, to); err != nil {
+	list := wants(met)
+	for k := range b.fold.moved {
+		if since, some := b.fold.misplaced(k); some {
+			i := slices.IndexFunc(list, func(w *wanted) bool { return w.key == k })
+			if i < 0 {
+				i, list = len(list), append(list, wants(b.fold.accounts[k])...)
+				list[i].since, list[i].begin = since, since
+			}
+			list[i].from(since, true)
+		}
+	}
+	if err := b.reread(ctx, list, oldest, to); err != nil {
 		return 0, err
 	}
 	n, err := b.write(ctx, to)
@@ -337,53 +349,6 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	err = b.cat.SetWatermark(ctx, to)
 	b.wrote = b.wrote || err == nil
 	return n, err
-}
-
-// keptRows is for how many rows of a round room is kept, a kilobyte each.
-const keptRows = 2048
-
-// write upserts the rows of workloads that changed, or that have been silent for too
-// long since the last round.
-func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
-	rows := b.rows[:0]
-	var done []*account
-	var ended []bool
-	defer func() {
-		if clear(rows); cap(rows) <= keptRows {
-			b.rows = rows
-		}
-	}()
-	for _, a := range b.fold.open() {
-		if len(a.Tracks) == 0 || (!a.touched && a.end(a.spans(), now.UnixMilli(), b.o.Gone.Milliseconds()) == 0) {
-			continue
-		}
-		w := a.row(now, b.o.Gone)
-		over := !w.End.IsZero()
-		rows, done, ended = append(rows, w), append(done, a), append(ended, over)
-	}
-	if err := errors.Join(unusedGPUs(ctx, b.q, rows, b.o.Gone), jointCores(ctx, b.q, rows)); err != nil {
-		return 0, err
-	}
-	for i, a := range done {
-		b.roll.changed(a, &rows[i])
-	}
-	if err := b.roll.keep(ctx); err != nil {
-		return 0, err
-	}
-	const batch = 5000
-	for i := 0; i < len(rows); i += batch {
-		if err := b.cat.Upsert(ctx, rows[i:min(i+batch, len(rows))]); err != nil {
-			return i, err
-		}
-	}
-	if err := forget(ctx, b.cat, b.fold.gone); err != nil {
-		return 0, err
-	}
-	b.fold.gone = nil
-	for i, a := range done {
-		a.touched, a.Fixed, a.Ended, a.Rows, a.ended = false, true, ended[i], []int64{a.Start}, a.seen()
-	}
-	return len(rows), nil
 }
 
 // forget drops workloads that ended so long ago that no round reads a sample of them
@@ -417,29 +382,54 @@ func (b *Builder) forget(now time.Time) {
 
 // reread reads workloads from their start on and takes the identity over that they
 // have in the catalogue, if they are in it: another node may have begun earlier.
-func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.Time) error {
-	if err := b.fold.reread(ctx, list, oldest, to); err != nil {
-		return err
-	}
-	for _, a := range list {
-		k := key{a.Site, a.ID}
-		rows, _, err := b.cat.Workloads(ctx, store.Filter{IDs: []string{a.ID}})
-		if err != nil {
+func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Time) error {
+	rows := make([][]store.Workload, len(list))
+	for i, w := range list {
+		for _, a := range b.fold.accounts[w.key] {
+			w.after(a.Scheduler, a.Born)
+		}
+		var err error
+		if rows[i], _, err = b.cat.Workloads(ctx, store.Filter{IDs: []string{w.ID}}); err != nil {
 			return err
 		}
+		for j := range rows[i] {
+			w.afterRow(&rows[i][j])
+		}
+	}
+	had := make(map[key][]store.Workload, len(list))
+	for i, w := range list {
+		had[w.key] = rows[i]
+	}
+	for list := list; len(list) > 0; {
+		if err := b.fold.reread(ctx, list, oldest, to); err != nil {
+			return err
+		}
+		// A run before those that were read may hold samples of one that became known by that.
+		list = slices.DeleteFunc(slices.Clone(list), func(w *wanted) bool {
+			since, some := b.fold.misplaced(w.key)
+			if !some || since >= w.since {
+				return true
+			}
+			w.from(since, true)
+			w.before = slices.DeleteFunc(w.before, func(a *account) bool { return a.from(true) >= since })
+			return false
+		})
+	}
+	for k, rows := range had {
 		for _, own := range b.fold.accounts[k] {
 			own.touched = true
 			if err := b.dropNumbered(ctx, own); err != nil {
 				return err
 			}
-			for _, r := range rows {
-				if r.Site == a.Site && own.reported() {
-					if own.wrote(&r) {
+			for i := range rows {
+				r := &rows[i]
+				if r.Site == k.Site && own.reported() {
+					if own.wrote(r) {
 						own.Rows = append(own.Rows, r.Start.UnixMilli())
 					}
 					continue
 				}
-				if r.Site == a.Site && !own.Fixed && r.Start.UnixMilli() <= own.seen() && r.Seen.UnixMilli() >= own.Start {
+				if r.Site == k.Site && !own.Fixed && !b.fold.has(k, r) && r.Start.UnixMilli() <= own.seen() && r.Seen.UnixMilli() >= own.Start {
 					own.Start, own.Fixed = r.Start.UnixMilli(), true
 				}
 			}
@@ -448,10 +438,15 @@ func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.T
 	return nil
 }
 
+// has reports whether a row is of a reported run of the fold.
+func (f *fold) has(k key, r *store.Workload) bool {
+	return !r.Submit.IsZero() && slices.ContainsFunc(f.accounts[k], func(a *account) bool { return sameSubmit(a.Scheduler.Submit, r.Submit.UnixMilli()) })
+}
+
 // wrote reports whether a row of the catalogue is the account's, under whatever start.
 func (a *account) wrote(r *store.Workload) bool {
 	if !r.Submit.IsZero() {
-		return r.Submit.UnixMilli() == a.Scheduler.Submit
+		return sameSubmit(r.Submit.UnixMilli(), a.Scheduler.Submit)
 	}
 	// What nodes alone knew of.
 	return r.Start.UnixMilli() <= a.seen() && r.Seen.UnixMilli() >= a.Start && a.Scheduler.covers(r.Start.UnixMilli(), maxClockSkew)

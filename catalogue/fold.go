@@ -35,11 +35,13 @@ type fold struct {
 	numbers map[key]key
 	gone    []store.Run // rows of what turned out to be of another job
 	added   []*account  // since the round began
-	to      int64       // end of the interval that is folded
+	// moved are ids of batch systems of which runs became known, or other times of them, since the round began.
+	moved map[key]struct{}
+	to    int64 // end of the interval that is folded
 }
 
 func newFold(q storage.Queryable) *fold {
-	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}, numbers: map[key]key{}}
+	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}, numbers: map[key]key{}, moved: map[key]struct{}{}}
 }
 
 // sameStart is by how much two starts may differ and still be one: sources round.
@@ -193,12 +195,16 @@ func (g *going) before(start int64) iter.Seq2[place, seenSpan] {
 func (f *fold) join(k key, list, ends []startSpan) {
 	known := map[*account]*going{}
 	for _, l := range list {
-		mine := f.reportedAt(k, l.start)
+		mine := f.reportedAt(k, l.start, l.Node, list)
 		if mine != nil {
 			if mine.Born == 0 || l.start < mine.Born {
 				mine.Born = l.start
 				mine.Start = mine.begin()
 				f.sort(k)
+				f.moved[k] = struct{}{}
+			}
+			if mine.holds(l.start) && !mine.holds(mine.Born) { // which may be of a life before, then
+				f.moved[k] = struct{}{}
 			}
 			continue
 		}
@@ -226,6 +232,7 @@ func (f *fold) join(k key, list, ends []startSpan) {
 		if mine == nil {
 			mine = f.add(k, l.start)
 			f.split(k, mine)
+			f.moved[k] = struct{}{}
 			known[mine] = mine.going()
 		}
 		if !mine.Fixed {
@@ -246,10 +253,10 @@ func (f *fold) join(k key, list, ends []startSpan) {
 }
 
 // split moves to a new run what was taken for the one before it: nodes whose network
-// was cut report its end late.
+// was cut report its end late. Runs that a batch system reported are read again instead: see misplaced.
 func (f *fold) split(k key, mine *account) {
 	for _, a := range f.accounts[k] {
-		if a == mine || a.from(true) > mine.from(true) {
+		if a == mine || a.reported() || a.from(true) > mine.from(true) {
 			continue
 		}
 		for id, t := range a.Tracks {
@@ -264,12 +271,6 @@ func (f *fold) split(k key, mine *account) {
 				mine.Ends[p] = e
 				delete(a.Ends, p)
 			}
-		}
-		a.splitSteps(mine)
-		if mine.reported() && a.StateAt >= mine.from(true) {
-			mine.State, mine.Reason, mine.StateAt = a.State, a.Reason, a.StateAt
-			a.State, a.Reason, a.StateAt = a.Before.State, a.Before.Reason, a.Before.At
-			a.touched = true
 		}
 		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
 		mine.Partition, mine.Command, mine.Programs = a.Partition, a.Command, maps.Clone(a.Programs)
@@ -371,7 +372,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		if alone != nil {
 			now = alone
 		} else {
-			now = f.runAt(mine, t, byBatch, n, now)
+			now = f.runAt(mine, t, byBatch, n)
 		}
 		if !now.Known && t < now.Start {
 			now.Start = t
@@ -438,33 +439,6 @@ func (a *account) ahead(p place, to int64) (last int64) {
 	return last
 }
 
-// alone is the account that all samples of a workload's series belong to, or nil where that depends
-// on their times.
-func (f *fold) alone(k key, byBatch bool) *account {
-	list := f.accounts[k]
-	if len(list) != 1 || list[0].Run != "" {
-		return nil
-	}
-	if _, numbered := f.numbers[k]; numbered && !byBatch {
-		return nil
-	}
-	return list[0]
-}
-
-// runAt is the run that a sample of time t of a series belongs to; hint is that of the sample before.
-func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels, hint *account) *account {
-	if !byBatch {
-		k = f.named(k, t)
-	}
-	a := f.at(k, t, byBatch, hint)
-	if a.Run != "" {
-		if of := f.placed[k][place{n.Node, n.Part}]; of != nil && t >= of.from(byBatch)-1 {
-			return of
-		}
-	}
-	return a
-}
-
 // note takes the facts of a series that says them by its labels.
 func (a *account) note(s slot, t int64, n *series.Labels) {
 	if s == infoSlot {
@@ -474,9 +448,6 @@ func (a *account) note(s slot, t int64, n *series.Labels) {
 	case s == infoSlot && t >= a.FactsAt:
 		a.facts(t, n)
 	case s == stateSlot && t >= a.StateAt:
-		if a.State != n.Rest["state"] || a.Reason != n.Rest["reason"] {
-			a.Before = reportedState{a.State, a.Reason, a.StateAt}
-		}
 		a.StateAt, a.State, a.Reason = t, n.Rest["state"], n.Rest["reason"]
 	case s == nodesSlot:
 		a.NodeList = n.Rest["nodes"]
@@ -511,27 +482,6 @@ func (a *account) noteProgram(t int64, n *series.Labels) {
 		a.Programs = map[place]program{}
 	}
 	a.Programs[at] = program{v, t}
-}
-
-// at returns the run that a sample of time t belongs to. One millisecond before a
-// start belongs to it, for the zero of its counters is rounded by another hand.
-func (f *fold) at(k key, t int64, byBatch bool, hint *account) *account {
-	list := f.accounts[k]
-	if len(list) == 1 {
-		return list[0]
-	}
-	if len(list) == 0 {
-		return f.add(k, t)
-	}
-	if hint != nil && hint == list[len(list)-1] && t >= hint.from(byBatch)-1 {
-		return hint
-	}
-	for i := len(list) - 1; i > 0; i-- {
-		if t >= list[i].from(byBatch)-1 {
-			return list[i]
-		}
-	}
-	return list[0]
 }
 
 // all lists the accounts in a fixed order.

@@ -92,7 +92,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, gone ...st
 		alive = append(alive, b.fold.accounts[k]...)
 	}
 	if len(alive) > 0 {
-		if err := b.reread(ctx, alive, b.oldest(b.at), b.at); err != nil {
+		if err := b.reread(ctx, wants(alive), b.oldest(b.at), b.at); err != nil {
 			return total, err
 		}
 		n, err := b.write(ctx, b.at)
@@ -151,7 +151,7 @@ func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 		}
 	}
 	to = to.Add(time.Second)
-	if err := b.reread(ctx, list, b.oldest(to), to); err != nil {
+	if err := b.reread(ctx, wants(list), b.oldest(to), to); err != nil {
 		return 0, err
 	}
 	return b.write(ctx, to.Add(2*b.o.Gone))

@@ -3,10 +3,12 @@ package catalogue
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
 	"reckon/internal/series"
+	"reckon/store"
 	"reckon/workload"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -16,67 +18,160 @@ import (
 // rereadTogether is how many workloads are asked for in one query.
 const rereadTogether = 200
 
-// reread replaces accounts by what their whole history says: it begins at their start,
-// or at oldest if that is later.
-func (f *fold) reread(ctx context.Context, list []*account, oldest, to time.Time) error {
-	slices.SortFunc(list, func(a, b *account) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+// wanted is an id of which all runs are to be read that began from a time on.
+type wanted struct {
+	key
+	since  int64
+	begin  int64 // from when on there may be samples of them
+	number string
+	before []*account // the reported runs before
+}
+
+// wants are the ids of accounts, in order of time.
+func wants(list []*account) []*wanted {
+	at := map[key]*wanted{}
+	var out []*wanted
+	for _, a := range list {
+		k := key{a.Site, a.ID}
+		w := at[k]
+		if w == nil {
+			w = &wanted{key: k, since: math.MaxInt64, begin: math.MaxInt64}
+			at[k], out = w, append(out, w)
+		}
+		w.from(a.from(true), a.reported())
+		w.number = cmp.Or(w.number, a.Number)
+	}
+	slices.SortFunc(out, func(a, b *wanted) int {
+		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Site, b.Site))
+	})
+	return out
+}
+
+// from has runs read that began at a time. The clock of a node may be behind that of a scheduler.
+func (w *wanted) from(t int64, reported bool) {
+	w.since = min(w.since, t)
+	if reported {
+		t -= maxClockSkew
+	}
+	w.begin = min(w.begin, t-1)
+}
+
+// begins reports whether a run is none before those that are wanted.
+func (w *wanted) begins(a *account) bool {
+	if a.reported() {
+		return a.from(true) >= w.since
+	}
+	return a.from(true) >= w.since-sameStart
+}
+
+// after notes a reported run before the wanted ones: what nodes measured of it may come after the first of these was submitted, and its
+// own samples may not be read.
+func (w *wanted) after(t SchedulerTimes, born int64) {
+	if t.Submit == 0 || t.from() >= w.since || slices.ContainsFunc(w.before, func(a *account) bool { return sameSubmit(a.Scheduler.Submit, t.Submit) }) {
+		return
+	}
+	w.before = append(w.before, bare(w.key, t, born))
+}
+
+// bare is a reported run without samples.
+func bare(k key, t SchedulerTimes, born int64) *account {
+	a := &account{Site: k.Site, ID: k.ID, Known: true, Scheduler: t, Born: born, Tracks: map[uint64]*track{}, Ends: map[place]ending{}}
+	a.Start = a.begin()
+	return a
+}
+
+// afterRow is after for a row of the catalogue.
+func (w *wanted) afterRow(r *store.Workload) {
+	if r.Site != w.Site || r.Submit.IsZero() {
+		return
+	}
+	t := SchedulerTimes{Submit: r.Submit.UnixMilli()}
+	if !r.Start.Equal(r.Submit) || !r.End.IsZero() {
+		t.Start = r.Start.UnixMilli()
+	}
+	if !r.End.IsZero() {
+		t.End = r.End.UnixMilli()
+	}
+	w.after(t, 0)
+}
+
+// reread replaces the runs of workloads by what their whole history says, which begins with the first that is wanted, or at
+// oldest if that is later: which samples are of which run depends on all of them.
+func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time) error {
 	for group := range slices.Chunk(list, rereadTogether) {
+		for _, w := range group {
+			for i, a := range w.before {
+				w.before[i] = bare(w.key, a.Scheduler, a.Born)
+			}
+			for _, a := range f.accounts[w.key] {
+				w.after(a.Scheduler, a.Born)
+			}
+		}
 		whole, err := history(ctx, f.q, group, oldest, to)
 		if err != nil {
 			return err
 		}
-		for _, a := range group {
+		for _, w := range group {
 			// An earlier run of the id may be cut by the beginning of what was read.
-			k := key{a.Site, a.ID}
-			runs := slices.DeleteFunc(whole.accounts[k], func(b *account) bool { return b.from(true) < a.from(true)-sameStart })
-			f.accounts[k] = merge(f.accounts[k], runs)
-			delete(whole.accounts, k)
+			runs := slices.DeleteFunc(whole.accounts[w.key], func(a *account) bool { return slices.Contains(w.before, a) || !w.begins(a) })
+			if len(runs) > 0 {
+				f.accounts[w.key] = w.merge(f.accounts[w.key], runs, oldest.UnixMilli(), to.UnixMilli())
+				f.sort(w.key)
+			}
 		}
 	}
 	return nil
 }
 
-// merge takes the newly read runs of a workload in the place of the same ones before.
-func merge(old, read []*account) []*account {
+// merge takes the newly read runs of a workload in the place of the same ones before, and of those that hold samples of them.
+func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
+	reported := slices.ContainsFunc(read, (*account).reported)
+	out := slices.Clone(read)
 	for _, a := range old {
-		same := slices.IndexFunc(read, func(b *account) bool {
-			if a.Scheduler.Submit != 0 && b.Scheduler.Submit != 0 {
-				return a.Scheduler.Submit == b.Scheduler.Submit
-			}
-			return abs(a.Start-b.Start) <= sameStart
-		})
-		if same >= 0 {
-			b := read[same]
-			b.Fixed, b.touched, b.Rows = a.Fixed, true, append(b.Rows, a.Rows...)
-			if a.Fixed && !b.reported() {
-				b.Start = a.Start
-			}
+		same := slices.IndexFunc(read, func(b *account) bool { return a.reported() && sameSubmit(a.Scheduler.Submit, b.Scheduler.Submit) })
+		if same < 0 {
+			same = slices.IndexFunc(read, func(b *account) bool {
+				return !(a.reported() && b.reported()) && (abs(a.Start-b.Start) <= sameStart || b.reported() && abs(a.Start-b.Born) <= sameStart)
+			})
+		}
+		if same < 0 && reported && w.begins(a) && a.from(true) >= oldest && a.seen() <= to {
+			same = max(lasting(read, a.Start, false), 0) // what was taken for a run is none
+		}
+		if same < 0 {
+			out = append(out, a)
 			continue
 		}
-		read = append(read, a)
+		b := read[same]
+		b.touched, b.Rows = true, append(b.Rows, a.Rows...)
+		b.replaces = b.replaces || len(a.Steps) > len(b.Steps) && a.from(true) >= oldest
+		b.Fixed, b.Ended, b.Over = b.Fixed || a.Fixed, b.Ended || a.Ended, max(b.Over, a.Over)
+		if a.Fixed && !b.reported() {
+			b.Start = a.Start
+		}
 	}
-	slices.SortStableFunc(read, func(x, y *account) int { return cmp.Compare(x.from(true), y.from(true)) })
-	return read
+	slices.SortStableFunc(out, func(x, y *account) int { return cmp.Compare(x.from(true), y.from(true)) })
+	return out
 }
 
 // rereadSlice bounds the memory of reading long histories.
 const rereadSlice = 24 * time.Hour
 
-// history folds all of the given workloads from the start of the first on.
-func history(ctx context.Context, q storage.Queryable, list []*account, oldest, to time.Time) (*fold, error) {
+// history folds all of the given workloads from the first that is wanted on.
+func history(ctx context.Context, q storage.Queryable, list []*wanted, oldest, to time.Time) (*fold, error) {
 	f := newFold(q)
 	from := to.UnixMilli()
 	ids := make([]string, 0, len(list))
-	for _, a := range list {
-		from, ids = min(from, a.from(true)-1), append(ids, a.ID)
-		if a.Number != "" {
-			ids = append(ids, string(workload.MakeID(workload.Slurm, a.Number)))
+	for _, w := range list {
+		from, ids = min(from, w.begin), append(ids, w.ID)
+		if w.number != "" {
+			ids = append(ids, string(workload.MakeID(workload.Slurm, w.number)))
+		}
+		if len(w.before) > 0 {
+			f.accounts[w.key] = slices.Clone(w.before)
+			f.sort(w.key)
 		}
 	}
-	begin := time.UnixMilli(from)
-	if begin.Before(oldest) {
-		begin = oldest
-	}
+	begin := later(time.UnixMilli(from), oldest)
 	m := []*labels.Matcher{series.OneOf("workload", ids)}
 	for at := begin; !at.After(to); at = at.Add(rereadSlice) {
 		if err := f.take(ctx, at, earlier(at.Add(rereadSlice), to), m...); err != nil {

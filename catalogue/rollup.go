@@ -82,12 +82,25 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	if r == nil || w.Kind != string(workload.Slurm) || r.done.IsZero() {
 		return
 	}
-	at := w.End
-	if !a.Fixed {
-		at = w.Start
-	} else if a.Ended || at.IsZero() {
-		return
+	// One that was taken to have begun at another time, as samples of another run were taken for its own.
+	for _, was := range w.PreviousStarts {
+		if !was.Equal(w.Submit) && was.Before(r.done) {
+			r.noteLate(was)
+		}
 	}
+	at := w.End
+	switch {
+	case !a.Fixed || len(w.PreviousStarts) > 0 && (at.IsZero() || w.Start.Before(at)):
+		at = w.Start
+	case at.IsZero():
+		return
+	case a.Ended:
+		if a.Over == 0 || a.Over == at.UnixMilli() {
+			return
+		}
+		at = earlier(at, time.UnixMilli(a.Over)) // it was taken to have ended when it was reported last
+	}
+	r.changedSince(at) // in the hours under way, too: what lies before their last minutes is not read again
 	if at.Before(r.done) {
 		r.noteLate(at)
 	}

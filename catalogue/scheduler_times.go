@@ -98,13 +98,19 @@ func (a *account) from(byBatch bool) int64 {
 		return a.Scheduler.from()
 	case a.Scheduler.Start == 0 && a.Born == 0:
 		return math.MaxInt64 // it waits
+	case a.Born != 0 && a.Born < a.Start && a.Start-a.Born <= sameStart:
+		return a.Born // by the clock of its samples
 	}
 	return a.Start
 }
 
-// begin is the start of a reported account. What ended before it began began when it ended.
+// begin is the start of a reported account. What ended before it began began when it ended. A run that was requeued in the
+// second in which it began started before the next one waits: their rows would be one.
 func (a *account) begin() int64 {
 	for _, t := range []int64{a.Scheduler.Start, a.Born, a.Scheduler.End, a.Scheduler.Submit} {
+		if t != 0 && a.Next != 0 {
+			return min(t, a.Next-1)
+		}
 		if t != 0 {
 			return t
 		}
@@ -119,7 +125,7 @@ func (f *fold) report(k key, l schedulerRun) {
 		mine = f.add(k, l.SchedulerTimes.from())
 		mine.Scheduler = l.SchedulerTimes
 		mine.Start = mine.begin()
-		f.split(k, mine)
+		f.moved[k] = struct{}{}
 	}
 	before := mine.Scheduler
 	if !mine.reported() && mine.Known {
@@ -137,10 +143,15 @@ func (f *fold) report(k key, l schedulerRun) {
 	mine.Start = mine.begin()
 	if mine.Scheduler != before {
 		mine.touched = true
+		f.moved[k] = struct{}{}
 	}
 	f.adopt(k, mine)
 	f.sort(k)
 }
+
+// sameSubmit reports whether two submit times are of one run. Batch systems write whole seconds, and a job may be requeued in the
+// second after that in which it was submitted.
+func sameSubmit(a, b int64) bool { return abs(a-b) < 500 }
 
 // accountOf finds the account of a reported run: the one with its submit time, or one that
 // only nodes have observed so far.
@@ -148,7 +159,7 @@ func (f *fold) accountOf(k key, l *schedulerRun) *account {
 	for _, a := range f.accounts[k] {
 		switch {
 		case a.Scheduler.Submit != 0 && l.Submit != 0:
-			if abs(a.Scheduler.Submit-l.Submit) <= sameStart {
+			if sameSubmit(a.Scheduler.Submit, l.Submit) {
 				return a
 			}
 		case a.Scheduler.Start != 0 && l.Start != 0 && abs(a.Scheduler.Start-l.Start) <= sameStart:
@@ -209,8 +220,8 @@ func (f *fold) adopt(k key, mine *account) {
 				return false
 			}
 		}
-		for id := range a.Tracks {
-			if mine.Tracks[id] != nil {
+		for id, t := range a.Tracks {
+			if mine.Tracks[id] != nil || t.starts() && !mine.holds(a.Start) && mine.beganOn(t.Node, nil) {
 				return false // the same part, started again
 			}
 		}
@@ -250,7 +261,9 @@ func (f *fold) adopt(k key, mine *account) {
 // reportedAt is the reported account that a start observed by a node belongs to, or nil: of those whose run it lies in
 // the one that began nearest to it, else the nearest whose run it misses by little. Of a job that was requeued in its
 // first seconds the next life may wait since a moment before or after the start: nothing of it runs then.
-func (f *fold) reportedAt(k key, start int64) (mine *account) {
+// A clock that differs explains a start that it misses only as long as the node has none that lies in the run: that is then of a
+// life that was not reported. list are starts that no account holds yet.
+func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mine *account) {
 	for _, a := range f.accounts[k] {
 		if !a.reported() || !a.Scheduler.covers(start, sameStart) {
 			continue
@@ -268,16 +281,51 @@ func (f *fold) reportedAt(k key, start int64) (mine *account) {
 			mine = a
 		}
 	}
+	if mine != nil && mine.beganOn(node, list) {
+		return nil
+	}
 	return mine
 }
+
+// beganOn reports whether a node observed a start that lies in the run.
+func (a *account) beganOn(node string, list []startSpan) bool {
+	if a.Scheduler.Start == 0 {
+		return false
+	}
+	for _, l := range list {
+		if l.Node == node && a.holds(l.start) {
+			return true
+		}
+	}
+	for _, t := range a.Tracks {
+		if t.Node == node && t.starts() && (a.holds(int64(t.FirstV*1000)) || a.holds(int64(t.V*1000))) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a start that a node observed lies in the run by clocks that agree.
+func (a *account) holds(start int64) bool {
+	return a.Scheduler.covers(start, sameStart) && (a.Next == 0 || start < a.Next)
+}
+
+// starts reports whether the values of a series are starts that a node observed.
+func (k *track) starts() bool { return k.Slot == startSlot && k.T != 0 && !k.byBatch() }
 
 func (f *fold) sort(k key) {
 	list := f.accounts[k]
 	slices.SortStableFunc(list, func(x, y *account) int { return cmp.Compare(x.from(true), y.from(true)) })
-	for i, a := range list[:max(len(list)-1, 0)] {
-		if next := list[i+1]; a.reported() && next.reported() && a.Next != next.from(true) {
-			a.Next, a.touched = next.from(true), true
+	var last *account
+	for _, a := range list {
+		if !a.reported() {
+			continue
 		}
+		if last != nil && last.Next != a.from(true) {
+			last.Next, last.touched = a.from(true), true
+			last.Start = last.begin()
+		}
+		last = a
 	}
 }
 

@@ -240,6 +240,66 @@ func TestReportedRequeueAtOnce(t *testing.T) {
 	}
 }
 
+// A job is requeued before the batch system is asked about it for the first time: the life that waits is the only one that is
+// reported, until accounting reports the first one two minutes later. What nodes measured of that one goes back to it, whenever
+// it came and whenever a round took it in.
+func TestReportedRequeueBeforeTheFirstQuestion(t *testing.T) {
+	for _, began := range []int{5, 6, 7} {
+		for _, order := range []string{"says measures", "measures says", "says round measures", "measures round says"} {
+			t.Run(fmt.Sprint(began, " ", order), func(t *testing.T) {
+				c := newCluster(t)
+				for i, step := range strings.Fields(order) {
+					switch step {
+					case "says":
+						c.says(8, "slurm/3", "pending", 7, 0, 0)
+					case "measures":
+						c.measures(9, "n1", "slurm/3", began, 8, 1)
+					default:
+						c.now = sec(9 + i)
+						advance(t, c.b)
+					}
+				}
+				first := fmt.Sprintf("slurm/3  ?-%d.25-8 1", began)
+				if began == 5 { // before the one that waits was submitted
+					c.at(12, first, "slurm/3 pending 7-7-? ?")
+				} else {
+					c.at(12, fmt.Sprintf("slurm/3 pending 7-%d.25-? 1", began))
+				}
+				c.says(130, "slurm/3", "running", 7, 127, 0)
+				c.measures(140, "n1", "slurm/3", 127, 0, 1)
+				c.at(141, first, "slurm/3 running 7-127-? 1") // the node began it twice
+				c.s2(6, "slurm/3", "requeued", 5, 6, 8)
+				c.at(150, "slurm/3 requeued 5-6-8 1", "slurm/3 running 7-127-? 1")
+				c.measures(160, "n1", "slurm/3", 127, 158, 2)
+				c.says(161, "slurm/3", "completed", 7, 127, 158)
+				c.at(170, "slurm/3 requeued 5-6-8 1", "slurm/3 completed 7-127-158 2")
+			})
+		}
+	}
+}
+
+// A job is requeued within the second after that in which it was submitted, or in the second in which it began: these are two lives
+// with a row each all the same.
+func TestReportedRequeueWithinASecond(t *testing.T) {
+	c := newCluster(t)
+	c.says(6, "slurm/3", "pending", 6, 0, 0)
+	c.measures(7, "n1", "slurm/3", 5, 6, 1)
+	c.s2(5, "slurm/3", "requeued", 5, 5, 6)
+	c.at(8, "slurm/3 requeued 5-5-6 1", "slurm/3 pending 6-6-? ?")
+	c.says(130, "slurm/3", "running", 6, 127, 0)
+	c.measures(140, "n1", "slurm/3", 127, 0, 1)
+	c.at(141, "slurm/3 requeued 5-5-6 1", "slurm/3 running 6-127-? 1")
+
+	c = newCluster(t)
+	c.says(8, "slurm/4", "pending", 7, 0, 0)
+	c.at(9, "slurm/4 pending 7-7-? ?")
+	c.s2(6, "slurm/4", "requeued", 5, 7, 7) // under the start of the row that waits
+	c.at(10, "slurm/4 requeued 5-6.999-7 ?", "slurm/4 pending 7-7-? ?")
+	c.says(130, "slurm/4", "running", 7, 127, 0)
+	c.measures(140, "n1", "slurm/4", 127, 0, 1)
+	c.at(141, "slurm/4 requeued 5-6.999-7 ?", "slurm/4 running 7-127-? 1")
+}
+
 // Of a life that was over, accounting says the last word when the next life is old.
 func TestReportedLate(t *testing.T) {
 	c := newCluster(t)

@@ -414,7 +414,7 @@ func (x *site) between(from, to time.Time) (rows []store.Workload) {
 			older = append(older, a)
 		}
 	}
-	if err := f.reread(context.Background(), older, time.Time{}, to); err != nil {
+	if err := f.reread(context.Background(), wants(older), time.Time{}, to); err != nil {
 		x.tb.Fatal(err)
 	}
 	for _, a := range f.all() {

@@ -73,20 +73,6 @@ func (x *jobStep) value(s slot) *stepValue {
 	return &x.NCores
 }
 
-// splitSteps moves to a new run the steps that were reported since it began.
-func (a *account) splitSteps(mine *account) {
-	for id, x := range a.Steps {
-		if x.T >= mine.from(true)-1 {
-			if mine.Steps == nil {
-				mine.Steps = map[string]*jobStep{}
-			}
-			mine.Steps[id] = x
-			delete(a.Steps, id)
-			a.touched, mine.touched = true, true
-		}
-	}
-}
-
 // steps are the steps of the run, by begin and id.
 func (a *account) steps() []store.Step {
 	var out []store.Step

@@ -1,0 +1,112 @@
+package catalogue
+
+import (
+	"math"
+	"slices"
+
+	"reckon/internal/series"
+)
+
+// Which run of an id a sample is of depends on its time and on the times of all runs of that id: the catalogue is what the series
+// say, and not the order in which they came.
+
+// alone is the account that all samples of a workload's series belong to, or nil where that depends
+// on their times.
+func (f *fold) alone(k key, byBatch bool) *account {
+	list := f.accounts[k]
+	if len(list) != 1 || list[0].Run != "" {
+		return nil
+	}
+	if _, numbered := f.numbers[k]; numbered && !byBatch {
+		return nil
+	}
+	return list[0]
+}
+
+// runAt is the run that a sample of time t of a series belongs to.
+func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels) *account {
+	if !byBatch {
+		k = f.named(k, t)
+	}
+	a := f.at(k, t, byBatch)
+	if a.Run != "" {
+		if of := f.placed[k][place{n.Node, n.Part}]; of != nil && t >= of.from(byBatch)-1 {
+			return of
+		}
+	}
+	return a
+}
+
+// at returns the run that a sample of time t belongs to.
+func (f *fold) at(k key, t int64, byBatch bool) *account {
+	list := f.accounts[k]
+	switch len(list) {
+	case 0:
+		return f.add(k, t)
+	case 1:
+		return list[0]
+	}
+	return list[max(lasting(list, t, byBatch), 0)]
+}
+
+// lasting is the number of the run that began last before a time, or -1 where all began later. One millisecond before a
+// start belongs to it, for the zero of its counters is rounded by another hand. What a batch system wrote is of runs that it reported.
+func lasting(list []*account, t int64, byBatch bool) int {
+	best, reported := -1, byBatch && slices.ContainsFunc(list, (*account).reported)
+	for i, a := range list {
+		if reported && !a.reported() {
+			continue
+		}
+		if from := a.from(byBatch); t >= from-1 && (best < 0 || from >= list[best].from(byBatch)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// misplaced returns from when on the runs of an id hold samples of each other, by the times reported of them so far: the begin of
+// the first of them. A run that was reported late, or of which only now is known when it began, lasted while another one of its id was
+// taken to have run, and only its samples show what a counter counted then and what later.
+func (f *fold) misplaced(k key) (since int64, some bool) {
+	list := f.accounts[k]
+	if !slices.ContainsFunc(list, (*account).reported) {
+		return 0, false
+	}
+	since = math.MaxInt64
+	of := func(a, owner *account) {
+		if owner != nil && owner != a {
+			since, some = min(since, a.from(true), owner.from(true)), true
+		}
+	}
+	at := func(a *account, t int64, byBatch bool) {
+		if t != 0 {
+			of(a, f.at(k, t, byBatch))
+		}
+	}
+	for _, a := range list {
+		for _, t := range a.Tracks {
+			if t.T == 0 {
+				continue
+			}
+			at(a, t.First, t.byBatch())
+			at(a, t.T, t.byBatch())
+			if t.starts() {
+				for _, v := range [...]float64{t.FirstV, t.V} {
+					if owner := f.reportedAt(k, int64(v*1000), t.Node, nil); owner != a && (owner != nil || a.reported()) {
+						since, some = min(since, a.from(true), int64(v*1000)), true
+						of(a, owner)
+					}
+				}
+			}
+		}
+		for p, e := range a.Ends {
+			at(a, max(e.T, e.End), p == place{})
+		}
+		for _, x := range a.Steps {
+			for _, t := range []int64{x.T, x.Start.T, x.End.T, x.Exit.T, x.CPU.T, x.Memory.T, x.NCores.T} {
+				at(a, t, true)
+			}
+		}
+	}
+	return since, some
+}

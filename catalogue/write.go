@@ -1,0 +1,100 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// keptRows is for how many rows of a round room is kept, a kilobyte each.
+const keptRows = 2048
+
+// write upserts the rows of workloads that changed, or that have been silent for too
+// long since the last round.
+func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
+	rows := b.rows[:0]
+	var done []*account
+	var ended []time.Time
+	defer func() {
+		if clear(rows); cap(rows) <= keptRows {
+			b.rows = rows
+		}
+	}()
+	moved := 0 // rows that others make way for, or that make way
+	for _, a := range b.fold.rewritten() {
+		if len(a.Tracks) == 0 || (!a.touched && a.end(a.spans(), now.UnixMilli(), b.o.Gone.Milliseconds()) == 0) {
+			continue
+		}
+		w := a.row(now, b.o.Gone)
+		if len(w.PreviousStarts) > 0 {
+			moved = len(rows) + 1
+		}
+		rows, done, ended = append(rows, w), append(done, a), append(ended, w.End)
+	}
+	if err := errors.Join(unusedGPUs(ctx, b.q, rows, b.o.Gone), jointCores(ctx, b.q, rows)); err != nil {
+		return 0, err
+	}
+	for i, a := range done {
+		b.roll.changed(a, &rows[i])
+	}
+	if err := b.roll.keep(ctx); err != nil {
+		return 0, err
+	}
+	const batch = 5000
+	for i, n := 0, 0; i < len(rows); i = n {
+		n = min(max(i+batch, moved), len(rows))
+		if err := b.cat.Upsert(ctx, rows[i:n]); err != nil {
+			return i, err
+		}
+	}
+	if err := forget(ctx, b.cat, b.fold.gone); err != nil {
+		return 0, err
+	}
+	b.fold.gone = nil
+	for i, a := range done {
+		a.touched, a.replaces, a.Fixed, a.Ended, a.Over, a.Rows, a.ended = false, false, true, !ended[i].IsZero(), 0, []int64{a.Start}, a.seen()
+		if a.Ended {
+			a.Over = ended[i].UnixMilli()
+		}
+	}
+	return len(rows), nil
+}
+
+// rewritten lists the same, those first that had a row under another start, or that have one now where another run had.
+func (f *fold) rewritten() []*account {
+	list := f.open()
+	more := false
+	for _, a := range list {
+		for _, was := range a.Rows {
+			if was == a.Start {
+				continue
+			}
+			for _, o := range f.accounts[key{a.Site, a.ID}] {
+				if o != a && o.Start == was {
+					more = more || o.Ended && !o.touched
+					o.touched, o.replaces = true, true
+					if !slices.Contains(o.Rows, was) {
+						o.Rows = append(o.Rows, was)
+					}
+				}
+			}
+		}
+	}
+	if more {
+		list = f.open()
+	}
+	slices.SortStableFunc(list, func(a, b *account) int {
+		return cmp.Compare(a.stays(), b.stays())
+	})
+	return list
+}
+
+// stays is 0 where a row that is there goes, and 1 where none does.
+func (a *account) stays() int {
+	if a.replaces || slices.ContainsFunc(a.Rows, func(was int64) bool { return was != a.Start }) {
+		return 0
+	}
+	return 1
+}
