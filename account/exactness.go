@@ -152,50 +152,6 @@ type evidence struct {
 	// may explain (see children.go), and what processes used between their reading and that of the machine. before is
 	// the same before all of this.
 	late, before uint64
-	doubts       []doubt
-}
-
-// doubt is CPU time that was charged to rest and may belong to part, whose process ended after a single reading.
-type doubt struct {
-	part, rest *Part
-	nanos      uint64
-	again      bool // rest was noted for the same time
-}
-
-// moved notes that the account of a part was folded into another one.
-func (v *evidence) moved(from, into *Part) {
-	for i := range v.doubts {
-		d := &v.doubts[i]
-		if d.part == from {
-			d.part = into
-		}
-		if d.rest == from {
-			d.rest = into
-		}
-	}
-}
-
-// doubted returns the exactness of the CPU time of a part: it is worse than c if more than 1 % of it may be another's, or as much
-// of another's its own.
-func (v *evidence) doubted(p *Part, c certainty) certainty {
-	var lacks, over uint64
-	for i := range v.doubts {
-		switch d := &v.doubts[i]; {
-		case d.part == d.rest: // both were folded into one
-		case d.part == p:
-			lacks += d.nanos
-		case d.rest == p && !d.again:
-			over += d.nanos
-		}
-	}
-	bearable := p.CPU() / bearableUse
-	switch {
-	case over > bearable:
-		return c.worse(certainty{figure.Estimated, fromSeen})
-	case lacks > bearable:
-		return c.worse(certainty{figure.AtLeast, fromSeen})
-	}
-	return c
 }
 
 // Unattributed time makes CPU times "at least" where it is more than a hundredth of what
@@ -227,11 +183,6 @@ func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors
 // next returns what the next export begins with.
 func (v *evidence) next() evidence {
 	next := evidence{late: v.late, before: v.late}
-	for _, d := range v.doubts {
-		if !d.part.exported && !d.part.absorbed || !d.rest.exported && !d.rest.absorbed {
-			next.doubts = append(next.doubts, d)
-		}
-	}
 	own := v.span - v.carried
 	if own == 0 || own >= evidenceSpan {
 		return next
@@ -351,6 +302,7 @@ func (x *exactness) export(b *metric.Batch) {
 
 // exportExactness appends the exactness of the exported figures.
 func (l *Ledger) exportExactness(b *metric.Batch) {
+	l.settleDoubts()
 	for _, p := range l.order {
 		if p.kind == workload.Other || p.absorbed || p.held && p.place != "" {
 			continue
@@ -394,7 +346,7 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	if p.counted() {
 		cpu = certainty{figure.Exact, fromCgroup}
 	} else {
-		cpu = v.doubted(p, cpu)
+		cpu = l.doubts.judge(p, cpu)
 	}
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
 		io = certainty{figure.Exact, fromCgroup}

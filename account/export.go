@@ -136,6 +136,7 @@ func (l *Ledger) release(p *Part) {
 		l.reported[p.key] = p
 	}
 	p.leaveCgroup()
+	delete(l.doubts.about, p)
 	if l.parts[p.key] == p {
 		delete(l.parts, p.key)
 	}

@@ -103,6 +103,7 @@ type Ledger struct {
 	line      lineage
 	exact     []*exactness
 	evidence  evidence
+	doubts    doubts
 	haveBusy  bool
 	crowds    bool    // a part has processes that share much memory; see shared.go
 	energy    *energy // nil until a meter was read
@@ -131,6 +132,7 @@ func New(c Config) *Ledger {
 		shorts:   make(map[string]*metric.Series),
 		counts:   make(map[string]uint64),
 		dead:     make(map[string]*dead),
+		doubts:   doubts{noted: make(map[pair]uncertain), about: make(map[*Part]doubt), guessed: make(map[*Part]uint64)},
 	}
 }
 
@@ -167,7 +169,11 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.forget(l.seen.end())
 	l.readCgroups(pass)
 	l.countForks(m)
-	l.reconcile(elapsed, capacity(elapsed+l.line.elapsed, pass.Boot, m)) // some of it was held in the tick before
+	reading := uint64(0)
+	if m != nil {
+		reading = grown(pass.Boot, m.Boot)
+	}
+	l.reconcile(elapsed, reading, capacity(elapsed+l.line.elapsed, pass.Boot, m)) // some of it was held in the tick before
 	l.line.elapsed = elapsed
 	l.settle(pass.Boot, elapsed, m, first)
 	l.line.beforeLast, l.before, l.lastAt = l.before, l.lastAt, pass.Boot

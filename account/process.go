@@ -66,9 +66,14 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 		return
 	}
 	if e.retry || e.moved(p, true) {
+		was := e.part
 		l.identify(e, p, false)
+		l.strayedChild(e, was)
 	}
 	e.tick, e.left, e.passed = uint32(l.tick), false, false
+	if p.Threads > 1 && !l.line.settled {
+		e.kin().threaded = true
+	}
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, e.task, first)
 	e.part.highWater(e, p)
@@ -232,7 +237,7 @@ func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
 // identify finds the part that a process belongs to.
 func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	parent, inherited := l.inherited(p)
-	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && l.leads(p.PPID) {
+	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && l.leaves(p.PPID, p.UserNanos+p.SystemNanos) {
 		parent, inherited = nil, 0
 	}
 	l.place(e, p, l.config.Identify(p, parent, ended), parent, inherited)

@@ -73,7 +73,6 @@ func (l *Ledger) fold() {
 		p.flushed, p.absorbed = true, true // before part looks it up
 		into := l.part(Identified{Identity: l.foldsInto(p)}, p.start)
 		into.absorb(p)
-		l.evidence.moved(p, into)
 	}
 }
 

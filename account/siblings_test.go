@@ -244,7 +244,7 @@ func TestDoubt(t *testing.T) {
 		}
 		want := map[string]figure.Exactness{}
 		if c.marked {
-			want["short/alice/n1"], want[fmt.Sprintf("group/n1/%d", shell)] = figure.AtLeast, figure.Estimated
+			want["short/alice/n1"], want[fmt.Sprintf("group/n1/%d", shell)] = figure.Estimated, figure.Estimated
 		}
 		if !maps.Equal(worst, want) {
 			t.Errorf("%+v: %v, want %v (short %.3f s)", c, worst, want, r.cpu("short/alice/n1", "", "alice"))

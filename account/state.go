@@ -63,11 +63,13 @@ type partState struct {
 	// Told: its end was exported, and may have been sent.
 	Told bool `json:"told,omitempty"`
 	// Bound: its peak of memory may be too high; see shared.go.
-	Bound   bool      `json:"bound,omitempty"`
-	Guess   bool      `json:"guess,omitempty"`
-	Usage   [8]uint64 `json:"usage"`
-	Tasks   uint64    `json:"tasks"`
-	Unseen  uint64    `json:"unseen,omitempty"`
+	Bound  bool      `json:"bound,omitempty"`
+	Guess  bool      `json:"guess,omitempty"`
+	Usage  [8]uint64 `json:"usage"`
+	Tasks  uint64    `json:"tasks"`
+	Unseen uint64    `json:"unseen,omitempty"`
+	// Doubts are the CPU nanoseconds that may be another part's, and that may be missing.
+	Doubts  [2]uint64 `json:"doubts,omitzero"`
 	CgBase  int64     `json:"cg_base"`
 	CgUsage uint64    `json:"cg_usage"`
 	Have    uint32    `json:"have"`
@@ -286,6 +288,9 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.past = s.Past
 	p.start, p.end, p.created, p.exported, p.told = s.Start, s.End, s.Created, s.Exported, s.Told
 	p.total, p.tasks, p.unseen = usageFrom(s.Usage), s.Tasks, s.Unseen
+	if s.Doubts != [2]uint64{} {
+		l.doubts.about[p] = doubt{known: uncertain{over: s.Doubts[0], lack: s.Doubts[1]}}
+	}
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
 	p.memory.peak, p.memory.neededPeak, p.memory.byteSeconds, p.oomSeen = s.Peak, s.NeededPeak, s.ByteSecs, s.OOMSeen

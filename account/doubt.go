@@ -1,0 +1,137 @@
+package account
+
+import (
+	"reckon/figure"
+	"reckon/workload"
+)
+
+// Without exit records it is sometimes unclear to which of several parts CPU time belongs: to a process that ended since its last reading,
+// to another one that did, or to one that no reading saw. It is charged to the likely one, and noted here. A figure of which more than
+// a hundredth is unclear over its whole life is not exact.
+
+// pair is a part, and another one that it may have got time of, or that may have got its time.
+type pair struct{ part, rest *Part }
+
+// uncertain is CPU time, nanoseconds: at most so much too much was charged to a part, and at most so much is missing.
+type uncertain struct{ over, lack uint64 }
+
+func (u *uncertain) add(o uncertain) { u.over, u.lack = u.over+o.over, u.lack+o.lack }
+
+// doubts are what is unclear.
+type doubts struct {
+	noted map[pair]uncertain // void if both parts are folded into one
+	about map[*Part]doubt
+	// guessed is what was charged to parts for children of processes that are gone and of which no child was ever seen, nanoseconds.
+	guessed map[*Part]uint64
+}
+
+// doubt is what is unclear about one part: for good, and at the last export what may be void later.
+type doubt struct{ known, open uncertain }
+
+// note notes that rest may have used some of what was charged to part, or part some of what was charged to rest.
+func (d *doubts) note(part, rest *Part, u uncertain) {
+	if part == rest || u == (uncertain{}) {
+		return
+	}
+	sum := d.noted[pair{part, rest}]
+	sum.add(u)
+	d.noted[pair{part, rest}] = sum
+}
+
+// of returns all that is unclear about a part.
+func (d *doubts) of(p *Part) uncertain {
+	u := d.about[p]
+	u.known.add(u.open)
+	return u.known
+}
+
+// state returns the serialized form of what is unclear about a part. What would be void later is not known after a restart.
+func (d *doubts) state(p *Part) [2]uint64 {
+	u := d.of(p)
+	return [2]uint64{u.over, u.lack}
+}
+
+// settleDoubts distributes what was noted. Where a part may still be folded into the other one it stays open.
+func (l *Ledger) settleDoubts() {
+	d := &l.doubts
+	for p, u := range d.about {
+		if u.open != (uncertain{}) {
+			u.open = uncertain{}
+			d.about[p] = u
+		}
+	}
+	for at, u := range d.noted {
+		part, rest := l.accountOf(at.part), l.accountOf(at.rest)
+		settled := part.decided() && rest.decided()
+		if settled || part == rest {
+			delete(d.noted, at)
+		}
+		if part != rest {
+			d.add(part, u, settled)
+		}
+	}
+	for _, e := range l.table {
+		if o := e.children; o != nil && o.guessed() && !e.passed {
+			l.doubtGuess(e.part, o.merged, false)
+		}
+	}
+	for p, nanos := range d.guessed {
+		if settled := p.decided(); !p.absorbed {
+			l.doubtGuess(p, nanos, settled)
+			if !settled {
+				continue
+			}
+		}
+		delete(d.guessed, p)
+	}
+}
+
+// doubtGuess adds what was charged to a part for children of which none was seen: they may be process groups of their own.
+func (l *Ledger) doubtGuess(p *Part, nanos uint64, settled bool) {
+	l.doubts.add(p, uncertain{over: nanos}, settled)
+	if short := l.parts[key{workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), "", p.owner}]; short != nil {
+		l.doubts.add(short, uncertain{lack: nanos}, settled)
+	}
+}
+
+// add adds to what is unclear about a part, for good if it is settled.
+func (d *doubts) add(p *Part, u uncertain, settled bool) {
+	if p.group == nil {
+		return // forgotten
+	}
+	sum := d.about[p]
+	if settled {
+		sum.known.add(u)
+	} else {
+		sum.open.add(u)
+	}
+	d.about[p] = sum
+}
+
+// accountOf returns the part that the use of p is charged to: p, or the short work that it was folded into.
+func (l *Ledger) accountOf(p *Part) *Part {
+	if !p.absorbed {
+		return p
+	}
+	id := l.foldsInto(p)
+	if into := l.parts[key{id.Workload, id.Part, id.Owner}]; into != nil {
+		return into
+	}
+	return p
+}
+
+// decided reports whether the part is not folded into another one any more.
+func (p *Part) decided() bool { return p.exported || p.absorbed || p.flushed }
+
+// judge returns the exactness of the CPU time of a part: it is worse than c if more than 1 % of it, and a clock tick, may be
+// another's, or as much of another's its own.
+func (d *doubts) judge(p *Part, c certainty) certainty {
+	u, bearable := d.of(p), p.CPU()/bearableUse+clockStep/2
+	switch {
+	case u.over > bearable:
+		return c.worse(certainty{figure.Estimated, fromSeen})
+	case u.lack > bearable:
+		return c.worse(certainty{figure.AtLeast, fromSeen})
+	}
+	return c
+}

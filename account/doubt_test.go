@@ -1,0 +1,228 @@
+package account
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/figure"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// unsure returns the workloads of which the CPU time was not exact in the last export.
+func (r *rig) unsure() map[string]figure.Exactness {
+	out := map[string]figure.Exactness{}
+	for key, v := range r.values {
+		if f := strings.Split(key, "|"); f[0] == "reckon_figure_exactness" && f[1] == "cpu_seconds" && f[4] != "" && v != 0 {
+			out[f[4]] = figure.Exactness(v)
+		}
+	}
+	return out
+}
+
+// TestSessionsAndCommands: of a parent of which both sessions and commands of its own group were seen, children that no reading saw are
+// charged as those were seen, whether they leave records without a group or none at all, and neither figure is exact. One command among
+// many sessions, or a session that a reading met before its setsid, changes nothing.
+func TestSessionsAndCommands(t *testing.T) {
+	const each = second / 50
+	for name, c := range map[string]struct {
+		commands int  // of 40 children in a second
+		seen     int  // of 10 readings that see a child, this many see a command
+		records  bool // without a group
+		early    bool // a reading sees each session before its setsid
+		marked   bool
+	}{
+		"half":               {commands: 20, seen: 5, marked: true},
+		"half, with records": {commands: 20, seen: 5, records: true, marked: true},
+		"few":                {commands: 8, seen: 2, marked: true},
+		"few, with records":  {commands: 8, seen: 2, records: true, marked: true},
+		"sessions":           {},
+		"sessions, records":  {records: true},
+		"seen early":         {early: true},
+		"commands":           {commands: 40, seen: 10},
+		"commands, records":  {commands: 40, seen: 10, records: true},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second, Identify: func(p *sensor.Process, parent *Part, ended bool) Identified {
+			if p.Have&sensor.FieldGroup == 0 && parent == nil {
+				return Identified{Identity: workload.Identity{Workload: workload.MakeID(workload.Short, "alice/n1"), Owner: "alice"}}
+			}
+			return byGroup(p, parent, ended)
+		}})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		see := func(i int) { // a child that does nothing
+			s := k.fork(shell, i >= c.seen, r.boot+second/2)
+			if c.early {
+				k.procs[s].pgid = shell
+				r.step(k, 0)
+				k.procs[s].pgid = s
+			}
+			r.step(k, 0)
+			k.end(s)
+		}
+		for i := range 10 {
+			see(i)
+		}
+		for i := range 10 {
+			var ended []sensor.Process
+			if i == 5 && c.marked { // and one more of each
+				see(0)
+				see(9)
+			}
+			for n := range 40 {
+				s := k.fork(shell, n >= c.commands, r.boot)
+				k.run(s, each)
+				k.end(s)
+				if c.records {
+					p := proc(s, 0, r.boot, each)
+					p.PPID, p.State = shell, 'X'
+					p.Have &^= sensor.FieldGroup
+					ended = append(ended, p)
+				}
+			}
+			r.step(k, 0, ended...)
+		}
+		r.step(k, 0)
+		r.export()
+		group := r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice")
+		short := r.cpu("short/alice/n1", "", "alice")
+		all := 400 * float64(each) / 1e9
+		about(t, name+": both", group+short, all)
+		if want := all * float64(c.commands) / 40; group < want-0.05*all || group > want+0.05*all {
+			t.Errorf("%s: the parent's group has %.3f s, want %.3f of %.3f", name, group, want, all)
+		}
+		want := map[string]figure.Exactness{}
+		if c.marked {
+			want["short/alice/n1"], want[fmt.Sprintf("group/n1/%d", shell)] = figure.Estimated, figure.Estimated
+		}
+		if got := r.unsure(); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestTwoEndAtOnce: two groups of one shell end between two readings. What both used since is divided by their rates, so that an idle one
+// gets none of a busy one; where both were busy neither is exact.
+func TestTwoEndAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		one, other   [2]uint64 // in a second, and in the last one, in thousandths
+		marked       bool
+		least, wants float64 // of the one
+	}{
+		"both busy":         {one: [2]uint64{900, 800}, other: [2]uint64{900, 100}, marked: true, least: 4.1, wants: 4.5},
+		"the other is idle": {one: [2]uint64{900, 800}, least: 4.47, wants: 4.5},
+		"the one is idle":   {other: [2]uint64{900, 800}, least: 1, wants: 1.03},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		one, other := k.fork(shell, true, r.boot), k.fork(shell, true, r.boot)
+		k.run(one, second) // of which 20 ms more or less do not matter
+		k.run(other, second)
+		r.step(k, 0)
+		for range 3 {
+			k.run(one, c.one[0]*second/1000)
+			k.run(other, c.other[0]*second/1000)
+			r.step(k, 0)
+		}
+		r.export() // they are not folded
+		k.run(one, c.one[1]*second/1000)
+		k.run(other, c.other[1]*second/1000)
+		k.end(one)
+		k.end(other)
+		r.step(k, 0)
+		r.step(k, 0)
+		r.export()
+		names := [2]string{fmt.Sprintf("group/n1/%d", one), fmt.Sprintf("group/n1/%d", other)}
+		got, rest := r.cpu(names[0], "", "alice"), r.cpu(names[1], "", "alice")
+		about(t, name+": both", got+rest, float64(k.used)/1e9)
+		if got < c.least || got > c.wants+0.001 {
+			t.Errorf("%s: %.3f s, want %.2f to %.2f", name, got, c.least, c.wants)
+		}
+		want := map[string]figure.Exactness{}
+		if c.marked {
+			want[names[0]], want[names[1]] = figure.Estimated, figure.Estimated
+		}
+		if got := r.unsure(); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestNoChildSeen: children of which no reading saw one are charged to the group of their parent. They may be groups of their own, so that
+// this is exact only once one was seen there; also where the parent ends, and after a restart.
+func TestNoChildSeen(t *testing.T) {
+	for name, c := range map[string]struct{ seen, ends, restart, marked bool }{
+		"none":               {marked: true},
+		"and ends":           {ends: true, marked: true},
+		"after a restart":    {restart: true, ends: true, marked: true},
+		"one in the group":   {seen: true},
+		"one, and it ends":   {seen: true, ends: true},
+		"one, and a restart": {seen: true, restart: true},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.export() // it is not folded
+		r.step(k, 0)
+		for range 20 {
+			s := k.fork(shell, false, r.boot)
+			k.run(s, second/50)
+			k.end(s)
+		}
+		r.step(k, 0)
+		if c.seen {
+			s := k.fork(shell, false, r.boot)
+			r.step(k, 0)
+			k.end(s)
+		}
+		if c.ends {
+			k.end(shell)
+		}
+		r.step(k, 0)
+		if c.restart {
+			r.export()
+			r.restart()
+		}
+		r.step(k, 0)
+		r.export()
+		r.want(name, r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), 0.4)
+		want := map[string]figure.Exactness{}
+		if c.marked {
+			want[fmt.Sprintf("group/n1/%d", shell)] = figure.Estimated
+		}
+		if got := r.unsure(); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestDoubtsAddUp: what is unclear is held against the whole use of a workload: a little in each export is much in the end.
+func TestDoubtsAddUp(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second})
+	k := newKin(10 * second)
+	shell := k.fork(1, true, 20*second)
+	k.run(shell, 2*second)
+	r.step(k, 0)
+	one, other := k.fork(shell, false, r.boot), k.fork(shell, true, r.boot)
+	for i := range 20 {
+		s := k.fork(shell, i%2 == 0, r.boot)
+		k.run(s, second/100)
+		k.end(s)
+		r.step(k, 0)
+		r.export()
+	}
+	if got := r.unsure()[fmt.Sprintf("group/n1/%d", shell)]; got != figure.Estimated {
+		t.Errorf("0.2 of 2.1 s are unclear, and the figure is %v", got)
+	}
+	k.end(one)
+	k.end(other)
+}

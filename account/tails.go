@@ -1,0 +1,223 @@
+package account
+
+import (
+	"cmp"
+	"slices"
+)
+
+// spans are times of a tick, nanoseconds.
+type spans struct {
+	tick     uint64 // since the last one
+	reading  uint64 // from the beginning of the last pass to the end of this one
+	capacity uint64 // of all processors
+}
+
+// tail is the last moments of a process that was seen and is gone: what it used after its last reading. The child times of its payer show
+// them, beside those of other processes that are gone and of children that no reading saw.
+type tail struct {
+	of      *process
+	payer   *process
+	usual   float64 // cores that unseen children of the payer, and of ancestors before it, used of late
+	loner   bool    // it has no siblings that began after its only reading
+	charged uint64
+}
+
+// claim is the tails of one part with the same payer.
+type claim struct {
+	part    *Part
+	likely  uint64 // use at most by the rates of its processes
+	most    uint64 // use at most at all
+	charged uint64
+}
+
+// chargeTails charges the last moments of processes that were seen and are gone. With held it charges the time that was held for those
+// that were gone in the last tick.
+func (l *Ledger) chargeTails(gone []*process, held bool, s spans) {
+	t := &l.line
+	t.tails = t.tails[:0]
+	for _, e := range gone {
+		if q, usual := l.payer(e); q.shows(e, held) && (e.part != q.part || !q.children.cloistered(l.tick)) {
+			t.tails = append(t.tails, tail{of: e, payer: q, usual: usual, loner: !l.mayHaveSiblings(e, held)})
+		}
+	}
+	slices.SortStableFunc(t.tails, func(a, b tail) int { return cmp.Compare(a.payer.pid, b.payer.pid) })
+	for rest := t.tails; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].payer == rest[0].payer {
+			n++
+		}
+		l.share(rest[:n], s)
+		rest = rest[n:]
+	}
+}
+
+// share divides the open child times of a payer over the tails that they show: to each by its rate, then some to each, and all that is
+// left where there is no sign of others. The rest stays open.
+func (l *Ledger) share(tails []tail, s spans) {
+	o := tails[0].payer.children
+	all := o.open
+	alone := !slices.ContainsFunc(tails, func(t tail) bool { return t.usual > 0 || !t.loner })
+	divide(tails, all, func(t *tail) uint64 {
+		most := uint64(float64(s.tick) * t.of.rate * 1.25)
+		if !t.loner {
+			most = min(most, t.of.legacy()) // seen in the middle of its life, on average
+		}
+		return most
+	})
+	left := all - charged(tails)
+	divide(tails, left, func(*tail) uint64 { return tailSlack })
+	if left = all - charged(tails); alone && left > 0 {
+		divide(tails, min(left, s.capacity), func(t *tail) uint64 { return max(t.charged, 1) << 20 })
+	}
+	l.doubtTails(tails, all, s)
+	for i := range tails {
+		l.takeTail(o, tails[i].charged, tails[i].of)
+	}
+}
+
+// divide charges tails with what each wants, or with their shares of nanos where that is less.
+func divide(tails []tail, nanos uint64, want func(*tail) uint64) {
+	sum := 0.0
+	for i := range tails {
+		sum += float64(want(&tails[i]))
+	}
+	for i := range tails {
+		t := &tails[i]
+		v := float64(want(t))
+		if v == 0 {
+			continue
+		}
+		d := min(uint64(v), nanos)
+		if sum > float64(nanos) {
+			d = min(nanos, uint64(v/sum*float64(nanos)+0.5))
+		}
+		sum -= v
+		nanos -= d
+		t.charged += d
+	}
+}
+
+// charged is the sum of what was charged to tails.
+func charged(tails []tail) (sum uint64) {
+	for i := range tails {
+		sum += tails[i].charged
+	}
+	return sum
+}
+
+// takeTail charges the last moments of a gone child: to its part, and where its own children are process groups of their own
+// what those used of it, by its last readings, to where they belong.
+func (l *Ledger) takeTail(o *offspring, nanos uint64, e *process) {
+	if e.children.leads() && e.rate > 0 {
+		theirs := min(nanos, uint64(float64(nanos)*e.children.rate/e.rate))
+		l.take(o, theirs, l.unseenPart(e))
+		nanos -= theirs
+		either := uncertain{min(theirs, nanos), min(theirs, nanos)}
+		l.doubts.note(e.part, l.unseenPart(e), either)
+		l.doubts.note(l.unseenPart(e), e.part, either)
+	}
+	l.take(o, nanos, e.part)
+}
+
+// doubtTails notes what is unclear about charged tails, of the open child times of their payer.
+//
+//   - One that a single reading saw may have siblings that no reading saw: it used between nothing and all.
+//   - Of several, one may have used what another one was charged with. By its rate, as far as that explains all of it; otherwise
+//     some used more than their rates let expect, as processes do that others kept from running.
+//   - Where siblings that no reading saw are not known to use as much as is left, it may be that of a tail.
+func (l *Ledger) doubtTails(tails []tail, all uint64, s spans) {
+	q, o := tails[0].payer, tails[0].payer.children
+	left := all - charged(tails)
+	siblings, usual := false, 0.0
+	for i := range tails {
+		siblings = siblings || !tails[i].loner
+		usual = max(usual, tails[i].usual)
+	}
+	claims := l.claims(tails, all, s)
+	if siblings {
+		claims = append(claims, claim{l.unseenPart(q), all, all, left})
+		left = 0
+		o.doubtedAt = l.tick
+	}
+	likely, most := uint64(0), uint64(0)
+	for i := range claims {
+		likely += claims[i].likely
+		most += claims[i].most
+	}
+	for i := range claims {
+		c := &claims[i]
+		up, sum := c.likely, likely
+		if likely+clockStep < all {
+			up, sum = c.most, most
+		}
+		u := uncertain{over: grown(grown(sum-up, all), c.charged), lack: grown(c.charged, min(up, all))}
+		if rest := rival(claims, i); rest != nil {
+			l.doubts.note(c.part, rest, u)
+		}
+	}
+	if usual == 0 {
+		return
+	}
+	if extra := grown(uint64(float64(s.tick)*usual*1.25)+tailSlack, left); extra > clockStep {
+		rest := l.unseenPart(q)
+		for i := range claims {
+			l.doubts.note(claims[i].part, rest, uncertain{lack: extra})
+		}
+		l.doubts.note(rest, claims[0].part, uncertain{over: extra})
+		o.doubtedAt = l.tick
+	}
+}
+
+// claims returns what each part claims of all.
+func (l *Ledger) claims(tails []tail, all uint64, s spans) []claim {
+	claims := l.line.claims[:0]
+	for i := range tails {
+		t := &tails[i]
+		at := slices.IndexFunc(claims, func(c claim) bool { return c.part == t.of.part })
+		if at < 0 {
+			at, claims = len(claims), append(claims, claim{part: t.of.part})
+		}
+		c, most := &claims[at], all
+		if t.of.children == nil { // and one thread
+			most = min(all, s.reading)
+		}
+		likely := most
+		if t.loner {
+			likely = min(most, uint64(float64(s.reading)*t.of.rate*1.25)+tailSlack)
+		}
+		c.most, c.likely, c.charged = c.most+most, c.likely+likely, c.charged+t.charged
+	}
+	l.line.claims = claims
+	return claims
+}
+
+// rival returns the part that most of what a claim may have too much or too little belongs to, nil if there is no other.
+func rival(claims []claim, of int) (rest *Part) {
+	most := uint64(0)
+	for i := range claims {
+		if c := &claims[i]; i != of && c.part != claims[of].part && (rest == nil || c.likely > most) {
+			rest, most = c.part, c.likely
+		}
+	}
+	return rest
+}
+
+// mayHaveSiblings reports whether a gone child that one reading saw may have siblings that no reading saw: there were unseen forks.
+// A parent that runs one short command after the other has one alive at each reading. Where the number of forks is not known and
+// its parent is gone, too, there may be, since then whatever the next ancestor started would be taken for its own.
+func (l *Ledger) mayHaveSiblings(e *process, held bool) bool {
+	before, unseen := l.before, l.line.unseenForks[0]
+	if q := l.table[e.ppid]; l.machine.Forks == 0 && q != nil && q.passed {
+		unseen = true
+	}
+	if held { // it was gone in the last tick
+		before, unseen = l.line.beforeLast, unseen || l.line.unseenForks[1]
+	}
+	return unseen && e.start > before
+}
+
+// shows reports whether open child times of a process, which may be nil, may be the last moments of one that is gone. A process that was
+// dead when it was last read has none.
+func (q *process) shows(e *process, held bool) bool {
+	return q != nil && q.children != nil && q.children.open > 0 && q.children.ripe == held && e.dead == 0
+}

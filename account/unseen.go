@@ -1,0 +1,234 @@
+package account
+
+import (
+	"cmp"
+	"slices"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// Children that no reading saw are charged where those belong that were seen: the parent's part, or process groups of their own.
+
+// whereabouts are where the children of a process were seen.
+type whereabouts struct {
+	same, away uint32 // in its own part, and in others
+	awayPart   *Part  // part of the last child that was seen in another part
+	otherPart  *Part  // of another owner's: the last one before that
+	merged     uint64 // charged to its part for children that no reading saw, before one was seen
+	// dealt is what records of children without a process group owe to those that are groups of their own, nanoseconds.
+	dealt float64
+}
+
+// sighting is how many children of a process are new in a reading, in its own process group and elsewhere.
+type sighting struct {
+	pgid       int32
+	same, away uint32
+}
+
+// sight looks at the children that are new in a reading, for records without a process group of other children that no reading saw:
+// records are taken in before what lives. It goes through the reading once, and only where no child of a parent was seen before.
+func (l *Ledger) sight(pass *sensor.Pass) {
+	t := &l.line
+	clear(t.sights)
+	for i := range pass.Exited {
+		p := &pass.Exited[i]
+		if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || p.PPID <= 1 {
+			continue
+		}
+		if pgid, ok := l.childless(p.PPID, pass.Live); ok {
+			if t.sights == nil {
+				t.sights = map[int32]sighting{}
+			}
+			t.sights[p.PPID] = sighting{pgid: pgid}
+		}
+	}
+	if len(t.sights) == 0 {
+		return
+	}
+	for i := range pass.Live {
+		p := &pass.Live[i]
+		s, ok := t.sights[p.PPID]
+		if !ok || p.Have&sensor.FieldGroup == 0 {
+			continue
+		}
+		if p.PGID == s.pgid {
+			s.same++
+		} else {
+			s.away++
+		}
+		t.sights[p.PPID] = s
+	}
+}
+
+// childless returns the process group of a living process outside of other workloads of which no child was seen before.
+func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
+	if q := l.table[pid]; q != nil {
+		if o := q.children; q.part.kind != workload.Group || o != nil && (o.same+o.away > 0 || o.counted != 0) {
+			return 0, false
+		}
+	}
+	// As it is now: its entry may be of an earlier reading, or restored.
+	i, ok := slices.BinarySearchFunc(live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
+	if !ok || live[i].Have&sensor.FieldGroup == 0 {
+		return 0, false
+	}
+	return live[i].PGID, true
+}
+
+// merge notes what a record without a process group was charged to on a guess: the part of its parent, of which no child was seen, or
+// one of those to which its children that were seen belong.
+func (l *Ledger) merge(e *process, p *sensor.Process, nanos uint64) {
+	q := l.table[p.PPID]
+	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || q.part.kind != workload.Group {
+		return
+	}
+	switch o := q.kin(); {
+	case o.same+o.away == 0 && q.part == e.part:
+		o.merged += nanos
+	case o.mixed():
+		other := o.awayPart
+		if other.foldable() {
+			other = l.shortWork(other.owner)
+		}
+		if e.part != q.part {
+			other = q.part
+		}
+		l.doubts.note(e.part, other, uncertain{over: nanos})
+		l.doubts.note(other, e.part, uncertain{lack: nanos})
+	}
+}
+
+// chargeUnseen charges the CPU time of children that no reading saw.
+func (l *Ledger) chargeUnseen(e *process, elapsed, capacity uint64) {
+	o := e.children
+	if o.open > clockStep {
+		if l.tick > o.unseenAt+lately {
+			o.usual = 0
+		}
+		// Some, so that it is known that there were, even if a seen child may have used it all.
+		o.usual = max(o.usual*0.9, 1e-3)
+		if o.doubtedAt != l.tick {
+			o.usual = max(o.usual, float64(o.open)/float64(max(elapsed, 1)))
+		}
+		o.unseenAt = l.tick
+	}
+	switch {
+	case o.open == 0:
+	case o.open > capacity: // covers a time in which it was charged to other
+	case e.pid == 1, o.reaper: // the owner of orphans is unknown
+	case o.cloistered(l.tick):
+	case o.away > o.same && !o.leads():
+	default:
+		if e.part.kind == workload.Group && o.same+o.away == 0 {
+			o.merged += o.open
+		}
+		l.takeUnseen(e, o.open)
+	}
+}
+
+// takeUnseen charges open time of children that no reading saw. Where some of those that were seen are process groups of their own and
+// others are not, it is divided as those were seen: who is seen more often lives longer. Neither figure is exact then.
+func (l *Ledger) takeUnseen(e *process, nanos uint64) {
+	o := e.children
+	if p := l.unseenPart(e); !o.mixed() {
+		l.take(o, nanos, p)
+		if other := o.otherPart; p != e.part && other != nil && other.foldable() { // as of a daemon that serves several users
+			other = l.shortWork(other.owner)
+			l.doubts.note(p, other, uncertain{over: nanos})
+			l.doubts.note(other, p, uncertain{lack: nanos})
+		}
+		return
+	}
+	away := split(nanos, uint64(o.away), uint64(o.same))
+	other := o.awayPart
+	if o.awayPart.foldable() {
+		other = l.shortWork(other.owner)
+	} else {
+		away = 0
+	}
+	l.take(o, nanos-away, e.part)
+	l.take(o, away, other)
+	l.doubts.note(e.part, other, uncertain{over: nanos - away, lack: away})
+	l.doubts.note(other, e.part, uncertain{over: away, lack: nanos - away})
+}
+
+// guessed reports whether time was charged for children of which none was seen.
+func (o *offspring) guessed() bool { return o != nil && o.merged > 0 && o.same+o.away == 0 }
+
+// mixed reports whether more than a hundredth of the children that were seen belong to another part than most of them.
+func (o *offspring) mixed() bool {
+	return o != nil && min(o.same, o.away) > max(o.same, o.away)/bearableUse
+}
+
+// saw counts a child that was seen in the part of its parent (q), or in another one. What was seen long ago counts less.
+func (o *offspring) saw(part *Part, q *process) {
+	if o.same+o.away >= manySeen {
+		o.same, o.away = o.same/2, o.away/2
+	}
+	if part == q.part {
+		o.same++
+		return
+	}
+	o.away++
+	if o.awayPart != nil && o.awayPart.owner != part.owner {
+		o.otherPart = o.awayPart
+	}
+	o.awayPart = part
+}
+
+// manySeen is the number of children that were seen after which they are counted half.
+const manySeen = 1000
+
+// strayedChild corrects where a child was seen: the reading that met it fell between its fork and its setsid(2).
+func (l *Ledger) strayedChild(e *process, was *Part) {
+	q := l.table[e.ppid]
+	if q == nil || q.children == nil || was != q.part || e.part == was || e.part.counted() {
+		return
+	}
+	if o := q.children; o.same > 0 {
+		o.same--
+		o.away++
+		o.awayPart = e.part
+	}
+}
+
+// unseenPart returns the part that most children of a process which no reading saw are charged to: its own, or the short work of
+// the owner of those that were seen, where they are process groups of their own.
+func (l *Ledger) unseenPart(e *process) *Part {
+	if !e.children.leads() {
+		return e.part
+	}
+	return l.shortWork(e.children.awayPart.owner)
+}
+
+// shortWork returns the account of the short work of an owner.
+func (l *Ledger) shortWork(owner string) *Part {
+	return l.part(Identified{Identity: workload.Identity{
+		Workload: workload.MakeID(workload.Short, owner+"/"+l.config.Node), Owner: owner,
+	}}, l.lastAt)
+}
+
+// foldable reports whether the part is folded into the short work of its owner, or is that, if it ends soon.
+func (p *Part) foldable() bool { return p.kind == workload.Group || p.kind == workload.Short }
+
+// leads reports whether most of the children that were seen are process groups of their own: so are those that nobody saw.
+func (o *offspring) leads() bool {
+	return o != nil && o.away > o.same && o.awayPart.foldable()
+}
+
+// leaves reports whether a child of a process that a record without a process group shows is charged as a process group of its own:
+// as most of those are that were seen, or where there are none those that are new in this reading. Where some are and others are not, the
+// records are dealt out as those were seen.
+func (l *Ledger) leaves(pid int32, nanos uint64) bool {
+	o, s := l.table[pid].children, l.line.sights[pid]
+	if !o.mixed() || !o.awayPart.foldable() {
+		return o.leads() || s.away > s.same
+	}
+	o.dealt += float64(nanos) * float64(o.away) / float64(o.same+o.away)
+	if o.dealt < float64(nanos)/2 {
+		return false
+	}
+	o.dealt -= float64(nanos)
+	return true
+}
