@@ -44,6 +44,7 @@ type offspring struct {
 	threaded bool   // it was seen with several threads
 	counted  uint64 // tick at which a child was last seen in a part with a control group, 0 for never
 	whereabouts
+	waking
 
 	open uint64 // not accounted for in this tick
 	// crossed is the last tick in which a living descendant was read before this process:
@@ -108,13 +109,14 @@ type lineage struct {
 	// unseenForks: more processes and threads began than readings saw, since the last tick and between the two before; false if unknown.
 	unseenForks [2]bool
 
+	live   []sensor.Process
 	tails  []tail  // of one call
 	claims []claim // of one payer
 }
 
 // beginLineage prepares a tick.
 func (l *Ledger) beginLineage(pass *sensor.Pass) {
-	l.line.settled = pass.Complete && pass.Lost == 0 && !l.line.gap
+	l.line.settled, l.line.live = pass.Complete && pass.Lost == 0 && !l.line.gap, pass.Live
 	l.line.told, l.line.held, l.line.newThreads = false, 0, 0
 }
 
@@ -160,6 +162,9 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 	if p.Have&sensor.FieldChildren != 0 {
 		l.line.told, e.based = true, true
 	}
+	if o := e.children; o != nil {
+		o.woke(p, l.tick)
+	}
 	if o := e.children; o != nil && (o.open > 0 || o.owed > 0) {
 		l.line.parents = append(l.line.parents, e)
 	}
@@ -176,6 +181,7 @@ func (l *Ledger) placeChild(e *process, parent int32) {
 		return
 	}
 	o := q.kin()
+	o.watch(l, parent)
 	switch {
 	case e.ppid != 0 && e.ppid != parent:
 		o.reaper = true // its parent ended, and this one took its place
@@ -304,6 +310,7 @@ func (l *Ledger) reconcile(elapsed, reading, capacity uint64) {
 	for _, e := range t.parents {
 		e.children.open, e.children.fresh = 0, 0
 	}
+	t.live = nil
 	if !t.settled {
 		l.evidence.unsettled = true
 		l.evidence.childless = l.evidence.childless || !t.told

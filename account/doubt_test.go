@@ -226,3 +226,68 @@ func TestDoubtsAddUp(t *testing.T) {
 	k.end(one)
 	k.end(other)
 }
+
+// TestWokenOnce: a group that one reading saw, beside forks that none saw, gets all that its parent's child times show where the parent
+// was woken once since: it has not waited for anything else. That is exact.
+func TestWokenOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent  bool // how often processes got a processor is not told
+		others  int  // of the parent's own children, in groups of their own, after it
+		between bool // a process of another group between the parent and the group ends with it
+		late    bool // the parent's id is after the group's
+		exact   bool
+	}{
+		"alone":              {exact: true},
+		"read before":        {late: true, exact: true},
+		"one after it":       {others: 1},
+		"not told":           {silent: true},
+		"by way of a parent": {between: true},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		k.turns = !c.silent
+		if k.next = 100; c.late {
+			k.next = 20000
+		}
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		k.next, k.given[100] = 100, true
+		top := shell
+		if c.between {
+			top = k.fork(shell, true, r.boot+second/2)
+		}
+		job := k.fork(top, true, r.boot+second/2)
+		for range 100 {
+			s := k.fork(job, false, r.boot+second/2)
+			k.run(s, second/500)
+			k.end(s)
+		}
+		seen := k.fork(job, false, r.boot+second/2)
+		r.step(k, 0)
+		r.export()
+		k.end(seen)
+		for range 300 {
+			s := k.fork(job, false, r.boot)
+			k.run(s, second/500)
+			k.end(s)
+		}
+		k.end(job)
+		if c.between {
+			k.end(top)
+		}
+		for range c.others {
+			s := k.fork(shell, true, r.boot)
+			k.run(s, second/4)
+			k.end(s)
+		}
+		r.step(k, 0)
+		r.step(k, 0)
+		r.export()
+		id := fmt.Sprintf("group/n1/%d", job)
+		got, marked := r.cpu(id, "", "alice"), r.unsure()[id] != figure.Exact
+		if exact := got > 0.789 && got < 0.801; exact != c.exact || marked == c.exact {
+			t.Errorf("%s: %.3f of 0.8 s, marked: %t", name, got, marked)
+		}
+	}
+}

@@ -16,12 +16,14 @@ type kin struct {
 	forks uint64           // so far
 	truth map[int32]uint64 // by process group
 	given map[int32]bool   // ids that were given out
+	turns bool             // readings tell how often a process got a processor: once more when it waits for a child
 }
 
 type kinProc struct {
 	pid, ppid, pgid   int32
 	start, cpu, child uint64
 	dead              bool
+	turns             uint64
 }
 
 func newKin(boot uint64) *kin {
@@ -67,6 +69,7 @@ func (k *kin) exit(pid, reaper int32) {
 func (k *kin) wait(pid int32) {
 	p := k.procs[pid]
 	k.procs[p.ppid].child += p.cpu + p.child
+	k.procs[p.ppid].turns++
 	delete(k.procs, pid)
 }
 
@@ -97,6 +100,10 @@ func (k *kin) live() []sensor.Process {
 		q.PPID = p.ppid
 		q.Have |= sensor.FieldChildren
 		q.ChildUserNanos = p.child - p.child%1e7
+		if k.turns {
+			q.Have |= sensor.FieldTurns
+			q.Turns, q.State = 1+p.turns, 'S'
+		}
 		if p.dead {
 			q.State = 'Z'
 		}

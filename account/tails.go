@@ -18,7 +18,7 @@ type tail struct {
 	of      *process
 	payer   *process
 	usual   float64 // cores that unseen children of the payer, and of ancestors before it, used of late
-	loner   bool    // it has no siblings that began after its only reading
+	loner   bool    // it has no siblings that nobody saw and that began after its only reading
 	charged uint64
 }
 
@@ -37,7 +37,11 @@ func (l *Ledger) chargeTails(gone []*process, held bool, s spans) {
 	t.tails = t.tails[:0]
 	for _, e := range gone {
 		if q, usual := l.payer(e); q.shows(e, held) && (e.part != q.part || !q.children.cloistered(l.tick)) {
-			t.tails = append(t.tails, tail{of: e, payer: q, usual: usual, loner: !l.mayHaveSiblings(e, held)})
+			one := tail{of: e, payer: q, usual: usual, loner: !l.mayHaveSiblings(e, held)}
+			if !held && l.slept(q, e, s) {
+				one.usual, one.loner = 0, true
+			}
+			t.tails = append(t.tails, one)
 		}
 	}
 	slices.SortStableFunc(t.tails, func(a, b tail) int { return cmp.Compare(a.payer.pid, b.payer.pid) })

@@ -19,6 +19,7 @@ const (
 	FieldParent                      // PPID
 	FieldCPUSplit                    // UserNanos and SystemNanos separately; otherwise all is in UserNanos
 	FieldChildren                    // ChildUserNanos, ChildSystemNanos
+	FieldTurns                       // Turns
 )
 
 // Process is one process (a thread group) as read by a source. Counters cover the whole
@@ -51,6 +52,7 @@ type Process struct {
 	ChildUserNanos, ChildSystemNanos uint64
 	WaitNanos                        uint64 // runnable but not running
 	Voluntary, Involuntary           uint64 // context switches
+	Turns                            uint64 // how often it got a processor, of a process that has only ever had one thread
 	MinorFaults                      uint64
 	MajorFaults                      uint64
 

@@ -27,7 +27,7 @@ type procKey struct {
 
 // processCounters returns the counters of a record; the other fields are levels and identities.
 func processCounters(p *sensor.Process) []*uint64 {
-	return []*uint64{&p.UserNanos, &p.SystemNanos, &p.ChildUserNanos, &p.ChildSystemNanos, &p.WaitNanos, &p.Voluntary, &p.Involuntary, &p.MinorFaults, &p.MajorFaults, &p.ReadBytes, &p.WriteBytes}
+	return []*uint64{&p.UserNanos, &p.SystemNanos, &p.ChildUserNanos, &p.ChildSystemNanos, &p.WaitNanos, &p.Voluntary, &p.Involuntary, &p.Turns, &p.MinorFaults, &p.MajorFaults, &p.ReadBytes, &p.WriteBytes}
 }
 
 func machineCounters(m *sensor.Machine) []*uint64 {

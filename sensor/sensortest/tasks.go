@@ -150,6 +150,7 @@ func countersGrow(t *testing.T, was, p *sensor.Process) {
 		{"SystemNanos", was.SystemNanos, p.SystemNanos, 0},
 		{"WaitNanos", was.WaitNanos, p.WaitNanos, sensor.FieldWait},
 		{"Voluntary", was.Voluntary, p.Voluntary, sensor.FieldSwitches},
+		{"Turns", was.Turns, p.Turns, sensor.FieldTurns},
 		{"Involuntary", was.Involuntary, p.Involuntary, sensor.FieldSwitches},
 		{"MinorFaults", was.MinorFaults, p.MinorFaults, sensor.FieldFaults},
 		{"MajorFaults", was.MajorFaults, p.MajorFaults, sensor.FieldFaults},

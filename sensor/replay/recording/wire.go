@@ -22,7 +22,7 @@ var (
 		{sensor.FieldMemory, "memory"}, {sensor.FieldSwap, "swap"}, {sensor.FieldPeak, "peak"},
 		{sensor.FieldIO, "io"}, {sensor.FieldCgroup, "cgroup"}, {sensor.FieldGroup, "group"},
 		{sensor.FieldThreads, "threads"}, {sensor.FieldParent, "parent"}, {sensor.FieldCPUSplit, "cpu_split"},
-		{sensor.FieldChildren, "children"},
+		{sensor.FieldChildren, "children"}, {sensor.FieldTurns, "turns"},
 	}
 	cgroupNames = []bitName[sensor.CgroupFields]{
 		{sensor.CgroupCPU, "cpu"}, {sensor.CgroupCPUSplit, "cpu_split"}, {sensor.CgroupThrottle, "throttle"},

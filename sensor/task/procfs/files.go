@@ -124,7 +124,8 @@ func (f *Files) Waited(pid, tid int32) (run, wait uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return parseSchedstat(b)
+	run, wait, _, err = parseSchedstat(b)
+	return run, wait, err
 }
 
 // SharedMemory is [Proc.SharedMemory].

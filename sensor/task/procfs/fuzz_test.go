@@ -41,7 +41,7 @@ func FuzzSmall(f *testing.F) {
 		if resident, shared, err := parseStatm(b); err == nil && shared > resident {
 			t.Errorf("%q: %d of %d", b, shared, resident)
 		}
-		_, _, _ = parseSchedstat(b)
+		_, _, _, _ = parseSchedstat(b)
 		_, _, _ = parseIO(b)
 		_, _ = parseLastPID(b)
 		_, _ = sessionID(b)

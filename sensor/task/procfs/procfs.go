@@ -29,7 +29,7 @@
 //   - WaitNanos is the sum over threads of run_delay (schedstat). What a thread waited
 //     after it was last read and before it ended is lost: with many short threads the
 //     figure is a lower bound.
-//   - Voluntary and Involuntary are known for processes of one thread only.
+//   - Voluntary, Involuntary and Turns are known for processes of one thread only.
 //   - ReadBytes and WriteBytes are the process's own: the kernel adds to /proc/PID/io what
 //     waited-for children did, which would count it twice, so for a process that
 //     has waited for children the files of its threads are read instead.

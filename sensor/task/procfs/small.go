@@ -17,16 +17,17 @@ func parseStatm(b []byte) (resident, shared uint64, err error) {
 // parseSchedstat reads /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst):
 // nanoseconds on a processor, nanoseconds runnable and waiting for one, and how often
 // it was given one. All three are zero where the kernel does not account them.
-func parseSchedstat(b []byte) (run, wait uint64, err error) {
+func parseSchedstat(b []byte) (run, wait, turns uint64, err error) {
 	first, b := word(b)
 	second, b := word(b)
 	third, _ := word(b)
 	run, ok1 := number(first)
 	wait, ok2 := number(second)
-	if _, ok3 := number(third); !ok1 || !ok2 || !ok3 {
-		return 0, 0, errMalformed
+	turns, ok3 := number(third)
+	if !ok1 || !ok2 || !ok3 {
+		return 0, 0, 0, errMalformed
 	}
-	return run, wait, nil
+	return run, wait, turns, nil
 }
 
 // parseIO reads read_bytes and write_bytes of /proc/PID/io (Documentation/filesystems/proc.rst,

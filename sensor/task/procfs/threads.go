@@ -32,7 +32,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 		s.fromSchedstat(e, keep)
 		return
 	}
-	e.p.Have &^= sensor.FieldSwitches
+	e.p.Have &^= sensor.FieldSwitches | sensor.FieldTurns
 	if t.skip > 0 && t.known {
 		t.skip--
 		return
@@ -110,7 +110,7 @@ func (s *Source) fromThread(e *entry, th *thread, keep bool) bool {
 	if err != nil {
 		return false
 	}
-	run, wait, err := parseSchedstat(text)
+	run, wait, _, err := parseSchedstat(text)
 	if err == nil && run|wait != 0 {
 		e.p.WaitNanos += grown(&th.wait, wait)
 		e.p.Have |= sensor.FieldWait
@@ -160,8 +160,8 @@ func (s *Source) fromSchedstat(e *entry, keep bool) {
 		return
 	}
 	// All zero means that this kernel does not account it, or that nothing ran yet.
-	if run, wait, err := parseSchedstat(text); err == nil && run|wait != 0 {
-		e.p.WaitNanos = max(e.p.WaitNanos, wait)
-		e.p.Have |= sensor.FieldWait
+	if run, wait, turns, err := parseSchedstat(text); err == nil && run|wait != 0 {
+		e.p.WaitNanos, e.p.Turns = max(e.p.WaitNanos, wait), max(e.p.Turns, turns)
+		e.p.Have |= sensor.FieldWait | sensor.FieldTurns
 	}
 }

@@ -21,7 +21,7 @@ func ownWait(t *testing.T) uint64 {
 	sum := uint64(0)
 	for _, f := range files {
 		if text, err := os.ReadFile(f); err == nil {
-			if _, wait, err := parseSchedstat(text); err == nil {
+			if _, wait, _, err := parseSchedstat(text); err == nil {
 				sum += wait
 			}
 		}

@@ -1,0 +1,61 @@
+package account
+
+import (
+	"cmp"
+	"slices"
+
+	"reckon/sensor"
+)
+
+// A parent that slept at one reading and got a processor once until the next one was woken once: it has waited for one child, or for
+// several that ended at the same time. It has not started another one since, waited for it and gone on, but for what fits into its own turn.
+
+// waking is how often a parent of one thread got a processor.
+type waking struct {
+	turns  uint64 // as last reported; 0 if unknown
+	asleep bool   // at that reading
+	once   bool   // it was asleep at the reading before, and got a processor at most once since
+	tick   uint64 // of that reading
+}
+
+// woke takes in a reading of the parent.
+func (o *offspring) woke(p *sensor.Process, tick uint64) {
+	w := &o.waking
+	if w.tick == tick {
+		return
+	}
+	w.tick = tick
+	known := p.Have&sensor.FieldTurns != 0 && p.Turns > 0
+	w.once = known && w.turns > 0 && w.asleep && p.Turns <= w.turns+1
+	if w.turns, w.asleep = 0, p.State == 'S'; known {
+		w.turns = p.Turns
+	}
+}
+
+// watch begins with a parent of which this pass saw the first child. Its own reading may have come before that of the child.
+func (o *offspring) watch(l *Ledger, pid int32) {
+	if o.turns != 0 {
+		return
+	}
+	i, ok := slices.BinarySearchFunc(l.line.live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
+	if ok {
+		o.woke(&l.line.live[i], l.tick)
+	}
+}
+
+// slept reports whether the payer of a process that is gone cannot have waited for another child since the last tick, that began since,
+// too: it was woken once. All processes between the two have to be of the part of the one that is gone.
+func (l *Ledger) slept(q, e *process, s spans) bool {
+	o := q.children
+	if !o.once || (q.rate-o.rate)*float64(s.tick) > float64(clockStep)/2 {
+		return false
+	}
+	for at := e; at.ppid != q.pid; {
+		up := l.table[at.ppid]
+		if up == nil || up == at || up.part != e.part {
+			return false
+		}
+		at = up
+	}
+	return true
+}
