@@ -158,6 +158,9 @@ func (a *account) exactness(row *figure.Row) {
 			row.Exactness.Add(f.Key, a.Inexact[f.Also])
 		}
 	}
+	if !a.reported() && a.Inexact["cores_mean"] != figure.Exact { // too low, since it may have ended before it was found to have
+		row.Exactness.Add(figure.WallSeconds, figure.AtMost)
+	}
 	if row.MemoryPeakBytes != nil && a.peakAccounted() {
 		row.Exactness.Add(peakKey, figure.Estimated)
 	}

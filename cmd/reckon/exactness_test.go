@@ -18,7 +18,7 @@ func TestMarks(t *testing.T) {
 	end := now.Add(-time.Hour)
 	w := client.Workload{ID: "unit/a", Start: end.Add(-time.Hour), Seen: end, End: &end, WallSeconds: 3600}
 	w.CPUSeconds, w.CoresMean, w.CoresP95, w.MemoryPeakBytes, w.ReadBytes = new(7200.0), new(2.0), new(4.0), new(float64(1<<30)), new(0.0)
-	w.Exactness = figure.Degrees{"cpu_seconds": figure.AtLeast, "cores_mean": figure.AtLeast, "cores_p95": figure.AtMost, "memory_peak_bytes": figure.Estimated, "energy_joules": figure.Modelled}
+	w.Exactness = figure.Degrees{"cpu_seconds": figure.AtLeast, "cores_mean": figure.AtLeast, "wall_seconds": figure.AtMost, "cores_p95": figure.Estimated, "memory_peak_bytes": figure.Estimated, "energy_joules": figure.Modelled}
 	for name, print := range map[string]func(term.Screen) error{
 		"list": func(s term.Screen) error {
 			m := marked{}
@@ -32,7 +32,7 @@ func TestMarks(t *testing.T) {
 		if err := print(term.Screen{Writer: &b}); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{">=2h", ">=2", "<=4", "~1 GiB", ">= at least", "<= at most", "~ estimated or modelled"} {
+		for _, want := range []string{">=2h", ">=2", "<=1h", "~4", "~1 GiB", ">= at least", "<= at most", "~ estimated or modelled"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s: no %q in\n%s", name, want, b.String())
 			}

@@ -94,6 +94,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 	p.line("")
 	m := marked{}
 	is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
+	is("wall_seconds", "") // which the page has before: its mark is explained below
 	p.fact("CPU time", is("cpu_seconds", term.Seconds(w.CPUSeconds)), "user "+is("cpu_user_seconds", term.Seconds(w.CPUUserSeconds)),
 		"system "+is("cpu_system_seconds", term.Seconds(w.CPUSystemSeconds)), "waited "+is("cpu_wait_seconds", term.Seconds(w.CPUWaitSeconds)))
 	p.fact("Cores", "mean "+is("cores_mean", term.Cores(w.CoresMean)), "p50 "+is("cores_p50", term.Cores(w.CoresP50)), "p95 "+is("cores_p95", term.Cores(w.CoresP95)), "max "+is("cores_max", term.Cores(w.CoresMax)))

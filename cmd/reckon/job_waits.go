@@ -65,7 +65,7 @@ func (p *page) times(w client.Workload, now time.Time) {
 	if s := w.SuspendedSeconds; s != nil && *s > 0 {
 		suspended = "of it " + term.Seconds(s) + " suspended"
 	}
-	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end, "wall "+term.Seconds(&w.WallSeconds), suspended)
+	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end, "wall "+marked{}.figure(w.Exactness, "wall_seconds", term.Seconds(&w.WallSeconds)), suspended)
 }
 
 // asks prints the request of a workload that has used nothing yet.

@@ -220,7 +220,7 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
 		t.Add(calledName(w), w.ID, w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
-			term.Seconds(&w.WallSeconds), is("cpu_seconds", term.Seconds(w.CPUSeconds)), is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
+			is("wall_seconds", term.Seconds(&w.WallSeconds)), is("cpu_seconds", term.Seconds(w.CPUSeconds)), is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
 			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)), is("io_write_bytes", term.Bytes(w.WriteBytes)),
 			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Energy(w.EnergyJoules)), is("processes", term.Number(w.Processes)), state(w))
 	}
