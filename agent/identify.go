@@ -209,6 +209,8 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 		g = &leader{start: h.Start, comm: h.Comm}
 		if q := a.find(p.PGID); q != nil {
 			g.start, g.comm = a.btime+int64(q.Start/1e9), q.Comm.String()
+		} else if q := a.eldest(p.PGID); q != nil && q.Start < p.Start {
+			g.start, g.comm = a.btime+int64(q.Start/1e9), q.Comm.String()
 		}
 		a.leaders[p.PGID] = g
 	}
@@ -252,6 +254,17 @@ func (a *Agent) find(pid int32) *sensor.Process {
 		}
 	}
 	return nil
+}
+
+// eldest returns the living process of a process group that began first, nil if none lives. A group without its leader is named by it:
+// which of its processes is met first differs from one source to the next.
+func (a *Agent) eldest(pgid int32) (eldest *sensor.Process) {
+	for i := range a.pass.Live {
+		if q := &a.pass.Live[i]; q.PGID == pgid && (eldest == nil || q.Start < eldest.Start) {
+			eldest = q
+		}
+	}
+	return eldest
 }
 
 // sharedHandle is a control group that several processes were found in: it is opened

@@ -238,3 +238,21 @@ func TestGroupsOfThePass(t *testing.T) {
 }
 
 const dockerID = "0123456789ab0123456789ab0123456789ab0123456789ab0123456789abcdef"
+
+// A process group without its leader is named by the eldest of its processes that lives, whichever is met first: sources differ in that.
+func TestGroupWithoutLeader(t *testing.T) {
+	live := []sensor.Process{
+		{PID: 12, PGID: 10, Start: 5e9, Have: sensor.FieldGroup, Comm: sensor.CommOf([]byte("eldest"))},
+		{PID: 14, PGID: 10, Start: 7e9, Have: sensor.FieldGroup},
+		{PID: 15, PGID: 15, Start: 1e9, Have: sensor.FieldGroup},
+	}
+	ended := sensor.Process{PID: 13, PGID: 10, Start: 9e9, Have: sensor.FieldGroup}
+	for _, first := range []*sensor.Process{&live[0], &live[1], &ended} {
+		a := &Agent{leaders: map[int32]*leader{}, btime: 1000}
+		a.pass.Live = live
+		h := &workload.Hint{Start: 1000 + int64(first.Start/1e9)}
+		if a.groupOf(h, first); h.GroupStart != 1005 {
+			t.Errorf("met by process %d first: it began at %d, want 1005", first.PID, h.GroupStart)
+		}
+	}
+}
