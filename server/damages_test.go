@@ -28,7 +28,13 @@ import (
 // log, the catalogue, the users, the accounts. It starts, or refuses with the name of the file;
 // what it is asked for is answered, no figure is another one, and what is missing is reported.
 // `make damage` tries two hundred.
-func TestRandomDamageOfAServer(t *testing.T) {
+func TestRandomDamageOfAServer(t *testing.T) { randomDamageOfAServer(t, false) }
+
+// TestRandomDamageOfAKilledServer does the same to the files that a killed server leaves.
+func TestRandomDamageOfAKilledServer(t *testing.T) { randomDamageOfAServer(t, true) }
+
+func randomDamageOfAServer(t *testing.T, killed bool) {
+	t.Helper()
 	whole := t.TempDir()
 	withBlock(t, whole)
 	for _, gone := range []string{"copy", "series/wal", "series/wbl", "series/chunks_head", "series/logs.json"} { // what is in the block is in no log
@@ -44,6 +50,15 @@ func TestRandomDamageOfAServer(t *testing.T) {
 	want, _, refused := answersOf(t, whole, to, answers{})
 	if refused != nil || len(want.samples) < 10 || len(want.workloads) == 0 {
 		t.Fatalf("%d samples, %d workloads, %v", len(want.samples), len(want.workloads), refused)
+	}
+	if killed {
+		_, stop := start(t, whole)
+		left := filepath.Join(t.TempDir(), "data")
+		if out, err := exec.Command("cp", "-a", whole, left).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		stop()
+		whole = left
 	}
 	noticed, kept := 0, 0
 	for seed := range storetest.Damages(t, os.Getenv(storetest.DamagesVariable), 6) {
