@@ -177,6 +177,22 @@ func (d *damagedStore) compare(t *testing.T, s *Store, what storetest.Damage) (m
 	return missing, untold
 }
 
+// The last segment is missing, and the clock is behind the samples: it was set back.
+func TestMissingSegmentBehindTheClock(t *testing.T) {
+	whole := wholeStore(t, true) // of samples up to 100 minutes ahead
+	found, err := filepath.Glob(filepath.Join(whole.dir, "wal", "0*"))
+	if err != nil || len(found) == 0 {
+		t.Fatal(found, err)
+	}
+	if err := os.Remove(found[len(found)-1]); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, Options{Dir: whole.dir, Clock: func() time.Time { return whole.to.Add(time.Minute) }})
+	if missing, untold := whole.compare(t, s, storetest.Damage{File: filepath.Base(found[len(found)-1]), What: "removed"}); missing == 0 || untold > 0 {
+		t.Errorf("%d samples are missing, %d of them in no gap: %v", missing, untold, s.Gaps(time.Unix(0, 0), whole.to.Add(time.Minute)))
+	}
+}
+
 // A checkpoint is never torn: after a kill, too, it is noticed when it is damaged or missing.
 func TestDamagedCheckpointAfterKill(t *testing.T) {
 	whole := wholeStore(t, true)

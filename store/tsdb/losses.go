@@ -85,11 +85,10 @@ func newestIn(dir string, last logSegment, noted *notedLogs) int64 {
 	if noted != nil && !noted.Open {
 		return noted.Newest
 	}
-	st, err := os.Stat(filepath.Join(dir, last.file))
-	if err != nil {
-		return time.Now().UnixMilli()
+	newest := time.Now().UnixMilli()
+	if st, err := os.Stat(filepath.Join(dir, last.file)); err == nil {
+		newest = st.ModTime().UnixMilli()
 	}
-	newest := st.ModTime().UnixMilli()
 	if noted != nil {
 		newest = max(newest, noted.Newest)
 	}
