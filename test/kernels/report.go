@@ -230,5 +230,11 @@ func (r *report) cell(mode string) string {
 			break
 		}
 	}
-	return fmt.Sprintf("%+.2f %% (%s); %+.2f %% (%s)%s", 100*worst.off(), worst.load, 100*group.off(), group.load, rest)
+	text := ""
+	for _, v := range []result{worst, group} {
+		if v.want > 0 { // loads of the kind were run
+			text += fmt.Sprintf("; %+.2f %% (%s)", 100*v.off(), v.load)
+		}
+	}
+	return strings.TrimPrefix(text+rest, "; ")
 }

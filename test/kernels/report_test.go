@@ -62,3 +62,19 @@ GUEST failed hybrid unprivileged load tree does not end`, []string{"unprivileged
 		}
 	}
 }
+
+// A cell has no figure for a kind of loads of which none was run.
+func TestCell(t *testing.T) {
+	r := &report{}
+	for line := range strings.Lines(`GUEST kernel 6.1.0-56-amd64
+GUEST result v2 ebpf busy want=2.5 got=2.49 mark=exact
+GUEST result v2 container-ebpf pod want=2.5 got=2.5 mark=exact
+GUEST result v2 container-ebpf oom-kills want=1 got=1 mark=exact`) {
+		r.take(strings.TrimSuffix(line, "\n"))
+	}
+	for mode, want := range map[string]string{"ebpf": "-0.40 % (busy)", "container-ebpf": "+0.00 % (pod); oom-kills +0.0 %", "taskstats": "-"} {
+		if got := r.cell(mode); got != want {
+			t.Errorf("%s: %q, want %q", mode, got, want)
+		}
+	}
+}
