@@ -80,7 +80,8 @@ func bare(k key, t SchedulerTimes, born int64) *account {
 	return a
 }
 
-// afterRow is after for a row of the catalogue.
+// afterRow is after for a row of the catalogue. One that lasts to the time from which on runs are wanted may be of the first of them, of
+// which only nodes were read so far: it is wanted, too.
 func (w *wanted) afterRow(r *store.Workload) {
 	if r.Site != w.Site || r.Submit.IsZero() {
 		return
@@ -91,6 +92,11 @@ func (w *wanted) afterRow(r *store.Workload) {
 	}
 	if !r.End.IsZero() {
 		t.End = r.End.UnixMilli()
+	}
+	if last := cmp.Or(t.End, r.Seen.UnixMilli()); t.from() < w.since && last+sameStart >= w.since {
+		w.from(t.from(), true)
+		w.before = slices.DeleteFunc(w.before, func(a *account) bool { return a.from(true) >= w.since })
+		return
 	}
 	w.after(t, 0)
 }
