@@ -48,6 +48,9 @@ type arrival struct {
 
 // history is a job with its lives, and all that is written of it.
 type jobHistory struct {
+	// atTheEdge: samples of a node come hardly later than a round looks back. They may be taken in with the next ones of their series
+	// only, and are compared in the end.
+	atTheEdge  bool
 	id, number string
 	lives      []life
 	arrivals   []arrival
@@ -336,6 +339,9 @@ func TestRequeuedInAnyOrder(outer *testing.T) {
 			}
 			switch rapid.IntRange(0, 9).Draw(t, "round") {
 			case 0:
+				if h.atTheEdge {
+					break
+				}
 				c.sameAsRebuilt(t, memory, h.text(), fmt.Sprintf("after %q", a.what))
 			case 1:
 				if err := c.b.Save(context.Background()); err != nil {
@@ -398,7 +404,9 @@ func drawJob(t *rapid.T) *jobHistory {
 	}
 	for i := range h.lives {
 		h.accounting(i, h.lives[i].end+pick("accounting comes late", 1, 30, 118, 130, 400))
-		h.measured(i, last+400, pick("node comes late", 0, 1, 20, 130, 300))
+		late := pick("node comes late", 0, 1, 20, 130, 300)
+		h.atTheEdge = h.atTheEdge || late == 130
+		h.measured(i, last+400, late)
 	}
 	return h
 }
