@@ -184,7 +184,7 @@ func TestMoreAtTheEndThanItsRate(t *testing.T) {
 		if c.marked {
 			want[fmt.Sprintf("group/n1/%d", job)], want["short/alice/n1"] = figure.AtLeast, figure.Estimated
 		} else if c.before > 0 {
-			want["short/alice/n1"] = figure.AtLeast // the other one, of which no reading told whether it was a group of its own
+			want["short/alice/n1"] = figure.AtLeast // the other one, which may have been a group of its own
 		}
 		if !maps.Equal(sure, want) {
 			t.Errorf("%s: %v, want %v", name, sure, want)

@@ -231,7 +231,7 @@ func TestDoubtsAddUp(t *testing.T) {
 // was woken once since: it has not waited for anything else. That is exact.
 func TestWokenOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		silent  bool // how often processes got a processor is not told
+		silent  bool // the turns of processes are unknown
 		others  int  // of the parent's own children, in groups of their own, after it
 		between bool // a process of another group between the parent and the group ends with it
 		late    bool // the parent's id is after the group's
@@ -240,7 +240,7 @@ func TestWokenOnce(t *testing.T) {
 		"alone":              {exact: true},
 		"read before":        {late: true, exact: true},
 		"one after it":       {others: 1},
-		"not told":           {silent: true},
+		"unknown":            {silent: true},
 		"by way of a parent": {between: true},
 	} {
 		r := newRig(t, Config{Export: 15 * time.Second})

@@ -228,10 +228,18 @@ func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || l.table[p.PPID] != nil || l.table[p.PID] != nil {
 		return
 	}
-	i, ok := slices.BinarySearchFunc(live, p.PPID, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
-	if ok && live[i].Start <= p.Start+uint64(time.Second) {
-		l.meet(&live[i], false).fresh = true
+	if q := livingOf(live, p.PPID); q != nil && q.Start <= p.Start+uint64(time.Second) {
+		l.meet(q, false).fresh = true
 	}
+}
+
+// livingOf returns a process of a pass by its id, nil if there is none. live is in order of ids.
+func livingOf(live []sensor.Process, pid int32) *sensor.Process {
+	i, ok := slices.BinarySearchFunc(live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
+	if !ok {
+		return nil
+	}
+	return &live[i]
 }
 
 // identify finds the part that a process belongs to.

@@ -1,9 +1,6 @@
 package account
 
 import (
-	"cmp"
-	"slices"
-
 	"reckon/sensor"
 	"reckon/workload"
 )
@@ -69,11 +66,11 @@ func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok boo
 		}
 	}
 	// As it is now: its entry may be of an earlier reading, or restored.
-	i, ok := slices.BinarySearchFunc(live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
-	if !ok || live[i].Have&sensor.FieldGroup == 0 {
+	p := livingOf(live, pid)
+	if p == nil || p.Have&sensor.FieldGroup == 0 {
 		return 0, false
 	}
-	return live[i].PGID, true
+	return p.PGID, true
 }
 
 // merge notes what a record without a process group was charged to on a guess: the part of its parent, of which no child was seen, or
@@ -106,7 +103,7 @@ func (l *Ledger) chargeUnseen(e *process, elapsed, capacity uint64) {
 		if l.tick > o.unseenAt+lately {
 			o.usual = 0
 		}
-		// Some, so that it is known that there were, even if a seen child may have used it all.
+		// Not zero, which stands for no unseen children, even if a seen child may have used all of it.
 		o.usual = max(o.usual*0.9, 1e-3)
 		if o.doubtedAt != l.tick {
 			o.usual = max(o.usual, float64(o.open)/float64(max(elapsed, 1)))

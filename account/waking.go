@@ -1,11 +1,6 @@
 package account
 
-import (
-	"cmp"
-	"slices"
-
-	"reckon/sensor"
-)
+import "reckon/sensor"
 
 // A parent that slept at one reading and got a processor once until the next one was woken once: it has waited for one child, or for
 // several that ended at the same time. It has not started another one since, waited for it and gone on, but for what fits into its own turn.
@@ -37,9 +32,8 @@ func (o *offspring) watch(l *Ledger, pid int32) {
 	if o.turns != 0 {
 		return
 	}
-	i, ok := slices.BinarySearchFunc(l.line.live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
-	if ok {
-		o.woke(&l.line.live[i], l.tick)
+	if p := livingOf(l.line.live, pid); p != nil {
+		o.woke(p, l.tick)
 	}
 }
 

@@ -207,9 +207,11 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 	g := a.leaders[p.PGID]
 	if g == nil || (p.PGID == p.PID && g.start != h.Start && !a.groupLives(p)) {
 		g = &leader{start: h.Start, comm: h.Comm}
-		if q := a.find(p.PGID); q != nil {
-			g.start, g.comm = a.btime+int64(q.Start/1e9), q.Comm.String()
-		} else if q := a.eldest(p.PGID); q != nil && q.Start < p.Start {
+		q := a.find(p.PGID)
+		if q == nil {
+			q = a.eldest(p.PGID)
+		}
+		if q != nil && (q.PID == p.PGID || q.Start < p.Start) {
 			g.start, g.comm = a.btime+int64(q.Start/1e9), q.Comm.String()
 		}
 		a.leaders[p.PGID] = g

@@ -79,7 +79,7 @@ func randomDamageOfAServer(t *testing.T, killed bool) {
 				t.Logf("%s: refused: %v", d, refused)
 				return
 			}
-			told := strings.Contains(log, file) || strings.Contains(log, name[0])
+			reported := strings.Contains(log, file) || strings.Contains(log, name[0])
 			missing := 0
 			for key, v := range want.samples {
 				if now, ok := got.samples[key]; !ok {
@@ -88,19 +88,19 @@ func randomDamageOfAServer(t *testing.T, killed bool) {
 					t.Errorf("%s: %s is %s and was %s", d, key, now, v)
 				}
 			}
-			if missing > 0 && !(told && got.warned) {
-				t.Errorf("%s: %d of %d samples are missing; told in the log %v, in the answer %v:\n%s", d, missing, len(want.samples), told, got.warned, log)
+			if missing > 0 && !(reported && got.warned) {
+				t.Errorf("%s: %d of %d samples are missing; reported in the log %v, in the answer %v:\n%s", d, missing, len(want.samples), reported, got.warned, log)
 			}
 			lost := got.lack(want)
 			if lost > 0 {
 				t.Errorf("%s: %d of %d workloads do not come back:\n%s", d, lost, len(want.workloads), log)
 			}
-			if told {
+			if reported {
 				noticed++
 			} else {
 				kept++
 			}
-			t.Logf("%s: %d samples and %d workloads missing, told %v", d, missing, lost, told)
+			t.Logf("%s: %d samples and %d workloads missing, reported %v", d, missing, lost, reported)
 		})
 	}
 	t.Logf("%d noticed, %d without a consequence", noticed, kept)

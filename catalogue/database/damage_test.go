@@ -162,15 +162,15 @@ func TestRandomDamageAfterKill(t *testing.T) {
 			path := filepath.Join(dir, "catalogue.db")
 			d := storetest.Hurt(t, dir, seed)
 			writes, log := reopen(t, path)
-			switch told := strings.Contains(log, path); {
-			case d.File == "catalogue.db" && !told:
+			switch reported := strings.Contains(log, path); {
+			case d.File == "catalogue.db" && !reported:
 				t.Errorf("%s: nobody is notified", d)
-			case d.File == "catalogue.db-wal" && !told && !strings.HasPrefix(d.What, "cut") && writes < killedWrites-1:
+			case d.File == "catalogue.db-wal" && !reported && !strings.HasPrefix(d.What, "cut") && writes < killedWrites-1:
 				t.Errorf("%s: %d of %d transactions are left, and nobody is notified", d, writes, killedWrites)
 			case (d.File == "catalogue.db-shm" || strings.HasSuffix(d.File, ".closed")) && writes != killedWrites:
 				t.Errorf("%s: %d of %d transactions are left: %s", d, writes, killedWrites, log)
 			default:
-				t.Logf("%s: %d transactions are left, told %v", d, writes, told)
+				t.Logf("%s: %d transactions are left, reported %v", d, writes, reported)
 			}
 		})
 	}
@@ -202,10 +202,10 @@ func TestDamageAfterKill(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name   string
-		do     func(t *testing.T, dir string)
-		writes int
-		told   []string
+		name     string
+		do       func(t *testing.T, dir string)
+		writes   int
+		reported []string
 	}{
 		{"nothing", func(*testing.T, string) {}, killedWrites, nil},
 		{"a letter of a row", flip("catalogue.db", "version 1"), -1, []string{"catalogue.db fails its checksum", "reckon restore"}},
@@ -220,16 +220,16 @@ func TestDamageAfterKill(t *testing.T) {
 			copyDir(t, whole, dir)
 			c.do(t, dir)
 			writes, log := reopen(t, filepath.Join(dir, "catalogue.db"))
-			if writes != c.writes || (log == "") != (len(c.told) == 0) {
+			if writes != c.writes || (log == "") != (len(c.reported) == 0) {
 				t.Errorf("%d transactions are left, want %d; %s", writes, c.writes, log)
 			}
-			for _, want := range c.told {
+			for _, want := range c.reported {
 				if !strings.Contains(log, want) {
 					t.Errorf("%q is not in %s", want, log)
 				}
 			}
 			if _, log := reopen(t, filepath.Join(dir, "catalogue.db")); log != "" {
-				t.Errorf("told twice: %s", log)
+				t.Errorf("reported twice: %s", log)
 			}
 		})
 	}
