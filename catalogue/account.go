@@ -24,6 +24,7 @@ type account struct {
 	Next      int64   // start of the id's next run as reported by the scheduler; 0 when there is none
 	Born      int64   // earliest start that an agent observed; 0 when none did
 	Rows      []int64 // starts under which rows were written
+	Eldest    int64   // start of the part that names the owner: the processes of other users came later
 
 	Name, Account, Partition, Command string
 	FactsAt                           int64

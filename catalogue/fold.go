@@ -57,6 +57,7 @@ type startSpan struct {
 	place
 	start, first, last int64
 	run                string // what the source calls the run
+	owner              string
 }
 
 // take folds all samples of the interval. Intervals of later calls may overlap earlier
@@ -114,7 +115,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 		}
 		spans := valueSpans(place{f.names.Node, f.names.Part}, it)
 		for i := range spans {
-			spans[i].run = f.names.Rest["run"]
+			spans[i].run, spans[i].owner = f.names.Rest["run"], f.names.Owner
 		}
 		into[k] = append(into[k], spans...)
 		return nil
@@ -235,6 +236,12 @@ func (f *fold) join(k key, list, ends []startSpan) {
 			f.moved[k] = struct{}{}
 			known[mine] = mine.going()
 		}
+		if mine.Eldest == 0 || l.start <= mine.Eldest {
+			mine.Eldest = l.start
+			if l.owner != "" {
+				mine.Owner = l.owner
+			}
+		}
 		if !mine.Fixed {
 			if !mine.Known || l.start < mine.Start {
 				mine.Start = l.start
@@ -329,15 +336,16 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	return !again && l.start <= until+nextPart && (onNode || !over)
 }
 
-// over reports whether every part of a run had ended when another began.
+// over reports whether every part of a run had ended when another began. A part with samples from after an end did not: what ended
+// then were the processes of one user, and those of others went on.
 func (a *account) over(g *going, start int64, ends []startSpan) bool {
 	some := false
-	for p := range g.before(start) {
+	for p, s := range g.before(start) {
 		some = true
 		e, ok := a.Ends[p]
-		ended := ok && e.End <= start
+		ended := ok && e.End <= start && e.covers(s.until)
 		for _, x := range ends {
-			ended = ended || (x.place == p && x.start >= a.Start && x.start <= start)
+			ended = ended || (x.place == p && x.start >= a.Start && x.start <= start && s.until <= x.last)
 		}
 		if !ended {
 			return false
@@ -467,7 +475,7 @@ func (a *account) facts(t int64, n *series.Labels) {
 			*field = v
 		}
 	}
-	if n.Owner != "" {
+	if n.Owner != "" && a.Eldest == 0 {
 		a.Owner = n.Owner
 	}
 }

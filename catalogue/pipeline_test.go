@@ -81,6 +81,23 @@ func (m *tree) start(pid int32, path string) {
 	}
 }
 
+// fork starts a process of a user in the process group of a parent.
+func (m *tree) fork(pid, parent int32, uid uint32) {
+	m.procs = append(m.procs, sensor.Process{
+		PID: pid, PPID: parent, PGID: parent, SID: parent, UID: uid, Start: uint64(m.now.Sub(m.boot)), State: 'R', Threads: 1,
+		Comm: sensor.CommOf([]byte("child")), Have: sensor.FieldGroup | sensor.FieldParent | sensor.FieldThreads,
+	})
+}
+
+// use adds CPU time to a process.
+func (m *tree) use(pid int32, cpu time.Duration) {
+	for i := range m.procs {
+		if p := &m.procs[i]; p.PID == pid {
+			p.UserNanos += uint64(cpu)
+		}
+	}
+}
+
 func (m *tree) Name() string  { return "tree" }
 func (m *tree) Live() string  { return "tree" }
 func (m *tree) Exits() string { return "ebpf" }
@@ -98,9 +115,14 @@ func (m *tree) Cgroups(pid int32) ([]sensor.CgroupPath, error)  { return m.paths
 func (m *tree) Env(int32, ...string) (map[string]string, error) { return nil, fs.ErrPermission }
 func (m *tree) LoginSession(int32) (uint32, bool, error)        { return 0, false, nil }
 func (m *tree) Groups() sensor.CgroupReader                     { return m.Reader }
-func (m *tree) UserName(uint32) string                          { return "alice" }
-func (m *tree) Booted() time.Time                               { return m.boot }
-func (m *tree) Time() time.Time                                 { return m.now }
+func (m *tree) UserName(uid uint32) string {
+	if uid == 0 {
+		return "root"
+	}
+	return "alice"
+}
+func (m *tree) Booted() time.Time { return m.boot }
+func (m *tree) Time() time.Time   { return m.now }
 
 // TestPeakOfSequentialSteps: steps of 400 MiB that follow each other, of any length against
 // the export interval, are a job of 400 MiB; steps at a time are as much as they hold
@@ -178,6 +200,70 @@ func TestPeakOfSequentialSteps(t *testing.T) {
 			}
 			t.Error("no row of the job")
 		})
+	}
+}
+
+// TestGroupOfTwoUsers: what a script runs as another user, again and again, is of the script's process group, which ends when the script does. It is
+// the script's user who owns the group, also where the other one's name is later in the alphabet or all that runs at the moment is his.
+func TestGroupOfTwoUsers(t *testing.T) {
+	for _, uids := range [][2]uint32{{1000, 0}, {0, 1000}} {
+		for _, fill := range []bool{false, true} {
+			m := newTree(t, time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC))
+			owner := m.UserName(uids[0])
+			a, err := agent.OpenMachine(agent.Config{Node: "n1"}, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := newSite(t, t.TempDir(), m.now)
+			defer x.close()
+			begin, b := m.now, x.builder()
+			m.start(100, "/")
+			m.procs[0].UID = uids[0]
+			const length = 400
+			for second := range length {
+				// A child of the other user works for 20 s of 50, the script itself for the rest.
+				switch at, pid := second%50, int32(200+second/50); {
+				case at == 20:
+					m.fork(pid, 100, uids[1])
+				case at > 20 && at < 40:
+					m.use(pid, time.Second/2)
+				case at == 40:
+					m.procs = deletePID(m.procs, pid)
+				default:
+					m.use(100, time.Second/4)
+				}
+				m.now, x.now = m.now.Add(time.Second), m.now.Add(time.Second)
+				if err := a.Step(); err != nil {
+					t.Fatal(err)
+				}
+				if second%15 == 0 {
+					if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.Take()); err != nil {
+						t.Fatal(err)
+					}
+					if !fill {
+						advance(t, b)
+					}
+				}
+			}
+			rows := x.rows()
+			if fill {
+				rows = x.between(begin, m.now)
+			}
+			found := 0
+			for _, w := range rows {
+				if w.Kind != "group" {
+					continue
+				}
+				found++
+				const want = length/50*(19*0.5+29*0.25) - 10 // what was exported last is 10 s old
+				if w.Owner != owner || !w.End.IsZero() || w.CPUSeconds == nil || *w.CPUSeconds < want || *w.CPUSeconds > want+10 || !w.Start.Equal(begin) {
+					t.Errorf("%s with a child of another user, filled %t: %s of %s from %v to %v, %v of %g s of CPU time", owner, fill, w.ID, w.Owner, w.Start, w.End, show(w.CPUSeconds), want)
+				}
+			}
+			if found != 1 {
+				t.Errorf("%s with a child of another user, filled %t: %d rows of one group", owner, fill, found)
+			}
+		}
 	}
 }
 
