@@ -52,3 +52,25 @@ func TestEndByRecord(t *testing.T) {
 		})
 	}
 }
+
+// TestEndWhileTheAgentWasDown: what ended then counts as ended at the first reading since, however little it used.
+func TestEndWhileTheAgentWasDown(t *testing.T) {
+	for _, used := range []uint64{second / 10, 5 * second} {
+		r := newRig(t, Config{Export: 1})
+		r.boot -= second
+		r.tick(0, nil)
+		p := proc(10, 10, 1000*second+second/4, used)
+		for range 5 {
+			r.tick(second, []sensor.Process{p})
+		}
+		r.export()
+		r.restart()
+		r.boot += 20 * second
+		r.tick(second, nil)
+		r.tick(second, nil)
+		r.export()
+		of := "|group/n1/10|group||alice"
+		r.want("life", r.values["reckon_workload_end_time_seconds"+of]-r.values["reckon_workload_start_time_seconds"+of], 25.75)
+		r.want("mark of the mean", r.values["reckon_figure_exactness|cores_mean|group|seen_processes|group/n1/10|alice"], 1)
+	}
+}

@@ -330,7 +330,7 @@ func (p *Part) judgeCores(note func(judged, certainty)) {
 	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
 		note(figCores, certainty{figure.Estimated, fromSeen})
 	}
-	if p.vague() && p.group.parts == 1 && p.place == "" && !p.reduced() {
+	if p.vague() && p.group.parts == 1 && p.place == "" {
 		note(figMean, certainty{figure.AtLeast, fromSeen})
 	}
 }
