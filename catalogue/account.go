@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reckon/figure"
+	"reckon/internal/series"
 	"reckon/store"
 	"reckon/workload"
 )
@@ -49,8 +50,17 @@ type account struct {
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
-// place is where a part of a workload runs.
-type place struct{ Node, Part string }
+// place is where a part of a workload runs, and its owner: what a script runs as another user is a part of its own. It is empty for what a
+// batch system wrote.
+type place struct{ Node, Part, Owner string }
+
+// placeOf is the place of a series.
+func placeOf(n *series.Labels) place {
+	if n.Node == "" && n.Part == "" {
+		return place{}
+	}
+	return place{n.Node, n.Part, n.Owner}
+}
 
 // program is what a part ran last, by its info series.
 type program struct {
@@ -102,7 +112,7 @@ func (a *account) spans() []span {
 		if k.T == 0 {
 			continue
 		}
-		if p := (place{k.Node, k.Part}); s == nil || s.place != p {
+		if p := k.place(); s == nil || s.place != p {
 			if s = by[p]; s == nil {
 				s = &span{place: p, first: k.First, last: k.T, stale: true}
 				by[p] = s
@@ -121,7 +131,7 @@ func (a *account) spans() []span {
 		out = append(out, *s)
 	}
 	slices.SortFunc(out, func(x, y span) int {
-		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.first, y.first), cmp.Compare(x.Part, y.Part))
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.first, y.first), cmp.Compare(x.Part, y.Part), cmp.Compare(x.Owner, y.Owner))
 	})
 	return out
 }
@@ -306,7 +316,7 @@ func (a *account) program() string {
 		if !k.Slot.feeds(cpuFigure) {
 			continue
 		}
-		if name := a.Programs[place{k.Node, k.Part}].Name; name != "" {
+		if name := a.Programs[k.place()].Name; name != "" {
 			used[name] += k.total()
 		}
 	}

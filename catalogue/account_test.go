@@ -14,22 +14,22 @@ import (
 // time and other nodes do not.
 func TestLanes(t *testing.T) {
 	got := lanes([]span{
-		{place: place{"n1", "0"}, first: 0, last: 10}, {place: place{"n1", "1"}, first: 10, last: 20},
-		{place: place{"n1", "2"}, first: 15, last: 30}, {place: place{"n2", "0"}, first: 0, last: 10},
+		{place: place{Node: "n1", Part: "0"}, first: 0, last: 10}, {place: place{Node: "n1", Part: "1"}, first: 10, last: 20},
+		{place: place{Node: "n1", Part: "2"}, first: 15, last: 30}, {place: place{Node: "n2", Part: "0"}, first: 0, last: 10},
 	}, nil)
-	if got[place{"n1", "0"}] != got[place{"n1", "1"}] || got[place{"n1", "1"}] == got[place{"n1", "2"}] || got[place{"n1", "0"}] == got[place{"n2", "0"}] {
+	if got[place{Node: "n1", Part: "0"}] != got[place{Node: "n1", Part: "1"}] || got[place{Node: "n1", Part: "1"}] == got[place{Node: "n1", Part: "2"}] || got[place{Node: "n1", Part: "0"}] == got[place{Node: "n2", Part: "0"}] {
 		t.Errorf("lanes: %v", got)
 	}
 	// The last sample of a step may come when the next one has begun.
-	late := []span{{place: place{"n1", "0"}, first: 0, last: 22}, {place: place{"n1", "1"}, first: 15, last: 40}}
+	late := []span{{place: place{Node: "n1", Part: "0"}, first: 0, last: 22}, {place: place{Node: "n1", Part: "1"}, first: 15, last: 40}}
 	for end, together := range map[int64]bool{14: true, 15: true, 16: false} {
-		got := lanes(late, map[place]ending{{"n1", "0"}: {End: end, T: 22}})
-		if same := got[place{"n1", "0"}] == got[place{"n1", "1"}]; same != together {
+		got := lanes(late, map[place]ending{{Node: "n1", Part: "0"}: {End: end, T: 22}})
+		if same := got[place{Node: "n1", Part: "0"}] == got[place{Node: "n1", Part: "1"}]; same != together {
 			t.Errorf("a step that ended at %d: one lane %v, want %v", end, same, together)
 		}
 	}
-	got = lanes(late, map[place]ending{{"n1", "0"}: {End: 14, T: 21}})
-	if got[place{"n1", "0"}] == got[place{"n1", "1"}] {
+	got = lanes(late, map[place]ending{{Node: "n1", Part: "0"}: {End: 14, T: 21}})
+	if got[place{Node: "n1", Part: "0"}] == got[place{Node: "n1", Part: "1"}] {
 		t.Error("an end that is older than the last sample counts")
 	}
 }
@@ -84,8 +84,8 @@ func TestMeans(t *testing.T) {
 		"from its first reading":   {tracks: []track{{Slot: cpu, Node: "n", First: 0, FirstV: 80, T: 100_000, V: 90}}, cores: 0.1},
 		"of accounting":            {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}}, cores: 0.5},
 		"suspended for a half":     {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}, {Slot: suspended, First: 0, T: 100_000, V: 50}}, cores: 1},
-		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[place]ending{{"n", ""}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 700}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 100},
-		"as it ended":              {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[place]ending{{"n", ""}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 90}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 90},
+		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[place]ending{{Node: "n"}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 700}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 100},
+		"as it ended":              {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[place]ending{{Node: "n"}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 90}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 90},
 	} {
 		a := &account{Tracks: map[uint64]*track{}, Ends: c.ends, Scheduler: c.scheduler, Start: c.scheduler.Start}
 		for i := range c.tracks {

@@ -9,7 +9,7 @@ import (
 // requeue or by another job. In whatever order the nodes of the second run report, it is a run of its own. Where it runs on
 // other nodes only, nothing but its name of the run tells it from a later step of the first one.
 func TestNumberUsedAgain(t *testing.T) {
-	n1, n2, n3, n4 := place{"n1", ""}, place{"n2", ""}, place{"n3", "0"}, place{"n4", "0"}
+	n1, n2, n3, n4 := place{Node: "n1"}, place{Node: "n2"}, place{Node: "n3", Part: "0"}, place{Node: "n4", Part: "0"}
 	for what, tt := range map[string]struct {
 		first, second []place
 		silent        string // the node of the second run of which the others do not wait

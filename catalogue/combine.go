@@ -30,7 +30,7 @@ func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 			case f.Sums():
 				add(row.At(i), v)
 			default:
-				apart[i] = append(apart[i], amount{place{k.Node, k.Part}, v, k.T})
+				apart[i] = append(apart[i], amount{k.place(), v, k.T})
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (a *account) wholeNodes(parts []amount) map[string]bool {
 // uses reports whether a part has CPU time of its own.
 func (a *account) uses(p place) bool {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.Node == p.Node && k.Part == p.Part && k.Slot.feeds(cpuFigure) {
+		if k.T != 0 && k.place() == p && k.Slot.feeds(cpuFigure) {
 			return true
 		}
 	}
@@ -191,7 +191,7 @@ func (a *account) distributions(tracks []*track, lane map[place]int, i int) (out
 		if !k.Slot.feeds(i) {
 			continue
 		}
-		at := lane[place{k.Node, k.Part}]
+		at := lane[k.place()]
 		if by[at] == nil {
 			by[at] = &metric.Histogram{}
 		}

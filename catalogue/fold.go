@@ -57,7 +57,6 @@ type startSpan struct {
 	place
 	start, first, last int64
 	run                string // what the source calls the run
-	owner              string
 }
 
 // take folds all samples of the interval. Intervals of later calls may overlap earlier
@@ -102,7 +101,8 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 			numbers[k] = f.names.Rest["number"]
 			return nil
 		}
-		if p := (place{f.names.Node, f.names.Part}); p == (place{}) {
+		p := placeOf(&f.names)
+		if p == (place{}) {
 			if reported[k] == nil {
 				reported[k] = &schedulerSeries{}
 			}
@@ -113,9 +113,9 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 		if f.names.Metric == figure.SubmitTime {
 			return nil
 		}
-		spans := valueSpans(place{f.names.Node, f.names.Part}, it)
+		spans := valueSpans(p, it)
 		for i := range spans {
-			spans[i].run, spans[i].owner = f.names.Rest["run"], f.names.Owner
+			spans[i].run = f.names.Rest["run"]
 		}
 		into[k] = append(into[k], spans...)
 		return nil
@@ -135,7 +135,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 	f.rename(found)
 	for k, list := range found {
 		slices.SortFunc(list, func(a, b startSpan) int {
-			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
+			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Owner, b.Owner))
 		})
 		f.join(k, list, ends[k])
 	}
@@ -238,8 +238,8 @@ func (f *fold) join(k key, list, ends []startSpan) {
 		}
 		if mine.Eldest == 0 || l.start <= mine.Eldest {
 			mine.Eldest = l.start
-			if l.owner != "" {
-				mine.Owner = l.owner
+			if l.Owner != "" {
+				mine.Owner = l.Owner
 			}
 		}
 		if !mine.Fixed {
@@ -293,7 +293,7 @@ func (a *account) going() *going {
 		if t.Slot == startSlot {
 			since = min(since, int64(t.FirstV*1000))
 		}
-		if p := (place{t.Node, t.Part}); of == (seenSpan{}) || p != at {
+		if p := t.place(); of == (seenSpan{}) || p != at {
 			if of != (seenSpan{}) {
 				g.at(at, of.since, of.until)
 			}
@@ -336,8 +336,7 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	return !again && l.start <= until+nextPart && (onNode || !over)
 }
 
-// over reports whether every part of a run had ended when another began. A part with samples from after an end did not: what ended
-// then were the processes of one user, and those of others went on.
+// over reports whether every part of a run had ended when another began. A part with samples from after an end did not.
 func (a *account) over(g *going, start int64, ends []startSpan) bool {
 	some := false
 	for p, s := range g.before(start) {
@@ -373,7 +372,8 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	}
 	mine := key{n.Site, n.Workload}
 	id := labels.StableHash(l)
-	byBatch := place{n.Node, n.Part} == place{} || s.ofStep()
+	at := placeOf(n)
+	byBatch := at == place{} || s.ofStep()
 	var now *account
 	alone := f.alone(mine, byBatch)
 	pick := func(t int64) *account {
@@ -408,9 +408,8 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			}
 			end := int64(v * 1000)
 			a := pick(max(t, end)) // a clock that was set back dates the report before the end
-			p := place{n.Node, n.Part}
-			if e, ok := a.Ends[p]; !ok || t > e.T {
-				a.Ends[p], a.touched = ending{End: end, T: t, Until: a.ahead(p, f.to)}, true
+			if e, ok := a.Ends[at]; !ok || t > e.T {
+				a.Ends[at], a.touched = ending{End: end, T: t, Until: a.ahead(at, f.to)}, true
 			}
 		}
 	default:
@@ -420,7 +419,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			a := pick(t)
 			if a != of {
 				if of, tr = a, a.Tracks[id]; tr == nil {
-					tr = &track{Slot: s, Node: n.Node, Part: n.Part}
+					tr = &track{Slot: s, Node: at.Node, Part: at.Part, Owner: at.Owner}
 					a.Tracks[id] = tr
 				}
 			}
@@ -440,7 +439,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 // were taken in before, when the clock was ahead.
 func (a *account) ahead(p place, to int64) (last int64) {
 	for _, k := range a.Tracks {
-		if k.T > to && (place{k.Node, k.Part}) == p {
+		if k.T > to && k.place() == p {
 			last = max(last, k.T)
 		}
 	}
@@ -482,7 +481,7 @@ func (a *account) facts(t int64, n *series.Labels) {
 
 // noteProgram notes which program a part runs, by its info series.
 func (a *account) noteProgram(t int64, n *series.Labels) {
-	at, v := place{n.Node, n.Part}, n.Rest["command"]
+	at, v := placeOf(n), n.Rest["command"]
 	if v == "" || t < a.Programs[at].T {
 		return
 	}

@@ -17,8 +17,8 @@ func TestCoresOfNodesThatAlternate(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	b := x.builder()
-	job := x.begin("slurm/1", place{"n1", ""}, place{"n2", ""})
-	alone := x.begin("slurm/2", place{"n1", ""})
+	job := x.begin("slurm/1", place{Node: "n1"}, place{Node: "n2"})
+	alone := x.begin("slurm/2", place{Node: "n1"})
 	for i := range 80 { // 20 minutes
 		x.work(func(p *piece) (float64, float64, float64) {
 			if p.truth == alone {
@@ -88,14 +88,14 @@ func TestExactnessOfRuns(t *testing.T) {
 		}
 		x.exportAll()
 	}
-	x.begin("slurm/0", place{"n1", ""}) // alive before and after
+	x.begin("slurm/0", place{Node: "n1"}) // alive before and after
 	for range 4 {
 		step(func() { says("n1", "cpu_seconds", "slurm", "", 2) })
 	}
 	x.now = x.now.Add(time.Second)
-	x.begin("slurm/1", place{"n1", ""})
-	x.begin("slurm/2", place{"n2", ""})
-	x.begin("groups/3", place{"n1", ""})
+	x.begin("slurm/1", place{Node: "n1"})
+	x.begin("slurm/2", place{Node: "n2"})
+	x.begin("groups/3", place{Node: "n1"})
 	for range 3 {
 		step(func() {
 			says("n1", "cpu_seconds", "slurm", "", 0)

@@ -30,7 +30,7 @@ func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels) *account {
 	}
 	a := f.at(k, t, byBatch)
 	if a.Run != "" {
-		if of := f.placed[k][place{n.Node, n.Part}]; of != nil && t >= of.from(byBatch)-1 {
+		if of := f.placed[k][placeOf(n)]; of != nil && t >= of.from(byBatch)-1 {
 			return of
 		}
 	}

@@ -242,6 +242,11 @@ func TestGroupOfTwoUsers(t *testing.T) {
 					}
 					if !fill {
 						advance(t, b)
+						for _, w := range x.rows() {
+							if w.Kind == "group" && !w.End.IsZero() {
+								t.Errorf("%s with a child of another user ended %v, as of %v", owner, w.End, m.now)
+							}
+						}
 					}
 				}
 			}

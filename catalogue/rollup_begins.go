@@ -113,10 +113,10 @@ func (p *pass) origin(n *series.Labels, s slot) origin {
 	if o.ofNode {
 		return o
 	}
-	part := partKey{key{n.Site, n.Workload}, place{n.Node, n.Part}, n.Owner}
+	part := partKey{key{n.Site, n.Workload}, placeOf(n)}
 	var ok bool
 	if o.starts, ok = p.starts[part]; !ok {
-		part.owner = ""
+		part.Owner = ""
 		o.starts = p.starts[part]
 	}
 	o.strict = o.boots.replaced(math.MaxInt64) != 0

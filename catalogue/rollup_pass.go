@@ -64,7 +64,6 @@ type nodeKey struct{ site, node string }
 type partKey struct {
 	key
 	place
-	owner string
 }
 
 // fact is what is known of a workload in the hours of the pass.
@@ -351,8 +350,9 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 		n.Read(l, hourLabels...)
 		k := key{n.Site, n.Workload}
 		if n.Metric == figure.StartTime {
-			at := partKey{k, place{n.Node, n.Part}, n.Owner}
-			all := partKey{k, at.place, ""}
+			at := partKey{k, placeOf(n)}
+			all := at
+			all.Owner = ""
 			for _, r := range valueSpans(at.place, it) {
 				p.starts[at] = append(p.starts[at], beginning{r.start, r.first})
 				if at != all {

@@ -326,7 +326,7 @@ func TestTotalsEqualTheTruth(outer *testing.T) {
 		defer x.close()
 		b := x.builder()
 		ids := []string{"slurm/1", "slurm/2", "group/n1/7-7"}
-		places := []place{{"n1", ""}, {"n2", ""}, {"n3", "0"}}
+		places := []place{{Node: "n1"}, {Node: "n2"}, {Node: "n3", Part: "0"}}
 		steps := rapid.IntRange(5, 60).Draw(t, "steps")
 		for range steps {
 			switch rapid.IntRange(0, 13).Draw(t, "event") {

@@ -21,7 +21,8 @@ type state struct {
 	Accounts map[key][]*account
 }
 
-const stateVersion = 5
+// stateVersion is 6 since parts of several owners are kept apart.
+const stateVersion = 6
 
 var errNoState = errors.New("no state")
 
@@ -65,14 +66,45 @@ func decodeState(raw []byte) (state, error) {
 			return s, err
 		}
 		s = old.state()
-	case stateVersion:
+	case 5, stateVersion:
 		if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(&s); err != nil {
 			return s, err
 		}
 	default:
 		return s, fmt.Errorf("version %d, want %d", of.Version, stateVersion)
 	}
+	if of.Version < stateVersion {
+		s.own()
+	}
 	return s, s.complete()
+}
+
+// own makes the owner of a workload that of all its parts, as states of versions before 6 have it.
+func (s *state) own() {
+	for _, runs := range s.Accounts {
+		for _, a := range runs {
+			if a == nil {
+				continue
+			}
+			for _, t := range a.Tracks {
+				if t != nil && !t.byBatch() {
+					t.Owner = a.Owner
+				}
+			}
+			a.Ends, a.Programs = owned(a.Ends, a.Owner), owned(a.Programs, a.Owner)
+		}
+	}
+}
+
+func owned[V any](of map[place]V, owner string) map[place]V {
+	out := make(map[place]V, len(of))
+	for p, v := range of {
+		if p != (place{}) {
+			p.Owner = owner
+		}
+		out[p] = v
+	}
+	return out
 }
 
 // complete numbers the slots as this program does, and makes the maps that gob leaves out

@@ -113,3 +113,26 @@ func TestStateNamesItsSeries(t *testing.T) {
 		}
 	}
 }
+
+// TestStateOfVersion5: parts had no owner then. What is read since is of the same part, and its end is that of the workload.
+func TestStateOfVersion5(t *testing.T) {
+	at := place{Node: "n1"}
+	old := state{Version: 5, Slots: runSlots.names(), Accounts: map[key][]*account{{"s", "group/n1/7-7"}: {{
+		Site: "s", ID: "group/n1/7-7", Owner: "alice", Start: 1000, Known: true,
+		Tracks: map[uint64]*track{1: {Node: "n1", First: 1000, T: 9000}, 2: {First: 1000, T: 2000}},
+		Ends:   map[place]ending{at: {End: 8500, T: 9000}, {}: {End: 1, T: 1}}, Programs: map[place]program{at: {"sh", 1000}},
+	}}}}
+	raw, err := encodeState(&old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := decodeState(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.Accounts[key{"s", "group/n1/7-7"}][0]
+	at.Owner = "alice"
+	if a.Tracks[1].place() != at || a.Tracks[2].place() != (place{}) || a.Ends[at].End != 8500 || a.Ends[place{}].End != 1 || a.Programs[at].Name != "sh" || len(a.Ends) != 2 {
+		t.Errorf("tracks %v and %v, ends %v, programs %v", a.Tracks[1].place(), a.Tracks[2].place(), a.Ends, a.Programs)
+	}
+}

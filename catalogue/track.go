@@ -14,17 +14,19 @@ import (
 // track is what is known of one series of a workload: enough to go on from its last
 // sample without reading an earlier one again. Fields are exported to be encoded.
 type track struct {
-	Slot       slot
-	Node, Part string
-	First, T   int64   // times of the first and last sample
-	FirstV     float64 // first value
-	V          float64 // last value
-	Base       float64 // counters: what was lost where the value fell
-	Max        float64 // gauges
-	Stale      bool    // the series was marked as ended
+	Slot              slot
+	Node, Part, Owner string  // its place
+	First, T          int64   // times of the first and last sample
+	FirstV            float64 // first value
+	V                 float64 // last value
+	Base              float64 // counters: what was lost where the value fell
+	Max               float64 // gauges
+	Stale             bool    // the series was marked as ended
 
 	Hist, HistBase *metric.Histogram // the same for histograms
 }
+
+func (k *track) place() place { return place{k.Node, k.Part, k.Owner} }
 
 // byBatch reports whether a batch system wrote the series.
 func (k *track) byBatch() bool { return k.Node == "" && k.Part == "" }
