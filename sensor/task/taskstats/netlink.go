@@ -137,7 +137,7 @@ func (s *Source) learn() (version uint16, layout int, err error) {
 	pid := uint32(unix.Getpid())
 	body, err := s.ask(request(s.family, requestFlags, cmdGet, attrPID, binary.NativeEndian.AppendUint32(nil, pid)), s.family)
 	if err != nil {
-		return 0, 0, refused(err, uidMap())
+		return 0, 0, refused(err, uidMap(), nameless())
 	}
 	layout = -1
 	if len(body) >= genlHeader {
@@ -167,7 +167,7 @@ func (s *Source) learn() (version uint16, layout int, err error) {
 func (s *Source) register(cpus string) error {
 	_, err := s.ask(request(s.family, requestFlagsAndAck, cmdGet, attrRegisterCPUs, append([]byte(cpus), 0)), s.family)
 	if err != nil {
-		return refused(err, uidMap())
+		return refused(err, uidMap(), nameless())
 	}
 	return nil
 }
@@ -178,9 +178,27 @@ func uidMap() string {
 	return string(text)
 }
 
-// refused says why the kernel does not let us listen. uidMap is /proc/PID/uid_map (user_namespaces(7)).
-func refused(err error, uidMap string) error {
+// nameless reports whether the kernel is one before 5.19, of which the records name no process. Which version they have is not said without
+// permission.
+func nameless() bool {
+	var u unix.Utsname
+	var major, minor int
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	n, _ := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor)
+	return n == 2 && (major < 5 || major == 5 && minor < 19)
+}
+
+// newer is what to do where records name no process: permission alone does not help.
+const newer = "use Linux 5.19 or later, or the eBPF source on another kernel than 5.10"
+
+// refused says why the kernel does not let us listen. uidMap is /proc/PID/uid_map (user_namespaces(7)). nameless says that
+// it would be of no use.
+func refused(err error, uidMap string, nameless bool) error {
 	switch {
+	case nameless && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):
+		return sensor.Unavailable("no permission to receive exit records (taskstats), which name no process before Linux 5.19", newer, err)
 	case errors.Is(err, unix.EPERM) && uidMap != "" && strings.Join(strings.Fields(uidMap), " ") != "0 0 4294967295":
 		return sensor.Unavailable("no permission to receive exit records (taskstats) from within a user namespace",
 			"run the agent as root of the machine, without a user namespace", err)

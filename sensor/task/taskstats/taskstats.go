@@ -96,7 +96,7 @@ func (s *Source) start(o Options) error {
 	s.layout = layout
 	if version < oldest {
 		return sensor.Unavailable(fmt.Sprintf("the kernel's exit records (version %d) do not say of which process a thread was", version),
-			"use Linux 5.19 or later, or the eBPF source on another kernel than 5.10", nil)
+			newer, nil)
 	}
 	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, o.Buffer) != nil {
 		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, o.Buffer) // as much as is allowed
