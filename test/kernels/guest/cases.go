@@ -84,26 +84,29 @@ type truth struct {
 	group  time.Duration // counted by its control group, if it has one
 	memory uint64        // the highest resident size of a process; of shared memory the proportional size of all, bytes
 	leader int           // its first process, which leads a session
-	// begun is what the leader had used when it became the program of the load. At first it was in the session of the process that started
-	// it, the driver, and had its user; a reading in that time charges the driver's group. own is what the driver itself used.
-	begun, own time.Duration
-	driver     int
+	before samples       // what the agent had charged before it began
+	own    time.Duration // what the driver had used by then
 }
 
 // run runs a load to its end, its orphans included. The process that waits for it (drive) is neither process 1, whose
 // child times count as nobody's, nor does it adopt orphans; it lives on until the agent has been asked what it measured,
-// by the function ask. agent is its process.
+// by the function ask. agent is its process. Outside of control groups the driver runs as the user of the load and starts it once the agent
+// has read the driver, so that all that is used from then on, before and after each setsid(2), is of that user and counts.
 func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error) error {
 	args := []string{"drive", strconv.Itoa(int(user))}
 	args = append(args, dirs...)
 	args = append(args, "--")
-	if len(dirs) == 0 && l.of == cpuTime {
+	measured := len(dirs) == 0 && l.of == cpuTime // by its user
+	if measured {
 		args = append(args, "shell")
 	}
 	c := exec.Command("/init", append(args, l.args...)...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if len(dirs) == 0 { // else it changes its user in the group: only root may enter it
+		c.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
+	}
 	c.Stderr = os.Stderr
-	end, err := c.StdinPipe()
+	input, err := c.StdinPipe()
 	if err != nil {
 		return err
 	}
@@ -117,7 +120,7 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 		return err
 	}
 	defer func() {
-		_ = end.Close()
+		_ = input.Close()
 		_ = c.Wait()
 	}()
 	over := make(chan struct{})
@@ -126,13 +129,13 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	defer orphans.Wait()
 	defer close(over)
 
-	t := truth{driver: c.Process.Pid}
-	var nanos int64
-	if _, err := fmt.Fscan(says, &t.leader, &t.begun); err != nil {
+	t, err := begin(c.Process.Pid, says, input, measured)
+	if err != nil {
 		return fmt.Errorf("load %s: %w", l.name, err)
 	}
+	var nanos int64
 	if l.of == sharedMemory {
-		err := ask(&t)
+		err := ask(t)
 		if err := errors.Join(err, unix.Kill(t.leader, unix.SIGTERM)); err != nil {
 			return err
 		}
@@ -143,24 +146,60 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	if l.of == sharedMemory {
 		return nil
 	}
-	for late := time.Now().Add(time.Minute); userRuns(user); time.Sleep(20 * time.Millisecond) {
+	for late := time.Now().Add(time.Minute); userRuns(user, c.Process.Pid); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(late) {
 			return fmt.Errorf("load %s does not end", l.name)
 		}
 	}
 	t.cpu = time.Duration(nanos) + children() - before
 	t.group = usage(dirs) - counted
-	if t.own, err = processTime(t.driver); err != nil {
-		return fmt.Errorf("read the time of the driver of load %s: %w", l.name, err)
+	if measured {
+		own, err := processTime(c.Process.Pid)
+		if err != nil {
+			return fmt.Errorf("read the time of the driver of load %s: %w", l.name, err)
+		}
+		t.cpu += own - t.own
 	}
 	if err := exported(3); err != nil { // it has been read by then, and its parent's child times
 		return err
 	}
-	return ask(&t)
+	return ask(t)
 }
 
-// drive USER GROUP... -- LOAD starts a load in the control groups, tells its process and then what it took, and
-// lives until its input ends.
+// begin has a driver begin with its load; before that, where the driver is measured too, it waits until the agent shows the driver.
+func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, error) {
+	var t truth
+	var ready string
+	if _, err := fmt.Fscan(says, &ready); err != nil {
+		return nil, err
+	}
+	for late := time.Now().Add(2 * time.Minute); t.before == nil || measured && groupOf(t.before, driver) == "none"; {
+		if time.Now().After(late) {
+			return nil, errors.New("the agent does not show the driver")
+		}
+		if measured {
+			if err := exported(2); err != nil { // the first may be of a reading before the driver waited
+				return nil, err
+			}
+		}
+		var err error
+		if t.before, err = scrape(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if t.own, err = processTime(driver); err != nil {
+		return nil, fmt.Errorf("read the time of the driver: %w", err)
+	}
+	if _, err := fmt.Fprintln(input, "begin"); err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fscan(says, &t.leader)
+	return &t, err
+}
+
+// drive USER GROUP... -- LOAD says that it runs, waits for a line, starts a load in the control groups, tells its process and then what it took,
+// and lives until its input ends.
 func drive(args []string) {
 	joined := []string{"join", args[0]}
 	c := exec.Command("/init")
@@ -176,15 +215,17 @@ func drive(args []string) {
 		}
 		joined = append(joined, args[at]+"/cgroup.procs")
 	}
-	if len(joined) == 2 { // else it changes its user in the group: only root may enter it
+	if len(joined) == 2 && os.Getuid() != user { // else it changes its user in the group: only root may enter it
 		c.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}
 	}
 	c.Args = append(append(c.Args, joined...), args[at:]...)
 	c.Stderr = os.Stderr
-	fail(c.Start())
-	begun, err := processTime(c.Process.Pid)
+	spin(100 * time.Millisecond) // more than a group that no export shows while it may be short work
+	fmt.Println("ready")
+	_, err := fmt.Scanln(new(string))
 	fail(err)
-	fmt.Println(c.Process.Pid, begun.Nanoseconds())
+	fail(c.Start())
+	fmt.Println(c.Process.Pid)
 	fail(c.Wait())
 	var u unix.Rusage
 	fail(unix.Getrusage(unix.RUSAGE_CHILDREN, &u))
@@ -269,11 +310,11 @@ func reapEnded(agent, driver int) {
 	}
 }
 
-// userRuns reports whether there are processes of a user, zombies included.
-func userRuns(user uint32) bool {
+// userRuns reports whether there are processes of a user but one, zombies included.
+func userRuns(user uint32, but int) bool {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
+		if pid, err := strconv.Atoi(e.Name()); err != nil || pid == but {
 			continue
 		}
 		status, _ := os.ReadFile("/proc/" + e.Name() + "/status")

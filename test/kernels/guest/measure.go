@@ -129,10 +129,6 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 		}
 		defer unmount()
 	}
-	before, err := scrape()
-	if err != nil {
-		return err
-	}
 	watch.begin()
 	return l.run(user, dirs, m.pid, func(t *truth) error {
 		after, err := scrape()
@@ -146,15 +142,15 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 		if workload == "" && l.of != cpuTime {
 			workload = groupOf(after, t.leader)
 		}
-		all := l.compare(t, user, before, after)
+		all := l.compare(t, user, after)
 		if l.of == remoteFiles && slices.ContainsFunc(all, comparison.differs) {
 			others(after)
 		}
 		if all[0].figure == "cpu_seconds" && all[0].lacks() { // is it lost or late?
-			grown(before, after)
+			grown(t.before, after)
 			time.Sleep(10 * time.Second)
 			if later, err := scrape(); err == nil {
-				say("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got, l.compare(t, user, before, later)[0].got, usage(dirs))
+				say("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got, l.compare(t, user, later)[0].got, usage(dirs))
 			}
 		}
 		for _, c := range all {
@@ -206,11 +202,11 @@ func (c comparison) differs() bool { return c.want != c.got }
 
 func (c comparison) lacks() bool { return c.got < 0.99*c.want }
 
-func (l *load) compare(t *truth, user uint32, before, after samples) []comparison {
+func (l *load) compare(t *truth, user uint32, after samples) []comparison {
 	owner := strconv.Itoa(int(user))
 	const cpu = "reckon_workload_cpu_seconds_total"
 	grown := func(name string) float64 {
-		return after.sum(name, "workload", l.workload) - before.sum(name, "workload", l.workload)
+		return after.sum(name, "workload", l.workload) - t.before.sum(name, "workload", l.workload)
 	}
 	ofGroup := func() comparison {
 		got := grown(cpu)
@@ -231,13 +227,7 @@ func (l *load) compare(t *truth, user uint32, before, after samples) []compariso
 	case l.workload != "":
 		return []comparison{ofGroup()}
 	}
-	want, got := t.cpu.Seconds(), after.sum(cpu, "owner", owner)
-	strayed := after.sum(cpu, "workload", groupOf(after, t.driver)) - t.own.Seconds()
-	if strayed = min(strayed, t.begun.Seconds()); strayed > 0 && got < want {
-		say("note %s: %.6g of %.6g s; it used %.3f s before its start, and the driver's group has %.3f of them", l.name, got, want, t.begun.Seconds(), strayed)
-		want = max(got, want-strayed)
-	}
-	return []comparison{{l.name, "cpu_seconds", want, got}}
+	return []comparison{{l.name, "cpu_seconds", t.cpu.Seconds(), after.sum(cpu, "owner", owner) - t.before.sum(cpu, "owner", owner)}}
 }
 
 // groupOf is what the agent calls the process group of a leader.
