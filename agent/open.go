@@ -211,6 +211,7 @@ func (a *Agent) restore() {
 	}
 	data, err := readState(a.config.State)
 	if os.IsNotExist(err) {
+		a.log.Info("accounts begin now: none were saved", "file", a.config.State)
 		return
 	}
 	if err == nil {

@@ -145,7 +145,7 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 	} else {
 		c.elsewhere = append(c.elsewhere, "the catalogue, which is not in "+data)
 	}
-	if c.users, err = auth.Open(data, auth.Options{}); err != nil {
+	if c.users, err = auth.Open(data, auth.Options{Logger: log}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.users.Close()) }()

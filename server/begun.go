@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
-	"encoding/json"
-	"os"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -33,30 +33,21 @@ type begunBounds struct {
 
 // boundBegun puts bounds of new series in force. A site that was there before them keeps twice
 // what it had: an upgrade refuses nothing that was taken.
-func (s *Server) boundBegun() error {
+func (s *Server) boundBegun() (err error) {
 	embedded, ok := s.samples.(*tsdb.Store)
 	if !ok {
 		return nil // what a store elsewhere takes is its own matter
 	}
 	file := filepath.Join(s.config.Data, begunFile)
 	var b begunBounds
-	raw, err := os.ReadFile(file)
-	if err == nil {
-		if raw, err = durable.Unseal(raw); err == nil {
-			err = json.Unmarshal(raw, &b)
-		}
-		if err != nil {
-			s.log.Warn("the bounds of series that nodes had are not readable and are learned again", "file", file, "err", err)
-		}
-	}
-	if err != nil {
+	if bad := durable.ReadJSON(file, &b); bad != nil {
 		if b, err = learnBegun(embedded); err != nil {
 			return err
 		}
-		if raw, err = json.Marshal(b); err == nil {
-			err = durable.Replace(file, durable.Seal(raw), 0o640)
+		if !errors.Is(bad, fs.ErrNotExist) || b.Series > 0 {
+			s.log.Warn("the bounds of series that nodes had cannot be read and are learned again from the last day", "file", file, "err", bad)
 		}
-		if err != nil {
+		if err := durable.WriteJSON(file, b, 0o640); err != nil {
 			s.log.Warn("the bounds of series could not be kept", "file", file, "err", err)
 		}
 	}

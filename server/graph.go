@@ -76,7 +76,7 @@ func (s *Server) openGraph(ctx context.Context) error {
 	k := &knowledge{rows: local, due: make(chan struct{}, 1)}
 	o := embedded.Options{
 		DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres, Explain: explainGraph(shared),
-		State: filepath.Join(s.config.Data, graphState), Latest: &k.latest,
+		State: filepath.Join(s.config.Data, graphState), Logger: s.log, Latest: &k.latest,
 	}
 	if c.Compatible {
 		k.snapshots = &snapshots{}

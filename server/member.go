@@ -248,7 +248,7 @@ func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
 	if s.config.member == nil {
 		_ = os.Remove(filepath.Join(s.config.Data, usersElsewhere)) // it is one of several no longer
-		return auth.Open(s.config.Data, auth.Options{})
+		return auth.Open(s.config.Data, auth.Options{Logger: s.log})
 	}
 	users, err := Users(ctx, s.config.Data, s.config.Catalogue)
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
 }
 
 func (s *Server) adoptUsers(ctx context.Context, into *auth.Users) error {
-	before, err := auth.Open(s.config.Data, auth.Options{})
+	before, err := auth.Open(s.config.Data, auth.Options{Logger: s.log})
 	if err != nil {
 		return err
 	}

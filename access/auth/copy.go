@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"reckon/internal/durable"
 )
 
 // Snapshot writes a consistent copy of the file of users, tokens and the audit log into a new
@@ -16,5 +18,5 @@ func (us *Users) Snapshot(ctx context.Context, file string) error {
 	if _, err := us.db.ExecContext(ctx, "VACUUM INTO '"+strings.ReplaceAll(file, "'", "''")+"'"); err != nil {
 		return fmt.Errorf("copy the users and tokens to %s: %w", file, err)
 	}
-	return nil
+	return durable.NewPages(file).NoteClosed()
 }

@@ -1,7 +1,9 @@
 package auth_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,13 +82,25 @@ func TestDamageAfterKill(t *testing.T) {
 	if written != nil {
 		t.Fatal("the log of the database is not copied into the file")
 	}
+	for range 9 { // in the log only
+		must(t, us.Audit(t.Context(), access.Viewer{Role: access.Admin, Name: "alice"}, "query", "entry", "bob", ""))
+	}
 	for _, c := range []struct {
 		name    string
 		do      func(path string) error
 		refused bool
+		says    string // in the log
 	}{
-		{"nothing", func(string) error { return nil }, false},
-		{"the log is missing", func(p string) error { return errors.Join(os.RemoveAll(p+"-wal"), os.RemoveAll(p+"-shm")) }, false},
+		{"nothing", func(string) error { return nil }, false, ""},
+		{"the log is missing", func(p string) error { return errors.Join(os.RemoveAll(p+"-wal"), os.RemoveAll(p+"-shm")) }, false, "it is missing"},
+		{"a bit of an entry of the audit log", func(p string) error {
+			raw, err := os.ReadFile(p + "-wal")
+			if err == nil {
+				raw[bytes.Index(raw, []byte("entry"))] ^= 1
+				err = os.WriteFile(p+"-wal", raw, 0o600)
+			}
+			return err
+		}, false, "a frame fails its checksum"},
 		{"a bit of the file", func(p string) error {
 			raw, err := os.ReadFile(p)
 			st, statErr := os.Stat(p)
@@ -95,23 +109,27 @@ func TestDamageAfterKill(t *testing.T) {
 			}
 			raw[len(raw)/2] ^= 1
 			return errors.Join(os.WriteFile(p, raw, 0o600), os.Chtimes(p, st.ModTime(), st.ModTime()))
-		}, true},
-		{"the file is missing", os.Remove, true},
-		{"the file is empty", func(p string) error { return os.Truncate(p, 0) }, true},
+		}, true, ""},
+		{"the file is missing", os.Remove, true, ""},
+		{"the file is empty", func(p string) error { return os.Truncate(p, 0) }, true, ""},
 		{"half of the file is zeros, written later", func(p string) error {
 			st, err := os.Stat(p)
 			if err == nil {
 				err = errors.Join(os.Truncate(p, st.Size()/2), os.Truncate(p, st.Size()))
 			}
 			return err
-		}, true},
+		}, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			killed := killedCopy(t, dir)
 			must(t, c.do(filepath.Join(killed, auth.File)))
-			again, err := auth.Open(killed, auth.Options{Fast: true})
+			var log bytes.Buffer
+			again, err := auth.Open(killed, auth.Options{Fast: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if err == nil {
 				defer again.Close()
+			}
+			if (c.says == "") != (log.Len() == 0) || !strings.Contains(log.String(), c.says) || c.says != "" && !strings.Contains(log.String(), auth.File+"-wal") {
+				t.Errorf("the log has %q, want %q", &log, c.says)
 			}
 			if c.refused {
 				if err == nil || !strings.Contains(err.Error(), "reckon user add") {

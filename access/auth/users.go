@@ -16,6 +16,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -28,6 +29,7 @@ import (
 
 	"reckon/access"
 	"reckon/internal/durable"
+	"reckon/internal/durable/sqlitelog"
 )
 
 // File is the name of the file in the directory of a server.
@@ -84,6 +86,8 @@ type Options struct {
 	Clock func() time.Time
 	// Fast makes passwords cheap to check, for tests.
 	Fast bool
+	// Logger receives what is wrong with the file and does not keep it from being opened; nil discards it.
+	Logger *slog.Logger
 }
 
 // Open opens or creates the file in a directory.
@@ -92,8 +96,16 @@ func Open(dir string, o Options) (*Users, error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, File)
-	if err := durable.CheckClosed(file); err != nil {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	pages := durable.NewPages(file)
+	if err := pages.Check(o.Logger); err != nil {
 		return nil, damagedFile(file, err)
+	}
+	// Users and tokens are in the file itself: see settle.
+	if err := sqlitelog.Report(file, pages.LeftOpen, "No user and no token is lost; sign-ins, entries of the audit log and when tokens were used last may be", o.Logger); err != nil {
+		return nil, fmt.Errorf("open the file of users and tokens: %w", err)
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -205,7 +217,7 @@ func (us *Users) Close() error {
 	if err := us.db.Close(); err != nil || us.file == "" {
 		return err
 	}
-	_ = durable.NoteClosed(us.file) // without the note only damage goes undetected
+	_ = durable.NewPages(us.file).NoteClosed() // without the note only damage goes undetected
 	return nil
 }
 

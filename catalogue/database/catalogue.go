@@ -33,6 +33,7 @@ import (
 
 	"reckon/internal/durable"
 	"reckon/internal/durable/filelimit"
+	"reckon/internal/durable/sqlitelog"
 	"reckon/store"
 )
 
@@ -76,7 +77,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 		return nil, fmt.Errorf("open catalogue: %w", err)
 	}
 	pages := durable.NewPages(path)
-	err := pages.Check()
+	err := pages.Check(log)
 	var changed *durable.ChangedError
 	if errors.As(err, &changed) && !exists(path) {
 		log.Error("the catalogue is missing and is rebuilt from the series. "+onlyInBackups, "file", path)
@@ -84,7 +85,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	} else if errors.As(err, &changed) {
 		err = damaged{err.Error()}
 	} else if err == nil {
-		err = reportLog(path, pages.LeftOpen, log)
+		err = sqlitelog.Report(path, pages.LeftOpen, lostWithLog, log)
 	}
 	var c *Catalogue
 	if err == nil {
@@ -106,6 +107,9 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 
 // onlyInBackups says what cannot be rebuilt.
 const onlyInBackups = "Runs and hours older than the series, marks on findings, forecasts, runs of MetricSets and what others wrote to the knowledge graph are in backups only: `reckon restore`"
+
+// lostWithLog says the same of what is lost with the log.
+const lostWithLog = "Runs and hours are read again from the series; marks on findings, forecasts, runs of MetricSets and what others wrote to the knowledge graph are not: restore a backup if any are missing"
 
 func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, err error) {
 	deep := false

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"reckon/internal/durable"
+	"reckon/internal/durable/sqlitelog"
 	"reckon/store"
 	"reckon/store/storetest"
 )
@@ -213,7 +214,7 @@ func TestDamageAfterKill(t *testing.T) {
 		{"the header of the log", flip("catalogue.db-wal", "\x37\x7f"), 0, []string{"catalogue.db-wal", "its header fails its checksum"}},
 		{"the log is missing", remove("catalogue.db-wal"), 0, []string{"catalogue.db-wal", "it is missing"}},
 		{"the file is missing", remove("catalogue.db"), -1, []string{"the catalogue is missing", "reckon restore"}},
-		{"the note is missing", remove("catalogue.db.closed"), killedWrites, nil},
+		{"the note is missing", remove("catalogue.db.closed"), killedWrites, []string{"catalogue.db.closed", "is not noticed this time"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "catalogue")
@@ -246,7 +247,7 @@ func TestSettle(t *testing.T) {
 		c.write.Lock()
 		defer c.write.Unlock()
 		c.settler.settle(t.Context(), 0)
-		if err := durable.CheckClosed(path); err != nil {
+		if err := durable.NewPages(path).Check(slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path + ".closed"); err != nil {
@@ -265,7 +266,7 @@ func TestSettle(t *testing.T) {
 		if err := c.SetState(t.Context(), "x", bytes.Repeat([]byte{byte(i)}, 100_000)); err != nil {
 			t.Fatal(err)
 		}
-		if settled(); logSize(path) == 0 {
+		if settled(); sqlitelog.Size(path) == 0 {
 			t.Error("a reader had no log to read any more")
 		}
 		if err := rows.Close(); err != nil {
@@ -273,8 +274,8 @@ func TestSettle(t *testing.T) {
 		}
 		settled()
 		after, err := os.Stat(path)
-		if err != nil || after.ModTime().Equal(before.ModTime()) || logSize(path) != 0 {
-			t.Errorf("%v, nothing was copied: %d bytes are in the log", err, logSize(path))
+		if err != nil || after.ModTime().Equal(before.ModTime()) || sqlitelog.Size(path) != 0 {
+			t.Errorf("%v, nothing was copied: %d bytes are in the log", err, sqlitelog.Size(path))
 		}
 	}
 	if err := c.Drop(t.Context()); err != nil {
@@ -284,7 +285,7 @@ func TestSettle(t *testing.T) {
 	if err := c.Upsert(t.Context(), versionOf(0, 3000, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if n := logSize(path); n >= settleAt {
+	if n := sqlitelog.Size(path); n >= settleAt {
 		t.Errorf("the log has %d bytes", n)
 	}
 	before, err := os.Stat(path)

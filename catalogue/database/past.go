@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reckon/internal/durable"
 	"reckon/store"
 )
 
@@ -135,5 +136,5 @@ func (c *Catalogue) Snapshot(ctx context.Context, file string) error {
 	if _, err := c.db.ExecContext(ctx, "VACUUM INTO '"+strings.ReplaceAll(file, "'", "''")+"'"); err != nil {
 		return fmt.Errorf("copy the catalogue to %s: %w", file, c.explain(ctx, err))
 	}
-	return nil
+	return durable.NewPages(file).NoteClosed()
 }

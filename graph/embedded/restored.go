@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 
 	"reckon/internal/durable"
 )
@@ -27,12 +25,11 @@ func (s *Store) checkRestored(ctx context.Context) error {
 	}
 	var last seen
 	if s.o.State != "" {
-		raw, err := os.ReadFile(s.o.State)
-		if err == nil {
-			err = json.Unmarshal(raw, &last)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			last = seen{} // an unreadable file counts as absent
+		if err := durable.ReadJSON(s.o.State, &last); err != nil {
+			last = seen{}
+			if now.Instance != "" || !errors.Is(err, fs.ErrNotExist) {
+				s.o.Logger.Warn("up to which change this server had written the knowledge graph cannot be read and is noted again: versions are raised, as after a restored backup; nothing is lost", "file", s.o.State, "err", err)
+			}
 		}
 	}
 	if now.Instance != "" && (s.o.State == "" || last.Instance == now.Instance && last.Changed <= now.Changed) {
@@ -62,9 +59,5 @@ func (s *Store) remember(ctx context.Context) error {
 	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance, &now.Changed); err != nil {
 		return s.o.Explain(ctx, err)
 	}
-	raw, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	return durable.Replace(s.o.State, raw, 0o640)
+	return durable.WriteJSON(s.o.State, now, 0o640)
 }

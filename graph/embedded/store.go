@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +31,8 @@ type Options struct {
 	Explain func(context.Context, error) error
 	// State is a file with the newest change, by which a replaced, older database is detected; empty for none.
 	State string
+	// Logger receives what is wrong with State; nil discards it.
+	Logger *slog.Logger
 	// MaxQuads is the maximum size of the index in memory; 0 is 4,000,000, which take 200 MB.
 	MaxQuads int
 	Now      func() time.Time
@@ -54,6 +57,9 @@ var _ graph.Store = (*Store)(nil)
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxQuads <= 0 {
 		o.MaxQuads = 4_000_000

@@ -1,10 +1,10 @@
 package durable
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -30,28 +30,18 @@ type ChangedError struct {
 
 func (e *ChangedError) Error() string { return e.Path + " " + e.What }
 
-// NoteClosed records the state of a closed file, in a note beside it.
-func NoteClosed(path string) error { return NewPages(path).NoteClosed() }
-
-// CheckClosed returns a [*ChangedError] if a file was damaged or lost since it was recorded: it
-// is missing or empty, or its content differs although its modification time is the same. Without a
-// record, or with another modification time, it returns nil.
-func CheckClosed(path string) error { return NewPages(path).Check() }
-
-// Check is [CheckClosed].
-func (p *Pages) Check() error {
-	raw, err := os.ReadFile(p.path + closedSuffix)
-	if errors.Is(err, fs.ErrNotExist) {
+// Check returns a [*ChangedError] if the file was damaged or lost since it was recorded: it
+// is missing or empty, or its content differs although its modification time is the same. With
+// another modification time it returns nil. A file without a record is not held against anything: log receives that.
+func (p *Pages) Check(log *slog.Logger) error {
+	st, err := os.Stat(p.path)
+	var was closedNote
+	if bad := ReadJSON(p.path+closedSuffix, &was); bad != nil {
+		if !errors.Is(bad, fs.ErrNotExist) || err == nil && st.Size() > 0 {
+			log.Warn("the note with the checksum of a file cannot be read and is written again: whether the file was changed on the disk is not noticed this time", "file", p.path+closedSuffix, "err", bad)
+		}
 		return nil
 	}
-	if err == nil {
-		raw, err = Unseal(raw)
-	}
-	var was closedNote
-	if err != nil || json.Unmarshal(raw, &was) != nil {
-		return nil //nolint:nilerr // a note that cannot be read says nothing
-	}
-	st, err := os.Stat(p.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &ChangedError{p.path, "is missing"}

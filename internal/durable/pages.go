@@ -2,7 +2,6 @@ package durable
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -30,7 +29,7 @@ type Pages struct {
 func NewPages(path string) *Pages { return &Pages{path: path} }
 
 // Change calls write, which may change the pages of these numbers, counted from 0, shorten the file and extend it,
-// and renews the note of [NoteClosed], also where write fails. A crash meanwhile leaves no note.
+// and renews the note of [Pages.NoteClosed], also where write fails. A crash meanwhile leaves no note.
 func (p *Pages) Change(pages map[int64]bool, write func() error) error {
 	p.forgetForeign()
 	if err := ForgetClosed(p.path); err != nil {
@@ -40,7 +39,7 @@ func (p *Pages) Change(pages map[int64]bool, write func() error) error {
 	return errors.Join(err, p.note(pages, true))
 }
 
-// NoteClosed is [NoteClosed].
+// NoteClosed records the state of a closed file, in a note beside it.
 func (p *Pages) NoteClosed() error {
 	p.forgetForeign()
 	return p.note(nil, false)
@@ -60,11 +59,7 @@ func (p *Pages) note(pages map[int64]bool, open bool) error {
 		return err
 	}
 	now.Open = open
-	raw, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	return Replace(p.path+closedSuffix, Seal(raw), 0o600)
+	return WriteJSON(p.path+closedSuffix, now, 0o600)
 }
 
 // read reads these pages of the file, and those that are not known, and returns its state.

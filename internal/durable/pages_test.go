@@ -31,7 +31,7 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := NewPages(path)
-	if err := errors.Join(NoteClosed(path), p.Check()); err != nil {
+	if err := errors.Join(p.NoteClosed(), p.Check(nowhere)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestPages(t *testing.T) {
 			if want := crc32.Checksum(raw, castagnoli); err != nil || n.Sum != want || n.Size != int64(len(raw)) {
 				t.Errorf("%+v, %v, want %d bytes of checksum %d", n, err, len(raw), want)
 			}
-			if err := CheckClosed(path); err != nil {
+			if err := NewPages(path).Check(nowhere); err != nil {
 				t.Error(err)
 			}
 		})
@@ -68,7 +68,7 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	var changed *ChangedError
-	if err := CheckClosed(path); !errors.As(err, &changed) {
+	if err := NewPages(path).Check(nowhere); !errors.As(err, &changed) {
 		t.Errorf("a bit that nobody wrote: %v", err)
 	}
 
@@ -77,14 +77,14 @@ func TestPages(t *testing.T) {
 	if err := p.Change(map[int64]bool{0: true}, func() error { return errors.Join(write(), failed) }); !errors.Is(err, failed) {
 		t.Errorf("%v, want %v", err, failed)
 	}
-	if err := CheckClosed(path); err != nil {
+	if err := NewPages(path).Check(nowhere); err != nil {
 		t.Errorf("a part was written: %v", err)
 	}
 	raw = text(3 * PageSize) // by another program
 	if err := write(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(CheckClosed(path), p.Change(nil, func() error { return nil }), CheckClosed(path)); err != nil {
+	if err := errors.Join(NewPages(path).Check(nowhere), p.Change(nil, func() error { return nil }), NewPages(path).Check(nowhere)); err != nil {
 		t.Errorf("after another program: %v", err)
 	}
 }

@@ -2,9 +2,12 @@ package durable
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
+	"os"
 )
 
 // ErrSeal is the error of a file with a wrong checksum.
@@ -42,4 +45,29 @@ func Body(raw []byte) ([]byte, error) {
 		return raw, nil
 	}
 	return Unseal(raw)
+}
+
+// ReadJSON decodes a file that [WriteJSON] wrote, or one without a checksum as earlier versions wrote them. An error that
+// matches [fs.ErrNotExist] says that there is none; v is then, and after any other error, not to be used.
+func ReadJSON(path string, v any) error {
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		raw, err = Body(raw)
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return fmt.Errorf("is cut off or was changed: %w", err)
+	}
+	return nil
+}
+
+// WriteJSON replaces a file by v and a checksum. v is an object or an array, so that no part of it is JSON too.
+func WriteJSON(path string, v any, rights fs.FileMode) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return Replace(path, Seal(raw), rights)
 }

@@ -1,12 +1,10 @@
 package hourly
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"reckon/internal/durable"
@@ -42,14 +40,7 @@ const stateFile = "state.json"
 
 // loadState returns the state, and whether it was noted.
 func loadState(dir string, log *slog.Logger) (s state, found bool) {
-	raw, err := os.ReadFile(filepath.Join(dir, stateFile))
-	if err == nil {
-		raw, err = durable.Body(raw)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &s)
-	}
-	if err != nil {
+	if err := durable.ReadJSON(filepath.Join(dir, stateFile), &s); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			log.Warn("the progress of the hourly store is unknown; hours are rebuilt from the existing samples", "err", err)
 		}
@@ -63,11 +54,7 @@ func loadState(dir string, log *slog.Logger) (s state, found bool) {
 func extentFile(dir string) string { return filepath.Clean(dir) + ".json" }
 
 func loadExtent(dir string) (m blockMark) {
-	raw, err := os.ReadFile(extentFile(dir))
-	if err == nil {
-		raw, err = durable.Unseal(raw)
-	}
-	if err != nil || json.Unmarshal(raw, &m) != nil {
+	if err := durable.ReadJSON(extentFile(dir), &m); err != nil {
 		return blockMark{} // without it only the loss of all goes undetected
 	}
 	return m
@@ -84,22 +71,14 @@ func saveExtent(dir string, blocks map[string]blockMark) error {
 	if m == loadExtent(dir) {
 		return nil
 	}
-	raw, err := json.Marshal(m)
-	if err == nil {
-		err = durable.Replace(extentFile(dir), durable.Seal(raw), 0o640)
-	}
-	if err != nil {
+	if err := durable.WriteJSON(extentFile(dir), m, 0o640); err != nil {
 		return fmt.Errorf("note of which time there are hours: %w", err)
 	}
 	return nil
 }
 
 func (s *state) save(dir string) error {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if err := durable.Replace(filepath.Join(dir, stateFile), durable.Seal(raw), 0o666); err != nil {
+	if err := durable.WriteJSON(filepath.Join(dir, stateFile), s, 0o666); err != nil {
 		return fmt.Errorf("note how far hours were made: %w", err)
 	}
 	return nil

@@ -57,6 +57,23 @@ type Damage struct {
 	Seed uint64
 	File string // below the directory
 	What string
+
+	bytes int // it had before
+}
+
+// Harmless returns why nobody is notified of a damage that cannot have a consequence; empty for one that can.
+func (d Damage) Harmless() string {
+	switch name := filepath.Base(d.File); {
+	case d.bytes == 0:
+		return "it was empty, and a missing one is the same"
+	case strings.HasSuffix(name, "-shm"):
+		return "an index in memory that processes share: SQLite makes it again when the first one opens the database"
+	case name == "ballast" && d.What == "removed":
+		return "it is given up where a disk is full, and made again"
+	case name == "ballast" && !strings.HasPrefix(d.What, "cut"):
+		return "it takes room on the disk, and nobody reads it"
+	}
+	return ""
 }
 
 func (d Damage) String() string { return fmt.Sprintf("seed %d: %s: %s", d.Seed, d.File, d.What) }
@@ -86,7 +103,7 @@ func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 	slices.Sort(names)
 	files := kinds[names[rng.IntN(len(names))]]
 	d := Damage{Seed: seed, File: files[rng.IntN(len(files))]}
-	if d.What, err = hurt(filepath.Join(dir, d.File), rng); err != nil {
+	if d.What, d.bytes, err = hurt(filepath.Join(dir, d.File), rng); err != nil {
 		tb.Fatal(err)
 	}
 	return d
@@ -104,18 +121,19 @@ func kindOf(rel string) string {
 	return strings.Join(parts, "/")
 }
 
-func hurt(path string, rng *rand.Rand) (what string, err error) {
+func hurt(path string, rng *rand.Rand) (what string, size int, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
+	size = len(raw)
 	st, err := os.Stat(path)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	switch way := rng.IntN(4); {
 	case way == 0 || len(raw) == 0:
-		return "removed", os.Remove(path)
+		return "removed", size, os.Remove(path)
 	case way == 1:
 		n := rng.IntN(len(raw))
 		what, raw = fmt.Sprintf("cut to %d of %d bytes", n, len(raw)), raw[:n]
@@ -124,5 +142,5 @@ func hurt(path string, rng *rand.Rand) (what string, err error) {
 		raw[at] ^= 1 << bit
 		what = fmt.Sprintf("bit %d of byte %d of %d flipped", bit, at, len(raw))
 	}
-	return what, errors.Join(os.WriteFile(path, raw, 0o640), os.Chtimes(path, st.ModTime(), st.ModTime()))
+	return what, size, errors.Join(os.WriteFile(path, raw, 0o640), os.Chtimes(path, st.ModTime(), st.ModTime()))
 }

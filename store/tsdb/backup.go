@@ -35,7 +35,7 @@ func (s *Store) Backup(ctx context.Context, dir string) error {
 	if err := s.meta.save(); err != nil {
 		return err
 	}
-	for _, name := range []string{"metadata.json", "imported.json", dirtyFile} {
+	for _, name := range []string{"metadata.json", importedFile, dirtyFile} {
 		raw, err := os.ReadFile(filepath.Join(s.opts.Dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -1,11 +1,9 @@
 package tsdb
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -29,15 +27,9 @@ type gaps struct {
 }
 
 func (g *gaps) load(dir string) error {
-	raw, err := os.ReadFile(filepath.Join(dir, gapsFile))
+	err := durable.ReadJSON(filepath.Join(dir, gapsFile), &g.list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	if err == nil {
-		raw, err = durable.Unseal(raw)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &g.list)
 	}
 	if err != nil {
 		return fmt.Errorf("the list of samples lost before cannot be read: %s: %w", filepath.Join(dir, gapsFile), err)
@@ -78,11 +70,7 @@ func (g *gaps) forget(dir string, before time.Time, back func(file string) bool)
 }
 
 func (g *gaps) save(dir string) error {
-	raw, err := json.Marshal(g.list)
-	if err != nil {
-		return err
-	}
-	return durable.Replace(filepath.Join(dir, gapsFile), durable.Seal(raw), 0o640)
+	return durable.WriteJSON(filepath.Join(dir, gapsFile), g.list, 0o640)
 }
 
 // Gaps returns which samples of a time were lost to damage of files, the oldest first.

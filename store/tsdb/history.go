@@ -309,6 +309,8 @@ func (h *History) fill(ctx context.Context, cw *chunks.Writer, path string, at i
 	return nil
 }
 
+const importedFile = "imported.json"
+
 // importedSet names the blocks that came by ImportBlocks, in the file imported.json. A
 // block that was made of them says so by its sources.
 type importedSet struct {
@@ -321,19 +323,9 @@ func (i *importedSet) load(dir string) error {
 	if i.loaded {
 		return nil
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, "imported.json"))
 	var list []ulid.ULID
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return err
-	default:
-		if raw, err = durable.Body(raw); err == nil {
-			err = json.Unmarshal(raw, &list)
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", filepath.Join(dir, "imported.json"), err)
-		}
+	if err := durable.ReadJSON(filepath.Join(dir, importedFile), &list); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read %s: %w", filepath.Join(dir, importedFile), err)
 	}
 	i.loaded, i.ids = true, make(map[ulid.ULID]bool, len(list))
 	for _, id := range list {
@@ -354,11 +346,7 @@ func (i *importedSet) add(dir string, id ulid.ULID) error {
 		list = append(list, id)
 	}
 	sorting.Func(list, func(a, b ulid.ULID) int { return a.Compare(b) })
-	raw, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return durable.Replace(filepath.Join(dir, "imported.json"), durable.Seal(raw), 0o666)
+	return durable.WriteJSON(filepath.Join(dir, importedFile), list, 0o666)
 }
 
 // holds reports whether a block is made of imported ones, among others. While the list

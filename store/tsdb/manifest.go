@@ -1,7 +1,6 @@
 package tsdb
 
 import (
-	"encoding/json"
 	"errors"
 	"hash/crc32"
 	"io/fs"
@@ -48,18 +47,12 @@ func (e blockEntry) replacedBy(id ulid.ULID, m *promtsdb.BlockMeta) bool {
 func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 	known := map[ulid.ULID]blockEntry{}
 	path := filepath.Join(dir, manifestFile)
-	raw, err := os.ReadFile(path)
+	err := durable.ReadJSON(path, &known)
 	if errors.Is(err, fs.ErrNotExist) {
 		if exists(filepath.Join(dir, "wal")) { // else it is new, or was restored
 			log.Warn("the list of blocks is missing and is made anew: a block that is missing now is not noticed", "file", path)
 		}
 		return known
-	}
-	if err == nil {
-		raw, err = durable.Unseal(raw)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &known)
 	}
 	if err != nil {
 		log.Warn("the list of blocks cannot be read and is made anew: a block that is missing now is not noticed", "file", path, "err", err)
@@ -93,11 +86,7 @@ func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid
 	if m.written != nil && maps.EqualFunc(now, m.written, func(a, b blockEntry) bool { return a.Meta == b.Meta }) {
 		return nil
 	}
-	raw, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	if err := durable.Replace(filepath.Join(dir, manifestFile), durable.Seal(raw), 0o640); err != nil {
+	if err := durable.WriteJSON(filepath.Join(dir, manifestFile), now, 0o640); err != nil {
 		return err
 	}
 	m.written = maps.Clone(now)

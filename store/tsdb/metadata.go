@@ -1,12 +1,10 @@
 package tsdb
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -61,7 +59,7 @@ func (t *metadataTable) learn(d *metric.Desc) bool {
 
 func (t *metadataTable) load(path string, log *slog.Logger) {
 	t.path, t.byName = path, map[string]metadata.Metadata{}
-	raw, err := os.ReadFile(path)
+	err := durable.ReadJSON(path, &t.byName)
 	if errors.Is(err, fs.ErrNotExist) {
 		if holdsBytes(filepath.Join(filepath.Dir(path), "wal")) {
 			log.Warn("descriptions of metrics are missing; they come again with the samples", "file", path)
@@ -69,12 +67,6 @@ func (t *metadataTable) load(path string, log *slog.Logger) {
 		t.dirty = true
 		_ = t.save() // so that there is one from now on, also where no sample has a description
 		return
-	}
-	if err == nil {
-		raw, err = durable.Body(raw)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &t.byName)
 	}
 	if err != nil || t.byName == nil {
 		log.Warn("descriptions of metrics are not readable; they come again with the samples", "file", path, "err", err)
@@ -89,11 +81,7 @@ func (t *metadataTable) save() error {
 	if !t.dirty {
 		return nil
 	}
-	raw, err := json.Marshal(t.byName)
-	if err != nil {
-		return err
-	}
-	if err := durable.Replace(t.path, durable.Seal(raw), 0o640); err != nil {
+	if err := durable.WriteJSON(t.path, t.byName, 0o640); err != nil {
 		return err
 	}
 	t.dirty = false

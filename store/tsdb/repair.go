@@ -1,7 +1,6 @@
 package tsdb
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -249,30 +248,25 @@ func (s *Store) checkLogs(since int64) error {
 // readNote returns what noteLogs wrote, and removes it: from now on the logs grow.
 func (s *Store) readNote() *notedLogs {
 	path := filepath.Join(s.opts.Dir, notedLogsFile)
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	var noted notedLogs
-	if err == nil {
-		raw, err = durable.Unseal(raw)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &noted)
+	err := durable.ReadJSON(path, &noted)
+	if errors.Is(err, fs.ErrNotExist) && !holdsBytes(filepath.Join(s.opts.Dir, "wal")) {
+		return nil // it is new, or was restored
 	}
 	_ = os.Remove(path) // it is rewritten
 	s.noted = nil
 	if err != nil {
-		s.log.Warn("the sizes of the logs cannot be read: one that was cut off is not noticed", "file", path, "err", err)
+		s.log.Warn("the sizes of the logs cannot be read and are noted again: a log that is missing or cut off now is not noticed", "file", path, "err", err)
 		return nil
 	}
+	s.size = noted.Series
 	return &noted
 }
 
 // noteLogs writes what the logs are when the store is closed, or what they are at least while it is open. The newest segments are on the disk before that is noted, as
 // the full ones are: after a power failure the note claims nothing that the disk never got.
 func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
-	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open}
+	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open, Series: s.size}
 	if oldestOOO != math.MaxInt64 {
 		noted.OldestOOO = oldestOOO
 	}
@@ -297,14 +291,11 @@ func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 			}
 		}
 	}
-	raw, err := json.Marshal(noted)
-	if err == nil {
-		err = durable.Replace(filepath.Join(s.opts.Dir, notedLogsFile), durable.Seal(raw), 0o640)
+	if err := durable.WriteJSON(filepath.Join(s.opts.Dir, notedLogsFile), noted, 0o640); err != nil {
+		return err
 	}
-	if err == nil {
-		s.noted = noted.Files
-	}
-	return err
+	s.noted = noted.Files
+	return nil
 }
 
 // segmentSizes returns the sizes of the segments of a log and its checkpoints, by their paths below the directory of

@@ -55,7 +55,12 @@ func (s *Store) makeRoom() error {
 func (s *Store) keepBallast() {
 	path := filepath.Join(s.opts.Dir, ballastFile)
 	free, err := freeBytes(s.opts.Dir)
-	if err != nil || exists(path) || s.opts.Reserve <= 0 || free < lowSpace+ballastBytes {
+	if st, statErr := os.Stat(path); statErr == nil && st.Size() == ballastBytes {
+		return
+	} else if statErr == nil {
+		s.log.Warn("the file that holds room back for a disk that is full was cut off and is made again; nothing is lost", "file", path, "bytes", st.Size(), "want", ballastBytes)
+	}
+	if err != nil || s.opts.Reserve <= 0 || free < lowSpace+ballastBytes {
 		return
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o640)

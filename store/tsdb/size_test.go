@@ -51,7 +51,7 @@ func TestSizeIsNoted(t *testing.T) {
 			t.Errorf("start %d: %d maps, want %d", i, n, c.want)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, sizeFile), []byte("90000000\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, notedLogsFile), []byte(`{"series":90000000,"files":{}}`+"\n#crc32c 00000000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if n := reopen(0); n != 512 {

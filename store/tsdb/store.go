@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -119,7 +120,7 @@ type Store struct {
 	tenants   map[uint64][]*tenant
 
 	replay   atomic.Int64 // nanoseconds that opening took
-	size     atomic.Int64 // series in memory as noted; see noteSize
+	size     int          // series in memory as noted; see noteSize
 	appended atomic.Uint64
 	refused  atomic.Uint64
 	dirty    *dirty.Hours
@@ -161,10 +162,10 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open series store: %w", err)
 	}
+	killed := lock.died
 	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), suspected: make(chan struct{}, 1), tenants: map[uint64][]*tenant{}}
 	s.gate.init()
 	s.openDirty()
-	s.loadSize()
 	s.meta.load(filepath.Join(o.Dir, "metadata.json"), s.log)
 	if err := s.checkFiles(); err != nil {
 		lock.release()
@@ -178,11 +179,24 @@ func Open(o Options) (*Store, error) {
 		lock.release()
 		return nil, fmt.Errorf("open series store %s: %w", o.Dir, err)
 	}
+	if killed {
+		s.reportKill()
+	}
 	s.keepBallast()
 	s.noteOpen(s.db)
 	s.done.Add(1)
 	go s.janitor()
 	return s, nil
+}
+
+// reportKill names the time of which samples are missing after a kill: whether the end of the log was cut off with it is not
+// to be seen.
+func (s *Store) reportKill() {
+	_, newest := extent(s.db)
+	now := s.opts.Clock()
+	if last := time.UnixMilli(newest); newest > math.MinInt64 && last.Before(now) {
+		s.log.Warn("the program that had the series open was killed, or the machine lost power: samples of this time were not taken, or are lost", "from", stamp(last), "to", stamp(now))
+	}
 }
 
 // maxExemplars is how many exemplars are kept in memory, about 100 bytes each; the oldest
@@ -210,7 +224,7 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	o.HeadChunksWriteBufferSize = 64 << 10
 	o.MaxBlockChunkSegmentSize = segmentBytes // it is taken on disk before it is filled
 	o.EnableExemplarStorage, o.MaxExemplars = true, maxExemplars
-	o.StripeSize = stripes(max(s.opts.Series, int(s.size.Load())))
+	o.StripeSize = stripes(max(s.opts.Series, s.size))
 	if s.opts.Series > 1_000_000 {
 		o.WALSegmentSize = 128 << 20
 		o.HeadChunksWriteBufferSize = 4 << 20

@@ -50,6 +50,7 @@ type notedLogs struct {
 	OldestOOO int64            `json:"oldestOOO,omitempty"` // of the oldest one out of order that is in no block; 0: not known
 	Files     map[string]int64 `json:"files"`               // sizes, by the paths below the directory of the store
 	Open      bool             `json:"open,omitempty"`
+	Series    int              `json:"series,omitempty"` // see noteSize
 }
 
 // size is that of a file, -1 where it is not known.

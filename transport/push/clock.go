@@ -1,13 +1,11 @@
 package push
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -65,13 +63,7 @@ func newCorrector(c Clock, file, shown string, log *slog.Logger) *corrector {
 		return nil
 	}
 	k := &corrector{clock: c, file: file, log: log, shown: shown, boots: map[string]knownBoot{}}
-	raw, err := os.ReadFile(file)
-	if err == nil {
-		if raw, err = durable.Unseal(raw); err == nil {
-			err = json.Unmarshal(raw, &k.boots)
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := durable.ReadJSON(file, &k.boots); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("the clock errors of earlier boots are unknown", "file", file, "err", err)
 	}
 	return k
@@ -113,11 +105,7 @@ func (k *corrector) learn(h http.Header, from, to time.Duration) {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(k.boots)), func(a, b string) int { return int(k.boots[a].Seen - k.boots[b].Seen) })
 		delete(k.boots, oldest)
 	}
-	raw, err := json.Marshal(k.boots)
-	if err == nil {
-		err = durable.Replace(k.file, durable.Seal(raw), 0o640)
-	}
-	if err != nil {
+	if err := durable.WriteJSON(k.file, k.boots, 0o640); err != nil {
 		k.log.Warn("by how much the clock is wrong could not be kept", "file", k.file, "err", err)
 	}
 }

@@ -12,10 +12,10 @@ package senders
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -230,15 +230,10 @@ func (r *Registry) load() {
 	if r.o.File == "" {
 		return
 	}
-	raw, err := os.ReadFile(r.o.File)
-	if os.IsNotExist(err) {
-		return
-	}
 	var list []kept
-	if err == nil {
-		if raw, err = durable.Unseal(raw); err == nil {
-			err = json.Unmarshal(raw, &list)
-		}
+	err := durable.ReadJSON(r.o.File, &list)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
 	}
 	if err != nil {
 		r.o.Logger.Warn("which machine sends for which node is not known; the first that sends has the name", "file", r.o.File, "err", err)
@@ -273,11 +268,7 @@ func (r *Registry) save() {
 		return
 	}
 	sorting.Func(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
-	raw, err := json.Marshal(list)
-	if err == nil {
-		err = durable.Replace(r.o.File, durable.Seal(raw), 0o640)
-	}
-	if err != nil {
+	if err := durable.WriteJSON(r.o.File, list, 0o640); err != nil {
 		r.o.Logger.Warn("which machine sends for which node could not be kept", "file", r.o.File, "err", err)
 	}
 }
