@@ -5,8 +5,9 @@
 // a catalogue or a site backs up its databases.
 //
 // The catalogue is derived from the series: a damaged file is moved aside and replaced by
-// an empty one, with a zero watermark, so that the builder fills it again. The identity of
-// a workload is its site, its id and its start, since batch systems reuse job ids.
+// one with the parts of it that are whole. Where runs and hours are not, it has a zero
+// watermark, so that the builder fills it again. The identity of a workload is its site,
+// its id and its start, since batch systems reuse job ids.
 //
 // Times are milliseconds since the Unix epoch; figures are SI base units, and NULL if they
 // were never measured. A Catalogue is safe for concurrent use, also by several processes.
@@ -83,7 +84,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 		log.Error("the catalogue is missing and is rebuilt from the series. "+onlyInBackups, "file", path)
 		err = errors.Join(removeLog(path), durable.ForgetClosed(path))
 	} else if errors.As(err, &changed) {
-		err = damaged{err.Error()}
+		err = damaged{err.Error(), changed.Pages}
 	} else if err == nil {
 		err = sqlitelog.Report(path, pages.LeftOpen, lostWithLog, log)
 	}
@@ -96,8 +97,13 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 		if mv := errors.Join(moveAside(path, aside), durable.ForgetClosed(path)); mv != nil {
 			return nil, fmt.Errorf("open catalogue %s: %w (and could not move it aside: %w)", path, err, mv)
 		}
-		log.Error("catalogue is damaged and was moved aside; it is rebuilt from the series. "+onlyInBackups, "kept", aside, "err", err)
-		c, err = open(path, durable.NewPages(path), log)
+		cause := err
+		if c, err = open(path, durable.NewPages(path), log); err == nil {
+			var pages damaged
+			errors.As(cause, &pages)
+			took, lost, failed := c.salvage(context.Background(), aside, pages.pages)
+			c.reportMoved(aside, took, lost, cause, failed)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open catalogue %s: %w", path, err)
@@ -178,7 +184,10 @@ func (c *Catalogue) prepare(ctx context.Context) (err error) {
 }
 
 // damaged is the output of quick_check, as an error that counts as corruption.
-type damaged struct{ text string }
+type damaged struct {
+	text  string
+	pages map[int64]bool // that are damaged; nil where that is not known
+}
 
 func (d damaged) Error() string { return "check: " + d.text }
 
@@ -206,7 +215,7 @@ func (c *Catalogue) verify(ctx context.Context, deep bool) error {
 		return err
 	}
 	if verdict != "ok" {
-		return damaged{verdict}
+		return damaged{text: verdict}
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ type closedNote struct {
 	Changed time.Time `json:"changed"`
 	Sum     uint32    `json:"crc32c"`
 	Open    bool      `json:"open,omitempty"`
+	// Parts are the checksums of parts of as many pages, 4 bytes each; see partPages.
+	Parts []byte `json:"parts,omitempty"`
 }
 
 // ChangedError reports that a file differs from its state when it was closed, although it
@@ -26,6 +28,8 @@ type closedNote struct {
 type ChangedError struct {
 	Path string
 	What string
+	// Pages has the numbers of the pages that may be other ones, as [Pages] counts them; nil where that is not known.
+	Pages map[int64]bool
 }
 
 func (e *ChangedError) Error() string { return e.Path + " " + e.What }
@@ -44,20 +48,20 @@ func (p *Pages) Check(log *slog.Logger) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &ChangedError{p.path, "is missing"}
+		return &ChangedError{Path: p.path, What: "is missing"}
 	case err != nil:
 		return err
 	case !st.ModTime().Equal(was.Changed) && st.Size() > 0: // an empty one is nobody's change
 		return nil
 	case st.Size() != was.Size:
-		return &ChangedError{p.path, fmt.Sprintf("has %d bytes and had %d", st.Size(), was.Size)}
+		return &ChangedError{Path: p.path, What: fmt.Sprintf("has %d bytes and had %d", st.Size(), was.Size)}
 	}
 	now, err := p.read(nil)
 	if err != nil {
 		return err
 	}
 	if now.Sum != was.Sum {
-		return &ChangedError{p.path, "fails its checksum"}
+		return &ChangedError{p.path, "fails its checksum", now.differ(was)}
 	}
 	p.LeftOpen = was.Open
 	return nil

@@ -2,6 +2,8 @@ package durable
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -97,8 +99,13 @@ func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
 	if err != nil {
 		return n, err
 	}
-	for _, sum := range p.sums {
+	part, per := uint32(0), partPages(whole)
+	for i, sum := range p.sums {
 		n.Sum = behindPage(n.Sum) ^ sum
+		part = behindPage(part) ^ sum
+		if int64(i+1)%per == 0 || int64(i+1) == whole {
+			n.Parts, part = binary.LittleEndian.AppendUint32(n.Parts, part), 0
+		}
 	}
 	n.Sum = crc32.Update(n.Sum, castagnoli, rest)
 	after, err := f.Stat()
@@ -110,6 +117,32 @@ func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
 		p.sums = nil
 	}
 	return n, err
+}
+
+// mostParts is into how many parts a file is divided at most, so that its note stays small.
+const mostParts = 1024
+
+// partPages is of how many pages each part of a file of so many is, the last one of fewer.
+func partPages(pages int64) int64 { return max(1, (pages+mostParts-1)/mostParts) }
+
+// differ returns the pages of the parts that differ from those of a file of the same size, nil where those are not known.
+func (n *closedNote) differ(was closedNote) map[int64]bool {
+	if len(was.Parts) != len(n.Parts) {
+		return nil
+	}
+	whole := n.Size / PageSize
+	per, pages := partPages(whole), map[int64]bool{}
+	for at := int64(0); at*4 < int64(len(n.Parts)); at++ {
+		if !bytes.Equal(n.Parts[at*4:at*4+4], was.Parts[at*4:at*4+4]) {
+			for page := at * per; page < min((at+1)*per, whole); page++ {
+				pages[page] = true
+			}
+		}
+	}
+	if len(pages) == 0 { // it is what lies behind the last whole page
+		pages[whole] = true
+	}
+	return pages
 }
 
 // behindPage returns what a checksum of bytes adds to that of the same bytes and a page behind them; the other part is

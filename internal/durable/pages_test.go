@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -86,5 +88,41 @@ func TestPages(t *testing.T) {
 	}
 	if err := errors.Join(NewPages(path).Check(nowhere), p.Change(nil, func() error { return nil }), NewPages(path).Check(nowhere)); err != nil {
 		t.Errorf("after another program: %v", err)
+	}
+}
+
+// The pages that changed are named, by parts where the file is large.
+func TestChangedPages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, c := range []struct {
+		size, at int64
+		want     []int64
+	}{
+		{9*PageSize + 10, 3*PageSize + 5, []int64{3}},
+		{9*PageSize + 10, 9*PageSize + 5, []int64{9}},
+		{9 * PageSize, 9*PageSize - 1, []int64{8}},
+		{mostParts*PageSize + PageSize, 5 * PageSize, []int64{4, 5}},
+		{mostParts*PageSize + PageSize, mostParts * PageSize, []int64{mostParts}},
+	} {
+		raw := make([]byte, c.size)
+		if _, err := rand.Read(raw); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-time.Hour)
+		write := func() error { return errors.Join(os.WriteFile(path, raw, 0o600), os.Chtimes(path, at, at)) }
+		if err := errors.Join(write(), NewPages(path).NoteClosed()); err != nil {
+			t.Fatal(err)
+		}
+		raw[c.at] ^= 8
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		var changed *ChangedError
+		if err := NewPages(path).Check(nowhere); !errors.As(err, &changed) {
+			t.Fatal(err)
+		}
+		if got := slices.Sorted(maps.Keys(changed.Pages)); !slices.Equal(got, c.want) {
+			t.Errorf("byte %d of %d: pages %v, want %v", c.at, c.size, got, c.want)
+		}
 	}
 }
