@@ -186,7 +186,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	case err := <-done:
 		return err
 	case <-time.After(9 * time.Second):
-		fmt.Fprintln(g.stdout, "No workload was measured yet; `reckon jobs` will show them.")
+		fmt.Fprintln(g.stdout, "Nothing that was measured since this start is in the lists yet; `reckon jobs` will show it.")
 	}
 	err = <-done
 	if err == nil {

@@ -46,6 +46,9 @@ const (
 func (s *Store) evictEnded(db *promtsdb.DB) {
 	now, ended, all := s.opts.Clock(), db.Head().NumStaleSeries(), db.Head().NumSeries()
 	due := ended >= fewEnded && now.Sub(s.evicted) >= evictEvery
+	if s.noRoom && now.Sub(s.evicted) < evictEvery {
+		return
+	}
 	if alive := all - min(ended, all); !due && ended < max(manyEnded, alive/4) {
 		return
 	}
@@ -79,9 +82,16 @@ func (s *Store) evictNow(db *promtsdb.DB) bool {
 	case errors.Is(err, errBusy):
 		s.log.Debug("ended series stay in memory until the queries under way have ended", "err", err)
 		return false
+	case full(err):
+		if !s.noRoom {
+			s.log.Error("series that ended stay in memory until the disk has room; this is said once", "err", fullDisk(s.opts.Dir, err))
+		}
+		s.noRoom = true
+		return true
 	case err != nil:
 		s.log.Error("ended series could not be written out", "err", err)
 	}
+	s.noRoom = false
 	return true
 }
 

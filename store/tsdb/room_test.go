@@ -1,9 +1,11 @@
 package tsdb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 
 	"reckon/metric"
 	"reckon/store"
+	"reckon/store/storetest"
 )
 
 // fullDir makes the test binary a process that opens the store there: the database ends the
@@ -90,5 +93,38 @@ func TestOpenOnFullDisk(t *testing.T) {
 	s := open(t, Options{Dir: dir})
 	if n := s.db.Head().NumSeries(); n != fullSeries || !exists(filepath.Join(dir, ballastFile)) {
 		t.Errorf("%d series, and with room again it holds some back: %t", n, exists(filepath.Join(dir, ballastFile)))
+	}
+}
+
+// On a full disk series that ended stay in memory, which is said once and tried again a quarter of an hour later; with
+// room again they are written out.
+func TestEndedSeriesOnFullDisk(t *testing.T) {
+	disk := smallDisk(t, "96m")
+	var clock storetest.Clock
+	now := clock.Set(time.Now().Truncate(blockRange).Add(time.Minute))
+	var log bytes.Buffer
+	s := open(t, Options{Dir: filepath.Join(disk, "store"), Clock: clock.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	ended(t, s, now, "n", manyEnded+1)
+	fillDisk(t, filepath.Join(disk, "others"))
+	tries := func() int { return strings.Count(log.String(), "stay in memory") }
+	s.evictEnded(s.db)
+	if !s.noRoom || tries() != 1 || !strings.Contains(log.String(), disk) {
+		t.Fatalf("no room %t: %s", s.noRoom, &log)
+	}
+	at := s.evicted
+	clock.Set(now.Add(time.Minute))
+	if s.evictEnded(s.db); s.evicted != at {
+		t.Error("it is tried again at once")
+	}
+	clock.Set(now.Add(evictEvery))
+	if s.evictEnded(s.db); s.evicted == at || tries() != 1 {
+		t.Errorf("it is not tried again, or said twice: %s", &log)
+	}
+	if err := os.Remove(filepath.Join(disk, "others")); err != nil {
+		t.Fatal(err)
+	}
+	clock.Set(now.Add(2 * evictEvery))
+	if s.evictEnded(s.db); s.noRoom || s.db.Head().NumSeries() > manyEnded {
+		t.Errorf("with room again %d series are in memory: %s", s.db.Head().NumSeries(), &log)
 	}
 }

@@ -138,6 +138,7 @@ type Store struct {
 	queries  atomic.Int64                  // under way
 	evicted  time.Time                     // when ended series last left memory; the janitor's
 	evictMu  sync.Mutex                    // held by the eviction under way
+	noRoom   bool                          // the last one found the disk full
 	evicting int64                         // the newest sample when it began
 	held     bool                          // it has locked starting
 	noted    map[string]int64              // sizes of the logs as last noted; the janitor's
