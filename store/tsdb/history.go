@@ -341,6 +341,21 @@ func (i *importedSet) add(dir string, id ulid.ULID) error {
 		return err
 	}
 	i.ids[id] = true
+	return i.save(dir)
+}
+
+// replace makes the list one of these blocks.
+func (i *importedSet) replace(dir string, ids []ulid.ULID) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.loaded, i.ids = true, map[ulid.ULID]bool{}
+	for _, id := range ids {
+		i.ids[id] = true
+	}
+	return i.save(dir)
+}
+
+func (i *importedSet) save(dir string) error {
 	list := make([]ulid.ULID, 0, len(i.ids))
 	for id := range i.ids {
 		list = append(list, id)

@@ -1,13 +1,19 @@
 package tsdb
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
@@ -155,5 +161,52 @@ func TestImportHistograms(t *testing.T) {
 	}
 	if set.Err() != nil || n != len(counts) {
 		t.Fatalf("%d samples, want %d (%v)", n, len(counts), set.Err())
+	}
+}
+
+// The list of imported blocks is damaged or missing: that is said, and the blocks go on being kept for longer than others.
+func TestDamagedListOfImportedBlocks(t *testing.T) {
+	for name, do := range map[string]func(file string) error{
+		"missing": os.Remove,
+		"cut off": func(file string) error { return os.Truncate(file, 9) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			dir := t.TempDir()
+			var log bytes.Buffer
+			reopen := func() *Store {
+				return open(t, Options{Dir: dir, Retention: 24 * time.Hour, Clock: func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+			}
+			s := reopen()
+			h := new(History)
+			old := h.Series(labels.FromStrings(model.MetricNameLabel, "history", "node", "n1"))
+			for at := now.Add(-100 * time.Hour); at.Before(now.Add(-99 * time.Hour)); at = at.Add(time.Minute) {
+				if err := old.Add(at.UnixMilli(), 7); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(s.ImportBlocks(t.Context(), h), s.Close(), do(filepath.Join(dir, importedFile))); err != nil || log.Len() > 0 {
+				t.Fatal(err, &log)
+			}
+			s = reopen()
+			if !strings.Contains(log.String(), importedFile) || !strings.Contains(log.String(), "made again") {
+				t.Errorf("the log has %s", &log)
+			}
+			for _, m := range s.db.BlockMetas() {
+				if !s.imported.holds(dir, m) {
+					t.Errorf("the block of %s is deleted for its age", time.UnixMilli(m.MinTime))
+				}
+			}
+			if len(s.db.BlockMetas()) == 0 {
+				t.Error("no block is left")
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			log.Reset()
+			if s = reopen(); log.Len() > 0 {
+				t.Errorf("it goes on: %s", &log)
+			}
+		})
 	}
 }

@@ -153,7 +153,7 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 		out[oldest.Meta().ULID] = struct{}{}
 		bytes -= oldest.Size()
 	}
-	if err := s.manifest.update(s.opts.Dir, blocks, out); err != nil {
+	if err := s.manifest.update(s.opts.Dir, blocks, out, func(m promtsdb.BlockMeta) bool { return s.imported.holds(s.opts.Dir, m) }); err != nil {
 		s.log.Warn("the list of blocks could not be written", "err", err)
 	}
 	return out

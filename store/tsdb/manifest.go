@@ -34,6 +34,8 @@ type blockEntry struct {
 	To      int64       `json:"to"`
 	Meta    uint32      `json:"meta"` // CRC-32C of meta.json
 	Sources []ulid.ULID `json:"sources,omitempty"`
+	// Imported: see importedSet.
+	Imported bool `json:"imported,omitempty"`
 }
 
 // replacedBy reports whether all that went into e is in another block too.
@@ -63,7 +65,7 @@ func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 
 // update is called with all blocks after each change of them, and with those that are
 // deleted next.
-func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid.ULID]struct{}) error {
+func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid.ULID]struct{}, imported func(promtsdb.BlockMeta) bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := map[ulid.ULID]blockEntry{}
@@ -80,7 +82,7 @@ func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid
 		if err != nil {
 			return err
 		}
-		now[meta.ULID] = blockEntry{meta.MinTime, meta.MaxTime, sum, meta.Compaction.Sources}
+		now[meta.ULID] = blockEntry{meta.MinTime, meta.MaxTime, sum, meta.Compaction.Sources, imported(meta)}
 	}
 	m.known = now
 	if m.written != nil && maps.EqualFunc(now, m.written, func(a, b blockEntry) bool { return a.Meta == b.Meta }) {

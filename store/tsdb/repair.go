@@ -39,11 +39,35 @@ func (s *Store) checkFiles() error {
 		s.log.Warn(err.Error())
 	}
 	s.manifest.known = loadManifest(s.opts.Dir, s.log)
+	s.checkImported()
 	since, err := s.checkBlocks()
 	if err != nil {
 		return err
 	}
 	return s.checkLogs(since)
+}
+
+// checkImported makes the list of imported blocks again where it cannot be read.
+func (s *Store) checkImported() {
+	var ids []ulid.ULID
+	for id, e := range s.manifest.known {
+		if e.Imported {
+			ids = append(append(ids, id), e.Sources...)
+		}
+	}
+	file := filepath.Join(s.opts.Dir, importedFile)
+	err := s.imported.load(s.opts.Dir)
+	if err == nil && (len(ids) == 0 || exists(file)) {
+		return
+	}
+	if len(ids) == 0 {
+		s.log.Warn("the list of imported blocks cannot be read: no block is deleted for its age, and nothing can be imported", "file", file, "err", err)
+		return
+	}
+	s.log.Warn("the list of imported blocks cannot be read and is made again from that of all blocks; nothing is lost", "file", file, "err", err)
+	if err := s.imported.replace(s.opts.Dir, ids); err != nil {
+		s.log.Warn("the list of imported blocks could not be written", "file", file, "err", err)
+	}
 }
 
 // checkBlocks returns the time up to which all samples are in blocks, math.MinInt64 where
