@@ -50,8 +50,6 @@ require (
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.23.1 // indirect
 	github.com/Azure/azure-sdk-for-go/sdk/azidentity v1.14.1 // indirect
-	github.com/Azure/azure-sdk-for-go/sdk/internal v1.12.0 // indirect
-	github.com/AzureAD/microsoft-authentication-library-for-go v1.8.0 // indirect
 	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b // indirect
@@ -75,7 +73,6 @@ require (
 	github.com/erikgeiser/coninput v0.0.0-20211004153227-1c3628e74d0f // indirect
 	github.com/facette/natsort v0.0.0-20181210072756-2cd4dd1e2dcb // indirect
 	github.com/fatih/color v1.19.0 // indirect
-	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -140,7 +137,6 @@ require (
 	github.com/parquet-go/jsonlite v1.0.0 // indirect
 	github.com/pb33f/libopenapi v0.38.7 // indirect
 	github.com/pierrec/lz4/v4 v4.1.26 // indirect
-	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
 	github.com/pquerna/cachecontrol v0.2.0 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/sigv4 v0.5.0 // indirect
@@ -233,3 +229,13 @@ replace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp => ./int
 replace google.golang.org/api => ./internal/stub/google-api
 
 replace github.com/go-openapi/validate => ./internal/stub/validate
+
+replace github.com/Azure/azure-sdk-for-go/sdk/azcore => ./internal/stub/azcore
+
+replace github.com/Azure/azure-sdk-for-go/sdk/azidentity => ./internal/stub/azidentity
+
+replace go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp => ./internal/stub/otelhttp
+
+replace go.opentelemetry.io/contrib/instrumentation/net/http/httptrace/otelhttptrace => ./internal/stub/otelhttptrace
+
+replace go.opentelemetry.io/auto/sdk => ./internal/stub/auto-sdk
