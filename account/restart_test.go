@@ -172,8 +172,9 @@ func TestCrashesLoseNothing(t *testing.T) {
 			}
 		}
 		step()
-		r.boot += 20 * second // young groups are not held back any more
-		r.m.Idle += 80 * second
+		held := uint64(r.l.config.quietUntil()) + second // young groups are not held back any more
+		r.boot += held
+		r.m.Idle += 4 * held
 		step()
 		export(2)
 		got, want := s.grew-0, seconds(k.used-began)

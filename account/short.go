@@ -13,9 +13,10 @@ import (
 const (
 	shortCPU = uint64(time.Second)
 	// quietLife is the longest life of a quiet process group that is short work, unless the export interval is longer.
-	// quietExports limits it to so many intervals: who exports each second wants to see more.
+	// quietExports limits it to so many intervals, which is less where exports are less than 5 s apart: who exports each
+	// second wants to see more.
 	quietLife    = time.Minute
-	quietExports = 4
+	quietExports = 12
 	// quietCPU is little enough, in nanoseconds, that the sum over all workloads stays complete while groups are held back
 	// for up to half of quietLife. One that is held back for longer may have used half of it.
 	quietCPU    = uint64(50 * time.Millisecond)

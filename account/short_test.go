@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// TestQuietGroupIsShortWork: a group that ended within four exports, at most a minute or else one export, is folded if it did next
+// TestQuietGroupIsShortWork: a group that ended within twelve exports, at most a minute or else one export, is folded if it did next
 // to nothing, and one that ended within one export if it used less than a second; any other has series of its own.
 func TestQuietGroupIsShortWork(t *testing.T) {
 	const mib = 1 << 20
@@ -22,9 +22,9 @@ func TestQuietGroupIsShortWork(t *testing.T) {
 		early, shows bool // it has series before its end, and at all
 	}{
 		"within an export":                   {export: 15 * time.Second, life: 12, cpu: second / 100},
-		"within four":                        {export: 15 * time.Second, life: 59, cpu: second / 100},
-		"beyond four":                        {export: 15 * time.Second, life: 63, cpu: second / 100, shows: true},
-		"alive after five":                   {export: 15 * time.Second, life: 76, cpu: second / 100, early: true, shows: true},
+		"within a minute":                    {export: 15 * time.Second, life: 59, cpu: second / 100},
+		"beyond a minute":                    {export: 15 * time.Second, life: 63, cpu: second / 100, shows: true},
+		"alive after five exports":           {export: 15 * time.Second, life: 76, cpu: second / 100, early: true, shows: true},
 		"little CPU time":                    {export: 15 * time.Second, life: 29, cpu: 49e6},
 		"some CPU time":                      {export: 15 * time.Second, life: 29, cpu: 51e6, early: true, shows: true},
 		"little CPU time, long":              {export: 15 * time.Second, life: 59, cpu: 24e6},
@@ -37,8 +37,11 @@ func TestQuietGroupIsShortWork(t *testing.T) {
 		"much memory before an export":       {export: 15 * time.Second, life: 9, peak: 64 * mib},
 		"few bytes":                          {export: 15 * time.Second, life: 59, written: 15 * mib},
 		"many bytes":                         {export: 15 * time.Second, life: 29, written: 16 * mib, early: true, shows: true},
-		"frequent exports, within four":      {export: 5 * time.Second, life: 19},
-		"frequent exports, beyond four":      {export: 5 * time.Second, life: 25, early: true, shows: true},
+		"each 5 s, within a minute":          {export: 5 * time.Second, life: 59},
+		"each 5 s, beyond a minute":          {export: 5 * time.Second, life: 66, early: true, shows: true},
+		"each 5 s, some CPU time":            {export: 5 * time.Second, life: 29, cpu: 51e6, early: true, shows: true},
+		"each second, within twelve":         {export: time.Second, life: 11},
+		"each second, beyond twelve":         {export: time.Second, life: 14, early: true, shows: true},
 		"rare exports, within one":           {export: time.Minute, life: 58},
 		"rare exports, beyond one":           {export: time.Minute, life: 63, shows: true},
 		"rare exports, little in three":      {export: 20 * time.Second, life: 59},
