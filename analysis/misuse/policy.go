@@ -125,6 +125,25 @@ func (p *Policy) Briefest() time.Duration {
 	return least
 }
 
+// Alone returns the run time below which no rule finds anything of a workload without an allocation by itself, at most an hour.
+// It may be above [Policy.Briefest]: a workload that ran for longer than the short ones of ManySmallJobs is none of these.
+func (p *Policy) Alone() time.Duration {
+	least := time.Hour
+	for _, r := range []struct {
+		on bool
+		d  Duration
+	}{
+		{p.GPUUnused.On, min(p.GPUUnused.Minimum, p.GPUUnused.GPUMinimum)}, {p.IdleAllocation.On, min(p.IdleAllocation.GPUIdle, p.IdleAllocation.Empty)},
+		{p.MemoryThrashing.On, p.MemoryThrashing.Minimum}, {p.Imbalance.On, p.Imbalance.Minimum}, {p.ManyConnections.On, p.ManyConnections.Minimum},
+		{p.StoragePattern.On, p.StoragePattern.Minimum}, {p.OverRequested.On, p.OverRequested.Minimum},
+	} {
+		if r.on {
+			least = min(least, time.Duration(r.d))
+		}
+	}
+	return least
+}
+
 // ManySmallJobsRule is about many small jobs.
 type ManySmallJobsRule struct {
 	On         bool     `yaml:"on"`

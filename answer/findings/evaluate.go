@@ -66,11 +66,16 @@ type workloads struct {
 }
 
 func (e *Evaluator) workloads(ctx context.Context, from, to time.Time, policies ...*Policy) (w workloads, err error) {
-	least := time.Minute
+	least, alone, short := time.Minute, time.Hour, time.Duration(0)
 	for _, p := range policies {
-		least = min(least, p.briefest)
+		least, alone, short = min(least, p.briefest), min(alone, p.alone), max(short, p.short)
 	}
-	if w.rows, err = e.Facts.Lasting(ctx, from, to, to, store.Least{Ran: least}); err != nil {
+	// Groups that ran for longer than short ones and for less than any rule asks for are in no finding: thousands are not read.
+	ran := least
+	if short <= least {
+		ran = max(least, alone)
+	}
+	if w.rows, err = e.Facts.Lasting(ctx, from, to, to, store.Least{Ran: ran}); err != nil {
 		return w, fmt.Errorf("read the workloads: %w", err)
 	}
 	passed, err := e.Facts.Passed(ctx, from, to, least)

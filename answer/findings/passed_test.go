@@ -2,10 +2,12 @@ package findings
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"reckon/catalogue/database"
 	"reckon/figure"
 	"reckon/store"
 )
@@ -60,6 +62,53 @@ func TestManyGroups(t *testing.T) {
 		}
 		if (got != "") != (c.want != "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestGroupsThatAreRead: of process groups those are read one by one that a rule may say something about, and no others, of which a
+// machine may begin twenty each second.
+func TestGroupsThatAreRead(t *testing.T) {
+	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var rows []store.Workload
+	for _, seconds := range []int{20, 59, 60, 90, 299, 300, 601} {
+		end := start.Add(time.Duration(seconds) * time.Second)
+		rows = append(rows, store.Workload{Site: "lab", ID: fmt.Sprintf("group/n1/%d-1", seconds), Kind: "group", Owner: "alice", Nodes: []string{"n1"}, State: "completed", Start: start, Seen: end, End: end})
+	}
+	if err := c.Upsert(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	e := &Evaluator{Facts: c}
+	for policy, want := range map[string]struct{ read, passed int }{
+		"": {2, 2},
+		"rules: {memory-thrashing: {minimum: 80s}}":                       {4, 2},
+		"rules: {memory-thrashing: {on: false}}":                          {1, 2},
+		"rules: {idle-allocation: {gpu_idle: 2m}}":                        {3, 2},
+		"rules: {many-connections: {minimum: 30s}}":                       {6, 1},
+		"rules: {many-small-jobs: {short: 2m}}":                           {5, 2},
+		"rules: {many-small-jobs: {short: 30s}}":                          {2, 1},
+		"overrides: [{node: n1, rules: {many-small-jobs: {short: 2m}}}]":  {5, 2},
+		"overrides: [{node: n2, rules: {imbalance: {minimum: 70s}}}]":     {4, 2},
+		"overrides: [{node: n2, rules: {many-small-jobs: {short: 30s}}}]": {6, 1},
+	} {
+		p, err := ReadPolicy([]byte(policy))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.workloads(t.Context(), start, start.Add(time.Hour), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		passed := 0
+		for _, x := range got.passed {
+			passed += x.Count
+		}
+		if len(got.rows) != want.read || passed != want.passed {
+			t.Errorf("%s: %d groups read and %d in sums, want %d and %d", policy, len(got.rows), passed, want.read, want.passed)
 		}
 	}
 }

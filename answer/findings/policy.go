@@ -29,6 +29,17 @@ type Policy struct {
 	memo  map[string]*misuse.Policy
 	// briefest is the run time below which no rule of any workload looks at a process group that ended, but for its sums.
 	briefest time.Duration
+	// alone is the run time below which no rule finds anything of a process group by itself, and short the one below which
+	// it is one of many short ones.
+	alone, short time.Duration
+}
+
+// look takes account of what the rules of one workload look at.
+func (p *Policy) look(rules *misuse.Policy) {
+	p.briefest, p.alone = min(p.briefest, rules.Briefest()), min(p.alone, rules.Alone())
+	if rules.ManySmallJobs.On {
+		p.short = max(p.short, time.Duration(rules.ManySmallJobs.Short))
+	}
 }
 
 type override struct {
@@ -57,7 +68,8 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	if err := merge(base, &f.Rules); err != nil {
 		return nil, fmt.Errorf("the policy of the program: %w", err)
 	}
-	p := &Policy{base: base, memo: map[string]*misuse.Policy{}, briefest: base.Briefest()}
+	p := &Policy{base: base, memo: map[string]*misuse.Policy{}, briefest: base.Briefest(), alone: base.Alone()}
+	p.look(base)
 	if len(bytes.TrimSpace(text)) == 0 {
 		return p, nil
 	}
@@ -74,7 +86,8 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	if err := check(base); err != nil {
 		return nil, err
 	}
-	p.briefest = base.Briefest()
+	p.briefest, p.alone, p.short = base.Briefest(), base.Alone(), 0
+	p.look(base)
 	for i, o := range f.Overrides {
 		if o.Partition == "" && o.Node == "" {
 			return nil, fmt.Errorf("override %d: no partition or node given", i+1)
@@ -97,7 +110,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 		if err := check(&probe); err != nil {
 			return nil, fmt.Errorf("override %d: %w", i+1, err)
 		}
-		p.briefest = min(p.briefest, probe.Briefest())
+		p.look(&probe)
 		p.rules = append(p.rules, override{o.Partition, o.Node, o.Rules})
 	}
 	return p, nil
