@@ -109,6 +109,11 @@ type lineage struct {
 	// unseenForks: more processes and threads began than readings saw, since the last tick and between the two before; false if unknown.
 	unseenForks [2]bool
 
+	// behind are processes that are gone and the last moments of which may be shown a tick later, in the last tick and in this one.
+	behind [2][]*process
+	// unpaid are processes that are gone and had last moments which no child times show, in this tick and in the one before.
+	unpaid [2][]*Part
+
 	live   []sensor.Process
 	tails  []tail  // of one call
 	claims []claim // of one payer
@@ -302,7 +307,8 @@ func (l *Ledger) reconcile(elapsed, reading, capacity uint64) {
 	if !t.settled {
 		spans := spans{elapsed, elapsed + reading, capacity}
 		l.chargeTails(t.left, true, spans)
-		l.chargeTails(t.leaving, false, spans)
+		t.behind = [2][]*process{t.behind[1], t.behind[0][:0]}
+		l.chargeTails(append(t.leaving, t.behind[0]...), false, spans)
 		for _, e := range t.parents {
 			l.chargeUnseen(e, elapsed, capacity)
 		}
@@ -311,6 +317,7 @@ func (l *Ledger) reconcile(elapsed, reading, capacity uint64) {
 		e.children.open, e.children.fresh = 0, 0
 	}
 	t.live = nil
+	l.noteUnpaid()
 	if !t.settled {
 		l.evidence.unsettled = true
 		l.evidence.childless = l.evidence.childless || !t.told
@@ -366,6 +373,35 @@ func (l *Ledger) payer(e *process) (q *process, usual float64) {
 		e = q
 	}
 	return nil, 0
+}
+
+// noteUnpaid notes which parts had processes that are gone and were waited for by process 1, or by one that adopts orphans.
+func (l *Ledger) noteUnpaid() {
+	t := &l.line
+	t.unpaid[0], t.unpaid[1] = t.unpaid[1][:0], t.unpaid[0]
+	if t.settled {
+		return
+	}
+	for _, e := range t.leaving {
+		if q, _ := l.payer(e); q == nil && !e.gone && e.dead == 0 && !e.part.counted() && !slices.Contains(t.unpaid[0], e.part) {
+			t.unpaid[0] = append(t.unpaid[0], e.part)
+		}
+	}
+}
+
+// doubtUnpaid notes that parts may lack some of what was charged to other: the last moments of processes that nobody's child times show.
+// Child times are cut to clock ticks, so that they may be a tick more.
+func (l *Ledger) doubtUnpaid(nanos uint64) {
+	if nanos <= clockStep/2 {
+		return
+	}
+	for i, parts := range l.line.unpaid {
+		for _, p := range parts {
+			if i == 0 || !slices.Contains(l.line.unpaid[0], p) {
+				l.doubts.note(p, l.other, uncertain{lack: nanos + clockStep/2})
+			}
+		}
+	}
 }
 
 // take charges the part with nanos of the open time, unless its control group charges it, which one that was removed

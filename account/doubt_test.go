@@ -291,3 +291,143 @@ func TestWokenOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestEndsUnderInit: what a process used after its last reading is nobody's where process 1 waits for it. It may lack what was charged to
+// other then, so that its group has at least what it shows.
+func TestEndsUnderInit(t *testing.T) {
+	for name, c := range map[string]struct {
+		last   uint64 // of the process, after its last reading
+		irq    uint64 // interrupts in the same second
+		waited bool   // a shell waits for it
+		sure   figure.Exactness
+	}{
+		"it did nothing":     {},
+		"it worked":          {last: second / 4, sure: figure.AtLeast},
+		"interrupts":         {irq: second / 4},
+		"its shell waits":    {last: second / 4, waited: true},
+		"hardly a hundredth": {last: second / 100},
+	} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		k.next = 100
+		parent := int32(1)
+		if c.waited {
+			parent = k.fork(1, true, 20*second)
+		}
+		r.step(k, 0)
+		r.step(k, 0)
+		job := k.fork(parent, true, r.boot)
+		for range 4 {
+			k.run(job, second/2)
+			r.step(k, 0)
+		}
+		r.export()
+		for range 20 { // the rest of the node is exact
+			k.run(job, second/4)
+			r.step(k, 0)
+		}
+		k.run(job, c.last)
+		k.end(job)
+		r.m.IRQ += c.irq
+		r.step(k, c.irq)
+		r.step(k, 0)
+		r.export()
+		id := fmt.Sprintf("group/n1/%d", job)
+		if got := r.unsure()[id]; got != c.sure {
+			t.Errorf("%s: %.3f s is %v, want %v", name, r.cpu(id, "", "alice"), got, c.sure)
+		}
+	}
+}
+
+// TestEndsInTheReading: a process that ends while the table is read, after its parent was read and before its turn, gets its last moments
+// from the child times that the next reading shows.
+func TestEndsInTheReading(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second})
+	k := newKin(10 * second)
+	k.turns = true
+	shell := k.fork(1, true, 20*second)
+	r.step(k, 0)
+	r.step(k, 0)
+	job := k.fork(shell, true, r.boot)
+	for range 4 {
+		k.run(job, second/2)
+		r.step(k, 0)
+	}
+	r.export()
+	k.run(job, second/2)
+	before := k.live()
+	k.end(job)
+	busy := k.used - r.before
+	r.before = k.used
+	r.tick(busy, torn(before, k.live(), job))
+	r.step(k, 0)
+	r.export()
+	id := fmt.Sprintf("group/n1/%d", job)
+	about(t, "the group", r.cpu(id, "", "alice"), 2.5)
+	about(t, "the shell", r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), 0)
+	if sure := r.unsure(); len(sure) > 0 {
+		t.Errorf("%v", sure)
+	}
+}
+
+// TestUnseenAfterALongOne: after a command that it has had for a while a shell ran others that no reading saw, which it has not had before.
+// What its child times show may be the one's or the others'. Without anything that began it is the one's.
+func TestUnseenAfterALongOne(t *testing.T) {
+	for _, others := range []bool{false, true} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		job := k.fork(shell, true, r.boot)
+		k.run(job, second/10)
+		r.step(k, 0)
+		r.step(k, 0)
+		r.export()
+		if others {
+			k.end(job)
+			s := k.fork(shell, true, r.boot)
+			k.run(s, second/2)
+			k.end(s)
+		} else {
+			k.run(job, second/2)
+			k.end(job)
+		}
+		r.step(k, 0)
+		r.step(k, 0)
+		r.export()
+		id := fmt.Sprintf("group/n1/%d", job)
+		got, sure := r.cpu(id, "", "alice"), r.unsure()[id]
+		if others && sure != figure.Estimated || !others && (sure != figure.Exact || got < 0.59 || got > 0.61) {
+			t.Errorf("with others: %t: %.3f s, %v", others, got, sure)
+		}
+	}
+}
+
+// TestRecordsOfUnseenTrees: records without a process group of a tree that no reading saw are of the group of the living process above it, on a
+// guess: what comes to light of its children later holds for the whole tree.
+func TestRecordsOfUnseenTrees(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		r := newRig(t, Config{Export: 15 * time.Second, Identify: identifySimulated})
+		shell := proc(100, 100, r.boot, 0)
+		shell.UID = 1000
+		r.tick(0, []sensor.Process{shell})
+		r.tick(0, []sensor.Process{shell})
+		ended := func(pid, parent int32, cpu uint64) sensor.Process {
+			p := proc(pid, 0, r.boot+second/5, cpu)
+			p.PPID, p.UID, p.State = parent, 1000, 'X'
+			p.Have &^= sensor.FieldGroup
+			return p
+		}
+		r.tick(second/2, []sensor.Process{shell}, ended(203, 202, second/2), ended(202, 201, 0), ended(201, 100, 0))
+		child := proc(150, 100, r.boot+second/2, 0)
+		if child.PPID, child.UID = 100, 1000; own {
+			child.PGID, child.SID = 150, 150
+		}
+		r.tick(0, []sensor.Process{shell, child})
+		r.export()
+		if got := r.unsure()["group/n1/100"]; (got != figure.Exact) != own {
+			t.Errorf("children are groups of their own: %t: %v", own, got)
+		}
+	}
+}

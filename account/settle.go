@@ -82,6 +82,7 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 		return
 	}
 	l.balance -= rest
+	l.doubtUnpaid(grown(grown(l.machine.IRQ+l.machine.SoftIRQ, m.IRQ+m.SoftIRQ), uint64(rest)))
 	l.other.total.system += uint64(rest)
 	l.other.tasks += uint64(rest)
 	l.other.now.cpu += uint64(rest)

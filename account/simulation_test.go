@@ -67,9 +67,9 @@ func (c conditions) String() string {
 func TestSimulatedMachines(t *testing.T) {
 	first, end := simulations(t, 20)
 	for _, c := range []conditions{
-		{wrong: 45}, {busy: true, wrong: 55}, {restarts: true, wrong: 50}, {busy: true, restarts: true, wrong: 60},
-		{records: true, wrong: 30}, {records: true, busy: true, wrong: 60}, {records: true, restarts: true, wrong: 60},
-		{records: true, busy: true, restarts: true, wrong: 60},
+		{wrong: 12}, {busy: true, wrong: 20}, {restarts: true, wrong: 30}, {busy: true, restarts: true, wrong: 30},
+		{records: true, wrong: 16}, {records: true, busy: true, wrong: 30}, {records: true, restarts: true, wrong: 30},
+		{records: true, busy: true, restarts: true, wrong: 30},
 	} {
 		t.Run(c.String(), func(t *testing.T) {
 			var sum tally

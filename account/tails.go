@@ -19,6 +19,7 @@ type tail struct {
 	payer   *process
 	usual   float64 // cores that unseen children of the payer, and of ancestors before it, used of late
 	loner   bool    // it has no siblings that nobody saw and that began after its only reading
+	sole    bool    // no child is likely that began since the last tick and that no reading saw, or usual is what those use
 	charged uint64
 }
 
@@ -36,10 +37,15 @@ func (l *Ledger) chargeTails(gone []*process, held bool, s spans) {
 	t := &l.line
 	t.tails = t.tails[:0]
 	for _, e := range gone {
-		if q, usual := l.payer(e); q.shows(e, held) && (e.part != q.part || !q.children.cloistered(l.tick)) {
-			one := tail{of: e, payer: q, usual: usual, loner: !l.mayHaveSiblings(e, held)}
+		q, usual := l.payer(e)
+		late := slices.Contains(t.behind[0], e)
+		if !held && !late && q.behind(e) {
+			t.behind[1] = append(t.behind[1], e)
+		}
+		if q.shows(e, held) && (e.part != q.part || !q.children.cloistered(l.tick)) {
+			one := tail{of: e, payer: q, usual: usual, loner: !l.mayHaveSiblings(e, held || late), sole: usual > 0 || !l.unseenSince(held || late)}
 			if !held && l.slept(q, e, s) {
-				one.usual, one.loner = 0, true
+				one.usual, one.loner, one.sole = 0, true, true
 			}
 			t.tails = append(t.tails, one)
 		}
@@ -125,7 +131,8 @@ func (l *Ledger) takeTail(o *offspring, nanos uint64, e *process) {
 
 // doubtTails notes what is unclear about charged tails, of the open child times of their payer.
 //
-//   - One that a single reading saw may have siblings that no reading saw: it used between nothing and all.
+//   - One may have siblings that no reading saw, where processes began that none saw and its parent was woken more than once: it used
+//     between nothing and all.
 //   - Of several, one may have used what another one was charged with. By its rate, as far as that explains all of it; otherwise
 //     some used more than their rates let expect, as processes do that others kept from running.
 //   - Where siblings that no reading saw are not known to use as much as is left, it may be that of a tail.
@@ -134,7 +141,7 @@ func (l *Ledger) doubtTails(tails []tail, all uint64, s spans) {
 	left := all - charged(tails)
 	siblings, usual := false, 0.0
 	for i := range tails {
-		siblings = siblings || !tails[i].loner
+		siblings = siblings || !tails[i].loner || !tails[i].sole
 		usual = max(usual, tails[i].usual)
 	}
 	claims := l.claims(tails, all, s)
@@ -210,14 +217,25 @@ func rival(claims []claim, of int) (rest *Part) {
 // A parent that runs one short command after the other has one alive at each reading. Where the number of forks is not known and
 // its parent is gone, too, there may be, since then whatever the next ancestor started would be taken for its own.
 func (l *Ledger) mayHaveSiblings(e *process, held bool) bool {
-	before, unseen := l.before, l.line.unseenForks[0]
+	before, unseen := l.before, l.unseenSince(held)
 	if q := l.table[e.ppid]; l.machine.Forks == 0 && q != nil && q.passed {
 		unseen = true
 	}
 	if held { // it was gone in the last tick
-		before, unseen = l.line.beforeLast, unseen || l.line.unseenForks[1]
+		before = l.line.beforeLast
 	}
 	return unseen && e.start > before
+}
+
+// unseenSince reports whether processes began since the last tick that no reading saw, with held since the one before.
+func (l *Ledger) unseenSince(held bool) bool {
+	return l.line.unseenForks[0] || held && l.line.unseenForks[1]
+}
+
+// behind reports whether the child times of a process may show the last moments of one that is gone in the next tick only: it was read
+// before that, and they do not show what is owed.
+func (q *process) behind(e *process) bool {
+	return q != nil && q.pid < e.pid && e.dead == 0 && (q.children == nil || q.children.fresh == 0 || q.children.owed > clockStep)
 }
 
 // shows reports whether open child times of a process, which may be nil, may be the last moments of one that is gone. A process that was

@@ -74,13 +74,22 @@ func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok boo
 }
 
 // merge notes what a record without a process group was charged to on a guess: the part of its parent, of which no child was seen, or
-// one of those to which its children that were seen belong.
+// one of those to which its children that were seen belong. What nobody saw is of the group of its parent if that is one of those.
 func (l *Ledger) merge(e *process, p *sensor.Process, nanos uint64) {
 	q := l.table[p.PPID]
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || q.part.kind != workload.Group {
 		return
 	}
+	for range maxLineage {
+		up := l.table[q.ppid]
+		if q.pgid != 0 || up == nil || up.part != q.part || up.pid == 1 {
+			break
+		}
+		q = up
+	}
 	switch o := q.kin(); {
+	case o.same+o.away == 0 && q.part == e.part && q.left:
+		l.doubts.guessed[e.part] += nanos
 	case o.same+o.away == 0 && q.part == e.part:
 		o.merged += nanos
 	case o.mixed():
