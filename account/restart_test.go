@@ -184,3 +184,26 @@ func TestCrashesLoseNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestOwedOnce: what a process was charged that ended just before the accounts were saved is owed to its parent once, also after a restart.
+func TestOwedOnce(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second})
+	k := newKin(10 * second)
+	shell := k.fork(1, true, 20*second)
+	r.step(k, 0)
+	r.step(k, 0)
+	for range 5 {
+		c := k.fork(shell, false, r.boot)
+		k.run(c, second/2)
+		r.step(k, 0)
+		k.end(c)
+		r.step(k, 0)
+		r.restart()
+		s := k.fork(shell, false, r.boot)
+		k.run(s, second/2)
+		k.end(s)
+		r.step(k, 0)
+		r.step(k, 0)
+	}
+	about(t, "the group", r.group(shell), 5)
+}

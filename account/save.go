@@ -119,6 +119,9 @@ func (s *saver) process(pid int32, e *process, part int) {
 	if e.gone {
 		b = append(b, `,"g":true`...)
 	}
+	if e.passed {
+		b = append(b, `,"l":true`...)
+	}
 	if c := e.lineage(); c != [2]uint64{} {
 		b = strconv.AppendUint(append(b, `,"c":[`...), c[0], 10)
 		b = strconv.AppendUint(append(b, ','), c[1], 10)

@@ -113,6 +113,8 @@ type processState struct {
 	Part  int       `json:"a"` // index into parts
 	Usage [8]uint64 `json:"u"`
 	Gone  bool      `json:"g,omitempty"`
+	// Left: it is gone, and its charges were added to those that its parent is owed.
+	Left bool `json:"l,omitempty"`
 	// Children is the CPU time of its children that is accounted for, and the time that is
 	// owed; see children.go. It is unbased where their earlier use is unknown.
 	Children [2]uint64 `json:"c,omitzero"`
@@ -272,7 +274,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	for _, p := range s.Processes {
 		// Every process is identified again, which opens the control groups.
 		e := &process{
-			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone, retry: true,
+			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone || p.Left, passed: p.Left, retry: true,
 		}
 		e.restoreLineage(p.Children, s.Lineage)
 		l.table[p.PID] = e
