@@ -204,7 +204,7 @@ func TestDamagedListOfImportedBlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			log.Reset()
-			if s = reopen(); log.Len() > 0 {
+			if reopen(); log.Len() > 0 {
 				t.Errorf("it goes on: %s", &log)
 			}
 		})
