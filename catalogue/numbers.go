@@ -75,7 +75,7 @@ func (f *fold) adoptNumbered() {
 				for _, start := range a.Rows {
 					f.gone = append(f.gone, store.Run{Site: alias.Site, ID: alias.ID, Start: time.UnixMilli(start).UTC()})
 				}
-				a.Rows = nil
+				a.ID, a.Rows, a.touched = k.ID, nil, true
 				f.accounts[k] = append(f.accounts[k], a)
 			}
 			if len(moved) > 0 {

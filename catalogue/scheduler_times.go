@@ -206,13 +206,19 @@ func (t *SchedulerTimes) far(start int64) int64 {
 }
 
 // adopt merges what nodes observed of the same run before it was reported, under an account
-// of its own: the report of its start came later than the first samples of the node.
+// of its own: the report of its start came later than the first samples of the node. What lies in the run comes first: a node that
+// observed that needs no clock that differs to explain what it observed of another life.
 func (f *fold) adopt(k key, mine *account) {
-	if mine.Scheduler.Start == 0 {
-		return
+	if mine.Scheduler.Start != 0 {
+		f.adoptThose(k, mine, true)
+		f.adoptThose(k, mine, false)
 	}
+}
+
+// adoptThose is adopt for accounts with a start that lies in the run, or for the others.
+func (f *fold) adoptThose(k key, mine *account, within bool) {
 	f.accounts[k] = slices.DeleteFunc(f.accounts[k], func(a *account) bool {
-		if a == mine || a.reported() || !a.Known || !mine.Scheduler.covers(a.Start, maxClockSkew) {
+		if a == mine || a.reported() || !a.Known || mine.holds(a.Start) != within || !mine.Scheduler.covers(a.Start, maxClockSkew) {
 			return false
 		}
 		for _, b := range f.accounts[k] { // is another reported run nearer?
@@ -221,12 +227,15 @@ func (f *fold) adopt(k key, mine *account) {
 			}
 		}
 		for id, t := range a.Tracks {
-			if mine.Tracks[id] != nil || t.starts() && !mine.holds(a.Start) && mine.beganOn(t.Node, nil) {
+			have := mine.Tracks[id] // which may have been read again since, under the job's own id
+			if have != nil && (t.First < have.First || t.T > have.T) || t.starts() && !mine.holds(a.Start) && mine.beganOn(t.Node, nil) {
 				return false // the same part, started again
 			}
 		}
 		for id, t := range a.Tracks {
-			mine.Tracks[id] = t
+			if mine.Tracks[id] == nil {
+				mine.Tracks[id] = t
+			}
 		}
 		for p, e := range a.Ends {
 			if _, known := mine.Ends[p]; !known {
