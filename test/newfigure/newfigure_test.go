@@ -42,8 +42,8 @@ func TestContextSwitches(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	d := desc("reckon_workload_context_switches_total", metric.Counter, "type")
-	x.begin("slurm/1", place{"n1", "0"}, place{"n2", "0"})
-	x.begin("slurm/2", place{"n1", "0"})
+	x.begin("slurm/1", place{Node: "n1", Part: "0"}, place{Node: "n2", Part: "0"})
+	x.begin("slurm/2", place{Node: "n1", Part: "0"})
 	for i := range 20 {
 		x.work(steady)
 		for _, p := range x.live {
