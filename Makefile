@@ -40,8 +40,8 @@ test: ## everything that must hold before a commit; installs what it needs and s
 	@script/lint
 	@script/ui build
 	go test -count=1 -timeout 20m ./...
-	go -C operator test -count=1 ./...
-	go -C scheduler test ./...
+	go -C kubernetes/operator test -count=1 ./...
+	go -C kubernetes/scheduler test ./...
 
 lint: ## format, go vet, staticcheck and the architecture
 	@script/lint
@@ -84,7 +84,7 @@ e2e-k8s: build-static ## install by the chart on a real Kubernetes (root; K8SBED
 	go test -tags e2e_k8s -count=1 -timeout 60m -v ./test/e2e/k8s
 
 e2e-operator: ## the operator against a real API server, and on the bed of K8SBED_STATE if one runs (K8SBED_CACHE: see test/e2e/beds/k8s)
-	KUBEBUILDER_ASSETS=$(K8SBED_CACHE)/k8s-1.34 go -C operator test -count=1 -timeout 20m -v ./cmd/reckon-operator ./graphfeed
+	KUBEBUILDER_ASSETS=$(K8SBED_CACHE)/k8s-1.34 go -C kubernetes/operator test -count=1 -timeout 20m -v ./cmd/reckon-operator ./graphfeed
 
 damage: ## two hundred random damages of each store and of the files of a stopped server (minutes; SEEDS=1000-1199 tries others)
 	RECKON_DAMAGES=$(or $(SEEDS),200) go test -count=1 -timeout 60m -v -run 'Damage|ChangedWhileClosed' ./store/tsdb ./store/hourly ./catalogue/database ./access/auth ./agent ./server

@@ -3,7 +3,7 @@ package account
 import (
 	"math"
 
-	"reckon/attribution"
+	"reckon/account/attribution"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"reckon/attribution"
+	"reckon/account/attribution"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"

@@ -1,7 +1,7 @@
 package account
 
 import (
-	"reckon/attribution"
+	"reckon/account/attribution"
 	"reckon/metric"
 	"reckon/sensor"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"reckon/account"
-	"reckon/attribution"
+	"reckon/account/attribution"
 	"reckon/metric"
 	"reckon/sensor"
 )

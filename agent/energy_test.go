@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 	"reckon/metric"
 	"reckon/sensor"
 )

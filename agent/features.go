@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"reckon/attribution/feature"
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/feature"
+	"reckon/account/attribution/powermodel"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/sensor/node"

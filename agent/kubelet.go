@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"reckon/account"
-	"reckon/external/scrape"
+	"reckon/agent/external/scrape"
 	"reckon/internal/kubelet"
 	"reckon/metric"
 	"reckon/sensor"

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 )
 
 // describe is what a model is compared with and what the built-in curves need. What

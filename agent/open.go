@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"reckon/account"
-	"reckon/external"
+	"reckon/agent/external"
 	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/sensor/all"

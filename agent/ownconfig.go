@@ -11,9 +11,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"reckon/external/custom"
-	"reckon/external/scrape"
-	"reckon/external/textfile"
+	"reckon/agent/external/custom"
+	"reckon/agent/external/scrape"
+	"reckon/agent/external/textfile"
 )
 
 // ownConfig is the file of figures that others measure:

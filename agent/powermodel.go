@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"reckon/attribution"
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution"
+	"reckon/account/attribution/powermodel"
 	"reckon/metric"
 	"reckon/sensor"
 )

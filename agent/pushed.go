@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"reckon/account"
-	"reckon/external/promtext"
+	"reckon/agent/external/promtext"
 	"reckon/metric"
 	"reckon/workload"
 )

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reckon/external/promtext"
+	"reckon/agent/external/promtext"
 	"reckon/metric"
 )
 

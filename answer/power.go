@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/account/attribution/powermodel"
 	"reckon/analysis/powerfit"
 	"reckon/answer/dataset"
-	"reckon/attribution/powermodel"
 	"reckon/client"
 	"reckon/internal/sorting"
 )

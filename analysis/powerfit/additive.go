@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 )
 
 // Features of an additive model, if the data set has them: each

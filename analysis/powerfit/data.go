@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 	"reckon/internal/sorting"
 )
 

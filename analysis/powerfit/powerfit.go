@@ -26,7 +26,7 @@ import (
 	"math"
 	"slices"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 )
 
 // ErrData means that a data set cannot be fitted; it is wrapped with the reason.

@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 )
 
 // recording returns n rows for each of some workloads on a machine with a known law.

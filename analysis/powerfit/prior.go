@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 )
 
 // Prior is what the curves of many servers imply about the curve of one: the mean

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 )
 
 // errNoFeature is why a family that needs a feature is skipped.

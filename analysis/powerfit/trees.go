@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 )
 
 // Gradient-boosted regression trees on binned features (Friedman 2001; histograms

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 )
 
 // Families, in order from simple to rich. The root precedes the line because it includes it

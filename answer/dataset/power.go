@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"reckon/attribution/feature"
+	"reckon/account/attribution/feature"
 )
 
 // PowerFeature is a feature of a power model as PromQL over the series of a node; [OnNode] replaces NODE

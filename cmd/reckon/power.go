@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/account/attribution/powermodel"
 	"reckon/analysis/powerfit"
 	"reckon/answer/dataset"
-	"reckon/attribution/powermodel"
 	"reckon/internal/term"
 )
 

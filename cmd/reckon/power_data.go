@@ -18,9 +18,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/account/attribution/feature"
 	"reckon/analysis/powerfit"
 	"reckon/answer/dataset"
-	"reckon/attribution/feature"
 	"reckon/client"
 	"reckon/internal/term"
 )

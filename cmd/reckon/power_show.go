@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/attribution/powermodel"
+	"reckon/account/attribution/powermodel"
 	"reckon/figure/format"
 	"reckon/internal/term"
 	"reckon/lab/stress"

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/agent"
+	"reckon/agent/external/promtext"
 	"reckon/client"
-	"reckon/external/promtext"
 )
 
 type pushOptions struct {

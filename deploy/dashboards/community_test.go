@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 
 	"reckon/access"
-	"reckon/external/textfile"
+	"reckon/agent/external/textfile"
 	"reckon/metric"
 	"reckon/metric/compat"
 	"reckon/query"

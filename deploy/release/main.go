@@ -153,7 +153,7 @@ func (r *release) build(ctx context.Context, arch, tags, name, dir string) (stri
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	if cmd.Dir = r.root; name == operator {
-		cmd.Dir = filepath.Join(r.root, "operator")
+		cmd.Dir = filepath.Join(r.root, "kubernetes", "operator")
 	}
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

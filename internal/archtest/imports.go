@@ -25,7 +25,7 @@ func ImportRules() []Rule {
 		{"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who uses them is decided in agent.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("sensor"), func(_, imp string) bool {
-					return in(imp, "./workload", "./attribution", "./account", "./store", "./external", "./catalogue", "./query", "./analysis", "./answer", "./graph", "./access", "./web", "./client", "./transport", "./interop", "./agent", "./server")
+					return in(imp, "./workload", "./account", "./store", "./catalogue", "./query", "./analysis", "./answer", "./graph", "./access", "./web", "./client", "./transport", "./interop", "./agent", "./server")
 				})
 			}},
 		{"sensor-exec", "A sensor runs no program: read the file, the socket or the library behind the program. os/exec belongs to tests only.",
@@ -41,16 +41,16 @@ func ImportRules() []Rule {
 					return own != "all" && own != "" && other != "" && in(imp, "./"+stage+"/*") && other != own
 				})
 			}},
-		{"pure", "attribution, account and analysis are functions from readings to figures: no file, no socket. Take what you need as an argument; agent and server read it.",
+		{"pure", "account (with account/attribution) and analysis are functions from readings to figures: no file, no socket. Take what you need as an argument; agent and server read it.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("attribution", "account", "analysis"), func(_, imp string) bool {
+				return t.imports(false, folder("account", "analysis"), func(_, imp string) bool {
 					return in(imp, "os", "net", "syscall", "golang.org/x/sys")
 				})
 			}},
 		{"store", "A store keeps numbers and does not know what they mean. Put meaning into query or analysis.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("store"), func(_, imp string) bool {
-					return in(imp, "./sensor", "./attribution", "./catalogue", "./query", "./analysis", "./answer", "./web")
+					return in(imp, "./sensor", "./account", "./catalogue", "./query", "./analysis", "./answer", "./web")
 				})
 			}},
 		{"catalogue", "catalogue writes facts by the contracts of package store, into any database: it sees neither a store nor catalogue/database, which server connects. catalogue/database sees the contracts and figure, not the builder.",
@@ -93,17 +93,17 @@ func ImportRules() []Rule {
 			}},
 		{"flow", "No edge between folders at the root runs against the flow: a folder imports only what stands before it in flow(). Turn the edge around with an interface, or move the code.",
 			againstFlow},
-		{"kubernetes", "The Kubernetes libraries belong to the modules operator/ and scheduler/: they are large, and most sites have no cluster. Speak plain HTTP to the kubelet.",
+		{"kubernetes", "The Kubernetes libraries belong to the modules below kubernetes/: they are large, and most sites have no cluster. Speak plain HTTP to the kubelet.",
 			func(t *Tree) []Violation {
-				return t.imports(true, func(pkg string) bool { return !in(pkg, "operator", "scheduler") }, func(_, imp string) bool {
+				return t.imports(true, func(pkg string) bool { return !in(pkg, "kubernetes") }, func(_, imp string) bool {
 					return in(imp, "k8s.io", "sigs.k8s.io")
 				})
 			}},
-		{"operator", "operator/ is a module of its own: of the root it takes client, metric, workload and graph, and nothing of internal/. Let what it needs travel through client.",
+		{"operator", "kubernetes/operator/ is a module of its own: of the root it takes client, metric, workload and graph, and nothing of internal/. Let what it needs travel through client.",
 			otherModules},
 		{"scheduler", "The plugin of kube-scheduler is a thin client: it imports nothing of ours, and asks the server by HTTP.",
 			func(t *Tree) []Violation {
-				return t.imports(true, folder("scheduler"), func(_, imp string) bool { return ours(imp) && !in(imp, "./scheduler") })
+				return t.imports(true, folder("kubernetes/scheduler"), func(_, imp string) bool { return ours(imp) && !in(imp, "./kubernetes/scheduler") })
 			}},
 		{"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go list -deps ./cmd/reckon-agent` and `go mod why -m` show the way it came in; move the code that pulls it in behind an interface.",
 			agentLinks},
@@ -130,14 +130,14 @@ func agentLinks(t *Tree) (out []Violation) {
 // internal/ may be imported by all (rule foundations).
 func flow() []string {
 	return []string{
-		"metric", "workload", "figure", "client", "attribution", "account", "external", "access", "store", "analysis",
+		"metric", "workload", "figure", "client", "account", "access", "store", "analysis",
 		"catalogue", "query", "answer", "graph", "web", "transport", "interop", "agent", "lab", "server", "cmd", "test",
 	}
 }
 
 func againstFlow(t *Tree) []Violation {
 	at := func(path string) int { return slices.Index(flow(), first(path)) }
-	// The sensors precede attribution, and deploy/ embeds files that any package may use.
+	// The sensors precede account, and deploy/ embeds files that any package may use.
 	outside := func(path string) bool { return in(path, "internal", "deploy", "sensor") }
 	return t.imports(false, func(pkg string) bool { return !outside(pkg) }, func(pkg, imp string) bool {
 		path := strings.TrimPrefix(imp, "./")

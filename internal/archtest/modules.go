@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// otherModules reports forbidden imports of the root by the modules below operator/. Packages of the
+// otherModules reports forbidden imports of the root by kubernetes/operator. Packages of the
 // root's internal/ are open to them by Go's rule, since their paths begin with the root's.
 func otherModules(t *Tree) (out []Violation) {
-	root := filepath.Join(t.Dir, "operator")
+	root := filepath.Join(t.Dir, "kubernetes", "operator")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && path == root:
@@ -36,14 +36,14 @@ func otherModules(t *Tree) (out []Violation) {
 		}
 		for _, spec := range file.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value) // the parser accepted it
-			if in(imp, t.Module) && !in(imp, t.Module+"/operator", t.Module+"/client", t.Module+"/metric", t.Module+"/workload", t.Module+"/graph") {
+			if in(imp, t.Module) && !in(imp, t.Module+"/kubernetes/operator", t.Module+"/client", t.Module+"/metric", t.Module+"/workload", t.Module+"/graph") {
 				out = append(out, Violation{File: filepath.ToSlash(rel), Line: fset.Position(spec.Pos()).Line, What: "imports " + imp})
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		out = append(out, Violation{File: "operator", What: err.Error()})
+		out = append(out, Violation{File: "kubernetes/operator", What: err.Error()})
 	}
 	return out
 }

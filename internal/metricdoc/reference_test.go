@@ -10,8 +10,8 @@ import (
 
 	"reckon/account"
 	"reckon/agent"
-	"reckon/external/scrape"
-	"reckon/external/textfile"
+	"reckon/agent/external/scrape"
+	"reckon/agent/external/textfile"
 	"reckon/internal/metricdoc"
 	"reckon/interop/slurmctl"
 	"reckon/metric"

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"reckon/account"
-	"reckon/attribution"
+	"reckon/account/attribution"
 	"reckon/metric"
 	"reckon/metric/compat"
 	"reckon/sensor"

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"reckon/account/attribution/powermodel"
 	"reckon/analysis/powerfit"
-	"reckon/attribution/powermodel"
 )
 
 const notice = "Averages derived from published SPECpower_ssj2008 results (www.spec.org, read 2026-11-20). SPEC and SPECpower_ssj are trademarks of the Standard Performance Evaluation Corporation."
@@ -34,7 +34,7 @@ func derive(dir, root string) error {
 	}
 	f := fitFamilies(systems, fewestSystems)
 	judge(systems, f)
-	return writeJSON(filepath.Join(root, "attribution/powermodel/families.json"), f)
+	return writeJSON(filepath.Join(root, "account/attribution/powermodel/families.json"), f)
 }
 
 func writeJSON(path string, v any) error {

@@ -94,7 +94,7 @@ func start(t *testing.T) *bed {
 // helm builds the program as the module operator pins it, once.
 func (b *bed) helm() {
 	b.t.Helper()
-	out, err := b.command(20*time.Minute, "", "go", "-C", "../../../operator", "build", "-o", filepath.Join(b.cache, "helm"), "helm.sh/helm/v4/cmd/helm")
+	out, err := b.command(20*time.Minute, "", "go", "-C", "../../../kubernetes/operator", "build", "-o", filepath.Join(b.cache, "helm"), "helm.sh/helm/v4/cmd/helm")
 	if err != nil {
 		b.t.Fatalf("build helm: %v\n%s", err, out)
 	}

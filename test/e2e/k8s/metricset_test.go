@@ -19,7 +19,7 @@ import (
 func (b *bed) metricset(t *testing.T, install []string) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "usr/bin/reckon-operator")
-	if out, err := b.command(10*time.Minute, "", "env", "CGO_ENABLED=0", "go", "-C", "../../../operator", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/reckon-operator"); err != nil {
+	if out, err := b.command(10*time.Minute, "", "env", "CGO_ENABLED=0", "go", "-C", "../../../kubernetes/operator", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/reckon-operator"); err != nil {
 		t.Fatalf("build the operator: %v\n%s", err, out)
 	}
 	tar := filepath.Join(t.TempDir(), "reckon-operator.tar")

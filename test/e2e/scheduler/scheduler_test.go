@@ -120,7 +120,7 @@ func TestAlike(t *testing.T) {
 	b := newBed(t)
 	ours := b.path("reckon-scheduler")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", ours, ".")
-	build.Dir = "../../../scheduler"
+	build.Dir = "../../../kubernetes/scheduler"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -1,0 +1,10 @@
+// Package operator takes more of the root than it may.
+package operator
+
+import (
+	_ "reckon/client"
+	_ "reckon/internal/x"
+	_ "reckon/metric"
+	_ "reckon/kubernetes/operator/api"
+	_ "reckon/store"
+)

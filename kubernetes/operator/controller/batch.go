@@ -1,0 +1,232 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	reckon "reckon/client"
+	"reckon/kubernetes/operator/api/metricrun"
+	"reckon/kubernetes/operator/metricset"
+)
+
+// Pod is a pod of a run.
+type Pod = metricrun.Pod
+
+// Kept is what a run holds of the samples of a pod.
+type Kept struct {
+	// Samples of all probes of the pod, Offset those of earlier ones than that of Start.
+	Samples, Offset int64
+	Start, Last     time.Time
+}
+
+// batch are samples that were read and are not kept yet.
+type batch struct {
+	start   time.Time // baseline of the probe that they are of
+	offset  int64     // samples of earlier probes of the pod
+	have    int64     // number of the last that was read, by the probe's count
+	kept    int64     // number of the last that is kept
+	samples []reckon.ProbeSample
+	page    reckon.ProbePage // the latest, without samples
+	news    bool             // the page says something that is not kept
+	broken  string
+	since   time.Time // when the first of them was read
+	lastTo  time.Time
+}
+
+// take adds a page. A probe that was started again counts anew.
+func (b *batch) take(page reckon.ProbePage, wanted int64) {
+	page.Start = page.Start.Truncate(time.Microsecond) // a MetricRun keeps no more of it
+	if !page.Start.IsZero() && !b.start.IsZero() && !page.Start.Equal(b.start) {
+		b.broken = fmt.Sprintf("the probe was started again at %s: what was used until then since sample %d is missing", page.Start.UTC().Format(time.RFC3339), b.offset+b.have)
+		b.offset, b.have, b.kept, b.news = b.offset+b.have, 0, 0, true
+		b.start = page.Start
+		return // what this page holds was counted by another probe: ask again from its beginning
+	}
+	if !page.Start.IsZero() {
+		b.start = page.Start
+	}
+	for _, s := range page.Samples {
+		if s.Seq != b.have+1 {
+			if s.Seq <= b.have {
+				continue
+			}
+			b.broken = fmt.Sprintf("samples %d to %d were lost by the probe", b.offset+b.have+1, b.offset+s.Seq-1)
+		}
+		b.have = s.Seq
+		if wanted > 0 && b.offset+s.Seq > wanted {
+			continue // exactly so many were asked for
+		}
+		if len(b.samples) == 0 {
+			b.since = time.Now()
+		}
+		s.Seq += b.offset // from here on it counts all of the pod
+		b.samples = append(b.samples, s)
+		b.lastTo = s.To
+	}
+	page.Samples = nil
+	if page.Ended != b.page.Ended || page.Result != nil && b.page.Result == nil || len(page.Absent) != len(b.page.Absent) {
+		b.news = true
+	}
+	b.page = page
+}
+
+// due reports whether it is time to keep what was read.
+func (b *batch) due(flush time.Duration) bool {
+	if b.page.Ended {
+		return len(b.samples) > 0 || b.news
+	}
+	return len(b.samples) > 0 && time.Since(b.since) >= flush
+}
+
+// until is how long to wait for the next page.
+func (b *batch) until(flush time.Duration) time.Duration {
+	if len(b.samples) == 0 {
+		return 10 * time.Second
+	}
+	return max(min(flush-time.Since(b.since), 10*time.Second), 50*time.Millisecond)
+}
+
+// merge puts a batch into the record of its pod. Samples that are there already are left out, so that a
+// batch can be merged twice.
+func (b *batch) merge(p *Pod) error {
+	if !b.start.IsZero() {
+		p.Probe = &metav1.MicroTime{Time: b.start}
+	}
+	p.Offset = b.offset
+	var total reckon.ProbeUse
+	if err := fromFigures(p.Total, &total); err != nil {
+		return err
+	}
+	for _, s := range b.samples {
+		seq := s.Seq
+		if seq <= p.Samples {
+			continue
+		}
+		use, err := figuresOf(s.Total)
+		if err != nil {
+			return err
+		}
+		if p.Samples == 0 {
+			total = s.Total
+		} else {
+			total = total.Plus(s.Total)
+		}
+		p.Series = append(p.Series, metricrun.Sample{Seq: seq, From: metav1.MicroTime{Time: s.From}, To: metav1.MicroTime{Time: s.To}, Use: use})
+		p.Samples = seq
+		if err := addCommands(p, s.Commands); err != nil {
+			return err
+		}
+		if len(s.Processes)+len(s.Threads) > 0 {
+			text, err := json.Marshal(reckon.ProbeSample{Seq: seq, From: s.From, To: s.To, Processes: s.Processes, Threads: s.Threads})
+			if err != nil {
+				return err
+			}
+			p.Tables = append(p.Tables, string(text))
+		}
+	}
+	var err error
+	if p.Samples > 0 {
+		if p.Total, err = figuresOf(total); err != nil {
+			return err
+		}
+	}
+	if b.page.Kernel != "" {
+		p.Kernel = b.page.Kernel
+	}
+	if b.page.Ended {
+		p.Ended = b.page.Reason
+	}
+	if len(b.page.Absent) > 0 {
+		p.Absent = b.page.Absent
+	}
+	if b.broken != "" {
+		p.Incomplete = b.broken
+	}
+	if b.page.Result != nil {
+		text, err := json.Marshal(b.page.Result)
+		if err != nil {
+			return err
+		}
+		p.Result = string(text)
+	}
+	return nil
+}
+
+// addCommands adds what each command used.
+func addCommands(p *Pod, rows []reckon.ProbeRow) error {
+	for _, row := range rows {
+		at := -1
+		for i := range p.Commands {
+			if p.Commands[i].Command == row.Command {
+				at = i
+			}
+		}
+		if at < 0 {
+			p.Commands, at = append(p.Commands, metricrun.Command{Command: row.Command}), len(p.Commands)
+		}
+		sum := row.ProbeUse
+		if p.Commands[at].Use != nil {
+			var before reckon.ProbeUse
+			if err := fromFigures(p.Commands[at].Use, &before); err != nil {
+				return err
+			}
+			sum = before.Plus(sum)
+		}
+		use, err := figuresOf(sum)
+		if err != nil {
+			return err
+		}
+		p.Commands[at].Use = use
+	}
+	return nil
+}
+
+// figuresOf are the figures of a use that are known.
+func figuresOf(u reckon.ProbeUse) (out metricrun.Figures, err error) {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return nil, err
+	}
+	return out, json.Unmarshal(text, &out)
+}
+
+func fromFigures(f metricrun.Figures, into *reckon.ProbeUse) error {
+	text, err := json.Marshal(f)
+	if err != nil || f == nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// programOf is the container of a pod whose log is what was measured: a program in an image of its own, not the probe and not an application
+// that is measured.
+func programOf(p *core.Pod, m *metricset.Measure) string {
+	if m == nil || m.Shape == metricset.Application || m.Image == "" && !m.ImageRequired || len(p.Spec.Containers) == 0 || p.Spec.Containers[0].Name == "workers" {
+		return ""
+	}
+	return p.Spec.Containers[0].Name
+}
+
+// podRecord is what is known of a pod before it is measured.
+func podRecord(p *core.Pod, job string) Pod {
+	out := Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{}, Resources: map[string]string{}}
+	for _, statuses := range [][]core.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, s := range statuses {
+			if s.ImageID != "" {
+				out.Images[s.Name] = s.ImageID
+			}
+		}
+	}
+	for _, c := range p.Spec.Containers {
+		for kind, list := range map[string]core.ResourceList{"limits": c.Resources.Limits, "requests": c.Resources.Requests} {
+			for name, q := range list {
+				out.Resources[c.Name+"/"+kind+"/"+string(name)] = q.String()
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,510 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	reckon "reckon/client"
+	"reckon/kubernetes/operator/api/v1alpha2"
+	"reckon/kubernetes/operator/jobs"
+	"reckon/kubernetes/operator/metricset"
+)
+
+// Collector reads the probes of pods and keeps what they measured in runs. Samples are taken from a
+// probe's memory only when they are kept: an operator that ends in between reads them again. It is safe
+// for concurrent use.
+type Collector struct {
+	Runs Runs
+	Port int32
+	Log  *slog.Logger
+	// Flush is the time after which samples are kept at the latest; 10 s if 0.
+	Flush time.Duration
+	// Address is where the probe of a pod is; nil: its address and Port.
+	Address func(*core.Pod) string
+	// ReadLog returns the end of the log of a container; nil keeps none.
+	ReadLog func(ctx context.Context, pod types.NamespacedName, container string) (string, error)
+
+	ctx  context.Context // of all readers; set by Start
+	mu   sync.Mutex
+	pods map[types.UID]*reading
+	seen map[types.UID]seen
+	// begun are the runs that are known to be kept, by their set.
+	begun map[types.NamespacedName]string
+}
+
+// seen is the latest that is known of a pod of a set, whether it has a probe or not.
+type seen struct {
+	set    types.NamespacedName
+	record Pod
+	// program is the container whose log is the result, empty if there is none.
+	program string
+	first   time.Time // when it was seen first with a node
+}
+
+// reading is the reader of one pod.
+type reading struct {
+	set, pod types.NamespacedName
+	run      types.NamespacedName
+	wanted   int64
+	mu       sync.Mutex
+	count    int64
+	last     time.Time
+	trouble  string
+	over     bool               // the pod has ended
+	gone     bool               // it was deleted before that
+	leave    context.CancelFunc // ends what is being read of a pod that is gone
+	done     chan struct{}
+	stop     context.CancelFunc
+}
+
+// Start keeps the context of the manager; it returns when that ends and all readers have.
+func (c *Collector) Start(ctx context.Context) error {
+	c.mu.Lock()
+	c.ctx = ctx
+	c.mu.Unlock()
+	<-ctx.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.pods {
+		<-r.done
+	}
+	return nil
+}
+
+// Begin keeps that a run has begun, once in the life of this operator.
+func (c *Collector) Begin(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set) error {
+	key, run := types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, runKey(ms)
+	c.mu.Lock()
+	done := c.begun[key] == run.Name
+	c.mu.Unlock()
+	if done {
+		return nil
+	}
+	if err := c.Runs.Begin(ctx, run, ms, set); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.begun == nil {
+		c.begun = map[types.NamespacedName]string{}
+	}
+	c.begun[key] = run.Name
+	return nil
+}
+
+func runKey(ms *v1alpha2.MetricSet) types.NamespacedName {
+	return types.NamespacedName{Namespace: ms.Namespace, Name: runName(ms)}
+}
+
+// Observe keeps what is known of a pod, and begins to read its probe when that runs.
+func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set, p *core.Pod) {
+	status := probeStatus(p, c.Port)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil || c.ctx.Err() != nil {
+		return
+	}
+	if c.seen == nil {
+		c.seen = map[types.UID]seen{}
+	}
+	job := jobOf(p, set)
+	var m *metricset.Measure
+	if i := slices.IndexFunc(set.Metrics, func(m metricset.Measure) bool { return m.Job == job }); i >= 0 {
+		m = &set.Metrics[i]
+	}
+	first := c.seen[p.UID].first
+	if first.IsZero() && p.Spec.NodeName != "" {
+		first = time.Now()
+	}
+	c.seen[p.UID] = seen{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, podRecord(p, job), programOf(p, m), first}
+	r := c.pods[p.UID]
+	ended := p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed || status != nil && status.State.Terminated != nil
+	if r != nil {
+		r.mu.Lock()
+		r.over = r.over || ended
+		r.mu.Unlock()
+		return
+	}
+	if status == nil || status.State.Running == nil || p.Status.PodIP == "" || ended {
+		return
+	}
+	address := net.JoinHostPort(p.Status.PodIP, strconv.Itoa(int(c.Port)))
+	if c.Address != nil {
+		address = c.Address(p)
+	}
+	readCtx, stop := context.WithCancel(c.ctx)
+	pageCtx, leave := context.WithCancel(readCtx)
+	r = &reading{set: types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, pod: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, run: runKey(ms), done: make(chan struct{}), stop: stop, leave: leave}
+	for _, m := range set.Metrics {
+		if m.Job == jobOf(p, set) {
+			r.wanted = m.Values.Int("completions")
+		}
+	}
+	if c.pods == nil {
+		c.pods = map[types.UID]*reading{}
+	}
+	c.pods[p.UID] = r
+	record := podRecord(p, jobOf(p, set))
+	go func() {
+		defer close(r.done)
+		defer stop()
+		c.read(readCtx, pageCtx, r, record, address)
+	}()
+}
+
+// Gone ends the reading of a pod that was deleted before its end. Its address may be another pod's soon.
+func (c *Collector) Gone(uid types.UID) {
+	c.mu.Lock()
+	r := c.pods[uid]
+	c.mu.Unlock()
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone = !r.over; r.gone {
+		r.leave()
+	}
+}
+
+// jobOf is the metric that a pod is measured by.
+func jobOf(p *core.Pod, set *metricset.Set) string {
+	if job := p.Labels[jobs.LabelMetric]; job != "" && p.Labels[jobs.LabelManaged] == jobs.Manager {
+		return job
+	}
+	for _, m := range set.Metrics {
+		if m.Attach == metricset.AttachEphemeral {
+			return m.Job
+		}
+	}
+	return ""
+}
+
+// probeStatus is the status of the container that serves samples, or nil if the pod has none.
+func probeStatus(p *core.Pod, port int32) *core.ContainerStatus {
+	name := ""
+	for _, containers := range [][]core.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for _, con := range containers {
+			if slices.ContainsFunc(con.Ports, func(q core.ContainerPort) bool { return q.Name == "probe" && q.ContainerPort == port }) {
+				name = con.Name
+			}
+		}
+	}
+	for _, statuses := range [][]core.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == name || strings.HasPrefix(statuses[i].Name, jobs.ProbeContainer+"-") {
+				return &statuses[i]
+			}
+		}
+	}
+	return nil
+}
+
+// wentAway is what a run says of a pod that was deleted before its end.
+const wentAway = "the pod was deleted before its end, as when its node is drained"
+
+// read reads a probe to its end, or until pageCtx ends.
+func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, address string) {
+	kept, err := c.Runs.Pod(ctx, r.run, record)
+	for ; err != nil; kept, err = c.Runs.Pod(ctx, r.run, record) {
+		r.problem("the run cannot be kept: " + err.Error())
+		if !pause(ctx, time.Second) {
+			return
+		}
+	}
+	r.progress(kept.Samples, kept.Last)
+	web := &http.Client{Timeout: 45 * time.Second, Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute, DisableCompression: true}}
+	defer web.CloseIdleConnections()
+	b := batch{offset: kept.Offset, start: kept.Start, have: kept.Samples - kept.Offset, kept: kept.Samples - kept.Offset}
+	misses := 0
+	for ctx.Err() == nil {
+		page, err := get(pageCtx, web, address, b.have, b.kept, b.until(c.flush()))
+		if r.isGone() {
+			b.broken, b.news = cmp.Or(b.broken, wentAway), true
+			if c.keep(ctx, r, record, &b) || !pause(ctx, time.Second) {
+				return
+			}
+			continue
+		}
+		if err != nil {
+			misses++
+			if r.isOver() || misses > 120 {
+				c.keep(ctx, r, record, &b) // what was read before it went
+				return
+			}
+			if misses > 10 {
+				r.problem(fmt.Sprintf("the probe of %s does not answer: %v", r.pod.Name, err))
+			}
+			pause(ctx, 250*time.Millisecond)
+			continue
+		}
+		misses = 0
+		r.problem("")
+		b.take(page, r.wanted)
+		r.progress(b.offset+b.have, b.lastTo)
+		if b.due(c.flush()) {
+			if !c.keep(ctx, r, record, &b) {
+				pause(ctx, time.Second)
+				continue
+			}
+		}
+		if page.Ended && b.have >= page.Last && len(b.samples) == 0 {
+			_, _ = get(ctx, web, address, b.have, b.kept, 0) // so the probe knows, and ends
+			return
+		}
+	}
+}
+
+func (c *Collector) flush() time.Duration {
+	if c.Flush > 0 {
+		return c.Flush
+	}
+	return 10 * time.Second
+}
+
+// keep writes what was read into the run.
+func (c *Collector) keep(ctx context.Context, r *reading, record Pod, b *batch) bool {
+	if len(b.samples) == 0 && !b.news {
+		return true
+	}
+	if err := c.Runs.Add(ctx, r.run, record, b); err != nil {
+		r.problem("samples cannot be kept yet: " + err.Error())
+		return false
+	}
+	b.samples, b.kept, b.news, b.since = nil, b.have, false, time.Time{}
+	return true
+}
+
+func (r *reading) problem(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trouble = text
+}
+
+func (r *reading) progress(count int64, last time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count, r.last = count, last
+}
+
+func (r *reading) isGone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
+
+func (r *reading) isOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
+}
+
+// Count is how many samples of a pod were read, and the time of the last; nil for a pod without a probe.
+func (c *Collector) Count(uid types.UID) (*int64, *metav1.Time) {
+	c.mu.Lock()
+	r := c.pods[uid]
+	c.mu.Unlock()
+	if r == nil {
+		return nil, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.count
+	if r.last.IsZero() {
+		return &n, nil
+	}
+	return &n, &metav1.Time{Time: r.last.Truncate(time.Second)}
+}
+
+// since is when a pod was first seen with a node.
+func (c *Collector) since(uid types.UID) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[uid].first
+}
+
+// of are the readers of a set.
+func (c *Collector) of(set types.NamespacedName) (out []*reading) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.pods {
+		if r.set == set {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Reads reports whether probes of a set are being read.
+func (c *Collector) Reads(set types.NamespacedName) bool {
+	for _, r := range c.of(set) {
+		select {
+		case <-r.done:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// Trouble says what keeps a probe of a set from being read.
+func (c *Collector) Trouble(ms *v1alpha2.MetricSet) string {
+	for _, r := range c.of(types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}) {
+		r.mu.Lock()
+		text := r.trouble
+		r.mu.Unlock()
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// End waits until what the probes of a set hold is kept, and ends its run.
+func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome string) error {
+	key := types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}
+	for _, r := range c.of(key) {
+		r.mu.Lock()
+		r.over = true
+		r.mu.Unlock()
+		select {
+		case <-r.done:
+		case <-time.After(15 * time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods, c.logs(ctx, key)); err != nil {
+		return err
+	}
+	c.drop(key)
+	return nil
+}
+
+// Forget ends the run of a set that was deleted, when its probes have been read.
+func (c *Collector) Forget(set types.NamespacedName) {
+	readers := c.of(set)
+	if len(readers) == 0 {
+		c.drop(set)
+		return
+	}
+	go func() {
+		for _, r := range readers {
+			r.mu.Lock()
+			r.over = true
+			r.mu.Unlock()
+			<-r.done
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := c.Runs.End(ctx, readers[0].run, "Deleted", nil, c.records(set)); err != nil {
+			c.Log.Warn("end the run of a deleted set", "set", set, "error", err)
+		}
+		c.drop(set)
+	}()
+}
+
+// records are the pods of a set as they were seen last.
+func (c *Collector) records(set types.NamespacedName) (out []Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.seen {
+		if s.set == set {
+			out = append(out, s.record)
+		}
+	}
+	return out
+}
+
+// logs are the records with the logs of programs, which go with their pods.
+func (c *Collector) logs(ctx context.Context, set types.NamespacedName) []Pod {
+	programs := map[string]string{}
+	c.mu.Lock()
+	for _, s := range c.seen {
+		if s.set == set && s.program != "" {
+			programs[s.record.UID] = s.program
+		}
+	}
+	c.mu.Unlock()
+	records := c.records(set)
+	for i := range records {
+		p := &records[i]
+		if c.ReadLog == nil || programs[p.UID] == "" {
+			continue
+		}
+		text, err := c.ReadLog(ctx, types.NamespacedName{Namespace: set.Namespace, Name: p.Name}, programs[p.UID])
+		if err != nil {
+			p.Incomplete = "its log could not be read: " + err.Error()
+			continue
+		}
+		p.Log = strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\r\n", "\n") // of a terminal
+	}
+	return records
+}
+
+func (c *Collector) drop(set types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.begun, set)
+	for uid, r := range c.pods {
+		if r.set == set {
+			r.stop()
+			delete(c.pods, uid)
+		}
+	}
+	for uid, s := range c.seen {
+		if s.set == set {
+			delete(c.seen, uid)
+		}
+	}
+}
+
+// get asks a probe.
+func get(ctx context.Context, web *http.Client, address string, after, kept int64, wait time.Duration) (page reckon.ProbePage, err error) {
+	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "kept": {strconv.FormatInt(kept, 10)}, "wait": {wait.String()}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/samples?"+q.Encode(), nil)
+	if err != nil {
+		return page, err
+	}
+	resp, err := web.Do(req)
+	if err != nil {
+		return page, err
+	}
+	defer resp.Body.Close()
+	const most = 64 << 20
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return page, err
+	case resp.StatusCode != http.StatusOK:
+		return page, fmt.Errorf("%s: %s", resp.Status, clip(string(body)))
+	case len(body) > most:
+		return page, fmt.Errorf("an answer of more than %d MiB", most>>20)
+	}
+	return page, json.Unmarshal(body, &page)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

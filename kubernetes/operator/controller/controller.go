@@ -1,0 +1,212 @@
+// Package controller runs MetricSets: it makes their objects, follows their pods, reads what probes
+// measured, and keeps the run. Every step can be done again: what was done is read from the cluster, so
+// that an operator which is ended at any moment loses and repeats nothing.
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+
+	"reckon/kubernetes/operator/api/v1alpha2"
+	"reckon/kubernetes/operator/jobs"
+	"reckon/kubernetes/operator/metricset"
+)
+
+// annotationHash on a JobSet is the hash of the specification it was made of.
+const annotationHash = "metrics.reckon/spec"
+
+// How often a set is looked at again while nothing of it changes in the cluster.
+const (
+	retryMissing = 10 * time.Second // a volume that is not there yet
+	lookRunning  = 10 * time.Second // numbers of samples
+	lookFirst    = time.Second      // the first sample, which says that it works
+	lookQuiet    = 5 * time.Minute  // nothing is read of it: its pods announce themselves
+	slowStart    = 20 * time.Second // pods that are not there yet are worth a word
+)
+
+// indexSet is the index of pods by the set that they belong to.
+const indexSet = "metricset"
+
+// setsOfPod is the index of a pod under indexSet.
+func setsOfPod(o client.Object) []string {
+	if name := o.GetLabels()[jobs.LabelSet]; name != "" && o.GetLabels()[jobs.LabelManaged] == jobs.Manager {
+		return []string{name}
+	}
+	return nil
+}
+
+// Reconciler brings MetricSets to what they ask for. It is safe for concurrent use.
+type Reconciler struct {
+	Client client.Client
+	// Live reads past the cache: what was written a moment ago is in it.
+	Live   client.Reader
+	Events events.EventRecorder
+	Jobs   jobs.Config
+	// Server is whether a reckon server is there, whose agents measure pods of the way "agent".
+	Server bool
+	// ServerURL is where people reach that server; empty leaves status.runURL out.
+	ServerURL string
+	// Ephemeral allows containers to be added to pods that run already.
+	Ephemeral bool
+	Collect   *Collector
+
+	services sync.Mutex // held while a set joins its headless service
+	refusals refusals
+}
+
+// Setup registers the reconciler.
+func (r *Reconciler) Setup(mgr ctrl.Manager, workers int) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &core.Pod{}, indexSet, setsOfPod); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha2.MetricSet{}).
+		Owns(&jobset.JobSet{}).
+		Watches(&core.Pod{}, handler.EnqueueRequestsFromMapFunc(setOfPod), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WithOptions(controllerOptions(workers)).
+		Complete(r)
+}
+
+// setOfPod is the MetricSet that a pod belongs to.
+func setOfPod(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[jobs.LabelSet]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// Reconcile looks at one set.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ms := &v1alpha2.MetricSet{}
+	if err := r.Client.Get(ctx, req.NamespacedName, ms); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Collect.Forget(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	if !ms.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil // its objects go with it; the run stays
+	}
+	before := ms.Status.DeepCopy()
+	s := &state{Reconciler: r, ms: ms, now: time.Now()}
+	again, err := s.step(ctx)
+	ms.Status.ObservedGeneration = ms.Generation
+	if !equality.Semantic.DeepEqual(before, &ms.Status) {
+		werr := r.Client.Status().Update(ctx, ms)
+		if apierrors.IsConflict(werr) || apierrors.IsNotFound(werr) { // our picture of it is old: look again
+			return reconcile.Result{RequeueAfter: 200 * time.Millisecond}, nil
+		}
+		if werr != nil {
+			return reconcile.Result{}, werr
+		}
+	}
+	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// state is one look at a set.
+type state struct {
+	*Reconciler
+	ms  *v1alpha2.MetricSet
+	set *metricset.Set
+	now time.Time
+	// away is why the run cannot be kept now; empty while it can.
+	away string
+}
+
+// step does what is to be done now, and returns when to look again at the latest.
+func (s *state) step(ctx context.Context) (time.Duration, error) {
+	set, problems := metricset.Read(s.ms)
+	s.set = set
+	hash := hashOf(s.ms)
+	started := s.ms.Status.SpecHash != ""
+	if started && hash != s.ms.Status.SpecHash {
+		// What runs goes on; the wish to change it is refused.
+		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonSpecChanged, "the specification was changed after the start, and a measurement cannot change; delete the set and apply it again")
+		return lookRunning, s.follow(ctx)
+	}
+	if finished(s.ms) {
+		return 0, nil
+	}
+	if len(problems) > 0 {
+		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonInvalid, joinProblems(problems))
+		return 0, nil
+	}
+	if reason, message := s.obstacle(ctx); reason != "" && !started {
+		s.condition(v1alpha2.ConditionAccepted, false, reason, message)
+		return retryMissing, nil
+	}
+	if !started {
+		if refused, err := s.create(ctx, hash); refused || err != nil {
+			return retryMissing, err
+		}
+		s.ms.Status.SpecHash = hash
+		s.ms.Status.Run = runName(s.ms)
+	}
+	s.condition(v1alpha2.ConditionAccepted, true, v1alpha2.ReasonAccepted, acceptedMessage(set))
+	if s.ServerURL != "" {
+		s.ms.Status.RunURL = RunURL(s.ServerURL, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Status.Run})
+	}
+	// What runs is followed while the server is away: probes hold their samples until it is back.
+	if err := s.Collect.Begin(ctx, s.ms, set); err != nil {
+		s.away = err.Error()
+	}
+	if err := s.ephemeral(ctx); err != nil {
+		return 0, err
+	}
+	err := s.follow(ctx)
+	return s.next(), err
+}
+
+// next is when to look again at the latest.
+func (s *state) next() time.Duration {
+	started, key := s.ms.CreationTimestamp.Time, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Name}
+	if s.ms.Status.Samples == 0 && s.now.Sub(started) < time.Minute && s.Collect.Reads(key) {
+		return lookFirst
+	}
+	pending := slices.ContainsFunc(s.ms.Status.Pods, func(p v1alpha2.PodStatus) bool {
+		return p.Phase == string(core.PodPending) && s.now.Sub(started) < 2*slowStart
+	})
+	if pending || s.away != "" || len(s.ms.Status.Pods) == 0 && s.now.Sub(started) < 2*slowStart || s.Collect.Reads(key) || s.ephemeralMetric() != nil {
+		return lookRunning
+	}
+	return lookQuiet
+}
+
+// hashOf is the hash of a specification after conversion, so that an old file and what it became are one.
+func hashOf(ms *v1alpha2.MetricSet) string {
+	spec := ms.Spec.DeepCopy()
+	_, _ = metricset.Convert(spec)
+	text, err := json.Marshal(spec)
+	if err != nil { // it came as JSON
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// runName is the name of the run of a set: a set of the same name later has another UID.
+func runName(ms *v1alpha2.MetricSet) string {
+	sum := sha256.Sum256([]byte(ms.UID))
+	return fmt.Sprintf("%s-%s", ms.Name, hex.EncodeToString(sum[:4]))
+}

@@ -1,0 +1,146 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"reckon/kubernetes/operator/api/v1alpha2"
+	"reckon/kubernetes/operator/jobs"
+	"reckon/kubernetes/operator/metricset"
+)
+
+// obstacle is what keeps a right set from being started now, and can go away.
+func (s *state) obstacle(ctx context.Context) (reason, message string) {
+	for i := range s.set.Metrics {
+		m := &s.set.Metrics[i]
+		if m.Attach == metricset.AttachAgent && !s.Server {
+			return v1alpha2.ReasonNoServer, fmt.Sprintf("%s is to be measured by the agent of its node, and there is no reckon server that has its figures; write options.attach: sidecar, or give the operator --server", m.Job)
+		}
+		if m.Attach == metricset.AttachEphemeral && !s.Ephemeral {
+			return v1alpha2.ReasonNotAllowed, fmt.Sprintf("%s adds a container to pods that run already, and the operator may not (--ephemeral)", m.Job)
+		}
+		for _, e := range m.Addons {
+			var object client.Object
+			kind, name := "", ""
+			switch e.Name {
+			case "volume-pvc":
+				object, kind, name = &core.PersistentVolumeClaim{}, "PersistentVolumeClaim", e.Values["claimName"]
+			case "volume-cm":
+				object, kind, name = &core.ConfigMap{}, "ConfigMap", e.Values["configMapName"]
+			default:
+				continue
+			}
+			err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.ms.Namespace, Name: name}, object)
+			if apierrors.IsNotFound(err) {
+				return v1alpha2.ReasonVolumeNotFound, fmt.Sprintf("%s: the volume %s needs the %s %s, which is not in this namespace; make it, and the set starts", m.Job, e.Values["name"], kind, name)
+			}
+		}
+	}
+	return "", ""
+}
+
+// create makes the objects of a set. What is there already and ours is left as it is.
+func (s *state) create(ctx context.Context, hash string) (refused bool, err error) {
+	o, err := jobs.Build(s.set, s.Jobs)
+	if err != nil {
+		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonInvalid, err.Error())
+		return true, nil
+	}
+	if o.JobSet == nil {
+		return false, nil
+	}
+	o.JobSet.Annotations = map[string]string{annotationHash: hash}
+	if err := s.shareService(ctx, o.Service); err != nil {
+		return s.failed(err)
+	}
+	var objects []client.Object
+	if o.ConfigMap != nil {
+		objects = append(objects, o.ConfigMap)
+	}
+	for _, object := range append(objects, o.JobSet) {
+		if err := controllerutil.SetControllerReference(s.ms, object, s.Client.Scheme()); err != nil {
+			return true, err
+		}
+		if err := s.own(ctx, object); err != nil {
+			return s.failed(err)
+		}
+	}
+	return false, nil
+}
+
+// errTaken is an object of somebody else under our name.
+var errTaken = errors.New("belongs to somebody else")
+
+// own creates an object, unless it is there and belongs to this set.
+func (s *state) own(ctx context.Context, object client.Object) error {
+	err := s.Client.Create(ctx, object)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(object, s.ms) {
+		return fmt.Errorf("%T %s %w; rename the set", object, object.GetName(), errTaken)
+	}
+	return nil
+}
+
+// shareService makes the headless service, or joins the other sets that use it: it goes with the last. Sets that begin at once do so
+// one after the other.
+func (s *state) shareService(ctx context.Context, service *core.Service) error {
+	s.services.Lock()
+	defer s.services.Unlock()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return s.joinService(ctx, service.DeepCopy()) })
+}
+
+func (s *state) joinService(ctx context.Context, service *core.Service) error {
+	if err := controllerutil.SetOwnerReference(s.ms, service, s.Client.Scheme()); err != nil {
+		return err
+	}
+	err := s.Client.Create(ctx, service)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	there := &core.Service{}
+	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(service), there); err != nil {
+		return err
+	}
+	if there.Labels[jobs.LabelManaged] != jobs.Manager {
+		return fmt.Errorf("service %s %w; write another spec.serviceName", service.Name, errTaken)
+	}
+	if slices.ContainsFunc(there.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == s.ms.UID }) {
+		return nil
+	}
+	if err := controllerutil.SetOwnerReference(s.ms, there, s.Client.Scheme()); err != nil {
+		return err
+	}
+	return s.Client.Update(ctx, there)
+}
+
+// failed makes a condition of what a person can change, and returns everything else to be tried again.
+func (s *state) failed(err error) (bool, error) {
+	switch {
+	case errors.Is(err, errTaken):
+		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonNameTaken, err.Error())
+		return true, nil
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonQuotaExceeded, err.Error())
+		return true, nil
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
+		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonNotAllowed, err.Error())
+		return true, nil
+	}
+	return true, err
+}

@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+
+	"reckon/kubernetes/operator/api/v1alpha2"
+	"reckon/kubernetes/operator/metricset"
+)
+
+// refusals are what the API server answered when pods of Jobs were to be made, by namespace. Only events hold that; those of a namespace are
+// read every ten seconds at most, for all sets that wait in it.
+type refusals struct {
+	mu sync.Mutex
+	of map[string]refusal
+}
+
+type refusal struct {
+	at     time.Time // when they were read
+	events []core.Event
+}
+
+func (r *refusals) list(ctx context.Context, live client.Reader, namespace string, now time.Time) []core.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.of, func(_ string, old refusal) bool { return now.Sub(old.at) >= lookRunning })
+	if last, ok := r.of[namespace]; ok {
+		return last.events
+	}
+	var list core.EventList
+	if err := live.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.kind": "Job", "reason": "FailedCreate"}); err != nil {
+		return nil
+	}
+	if r.of == nil {
+		r.of = map[string]refusal{}
+	}
+	r.of[namespace] = refusal{now, list.Items}
+	return list.Items
+}
+
+// refused is why pods of a set are missing, empty if none is missing or nothing is known. Pods that were made once and went are not missing.
+func (s *state) refused(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
+	if js == nil || len(s.ms.Status.Pods) >= s.wantedPods() || s.now.Sub(js.CreationTimestamp.Time) < slowStart/10 {
+		return "", ""
+	}
+	return s.newest(s.refusals.list(ctx, s.Live, s.ms.Namespace, s.now), js.CreationTimestamp.Time)
+}
+
+// wantedPods are all pods of a set that the JobSet makes.
+func (s *state) wantedPods() (n int) {
+	for _, m := range s.set.Metrics {
+		if m.Attach != metricset.AttachEphemeral {
+			n += int(*s.set.Spec.Pods)
+		}
+	}
+	return n
+}
+
+// newest is the latest of the events of the Jobs of this set.
+func (s *state) newest(list []core.Event, since time.Time) (reason, answer string) {
+	var jobs []string
+	for i := range s.set.Metrics {
+		m := &s.set.Metrics[i]
+		jobs = append(jobs, s.ms.Name+"-"+m.Job+"-0", s.ms.Name+"-"+m.Workers()+"-0")
+	}
+	for _, e := range list {
+		at := e.LastTimestamp.Time
+		if at.Before(since) || !slices.Contains(jobs, e.InvolvedObject.Name) {
+			continue
+		}
+		reason, since = v1alpha2.ReasonNotAllowed, at
+		if strings.Contains(e.Message, "exceeded quota") {
+			reason = v1alpha2.ReasonQuotaExceeded
+		}
+		answer = e.InvolvedObject.Name + ": " + e.Message + "; it is tried again by itself"
+	}
+	return reason, answer
+}

@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"strings"
+
+	core "k8s.io/api/core/v1"
+
+	"reckon/kubernetes/operator/api/v1alpha2"
+	"reckon/kubernetes/operator/metricset"
+)
+
+// Lines by which programs find their way in logs of the metrics-operator.
+const (
+	markStart = "METRICS OPERATOR COLLECTION START"
+	markPoint = "METRICS OPERATOR TIMEPOINT"
+	markEnd   = "METRICS OPERATOR COLLECTION END"
+)
+
+// script is a script of bash: what comes before, the command, and what comes after.
+type script struct{ pre, command, post string }
+
+// text is the whole script. Its exit code is that of the command.
+func (s *script) text(interactive bool) string {
+	var b strings.Builder
+	b.WriteString("#!/bin/bash\n" + strings.Trim(s.pre, "\n") + "\n")
+	b.WriteString(strings.Trim(s.command, "\n") + "\nreckon_status=$?\n")
+	if post := strings.Trim(s.post, "\n"); post != "" {
+		b.WriteString(post + "\n")
+	}
+	if interactive {
+		b.WriteString("sleep infinity\n")
+	}
+	b.WriteString("exit $reckon_status\n")
+	return b.String()
+}
+
+const printMetadata = `printf 'METADATA START %s\nMETADATA END\n' "$RECKON_METADATA"`
+
+func echo(mark string) string { return `echo "` + mark + `"` }
+
+func lines(parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p = strings.Trim(p, "\n"); p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// edit lets the add-ons of a metric edit the script of a part.
+func (b *builder) edit(m *metricset.Measure, p *part, pod *core.PodSpec, items map[string]string, security *v1alpha2.SecurityContext) {
+	for i := range m.Addons {
+		e := &m.Addons[i]
+		if t := e.Values["target"]; t != "" && t != p.target && t != p.job {
+			continue
+		}
+		named := e.Values["containerTarget"]
+		command := named == "" || named == p.main.name
+		switch e.Name {
+		case "perf-commands", "commands":
+			if command {
+				p.main.script.around(e)
+			}
+			if command && e.Name == "perf-commands" {
+				security.AllowPtrace, security.AllowAdmin = true, true
+			}
+		case "perf-hpctoolkit", "perf-mpitrace", "workload-flux":
+			b.view(m, e, p, pod, items, command)
+		}
+	}
+}
+
+// around puts the texts of the add-on commands before, around and after the command.
+func (s *script) around(e *metricset.Extra) {
+	s.pre = lines(s.pre, e.Values["preBlock"])
+	s.command = join(e.Values["prefix"], s.command, e.Values["suffix"])
+	s.post = lines(s.post, e.Values["postBlock"])
+}
+
+// join puts texts of a command on one line.
+func join(parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, " ")
+}

@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"reckon/kubernetes/operator/metricset"
+)
+
+// ProbeContainer is the name of the container that measures beside an application.
+const ProbeContainer = "reckon-probe"
+
+// terminationLog is the file of a container that the kubelet puts into the pod's status at its end.
+const terminationLog = "/dev/termination-log"
+
+// sidecar is the probe as a native sidecar: an init container that goes on to run. The kubelet ends it
+// after the application, and its own end neither ends nor restarts the pod.
+func (b *builder) sidecar(m *metricset.Measure) core.Container {
+	return core.Container{
+		Name: ProbeContainer, Image: b.config.ProbeImage, ImagePullPolicy: core.PullIfNotPresent,
+		Args: b.probeArgs(m), Env: probeEnv(), RestartPolicy: ptr.To(core.ContainerRestartPolicyAlways),
+		Ports:                    []core.ContainerPort{{Name: "probe", ContainerPort: b.config.ProbePort}},
+		Resources:                probeResources(),
+		SecurityContext:          restricted(m.Given.Attributes.SecurityContext.AllowPtrace),
+		TerminationMessagePolicy: core.TerminationMessageReadFile,
+	}
+}
+
+// Ephemeral is the probe as an ephemeral container of a pod that runs already; target is the name of the
+// container that it measures. Ports and resources may not be given there.
+func Ephemeral(m *metricset.Measure, c Config, name, target string) core.EphemeralContainer {
+	b := &builder{config: c}
+	return core.EphemeralContainer{TargetContainerName: target, EphemeralContainerCommon: core.EphemeralContainerCommon{
+		Name: name, Image: c.ProbeImage, ImagePullPolicy: core.PullIfNotPresent,
+		Args: append(b.probeArgs(m), "--exit"), Env: probeEnv(),
+		SecurityContext:          restricted(m.Given.Attributes.SecurityContext.AllowPtrace),
+		TerminationMessagePolicy: core.TerminationMessageReadFile,
+	}}
+}
+
+func probeArgs(port int32) []string {
+	return []string{"probe", "--listen", ":" + strconv.Itoa(int(port))}
+}
+
+func (b *builder) probeArgs(m *metricset.Measure) []string {
+	args := append(probeArgs(b.config.ProbePort), "--summary", terminationLog, "--rate", m.Values["rate"]+"s", "--completions", m.Values["completions"])
+	for _, name := range []string{"pids", "threads"} {
+		if m.Values.On(name) {
+			args = append(args, "--"+name)
+		}
+	}
+	commands := m.Given.MapOptions["commands"]
+	if c := m.Values["command"]; c != "" && len(commands) == 0 && (m.Values.On("pids") || m.Values.On("threads")) {
+		args = append(args, "--command", literal(c))
+	}
+	for _, index := range slices.Sorted(maps.Keys(commands)) {
+		v := commands[index]
+		args = append(args, "--command", literal(index+"="+v.String()))
+	}
+	return args
+}
+
+// literal keeps the kubelet from replacing $(NAME) in an argument.
+func literal(s string) string { return strings.ReplaceAll(s, "$(", "$$(") }
+
+func probeEnv() []core.EnvVar {
+	field := func(name, path string) core.EnvVar {
+		return core.EnvVar{Name: name, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: path}}}
+	}
+	return []core.EnvVar{
+		field("RECKON_POD", "metadata.name"), field("RECKON_POD_UID", "metadata.uid"),
+		field("RECKON_POD_INDEX", "metadata.annotations['batch.kubernetes.io/job-completion-index']"),
+	}
+}
+
+func probeResources() core.ResourceRequirements {
+	return core.ResourceRequirements{
+		Requests: core.ResourceList{core.ResourceCPU: resource.MustParse("10m"), core.ResourceMemory: resource.MustParse("32Mi")},
+		Limits:   core.ResourceList{core.ResourceMemory: resource.MustParse("128Mi")},
+	}
+}
+
+func portOf(port int32) intstr.IntOrString { return intstr.FromInt32(port) }
