@@ -8,17 +8,20 @@ import (
 
 // AlertTest is the state of a test of the alert delivery path.
 type AlertTest struct {
-	ID         string          `json:"id"`
-	Deliveries []AlertDelivery `json:"deliveries"`
+	ID         string          `json:"id"`         // Names the test.
+	Deliveries []AlertDelivery `json:"deliveries"` // The places that it goes to.
 }
 
 // AlertDelivery is the delivery of an alert to one receiver.
 type AlertDelivery struct {
-	Alertmanager string `json:"alertmanager"`
-	Receiver     string `json:"receiver"`
-	Integration  string `json:"integration"`
-	Arrived      bool   `json:"arrived"`
-	Error        string `json:"error"`
+	Alertmanager string `json:"alertmanager"` // Address of the Alertmanager, or embedded.
+	// Receiver of its configuration; empty until the alert has arrived at one that runs elsewhere.
+	Receiver string `json:"receiver"`
+	// Integration: email, webhook and the like with their number in the receiver; empty where only the Alertmanager
+	// knows.
+	Integration string `json:"integration"`
+	Arrived     bool   `json:"arrived"` // Whether it has arrived.
+	Error       string `json:"error"`   // Why it has not.
 }
 
 // Done reports whether every delivery has arrived or failed.

@@ -40,59 +40,59 @@ func (d DataQuery) Query() url.Values {
 	return q
 }
 
-// DataTable is the response of GET /api/reckon/v1/data: a row for each step and set of labels.
+// DataTable is series joined by time, a row for each step and set of labels: the response of GET /api/reckon/v1/data.
 type DataTable struct {
-	From        time.Time    `json:"from"`
-	To          time.Time    `json:"to"`
-	StepSeconds float64      `json:"step_seconds"`
-	Times       []time.Time  `json:"times"`
-	Labels      []DataLabels `json:"labels"`
-	Columns     []DataColumn `json:"columns"`
-	Warnings    []string     `json:"warnings"`
+	From        time.Time    `json:"from"`         // Start of the first step.
+	To          time.Time    `json:"to"`           // End of the last step.
+	StepSeconds float64      `json:"step_seconds"` // Time between rows, seconds.
+	Times       []time.Time  `json:"times"`        // The end of the step of each row.
+	Labels      []DataLabels `json:"labels"`       // Columns of words, as asked for by `by`.
+	Columns     []DataColumn `json:"columns"`      // Columns of figures, by name.
+	Warnings    []string     `json:"warnings"`     // What could not be used, and why.
 }
 
 // DataLabels is a column of strings.
 type DataLabels struct {
-	Name   string   `json:"name"`
-	Values []string `json:"values"`
+	Name   string   `json:"name"`   // Name of the label.
+	Values []string `json:"values"` // One for each row.
 }
 
 // DataColumn is a column of figures; null is a gap.
 type DataColumn struct {
-	Name   string     `json:"name"`
-	Unit   string     `json:"unit"`
-	Help   string     `json:"help"`
-	Source string     `json:"source"` // the series
-	Rate   bool       `json:"rate"`   // computed from a counter
-	Values []*float64 `json:"values"`
+	Name   string     `json:"name"`   // Name of the series, with the labels that tell it apart.
+	Unit   string     `json:"unit"`   // Unit of the figures.
+	Help   string     `json:"help"`   // What is measured.
+	Source string     `json:"source"` // The series that it was made from.
+	Rate   bool       `json:"rate"`   // Whether it is the rate of a counter, per second.
+	Values []*float64 `json:"values"` // One for each row; null is a gap.
 }
 
-// Correlation is the response of GET /api/reckon/v1/data/correlate.
+// Correlation is which series go together: the response of GET /api/reckon/v1/data/correlate.
 type Correlation struct {
-	From        time.Time         `json:"from"`
-	To          time.Time         `json:"to"`
-	StepSeconds float64           `json:"step_seconds"`
-	Rows        int               `json:"rows"`
-	Columns     []string          `json:"columns"`
-	Pairs       []CorrelationPair `json:"pairs"` // the strongest first
-	Warnings    []string          `json:"warnings"`
+	From        time.Time         `json:"from"`         // Start of the first step.
+	To          time.Time         `json:"to"`           // End of the last step.
+	StepSeconds float64           `json:"step_seconds"` // Time between rows, seconds.
+	Rows        int               `json:"rows"`         // How many rows there are.
+	Columns     []string          `json:"columns"`      // The columns that were compared.
+	Pairs       []CorrelationPair `json:"pairs"`        // Every pair, the strongest first.
+	Warnings    []string          `json:"warnings"`     // What could not be used, and why.
 }
 
 // CorrelationPair is the correlation of two columns; null where there are too few common points
 // or a column is constant.
 type CorrelationPair struct {
-	A         string   `json:"a"`
-	B         string   `json:"b"`
-	Points    int      `json:"points"`
-	Effective *float64 `json:"effective"` // equivalent number of independent points
-	Pearson   *float64 `json:"pearson"`
-	Low       *float64 `json:"low"` // 95 % interval of Pearson's
-	High      *float64 `json:"high"`
-	Spearman  *float64 `json:"spearman"`
-	// LagSeconds is how far B follows A at the strongest correlation; negative: A follows B.
+	A         string   `json:"a"`         // One column.
+	B         string   `json:"b"`         // The other.
+	Points    int      `json:"points"`    // Rows in which both have a value.
+	Effective *float64 `json:"effective"` // Effective number of independent points.
+	Pearson   *float64 `json:"pearson"`   // Pearson's coefficient without a lag.
+	Low       *float64 `json:"low"`       // Lower end of its 95 % band.
+	High      *float64 `json:"high"`      // Upper end of its 95 % band.
+	Spearman  *float64 `json:"spearman"`  // Spearman's coefficient.
+	// How far b follows a at the strongest correlation, seconds; negative: a follows b.
 	LagSeconds float64  `json:"lag_seconds"`
-	LagPearson *float64 `json:"lag_pearson"`
-	LagPoints  int      `json:"lag_points"`
+	LagPearson *float64 `json:"lag_pearson"` // Pearson's coefficient at that lag.
+	LagPoints  int      `json:"lag_points"`  // Its points.
 }
 
 // Data returns a table of series.

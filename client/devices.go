@@ -8,70 +8,68 @@ import (
 // NodeDevices is the activity of the disks, network file systems and interconnect ports of a node
 // over the last minutes. Unknown figures are null.
 type NodeDevices struct {
-	Node    string   `json:"node"`
-	Site    string   `json:"site,omitempty"`
-	Disks   []Disk   `json:"disks"`
-	Mounts  []Mount  `json:"mounts"`
-	Links   []Link   `json:"links"`
-	Sockets []Socket `json:"sockets"`
-	Missing []string `json:"missing,omitempty"`
+	Node    string   `json:"node"`              // Name of the node.
+	Site    string   `json:"site,omitempty"`    // Its site.
+	Disks   []Disk   `json:"disks"`             // Block devices.
+	Mounts  []Mount  `json:"mounts"`            // Network file systems, each once however often it is mounted.
+	Links   []Link   `json:"links"`             // Ports of InfiniBand, Omni-Path, RoCE and Slingshot.
+	Sockets []Socket `json:"sockets"`           // Processor sockets whose memory traffic is counted.
+	Missing []string `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
 }
 
 // Disk is a block device.
 type Disk struct {
-	Device string `json:"device"`
-	// Busy is the share of time with a request in progress, Waiting the mean queue length including requests in service.
+	Device string `json:"device"` // Name.
+	// Share of time with a request under way; a disk that serves several at once may have room at 1.
 	Busy    *float64 `json:"busy"`
-	Waiting *float64 `json:"waiting"`
-	// Threads is how many threads of all workloads slept on average until it had answered; null where the agent cannot tell.
-	Threads    *float64 `json:"waiting_threads"`
-	ReadBytes  *float64 `json:"read_bytes_per_second"`
-	WriteBytes *float64 `json:"write_bytes_per_second"`
-	// Mean seconds per read or write, including time in the queue; null without any.
-	ReadSeconds  *float64 `json:"read_seconds"`
-	WriteSeconds *float64 `json:"write_seconds"`
+	Waiting *float64 `json:"waiting"` // Mean queue length, requests in service included.
+	// Threads of all workloads that slept on average until it had answered; null where the agent cannot tell.
+	Threads      *float64 `json:"waiting_threads"`
+	ReadBytes    *float64 `json:"read_bytes_per_second"`  // Bytes read each second.
+	WriteBytes   *float64 `json:"write_bytes_per_second"` // Bytes written each second.
+	ReadSeconds  *float64 `json:"read_seconds"`           // Seconds that a read took on average; null where there was none.
+	WriteSeconds *float64 `json:"write_seconds"`          // Seconds that a write took on average; null where there was none.
 }
 
 // Mount is a network file system, counted once however often it is mounted.
 type Mount struct {
-	Type       string   `json:"type"`   // nfs, lustre, or the type of a FUSE file system, such as fuse.sshfs
-	Source     string   `json:"source"` // export or name; "other" for all beyond a limit
-	ReadBytes  *float64 `json:"read_bytes_per_second"`
-	WriteBytes *float64 `json:"write_bytes_per_second"`
-	// Operations per second, and their mean duration.
-	Operations      *float64 `json:"operations_per_second"`
-	MetadataRate    *float64 `json:"metadata_operations_per_second"`
+	Type         string   `json:"type"`                           // nfs, lustre, or the type of a FUSE file system, such as fuse.sshfs.
+	Source       string   `json:"source"`                         // Export, or name of the file system; other for all those beyond a bound.
+	ReadBytes    *float64 `json:"read_bytes_per_second"`          // Bytes read from servers each second.
+	WriteBytes   *float64 `json:"write_bytes_per_second"`         // Bytes written to servers each second.
+	Operations   *float64 `json:"operations_per_second"`          // Operations each second.
+	MetadataRate *float64 `json:"metadata_operations_per_second"` // Those that neither read nor write data.
+	// Seconds that a read took on average; null where there was none, or times are unknown.
 	ReadSeconds     *float64 `json:"read_seconds"`
-	WriteSeconds    *float64 `json:"write_seconds"`
-	MetadataSeconds *float64 `json:"metadata_seconds"`
-	// Retransmissions are repeated requests per second.
-	Retransmissions *float64 `json:"retransmissions_per_second"`
+	WriteSeconds    *float64 `json:"write_seconds"`              // Likewise of a write.
+	MetadataSeconds *float64 `json:"metadata_seconds"`           // Likewise of any other operation.
+	Retransmissions *float64 `json:"retransmissions_per_second"` // Repeated requests per second.
 }
 
 // Link is a port of an interconnect.
 type Link struct {
-	Device        string   `json:"device"`
-	Port          string   `json:"port,omitempty"`
-	Layer         string   `json:"layer"` // InfiniBand (Omni-Path too), Ethernet (RoCE, iWARP) or Slingshot
-	Up            *bool    `json:"up"`
-	Rate          *float64 `json:"rate_bytes_per_second"` // in each direction
-	ReceiveBytes  *float64 `json:"receive_bytes_per_second"`
-	TransmitBytes *float64 `json:"transmit_bytes_per_second"`
-	// Saturated lists counters of errors and waits that have reached their maximum and no longer count.
+	Device        string   `json:"device"`                    // Name of the adapter.
+	Port          string   `json:"port,omitempty"`            // Number of the port; empty for Slingshot.
+	Layer         string   `json:"layer"`                     // InfiniBand (Omni-Path too), Ethernet (RoCE, iWARP) or Slingshot.
+	Up            *bool    `json:"up"`                        // Whether it carries data.
+	Rate          *float64 `json:"rate_bytes_per_second"`     // Rate of the link in each direction, as it was trained.
+	ReceiveBytes  *float64 `json:"receive_bytes_per_second"`  // Octets received each second.
+	TransmitBytes *float64 `json:"transmit_bytes_per_second"` // Octets sent each second.
+	// Counters of errors and waits that have reached their maximum and no longer count.
 	Saturated []string `json:"saturated,omitempty"`
 }
 
 // Socket is a processor socket with its memory.
 type Socket struct {
-	Socket string `json:"socket"`
-	// ReadBytes and WriteBytes are counted by its memory controllers, devices and the kernel included.
+	Socket string `json:"socket"` // Its number.
+	// Bytes that its memory controllers read each second, for devices and the kernel too; null where they are not
+	// counted.
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
-	WriteBytes *float64 `json:"write_bytes_per_second"`
-	// LocalBytes and RemoteBytes are what its last-level caches exchange with its own memory and with that of other sockets, and CacheBytes how much of them
-	// is occupied; by the monitoring of the processor (resctrl).
+	WriteBytes *float64 `json:"write_bytes_per_second"` // Likewise of writes.
+	// Bytes that its last-level caches exchange with its own memory each second (resctrl).
 	LocalBytes  *float64 `json:"local_bytes_per_second"`
-	RemoteBytes *float64 `json:"remote_bytes_per_second"`
-	CacheBytes  *float64 `json:"cache_bytes"`
+	RemoteBytes *float64 `json:"remote_bytes_per_second"` // Likewise with memory of other sockets.
+	CacheBytes  *float64 `json:"cache_bytes"`             // How much of its last-level caches is occupied, bytes (resctrl).
 }
 
 // Devices returns the activity of the devices of a node. The site may be empty if node names are unique.

@@ -10,27 +10,22 @@ import (
 
 // Logs are lines of the logs of a workload, in order of time.
 type Logs struct {
-	ID string `json:"id"`
-	// Source is the origin of the lines: loki, or kubernetes for the API server.
-	Source string `json:"source"`
-	// Query is the query sent to Loki, otherwise empty.
-	Query string `json:"query,omitempty"`
-	// From and To bound the requested time range.
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
-	// More is true if there are more lines than requested.
-	More  bool      `json:"more"`
-	Lines []LogLine `json:"lines"`
-	// Missing names sources that could not be read, such as deleted pods.
-	Missing []string `json:"missing,omitempty"`
+	ID      string    `json:"id"`                // Its id.
+	Source  string    `json:"source"`            // Origin of the lines: loki, or kubernetes for the API server of the cluster.
+	Query   string    `json:"query,omitempty"`   // The query sent to Loki (LogQL); else empty.
+	From    time.Time `json:"from"`              // Start of the requested period.
+	To      time.Time `json:"to"`                // Its end.
+	More    bool      `json:"more"`              // Whether there are more lines than requested.
+	Lines   []LogLine `json:"lines"`             // The lines.
+	Missing []string  `json:"missing,omitempty"` // Sources that could not be read, such as deleted pods.
 }
 
 // LogLine is a line of a log.
 type LogLine struct {
-	Time      time.Time `json:"time"`
-	Pod       string    `json:"pod,omitempty"`
-	Container string    `json:"container,omitempty"`
-	Text      string    `json:"text"`
+	Time      time.Time `json:"time"`                // When the runtime took it.
+	Pod       string    `json:"pod,omitempty"`       // The pod.
+	Container string    `json:"container,omitempty"` // The container.
+	Text      string    `json:"text"`                // The line as it was written.
 }
 
 // LogRange selects log lines.

@@ -4,43 +4,37 @@ import "time"
 
 // NodeBatch is the state of a node in a batch system.
 type NodeBatch struct {
-	State      string   `json:"state"` // idle, mixed, allocated, down, drained, ...
-	Open       bool     `json:"open"`  // accepts jobs
-	Flags      []string `json:"flags,omitempty"`
-	Reason     string   `json:"reason,omitempty"` // why it accepts none
-	Partitions []string `json:"partitions"`
-	// Its allocatable capacity, and the part of it allocated to jobs.
-	Cores       *float64 `json:"cores"`
-	CoresHeld   *float64 `json:"cores_held"`
-	MemoryBytes *float64 `json:"memory_bytes"`
-	MemoryHeld  *float64 `json:"memory_held_bytes"`
-	GPUs        *float64 `json:"gpus"`
-	GPUsHeld    *float64 `json:"gpus_held"`
+	State       string   `json:"state"`             // State in its words: idle, mixed, allocated, down and the like.
+	Open        bool     `json:"open"`              // Whether the node takes jobs.
+	Flags       []string `json:"flags,omitempty"`   // Further flags of the state, such as drain.
+	Reason      string   `json:"reason,omitempty"`  // Why it accepts no jobs.
+	Partitions  []string `json:"partitions"`        // Partitions that it is in.
+	Cores       *float64 `json:"cores"`             // Allocatable cores.
+	CoresHeld   *float64 `json:"cores_held"`        // Cores allocated to jobs.
+	MemoryBytes *float64 `json:"memory_bytes"`      // Allocatable memory, bytes.
+	MemoryHeld  *float64 `json:"memory_held_bytes"` // Memory allocated to jobs, bytes.
+	GPUs        *float64 `json:"gpus"`              // Allocatable GPUs.
+	GPUsHeld    *float64 `json:"gpus_held"`         // GPUs allocated to jobs.
 }
 
 // NodeSpan is the capacity of a node and its use over a period. Capacity counts
 // only while the node was up: a node that is down is not idle.
 type NodeSpan struct {
-	Since     time.Time `json:"since"`
-	UpSeconds *float64  `json:"up_seconds"`
-	UpShare   *float64  `json:"up_share"`   // of the time since then
-	CoresUsed *float64  `json:"cores_used"` // mean while it was up
-	// CPUShare and MemoryShare are the used shares of the capacity.
-	CPUShare    *float64 `json:"cpu_share"`
-	MemoryShare *float64 `json:"memory_share"`
-	// UnusedCoreSeconds is unused core time while the node was up.
-	UnusedCoreSeconds *float64 `json:"unused_core_seconds"`
-	GPUSeconds        *float64 `json:"gpu_seconds"`
-	EnergyJoules      *float64 `json:"energy_joules"` // of the whole node, including idle energy
+	Since             time.Time `json:"since"`               // Start.
+	UpSeconds         *float64  `json:"up_seconds"`          // Observed uptime.
+	UpShare           *float64  `json:"up_share"`            // The same as a share of the time since then.
+	CoresUsed         *float64  `json:"cores_used"`          // Cores in use on average while it was up.
+	CPUShare          *float64  `json:"cpu_share"`           // Used share of the core time while it was up.
+	MemoryShare       *float64  `json:"memory_share"`        // Used share of the memory while it was up.
+	UnusedCoreSeconds *float64  `json:"unused_core_seconds"` // Unused core time while the node was up, core seconds.
+	GPUSeconds        *float64  `json:"gpu_seconds"`         // GPU time that workloads used.
+	EnergyJoules      *float64  `json:"energy_joules"`       // Energy of the whole node, idle included, joules.
 }
 
 // NodeWaiting is work that waited although a node in a partition of the job had enough free capacity for
 // everything that the job would use on one node.
 type NodeWaiting struct {
-	// Jobs is the number of jobs that waited during free capacity at some time in the last day; Now of them are still waiting
-	// while there is enough capacity.
-	Jobs int `json:"jobs"`
-	Now  int `json:"now"`
-	// CoreSeconds is the core time that was free for them while they waited.
-	CoreSeconds float64 `json:"core_seconds"`
+	Jobs        int     `json:"jobs"`         // Jobs that waited during free capacity at some time in the last day.
+	Now         int     `json:"now"`          // Those of them that are still waiting while there is enough capacity.
+	CoreSeconds float64 `json:"core_seconds"` // Core time that was free for them while they waited, core seconds.
 }

@@ -34,89 +34,77 @@ type ProbePage struct {
 // ProbeSample is the use of the processes of a pod between two readings. Cumulative figures are
 // differences of counters; the others are values at the end.
 type ProbeSample struct {
-	// Seq counts from 1.
-	Seq int64 `json:"seq"`
-	// From and To are when the counters were read.
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
-	// Total covers the whole pod without the probe, including processes that ended in between, if their parent
-	// waited for them.
-	Total ProbeUse `json:"total"`
-	// Ended is the part of Total that is in no row: processes that have ended.
-	Ended ProbeUse `json:"ended"`
-	// Commands, Processes and Threads are the requested tables; Dropped is true if they were
-	// discarded because they were not fetched.
-	Commands  []ProbeRow `json:"commands,omitempty"`
-	Processes []ProbeRow `json:"processes,omitempty"`
-	Threads   []ProbeRow `json:"threads,omitempty"`
-	Dropped   bool       `json:"dropped,omitempty"`
+	Seq  int64     `json:"seq"`  // Its number, from 1.
+	From time.Time `json:"from"` // When the counters were read first.
+	To   time.Time `json:"to"`   // When they were read again.
+	// What the whole pod used, without the probe: processes that ended in between included, if their parent waited
+	// for them.
+	Total     ProbeUse   `json:"total"`
+	Ended     ProbeUse   `json:"ended"`               // The part of total that is in no row: processes that have ended.
+	Commands  []ProbeRow `json:"commands,omitempty"`  // What the processes of each command used.
+	Processes []ProbeRow `json:"processes,omitempty"` // What each process used, where that was asked for.
+	Threads   []ProbeRow `json:"threads,omitempty"`   // What each thread used, where that was asked for.
+	Dropped   bool       `json:"dropped,omitempty"`   // Whether tables were left out.
 }
 
-// ProbeUse is the use in an interval, in SI units. Nil figures could not be read.
+// ProbeUse is the use in an interval, in SI units. Figures that could not be read are null.
 type ProbeUse struct {
-	UserSeconds   *float64 `json:"user_seconds,omitempty"`
-	SystemSeconds *float64 `json:"system_seconds,omitempty"`
-	CPUSeconds    *float64 `json:"cpu_seconds,omitempty"`
-	GuestSeconds  *float64 `json:"guest_seconds,omitempty"`
-	// WaitSeconds is the time runnable but not running, IOWaitSeconds the time waiting for storage.
-	WaitSeconds     *float64 `json:"wait_seconds,omitempty"`
-	IOWaitSeconds   *float64 `json:"io_wait_seconds,omitempty"`
-	ReadBytes       *float64 `json:"read_bytes,omitempty"`
-	WriteBytes      *float64 `json:"write_bytes,omitempty"`
-	CancelledBytes  *float64 `json:"cancelled_write_bytes,omitempty"`
-	MinorFaults     *float64 `json:"minor_faults,omitempty"`
-	MajorFaults     *float64 `json:"major_faults,omitempty"`
-	Voluntary       *float64 `json:"voluntary_switches,omitempty"`
-	Involuntary     *float64 `json:"involuntary_switches,omitempty"`
-	ChildCPUSeconds *float64 `json:"child_cpu_seconds,omitempty"`
-	// At the end of the interval:
-	ResidentBytes *float64 `json:"resident_bytes,omitempty"`
-	VirtualBytes  *float64 `json:"virtual_bytes,omitempty"`
-	StackBytes    *float64 `json:"stack_bytes,omitempty"`
-	Threads       *float64 `json:"threads,omitempty"`
-	Files         *float64 `json:"files,omitempty"`
+	UserSeconds     *float64 `json:"user_seconds,omitempty"`          // Processor time in user mode, seconds.
+	SystemSeconds   *float64 `json:"system_seconds,omitempty"`        // Processor time in the kernel, seconds.
+	CPUSeconds      *float64 `json:"cpu_seconds,omitempty"`           // Processor time, seconds.
+	GuestSeconds    *float64 `json:"guest_seconds,omitempty"`         // Of it for virtual machines, seconds.
+	WaitSeconds     *float64 `json:"wait_seconds,omitempty"`          // Time in which it could have run and had no processor, seconds.
+	IOWaitSeconds   *float64 `json:"io_wait_seconds,omitempty"`       // Time in which it waited for storage, seconds.
+	ReadBytes       *float64 `json:"read_bytes,omitempty"`            // Read from storage, bytes.
+	WriteBytes      *float64 `json:"write_bytes,omitempty"`           // Written to storage, bytes.
+	CancelledBytes  *float64 `json:"cancelled_write_bytes,omitempty"` // Written and dropped before it reached storage, bytes.
+	MinorFaults     *float64 `json:"minor_faults,omitempty"`          // Page faults without storage.
+	MajorFaults     *float64 `json:"major_faults,omitempty"`          // Page faults that waited for storage.
+	Voluntary       *float64 `json:"voluntary_switches,omitempty"`    // How often it gave up the processor.
+	Involuntary     *float64 `json:"involuntary_switches,omitempty"`  // How often the processor was taken from it.
+	ChildCPUSeconds *float64 `json:"child_cpu_seconds,omitempty"`     // Processor time of children that it waited for, seconds.
+	ResidentBytes   *float64 `json:"resident_bytes,omitempty"`        // Resident memory at the end, bytes.
+	VirtualBytes    *float64 `json:"virtual_bytes,omitempty"`         // Virtual memory at the end, bytes.
+	StackBytes      *float64 `json:"stack_bytes,omitempty"`           // Stack at the end, bytes.
+	Threads         *float64 `json:"threads,omitempty"`               // Threads at the end.
+	Files           *float64 `json:"files,omitempty"`                 // Open files at the end.
 }
 
 // ProbeRow is one row of a table: a process, a thread, or all processes of one command.
 type ProbeRow struct {
-	PID     int32  `json:"pid,omitempty"`
-	TID     int32  `json:"tid,omitempty"`
-	Parent  int32  `json:"parent,omitempty"`
-	Command string `json:"command"`
-	// Count is the number of processes in the row.
-	Count int `json:"count,omitempty"`
-	// Container is the container id.
-	Container string    `json:"container,omitempty"`
-	Started   time.Time `json:"started,omitzero"`
-	Policy    string    `json:"policy,omitempty"`
-	Priority  *int      `json:"priority,omitempty"`
-	Processor *int      `json:"processor,omitempty"`
+	PID       int32     `json:"pid,omitempty"`       // Process id in the pod.
+	TID       int32     `json:"tid,omitempty"`       // Thread id in the pod.
+	Parent    int32     `json:"parent,omitempty"`    // Process id of its parent.
+	Command   string    `json:"command"`             // Name of the program.
+	Count     int       `json:"count,omitempty"`     // Number of processes in the row.
+	Container string    `json:"container,omitempty"` // Id of its container.
+	Started   time.Time `json:"started,omitzero"`    // Start time.
+	Policy    string    `json:"policy,omitempty"`    // Scheduling policy.
+	Priority  *int      `json:"priority,omitempty"`  // Priority.
+	Processor *int      `json:"processor,omitempty"` // Processor that it ran on last.
 	ProbeUse
 }
 
 // ProbeResult is the result of one of our measuring programs: named figures, and one row for each pair of pods.
 type ProbeResult struct {
-	Metric  string             `json:"metric"` // io-probe or network-probe
-	From    time.Time          `json:"from"`
-	To      time.Time          `json:"to"`
-	Figures map[string]float64 `json:"figures,omitempty"`
-	Pairs   []ProbePair        `json:"pairs,omitempty"`
+	Metric  string             `json:"metric"`            // io-probe or network-probe.
+	From    time.Time          `json:"from"`              // Start time.
+	To      time.Time          `json:"to"`                // When it ended.
+	Figures map[string]float64 `json:"figures,omitempty"` // Figures by name.
+	Pairs   []ProbePair        `json:"pairs,omitempty"`   // The network between each two pods.
 }
 
 // ProbePair is the network performance from one pod to another.
 type ProbePair struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-	// Round-trip times of one message, seconds.
-	MinSeconds    float64 `json:"min_seconds,omitempty"`
-	MedianSeconds float64 `json:"median_seconds,omitempty"`
-	P99Seconds    float64 `json:"p99_seconds,omitempty"`
-	MaxSeconds    float64 `json:"max_seconds,omitempty"`
-	Trials        int     `json:"trials,omitempty"`
-	// BytesPerSecond is the throughput of one stream.
-	BytesPerSecond float64 `json:"bytes_per_second,omitempty"`
-	// Error is why the pair has no figures.
-	Error string `json:"error,omitempty"`
+	From           string  `json:"from"`                       // Pod that asked.
+	To             string  `json:"to"`                         // Pod that answered.
+	MinSeconds     float64 `json:"min_seconds,omitempty"`      // Shortest round trip, seconds.
+	MedianSeconds  float64 `json:"median_seconds,omitempty"`   // Median round trip, seconds.
+	P99Seconds     float64 `json:"p99_seconds,omitempty"`      // 99th percentile of round trips, seconds.
+	MaxSeconds     float64 `json:"max_seconds,omitempty"`      // Longest round trip, seconds.
+	Trials         int     `json:"trials,omitempty"`           // How many round trips.
+	BytesPerSecond float64 `json:"bytes_per_second,omitempty"` // Throughput of one stream, bytes each second.
+	Error          string  `json:"error,omitempty"`            // Why the pair has no figures.
 }
 
 // Plus adds the use of the following interval, o. A sum with an unknown term is

@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// Proof is how far usage agrees with the counters it was computed from: the response of
-// GET /api/reckon/v1/proof and POST /api/reckon/v1/prove.
+// Proof is how far usage agrees with the counters it was computed from: the response of GET /api/reckon/v1/proof and
+// of POST /api/reckon/v1/prove.
 type Proof struct {
-	// From and To enclose the compared hours; null without any.
-	From *time.Time `json:"from"`
-	To   *time.Time `json:"to"`
-	Made *time.Time `json:"made"` // when it was completed; null if never
+	From *time.Time `json:"from"` // The first hour that was compared; null when none was.
+	To   *time.Time `json:"to"`   // The end of the last one.
+	Made *time.Time `json:"made"` // When it was finished; null when there is none.
 
-	Hours     int     `json:"hours"`
-	NodeHours int     `json:"node_hours"`
-	Accounted float64 `json:"accounted"` // share of the CPU time of the counters, 0 to 1
+	Hours     int     `json:"hours"`      // Hours that were compared.
+	NodeHours int     `json:"node_hours"` // Hours of single nodes that were compared.
+	Accounted float64 `json:"accounted"`  // CPU time that usage holds as the counters do, by all that they hold.
 
-	Differing   int               `json:"differing"`
-	Differences []ProofDifference `json:"differences"`
-	Mended      bool              `json:"mended"`
-	LeftOut     []time.Time       `json:"left_out,omitempty"`
+	Differing   int               `json:"differing"`   // Figures of an hour and a node, or of an hour and all owners, that differ.
+	Differences []ProofDifference `json:"differences"` // The first of them.
+	Mended      bool              `json:"mended"`      // The hours were made again and agree since.
+	// Hours that were not compared, because samples of them were lost to damage.
+	LeftOut []time.Time `json:"left_out,omitempty"`
 }
 
 // ProofDifference is a differing figure of one hour.
 type ProofDifference struct {
-	Hour   time.Time `json:"hour"`
-	Site   string    `json:"site,omitempty"`
-	Node   string    `json:"node,omitempty"` // empty for the sum over all owners of the site
-	Figure string    `json:"figure"`
-	Usage  *float64  `json:"usage"`
-	Raw    *float64  `json:"raw"`
+	Hour   time.Time `json:"hour"`           // Start of the hour.
+	Site   string    `json:"site,omitempty"` // Site of the node.
+	Node   string    `json:"node,omitempty"` // Name of the node; empty for all owners of the site together.
+	Figure string    `json:"figure"`         // Key of the figure.
+	Usage  *float64  `json:"usage"`          // Value in the usage records; null if none.
+	Raw    *float64  `json:"raw"`            // Value from the counters; null if none.
 }
 
 // ProofQuery selects what to compare. Zero times mean all hours with stored samples.

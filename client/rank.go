@@ -50,26 +50,32 @@ func (r RankQuery) Query() url.Values {
 
 // RankedNode is the verdict on one node.
 type RankedNode struct {
-	Node string `json:"node"`
-	Site string `json:"site,omitempty"`
-	// Tier is room, tight (it fits but may be overloaded), unknown (it fits by requests, but there is no fresh data on its load) or
-	// none (it does not fit).
+	Node string `json:"node"`           // Name.
+	Site string `json:"site,omitempty"` // Site.
+	// room; tight: it fits but may be overloaded; unknown: it fits by requests, but there is no fresh data on its
+	// load; none: it does not fit.
 	Tier string `json:"tier"`
-	// Score is for schedulers: 100 for the best node with room, at most 90 for the others, 0 for nodes that it does not fit on.
-	Score    int      `json:"score"`
-	Watts    *float64 `json:"watts"`          // added by the work; null if no node has a curve
-	Headroom *float64 `json:"headroom"`       // share of the cores that stays free at the upper end of the expected load; null if unknown
-	Data     float64  `json:"data,omitempty"` // share of the named data that is on it
-	Why      []string `json:"why"`
-	Curve    string   `json:"curve"` // source of the node's power curve: fitted (to its own hours), line (idle and now) or none
+	// 100 for the best node with room, at most 90 for the others, 0 for those that it does not fit on: for
+	// schedulers.
+	Score int `json:"score"`
+	// Watts that the work adds; for a node with unknown power the highest of the others. null where no node has a
+	// curve.
+	Watts *float64 `json:"watts"`
+	// Share of the cores that stays free at the upper end of the expected load; null if unknown.
+	Headroom *float64 `json:"headroom"`
+	// Share of the data that was named which is on the node; left out where none is.
+	Data float64  `json:"data,omitempty"`
+	Why  []string `json:"why"` // What speaks against it, or was assumed.
+	// Source of its power figure: fitted to its own hours, a line from idle to now, or none.
+	Curve string `json:"curve"`
 }
 
-// Ranking is the response of POST /api/reckon/v1/rank, the best node first.
+// Ranking is the nodes for one piece of work, the best first: the response of POST /api/reckon/v1/rank.
 type Ranking struct {
-	Nodes []RankedNode `json:"nodes"`
-	// AsOf is the time of the list of nodes, if that is more than a minute ago, as in [NodeList].
+	Nodes []RankedNode `json:"nodes"` // The best first.
+	// When the list of nodes was read, where that is more than a minute before the question.
 	AsOf    *time.Time `json:"as_of,omitempty"`
-	Missing []string   `json:"missing,omitempty"`
+	Missing []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
 }
 
 // Rank returns where work should be placed.

@@ -7,60 +7,53 @@ import (
 	"time"
 )
 
-// Scale is the response of GET /api/reckon/v1/scale/{id}.
+// Scale is a workload's use of its allocation, and how runs of the same work scale: the response of GET
+// /api/reckon/v1/scale/{id}.
 type Scale struct {
 	Workload
-	// Resources are the use of the allocation: cores, memory, gpus, gpu_memory, disk
-	// and network, as far as measured.
-	Resources []ScaleResource `json:"resources"`
-	// StepSeconds is the averaging time of the figures behind the p50 and p95 of resources other
-	// than cores; those of cores are averaged over seconds.
+	Resources []ScaleResource `json:"resources"` // Each resource that was measured.
+	// Over how long each figure behind p50 and p95 is a mean, seconds; those of cores are over one second.
 	StepSeconds float64 `json:"step_seconds"`
-	// Runs are the compared runs of the same work, including this one if it
-	// qualifies, by cores and start; LeftOut is the number of others that failed, are too short
-	// to compare, or got fewer cores than they wanted without a request. Waited is
-	// the number of runs that waited for cores.
-	Runs    []ScaleRun `json:"runs"`
-	LeftOut int        `json:"left_out"`
-	Waited  int        `json:"waited"`
-	// SizeUnit is the unit of comparison: cores, or gpus for work with GPUs.
-	SizeUnit string `json:"size_unit"`
-	// Amdahl and USL are null if no law is claimed; the verdicts explain why.
-	Amdahl *ScaleFit `json:"amdahl"`
-	USL    *ScaleFit `json:"usl"`
-	// Weak is set if the CPU time of the runs grows in proportion to their cores, which
-	// is weak scaling if the work did so too; no law is fitted then.
-	Weak *ScaleWeak `json:"weak"`
-	// Verdicts are the conclusions as sentences, the most severe first.
-	Verdicts []Verdict `json:"verdicts"`
-	// Missing names the unavailable parts of a partial answer.
-	Missing []string `json:"missing,omitempty"`
+	// The compared runs of the same work, this one included if it qualifies, by cores and start.
+	Runs []ScaleRun `json:"runs"`
+	// How many others did not end well, are too short to compare, or got fewer cores than they wanted where nobody
+	// asked for any.
+	LeftOut  int    `json:"left_out"`
+	Waited   int    `json:"waited"`    // How many of the runs waited for cores for a fifth of the time or more.
+	SizeUnit string `json:"size_unit"` // Unit of comparison: cores, or gpus for work with GPUs.
+	// Amdahl's law fitted to the runs; null where no law is claimed: fewer than three sizes, runs that used too
+	// differently, or a law that they are far from or that claims more than they kept busy.
+	Amdahl   *ScaleFit  `json:"amdahl"`
+	USL      *ScaleFit  `json:"usl"`               // The Universal Scalability Law; null where no law is claimed.
+	Weak     *ScaleWeak `json:"weak"`              // Whether the work grows with the cores; null where the runs do not show it.
+	Verdicts []Verdict  `json:"verdicts"`          // The conclusions as sentences, the most severe first.
+	Missing  []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
 }
 
 // ScaleResource is the use of one resource by a workload.
 type ScaleResource struct {
-	Resource string   `json:"resource"` // cores, memory, gpus, gpu_memory, disk or network
-	Unit     string   `json:"unit"`
-	Held     *float64 `json:"held"`
-	Mean     *float64 `json:"mean"`
-	P50      *float64 `json:"p50"`
-	P95      *float64 `json:"p95"`
-	Max      *float64 `json:"max"`
+	Resource string `json:"resource"` // cores, memory, gpus, gpu_memory, disk or network.
+	Unit     string `json:"unit"`     // Unit of the figures.
+	// What it had of it: asked for, or the cores of its nodes where nobody asked; null if unknown.
+	Held *float64 `json:"held"`
+	Mean *float64 `json:"mean"` // Mean.
+	P50  *float64 `json:"p50"`  // Median.
+	P95  *float64 `json:"p95"`  // 95th percentile.
+	Max  *float64 `json:"max"`  // Maximum.
 }
 
 // ScaleRun is one run of the same work.
 type ScaleRun struct {
-	ID         string    `json:"id"`
-	Start      time.Time `json:"start"`
-	Cores      float64   `json:"cores"`      // allocated, or used if there was no request
-	CoresFrom  string    `json:"cores_from"` // requested or used
-	Seconds    float64   `json:"seconds"`
-	CPUSeconds *float64  `json:"cpu_seconds"`
-	GPUs       *float64  `json:"gpus"` // allocated, if runs are compared by GPUs
-	GPUSeconds *float64  `json:"gpu_seconds"`
-	Waited     bool      `json:"waited"` // its threads waited for cores for a fifth of the time or more
-	// Speedup is relative to one core or GPU, by the better of the two laws; null if no
-	// law is claimed.
+	ID         string    `json:"id"`          // Its id.
+	Start      time.Time `json:"start"`       // Start time.
+	Cores      float64   `json:"cores"`       // Cores that it held, or used (p95) where nobody asked for any.
+	CoresFrom  string    `json:"cores_from"`  // requested or used.
+	Seconds    float64   `json:"seconds"`     // Wall time, seconds.
+	CPUSeconds *float64  `json:"cpu_seconds"` // CPU time, seconds.
+	GPUs       *float64  `json:"gpus"`        // GPUs that it was given, where runs are compared by GPUs; else null.
+	GPUSeconds *float64  `json:"gpu_seconds"` // Time that its GPUs were busy, seconds.
+	Waited     bool      `json:"waited"`      // Its threads waited for cores for a fifth of the time or more.
+	// Speed relative to one core or GPU, by the better of the two laws; null without a law.
 	Speedup *float64 `json:"speedup"`
 }
 
@@ -72,35 +65,30 @@ func (r *ScaleRun) Size(unit string) float64 {
 	return r.Cores
 }
 
-// ScaleFit is a law fitted to the runs.
+// ScaleFit is a law of scaling fitted to runs, by least squares of the relative error.
 type ScaleFit struct {
-	Serial    float64 `json:"serial"`    // share of the work that does not run in parallel
-	Crosstalk float64 `json:"crosstalk"` // communication cost per pair of cores; 0 in Amdahl's law
-	OneCore   float64 `json:"one_core_seconds"`
-	Sizes     int     `json:"sizes"`
-	Runs      int     `json:"runs"`
-	// Error is the typical relative distance of a run from the law; null if there are no
-	// more sizes than parameters, so that the law fits exactly whatever they are.
-	Error *float64 `json:"error"`
-	// SerialLow and SerialHigh bound the serial fraction over the fits that leave out one
-	// size each.
-	SerialLow  *float64 `json:"serial_low"`
-	SerialHigh *float64 `json:"serial_high"`
-	// SpeedupLimit is the highest speed-up by this law, null if unbounded, and
-	// BestCores the number of cores that gives it, null if more cores always help.
-	SpeedupLimit *float64 `json:"speedup_limit"`
-	BestCores    *float64 `json:"best_cores"`
+	Serial    float64 `json:"serial"`           // Share of the work that does not run in parallel, 0 to 1.
+	Crosstalk float64 `json:"crosstalk"`        // Communication cost per pair of cores; 0 in Amdahl's law.
+	OneCore   float64 `json:"one_core_seconds"` // Time that one core would take, seconds.
+	Sizes     int     `json:"sizes"`            // Distinct numbers of cores behind it.
+	Runs      int     `json:"runs"`             // Runs behind it.
+	// Typical relative distance of a run from the law; null if there are no more sizes than parameters, so that the
+	// law fits exactly.
+	Error        *float64 `json:"error"`
+	SerialLow    *float64 `json:"serial_low"`    // Least serial share over the fits that leave out one size each.
+	SerialHigh   *float64 `json:"serial_high"`   // Greatest of them.
+	SpeedupLimit *float64 `json:"speedup_limit"` // Highest speed-up; null where it has no bound.
+	BestCores    *float64 `json:"best_cores"`    // Cores that give it; null where more always help a little.
 }
 
 // ScaleWeak compares runs of work that appears to grow with the cores.
 type ScaleWeak struct {
-	FromCores float64 `json:"from_cores"` // the fewest
-	ToCores   float64 `json:"to_cores"`   // the most
-	CPUGrowth float64 `json:"cpu_growth"` // CPU time with the most cores over that with the fewest
-	// Efficiency is the time with the fewest cores over that with the most.
-	Efficiency float64 `json:"efficiency"`
-	Sizes      int     `json:"sizes"`
-	Runs       int     `json:"runs"`
+	FromCores  float64 `json:"from_cores"` // The fewest cores of the runs.
+	ToCores    float64 `json:"to_cores"`   // The most cores of the runs.
+	CPUGrowth  float64 `json:"cpu_growth"` // CPU time with the most cores over that with the fewest.
+	Efficiency float64 `json:"efficiency"` // Time with the fewest cores over that with the most.
+	Sizes      int     `json:"sizes"`      // How many numbers of cores were seen.
+	Runs       int     `json:"runs"`       // How many runs were seen.
 }
 
 // Speedup returns how many times faster n cores are than one by the law.

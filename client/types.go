@@ -12,161 +12,156 @@ import (
 	"reckon/figure"
 )
 
-// Workload is one element of GET /api/reckon/v1/workloads and of `reckon jobs
-// --format json`.
+// Workload is one workload, all nodes and parts together: an element of GET /api/reckon/v1/workloads and of `reckon
+// jobs --format json`.
 type Workload struct {
-	ID        string     `json:"id"`   // kind/name
-	Kind      string     `json:"kind"` // first segment of id
-	Name      string     `json:"name"`
-	Owner     string     `json:"owner"`
-	Site      string     `json:"site,omitempty"`
-	Account   string     `json:"account,omitempty"`
-	Partition string     `json:"partition,omitempty"`
-	Command   string     `json:"command,omitempty"`
-	Nodes     []string   `json:"nodes"`
-	Start     time.Time  `json:"start"`
-	End       *time.Time `json:"end"` // null while it runs
-	Seen      time.Time  `json:"seen"`
-	Running   bool       `json:"running"`
-	ExitCode  *int       `json:"exit_code,omitempty"`
+	ID        string     `json:"id"`                  // kind/name; unique within the site.
+	Kind      string     `json:"kind"`                // First word of the id.
+	Name      string     `json:"name"`                // What its owner calls it, else the name in the id.
+	Owner     string     `json:"owner"`               // Unix user for jobs, sessions and units; namespace for pods.
+	Site      string     `json:"site,omitempty"`      // Site that it ran on.
+	Account   string     `json:"account,omitempty"`   // Project or account it is charged to.
+	Partition string     `json:"partition,omitempty"` // Partition, queue or slice.
+	Command   string     `json:"command,omitempty"`   // Program of its first process; never its arguments.
+	Nodes     []string   `json:"nodes"`               // Nodes that it ran on.
+	Start     time.Time  `json:"start"`               // Start time, or the earliest time it was observed.
+	End       *time.Time `json:"end"`                 // When it ended; null while it runs.
+	Seen      time.Time  `json:"seen"`                // Time of its latest sample.
+	Running   bool       `json:"running"`             // Whether it runs now.
+	ExitCode  *int       `json:"exit_code,omitempty"` // Exit code, if known.
 
-	WallSeconds float64 `json:"wall_seconds"`
+	WallSeconds float64 `json:"wall_seconds"` // Time from start to end, or to the latest sample, seconds.
 	figure.Row
-	// CoresP95Method is the meaning of cores_p95 across several nodes: joint, or upper bound
-	// while it runs. Empty for one node.
+	// What cores_p95 is where it ran on several nodes: joint (of the cores in use on all of them together), or upper
+	// bound (what they keep to however they depend on each other); absent for one node.
 	CoresP95Method string   `json:"cores_p95_method,omitempty"`
-	CO2Grams       *float64 `json:"co2_grams,omitempty"`
-	Cost           *float64 `json:"cost,omitempty"`
-	Currency       string   `json:"currency,omitempty"` // of cost
+	CO2Grams       *float64 `json:"co2_grams,omitempty"` // Grams of CO2 for its energy, by the site's grid intensity.
+	Cost           *float64 `json:"cost,omitempty"`      // Cost of its energy by the site's tariff.
+	Currency       string   `json:"currency,omitempty"`  // Currency of the cost.
 
-	// As reported by the scheduler.
-	State  string     `json:"state,omitempty"`  // pending, running, completed, failed, ...
-	Reason string     `json:"reason,omitempty"` // why it is waiting or in that state
-	Submit *time.Time `json:"submit,omitempty"`
-	// EndedBy is who or what ended it, other than itself: user, time_limit, deadline, out_of_memory,
-	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it.
+	// State in the words of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory
+	// and the like; absent if not reported.
+	State  string     `json:"state,omitempty"`
+	Reason string     `json:"reason,omitempty"` // Why it waits, or why it is in that state.
+	Submit *time.Time `json:"submit,omitempty"` // Submit time, if known.
+	// Who or what ended it, other than itself: user, time_limit, deadline, out_of_memory, node_failure, preempted or
+	// scheduler.
 	EndedBy     string `json:"ended_by,omitempty"`
-	EndedByUser string `json:"ended_by_user,omitempty"`
-	QOS         string `json:"qos,omitempty"`
-	// Lost is true if the scheduler stopped reporting it before it ended. Whether and when it ended
-	// is unknown; Seen is the time of the last report.
+	EndedByUser string `json:"ended_by_user,omitempty"` // The user who cancelled it; a number where the batch system gives no name.
+	QOS         string `json:"qos,omitempty"`           // Quality of service under which it ran.
+	// Whether the scheduler stopped reporting it before it ended: whether and when it ended is unknown, end is null,
+	// and seen is the time of the last report.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// WorkloadList is the response of GET /api/reckon/v1/workloads.
+// WorkloadList is the workloads that a filter selected: the response of GET /api/reckon/v1/workloads.
 type WorkloadList struct {
-	Workloads []Workload `json:"workloads"`
-	Total     int        `json:"total"` // without limit and offset
-	// Missing names the unavailable parts of a partial answer.
-	Missing []string `json:"missing,omitempty"`
+	Workloads []Workload `json:"workloads"`         // The workloads, in the requested order.
+	Total     int        `json:"total"`             // How many the filter selects, without limit and offset.
+	Missing   []string   `json:"missing,omitempty"` // Names of the unavailable parts of a partial answer.
 }
 
 // Point is one step of a profile. A step without a measurement is null.
 type Point struct {
-	Time  time.Time `json:"time"`
-	Value *float64  `json:"value"`
+	Time  time.Time `json:"time"`  // End of the step.
+	Value *float64  `json:"value"` // Mean over the step; null when nothing was measured.
 }
 
 // Profile is one figure of a workload over time.
 type Profile struct {
-	Metric string `json:"metric"` // cores, memory_bytes, io_read_bytes_per_second, ...
-	Unit   string `json:"unit"`
-	Node   string `json:"node,omitempty"`
-	Part   string `json:"part,omitempty"`
-	// Command is the program of a line of command_cores.
-	Command string  `json:"command,omitempty"`
-	Points  []Point `json:"points"`
+	// Name of the figure: cores, memory_bytes, io_read_bytes_per_second and the like.
+	Metric  string  `json:"metric"`
+	Unit    string  `json:"unit"`              // Unit of the values.
+	Node    string  `json:"node,omitempty"`    // Node, when the figure is of one node.
+	Part    string  `json:"part,omitempty"`    // Part, when the figure is of one part.
+	Command string  `json:"command,omitempty"` // Program, of command_cores.
+	Points  []Point `json:"points"`            // The steps, in order of time.
 }
 
 // Command is the use of one program within a workload.
 type Command struct {
-	Command    string   `json:"command"`
-	CPUSeconds float64  `json:"cpu_seconds"`
-	Processes  *float64 `json:"processes,omitempty"`
+	Command    string   `json:"command"`             // Name of the program, at most 15 bytes.
+	CPUSeconds float64  `json:"cpu_seconds"`         // CPU time, seconds.
+	Processes  *float64 `json:"processes,omitempty"` // Processes of that name.
 }
 
 // DiskWait is the time that threads of a workload slept until disks of one name had answered, added up over threads and nodes.
 type DiskWait struct {
-	Device  string  `json:"device"`
-	Seconds float64 `json:"seconds"`
+	Device  string  `json:"device"`  // Name of the disk, on all nodes; other for those beyond eight on a node.
+	Seconds float64 `json:"seconds"` // Seconds, added up over threads and nodes.
 }
 
-// WorkloadDetail is the response of GET /api/reckon/v1/workloads/{id}.
+// WorkloadDetail is one workload with its profile over time: the response of GET /api/reckon/v1/workloads/{id}.
 type WorkloadDetail struct {
 	Workload
-	StepSeconds float64   `json:"step_seconds"`
-	Profile     []Profile `json:"profile"`
-	Commands    []Command `json:"commands"`
-	// DiskWaits are the disks that it waited for, most first: the part of io_wait_seconds for which the disk is known.
+	StepSeconds float64 `json:"step_seconds"` // Length of a step of the profile, seconds.
+	// Figures over time, one entry for each figure and, where it differs, node and part.
+	Profile  []Profile `json:"profile"`
+	Commands []Command `json:"commands"` // What each program used; the largest few by name, the rest as other.
+	// The disks that it waited for, most first: the part of io_wait_seconds for which the disk is known.
 	DiskWaits []DiskWait `json:"disk_waits,omitempty"`
-	// CoresHistogram is the distribution of the cores in use by the whole workload, with one
-	// observation per sample of the agent (by default every second).
+	// Distribution of the cores in use by the whole workload, with one observation per sample of the agent (by
+	// default every second).
 	CoresHistogram []Bucket `json:"cores_histogram,omitempty"`
-	// CoresHistogramStep is the length of the means that CoresHistogram is computed from, seconds,
-	// if it ran on several nodes; null: it is computed from samples.
+	// Length of the means that cores_histogram is computed from, seconds, if it ran on several nodes; absent if it
+	// is computed from samples.
 	CoresHistogramStep *float64 `json:"cores_histogram_step_seconds,omitempty"`
-	Parts              []Part   `json:"parts,omitempty"`
+	Parts              []Part   `json:"parts,omitempty"` // The pieces of the workload on each node.
 	// Steps of a batch job, in order of start. For a job with very many, only those that failed or used most;
-	// StepCount is their total number.
-	Steps []Step `json:"steps,omitempty"`
-	// Verdicts are sentences on how it went, the most severe first.
-	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// Events are events that affected the workload, in order of time.
-	Events []Event `json:"events,omitempty"`
-	// EnergyMethod is how energy_joules was determined: measured, modelled or both; empty
-	// without energy.
+	// step_count is their total number.
+	Steps    []Step    `json:"steps,omitempty"`
+	Verdicts []Verdict `json:"verdicts,omitempty"` // Sentences on how it went, the most severe first.
+	Events   []Event   `json:"events,omitempty"`   // Events that affected it, in order of time; the most severe 200.
+	// How energy_joules was determined: measured, modelled or both; absent without energy.
 	EnergyMethod string `json:"energy_method,omitempty"`
-	// GPUEngines is the share of the busy time of its GPUs, by the engine that was
-	// busy: sm is the share of multiprocessors with work, tensor, fp64, fp32 and fp16 their
-	// pipes, dram the share of the peak memory traffic. Absent if no GPU counts engines, or if another
-	// workload computed on one of them.
+	// Share of the busy time of its GPUs, by the engine that was busy: sm is the share of multiprocessors with work,
+	// tensor, fp64, fp32 and fp16 their pipes, dram the share of the peak memory traffic. Absent if no GPU counts
+	// engines, or if another workload computed on one of them.
 	GPUEngines map[string]float64 `json:"gpu_engines,omitempty"`
-	// Advice is the recommended request for the next run; null if there is none.
-	Advice *Advice `json:"advice,omitempty"`
-	// Runs lists all runs of the id, the latest first, if there is more than one.
-	Runs []Run `json:"lives,omitempty"`
-	// Missing names the unavailable parts of a partial answer.
+	Advice     *Advice            `json:"advice,omitempty"` // Recommended request; null if there is no basis for one.
+	Runs       []Run              `json:"lives,omitempty"`  // All runs of the id, the latest first, if there is more than one.
+	// What could not be asked when the answer was made, and why; absent when it is whole.
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Bucket is one bucket of a distribution: seconds spent in (Low, High].
+// Bucket is one bucket of a distribution: seconds spent in (low, high].
 type Bucket struct {
-	Low     float64 `json:"low"`
-	High    float64 `json:"high"`
-	Seconds float64 `json:"seconds"`
+	Low     float64 `json:"low"`     // Exclusive lower bound.
+	High    float64 `json:"high"`    // Inclusive upper bound.
+	Seconds float64 `json:"seconds"` // Time spent in the bucket, seconds.
 }
 
 // Part is the part of a workload on one node.
 type Part struct {
-	Node            string   `json:"node"`
-	Part            string   `json:"part"`
-	CPUSeconds      *float64 `json:"cpu_seconds"`
-	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
-	// MemoryNeededPeakBytes is the peak of the needed memory; page cache is not included.
-	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
-	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`
+	Node                  string   `json:"node"`                               // The node.
+	Part                  string   `json:"part"`                               // Job step, or pod and container; empty for other kinds.
+	CPUSeconds            *float64 `json:"cpu_seconds"`                        // CPU time, seconds.
+	MemoryPeakBytes       *float64 `json:"memory_peak_bytes"`                  // Highest resident memory, bytes.
+	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"` // Peak non-reclaimable memory, bytes; excludes page cache.
+	// Busy share of GPUs, integrated over time, seconds; absent without a GPU.
+	GPUSeconds *float64 `json:"gpu_seconds,omitempty"`
 }
 
 // Step is one step of a batch job: its accounting by the batch system, and the measurements
 // on all its nodes together.
 type Step struct {
-	ID          string     `json:"id"`              // 0, 1, batch, extern, interactive
-	Name        string     `json:"name,omitempty"`  // the program, or the value of --job-name
-	State       string     `json:"state,omitempty"` // absent without accounting
-	Start       *time.Time `json:"start"`
-	End         *time.Time `json:"end"`
-	WallSeconds *float64   `json:"wall_seconds"`
-	ExitCode    *int       `json:"exit_code"` // 128 plus the number of the signal that ended it
-	Nodes       string     `json:"nodes,omitempty"`
-	Cores       *float64   `json:"cores"` // allocated
-	// CPUSeconds and MemoryPeakBytes are measured if there was an agent; otherwise Accounted is true and they
-	// are from accounting, whose peak is that of a single task.
-	CPUSeconds      *float64 `json:"cpu_seconds"`
-	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
-	// MemoryNeededPeakBytes is the peak of the needed memory; page cache is not included.
+	ID   string `json:"id"`             // Its name in the job: a number, batch, extern or interactive.
+	Name string `json:"name,omitempty"` // The program, or the name that its owner gave.
+	// State in the words of the batch system; absent where its accounting says nothing.
+	State           string     `json:"state,omitempty"`
+	Start           *time.Time `json:"start"`             // When it began, by accounting.
+	End             *time.Time `json:"end"`               // When it ended, by accounting; null while it runs.
+	WallSeconds     *float64   `json:"wall_seconds"`      // Time from start to end, seconds.
+	ExitCode        *int       `json:"exit_code"`         // Exit code; 128 plus the number of the signal that ended it.
+	Nodes           string     `json:"nodes,omitempty"`   // Its nodes, as the batch system writes lists of nodes.
+	Cores           *float64   `json:"cores"`             // Cores that it was given.
+	CPUSeconds      *float64   `json:"cpu_seconds"`       // CPU time, seconds.
+	MemoryPeakBytes *float64   `json:"memory_peak_bytes"` // Highest resident memory, bytes; where accounted, that of a single task.
+	// Peak non-reclaimable memory, bytes; excludes page cache.
 	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
-	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`
-	Accounted             bool     `json:"accounted,omitempty"`
+	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"` // Busy share of GPUs, integrated over time, seconds.
+	// Whether CPU time and memory are those of the batch system's accounting: no agent measured the step.
+	Accounted bool `json:"accounted,omitempty"`
 }
 
 // Failed reports whether the step did not end successfully: it failed, was killed for lack of
@@ -181,144 +176,135 @@ func (s *Step) Failed() bool {
 	return false
 }
 
-// Node is one element of GET /api/reckon/v1/nodes.
+// Node is one machine: an element of GET /api/reckon/v1/nodes.
 type Node struct {
-	Node string `json:"node"`
-	Site string `json:"site,omitempty"`
-	// Agent reports whether an agent measures the node; others are reported only by the batch
-	// system. Up is derived from the agent's last report or, without an agent, from the batch system.
-	Agent       bool       `json:"agent"`
-	Up          bool       `json:"up"`
-	Seen        time.Time  `json:"seen"`
-	Boot        *time.Time `json:"boot,omitempty"`
-	Cores       *float64   `json:"cores"`
-	CoresUsed   *float64   `json:"cores_used"`
-	MemoryBytes *float64   `json:"memory_bytes"`
-	MemoryUsed  *float64   `json:"memory_used_bytes"`
-	Load1       *float64   `json:"load1,omitempty"`
-	// Shares of time in which some task waited for a processor, for memory, for storage, 0 to 1.
-	CPUPressure    *float64 `json:"cpu_pressure,omitempty"`
-	MemoryPressure *float64 `json:"memory_pressure,omitempty"`
-	IOPressure     *float64 `json:"io_pressure,omitempty"`
+	Node  string `json:"node"`           // Its name.
+	Site  string `json:"site,omitempty"` // Site that it belongs to.
+	Agent bool   `json:"agent"`          // Whether an agent measures it; the others come from the batch system only.
+	// Whether its agent reported lately; without one, whether the batch system says that it runs.
+	Up             bool       `json:"up"`
+	Seen           time.Time  `json:"seen"`                      // Time of the latest sample.
+	Boot           *time.Time `json:"boot,omitempty"`            // When it was started.
+	Cores          *float64   `json:"cores"`                     // Processors online; without an agent those that the batch system gives out.
+	CoresUsed      *float64   `json:"cores_used"`                // Cores in use now.
+	MemoryBytes    *float64   `json:"memory_bytes"`              // Memory installed, bytes; without an agent what the batch system gives out.
+	MemoryUsed     *float64   `json:"memory_used_bytes"`         // Memory that is not available to new work, bytes.
+	Load1          *float64   `json:"load1,omitempty"`           // Load average over one minute.
+	CPUPressure    *float64   `json:"cpu_pressure,omitempty"`    // Share of time in which some task waited for a processor, 0 to 1.
+	MemoryPressure *float64   `json:"memory_pressure,omitempty"` // Share of time in which some task waited for memory, 0 to 1.
+	IOPressure     *float64   `json:"io_pressure,omitempty"`     // Share of time in which some task waited for storage, 0 to 1.
 
-	NetworkBytes *float64 `json:"network_bytes_per_second,omitempty"`
-	DiskBytes    *float64 `json:"disk_bytes_per_second,omitempty"`
-	// InterconnectBytes is the traffic of InfiniBand, Omni-Path, RoCE and Slingshot ports that bypasses the
-	// devices in NetworkBytes; IP over them is in both.
+	NetworkBytes *float64 `json:"network_bytes_per_second,omitempty"` // Bytes received and sent each second.
+	DiskBytes    *float64 `json:"disk_bytes_per_second,omitempty"`    // Bytes read from and written to storage each second.
+	// Bytes received and sent each second at ports of InfiniBand, Omni-Path, RoCE and Slingshot; IP over them is in
+	// network_bytes_per_second too.
 	InterconnectBytes *float64 `json:"interconnect_bytes_per_second,omitempty"`
-	// MemoryTraffic is what the memory controllers of all sockets move or, where they are not read, what the caches exchange with memory (resctrl).
+	// Bytes that the memory controllers of all sockets move each second or, where these are not read, that the
+	// caches exchange with memory (resctrl).
 	MemoryTraffic *float64 `json:"memory_traffic_bytes_per_second,omitempty"`
-	// Power of the whole node, each joule counted once, and the part of it that
-	// the node draws without work; PowerMethod tells whether it is modelled.
-	Watts           *float64 `json:"power_watts,omitempty"`
-	WattsIdle       *float64 `json:"power_idle_watts,omitempty"`
-	PowerMethod     string   `json:"power_method,omitempty"` // measured, modelled or both
+	Watts         *float64 `json:"power_watts,omitempty"`      // Power of the whole node, each joule counted once, watts.
+	WattsIdle     *float64 `json:"power_idle_watts,omitempty"` // Part of the power that it draws without work, watts.
+	PowerMethod   string   `json:"power_method,omitempty"`     // Whether the power is measured, modelled, or both in parts.
+	// Grams of CO2 in an hour at this power, by the site's grid intensity.
 	CO2GramsPerHour *float64 `json:"co2_grams_per_hour,omitempty"`
-	CostPerHour     *float64 `json:"cost_per_hour,omitempty"`
-	Currency        string   `json:"currency,omitempty"` // of cost_per_hour
-	Workloads       int      `json:"workloads"`
-	AgentCPU        *float64 `json:"agent_cpu_cores,omitempty"`
-	AgentMemory     *float64 `json:"agent_memory_bytes,omitempty"`
-	Sensors         []Sensor `json:"sensors"`
-	Distribution    string   `json:"distribution,omitempty"`
-	KernelRelease   string   `json:"kernel,omitempty"`
-	// GPUs are the allocatable ones of the batch system or, without one, those that sensors detect.
-	GPUs *float64 `json:"gpus,omitempty"`
-	// Batch is the state of the node in the batch system; nil without one.
-	Batch *NodeBatch `json:"batch,omitempty"`
-	// Day and Week cover the last day and the last seven days; nil if unknown.
-	Day  *NodeSpan `json:"day,omitempty"`
-	Week *NodeSpan `json:"week,omitempty"`
-	// Sender is the client that sends for the node; nil if it does not identify itself, such as other programs.
-	Sender *NodeSender `json:"sender,omitempty"`
-	// Waiting is the work that waited in the last day for capacity that was free on the node; nil if either is
-	// unknown.
-	Waiting *NodeWaiting `json:"waiting,omitempty"`
+	CostPerHour     *float64 `json:"cost_per_hour,omitempty"`      // Cost of an hour at this power, by the site's tariff.
+	Currency        string   `json:"currency,omitempty"`           // Currency of the cost.
+	Workloads       int      `json:"workloads"`                    // Workloads that run on it now.
+	AgentCPU        *float64 `json:"agent_cpu_cores,omitempty"`    // Cores that the agent itself uses.
+	AgentMemory     *float64 `json:"agent_memory_bytes,omitempty"` // Resident memory of the agent itself, bytes.
+	Sensors         []Sensor `json:"sensors"`                      // Its sensors, and why one is missing.
+	Distribution    string   `json:"distribution,omitempty"`       // Operating system, by its own name.
+	KernelRelease   string   `json:"kernel,omitempty"`             // Release of the kernel.
+	// GPUs allocatable by the batch system or, without one, detected by sensors.
+	GPUs  *float64   `json:"gpus,omitempty"`
+	Batch *NodeBatch `json:"batch,omitempty"` // State of the node in the batch system; absent without one.
+	Day   *NodeSpan  `json:"day,omitempty"`   // The last day, in whole hours and the one under way.
+	Week  *NodeSpan  `json:"week,omitempty"`  // The last seven days.
+	// The client that sends for the node; null if it does not identify itself, such as other programs.
+	Sender  *NodeSender  `json:"sender,omitempty"`
+	Waiting *NodeWaiting `json:"waiting,omitempty"` // What waited in the last day for what the node had free; absent if unknown.
 }
 
 // NodeSender is the agent that sends for a node.
 type NodeSender struct {
-	Address string    `json:"address"` // of the last request
-	Since   time.Time `json:"since"`   // since when it has used the name
-	Seen    time.Time `json:"seen"`
-	// ClockAheadSeconds is how far its clock is ahead of the server's, less the transmission time of the request.
-	ClockAheadSeconds float64 `json:"clock_ahead_seconds"`
-	// Other is a second machine that sends under this name and is refused; nil for none.
-	Other *NodeOther `json:"other,omitempty"`
+	Address string    `json:"address"` // Address of its last request.
+	Since   time.Time `json:"since"`   // Since when it has used the name.
+	Seen    time.Time `json:"seen"`    // Its last request.
+	// How far its clock is ahead of the server's, less the transmission time of the request, seconds.
+	ClockAheadSeconds float64    `json:"clock_ahead_seconds"`
+	Other             *NodeOther `json:"other,omitempty"` // A second machine that sends under this name and is refused; null for none.
 }
 
 // NodeOther is a second machine with the name of a node.
 type NodeOther struct {
-	Address     string    `json:"address"`
-	First       time.Time `json:"first"`
-	Last        time.Time `json:"last"`
-	Refused     int       `json:"refused"`      // number of requests; the machine retains the data
-	SameMachine bool      `json:"same_machine"` // same machine-id(5): a clone, or a second agent
+	Address     string    `json:"address"`      // Address of its last request.
+	First       time.Time `json:"first"`        // Its first request that was refused.
+	Last        time.Time `json:"last"`         // Its last request that was refused.
+	Refused     int       `json:"refused"`      // Number of refused requests; the machine retains the data.
+	SameMachine bool      `json:"same_machine"` // It has the machine id of the first: a clone, or a second agent.
 }
 
 // Sensor reports whether a sensor of a node works, and why not.
 type Sensor struct {
-	Sensor string `json:"sensor"`
-	Up     bool   `json:"up"`
-	Reason string `json:"reason,omitempty"`
+	Sensor string `json:"sensor"`           // Name of the sensor.
+	Up     bool   `json:"up"`               // Whether it works.
+	Reason string `json:"reason,omitempty"` // Why it does not, and what to do.
 }
 
-// NodeList is the response of GET /api/reckon/v1/nodes.
+// NodeList is the nodes of the site: the response of GET /api/reckon/v1/nodes.
 type NodeList struct {
-	Nodes []Node `json:"nodes"`
-	// AsOf is the time of a list that was kept, as reading one takes long on a large site; nil for one of now.
+	Nodes []Node `json:"nodes"` // The nodes, by name.
+	// When the list was read, where that was before the question; left out for a list of now.
 	AsOf    *time.Time `json:"as_of,omitempty"`
-	Missing []string   `json:"missing,omitempty"`
+	Missing []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
 }
 
-// Error is the body of every response with a status of 400 and above, in the format of RFC 9457 plus
-// the members of earlier versions.
+// Error is the body of every response with a status of 400 and above, in the format of RFC 9457 with the members
+// error and hint.
 type Error struct {
-	Error string `json:"error"` // what is wrong and where
-	Hint  string `json:"hint,omitempty"`
-	// Type is about:blank: the problem is defined by the status.
-	Type string `json:"type,omitempty"`
-	// Title is the name of the status.
-	Title string `json:"title,omitempty"`
-	// Detail is the same as error.
-	Detail string `json:"detail,omitempty"`
+	Error  string `json:"error"`            // A problem and where it occurred.
+	Hint   string `json:"hint,omitempty"`   // What to do about it.
+	Type   string `json:"type,omitempty"`   // Always about:blank: the problem is defined by the status (RFC 9457).
+	Title  string `json:"title,omitempty"`  // Name of the status.
+	Detail string `json:"detail,omitempty"` // The same as error.
 }
 
 // Live is one tick of GET /api/reckon/v1/live, an event stream of the local
 // agent's measurements, for `reckon top` and the pages.
 type Live struct {
-	Time      time.Time      `json:"time"`
-	Node      string         `json:"node"`
-	Cores     float64        `json:"cores"`      // of the machine
-	CoresUsed *float64       `json:"cores_used"` // over the last tick
-	Memory    *float64       `json:"memory_bytes"`
-	MemUsed   *float64       `json:"memory_used_bytes"`
-	Workloads []LiveWorkload `json:"workloads"`
+	Time      time.Time      `json:"time"`              // When the tick was taken.
+	Node      string         `json:"node"`              // Name of the node.
+	Cores     float64        `json:"cores"`             // Processors online.
+	CoresUsed *float64       `json:"cores_used"`        // Cores in use over the tick.
+	Memory    *float64       `json:"memory_bytes"`      // Memory installed, bytes.
+	MemUsed   *float64       `json:"memory_used_bytes"` // Memory that is not available to new work, bytes.
+	Workloads []LiveWorkload `json:"workloads"`         // Workloads that are alive.
 }
 
 // LiveWorkload is the current activity of one workload.
 type LiveWorkload struct {
-	ID          string   `json:"id"`
-	Part        string   `json:"part,omitempty"`
-	Name        string   `json:"name"`
-	Owner       string   `json:"owner"`
-	Cores       float64  `json:"cores"` // over the last tick
-	CPUSeconds  float64  `json:"cpu_seconds"`
-	MemoryBytes *float64 `json:"memory_bytes"`
-	MemoryPeak  *float64 `json:"memory_peak_bytes"`
-	ReadRate    *float64 `json:"io_read_bytes_per_second"`
-	WriteRate   *float64 `json:"io_write_bytes_per_second"`
-	// Payload at sockets, without the loopback network.
-	ReceiveRate  *float64 `json:"network_receive_bytes_per_second"`
-	TransmitRate *float64 `json:"network_transmit_bytes_per_second"`
-	// Bytes moved between caches and memory; nil where nothing counts them.
+	ID           string   `json:"id"`                                // kind/name.
+	Part         string   `json:"part,omitempty"`                    // Job step, or pod and container; absent for other kinds.
+	Name         string   `json:"name"`                              // What its owner calls it.
+	Owner        string   `json:"owner"`                             // Unix user or namespace.
+	Cores        float64  `json:"cores"`                             // Cores in use over the tick.
+	CPUSeconds   float64  `json:"cpu_seconds"`                       // CPU time since it started, seconds.
+	MemoryBytes  *float64 `json:"memory_bytes"`                      // Resident memory, bytes.
+	MemoryPeak   *float64 `json:"memory_peak_bytes"`                 // Highest resident memory, bytes.
+	ReadRate     *float64 `json:"io_read_bytes_per_second"`          // Bytes read from storage each second.
+	WriteRate    *float64 `json:"io_write_bytes_per_second"`         // Bytes written to storage each second.
+	ReceiveRate  *float64 `json:"network_receive_bytes_per_second"`  // Bytes received over the network per second.
+	TransmitRate *float64 `json:"network_transmit_bytes_per_second"` // Bytes sent over the network per second.
+	// Bytes moved between caches and memory each second, by a monitoring group or estimated from cache misses;
+	// absent where nothing counts them.
 	MemoryTrafficRate *float64 `json:"memory_traffic_bytes_per_second,omitempty"`
 
-	Wait      *float64 `json:"cpu_wait"` // runnable but waiting, in cores
-	Processes int      `json:"processes"`
-	Threads   int      `json:"threads"`
-	Command   string   `json:"command"` // the program with the highest use
-	StartedAt int64    `json:"started_at"`
-	// Exactness of the figures that were not exact at the last export, by key.
+	Wait      *float64 `json:"cpu_wait"`   // Threads ready to run and waiting, in cores.
+	Processes int      `json:"processes"`  // Processes alive.
+	Threads   int      `json:"threads"`    // Threads alive.
+	Command   string   `json:"command"`    // The program with the highest use.
+	StartedAt int64    `json:"started_at"` // When it started, Unix seconds.
+	// How far the figures can be trusted that were not exact at the last export, by name: at least (a lower bound),
+	// at most (an upper bound), estimated, modelled.
 	Exactness figure.Degrees `json:"exactness,omitempty"`
 }

@@ -57,50 +57,48 @@ type UsageFigures = figure.Used
 // that is down is not idle: it has no capacity.
 type Capacity = figure.Capacity
 
-// Usage is one row of history.
+// Usage is the use by one group in one period: a row of history.
 type Usage struct {
-	From      *time.Time `json:"from"` // null when the span is whole
-	Site      string     `json:"site,omitempty"`
-	Owner     string     `json:"owner,omitempty"`
-	Account   string     `json:"account,omitempty"`
-	Partition string     `json:"partition,omitempty"`
-	Node      string     `json:"node,omitempty"`
-	Command   string     `json:"command,omitempty"`
-	Kind      string     `json:"kind,omitempty"`
+	From      *time.Time `json:"from"`                // Start of the stretch; null when the span is whole.
+	Site      string     `json:"site,omitempty"`      // Site.
+	Owner     string     `json:"owner,omitempty"`     // Owner; "others" combines everyone the caller may not see.
+	Account   string     `json:"account,omitempty"`   // Project or account it was charged to.
+	Partition string     `json:"partition,omitempty"` // Partition.
+	Node      string     `json:"node,omitempty"`      // Node.
+	// Program; other figures than CPU time stand with the program that used most in a workload.
+	Command string `json:"command,omitempty"`
+	Kind    string `json:"kind,omitempty"` // Kind of workload.
 	UsageFigures
 	// Capacity is that of the node in a row of one node, that of the nodes of the partition in a row of
 	// one partition if the batch system reports them, otherwise that of all nodes in that time.
 	Capacity
-	// CapacityShare is CPU time over the available core time.
+	// CPU time by the core time that was there; of a partition, by that of its nodes where the batch system tells
+	// them.
 	CapacityShare *float64 `json:"capacity_share"`
 }
 
-// UsageList is the response of GET /api/reckon/v1/usage.
+// UsageList is usage over a period: the response of GET /api/reckon/v1/usage.
 type UsageList struct {
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
-	// AsOf is the time up to which usage was counted, if Until is later and it is known.
-	AsOf *time.Time `json:"as_of,omitempty"`
-	Span string     `json:"span"`
-	By   []string   `json:"by"`
-	Rows []Usage    `json:"rows"`
-	// Total is over all rows and times.
-	Total Usage `json:"total"`
-	// Pending is the currently waiting demand.
-	Pending *Pending `json:"pending,omitempty"`
-	Missing []string `json:"missing,omitempty"`
-	// Proof describes how far usage agrees with the counters, such as "accounted 100.00 %, last proof
-	// 03:10 CET"; empty if unknown.
+	Since time.Time `json:"since"` // Start, a full hour.
+	Until time.Time `json:"until"` // End, a whole hour.
+	// Up to when usage was counted, where that is before the end: some minutes ago on a busy server.
+	AsOf    *time.Time `json:"as_of,omitempty"`
+	Span    string     `json:"span"`              // Length of the stretches of time.
+	By      []string   `json:"by"`                // What rows are grouped by.
+	Rows    []Usage    `json:"rows"`              // One for each stretch of time and group, by time.
+	Total   Usage      `json:"total"`             // All rows together, and the capacity over all the time.
+	Pending *Pending   `json:"pending,omitempty"` // The currently waiting demand; null for none.
+	Missing []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
+	// How far usage agrees with the counters, such as: accounted 100.00 %, last proof 03:10 CET; empty if unknown.
 	Proof string `json:"proof,omitempty"`
 }
 
 // Pending is the currently waiting demand.
 type Pending struct {
-	Workloads    int      `json:"workloads"`
-	RequestCores *float64 `json:"request_cores"`
-	RequestGPUs  *float64 `json:"request_gpus"`
-	// LongestSeconds is the longest current waiting time.
-	LongestSeconds *float64 `json:"longest_seconds"`
+	Workloads      int      `json:"workloads"`       // How many wait.
+	RequestCores   *float64 `json:"request_cores"`   // Cores they ask for together.
+	RequestGPUs    *float64 `json:"request_gpus"`    // GPUs they ask for together.
+	LongestSeconds *float64 `json:"longest_seconds"` // Longest current waiting time, seconds.
 }
 
 // Usage returns history.

@@ -4,73 +4,76 @@ import "time"
 
 // Verdict is one sentence on a workload and the number behind it.
 type Verdict struct {
-	Kind     string  `json:"kind"`     // cores, memory, gpu, cpu_wait, throttled, balance, time, swap, oom, timeout, exit, renamed, ...
-	Severity string  `json:"severity"` // critical, warning, good or info
-	Text     string  `json:"text"`
-	Value    float64 `json:"value"`
-	Unit     string  `json:"unit"` // ratio, bytes, seconds, count or code
+	// What it is about: cores, memory, gpu, cpu_wait, throttled, balance, gpu_balance, memory_balance, renamed,
+	// time, swap, oom, timeout, node_fail, exit or short.
+	Kind     string  `json:"kind"`
+	Severity string  `json:"severity"` // critical, warning, good or info.
+	Text     string  `json:"text"`     // The sentence.
+	Value    float64 `json:"value"`    // The number behind it.
+	Unit     string  `json:"unit"`     // Unit of the number: ratio, bytes, seconds, count or code.
 }
 
-// Event is an incident of a workload: at some time in (From, To], because counters
-// are read every few seconds, and incidents in consecutive readings are merged into one event.
+// Event is an incident of a workload between two readings; incidents in consecutive readings are one event.
 type Event struct {
-	Kind  string    `json:"kind"` // oom_kill or throttled
-	From  time.Time `json:"from"`
-	To    time.Time `json:"to"`
-	Node  string    `json:"node,omitempty"`
-	Part  string    `json:"part,omitempty"`
-	Value float64   `json:"value"`
-	Unit  string    `json:"unit"` // count, or seconds throttled
+	Kind  string    `json:"kind"`           // oom_kill or throttled.
+	From  time.Time `json:"from"`           // Time of the reading before it.
+	To    time.Time `json:"to"`             // Time of the reading that showed it.
+	Node  string    `json:"node,omitempty"` // Node.
+	Part  string    `json:"part,omitempty"` // Part.
+	Value float64   `json:"value"`          // Processes killed, or seconds throttled.
+	Unit  string    `json:"unit"`           // count or seconds.
 }
 
 // Run is one of the runs of a reused id.
 type Run struct {
-	Start time.Time  `json:"start"`
-	End   *time.Time `json:"end"`
-	Owner string     `json:"owner"`
-	Name  string     `json:"name"`
+	Start time.Time  `json:"start"` // Start time.
+	End   *time.Time `json:"end"`   // When it ended; null while it runs.
+	Owner string     `json:"owner"` // Its owner.
+	Name  string     `json:"name"`  // What its owner called it.
 }
 
 // Advice is the recommended request for the next run. A figure without evidence is null.
 type Advice struct {
-	Runs        int      `json:"runs"`         // number of runs it is based on, this one included
-	Cores       *float64 `json:"cores"`        // sum over all nodes
-	MemoryBytes *float64 `json:"memory_bytes"` // per node
-	Seconds     *float64 `json:"seconds"`      // wall time
-	GPUs        *float64 `json:"gpus"`         // sum over all nodes
-	Nodes       int      `json:"nodes"`
-	// Paste is the same in the syntax of the batch system or of Kubernetes; empty for
-	// kinds without requests.
+	Runs        int      `json:"runs"`         // Runs of the same name and owner that it rests on, this one included.
+	Cores       *float64 `json:"cores"`        // Cores, on all nodes together; null when no run shows it.
+	MemoryBytes *float64 `json:"memory_bytes"` // Memory on each node, bytes.
+	Seconds     *float64 `json:"seconds"`      // Wall time, seconds.
+	GPUs        *float64 `json:"gpus"`         // GPUs, on all nodes together.
+	Nodes       int      `json:"nodes"`        // Nodes that it ran on.
+	// The same in the syntax of the batch system or as resources of a container; empty for kinds without requests.
 	Paste string   `json:"paste,omitempty"`
-	Why   []string `json:"why"` // one sentence per figure, and caveats
-	// Containers are those of a service, advised from daily use; Patch and VPA are the same for its object in
-	// Kubernetes: a patch of its pod template, and a VerticalPodAutoscaler that recommends without changing anything.
+	Why   []string `json:"why"` // What each figure rests on, and what speaks against it.
+	// For a service: recommended request per replica of each container, from its daily use.
 	Containers []ContainerAdvice `json:"containers,omitempty"`
-	Patch      string            `json:"patch,omitempty"`
-	VPA        string            `json:"vpa,omitempty"`
+	Patch      string            `json:"patch,omitempty"` // Of a service of Kubernetes, a strategic merge patch of its object.
+	// Of a service of Kubernetes, a VerticalPodAutoscaler that recommends and changes nothing.
+	VPA string `json:"vpa,omitempty"`
 }
 
 // ContainerAdvice is the recommended request of each replica of a container, or of a service without containers.
 type ContainerAdvice struct {
-	Container   string   `json:"container,omitempty"`
-	Days        int      `json:"days"` // number of days it is based on
-	Cores       *float64 `json:"cores"`
-	MemoryBytes *float64 `json:"memory_bytes"`
-	GPUs        *float64 `json:"gpus"` // mean number of busy ones on the busiest day
-	CoresP95    *float64 `json:"cores_p95"`
-	CoresP99    *float64 `json:"cores_p99"`
-	MemoryPeak  *float64 `json:"memory_peak_bytes"`
-	// The results of requests computed by the rule for each of the last days from the days before, and of the current
-	// requests, compared with the actual use; null if unknown.
+	Container   string   `json:"container,omitempty"` // Name; absent for a service without containers.
+	Days        int      `json:"days"`                // Number of days that it is based on.
+	Cores       *float64 `json:"cores"`               // Cores; null where the days do not show them.
+	MemoryBytes *float64 `json:"memory_bytes"`        // Memory, bytes; null where the days do not show it.
+	// GPUs that were busy on average on the busiest day; null where none was measured.
+	GPUs *float64 `json:"gpus"`
+	// Cores that were not exceeded in 95 % of the seconds, later days counting more.
+	CoresP95   *float64 `json:"cores_p95"`
+	CoresP99   *float64 `json:"cores_p99"`         // The same for 99 %.
+	MemoryPeak *float64 `json:"memory_peak_bytes"` // The highest needed memory of a replica, bytes.
+	// Backtest: cores recomputed each day from the preceding days, compared with that day's use; null with fewer
+	// than three days.
 	TestedCores  *RequestTest `json:"tested_cores"`
-	TestedMemory *RequestTest `json:"tested_memory"`
-	NowCores     *RequestTest `json:"now_cores"`
-	NowMemory    *RequestTest `json:"now_memory"`
+	TestedMemory *RequestTest `json:"tested_memory"` // The same of memory.
+	NowCores     *RequestTest `json:"now_cores"`     // Its current core request, compared with the same days; null if unknown.
+	NowMemory    *RequestTest `json:"now_memory"`    // The same of memory.
 }
 
 // RequestTest is the result of a request on past days.
 type RequestTest struct {
-	Days  int     `json:"days"`
-	Slack float64 `json:"slack"` // idle share of the request
-	Above float64 `json:"above"` // share of the seconds, or for memory of the days, with more use than the request
+	Days  int     `json:"days"`  // How many.
+	Slack float64 `json:"slack"` // Idle share of the request.
+	// Share of the seconds with more use than the request; of memory, share of the days.
+	Above float64 `json:"above"`
 }

@@ -1,19 +1,17 @@
 package api
 
 import (
-	"maps"
 	"reflect"
 
 	"reckon/figure"
 )
 
-// descriptions holds one line for each wire type and each of its fields, by Go
-// and JSON name. A test fails on a field without a line and on a line
-// without a field. The descriptions of figures are in their table.
+//go:generate go run ./gen
+
+// descriptions returns one line for each wire type and each of its fields, by Go and JSON name: the comments of package
+// client, and the texts of figures from their table. A test fails on a field without a line.
 func descriptions() map[string]string {
-	all := texts()
-	maps.Copy(all, answerTexts())
-	maps.Copy(all, runTexts())
+	all := clientTexts()
 	for scope, t := range map[figure.Scope]reflect.Type{
 		figure.Run: reflect.TypeFor[figure.Row](), figure.Hour: reflect.TypeFor[figure.Used](), figure.Node: reflect.TypeFor[figure.Capacity](),
 	} {

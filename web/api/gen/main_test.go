@@ -1,0 +1,18 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+)
+
+// TestGenerated fails if a comment of package client changed and go generate ./web/api was not run.
+func TestGenerated(t *testing.T) {
+	want, err := described("../../../client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile("../described.go"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("web/api/described.go is stale: run go generate ./web/api (%v)", err)
+	}
+}
