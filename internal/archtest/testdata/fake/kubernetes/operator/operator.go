@@ -4,7 +4,7 @@ package operator
 import (
 	_ "reckon/client"
 	_ "reckon/internal/x"
-	_ "reckon/metric"
 	_ "reckon/kubernetes/operator/api"
+	_ "reckon/metric"
 	_ "reckon/store"
 )

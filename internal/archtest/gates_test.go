@@ -1,0 +1,116 @@
+package archtest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const (
+	widest     = 140 // columns
+	mostFields = 30  // of a struct
+)
+
+// TestGates holds the size of the hand-written code to the limits in gates.txt.
+func TestGates(t *testing.T) {
+	limits := gates(t)
+	measured, examples := measureCode(t, filepath.Join("..", ".."))
+	for name, limit := range limits {
+		got, ok := measured[name]
+		switch {
+		case !ok:
+			t.Errorf("gates.txt: unknown limit %q", name)
+		case got > limit:
+			t.Errorf("%s: %d, at most %d by internal/archtest/gates.txt\n\t%s", name, got, limit, strings.Join(examples[name], "\n\t"))
+		}
+		t.Logf("%s: %d of %d", name, got, limit)
+	}
+}
+
+// gates reads gates.txt: a name, a number and what it counts.
+func gates(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile("gates.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		n, err := strconv.Atoi(words[1])
+		if err != nil || len(words) < 4 {
+			t.Fatalf("gates.txt: %q: want a name, a number and what it counts", line)
+		}
+		limits[words[0]] = n
+	}
+	return limits
+}
+
+// measureCode counts what gates.txt limits, and gives some examples of each.
+func measureCode(t *testing.T, root string) (measured map[string]int, examples map[string][]string) {
+	t.Helper()
+	measured, examples = map[string]int{}, map[string][]string{}
+	found := func(name, format string, args ...any) {
+		measured[name]++
+		if len(examples[name]) < 20 {
+			examples[name] = append(examples[name], fmt.Sprintf(format, args...))
+		}
+	}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "bin" || name == "dist"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.HasPrefix(text, []byte("// Code generated ")) || bytes.Contains(text, []byte("\n// Code generated ")) {
+			return nil
+		}
+		if strings.Contains(filepath.ToSlash(path), "/flux/") { // the try of a second batch system, counted by its issue
+			return nil
+		}
+		n := 0
+		for line := range bytes.Lines(text) {
+			n++
+			if w := utf8.RuneCount(bytes.ReplaceAll(bytes.TrimRight(line, "\n"), []byte("\t"), []byte("    "))); w > widest {
+				found("wide", "%s:%d: %d columns", path, n, w)
+			}
+		}
+		measured["lines"] += n
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if s, ok := node.(*ast.StructType); ok && s.Fields.NumFields() > mostFields {
+				found("fields", "%s: a struct of %d fields", fset.Position(s.Pos()), s.Fields.NumFields())
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return measured, examples
+}
