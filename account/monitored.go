@@ -29,10 +29,9 @@ type monitored struct {
 
 // monitoring is what the ledger holds of monitoring groups.
 type monitoring struct {
-	last   uint64 // boot time of the reading before
-	wished uint64 // and of the wishes before
-	parts  []*Part
-	held   map[*Part]bool
+	last  uint64 // boot time of the reading before
+	parts []*Part
+	held  map[*Part]bool
 }
 
 // Monitored takes in a reading of monitoring groups. A group is charged to the workload that all of its threads belong to; one that holds
@@ -108,31 +107,6 @@ func (l *Ledger) holders(tasks []int32) (parts []*Part, threads int) {
 		return nil, 0
 	}
 	return parts, threads
-}
-
-// idleShare is what part of a core a workload uses that is too small for a monitoring group.
-const idleShare = 100
-
-// MonitorWishes appends the parts that may get a monitoring group, by the CPU time that they used since the last call.
-func (l *Ledger) MonitorWishes(list []sensor.MonitorWish) []sensor.MonitorWish {
-	at := map[*Part]int{}
-	least := grown(l.monitors.wished, l.lastAt) / idleShare
-	l.monitors.wished = l.lastAt
-	for _, p := range l.order {
-		used := p.CPU() - p.wished
-		p.wished = p.CPU()
-		if p.end != 0 || p.absorbed || p.kind == workload.Other || p.kind == workload.Short || used < least || used == 0 {
-			continue
-		}
-		at[p] = len(list)
-		list = append(list, sensor.MonitorWish{Key: string(p.id) + "\x00" + p.part + "\x00" + p.owner, Size: used})
-	}
-	for pid, e := range l.table {
-		if i, ok := at[e.part]; ok && !e.gone && e.tick == uint32(l.tick) {
-			list[i].PIDs = append(list[i].PIDs, pid)
-		}
-	}
-	return list
 }
 
 func (p *Part) absorbMonitored(o *Part) {

@@ -97,22 +97,3 @@ func TestMonitoredFromBirth(t *testing.T) {
 		}
 	}
 }
-
-// TestMonitorWishes: who computes is wished for, with its processes; who rests, or uses less than a hundredth of a core, is not.
-func TestMonitorWishes(t *testing.T) {
-	r := newRig(t, Config{})
-	cpu := func(a, b, c uint64) []sensor.Process {
-		return []sensor.Process{proc(10, 10, 5*second, a), proc(11, 10, 5*second, a), proc(20, 20, 5*second, b), proc(30, 30, 5*second, c)}
-	}
-	r.tick(0, cpu(second, second, second))
-	r.l.MonitorWishes(nil)
-	r.tick(2*second, cpu(2*second, second+second/100, second+second/100-1))
-	got := r.l.MonitorWishes(nil)
-	if len(got) != 2 || got[0].Size != 2*second || len(got[0].PIDs) != 2 || !slices.Contains(got[0].PIDs, 11) || got[1].Size != second/100 || got[0].Key == got[1].Key {
-		t.Errorf("%+v", got)
-	}
-	r.tick(0, cpu(2*second, second+second/100, second+second/100-1))
-	if got := r.l.MonitorWishes(nil); len(got) != 0 {
-		t.Errorf("all rest: %+v", got)
-	}
-}

@@ -9,17 +9,17 @@ import (
 var (
 	mountBytes = &metric.Desc{
 		Name: "reckon_workload_mount_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help:   "Bytes that the workload read from and wrote to a file system across the network, by direction (read, write); of FUSE those that passed its server, of others (NFS, Lustre, CephFS) those of calls, which the page cache may have served.",
+		Help:   "Bytes that the workload read from and wrote to a file system across the network, by direction (read, write), in calls (NFS, Lustre, CephFS, FUSE); the page cache may have served them.",
 		Labels: with("type", "source", "direction"),
 	}
 	mountOperations = &metric.Desc{
 		Name: "reckon_workload_mount_operations_total", Kind: metric.Counter,
-		Help:   "Requests of the workload to a file system across the network: read, write, or metadata for all others; of FUSE those to its server, of others (NFS, Lustre, CephFS) calls, which caches may have served.",
+		Help:   "Calls of the workload on a file system across the network (NFS, Lustre, CephFS, FUSE): read, write, or metadata for all others; caches may have served them.",
 		Labels: with("type", "source", "operation"),
 	}
 	mountSeconds = &metric.Desc{
 		Name: "reckon_workload_mount_operation_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-		Help:   "Time of these requests of the workload until their answers, added up.",
+		Help:   "Time of these calls of the workload until they returned, added up.",
 		Labels: with("type", "source", "operation"),
 	}
 	fileBytes = &metric.Desc{

@@ -72,7 +72,6 @@ type Part struct {
 	links     *link      // a list, by next
 	events    *events    // nil while nothing was counted
 	monitored *monitored // nil while no monitoring group held it
-	wished    uint64     // CPU time at the last call of MonitorWishes
 	packages  uint64     // see SetPlace
 	clock     float64    // see SetPlace
 

@@ -57,9 +57,6 @@ type Config struct {
 	// Counters reads the performance counters of the processors at each switch of threads, for every workload.
 	Counters bool
 
-	// Resctrl makes monitoring groups of the kernel for the largest workloads, where resctrl is mounted.
-	Resctrl bool
-
 	// Kubelet tells the names of pods.
 	Kubelet Kubelet
 
@@ -174,7 +171,7 @@ type Agent struct {
 	batch    metric.Batch
 	gpu      gpuing
 	kernel   counting
-	monitors monitoring
+	monitors sensor.MonitorPass
 	sharing  sharing
 	own      owning
 	views    []compat.View

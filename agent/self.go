@@ -154,7 +154,7 @@ func (s *self) resident() (bytesResident uint64, ok bool) {
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
-		agentLate, agentFailed, agentLost, agentMissed, agentMonitored, agentExportErrors, agentParts, agentProcesses, modelInfo,
+		agentLate, agentFailed, agentLost, agentMissed, agentExportErrors, agentParts, agentProcesses, modelInfo,
 		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped,
 		podVolumeUsed, podVolumeCapacity, containerStorage,
 	}

@@ -26,7 +26,7 @@ type counting struct {
 	queue     sensor.QueueSource // nil where delays can not be measured
 	queuePass sensor.QueuePass
 
-	mounts    []sensor.MountSource // of FUSE, and of calls on other file systems; none where they can not be counted
+	mounts    sensor.MountSource // nil where calls on file systems can not be counted
 	mountPass sensor.MountPass
 
 	counters    sensor.CounterSource // nil where there are none, or they are not to be read
@@ -56,29 +56,23 @@ func (a *Agent) watch(s any) {
 	}
 }
 
-// openMounts opens what counts requests to FUSE file systems and calls on others, and returns what is missing. Where requests to
-// FUSE can not be counted, calls on it are.
+// openMounts opens what counts calls on file systems, and returns what is missing.
 func (a *Agent) openMounts(o task.Options) (notes []Note) {
-	open := func(name string, s sensor.MountSource, missing *task.Note, err error) {
-		if err != nil {
-			a.add(name, nil, err)
-			notes = append(notes, Note{name, err})
-			return
-		}
-		a.kernel.mounts = append(a.kernel.mounts, s)
-		a.watch(s)
-		a.closers = append(a.closers, s)
-		a.add(s.Name(), nil, nil)
-		if missing != nil {
-			a.add(missing.Sensor, nil, missing.Err)
-			notes = append(notes, Note(*missing))
-		}
+	s, missing, err := task.OpenFiles(o)
+	if err != nil {
+		a.add("files", nil, err)
+		return []Note{{"files", err}}
 	}
-	s, err := task.OpenMounts(o)
-	open("fuse", s, nil, err)
-	f, missing, failed := task.OpenFiles(o, err != nil)
-	if f != nil || failed != nil {
-		open("files", f, missing, failed)
+	if s == nil {
+		return nil // none are to be counted
+	}
+	a.kernel.mounts = s
+	a.watch(s)
+	a.closers = append(a.closers, s)
+	a.add(s.Name(), nil, nil)
+	if missing != nil {
+		a.add(missing.Sensor, nil, missing.Err)
+		notes = append(notes, Note(*missing))
 	}
 	return notes
 }
@@ -247,13 +241,12 @@ func (a *Agent) tickCounters() {
 // tickMounts charges requests to file systems.
 func (a *Agent) tickMounts() {
 	n := &a.kernel
-	if len(n.mounts) == 0 {
+	if n.mounts == nil {
 		return
 	}
 	n.mountPass.Reset()
-	for _, s := range n.mounts {
-		a.report(s.Name(), s.ReadMounts(&n.mountPass))
-	}
+	err := n.mounts.ReadMounts(&n.mountPass)
+	a.report(n.mounts.Name(), err)
 	a.ledger.Mounts(&n.mountPass)
 }
 

@@ -48,7 +48,6 @@ type options struct {
 	kubelet      agent.Kubelet
 	profile      profileOptions
 	counters     bool
-	resctrl      bool
 	files        string
 }
 
@@ -77,7 +76,6 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+agent.SystemSocket+" as root) or none")
 	f.StringVar(&o.files, "files", "network", "file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see doc/guides/storage.md")
 	f.BoolVar(&o.counters, "counters", false, "read the performance counters of the processors for each workload, see doc/guides/counters.md")
-	f.BoolVar(&o.resctrl, "resctrl", false, "make monitoring groups of resctrl for the largest workloads, and remove them at the end, see doc/guides/counters.md")
 	kubeletFlags(f, &o.kubelet)
 	o.push.register(f)
 	o.profile.register(f)
@@ -90,7 +88,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 		Node: o.node, Root: o.root, Tegrastats: o.tegrastats, Redfish: o.redfish, Source: o.source, Exits: o.exits, Replay: o.replay,
 		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
 		OwnMetrics: o.own, Textfile: o.textfile, Kubelet: o.kubelet,
-		Guests: o.guests, HostEnergy: o.hostEnergy, Files: o.files, Counters: o.counters, Resctrl: o.resctrl,
+		Guests: o.guests, HostEnergy: o.hostEnergy, Files: o.files, Counters: o.counters,
 		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
 		Steady: len(o.push.endpoints) > 0 && o.replay == "",
 		Expose: true, Lean: true, Version: buildinfo.Get().Version, Logger: log,

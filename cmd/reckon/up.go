@@ -98,7 +98,6 @@ on where it stopped.`,
 	f.StringVar(&o.agent.Guests, "guest-energy", "", "folder into which the energy of each virtual machine is written, to be shared with it, such as /run/reckon/guests")
 	f.StringVar(&o.agent.HostEnergy, "host-energy", "", "in a virtual machine, the file in which its host does so (default: "+host.Default+")")
 	f.StringVar(&o.agent.Files, "files", "network", "file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see doc/guides/storage.md")
-	f.BoolVar(&o.agent.Resctrl, "resctrl", false, "make monitoring groups of resctrl for the largest workloads, and remove them at the end, see doc/guides/counters.md")
 	f.BoolVar(&o.agent.Counters, "counters", false, "read the performance counters of the processors for each workload, see doc/guides/counters.md")
 	f.StringVar(&o.agent.PowerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
 	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "attribution of idle energy: none, request (in proportion to requests) or even")

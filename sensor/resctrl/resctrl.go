@@ -6,16 +6,12 @@
 //	mon_groups/NAME/{tasks,mon_data}                threads that are monitored apart
 //	NAME/mon_data, NAME/mon_groups/NAME             the same of control groups
 //
-// Groups of others are only read. With [Sensor.Follow] groups named reckon-* are made for the largest workloads: of threads in the default group
-// only, at most half of those that are free, and none where another program makes monitoring groups. They are removed by [Sensor.Close],
-// and by the next New after an agent that was killed. A thread's children are in its group by the kernel.
-//
-// What devices move by DMA is not in it. Bytes since the sensor was opened. Where resctrl is not mounted the sensor is unavailable; it is never mounted here. No machine with
-// it was here: the test's trees are constructed by the kernel's documentation. A Sensor is used from one goroutine.
+// Groups are only read. A thread's children are in its group by the kernel. What devices move by DMA is not counted. Bytes count since the
+// sensor was opened. Where resctrl is not mounted the sensor is unavailable; it is never mounted here. The trees of the tests are
+// constructed by the kernel's documentation. A Sensor is used from one goroutine.
 package resctrl
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,17 +40,12 @@ func Descs() []*metric.Desc { return []*metric.Desc{traffic, occupancy} }
 
 // Sensor reads resctrl of one machine.
 type Sensor struct {
-	root, dir string
-	domains   []domain
-	totals    []total // by domain
-	sockets   []socket
-	groups    []*group
-	own       []*ownGroup
-	refused   map[string]bool // keys of workloads whose threads could not be moved
-	scanned   bool            // since the last Read
-
-	// What the kernel does when a folder is made or removed; for tests on constructed trees.
-	mkdir, rmdir func(dir string) error
+	dir     string
+	domains []domain
+	totals  []total // by domain
+	sockets []socket
+	groups  []*group
+	scanned bool // since the last Read
 }
 
 // total is what moved in one domain.
@@ -71,10 +62,9 @@ type socket struct {
 	occupancy     *metric.Series
 }
 
-// New finds resctrl of the machine whose file tree is at root, "" or "/" for our own, and removes groups that a killed agent left.
+// New finds resctrl of the machine whose file tree is at root, "" or "/" for our own.
 func New(root string) (*Sensor, error) {
-	s := &Sensor{root: root, dir: sysfs.Path(root, "sys/fs/resctrl"), refused: map[string]bool{}}
-	s.mkdir, s.rmdir = func(dir string) error { return os.Mkdir(dir, 0o755) }, os.Remove
+	s := &Sensor{dir: sysfs.Path(root, "sys/fs/resctrl")}
 	if _, err := os.Stat(filepath.Join(s.dir, "info")); err != nil {
 		if !sysfs.CPUFlag(root, "cqm_llc") {
 			return nil, sensor.Unavailable("the processor monitors neither caches nor memory bandwidth, or its resctrl is not mounted", "", err)
@@ -91,7 +81,6 @@ func New(root string) (*Sensor, error) {
 			s.sockets = append(s.sockets, socket{d.socket, metric.NewSeries(traffic, d.socket, "local"), metric.NewSeries(traffic, d.socket, "remote"), metric.NewSeries(occupancy, d.socket)})
 		}
 	}
-	s.removeLeft()
 	return s, s.scan()
 }
 
@@ -197,20 +186,16 @@ func (s *Sensor) ReadMonitors(p *sensor.MonitorPass) error {
 		if len(g.tasks) == 0 {
 			continue
 		}
-		p.Groups = append(p.Groups, sensor.Monitored{Key: g.own, Tasks: g.tasks, Bytes: g.bytes, Counted: g.moved, Fresh: g.fresh, Gap: g.gap,
+		p.Groups = append(p.Groups, sensor.Monitored{Tasks: g.tasks, Bytes: g.bytes, Counted: g.moved, Fresh: g.fresh, Gap: g.gap,
 			Cache: g.occupies.n, Occupies: g.occupies.ok})
 	}
 	return nil
 }
 
-// Close removes the groups that were made here.
+// Close forgets the groups.
 func (s *Sensor) Close() error {
-	var errs []error
-	for _, o := range s.own {
-		errs = append(errs, s.remove(o))
-	}
-	s.own, s.groups = nil, nil
-	return errors.Join(errs...)
+	s.groups = nil
+	return nil
 }
 
 var (

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/sensor/sensortest"
@@ -63,13 +61,6 @@ func (m *machine) tasks(name string, threads ...string) {
 	m.put(filepath.Join("sys/fs/resctrl", name, "tasks"), strings.Join(threads, "\n"))
 }
 
-// process is a process with threads.
-func (m *machine) process(pid int, threads ...int) {
-	for _, t := range append(threads, pid) {
-		m.put(fmt.Sprintf("proc/%d/task/%d/stat", pid, t), "")
-	}
-}
-
 func (m *machine) remove(name string) {
 	if err := os.RemoveAll(filepath.Join(m.root, "sys/fs/resctrl", name)); err != nil {
 		m.t.Fatal(err)
@@ -82,23 +73,8 @@ func (m *machine) open() *Sensor {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.control(s)
 	m.t.Cleanup(func() { _ = s.Close() })
 	return s
-}
-
-// control does what the kernel does when folders come and go.
-func (m *machine) control(s *Sensor) {
-	s.mkdir = func(dir string) error {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return err
-		}
-		name, _ := filepath.Rel(s.dir, dir)
-		m.tasks(name)
-		m.group(name, 0, 0, 0, 0, 0, 0)
-		return nil
-	}
-	s.rmdir = os.RemoveAll
 }
 
 func read(t testing.TB, s *Sensor) map[string]float64 {
@@ -188,8 +164,8 @@ func TestSensor(t *testing.T) {
 		}})
 }
 
-// TestOthers: groups of others are read and never changed, and none is made beside them.
-func TestOthers(t *testing.T) {
+// TestGroups: monitoring groups and control groups are read.
+func TestGroups(t *testing.T) {
 	m := newMachine(t)
 	m.group("mon_groups/crio-1", 100, 100, 50, 100, 100, 50)
 	m.tasks("mon_groups/crio-1", "10", "11", "0")
@@ -205,139 +181,6 @@ func TestOthers(t *testing.T) {
 	}
 	if got[1].Bytes != 0 || !got[1].Gap {
 		t.Errorf("a counter that fell: %+v", got[1])
-	}
-	m.process(10)
-	served, err := s.Follow([]sensor.MonitorWish{{Key: "w", PIDs: []int32{10}, Size: 1}})
-	if served != 0 || !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), "another program") {
-		t.Errorf("%d groups, %v", served, err)
-	}
-	if entries, _ := os.ReadDir(filepath.Join(s.dir, "mon_groups")); len(entries) != 1 {
-		t.Errorf("%v", entries)
-	}
-}
-
-// TestOwn: the largest workloads get groups while there is room; their new threads come in, those of others go out; groups are given up for others that
-// are twice as large, when somebody else begins to monitor, and at the end.
-func TestOwn(t *testing.T) {
-	m := newMachine(t)
-	m.put("sys/fs/resctrl/info/L3_MON/num_rmids", "5") // the default group, and half of four
-	m.tasks("")
-	s := m.open()
-	m.process(10, 11)
-	m.process(20)
-	m.process(30)
-	wishes := func(a, b, c uint64) []sensor.MonitorWish {
-		return []sensor.MonitorWish{{Key: "a", PIDs: []int32{10}, Size: a}, {Key: "b", PIDs: []int32{20}, Size: b}, {Key: "c", PIDs: []int32{30}, Size: c}}
-	}
-	follow := func(a, b, c uint64) string {
-		t.Helper()
-		pass(t, s)
-		served, err := s.Follow(wishes(a, b, c))
-		if err != nil || served != len(s.own) {
-			t.Errorf("%d groups, %v", served, err)
-		}
-		var keys []string
-		for _, o := range s.own {
-			keys = append(keys, o.key)
-		}
-		slices.Sort(keys)
-		return strings.Join(keys, " ")
-	}
-	if got := follow(3, 2, 1); got != "a b" {
-		t.Errorf("the largest two: %s", got)
-	}
-	m.group("mon_groups/reckon-0", 70, 0, 9, 0, 0, 0)
-	got := pass(t, s)
-	if i := slices.IndexFunc(got, func(g sensor.Monitored) bool { return g.Key == "a" }); i < 0 || got[i].Bytes != 70 || !got[i].Fresh || !slices.Contains(got[i].Tasks, 11) {
-		t.Errorf("a new group: %+v", got)
-	}
-	m.process(10, 11, 12) // a new thread, and one of somebody else
-	m.tasks("mon_groups/reckon-0", "10", "11", "99")
-	if got := follow(3, 2, 3); got != "a b" {
-		t.Errorf("one that is larger by half: %s", got)
-	}
-	if text, _ := os.ReadFile(filepath.Join(s.dir, "mon_groups/reckon-0/tasks")); string(text) != "10\n11\n99\n12\n" {
-		t.Errorf("threads of a workload: %q", text)
-	}
-	if text, _ := os.ReadFile(filepath.Join(s.dir, "tasks")); !strings.HasPrefix(strings.TrimSpace(string(text)), "99") {
-		t.Errorf("the thread of another is moved to %q", text)
-	}
-	if got := follow(5, 2, 5); got != "a c" {
-		t.Errorf("one that is twice as large: %s", got)
-	}
-	m.remove("mon_groups/reckon-0/tasks") // the kernel moves no threads of other control groups
-	pass(t, s)
-	if _, err := s.Follow(wishes(5, 2, 5)); err != nil {
-		t.Errorf("a group that vanished: %v", err)
-	}
-	m.group("mon_groups/pqos", 0, 0, 0, 0, 0, 0)
-	pass(t, s)
-	if served, err := s.Follow(wishes(5, 2, 5)); served != 0 || !errors.Is(err, sensor.ErrUnavailable) || len(s.ours()) != 0 {
-		t.Errorf("beside another program: %d, %v, %v", served, err, s.ours())
-	}
-	m.remove("mon_groups/pqos")
-	if got := follow(5, 0, 5); got == "" {
-		t.Error("none is made when the other program has ended")
-	}
-	if err := s.Close(); err != nil || len(s.ours()) != 0 {
-		t.Errorf("at the end: %v, %v", err, s.ours())
-	}
-}
-
-// TestLeft: groups of an agent that was killed are removed by the next one, those of one that lives are not, and it makes none beside it.
-func TestLeft(t *testing.T) {
-	m := newMachine(t)
-	m.tasks("")
-	m.process(10)
-	first := m.open()
-	pass(t, first)
-	wish := []sensor.MonitorWish{{Key: "a", PIDs: []int32{10}, Size: 1}}
-	if served, err := first.Follow(wish); served != 1 || err != nil {
-		t.Fatal(served, err)
-	}
-	second := m.open()
-	pass(t, second)
-	if served, err := second.Follow(wish); served != 0 || !errors.Is(err, sensor.ErrUnavailable) {
-		t.Errorf("a second agent: %d, %v", served, err)
-	}
-	if len(first.ours()) != 1 {
-		t.Errorf("the second agent removed groups of the first: %v", first.ours())
-	}
-	for _, o := range first.own { // killed: the kernel unlocks
-		_ = o.lock.Close()
-	}
-	first.own = nil
-	third := &Sensor{root: m.root, dir: first.dir}
-	m.control(third)
-	third.removeLeft()
-	if len(third.ours()) != 0 {
-		t.Errorf("left behind: %v", third.ours())
-	}
-}
-
-// TestRefused: without the right to make groups the reason says so; where there is no room left nothing fails.
-func TestRefused(t *testing.T) {
-	m := newMachine(t)
-	m.process(10)
-	s := m.open()
-	wish := []sensor.MonitorWish{{Key: "a", PIDs: []int32{10}, Size: 1}}
-	for errno, unavailable := range map[error]bool{unix.EACCES: true, unix.EROFS: true, unix.ENOSPC: false} {
-		s.mkdir = func(dir string) error { return &os.PathError{Op: "mkdir", Path: dir, Err: errno} }
-		pass(t, s)
-		if served, err := s.Follow(wish); served != 0 || errors.Is(err, sensor.ErrUnavailable) != unavailable || !unavailable && err != nil {
-			t.Errorf("%v: %d, %v", errno, served, err)
-		}
-	}
-	// Somebody else changes groups at the moment: the next time.
-	m.control(s)
-	other := lock(s.dir)
-	if served, err := s.Follow(wish); served != 0 || err != nil {
-		t.Errorf("while another has locked it: %d, %v", served, err)
-	}
-	_ = other.Close()
-	m.tasks("")
-	if served, err := s.Follow(wish); served != 1 || err != nil {
-		t.Errorf("later: %d, %v", served, err)
 	}
 }
 

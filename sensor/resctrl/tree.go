@@ -3,8 +3,6 @@ package resctrl
 import (
 	"bytes"
 	"cmp"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +29,6 @@ type group struct {
 	inode    uint64
 	parent   *group // nil for a control group
 	children int
-	own      string    // the key that it was made for
 	readings []reading // by domain
 	tasks    []int32
 
@@ -110,11 +107,6 @@ func (s *Sensor) enter(dir string, parent *group, first bool) (*group, error) {
 		}
 	}
 	g := &group{dir: dir, inode: inode, parent: parent, seen: true, fresh: !first, known: !first, readings: make([]reading, len(s.domains))}
-	for _, o := range s.own {
-		if o.dir == dir {
-			g.own = o.key
-		}
-	}
 	s.groups = append(s.groups, g)
 	return g, nil
 }
@@ -210,6 +202,3 @@ func domainsOf(root, dir string) (out []domain) {
 	}
 	return out
 }
-
-// gone reports whether a group was removed meanwhile.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }

@@ -5,7 +5,6 @@ import (
 	"reckon/sensor/task/counters"
 	"reckon/sensor/task/disks"
 	"reckon/sensor/task/files"
-	"reckon/sensor/task/fuse"
 	"reckon/sensor/task/rdma"
 	"reckon/sensor/task/runqueue"
 	"reckon/sensor/task/traffic"
@@ -71,25 +70,13 @@ func OpenCounters(o Options) (sensor.CounterSource, error) {
 	return s, nil
 }
 
-// OpenMounts opens what counts requests of processes to FUSE file systems, as [OpenTraffic] does.
-func OpenMounts(o Options) (sensor.MountSource, error) {
-	if err := programmable(&o); err != nil {
-		return nil, err
-	}
-	s, err := fuse.Open(fuse.Options{Root: o.Root, Types: o.Types})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// OpenFiles opens what counts calls of processes on file systems, as [OpenTraffic] does; fuse says whether those on FUSE are to be counted,
-// whose requests nobody counts then. The note says which calls are not counted. It returns nil where none are to be.
-func OpenFiles(o Options, fuse bool) (sensor.MountSource, *Note, error) {
+// OpenFiles opens what counts calls of processes on file systems, as [OpenTraffic] does. The note says which calls are not counted. It
+// returns nil where none are to be.
+func OpenFiles(o Options) (sensor.MountSource, *Note, error) {
 	if err := programmable(&o); err != nil || o.Files == None {
 		return nil, nil, err
 	}
-	s, err := files.Open(files.Options{Root: o.Root, Types: o.Types, All: o.Files == All, FUSE: fuse})
+	s, err := files.Open(files.Options{Root: o.Root, Types: o.Types, All: o.Files == All})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -54,7 +54,7 @@ func (c *cpio) end() error {
 
 // testPackages are run on each kernel, with what they have in testdata.
 var testPackages = []string{
-	"sensor/cgroup", "sensor/netfs", "sensor/task", "sensor/task/bpf", "sensor/task/counters", "sensor/task/disks", "sensor/task/ebpf", "sensor/task/files", "sensor/task/fuse",
+	"sensor/cgroup", "sensor/netfs", "sensor/task", "sensor/task/bpf", "sensor/task/counters", "sensor/task/disks", "sensor/task/ebpf", "sensor/task/files",
 	"sensor/task/mounts", "sensor/task/procfs", "sensor/task/rdma", "sensor/task/runqueue", "sensor/task/taskstats", "sensor/task/traffic", "sensor/task/waits",
 }
 

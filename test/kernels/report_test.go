@@ -14,7 +14,7 @@ func TestReport(t *testing.T) {
 		want  []string // the problems begin so
 	}{
 		"right": {`GUEST kernel 6.1.0-56-amd64
-GUEST said v2 ebpf reckon-agent: not available: fuse: no BPF tracing of it (use Linux 6.11)
+GUEST said v2 ebpf reckon-agent: not available: traffic: no BPF tracing of it (use Linux 6.3)
 GUEST reading v2 ebpf processes by ebpf, their ends by ebpf
 GUEST result v2 ebpf busy want=2.5 got=2.49 mark=exact
 GUEST result v2 ebpf oom want=2.5 got=2.5 mark=exact

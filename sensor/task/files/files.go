@@ -1,9 +1,8 @@
 // Package files counts what each process asks of file systems, by programs of BPF at functions of the kernel's VFS
 // (fentry and fexit): opens, stats, listings and changes of directories and attributes as metadata, reads and writes with their bytes.
 //
-// What counts are calls that reach a file system, whether it asks its server or disk for them or its caches serve them; that is
-// how they differ from requests to FUSE servers, which reckon/sensor/task/fuse counts. Of file systems across the network
-// the time of calls is counted as well. Names that are not there, reads and writes by readv(2), io_uring, mmap(2) and sendfile(2)
+// What counts are calls that reach a file system, whether it asks its server or disk for them or its caches serve them. Of file
+// systems across the network, FUSE included, the time of calls is counted as well. Names that are not there, reads and writes by readv(2), io_uring, mmap(2) and sendfile(2)
 // are not counted, nor is opening for NFSv4 a part of the time when the lookup of the name has done it. A change of an overlay is
 // one of the file system below it, too. What a mount that hangs is asked for is counted when it returns.
 //
@@ -38,8 +37,6 @@ type Options struct {
 	Types *bpf.Types
 	// All counts file systems of this machine, too.
 	All bool
-	// FUSE counts calls on FUSE file systems as those on file systems across the network: for kernels on which nobody counts their requests.
-	FUSE bool
 }
 
 // Source counts calls while it is open.
@@ -51,7 +48,6 @@ type Source struct {
 	programs []*ebpf.Program // that are attached
 	missing  []error
 	table    *os.File // of mounts; nil once calls across the network are counted
-	fuse     bool
 }
 
 // The programs write records as the reader takes them.
@@ -81,7 +77,7 @@ func needless(o Options, err error) error {
 		return err
 	}
 	defer table.Close()
-	if found, failed := remote(table, o.FUSE); found || failed != nil {
+	if found, failed := remote(table); found || failed != nil {
 		return err
 	}
 	return sensor.Unavailable("no file system across the network is mounted, and calls on one would not be counted", "", err)
@@ -97,7 +93,7 @@ func load(o Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the types of the kernel: %w", err)
 	}
-	s := &Source{fuse: o.FUSE}
+	s := new(Source)
 	if s.hooks, s.missing, err = choose(kernel); err != nil {
 		return nil, err
 	}
@@ -118,7 +114,7 @@ func load(o Options) (*Source, error) {
 
 // begin attaches what is to be counted now.
 func (s *Source) begin(o Options) (err error) {
-	if s.reader, err = mounts.NewReader(s.accounts, o.Root, sensor.Mount{Type: "other", Source: "other", Local: o.All}, func(kind string) bool { return !isRemote(kind, true) }); err != nil {
+	if s.reader, err = mounts.NewReader(s.accounts, o.Root, sensor.Mount{Type: "other", Source: "other", Local: o.All}, func(kind string) bool { return !isRemote(kind) }); err != nil {
 		return fmt.Errorf("open the account of calls without a process: %w", err)
 	}
 	if s.table, err = mountTable(o.Root); err != nil {
@@ -148,7 +144,7 @@ func (s *Source) reach() error {
 	if s.table == nil {
 		return nil
 	}
-	found, err := remote(s.table, s.fuse)
+	found, err := remote(s.table)
 	if err != nil || !found {
 		return err
 	}
@@ -185,7 +181,7 @@ func (s *Source) prepare(o Options) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables[filesVarAll].Set(o.All), spec.Variables[filesVarFuse].Set(o.FUSE)); err != nil {
+	if err := errors.Join(spec.Variables[filesVarAll].Set(o.All), spec.Variables[filesVarFuse].Set(true)); err != nil {
 		return nil, fmt.Errorf("set what is counted: %w", err)
 	}
 	spec.Maps[filesMapPending].MaxEntries *= bpf.PossibleCPUs(o.Root)

@@ -14,7 +14,7 @@ import (
 
 	"reckon/sensor"
 	"reckon/sensor/netfs/nfstest"
-	"reckon/sensor/task/fuse/fusetest"
+	"reckon/sensor/task/files/fusetest"
 	"reckon/sensor/task/mounts"
 )
 
@@ -314,7 +314,7 @@ func TestTogether(t *testing.T) {
 
 // Calls on a file system across the network are counted with their times once one is mounted; local ones are not.
 func TestAcross(t *testing.T) {
-	s := open(t, Options{FUSE: true})
+	s := open(t, Options{})
 	dir, m := t.TempDir(), sensor.Mount{Type: "fuse.test", Source: "host:/dir"}
 	near, local := tmpfs(t, "near")
 	if s.table == nil {
@@ -422,18 +422,18 @@ func TestChanged(t *testing.T) {
 func TestRemote(t *testing.T) {
 	const none = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:25 / /sys/fs/fuse/connections rw - fusectl fusectl rw\n"
 	for _, c := range []struct {
-		table      string
-		fuse, want bool
+		table string
+		want  bool
 	}{
-		{none, true, false},
-		{none + "44 22 0:45 / /home rw shared:1 - nfs4 fs:/home rw\n", false, true},
-		{none + "44 22 0:45 / /a\\040-\\040b rw - fuse.sshfs u@h: rw\n", false, false},
-		{none + "44 22 0:45 / /a rw - fuse.sshfs u@h: rw\n", true, true},
-		{none + "44 22 0:45 / /l rw - lustre 10.0.0.1@tcp:/l rw\n", false, true},
-		{"", true, false},
+		{none, false},
+		{none + "44 22 0:45 / /home rw shared:1 - nfs4 fs:/home rw\n", true},
+		{none + "44 22 0:45 / /a\\040-\\040b rw - fuse.sshfs u@h: rw\n", true},
+		{none + "44 22 0:45 / /a rw - fuse.sshfs u@h: rw\n", true},
+		{none + "44 22 0:45 / /l rw - lustre 10.0.0.1@tcp:/l rw\n", true},
+		{"", false},
 	} {
-		if got, err := remote(strings.NewReader(c.table), c.fuse); got != c.want || err != nil {
-			t.Errorf("%q, FUSE %v: %v, %v", c.table, c.fuse, got, err)
+		if got, err := remote(strings.NewReader(c.table)); got != c.want || err != nil {
+			t.Errorf("%q: %v, %v", c.table, got, err)
 		}
 	}
 }
@@ -459,8 +459,7 @@ func TestNeedless(t *testing.T) {
 	}{
 		{"a disk", disk, Options{}, refused, false},
 		{"NFS", disk + nfs, Options{}, refused, true},
-		{"FUSE, whose requests are counted", disk + fuse, Options{}, refused, false},
-		{"FUSE", disk + fuse, Options{FUSE: true}, refused, true},
+		{"FUSE", disk + fuse, Options{}, refused, true},
 		{"all is asked for", disk, Options{All: true}, refused, true},
 		{"another fault", disk, Options{}, os.ErrClosed, true},
 	} {

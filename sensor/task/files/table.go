@@ -41,7 +41,7 @@ func changed(f *os.File) bool {
 }
 
 // remote tells whether a table of mounts has a file system across the network.
-func remote(f io.ReadSeeker, fuse bool) (bool, error) {
+func remote(f io.ReadSeeker) (bool, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return false, fmt.Errorf("read the table of mounts: %w", err)
 	}
@@ -49,7 +49,7 @@ func remote(f io.ReadSeeker, fuse bool) (bool, error) {
 	for in.Scan() {
 		_, right, _ := strings.Cut(in.Text(), " - ")
 		kind, _, _ := strings.Cut(right, " ")
-		if isRemote(kind, fuse) {
+		if isRemote(kind) {
 			return true, nil
 		}
 	}
@@ -59,7 +59,7 @@ func remote(f io.ReadSeeker, fuse bool) (bool, error) {
 	return false, nil
 }
 
-// isRemote tells whether a type of file system is one across the network; fuse says whether FUSE is taken for such.
-func isRemote(kind string, fuse bool) bool {
-	return slices.Contains(network, kind) || fuse && (kind == "fuse" || kind == "fuseblk" || strings.HasPrefix(kind, "fuse."))
+// isRemote reports whether a type of file system is one across the network or FUSE.
+func isRemote(kind string) bool {
+	return slices.Contains(network, kind) || kind == "fuse" || kind == "fuseblk" || strings.HasPrefix(kind, "fuse.")
 }

@@ -316,7 +316,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 			reading = r
 			break
 		}
-		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table", "files", "traffic", "waits", "runqueue", "fuse", "disks"} {
+		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table", "files", "traffic", "waits", "runqueue", "disks"} {
 			if strings.Contains(line, about) {
 				say("said %s %s %s", layout, m.name, line)
 			}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What each process does on file systems, kept alike by the programs that count requests to FUSE servers and calls of the
+ * What each process does on file systems, kept alike by the programs that count calls of the
  * VFS. The includer defines "static int first(void)", which the iterator calls before it reports the first account, after
  * it included this file.
  *
