@@ -2,9 +2,9 @@ package agent
 
 import (
 	"cmp"
+	"slices"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 )
 
 // live builds the tick of a live view. Everything in it is new memory.
@@ -44,7 +44,7 @@ func (a *Agent) live() client.Live {
 		}
 		l.Workloads = append(l.Workloads, w)
 	}
-	sorting.Func(l.Workloads, func(x, y client.LiveWorkload) int {
+	slices.SortFunc(l.Workloads, func(x, y client.LiveWorkload) int {
 		return cmp.Or(cmp.Compare(y.Cores, x.Cores), cmp.Compare(y.CPUSeconds, x.CPUSeconds), cmp.Compare(x.ID, y.ID))
 	})
 	return l

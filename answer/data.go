@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,6 @@ import (
 	"reckon/analysis/correlate"
 	"reckon/answer/dataset"
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -112,7 +112,7 @@ func (d *Data) read(ctx context.Context, q client.DataQuery) ([]dataset.Series, 
 			return nil, err
 		}
 	}
-	sorting.Func(out, func(a, b dataset.Series) int {
+	slices.SortFunc(out, func(a, b dataset.Series) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)))
 	})
 	return out, nil

@@ -6,7 +6,6 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/client"
-	"reckon/internal/sorting"
 )
 
 // byOwner groups findings by owner, in descending order of wasted core-hours. Waste is not counted
@@ -40,7 +39,7 @@ func byOwner(list []client.Finding) []client.FindingOwner {
 	for i := range out {
 		slices.Sort(out[i].Rules)
 	}
-	sorting.Stable(out, func(a, b client.FindingOwner) int {
+	slices.SortStableFunc(out, func(a, b client.FindingOwner) int {
 		return cmp.Or(cmp.Compare(orZero(b.CoreSeconds), orZero(a.CoreSeconds)), cmp.Compare(orZero(b.GPUSeconds), orZero(a.GPUSeconds)),
 			cmp.Compare(b.Findings, a.Findings), cmp.Compare(a.Owner, b.Owner))
 	})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -155,7 +154,7 @@ func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 		c.judge(q)
 		list.Places = append(list.Places, c.Place)
 	}
-	sorting.Func(list.Places, comparePlaces)
+	slices.SortFunc(list.Places, comparePlaces)
 	if q.Shares() && f.GPUs != nil {
 		err := f.sharing(ctx, &list, q, now)
 		if err := f.Outage.degrade(&list.Missing, "which GPUs can be shared", err); err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"reckon/access"
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/query"
 )
 
@@ -43,7 +42,7 @@ func (f *Fit) sharing(ctx context.Context, list *client.FitList, q client.FitQue
 		}
 		list.Sharing = append(list.Sharing, g)
 	}
-	sorting.Stable(list.Sharing, compareShares)
+	slices.SortStableFunc(list.Sharing, compareShares)
 	return nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 )
 
 // Logs are not collected but fetched from where they are stored.
@@ -153,7 +152,7 @@ func (l *Logs) ask(ctx context.Context, p *LogPlace, r client.LogRange) (logs cl
 
 // SortLogs sorts lines by time and keeps the first or the last of them.
 func SortLogs(lines []client.LogLine, first bool, limit int) (kept []client.LogLine, more bool) {
-	sorting.Stable(lines, func(a, b client.LogLine) int {
+	slices.SortStableFunc(lines, func(a, b client.LogLine) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container))
 	})
 	switch more = len(lines) > limit; {

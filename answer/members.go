@@ -11,7 +11,6 @@ import (
 	"reckon/client"
 	"reckon/figure/format"
 	"reckon/internal/hostlist"
-	"reckon/internal/sorting"
 	"reckon/workload"
 )
 
@@ -62,7 +61,7 @@ func Members(id string, runs []client.Workload, only map[string]bool) (m client.
 		}
 		m.Members = append(m.Members, w)
 	}
-	sorting.Stable(m.Members, func(a, b client.Workload) int { return cmp.Compare(numberIn(a.ID, id), numberIn(b.ID, id)) })
+	slices.SortStableFunc(m.Members, func(a, b client.Workload) int { return cmp.Compare(numberIn(a.ID, id), numberIn(b.ID, id)) })
 	if len(m.Members) == 0 {
 		return m, false
 	}
@@ -87,7 +86,7 @@ func Members(id string, runs []client.Workload, only map[string]bool) (m client.
 	for state, n := range counts {
 		m.States = append(m.States, client.StateCount{State: state, Count: n})
 	}
-	sorting.Func(m.States, func(a, b client.StateCount) int {
+	slices.SortFunc(m.States, func(a, b client.StateCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.State, b.State))
 	})
 	m.Verdicts = memberVerdicts(&m)

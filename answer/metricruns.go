@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -318,10 +317,10 @@ func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r client
 		}
 		r.Pods, s.Pods = append(r.Pods, doc.MetricRunPod), append(s.Pods, series)
 	}
-	sorting.Stable(r.Pods, func(a, b client.MetricRunPod) int {
+	slices.SortStableFunc(r.Pods, func(a, b client.MetricRunPod) int {
 		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Name, b.Name))
 	})
-	sorting.Stable(s.Pods, func(a, b client.MetricRunSeries) int {
+	slices.SortStableFunc(s.Pods, func(a, b client.MetricRunSeries) int {
 		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Pod, b.Pod))
 	})
 	return r, s, nil

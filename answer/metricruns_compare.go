@@ -11,7 +11,6 @@ import (
 
 	"reckon/analysis/compare"
 	"reckon/client"
-	"reckon/internal/sorting"
 )
 
 // alpha is 1 minus the confidence level of a whole comparison.
@@ -300,7 +299,7 @@ func lengths(x [][]float64) (n int) {
 func conditions(a, b []measured) []client.MetricRunCondition {
 	out := []client.MetricRunCondition{}
 	x, y := conditionsOf(a), conditionsOf(b)
-	keys := sorting.Collect(maps.Keys(x), func(p, q [2]string) int { return cmp.Or(cmp.Compare(p[0], q[0]), cmp.Compare(p[1], q[1])) })
+	keys := slices.SortedFunc(maps.Keys(x), func(p, q [2]string) int { return cmp.Or(cmp.Compare(p[0], q[0]), cmp.Compare(p[1], q[1])) })
 	for key := range y {
 		if _, ok := x[key]; !ok {
 			keys = append(keys, key)

@@ -16,7 +16,6 @@ import (
 	"reckon/analysis/powerfit"
 	"reckon/answer/dataset"
 	"reckon/client"
-	"reckon/internal/sorting"
 )
 
 // Power fits models to the measured power of nodes.
@@ -120,7 +119,7 @@ func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 		c.Watts /= n
 		out.Contributions = append(out.Contributions, c)
 	}
-	sorting.Stable(out.Contributions, func(a, b client.PowerContribution) int {
+	slices.SortStableFunc(out.Contributions, func(a, b client.PowerContribution) int {
 		switch {
 		case a.Watts > b.Watts:
 			return -1

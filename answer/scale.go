@@ -10,7 +10,6 @@ import (
 
 	"reckon/analysis/scaling"
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/query"
 	"reckon/store"
 )
@@ -234,7 +233,7 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 		}
 		out.Runs = append(out.Runs, one)
 	}
-	sorting.Stable(out.Runs, func(a, b client.ScaleRun) int {
+	slices.SortStableFunc(out.Runs, func(a, b client.ScaleRun) int {
 		return cmp.Or(cmp.Compare(a.Size(out.SizeUnit), b.Size(out.SizeUnit)), a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
 	})
 	return nil

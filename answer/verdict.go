@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"reckon/access"
 	"reckon/analysis/efficiency"
 	"reckon/client"
 	"reckon/figure"
-	"reckon/internal/sorting"
 	"reckon/query"
 )
 
@@ -185,7 +185,7 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 	case hidden > 1:
 		out = append(out, efficiency.Neighbour{Owner: fmt.Sprintf("%d other users", hidden), Cores: cores})
 	}
-	sorting.Stable(out, func(a, b efficiency.Neighbour) int { return cmp.Compare(b.Cores, a.Cores) })
+	slices.SortStableFunc(out, func(a, b efficiency.Neighbour) int { return cmp.Compare(b.Cores, a.Cores) })
 	return out
 }
 

@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"reckon/figure"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -347,7 +347,7 @@ func (v *verifier) sum() {
 		}
 		v.Off += max(node, site)
 	}
-	sorting.Func(all, func(a, b Difference) int {
+	slices.SortFunc(all, func(a, b Difference) int {
 		return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Figure, b.Figure))
 	})
 	v.Differing = len(all)

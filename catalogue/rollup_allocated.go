@@ -15,7 +15,6 @@ import (
 
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -118,7 +117,7 @@ func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Work
 	}))
 	for _, f := range out {
 		for _, list := range f { // of several sources
-			sorting.Stable(list, func(a, b point) int { return cmp.Compare(a.t, b.t) })
+			slices.SortStableFunc(list, func(a, b point) int { return cmp.Compare(a.t, b.t) })
 		}
 	}
 	return out, err

@@ -3,13 +3,13 @@ package catalogue
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // sameBoot is by how much two reports of one boot may differ, in milliseconds: they are whole
@@ -65,7 +65,7 @@ func (p *pass) watch(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
 	switch {
 	case old.series == hash:
 		runs = append(runs, old.runs...)
-		sorting.Func(runs, func(a, b bootRun) int { return cmp.Compare(a.first, b.first) })
+		slices.SortFunc(runs, func(a, b bootRun) int { return cmp.Compare(a.first, b.first) })
 		var joined []bootRun
 		for _, r := range runs {
 			joined = joinBoots(joined, r)

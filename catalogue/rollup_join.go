@@ -2,9 +2,9 @@ package catalogue
 
 import (
 	"cmp"
+	"slices"
 
 	"reckon/figure"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -54,7 +54,7 @@ func joined(rows []store.Use) []store.Use {
 		at[g] = len(out)
 		out = append(out, *u)
 	}
-	sorting.Func(out, func(a, b store.Use) int {
+	slices.SortFunc(out, func(a, b store.Use) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Command, b.Command), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -13,7 +14,6 @@ import (
 
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 	"reckon/store"
 	"reckon/workload"
 )
@@ -378,7 +378,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 		return err
 	}
 	for k, list := range several { // the latest counts, and what it leaves open is that of the one before
-		sorting.Func(list, func(a, b said) int {
+		slices.SortFunc(list, func(a, b said) int {
 			return cmp.Or(cmp.Compare(b.t, a.t), cmp.Compare(b.account, a.account), cmp.Compare(b.command, a.command), cmp.Compare(b.kind, a.kind), cmp.Compare(b.owner, a.owner), cmp.Compare(b.partition, a.partition))
 		})
 		delete(p.facts, k)
@@ -540,6 +540,6 @@ func (p *pass) nodeRows() []store.NodeUse {
 		}
 		out = append(out, u)
 	}
-	sorting.Func(out, func(a, b store.NodeUse) int { return a.At.Compare(b.At) })
+	slices.SortFunc(out, func(a, b store.NodeUse) int { return a.At.Compare(b.At) })
 	return out
 }

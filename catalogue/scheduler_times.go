@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"reckon/internal/hostlist"
-	"reckon/internal/sorting"
 )
 
 // A batch system reports the runs of its jobs from one place: in series without a node and
@@ -64,7 +63,7 @@ func (r *schedulerSeries) runs() []schedulerRun {
 			out = append(out, l)
 		}
 	}
-	sorting.Func(out, func(a, b schedulerRun) int {
+	slices.SortFunc(out, func(a, b schedulerRun) int {
 		return cmp.Or(cmp.Compare(a.from(), b.from()), cmp.Compare(a.last, b.last))
 	})
 	return out

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -86,7 +85,7 @@ func (a *account) steps() []store.Step {
 			CPUSeconds: x.CPU.number(), MemoryPeakBytes: x.Memory.number(), Cores: x.NCores.number(),
 		})
 	}
-	sorting.Stable(out, func(x, y store.Step) int { return cmp.Compare(x.Start.UnixMilli(), y.Start.UnixMilli()) })
+	slices.SortStableFunc(out, func(x, y store.Step) int { return cmp.Compare(x.Start.UnixMilli(), y.Start.UnixMilli()) })
 	return out
 }
 

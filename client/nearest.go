@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"reckon/internal/sorting"
 )
 
 // Nearest returns up to n words that a person may have meant by text, best first:
@@ -34,7 +32,7 @@ func Nearest(text string, words []string, n int) []string {
 		}
 		found = append(found, match{w, cost})
 	}
-	sorting.Stable(found, func(a, b match) int { return cmp.Compare(a.cost, b.cost) })
+	slices.SortStableFunc(found, func(a, b match) int { return cmp.Compare(a.cost, b.cost) })
 	out := make([]string, 0, n)
 	for _, m := range found {
 		if len(out) < n && !slices.Contains(out, m.word) {

@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"time"
-
-	"reckon/internal/sorting"
 )
 
 // OwnerReport is the use of one owner in a time range, what was wasted, and what to do next. It is
@@ -165,7 +163,7 @@ func lostOf(list []Workload) []Lost {
 			out = append(out, *l)
 		}
 	}
-	sorting.Func(out, func(a, b Lost) int {
+	slices.SortFunc(out, func(a, b Lost) int {
 		return cmp.Or(cmp.Compare(weight(b.CoreSeconds, b.GPUSeconds), weight(a.CoreSeconds, a.GPUSeconds)), cmp.Compare(a.Name, b.Name))
 	})
 	return out[:min(len(out), ownerAdvice)]

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"reckon/internal/sorting"
 )
 
 // ErrTooSymmetric reports that the blank nodes of a graph cannot be distinguished within the step limit.
@@ -141,7 +139,7 @@ func (c *canonicaliser) nameAll() error {
 			}
 			paths = append(paths, p)
 		}
-		sorting.Stable(paths, func(a, b path) int { return strings.Compare(a.hash, b.hash) })
+		slices.SortStableFunc(paths, func(a, b path) int { return strings.Compare(a.hash, b.hash) })
 		for _, p := range paths {
 			for _, label := range p.issuer.order {
 				c.names.issue(label)

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"reckon/internal/sorting"
 )
 
 // Limits limit the input of a reader. The zero value means no limits.
@@ -296,7 +294,7 @@ func Sorted(quads []Quad) []Quad {
 	for i, q := range quads {
 		list[i] = keyed{q.String(), q}
 	}
-	sorting.Func(list, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(list, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
 	list = slices.CompactFunc(list, func(a, b keyed) bool { return a.key == b.key })
 	out := make([]Quad, len(list))
 	for i := range list {

@@ -6,8 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"reckon/internal/sorting"
 )
 
 // Prefix is a short name of a namespace.
@@ -18,7 +16,7 @@ type Prefix struct{ Name, IRI string }
 func WriteTurtle(out io.Writer, quads []Quad, prefixes []Prefix) error {
 	w := bufio.NewWriter(out)
 	t := turtleWriter{prefixes: slices.Clone(prefixes)}
-	sorting.Func(t.prefixes, func(a, b Prefix) int { return cmp.Compare(len(b.IRI), len(a.IRI)) }) // the longest match first
+	slices.SortFunc(t.prefixes, func(a, b Prefix) int { return cmp.Compare(len(b.IRI), len(a.IRI)) }) // the longest match first
 	plain := make([]Quad, len(quads))
 	for i, q := range quads {
 		q.G = Term{}

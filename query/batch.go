@@ -13,7 +13,6 @@ import (
 
 	"reckon/client"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 const (
@@ -237,7 +236,7 @@ func (v *Views) Partitions(ctx context.Context, at time.Time) ([]Partition, erro
 	for p := range found {
 		out = append(out, p)
 	}
-	sorting.Func(out, func(a, b Partition) int {
+	slices.SortFunc(out, func(a, b Partition) int {
 		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil

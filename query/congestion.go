@@ -13,7 +13,6 @@ import (
 
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // Congestion is one direction of a network device of a node that was full at times while a workload used it.
@@ -125,7 +124,7 @@ func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*m
 		return nil, err
 	}
 	names := slices.Collect(maps.Keys(nodes))
-	sorting.Func(names, func(a, b string) int { return cmp.Or(cmp.Compare(nodes[b].bytes, nodes[a].bytes), cmp.Compare(a, b)) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(nodes[b].bytes, nodes[a].bytes), cmp.Compare(a, b)) })
 	for i, name := range names {
 		if i >= congestionNodes || nodes[name].bytes == 0 || name == "" {
 			delete(nodes, name)

@@ -14,7 +14,6 @@ import (
 	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -75,7 +74,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 		}
 		out = append(out, p.Part)
 	}
-	sorting.Func(out, func(x, y client.Part) int {
+	slices.SortFunc(out, func(x, y client.Part) int {
 		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Part, y.Part))
 	})
 	return out, nil
@@ -175,7 +174,7 @@ func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []client.DiskWa
 	for device, seconds := range by {
 		out = append(out, client.DiskWait{Device: device, Seconds: seconds})
 	}
-	sorting.Func(out, func(a, b client.DiskWait) int {
+	slices.SortFunc(out, func(a, b client.DiskWait) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Device, b.Device))
 	})
 	return out, err
@@ -213,7 +212,7 @@ func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, er
 		c.CPUSeconds = math.Max(c.CPUSeconds, 0)
 		out = append(out, *c)
 	}
-	sorting.Func(out, func(a, b client.Command) int {
+	slices.SortFunc(out, func(a, b client.Command) int {
 		return cmp.Or(cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(a.Command, b.Command))
 	})
 	return out, nil

@@ -12,7 +12,6 @@ import (
 
 	"reckon/client"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // deviceMetrics are the series read for the devices of a node.
@@ -245,14 +244,14 @@ func (d *devices) finish(site, node string) client.NodeDevices {
 	for _, x := range d.sockets {
 		out.Sockets = append(out.Sockets, *x)
 	}
-	sorting.Func(out.Sockets, func(a, b client.Socket) int {
+	slices.SortFunc(out.Sockets, func(a, b client.Socket) int {
 		return cmp.Or(cmp.Compare(len(a.Socket), len(b.Socket)), cmp.Compare(a.Socket, b.Socket))
 	})
-	sorting.Func(out.Disks, func(a, b client.Disk) int { return cmp.Compare(a.Device, b.Device) })
-	sorting.Func(out.Mounts, func(a, b client.Mount) int {
+	slices.SortFunc(out.Disks, func(a, b client.Disk) int { return cmp.Compare(a.Device, b.Device) })
+	slices.SortFunc(out.Mounts, func(a, b client.Mount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Source, b.Source))
 	})
-	sorting.Func(out.Links, func(a, b client.Link) int {
+	slices.SortFunc(out.Links, func(a, b client.Link) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Port, b.Port))
 	})
 	return out

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -10,7 +11,6 @@ import (
 
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // DiskLimit is a limit of a control group on a disk that a workload reached.
@@ -65,8 +65,8 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 		return nil, err
 	}
 	var worst *DiskLimit
-	for _, at := range sorting.Collect(maps.Keys(groups), func(a, b place) int { return strings.Compare(a.node+a.part, b.node+b.part) }) {
-		for _, disk := range sorting.Collect(maps.Keys(groups[at].limits), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {
+	for _, at := range slices.SortedFunc(maps.Keys(groups), func(a, b place) int { return strings.Compare(a.node+a.part, b.node+b.part) }) {
+		for _, disk := range slices.SortedFunc(maps.Keys(groups[at].limits), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {
 			if d := groups[at].reached(g, disk); d != nil && (worst == nil || d.Seconds > worst.Seconds) {
 				d.Node, d.Observed = at.node, s.To.Sub(s.From).Seconds()
 				d.Seconds = min(d.Seconds, d.Observed)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 const pressureMetric = "reckon_workload_pressure_seconds_total"
@@ -39,12 +39,12 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error)
 		return nil, err
 	}
 	if len(out) > maxEvents {
-		sorting.Func(out, func(a, b client.Event) int {
+		slices.SortFunc(out, func(a, b client.Event) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Value, a.Value)) // oom_kill comes first
 		})
 		out = out[:maxEvents]
 	}
-	sorting.Func(out, func(a, b client.Event) int {
+	slices.SortFunc(out, func(a, b client.Event) int {
 		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
 	})
 	return out, nil
@@ -176,7 +176,7 @@ func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Ren
 	if err != nil {
 		return nil, err
 	}
-	sorting.Func(all, func(a, b seen) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.node, b.node)) })
+	slices.SortFunc(all, func(a, b seen) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.node, b.node)) })
 	var out []Renamed
 	for i, b := range all {
 		for _, a := range all[:i] {

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 
 	"reckon/client"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // GPUSpace is a GPU, or a partition of one, with the workloads that have it open.
@@ -89,10 +89,10 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 				s.Tenants = append(s.Tenants, t.peaks())
 			}
 		}
-		sorting.Func(s.Tenants, func(a, b client.GPUTenant) int { return strings.Compare(a.Workload, b.Workload) })
+		slices.SortFunc(s.Tenants, func(a, b client.GPUTenant) int { return strings.Compare(a.Workload, b.Workload) })
 		out = append(out, *s)
 	}
-	sorting.Func(out, func(a, b GPUSpace) int {
+	slices.SortFunc(out, func(a, b GPUSpace) int {
 		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Index, b.Index), strings.Compare(a.Device, b.Device))
 	})
 	return out, nil

@@ -15,7 +15,6 @@ import (
 	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // remembered is how long a node that went silent is listed as down.
@@ -132,7 +131,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, er
 			out = append(out, b.node(k))
 		}
 	}
-	sorting.Func(out, func(a, b client.Node) int {
+	slices.SortFunc(out, func(a, b client.Node) int {
 		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node))
 	})
 	return out, nil
@@ -371,7 +370,7 @@ func (m *machine) finish() client.Node {
 	for _, s := range m.sensors {
 		m.Sensors = append(m.Sensors, s.Sensor)
 	}
-	sorting.Func(m.Sensors, func(a, b client.Sensor) int { return cmp.Compare(a.Sensor, b.Sensor) })
+	slices.SortFunc(m.Sensors, func(a, b client.Sensor) int { return cmp.Compare(a.Sensor, b.Sensor) })
 	return m.Node
 }
 

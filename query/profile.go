@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -14,7 +15,6 @@ import (
 	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // maxSteps bounds a profile, as Prometheus bounds a range query.
@@ -218,7 +218,7 @@ func (g *grid) profiles(lines map[profileKey]*line) []client.Profile {
 			out = append(out, p)
 		}
 	}
-	sorting.Func(out, func(a, b client.Profile) int {
+	slices.SortFunc(out, func(a, b client.Profile) int {
 		return cmp.Or(cmp.Compare(rank(a.Metric), rank(b.Metric)), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
 	})
 	return out

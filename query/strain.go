@@ -12,7 +12,6 @@ import (
 
 	"reckon/figure"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // Strain holds indicators of a shortage of resources in a workload; nil where not
@@ -234,7 +233,7 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 			out = append(out, Neighbour{owner, v / seconds})
 		}
 	}
-	sorting.Func(out, func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.Owner, b.Owner)) })
+	slices.SortFunc(out, func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.Owner, b.Owner)) })
 	return out, nil
 }
 

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"reckon/internal/sorting"
 )
 
 // requests counts what is asked and how long answers take. The zero value is ready; it is safe
@@ -92,7 +90,7 @@ func (q *requests) gather(add adder) {
 	add(selfRunning, float64(q.running.Load()))
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, k := range sorting.Collect(maps.Keys(q.count), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(q.count), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
 		add(selfRequests, float64(q.count[k]), k[0], k[1])
 	}
 	for _, what := range slices.Sorted(maps.Keys(q.seconds)) {

@@ -2,10 +2,10 @@ package probe
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 )
 
 // sum adds up counters that may be unknown: a sum of which a part is unknown is unknown.
@@ -148,7 +148,7 @@ func (o *Options) rows(tasks map[key]*task, d map[key]counters) (out []client.Pr
 			out = append(out, o.row(t, d[k]))
 		}
 	}
-	sorting.Func(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.PID, b.PID) })
+	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.PID, b.PID) })
 	return out
 }
 
@@ -160,7 +160,7 @@ func (o *Options) threadRows(tasks map[key]*task, d map[key]counters) []client.P
 		r.TID, r.PID, r.Parent = r.PID, r.Parent, 0
 		r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files, r.ChildCPUSeconds = nil, nil, nil, nil, nil, nil
 	}
-	sorting.Func(out, func(a, b client.ProbeRow) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID)) })
+	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID)) })
 	return out
 }
 
@@ -190,7 +190,7 @@ func byCommand(t *table, d map[key]counters) (out []client.ProbeRow) {
 		r.ResidentBytes, r.Threads = figure(g.resident, 1), figure(g.threads, 1)
 		out = append(out, r)
 	}
-	sorting.Func(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.Command, b.Command) })
+	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.Command, b.Command) })
 	return out
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"reckon/internal/sorting"
 	"reckon/sensor"
 )
 
@@ -103,7 +102,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		for i := range list {
 			list[i].grow(missing * float64(list[i].Processes) / float64(n))
 		}
-		sorting.Func(list, order)
+		slices.SortFunc(list, order)
 		return list, missing
 	}
 	var sum float64
@@ -115,7 +114,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		part := seconds(ns) * min(1, missing/sum)
 		list = append(list, Command{Name: "children of " + name, CPUSeconds: part})
 	}
-	sorting.Func(list, order)
+	slices.SortFunc(list, order)
 	if missing -= min(sum, missing); missing > 0 || unnamed > 0 {
 		i := slices.IndexFunc(list, func(c Command) bool { return c.Name == otherName })
 		if i < 0 {
@@ -124,7 +123,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		}
 		list[i].CPUSeconds += missing
 		list[i].Processes += unnamed
-		sorting.Func(list, order)
+		slices.SortFunc(list, order)
 	}
 	return list, 0
 }

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reckon/internal/sorting"
 	"reckon/sensor"
 )
 
@@ -169,7 +168,7 @@ func (w *perfWatch) drain(t *tree, now float64) {
 		w.scratch = r.take(w.scratch[:0])
 		w.records = parseRecords(w.scratch, w.records)
 	}
-	sorting.Stable(w.records, func(a, b record) int {
+	slices.SortStableFunc(w.records, func(a, b record) int {
 		if a.time < b.time {
 			return -1
 		} else if a.time > b.time {

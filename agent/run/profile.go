@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-
-	"reckon/internal/sorting"
 )
 
 // profile cuts the run into windows of one second.
@@ -115,7 +113,7 @@ func summarise(windows []weighted, mean float64) Cores {
 		}
 		list = list[:n]
 	}
-	sorting.Func(list, func(a, b weighted) int {
+	slices.SortFunc(list, func(a, b weighted) int {
 		if a.v < b.v {
 			return -1
 		} else if a.v > b.v {

@@ -15,8 +15,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"reckon/internal/sorting"
 )
 
 // ErrInput means that the columns cannot be compared; it is wrapped with the reason.
@@ -88,7 +86,7 @@ func (m *Matrix) Strongest() []Pair {
 		}
 		return math.Abs(p.LagPearson)
 	}
-	sorting.Stable(out, func(a, b Pair) int {
+	slices.SortStableFunc(out, func(a, b Pair) int {
 		switch d := strength(b) - strength(a); {
 		case d < 0:
 			return -1

@@ -18,7 +18,6 @@ import (
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/phrase"
-	"reckon/internal/sorting"
 )
 
 //go:embed texts.txt
@@ -190,7 +189,7 @@ func Judge(u Usage) []Verdict {
 		j.balance()
 		j.time()
 	}
-	sorting.Stable(j.out, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
+	slices.SortStableFunc(j.out, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
 	return j.out
 }
 

@@ -24,8 +24,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"reckon/internal/sorting"
 )
 
 // Limits define when a resource is contended. The zero value is not useful; see [Default].
@@ -138,7 +136,7 @@ func Scores(t Trace, l Limits) []Score {
 			out = append(out, *s)
 		}
 	}
-	sorting.Func(out, func(a, b Score) int {
+	slices.SortFunc(out, func(a, b Score) int {
 		switch {
 		case a.Seconds > b.Seconds:
 			return -1

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"reckon/internal/sorting"
 )
 
 // nearest is the number of past times that a forecast by analogs uses.
@@ -83,7 +81,7 @@ type weighted struct{ value, weight float64 }
 
 // weightedMedian returns the weighted median and may reorder the values.
 func weightedMedian(v []weighted) float64 {
-	sorting.Func(v, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
+	slices.SortFunc(v, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
 	half := 0.0
 	for _, x := range v {
 		half += x.weight / 2

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"reckon/internal/sorting"
 )
 
 // trial holds the forecasts of every method at the origins of a back-test.
@@ -212,7 +210,7 @@ func together(weights []float64, of func(int) []float64) []float64 {
 		for i, f := range each {
 			at[i] = one{f[k], w[i]}
 		}
-		sorting.Func(at, func(a, b one) int { return cmp.Compare(a.v, b.v) })
+		slices.SortFunc(at, func(a, b one) int { return cmp.Compare(a.v, b.v) })
 		sum, below := 0.0, 0.0
 		for _, x := range at {
 			from, to := max(below, trimmed*total), min(below+x.w, (1-trimmed)*total)

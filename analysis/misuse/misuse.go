@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"reckon/internal/phrase"
-	"reckon/internal/sorting"
 )
 
 // Severity is how urgently a finding needs attention.
@@ -153,7 +152,7 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 		gatherPassed(small, &passed[i], policy("", passed[i].Nodes))
 	}
 	out = append(out, smallJobs(small)...)
-	sorting.Stable(out, func(a, b Finding) int {
+	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Workload, b.Workload))
 	})
 	return out

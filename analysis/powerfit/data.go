@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"reckon/account/attribution/powermodel"
-	"reckon/internal/sorting"
 )
 
 // table is a clean data set: rows in time order within each group, no gaps.
@@ -249,7 +248,7 @@ func cleanRows(d Data) (rows []int, warn []string) {
 	// A few steps back in time are the starts of further runs; many mean that rows are out of order.
 	if back > 0 && (d.Workload == nil || back*20 > len(rows)) {
 		warn = append(warn, "rows are not in order of time and were sorted")
-		sorting.Stable(rows, before)
+		slices.SortStableFunc(rows, before)
 	} else {
 		if back > 0 {
 			warn = append(warn, fmt.Sprintf("time steps back %d times within a workload: taken as further runs of it", back))

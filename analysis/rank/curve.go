@@ -3,8 +3,6 @@ package rank
 import (
 	"math"
 	"slices"
-
-	"reckon/internal/sorting"
 )
 
 // Load is the power of a node at a share of its cores in use, with a mean number of busy GPUs (0 if it has none).
@@ -58,7 +56,7 @@ func FitCurve(loads []Load) (Curve, bool) {
 	if len(loads) < leastLoads {
 		return Curve{}, false
 	}
-	sorting.Func(loads, func(a, b Load) int {
+	slices.SortFunc(loads, func(a, b Load) int {
 		switch {
 		case a.Share < b.Share:
 			return -1

@@ -7,7 +7,6 @@ import (
 
 	"reckon/figure/format"
 	"reckon/internal/phrase"
-	"reckon/internal/sorting"
 )
 
 //go:embed texts.txt
@@ -60,7 +59,7 @@ func (j *judge) say(kind, severity string, value float64, unit, key string, word
 
 func (j *judge) sorted() []Verdict {
 	order := []string{"warning", "good", "info"}
-	sorting.Stable(j.out, func(a, b Verdict) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) })
+	slices.SortStableFunc(j.out, func(a, b Verdict) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) })
 	return j.out
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -104,7 +103,7 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 		at := rows[p.block]
 		fill(f.Columns[c].Values[at:at+steps], points, p.s.Kind, g)
 	}
-	sorting.Func(f.Columns, func(a, b Column) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Columns, func(a, b Column) int { return strings.Compare(a.Name, b.Name) })
 	return f, warnings, f.check()
 }
 
@@ -124,7 +123,7 @@ func (s *Series) values(by []string) []string {
 // describe formats the series as Prometheus does, without the labels in but.
 func (s *Series) describe(but []string) string {
 	ls := slices.Clone(s.Labels)
-	sorting.Func(ls, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(ls, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
 	var parts []string
 	for _, l := range ls {
 		if l.Value != "" && !slices.Contains(but, l.Name) {
@@ -183,7 +182,7 @@ func (s *Series) clean() (out []Point, warnings []string) {
 	}
 	if !slices.IsSortedFunc(out, byTime) {
 		warnings = append(warnings, fmt.Sprintf("series %s is not in order of time and was sorted", s.describe(nil)))
-		sorting.Stable(out, byTime)
+		slices.SortStableFunc(out, byTime)
 	}
 	n := len(out)
 	out = slices.CompactFunc(out, func(a, b Point) bool { return a.T == b.T })

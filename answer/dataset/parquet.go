@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-
-	"reckon/internal/sorting"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -289,6 +288,6 @@ func (f *Frame) describe(dict []byte) {
 			c.Unit, c.Help, c.Source, c.Rate = def.Unit, def.Help, def.Source, def.Rate
 		}
 	}
-	sorting.Stable(f.Columns, func(a, b Column) int { return place[a.Name] - place[b.Name] })
-	sorting.Stable(f.Labels, func(a, b LabelColumn) int { return place[a.Name] - place[b.Name] })
+	slices.SortStableFunc(f.Columns, func(a, b Column) int { return place[a.Name] - place[b.Name] })
+	slices.SortStableFunc(f.Labels, func(a, b LabelColumn) int { return place[a.Name] - place[b.Name] })
 }

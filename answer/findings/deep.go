@@ -16,7 +16,6 @@ import (
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/misuse"
-	"reckon/internal/sorting"
 	"reckon/query"
 	"reckon/store"
 )
@@ -72,7 +71,7 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 			list = append(list, suspect{i, s})
 		}
 	}
-	sorting.Func(list, func(a, b suspect) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.at, b.at)) })
+	slices.SortFunc(list, func(a, b suspect) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.at, b.at)) })
 	for _, s := range list[:min(len(list), suspects)] {
 		if err := follow(ctx, q, r, &r.list[s.at]); err != nil {
 			return err

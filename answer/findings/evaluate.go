@@ -15,7 +15,6 @@ import (
 	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
 	"reckon/answer/invariant"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -146,7 +145,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 	}
 	for i, p := range policies {
 		out[i] = misuse.Judge(r.list, work.passed, p.For)
-		sorting.Func(dead[i], func(a, b misuse.Finding) int {
+		slices.SortFunc(dead[i], func(a, b misuse.Finding) int {
 			return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Owner, b.Owner))
 		})
 		out[i] = slices.Concat(out[i], dead[i], took[i].findings(r, func(_ string, nodes []nodeScore) *misuse.OverShareRule {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +15,6 @@ import (
 
 	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -118,7 +118,7 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 			}
 		}
 	})
-	sorting.Func(out, func(a, b Step) int {
+	slices.SortFunc(out, func(a, b Step) int {
 		if c := strings.Compare(a.Node, b.Node); c != 0 {
 			return c
 		}

@@ -3,6 +3,7 @@ package findings
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -10,7 +11,6 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/internal/series"
-	"reckon/internal/sorting"
 )
 
 // Metrics of the tasks of a step; see package account.
@@ -81,7 +81,7 @@ func (e *Evaluator) tasks(ctx context.Context, r *reading) error {
 		w.Tasks = append(w.Tasks, *t)
 	}
 	for i := range r.list {
-		sorting.Func(r.list[i].Tasks, func(a, b misuse.StepTasks) int {
+		slices.SortFunc(r.list[i].Tasks, func(a, b misuse.StepTasks) int {
 			return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Node, b.Node))
 		})
 	}

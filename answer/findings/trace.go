@@ -11,7 +11,6 @@ import (
 
 	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -60,7 +59,7 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 		if len(t.Owners) < 2 {
 			return
 		}
-		sorting.Func(t.Owners, func(a, b fairshare.Owner) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(t.Owners, func(a, b fairshare.Owner) int { return strings.Compare(a.Name, b.Name) })
 		out = append(out, nodeTrace{place: m.place, part: part, what: what, trace: t})
 	}
 	cores := float64(len(m.cpus))
@@ -187,7 +186,7 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 				why, most = w, s.why[w]
 			}
 		}
-		sorting.Func(s.nodes, func(a, b nodeScore) int {
+		slices.SortFunc(s.nodes, func(a, b nodeScore) int {
 			return cmp.Or(cmp.Compare(b.seconds, a.seconds), strings.Compare(a.node, b.node))
 		})
 		where := s.nodes[0].node
@@ -216,7 +215,7 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 		}
 		out = append(out, f)
 	}
-	sorting.Func(out, func(a, b misuse.Finding) int {
+	slices.SortFunc(out, func(a, b misuse.Finding) int {
 		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Owner, b.Owner), strings.Compare(a.Part, b.Part))
 	})
 	return out

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"reckon/figure"
-	"reckon/internal/sorting"
 	"reckon/store"
 	"reckon/workload"
 )
@@ -197,7 +196,7 @@ func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) 
 	if err != nil {
 		return fmt.Errorf("list the owners: %w", err)
 	}
-	sorting.Stable(rows, func(a, b store.Use) int { return compareDown(a.CPUSeconds, b.CPUSeconds) })
+	slices.SortStableFunc(rows, func(a, b store.Use) int { return compareDown(a.CPUSeconds, b.CPUSeconds) })
 	var names []string
 	for _, r := range rows[:min(len(rows), mostOwners)] {
 		if r.Owner != "" {

@@ -12,12 +12,12 @@ package invariant
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"reckon/figure"
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -145,7 +145,7 @@ func (l *Ledger) Broken() []Broken {
 	for _, b := range l.rules {
 		out = append(out, *b)
 	}
-	sorting.Func(out, func(a, b Broken) int {
+	slices.SortFunc(out, func(a, b Broken) int {
 		return cmp.Or(strings.Compare(a.Figure, b.Figure), strings.Compare(a.Rule, b.Rule))
 	})
 	return out

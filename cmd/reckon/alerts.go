@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 	"reckon/server"
 )
@@ -69,7 +69,7 @@ func newAlertsList(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sorting.Stable(list, func(a, b client.Alert) int {
+			slices.SortStableFunc(list, func(a, b client.Alert) int {
 				return strings.Compare(a.State+a.Labels["severity"]+a.Labels["alertname"], b.State+b.Labels["severity"]+b.Labels["alertname"])
 			})
 			if format.value == "json" {

@@ -16,7 +16,6 @@ import (
 
 	"reckon/answer/dataset"
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 	"reckon/metric"
 )
@@ -176,7 +175,7 @@ func fetchSeries(ctx context.Context, c *client.Client, selectors []string, from
 	for _, s := range found {
 		out = append(out, *s)
 	}
-	sorting.Func(out, func(a, b dataset.Series) int {
+	slices.SortFunc(out, func(a, b dataset.Series) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)))
 	})
 	return out, nil
@@ -189,7 +188,7 @@ func newSeries(labels map[string]string) *dataset.Series {
 			s.Labels = append(s.Labels, dataset.Label{Name: name, Value: value})
 		}
 	}
-	sorting.Func(s.Labels, func(a, b dataset.Label) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Labels, func(a, b dataset.Label) int { return strings.Compare(a.Name, b.Name) })
 	for _, end := range []string{"_total", "_sum", "_count", "_bucket"} {
 		if strings.HasSuffix(s.Name, end) {
 			s.Kind = metric.Counter

@@ -17,7 +17,6 @@ import (
 
 	"reckon/client"
 	"reckon/internal/buildinfo"
-	"reckon/internal/sorting"
 	"reckon/interop/sonar"
 )
 
@@ -292,7 +291,7 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 			}
 		}
 	}
-	keys := sorting.Collect(maps.Keys(all), func(a, b readingKey) int {
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b readingKey) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.site, b.site), strings.Compare(a.node, b.node))
 	})
 	for _, k := range keys {

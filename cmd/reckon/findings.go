@@ -17,7 +17,6 @@ import (
 	"reckon/analysis/misuse"
 	"reckon/answer/findings"
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -305,9 +304,9 @@ func addUp(g *globals, s client.FindingSteps) error {
 		return nil
 	}
 	list := slices.Clone(s.Steps)
-	sorting.Stable(list, func(a, b client.FindingStep) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	slices.SortStableFunc(list, func(a, b client.FindingStep) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	list = list[:min(len(list), shownSteps)]
-	sorting.Stable(list, func(a, b client.FindingStep) int {
+	slices.SortStableFunc(list, func(a, b client.FindingStep) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), a.Start.Compare(b.Start))
 	})
 	fmt.Fprintln(w, "\nHow the score adds up: (use - fair share) / capacity x time")

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/server"
 )
 
@@ -244,7 +244,7 @@ func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
 	if len(list) == 0 {
 		return nil, &usageError{fmt.Errorf("there is no file in %s", strings.Join(paths, ", "))}
 	}
-	sorting.Stable(list, func(a, b input) int {
+	slices.SortStableFunc(list, func(a, b input) int {
 		return cmp.Or(a.first.Compare(b.first), strings.Compare(a.Name, b.Name))
 	})
 	out := make([]client.ImportFile, len(list))

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -110,7 +109,7 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 		well := func(w *client.Workload) bool {
 			return w.State == "" || w.State == "completed" || w.State == "running" || w.State == "pending"
 		}
-		sorting.Stable(shown, func(a, b client.Workload) int {
+		slices.SortStableFunc(shown, func(a, b client.Workload) int {
 			return cmp.Or(compareBool(well(&a), well(&b)), cmp.Compare(deref(b.CPUSeconds), deref(a.CPUSeconds)))
 		})
 		shown = shown[:listed]

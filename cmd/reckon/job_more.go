@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -127,7 +126,7 @@ func (p *page) splitOne(profile []client.Profile, metric, title, by string, widt
 	if len(rows) == 0 || top == 0 {
 		return false
 	}
-	sorting.Stable(rows, func(a, b row) int { return cmp.Compare(*b.mean, *a.mean) })
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(*b.mean, *a.mean) })
 	format := unitFormat(unit)
 	wide := 0
 	shown := rows[:min(len(rows), listed)]
@@ -185,7 +184,7 @@ func (p *page) balance(d client.WorkloadDetail) error {
 			mean += *n.cpu / float64(len(nodes))
 		}
 	}
-	sorting.Stable(nodes, func(a, b node) int {
+	slices.SortStableFunc(nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(deref(b.cpu), deref(a.cpu)), strings.Compare(a.name, b.name))
 	})
 	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "OF THE MEAN", Right: true},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -381,7 +380,7 @@ func (p *page) commands(d client.WorkloadDetail) error {
 		return nil
 	}
 	list := slices.Clone(d.Commands)
-	sorting.Stable(list, func(a, b client.Command) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) })
+	slices.SortStableFunc(list, func(a, b client.Command) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) })
 	total := 0.0
 	for _, c := range list {
 		total += c.CPUSeconds

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -55,7 +54,7 @@ func (p *page) steps(d client.WorkloadDetail) error {
 	}
 	shown := slices.Clone(d.Steps)
 	if len(shown) > listed {
-		sorting.Stable(shown, func(a, b client.Step) int {
+		slices.SortStableFunc(shown, func(a, b client.Step) int {
 			return cmp.Or(-compareBool(a.Failed(), b.Failed()), cmp.Compare(deref(b.CPUSeconds), deref(a.CPUSeconds)))
 		})
 		shown = shown[:listed]

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -365,7 +364,7 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 	for g := range where {
 		gaps = append(gaps, g)
 	}
-	sorting.Func(gaps, func(a, b gap) int {
+	slices.SortFunc(gaps, func(a, b gap) int {
 		return cmp.Or(cmp.Compare(a.sensor, b.sensor), cmp.Compare(a.reason, b.reason))
 	})
 	if _, err := fmt.Fprintf(s, "\n%s\n", s.Paint(term.Bold, "Not measured")); err != nil {

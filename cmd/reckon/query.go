@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -116,7 +115,7 @@ func sortByLabels(res client.Result, expr string) {
 		return
 	}
 	names := labelNames(res)
-	sorting.Stable(res.Series, func(a, b client.Series) int {
+	slices.SortStableFunc(res.Series, func(a, b client.Series) int {
 		for _, n := range names {
 			if c := strings.Compare(a.Metric[n], b.Metric[n]); c != 0 {
 				return c

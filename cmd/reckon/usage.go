@@ -14,7 +14,6 @@ import (
 
 	"reckon/client"
 	"reckon/figure"
-	"reckon/internal/sorting"
 	"reckon/internal/term"
 )
 
@@ -181,7 +180,7 @@ func sortUsage(rows []client.Usage, by string) {
 		}
 		return -1
 	}
-	sorting.Stable(rows, func(a, b client.Usage) int {
+	slices.SortStableFunc(rows, func(a, b client.Usage) int {
 		if a.From != nil && b.From != nil && !a.From.Equal(*b.From) {
 			return a.From.Compare(*b.From)
 		}

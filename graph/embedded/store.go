@@ -12,12 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"reckon/graph"
-	"reckon/internal/sorting"
 )
 
 // Options configure a store.
@@ -200,7 +200,7 @@ func (s *Store) List(ctx context.Context) ([]graph.Info, error) {
 	for i, r := range list {
 		out[i] = r.Info
 	}
-	sorting.Func(out, func(a, b graph.Info) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b graph.Info) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
 }
 

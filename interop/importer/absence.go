@@ -3,8 +3,7 @@ package importer
 import (
 	"cmp"
 	"maps"
-
-	"reckon/internal/sorting"
+	"slices"
 )
 
 // undo returns to an ancestor what was deducted for a process that had not ended.
@@ -49,7 +48,7 @@ func (a *advance) absences() {
 	}
 	a.giveBack()
 	// In descending order of use: a small amount matches the growth of an ancestor by chance.
-	keys := sorting.Collect(maps.Keys(ended), func(x, y procKey) int {
+	keys := slices.SortedFunc(maps.Keys(ended), func(x, y procKey) int {
 		return cmp.Or(cmp.Compare(ended[y].Used[usedCPU], ended[x].Used[usedCPU]), x.compare(y))
 	})
 	for _, k := range keys {
@@ -138,7 +137,7 @@ func (j *jobState) forgetAbsent(t int64) {
 	if len(absent) <= maxAbsent {
 		return
 	}
-	sorting.Func(absent, func(a, b procKey) int {
+	slices.SortFunc(absent, func(a, b procKey) int {
 		return cmp.Or(cmp.Compare(j.Procs[a].Seen, j.Procs[b].Seen), a.compare(b))
 	})
 	for _, k := range absent[:len(absent)-maxAbsent] {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"reckon/internal/sorting"
 	"reckon/interop/sacct"
 )
 
@@ -138,7 +138,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	im.jobs = im.jobs[:0]
 	for _, key := range sortedKeys(b) {
 		l := b[key]
-		sorting.Stable(l.points, func(x, y point) int { return cmp.Compare(x.t, y.t) })
+		slices.SortStableFunc(l.points, func(x, y point) int { return cmp.Compare(x.t, y.t) })
 		s := im.out.h.Series(l.labels)
 		for _, p := range l.points {
 			im.out.add(s, p.t, p.v)

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
-	"reckon/internal/sorting"
 	"reckon/interop/sonar"
 )
 
@@ -341,7 +341,7 @@ func (r *reading) join(o *reading) {
 // order sorts the processes of a reading into a canonical order; of duplicates of
 // one process the one with the highest use is first.
 func (r *reading) order() {
-	sorting.Stable(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
+	slices.SortStableFunc(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
 }
 
 func compare(a, b *sonar.Process) int {
@@ -373,7 +373,7 @@ func (n *nodeState) pack() []byte {
 	for k := range n.Jobs {
 		keys = append(keys, k)
 	}
-	sorting.Func(keys, jobKey.compare)
+	slices.SortFunc(keys, jobKey.compare)
 	p.uint(uint64(len(keys)))
 	for _, k := range keys {
 		p.job(k, n.Jobs[k])

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
-	"reckon/internal/sorting"
 	"reckon/interop/sonar"
 )
 
@@ -66,7 +66,7 @@ func program(cmd string) string { return strings.TrimSuffix(cmd, " <defunct>") }
 
 // sortedProcs lists processes in a fixed order, because the rounding of sums depends on it.
 func sortedProcs[V any](m map[procKey]V) []procKey {
-	return sorting.Collect(maps.Keys(m), procKey.compare)
+	return slices.SortedFunc(maps.Keys(m), procKey.compare)
 }
 
 // advance is the growth of the processes of a job from one reading to the next.

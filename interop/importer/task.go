@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"reckon/internal/hostlist"
-	"reckon/internal/sorting"
 	"reckon/interop/sacct"
 )
 
@@ -61,7 +60,7 @@ func (st *siteState) learn(j *sacct.Job) {
 	switch {
 	case at < 0:
 		list = append(list, one)
-		sorting.Func(list, func(a, b task) int { return cmp.Compare(a.Start, b.Start) })
+		slices.SortFunc(list, func(a, b task) int { return cmp.Compare(a.Start, b.Start) })
 		st.Tasks[n] = list
 	case list[at].End == 0:
 		list[at].End = one.End

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -19,7 +20,6 @@ import (
 
 	"reckon/answer"
 	"reckon/client"
-	"reckon/internal/sorting"
 )
 
 const (
@@ -218,6 +218,6 @@ func decode(body []byte) ([]client.LogLine, error) {
 			out = append(out, client.LogLine{Time: time.Unix(0, ns), Pod: pod, Container: container, Text: text})
 		}
 	}
-	sorting.Stable(out, func(a, b client.LogLine) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(out, func(a, b client.LogLine) int { return a.Time.Compare(b.Time) })
 	return out, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -107,7 +106,7 @@ func (t *table) addJobs(b *metric.Batch, jobs []Job) {
 		cores[g] += many * j.Cores
 	}
 	t.begin()
-	for _, g := range sorting.Collect(maps.Keys(count), func(x, y group) int {
+	for _, g := range slices.SortedFunc(maps.Keys(count), func(x, y group) int {
 		return cmp.Or(cmp.Compare(x.partition, y.partition), cmp.Compare(x.state, y.state))
 	}) {
 		n := count[g]

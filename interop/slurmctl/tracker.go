@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"reckon/internal/sorting"
 	"reckon/interop/slurmtext"
 	"reckon/metric"
 )
@@ -293,7 +292,7 @@ func (b *JobTracker) LeftSince() (t time.Time) {
 func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	next := b.following()
 	byTime := map[int64]*metric.Batch{}
-	order := sorting.Collect(maps.Keys(b.runs), func(x, y key) int {
+	order := slices.SortedFunc(maps.Keys(b.runs), func(x, y key) int {
 		return cmp.Or(cmp.Compare(x.submit, y.submit), cmp.Compare(x.id, y.id))
 	})
 	for _, k := range order {
@@ -324,7 +323,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	for _, t := range byTime {
 		out = append(out, *t)
 	}
-	sorting.Func(out, func(x, y metric.Batch) int { return x.Time.Compare(y.Time) })
+	slices.SortFunc(out, func(x, y metric.Batch) int { return x.Time.Compare(y.Time) })
 	return out
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/internal/sorting"
 	"reckon/interop/importer"
 	"reckon/store/tsdb"
 )
@@ -182,7 +181,7 @@ func (im *Importer) flush(ctx context.Context) error {
 
 // fresh returns the samples that the store does not have, in order of time; the first one of duplicates.
 func (im *Importer) fresh(ctx context.Context, s *series) ([]sample, error) {
-	sorting.Stable(s.samples, func(a, b sample) int { return cmp.Compare(a.t, b.t) })
+	slices.SortStableFunc(s.samples, func(a, b sample) int { return cmp.Compare(a.t, b.t) })
 	list := slices.CompactFunc(slices.Clone(s.samples), func(a, b sample) bool { return a.t == b.t })
 	q, err := im.store.Querier(list[0].t, list[len(list)-1].t)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"reckon/internal/sorting"
 	"reckon/sensor"
 )
 
@@ -62,7 +61,7 @@ func (s *Site) Node(i int) *Node {
 			n.stints = append(n.stints, stint{start: p.start, end: p.end, pod: p})
 		}
 	}
-	sorting.Stable(n.stints, func(a, b stint) int { return a.start.Compare(b.start) })
+	slices.SortStableFunc(n.stints, func(a, b stint) int { return a.start.Compare(b.start) })
 	n.figures = newFigures(n)
 	n.start(n.spec.boot)
 	return n

@@ -5,8 +5,6 @@ import (
 	"container/heap"
 	"slices"
 	"time"
-
-	"reckon/internal/sorting"
 )
 
 // place is a job on one of its nodes.
@@ -98,7 +96,7 @@ func (s *Site) schedule() {
 
 func (s *Site) order() {
 	for i := range s.specs {
-		sorting.Stable(s.specs[i].places, func(a, b place) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
+		slices.SortStableFunc(s.specs[i].places, func(a, b place) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
 	}
 }
 

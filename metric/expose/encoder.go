@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -54,7 +53,7 @@ func NewEncoder(o Options) *Encoder {
 			e.consts = append(e.consts, label{name, value})
 		}
 	}
-	sorting.Func(e.consts, func(a, b label) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(e.consts, func(a, b label) int { return strings.Compare(a.name, b.name) })
 	e.consts = slices.CompactFunc(e.consts, func(a, b label) bool { return a.name == b.name })
 	e.consts = e.consts[:min(len(e.consts), 64)]
 	return e

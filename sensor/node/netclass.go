@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
-	"reckon/internal/sorting"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -82,7 +82,7 @@ func (n *Netclass) look() {
 		}
 		n.devices = append(n.devices, d)
 	}
-	sorting.Func(n.devices, func(a, b netDevice) int {
+	slices.SortFunc(n.devices, func(a, b netDevice) int {
 		return bytes.Compare([]byte(a.series[0].Values[0]), []byte(b.series[0].Values[0]))
 	})
 }

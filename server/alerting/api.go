@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"reckon/internal/sorting"
-
 	"github.com/prometheus/alertmanager/alert"
 	amconfig "github.com/prometheus/alertmanager/config"
 	"github.com/prometheus/alertmanager/dispatch"
@@ -240,7 +238,7 @@ func (a *api) alerts(r *http.Request) (any, error) {
 			out = append(out, toAPI(p.Data, f.state(r.Context(), p.Data), receivers, nil))
 		}
 	}
-	sorting.Func(out, func(x, y apiAlert) int { return strings.Compare(x.Fingerprint, y.Fingerprint) })
+	slices.SortFunc(out, func(x, y apiAlert) int { return strings.Compare(x.Fingerprint, y.Fingerprint) })
 	return out, nil
 }
 

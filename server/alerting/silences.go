@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"reckon/internal/sorting"
-
 	amlabels "github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/prometheus/alertmanager/silence"
 	"github.com/prometheus/alertmanager/silence/silencepb"
@@ -97,7 +95,7 @@ func (a *api) silences(r *http.Request) (any, error) {
 			out = append(out, toSilence(p))
 		}
 	}
-	sorting.Func(out, func(x, y apiSilence) int {
+	slices.SortFunc(out, func(x, y apiSilence) int {
 		if c := cmp.Compare(slices.Index(order, x.Status.State), slices.Index(order, y.Status.State)); c != 0 {
 			return c
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -153,7 +152,7 @@ func (g *folded) add(part labels.Labels, at map[int64]float64) {
 
 func (g *folded) series() *prompb.TimeSeries {
 	ts := &prompb.TimeSeries{Labels: prompb.FromLabels(g.labels, nil)}
-	sorting.Func(g.buckets, func(a, b bucketSeries) int { return cmp.Compare(a.le, b.le) })
+	slices.SortFunc(g.buckets, func(a, b bucketSeries) int { return cmp.Compare(a.le, b.le) })
 	times := make([]int64, 0, len(g.count))
 	for t := range g.count {
 		times = append(times, t)

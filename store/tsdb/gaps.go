@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"reckon/internal/durable"
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -82,7 +81,7 @@ func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 			out = append(out, g)
 		}
 	}
-	sorting.Func(out, func(a, b store.Gap) int { return a.From.Compare(b.From) })
+	slices.SortFunc(out, func(a, b store.Gap) int { return a.From.Compare(b.From) })
 	return out
 }
 

@@ -27,7 +27,6 @@ import (
 	"reckon/figure/format"
 	"reckon/internal/dirty"
 	"reckon/internal/durable"
-	"reckon/internal/sorting"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -138,7 +137,7 @@ func (h *History) Ranges() [][2]int64 {
 	for at := range seen {
 		out = append(out, [2]int64{at, at + historyRange})
 	}
-	sorting.Func(out, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
+	slices.SortFunc(out, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
 	return out
 }
 
@@ -360,7 +359,7 @@ func (i *importedSet) save(dir string) error {
 	for id := range i.ids {
 		list = append(list, id)
 	}
-	sorting.Func(list, func(a, b ulid.ULID) int { return a.Compare(b) })
+	slices.SortFunc(list, func(a, b ulid.ULID) int { return a.Compare(b) })
 	return durable.WriteJSON(filepath.Join(dir, importedFile), list, 0o666)
 }
 

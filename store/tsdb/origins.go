@@ -2,13 +2,13 @@ package tsdb
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 
-	"reckon/internal/sorting"
 	"reckon/store"
 )
 
@@ -65,7 +65,7 @@ func (s *Store) Origins() ([]store.Origin, error) {
 			delete(s.born.spans, id) // its block was deleted
 		}
 	}
-	sorting.Func(out, func(a, b store.Origin) int {
+	slices.SortFunc(out, func(a, b store.Origin) int {
 		switch {
 		case a.ID < b.ID:
 			return -1

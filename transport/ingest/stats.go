@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -99,7 +98,7 @@ func Descs() []*metric.Desc { return []*metric.Desc{statRequests, statSamples, s
 func (s *Stats) Gather(b *metric.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range sorting.Collect(maps.Keys(s.requests), func(a, b requestKey) int {
+	for _, k := range slices.SortedFunc(maps.Keys(s.requests), func(a, b requestKey) int {
 		return cmp.Or(cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.status, b.status))
 	}) {
 		b.Add(metric.NewSeries(statRequests, k.protocol, k.status), float64(s.requests[k]))
@@ -107,7 +106,7 @@ func (s *Stats) Gather(b *metric.Batch) {
 	for _, k := range slices.Sorted(maps.Keys(s.samples)) {
 		b.Add(metric.NewSeries(statSamples, k), float64(s.samples[k]))
 	}
-	for _, k := range sorting.Collect(maps.Keys(s.refused), func(a, b refusedKey) int {
+	for _, k := range slices.SortedFunc(maps.Keys(s.refused), func(a, b refusedKey) int {
 		return cmp.Or(cmp.Compare(a.sender, b.sender), cmp.Compare(a.reason, b.reason))
 	}) {
 		b.Add(metric.NewSeries(statRefused, k.sender, k.reason), float64(s.refused[k]))

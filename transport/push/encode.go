@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unsafe"
 
-	"reckon/internal/sorting"
 	"reckon/metric"
 )
 
@@ -73,7 +72,7 @@ func NewEncoder(labels map[string]string, f Filter) *Encoder {
 			e.external = append(e.external, pair{name, clean(value)})
 		}
 	}
-	sorting.Func(e.external, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(e.external, func(a, b pair) int { return strings.Compare(a.name, b.name) })
 	return e
 }
 
@@ -179,7 +178,7 @@ func (e *Encoder) newPlan(d *metric.Desc) *plan {
 			p.slots[i].constant = x.value // if the series has none
 		}
 	}
-	sorting.Func(p.slots, func(a, b slot) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(p.slots, func(a, b slot) int { return strings.Compare(a.name, b.name) })
 	return p
 }
 

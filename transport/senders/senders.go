@@ -16,11 +16,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"reckon/internal/durable"
-	"reckon/internal/sorting"
 	"reckon/transport/instance"
 )
 
@@ -201,7 +201,7 @@ func (r *Registry) Senders() []Sender {
 	for k, h := range r.names {
 		out = append(out, h.sender(k, now))
 	}
-	sorting.Func(out, func(a, b Sender) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
+	slices.SortFunc(out, func(a, b Sender) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
 	return out
 }
 
@@ -267,7 +267,7 @@ func (r *Registry) save() {
 	if r.o.File == "" {
 		return
 	}
-	sorting.Func(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
+	slices.SortFunc(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
 	if err := durable.WriteJSON(r.o.File, list, 0o640); err != nil {
 		r.o.Logger.Warn("which machine sends for which node could not be kept", "file", r.o.File, "err", err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"reckon/access"
 	"reckon/client"
-	"reckon/internal/sorting"
 )
 
 func (s *server) reportRoutes() []route {
@@ -102,7 +101,7 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 			*part.into = []client.Usage{}
 		}
 		if part.span == "whole" {
-			sorting.Stable(list.Rows, func(a, b client.Usage) int { return cmp.Compare(known(b.CPUSeconds), known(a.CPUSeconds)) })
+			slices.SortStableFunc(list.Rows, func(a, b client.Usage) int { return cmp.Compare(known(b.CPUSeconds), known(a.CPUSeconds)) })
 		}
 	}
 	if rep.Public {

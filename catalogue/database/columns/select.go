@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"reckon/internal/sorting"
 )
 
 // Words selects rows by a column of words: one of Values, or a match of the pattern.
@@ -346,7 +344,7 @@ func (s *search) compare(a, b entry) int {
 	return s.ties(a, b)
 }
 
-func (s *search) sort(e []entry) { sorting.Func(e, s.compare) }
+func (s *search) sort(e []entry) { slices.SortFunc(e, s.compare) }
 
 // ties orders rows with the same first bytes.
 func (s *search) ties(a, b entry) (d int) {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"reckon/internal/sorting"
 )
 
 // Files lists the recorded files of the machine's file tree, as patterns of [path.Match].
@@ -126,7 +124,7 @@ func (c *Collector) Collect() []File {
 	}
 	groups := 0
 	c.groups("sys/fs/cgroup", 0, &groups)
-	sorting.Func(c.out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(c.out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return c.out
 }
 

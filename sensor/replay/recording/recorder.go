@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
-	"reckon/internal/sorting"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -253,7 +253,7 @@ func (r *Recorder) readCgroups(d *PassData) {
 			delete(r.handles, key)
 		}
 	}
-	sorting.Func(d.Cgroups, func(a, b Cgroup) int { return strings.Compare(CgroupKey(a.Paths), CgroupKey(b.Paths)) })
+	slices.SortFunc(d.Cgroups, func(a, b Cgroup) int { return strings.Compare(CgroupKey(a.Paths), CgroupKey(b.Paths)) })
 }
 
 func (r *Recorder) close() (err error) {
