@@ -47,9 +47,9 @@ lint: ## format, go vet, staticcheck and the architecture
 	@script/lint
 	go test -count=1 ./internal/archtest
 
-ui: ## build the pages (needs npm; go build does not): web/ui/dist, which is committed
+ui: ## build the pages (needs npm; go build does not): web/ui/dist.zip, which is committed
 	npm --prefix web/ui ci --no-audit --no-fund
-	cd web/ui && npx --no tsc
+	cd web/ui && npx --no prettier -- --write --log-level warn src test e2e && npx --no tsc
 	go run ./web/ui/build
 
 ui-test: ## the pages: types, logic, and every page in Chromium with screenshots in bin/shots

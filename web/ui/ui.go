@@ -1,18 +1,20 @@
 // Package ui holds the pages that people see in a browser: built from src by the
-// program in build, committed under dist and embedded, so that neither go build nor a
+// program in build, committed as dist.zip and embedded, so that neither go build nor a
 // running server needs Node or the internet. The pages hold no figures themselves; they
 // ask the HTTP API as the viewer who is signed in. Its functions are safe for
 // concurrent use.
 package ui
 
 import (
-	"embed"
+	"archive/zip"
+	"bytes"
+	_ "embed"
 	"encoding/json"
 	"io/fs"
 )
 
-//go:embed dist
-var dist embed.FS
+//go:embed dist.zip
+var dist []byte
 
 //go:embed src/places.json
 var places []byte
@@ -20,11 +22,11 @@ var places []byte
 // Files are index.html, a template of package html/template that is told the .Version
 // and what the server .Has, and the files that it refers to.
 func Files() fs.FS {
-	sub, err := fs.Sub(dist, "dist")
+	files, err := zip.NewReader(bytes.NewReader(dist), int64(len(dist)))
 	if err != nil {
-		panic(err) // "dist" is a valid path
+		panic(err) // embedded, and read by a test
 	}
-	return sub
+	return files
 }
 
 // Paths are the addresses that index.html answers; what follows is in the query string.

@@ -1,4 +1,4 @@
-// Command build bundles the pages of reckon (../src) into ../dist with esbuild as a Go
+// Command build bundles the pages of reckon (../src) into ../dist.zip with esbuild as a Go
 // library, so that no Node is needed; the npm packages must lie in ../node_modules
 // (npm ci). With -check it writes nothing and fails when what is committed differs, or
 // when the first load is above its budget.
@@ -7,10 +7,12 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,44 +55,46 @@ func run(dir string, check bool) error {
 	if total > firstLoad {
 		return fmt.Errorf("the first load is %d bytes compressed, the budget is %d", total, firstLoad)
 	}
-	sum, err := sums(dir, files)
+	sum, err := sourceSum(dir)
 	if err != nil {
 		return err
 	}
-	paths := map[string][]byte{filepath.Join(dir, sumFile): sum}
-	for name, content := range files {
-		paths[filepath.Join(dir, "dist", name)] = content
-	}
-	have, err := filepath.Glob(filepath.Join(dir, "dist", "*"))
+	built, err := pack(files, sum)
 	if err != nil {
 		return err
 	}
-	for _, at := range have { // chunks of before
-		if _, built := paths[at]; built {
-			continue
-		}
-		if check {
-			return fmt.Errorf("%s is not built any more; run make ui and commit it", at)
-		}
-		if err := os.Remove(at); err != nil {
-			return err
-		}
+	at := filepath.Join(dir, distFile)
+	if !check {
+		return os.WriteFile(at, built, 0o644)
 	}
-	for at, content := range paths {
-		if !check {
-			if err := os.WriteFile(at, content, 0o644); err != nil {
-				return err
-			}
-			continue
-		}
-		if have, err := os.ReadFile(at); err != nil || !bytes.Equal(have, content) {
-			return fmt.Errorf("%s is not what the sources give; run make ui and commit it", at)
-		}
+	if have, err := os.ReadFile(at); err != nil || !bytes.Equal(have, built) {
+		return fmt.Errorf("%s does not match its sources; run make ui and commit it", at)
 	}
 	return nil
 }
 
-// bundle gives the files by their names in dist.
+// pack writes the files into a zip archive, sorted by name and uncompressed, so that equal sources give equal bytes.
+// Its comment is the digest of the sources.
+func pack(files map[string][]byte, sum string) ([]byte, error) {
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		f, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := f.Write(files[name]); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.SetComment(sum); err != nil {
+		return nil, err
+	}
+	err := w.Close()
+	return buf.Bytes(), err
+}
+
+// bundle returns the files by their names in the archive.
 func bundle(dir string) (map[string][]byte, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {

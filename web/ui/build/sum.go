@@ -13,30 +13,16 @@ import (
 	"strings"
 )
 
-// sumFile lists, beside dist, what the files in it were built from: without npm nothing can
-// be built again, but whether what is committed belongs together can still be checked.
-const sumFile = "dist.sum"
-
-// sums is a line for each built file and one for all of its sources: those in src, the
-// versions of the npm packages, this program and the version of esbuild in go.mod.
-func sums(dir string, files map[string][]byte) ([]byte, error) {
-	sources, err := sourceSum(dir)
-	if err != nil {
-		return nil, err
-	}
-	lines := []string{sources + "  sources"}
-	for name, content := range files {
-		lines = append(lines, digest(content)+"  dist/"+name)
-	}
-	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
-	return []byte(strings.Join(lines, "\n") + "\n"), nil
-}
+// distFile holds the built pages. Its comment is the digest of their sources: without npm nothing can be built
+// again, but whether the committed pages belong to the committed sources can still be checked.
+const distFile = "dist.zip"
 
 func digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
+// sourceSum is the digest of the files in src, the versions of the npm packages, this program and the version of esbuild.
 func sourceSum(dir string) (string, error) {
 	var names []string
 	err := filepath.WalkDir(filepath.Join(dir, "src"), func(path string, d fs.DirEntry, err error) error {

@@ -9,10 +9,13 @@ const ask = async (path) => (await fetch(base + path)).json();
 const pages = await measured.pages(ask);
 const browser = await launch();
 let worst = 0;
-for (const [name, path] of pages.filter(([n]) => new RegExp(only).test(n))) for (const phone of [false, true]) {
-  const { shift, long, moved } = await measured.shift(browser, base + path, phone, Number(delay));
-  worst = Math.max(worst, shift);
-  console.log(`${name.padEnd(10)} ${phone ? "390" : "1440"} shift ${shift.toFixed(3)} long tasks ${long.toFixed(0)} ms${shift > 0.05 || process.env.WHY ? "\n    " + moved.join("\n    ") : ""}`);
-}
+for (const [name, path] of pages.filter(([n]) => new RegExp(only).test(n)))
+  for (const phone of [false, true]) {
+    const { shift, long, moved } = await measured.shift(browser, base + path, phone, Number(delay));
+    worst = Math.max(worst, shift);
+    console.log(
+      `${name.padEnd(10)} ${phone ? "390" : "1440"} shift ${shift.toFixed(3)} long tasks ${long.toFixed(0)} ms${shift > 0.05 || process.env.WHY ? "\n    " + moved.join("\n    ") : ""}`,
+    );
+  }
 await browser.close();
 process.exit(worst > 0.05 ? 1 : 0);

@@ -4,12 +4,25 @@ import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 
 const [base, node, rounds = "5"] = process.argv.slice(2);
-const browserAt = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-if (!browserAt) { console.log("  not opened: there is no Chromium here (on Debian: apt-get install chromium)"); process.exit(0); }
-const browser = await chromium.launch({ executablePath: browserAt, args: ["--no-sandbox", "--force-prefers-reduced-motion"] });
+const browserAt = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+  existsSync,
+);
+if (!browserAt) {
+  console.log("  not opened: there is no Chromium here (on Debian: apt-get install chromium)");
+  process.exit(0);
+}
+const browser = await chromium.launch({
+  executablePath: browserAt,
+  args: ["--no-sandbox", "--force-prefers-reduced-motion"],
+});
 const median = (list) => list.sort((a, b) => a - b)[Math.floor(list.length / 2)];
-for (const [name, last] of [["a year", 31536000], ["30 days", 2592000]]) {
-  const first = [], all = [], said = [];
+for (const [name, last] of [
+  ["a year", 31536000],
+  ["30 days", 2592000],
+]) {
+  const first = [],
+    all = [],
+    said = [];
   for (let i = 0; i < Number(rounds); i++) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     await context.addInitScript(() => localStorage.setItem("reckon.tour", "seen"));
@@ -23,14 +36,27 @@ for (const [name, last] of [["a year", 31536000], ["30 days", 2592000]]) {
       }).observe(document, { childList: true, subtree: true });
     });
     const page = await context.newPage();
-    page.on("console", (m) => { if (m.type() === "error") said.push(m.text()); });
+    page.on("console", (m) => {
+      if (m.type() === "error") said.push(m.text());
+    });
     await page.goto(`${base}/node?${new URLSearchParams({ name: node, last })}`);
-    await page.waitForFunction(() => document.querySelector(".u-over") && !document.querySelector(".loading"), null, { timeout: 120000 });
-    const [loaded, charts] = await page.evaluate(() => [performance.getEntriesByType("navigation")[0].loadEventEnd, globalThis.charts]);
-    first.push(charts[0] - loaded); all.push(charts[charts.length - 1] - loaded);
-    if (process.env.SHOTS && i === 0) await page.screenshot({ path: `${process.env.SHOTS}/node-${last}.png`, fullPage: true });
+    await page.waitForFunction(
+      () => document.querySelector(".u-over") && !document.querySelector(".loading"),
+      null,
+      { timeout: 120000 },
+    );
+    const [loaded, charts] = await page.evaluate(() => [
+      performance.getEntriesByType("navigation")[0].loadEventEnd,
+      globalThis.charts,
+    ]);
+    first.push(charts[0] - loaded);
+    all.push(charts[charts.length - 1] - loaded);
+    if (process.env.SHOTS && i === 0)
+      await page.screenshot({ path: `${process.env.SHOTS}/node-${last}.png`, fullPage: true });
     await context.close();
   }
-  console.log(`  ${name}: first chart ${median(first).toFixed(0)} ms after the page is loaded, all of them ${median(all).toFixed(0)} ms (median of ${rounds})${said.length ? "; the console says " + said[0] : ""}`);
+  console.log(
+    `  ${name}: first chart ${median(first).toFixed(0)} ms after the page is loaded, all of them ${median(all).toFixed(0)} ms (median of ${rounds})${said.length ? "; the console says " + said[0] : ""}`,
+  );
 }
 await browser.close();

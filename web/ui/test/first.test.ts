@@ -8,12 +8,28 @@ import type { Finding, Node } from "../src/lib/types";
 
 const of = (p: Record<string, string>) => (k: string) => p[k] ?? "";
 describe("range", () => {
-  test.each([["3600", 3600], ["24h", 86400], ["7d", 604800], ["2w", 1209600], ["1.5h", 5400], ["yesterday", 0], ["", 0]])("%s is %d seconds", (text, want) => expect(seconds(text)).toBe(want));
+  test.each([
+    ["3600", 3600],
+    ["24h", 86400],
+    ["7d", 604800],
+    ["2w", 1209600],
+    ["1.5h", 5400],
+    ["yesterday", 0],
+    ["", 0],
+  ])("%s is %d seconds", (text, want) => expect(seconds(text)).toBe(want));
   test("lengths end now, moments are exact, addresses of before are read", () => {
-    expect(rangeOf(of({ last: "3600" }), 1_000_000)).toMatchObject({ length: 3600, fixed: false, to: 999_990 });
+    expect(rangeOf(of({ last: "3600" }), 1_000_000)).toMatchObject({
+      length: 3600,
+      fixed: false,
+      to: 999_990,
+    });
     expect(rangeOf(of({ since: "7d" }), 1_000_000).length).toBe(604800);
     expect(rangeOf(of({}), 1_000_000).length).toBe(86400);
-    expect(rangeOf(of({ from: "900000", to: "903600" }), 1_000_000)).toMatchObject({ from: 900000, to: 903600, fixed: true });
+    expect(rangeOf(of({ from: "900000", to: "903600" }), 1_000_000)).toMatchObject({
+      from: 900000,
+      to: 903600,
+      fixed: true,
+    });
     expect(rangeOf(of({ from: "903600", to: "900000" }), 1_000_000).fixed).toBe(false);
   });
   test("earlier and later keep the length; later than now is now", () => {
@@ -27,41 +43,181 @@ describe("range", () => {
 
 describe("names", () => {
   test.each([
-    [{ id: "group/vm/8873-1795309640", kind: "group", name: "make", owner: "alice" }, "make"], [{ id: "group/vm/1-2", kind: "group", name: "bash", command: "compile" }, "compile"], [{ id: "group/vm/1-2", kind: "group", name: "bash", command: "sh" }, "bash"], [{ id: "group/vm/1-3", kind: "group", name: "timeout", command: "compile" }, "compile"], [{ id: "group/vm/1-3", kind: "group", name: "timeout" }, "timeout"],
-    [{ id: "slurm/4711", kind: "slurm", name: "cfd" }, "cfd"], [{ id: "slurm/4711" }, "4711"], [{ id: "other/vm", name: "x" }, "the system"], [{ id: "short/bob/vm" }, "short commands of bob"], [{ id: "session/alice/3", owner: "alice" }, "session of alice"], [{ id: "deployment/shop/cart", name: "cart" }, "cart"],
+    [{ id: "group/vm/8873-1795309640", kind: "group", name: "make", owner: "alice" }, "make"],
+    [{ id: "group/vm/1-2", kind: "group", name: "bash", command: "compile" }, "compile"],
+    [{ id: "group/vm/1-2", kind: "group", name: "bash", command: "sh" }, "bash"],
+    [{ id: "group/vm/1-3", kind: "group", name: "timeout", command: "compile" }, "compile"],
+    [{ id: "group/vm/1-3", kind: "group", name: "timeout" }, "timeout"],
+    [{ id: "slurm/4711", kind: "slurm", name: "cfd" }, "cfd"],
+    [{ id: "slurm/4711" }, "4711"],
+    [{ id: "other/vm", name: "x" }, "the system"],
+    [{ id: "short/bob/vm" }, "short commands of bob"],
+    [{ id: "session/alice/3", owner: "alice" }, "session of alice"],
+    [{ id: "deployment/shop/cart", name: "cart" }, "cart"],
   ])("%o is called %s", (w, want) => expect(titleOf(w)).toBe(want));
-  test("with its owner and age", () => expect(described({ id: "group/vm/1-2", name: "make", owner: "alice", wall_seconds: 7200 })).toBe("make (alice, 2 h 0 min)"));
-  test("equal names of one owner are one", () => expect(alike([{ n: "a", o: "x" }, { n: "b", o: "x" }, { n: "a", o: "x" }, { n: "a", o: "y" }], (v) => v.n, (v) => v.o).map((g) => [g.title, g.owner, g.of.length])).toEqual([["a", "x", 2], ["b", "x", 1], ["a", "y", 1]]));
+  test("with its owner and age", () =>
+    expect(
+      described({ id: "group/vm/1-2", name: "make", owner: "alice", wall_seconds: 7200 }),
+    ).toBe("make (alice, 2 h 0 min)"));
+  test("equal names of one owner are one", () =>
+    expect(
+      alike(
+        [
+          { n: "a", o: "x" },
+          { n: "b", o: "x" },
+          { n: "a", o: "x" },
+          { n: "a", o: "y" },
+        ],
+        (v) => v.n,
+        (v) => v.o,
+      ).map((g) => [g.title, g.owner, g.of.length]),
+    ).toEqual([
+      ["a", "x", 2],
+      ["b", "x", 1],
+      ["a", "y", 1],
+    ]));
 });
 
 describe("csv", () => {
-  test.each([["=cmd|'/c calc'!A1", `"'=cmd|'/c calc'!A1"`], ["@SUM(1)", `"'@SUM(1)"`], ["+1+1", `"'+1+1"`], ["-2", "-2"], ["+3.5e-7", "+3.5e-7"], ["-", `"'-"`], ["a,b", `"a,b"`], ['say "x"', `"say ""x"""`], ["\u001b[31mred\u009b", "[31mred"], ["", ""]])("%s", (text, want) => expect(cell(text)).toBe(want));
-  test("rows", () => expect(csv([["a", "b"], ["1", "2"]])).toBe("a,b\r\n1,2\r\n"));
+  test.each([
+    ["=cmd|'/c calc'!A1", `"'=cmd|'/c calc'!A1"`],
+    ["@SUM(1)", `"'@SUM(1)"`],
+    ["+1+1", `"'+1+1"`],
+    ["-2", "-2"],
+    ["+3.5e-7", "+3.5e-7"],
+    ["-", `"'-"`],
+    ["a,b", `"a,b"`],
+    ['say "x"', `"say ""x"""`],
+    ["\u001b[31mred\u009b", "[31mred"],
+    ["", ""],
+  ])("%s", (text, want) => expect(cell(text)).toBe(want));
+  test("rows", () =>
+    expect(
+      csv([
+        ["a", "b"],
+        ["1", "2"],
+      ]),
+    ).toBe("a,b\r\n1,2\r\n"));
 });
 
 describe("what needs somebody", () => {
-  const finding = (id: string, owner: string, rule: string, severity: string, cost: number): Finding => ({ id, rule, severity, state: "new", owner, workload: "slurm/" + id, text: "t" + id, first: "2026-11-22T0" + id + ":00:00Z", last: "", found: "", seen: "", evidence: [{ text: "", value: cost, unit: "core-seconds", wasted: true }] });
-  const alert = (alertname: string, node: string, severity: string, state = "firing"): Alert => ({ labels: { alertname, node, severity }, annotations: { summary: alertname + " " + node }, state, activeAt: "2026-11-22T01:00:00Z", value: "1" });
-  const node = (name: string, up: boolean) => ({ node: name, up, seen: "2026-11-22T02:00:00Z", sensors: [], workloads: 0 }) as unknown as Node;
+  const finding = (
+    id: string,
+    owner: string,
+    rule: string,
+    severity: string,
+    cost: number,
+  ): Finding => ({
+    id,
+    rule,
+    severity,
+    state: "new",
+    owner,
+    workload: "slurm/" + id,
+    text: "t" + id,
+    first: "2026-11-22T0" + id + ":00:00Z",
+    last: "",
+    found: "",
+    seen: "",
+    evidence: [{ text: "", value: cost, unit: "core-seconds", wasted: true }],
+  });
+  const alert = (alertname: string, node: string, severity: string, state = "firing"): Alert => ({
+    labels: { alertname, node, severity },
+    annotations: { summary: alertname + " " + node },
+    state,
+    activeAt: "2026-11-22T01:00:00Z",
+    value: "1",
+  });
+  const node = (name: string, up: boolean) =>
+    ({
+      node: name,
+      up,
+      seen: "2026-11-22T02:00:00Z",
+      sensors: [],
+      workloads: 0,
+    }) as unknown as Node;
   test("a node that is down is one thing, whoever says it; pending alerts are none", () => {
-    const l = todos([alert("NodeDown", "n1", "critical"), alert("AgentSilent", "n1", "warning"), alert("NodeDownInSlurm", "n1", "warning"), alert("DiskFull", "n3", "warning", "pending")], [node("n1", false), node("n2", false), node("n3", true)], []);
-    expect(l.map((t) => [t.kind, t.node])).toEqual([["alert", "n1"], ["node", "n2"]]);
+    const l = todos(
+      [
+        alert("NodeDown", "n1", "critical"),
+        alert("AgentSilent", "n1", "warning"),
+        alert("NodeDownInSlurm", "n1", "warning"),
+        alert("DiskFull", "n3", "warning", "pending"),
+      ],
+      [node("n1", false), node("n2", false), node("n3", true)],
+      [],
+    );
+    expect(l.map((t) => [t.kind, t.node])).toEqual([
+      ["alert", "n1"],
+      ["node", "n2"],
+    ]);
   });
   test("findings of one rule and person are one line with their sum, the dearest first", () => {
-    const l = todos([], [], [finding("1", "bob", "over-requested", "medium", 100), finding("2", "bob", "over-requested", "medium", 900), finding("3", "amy", "over-requested", "medium", 950), finding("4", "amy", "over-share", "high", 0)]);
-    expect(l.map((t) => [t.who, t.rule, t.more, t.cost])).toEqual([["amy", "over-share", 0, 0], ["bob", "over-requested", 1, 1000], ["amy", "over-requested", 0, 950]]);
+    const l = todos(
+      [],
+      [],
+      [
+        finding("1", "bob", "over-requested", "medium", 100),
+        finding("2", "bob", "over-requested", "medium", 900),
+        finding("3", "amy", "over-requested", "medium", 950),
+        finding("4", "amy", "over-share", "high", 0),
+      ],
+    );
+    expect(l.map((t) => [t.who, t.rule, t.more, t.cost])).toEqual([
+      ["amy", "over-share", 0, 0],
+      ["bob", "over-requested", 1, 1000],
+      ["amy", "over-requested", 0, 950],
+    ]);
     expect(l[1]).toMatchObject({ since: "2026-11-22T01:00:00Z", text: "t2" });
   });
 });
 
 describe("findings together", () => {
-  const f = (id: string, owner: string, rule: string, severity: string, value: number, unit = "core-seconds"): Finding => ({ id, rule, severity, state: "new", owner, text: "", first: "2026-11-22T0" + id + ":00:00Z", last: "", found: "", seen: "", evidence: [{ text: "", value, unit, wasted: true }, { text: "", value: 1e9, unit }] });
+  const f = (
+    id: string,
+    owner: string,
+    rule: string,
+    severity: string,
+    value: number,
+    unit = "core-seconds",
+  ): Finding => ({
+    id,
+    rule,
+    severity,
+    state: "new",
+    owner,
+    text: "",
+    first: "2026-11-22T0" + id + ":00:00Z",
+    last: "",
+    found: "",
+    seen: "",
+    evidence: [
+      { text: "", value, unit, wasted: true },
+      { text: "", value: 1e9, unit },
+    ],
+  });
   test("of one rule, person and severity, with what they cost; the gravest first", () => {
-    const l = groupsOf([f("3", "bob", "over-requested", "medium", 5), f("1", "bob", "over-requested", "medium", 7), f("2", "amy", "gpu-unused", "medium", 1, "gpu-seconds"), f("4", "bob", "over-requested", "high", 1)]);
-    expect(l.map((g) => [g.of[0].owner, g.of.length, g.cores, g.gpus, g.first.slice(11, 13)])).toEqual([["bob", 1, 1, 0, "04"], ["amy", 1, 0, 1, "02"], ["bob", 2, 12, 0, "01"]]);
+    const l = groupsOf([
+      f("3", "bob", "over-requested", "medium", 5),
+      f("1", "bob", "over-requested", "medium", 7),
+      f("2", "amy", "gpu-unused", "medium", 1, "gpu-seconds"),
+      f("4", "bob", "over-requested", "high", 1),
+    ]);
+    expect(
+      l.map((g) => [g.of[0].owner, g.of.length, g.cores, g.gpus, g.first.slice(11, 13)]),
+    ).toEqual([
+      ["bob", 1, 1, 0, "04"],
+      ["amy", 1, 0, 1, "02"],
+      ["bob", 2, 12, 0, "01"],
+    ]);
   });
 });
 
 describe("text of alerts", () => {
-  test.each([["uses 66.84% of login1", "uses 67 % of login1"], ["5.234% is left", "5.2 % is left"], ["9.96% and 10.02%", "10 % and 10 %"], ["50% of v1.2", "50% of v1.2"]])("%s", (text, want) => expect(readable(text)).toBe(want));
+  test.each([
+    ["uses 66.84% of login1", "uses 67 % of login1"],
+    ["5.234% is left", "5.2 % is left"],
+    ["9.96% and 10.02%", "10 % and 10 %"],
+    ["50% of v1.2", "50% of v1.2"],
+  ])("%s", (text, want) => expect(readable(text)).toBe(want));
 });

@@ -6,10 +6,14 @@ export function cell(text: string): string {
   if (/^[=+\-@\t\r]/.test(t) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(t)) t = "'" + t;
   return /[",\n\r']/.test(t) ? `"${t.replace(/"/g, '""')}"` : t;
 }
-export const csv = (rows: string[][]): string => rows.map((r) => r.map(cell).join(",") + "\r\n").join("");
+export const csv = (rows: string[][]): string =>
+  rows.map((r) => r.map(cell).join(",") + "\r\n").join("");
 
 /** Gives the browser a file to keep. */
 export function save(name: string, text: string): void {
   const a = document.createElement("a");
-  a.href = URL.createObjectURL(new Blob([text], { type: "text/csv" })); a.download = name; a.click(); URL.revokeObjectURL(a.href);
+  a.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  a.download = name;
+  a.click();
+  URL.revokeObjectURL(a.href);
 }

@@ -14,5 +14,9 @@ export function fitUsual(nodes: Node[]): true {
   usual.value = seen < 2 * 3600 ? 3600 : seen < 12 * 3600 ? 21600 : 86400;
   return true;
 }
-export const range = computed(() => { beat.value; return rangeOf(param, Date.now() / 1000, usual.value); });
-export const zoomTo = (from: number, to: number) => set({ from: String(Math.floor(from)), to: String(Math.ceil(to)), last: "", since: "" }, false);
+export const range = computed(() => {
+  beat.value;
+  return rangeOf(param, Date.now() / 1000, usual.value);
+});
+export const zoomTo = (from: number, to: number) =>
+  set({ from: String(Math.floor(from)), to: String(Math.ceil(to)), last: "", since: "" }, false);

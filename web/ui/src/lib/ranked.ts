@@ -7,47 +7,170 @@ import type { PromSeries, UsageList } from "./types";
 import { known } from "./units";
 import { namesOf, type By } from "./users";
 
-export interface Rank { name: string; owner: string; ids: string[]; used: number; held: number | null; wasted: number | null; gpu: number | null; gpuWasted: number | null; joules: number | null }
-export interface Ranking { rows: Rank[]; hours?: { since: string; until: string }; total: number; proof?: string }
+export interface Rank {
+  name: string;
+  owner: string;
+  ids: string[];
+  used: number;
+  held: number | null;
+  wasted: number | null;
+  gpu: number | null;
+  gpuWasted: number | null;
+  joules: number | null;
+}
+export interface Ranking {
+  rows: Rank[];
+  hours?: { since: string; until: string };
+  total: number;
+  proof?: string;
+}
 
 /** Up to six hours from series, exactly the range; longer from the roll-ups, in whole hours. */
 export function ranking(r: Range, by: By, usage: boolean, signal: AbortSignal): Promise<Ranking> {
-  return by === "workload" || (r.length <= 6 * 3600 && by === "owner") || !usage ? ofSeries(r, by, signal) : ofHours(r, by, signal);
+  return by === "workload" || (r.length <= 6 * 3600 && by === "owner") || !usage
+    ? ofSeries(r, by, signal)
+    : ofHours(r, by, signal);
 }
 
-type Sums = { used: number | null; held: number | null; gpu: number | null; gpuHeld: number | null; joules: number | null };
+type Sums = {
+  used: number | null;
+  held: number | null;
+  gpu: number | null;
+  gpuHeld: number | null;
+  joules: number | null;
+};
 const plus = (a: number | null, b: unknown) => (known(b) ? (a ?? 0) + b : a);
 /** What was allocated and not used; each kind of work by itself, so that a session's use does not hide a job's waste. Where nothing measured the use it is not known. */
-const unused = (parts: Sums[], held: (s: Sums) => number | null, used: (s: Sums) => number | null) => parts.reduce<number | null>((a, p) => { const h = held(p), u = used(p); return h === null || u === null ? a : (a ?? 0) + Math.max(0, h - u); }, null);
+const unused = (
+  parts: Sums[],
+  held: (s: Sums) => number | null,
+  used: (s: Sums) => number | null,
+) =>
+  parts.reduce<number | null>((a, p) => {
+    const h = held(p),
+      u = used(p);
+    return h === null || u === null ? a : (a ?? 0) + Math.max(0, h - u);
+  }, null);
 
 function folded(name: string, owner: string, ids: string[], parts: Sums[]): Rank {
-  const sum = (f: (s: Sums) => number | null) => parts.reduce<number | null>((a, p) => plus(a, f(p)), null);
-  return { name, owner, ids, used: sum((p) => p.used) ?? 0, held: sum((p) => p.held), wasted: unused(parts, (p) => p.held, (p) => p.used), gpu: sum((p) => p.gpu), gpuWasted: unused(parts, (p) => p.gpuHeld, (p) => p.gpu ?? 0), joules: sum((p) => p.joules) };
+  const sum = (f: (s: Sums) => number | null) =>
+    parts.reduce<number | null>((a, p) => plus(a, f(p)), null);
+  return {
+    name,
+    owner,
+    ids,
+    used: sum((p) => p.used) ?? 0,
+    held: sum((p) => p.held),
+    wasted: unused(
+      parts,
+      (p) => p.held,
+      (p) => p.used,
+    ),
+    gpu: sum((p) => p.gpu),
+    gpuWasted: unused(
+      parts,
+      (p) => p.gpuHeld,
+      (p) => p.gpu ?? 0,
+    ),
+    joules: sum((p) => p.joules),
+  };
 }
 
 async function ofHours(r: Range, by: By, signal: AbortSignal): Promise<Ranking> {
   const q = new URLSearchParams(asked(r));
-  q.append("by", by); if (by === "owner") q.append("by", "kind");
-  const d = await ask<UsageList>("/api/reckon/v1/usage?" + q, signal), parts = new Map<string, Sums[]>();
+  q.append("by", by);
+  if (by === "owner") q.append("by", "kind");
+  const d = await ask<UsageList>("/api/reckon/v1/usage?" + q, signal),
+    parts = new Map<string, Sums[]>();
   for (const u of d.rows) {
-    const name = String(u[by] ?? "") || "nobody", num = (v: unknown) => (known(v) ? v : null);
-    parts.set(name, [...(parts.get(name) ?? []), { used: num(u.cpu_seconds), held: num(u.held_core_seconds), gpu: num(u.gpu_seconds), gpuHeld: num(u.held_gpu_seconds), joules: num(u.energy_joules) }]);
+    const name = String(u[by] ?? "") || "nobody",
+      num = (v: unknown) => (known(v) ? v : null);
+    parts.set(name, [
+      ...(parts.get(name) ?? []),
+      {
+        used: num(u.cpu_seconds),
+        held: num(u.held_core_seconds),
+        gpu: num(u.gpu_seconds),
+        gpuHeld: num(u.held_gpu_seconds),
+        joules: num(u.energy_joules),
+      },
+    ]);
   }
-  return { rows: ordered([...parts].map(([name, p]) => folded(name, "", [], p))), hours: { since: d.since, until: d.until }, total: known(d.total.cpu_seconds) ? d.total.cpu_seconds : 0, proof: d.proof };
+  return {
+    rows: ordered([...parts].map(([name, p]) => folded(name, "", [], p))),
+    hours: { since: d.since, until: d.until },
+    total: known(d.total.cpu_seconds) ? d.total.cpu_seconds : 0,
+    proof: d.proof,
+  };
 }
-const ordered = (rows: Rank[]) => rows.filter((x) => x.used > 0 || (x.wasted ?? 0) > 0 || (x.gpu ?? 0) > 0).sort((a, b) => b.used + (b.wasted ?? 0) - a.used - (a.wasted ?? 0));
+const ordered = (rows: Rank[]) =>
+  rows
+    .filter((x) => x.used > 0 || (x.wasted ?? 0) > 0 || (x.gpu ?? 0) > 0)
+    .sort((a, b) => b.used + (b.wasted ?? 0) - a.used - (a.wasted ?? 0));
 
 async function ofSeries(r: Range, by: By, signal: AbortSignal): Promise<Ranking> {
-  const L = Math.max(60, Math.round(r.length)), step = L <= 6 * 3600 ? 60 : L <= 2 * 86400 ? 300 : 3600;
-  const label = by === "workload" ? "workload, owner" : by === "owner" ? "owner, kind" : "kind", of = by === "workload" ? "" : undefined;
+  const L = Math.max(60, Math.round(r.length)),
+    step = L <= 6 * 3600 ? 60 : L <= 2 * 86400 ? 300 : 3600;
+  const label = by === "workload" ? "workload, owner" : by === "owner" ? "owner, kind" : "kind",
+    of = by === "workload" ? "" : undefined;
   const at = (q: string) => promInstant(q, signal, r.to).catch(() => [] as PromSeries[]);
-  const sum = (metric: string, sel = "") => `sum by (${label}) (increase(${metric}${sel}[${L}s]))`, time = (metric: string, sel = "") => `sum by (${label}) (sum_over_time(${metric}${sel}[${L}s:${step}s])) * ${step}`;
-  const used = await promInstant(of === "" ? `topk(120, ${sum("reckon_workload_cpu_seconds_total")})` : sum("reckon_workload_cpu_seconds_total"), signal, r.to);
-  const ids = [...new Set(used.map((x) => x.metric.workload).filter(Boolean))], sel = of === "" && ids.length ? `{workload=~${promAny(ids)}}` : "";
-  const [held, gpu, gpuHeld, joules, all, names] = await Promise.all([at(time("reckon_workload_allocated_cores", sel)), at(sum("reckon_workload_gpu_seconds_total", sel)), at(time("reckon_workload_allocated_gpus", sel)), at(sum("reckon_workload_energy_joules_total", sel)), at(`sum(increase(reckon_workload_cpu_seconds_total[${L}s]))`), of === "" ? namesOf(ids, r, signal) : new Map<string, string>()]);
-  const key = (m: Record<string, string>) => label.split(", ").map((l) => m[l] ?? "").join("\n"), one = (l: PromSeries[], m: Record<string, string>) => { const s = l.find((x) => key(x.metric) === key(m)); return s ? Number(s.value?.[1]) : null; };
-  const metrics = [...used, ...held].filter((x, i, l) => l.findIndex((y) => key(y.metric) === key(x.metric)) === i).map((x) => x.metric);
-  const parts = (m: Record<string, string>): Sums => ({ used: one(used, m), held: one(held, m), gpu: one(gpu, m), gpuHeld: one(gpuHeld, m), joules: one(joules, m) });
-  const groups = by === "workload" ? alike(metrics.filter((m) => m.workload), (m) => names.get(m.workload) ?? titleOf({ id: m.workload, owner: m.owner }), (m) => m.owner ?? "") : alike(metrics, (m) => m[by] || "nobody", () => "");
-  return { rows: ordered(groups.map((g) => folded(g.title, g.owner, g.of.map((m) => m.workload).filter(Boolean), g.of.map(parts)))), total: Number(all[0]?.value?.[1] ?? 0) };
+  const sum = (metric: string, sel = "") => `sum by (${label}) (increase(${metric}${sel}[${L}s]))`,
+    time = (metric: string, sel = "") =>
+      `sum by (${label}) (sum_over_time(${metric}${sel}[${L}s:${step}s])) * ${step}`;
+  const used = await promInstant(
+    of === ""
+      ? `topk(120, ${sum("reckon_workload_cpu_seconds_total")})`
+      : sum("reckon_workload_cpu_seconds_total"),
+    signal,
+    r.to,
+  );
+  const ids = [...new Set(used.map((x) => x.metric.workload).filter(Boolean))],
+    sel = of === "" && ids.length ? `{workload=~${promAny(ids)}}` : "";
+  const [held, gpu, gpuHeld, joules, all, names] = await Promise.all([
+    at(time("reckon_workload_allocated_cores", sel)),
+    at(sum("reckon_workload_gpu_seconds_total", sel)),
+    at(time("reckon_workload_allocated_gpus", sel)),
+    at(sum("reckon_workload_energy_joules_total", sel)),
+    at(`sum(increase(reckon_workload_cpu_seconds_total[${L}s]))`),
+    of === "" ? namesOf(ids, r, signal) : new Map<string, string>(),
+  ]);
+  const key = (m: Record<string, string>) =>
+      label
+        .split(", ")
+        .map((l) => m[l] ?? "")
+        .join("\n"),
+    one = (l: PromSeries[], m: Record<string, string>) => {
+      const s = l.find((x) => key(x.metric) === key(m));
+      return s ? Number(s.value?.[1]) : null;
+    };
+  const metrics = [...used, ...held]
+    .filter((x, i, l) => l.findIndex((y) => key(y.metric) === key(x.metric)) === i)
+    .map((x) => x.metric);
+  const parts = (m: Record<string, string>): Sums => ({
+    used: one(used, m),
+    held: one(held, m),
+    gpu: one(gpu, m),
+    gpuHeld: one(gpuHeld, m),
+    joules: one(joules, m),
+  });
+  const groups =
+    by === "workload"
+      ? alike(
+          metrics.filter((m) => m.workload),
+          (m) => names.get(m.workload) ?? titleOf({ id: m.workload, owner: m.owner }),
+          (m) => m.owner ?? "",
+        )
+      : alike(
+          metrics,
+          (m) => m[by] || "nobody",
+          () => "",
+        );
+  return {
+    rows: ordered(
+      groups.map((g) =>
+        folded(g.title, g.owner, g.of.map((m) => m.workload).filter(Boolean), g.of.map(parts)),
+      ),
+    ),
+    total: Number(all[0]?.value?.[1] ?? 0),
+  };
 }

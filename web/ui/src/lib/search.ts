@@ -3,9 +3,26 @@
 import type { Workload } from "./types";
 import { figures, kinds } from "./vocabulary";
 
-export interface Field { name: string; param: string; doc: string; many?: boolean; values?: string[] }
+export interface Field {
+  name: string;
+  param: string;
+  doc: string;
+  many?: boolean;
+  values?: string[];
+}
 
-export const states = ["pending", "running", "completed", "failed", "cancelled", "timeout", "out_of_memory", "node_fail", "preempted", "suspended"];
+export const states = [
+  "pending",
+  "running",
+  "completed",
+  "failed",
+  "cancelled",
+  "timeout",
+  "out_of_memory",
+  "node_fail",
+  "preempted",
+  "suspended",
+];
 export const fields: Field[] = [
   { name: "owner", param: "owner", doc: "Unix user, or namespace", many: true },
   { name: "kind", param: "kind", doc: "kind of workload", many: true, values: kinds },
@@ -18,18 +35,28 @@ export const fields: Field[] = [
   { name: "name", param: "name", doc: "name, as a shell pattern" },
   { name: "id", param: "id", doc: "the full id" },
   { name: "running", param: "running", doc: "yes or no", values: ["yes", "no"] },
-  { name: "since", param: "since", doc: "existed after: 2h, 7d, 2026-11-21", values: ["1h", "1d", "7d", "30d"] },
+  {
+    name: "since",
+    param: "since",
+    doc: "existed after: 2h, 7d, 2026-11-21",
+    values: ["1h", "1d", "7d", "30d"],
+  },
   { name: "until", param: "until", doc: "existed before", values: ["1h", "1d", "7d"] },
 ];
 
-export interface Parsed { params: Record<string, string | string[]>; problem?: string }
+export interface Parsed {
+  params: Record<string, string | string[]>;
+  problem?: string;
+}
 
 /** Splits into words; "..." keeps spaces together. */
 export function words(text: string): string[] {
   return [...text.matchAll(/(?:[^\s"]|"(?:[^"\\]|\\.)*"?)+/g)].map((m) => m[0]);
 }
-const bare = (s: string) => s.replace(/"((?:[^"\\]|\\.)*)"?/g, (_, x: string) => x.replace(/\\(.)/g, "$1"));
-export const quote = (s: string) => (/[\s":,]/.test(s) || s === "" ? `"${s.replace(/["\\]/g, "\\$&")}"` : s);
+const bare = (s: string) =>
+  s.replace(/"((?:[^"\\]|\\.)*)"?/g, (_, x: string) => x.replace(/\\(.)/g, "$1"));
+export const quote = (s: string) =>
+  /[\s":,]/.test(s) || s === "" ? `"${s.replace(/["\\]/g, "\\$&")}"` : s;
 
 export function parse(text: string): Parsed {
   const params: Record<string, string | string[]> = {};
@@ -37,13 +64,22 @@ export function parse(text: string): Parsed {
   for (const w of words(text)) {
     const cpu = /^cpu>=?(\d+(?:\.\d+)?)(s|m|h|d)?$/i.exec(w);
     if (cpu) {
-      params.min_cpu = String(Number(cpu[1]) * { s: 1, m: 60, h: 3600, d: 86400 }[(cpu[2] ?? "s").toLowerCase() as "s"]);
+      params.min_cpu = String(
+        Number(cpu[1]) * { s: 1, m: 60, h: 3600, d: 86400 }[(cpu[2] ?? "s").toLowerCase() as "s"],
+      );
       continue;
     }
     const at = /^([a-z]+):/.exec(w);
     const f = at && fields.find((x) => x.name === at[1]);
-    if (at && !f) return { params, problem: `There is no field ${at[1]}. Fields: ${fields.map((x) => x.name).join(", ")}, cpu>` };
-    if (!f) { free.push(bare(w)); continue; }
+    if (at && !f)
+      return {
+        params,
+        problem: `There is no field ${at[1]}. Fields: ${fields.map((x) => x.name).join(", ")}, cpu>`,
+      };
+    if (!f) {
+      free.push(bare(w));
+      continue;
+    }
     const raw = w.slice(f.name.length + 1);
     const value = bare(raw);
     if (value === "") return { params, problem: `Give ${f.name} a value: ${f.doc}` };
@@ -64,21 +100,29 @@ export function parse(text: string): Parsed {
   return { params };
 }
 
-export interface Suggestion { text: string; doc: string }
+export interface Suggestion {
+  text: string;
+  doc: string;
+}
 
 /** What could stand in place of the word before the cursor. */
 export function suggest(text: string, known: Record<string, string[]>): Suggestion[] {
-  const last = /\s$/.test(text) || text === "" ? "" : words(text).at(-1) ?? "";
+  const last = /\s$/.test(text) || text === "" ? "" : (words(text).at(-1) ?? "");
   const head = text.slice(0, text.length - last.length);
   const at = /^([a-z]+):(.*)$/.exec(last);
   if (at) {
     const f = fields.find((x) => x.name === at[1]);
     if (!f) return [];
-    const cut = at[2].lastIndexOf(",") + 1, begun = bare(at[2].slice(cut)).toLowerCase();
-    return (f.values ?? known[f.name] ?? []).filter((v) => v.toLowerCase().startsWith(begun) && v.toLowerCase() !== begun)
-      .slice(0, 8).map((v) => ({ text: `${head}${f.name}:${at[2].slice(0, cut)}${quote(v)} `, doc: "" }));
+    const cut = at[2].lastIndexOf(",") + 1,
+      begun = bare(at[2].slice(cut)).toLowerCase();
+    return (f.values ?? known[f.name] ?? [])
+      .filter((v) => v.toLowerCase().startsWith(begun) && v.toLowerCase() !== begun)
+      .slice(0, 8)
+      .map((v) => ({ text: `${head}${f.name}:${at[2].slice(0, cut)}${quote(v)} `, doc: "" }));
   }
-  return fields.filter((f) => f.name.startsWith(last.toLowerCase())).map((f) => ({ text: `${head}${f.name}:`, doc: f.doc }));
+  return fields
+    .filter((f) => f.name.startsWith(last.toLowerCase()))
+    .map((f) => ({ text: `${head}${f.name}:`, doc: f.doc }));
 }
 
 /** Query string of the API, lists repeated. A value with a comma cannot be in a list. */
@@ -91,21 +135,47 @@ export function query(params: Record<string, string | number | string[] | undefi
   return q.toString();
 }
 
-export interface Column { key: string; title: string; unit?: string; sort?: boolean; wide?: boolean }
+export interface Column {
+  key: string;
+  title: string;
+  unit?: string;
+  sort?: boolean;
+  wide?: boolean;
+}
 export const columns: Column[] = [
-  { key: "name", title: "Workload", sort: true, wide: true }, { key: "id", title: "Id", sort: true, wide: true }, { key: "owner", title: "Owner", sort: true },
-  { key: "state", title: "State", sort: true }, { key: "kind", title: "Kind", sort: true }, { key: "account", title: "Account", sort: true },
-  { key: "partition", title: "Partition", sort: true }, { key: "command", title: "Program" }, { key: "nodes", title: "Nodes" },
-  { key: "start", title: "Start", sort: true }, { key: "end", title: "End", sort: true }, { key: "wall_seconds", title: "Wall", unit: "seconds" },
+  { key: "name", title: "Workload", sort: true, wide: true },
+  { key: "id", title: "Id", sort: true, wide: true },
+  { key: "owner", title: "Owner", sort: true },
+  { key: "state", title: "State", sort: true },
+  { key: "kind", title: "Kind", sort: true },
+  { key: "account", title: "Account", sort: true },
+  { key: "partition", title: "Partition", sort: true },
+  { key: "command", title: "Program" },
+  { key: "nodes", title: "Nodes" },
+  { key: "start", title: "Start", sort: true },
+  { key: "end", title: "End", sort: true },
+  { key: "wall_seconds", title: "Wall", unit: "seconds" },
   { key: "spark", title: "Cores, 6 h" },
   ...figures.map((f) => ({ ...f, sort: true })),
 ];
-export const shown = ["name", "id", "owner", "state", "start", "wall_seconds", "spark", "cpu_seconds", "cores_mean", "memory_peak_bytes"];
+export const shown = [
+  "name",
+  "id",
+  "owner",
+  "state",
+  "start",
+  "wall_seconds",
+  "spark",
+  "cpu_seconds",
+  "cores_mean",
+  "memory_peak_bytes",
+];
 
 /** The state of a workload in one word, whoever said it. */
 export function stateOf(w: Workload): string {
   if (w.state) return w.state.replaceAll("_", " ");
   if (w.running) return "running";
-  if (w.exit_code !== undefined && w.exit_code !== null) return w.exit_code === 0 ? "ended" : `exit ${w.exit_code}`;
+  if (w.exit_code !== undefined && w.exit_code !== null)
+    return w.exit_code === 0 ? "ended" : `exit ${w.exit_code}`;
   return "ended";
 }

@@ -1,5 +1,8 @@
 // Names of series as people read them: what all have in common is left out.
-export interface Named { name: string; labels: [string, string][] }
+export interface Named {
+  name: string;
+  labels: [string, string][];
+}
 
 /** Reads name{a="b",c="d"}; a name that is none is kept whole. */
 export function parseSeries(text: string): Named {
@@ -8,7 +11,11 @@ export function parseSeries(text: string): Named {
   const labels: [string, string][] = [];
   for (const m of text.slice(at + 1, -1).matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g)) {
     let v = m[2];
-    try { v = JSON.parse(`"${m[2]}"`) as string; } catch { /* Go writes some escapes that JSON does not know: shown as they are */ }
+    try {
+      v = JSON.parse(`"${m[2]}"`) as string;
+    } catch {
+      /* Go writes some escapes that JSON does not know: shown as they are */
+    }
     labels.push([m[1], v]);
   }
   return { name: text.slice(0, at), labels };
@@ -16,29 +23,51 @@ export function parseSeries(text: string): Named {
 
 /** A short name for each: without the labels, and the name, that all of them share. */
 export function shortNames(texts: string[]): string[] {
-  if (texts.length < 2) return texts.map((t) => { const p = parseSeries(t); return p.name; });
+  if (texts.length < 2)
+    return texts.map((t) => {
+      const p = parseSeries(t);
+      return p.name;
+    });
   const all = texts.map(parseSeries);
   const sameName = all.every((p) => p.name === all[0].name);
-  const shared = new Set(all[0].labels.filter(([k, v]) => all.every((p) => p.labels.some(([a, b]) => a === k && b === v))).map(([k]) => k));
+  const shared = new Set(
+    all[0].labels
+      .filter(([k, v]) => all.every((p) => p.labels.some(([a, b]) => a === k && b === v)))
+      .map(([k]) => k),
+  );
   return all.map((p, i) => {
-    const rest = p.labels.filter(([k]) => !shared.has(k)).map(([k, v]) => (k === "workload" || k === "node" ? v : `${k}=${v}`)).join(" ");
+    const rest = p.labels
+      .filter(([k]) => !shared.has(k))
+      .map(([k, v]) => (k === "workload" || k === "node" ? v : `${k}=${v}`))
+      .join(" ");
     return [sameName && rest ? "" : p.name, rest].filter(Boolean).join(" ") || texts[i];
   });
 }
 
 /** A selector of a name and values of labels. */
 export function selector(name: string, labels: Record<string, string>): string {
-  const list = Object.entries(labels).filter(([, v]) => v !== "").map(([k, v]) => `${k}=${JSON.stringify(v)}`).join(",");
+  const list = Object.entries(labels)
+    .filter(([, v]) => v !== "")
+    .map(([k, v]) => `${k}=${JSON.stringify(v)}`)
+    .join(",");
   return name + (list ? `{${list}}` : "");
 }
 
 /** Units of columns of data sets as those that pages draw. */
 export function unitOf(unit: string): string {
   switch (unit) {
-    case "seconds/second": return "cores";
-    case "bytes/second": return "bytes_per_second";
-    case "joules/second": return "watts";
-    case "bytes": case "seconds": case "watts": case "joules": case "ratio": return unit;
+    case "seconds/second":
+      return "cores";
+    case "bytes/second":
+      return "bytes_per_second";
+    case "joules/second":
+      return "watts";
+    case "bytes":
+    case "seconds":
+    case "watts":
+    case "joules":
+    case "ratio":
+      return unit;
   }
   return "count";
 }

@@ -1,8 +1,21 @@
 // Arithmetic of ranges of time: what an address means, earlier and later, names of them.
 import { niceStep } from "./stack";
 
-export interface Range { from: number; to: number; step: number; fixed: boolean; length: number }
-export const spans: [string, string][] = [["3600", "1 h"], ["21600", "6 h"], ["86400", "24 h"], ["604800", "7 d"], ["2592000", "30 d"], ["31536000", "1 y"]];
+export interface Range {
+  from: number;
+  to: number;
+  step: number;
+  fixed: boolean;
+  length: number;
+}
+export const spans: [string, string][] = [
+  ["3600", "1 h"],
+  ["21600", "6 h"],
+  ["86400", "24 h"],
+  ["604800", "7 d"],
+  ["2592000", "30 d"],
+  ["31536000", "1 y"],
+];
 const day = 86400;
 
 /** Seconds of a length such as 3600, 24h, 7d; 0 of anything else. */
@@ -12,26 +25,50 @@ export function seconds(text: string): number {
 }
 /** The range of parameters at a moment; `usual` is the length where none is chosen. since= is how addresses of before named it. */
 export function rangeOf(get: (name: string) => string, now: number, usual = day): Range {
-  const from = Number(get("from")), to = Number(get("to"));
-  if (from > 0 && to > from) { const step = niceStep(to - from); return { from: Math.floor(from / step) * step, to, step, fixed: true, length: to - from }; }
-  const length = seconds(get("last")) || seconds(get("since")) || usual, step = niceStep(length), end = Math.floor(now / step) * step;
+  const from = Number(get("from")),
+    to = Number(get("to"));
+  if (from > 0 && to > from) {
+    const step = niceStep(to - from);
+    return { from: Math.floor(from / step) * step, to, step, fixed: true, length: to - from };
+  }
+  const length = seconds(get("last")) || seconds(get("since")) || usual,
+    step = niceStep(length),
+    end = Math.floor(now / step) * step;
   return { from: end - length, to: end, step, fixed: false, length };
 }
 /** The same length before or after; what would reach past now ends now. */
 export function shifted(r: Range, by: 1 | -1, now: number): Record<string, string> {
   const to = r.to + by * r.length;
-  return by > 0 && to >= now ? { from: "", to: "", last: String(r.length), since: "" } : { from: String(Math.round(to - r.length)), to: String(Math.round(to)), last: "", since: "" };
+  return by > 0 && to >= now
+    ? { from: "", to: "", last: String(r.length), since: "" }
+    : { from: String(Math.round(to - r.length)), to: String(Math.round(to)), last: "", since: "" };
 }
 const iso = (t: number) => new Date(t * 1000).toISOString();
 /** As parameters of the API. */
-export const asked = (r: Range): Record<string, string> => (r.fixed ? { since: iso(r.from), until: iso(r.to) } : { since: iso(r.to - r.length) });
+export const asked = (r: Range): Record<string, string> =>
+  r.fixed ? { since: iso(r.from), until: iso(r.to) } : { since: iso(r.to - r.length) };
 /** Names a range in the zone of who looks: both days only where they differ. */
 export function named(r: Range): string {
-  const a = new Date(r.from * 1000), b = new Date(r.to * 1000), today = b.toDateString() === a.toDateString();
-  const d = (x: Date) => x.toLocaleDateString(undefined, { weekday: "short", day: "numeric", month: "short", ...(x.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" }) });
-  const t = (x: Date) => x.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const a = new Date(r.from * 1000),
+    b = new Date(r.to * 1000),
+    today = b.toDateString() === a.toDateString();
+  const d = (x: Date) =>
+    x.toLocaleDateString(undefined, {
+      weekday: "short",
+      day: "numeric",
+      month: "short",
+      ...(x.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" }),
+    });
+  const t = (x: Date) =>
+    x.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   return `${d(a)} ${t(a)} – ${today ? "" : d(b) + " "}${t(b)}`;
 }
 /** A moment as an input of type datetime-local has it, and back. */
-export const local = (t: number) => { const d = new Date(t * 1000); return new Date(d.getTime() - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16); };
-export const moment = (text: string) => { const t = new Date(text).getTime() / 1000; return Number.isFinite(t) ? t : 0; };
+export const local = (t: number) => {
+  const d = new Date(t * 1000);
+  return new Date(d.getTime() - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+};
+export const moment = (text: string) => {
+  const t = new Date(text).getTime() / 1000;
+  return Number.isFinite(t) ? t : 0;
+};

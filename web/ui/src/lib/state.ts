@@ -18,47 +18,88 @@ export function go(href: string, replace = false): void {
   const moved = next.pathname !== url.value.pathname;
   history[replace ? "replaceState" : "pushState"](null, "", next);
   url.value = next;
-  if (moved && !replace) { scrollTo(0, 0); document.getElementById("main")?.focus({ preventScroll: true }); }
+  if (moved && !replace) {
+    scrollTo(0, 0);
+    document.getElementById("main")?.focus({ preventScroll: true });
+  }
 }
 /** Another page is about the same time, unless its address says another. */
 function taking(next: URL): URL {
-  const time = ["last", "from", "to", "since"], here = url.value.searchParams;
-  if (next.pathname !== url.value.pathname && !time.some((k) => next.searchParams.has(k))) for (const k of time) if (here.has(k)) next.searchParams.set(k, here.get(k)!);
+  const time = ["last", "from", "to", "since"],
+    here = url.value.searchParams;
+  if (next.pathname !== url.value.pathname && !time.some((k) => next.searchParams.has(k)))
+    for (const k of time) if (here.has(k)) next.searchParams.set(k, here.get(k)!);
   return next;
 }
 /** Changes parameters of the address of this page; empty removes one. */
 export function set(values: Record<string, string>, replace = true): void {
   const next = new URL(url.value);
-  for (const [k, v] of Object.entries(values)) v === "" ? next.searchParams.delete(k) : next.searchParams.set(k, v);
+  for (const [k, v] of Object.entries(values))
+    v === "" ? next.searchParams.delete(k) : next.searchParams.set(k, v);
   if (next.href !== url.value.href) go(next.href, replace);
 }
-const also = (more: Record<string, string | undefined>) => Object.fromEntries(Object.entries(more).filter((e): e is [string, string] => !!e[1]));
+const also = (more: Record<string, string | undefined>) =>
+  Object.fromEntries(Object.entries(more).filter((e): e is [string, string] => !!e[1]));
 // Sites may give the same names: where the site is known it is in the address.
-export const workloadLink = (id: string, start?: string, site?: string) => "/workload?" + new URLSearchParams({ id, ...also({ start, site }) });
-export const nodeLink = (node: string, site?: string) => "/node?" + new URLSearchParams({ name: node, ...also({ site }) });
-export const ownerLink = (owner: string) => (has("usage") ? "/owner?" + new URLSearchParams({ name: owner }) : ownersWork(owner));
-export const ownersWork = (owner: string) => "/workloads?" + new URLSearchParams({ q: "owner:" + (/[\s":,]/.test(owner) ? JSON.stringify(owner) : owner) });
+export const workloadLink = (id: string, start?: string, site?: string) =>
+  "/workload?" + new URLSearchParams({ id, ...also({ start, site }) });
+export const nodeLink = (node: string, site?: string) =>
+  "/node?" + new URLSearchParams({ name: node, ...also({ site }) });
+export const ownerLink = (owner: string) =>
+  has("usage") ? "/owner?" + new URLSearchParams({ name: owner }) : ownersWork(owner);
+export const ownersWork = (owner: string) =>
+  "/workloads?" +
+  new URLSearchParams({ q: "owner:" + (/[\s":,]/.test(owner) ? JSON.stringify(owner) : owner) });
 
-addEventListener("popstate", () => { url.value = new URL(location.href); });
+addEventListener("popstate", () => {
+  url.value = new URL(location.href);
+});
 document.addEventListener("click", (e) => {
-  if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+  if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey)
+    return;
   const a = (e.target as Element).closest?.("a[href]") as HTMLAnchorElement | null;
-  if (!a || a.target || a.hasAttribute("download") || a.origin !== location.origin || /^\/(api|auth|metrics|static|readyz|healthz)/.test(a.pathname)) return;
+  if (
+    !a ||
+    a.target ||
+    a.hasAttribute("download") ||
+    a.origin !== location.origin ||
+    /^\/(api|auth|metrics|static|readyz|healthz)/.test(a.pathname)
+  )
+    return;
   if (a.getAttribute("href")!.startsWith("#")) return;
   e.preventDefault();
   go(a.href);
 });
 
 // --- theme ------------------------------------------------------------------------
-const kept = (key: string) => { try { return localStorage.getItem(key); } catch { return null; } };
-export const keep = (key: string, v: string) => { try { localStorage.setItem(key, v); } catch { /* private window: not kept */ } };
+const kept = (key: string) => {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+};
+export const keep = (key: string, v: string) => {
+  try {
+    localStorage.setItem(key, v);
+  } catch {
+    /* private window: not kept */
+  }
+};
 export const recall = kept;
 export const theme = signal(kept("reckon.theme") ?? "auto");
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 const systemDark = signal(prefersDark.matches);
-prefersDark.addEventListener("change", (e) => { systemDark.value = e.matches; });
-export const dark = computed(() => theme.value === "dark" || (theme.value === "auto" && systemDark.value));
-effect(() => { document.documentElement.dataset.theme = dark.value ? "dark" : "light"; keep("reckon.theme", theme.value); });
+prefersDark.addEventListener("change", (e) => {
+  systemDark.value = e.matches;
+});
+export const dark = computed(
+  () => theme.value === "dark" || (theme.value === "auto" && systemDark.value),
+);
+effect(() => {
+  document.documentElement.dataset.theme = dark.value ? "dark" : "light";
+  keep("reckon.theme", theme.value);
+});
 
 // --- time ------------------------------------------------------------------------
 /** Goes up when views of now should ask again: every 15 s while somebody looks. */
@@ -77,11 +118,20 @@ export function start(): void {
   if (!has("live")) return;
   let source: EventSource | null = null;
   const listen = () => {
-    if (document.hidden) { source?.close(); source = null; return; }
+    if (document.hidden) {
+      source?.close();
+      source = null;
+      return;
+    }
     if (source) return;
     source = new EventSource("/api/reckon/v1/live");
-    source.addEventListener("live", (e) => { liveState.value = "on"; if (!paused.value) live.value = JSON.parse((e as MessageEvent).data) as Live; });
-    source.addEventListener("error", () => { liveState.value = "lost"; });
+    source.addEventListener("live", (e) => {
+      liveState.value = "on";
+      if (!paused.value) live.value = JSON.parse((e as MessageEvent).data) as Live;
+    });
+    source.addEventListener("error", () => {
+      liveState.value = "lost";
+    });
   };
   document.addEventListener("visibilitychange", listen);
   listen();

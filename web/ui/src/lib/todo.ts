@@ -1,40 +1,139 @@
 // What somebody must look at: alerts, nodes that are down, findings; each once, the gravest first.
 import type { Finding, Node } from "./types";
 
-export interface Alert { labels: Record<string, string>; annotations: Record<string, string>; state: string; activeAt: string; value: string }
-export interface Todo { grave: 0 | 1 | 2 | 3; kind: "alert" | "node" | "finding"; who: string; owner?: string; node?: string; site?: string; workloads: string[]; text: string; since: string; more: number; rule: string; cost: number; /** Core and GPU seconds that were allocated for nothing. */ cores?: number; gpus?: number; means?: string }
+export interface Alert {
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  state: string;
+  activeAt: string;
+  value: string;
+}
+export interface Todo {
+  grave: 0 | 1 | 2 | 3;
+  kind: "alert" | "node" | "finding";
+  who: string;
+  owner?: string;
+  node?: string;
+  site?: string;
+  workloads: string[];
+  text: string;
+  since: string;
+  more: number;
+  rule: string;
+  cost: number;
+  /** Core and GPU seconds that were allocated for nothing. */ cores?: number;
+  gpus?: number;
+  means?: string;
+}
 
-const gravity: Record<string, 0 | 1 | 2 | 3> = { critical: 0, high: 0, page: 0, warning: 1, medium: 1, low: 2, info: 2 };
-const lost = (f: Finding, unit: string) => f.evidence.filter((e) => e.wasted && e.unit === unit).reduce((a, e) => a + e.value, 0);
+const gravity: Record<string, 0 | 1 | 2 | 3> = {
+  critical: 0,
+  high: 0,
+  page: 0,
+  warning: 1,
+  medium: 1,
+  low: 2,
+  info: 2,
+};
+const lost = (f: Finding, unit: string) =>
+  f.evidence.filter((e) => e.wasted && e.unit === unit).reduce((a, e) => a + e.value, 0);
 /** For the order alone: a GPU counts as 16 cores. */
 const cost = (f: Finding) => lost(f, "core-seconds") + 16 * lost(f, "gpu-seconds");
 
 /** Text of an annotation: percentages as people write them. */
-export const readable = (text: string) => text.replace(/(\d+\.\d{2,})%/g, (_m, v) => `${Number(v) < 10 ? Number(Number(v).toFixed(1)) : Math.round(Number(v))} %`);
+export const readable = (text: string) =>
+  text.replace(
+    /(\d+\.\d{2,})%/g,
+    (_m, v) => `${Number(v) < 10 ? Number(Number(v).toFixed(1)) : Math.round(Number(v))} %`,
+  );
 
 export function todos(alerts: Alert[], nodes: Node[], findings: Finding[]): Todo[] {
-  const out: Todo[] = [], nodeAlerts = new Set<string>();
+  const out: Todo[] = [],
+    nodeAlerts = new Set<string>();
   for (const a of alerts.filter((x) => x.state === "firing")) {
     const node = a.labels.node;
-    if (node && /Down|Silent/.test(a.labels.alertname)) { if (nodeAlerts.has(node)) continue; nodeAlerts.add(node); } // a node that is down is one thing
-    out.push({ grave: gravity[a.labels.severity] ?? 1, kind: "alert", who: node ?? a.labels.owner ?? a.labels.site ?? "", owner: a.labels.owner, node, site: a.labels.site, workloads: a.labels.workload ? [a.labels.workload] : [], text: readable(a.annotations.summary ?? a.annotations.description ?? a.labels.alertname), since: a.activeAt, more: 0, rule: a.labels.alertname, cost: 0 });
+    if (node && /Down|Silent/.test(a.labels.alertname)) {
+      if (nodeAlerts.has(node)) continue;
+      nodeAlerts.add(node);
+    } // a node that is down is one thing
+    out.push({
+      grave: gravity[a.labels.severity] ?? 1,
+      kind: "alert",
+      who: node ?? a.labels.owner ?? a.labels.site ?? "",
+      owner: a.labels.owner,
+      node,
+      site: a.labels.site,
+      workloads: a.labels.workload ? [a.labels.workload] : [],
+      text: readable(a.annotations.summary ?? a.annotations.description ?? a.labels.alertname),
+      since: a.activeAt,
+      more: 0,
+      rule: a.labels.alertname,
+      cost: 0,
+    });
   }
-  for (const n of nodes) if (!n.up && n.agent !== false && !nodeAlerts.has(n.node)) out.push({ grave: 0, kind: "node", who: n.node, node: n.node, site: n.site, workloads: [], text: "stopped answering", since: n.seen, more: 0, rule: "down", cost: 0 });
+  for (const n of nodes)
+    if (!n.up && n.agent !== false && !nodeAlerts.has(n.node))
+      out.push({
+        grave: 0,
+        kind: "node",
+        who: n.node,
+        node: n.node,
+        site: n.site,
+        workloads: [],
+        text: "stopped answering",
+        since: n.seen,
+        more: 0,
+        rule: "down",
+        cost: 0,
+      });
   const groups = new Map<string, Finding[]>();
-  for (const f of findings) { const k = (f.owner || f.node || f.id) + "\n" + f.rule; groups.set(k, [...(groups.get(k) ?? []), f]); }
+  for (const f of findings) {
+    const k = (f.owner || f.node || f.id) + "\n" + f.rule;
+    groups.set(k, [...(groups.get(k) ?? []), f]);
+  }
   for (const of of groups.values()) {
     of.sort((a, b) => cost(b) - cost(a));
-    const f = of[0], first = of.reduce((a, x) => (x.first < a ? x.first : a), f.first);
-    out.push({ grave: Math.min(...of.map((x) => gravity[x.severity] ?? 2)) as 0, kind: "finding", who: f.owner || f.node || "", owner: f.owner, node: f.node, site: f.site, workloads: of.map((x) => x.workload ?? "").filter(Boolean), text: f.text, since: first, more: of.length - 1, rule: f.rule, cost: of.reduce((a, x) => a + cost(x), 0), cores: of.reduce((a, x) => a + lost(x, "core-seconds"), 0), gpus: of.reduce((a, x) => a + lost(x, "gpu-seconds"), 0), means: f.means });
+    const f = of[0],
+      first = of.reduce((a, x) => (x.first < a ? x.first : a), f.first);
+    out.push({
+      grave: Math.min(...of.map((x) => gravity[x.severity] ?? 2)) as 0,
+      kind: "finding",
+      who: f.owner || f.node || "",
+      owner: f.owner,
+      node: f.node,
+      site: f.site,
+      workloads: of.map((x) => x.workload ?? "").filter(Boolean),
+      text: f.text,
+      since: first,
+      more: of.length - 1,
+      rule: f.rule,
+      cost: of.reduce((a, x) => a + cost(x), 0),
+      cores: of.reduce((a, x) => a + lost(x, "core-seconds"), 0),
+      gpus: of.reduce((a, x) => a + lost(x, "gpu-seconds"), 0),
+      means: f.means,
+    });
   }
-  return out.sort((a, b) => a.grave - b.grave || (a.kind === "finding" ? 1 : 0) - (b.kind === "finding" ? 1 : 0) || b.cost - a.cost);
+  return out.sort(
+    (a, b) =>
+      a.grave - b.grave ||
+      (a.kind === "finding" ? 1 : 0) - (b.kind === "finding" ? 1 : 0) ||
+      b.cost - a.cost,
+  );
 }
 
 /** What a rule finds, in a few words. */
 export const ruleWords: Record<string, string> = {
-  "over-share": "took more than a fair share", "gpu-unused": "GPUs unused", "over-requested": "asked for too much", "idle-allocation": "allocated, idle", "many-small-jobs": "many small jobs", "memory-thrashing": "short of memory",
-  imbalance: "uneven over nodes", "cannot-start": "cannot start", anomaly: "unusual",
+  "over-share": "took more than a fair share",
+  "gpu-unused": "GPUs unused",
+  "over-requested": "asked for too much",
+  "idle-allocation": "allocated, idle",
+  "many-small-jobs": "many small jobs",
+  "memory-thrashing": "short of memory",
+  imbalance: "uneven over nodes",
+  "cannot-start": "cannot start",
+  anomaly: "unusual",
 };
 export const wordsOf = (rule: string) => ruleWords[rule] ?? rule.replaceAll("-", " ");
 /** A text without the name that stands before it. */
-export const without = (text: string, who: string) => (who && text.startsWith(who + " ") ? text.slice(who.length + 1) : text);
+export const without = (text: string, who: string) =>
+  who && text.startsWith(who + " ") ? text.slice(who.length + 1) : text;

@@ -9,85 +9,254 @@ import { known } from "./units";
 
 export type By = "owner" | "workload" | "kind";
 export type What = "cpu" | "gpu" | "energy";
-export interface User { name: string; owner: string; ids: string[]; row: Row; used: number }
-export interface Use { times: number[]; step: number; users: User[]; all: Row; held: Row; size: Row; machine: Row }
+export interface User {
+  name: string;
+  owner: string;
+  ids: string[];
+  row: Row;
+  used: number;
+}
+export interface Use {
+  times: number[];
+  step: number;
+  users: User[];
+  all: Row;
+  held: Row;
+  size: Row;
+  machine: Row;
+}
 
 const shown = 8;
-const series: Record<What, { used: string; held: string; size: string; machine: string; hours: string; heldHours: string; sizeHours: string }> = {
-  cpu: { used: "reckon_workload_cpu_seconds_total", held: "reckon_workload_allocated_cores", size: `count(node_cpu_seconds_total{mode="idle"})`, machine: `sum(rate(node_cpu_seconds_total{mode!~"idle|iowait"}RANGE))`, hours: "cpu_seconds", heldHours: "held_core_seconds", sizeHours: "core_seconds" },
-  gpu: { used: "reckon_workload_gpu_seconds_total", held: "reckon_workload_allocated_gpus", size: "count(reckon_gpu_busy_seconds_total)", machine: "sum(rate(reckon_gpu_busy_seconds_totalRANGE))", hours: "gpu_seconds", heldHours: "held_gpu_seconds", sizeHours: "" },
-  energy: { used: "reckon_workload_energy_joules_total", held: "", size: "", machine: "sum(rate(reckon_node_attributed_energy_joules_totalRANGE))", hours: "energy_joules", heldHours: "", sizeHours: "" },
+const series: Record<
+  What,
+  {
+    used: string;
+    held: string;
+    size: string;
+    machine: string;
+    hours: string;
+    heldHours: string;
+    sizeHours: string;
+  }
+> = {
+  cpu: {
+    used: "reckon_workload_cpu_seconds_total",
+    held: "reckon_workload_allocated_cores",
+    size: `count(node_cpu_seconds_total{mode="idle"})`,
+    machine: `sum(rate(node_cpu_seconds_total{mode!~"idle|iowait"}RANGE))`,
+    hours: "cpu_seconds",
+    heldHours: "held_core_seconds",
+    sizeHours: "core_seconds",
+  },
+  gpu: {
+    used: "reckon_workload_gpu_seconds_total",
+    held: "reckon_workload_allocated_gpus",
+    size: "count(reckon_gpu_busy_seconds_total)",
+    machine: "sum(rate(reckon_gpu_busy_seconds_totalRANGE))",
+    hours: "gpu_seconds",
+    heldHours: "held_gpu_seconds",
+    sizeHours: "",
+  },
+  energy: {
+    used: "reckon_workload_energy_joules_total",
+    held: "",
+    size: "",
+    machine: "sum(rate(reckon_node_attributed_energy_joules_totalRANGE))",
+    hours: "energy_joules",
+    heldHours: "",
+    sizeHours: "",
+  },
 };
 
 /** Whether the range is drawn from series: fine, and dear on a large site. */
-export const fine = (r: Range, nodes: number, by: By) => by === "workload" || r.length <= 6 * 3600 || (r.length <= 2 * 86400 && nodes <= 64);
+export const fine = (r: Range, nodes: number, by: By) =>
+  by === "workload" || r.length <= 6 * 3600 || (r.length <= 2 * 86400 && nodes <= 64);
 
 /** The length that rates are taken over: from the coarsest step in the range, so that what was sampled more slowly is not lost. */
 export async function rateOver(r: Range, signal: AbortSignal, sel = ""): Promise<number> {
   const wide = Math.ceil(Math.max(600, r.length) / 600) * 600;
-  const s = await promInstant(`min(quantile_over_time(0.05, count_over_time(node_memory_MemTotal_bytes${sel}[10m])[${wide}s:10m]))`, signal, r.to).catch(() => []);
+  const s = await promInstant(
+    `min(quantile_over_time(0.05, count_over_time(node_memory_MemTotal_bytes${sel}[10m])[${wide}s:10m]))`,
+    signal,
+    r.to,
+  ).catch(() => []);
   const n = Number(s[0]?.value?.[1]);
   return Math.max(60, r.step, n > 0 ? Math.min(1800, Math.ceil(1500 / n / 15) * 15) : 0);
 }
 
-export function usersOf(r: Range, nodes: number, by: By, what: What, signal: AbortSignal): Promise<Use> {
+export function usersOf(
+  r: Range,
+  nodes: number,
+  by: By,
+  what: What,
+  signal: AbortSignal,
+): Promise<Use> {
   return fine(r, nodes, by) ? fromSeries(r, by, what, signal) : fromHours(r, by, what, signal);
 }
 
 async function fromSeries(r: Range, by: By, what: What, signal: AbortSignal): Promise<Use> {
-  const s = series[what], over = `[${await rateOver(r, signal)}s]`, times = axis(r.from, r.to, r.step), none: Row = times.map(() => null);
-  const ask = (q: string) => (q ? promRange(q.replace("RANGE", over), r.from, r.to, r.step, signal) : Promise.resolve([] as PromSeries[]));
+  const s = series[what],
+    over = `[${await rateOver(r, signal)}s]`,
+    times = axis(r.from, r.to, r.step),
+    none: Row = times.map(() => null);
+  const ask = (q: string) =>
+    q
+      ? promRange(q.replace("RANGE", over), r.from, r.to, r.step, signal)
+      : Promise.resolve([] as PromSeries[]);
   const one = (l: PromSeries[]): Row => (l[0] ? onto(times, l[0]) : none);
-  const rest = Promise.all([ask(`sum(rate(${s.used}${over}))`), ask(s.held && `sum(${s.held})`), ask(s.size), ask(s.machine)]);
+  const rest = Promise.all([
+    ask(`sum(rate(${s.used}${over}))`),
+    ask(s.held && `sum(${s.held})`),
+    ask(s.size),
+    ask(s.machine),
+  ]);
   rest.catch(() => undefined); // shown below, with the first that fails
-  const top = await promInstant(`topk(${by === "workload" ? 80 : shown}, sum by (${by}${by === "workload" ? ", owner" : ""}) (rate(${s.used}[${Math.max(60, Math.round(r.length))}s])))`, signal, r.to);
-  const list = top.filter((x) => x.metric[by] && Number(x.value?.[1]) > 0).sort((a, b) => Number(b.value?.[1]) - Number(a.value?.[1]));
-  const names = by === "workload" ? await namesOf(list.map((x) => x.metric.workload), r, signal) : new Map<string, string>();
-  const groups = alike(list, (x) => names.get(x.metric[by]) ?? (by === "workload" ? titleOf({ id: x.metric[by], owner: x.metric.owner }) : x.metric[by]), (x) => (by === "workload" ? (x.metric.owner ?? "") : "")).slice(0, shown);
+  const top = await promInstant(
+    `topk(${by === "workload" ? 80 : shown}, sum by (${by}${by === "workload" ? ", owner" : ""}) (rate(${s.used}[${Math.max(60, Math.round(r.length))}s])))`,
+    signal,
+    r.to,
+  );
+  const list = top
+    .filter((x) => x.metric[by] && Number(x.value?.[1]) > 0)
+    .sort((a, b) => Number(b.value?.[1]) - Number(a.value?.[1]));
+  const names =
+    by === "workload"
+      ? await namesOf(
+          list.map((x) => x.metric.workload),
+          r,
+          signal,
+        )
+      : new Map<string, string>();
+  const groups = alike(
+    list,
+    (x) =>
+      names.get(x.metric[by]) ??
+      (by === "workload" ? titleOf({ id: x.metric[by], owner: x.metric.owner }) : x.metric[by]),
+    (x) => (by === "workload" ? (x.metric.owner ?? "") : ""),
+  ).slice(0, shown);
   const ids = groups.flatMap((g) => g.of.map((x) => x.metric[by]));
-  const lines = ids.length ? await promRange(`sum by (${by}) (rate(${s.used}{${by}=~${promAny(ids)}}${over}))`, r.from, r.to, r.step, signal) : [];
+  const lines = ids.length
+    ? await promRange(
+        `sum by (${by}) (rate(${s.used}{${by}=~${promAny(ids)}}${over}))`,
+        r.from,
+        r.to,
+        r.step,
+        signal,
+      )
+    : [];
   const [all, held, size, machine] = await rest;
   return {
-    times, step: r.step, all: one(all), held: one(held), size: one(size), machine: one(machine),
+    times,
+    step: r.step,
+    all: one(all),
+    held: one(held),
+    size: one(size),
+    machine: one(machine),
     users: groups.map((g) => {
-      const mine = lines.filter((l) => g.of.some((x) => x.metric[by] === l.metric[by])).map((l) => onto(times, l)), row = added(mine, times.length);
-      return { name: g.title, owner: g.owner, ids: g.of.map((x) => x.metric[by]), row, used: row.reduce<number>((a, v) => a + (v ?? 0) * r.step, 0) };
+      const mine = lines
+          .filter((l) => g.of.some((x) => x.metric[by] === l.metric[by]))
+          .map((l) => onto(times, l)),
+        row = added(mine, times.length);
+      return {
+        name: g.title,
+        owner: g.owner,
+        ids: g.of.map((x) => x.metric[by]),
+        row,
+        used: row.reduce<number>((a, v) => a + (v ?? 0) * r.step, 0),
+      };
     }),
   };
 }
 
 async function fromHours(r: Range, by: By, what: What, signal: AbortSignal): Promise<Use> {
-  const s = series[what], span = r.length <= 14 * 86400 ? "hour" : "day", step = span === "hour" ? 3600 : 86400;
-  const d = await ask<UsageList>("/api/reckon/v1/usage?" + new URLSearchParams({ since: new Date(r.from * 1000).toISOString(), until: new Date(r.to * 1000).toISOString(), span, by }), signal);
-  const begin = Math.floor(r.from / step) * step, times = axis(begin, Math.max(begin, Math.ceil(r.to / step) * step - step), step), at = (u: Usage) => Math.round((Date.parse(String(u.from)) / 1000 - begin) / step);
+  const s = series[what],
+    span = r.length <= 14 * 86400 ? "hour" : "day",
+    step = span === "hour" ? 3600 : 86400;
+  const d = await ask<UsageList>(
+    "/api/reckon/v1/usage?" +
+      new URLSearchParams({
+        since: new Date(r.from * 1000).toISOString(),
+        until: new Date(r.to * 1000).toISOString(),
+        span,
+        by,
+      }),
+    signal,
+  );
+  const begin = Math.floor(r.from / step) * step,
+    times = axis(begin, Math.max(begin, Math.ceil(r.to / step) * step - step), step),
+    at = (u: Usage) => Math.round((Date.parse(String(u.from)) / 1000 - begin) / step);
   // The last hour or day is not over: what it holds is of the time that has passed of it.
   const length = (i: number) => Math.max(60, Math.min(step, Date.now() / 1000 - times[i]));
-  const rows = new Map<string, User>(), all: Row = times.map(() => null), held: Row = times.map(() => null), size: Row = times.map(() => null);
+  const rows = new Map<string, User>(),
+    all: Row = times.map(() => null),
+    held: Row = times.map(() => null),
+    size: Row = times.map(() => null);
   for (const u of d.rows) {
-    const i = at(u), name = String(u[by] ?? "") || "nobody", v = u[s.hours];
+    const i = at(u),
+      name = String(u[by] ?? "") || "nobody",
+      v = u[s.hours];
     if (i < 0 || i >= times.length) continue;
-    const add = (row: Row, x: unknown) => { if (known(x)) row[i] = (row[i] ?? 0) + x / length(i); };
-    const e = rows.get(name) ?? { name, owner: "", ids: [name], row: times.map(() => null) as Row, used: 0 };
-    add(e.row, v); add(all, v); add(held, s.heldHours && u[s.heldHours]);
+    const add = (row: Row, x: unknown) => {
+      if (known(x)) row[i] = (row[i] ?? 0) + x / length(i);
+    };
+    const e = rows.get(name) ?? {
+      name,
+      owner: "",
+      ids: [name],
+      row: times.map(() => null) as Row,
+      used: 0,
+    };
+    add(e.row, v);
+    add(all, v);
+    add(held, s.heldHours && u[s.heldHours]);
     const cap = s.sizeHours && u[s.sizeHours];
     if (known(cap)) size[i] = cap / length(i);
     if (known(v)) e.used += v;
     rows.set(name, e);
   }
-  return { times, step, all, held, size, machine: times.map(() => null), users: [...rows.values()].filter((u) => u.used > 0).sort((a, b) => b.used - a.used).slice(0, shown) };
+  return {
+    times,
+    step,
+    all,
+    held,
+    size,
+    machine: times.map(() => null),
+    users: [...rows.values()]
+      .filter((u) => u.used > 0)
+      .sort((a, b) => b.used - a.used)
+      .slice(0, shown),
+  };
 }
 
 /** What workloads run, by their ids. */
-export async function namesOf(ids: string[], r: { to: number; length: number }, signal?: AbortSignal): Promise<Map<string, string>> {
+export async function namesOf(
+  ids: string[],
+  r: { to: number; length: number },
+  signal?: AbortSignal,
+): Promise<Map<string, string>> {
   if (ids.length === 0) return new Map();
-  const l = await promInstant(`max by (workload, kind, name, command, owner) (last_over_time(reckon_workload_info{workload=~${promAny(ids)}}[${Math.max(300, Math.round(r.length))}s]))`, signal, r.to).catch(() => [] as PromSeries[]);
+  const l = await promInstant(
+    `max by (workload, kind, name, command, owner) (last_over_time(reckon_workload_info{workload=~${promAny(ids)}}[${Math.max(300, Math.round(r.length))}s]))`,
+    signal,
+    r.to,
+  ).catch(() => [] as PromSeries[]);
   const out = new Map<string, string>();
-  for (const { metric: m } of l.sort((a, b) => (a.metric.command ?? "").localeCompare(b.metric.command ?? ""))) if (!out.has(m.workload) || /sh$/.test(out.get(m.workload)!)) out.set(m.workload, titleOf({ id: m.workload, kind: m.kind, name: m.name, command: m.command, owner: m.owner }));
+  for (const { metric: m } of l.sort((a, b) =>
+    (a.metric.command ?? "").localeCompare(b.metric.command ?? ""),
+  ))
+    if (!out.has(m.workload) || /sh$/.test(out.get(m.workload)!))
+      out.set(
+        m.workload,
+        titleOf({ id: m.workload, kind: m.kind, name: m.name, command: m.command, owner: m.owner }),
+      );
   return out;
 }
 
 export function added(rows: Row[], n: number): Row {
   const out: Row = new Array(n).fill(null);
-  for (const r of rows) r.forEach((v, i) => { if (v !== null) out[i] = (out[i] ?? 0) + v; });
+  for (const r of rows)
+    r.forEach((v, i) => {
+      if (v !== null) out[i] = (out[i] ?? 0) + v;
+    });
   return out;
 }

@@ -241,4 +241,19 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
 ];
 
 /** The kinds of workload. */
-export const kinds = ["slurm", "pbs", "sge", "lsf", "deployment", "job", "pod", "container", "vm", "unit", "session", "group", "short", "other"];
+export const kinds = [
+  "slurm",
+  "pbs",
+  "sge",
+  "lsf",
+  "deployment",
+  "job",
+  "pod",
+  "container",
+  "vm",
+  "unit",
+  "session",
+  "group",
+  "short",
+  "other",
+];

@@ -1,75 +1,455 @@
 // Alerts: what fires, what is about to, what is silenced, what fired before, and why.
 import { useMemo, useState } from "preact/hooks";
 import { Failure, promRange, useAsk } from "../lib/api";
-import { clean, Dialog, Empty, NodeName, Owner, Problem, Section, Show, Table, there, When } from "../lib/parts";
+import {
+  clean,
+  Dialog,
+  Empty,
+  NodeName,
+  Owner,
+  Problem,
+  Section,
+  Show,
+  Table,
+  there,
+  When,
+} from "../lib/parts";
 import { has, me, workloadLink } from "../lib/state";
 import { readable, type Alert } from "../lib/todo";
 import { duration } from "../lib/units";
 import { useAlerts } from "./site";
 
-interface Matcher { name: string; value: string; isRegex: boolean; isEqual: boolean }
-interface Silence { id: string; status: { state: string }; matchers: Matcher[]; startsAt: string; endsAt: string; createdBy: string; comment: string }
-interface Rule { name: string; query: string; duration: number; labels: Record<string, string>; annotations: Record<string, string>; alerts?: Alert[]; type: string; health: string; lastError?: string }
+interface Matcher {
+  name: string;
+  value: string;
+  isRegex: boolean;
+  isEqual: boolean;
+}
+interface Silence {
+  id: string;
+  status: { state: string };
+  matchers: Matcher[];
+  startsAt: string;
+  endsAt: string;
+  createdBy: string;
+  comment: string;
+}
+interface Rule {
+  name: string;
+  query: string;
+  duration: number;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  alerts?: Alert[];
+  type: string;
+  health: string;
+  lastError?: string;
+}
 
 const silencesAt = "/alertmanager/api/v2/silences";
 const admin = () => !has("auth") || me.value?.role === "admin";
-const silencedBy = (labels: Record<string, string>, list: Silence[]) => list.find((s) => s.status.state === "active" && s.matchers.every((m) => { const v = labels[m.name] ?? "", hit = m.isRegex ? safe(m.value, v) : v === m.value; return (m.isEqual ?? true) ? hit : !hit; }));
-const safe = (re: string, v: string) => { try { return new RegExp(`^(?:${re})$`).test(v); } catch { return false; } };
+const silencedBy = (labels: Record<string, string>, list: Silence[]) =>
+  list.find(
+    (s) =>
+      s.status.state === "active" &&
+      s.matchers.every((m) => {
+        const v = labels[m.name] ?? "",
+          hit = m.isRegex ? safe(m.value, v) : v === m.value;
+        return (m.isEqual ?? true) ? hit : !hit;
+      }),
+  );
+const safe = (re: string, v: string) => {
+  try {
+    return new RegExp(`^(?:${re})$`).test(v);
+  } catch {
+    return false;
+  }
+};
 
 export function Alerts() {
-  const a = useAlerts(), rules = useAsk<{ data: { groups: { name: string; rules: Rule[] }[] } }>("/api/v1/rules?type=alert", true), silences = useAsk<Silence[]>(has("silences") ? silencesAt : null, true);
+  const a = useAlerts(),
+    rules = useAsk<{ data: { groups: { name: string; rules: Rule[] }[] } }>(
+      "/api/v1/rules?type=alert",
+      true,
+    ),
+    silences = useAsk<Silence[]>(has("silences") ? silencesAt : null, true);
   const [quiet, setQuiet] = useState<Alert | null>(null);
-  if (has("auth") && me.value && !["admin", "support"].includes(me.value.role)) return <><h1>Alerts</h1><Empty>Alerts are about the whole site: they are shown to support and administrators. What was found of your own work is on <a href="/findings">Findings</a>.</Empty></>;
-  const list = rules.data?.data.groups.flatMap((g) => g.rules) ?? [], active = silences.data ?? [];
+  if (has("auth") && me.value && !["admin", "support"].includes(me.value.role))
+    return (
+      <>
+        <h1>Alerts</h1>
+        <Empty>
+          Alerts are about the whole site: they are shown to support and administrators. What was
+          found of your own work is on <a href="/findings">Findings</a>.
+        </Empty>
+      </>
+    );
+  const list = rules.data?.data.groups.flatMap((g) => g.rules) ?? [],
+    active = silences.data ?? [];
   const ruleOf = (x: Alert) => list.find((r) => r.name === x.labels.alertname);
-  const rows = (state: string) => (a.data ?? []).filter((x) => x.state === state && !silencedBy(x.labels, active)).sort((x, y) => x.activeAt.localeCompare(y.activeAt));
+  const rows = (state: string) =>
+    (a.data ?? [])
+      .filter((x) => x.state === state && !silencedBy(x.labels, active))
+      .sort((x, y) => x.activeAt.localeCompare(y.activeAt));
   const silenced = (a.data ?? []).filter((x) => silencedBy(x.labels, active));
-  return <><h1>Alerts</h1>
-    <div class="keep" style="min-height:8rem"><Show a={there(rules) ? a : { ...a, data: undefined }}>{() => <>
-      <Section title={`Firing (${rows("firing").length})`}>{rows("firing").length === 0 ? <Empty>No alert is firing. {list.length} rules are evaluated all the time.</Empty> : rows("firing").map((x) => <One a={x} r={ruleOf(x)} silence={has("silences") && admin() ? () => setQuiet(x) : undefined} />)}</Section>
-      {rows("pending").length > 0 && <Section title={`About to fire (${rows("pending").length})`}>{rows("pending").map((x) => <One a={x} r={ruleOf(x)} />)}</Section>}
-      {silenced.length > 0 && <Section title={`Silenced (${silenced.length})`}>{silenced.map((x) => <One a={x} r={ruleOf(x)} />)}</Section>}</>}</Show></div>
-    {there(a, rules) && <>{has("silences") ? <Silences of={active} again={silences.again} /> : <p class="quiet">This server runs no Alertmanager: make silences in the one that it sends alerts to.</p>}
-    <History />
-    <Section title={`Rules (${list.length})`}><details><summary>All rules, with what each means</summary><Table caption="Rules" rows={list} keyOf={(r) => r.name + r.query} cols={[{ title: "Rule", cell: (r) => clean(r.name) }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }, { title: "Holds for", number: true, cell: (r) => duration(r.duration) }, { title: "What it means", cell: (r) => <span class="wrap">{clean([r.annotations.description ?? r.annotations.summary?.replace(/\{\{[^}]*\}\}/g, "…") ?? "", r.annotations.runbook ?? ""].filter(Boolean).join(". ")).slice(0, 300)}</span> }, { title: "", cell: (r) => <a href={"/explore?" + new URLSearchParams({ expr: r.query })}>chart</a> }]} /></details></Section></>}
-    {quiet && <Make a={quiet} close={() => { setQuiet(null); silences.again(); }} />}</>;
+  return (
+    <>
+      <h1>Alerts</h1>
+      <div class="keep" style="min-height:8rem">
+        <Show a={there(rules) ? a : { ...a, data: undefined }}>
+          {() => (
+            <>
+              <Section title={`Firing (${rows("firing").length})`}>
+                {rows("firing").length === 0 ? (
+                  <Empty>No alert is firing. {list.length} rules are evaluated all the time.</Empty>
+                ) : (
+                  rows("firing").map((x) => (
+                    <One
+                      a={x}
+                      r={ruleOf(x)}
+                      silence={has("silences") && admin() ? () => setQuiet(x) : undefined}
+                    />
+                  ))
+                )}
+              </Section>
+              {rows("pending").length > 0 && (
+                <Section title={`About to fire (${rows("pending").length})`}>
+                  {rows("pending").map((x) => (
+                    <One a={x} r={ruleOf(x)} />
+                  ))}
+                </Section>
+              )}
+              {silenced.length > 0 && (
+                <Section title={`Silenced (${silenced.length})`}>
+                  {silenced.map((x) => (
+                    <One a={x} r={ruleOf(x)} />
+                  ))}
+                </Section>
+              )}
+            </>
+          )}
+        </Show>
+      </div>
+      {there(a, rules) && (
+        <>
+          {has("silences") ? (
+            <Silences of={active} again={silences.again} />
+          ) : (
+            <p class="quiet">
+              This server runs no Alertmanager: make silences in the one that it sends alerts to.
+            </p>
+          )}
+          <History />
+          <Section title={`Rules (${list.length})`}>
+            <details>
+              <summary>All rules, with what each means</summary>
+              <Table
+                caption="Rules"
+                rows={list}
+                keyOf={(r) => r.name + r.query}
+                cols={[
+                  { title: "Rule", cell: (r) => clean(r.name) },
+                  { title: "Severity", cell: (r) => r.labels.severity ?? "" },
+                  { title: "Holds for", number: true, cell: (r) => duration(r.duration) },
+                  {
+                    title: "What it means",
+                    cell: (r) => (
+                      <span class="wrap">
+                        {clean(
+                          [
+                            r.annotations.description ??
+                              r.annotations.summary?.replace(/\{\{[^}]*\}\}/g, "…") ??
+                              "",
+                            r.annotations.runbook ?? "",
+                          ]
+                            .filter(Boolean)
+                            .join(". "),
+                        ).slice(0, 300)}
+                      </span>
+                    ),
+                  },
+                  {
+                    title: "",
+                    cell: (r) => (
+                      <a href={"/explore?" + new URLSearchParams({ expr: r.query })}>chart</a>
+                    ),
+                  },
+                ]}
+              />
+            </details>
+          </Section>
+        </>
+      )}
+      {quiet && (
+        <Make
+          a={quiet}
+          close={() => {
+            setQuiet(null);
+            silences.again();
+          }}
+        />
+      )}
+    </>
+  );
 }
 
 function One({ a, r, silence }: { a: Alert; r?: Rule; silence?: () => void }) {
-  const at = Date.parse(a.activeAt) / 1000, l = a.labels;
-  return <article class={"note " + (l.severity === "critical" ? "critical" : l.severity === "info" ? "info" : "warning")} aria-label={l.alertname}>
-    <div class="head"><h2>{clean(readable(a.annotations.summary ?? l.alertname))} <small class="quiet">{clean(l.alertname)}</small></h2>{silence && <button onClick={silence}>Silence…</button>}</div>
-    {a.annotations.description && <p class="wrap">{clean(readable(a.annotations.description))}</p>}
-    {a.annotations.runbook && <p class="wrap">What to do: {clean(a.annotations.runbook)}</p>}
-    <p class="quiet">{l.node && <><NodeName n={l.node} site={l.site} /> · </>}{l.owner && <><Owner o={l.owner} /> · </>}{l.workload && <><a href={workloadLink(l.workload)}>{clean(l.workload)}</a> · </>}since <When t={a.activeAt} />
-      {r && <> · <a href={"/explore?" + new URLSearchParams({ expr: r.query, from: String(Math.floor(at - 3600)), to: String(Math.ceil(Math.min(Date.now() / 1000, at + 3600))) })}>the chart at that time</a></>}{a.annotations.runbook_url && /^https?:/.test(a.annotations.runbook_url) && <> · <a href={a.annotations.runbook_url}>what to do</a></>}</p></article>;
+  const at = Date.parse(a.activeAt) / 1000,
+    l = a.labels;
+  return (
+    <article
+      class={
+        "note " +
+        (l.severity === "critical" ? "critical" : l.severity === "info" ? "info" : "warning")
+      }
+      aria-label={l.alertname}
+    >
+      <div class="head">
+        <h2>
+          {clean(readable(a.annotations.summary ?? l.alertname))}{" "}
+          <small class="quiet">{clean(l.alertname)}</small>
+        </h2>
+        {silence && <button onClick={silence}>Silence…</button>}
+      </div>
+      {a.annotations.description && (
+        <p class="wrap">{clean(readable(a.annotations.description))}</p>
+      )}
+      {a.annotations.runbook && <p class="wrap">What to do: {clean(a.annotations.runbook)}</p>}
+      <p class="quiet">
+        {l.node && (
+          <>
+            <NodeName n={l.node} site={l.site} /> ·{" "}
+          </>
+        )}
+        {l.owner && (
+          <>
+            <Owner o={l.owner} /> ·{" "}
+          </>
+        )}
+        {l.workload && (
+          <>
+            <a href={workloadLink(l.workload)}>{clean(l.workload)}</a> ·{" "}
+          </>
+        )}
+        since <When t={a.activeAt} />
+        {r && (
+          <>
+            {" "}
+            ·{" "}
+            <a
+              href={
+                "/explore?" +
+                new URLSearchParams({
+                  expr: r.query,
+                  from: String(Math.floor(at - 3600)),
+                  to: String(Math.ceil(Math.min(Date.now() / 1000, at + 3600))),
+                })
+              }
+            >
+              the chart at that time
+            </a>
+          </>
+        )}
+        {a.annotations.runbook_url && /^https?:/.test(a.annotations.runbook_url) && (
+          <>
+            {" "}
+            · <a href={a.annotations.runbook_url}>what to do</a>
+          </>
+        )}
+      </p>
+    </article>
+  );
 }
 
 function Silences({ of, again }: { of: Silence[]; again: () => void }) {
-  const [error, setError] = useState<Failure | null>(null), list = of.filter((s) => s.status.state !== "expired");
-  const end = (id: string) => fetch(`/alertmanager/api/v2/silence/${encodeURIComponent(id)}`, { method: "DELETE" }).then((r) => { if (!r.ok) throw new Failure(r.status, `status ${r.status}`); setError(null); again(); }).catch((e) => setError(e instanceof Failure ? e : new Failure(0, String(e))));
+  const [error, setError] = useState<Failure | null>(null),
+    list = of.filter((s) => s.status.state !== "expired");
+  const end = (id: string) =>
+    fetch(`/alertmanager/api/v2/silence/${encodeURIComponent(id)}`, { method: "DELETE" })
+      .then((r) => {
+        if (!r.ok) throw new Failure(r.status, `status ${r.status}`);
+        setError(null);
+        again();
+      })
+      .catch((e) => setError(e instanceof Failure ? e : new Failure(0, String(e))));
   if (list.length === 0) return null;
-  return <Section title="Silences"><Table caption="Silences" rows={list} keyOf={(s) => s.id} cols={[{ title: "What", cell: (s) => <span class="wrap">{s.matchers.map((m) => `${m.name}${m.isEqual === false ? "!" : ""}=${m.isRegex ? "~" : ""}${clean(m.value)}`).join(", ")}</span> }, { title: "Until", cell: (s) => <When t={s.endsAt} /> }, { title: "Why", cell: (s) => <span class="wrap">{clean(s.comment)}</span> }, { title: "By", cell: (s) => clean(s.createdBy) }, { title: "", cell: (s) => (admin() ? <button onClick={() => end(s.id)}>End</button> : null) }]} />{error && <Problem e={error} />}</Section>;
+  return (
+    <Section title="Silences">
+      <Table
+        caption="Silences"
+        rows={list}
+        keyOf={(s) => s.id}
+        cols={[
+          {
+            title: "What",
+            cell: (s) => (
+              <span class="wrap">
+                {s.matchers
+                  .map(
+                    (m) =>
+                      `${m.name}${m.isEqual === false ? "!" : ""}=${m.isRegex ? "~" : ""}${clean(m.value)}`,
+                  )
+                  .join(", ")}
+              </span>
+            ),
+          },
+          { title: "Until", cell: (s) => <When t={s.endsAt} /> },
+          { title: "Why", cell: (s) => <span class="wrap">{clean(s.comment)}</span> },
+          { title: "By", cell: (s) => clean(s.createdBy) },
+          {
+            title: "",
+            cell: (s) => (admin() ? <button onClick={() => end(s.id)}>End</button> : null),
+          },
+        ]}
+      />
+      {error && <Problem e={error} />}
+    </Section>
+  );
 }
 
 function Make({ a, close }: { a: Alert; close: () => void }) {
-  const keys = Object.keys(a.labels).filter((k) => ["alertname", "site", "node", "owner", "workload", "mountpoint", "device"].includes(k));
-  const [on, setOn] = useState(keys), [hours, setHours] = useState("24"), [why, setWhy] = useState(""), [error, setError] = useState<Failure | null>(null);
-  const send = () => fetch(silencesAt, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ matchers: on.map((name) => ({ name, value: a.labels[name], isRegex: false, isEqual: true })), startsAt: new Date().toISOString(), endsAt: new Date(Date.now() + Number(hours) * 3.6e6).toISOString(), createdBy: me.value?.name || "reckon", comment: why }) })
-    .then(async (r) => { if (!r.ok) throw new Failure(r.status, (await r.text()).slice(0, 300)); close(); }).catch((e) => setError(e instanceof Failure ? e : new Failure(0, String(e))));
-  return <Dialog title={"Silence " + clean(a.labels.alertname)} close={close}><form onSubmit={(e) => { e.preventDefault(); void send(); }}>
-    <fieldset><legend>For alerts with</legend>{keys.map((k) => <label><input type="checkbox" checked={on.includes(k)} onChange={(e) => setOn(keys.filter((x) => (x === k ? e.currentTarget.checked : on.includes(x))))} /> {k} = {clean(a.labels[k]).slice(0, 60)}<br /></label>)}</fieldset>
-    <p><label>For <select value={hours} onChange={(e) => setHours(e.currentTarget.value)}>{[["1", "an hour"], ["24", "a day"], ["168", "a week"], ["720", "30 days"]].map(([v, t]) => <option value={v}>{t}</option>)}</select></label></p>
-    <p><label>Why <input required value={why} onInput={(e) => setWhy(e.currentTarget.value)} /></label></p><button disabled={on.length === 0}>Silence</button></form>{error && <Problem e={error} />}</Dialog>;
+  const keys = Object.keys(a.labels).filter((k) =>
+    ["alertname", "site", "node", "owner", "workload", "mountpoint", "device"].includes(k),
+  );
+  const [on, setOn] = useState(keys),
+    [hours, setHours] = useState("24"),
+    [why, setWhy] = useState(""),
+    [error, setError] = useState<Failure | null>(null);
+  const send = () =>
+    fetch(silencesAt, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({
+        matchers: on.map((name) => ({
+          name,
+          value: a.labels[name],
+          isRegex: false,
+          isEqual: true,
+        })),
+        startsAt: new Date().toISOString(),
+        endsAt: new Date(Date.now() + Number(hours) * 3.6e6).toISOString(),
+        createdBy: me.value?.name || "reckon",
+        comment: why,
+      }),
+    })
+      .then(async (r) => {
+        if (!r.ok) throw new Failure(r.status, (await r.text()).slice(0, 300));
+        close();
+      })
+      .catch((e) => setError(e instanceof Failure ? e : new Failure(0, String(e))));
+  return (
+    <Dialog title={"Silence " + clean(a.labels.alertname)} close={close}>
+      <form
+        onSubmit={(e) => {
+          e.preventDefault();
+          void send();
+        }}
+      >
+        <fieldset>
+          <legend>For alerts with</legend>
+          {keys.map((k) => (
+            <label>
+              <input
+                type="checkbox"
+                checked={on.includes(k)}
+                onChange={(e) =>
+                  setOn(keys.filter((x) => (x === k ? e.currentTarget.checked : on.includes(x))))
+                }
+              />{" "}
+              {k} = {clean(a.labels[k]).slice(0, 60)}
+              <br />
+            </label>
+          ))}
+        </fieldset>
+        <p>
+          <label>
+            For{" "}
+            <select value={hours} onChange={(e) => setHours(e.currentTarget.value)}>
+              {[
+                ["1", "an hour"],
+                ["24", "a day"],
+                ["168", "a week"],
+                ["720", "30 days"],
+              ].map(([v, t]) => (
+                <option value={v}>{t}</option>
+              ))}
+            </select>
+          </label>
+        </p>
+        <p>
+          <label>
+            Why <input required value={why} onInput={(e) => setWhy(e.currentTarget.value)} />
+          </label>
+        </p>
+        <button disabled={on.length === 0}>Silence</button>
+      </form>
+      {error && <Problem e={error} />}
+    </Dialog>
+  );
 }
 
 /** What fired in the last week, from the series that the rules write. */
 function History() {
-  const to = useMemo(() => Math.floor(Date.now() / 600000) * 600, []), a = useAsk(has("prometheus") ? `alerts before ${to}` : null, false, (_p, s) => promRange(`ALERTS{alertstate="firing"}`, to - 7 * 86400, to, 600, s));
-  const rows = useMemo(() => (a.data ?? []).flatMap((s) => {
-    const out: { labels: Record<string, string>; from: number; to: number }[] = [];
-    for (const [t] of s.values ?? []) { const last = out[out.length - 1]; if (last && t - last.to <= 1200) last.to = t; else out.push({ labels: s.metric, from: t, to: t }); }
-    return out;
-  }).sort((x, y) => y.from - x.from).slice(0, 200), [a.data]);
-  return <Section title="The last seven days"><div class="keep" style="min-height:6rem"><Show a={a}>{() => (rows.length === 0 ? <Empty>No alert fired.</Empty> : <Table caption="Alerts of the last seven days" rows={rows} keyOf={(r) => r.labels.alertname + r.from + (r.labels.node ?? "")} cols={[{ title: "Alert", cell: (r) => clean(r.labels.alertname) }, { title: "Of", cell: (r) => <>{r.labels.owner && <Owner o={r.labels.owner} />}{r.labels.owner && r.labels.node && " on "}{r.labels.node && <NodeName n={r.labels.node} />}</> }, { title: "From", cell: (r) => <When t={new Date(r.from * 1000).toISOString()} /> }, { title: "For", number: true, cell: (r) => (r.to > r.from ? duration(r.to - r.from) : "less than 10 min") }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }]} />)}</Show></div></Section>;
+  const to = useMemo(() => Math.floor(Date.now() / 600000) * 600, []),
+    a = useAsk(has("prometheus") ? `alerts before ${to}` : null, false, (_p, s) =>
+      promRange(`ALERTS{alertstate="firing"}`, to - 7 * 86400, to, 600, s),
+    );
+  const rows = useMemo(
+    () =>
+      (a.data ?? [])
+        .flatMap((s) => {
+          const out: { labels: Record<string, string>; from: number; to: number }[] = [];
+          for (const [t] of s.values ?? []) {
+            const last = out[out.length - 1];
+            if (last && t - last.to <= 1200) last.to = t;
+            else out.push({ labels: s.metric, from: t, to: t });
+          }
+          return out;
+        })
+        .sort((x, y) => y.from - x.from)
+        .slice(0, 200),
+    [a.data],
+  );
+  return (
+    <Section title="The last seven days">
+      <div class="keep" style="min-height:6rem">
+        <Show a={a}>
+          {() =>
+            rows.length === 0 ? (
+              <Empty>No alert fired.</Empty>
+            ) : (
+              <Table
+                caption="Alerts of the last seven days"
+                rows={rows}
+                keyOf={(r) => r.labels.alertname + r.from + (r.labels.node ?? "")}
+                cols={[
+                  { title: "Alert", cell: (r) => clean(r.labels.alertname) },
+                  {
+                    title: "Of",
+                    cell: (r) => (
+                      <>
+                        {r.labels.owner && <Owner o={r.labels.owner} />}
+                        {r.labels.owner && r.labels.node && " on "}
+                        {r.labels.node && <NodeName n={r.labels.node} />}
+                      </>
+                    ),
+                  },
+                  {
+                    title: "From",
+                    cell: (r) => <When t={new Date(r.from * 1000).toISOString()} />,
+                  },
+                  {
+                    title: "For",
+                    number: true,
+                    cell: (r) => (r.to > r.from ? duration(r.to - r.from) : "less than 10 min"),
+                  },
+                  { title: "Severity", cell: (r) => r.labels.severity ?? "" },
+                ]}
+              />
+            )
+          }
+        </Show>
+      </div>
+    </Section>
+  );
 }

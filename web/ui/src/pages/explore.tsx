@@ -12,63 +12,263 @@ const begin = "topk(5, sum by (workload) (rate(reckon_workload_cpu_seconds_total
 type Meta = Record<string, { type: string; help: string; unit: string }[]>;
 
 export function Explore() {
-  const expr = param("expr"), r = range.value, as = param("as") || "chart";
-  const [draft, setDraft] = useState(expr || begin), [list, setList] = useState<string[]>([]), [at, setAt] = useState(0), [turn, setTurn] = useState(0);
-  const box = useRef<HTMLTextAreaElement>(null), names = useRef(Promise.resolve<string[]>([])), asked = useRef(0);
+  const expr = param("expr"),
+    r = range.value,
+    as = param("as") || "chart";
+  const [draft, setDraft] = useState(expr || begin),
+    [list, setList] = useState<string[]>([]),
+    [at, setAt] = useState(0),
+    [turn, setTurn] = useState(0);
+  const box = useRef<HTMLTextAreaElement>(null),
+    names = useRef(Promise.resolve<string[]>([])),
+    asked = useRef(0);
   const meta = useAsk<{ data: Meta }>("/api/v1/metadata");
-  useEffect(() => { if (expr) setDraft(expr); }, [expr]);
-  useEffect(() => { names.current = ask<{ data: string[] }>("/api/v1/label/__name__/values").then((d) => d.data, () => []); }, []);
+  useEffect(() => {
+    if (expr) setDraft(expr);
+  }, [expr]);
+  useEffect(() => {
+    names.current = ask<{ data: string[] }>("/api/v1/label/__name__/values").then(
+      (d) => d.data,
+      () => [],
+    );
+  }, []);
 
   const offer = async () => {
-    const t = box.current!, p = place(t.value, t.selectionStart), turn = ++asked.current;
-    let from: string[] = p.kind === "name" ? [...await names.current, ...words] : [];
+    const t = box.current!,
+      p = place(t.value, t.selectionStart),
+      turn = ++asked.current;
+    let from: string[] = p.kind === "name" ? [...(await names.current), ...words] : [];
     if (p.kind !== "name") {
-      const q = p.metric ? "?" + new URLSearchParams({ "match[]": `{__name__=${promQuote(p.metric)}}` }) : "";
-      from = await ask<{ data: string[] }>(p.kind === "label" ? "/api/v1/labels" + q : `/api/v1/label/${p.label}/values${q}`).then((d) => d.data.filter((x) => x !== "__name__"), () => []);
+      const q = p.metric
+        ? "?" + new URLSearchParams({ "match[]": `{__name__=${promQuote(p.metric)}}` })
+        : "";
+      from = await ask<{ data: string[] }>(
+        p.kind === "label" ? "/api/v1/labels" + q : `/api/v1/label/${p.label}/values${q}`,
+      ).then(
+        (d) => d.data.filter((x) => x !== "__name__"),
+        () => [],
+      );
     }
     if (turn !== asked.current) return;
     setAt(0);
     setList(p.kind === "name" && p.begun.length === 0 ? [] : complete(p.begun, from));
   };
   const take = (w: string) => {
-    const t = box.current!, p = place(t.value, t.selectionStart), next = t.value.slice(0, p.from) + w + t.value.slice(t.selectionStart);
-    setDraft(next); setList([]);
-    requestAnimationFrame(() => { t.focus(); t.setSelectionRange(p.from + w.length, p.from + w.length); });
+    const t = box.current!,
+      p = place(t.value, t.selectionStart),
+      next = t.value.slice(0, p.from) + w + t.value.slice(t.selectionStart);
+    setDraft(next);
+    setList([]);
+    requestAnimationFrame(() => {
+      t.focus();
+      t.setSelectionRange(p.from + w.length, p.from + w.length);
+    });
   };
-  const ran = () => { setList([]); set({ expr: draft.trim() }); setTurn(turn + 1); };
+  const ran = () => {
+    setList([]);
+    set({ expr: draft.trim() });
+    setTurn(turn + 1);
+  };
   const metricAt = list[at] && meta.data?.data[list[at]]?.[0];
-  return <><h1>Explore</h1>
-    <p class="quiet">Any question in PromQL. Enter asks, Shift+Enter begins a line, Ctrl+Space suggests. Separate several questions by an empty line.</p>
-    <div class="search"><label class="hidden" for="expr">PromQL expression</label>
-      <textarea id="expr" data-search ref={box} spellcheck={false} rows={3} value={draft} aria-controls={list.length ? "expr-list" : undefined} aria-autocomplete="list"  aria-activedescendant={list.length ? "expr-" + at : undefined}
-        onInput={(e) => { setDraft(e.currentTarget.value); void offer(); }} onBlur={() => setTimeout(() => setList([]), 150)}
-        onKeyDown={(e) => {
-          if (e.key === " " && e.ctrlKey) { e.preventDefault(); void offer(); }
-          else if (list.length && e.key === "ArrowDown") { e.preventDefault(); setAt((at + 1) % list.length); }
-          else if (list.length && e.key === "ArrowUp") { e.preventDefault(); setAt((at + list.length - 1) % list.length); }
-          else if (list.length && e.key === "Tab") { e.preventDefault(); take(list[at]); }
-          else if (e.key === "Escape") setList([]);
-          else if (e.key === "Enter" && !e.shiftKey) { e.preventDefault(); ran(); }
-        }} />
-      {list.length > 0 && <ul class="suggest" id="expr-list" role="listbox" aria-label="Suggestions; Tab takes one">{list.map((s, i) => <li id={"expr-" + i} role="option" aria-selected={i === at} onMouseDown={(e) => { e.preventDefault(); take(s); }}><span><bdi>{clean(s).slice(0, 90)}</bdi></span><small>{meta.data?.data[s]?.[0]?.type ?? ""}</small></li>)}{metricAt && <li role="option" aria-selected={false} aria-disabled="true"><small>{metricAt.help}</small></li>}</ul>}</div>
-    <div class="controls"><button onClick={ran}>Ask</button><Choice label="As" value={as} of={[["chart", "chart"], ["table", "table of now"]]} pick={(v) => set({ as: v === "chart" ? "" : v })} /></div>
-    {expr ? <Answer key={turn} expr={expr} r={r} as={as} /> : <Empty>Ask something. The expression above shows who uses most CPU.</Empty>}</>;
+  return (
+    <>
+      <h1>Explore</h1>
+      <p class="quiet">
+        Any question in PromQL. Enter asks, Shift+Enter begins a line, Ctrl+Space suggests. Separate
+        several questions by an empty line.
+      </p>
+      <div class="search">
+        <label class="hidden" for="expr">
+          PromQL expression
+        </label>
+        <textarea
+          id="expr"
+          data-search
+          ref={box}
+          spellcheck={false}
+          rows={3}
+          value={draft}
+          aria-controls={list.length ? "expr-list" : undefined}
+          aria-autocomplete="list"
+          aria-activedescendant={list.length ? "expr-" + at : undefined}
+          onInput={(e) => {
+            setDraft(e.currentTarget.value);
+            void offer();
+          }}
+          onBlur={() => setTimeout(() => setList([]), 150)}
+          onKeyDown={(e) => {
+            if (e.key === " " && e.ctrlKey) {
+              e.preventDefault();
+              void offer();
+            } else if (list.length && e.key === "ArrowDown") {
+              e.preventDefault();
+              setAt((at + 1) % list.length);
+            } else if (list.length && e.key === "ArrowUp") {
+              e.preventDefault();
+              setAt((at + list.length - 1) % list.length);
+            } else if (list.length && e.key === "Tab") {
+              e.preventDefault();
+              take(list[at]);
+            } else if (e.key === "Escape") setList([]);
+            else if (e.key === "Enter" && !e.shiftKey) {
+              e.preventDefault();
+              ran();
+            }
+          }}
+        />
+        {list.length > 0 && (
+          <ul class="suggest" id="expr-list" role="listbox" aria-label="Suggestions; Tab takes one">
+            {list.map((s, i) => (
+              <li
+                id={"expr-" + i}
+                role="option"
+                aria-selected={i === at}
+                onMouseDown={(e) => {
+                  e.preventDefault();
+                  take(s);
+                }}
+              >
+                <span>
+                  <bdi>{clean(s).slice(0, 90)}</bdi>
+                </span>
+                <small>{meta.data?.data[s]?.[0]?.type ?? ""}</small>
+              </li>
+            ))}
+            {metricAt && (
+              <li role="option" aria-selected={false} aria-disabled="true">
+                <small>{metricAt.help}</small>
+              </li>
+            )}
+          </ul>
+        )}
+      </div>
+      <div class="controls">
+        <button onClick={ran}>Ask</button>
+        <Choice
+          label="As"
+          value={as}
+          of={[
+            ["chart", "chart"],
+            ["table", "table of now"],
+          ]}
+          pick={(v) => set({ as: v === "chart" ? "" : v })}
+        />
+      </div>
+      {expr ? (
+        <Answer key={turn} expr={expr} r={r} as={as} />
+      ) : (
+        <Empty>Ask something. The expression above shows who uses most CPU.</Empty>
+      )}
+    </>
+  );
 }
 
 export const nameOf = (m: Record<string, string>) => {
-  const { __name__, ...labels } = m, rest = Object.entries(labels).map(([k, v]) => `${k}=${v}`).join(", ");
+  const { __name__, ...labels } = m,
+    rest = Object.entries(labels)
+      .map(([k, v]) => `${k}=${v}`)
+      .join(", ");
   return (__name__ ?? "") + (rest ? (__name__ ? ` {${rest}}` : rest) : __name__ ? "" : "value");
 };
 
 function Answer({ expr, r, as }: { expr: string; r: Range; as: string }) {
-  const w = useMemo(() => ({ from: r.from, to: r.to, step: r.step }), [r.length, r.fixed && r.from, expr]);
+  const w = useMemo(
+    () => ({ from: r.from, to: r.to, step: r.step }),
+    [r.length, r.fixed && r.from, expr],
+  );
   const queries = expr.split(/\n\s*\n/).filter((x) => x.trim());
-  const a = useAsk(`${as} ${expr} ${w.from} ${w.to}`, false, (_p, s) => Promise.all(queries.map((q) => (as === "table" ? promInstant(q, s) : promRange(q, w.from, w.to, w.step, s)))).then((l) => (l.length === 1 ? l[0] : l.flatMap((of, i) => (Array.isArray(of) ? of.map((x) => ({ ...x, metric: { query: String(i + 1), ...x.metric } })) : [])))));
-  const q = queries.length > 1 ? "" : as === "table" ? "/api/v1/query?" + new URLSearchParams({ query: expr }) : "/api/v1/query_range?" + new URLSearchParams({ query: expr, start: String(w.from), end: String(w.to), step: String(w.step) });
-  const drawn = useMemo(() => { const times = axis(w.from, w.to, w.step); return { times, lines: (Array.isArray(a.data) ? a.data : []).slice(0, 50).map((s): Line => ({ label: nameOf(s.metric ?? {}), row: onto(times, s) })) }; }, [a.data]);
-  return <Section title="Answer" aside={q && <a href={q} download="answer.json">JSON</a>}><Show a={a}>{(d) => {
-    if (!Array.isArray(d) || d.length === 0 || typeof d[0] === "number") return <Empty>{Array.isArray(d) && d.length ? `The answer is ${String((d as unknown as [number, string])[1])}` : "No series answers that in this time."}</Empty>;
-    if (as === "table") return <Table caption="Answer" rows={d.slice(0, 1000)} keyOf={(s) => nameOf(s.metric)} cols={[{ title: "Series", cell: (s) => <bdi class="wrap mono">{clean(nameOf(s.metric)).slice(0, 400)}</bdi> }, { title: "Value", number: true, cell: (s) => s.value?.[1] ?? "histogram" }]} />;
-    return <>{d.length > 50 && <div class="note warning" role="status">The first 50 of {d.length} series are drawn; topk() picks the largest.</div>}<TimeChart title={expr.slice(0, 120)} times={drawn.times} lines={drawn.lines} unit="count" height={320} /></>;
-  }}</Show></Section>;
+  const a = useAsk(`${as} ${expr} ${w.from} ${w.to}`, false, (_p, s) =>
+    Promise.all(
+      queries.map((q) =>
+        as === "table" ? promInstant(q, s) : promRange(q, w.from, w.to, w.step, s),
+      ),
+    ).then((l) =>
+      l.length === 1
+        ? l[0]
+        : l.flatMap((of, i) =>
+            Array.isArray(of)
+              ? of.map((x) => ({ ...x, metric: { query: String(i + 1), ...x.metric } }))
+              : [],
+          ),
+    ),
+  );
+  const q =
+    queries.length > 1
+      ? ""
+      : as === "table"
+        ? "/api/v1/query?" + new URLSearchParams({ query: expr })
+        : "/api/v1/query_range?" +
+          new URLSearchParams({
+            query: expr,
+            start: String(w.from),
+            end: String(w.to),
+            step: String(w.step),
+          });
+  const drawn = useMemo(() => {
+    const times = axis(w.from, w.to, w.step);
+    return {
+      times,
+      lines: (Array.isArray(a.data) ? a.data : [])
+        .slice(0, 50)
+        .map((s): Line => ({ label: nameOf(s.metric ?? {}), row: onto(times, s) })),
+    };
+  }, [a.data]);
+  return (
+    <Section
+      title="Answer"
+      aside={
+        q && (
+          <a href={q} download="answer.json">
+            JSON
+          </a>
+        )
+      }
+    >
+      <Show a={a}>
+        {(d) => {
+          if (!Array.isArray(d) || d.length === 0 || typeof d[0] === "number")
+            return (
+              <Empty>
+                {Array.isArray(d) && d.length
+                  ? `The answer is ${String((d as unknown as [number, string])[1])}`
+                  : "No series answers that in this time."}
+              </Empty>
+            );
+          if (as === "table")
+            return (
+              <Table
+                caption="Answer"
+                rows={d.slice(0, 1000)}
+                keyOf={(s) => nameOf(s.metric)}
+                cols={[
+                  {
+                    title: "Series",
+                    cell: (s) => (
+                      <bdi class="wrap mono">{clean(nameOf(s.metric)).slice(0, 400)}</bdi>
+                    ),
+                  },
+                  { title: "Value", number: true, cell: (s) => s.value?.[1] ?? "histogram" },
+                ]}
+              />
+            );
+          return (
+            <>
+              {d.length > 50 && (
+                <div class="note warning" role="status">
+                  The first 50 of {d.length} series are drawn; topk() picks the largest.
+                </div>
+              )}
+              <TimeChart
+                title={expr.slice(0, 120)}
+                times={drawn.times}
+                lines={drawn.lines}
+                unit="count"
+                height={320}
+              />
+            </>
+          );
+        }}
+      </Show>
+    </Section>
+  );
 }

@@ -4,85 +4,419 @@ import { ask, useAsk, useAskOver } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { alike, describe, titleOf } from "../lib/names";
 import { LaterOutlook } from "../lib/outlook";
-import { clean, Empty, isOf, Name, opposite, Q, Section, Show, Table, there, When } from "../lib/parts";
+import {
+  clean,
+  Empty,
+  isOf,
+  Name,
+  opposite,
+  Q,
+  Section,
+  Show,
+  Table,
+  there,
+  When,
+} from "../lib/parts";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
 import { axis } from "../lib/stack";
 import { stateOf } from "../lib/search";
 import { has, introduced, me, ownersWork, param, workloadLink } from "../lib/state";
 import { wordsOf } from "../lib/todo";
-import type { Advice, FindingList, Num, Usage, UsageList, Workload, WorkloadDetail, WorkloadList } from "../lib/types";
+import type {
+  Advice,
+  FindingList,
+  Num,
+  Usage,
+  UsageList,
+  Workload,
+  WorkloadDetail,
+  WorkloadList,
+} from "../lib/types";
 import { human, known } from "../lib/units";
 
 const hour = 3600;
 /** Allocated and not used of one run, core seconds; null without a batch system. */
-const lostOf = (w: Workload): number | null => { const held = w.allocated_cores ?? w.request_cores; return known(held) && known(w.cpu_seconds) && known(w.wall_seconds) ? Math.max(0, held * w.wall_seconds - w.cpu_seconds) : null; };
+const lostOf = (w: Workload): number | null => {
+  const held = w.allocated_cores ?? w.request_cores;
+  return known(held) && known(w.cpu_seconds) && known(w.wall_seconds)
+    ? Math.max(0, held * w.wall_seconds - w.cpu_seconds)
+    : null;
+};
 
 export function OwnerPage() {
-  const name = param("name") || me.value?.name || "", r = range.value;
-  if (!name) return <><h1>Person</h1><Empty>Which person? <a href="/owners">All people</a></Empty></>;
+  const name = param("name") || me.value?.name || "",
+    r = range.value;
+  if (!name)
+    return (
+      <>
+        <h1>Person</h1>
+        <Empty>
+          Which person? <a href="/owners">All people</a>
+        </Empty>
+      </>
+    );
   return <One key={name} name={name} r={r} />;
 }
 
 function One({ name, r }: { name: string; r: Range }) {
-  const q = (more: Record<string, string>) => new URLSearchParams({ owner: name, ...more }).toString(), span = r.length <= 14 * 86400 ? "hour" : "day", ready = introduced.value;
-  const usage = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), by: "kind" }) : null, r), past = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ since: iso(r.from - r.length), until: iso(r.from), by: "kind" }) : null, r);
-  const time = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), span, by: "owner" }) : null, r);
-  const site = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + new URLSearchParams({ ...asked(r), span, by: "kind" }) : null, r);
-  const works = useAskOver<WorkloadList>(ready ? "/api/reckon/v1/workloads?" + q({ ...asked(r), sort: "-cpu_seconds", limit: "1000" }) : null, r, true);
-  const found = useAsk<FindingList>(ready && has("findings") ? "/api/reckon/v1/findings?" + q({ limit: "200" }) : null);
-  return <><h1><bdi>{clean(name).slice(0, 80)}</bdi></h1>
-    <p class="sub">{named(r)} · <a href={ownersWork(name)}>all work</a> · <a href={"/usage?" + new URLSearchParams({ owner: name })}>usage</a> · <a href={"/report?" + q({ ...asked(r) })}>report</a></p>
-    <div class="keep" style="min-height:5rem"><Show a={there(past) ? usage : { ...usage, data: undefined }}>{(d) => <Sums d={d} past={past.data} />}</Show></div>
-    {there(usage, past) && <><Section title="Over time"><div class="keep" style="min-height:270px"><Show a={there(site) ? time : { ...time, data: undefined }}>{(d) => <Over d={d} site={site.data} step={span === "hour" ? hour : 86400} />}</Show></div></Section>
-    <div class="first"><div><Section title="Work, the most unused first" aside={<span class="quiet">allocated and not used, core-hours of whole runs</span>}><div class="keep" style="min-height:20rem"><Show a={works}>{(d) => <Lost list={d.workloads} />}</Show></div></Section></div>
-      <div><Section title="Findings"><div class="keep" style="min-height:8rem">{has("findings") ? <Show a={found}>{(d) => <Found d={d} name={name} />}</Show> : <Empty>This server does not evaluate findings.</Empty>}</div></Section>
-        <Section title="Next time, request">{works.data && <Next list={works.data.workloads} />}</Section></div></div>
-    <LaterOutlook of={{ owner: name }} what="forecast of the cores that this person will use, with its band and last error" /></>}</>;
+  const q = (more: Record<string, string>) =>
+      new URLSearchParams({ owner: name, ...more }).toString(),
+    span = r.length <= 14 * 86400 ? "hour" : "day",
+    ready = introduced.value;
+  const usage = useAskOver<UsageList>(
+      ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), by: "kind" }) : null,
+      r,
+    ),
+    past = useAskOver<UsageList>(
+      ready
+        ? "/api/reckon/v1/usage?" +
+            q({ since: iso(r.from - r.length), until: iso(r.from), by: "kind" })
+        : null,
+      r,
+    );
+  const time = useAskOver<UsageList>(
+    ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), span, by: "owner" }) : null,
+    r,
+  );
+  const site = useAskOver<UsageList>(
+    ready ? "/api/reckon/v1/usage?" + new URLSearchParams({ ...asked(r), span, by: "kind" }) : null,
+    r,
+  );
+  const works = useAskOver<WorkloadList>(
+    ready
+      ? "/api/reckon/v1/workloads?" + q({ ...asked(r), sort: "-cpu_seconds", limit: "1000" })
+      : null,
+    r,
+    true,
+  );
+  const found = useAsk<FindingList>(
+    ready && has("findings") ? "/api/reckon/v1/findings?" + q({ limit: "200" }) : null,
+  );
+  return (
+    <>
+      <h1>
+        <bdi>{clean(name).slice(0, 80)}</bdi>
+      </h1>
+      <p class="sub">
+        {named(r)} · <a href={ownersWork(name)}>all work</a> ·{" "}
+        <a href={"/usage?" + new URLSearchParams({ owner: name })}>usage</a> ·{" "}
+        <a href={"/report?" + q({ ...asked(r) })}>report</a>
+      </p>
+      <div class="keep" style="min-height:5rem">
+        <Show a={there(past) ? usage : { ...usage, data: undefined }}>
+          {(d) => <Sums d={d} past={past.data} />}
+        </Show>
+      </div>
+      {there(usage, past) && (
+        <>
+          <Section title="Over time">
+            <div class="keep" style="min-height:270px">
+              <Show a={there(site) ? time : { ...time, data: undefined }}>
+                {(d) => <Over d={d} site={site.data} step={span === "hour" ? hour : 86400} />}
+              </Show>
+            </div>
+          </Section>
+          <div class="first">
+            <div>
+              <Section
+                title="Work, the most unused first"
+                aside={<span class="quiet">allocated and not used, core-hours of whole runs</span>}
+              >
+                <div class="keep" style="min-height:20rem">
+                  <Show a={works}>{(d) => <Lost list={d.workloads} />}</Show>
+                </div>
+              </Section>
+            </div>
+            <div>
+              <Section title="Findings">
+                <div class="keep" style="min-height:8rem">
+                  {has("findings") ? (
+                    <Show a={found}>{(d) => <Found d={d} name={name} />}</Show>
+                  ) : (
+                    <Empty>This server does not evaluate findings.</Empty>
+                  )}
+                </div>
+              </Section>
+              <Section title="Next time, request">
+                {works.data && <Next list={works.data.workloads} />}
+              </Section>
+            </div>
+          </div>
+          <LaterOutlook
+            of={{ owner: name }}
+            what="forecast of the cores that this person will use, with its band and last error"
+          />
+        </>
+      )}
+    </>
+  );
 }
 const iso = (t: number) => new Date(t * 1000).toISOString();
-const unused = (rows: Usage[]) => rows.reduce<number | null>((a, u) => (known(u.held_core_seconds) ? (a ?? 0) + Math.max(0, u.held_core_seconds - (known(u.cpu_seconds) ? u.cpu_seconds : 0)) : a), null);
+const unused = (rows: Usage[]) =>
+  rows.reduce<number | null>(
+    (a, u) =>
+      known(u.held_core_seconds)
+        ? (a ?? 0) + Math.max(0, u.held_core_seconds - (known(u.cpu_seconds) ? u.cpu_seconds : 0))
+        : a,
+    null,
+  );
 
 function Sums({ d, past }: { d: UsageList; past?: UsageList }) {
-  const lost = unused(d.rows), before = past ? unused(past.rows) : null;
-  const sum = (what: string, key: string, unit: string): [string, Num, Num, string, string?] => [what, d.total[key] as Num, past?.total[key] as Num, unit, isOf(d.total, key)];
-  const used = isOf(d.total, "cpu_seconds"), is = used === "at least" ? opposite(used) : isOf(d.total, "held_core_seconds") ?? used;
-  const rows: [string, Num, Num, string, string?][] = [sum("Used", "cpu_seconds", "core-seconds"), sum("Allocated", "held_core_seconds", "core-seconds"), ["Allocated, not used", lost, before, "core-seconds", is], sum("GPUs used", "gpu_seconds", "gpu-seconds"), sum("GPUs allocated", "held_gpu_seconds", "gpu-seconds"), sum("Energy", "energy_joules", "joules"), sum("Started", "started", "count")];
-  return <ul class="facts">{rows.filter(([what, v]) => known(v) && (v > 0 || what === "Used")).map(([what, v, p, unit, is]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} is={is} /></b><small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small></li>)}</ul>;
+  const lost = unused(d.rows),
+    before = past ? unused(past.rows) : null;
+  const sum = (what: string, key: string, unit: string): [string, Num, Num, string, string?] => [
+    what,
+    d.total[key] as Num,
+    past?.total[key] as Num,
+    unit,
+    isOf(d.total, key),
+  ];
+  const used = isOf(d.total, "cpu_seconds"),
+    is = used === "at least" ? opposite(used) : (isOf(d.total, "held_core_seconds") ?? used);
+  const rows: [string, Num, Num, string, string?][] = [
+    sum("Used", "cpu_seconds", "core-seconds"),
+    sum("Allocated", "held_core_seconds", "core-seconds"),
+    ["Allocated, not used", lost, before, "core-seconds", is],
+    sum("GPUs used", "gpu_seconds", "gpu-seconds"),
+    sum("GPUs allocated", "held_gpu_seconds", "gpu-seconds"),
+    sum("Energy", "energy_joules", "joules"),
+    sum("Started", "started", "count"),
+  ];
+  return (
+    <ul class="facts">
+      {rows
+        .filter(([what, v]) => known(v) && (v > 0 || what === "Used"))
+        .map(([what, v, p, unit, is]) => (
+          <li>
+            <span class="what">{what}</span>
+            <b>
+              <Q v={v} unit={unit} is={is} />
+            </b>
+            <small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small>
+          </li>
+        ))}
+    </ul>
+  );
 }
 
 /** Steps in which somebody used something and this owner has no row are 0; steps of which nothing is kept are a gap. */
 function Over({ d, site, step }: { d: UsageList; site?: UsageList; step: number }) {
   const drawn = useMemo(() => {
-    const stamps = (l?: UsageList) => (l?.rows ?? []).map((x) => Date.parse(String(x.from)) / 1000).filter(Number.isFinite), mine = stamps(d), measured = new Set(stamps(site)), all = [...mine, ...measured];
-    const times = all.length ? axis(Math.min(...all), Math.max(...all), step) : [], now = Date.now() / 1000;
-    const row = (key: string) => times.map((t) => { const v = d.rows.filter((x) => Date.parse(String(x.from)) / 1000 === t).map((x) => x[key]).find(known); return known(v) ? v / Math.max(60, Math.min(step, now - t)) : measured.has(t) && !mine.includes(t) ? 0 : null; });
-    const lines: Line[] = [{ label: "used", row: row("cpu_seconds") }, { label: "allocated", row: row("held_core_seconds") }].filter((l) => l.row.some((v) => v !== null));
-    return { times, lines, open: times.length && times[times.length - 1] + step > now ? times[times.length - 1] : undefined };
+    const stamps = (l?: UsageList) =>
+        (l?.rows ?? []).map((x) => Date.parse(String(x.from)) / 1000).filter(Number.isFinite),
+      mine = stamps(d),
+      measured = new Set(stamps(site)),
+      all = [...mine, ...measured];
+    const times = all.length ? axis(Math.min(...all), Math.max(...all), step) : [],
+      now = Date.now() / 1000;
+    const row = (key: string) =>
+      times.map((t) => {
+        const v = d.rows
+          .filter((x) => Date.parse(String(x.from)) / 1000 === t)
+          .map((x) => x[key])
+          .find(known);
+        return known(v)
+          ? v / Math.max(60, Math.min(step, now - t))
+          : measured.has(t) && !mine.includes(t)
+            ? 0
+            : null;
+      });
+    const lines: Line[] = [
+      { label: "used", row: row("cpu_seconds") },
+      { label: "allocated", row: row("held_core_seconds") },
+    ].filter((l) => l.row.some((v) => v !== null));
+    return {
+      times,
+      lines,
+      open:
+        times.length && times[times.length - 1] + step > now ? times[times.length - 1] : undefined,
+    };
   }, [d, site, step]);
-  return drawn.lines.length === 0 ? <Empty>Nothing was used in this time.</Empty> : <TimeChart title="Cores used and allocated" times={drawn.times} lines={drawn.lines} unit="cores" steps open={drawn.open} lasting={step} height={200} zoom={zoomTo} />;
+  return drawn.lines.length === 0 ? (
+    <Empty>Nothing was used in this time.</Empty>
+  ) : (
+    <TimeChart
+      title="Cores used and allocated"
+      times={drawn.times}
+      lines={drawn.lines}
+      unit="cores"
+      steps
+      open={drawn.open}
+      lasting={step}
+      height={200}
+      zoom={zoomTo}
+    />
+  );
 }
 
 function Lost({ list }: { list: Workload[] }) {
-  const groups = alike(list, (w) => titleOf(w), () => "").map((g) => ({ ...g, lost: g.of.reduce<number | null>((a, w) => { const l = lostOf(w); return l === null ? a : (a ?? 0) + l; }, null), used: g.of.reduce((a, w) => a + (known(w.cpu_seconds) ? w.cpu_seconds : 0), 0), worst: [...g.of].sort((a, b) => (lostOf(b) ?? 0) - (lostOf(a) ?? 0))[0] }))
-    .sort((a, b) => (b.lost ?? -1) - (a.lost ?? -1) || b.used - a.used).slice(0, 15);
+  const groups = alike(
+    list,
+    (w) => titleOf(w),
+    () => "",
+  )
+    .map((g) => ({
+      ...g,
+      lost: g.of.reduce<number | null>((a, w) => {
+        const l = lostOf(w);
+        return l === null ? a : (a ?? 0) + l;
+      }, null),
+      used: g.of.reduce((a, w) => a + (known(w.cpu_seconds) ? w.cpu_seconds : 0), 0),
+      worst: [...g.of].sort((a, b) => (lostOf(b) ?? 0) - (lostOf(a) ?? 0))[0],
+    }))
+    .sort((a, b) => (b.lost ?? -1) - (a.lost ?? -1) || b.used - a.used)
+    .slice(0, 15);
   if (groups.length === 0) return <Empty>Nothing ran in this time.</Empty>;
-  return <Table caption="Work by what was allocated and not used" rows={groups} keyOf={(g) => g.title} cols={[
-    { title: "Work", cell: (g) => <><Name href={workloadLink(g.worst.id, g.worst.start, g.worst.site)} max={40}>{g.title}</Name> <small class="quiet">{g.of.length > 1 ? `worst of ${g.of.length}: ${clean(g.worst.id).slice(0, 40)}` : clean(g.worst.id).slice(0, 40)}</small></> },
-    { title: "State", wide: true, cell: (g) => stateOf(g.worst) }, { title: "Unused", number: true, cell: (g) => <Q v={g.lost} unit="core-h" /> }, { title: "Used", number: true, cell: (g) => <Q v={g.used} unit="core-h" /> },
-    { title: "Energy", number: true, wide: true, cell: (g) => <Q v={g.of.reduce<number | null>((a, w) => (known(w.energy_joules) ? (a ?? 0) + w.energy_joules : a), null)} unit="joules" /> }, { title: "Started", wide: true, cell: (g) => <When t={g.of.reduce((a, w) => (w.start > a ? w.start : a), "")} /> }]} />;
+  return (
+    <Table
+      caption="Work by what was allocated and not used"
+      rows={groups}
+      keyOf={(g) => g.title}
+      cols={[
+        {
+          title: "Work",
+          cell: (g) => (
+            <>
+              <Name href={workloadLink(g.worst.id, g.worst.start, g.worst.site)} max={40}>
+                {g.title}
+              </Name>{" "}
+              <small class="quiet">
+                {g.of.length > 1
+                  ? `worst of ${g.of.length}: ${clean(g.worst.id).slice(0, 40)}`
+                  : clean(g.worst.id).slice(0, 40)}
+              </small>
+            </>
+          ),
+        },
+        { title: "State", wide: true, cell: (g) => stateOf(g.worst) },
+        { title: "Unused", number: true, cell: (g) => <Q v={g.lost} unit="core-h" /> },
+        { title: "Used", number: true, cell: (g) => <Q v={g.used} unit="core-h" /> },
+        {
+          title: "Energy",
+          number: true,
+          wide: true,
+          cell: (g) => (
+            <Q
+              v={g.of.reduce<number | null>(
+                (a, w) => (known(w.energy_joules) ? (a ?? 0) + w.energy_joules : a),
+                null,
+              )}
+              unit="joules"
+            />
+          ),
+        },
+        {
+          title: "Started",
+          wide: true,
+          cell: (g) => <When t={g.of.reduce((a, w) => (w.start > a ? w.start : a), "")} />,
+        },
+      ]}
+    />
+  );
 }
 
 function Found({ d, name }: { d: FindingList; name: string }) {
   if (d.findings.length === 0) return <Empty>No findings.</Empty>;
-  const by = alike(d.findings, (f) => f.rule, () => "");
-  return <ul class="todo">{by.map((g) => <li><span class="w">{wordsOf(g.title)}{g.of.length > 1 && ` × ${g.of.length}`}</span><div class="d"><span class="wrap">{clean(g.of[0].text)}</span> · since <When t={g.of[0].first} /> · <a href={"/findings?" + new URLSearchParams({ owner: name, rule: g.title })}>evidence</a></div></li>)}</ul>;
+  const by = alike(
+    d.findings,
+    (f) => f.rule,
+    () => "",
+  );
+  return (
+    <ul class="todo">
+      {by.map((g) => (
+        <li>
+          <span class="w">
+            {wordsOf(g.title)}
+            {g.of.length > 1 && ` × ${g.of.length}`}
+          </span>
+          <div class="d">
+            <span class="wrap">{clean(g.of[0].text)}</span> · since <When t={g.of[0].first} /> ·{" "}
+            <a href={"/findings?" + new URLSearchParams({ owner: name, rule: g.title })}>
+              evidence
+            </a>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 /** What the runs of the names that lost most would have needed: the advice of the latest of each. */
 function Next({ list }: { list: Workload[] }) {
-  const ids = useMemo(() => alike(list.filter((w) => (lostOf(w) ?? 0) > 0 && !w.running), (w) => w.name, () => "").sort((a, b) => b.of.reduce((x, w) => x + (lostOf(w) ?? 0), 0) - a.of.reduce((x, w) => x + (lostOf(w) ?? 0), 0)).slice(0, 4).map((g) => g.of.reduce((a, w) => (w.start > a.start ? w : a))), [list]);
-  const a = useAsk<{ w: Workload; advice: Advice }[]>(ids.length ? "advice " + ids.map((w) => w.id).join(" ") : null, false, async (_p, s) => (await Promise.all(ids.map((w) => ask<WorkloadDetail>(`/api/reckon/v1/workloads/${w.id.split("/").map(encodeURIComponent).join("/")}?` + new URLSearchParams({ start: w.start, ...(w.site ? { site: w.site } : {}) }), s).then((d) => (d.advice ? [{ w, advice: d.advice }] : []), () => [])))).flat());
+  const ids = useMemo(
+    () =>
+      alike(
+        list.filter((w) => (lostOf(w) ?? 0) > 0 && !w.running),
+        (w) => w.name,
+        () => "",
+      )
+        .sort(
+          (a, b) =>
+            b.of.reduce((x, w) => x + (lostOf(w) ?? 0), 0) -
+            a.of.reduce((x, w) => x + (lostOf(w) ?? 0), 0),
+        )
+        .slice(0, 4)
+        .map((g) => g.of.reduce((a, w) => (w.start > a.start ? w : a))),
+    [list],
+  );
+  const a = useAsk<{ w: Workload; advice: Advice }[]>(
+    ids.length ? "advice " + ids.map((w) => w.id).join(" ") : null,
+    false,
+    async (_p, s) =>
+      (
+        await Promise.all(
+          ids.map((w) =>
+            ask<WorkloadDetail>(
+              `/api/reckon/v1/workloads/${w.id.split("/").map(encodeURIComponent).join("/")}?` +
+                new URLSearchParams({ start: w.start, ...(w.site ? { site: w.site } : {}) }),
+              s,
+            ).then(
+              (d) => (d.advice ? [{ w, advice: d.advice }] : []),
+              () => [],
+            ),
+          ),
+        )
+      ).flat(),
+  );
   if (ids.length === 0) return <Empty>No run was allocated more than it used.</Empty>;
-  return <Show a={a}>{(l) => (l.length === 0 ? <Empty>There is no advice yet: it needs runs that have ended.</Empty> : <ul class="todo">{l.map(({ w, advice: x }) => <li><span class="w"><Name href={workloadLink(w.id, w.start, w.site)} max={36}>{describe(w)}</Name></span><div class="d">
-    {([["cores", x.cores, "cores"], ["memory", x.memory_bytes, "bytes"], ["time", x.seconds, "seconds"], ["GPUs", x.gpus, "gpus"]] as [string, Num, string][]).filter(([, v]) => known(v) && v > 0).map(([word, v, u], i) => <>{i > 0 && ", "}{human(v, u)} {v === 1 ? word.replace(/s$/, "") : word}</>)} · from {x.runs} run{x.runs === 1 ? "" : "s"}</div></li>)}</ul>)}</Show>;
+  return (
+    <Show a={a}>
+      {(l) =>
+        l.length === 0 ? (
+          <Empty>There is no advice yet: it needs runs that have ended.</Empty>
+        ) : (
+          <ul class="todo">
+            {l.map(({ w, advice: x }) => (
+              <li>
+                <span class="w">
+                  <Name href={workloadLink(w.id, w.start, w.site)} max={36}>
+                    {describe(w)}
+                  </Name>
+                </span>
+                <div class="d">
+                  {(
+                    [
+                      ["cores", x.cores, "cores"],
+                      ["memory", x.memory_bytes, "bytes"],
+                      ["time", x.seconds, "seconds"],
+                      ["GPUs", x.gpus, "gpus"],
+                    ] as [string, Num, string][]
+                  )
+                    .filter(([, v]) => known(v) && v > 0)
+                    .map(([word, v, u], i) => (
+                      <>
+                        {i > 0 && ", "}
+                        {human(v, u)} {v === 1 ? word.replace(/s$/, "") : word}
+                      </>
+                    ))}{" "}
+                  · from {x.runs} run{x.runs === 1 ? "" : "s"}
+                </div>
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Show>
+  );
 }

@@ -7,28 +7,178 @@ import { query } from "../lib/search";
 import type { Num, Usage, UsageList } from "../lib/types";
 import { known } from "../lib/units";
 
-export const measures: [string, string, string][] = [["cpu_seconds", "CPU", "core-seconds"], ["gpu_seconds", "GPU", "gpu-seconds"], ["memory_byte_seconds", "Memory", "byte-seconds"], ["energy_joules", "Energy", "joules"], ["cpu_wait_seconds", "CPU wait", "core-seconds"]];
+export const measures: [string, string, string][] = [
+  ["cpu_seconds", "CPU", "core-seconds"],
+  ["gpu_seconds", "GPU", "gpu-seconds"],
+  ["memory_byte_seconds", "Memory", "byte-seconds"],
+  ["energy_joules", "Energy", "joules"],
+  ["cpu_wait_seconds", "CPU wait", "core-seconds"],
+];
 
 export function Owners() {
-  const by = param("sort") || "-cpu_seconds", find = param("q");
-  const path = "/api/reckon/v1/usage?" + query({ ...asked(range.value), by: "owner" }), a = useAskOver<UsageList>(introduced.value ? path : null, range.value);
-  const of = (r: Usage) => (by.endsWith("owner") ? (r.owner ?? "") : r[by.replace(/^-/, "")]) as string | number | null;
-  return <><h1>People</h1>
-    <div class="controls"><label class="search"><span class="hidden">Find owners by name</span><input type="search" data-search placeholder="Find by name" value={find} onInput={(e) => set({ q: e.currentTarget.value })} /></label><a href={path + "&format=csv"} download="owners.csv">CSV</a> <a href={path} download="owners.json">JSON</a></div>
-    <Show a={a}>{(d) => {
-      const sign = by.startsWith("-") ? -1 : 1;
-      const rows = d.rows.filter((r) => (r.owner ?? "").toLowerCase().includes(find.toLowerCase())).sort((x, y) => { const p = of(x), q = of(y); if (p === null || p === undefined) return 1; if (q === null || q === undefined) return -1; return sign * (typeof p === "number" ? p - Number(q) : String(p).localeCompare(String(q))); });
-      if (rows.length === 0) return <Empty>{d.rows.length ? "No owner has such a name." : "Nothing was used in this time, or it is still within the first hour: history is kept by the hour."}</Empty>;
-      const all = d.total.cpu_seconds as Num;
-      return <Section title={`${rows.length} owner${rows.length === 1 ? "" : "s"}`} aside={<span class="quiet">hours are core-hours</span>}><Table caption="Owners" rows={rows} keyOf={(r, i) => (r.owner ?? "") + i} sort={by} onSort={(s) => set({ sort: s === "-cpu_seconds" ? "" : s })} cols={[
-        { title: "Owner", sort: "owner", cell: (r) => (r.owner && r.owner !== "others" ? <a href={ownerLink(r.owner)}><bdi>{clean(r.owner).slice(0, 60)}</bdi></a> : r.owner || "nobody") },
-        { title: "Used", sort: "cpu_seconds", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-h" is={isOf(r, "cpu_seconds")} /> },
-        { title: "Share of all", wide: true, cell: (r) => <Bar v={r.cpu_seconds as Num} of={all} unit="seconds" label={"Share of " + clean(r.owner ?? "nobody")} /> },
-        { title: "Allocated", sort: "held_core_seconds", number: true, cell: (r) => <Q v={r.held_core_seconds} unit="core-h" is={isOf(r, "held_core_seconds")} /> },
-        { title: "Unused", number: true, cell: (r) => <Q v={known(r.held_core_seconds) ? Math.max(0, r.held_core_seconds - (known(r.cpu_seconds) ? r.cpu_seconds : 0)) : null} unit="core-h" is={isOf(r, "cpu_seconds") === "at least" ? opposite("at least") : isOf(r, "held_core_seconds") ?? isOf(r, "cpu_seconds")} note="allocated and not used" /> },
-        { title: "GPUs", sort: "gpu_seconds", number: true, cell: (r) => <Q v={r.gpu_seconds} unit="gpu-seconds" is={isOf(r, "gpu_seconds")} /> },
-        { title: "Energy", sort: "energy_joules", number: true, cell: (r) => <Q v={r.energy_joules} unit="joules" is={isOf(r, "energy_joules")} /> },
-        { title: "Workloads", sort: "started", number: true, cell: (r) => <Q v={r.started} unit="count" /> },
-        { title: "", cell: (r) => (r.owner && r.owner !== "others" ? <a href={"/usage?" + new URLSearchParams({ owner: r.owner })} aria-label={"Usage of " + clean(r.owner)}>usage</a> : null) }]} /></Section>;
-    }}</Show></>;
+  const by = param("sort") || "-cpu_seconds",
+    find = param("q");
+  const path = "/api/reckon/v1/usage?" + query({ ...asked(range.value), by: "owner" }),
+    a = useAskOver<UsageList>(introduced.value ? path : null, range.value);
+  const of = (r: Usage) =>
+    (by.endsWith("owner") ? (r.owner ?? "") : r[by.replace(/^-/, "")]) as string | number | null;
+  return (
+    <>
+      <h1>People</h1>
+      <div class="controls">
+        <label class="search">
+          <span class="hidden">Find owners by name</span>
+          <input
+            type="search"
+            data-search
+            placeholder="Find by name"
+            value={find}
+            onInput={(e) => set({ q: e.currentTarget.value })}
+          />
+        </label>
+        <a href={path + "&format=csv"} download="owners.csv">
+          CSV
+        </a>{" "}
+        <a href={path} download="owners.json">
+          JSON
+        </a>
+      </div>
+      <Show a={a}>
+        {(d) => {
+          const sign = by.startsWith("-") ? -1 : 1;
+          const rows = d.rows
+            .filter((r) => (r.owner ?? "").toLowerCase().includes(find.toLowerCase()))
+            .sort((x, y) => {
+              const p = of(x),
+                q = of(y);
+              if (p === null || p === undefined) return 1;
+              if (q === null || q === undefined) return -1;
+              return (
+                sign * (typeof p === "number" ? p - Number(q) : String(p).localeCompare(String(q)))
+              );
+            });
+          if (rows.length === 0)
+            return (
+              <Empty>
+                {d.rows.length
+                  ? "No owner has such a name."
+                  : "Nothing was used in this time, or it is still within the first hour: history is kept by the hour."}
+              </Empty>
+            );
+          const all = d.total.cpu_seconds as Num;
+          return (
+            <Section
+              title={`${rows.length} owner${rows.length === 1 ? "" : "s"}`}
+              aside={<span class="quiet">hours are core-hours</span>}
+            >
+              <Table
+                caption="Owners"
+                rows={rows}
+                keyOf={(r, i) => (r.owner ?? "") + i}
+                sort={by}
+                onSort={(s) => set({ sort: s === "-cpu_seconds" ? "" : s })}
+                cols={[
+                  {
+                    title: "Owner",
+                    sort: "owner",
+                    cell: (r) =>
+                      r.owner && r.owner !== "others" ? (
+                        <a href={ownerLink(r.owner)}>
+                          <bdi>{clean(r.owner).slice(0, 60)}</bdi>
+                        </a>
+                      ) : (
+                        r.owner || "nobody"
+                      ),
+                  },
+                  {
+                    title: "Used",
+                    sort: "cpu_seconds",
+                    number: true,
+                    cell: (r) => <Q v={r.cpu_seconds} unit="core-h" is={isOf(r, "cpu_seconds")} />,
+                  },
+                  {
+                    title: "Share of all",
+                    wide: true,
+                    cell: (r) => (
+                      <Bar
+                        v={r.cpu_seconds as Num}
+                        of={all}
+                        unit="seconds"
+                        label={"Share of " + clean(r.owner ?? "nobody")}
+                      />
+                    ),
+                  },
+                  {
+                    title: "Allocated",
+                    sort: "held_core_seconds",
+                    number: true,
+                    cell: (r) => (
+                      <Q v={r.held_core_seconds} unit="core-h" is={isOf(r, "held_core_seconds")} />
+                    ),
+                  },
+                  {
+                    title: "Unused",
+                    number: true,
+                    cell: (r) => (
+                      <Q
+                        v={
+                          known(r.held_core_seconds)
+                            ? Math.max(
+                                0,
+                                r.held_core_seconds - (known(r.cpu_seconds) ? r.cpu_seconds : 0),
+                              )
+                            : null
+                        }
+                        unit="core-h"
+                        is={
+                          isOf(r, "cpu_seconds") === "at least"
+                            ? opposite("at least")
+                            : (isOf(r, "held_core_seconds") ?? isOf(r, "cpu_seconds"))
+                        }
+                        note="allocated and not used"
+                      />
+                    ),
+                  },
+                  {
+                    title: "GPUs",
+                    sort: "gpu_seconds",
+                    number: true,
+                    cell: (r) => (
+                      <Q v={r.gpu_seconds} unit="gpu-seconds" is={isOf(r, "gpu_seconds")} />
+                    ),
+                  },
+                  {
+                    title: "Energy",
+                    sort: "energy_joules",
+                    number: true,
+                    cell: (r) => (
+                      <Q v={r.energy_joules} unit="joules" is={isOf(r, "energy_joules")} />
+                    ),
+                  },
+                  {
+                    title: "Workloads",
+                    sort: "started",
+                    number: true,
+                    cell: (r) => <Q v={r.started} unit="count" />,
+                  },
+                  {
+                    title: "",
+                    cell: (r) =>
+                      r.owner && r.owner !== "others" ? (
+                        <a
+                          href={"/usage?" + new URLSearchParams({ owner: r.owner })}
+                          aria-label={"Usage of " + clean(r.owner)}
+                        >
+                          usage
+                        </a>
+                      ) : null,
+                  },
+                ]}
+              />
+            </Section>
+          );
+        }}
+      </Show>
+    </>
+  );
 }

@@ -9,89 +9,269 @@ import { columns, parse, query, shown, stateOf, suggest, type Column } from "../
 import { axis, onto, promAny, type Row } from "../lib/stack";
 import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
 
-const rowHeight = 32, chunk = 100, files = "every figure of all that the search selects, in this order; at most 100,000";
+const rowHeight = 32,
+  chunk = 100,
+  files = "every figure of all that the search selects, in this order; at most 100,000";
 
 export function Workloads() {
-  const text = param("q"), sort = param("sort") || "-cpu_seconds";
+  const text = param("q"),
+    sort = param("sort") || "-cpu_seconds";
   const keys = (param("cols") || shown.join(",")).split(",");
-  const cols = columns.filter((c) => keys.includes(c.key) && (c.key !== "spark" || has("prometheus")));
+  const cols = columns.filter(
+    (c) => keys.includes(c.key) && (c.key !== "spark" || has("prometheus")),
+  );
   const parsed = useMemo(() => parse(text), [text]);
-  const r = range.value, long = parsed.params.since || parsed.params.until || parsed.params.id, time = useMemo(() => (long ? {} : asked({ ...r, to: Math.ceil(r.to / 300) * 300 })), [long, Math.ceil(r.to / 300), r.length, r.fixed]);
+  const r = range.value,
+    long = parsed.params.since || parsed.params.until || parsed.params.id,
+    time = useMemo(
+      () => (long ? {} : asked({ ...r, to: Math.ceil(r.to / 300) * 300 })),
+      [long, Math.ceil(r.to / 300), r.length, r.fixed],
+    );
   const base = useMemo(() => query({ ...time, ...parsed.params, sort }), [time, parsed, sort]);
   const file = (format: string) => `/api/reckon/v1/workloads?${base}&limit=100000&format=${format}`;
-  return <><h1>Workloads</h1>
-    <div class="controls"><SearchBox text={text} />
-      <Columns of={columns} keys={keys} fixed="name" pick={(k) => set({ cols: k.join(",") === shown.join(",") ? "" : k.join(",") })} />
-      {has("runs") && me.value?.role !== "public" && <a href="/runs">runs of MetricSets</a>}
-      {!parsed.problem && <><a href={file("csv")} download="workloads.csv" title={files}>CSV</a> <a href={file("json")} download="workloads.json" title={files}>JSON</a></>}</div>
-    {parsed.problem ? <div class="note warning" role="status">{parsed.problem}</div> : <Rows base={base} cols={cols} sort={sort} filtered={text !== ""} />}
-  </>;
+  return (
+    <>
+      <h1>Workloads</h1>
+      <div class="controls">
+        <SearchBox text={text} />
+        <Columns
+          of={columns}
+          keys={keys}
+          fixed="name"
+          pick={(k) => set({ cols: k.join(",") === shown.join(",") ? "" : k.join(",") })}
+        />
+        {has("runs") && me.value?.role !== "public" && <a href="/runs">runs of MetricSets</a>}
+        {!parsed.problem && (
+          <>
+            <a href={file("csv")} download="workloads.csv" title={files}>
+              CSV
+            </a>{" "}
+            <a href={file("json")} download="workloads.json" title={files}>
+              JSON
+            </a>
+          </>
+        )}
+      </div>
+      {parsed.problem ? (
+        <div class="note warning" role="status">
+          {parsed.problem}
+        </div>
+      ) : (
+        <Rows base={base} cols={cols} sort={sort} filtered={text !== ""} />
+      )}
+    </>
+  );
 }
 
 function SearchBox({ text }: { text: string }) {
-  const [draft, setDraft] = useState(text), [open, setOpen] = useState(false), [at, setAt] = useState(-1);
+  const [draft, setDraft] = useState(text),
+    [open, setOpen] = useState(false),
+    [at, setAt] = useState(-1);
   const [values, setValues] = useState<Record<string, string[]>>({});
-  const later = useRef(0), asked = useRef(false), another = useRef(true);
+  const later = useRef(0),
+    asked = useRef(false),
+    another = useRef(true);
   useEffect(() => setDraft(text), [text]);
-  useEffect(() => { if (searching.value) { searching.value = false; document.getElementById("find")?.focus(); } }, []);
+  useEffect(() => {
+    if (searching.value) {
+      searching.value = false;
+      document.getElementById("find")?.focus();
+    }
+  }, []);
   const learn = () => {
     if (asked.current) return;
     asked.current = true;
-    const by = (what: string) => (has("usage") && introduced.value && me.value?.role !== "public" ? ask<UsageList>(`/api/reckon/v1/usage?since=30d&by=${what}`).then((u) => u.rows.map((r) => String((r as Record<string, unknown>)[what] ?? "")).filter((x) => x && x !== "others"), () => []) : Promise.resolve([]));
-    Promise.all([by("owner"), by("account"), by("partition"), ask<NodeList>("/api/reckon/v1/nodes").then((d) => d.nodes.map((n) => n.node), () => [])])
-      .then(([owner, account, partition, node]) => setValues({ owner, account, partition, node }));
+    const by = (what: string) =>
+      has("usage") && introduced.value && me.value?.role !== "public"
+        ? ask<UsageList>(`/api/reckon/v1/usage?since=30d&by=${what}`).then(
+            (u) =>
+              u.rows
+                .map((r) => String((r as Record<string, unknown>)[what] ?? ""))
+                .filter((x) => x && x !== "others"),
+            () => [],
+          )
+        : Promise.resolve([]);
+    Promise.all([
+      by("owner"),
+      by("account"),
+      by("partition"),
+      ask<NodeList>("/api/reckon/v1/nodes").then(
+        (d) => d.nodes.map((n) => n.node),
+        () => [],
+      ),
+    ]).then(([owner, account, partition, node]) => setValues({ owner, account, partition, node }));
   };
   const list = open ? suggest(draft, values) : [];
   // A search is one step back in the history of the browser, however it was typed.
-  const apply = (t: string) => { clearTimeout(later.current); if (t.trim() !== text) { set({ q: t.trim() }, !another.current); another.current = false; } };
-  const change = (t: string) => { setDraft(t); setAt(-1); setOpen(true); clearTimeout(later.current); later.current = setTimeout(() => { if (!parse(t).problem) apply(t); }, 350) as unknown as number; };
-  return <div class="search" role="search">
-    <label class="hidden" for="find">Search workloads: field:value or words of the name</label>
-    <input id="find" data-search type="text" role="combobox" autocomplete="off" spellcheck={false} aria-expanded={list.length > 0} aria-controls="find-list" aria-autocomplete="list" aria-activedescendant={at >= 0 ? "find-" + at : undefined}
-      placeholder="owner:alice state:failed since:7d cpu>1h train*   ( / )" value={draft} onInput={(e) => change(e.currentTarget.value)} onFocus={() => { learn(); setOpen(true); another.current = true; }} onBlur={() => setTimeout(() => setOpen(false), 150)}
-      onKeyDown={(e) => {
-        if (e.key === "ArrowDown" && list.length) { e.preventDefault(); setAt((at + 1) % list.length); }
-        else if (e.key === "ArrowUp" && list.length) { e.preventDefault(); setAt((at + list.length) % (list.length + 1) - 1); }
-        else if (e.key === "Tab" && at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); }
-        else if (e.key === "Enter") { if (at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); } else { apply(e.currentTarget.value); another.current = true; setOpen(false); } }
-        else if (e.key === "Escape") { if (list.length) setOpen(false); else e.currentTarget.blur(); }
-      }} />
-    {list.length > 0 && <ul class="suggest" id="find-list" role="listbox" aria-label="Suggestions">{list.map((s, i) => <li id={"find-" + i} role="option" aria-selected={i === at} onMouseDown={(e) => { e.preventDefault(); change(s.text); }}><span><bdi>{s.text.slice(0, 90)}</bdi></span><small>{s.doc}</small></li>)}</ul>}
-  </div>;
+  const apply = (t: string) => {
+    clearTimeout(later.current);
+    if (t.trim() !== text) {
+      set({ q: t.trim() }, !another.current);
+      another.current = false;
+    }
+  };
+  const change = (t: string) => {
+    setDraft(t);
+    setAt(-1);
+    setOpen(true);
+    clearTimeout(later.current);
+    later.current = setTimeout(() => {
+      if (!parse(t).problem) apply(t);
+    }, 350) as unknown as number;
+  };
+  return (
+    <div class="search" role="search">
+      <label class="hidden" for="find">
+        Search workloads: field:value or words of the name
+      </label>
+      <input
+        id="find"
+        data-search
+        type="text"
+        role="combobox"
+        autocomplete="off"
+        spellcheck={false}
+        aria-expanded={list.length > 0}
+        aria-controls="find-list"
+        aria-autocomplete="list"
+        aria-activedescendant={at >= 0 ? "find-" + at : undefined}
+        placeholder="owner:alice state:failed since:7d cpu>1h train*   ( / )"
+        value={draft}
+        onInput={(e) => change(e.currentTarget.value)}
+        onFocus={() => {
+          learn();
+          setOpen(true);
+          another.current = true;
+        }}
+        onBlur={() => setTimeout(() => setOpen(false), 150)}
+        onKeyDown={(e) => {
+          if (e.key === "ArrowDown" && list.length) {
+            e.preventDefault();
+            setAt((at + 1) % list.length);
+          } else if (e.key === "ArrowUp" && list.length) {
+            e.preventDefault();
+            setAt(((at + list.length) % (list.length + 1)) - 1);
+          } else if (e.key === "Tab" && at >= 0 && list[at]) {
+            e.preventDefault();
+            change(list[at].text);
+          } else if (e.key === "Enter") {
+            if (at >= 0 && list[at]) {
+              e.preventDefault();
+              change(list[at].text);
+            } else {
+              apply(e.currentTarget.value);
+              another.current = true;
+              setOpen(false);
+            }
+          } else if (e.key === "Escape") {
+            if (list.length) setOpen(false);
+            else e.currentTarget.blur();
+          }
+        }}
+      />
+      {list.length > 0 && (
+        <ul class="suggest" id="find-list" role="listbox" aria-label="Suggestions">
+          {list.map((s, i) => (
+            <li
+              id={"find-" + i}
+              role="option"
+              aria-selected={i === at}
+              onMouseDown={(e) => {
+                e.preventDefault();
+                change(s.text);
+              }}
+            >
+              <span>
+                <bdi>{s.text.slice(0, 90)}</bdi>
+              </span>
+              <small>{s.doc}</small>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
 }
 
-function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; sort: string; filtered: boolean }) {
-  const box = useRef<HTMLDivElement>(null), pages = useRef(new Map<number, Workload[]>()), pending = useRef(new Map<number, AbortController>());
-  const [total, setTotal] = useState<number | null>(null), [missing, setMissing] = useState<string[]>([]), [error, setError] = useState<Failure | null>(null);
-  const [range, setRange] = useState<[number, number]>([0, 40]), [, redraw] = useState(0), [sparks, setSparks] = useState(new Map<string, Row>());
+function Rows({
+  base,
+  cols,
+  sort,
+  filtered,
+}: {
+  base: string;
+  cols: Column[];
+  sort: string;
+  filtered: boolean;
+}) {
+  const box = useRef<HTMLDivElement>(null),
+    pages = useRef(new Map<number, Workload[]>()),
+    pending = useRef(new Map<number, AbortController>());
+  const [total, setTotal] = useState<number | null>(null),
+    [missing, setMissing] = useState<string[]>([]),
+    [error, setError] = useState<Failure | null>(null);
+  const [range, setRange] = useState<[number, number]>([0, 40]),
+    [, redraw] = useState(0),
+    [sparks, setSparks] = useState(new Map<string, Row>());
   const current = useRef("");
 
   const load = (page: number, again = false) => {
     if (pending.current.has(page) || (!again && pages.current.has(page))) return;
-    const of = base, stop = new AbortController();
+    const of = base,
+      stop = new AbortController();
     pending.current.set(page, stop);
-    ask<WorkloadList>(`/api/reckon/v1/workloads?${base}&limit=${chunk}&offset=${page * chunk}`, stop.signal).then((l) => {
-      if (current.current !== of) return;
-      pages.current.set(page, l.workloads);
-      setTotal(l.total); setMissing(l.missing ?? []); setError(null); redraw((x) => x + 1);
-    }, (e) => { if (current.current === of && !stop.signal.aborted) setError(e instanceof Failure ? e : new Failure(0, String(e))); }).finally(() => { if (pending.current.get(page) === stop) pending.current.delete(page); });
+    ask<WorkloadList>(
+      `/api/reckon/v1/workloads?${base}&limit=${chunk}&offset=${page * chunk}`,
+      stop.signal,
+    )
+      .then(
+        (l) => {
+          if (current.current !== of) return;
+          pages.current.set(page, l.workloads);
+          setTotal(l.total);
+          setMissing(l.missing ?? []);
+          setError(null);
+          redraw((x) => x + 1);
+        },
+        (e) => {
+          if (current.current === of && !stop.signal.aborted)
+            setError(e instanceof Failure ? e : new Failure(0, String(e)));
+        },
+      )
+      .finally(() => {
+        if (pending.current.get(page) === stop) pending.current.delete(page);
+      });
   };
   useEffect(() => {
     for (const s of pending.current.values()) s.abort();
-    current.current = base; pages.current = new Map(); pending.current = new Map();
-    setTotal(null); setError(null); box.current?.scrollTo(0, 0); setRange([0, 40]); load(0);
+    current.current = base;
+    pages.current = new Map();
+    pending.current = new Map();
+    setTotal(null);
+    setError(null);
+    box.current?.scrollTo(0, 0);
+    setRange([0, 40]);
+    load(0);
   }, [base]);
   // Who scrolls fast passes most pages: asked for is where it comes to rest, and what was passed is given up.
   useEffect(() => {
     if (total === null) return;
     const t = setTimeout(() => {
-      const [lo, hi] = [Math.floor(range[0] / chunk), Math.floor(Math.min(range[1], total - 1) / chunk)];
-      for (const [p, s] of pending.current) if (p < lo || p > hi) { pending.current.delete(p); s.abort(); }
+      const [lo, hi] = [
+        Math.floor(range[0] / chunk),
+        Math.floor(Math.min(range[1], total - 1) / chunk),
+      ];
+      for (const [p, s] of pending.current)
+        if (p < lo || p > hi) {
+          pending.current.delete(p);
+          s.abort();
+        }
       for (let p = lo; p <= hi; p++) load(p);
     }, 40);
     return () => clearTimeout(t);
   }, [range, total]);
-  const b = beat.value, first = useRef(b);
+  const b = beat.value,
+    first = useRef(b);
   useEffect(() => {
     if (b === first.current) return;
     // Pages out of sight are forgotten, those in sight are asked for again.
@@ -101,61 +281,227 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
   }, [b]);
 
   const row = (i: number) => pages.current.get(Math.floor(i / chunk))?.[i % chunk];
-  const visible = Array.from({ length: Math.max(0, Math.min(range[1], total ?? 0) - range[0]) }, (_, k) => row(range[0] + k));
-  const wantSparks = cols.some((c) => c.key === "spark"), seenNow = visible.filter((w): w is Workload => !!w);
-  const unknownIds = wantSparks ? seenNow.filter((w) => w.id.length < 300 && !sparks.has(sparkKey(w.id, w.site))) : [];
+  const visible = Array.from(
+    { length: Math.max(0, Math.min(range[1], total ?? 0) - range[0]) },
+    (_, k) => row(range[0] + k),
+  );
+  const wantSparks = cols.some((c) => c.key === "spark"),
+    seenNow = visible.filter((w): w is Workload => !!w);
+  const unknownIds = wantSparks
+    ? seenNow.filter((w) => w.id.length < 300 && !sparks.has(sparkKey(w.id, w.site)))
+    : [];
   useEffect(() => {
     if (unknownIds.length === 0) return;
     const t = setTimeout(() => {
-      const end = Math.floor(Date.now() / 600000) * 600, from = end - 21600, list = unknownIds.slice(0, 60);
-      const times = axis(from, end, 600), found = new Map(sparks);
+      const end = Math.floor(Date.now() / 600000) * 600,
+        from = end - 21600,
+        list = unknownIds.slice(0, 60);
+      const times = axis(from, end, 600),
+        found = new Map(sparks);
       for (const w of list) found.set(sparkKey(w.id, w.site), []);
-      promRange(`sum by (site, workload) (rate(reckon_workload_cpu_seconds_total{workload=~${promAny([...new Set(list.map((w) => w.id))])}}[10m]))`, from, end, 600).then((s) => { for (const x of s) found.set(sparkKey(x.metric.workload, x.metric.site), onto(times, x)); }, () => undefined).finally(() => setSparks(found));
+      promRange(
+        `sum by (site, workload) (rate(reckon_workload_cpu_seconds_total{workload=~${promAny([...new Set(list.map((w) => w.id))])}}[10m]))`,
+        from,
+        end,
+        600,
+      )
+        .then(
+          (s) => {
+            for (const x of s)
+              found.set(sparkKey(x.metric.workload, x.metric.site), onto(times, x));
+          },
+          () => undefined,
+        )
+        .finally(() => setSparks(found));
     }, 150);
     return () => clearTimeout(t);
   }, [unknownIds.map((w) => sparkKey(w.id, w.site)).join("\n")]);
 
-  if (error && total === null) return <Problem e={error} again={() => { setError(null); load(0, true); }} />;
+  if (error && total === null)
+    return (
+      <Problem
+        e={error}
+        again={() => {
+          setError(null);
+          load(0, true);
+        }}
+      />
+    );
   const onScroll = () => {
-    const el = box.current!, at = Math.max(0, Math.floor(el.scrollTop / rowHeight) - 10);
+    const el = box.current!,
+      at = Math.max(0, Math.floor(el.scrollTop / rowHeight) - 10);
     const next: [number, number] = [at, at + Math.ceil(el.clientHeight / rowHeight) + 20];
     if (next[0] !== range[0] || next[1] !== range[1]) setRange(next);
   };
-  const start = Math.min(range[0], Math.max(0, (total ?? 0) - 1)), end = Math.min(range[1], total ?? 0);
-  return <>
-    {error && <div class="note warning" role="status"><strong>Old figures:</strong> {error.message} {error.hint}</div>}
-    {missing.length > 0 && <div class="note warning" role="status"><strong>Partial answer.</strong> Could not be asked: {missing.join("; ")}</div>}
-    <p class="quiet" role="status" aria-live="polite">{total === null ? "Loading…" : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"}`}</p>
-    {total === 0 ? <Empty>{filtered ? <>No workload of this time matches. <button onClick={() => set({ q: "" })}>Show all</button> <button onClick={() => set({ last: String(365 * 86400), from: "", to: "" })}>Search the last year</button></> : me.value?.role === "user" ? `Nothing of yours has been measured. You see the work of ${[me.value.name, ...(me.value.owners ?? [])].filter((o, i, l) => l.indexOf(o) === i).map(clean).join(", ")}; that of others is shown to them.` : "Nothing has been measured yet: the first workloads appear within a minute of the start."}</Empty> :
-      <div class="vtable" ref={box} tabIndex={0} role="region" aria-label="Workloads" onScroll={onScroll}>
-        <table aria-rowcount={(total ?? 0) + 1}>
-          <thead><tr>{cols.map((c) => <th scope="col" class={cell(c)} aria-sort={sort === c.key ? "ascending" : sort === "-" + c.key ? "descending" : undefined}>
-            {c.sort ? <button class="sort" onClick={() => { const v = sort === "-" + c.key ? c.key : "-" + c.key; set({ sort: v === "-cpu_seconds" ? "" : v }); }}>{c.title}<span aria-hidden="true">{sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}</span></button> : c.title}</th>)}</tr></thead>
-          <tbody>
-            {start > 0 && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={start * rowHeight} /></td></tr>}
-            {visible.map((w, k) => <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>{cols.map((c) => <td class={cell(c)} title={w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined}>{w ? <Cell w={w} c={c} spark={sparks.get(sparkKey(w.id, w.site))} /> : <span class="quiet">…</span>}</td>)}</tr>)}
-            {total !== null && end < total && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={(total - end) * rowHeight} /></td></tr>}
-          </tbody>
-        </table></div>}
-  </>;
+  const start = Math.min(range[0], Math.max(0, (total ?? 0) - 1)),
+    end = Math.min(range[1], total ?? 0);
+  return (
+    <>
+      {error && (
+        <div class="note warning" role="status">
+          <strong>Old figures:</strong> {error.message} {error.hint}
+        </div>
+      )}
+      {missing.length > 0 && (
+        <div class="note warning" role="status">
+          <strong>Partial answer.</strong> Could not be asked: {missing.join("; ")}
+        </div>
+      )}
+      <p class="quiet" role="status" aria-live="polite">
+        {total === null
+          ? "Loading…"
+          : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"}`}
+      </p>
+      {total === 0 ? (
+        <Empty>
+          {filtered ? (
+            <>
+              No workload of this time matches.{" "}
+              <button onClick={() => set({ q: "" })}>Show all</button>{" "}
+              <button onClick={() => set({ last: String(365 * 86400), from: "", to: "" })}>
+                Search the last year
+              </button>
+            </>
+          ) : me.value?.role === "user" ? (
+            `Nothing of yours has been measured. You see the work of ${[
+              me.value.name,
+              ...(me.value.owners ?? []),
+            ]
+              .filter((o, i, l) => l.indexOf(o) === i)
+              .map(clean)
+              .join(", ")}; that of others is shown to them.`
+          ) : (
+            "Nothing has been measured yet: the first workloads appear within a minute of the start."
+          )}
+        </Empty>
+      ) : (
+        <div
+          class="vtable"
+          ref={box}
+          tabIndex={0}
+          role="region"
+          aria-label="Workloads"
+          onScroll={onScroll}
+        >
+          <table aria-rowcount={(total ?? 0) + 1}>
+            <thead>
+              <tr>
+                {cols.map((c) => (
+                  <th
+                    scope="col"
+                    class={cell(c)}
+                    aria-sort={
+                      sort === c.key ? "ascending" : sort === "-" + c.key ? "descending" : undefined
+                    }
+                  >
+                    {c.sort ? (
+                      <button
+                        class="sort"
+                        onClick={() => {
+                          const v = sort === "-" + c.key ? c.key : "-" + c.key;
+                          set({ sort: v === "-cpu_seconds" ? "" : v });
+                        }}
+                      >
+                        {c.title}
+                        <span aria-hidden="true">
+                          {sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}
+                        </span>
+                      </button>
+                    ) : (
+                      c.title
+                    )}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {start > 0 && (
+                <tr class="space" aria-hidden="true">
+                  <td colSpan={cols.length}>
+                    <svg width="1" height={start * rowHeight} />
+                  </td>
+                </tr>
+              )}
+              {visible.map((w, k) => (
+                <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>
+                  {cols.map((c) => (
+                    <td
+                      class={cell(c)}
+                      title={w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined}
+                    >
+                      {w ? (
+                        <Cell w={w} c={c} spark={sparks.get(sparkKey(w.id, w.site))} />
+                      ) : (
+                        <span class="quiet">…</span>
+                      )}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+              {total !== null && end < total && (
+                <tr class="space" aria-hidden="true">
+                  <td colSpan={cols.length}>
+                    <svg width="1" height={(total - end) * rowHeight} />
+                  </td>
+                </tr>
+              )}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
 }
 
 const times: Record<string, string> = { cpu_seconds: "core-cell", gpu_seconds: "gpu-cell" };
 const sparkKey = (id: string, site?: string) => (site ?? "") + " " + id;
 /** On a phone the usual columns give way to those that say most; chosen ones stay. */
 const givesWay = (c: Column) => ["id", "start", "spark"].includes(c.key) && !param("cols");
-const cell = (c: Column) => (givesWay(c) ? "wide_ " : "") + (c.key === "spark" ? "plot_" : c.key === "start" || c.key === "end" ? "when" : c.wide ? "wide" : c.unit ? "number" : "");
+const cell = (c: Column) =>
+  (givesWay(c) ? "wide_ " : "") +
+  (c.key === "spark"
+    ? "plot_"
+    : c.key === "start" || c.key === "end"
+      ? "when"
+      : c.wide
+        ? "wide"
+        : c.unit
+          ? "number"
+          : "");
 
 function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
   switch (c.key) {
-    case "name": return <Name max={60} href={me.value?.role === "public" ? undefined : workloadLink(w.id, w.start, w.site)}>{titleOf(w)}</Name>;
-    case "id": return <Name max={60}>{w.id}</Name>;
-    case "owner": return <Owner o={w.owner} />;
-    case "state": return <span title={w.reason ?? undefined}>{stateOf(w)}</span>;
-    case "nodes": return <Name max={40}>{w.nodes.join(", ")}</Name>;
-    case "start": return <When t={w.start} />;
-    case "end": return w.end ? <When t={w.end} /> : <span class="quiet">runs</span>;
-    case "spark": return spark?.some((v) => v !== null) ? <Spark rows={spark} label={`cores of the last 6 hours of ${w.id.slice(0, 60)}`} /> : <span title="no samples in the last 6 hours">–</span>;
+    case "name":
+      return (
+        <Name
+          max={60}
+          href={me.value?.role === "public" ? undefined : workloadLink(w.id, w.start, w.site)}
+        >
+          {titleOf(w)}
+        </Name>
+      );
+    case "id":
+      return <Name max={60}>{w.id}</Name>;
+    case "owner":
+      return <Owner o={w.owner} />;
+    case "state":
+      return <span title={w.reason ?? undefined}>{stateOf(w)}</span>;
+    case "nodes":
+      return <Name max={40}>{w.nodes.join(", ")}</Name>;
+    case "start":
+      return <When t={w.start} />;
+    case "end":
+      return w.end ? <When t={w.end} /> : <span class="quiet">runs</span>;
+    case "spark":
+      return spark?.some((v) => v !== null) ? (
+        <Spark rows={spark} label={`cores of the last 6 hours of ${w.id.slice(0, 60)}`} />
+      ) : (
+        <span title="no samples in the last 6 hours">–</span>
+      );
   }
-  return c.unit ? <Q v={w[c.key]} unit={times[c.key] ?? c.unit} is={w.exactness?.[c.key]} /> : <Name max={40}>{String(w[c.key] ?? "")}</Name>;
+  return c.unit ? (
+    <Q v={w[c.key]} unit={times[c.key] ?? c.unit} is={w.exactness?.[c.key]} />
+  ) : (
+    <Name max={40}>{String(w[c.key] ?? "")}</Name>
+  );
 }

@@ -13,26 +13,107 @@ const units: Record<What, Unit> = { cpu: "cores", gpu: "gpus", energy: "watts" }
 export const tall = 300;
 export const useUse = (r: Range, nodes: number, by: By, what: What, offset = 0) => {
   const w = offset === 0 ? r : { ...r, from: r.from - offset, to: r.to - offset };
-  return useAsk<Use>(nodes > 0 ? `use ${by} ${what} ${w.from} ${w.to}` : null, false, (_p, s) => usersOf(w, nodes, by, what, s), `use ${by} ${what} ${r.length} ${r.fixed ? r.from : ""} ${offset}`);
+  return useAsk<Use>(
+    nodes > 0 ? `use ${by} ${what} ${w.from} ${w.to}` : null,
+    false,
+    (_p, s) => usersOf(w, nodes, by, what, s),
+    `use ${by} ${what} ${r.length} ${r.fixed ? r.from : ""} ${offset}`,
+  );
 };
 
-export function UseStack({ u, before, by, what, marks }: { u: ReturnType<typeof useUse>; before?: Use; by: By; what: What; marks: Mark[] }) {
+export function UseStack({
+  u,
+  before,
+  by,
+  what,
+  marks,
+}: {
+  u: ReturnType<typeof useUse>;
+  before?: Use;
+  by: By;
+  what: What;
+  marks: Mark[];
+}) {
   const drawn = useMemo(() => {
     const d = u.data;
     if (!d) return null;
-    const lines: Line[] = d.users.map((x, i): Line => ({ label: x.name, row: x.row, ink: i, href: me.value?.role === "public" ? undefined : by === "owner" ? ownerLink(x.name) : by === "workload" && x.ids.length === 1 ? workloadLink(x.ids[0]) : by === "workload" ? "/workloads?" + new URLSearchParams({ q: `name:${JSON.stringify(x.name)}` }) : undefined })).reverse();
-    const others = rest(d.all, d.users.map((x) => x.row));
+    const lines: Line[] = d.users
+      .map((x, i): Line => ({
+        label: x.name,
+        row: x.row,
+        ink: i,
+        href:
+          me.value?.role === "public"
+            ? undefined
+            : by === "owner"
+              ? ownerLink(x.name)
+              : by === "workload" && x.ids.length === 1
+                ? workloadLink(x.ids[0])
+                : by === "workload"
+                  ? "/workloads?" + new URLSearchParams({ q: `name:${JSON.stringify(x.name)}` })
+                  : undefined,
+      }))
+      .reverse();
+    const others = rest(
+      d.all,
+      d.users.map((x) => x.row),
+    );
     lines.unshift({ label: "others", row: others, quiet: 1 });
-    const unknown = rest(d.machine.map((m, i) => (m === null ? null : Math.max(m, d.all[i] ?? 0))), [d.all]);
-    if (unknown.some((v) => (v ?? 0) > 0.01)) lines.unshift({ label: what === "energy" ? "idle" : "not attributed", row: unknown, quiet: 3 });
-    const over: Line[] = [], any = (r: Row) => r.some((v) => v !== null);
+    const unknown = rest(
+      d.machine.map((m, i) => (m === null ? null : Math.max(m, d.all[i] ?? 0))),
+      [d.all],
+    );
+    if (unknown.some((v) => (v ?? 0) > 0.01))
+      lines.unshift({
+        label: what === "energy" ? "idle" : "not attributed",
+        row: unknown,
+        quiet: 3,
+      });
+    const over: Line[] = [],
+      any = (r: Row) => r.some((v) => v !== null);
     const most = (r: Row) => r.reduce<number>((a, v) => Math.max(a, v ?? 0), 0);
     if (any(d.held)) over.push({ label: "allocated", row: d.held });
-    if (any(d.size)) over.push({ label: `${Math.round(most(d.size))} ${what === "gpu" ? "GPUs" : "cores"}`, row: d.size });
-    if (before) over.push({ label: "used before", row: d.times.map((_, i) => before.all[i] ?? null) });
-    const now = Date.now() / 1000, last = d.times[d.times.length - 1];
-    return { times: d.times, lines, over, open: d.step >= 3600 && last + d.step > now ? last : undefined, steps: d.step >= 3600 };
+    if (any(d.size))
+      over.push({
+        label: `${Math.round(most(d.size))} ${what === "gpu" ? "GPUs" : "cores"}`,
+        row: d.size,
+      });
+    if (before)
+      over.push({ label: "used before", row: d.times.map((_, i) => before.all[i] ?? null) });
+    const now = Date.now() / 1000,
+      last = d.times[d.times.length - 1];
+    return {
+      times: d.times,
+      lines,
+      over,
+      open: d.step >= 3600 && last + d.step > now ? last : undefined,
+      steps: d.step >= 3600,
+    };
   }, [u.data, before, by, what]);
-  return <div class="keep" style={`min-height:${tall + 28}px`}><Show a={u}>{() => (!drawn || drawn.lines.length === 0 ? <Empty>Nothing was measured in this time.</Empty>
-    : <TimeChart title={{ cpu: "Cores in use", gpu: "GPUs in use", energy: "Power" }[what]} times={drawn.times} lines={drawn.lines} over={drawn.over} unit={units[what]} stack labels steps={drawn.steps} open={drawn.open} height={tall} marks={marks} zoom={zoomTo} />)}</Show></div>;
+  return (
+    <div class="keep" style={`min-height:${tall + 28}px`}>
+      <Show a={u}>
+        {() =>
+          !drawn || drawn.lines.length === 0 ? (
+            <Empty>Nothing was measured in this time.</Empty>
+          ) : (
+            <TimeChart
+              title={{ cpu: "Cores in use", gpu: "GPUs in use", energy: "Power" }[what]}
+              times={drawn.times}
+              lines={drawn.lines}
+              over={drawn.over}
+              unit={units[what]}
+              stack
+              labels
+              steps={drawn.steps}
+              open={drawn.open}
+              height={tall}
+              marks={marks}
+              zoom={zoomTo}
+            />
+          )
+        }
+      </Show>
+    </div>
+  );
 }
