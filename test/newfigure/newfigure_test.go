@@ -102,7 +102,7 @@ func TestNewFigure(t *testing.T) {
 	// By hand: the row, a test, a note.
 	edit(t, filepath.Join(scratch, "figure/table.go"), "\t{Key: \"swap_peak_bytes\"", row+"\t{Key: \"swap_peak_bytes\"")
 	write(t, filepath.Join(scratch, "catalogue/context_switches_test.go"), test)
-	edit(t, filepath.Join(scratch, "CHANGELOG.md"), "**Changed**", "- Runs have their context switches.\n\n**Changed**")
+	edit(t, filepath.Join(scratch, "CHANGELOG.md"), "\n**Changed**\n", "\n- Runs have their context switches.\n\n**Changed**\n")
 	run(t, scratch, "go", "generate", "./figure")
 	byHand := changed(t, root, scratch)
 	if len(byHand) > most {
