@@ -6,7 +6,6 @@ import (
 	"reckon/account/attribution"
 	"reckon/metric"
 	"reckon/sensor"
-	"reckon/workload"
 )
 
 // WorkloadEnergy is the name of the series of the energy of workloads.
@@ -246,7 +245,7 @@ func (l *Ledger) shareIdle(at int, s *attribution.Stream) {
 
 // shares reports whether a part takes an even share of idle energy.
 func (p *Part) shares() bool {
-	return p.end == 0 && p.kind != workload.Other && p.kind != workload.Short
+	return p.end == 0 && !p.kind.Sum()
 }
 
 // request returns the cores or GPUs that the part requested of the node, 0 if unknown or

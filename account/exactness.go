@@ -3,11 +3,12 @@ package account
 import (
 	"time"
 
+	"slices"
+
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
-	"slices"
 )
 
 var figureExactness = &metric.Desc{
@@ -304,7 +305,7 @@ func (x *exactness) export(b *metric.Batch) {
 func (l *Ledger) exportExactness(b *metric.Batch) {
 	l.settleDoubts()
 	for _, p := range l.order {
-		if p.kind == workload.Other || p.absorbed || p.held && p.place != "" {
+		if p.kind.System() || p.absorbed || p.held && p.place != "" {
 			continue
 		}
 		l.judgePart(p, l.exactnessOf(p.kind))
@@ -377,7 +378,7 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		note(figMemory, p.sure.resident)
 		note(figNeeded, p.sure.needed)
 		peak, needed := p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak), p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory)
-		if p.kind == workload.Short { // the peak of the largest, and not of all of them together
+		if p.kind.Folded() { // the peak of the largest, and not of all of them together
 			peak.degree, needed.degree = peak.degree.Worse(figure.AtLeast), needed.degree.Worse(figure.AtLeast)
 		}
 		note(figMemoryPeak, peak)

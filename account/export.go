@@ -6,7 +6,6 @@ import (
 
 	"reckon/metric"
 	"reckon/sensor"
-	"reckon/workload"
 )
 
 // rows are the series of a part, made once it is exported for the first time.
@@ -232,7 +231,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	p.exportTasks(b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)
-	if g := p.group; g.lead == p && g.cores.Count > 0 && p.kind != workload.Short {
+	if g := p.group; g.lead == p && g.cores.Count > 0 && !p.kind.Folded() {
 		if g.series == nil {
 			g.series = metric.NewSeries(coresHistogram, string(p.id), string(p.kind), "", p.owner)
 		}
@@ -284,7 +283,7 @@ func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 	}
 	b.Add(r.info, 1)
 	b.Add(r.start, l.unix(p.start))
-	if p.end != 0 && p.kind != workload.Short {
+	if p.end != 0 && !p.kind.Folded() {
 		b.Add(p.lazy(&r.end, endTime), l.unix(p.end))
 	}
 	if f.RequestCores > 0 {

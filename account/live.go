@@ -41,7 +41,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 		return rows
 	}
 	for _, p := range l.order {
-		if p.end != 0 || (p.kind == workload.Short && p.now.cpu == 0) {
+		if p.end != 0 || (p.kind.Folded() && p.now.cpu == 0) {
 			continue
 		}
 		name := p.facts.Name

@@ -6,7 +6,6 @@ import (
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
-	"reckon/workload"
 )
 
 var cacheBytes = &metric.Desc{
@@ -96,7 +95,7 @@ func (l *Ledger) holders(tasks []int32) (parts []*Part, threads int) {
 		if e == nil || e.gone || slices.Contains(parts, e.part) {
 			continue // a thread that leads no process, mostly
 		}
-		if len(parts) > 0 && e.part.group != parts[0].group || e.part.kind == workload.Other || e.part.kind == workload.Short {
+		if len(parts) > 0 && e.part.group != parts[0].group || e.part.kind.Sum() {
 			return nil, 0
 		}
 		parts = append(parts, e.part)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"reckon/sensor"
-	"reckon/workload"
 )
 
 // process is the ledger's record of a process.
@@ -128,10 +127,10 @@ func (e *process) moved(p *sensor.Process, joined bool) bool {
 // only reading fell between its fork and its setsid(2), setpgid(2), setuid(2) or the move to its control
 // group. A workload recognised by the environment is kept, as that can not be read any more.
 func (e *process) strayed(p *sensor.Process, joined bool) bool {
-	switch e.part.kind {
-	case workload.Group, workload.Other, workload.Unit:
+	switch kind := e.part.kind; {
+	case kind.ByGroup():
 		return e.moved(p, joined)
-	case workload.Session:
+	case kind.Session():
 		return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup
 	}
 	return false

@@ -1,7 +1,5 @@
 package account
 
-import "reckon/workload"
-
 // Upper bounds of the total activity of a process group with the reduced series set.
 const (
 	reducedCPU   = uint64(1e9)      // nanoseconds
@@ -19,7 +17,7 @@ const (
 // start and the end. Left out: waiting, I/O, traffic, calls on file systems, faults, switches, swap, threads, commands, and the distribution
 // of cores.
 func (p *Part) reduced() bool {
-	small := p.kind == workload.Group || p.place != "" && p.end != 0
+	small := p.kind.Group() || p.place != "" && p.end != 0
 	if p.full {
 		return false
 	}

@@ -153,7 +153,7 @@ func (l *Ledger) rename(p *Part, found Identified) *Part {
 		delete(l.parts, p.key)
 	}
 	from := p.group
-	if k.id.Kind() == workload.Pod && from.whole != nil && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" && found.Whole == nil {
+	if k.id.Kind().BarePod() && from.whole != nil && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" && found.Whole == nil {
 		found.Whole, from.whole.handle = from.whole.handle, nil // the whole is still this one pod
 	}
 	l.leaveGroup(p)

@@ -136,7 +136,7 @@ func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 // endIfEmpty marks the end of a part that has no process any more.
 func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	switch {
-	case p == l.other || p.end != 0 || p.kind == workload.Short:
+	case p == l.other || p.end != 0 || p.kind.Folded():
 	case p.part == shortPart && p.place == "" && p.group.parts > 1: // more may follow
 	case p.live > 0:
 		p.emptySince, p.left = 0, boot&^1

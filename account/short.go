@@ -41,7 +41,7 @@ func (p *Part) quiet(life uint64) bool {
 // pending reports whether an export leaves a process group to the next one, since it may turn out to be short work.
 func (l *Ledger) pending(p *Part, boot uint64) bool {
 	life := grown(p.start, boot)
-	return p.kind == workload.Group && !p.exported && p.created != 0 && p.end == 0 && life < uint64(l.config.quietUntil()) && p.quiet(life)
+	return p.kind.Group() && !p.exported && p.created != 0 && p.end == 0 && life < uint64(l.config.quietUntil()) && p.quiet(life)
 }
 
 // short reports whether an ended part is short work.
@@ -50,12 +50,12 @@ func (l *Ledger) short(p *Part) bool {
 	if life <= uint64(l.config.Export) && p.CPU() < shortCPU {
 		return true
 	}
-	return p.kind == workload.Group && life <= uint64(l.config.quietUntil()) && p.quiet(life)
+	return p.kind.Group() && life <= uint64(l.config.quietUntil()) && p.quiet(life)
 }
 
 // over reports whether the part is an account of what has ended, of which nothing is left to be measured now: it has no present
 // memory, and its peak is that of the largest.
-func (p *Part) over() bool { return p.kind == workload.Short && p.live == 0 }
+func (p *Part) over() bool { return p.kind.Folded() && p.live == 0 }
 
 // fold moves short work into one account for each owner, and short parts of a
 // workload that goes on into one part.
@@ -66,7 +66,7 @@ func (l *Ledger) fold() {
 			continue
 		}
 		switch {
-		case p.kind == workload.Group:
+		case p.kind.Group():
 			l.counts[p.owner]++
 		case p.part == "" || p.part == shortPart || p.group.parts == 1:
 			continue
@@ -79,7 +79,7 @@ func (l *Ledger) fold() {
 
 // foldsInto names the account that a short process group or part is folded into.
 func (l *Ledger) foldsInto(p *Part) workload.Identity {
-	if p.kind == workload.Group {
+	if p.kind.Group() {
 		return workload.Identity{Workload: workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), Owner: p.owner}
 	}
 	return workload.Identity{Workload: p.id, Part: shortPart, Owner: p.owner}

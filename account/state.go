@@ -326,7 +326,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 			p.commands.named = append(p.commands.named, c)
 		}
 	}
-	if p.kind == workload.Other && p.id.Name() == l.config.Node {
+	if p.kind.System() && p.id.Name() == l.config.Node {
 		l.other = p
 	}
 	return p

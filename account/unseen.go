@@ -61,7 +61,7 @@ func (l *Ledger) sight(pass *sensor.Pass) {
 // childless returns the process group of a living process outside of other workloads of which no child was seen before.
 func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
 	if q := l.table[pid]; q != nil {
-		if o := q.children; q.part.kind != workload.Group || o != nil && (o.same+o.away > 0 || o.counted != 0) {
+		if o := q.children; !q.part.kind.Group() || o != nil && (o.same+o.away > 0 || o.counted != 0) {
 			return 0, false
 		}
 	}
@@ -77,7 +77,7 @@ func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok boo
 // one of those to which its children that were seen belong. What nobody saw is of the group of its parent if that is one of those.
 func (l *Ledger) merge(e *process, p *sensor.Process, nanos uint64) {
 	q := l.table[p.PPID]
-	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || q.part.kind != workload.Group {
+	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || !q.part.kind.Group() {
 		return
 	}
 	for range maxLineage {
@@ -126,7 +126,7 @@ func (l *Ledger) chargeUnseen(e *process, elapsed, capacity uint64) {
 	case o.cloistered(l.tick):
 	case o.away > o.same && !o.leads():
 	default:
-		if e.part.kind == workload.Group && o.same+o.away == 0 {
+		if e.part.kind.Group() && o.same+o.away == 0 {
 			o.merged += o.open
 		}
 		l.takeUnseen(e, o.open)
@@ -216,7 +216,7 @@ func (l *Ledger) shortWork(owner string) *Part {
 }
 
 // foldable reports whether the part is folded into the short work of its owner, or is that, if it ends soon.
-func (p *Part) foldable() bool { return p.kind == workload.Group || p.kind == workload.Short }
+func (p *Part) foldable() bool { return p.kind.Group() || p.kind.Folded() }
 
 // leads reports whether most of the children that were seen are process groups of their own: so are those that nobody saw.
 func (o *offspring) leads() bool {

@@ -22,7 +22,7 @@ func (a *Agent) writeGuests(b *metric.Batch) {
 	shares := make(map[guest]*host.Share)
 	for i := range b.Samples {
 		s := b.Samples[i].Series
-		if s.Desc.Name != account.WorkloadEnergy || s.Label("kind") != string(workload.VM) {
+		if s.Desc.Name != account.WorkloadEnergy || !workload.Kind(s.Label("kind")).Guest() {
 			continue
 		}
 		g := guest{workload.ID(s.Label("workload")).Name(), s.Label("owner")}

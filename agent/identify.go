@@ -125,10 +125,10 @@ func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identifie
 // isForeign reports whether a part is of nobody in particular, or of plain processes of another user: what started a
 // process of this user there, or adopted it, says nothing about it.
 func isForeign(p *account.Part, user string) bool {
-	switch p.Workload().Kind() {
-	case workload.Other:
+	switch kind := p.Workload().Kind(); {
+	case kind.System():
 		return true
-	case workload.Group, workload.Short:
+	case kind.Group(), kind.Folded():
 		return p.Owner() != user
 	}
 	return false

@@ -21,7 +21,7 @@ func (a *Agent) resolveOwner(o *sensor.Origin) resolution {
 	switch {
 	case o.Workload != "":
 		id := workload.ID(o.Workload)
-		if w, part, owner, runs := a.ledger.RunOf(id.Name()); runs && o.Placed && id.Kind() == workload.Pod {
+		if w, part, owner, runs := a.ledger.RunOf(id.Name()); runs && o.Placed && id.Kind().BarePod() {
 			v.subject = subject{w, part, owner}
 			return v
 		}
@@ -64,7 +64,7 @@ const passing = 2 // seconds
 // belongs: its group is gone in a moment.
 func (a *Agent) senderOwner(pid int32, uid uint32) (subject, error) {
 	found, err := a.processOwner(pid, uid, true)
-	if err != nil || found.id.Kind() != workload.Group {
+	if err != nil || !found.id.Kind().Group() {
 		return found, err
 	}
 	look := a.look.(processLooker) // processOwner has used it
@@ -76,7 +76,7 @@ func (a *Agent) senderOwner(pid int32, uid uint32) (subject, error) {
 	if err != nil {
 		return found, nil
 	}
-	if w := a.partOf(&parent); w.owner == found.owner && w.id.Kind() != workload.Other {
+	if w := a.partOf(&parent); w.owner == found.owner && !w.id.Kind().System() {
 		return w, nil
 	}
 	return found, nil

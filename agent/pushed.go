@@ -161,7 +161,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 // stands says how a workload stands to which figures were sent. Who sent them may have come
 // and gone unseen, as a part of a workload that goes on or as short work.
 func (a *Agent) stands(w subject) account.Standing {
-	if w.id.Kind() == workload.Short {
+	if w.id.Kind().Folded() {
 		return account.Shown
 	}
 	s := a.ledger.Stands(w.id, w.part, w.owner)
@@ -187,7 +187,7 @@ func (a *Agent) foldPushed() {
 	o := &a.own
 	var folded []pushKey
 	for k, p := range o.pushed {
-		if k.subject.id.Kind() == workload.Group && !p.shown && a.stands(k.subject) == account.Unknown {
+		if k.subject.id.Kind().Group() && !p.shown && a.stands(k.subject) == account.Unknown {
 			folded = append(folded, k)
 		}
 	}

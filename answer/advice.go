@@ -8,8 +8,8 @@ import (
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/rightsize"
-	"reckon/answer/forecast"
 	"reckon/client"
+	"reckon/workload"
 )
 
 // advisedRuns is the number of latest runs of the same name that advice is based on.
@@ -18,10 +18,11 @@ const advisedRuns = 20
 // advice returns the recommended request for the next run; nil when there is no recommendation, and
 // for kinds of work without a request.
 func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
-	if slices.Contains([]string{"other", "short", "group", "session", "vm"}, d.Kind) || d.State == "pending" || d.Lost {
+	kind := workload.Kind(d.Kind)
+	if !kind.Requests() || d.State == "pending" || d.Lost {
 		return nil, nil
 	}
-	if d.Running && forecast.Service(d.Kind) {
+	if d.Running && kind.Service() {
 		if a, err := b.serviceAdvice(ctx, d); a != nil || err != nil {
 			return a, err
 		}
@@ -46,7 +47,7 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 		}
 		runs = append(runs, run)
 	}
-	a := rightsize.For(runs, d.Kind != "slurm" && d.RequestCores != nil)
+	a := rightsize.For(runs, !kind.Scheduled() && d.RequestCores != nil)
 	if a == nil {
 		return nil, nil
 	}
@@ -59,13 +60,11 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 			out.Why = append(out.Why, uneven)
 		}
 	}
-	switch d.Kind {
-	case "slurm":
+	switch {
+	case kind.Scheduled():
 		out.Paste = a.Slurm(nodes, out.MemoryBytes)
-	case "pod", "deployment", "job", "container":
-		if nodes == 1 {
-			out.Paste = a.Kubernetes()
-		}
+	case nodes == 1 && (kind.Pod() || kind.Container()):
+		out.Paste = a.Kubernetes()
 	}
 	return out, nil
 }
@@ -81,7 +80,7 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout",
-		Cut:         w.Kind == batchKind && !endedWell(w) && w.State != "timeout", // such runs may need more yet
+		Cut:         workload.Kind(w.Kind).Scheduled() && !endedWell(w) && w.State != "timeout", // such runs may need more yet
 		Waited:      waitShare(w) >= 0.1,
 	}
 	whole, err := whole(ctx, b.Views, w)

@@ -10,6 +10,7 @@ import (
 	"reckon/answer/forecast"
 	"reckon/client"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // Forecasts answers questions about future demand.
@@ -31,7 +32,7 @@ func (f *Forecasts) Forecast(ctx context.Context, q client.ForecastQuery, w *cli
 	}
 	subject, name, owner := forecast.Site, "", ""
 	switch {
-	case w != nil && !forecast.Service(w.Kind):
+	case w != nil && !workload.Kind(w.Kind).Service():
 		var err error
 		list.Next, err = f.next(ctx, w)
 		return list, err

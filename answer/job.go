@@ -12,6 +12,7 @@ import (
 	"reckon/figure"
 	"reckon/query"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // Jobs lists workloads from the catalogue, and adds figures over time to one of them.
@@ -115,7 +116,7 @@ func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) 
 
 // steps fills in the steps of a batch job.
 func (b *Jobs) steps(ctx context.Context, d *client.WorkloadDetail) error {
-	if d.Kind != batchKind {
+	if !workload.Kind(d.Kind).Scheduled() {
 		return nil
 	}
 	var accounted []store.Step

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/workload"
 )
 
 // Logs are not collected but fetched from where they are stored.
@@ -45,14 +46,14 @@ func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error)
 	if d.End != nil {
 		p.To = d.End.Add(logMargin)
 	}
-	id := strings.SplitN(d.ID, "/", 3)
+	id, kind := strings.SplitN(d.ID, "/", 3), workload.ID(d.ID).Kind()
 	for _, x := range d.Parts {
 		if !slices.Contains(p.Nodes, x.Node) {
 			p.Nodes = append(p.Nodes, x.Node)
 		}
 	}
 	switch {
-	case id[0] == "unit" && len(id) == 2:
+	case kind.Unit() && len(id) == 2:
 		p.Unit = id[1]
 		return p, nil
 	case len(id) < 3 || id[1] != d.Owner:
@@ -60,10 +61,7 @@ func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error)
 	}
 	p.Namespace = id[1]
 	for _, x := range d.Parts {
-		pod, container, _ := strings.Cut(x.Part, "/")
-		if id[0] == "pod" {
-			pod, container = id[2], x.Part
-		}
+		pod, container := workload.InPod(workload.ID(d.ID), x.Part)
 		if pod == "" {
 			continue
 		}
@@ -74,7 +72,7 @@ func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error)
 			p.Containers[pod] = append(p.Containers[pod], container)
 		}
 	}
-	if id[0] == "pod" && len(p.Pods) == 0 {
+	if kind.BarePod() && len(p.Pods) == 0 {
 		p.Pods = []string{id[2]}
 	}
 	if len(p.Pods) == 0 {

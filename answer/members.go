@@ -17,7 +17,7 @@ import (
 // MembersOf parses a reference to an array or heterogeneous job: slurm/4, 4 or
 // 4_[1-4,7]. It returns the id of the whole job, and the ids of the selected members, nil for all.
 func MembersOf(text string) (id string, only map[string]bool, err error) {
-	name := strings.TrimPrefix(text, string(workload.Slurm)+"/")
+	name := workload.JobNumber(text)
 	number, tasks, some := strings.Cut(name, "_[")
 	if number == "" || strings.Trim(number, "0123456789") != "" || some && !strings.HasSuffix(tasks, "]") {
 		return "", nil, Invalid("give a number of the batch system, such as 4, or 4_[1-4]", fmt.Errorf("%q is no array and no heterogeneous job", text))
@@ -29,10 +29,10 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 		}
 		only = make(map[string]bool, len(names))
 		for _, n := range names {
-			only[string(workload.MakeID(workload.Slurm, n))] = true
+			only[string(workload.JobID(n))] = true
 		}
 	}
-	return string(workload.MakeID(workload.Slurm, number)), only, nil
+	return string(workload.JobID(number)), only, nil
 }
 
 // Members summarizes the runs of the members of one job of one site, the latest first. Job numbers are
@@ -162,7 +162,7 @@ func memberVerdicts(m *client.Members) []client.Verdict {
 	for i := range m.Members {
 		w := &m.Members[i]
 		if slices.Contains(failedStates, w.State) {
-			failed = append(failed, strings.TrimPrefix(w.ID, string(workload.Slurm)+"/")+" ("+strings.ReplaceAll(w.State, "_", " ")+")")
+			failed = append(failed, workload.JobNumber(w.ID)+" ("+strings.ReplaceAll(w.State, "_", " ")+")")
 		}
 		if cores, by := w.GivenCores(); cores != nil && *cores > 0 && w.CPUSeconds != nil && w.WallSeconds > 0 {
 			used, given = used+*w.CPUSeconds, given+*cores*ranSeconds(w)

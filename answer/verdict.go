@@ -12,6 +12,7 @@ import (
 	"reckon/client"
 	"reckon/figure"
 	"reckon/query"
+	"reckon/workload"
 )
 
 // verdicts judges a workload. Without a request of cores, the cores of its nodes count as allocated.
@@ -81,9 +82,6 @@ func tasksOf(list []query.TaskUse, parts []client.Part) (out []efficiency.TaskUs
 	}
 	return out
 }
-
-// batchKind is the kind of work that a batch system allocates nodes to.
-const batchKind = "slurm"
 
 // fillsLinks is the mean rate below which a workload cannot have had a tenth of a full link of 100 Mb/s for a tenth of its time, bytes per second.
 const fillsLinks = 1e5
@@ -155,7 +153,7 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 // emptyFor returns for how long a running job has had no process, up to its latest report; nil
 // if its nodes do not report.
 func (b *Jobs) emptyFor(ctx context.Context, w *client.Workload, last time.Time) (*float64, error) {
-	if !w.Running || w.Kind != batchKind || w.State != "running" {
+	if !w.Running || !workload.Kind(w.Kind).Scheduled() || w.State != "running" {
 		return nil, nil
 	}
 	watched, err := b.Views.Watched(ctx, w.Site, w.Nodes, w.Seen)

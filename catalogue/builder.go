@@ -363,7 +363,7 @@ func (b *Builder) forget(now time.Time) {
 		kept := runs[:0]
 		for _, a := range runs {
 			limit := limit
-			if a.Kind == string(workload.Group) { // its id holds its start: nothing begins later under it
+			if workload.Kind(a.Kind).Group() { // its id holds its start: nothing begins later under it
 				limit = max(limit, group)
 			}
 			if !(a.Ended && a.last() < limit) && !(len(a.Tracks) == 0 && a.Start < limit) {

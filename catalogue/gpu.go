@@ -13,6 +13,7 @@ import (
 	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // unattributed is how much of the GPU time that a run was allocated may have been used by
@@ -119,7 +120,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 		slices.Sort(g.at)
 		g.at = slices.Compact(g.at)
 	}
-	return read((*gpuWatch).charged, series.Equal("__name__", figure.GPU), series.Equal("kind", "other"))
+	return read((*gpuWatch).charged, series.Equal("__name__", figure.GPU), series.Equal("kind", string(workload.Other)))
 }
 
 func (g *gpuWatch) measured(it chunkenc.Iterator) {

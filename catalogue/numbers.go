@@ -18,7 +18,7 @@ const numberInfo = "reckon_slurm_number_info"
 
 // number notes that a reported job has a number.
 func (f *fold) number(k key, number string) {
-	if alias := (key{k.Site, string(workload.MakeID(workload.Slurm, number))}); alias != k {
+	if alias := (key{k.Site, string(workload.JobID(number))}); alias != k {
 		f.numbers[alias] = k
 		for _, a := range f.accounts[k] {
 			a.Number = number
@@ -111,7 +111,7 @@ func (b *Builder) dropNumbered(ctx context.Context, a *account) error {
 	if a.Number == "" || a.Scheduler.Start == 0 {
 		return nil
 	}
-	id := string(workload.MakeID(workload.Slurm, a.Number))
+	id := string(workload.JobID(a.Number))
 	rows, _, err := b.cat.Workloads(ctx, store.Filter{IDs: []string{id}})
 	if err != nil || id == a.ID {
 		return err

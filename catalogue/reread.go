@@ -170,7 +170,7 @@ func history(ctx context.Context, q storage.Queryable, list []*wanted, oldest, t
 	for _, w := range list {
 		from, ids = min(from, w.begin), append(ids, w.ID)
 		if w.number != "" {
-			ids = append(ids, string(workload.MakeID(workload.Slurm, w.number)))
+			ids = append(ids, string(workload.JobID(w.number)))
 		}
 		if len(w.before) > 0 {
 			f.accounts[w.key] = slices.Clone(w.before)

@@ -79,7 +79,7 @@ func (r *roller) noteLate(t time.Time) {
 // changed has hours made again in which a run of a batch system held something otherwise than
 // was known when they were made: one that is new, or of which only now is known when it ended.
 func (r *roller) changed(a *account, w *store.Workload) {
-	if r == nil || w.Kind != string(workload.Slurm) || r.done.IsZero() {
+	if r == nil || !workload.Kind(w.Kind).Scheduled() || r.done.IsZero() {
 		return
 	}
 	// One that was taken to have begun at another time, as samples of another run were taken for its own.

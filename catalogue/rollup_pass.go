@@ -182,12 +182,12 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 		return err
 	}
 	var runs []*store.Workload // of batch systems
-	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), string(workload.Slurm), func(w *store.Workload) {
+	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), workload.Words(workload.Of(workload.Kind.Scheduled)), func(w *store.Workload) {
 		if !hasBegun(w) {
 			return
 		}
 		p.begun(w)
-		if w.Kind == string(workload.Slurm) {
+		if workload.Kind(w.Kind).Scheduled() {
 			run := *w
 			runs = append(runs, &run)
 		}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
@@ -76,14 +75,12 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 
 // container returns the container that a part of a workload belongs to; false for other parts of pods, such as the sandbox.
 func container(kind, part string) (string, bool) {
-	switch workload.Kind(kind) {
-	case workload.Unit, workload.Container, workload.VM:
+	k := workload.Kind(kind)
+	if !k.Pod() && k.Service() {
 		return "", true
-	case workload.Pod:
-		return part, part != ""
 	}
-	_, name, ok := strings.Cut(part, "/")
-	return name, ok
+	_, name := workload.InPod(workload.MakeID(k, ""), part)
+	return name, name != ""
 }
 
 // at returns the 24-hour day that contains t, Unix ms; a day includes its end but not its beginning.

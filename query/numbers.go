@@ -24,11 +24,11 @@ const (
 // array that ended before their environment could be read.
 func (v *Views) Select(ctx context.Context, site, id string, from, to time.Time) (Selection, error) {
 	s := Selection{Site: site, ID: id, From: from, To: to}
-	if kind, name, _ := strings.Cut(id, "/"); kind != string(workload.Slurm) || !strings.ContainsAny(name, "_+") {
+	if w := workload.ID(id); !w.Kind().Array() || !strings.ContainsAny(w.Name(), "_+") {
 		return s, nil
 	}
 	err := v.each(ctx, s, from, to.Add(numberDelay), []string{numberMetric}, func(l labels.Labels, _ chunkenc.Iterator) error {
-		if alias := string(workload.MakeID(workload.Slurm, l.Get("number"))); alias != id && !slices.Contains(s.Numbered, alias) {
+		if alias := string(workload.JobID(l.Get("number"))); alias != id && !slices.Contains(s.Numbered, alias) {
 			s.Numbered = append(s.Numbered, alias)
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"reckon/figure"
 	"reckon/internal/series"
+	"reckon/workload"
 )
 
 // Strain holds indicators of a shortage of resources in a workload; nil where not
@@ -201,7 +202,7 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	if len(nodes) == 0 || seconds <= 0 {
 		return nil, nil
 	}
-	ms := []*labels.Matcher{series.Equal("__name__", figure.CPU), series.OneOf("node", nodes), labels.MustNewMatcher(labels.MatchNotEqual, "kind", "other")}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.CPU), series.OneOf("node", nodes), labels.MustNewMatcher(labels.MatchNotEqual, "kind", string(workload.Other))}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"reckon/answer/forecast"
 	"reckon/catalogue/database"
 	"reckon/graph"
 	"reckon/graph/embedded"
@@ -19,6 +18,7 @@ import (
 	"reckon/store"
 	"reckon/web/graphapi"
 	"reckon/web/promapi"
+	"reckon/workload"
 )
 
 // Graph says how the knowledge graph is kept and fed.
@@ -129,7 +129,7 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	site := s.config.Site
 	s.graph.feed = feed.New(feed.Options{
 		Store: s.graph.subgraphs(), Workloads: s.graph.rows, Nodes: views, Base: s.config.Graph.Base, Site: site,
-		Links: feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki}, Forecast: forecast.Service, Clock: time.Now,
+		Links: feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki}, Forecast: func(kind string) bool { return workload.Kind(kind).Service() }, Clock: time.Now,
 	})
 	if s.graph.snapshots != nil {
 		*s.graph.snapshots = snapshots{catalogue: s.catalogue, nodes: views, engine: s.engine, series: s.series, now: time.Now}

@@ -15,6 +15,7 @@ import (
 	"reckon/graph/object"
 	"reckon/query"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // snapshots makes the timestamp: graphs that clients of GLACIATION ask for: one a minute over six hours, from the series of then.
@@ -76,7 +77,7 @@ func (s *snapshots) At(ctx context.Context, ms int64, visible func(graph.Info) b
 	pods := map[string]string{} // of workloads
 	for i := range list {
 		w := &list[i]
-		if w.Kind == "other" || w.Kind == "short" || visible != nil && !visible(graph.Info{Owner: w.Owner}) {
+		if workload.Kind(w.Kind).Sum() || visible != nil && !visible(graph.Info{Owner: w.Owner}) {
 			continue
 		}
 		pods[w.ID] = describeWorkload(d, w, at)

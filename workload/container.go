@@ -45,11 +45,21 @@ type Amounts struct{ Cores, MemoryBytes, GPUs float64 }
 // PartOfPod is the part that stands for the whole pod of which part is a container: the name of the pod, and of a
 // bare pod, which is a workload of its own, the empty name.
 func PartOfPod(id ID, part string) string {
-	if id.Kind() == Pod {
+	if id.Kind().BarePod() {
 		return ""
 	}
 	pod, _, _ := strings.Cut(part, "/")
 	return pod
+}
+
+// InPod returns the names of the pod and of the container that a part of a workload belongs to: POD/CONTAINER, or, of a bare pod,
+// the name at the end of its id and CONTAINER. Empty names are unknown.
+func InPod(id ID, part string) (pod, container string) {
+	if id.Kind().BarePod() {
+		return string(id[strings.LastIndexByte(string(id), '/')+1:]), part
+	}
+	pod, container, _ = strings.Cut(part, "/")
+	return pod, container
 }
 
 // RuntimeStage reports whether a program is one by which a container runtime starts the program of a container, so that it says

@@ -12,32 +12,6 @@ import (
 	"strings"
 )
 
-// Kind is the first word of a workload's id.
-type Kind string
-
-// The kinds of workload.
-const (
-	Slurm      Kind = "slurm"      // slurm/4711, slurm/4711_3
-	PBS        Kind = "pbs"        // pbs/4711, pbs/4711[3]
-	GridEngine Kind = "sge"        // sge/4711, sge/4711.3
-	LSF        Kind = "lsf"        // lsf/4711, lsf/4711[3]
-	Deployment Kind = "deployment" // deployment/shop/cart
-	Job        Kind = "job"        // job/train/resnet
-	Pod        Kind = "pod"        // pod/NAMESPACE/NAME, or pod/UID until the name is known
-	Container  Kind = "container"  // container/NAME-OR-ID
-	VM         Kind = "vm"         // vm/NAME: a virtual machine, on its host
-	Unit       Kind = "unit"       // unit/nginx.service
-	Session    Kind = "session"    // session/alice/3
-	Group      Kind = "group"      // group/NODE/PGID-START
-	Short      Kind = "short"      // short/OWNER/NODE: short work, folded
-	Other      Kind = "other"      // other/NODE: kernel threads and what no rule claims
-)
-
-// Kinds are all kinds of workload, in the order of the list above.
-func Kinds() []Kind {
-	return []Kind{Slurm, PBS, GridEngine, LSF, Deployment, Job, Pod, Container, VM, Unit, Session, Group, Short, Other}
-}
-
 // ID is kind/name, as in the label "workload".
 type ID string
 
@@ -142,12 +116,6 @@ type Hint struct {
 	LoginSession func() (uint32, bool)
 	// LookupUser returns the name of a uid, or the number in decimal.
 	LookupUser func(uid uint32) string
-}
-
-// Probes are the variables by which batch systems that make no control groups are
-// recognised. They are asked of every process, so Hint.Env reads them in one go.
-func Probes() []string {
-	return []string{"SLURM_JOB_ID", "SLURM_JOBID", "PBS_ENVIRONMENT", "SGE_ROOT", "LSB_JOBID"}
 }
 
 // Path is one line of /proc/PID/cgroup. Controllers is empty for the unified hierarchy.

@@ -2,21 +2,18 @@ package misuse
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"reckon/figure/format"
 	"reckon/internal/phrase"
+	"reckon/workload"
 )
 
-// ofPeople are the kinds of work that people start. For services, many connections are normal.
-var ofPeople = []string{"slurm", "job", "session", "group", "short"}
-
 // manyConnections finds work that opens TCP connections at a rate that burdens the servers: the controller of
-// a batch system, a licence server, a metadata server. If only the total is known, the rate is over the whole run.
+// a batch system, a licence server, a metadata server. For services, many connections are normal. If only the total is known, the rate is over the whole run.
 func manyConnections(w *Workload, p *Policy) []Finding {
 	c := p.ManyConnections
-	if !c.On || w.Wall() < c.Minimum.Seconds() || !slices.Contains(ofPeople, w.Kind) || exempt(c.Exempt, w.Owner) {
+	if !c.On || w.Wall() < c.Minimum.Seconds() || !workload.Kind(w.Kind).Person() || exempt(c.Exempt, w.Owner) {
 		return nil
 	}
 	return steady{rule: ManyConnections, part: "tcp", key: "many-connections", what: "TCP connections that it tried to open in that time",
@@ -35,7 +32,7 @@ type steady struct {
 // findings judges the rate over the longest stretch above it or, if only the total is known, over the whole run.
 func (r steady) findings(w *Workload) []Finding {
 	s := stretch{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(r.total, w.Wall())}
-	found := s.mean >= r.rate && w.Kind != "short" // short work is aggregated and has no run of its own
+	found := s.mean >= r.rate && !workload.Kind(w.Kind).Folded() // short work is aggregated and has no run of its own
 	if r.rates != nil {
 		s, found = r.rates.above(r.rate, r.minimum)
 	}

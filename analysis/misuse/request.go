@@ -5,6 +5,7 @@ import (
 
 	"reckon/figure/format"
 	"reckon/internal/phrase"
+	"reckon/workload"
 )
 
 // waste returns the share of an allocation that was used, and the unused amount multiplied
@@ -29,7 +30,7 @@ const idleCores = 0.05
 
 // was returns how the work got its resources.
 func (w *Workload) was() string {
-	if w.Kind == "slurm" {
+	if workload.Kind(w.Kind).Scheduled() {
 		return "was allocated"
 	}
 	return "requested"

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"reckon/workload"
 )
 
 // Container is the advice for one container of a service; the name is empty for a service without containers.
@@ -15,13 +17,17 @@ type Container struct {
 
 // template returns the Kubernetes API kind of services with a pod template; empty for other kinds.
 func template(kind string) string {
-	return map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "replicaset": "ReplicaSet"}[kind]
+	object, _ := workload.Kind(kind).Controller()
+	if !workload.Kind(kind).Service() {
+		return ""
+	}
+	return object
 }
 
 // Paste formats the advice for the description of the service: containers of Kubernetes with their resources, or
 // a drop-in of a systemd unit. Cores are only a request: a CPU limit only throttles a container.
 func Paste(kind string, list []Container) string {
-	if kind == "unit" {
+	if workload.Kind(kind).Unit() {
 		if m := list[0].Memory; m != nil {
 			return fmt.Sprintf("[Service]\nMemoryMax=%.0fM", math.Ceil(*m/(1<<20)))
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"reckon/store"
+	"reckon/workload"
 )
 
 // Metrics of the batch system's allocation to a job on a node. The request of a job on a node was its
@@ -17,9 +18,6 @@ const (
 	requestedGPUs   = "reckon_workload_request_gpus"
 	scheduledNode   = "reckon_slurm_node_cores"
 )
-
-// batchKind is the kind of work that a batch system allocates nodes to.
-const batchKind = "slurm"
 
 // resourceOf returns the resource of an allocation metric; empty for other metrics.
 func resourceOf(name string) string {
@@ -71,7 +69,7 @@ func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]l
 	steps := r.steps()
 	for i := range rows {
 		w := &rows[i]
-		if w.Kind != batchKind || w.Waits() || len(w.Nodes) == 0 {
+		if !workload.Kind(w.Kind).Scheduled() || w.Waits() || len(w.Nodes) == 0 {
 			continue
 		}
 		end := w.End

@@ -18,6 +18,7 @@ import (
 	"reckon/analysis/misuse"
 	"reckon/query"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // Series of single workloads, read for those that are suspect by their totals.
@@ -67,7 +68,7 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	}
 	for i := range r.list {
 		w := &r.list[i]
-		if s := over(w.MajorFaults, suspectFaults) + over(w.Throttled, suspectThrottled) + over(w.SwapPeak, suspectSwap) + over(w.Connections, suspectConnects) + over(w.Metadata, suspectMetadata); s > 0 && (len(w.Nodes) > 0 || w.Kind == "short") {
+		if s := over(w.MajorFaults, suspectFaults) + over(w.Throttled, suspectThrottled) + over(w.SwapPeak, suspectSwap) + over(w.Connections, suspectConnects) + over(w.Metadata, suspectMetadata); s > 0 && (len(w.Nodes) > 0 || workload.Kind(w.Kind).Folded()) {
 			list = append(list, suspect{i, s})
 		}
 	}
@@ -180,7 +181,7 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 	}
 	second := 1 / fine.Seconds()
 	w.MetadataRates = over(metadata.scaled(second))
-	if w.Connects = over(connects.scaled(second)); w.Kind == "short" {
+	if w.Connects = over(connects.scaled(second)); workload.Kind(w.Kind).Folded() {
 		return nil // it is judged by nothing else
 	}
 	w.Faults, w.Throttles = over(faults.scaled(second)), over(throttled.scaled(second))

@@ -16,6 +16,7 @@ import (
 	"reckon/analysis/misuse"
 	"reckon/answer/invariant"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // Evaluator applies the rules to a time range.
@@ -190,7 +191,7 @@ func wideOf(rows []store.Workload) map[id]bool {
 	for i := range rows {
 		w := &rows[i]
 		gpus, _ := w.GivenGPUs()
-		if (len(w.Nodes) > 1 || (gpus != nil && *gpus > 1)) && w.Kind != "other" && w.Kind != "short" {
+		if (len(w.Nodes) > 1 || (gpus != nil && *gpus > 1)) && !workload.Kind(w.Kind).Sum() {
 			out[id{w.Site, w.ID}] = true
 		}
 	}
@@ -285,7 +286,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 		m.NodeCores = &sum
 	}
 	// Work that no person is responsible for is nobody's misuse.
-	if w.Kind == "other" || w.Kind == "short" {
+	if workload.Kind(w.Kind).Sum() {
 		m.Nodes, m.GPUNodes = nil, 0
 		return m // connections of short work count nevertheless: [Evaluator.deepen]
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"golang.org/x/sync/errgroup"
+
+	"reckon/workload"
 )
 
 // Series that are read node by node.
@@ -267,12 +269,12 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 // workload adds a series of a workload to its owner.
 func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.Iterator) {
 	of := l.Get("owner")
-	kind := l.Get("kind")
-	if kind == "other" && name != workloadGPU || of == "" {
+	kind := workload.Kind(l.Get("kind"))
+	if kind.System() && name != workloadGPU || of == "" {
 		return // kernel activity has no owner
 	}
 	if resource := resourceOf(name); resource != "" {
-		if kind != batchKind {
+		if !kind.Scheduled() {
 			return
 		}
 		k := allocation{l.Get("workload"), of, resource}
@@ -286,7 +288,7 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 		o = &owner{kinds: map[string]bool{}, ids: map[string]bool{}}
 		m.owners[of] = o
 	}
-	o.kinds[kind], o.ids[l.Get("workload")] = true, true
+	o.kinds[string(kind)], o.ids[l.Get("workload")] = true, true
 	var w *piece
 	k := id{m.site, l.Get("workload")}
 	if name == gpuMemory || name == workloadGPU || p.wide[k] {

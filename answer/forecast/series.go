@@ -280,18 +280,10 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 	return take(out)
 }
 
-// serviceKinds are kinds of workload that run until somebody stops them: a batch job has a next run instead.
-func serviceKinds() []string {
-	return []string{string(workload.Deployment), "statefulset", "daemonset", "replicaset", string(workload.Pod), string(workload.Container), string(workload.VM), string(workload.Unit)}
-}
-
-// Service reports whether running workloads of a kind are forecast.
-func Service(kind string) bool { return slices.Contains(serviceKinds(), kind) }
-
 // services reads the running services with the highest use since they started, at least two days ago.
 func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series) error) error {
 	live := true
-	rows, _, err := k.Catalogue.Workloads(ctx, store.Filter{Kinds: serviceKinds(), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
+	rows, _, err := k.Catalogue.Workloads(ctx, store.Filter{Kinds: workload.Words(workload.Services()), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
 	if err != nil {
 		return fmt.Errorf("list the services: %w", err)
 	}

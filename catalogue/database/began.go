@@ -11,10 +11,10 @@ import (
 
 // Began implements [store.Rollups]. It is asked once a minute about all that began in ten, where lists would read every column of
 // these rows, and hold those of all others in memory.
-func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kind string, f func(*store.Workload)) error {
+func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []string, f func(*store.Workload)) error {
 	w := &conditions{d: c.d}
 	w.interval(from, to)
-	w.and("(start_ms >= " + w.param(from.UnixMilli()) + " OR kind = " + w.param(kind) + ")")
+	w.and("(start_ms >= " + w.param(from.UnixMilli()) + " OR kind IN " + w.list(kinds) + ")")
 	rows, err := c.db.QueryContext(ctx, "SELECT site, id, kind, owner, account, partition_name, command, state, start_ms, seen_ms, until_ms, submit_ms, cpu_seconds, request_cores FROM workloads"+
 		w.sql()+" ORDER BY start_ms, key", w.args...)
 	if err != nil {

@@ -39,9 +39,5 @@ func completeIDs(ctx context.Context, g *globals, prefix string) ([]string, cobr
 
 // kindWords returns the kinds of workload as strings.
 func kindWords() []string {
-	var words []string
-	for _, k := range workload.Kinds() {
-		words = append(words, string(k))
-	}
-	return words
+	return workload.Words(workload.Kinds())
 }

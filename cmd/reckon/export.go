@@ -18,6 +18,7 @@ import (
 	"reckon/client"
 	"reckon/internal/buildinfo"
 	"reckon/interop/sonar"
+	"reckon/workload"
 )
 
 type exportOptions struct {
@@ -390,7 +391,7 @@ func (x *sonarExport) jobs(ctx context.Context, since, until, now time.Time) err
 	bySite := map[string][]sonar.OutSlurmJob{}
 	const page = 10_000
 	for offset := 0; ; offset += page {
-		list, err := x.client.Workloads(ctx, client.Filter{Kinds: []string{"slurm"}, Since: since, Until: until, Sort: "start", Limit: page, Offset: offset})
+		list, err := x.client.Workloads(ctx, client.Filter{Kinds: []string{string(workload.Slurm)}, Since: since, Until: until, Sort: "start", Limit: page, Offset: offset})
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"reckon/client"
 	"reckon/interop/loki"
+	"reckon/workload"
 )
 
 type jobOptions struct {
@@ -234,7 +235,7 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 
 // writeNext adds the forecast of the next run to the page of an ended batch job; servers without forecasts add nothing.
 func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
-	if d.Kind != "slurm" || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff || o.mail {
+	if !workload.Kind(d.Kind).Scheduled() || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff || o.mail {
 		return nil
 	}
 	list, err := c.Forecast(ctx, client.ForecastQuery{Workload: d.ID, Site: d.Site})

@@ -9,6 +9,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/term"
+	"reckon/workload"
 )
 
 const notKnown = "unknown"
@@ -29,11 +30,12 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		fmt.Fprintf(&b, name+": "+format+"\n", args...)
 	}
 	id := d.ID
-	if d.Kind == "slurm" {
-		_, id, _ = strings.Cut(d.ID, "/")
+	kind := workload.Kind(d.Kind)
+	if kind.Scheduled() {
+		id = workload.ID(d.ID).Name()
 	}
 	line("Job ID", "%s", term.Safe(id))
-	if d.Kind == "slurm" && strings.Contains(id, "_") {
+	if kind.Array() && strings.Contains(id, "_") {
 		line("Array Job ID", "%s", term.Safe(id))
 	}
 	line("Cluster", "%s", term.Safe(cmp.Or(d.Site, notKnown)))

@@ -105,7 +105,7 @@ func batchID(id string) string {
 	if id == "" || strings.Contains(id, "/") {
 		return id
 	}
-	return string(workload.MakeID(workload.Slurm, id))
+	return string(workload.JobID(id))
 }
 
 const everything = 100_000 // the server's maximum
@@ -230,13 +230,7 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 // calledName returns the display name of the workload: its name, else its command, else the last segment of its id. The sums
 // that a node has beside its workloads are called as the pages call them.
 func calledName(w client.Workload) string {
-	switch w.Kind {
-	case string(workload.Short):
-		return "short commands"
-	case string(workload.Other):
-		return "the system"
-	}
-	return cmp.Or(w.Name, w.Command, w.ID[strings.LastIndex(w.ID, "/")+1:])
+	return cmp.Or(workload.Kind(w.Kind).Title(), w.Name, w.Command, w.ID[strings.LastIndex(w.ID, "/")+1:])
 }
 
 // shortName returns the name if it is not just the end of the id.

@@ -9,6 +9,7 @@ import (
 	"reckon/graph/object"
 	"reckon/graph/telemetry"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // Links are the addresses of metrics and logs.
@@ -57,16 +58,17 @@ func Amounts(cores, memory, gpus *float64) object.Amounts {
 
 // logs returns the logs of a workload; nil if no log store has any.
 func (l Links) logs(w *store.Workload, namespace, name string) *object.Logs {
-	if w.Kind == "unit" && l.Loki == "" {
+	kind := workload.Kind(w.Kind)
+	if kind.Unit() && l.Loki == "" {
 		return &object.Logs{Source: object.Source{Type: "journald"}, Query: "_SYSTEMD_UNIT=" + name}
 	}
 	selector := telemetry.Label("workload", w.ID)
 	switch {
-	case w.Kind == "unit":
+	case kind.Unit():
 		selector = telemetry.Label("unit", name)
-	case w.Kind == "pod" && namespace != "":
+	case kind.BarePod() && namespace != "":
 		selector = telemetry.Selector("namespace", namespace, "pod", name)
-	case namespace != "" && (w.Kind == "deployment" || w.Kind == "statefulset" || w.Kind == "daemonset" || w.Kind == "job" || w.Kind == "cronjob"):
+	case kind.Pod() && namespace != "":
 		selector = telemetry.Label("namespace", namespace) + "," + telemetry.LabelBegins("pod", name+"-")
 	}
 	return telemetry.Links(l).Logs(selector)

@@ -196,7 +196,7 @@ func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Ti
 			break
 		}
 		w := &list[i]
-		if w.Kind == "other" || w.Kind == "short" || passing(w) { // sums without an identity, and noise
+		if workload.Kind(w.Kind).Sum() || passing(w) { // sums without an identity, and noise
 			continue
 		}
 		id, is := f.identify(w)
@@ -262,7 +262,7 @@ var did = store.Least{Ran: passed, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 // for a minute yet: a machine that builds programs has thousands an hour, and each would be some 80
 // quads in three indexes. A row may be a minute old, and the group have ended meanwhile.
 func passing(w *store.Workload) bool {
-	if w.Kind != string(workload.Group) || w.Start.IsZero() {
+	if !workload.Kind(w.Kind).Group() || w.Start.IsZero() {
 		return false
 	}
 	until := w.Seen

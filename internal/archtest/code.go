@@ -41,6 +41,8 @@ func CodeRules() []Rule {
 			}},
 		{"comment", "Every package begins with a comment that says what it is, its units, its errors and who may call it from where.",
 			packageComments},
+		{"kinds", "No kind compared by its name outside workload/, and none listed: ask workload.Kind what it is (Batch, Person, Service, Pod), or give the table in workload/kind.go a column.",
+			comparedKinds},
 		{"length", "A file above 600 lines is split by topic; one above 400 is worth a look.",
 			longFiles},
 		{"tour", "Every folder at the root is named in ARCHITECTURE.md: say there what it is for.",

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"reckon/account"
@@ -35,6 +36,7 @@ import (
 	"reckon/server"
 	"reckon/transport/push"
 	"reckon/transport/scraping"
+	"reckon/workload"
 )
 
 var update = flag.Bool("update", false, "write doc/metrics.md")
@@ -46,7 +48,8 @@ var update = flag.Bool("update", false, "write doc/metrics.md")
 // sensor/node are listed.
 func TestReference(t *testing.T) {
 	sections := []metricdoc.Section{
-		{Title: "Workloads", Descs: account.Descs(), Text: "The identity is in the labels `workload`, `kind`, `part` and `owner`; every series also has the external labels `site` and `node`."},
+		{Title: "Workloads", Descs: account.Descs(), Text: "The identity is in the labels `workload`, `kind`, `part` and `owner`; every series also has the external labels `site` and `node`.\n" +
+			"The kind is " + strings.Join(workload.Words(workload.Kinds()), ", ") + ", or that of another Kubernetes controller in lower case, such as statefulset."},
 	}
 	sections = append(sections, metricdoc.Section{Title: "The server", Descs: server.Descs(), Text: "What the server says of itself, on `/metrics` of `reckon serve` and `reckon up`, and in its own store once a minute, where they have the label `server` instead of `node`."})
 	sections = append(sections, metricdoc.Section{Title: "Scraping", Descs: scraping.Descs(), Text: "What the server says of targets that it scrapes, beside Prometheus's own `up` and `scrape_*`, with the labels of the target."})

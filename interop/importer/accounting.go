@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"reckon/interop/sacct"
+	"reckon/workload"
 )
 
 func (im *Importer) endJob(ctx context.Context) error {
@@ -163,8 +164,8 @@ const every = 24 * time.Hour
 func (im *Importer) account(b book, j *sacct.Job, measured bool) {
 	at := told(j)
 	t := at.UnixMilli()
-	id := "slurm/" + j.ID
-	base := []string{"kind", "slurm", "owner", j.User, "site", j.Cluster, "source", "sacct", "workload", id}
+	id := string(workload.JobID(j.ID))
+	base := []string{"kind", string(workload.Slurm), "owner", j.User, "site", j.Cluster, "source", "sacct", "workload", id}
 	put := func(v float64, name string, pairs ...string) { b.add(t, v, name, base, pairs) }
 	maybe := func(v *float64, name string) {
 		if v != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reckon/interop/sonar"
+	"reckon/workload"
 )
 
 // jobKey distinguishes the jobs of a node in a reading.
@@ -78,18 +79,18 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	if suffix == 0 {
 		suffix = uint64(t)
 	}
+	id := workload.MakeID(workload.Other, node)
 	switch {
 	case k.Batch:
-		j.ID, j.Kind = fmt.Sprintf("slurm/%d", k.Job), "slurm"
+		id = workload.JobID(strconv.FormatUint(k.Job, 10))
 	case number != 0:
 		name := strconv.FormatUint(number, 10)
 		if k.Job == 0 {
 			name = "pid" + name // no process group has this name
 		}
-		j.ID, j.Kind = fmt.Sprintf("group/%s/%s-%d", node, name, suffix), "group"
-	default:
-		j.ID, j.Kind = "other/"+node, "other"
+		id = workload.MakeID(workload.Group, fmt.Sprintf("%s/%s-%d", node, name, suffix))
 	}
+	j.ID, j.Kind = string(id), string(id.Kind())
 	// The group leader provides the name, otherwise the process with the highest use.
 	lead := procs[0]
 	for _, p := range procs {

@@ -11,6 +11,7 @@ import (
 	"reckon/interop/slurmtext"
 	"reckon/interop/sonar"
 	"reckon/store/tsdb"
+	"reckon/workload"
 )
 
 // Metrics that are written.
@@ -115,7 +116,7 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 		for at := j.Start; at < t; at += touchedRange {
 			im.note(at)
 		}
-		if j.Kind == "slurm" {
+		if workload.Kind(j.Kind).Scheduled() {
 			im.out.measured(p.site, j.ID, j.Start)
 		}
 	}

@@ -161,8 +161,8 @@ func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 	return errors.New("a JSON object without data, samples, jobs or a host name: not sonar's"), nil
 }
 
-func (r *Reader) data(kind string, raw json.RawMessage, h *Handler) (bad, fatal error) {
-	switch kind {
+func (r *Reader) data(what string, raw json.RawMessage, h *Handler) (bad, fatal error) {
+	switch what {
 	case "sample":
 		var a sampleAttributes
 		if err := json.Unmarshal(raw, &a); err != nil {
@@ -188,7 +188,7 @@ func (r *Reader) data(kind string, raw json.RawMessage, h *Handler) (bad, fatal 
 	case "cluster":
 		return r.cluster(raw, h)
 	}
-	return fmt.Errorf("unknown data type %q; supported: sample, sysinfo, job, cluster", clip([]byte(kind))), nil
+	return fmt.Errorf("unknown data type %q; supported: sample, sysinfo, job, cluster", clip([]byte(what))), nil
 }
 
 func (r *Reader) cluster(raw json.RawMessage, h *Handler) (bad, fatal error) {

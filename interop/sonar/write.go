@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reckon/workload"
 )
 
 // Documents are written in sonar's format 0. Zeros are omitted, as
@@ -143,16 +145,13 @@ func Stamp(t time.Time) string {
 
 // Number returns a job number and an epoch for a workload: those of a batch job or a process
 // group are its own; another kind gets a stable number that no process has.
-func Number(workload string) (job, epoch uint64) {
-	kind, name, _ := strings.Cut(workload, "/")
-	switch kind {
-	case "slurm":
-		number, _, _ := strings.Cut(name, "_")
-		number, _, _ = strings.Cut(number, "+")
-		if n, err := strconv.ParseUint(number, 10, 64); err == nil && n > 0 {
+func Number(of string) (job, epoch uint64) {
+	switch id, name := workload.ID(of), workload.ID(of).Name(); {
+	case id.Kind().Batch():
+		if n, err := strconv.ParseUint(id.BatchNumber(), 10, 64); err == nil && n > 0 {
 			return n, 0
 		}
-	case "group":
+	case id.Kind().Group():
 		group, start, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], "-")
 		n, e1 := strconv.ParseUint(group, 10, 64)
 		s, e2 := strconv.ParseUint(start, 10, 64)
@@ -164,6 +163,6 @@ func Number(workload string) (job, epoch uint64) {
 		}
 	}
 	h := fnv.New32a()
-	_, _ = io.WriteString(h, workload)
+	_, _ = io.WriteString(h, of)
 	return 1<<32 | uint64(h.Sum32()), 1
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reckon/metric"
+	"reckon/workload"
 )
 
 // cadvisor shows usage under the names of cAdvisor and the kubelet
@@ -93,7 +94,7 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 		if s.Desc.Name == "reckon_workload_processes" {
 			c.measured[placeOf(s)] = true
 		}
-		if s.Desc.Name != "reckon_workload_info" || b.Samples[i].Last || label(s, "kind") != "container" {
+		if s.Desc.Name != "reckon_workload_info" || b.Samples[i].Last || !workload.Kind(label(s, "kind")).Container() {
 			continue
 		}
 		if id, name := label(s, "workload"), label(s, "name"); c.names[id] != name {
@@ -145,20 +146,20 @@ func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...st
 		c.put(to, v, extra, c.path(info), container, name, label(info, "namespace"), label(info, "pod"), image)
 		return
 	}
-	workload, part, kind := label(s, "workload"), label(s, "part"), label(s, "kind")
+	id, part, kind := label(s, "workload"), label(s, "part"), label(s, "kind")
 	var container, namespace, pod, image string
 	name := part
 	switch {
-	case kind == "container":
-		container, image = workload[len("container/"):], imageUnknown
-		if name = c.names[workload]; name == "" {
+	case workload.Kind(kind).Container():
+		container, image = workload.ID(id).Name(), imageUnknown
+		if name = c.names[id]; name == "" {
 			name = container
 		}
 	case contained(kind):
-		_, pod, container = podOf(workload, part)
+		_, pod, container = podOf(id, part)
 		namespace, image = label(s, "owner"), imageUnknown
 	}
-	c.put(to, v, extra, workload, container, name, namespace, pod, image)
+	c.put(to, v, extra, id, container, name, namespace, pod, image)
 }
 
 func (c *cadvisor) put(to *metric.Desc, v float64, extra []string, id, container, name, namespace, pod, image string) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"reckon/metric"
+	"reckon/workload"
 )
 
 // kepler shows energy like Kepler 0.10 and newer
@@ -149,20 +150,17 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 
 // contained reports whether workloads of a kind are containers.
 func contained(kind string) bool {
-	switch kind {
-	case "slurm", "pbs", "sge", "lsf", "vm", "unit", "session", "group", "short", "other":
-		return false
-	}
-	return true
+	k := workload.Kind(kind)
+	return k.Pod() || k.Container()
 }
 
 func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	kind, part, owner := label(s, "kind"), label(s, "part"), label(s, "owner")
 	switch {
-	case kind == "vm":
+	case workload.Kind(kind).Guest():
 		_, name, _ := strings.Cut(label(s, "workload"), "/")
 		k.t.add(keplerVM[0], v, name, name, "kvm", "running", z, k.node) // the only hypervisor that Kepler supports
-	case kind == "container":
+	case workload.Kind(kind).Container():
 		_, name, _ := strings.Cut(label(s, "workload"), "/")
 		k.t.add(keplerContainer[0], v, name, name, "", "running", z, "", k.node)
 	case k.pods.of(s) != nil:
@@ -184,16 +182,8 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 
 // podOf parses the names of pods: the part of a known pod is POD/CONTAINER, that
 // of a pod known only by its uid is the container.
-func podOf(workload, part string) (id, pod, container string) {
-	kind, name, _ := strings.Cut(workload, "/")
-	if kind == "pod" && !strings.Contains(name, "/") {
-		return name, name, part
-	}
-	if kind == "pod" {
-		_, pod, _ = strings.Cut(name, "/")
-		return pod, pod, part
-	}
-	pod, container, _ = strings.Cut(part, "/")
+func podOf(of, part string) (id, pod, container string) {
+	pod, container = workload.InPod(workload.ID(of), part)
 	return pod, pod, container
 }
 

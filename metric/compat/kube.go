@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"reckon/metric"
+	"reckon/workload"
 )
 
 // kube shows what the kubelet of this node reports about its pods under the names of kube-state-metrics
@@ -120,15 +121,8 @@ func (k *kube) ownerOf(s *metric.Series) owner {
 	o := owner{kind: label(s, "owner_kind"), name: label(s, "owner_name")}
 	_, name, _ := strings.Cut(label(s, "workload"), "/")
 	_, name, _ = strings.Cut(name, "/")
-	switch kind := label(s, "kind"); {
-	case o.kind == "ReplicaSet" && kind == "deployment":
-		o.aboveKind, o.aboveName = "Deployment", name
-	case o.kind == "ReplicaSet" && kind == "rollout":
-		o.aboveKind, o.aboveName = "Rollout", name
-	case o.kind == "Job" && kind == "cronjob":
-		o.aboveKind, o.aboveName = "CronJob", name
-	case o.kind == "Job" && kind == "jobset":
-		o.aboveKind, o.aboveName = "JobSet", name
+	if object, through := workload.Kind(label(s, "kind")).Controller(); through != "" && through == o.kind {
+		o.aboveKind, o.aboveName = object, name
 	}
 	k.owners[s] = o
 	return o

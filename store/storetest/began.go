@@ -42,7 +42,7 @@ func factsBegan(t *testing.T, c store.Facts) {
 		want = append(want, show(b))
 	}
 	var got []string
-	must(t, c.Began(t.Context(), from, to, "slurm", func(w *store.Workload) { got = append(got, show(*w)) }))
+	must(t, c.Began(t.Context(), from, to, []string{"slurm"}, func(w *store.Workload) { got = append(got, show(*w)) }))
 	if !slices.Equal(got, want) || len(got) < 15 || len(got) == len(all) {
 		t.Errorf("%d began of %d\ngot  %v\nwant %v", len(got), len(all), got, want)
 	}

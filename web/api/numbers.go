@@ -17,7 +17,7 @@ type Numbers interface {
 
 // numbered returns the ids of jobs with a number that the viewer may see.
 func (s *server) numbered(ctx context.Context, text string) ([]string, error) {
-	text = strings.TrimPrefix(text, string(workload.Slurm)+"/")
+	text = workload.JobNumber(text)
 	if s.Numbers == nil || strings.Trim(text, "0123456789+_") != "" || !digits(text[:1]) {
 		return nil, nil
 	}

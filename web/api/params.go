@@ -131,11 +131,7 @@ func (q *query) kinds() []string {
 }
 
 func kindWords() []string {
-	var all []string
-	for _, k := range workload.Kinds() {
-		all = append(all, string(k))
-	}
-	return all
+	return workload.Words(workload.Kinds())
 }
 
 // states returns the values of the parameter state, under their stored names.

@@ -135,7 +135,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 			return "", err
 		}
 		if digits(text) { // a number is that of the batch system, not part of a name of another kind
-			ids = slices.DeleteFunc(ids, func(id string) bool { return workload.ID(id).Kind() != workload.Slurm })
+			ids = slices.DeleteFunc(ids, func(id string) bool { return !workload.ID(id).Kind().Array() })
 		}
 		if near := client.Nearest(text, ids, 5); family != "" {
 			hint = family
@@ -161,9 +161,9 @@ func ambiguous(text string, ids []string) error {
 // family describes the existing parts of an array or a heterogeneous job that text names a part or
 // the whole of; empty if there are none.
 func (s *server) family(ctx context.Context, text string) (string, error) {
-	text = strings.TrimPrefix(text, string(workload.Slurm)+"/")
+	text = workload.JobNumber(text)
 	has := func(name string) (bool, error) {
-		list, err := s.Backend.Workloads(ctx, client.Filter{IDs: []string{string(workload.MakeID(workload.Slurm, name))}, Limit: 1})
+		list, err := s.Backend.Workloads(ctx, client.Filter{IDs: []string{string(workload.JobID(name))}, Limit: 1})
 		return len(list.Workloads) > 0, err
 	}
 	if number, task, ok := strings.Cut(text, "_"); ok && digits(number) && digits(task) {

@@ -1,0 +1,235 @@
+package workload
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is the first word of a workload's id. Code outside this folder asks a kind what it is, and does not compare its name,
+// so that a new kind is a constant and a row of the table below, a resolver in a folder of its own and a line in workload/all.
+type Kind string
+
+// The kinds of workload. A pod with a controller has the kind of that controller, in lower case: besides those here there are
+// statefulset, daemonset, cronjob and whatever else makes pods.
+const (
+	Slurm      Kind = "slurm"      // slurm/4711, slurm/4711_3
+	PBS        Kind = "pbs"        // pbs/4711, pbs/4711[3]
+	GridEngine Kind = "sge"        // sge/4711, sge/4711.3
+	LSF        Kind = "lsf"        // lsf/4711, lsf/4711[3]
+	Deployment Kind = "deployment" // deployment/shop/cart
+	Job        Kind = "job"        // job/train/resnet
+	Pod        Kind = "pod"        // pod/NAMESPACE/NAME, or pod/UID until the name is known
+	Container  Kind = "container"  // container/NAME-OR-ID
+	VM         Kind = "vm"         // vm/NAME: a virtual machine, on its host
+	Unit       Kind = "unit"       // unit/nginx.service
+	Session    Kind = "session"    // session/alice/3
+	Group      Kind = "group"      // group/NODE/PGID-START
+	Short      Kind = "short"      // short/OWNER/NODE: short work, folded
+	Other      Kind = "other"      // other/NODE: kernel threads and what no rule claims
+)
+
+// trait is one answer of a kind.
+type trait uint16
+
+const (
+	batch     trait = 1 << iota // a job of a batch system
+	scheduled                   // its controller reports states, allocations, steps and ends
+	array                       // an id may name a task of an array or a component, each with a job number of its own
+	person                      // started by a person
+	requests                    // it has a request that advice can be given for
+	service                     // runs until it is stopped
+	pods                        // made of pods
+	byGroup                     // a process belongs to it by its process or control group alone
+)
+
+// kinds is the table of kinds, in the order of lists and messages. The title replaces the name of a workload that has none
+// worth showing. The probes are the variables of a process's environment by which a kind without control groups is recognised.
+var kinds = []struct {
+	kind   Kind
+	traits trait
+	title  string
+	probes []string
+}{
+	{Slurm, batch | scheduled | array | person | requests, "", []string{"SLURM_JOB_ID", "SLURM_JOBID"}},
+	{PBS, batch | person | requests, "", []string{"PBS_ENVIRONMENT"}},
+	{GridEngine, batch | person | requests, "", []string{"SGE_ROOT"}},
+	{LSF, batch | person | requests, "", []string{"LSB_JOBID"}},
+	{Deployment, pods | requests | service, "", nil},
+	{Job, pods | requests | person, "", nil},
+	{Pod, pods | requests | service, "", nil},
+	{Container, requests | service, "", nil},
+	{VM, service, "", nil},
+	{Unit, requests | service | byGroup, "", nil},
+	{Session, person, "", nil},
+	{Group, person | byGroup, "", nil},
+	{Short, person, "short commands", nil},
+	{Other, byGroup, "the system", nil},
+}
+
+// controllers are the Kubernetes controllers with properties beyond those of any controller: the name in the API, and the kind
+// of object that it makes pods through, if any.
+var controllers = []struct {
+	kind            Kind
+	traits          trait
+	object, through string
+}{
+	{Deployment, service, "Deployment", "ReplicaSet"},
+	{"statefulset", service, "StatefulSet", ""},
+	{"daemonset", service, "DaemonSet", ""},
+	{"replicaset", service, "ReplicaSet", ""},
+	{"rollout", 0, "Rollout", "ReplicaSet"},
+	{"cronjob", 0, "CronJob", "Job"},
+	{"jobset", 0, "JobSet", "Job"},
+}
+
+// Kinds returns all kinds but those of further Kubernetes controllers, in the order of lists and messages.
+func Kinds() []Kind { return Of(func(Kind) bool { return true }) }
+
+// Of returns those of [Kinds] for which is returns true, as in Of(Kind.Batch).
+func Of(is func(Kind) bool) []Kind {
+	var out []Kind
+	for i := range kinds {
+		if is(kinds[i].kind) {
+			out = append(out, kinds[i].kind)
+		}
+	}
+	return out
+}
+
+// Words returns the names of kinds.
+func Words(list []Kind) []string {
+	out := make([]string, len(list))
+	for i, k := range list {
+		out[i] = string(k)
+	}
+	return out
+}
+
+// Services returns the kinds of work that runs until it is stopped, those of further Kubernetes controllers included.
+func Services() []Kind {
+	out := Of(Kind.Service)
+	for _, c := range controllers {
+		if c.kind.Service() && !slices.Contains(out, c.kind) {
+			out = append(out, c.kind)
+		}
+	}
+	return out
+}
+
+// Probes are the variables by which batch systems that make no control groups are
+// recognised. They are asked of every process, so Hint.Env reads them in one go.
+func Probes() []string {
+	var out []string
+	for i := range kinds {
+		out = append(out, kinds[i].probes...)
+	}
+	return out
+}
+
+// has reports whether a kind has any of some traits. A kind that is not in the table is that of a Kubernetes controller.
+func (k Kind) has(t trait) bool {
+	for i := range kinds {
+		if kinds[i].kind == k {
+			return kinds[i].traits&t != 0
+		}
+	}
+	own := pods | requests
+	for i := range controllers {
+		if controllers[i].kind == k {
+			own |= controllers[i].traits
+		}
+	}
+	return own&t != 0
+}
+
+// Batch reports whether it is a job of a batch system.
+func (k Kind) Batch() bool { return k.has(batch) }
+
+// Scheduled reports whether a batch system's controller reports its states, allocations, steps and ends.
+func (k Kind) Scheduled() bool { return k.has(scheduled) }
+
+// Array reports whether an id may name a task of an array (4_1) or a component of a heterogeneous job (4+1), each of which has a
+// job number of its own.
+func (k Kind) Array() bool { return k.has(array) }
+
+// Person reports whether a person starts such work, rather than an administrator a service.
+func (k Kind) Person() bool { return k.has(person) }
+
+// Requests reports whether such work has a request of resources that can be set.
+func (k Kind) Requests() bool { return k.has(requests) }
+
+// Service reports whether such work runs until it is stopped: it has no next run.
+func (k Kind) Service() bool { return k.has(service) }
+
+// Pod reports whether it is made of pods, or is one.
+func (k Kind) Pod() bool { return k.has(pods) }
+
+// BarePod reports whether it is a pod without a controller.
+func (k Kind) BarePod() bool { return k == Pod }
+
+// Container reports whether it is a container outside of pods.
+func (k Kind) Container() bool { return k == Container }
+
+// Guest reports whether it is a virtual machine.
+func (k Kind) Guest() bool { return k == VM }
+
+// Unit reports whether it is a unit of systemd, whose log is in the journal.
+func (k Kind) Unit() bool { return k == Unit }
+
+// Group reports whether it is a process group without any other workload around it.
+func (k Kind) Group() bool { return k == Group }
+
+// Session reports whether it is a login session.
+func (k Kind) Session() bool { return k == Session }
+
+// Folded reports whether it is the sum of the short work of an owner on a node.
+func (k Kind) Folded() bool { return k == Short }
+
+// System reports whether it is what a node uses outside of all workloads: kernel threads and processes that nothing claims.
+func (k Kind) System() bool { return k == Other }
+
+// ByGroup reports whether a process belongs to it by its process or control group alone: a process that changes these leaves it.
+func (k Kind) ByGroup() bool { return k.has(byGroup) }
+
+// Sum reports whether it is a sum of what has no identity of its own.
+func (k Kind) Sum() bool { return k.Folded() || k.System() }
+
+// Title returns the words for a sum, which has no name: "the system", "short commands"; empty for other kinds.
+func (k Kind) Title() string {
+	for i := range kinds {
+		if kinds[i].kind == k {
+			return kinds[i].title
+		}
+	}
+	return ""
+}
+
+// Controller returns the name of a Kubernetes controller in the API and the kind of object that it makes pods through; both are
+// empty for other kinds and for controllers without known properties, through also for those that make pods themselves.
+func (k Kind) Controller() (object, through string) {
+	for i := range controllers {
+		if controllers[i].kind == k {
+			return controllers[i].object, controllers[i].through
+		}
+	}
+	return "", ""
+}
+
+// JobID returns the id of a batch job by its number, of the batch system whose tasks of arrays have numbers.
+func JobID(number string) ID { return MakeID(Slurm, number) }
+
+// JobNumber returns the number of a batch job in text, which may be an id of [JobID].
+func JobNumber(text string) string { return strings.TrimPrefix(text, string(Slurm)+"/") }
+
+// BatchNumber returns the leading number in the id of a batch job, without task of an array or component: 4711 of slurm/4711_3,
+// pbs/4711[3] and sge/4711.3. It is empty for other kinds of work.
+func (id ID) BatchNumber() string {
+	if !id.Kind().Batch() {
+		return ""
+	}
+	name := id.Name()
+	if at := strings.IndexAny(name, "_+[."); at >= 0 {
+		return name[:at]
+	}
+	return name
+}
