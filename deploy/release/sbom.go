@@ -46,7 +46,7 @@ func (r *release) bill(bin, out string) error {
 			d = d.Replace
 		}
 		if strings.HasPrefix(d.Path, ".") {
-			continue // a stub of ours (internal/stub)
+			continue // a module of this repository
 		}
 		add(d.Path, d.Version, d.Sum)
 	}

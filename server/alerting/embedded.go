@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/prometheus/alertmanager/alert"
+	amapi "github.com/prometheus/alertmanager/api"
 	amconfig "github.com/prometheus/alertmanager/config"
+	"github.com/prometheus/alertmanager/config/receiver"
 	"github.com/prometheus/alertmanager/dispatch"
 	"github.com/prometheus/alertmanager/eventrecorder"
 	"github.com/prometheus/alertmanager/featurecontrol"
@@ -54,12 +56,12 @@ type embedded struct {
 	groups   marker.GroupMarker
 	pipeline *notify.PipelineBuilder
 	measured *dispatch.DispatcherMetrics
+	api      *amapi.API
 	mux      http.Handler
 	memory   *memory
 	drain    *drainStage // notifications in flight
 
 	mu         sync.RWMutex
-	config     *amconfig.Config
 	dispatcher *dispatch.Dispatcher
 	inhibitor  *inhibit.Inhibitor
 	routes     *dispatch.Route
@@ -112,11 +114,13 @@ func openEmbedded(file string, kept files, external string, resend time.Duration
 		e.alerts.Close()
 		return nil, err
 	}
-	if err := e.apply(conf); err != nil {
+	if err = e.serveAPI(); err == nil {
+		err = e.apply(conf)
+	}
+	if err != nil {
 		e.alerts.Close()
 		return nil, err
 	}
-	e.mux = e.handler()
 	return e, nil
 }
 
@@ -128,23 +132,14 @@ func readConfig(file string) (*amconfig.Config, error) {
 	return conf, nil
 }
 
-// inForce is what a configuration made, until the next one.
-type inForce struct {
-	config     *amconfig.Config
-	routes     *dispatch.Route
-	dispatcher *dispatch.Dispatcher
-	// mute notes in the marker of the context what silences or inhibits an alert.
-	mute func(context.Context, model.LabelSet)
-}
-
-func (e *embedded) present() inForce {
+// grouped lists the groups of alerts of the configuration in force.
+func (e *embedded) grouped(ctx context.Context, of func(*dispatch.Route) bool, wanted func(*alert.Alert, time.Time) bool) (
+	dispatch.AlertGroups, map[model.Fingerprint][]string, error,
+) {
 	e.mu.RLock()
-	defer e.mu.RUnlock()
-	inhibitor := e.inhibitor
-	return inForce{e.config, e.routes, e.dispatcher, func(ctx context.Context, ls model.LabelSet) {
-		inhibitor.Mutes(ctx, ls)
-		e.silencer.Mutes(ctx, ls)
-	}}
+	dispatcher := e.dispatcher
+	e.mu.RUnlock()
+	return dispatcher.Groups(ctx, of, wanted)
 }
 
 // apply builds routes, receivers and what lies between from a configuration, and puts
@@ -163,7 +158,7 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 		if !used[rc.Name] {
 			continue
 		}
-		list, err := integrations(rc, tmpl, e.log)
+		list, err := receiver.BuildReceiverIntegrations(rc, tmpl, e.log)
 		if err != nil {
 			return fmt.Errorf("receiver %s of %s: %w", rc.Name, e.file, err)
 		}
@@ -190,11 +185,15 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 	e.drain = &drainStage{stage: stage}
 	e.dispatcher = dispatch.NewDispatcher(e.alerts, routes, e.drain, e.groups,
 		func(d time.Duration) time.Duration { return max(d, notify.MinTimeout) }, 30*time.Second, nil, e.log, e.recorder, e.measured, tmpl)
-	e.config, e.routes, e.counts = conf, routes, counts
+	e.routes, e.counts = routes, counts
 	go inhibitor.Run()
 	inhibitor.WaitForLoading()
 	go e.dispatcher.Run(time.Now())
 	e.dispatcher.WaitForLoading()
+	e.api.Update(conf, func(ctx context.Context, ls model.LabelSet) {
+		inhibitor.Mutes(ctx, ls)
+		e.silencer.Mutes(ctx, ls)
+	})
 	return nil
 }
 

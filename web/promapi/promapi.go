@@ -122,12 +122,12 @@ func Handler(o Options) http.Handler {
 		o.LookbackDelta,
 		false, o.RemoteWrite,
 		nil, nil,
-		v1.OpenAPIOptions{}, // see undescribed
+		v1.OpenAPIOptions{},
 		o.Parser,
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(boundedRead(fewSelectors(noAdmin(undescribed(packed(router))))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(router)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
 // packed sends answers with gzip by writers that are used again: Prometheus's own handler makes one of a megabyte for each answer.
@@ -144,18 +144,6 @@ func noAdmin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/v1/admin/") {
 			forbidden(w, "the administrative API is switched off; use `reckon backup`, and `reckon help` for what else an administrator can do")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// undescribed answers for the description of the API: the library that would write it is
-// not built in.
-func undescribed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api/v1/openapi.yaml" {
-			http.Error(w, "the API is Prometheus's own: https://prometheus.io/docs/prometheus/latest/querying/api/", http.StatusNotFound)
 			return
 		}
 		next.ServeHTTP(w, r)

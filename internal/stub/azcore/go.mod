@@ -1,3 +1,0 @@
-module github.com/Azure/azure-sdk-for-go/sdk/azcore
-
-go 1.26.0

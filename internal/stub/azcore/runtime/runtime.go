@@ -1,2 +1,0 @@
-// Package runtime is empty. go mod tidy looks for it, since tests of Prometheus import it.
-package runtime

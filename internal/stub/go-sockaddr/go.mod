@@ -1,3 +1,0 @@
-module github.com/hashicorp/go-sockaddr
-
-go 1.26.0

@@ -1,2 +1,0 @@
-// Package insecure is empty: tests of other modules name it.
-package insecure

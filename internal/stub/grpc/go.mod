@@ -1,3 +1,0 @@
-module google.golang.org/grpc
-
-go 1.26.0

@@ -1,2 +1,0 @@
-// Package resolver is empty: tests of other modules name it.
-package resolver

@@ -1,2 +1,0 @@
-// Package bufconn is empty: tests of other modules name it.
-package bufconn

@@ -1,2 +1,0 @@
-// Package errors is a stub for the package of this name.
-package errors

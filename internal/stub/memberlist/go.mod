@@ -1,3 +1,0 @@
-module github.com/hashicorp/memberlist
-
-go 1.26.0

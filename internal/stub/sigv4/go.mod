@@ -1,3 +1,0 @@
-module github.com/prometheus/sigv4
-
-go 1.26.0
