@@ -114,3 +114,21 @@ func measureCode(t *testing.T, root string) (measured map[string]int, examples m
 	}
 	return measured, examples
 }
+
+// TestDecisionsAreListed holds that the index names every decision.
+func TestDecisionsAreListed(t *testing.T) {
+	dir := filepath.Join("..", "..", "doc", "decisions")
+	index, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "0*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d decisions, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		if !bytes.Contains(index, []byte("("+filepath.Base(page)+")")) {
+			t.Errorf("doc/decisions/README.md does not list %s", filepath.Base(page))
+		}
+	}
+}
