@@ -178,11 +178,11 @@ func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 		case figure.MachineMemory:
 			return memory
 		}
-		return *r.row.At(figure.Index(figure.Run, key))
+		return *r.row.At(figure.Index(figure.Runs, key))
 	}
 	var out []invariant.Check
-	for i := range figure.Of(figure.Run) {
-		f := &figure.Of(figure.Run)[i]
+	for i := range figure.Of(figure.Runs) {
+		f := &figure.Of(figure.Runs)[i]
 		for _, bound := range f.AtMost {
 			if e := r.row.Exactness[f.Key]; bound.Rule == figure.PeakWithinLimit && (e == figure.AtMost || e == figure.Estimated) {
 				continue // a sum of the peaks of parts may exceed what the parts ever used at once

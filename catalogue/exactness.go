@@ -168,7 +168,7 @@ func (a *account) exactness(row *figure.Row) {
 
 const peakKey = "memory_peak_bytes"
 
-var peakFigure = figure.Index(figure.Run, peakKey)
+var peakFigure = figure.Index(figure.Runs, peakKey)
 
 // peakAccounted reports whether the memory peak is that of a batch system, which samples memory every 30 s by default and adds
 // up the peaks of steps and tasks.

@@ -68,7 +68,7 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 // heldGPUs is how many GPUs a run was given, 0 where that is not known.
 func heldGPUs(w *store.Workload) float64 {
 	for _, key := range gpuTime.Zero.Held {
-		if v := *w.At(figure.Index(figure.Run, key)); v != nil {
+		if v := *w.At(figure.Index(figure.Runs, key)); v != nil {
 			return *v
 		}
 	}
@@ -76,7 +76,7 @@ func heldGPUs(w *store.Workload) float64 {
 }
 
 // gpuTime is what the table says of GPU time: when its absence is a known zero.
-var gpuTime = figure.Of(figure.Run)[figure.Index(figure.Run, "gpu_seconds")]
+var gpuTime = figure.Of(figure.Runs)[figure.Index(figure.Runs, "gpu_seconds")]
 
 // gpuWatch is when a node measured its GPUs, and what of their time nobody was charged.
 type gpuWatch struct {

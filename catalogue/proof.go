@@ -211,7 +211,7 @@ func (v *verifier) compare(ctx context.Context, from, to time.Time, use []store.
 		delete(v.off, at.UTC())
 		v.raw[at.UTC()], v.counts[at.UTC()] = 0, 0
 	}
-	cpu := figure.Index(figure.Hour, "cpu_seconds")
+	cpu := figure.Index(figure.Hours, "cpu_seconds")
 	for k, want := range raw {
 		at := time.UnixMilli(k.hour).UTC()
 		if k.node != "" {

@@ -48,10 +48,10 @@ const (
 )
 
 var (
-	usedHeldCores     = figure.Index(figure.Hour, "held_core_seconds")
-	usedHeldEstimated = figure.Index(figure.Hour, "held_estimated_core_seconds")
-	usedHeldMemory    = figure.Index(figure.Hour, "held_memory_byte_seconds")
-	usedHeldGPU       = figure.Index(figure.Hour, "held_gpu_seconds")
+	usedHeldCores     = figure.Index(figure.Hours, "held_core_seconds")
+	usedHeldEstimated = figure.Index(figure.Hours, "held_estimated_core_seconds")
+	usedHeldMemory    = figure.Index(figure.Hours, "held_memory_byte_seconds")
+	usedHeldGPU       = figure.Index(figure.Hours, "held_gpu_seconds")
 )
 
 // point is a sample.

@@ -91,7 +91,7 @@ func (f *figures) add(i int, v float64) {
 	f.sum[i] += v
 }
 
-var usedMemory = figure.Index(figure.Hour, "memory_byte_seconds")
+var usedMemory = figure.Index(figure.Hours, "memory_byte_seconds")
 
 func (f *figures) used() (u store.Used) {
 	for i, v := range f.sum {

@@ -42,19 +42,19 @@ const (
 
 // runSlots are the series of runs, hourSlots the counters of hours.
 var (
-	runFigures = figure.Of(figure.Run)
+	runFigures = figure.Of(figure.Runs)
 	runSlots   = newRegistry(runFigures, nil,
 		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode,
 		figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU, figure.StepMemory, figure.StepCores)
 	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "by", "user")
 
-	hourFigures = figure.Of(figure.Hour)
+	hourFigures = figure.Of(figure.Hours)
 	hourSlots   = newRegistry(hourFigures, func(f *figure.Figure) figure.Source { return f.Except },
 		figure.CommandCPU, figure.NodeCPU, figure.NodeEnergy)
 	hourLabels = append(hourSlots.labels, "mode", "cpu", "command", "account", "partition", "figure")
 
-	cpuFigure    = figure.Index(figure.Run, "cpu_seconds")
-	memoryFigure = figure.Index(figure.Run, "memory_byte_seconds")
+	cpuFigure    = figure.Index(figure.Runs, "cpu_seconds")
+	memoryFigure = figure.Index(figure.Runs, "memory_byte_seconds")
 )
 
 // entry is one slot.

@@ -39,7 +39,7 @@ func SortKeys() []string {
 	return append([]string{
 		"id", "kind", "name", "owner", "account", "partition", "site", "command", "nodes", "state", "exit_code",
 		"submit", "start", "end", "seen", "wall_seconds",
-	}, figure.Keys(figure.Run)...)
+	}, figure.Keys(figure.Runs)...)
 }
 
 // Query encodes the filter as parameters of GET /api/reckon/v1/workloads.

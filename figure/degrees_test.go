@@ -33,7 +33,7 @@ func TestPack(t *testing.T) {
 // range of a float64 column.
 func TestPackedAreOfHours(t *testing.T) {
 	for _, key := range packed {
-		if Index(Hour, key) < 0 {
+		if Index(Hours, key) < 0 {
 			t.Errorf("%s is no figure of hours", key)
 		}
 	}

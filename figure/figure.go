@@ -26,12 +26,12 @@ type Scope uint8
 
 // Scopes; a figure may have several.
 const (
-	// Run: a figure of one run of a workload, a field of [Row] and a column of workloads.
-	Run Scope = 1 << iota
-	// Hour: a figure summed over hours, a field of [Used] and a column of uses and node_uses.
-	Hour
-	// Node: a figure of a node in an hour, a field of [Capacity] and a column of node_uses.
-	Node
+	// Runs: a figure of one run of a workload, a field of [Row] and a column of workloads.
+	Runs Scope = 1 << iota
+	// Hours: a figure summed over hours, a field of [Used] and a column of uses and node_uses.
+	Hours
+	// Nodes: a figure of a node in an hour, a field of [Capacity] and a column of node_uses.
+	Nodes
 )
 
 // Value selects how the samples of one series become a number.
@@ -177,17 +177,17 @@ func (f *Figure) ColumnName() string {
 // At. The slice is shared and must not be modified.
 func Of(s Scope) []Figure {
 	switch s {
-	case Run:
+	case Runs:
 		return ofRun
-	case Hour:
+	case Hours:
 		return ofHour
-	case Node:
+	case Nodes:
 		return ofNode
 	}
 	return nil
 }
 
-var ofRun, ofHour, ofNode = filter(Run), filter(Hour), filter(Node)
+var ofRun, ofHour, ofNode = filter(Runs), filter(Hours), filter(Nodes)
 
 func filter(s Scope) (out []Figure) {
 	for _, f := range table {

@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 		if !word.MatchString(f.Key) || !word.MatchString(f.ColumnName()) {
 			t.Errorf("%s: key and column are words of lower case with _ between", f.Key)
 		}
-		for s := Run; s <= Node; s <<= 1 {
+		for s := Runs; s <= Nodes; s <<= 1 {
 			if id := string(rune('0'+s)) + f.Key; f.In&s != 0 {
 				if seen[id] {
 					t.Errorf("%s is twice in the table", f.Key)
@@ -27,7 +27,7 @@ func TestTable(t *testing.T) {
 				seen[id] = true
 			}
 		}
-		if f.In == 0 || f.In >= Node<<1 {
+		if f.In == 0 || f.In >= Nodes<<1 {
 			t.Errorf("%s is of nothing", f.Key)
 		}
 		if f.Heading == "" || !strings.HasSuffix(f.Help, ".") {
@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 		if (f.How.Value == Quantile) != (f.Quantile > 0) || f.Quantile > 1 {
 			t.Errorf("%s: quantile %g", f.Key, f.Quantile)
 		}
-		if f.In&Hour != 0 && len(f.From) > 0 && (f.How.Value != Total || !f.Sums()) {
+		if f.In&Hours != 0 && len(f.From) > 0 && (f.How.Value != Total || !f.Sums()) {
 			t.Errorf("%s: hours hold sums of counters", f.Key)
 		}
 		for _, s := range f.From {
@@ -55,12 +55,12 @@ func TestTable(t *testing.T) {
 			labels[s.Metric] = s.Label
 		}
 		for _, key := range []string{f.As, f.Also} {
-			if key != "" && Index(Run, key) < 0 {
+			if key != "" && Index(Runs, key) < 0 {
 				t.Errorf("%s is as exact as %s, which is no figure", f.Key, key)
 			}
 		}
 		for _, key := range f.Zero.Held {
-			if Index(Run, key) < 0 {
+			if Index(Runs, key) < 0 {
 				t.Errorf("%s: zero by %s, which is no figure", f.Key, key)
 			}
 		}
@@ -69,7 +69,7 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s: a bound has a rule and what it is made of", f.Key)
 			}
 			for _, key := range b.By {
-				if Index(Run, key) < 0 && !slices.Contains(facts, key) {
+				if Index(Runs, key) < 0 && !slices.Contains(facts, key) {
 					t.Errorf("%s: bound %s by %s, which is neither a figure nor a fact", f.Key, b.Rule, key)
 				}
 			}
@@ -79,10 +79,10 @@ func TestTable(t *testing.T) {
 
 // TestGenerated: the generated structs have the fields of the table, in its order.
 func TestGenerated(t *testing.T) {
-	for s, v := range map[Scope]Numbered{Run: &Row{}, Hour: &Used{}, Node: &Capacity{}} {
+	for s, v := range map[Scope]Numbered{Runs: &Row{}, Hours: &Used{}, Nodes: &Capacity{}} {
 		list, typ := Of(s), reflect.TypeOf(v).Elem()
 		fields := typ.NumField()
-		if s != Node {
+		if s != Nodes {
 			fields-- // Exactness
 		}
 		if v.Len() != len(list) || fields != len(list) {
@@ -95,7 +95,7 @@ func TestGenerated(t *testing.T) {
 				t.Errorf("%s.At(%d) is not %s", typ, i, f.GoName())
 			}
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-			if hidden := f.Internal && s == Run; name != f.Key && !(hidden && name == "-") {
+			if hidden := f.Internal && s == Runs; name != f.Key && !(hidden && name == "-") {
 				t.Errorf("%s.%s is %q in JSON, want %q", typ, f.GoName(), name, f.Key)
 			}
 			if Index(s, f.Key) != i {
@@ -150,7 +150,7 @@ func TestAdd(t *testing.T) {
 	if *b.ReadBytes != 0 || *b.CPUSeconds != 3 {
 		t.Error("what was added shares its numbers with the sum")
 	}
-	if Index(Run, "started") >= 0 || Index(Hour, "none") >= 0 {
+	if Index(Runs, "started") >= 0 || Index(Hours, "none") >= 0 {
 		t.Error("an index of what is not there")
 	}
 }

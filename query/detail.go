@@ -21,7 +21,7 @@ import (
 // the whole workload on a node.
 var partMetrics = func() []string {
 	var out []string
-	for _, f := range figure.Of(figure.Run) {
+	for _, f := range figure.Of(figure.Runs) {
 		for _, s := range f.From {
 			if !f.How.Whole && f.How.Value != figure.Newest && f.How.Value != figure.Quantile && !slices.Contains(out, s.Metric) {
 				out = append(out, s.Metric)

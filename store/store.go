@@ -76,57 +76,7 @@ type Local interface {
 
 // Workload is the catalogue's row of one workload: a summary of its series, all nodes and
 // parts together.
-type Workload struct {
-	Site  string
-	ID    string // kind/name
-	Kind  string
-	Name  string // facts: the name given by the owner; else the name in the id
-	Owner string
-
-	Account, Partition, Command string
-
-	// State is the batch system's term in lower case: pending, running, completed,
-	// failed, cancelled, timeout, out_of_memory, node_fail, preempted and the like; empty
-	// when unreported. Reason is why it waits, or why it is in that state.
-	State, Reason string
-	// EndedBy is who or what ended it, if not itself: user, time_limit, deadline, out_of_memory,
-	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it. QOS is the
-	// quality of service. Empty when unreported.
-	EndedBy, EndedByUser, QOS string
-
-	Nodes []string
-	// Submit is the submit time; zero when unknown.
-	Submit time.Time
-	// Start is the first observed moment of the workload, and Seen the time of its last
-	// sample. End is zero while it runs. For a waiting workload ([Workload.Waits]) Start is
-	// the submit time.
-	Start, Seen, End time.Time
-	// Lost reports that the scheduler stopped reporting a run that had not ended, and that no node
-	// observed its end: End is then the time of the last report.
-	Lost bool
-	// PreviousStarts are other starts under which the row was written before: an upsert
-	// deletes those rows first. Start is among them where the row that is there is not of this run, or
-	// has steps that are not: nothing of it stays. They are not read back.
-	PreviousStarts []time.Time
-	ExitCode       *int
-	// Steps are the steps that the batch system accounts for; an upsert with any replaces all
-	// stored steps of the run. They are not read back: see [Steps].
-	Steps []Step
-
-	figure.Row
-}
-
-// Waits reports whether the workload is pending: reported by the batch system, but on no node yet.
-func (w *Workload) Waits() bool {
-	if !w.End.IsZero() || w.Submit.IsZero() || !w.Start.Equal(w.Submit) {
-		return false
-	}
-	switch w.State {
-	case "pending", "requeue_hold", "requeue_fed", "special_exit", "resv_del_hold":
-		return true
-	}
-	return false
-}
+type Workload = figure.Run
 
 // Filter selects workloads of the catalogue. Zero fields select everything.
 type Filter struct {

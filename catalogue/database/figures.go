@@ -15,10 +15,10 @@ import (
 // at the next opening. Numbered migrations are for everything else, and applied ones are
 // never changed.
 var (
-	figures      = figure.Of(figure.Run)
-	runColumns   = figure.Columns(figure.Run)
-	usedColumns  = figure.Columns(figure.Hour)
-	nodesColumns = slices.Concat(figure.Columns(figure.Node), usedColumns)
+	figures      = figure.Of(figure.Runs)
+	runColumns   = figure.Columns(figure.Runs)
+	usedColumns  = figure.Columns(figure.Hours)
+	nodesColumns = slices.Concat(figure.Columns(figure.Nodes), usedColumns)
 )
 
 // fields returns the figures of some structs, in the order of their columns.

@@ -101,7 +101,7 @@ func TestEveryFigureIsKept(t *testing.T) {
 	if err := c.Upsert(t.Context(), []store.Workload{want}); err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range figure.Of(figure.Run) {
+	for i, f := range figure.Of(figure.Runs) {
 		rows, _, err := c.Workloads(t.Context(), store.Filter{Sort: f.Key})
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestEveryFigureIsKept(t *testing.T) {
 			t.Errorf("%s is not kept", f.Key)
 		}
 	}
-	if got := strings.Join(heldNumbers[len(heldTimes):], " "); got != strings.Join(figure.Columns(figure.Run), " ") {
+	if got := strings.Join(heldNumbers[len(heldTimes):], " "); got != strings.Join(figure.Columns(figure.Runs), " ") {
 		t.Errorf("columns in memory: %s", got)
 	}
 }

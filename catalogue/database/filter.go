@@ -14,7 +14,7 @@ var (
 	heldWords   = []string{"site", "kind", "name", "owner", "account", "partition_name", "command", "state"}
 	heldTimes   = []string{"start_ms", "seen_ms", "until_ms", wallSQL, "submit_ms", "exit_code"}
 	heldNumbers = slices.Concat(heldTimes, runColumns)
-	numberCPU   = len(heldTimes) + figure.Index(figure.Run, "cpu_seconds")
+	numberCPU   = len(heldTimes) + figure.Index(figure.Runs, "cpu_seconds")
 )
 
 // Indices of the words and numbers that filters use.

@@ -133,7 +133,7 @@ var hourly = map[string]func(float64) string{
 
 // figureOf returns the figure of a column; nil if it is not a figure.
 func figureOf(key string) *figure.Figure {
-	for _, scope := range []figure.Scope{figure.Run, figure.Hour, figure.Node} {
+	for _, scope := range []figure.Scope{figure.Runs, figure.Hours, figure.Nodes} {
 		if at := figure.Index(scope, key); at >= 0 {
 			return &figure.Of(scope)[at]
 		}

@@ -24,7 +24,7 @@ func usedWords() map[string]string {
 // usageFigure returns the index of a figure in client.UsageFigures, by short name or key.
 func usageFigure(name string) (int, error) {
 	key := cmp.Or(usedWords()[name], name)
-	if i := figure.Index(figure.Hour, key); i >= 0 {
+	if i := figure.Index(figure.Hours, key); i >= 0 {
 		return i, nil
 	}
 	words := make([]string, 0, len(usedWords()))
@@ -45,12 +45,12 @@ func (m marked) figures(list client.UsageList, places []int, limit int) *term.Ta
 		columns = append(columns, term.Column{Title: strings.ToUpper(by), Shrink: 8})
 	}
 	for _, at := range places {
-		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hour)[at].Heading), Right: true}, term.Column{Title: "SHARE", Right: true})
+		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hours)[at].Heading), Right: true}, term.Column{Title: "SHARE", Right: true})
 	}
 	t := term.NewTable(columns...)
 	for r, cells := range usageRows(list, limit) {
 		for _, at := range places {
-			f := &figure.Of(figure.Hour)[at]
+			f := &figure.Of(figure.Hours)[at]
 			v, text := *r.UsageFigures.At(at), term.Unknown
 			if v != nil {
 				text = format.Figure(*v, f.Unit)

@@ -18,9 +18,9 @@ var structs = []struct {
 	scope figure.Scope
 	doc   string
 }{
-	{"Row", figure.Run, "Row holds the figures of one run of a workload, all nodes and parts together. Nil was never measured."},
-	{"Used", figure.Hour, "Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to\n// days, and owners to a site. Nil was never measured."},
-	{"Capacity", figure.Node, "Capacity is what machines had while they were up, and what was used of it. A machine that is\n// down is not idle: it has nothing. Nil was never measured."},
+	{"Row", figure.Runs, "Row holds the figures of one run of a workload, all nodes and parts together. Nil was never measured."},
+	{"Used", figure.Hours, "Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to\n// days, and owners to a site. Nil was never measured."},
+	{"Capacity", figure.Nodes, "Capacity is what machines had while they were up, and what was used of it. A machine that is\n// down is not idle: it has nothing. Nil was never measured."},
 }
 
 // goTypes generates the structs of figures and their methods.
@@ -34,7 +34,7 @@ func goTypes() []byte {
 			f := &list[i]
 			fmt.Fprintf(&b, "\t%s *float64 `json:%q` // %s\n", f.GoName(), tag(f, s.scope), f.Help)
 		}
-		if s.scope != figure.Node {
+		if s.scope != figure.Nodes {
 			b.WriteString("\n\t// Exactness of the figures that are not exact, by key.\n\tExactness Degrees `json:\"exactness,omitempty\"`\n")
 		}
 		fmt.Fprintf(&b, "}\n\n// Len is how many figures there are.\nfunc (r *%s) Len() int { return %d }\n", s.name, len(list))
@@ -54,7 +54,7 @@ func goTypes() []byte {
 
 func tag(f *figure.Figure, s figure.Scope) string {
 	switch {
-	case s != figure.Run || f.Always && !f.Internal:
+	case s != figure.Runs || f.Always && !f.Internal:
 		return f.Key
 	case f.Internal:
 		return "-"
@@ -66,36 +66,33 @@ func tag(f *figure.Figure, s figure.Scope) string {
 func pageTypes() []byte {
 	var b strings.Builder
 	b.WriteString(header)
-	b.WriteString("import type { Num } from \"./types\";\n")
+	b.WriteString("/** A figure; null where it was not measured. */\nexport type Num = number | null | undefined;\n")
 	for _, s := range structs {
 		fmt.Fprintf(&b, "\nexport interface %s {\n", s.name)
 		for _, f := range figure.Of(s.scope) {
-			if s.scope == figure.Run && f.Internal {
+			if s.scope == figure.Runs && f.Internal {
 				continue
 			}
 			optional := "?"
-			if s.scope != figure.Run || f.Always {
+			if s.scope != figure.Runs || f.Always {
 				optional = ""
 			}
 			fmt.Fprintf(&b, "  /** %s */\n  %s%s: Num;\n", f.Help, f.Key, optional)
 		}
-		if s.scope != figure.Node {
+		if s.scope != figure.Nodes {
 			b.WriteString("  /** Of the figures that are not exact, by key. */\n  exactness?: Record<string, string>;\n")
 		}
 		b.WriteString("}\n")
 	}
 	b.WriteString("\n/** The figures of a run that lists can show. */\nexport const figures: { key: keyof Row; title: string; unit: string }[] = [\n")
-	for _, f := range figure.Of(figure.Run) {
+	for _, f := range figure.Of(figure.Runs) {
 		if !f.Internal {
 			fmt.Fprintf(&b, "  { key: %q, title: %q, unit: %q },\n", f.Key, f.Heading, unit(&f))
 		}
 	}
-	b.WriteString("];\n\n/** The kinds of workload. */\nexport const kinds = [")
-	for i, k := range workload.Kinds() {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%q", k)
+	b.WriteString("];\n\n/** The kinds of workload. */\nexport const kinds = [\n")
+	for _, k := range workload.Kinds() {
+		fmt.Fprintf(&b, "  %q,\n", k)
 	}
 	b.WriteString("];\n")
 	return []byte(b.String())

@@ -79,7 +79,7 @@ func show(w store.Workload) string {
 	nodes := slices.Sorted(slices.Values(w.Nodes))
 	text := fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(), w.End.UTC(), code,
 		w.State, w.Reason, w.Submit.UTC(), w.EndedBy, w.EndedByUser, w.QOS, w.Lost)
-	for i, f := range figure.Of(figure.Run) {
+	for i, f := range figure.Of(figure.Runs) {
 		if v := *w.Row.At(i); v != nil {
 			text += fmt.Sprintf(" %s=%g", f.Key, *v)
 		}

@@ -19,7 +19,7 @@ const most = 3
 
 // row is the figure: the agent exports its series already.
 const row = `	{Key: "context_switches", Unit: metric.None, Heading: "Context switches", Help: "Context switches, voluntary and involuntary.",
-		In: Run | Hour, From: of("reckon_workload_context_switches_total"), How: counted},
+		In: Runs | Hours, From: of("reckon_workload_context_switches_total"), How: counted},
 `
 
 // test feeds the series through the store and the builder into the database.
@@ -79,7 +79,7 @@ func TestContextSwitches(t *testing.T) {
 	if err != nil || len(use) != 1 || use[0].ContextSwitches == nil || *use[0].ContextSwitches < 700 {
 		t.Errorf("hours: %+v %v", use, err)
 	}
-	if figure.Index(figure.Hour, "context_switches") < 0 {
+	if figure.Index(figure.Hours, "context_switches") < 0 {
 		t.Error("not in hours")
 	}
 }

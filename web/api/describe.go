@@ -13,10 +13,10 @@ import (
 func descriptions() map[string]string {
 	all := clientTexts()
 	for scope, t := range map[figure.Scope]reflect.Type{
-		figure.Run: reflect.TypeFor[figure.Row](), figure.Hour: reflect.TypeFor[figure.Used](), figure.Node: reflect.TypeFor[figure.Capacity](),
+		figure.Runs: reflect.TypeFor[figure.Row](), figure.Hours: reflect.TypeFor[figure.Used](), figure.Nodes: reflect.TypeFor[figure.Capacity](),
 	} {
 		for _, f := range figure.Of(scope) {
-			if scope != figure.Run || !f.Internal {
+			if scope != figure.Runs || !f.Internal {
 				all[t.Name()+"."+f.Key] = f.Help
 			}
 		}

@@ -96,7 +96,7 @@ func glob(pattern, s string) bool {
 }
 
 func field(w client.Workload, key string) any {
-	if i := figure.Index(figure.Run, key); i >= 0 {
+	if i := figure.Index(figure.Runs, key); i >= 0 {
 		if p := *w.Row.At(i); p != nil {
 			return *p
 		}

@@ -1,7 +1,7 @@
 // The wire types of package client, as far as the pages use them. null or absent: not measured.
-import type { Capacity, Row, Used } from "./vocabulary";
+import type { Capacity, Num, Row, Used } from "./vocabulary";
 
-export type Num = number | null | undefined;
+export type { Num };
 
 export interface Workload extends Row {
   id: string;

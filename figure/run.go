@@ -1,0 +1,71 @@
+package figure
+
+import "time"
+
+// Run is the record of one run of a workload, all nodes and parts together: its identity, its facts, the time in which it was
+// measured, and its figures with their exactness. Stores keep it, analyses take it, and the API is made of it.
+type Run struct {
+	Site  string
+	ID    string // kind/name
+	Kind  string
+	Name  string // facts: the name given by the owner; else the name in the id
+	Owner string
+
+	Account, Partition, Command string
+
+	// State is the batch system's term in lower case: pending, running, completed,
+	// failed, cancelled, timeout, out_of_memory, node_fail, preempted and the like; empty
+	// when unreported. Reason is why it waits, or why it is in that state.
+	State, Reason string
+	// EndedBy is who or what ended it, if not itself: user, time_limit, deadline, out_of_memory,
+	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it. QOS is the
+	// quality of service. Empty when unreported.
+	EndedBy, EndedByUser, QOS string
+
+	Nodes []string
+	// Submit is the submit time; zero when unknown.
+	Submit time.Time
+	// Start is the first observed moment of the workload, and Seen the time of its last
+	// sample. End is zero while it runs. For a waiting workload ([Run.Waits]) Start is
+	// the submit time.
+	Start, Seen, End time.Time
+	// Lost reports that the scheduler stopped reporting a run that had not ended, and that no node
+	// observed its end: End is then the time of the last report.
+	Lost bool
+	// PreviousStarts are other starts under which the row was written before: an upsert
+	// deletes those rows first. Start is among them where the row that is there is not of this run, or
+	// has steps that are not: nothing of it stays. They are not read back.
+	PreviousStarts []time.Time
+	ExitCode       *int
+	// Steps are the steps that the batch system accounts for; an upsert with any replaces all
+	// stored steps of the run. They are not read back.
+	Steps []Step
+
+	Row
+}
+
+// Waits reports whether the run is pending: reported by the batch system, but on no node yet.
+func (r *Run) Waits() bool {
+	if !r.End.IsZero() || r.Submit.IsZero() || !r.Start.Equal(r.Submit) {
+		return false
+	}
+	switch r.State {
+	case "pending", "requeue_hold", "requeue_fed", "special_exit", "resv_del_hold":
+		return true
+	}
+	return false
+}
+
+// Step is one step of a run, as the batch system accounts for it.
+type Step struct {
+	ID    string // its name in the run, which is the part of its series: 0, batch, extern
+	Name  string // as its owner named it, or the program
+	State string // in the batch system's terms, lower case
+	Nodes string // in the batch system's notation for lists of nodes
+
+	Start, End time.Time // zero when not reported
+	ExitCode   *int      // 128 plus the signal number if a signal ended it
+
+	CPUSeconds, MemoryPeakBytes *float64 // the peak is that of a task, as polled by the batch system
+	Cores                       *float64 // allocated
+}
