@@ -24,12 +24,12 @@ var (
 	}
 	fileBytes = &metric.Desc{
 		Name: "reckon_workload_file_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help:   "Bytes that the workload read from and wrote to a file system of the machine by read(2) and write(2), by direction (read, write), the page cache included (agent with --files all).",
+		Help:   "Bytes that the workload read from and wrote to a file system of the machine by read(2) and write(2), by direction (read, write), the page cache included (agent with the setting files: all).",
 		Labels: with("type", "source", "direction"),
 	}
 	fileOperations = &metric.Desc{
 		Name: "reckon_workload_file_operations_total", Kind: metric.Counter,
-		Help:   "Calls of the workload on a file system of the machine: read, write, or metadata for opens, stats, listings and changes (agent with --files all).",
+		Help:   "Calls of the workload on a file system of the machine: read, write, or metadata for opens, stats, listings and changes (agent with the setting files: all).",
 		Labels: with("type", "source", "operation"),
 	}
 )

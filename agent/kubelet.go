@@ -87,7 +87,7 @@ func (a *Agent) observeDevices() {
 	}
 	a.self.devicesFailed = true
 	if err != nil {
-		err = sensor.Unavailable(err.Error(), "give the agent the socket of the kubelet, and a user who may write to it; --kubelet-folder names its folder", err)
+		err = sensor.Unavailable(err.Error(), "give the agent the socket of the kubelet, and a user who may write to it; the setting kubelet-folder names its folder", err)
 	}
 	a.report("pod-devices", err)
 }
@@ -117,7 +117,7 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 		return
 	}
 	a.self.nameless = true
-	a.report("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured", "name it with --kubelet https://NODE:10250", nil))
+	a.report("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured", "name it with the setting kubelet: https://NODE:10250", nil))
 }
 
 // takeUpReports gives the ledger what is reported of containers and pods that ended before the agent was started, so that it goes on

@@ -53,24 +53,24 @@ func readOwn(c *Config) (*ownConfig, error) {
 	if c.OwnMetrics != "" {
 		raw, err := os.ReadFile(c.OwnMetrics)
 		if err != nil {
-			return nil, fmt.Errorf("--own-metrics: %w", err)
+			return nil, fmt.Errorf("own-metrics: %w", err)
 		}
 		d := yaml.NewDecoder(bytes.NewReader(raw))
 		d.KnownFields(true)
 		if err := d.Decode(own); err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("--own-metrics %s: %s", c.OwnMetrics, strings.TrimPrefix(err.Error(), "yaml: "))
+			return nil, fmt.Errorf("own-metrics %s: %s", c.OwnMetrics, strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		if len(own.Textfile)+len(own.Scrape)+len(own.Custom) == 0 && own.Pods == nil {
-			return nil, fmt.Errorf("--own-metrics %s names nothing under textfile, scrape, pods or custom", c.OwnMetrics)
+			return nil, fmt.Errorf("own-metrics %s names nothing under textfile, scrape, pods or custom", c.OwnMetrics)
 		}
 		if own.MaxSeries < 0 {
-			return nil, fmt.Errorf("--own-metrics %s: max_series_per_workload %d is below 0", c.OwnMetrics, own.MaxSeries)
+			return nil, fmt.Errorf("own-metrics %s: max_series_per_workload %d is below 0", c.OwnMetrics, own.MaxSeries)
 		}
 	}
 	for _, dir := range c.Textfile {
 		dir, err := filepath.Abs(dir)
 		if err != nil {
-			return nil, fmt.Errorf("--textfile: %w", err)
+			return nil, fmt.Errorf("textfile: %w", err)
 		}
 		own.Textfile = append(own.Textfile, textfile.Folder{Dir: dir})
 	}

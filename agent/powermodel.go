@@ -55,7 +55,7 @@ func openPowerModel(root, file string) (*powerModel, error) {
 			return nil, noCurve(here, err)
 		}
 	} else if m, err = readModel(file, here); err != nil {
-		return nil, fmt.Errorf("the power model can not be used (fit it again with `reckon power fit`, or leave --power-model out): %w", err)
+		return nil, fmt.Errorf("the power model can not be used (fit it again with `reckon power fit`, or leave out the setting power-model): %w", err)
 	}
 	p := &powerModel{model: m, named: file != ""}
 	switch m.Domain {
@@ -86,10 +86,10 @@ func openPowerModel(root, file string) (*powerModel, error) {
 func noCurve(here powermodel.Machine, err error) error {
 	if here.Virtual != "" {
 		return sensor.Unavailable("a virtual machine ("+here.Virtual+"): only its host can meter what it draws",
-			"run the agent on the host and share --guest-energy with this machine, or give a model of it with --power-model", nil)
+			"run the agent on the host with the setting guest-energy and share that folder with this machine, or give a model of it with the setting power-model", nil)
 	}
 	return sensor.Unavailable("no power model for this kind of machine",
-		"fit one with `reckon power fit` on a machine of the kind that has a meter, or write one with `reckon power builtin`, and give it with --power-model", err)
+		"fit one with `reckon power fit` on a machine of the kind that has a meter, or write one with `reckon power builtin`, and give it with the setting power-model", err)
 }
 
 func readModel(file string, here powermodel.Machine) (*powermodel.Model, error) {

@@ -24,7 +24,7 @@ type Machine interface {
 // podLister is a machine that lists its pods, as the kubelet of a real one does; nil where it has none.
 type podLister interface{ Pods() kubernetes.Pods }
 
-// processors is a machine whose processors count, as --counters has it on a real one; nil where they do not.
+// processors is a machine whose processors count, as the setting counters has it on a real one; nil where they do not.
 type processors interface{ Counters() sensor.CounterSource }
 
 // sockets is a machine whose sockets count; nil where they do not.

@@ -134,7 +134,7 @@ func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 var errNoMeter = errors.New("no node has measured power in that time: a model has nothing to be fitted to")
 
 func noMeter() error {
-	return NotFound("the page About lists the missing sensors and how to enable them; a model of another machine of the same kind is a file for --power-model", errNoMeter)
+	return NotFound("the page About lists the missing sensors and how to enable them; a model of another machine of the same kind is a file for the setting power-model", errNoMeter)
 }
 
 // metered returns the first node that has a meter.

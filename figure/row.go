@@ -28,7 +28,7 @@ type Row struct {
 	LoopbackBytes           *float64 `json:"loopback_bytes,omitempty"`            // Payload received and sent over the loopback network, bytes.
 	NetworkConnections      *float64 `json:"network_connections,omitempty"`       // TCP connections that it tried to open.
 	InterconnectBytes       *float64 `json:"interconnect_bytes,omitempty"`        // Bytes received and sent by RDMA adapters (InfiniBand, Omni-Path, RoCE) while it alone used them: at least what it moved there.
-	Instructions            *float64 `json:"instructions,omitempty"`              // Instructions executed, by the counters of the processors (agent with --counters).
+	Instructions            *float64 `json:"instructions,omitempty"`              // Instructions executed, by the counters of the processors (agent with the setting counters).
 	Cycles                  *float64 `json:"cycles,omitempty"`                    // Processor cycles; instructions per cycle show how well they were used.
 	BranchMisses            *float64 `json:"branch_misses,omitempty"`             // Branches that processors predicted wrongly.
 	CacheMisses             *float64 `json:"cache_misses,omitempty"`              // Cache lines fetched from beyond the last level of the cache.

@@ -72,7 +72,7 @@ var table = []Figure{
 		In: Runs, From: where(Connections, "role", "client"), How: counted, As: "network_bytes"},
 	{Key: "interconnect_bytes", Unit: metric.Bytes, Heading: "Interconnect", Help: "Bytes received and sent by RDMA adapters (InfiniBand, Omni-Path, RoCE) while it alone used them: at least what it moved there.",
 		In: Runs, From: of(Interconnect), How: counted},
-	{Key: "instructions", Unit: metric.None, Heading: "Instructions", Help: "Instructions executed, by the counters of the processors (agent with --counters).",
+	{Key: "instructions", Unit: metric.None, Heading: "Instructions", Help: "Instructions executed, by the counters of the processors (agent with the setting counters).",
 		In: Runs, From: of("reckon_workload_instructions_total"), How: counted},
 	{Key: "cycles", Unit: metric.None, Heading: "Cycles", Help: "Processor cycles; instructions per cycle show how well they were used.",
 		In: Runs, From: of("reckon_workload_cycles_total"), How: counted, As: "instructions"},

@@ -97,7 +97,7 @@ func proxies(list []string) (out []netip.Prefix, err error) {
 		if err != nil {
 			ip, err := netip.ParseAddr(text)
 			if err != nil {
-				return nil, fmt.Errorf("--trusted-proxy %q is neither an address nor a network such as 10.0.0.0/8", text)
+				return nil, fmt.Errorf("trusted-proxy %q is neither an address nor a network such as 10.0.0.0/8", text)
 			}
 			p = netip.PrefixFrom(ip, ip.BitLen())
 		}
@@ -123,26 +123,26 @@ func readStrict(flag, file string, to any) error {
 
 func openCluster(file string, log *slog.Logger) (*auth.Cluster, error) {
 	var c auth.ClusterConfig
-	if err := readStrict("--kubernetes-config", file, &c); err != nil {
+	if err := readStrict("kubernetes-config", file, &c); err != nil {
 		return nil, err
 	}
 	cluster, err := auth.NewCluster(c, os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"), time.Now, log)
 	if err != nil {
-		return nil, fmt.Errorf("--kubernetes-config %s: %w", file, err)
+		return nil, fmt.Errorf("kubernetes-config %s: %w", file, err)
 	}
 	return cluster, nil
 }
 
 func openProvider(ctx context.Context, file string) (*auth.Provider, error) {
 	var c auth.ProviderConfig
-	if err := readStrict("--oidc-config", file, &c); err != nil {
+	if err := readStrict("oidc-config", file, &c); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	p, err := auth.NewProvider(ctx, c, nil, time.Now)
 	if err != nil {
-		return nil, fmt.Errorf("--oidc-config %s: %w", file, err)
+		return nil, fmt.Errorf("oidc-config %s: %w", file, err)
 	}
 	return p, nil
 }

@@ -29,16 +29,16 @@ type rate struct {
 	looked  time.Time
 }
 
-// OpenFootprint takes what --grid-intensity and --tariff say: a number with a unit, or
+// OpenFootprint takes what the settings grid-intensity and tariff say: a number with a unit, or
 // a file of values over time. Empty is unknown.
 func OpenFootprint(grid, tariff string, log *slog.Logger) (*Footprint, error) {
 	f := new(Footprint)
 	var err error
 	if f.carbon, err = openRate(grid, "g", log); err != nil {
-		return nil, fmt.Errorf("--grid-intensity: %w", err)
+		return nil, fmt.Errorf("grid-intensity: %w", err)
 	}
 	if f.tariff, err = openRate(tariff, "", log); err != nil {
-		return nil, fmt.Errorf("--tariff: %w", err)
+		return nil, fmt.Errorf("tariff: %w", err)
 	}
 	return f, nil
 }

@@ -56,9 +56,9 @@ func TestFootprintFile(t *testing.T) {
 	}
 
 	for want, c := range map[string][2]string{
-		"--grid-intensity: \"coal\" is neither": {"coal", ""},
-		"--tariff: \"0.3\" has no unit":         {"", "0.3"},
-		"--tariff: ":                            {"", file},
+		"grid-intensity: \"coal\" is neither": {"coal", ""},
+		"tariff: \"0.3\" has no unit":         {"", "0.3"},
+		"tariff: ":                            {"", file},
 	} {
 		if _, err := OpenFootprint(c[0], c[1], nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", c, err, want)

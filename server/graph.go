@@ -89,7 +89,7 @@ func (s *Server) openGraph(ctx context.Context) error {
 	s.graph = k
 	if c.Store != "" {
 		if k.away, err = remote.Open(remote.Options{Store: c.Store, Query: c.Query, Registry: k.store}); err != nil {
-			return fmt.Errorf("--graph-store: %w", err)
+			return fmt.Errorf("graph-store: %w", err)
 		}
 	}
 	return nil

@@ -26,11 +26,11 @@ func readLimits(file string) (limits.Config, []byte, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return limits.Config{}, nil, fmt.Errorf("--limits: %w", err)
+		return limits.Config{}, nil, fmt.Errorf("limits: %w", err)
 	}
 	c, err := limits.Read(bytes.NewReader(text))
 	if err != nil {
-		return c, nil, fmt.Errorf("--limits %s: %w", file, err)
+		return c, nil, fmt.Errorf("limits %s: %w", file, err)
 	}
 	return c, text, nil
 }

@@ -118,7 +118,7 @@ queries: {user: {samples: 10, at_once: 1}, "*": {samples: 1000}}
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Access: Access{Limits: file}})
-	if err == nil || !strings.Contains(err.Error(), "--limits "+file) || !strings.Contains(err.Error(), "field memory not found") {
+	if err == nil || !strings.Contains(err.Error(), "limits "+file) || !strings.Contains(err.Error(), "field memory not found") {
 		t.Errorf("a wrong file: %v", err)
 	}
 }

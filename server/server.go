@@ -270,7 +270,7 @@ func (s *Server) openStores(ctx context.Context) error {
 		return err
 	}
 	if c.History > 0 && c.History < c.Retention {
-		return fmt.Errorf("--history %s is shorter than --retention %s: what is forgotten would be built again from the series; give a longer one, or 0 to keep it for ever", c.History, c.Retention)
+		return fmt.Errorf("the setting history %s is shorter than --retention %s: what is forgotten would be built again from the series; give a longer one, or 0 to keep it for ever", c.History, c.Retention)
 	}
 	if err := s.openSeries(ctx); err != nil {
 		return err

@@ -112,7 +112,7 @@ func TestSlurmThatIsNotThere(t *testing.T) {
 	for _, tt := range []struct {
 		slurm Slurm
 		want  string
-	}{{Slurm{}, "--slurm-url"}, {Slurm{URL: "controller:6820"}, "http://HOST:PORT"}} {
+	}{{Slurm{}, "slurm-url"}, {Slurm{URL: "controller:6820"}, "http://HOST:PORT"}} {
 		_, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Slurm: &tt.slurm})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt.slurm, err)

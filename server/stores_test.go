@@ -108,7 +108,7 @@ func TestStoreAddresses(t *testing.T) {
 	}{
 		{Config{Store: "localhost:9090"}, "--store"},
 		{Config{Catalogue: "mysql://h/db"}, "--catalogue"},
-		{Config{Retention: time.Hour, History: time.Minute}, "--history"},
+		{Config{Retention: time.Hour, History: time.Minute}, "history"},
 	} {
 		c.config.Listen, c.config.Data = "127.0.0.1:0", t.TempDir()
 		if _, err := Open(t.Context(), c.config); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -5,9 +5,12 @@ package commandtest
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -161,4 +164,79 @@ func Check(root *cobra.Command, c Command) error {
 		return fmt.Errorf("%s: %w", cmd.CommandPath(), err)
 	}
 	return nil
+}
+
+// Settings checks that the page of settings has the table of the keys of a program under its name, and writes it there with
+// update.
+func Settings(t *testing.T, page, program string, keys *pflag.FlagSet, update bool) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := fmt.Sprintf("<!-- %s -->\n", program), fmt.Sprintf("<!-- end of %s -->\n", program)
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the settings of %s", page, program)
+	}
+	var b strings.Builder
+	b.WriteString(before + begin + "\n| key | default | meaning |\n|---|---|---|\n")
+	keys.VisitAll(func(f *pflag.Flag) {
+		_, usage := pflag.UnquoteUsage(f)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, strings.Trim(f.DefValue, "[]"), strings.ReplaceAll(usage, "|", `\|`))
+	})
+	b.WriteString("\n" + end + after)
+	switch {
+	case b.String() == string(text):
+	case !update:
+		t.Errorf("%s is stale; run the test with -update", page)
+	default:
+		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Registrations returns how many flags a command tree registers: one that commands inherit or share counts once.
+func Registrations(root *cobra.Command, others ...*pflag.FlagSet) int {
+	seen := map[*pflag.Flag]bool{}
+	count := func(f *pflag.Flag) {
+		if f.Name != "help" && f.Name != "version" {
+			seen[f] = true
+		}
+	}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(count)
+		cmd.PersistentFlags().VisitAll(count)
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	for _, f := range others {
+		f.VisitAll(count)
+	}
+	return len(seen)
+}
+
+// Limit returns a limit of internal/archtest/gates.txt; file is the path to it.
+func Limit(t *testing.T, file, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == name {
+			n, err := strconv.Atoi(words[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("%s has no limit %s", file, name)
+	return 0
 }

@@ -16,12 +16,13 @@ import (
 	"reckon/transport/push"
 )
 
-func newCheck() *cobra.Command {
-	var o options
+func newCheck(o *options) *cobra.Command {
+	list := false
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Test every sensor and every endpoint, and report problems",
-		Long: `check takes the flags of the agent. It reads every sensor once and sends every endpoint
+		Long: `check takes the flags and settings of the agent. It reads the file of --config, in which it
+names unknown settings, reads every sensor once and sends every endpoint
 an empty request, and can be run beside an agent that runs. The exit
 code is 1 when an endpoint cannot be used or a present sensor does not work; a
 sensor that this machine does not have is no failure.`,
@@ -29,21 +30,26 @@ sensor that this machine does not have is no failure.`,
   reckon-agent check --push https://server:9870 --push-token-file /etc/reckon/token`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if list {
+				return o.set.List(cmd.OutOrStdout())
+			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Minute)
 			defer cancel()
 			return runCheck(ctx, cmd.OutOrStdout(), o)
 		},
 	}
-	o.register(cmd.Flags())
+	cmd.Flags().SortFlags = false
+	o.set.Attach(cmd, wrong)
+	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file, with what they mean")
 	return cmd
 }
 
-func runCheck(ctx context.Context, out io.Writer, o options) error {
+func runCheck(ctx context.Context, out io.Writer, o *options) error {
 	if err := o.push.read(); err != nil {
 		return err
 	}
 	log := slog.New(slog.DiscardHandler)
-	o.state = "" // the accounts belong to the running agent
+	o.State = "" // the accounts belong to the running agent
 	a, notes, err := agent.Open(o.config(log))
 	if err != nil {
 		return err
@@ -67,7 +73,7 @@ func runCheck(ctx context.Context, out io.Writer, o options) error {
 		}
 		if err := writable(o.push.queue); err != nil {
 			broken++
-			fmt.Fprintf(out, "\nQueue:\n  FAIL  %s\n        %v; give another directory with --push-queue, or let this user write there\n", o.push.queue, err)
+			fmt.Fprintf(out, "\nQueue:\n  FAIL  %s\n        %v; give another directory by the setting push-queue, or let this user write there\n", o.push.queue, err)
 		} else {
 			fmt.Fprintf(out, "\nQueue:\n  ok    %s\n", o.push.queue)
 		}

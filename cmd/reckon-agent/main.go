@@ -47,8 +47,10 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+func wrong(err error) error { return &usageError{err} }
+
 func newRoot() *cobra.Command {
-	var o options
+	o := newOptions()
 	version := false
 	root := &cobra.Command{
 		Use:   "reckon-agent",
@@ -74,7 +76,7 @@ Unreadable sources are reported at start, with the reason, and in reckon_sensor_
 			if version {
 				return printVersion(cmd)
 			}
-			if err := o.profile.apply(&o, cmd.Flags().Changed); err != nil {
+			if err := o.profile.apply(o); err != nil {
 				return err
 			}
 			return runAgent(cmd.Context(), cmd.ErrOrStderr(), o)
@@ -83,11 +85,12 @@ Unreadable sources are reported at start, with the reason, and in reckon_sensor_
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
-	o.register(root.Flags())
+	root.Flags().SortFlags = false
+	o.set.Attach(root, wrong)
 	// Not cobra's Version: its template would link text/template, which forces the linker
 	// to keep every exported method of everything (2 MB).
 	root.Flags().BoolVar(&version, "version", false, "print the version")
-	root.AddCommand(newRecord(), newCheck(), newProbe(), newVersion(), manpage.Command())
+	root.AddCommand(newRecord(o), newCheck(o), newProbe(), newVersion(), manpage.Command())
 	return root
 }
 

@@ -14,8 +14,8 @@ import (
 // listenOwn opens the socket for figures of local scripts; nil if it is unavailable
 // and was not requested explicitly.
 func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, error) {
-	path := o.socket
-	if o.replay != "" || path == "none" {
+	path := o.Socket
+	if o.Replay != "" || path == "none" {
 		return nil, nil
 	}
 	if path == "auto" {
@@ -33,7 +33,7 @@ func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, er
 		}
 	}
 	s, err := a.Listen(path)
-	if err != nil && o.socket == "auto" {
+	if err != nil && o.Socket == "auto" {
 		log.Info("`reckon push` does not work with this agent", "reason", err)
 		return nil, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/spf13/pflag"
+	"reckon/cmd/settings"
 )
 
 // profileOptions set several flags at once for a kind of machine.
@@ -16,30 +16,30 @@ type profileOptions struct {
 	metered bool
 }
 
-func (o *profileOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&o.name, "profile", "normal", "normal, or edge: for small boards and SD cards, writes and remembers less")
-	f.BoolVar(&o.metered, "metered", false, "metered network: send every 4 minutes, and report the daily volume")
+func (o *profileOptions) register(s *settings.Set) {
+	s.Flags.StringVar(&o.name, "profile", "normal", "normal, or edge: for small boards and SD cards, writes and remembers less")
+	s.Keys.BoolVar(&o.metered, "metered", false, "metered network: send every 4 minutes, and report the daily volume")
 }
 
-// apply sets the flags that were not given explicitly.
-func (o *profileOptions) apply(to *options, given func(flag string) bool) error {
-	set := func(flag string, field *time.Duration, v time.Duration) {
-		if !given(flag) {
+// apply changes the settings that were not given explicitly.
+func (o *profileOptions) apply(to *options) error {
+	set := func(name string, field *time.Duration, v time.Duration) {
+		if !to.set.Given(name) {
 			*field = v
 		}
 	}
 	switch o.name {
 	case "normal":
 	case "edge":
-		set("tick", &to.tick, 2*time.Second)
-		set("export", &to.export, time.Minute)
+		set("tick", &to.Tick, 2*time.Second)
+		set("export", &to.Export, time.Minute)
 		to.push.syncEvery, to.push.maxQueue = 10*time.Minute, 64<<20
 		debug.SetMemoryLimit(20 << 20)
 	default:
 		return &usageError{fmt.Errorf("--profile %s: write normal or edge", o.name)}
 	}
 	if o.metered {
-		set("export", &to.export, 4*time.Minute) // queries look back for 5
+		set("export", &to.Export, 4*time.Minute) // queries look back for 5
 	}
 	return nil
 }

@@ -21,15 +21,21 @@ func TestProfile(t *testing.T) {
 		{profileOptions{name: "edge", metered: true}, "", 2 * time.Second, 4 * time.Minute, 10 * time.Minute},
 		{profileOptions{name: "normal", metered: true}, "export", time.Second, 15 * time.Second, 0},
 	} {
-		to := options{tick: time.Second, export: 15 * time.Second}
-		if err := c.o.apply(&to, func(flag string) bool { return flag == c.given }); err != nil {
+		to := newOptions()
+		if f := to.set.Keys.Lookup(c.given); f != nil {
+			f.Changed = true
+		}
+		if f := to.set.Flags.Lookup(c.given); f != nil {
+			f.Changed = true
+		}
+		if err := c.o.apply(to); err != nil {
 			t.Fatal(err)
 		}
-		if to.tick != c.tick || to.export != c.export || to.push.syncEvery != c.sync {
-			t.Errorf("%+v given %q: %s, %s, %s", c.o, c.given, to.tick, to.export, to.push.syncEvery)
+		if to.Tick != c.tick || to.Export != c.export || to.push.syncEvery != c.sync {
+			t.Errorf("%+v given %q: %s, %s, %s", c.o, c.given, to.Tick, to.Export, to.push.syncEvery)
 		}
 	}
-	if err := (&profileOptions{name: "small"}).apply(&options{}, func(string) bool { return false }); err == nil {
+	if err := (&profileOptions{name: "small"}).apply(newOptions()); err == nil {
 		t.Error("a profile that does not exist")
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"reckon/agent"
+	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/internal/queue"
 	"reckon/transport/instance"
@@ -36,12 +36,13 @@ type pushOptions struct {
 	endpoints []push.Endpoint // from urls and file; see read
 }
 
-func (o *pushOptions) register(f *pflag.FlagSet) {
+func (o *pushOptions) register(s *settings.Set) {
+	f, k := s.Flags, s.Keys
 	f.StringArrayVar(&o.urls, "push", nil, "address that takes Prometheus remote write, such as http://server:9870; can be given again")
 	f.StringVar(&o.tokenFile, "push-token-file", "", "file with the bearer token to send to every --push")
-	f.StringVar(&o.caFile, "push-ca", "", "file with the certificates of the authorities to trust for every --push")
-	f.StringVar(&o.queue, "push-queue", "", "directory for what waits to be sent (default: "+defaultQueue()+")")
-	f.StringVar(&o.file, "push-config", "", "YAML file with endpoints, each with its own filter, labels and limits")
+	k.StringVar(&o.caFile, "push-ca", "", "file with the certificates of the authorities to trust for every --push")
+	k.StringVar(&o.queue, "push-queue", "", "directory for what waits to be sent (default: "+defaultQueue()+")")
+	k.StringVar(&o.file, "push-config", "", "YAML file with endpoints, each with its own filter, labels and limits")
 	f.StringVar(&o.site, "site", "", "name of the site, a label on every series")
 }
 
@@ -79,7 +80,7 @@ func (o *pushOptions) read() error {
 		o.endpoints = append(o.endpoints, more...)
 	}
 	if len(o.endpoints) == 0 && (o.tokenFile != "" || o.caFile != "") {
-		return &usageError{errors.New("--push-token-file and --push-ca need --push")}
+		return &usageError{errors.New("--push-token-file and the setting push-ca need --push")}
 	}
 	for i := range o.endpoints {
 		if q := &o.endpoints[i].Queue; q.MaxBytes == 0 {
@@ -105,7 +106,7 @@ func (o *pushOptions) read() error {
 func readEndpoints(file string) ([]push.Endpoint, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("--push-config: %w", err)
+		return nil, fmt.Errorf("push-config: %w", err)
 	}
 	var c struct {
 		Push []push.Endpoint `yaml:"push"`
@@ -113,10 +114,10 @@ func readEndpoints(file string) ([]push.Endpoint, error) {
 	d := yaml.NewDecoder(bytes.NewReader(raw))
 	d.KnownFields(true)
 	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("--push-config %s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("push-config %s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(c.Push) == 0 {
-		return nil, fmt.Errorf("--push-config %s lists no endpoint under the word push", file)
+		return nil, fmt.Errorf("push-config %s lists no endpoint under the word push", file)
 	}
 	return c.Push, nil
 }
@@ -155,10 +156,10 @@ func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Write
 	config.Clock = push.Clock{Boot: config.Instance.Boot, Since: agent.SinceBoot}
 	p, err := push.Open(config)
 	if errors.Is(err, queue.ErrLocked) {
-		return nil, fmt.Errorf("%w: does another reckon-agent run? Give this one another directory with --push-queue", err)
+		return nil, fmt.Errorf("%w: does another reckon-agent run? Give this one another directory by the setting push-queue", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; the queues are in --push-queue %s", err, o.queue)
+		return nil, fmt.Errorf("%w; the queues are in %s (push-queue)", err, o.queue)
 	}
 	a.Attach(p.Reporter())
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the last export is sent after ctx has ended

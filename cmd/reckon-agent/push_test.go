@@ -74,9 +74,9 @@ func TestCheck(t *testing.T) {
 	defer good.Close()
 	bad := httptest.NewServer(http.NotFoundHandler())
 	defer bad.Close()
-	var o options
-	o.tick, o.export, o.root, o.source, o.exits = time.Second, time.Second, "/", "procfs", "none"
-	o.kubelet.Address = "none" // a cluster may run here
+	o := newOptions()
+	o.Tick, o.Export, o.Root, o.Source, o.Exits = time.Second, time.Second, "/", "procfs", "none"
+	o.Kubelet.Address = "none" // a cluster may run here
 	o.push.queue = t.TempDir()
 	o.push.urls = []string{good.URL}
 	var out bytes.Buffer
@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "2 of the above") {
 		t.Errorf("%v", err)
 	}
-	for _, want := range []string{"  FAIL  " + bad.URL, "there is no remote write receiver", "  FAIL  /proc/nowhere", "--push-queue"} {
+	for _, want := range []string{"  FAIL  " + bad.URL, "there is no remote write receiver", "  FAIL  /proc/nowhere", "push-queue"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}

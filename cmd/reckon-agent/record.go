@@ -25,7 +25,7 @@ type recordOptions struct {
 	agent    agent.Config
 }
 
-func newRecord() *cobra.Command {
+func newRecord(shared *options) *cobra.Command {
 	var o recordOptions
 	cmd := &cobra.Command{
 		Use:   "record",
@@ -40,6 +40,7 @@ pseudonyms unless --keep-names is given. Names of programs are kept.`,
   reckon-agent record -o node.rec --passes 600 --interval 1s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.agent = agent.Config{Source: shared.Source, Root: shared.Root}
 			return runRecord(cmd.Context(), cmd.ErrOrStderr(), o)
 		},
 	}
@@ -50,8 +51,8 @@ pseudonyms unless --keep-names is given. Names of programs are kept.`,
 	f.DurationVar(&o.interval, "interval", time.Second, "time between two passes")
 	f.BoolVar(&o.keep, "keep-names", false, "keep the names of users and hosts")
 	f.BoolVar(&o.noFiles, "no-files", false, "record readings only, without the raw files")
-	f.StringVar(&o.agent.Source, "source", "auto", "where processes are read: auto, ebpf or procfs")
-	f.StringVar(&o.agent.Root, "root", "/", "where the file systems of the host are mounted")
+	f.AddFlag(shared.set.Flags.Lookup("source"))
+	f.AddFlag(shared.set.Flags.Lookup("root"))
 	return cmd
 }
 

@@ -7,92 +7,48 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
+	"os"
 	"time"
 
-	"github.com/spf13/pflag"
-
-	"reckon/account"
 	"reckon/agent"
 	"reckon/cmd/resident"
+	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/internal/durable/filelimit"
-	"reckon/metric/compat"
 	"reckon/metric/expose"
-	"reckon/sensor/host"
 )
 
+// options are the settings of the agent, which `reckon-agent check` shares.
 type options struct {
-	listen       string
-	node         string
-	root         string
-	source       string
-	exits        string
-	replay       string
-	tegrastats   string
-	redfish      string
-	state        string
-	tick, export time.Duration
-	linger       time.Duration
-	verbose      bool
-	powerModel   string
-	guests       string
-	hostEnergy   string
-	idle         string
-	compat       []string
-	push         pushOptions
-	web          webOptions
-	own          string
-	textfile     []string
-	socket       string
-	kubelet      agent.Kubelet
-	profile      profileOptions
-	counters     bool
-	files        string
+	settings.Agent
+	set     *settings.Set
+	listen  string
+	verbose bool
+	push    pushOptions
+	web     webOptions
+	profile profileOptions
 }
 
-func (o *options) register(f *pflag.FlagSet) {
-	f.SortFlags = false
+func newOptions() *options {
+	o := &options{set: settings.New()}
+	f := o.set.Flags
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9871", "address of /metrics; any but a loopback address needs --web-config")
-	o.web.register(f)
-	f.StringVar(&o.source, "source", "auto", "where processes are read: auto, ebpf or procfs")
-	f.StringVar(&o.exits, "exits", "auto", "where ends of processes are read: auto, ebpf, taskstats or none")
-	f.DurationVar(&o.tick, "tick", time.Second, "time between two readings")
-	f.DurationVar(&o.export, "export", 15*time.Second, "time between two exports; use the scrape interval")
-	f.DurationVar(&o.linger, "linger", time.Minute, "how long a workload that ended can still be scraped")
-	f.StringVar(&o.node, "node", "", "name of this node (default: the host name)")
-	f.StringVar(&o.state, "state", "", "file that carries the accounts over a restart, such as /run/reckon/agent.state")
-	f.StringVar(&o.root, "root", "/", "where the file systems of the host are mounted, inside a container")
-	f.StringVar(&o.replay, "replay", "", "play a recording instead of reading this machine")
-	f.StringVar(&o.redfish, "redfish-config", "", "YAML file that names management controllers to ask for power")
-	f.StringVar(&o.tegrastats, "tegrastats", "", "on a Jetson, a file or named pipe that tegrastats writes to")
-	f.StringVar(&o.guests, "guest-energy", "", "folder into which the energy of each virtual machine is written, to be shared with it, such as /run/reckon/guests")
-	f.StringVar(&o.hostEnergy, "host-energy", "", "in a virtual machine, the file in which its host does so (default: "+host.Default+")")
-	f.StringVar(&o.powerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
-	f.StringVar(&o.idle, "idle-share", "none", "attribution of idle energy: none, request (in proportion to requests) or even")
-	f.StringSliceVar(&o.compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
-	f.StringVar(&o.own, "own-metrics", "", "YAML file that names metrics of your own to read, see doc/guides/own-metrics.md")
-	f.StringArrayVar(&o.textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
-	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+agent.SystemSocket+" as root) or none")
-	f.StringVar(&o.files, "files", "network", "file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see doc/guides/storage.md")
-	f.BoolVar(&o.counters, "counters", false, "read the performance counters of the processors for each workload, see doc/guides/counters.md")
-	kubeletFlags(f, &o.kubelet)
-	o.push.register(f)
-	o.profile.register(f)
+	o.web.register(o.set)
+	o.Register(o.set, os.Getenv("NODE_IP"))
+	f.StringVar(&o.State, "state", "", "file that carries the accounts over a restart, such as /run/reckon/agent.state")
+	o.set.Keys.DurationVar(&o.Linger, "linger", time.Minute, "how long a workload that ended can still be scraped")
+	o.push.register(o.set)
+	o.profile.register(o.set)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+	return o
 }
 
-// config converts the flags to the configuration of the agent.
+// config returns the configuration of the agent.
 func (o *options) config(log *slog.Logger) agent.Config {
-	return agent.Config{
-		Node: o.node, Root: o.root, Tegrastats: o.tegrastats, Redfish: o.redfish, Source: o.source, Exits: o.exits, Replay: o.replay,
-		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
-		OwnMetrics: o.own, Textfile: o.textfile, Kubelet: o.kubelet,
-		Guests: o.guests, HostEnergy: o.hostEnergy, Files: o.files, Counters: o.counters,
-		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
-		Steady: len(o.push.endpoints) > 0 && o.replay == "",
-		Expose: true, Lean: true, Version: buildinfo.Get().Version, Logger: log,
-	}
+	c := o.Config
+	c.Steady = len(o.push.endpoints) > 0 && o.Replay == ""
+	c.Expose, c.Lean, c.Version, c.Logger = true, true, buildinfo.Get().Version, log
+	return c
 }
 
 // settled is the time after which all one-time work of the start is done.
@@ -101,7 +57,7 @@ const settled = 10 * time.Second
 // connections is how many files are needed beside those of the sensors: for scrapes, senders and queues.
 const connections = 96
 
-func runAgent(ctx context.Context, stderr io.Writer, o options) error {
+func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	level := slog.LevelWarn
 	if o.verbose {
 		level = slog.LevelDebug
@@ -140,7 +96,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 		defer pusher.stop()
 		sinks = append(sinks, pusher.Put)
 		if o.profile.metered {
-			go pusher.tell(ctx, stderr, o.export)
+			go pusher.tell(ctx, stderr, o.Export)
 		}
 	}
 	for _, n := range notes {

@@ -6,8 +6,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/spf13/pflag"
-
+	"reckon/cmd/settings"
 	"reckon/internal/webconfig"
 )
 
@@ -17,9 +16,10 @@ type webOptions struct {
 	insecure bool
 }
 
-func (o *webOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&o.config, "web-config", "", "file with TLS certificates and users of /metrics, in the form of Prometheus's web configuration; read again while the agent runs")
-	f.BoolVar(&o.insecure, "insecure", false, "let everybody who reaches the address read /metrics")
+func (o *webOptions) register(s *settings.Set) {
+	s.Flags.StringVar(&o.config, "web-config", "",
+		"file with TLS certificates and users of /metrics, in the form of Prometheus's web configuration; read again while the agent runs")
+	s.Flags.BoolVar(&o.insecure, "insecure", false, "let everybody who reaches the address read /metrics")
 }
 
 // door is the listener for /metrics.

@@ -17,22 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/server"
 )
-
-// accessFlags adds the flags of a server for access control.
-func accessFlags(cmd *cobra.Command, a *server.Access) {
-	f := cmd.Flags()
-	f.StringVar(&a.WebConfig, "web-config", "", "file with TLS certificates and the like, in the form of Prometheus's web configuration; read again while the server runs")
-	f.StringVar(&a.OIDC, "oidc-config", "", "configuration file for sign-in by OpenID Connect")
-	f.StringVar(&a.Kubernetes, "kubernetes-config", "", "file that names the service accounts of a Kubernetes cluster that are let in, see doc/guides/access.md")
-	f.StringVar(&a.Limits, "limits", "", "file that bounds what senders, sites and viewers take, see doc/guides/access.md")
-	f.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "address or network of a reverse proxy that is believed about whom a request comes from (X-Forwarded-For, X-Forwarded-Proto); can be given again")
-	f.BoolVar(&a.TrustLoopback, "trust-loopback", false, "while there are no users, let everybody on this machine see and change everything, as releases before did, instead of asking the kernel who it is")
-	f.BoolVar(&a.Public, "public", false, "show totals, without names, to those who are not signed in")
-	f.StringVar(&a.Socket, "api-socket", "auto", "Unix socket on which each user of this machine sees their own work without a token: a path, auto ("+client.Sockets("")[0]+" where it can be made, else one of the user) or none")
-	f.BoolVar(&a.Insecure, "insecure", false, "let everybody who reaches the address see and change everything")
-}
 
 // apiSocket returns the path of the Unix socket to create, empty for none, and whether it was requested explicitly.
 func apiSocket(flag string, getenv func(string) string) (path string, wanted bool) {

@@ -11,19 +11,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/term"
-	"reckon/server"
 )
-
-// alertFlags adds the flags of a server for alerts.
-func alertFlags(cmd *cobra.Command, a *server.Alerts) {
-	f := cmd.Flags()
-	f.StringSliceVar(&a.Rules, "rules", nil, "files with recording and alerting rules in the form of Prometheus, \"default\" for those shipped with reckon, \"none\" for none; reloaded on SIGHUP (default: default)")
-	f.StringSliceVar(&a.Alertmanagers, "alertmanager", nil, "address of an Alertmanager that alerts go to, such as http://HOST:9093")
-	f.StringVar(&a.Config, "alertmanager-config", "", "tell people without another Alertmanager: file with routes and receivers in the form of Alertmanager")
-	digest := &choice{value: "none", words: []string{"none", "weekly"}}
-	f.Var(&digestFlag{digest, &a.Digest}, "digest", "weekly: on Mondays each owner whose jobs were allocated something gets the report on their own week, sent along the route of the alert WeeklyDigest")
-	f.StringVar(&a.External, "external-url", "", "address of this server in links of alerts (default: the one of --listen)")
-}
 
 // digestFlag is a choice that is stored in another variable.
 type digestFlag struct {
@@ -44,8 +32,8 @@ func newAlerts(g *globals) *cobra.Command {
 		Use:   "alerts",
 		Short: "Show firing alerts and the rules, and test their delivery",
 		Long: `Show the alerts that are pending or fire, the rules behind them, and send a test
-through the whole path. Rules are evaluated by the server (--rules); messages go out by
-an Alertmanager (--alertmanager) or by the one inside (--alertmanager-config).`,
+through the whole path. Rules are evaluated by the server (setting rules); messages
+go out by an Alertmanager (alertmanager) or by the one inside (alertmanager-config).`,
 		Example: `  reckon alerts list
   reckon alerts rules
   reckon alerts test`,
@@ -109,7 +97,7 @@ func newAlertsRules(g *globals) *cobra.Command {
 				return writeJSON(g.stdout, list)
 			}
 			if len(list) == 0 {
-				fmt.Fprintln(g.stdout, "No rules are evaluated; start the server without --rules none.")
+				fmt.Fprintln(g.stdout, "No rules are evaluated; start the server without the setting rules: none.")
 				return nil
 			}
 			t := term.NewTable(term.Column{Title: "GROUP"}, term.Column{Title: "RULE"}, term.Column{Title: "STATE"},

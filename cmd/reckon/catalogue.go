@@ -21,7 +21,6 @@ dropped and built again from them, and nothing is lost by it.`,
 		Args:    cobra.NoArgs,
 	}
 	var at server.Places
-	var stores storeFlags
 	rebuild := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Build the catalogue again from the series",
@@ -31,12 +30,12 @@ series, the roll-ups of years, stays as it is. The server must be stopped first.
   reckon catalogue rebuild --data /var/lib/reckon`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at.Store, at.Catalogue = stores.store, stores.catalogue
+			at.Data, at.Store, at.Catalogue = g.serverOptions.Data, g.stores.store, g.stores.catalogue
 			return runRebuild(cmd.Context(), g, at)
 		},
 	}
-	rebuild.Flags().StringVar(&at.Data, "data", "data", "directory in which the numbers are kept")
-	stores.register(rebuild)
+	rebuild.Flags().AddFlag(g.serving.Flags.Lookup("data"))
+	rebuild.Flags().AddFlagSet(g.stores.flags)
 	cmd.AddCommand(rebuild)
 	return cmd
 }

@@ -11,8 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
@@ -33,15 +32,16 @@ const (
 	demoBy    = "reckon up --demo"
 )
 
-// demoFlags rejects flags of up that a demonstration does not support, and sets its data directory.
-func demoFlags(cmd *cobra.Command, o *upOptions) error {
+// demoFlags rejects settings of up that a demonstration does not support, and sets its data directory.
+func demoFlags(set *settings.Set, g *globals) error {
 	for _, name := range []string{"site", "node", "source", "exits", "tick", "export", "root", "replay", "slurm"} {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			return &usageError{fmt.Errorf("--%s has no effect with --demo, which measures no machine; drop one of the two (`reckon simulate` makes other sites)", name)}
+		if set.Given(name) {
+			return &usageError{fmt.Errorf("--%s has no effect with --demo, which measures no machine; drop one of the two "+
+				"(`reckon simulate` makes other sites)", name)}
 		}
 	}
-	if !cmd.Flags().Changed("data") {
-		o.data = demoData
+	if !set.Given("data") {
+		g.serverOptions.Data = demoData
 	}
 	return nil
 }

@@ -509,10 +509,10 @@ func readPolicy(file string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("--policy: %w", err)
+		return nil, fmt.Errorf("policy: %w", err)
 	}
 	if _, err := findings.ReadPolicy(text); err != nil {
-		return nil, fmt.Errorf("--policy %s: %w", file, err)
+		return nil, fmt.Errorf("policy %s: %w", file, err)
 	}
 	return text, nil
 }

@@ -21,7 +21,7 @@ func newGraphExport(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export", Short: "Print the whole graph", Args: cobra.NoArgs,
 		Long: `export prints all that you may see. In the vocabulary of GLACIATION that is the graph
-of the latest minute; the server has to run with --graph-compatible.`,
+of the latest minute; the server has to run with the setting graph-compatible.`,
 		Example: `  reckon graph export --format nquads > graph.nq
   reckon graph export --vocabulary glaciation --format jsonld`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,7 +82,7 @@ GRAPH ?g { ?s ?p ?o } }`)
 		return nil, err
 	}
 	if len(answer.Results.Bindings) == 0 {
-		return nil, errors.New("there is no graph of GLACIATION; start the server with --graph-compatible")
+		return nil, errors.New("there is no graph of GLACIATION; start the server with the setting graph-compatible")
 	}
 	var out []graph.Quad
 	for _, b := range answer.Results.Bindings {

@@ -64,7 +64,7 @@ func TestGraphCommands(t *testing.T) {
 		{"", []string{"walk", "urn:b"}, 0, "<-  urn:p     urn:a  a"},
 		{"", []string{"walk", "urn:nothing"}, 1, "graph ls"},
 		{"", []string{"export"}, 0, "<urn:b> <urn:p> \"5\"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:reckon:subgraph/urn%3Ab%2Fwith%20space> .\n"},
-		{"", []string{"export", "--vocabulary", "glaciation"}, 1, "--graph-compatible"},
+		{"", []string{"export", "--vocabulary", "glaciation"}, 1, "graph-compatible"},
 		{"", []string{"rm", "urn:a", "urn:none"}, 2, "no such subgraph"},
 		{"", []string{"ls", "--format", "json"}, 0, "\"statements\": 2"},
 	} {

@@ -27,8 +27,8 @@ type plugin struct {
 	namespace, service, audience string
 }
 
-// parse parses the options of the plugin, which precede the command, and returns the command.
-func (p *plugin) parse(args []string) ([]string, error) {
+// flags returns the options of the plugin, which precede the command.
+func (p *plugin) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet(kubectlName, pflag.ContinueOnError)
 	f.SetInterspersed(false)
 	f.StringVarP(&p.namespace, "namespace", "n", "reckon", "")
@@ -36,6 +36,12 @@ func (p *plugin) parse(args []string) ([]string, error) {
 	f.StringVar(&p.audience, "audience", "reckon", "")
 	f.StringVar(&p.context, "context", "", "")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "")
+	return f
+}
+
+// parse parses the options and returns the command.
+func (p *plugin) parse(args []string) ([]string, error) {
+	f := p.flags()
 	if err := f.Parse(args); err != nil {
 		return nil, &usageError{fmt.Errorf("%w; write kubectl reckon [-n NAMESPACE] [--service NAME] [--audience NAME] [--context NAME] [--kubeconfig FILE] COMMAND", err)}
 	}

@@ -14,8 +14,6 @@ import (
 )
 
 func newMigrate(g *globals) *cobra.Command {
-	var data string
-	var stores storeFlags
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Copy the contents of a data directory to another store",
@@ -29,15 +27,17 @@ elsewhere, restart the server with --store, and migrate the copy while it runs.`
 		Example: `  reckon migrate --data /var/lib/reckon --store victoriametrics+http://vm:8428
   reckon migrate --catalogue 'postgres://reckon@db/reckon?password_file=pw'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runMigrate(cmd.Context(), g, data, stores) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runMigrate(cmd.Context(), g, g.serverOptions.Data, &g.stores)
+		},
 	}
-	cmd.Flags().StringVar(&data, "data", "data", "directory that is copied from")
-	stores.register(cmd)
+	cmd.Flags().AddFlag(g.serving.Flags.Lookup("data"))
+	cmd.Flags().AddFlagSet(g.stores.flags)
 	return cmd
 }
 
-func runMigrate(ctx context.Context, g *globals, data string, to storeFlags) error {
-	if to == (storeFlags{}) {
+func runMigrate(ctx context.Context, g *globals, data string, to *storeFlags) error {
+	if to.none() {
 		return &usageError{errors.New("no destination: give --store for the series, --catalogue for the catalogue, or both")}
 	}
 	if err := to.check(); err != nil {

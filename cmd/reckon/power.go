@@ -27,7 +27,7 @@ func newPower(g *globals) *cobra.Command {
 		Short: "Fit, explain and evaluate models of the power that a machine draws",
 		Long: `Fit, explain and evaluate models that turn a machine's counters (CPU use, cycles,
 memory, disk and network traffic, GPU use) into the watts it draws. A model is a
-small file; give it to ` + "`reckon up --power-model FILE`" + ` or to the agents of machines
+small file; give it to ` + "`reckon up --set power-model=FILE`" + ` or to the agents of machines
 that have no meter.
 
 Errors are always those on work that the model had not seen: whole workloads or

@@ -30,7 +30,7 @@ programs and nodes.
 
 With --owner it is of one owner: used, allocated and lost compared with the preceding
 period, what failed, recommended requests for the next runs, and findings; --format
-text fits a mail. The server shows the same at /report, and mails it with --digest
+text fits a mail. The server shows the same at /report, and mails it (setting digest)
 weekly.`,
 		Example: `  reckon report --period month -o november.html
   reckon report --period month --until 2026-11-01 --public -o october.html

@@ -15,6 +15,7 @@ import (
 
 	"reckon/client"
 	"reckon/cmd/manpage"
+	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/internal/term"
 )
@@ -42,6 +43,20 @@ func (d *deps) now() time.Time {
 type globals struct {
 	deps
 	connection
+	serverOptions serverOptions
+	agent         settings.Agent
+	stores        storeFlags
+
+	serving   *settings.Set // of serverOptions
+	measuring *settings.Set // of agent
+}
+
+// registerStages registers the options of the stages, which commands share.
+func (g *globals) registerStages() {
+	g.serving, g.measuring = settings.New(), settings.New()
+	g.stores.register()
+	g.serverOptions.register(g.serving, &g.stores)
+	g.agent.Register(g.measuring, g.getenv("NODE_IP")) // status.hostIP of the downward API
 }
 
 // newRoot returns the command tree. A new command needs one file and one line here.
@@ -73,6 +88,7 @@ To measure one command, no server is needed:
 	root.SetErr(d.stderr)
 	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
 	g.connection.flags(root)
+	g.registerStages()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if word := cmd.Flags().Args(); cmd == root && len(word) > 0 { // sacct -j 1: the command is unknown, not the flag
 			return usage(cmd, subcommandOnly(cmd, word[:1]))
@@ -82,6 +98,7 @@ To measure one command, no server is needed:
 	root.AddCommand(
 		newUp(g),
 		newServe(g),
+		newCheck(g),
 		newRunCommand(g),
 		newStress(g),
 		newSimulate(g),
@@ -145,7 +162,7 @@ func groups() []struct{ id, title, commands string } {
 	return []struct{ id, title, commands string }{
 		{"ask", "Ask:", "me top jobs job scale nodes usage report findings alerts fit forecast rank rightsize anomalies correlate query graph"},
 		{"run", "Run:", "up run runs push stress simulate experiment dataset"},
-		{"operate", "Operate:", "serve import export power catalogue node verify backup restore migrate"},
+		{"operate", "Operate:", "serve check import export power catalogue node verify backup restore migrate"},
 		{"administer", "Administer:", "user token audit"},
 		{"other", "Other:", "completion help version"},
 	}

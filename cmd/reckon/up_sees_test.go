@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// Root without a capability, in a user namespace or with --exits none is not said to see everything, and another user who was granted
+// Root without a capability, in a user namespace or with the setting exits none is not said to see everything, and another user who was granted
 // the capabilities is not said to see less.
 func TestSees(t *testing.T) {
 	for _, c := range []struct {

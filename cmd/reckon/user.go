@@ -22,27 +22,26 @@ import (
 
 // usersAt is where the users and tokens of a server are stored: in its directory, or in a shared
 // database.
-type usersAt struct{ data, catalogue string }
+type usersAt struct{ *globals }
 
 func (at *usersAt) register(cmd *cobra.Command) {
-	f := cmd.PersistentFlags()
-	f.StringVar(&at.data, "data", "data", "directory of the server")
-	f.StringVar(&at.catalogue, "catalogue", "", "`URL` of the PostgreSQL of several servers (serve --member), instead of --data; the data directory of one of them records it")
+	cmd.PersistentFlags().AddFlag(at.serving.Flags.Lookup("data"))
+	cmd.PersistentFlags().AddFlag(at.stores.flags.Lookup("catalogue"))
 }
 
 // open opens the store, possibly while the server runs. It creates the directory if create is true.
 func (at *usersAt) open(ctx context.Context, create bool) (*auth.Users, error) {
-	if at.catalogue == "" && create {
-		if err := os.MkdirAll(at.data, 0o750); err != nil {
+	if at.stores.catalogue == "" && create {
+		if err := os.MkdirAll(at.serverOptions.Data, 0o750); err != nil {
 			return nil, err
 		}
 	}
-	if at.catalogue == "" {
-		if _, err := os.Stat(at.data); err != nil {
-			return nil, fmt.Errorf("there is no server's directory at %s: %w; name it with --data", at.data, err)
+	if at.stores.catalogue == "" {
+		if _, err := os.Stat(at.serverOptions.Data); err != nil {
+			return nil, fmt.Errorf("there is no server's directory at %s: %w; name it with --data", at.serverOptions.Data, err)
 		}
 	}
-	return server.Users(ctx, at.data, at.catalogue)
+	return server.Users(ctx, at.serverOptions.Data, at.stores.catalogue)
 }
 
 // run wraps f, the action of a command on the users.
@@ -76,7 +75,7 @@ there is a user, everybody must sign in.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var at usersAt
+	at := usersAt{g}
 	at.register(cmd)
 	cmd.AddCommand(userAdd(g, &at), userList(g, &at), userPassword(g, &at), userRemove(g, &at))
 	return cmd
@@ -237,7 +236,7 @@ server that runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var at usersAt
+	at := usersAt{g}
 	at.register(cmd)
 	cmd.AddCommand(tokenCreate(g, &at), tokenList(g, &at), tokenRevoke(g, &at))
 	return cmd
@@ -258,7 +257,7 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 			case agent && (t.Name != "" || len(t.Owners) > 0):
 				return usage(cmd, errors.New("--name and --owner go with --role"))
 			case !agent && t.Bound != access.Bound{}:
-				return usage(cmd, errors.New("--max-series and --max-samples-per-second go with --agent; queries are bounded by role, see --limits of `reckon serve`"))
+				return usage(cmd, errors.New("--max-series and --max-samples-per-second go with --agent; queries are bounded by role, see the setting limits of `reckon serve`"))
 			case !agent && (t.Scope.Site != "" || len(t.Scope.Nodes) > 0):
 				return usage(cmd, errors.New("--site and --node go with --agent"))
 			}
@@ -300,8 +299,8 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 	f.BoolVar(&agent, "agent", false, "for an agent: sends samples, sees nothing")
 	f.StringVar(&t.Scope.Site, "site", "", "of an agent: the site it speaks for (default: any)")
 	f.StringArrayVar(&t.Scope.Nodes, "node", nil, "of an agent: pattern of names of nodes it speaks for, repeatable (default: any)")
-	f.IntVar(&t.Bound.Series, "max-series", 0, "of an agent: most series that it keeps going (default: the server's --limits)")
-	f.Float64Var(&t.Bound.SamplesPerSecond, "max-samples-per-second", 0, "of an agent: most samples that it sends (default: the server's --limits)")
+	f.IntVar(&t.Bound.Series, "max-series", 0, "of an agent: most series that it keeps going (default: the server's limits)")
+	f.Float64Var(&t.Bound.SamplesPerSecond, "max-samples-per-second", 0, "of an agent: most samples that it sends (default: the server's limits)")
 	f.StringVar(&role, "role", "", "for a person or program: admin, support, user or public")
 	f.StringVar(&t.Name, "name", "", "of a role: its name in the audit log, and for user the owner")
 	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: owner whose work it sees, repeatable (default: --name)")
@@ -388,7 +387,7 @@ func tokenRevoke(g *globals, at *usersAt) *cobra.Command {
 
 // newAudit returns `reckon audit`.
 func newAudit(g *globals) *cobra.Command {
-	var at usersAt
+	at := usersAt{g}
 	var owner, viewer, since string
 	var limit int
 	cmd := &cobra.Command{

@@ -17,7 +17,6 @@ type verifyOptions struct {
 	since, until string
 	last, look   bool
 	at           server.Places
-	stores       storeFlags
 	offline      bool
 	format       *choice
 }
@@ -40,7 +39,7 @@ With --data it reads the directory of a server that is stopped.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.offline = cmd.Flags().Changed("data") || o.stores.store != "" || o.stores.catalogue != ""
+			o.offline = cmd.Flags().Changed("data") || !g.stores.none()
 			return runVerify(cmd.Context(), g, o)
 		},
 	}
@@ -49,8 +48,8 @@ With --data it reads the directory of a server that is stopped.`,
 	f.StringVarP(&o.until, "until", "E", "", "up to this time")
 	f.BoolVar(&o.last, "last", false, "show the last proof of the server")
 	f.BoolVar(&o.look, "dry-run", false, "make no hour again")
-	f.StringVar(&o.at.Data, "data", "data", "directory of a server that is stopped")
-	o.stores.register(cmd)
+	f.AddFlag(g.serving.Flags.Lookup("data"))
+	f.AddFlagSet(g.stores.flags)
 	o.format = addFormat(cmd, "table", "json")
 	return cmd
 }
@@ -83,7 +82,7 @@ func (o *verifyOptions) prove(ctx context.Context, g *globals) (p client.Proof, 
 		return p, err
 	}
 	if o.offline {
-		o.at.Store, o.at.Catalogue = o.stores.store, o.stores.catalogue
+		o.at.Data, o.at.Store, o.at.Catalogue = g.serverOptions.Data, g.stores.store, g.stores.catalogue
 		return server.Verify(ctx, o.at, q, slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	}
 	c, err := g.client()

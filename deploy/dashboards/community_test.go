@@ -75,7 +75,7 @@ type community struct {
 }
 
 // Unchanged dashboards of others show data: what a Prometheus has that scrapes an agent
-// with --compat. What they do not show is a known gap.
+// with the setting compat. What they do not show is a known gap.
 func TestCommunityDashboards(t *testing.T) {
 	p := agentsScraped(t)
 	guide, err := os.ReadFile("../../doc/guides/grafana.md")

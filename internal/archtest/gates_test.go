@@ -27,6 +27,8 @@ func TestGates(t *testing.T) {
 	for name, limit := range limits {
 		got, ok := measured[name]
 		switch {
+		case strings.HasPrefix(name, "flags-"): // held where the commands are
+			continue
 		case !ok:
 			t.Errorf("gates.txt: unknown limit %q", name)
 		case got > limit:

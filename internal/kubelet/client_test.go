@@ -235,7 +235,7 @@ func TestTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			if _, err = client.Pods(t.Context()); (err == nil) != c.want || asked != c.want || err != nil && !strings.Contains(err.Error(), "--kubelet-ca") {
+			if _, err = client.Pods(t.Context()); (err == nil) != c.want || asked != c.want || err != nil && !strings.Contains(err.Error(), "kubelet-ca") {
 				t.Errorf("asked %v, %v", asked, err)
 			}
 		})

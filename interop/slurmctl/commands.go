@@ -32,7 +32,7 @@ func (c *Commands) Name() string { return "squeue, sacct and sinfo" }
 func (c *Commands) Check() error {
 	for _, name := range []string{"squeue", "sinfo"} {
 		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("the command %s of Slurm is not found: install slurm-client on this machine, start reckon where it is, or give the address of slurmrestd with --slurm-url", name)
+			return fmt.Errorf("the command %s of Slurm is not found: install slurm-client on this machine, start reckon where it is, or give the address of slurmrestd with the setting slurm-url", name)
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func (s *Rest) ask(ctx context.Context, path string, q url.Values, read func(io.
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		return statusError{resp.StatusCode, fmt.Sprintf("slurmrestd at %s requires authentication (HTTP %d): put a fresh token, as `scontrol token` prints it, into the file given with --slurm-token-file", s.base.Redacted(), resp.StatusCode)}
+		return statusError{resp.StatusCode, fmt.Sprintf("slurmrestd at %s requires authentication (HTTP %d): put a fresh token, as `scontrol token` prints it, into the file given with the setting slurm-token-file", s.base.Redacted(), resp.StatusCode)}
 	}
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))

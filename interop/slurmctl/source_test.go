@@ -91,7 +91,7 @@ func TestCommandsThatFail(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "--slurm-url") {
+	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "slurm-url") {
 		t.Errorf("without the commands: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // View converts samples to other names.
 type View interface {
-	// Name is the name of the view in --compat.
+	// Name is the name of the view in the setting compat.
 	Name() string
 	// Descs lists everything that Append may add.
 	Descs() []*metric.Desc

@@ -57,7 +57,7 @@ func New(file string) (*Sensor, error) {
 
 func open(file string) (*Sensor, error) {
 	if file == "" {
-		return nil, sensor.Unavailable("no management controller is configured; --redfish-config FILE names one", "", nil)
+		return nil, sensor.Unavailable("no management controller is configured; the setting redfish-config names one", "", nil)
 	}
 	targets, err := readConfig(file)
 	if err != nil {

@@ -127,7 +127,7 @@ func openEmbedded(file string, kept files, external string, resend time.Duration
 func readConfig(file string) (*amconfig.Config, error) {
 	conf, err := amconfig.LoadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("--alertmanager-config %s: %w; deploy/alerts/alertmanager.yml is an example", file, err)
+		return nil, fmt.Errorf("alertmanager-config %s: %w; deploy/alerts/alertmanager.yml is an example", file, err)
 	}
 	return conf, nil
 }
@@ -289,7 +289,7 @@ func (s *Service) Handler() http.Handler {
 	return s.inside.mux
 }
 
-var errNoReceiver = errors.New("alerts go nowhere; start the server with --alertmanager URL or --alertmanager-config FILE")
+var errNoReceiver = errors.New("alerts go nowhere; start the server with the setting alertmanager or alertmanager-config")
 
 // Reachable says why no alert can reach anybody, or nil.
 func (s *Service) Reachable() error {

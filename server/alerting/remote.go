@@ -38,7 +38,7 @@ func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
 	for i, text := range addresses {
 		u, err := url.Parse(text)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return nil, fmt.Errorf("--alertmanager %s: write it as http://HOST:9093 or https://HOST/PATH", hidden(text))
+			return nil, fmt.Errorf("alertmanager %s: write it as http://HOST:9093 or https://HOST/PATH", hidden(text))
 		}
 		am := config.DefaultAlertmanagerConfig
 		am.Scheme, am.PathPrefix = u.Scheme, "/"+strings.Trim(u.Path, "/")
@@ -51,7 +51,7 @@ func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
 	}
 	r.manager = notifier.NewManager(&notifier.Options{QueueCapacity: 10_000, DrainOnShutdown: true}, model.UTF8Validation, quiet(log))
 	if err := r.manager.ApplyConfig(conf); err != nil {
-		return nil, fmt.Errorf("--alertmanager: %w", err)
+		return nil, fmt.Errorf("alertmanager: %w", err)
 	}
 	return r, nil
 }

@@ -64,10 +64,10 @@ func ruleFiles(patterns []string) ([]string, error) {
 		}
 		found, err := filepath.Glob(p)
 		if err != nil {
-			return nil, fmt.Errorf("--rules %s: %w", p, err)
+			return nil, fmt.Errorf("rules %s: %w", p, err)
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("--rules %s: there is no such file; give rule files, default or none", p)
+			return nil, fmt.Errorf("rules %s: there is no such file; give rule files, default or none", p)
 		}
 		out = append(out, found...)
 	}

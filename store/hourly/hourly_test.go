@@ -419,7 +419,7 @@ func TestNoRoom(t *testing.T) {
 	r := openRaw(t)
 	s := openStore(t, r, t.TempDir())
 	s.opts.Reserve = math.MaxInt64
-	if err := s.Pass(t.Context()); err == nil || !strings.Contains(err.Error(), "--retention-hourly") {
+	if err := s.Pass(t.Context()); err == nil || !strings.Contains(err.Error(), "retention-hourly") {
 		t.Error(err)
 	}
 }

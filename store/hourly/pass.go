@@ -71,7 +71,7 @@ func (s *Store) room() error {
 		return nil
 	}
 	if free := uint64(st.Bavail) * uint64(st.Bsize); free < uint64(s.opts.Reserve) {
-		return fmt.Errorf("%w: %d MiB free on the disk of %s, %d MiB are kept free; free space, or lower --retention-hourly",
+		return fmt.Errorf("%w: %d MiB free on the disk of %s, %d MiB are kept free; free space, or lower the setting retention-hourly",
 			store.ErrFull, free>>20, s.opts.Dir, s.opts.Reserve>>20)
 	}
 	return nil

@@ -206,7 +206,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	metas := db.BlockMetas()
 	for _, id := range made {
 		if !slices.ContainsFunc(metas, func(m promtsdb.BlockMeta) bool { return slices.Contains(m.Compaction.Sources, id) }) {
-			return fmt.Errorf("imported block %s is written and is read within a minute; it is not yet (is --out-of-order 0?)", id)
+			return fmt.Errorf("imported block %s is written and is read within a minute; it is not yet (is the setting out-of-order 0?)", id)
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestAccuracy(t *testing.T) {
 	}{
 		{"ebpf", []string{"--source", "ebpf"}, true},
 		{"procfs", []string{"--source", "procfs"}, true},
-		{"procfs without exit records", []string{"--source", "procfs", "--exits", "none"}, false},
+		{"procfs without exit records", []string{"--source", "procfs", "--set", "exits=none"}, false},
 	} {
 		t.Run(source.name, func(t *testing.T) {
 			u := startUp(t, t.TempDir(), append(source.args, "--export", "5s")...)

@@ -110,7 +110,7 @@ func TestAlertsOverKill(t *testing.T) {
 	t.Parallel()
 	program(t, "reckon") // is built before the clock runs
 	h, data := newTold(t), t.TempDir()
-	args := []string{"--alertmanager-config", h.config(t), "--rules", ending(t, time.Now().Add(time.Minute))}
+	args := []string{"--set", "alertmanager-config=" + h.config(t), "--set", "rules=" + ending(t, time.Now().Add(time.Minute))}
 	u := startServe(t, data, args...)
 	h.wait(t, "firing Ending")
 	if said := u.tested(); !strings.Contains(said, "webhook[0]") || !strings.Contains(said, "yes") {
@@ -149,7 +149,7 @@ func TestAlertsOverKillOfEither(t *testing.T) {
 	program(t, "reckon")
 	kill := peer()
 	data := t.TempDir()
-	args := []string{"--alertmanager", "http://" + addr, "--rules", ending(t, time.Now().Add(2*time.Minute))}
+	args := []string{"--set", "alertmanager=http://" + addr, "--set", "rules=" + ending(t, time.Now().Add(2*time.Minute))}
 	u := startServe(t, data, args...)
 	h.wait(t, "firing Ending")
 	if said := u.tested(); !strings.Contains(said, "hook") || !strings.Contains(said, "yes") {

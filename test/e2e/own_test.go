@@ -104,10 +104,10 @@ func TestOwnMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	serve := startServe(t, filepath.Join(dir, "data"), "--scrape-config", scrape)
+	serve := startServe(t, filepath.Join(dir, "data"), "--set", "scrape-config="+scrape)
 	stores := map[string]string{"reckon": serve.addr}
-	args := []string{"--listen", agentAddr, "--export", "1s", "--node", "n1", "--own-metrics", filepath.Join(dir, "own.yaml"),
-		"--push-socket", filepath.Join(dir, "s", "push.sock"), "--push-queue", filepath.Join(dir, "queue"), "--push", "http://" + serve.addr}
+	args := []string{"--listen", agentAddr, "--export", "1s", "--node", "n1", "--set", "own-metrics=" + filepath.Join(dir, "own.yaml"),
+		"--set", "push-socket=" + filepath.Join(dir, "s", "push.sock"), "--set", "push-queue=" + filepath.Join(dir, "queue"), "--push", "http://" + serve.addr}
 	for name, addr := range map[string]string{"prometheus": prom, "victoria-metrics": victoria} {
 		if addr != "" {
 			args = append(args, "--push", "http://"+addr)

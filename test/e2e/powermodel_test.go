@@ -75,7 +75,7 @@ runs:
 	load := m.start(t, "stress", "--gpu", "70%", "--cpu", "allx20%", "--for", "2m")
 	pause(3 * time.Second)
 	begin, at := m.joules.Load(), time.Now()
-	m.agent(t, u, "unmetered", m.root(t, false), "--power-model", fitted)
+	m.agent(t, u, "unmetered", m.root(t, false), "--set", "power-model="+fitted)
 	pause(15 * time.Second)
 	var sum, n float64
 	for range 20 {
@@ -185,7 +185,7 @@ func (m *playedMachine) start(t *testing.T, args ...string) *exec.Cmd {
 func (m *playedMachine) agent(t *testing.T, u *up, node, root string, args ...string) {
 	t.Helper()
 	cmd := m.command("reckon-agent", append([]string{"--node", node, "--root", root, "--export", "1s", "--listen", storetest.FreeAddress(t),
-		"--push", "http://" + u.addr, "--push-queue", t.TempDir(), "--source", "procfs", "--exits", "none"}, args...)...)
+		"--push", "http://" + u.addr, "--set", "push-queue=" + t.TempDir(), "--source", "procfs", "--set", "exits=none"}, args...)...)
 	out := new(lockedBuffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {

@@ -71,7 +71,7 @@ func startServersOver(t *testing.T, n int, series seriesStore, args ...string) *
 		m.series.lead(series.of(i))
 		at := *u
 		at.Host = m.db.ln.Addr().String()
-		m.up = startServe(t, t.TempDir(), append([]string{"--member", "http://HERE", "--insecure", "--store", series.prefix + m.series.url() + series.suffix, "--catalogue", at.String(), "--retention", "24h"}, args...)...)
+		m.up = startServe(t, t.TempDir(), append([]string{"--set", "member=http://HERE", "--insecure", "--store", series.prefix + m.series.url() + series.suffix, "--catalogue", at.String(), "--retention", "24h"}, args...)...)
 		s.list = append(s.list, m)
 	}
 	return s
@@ -187,7 +187,7 @@ func TestServers(t *testing.T) {
 	if err := os.WriteFile(rules, []byte("groups: [{name: e2e, interval: 1s, rules: [{alert: Lasts, expr: vector(1), labels: {severity: warning}}]}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := startServers(t, 3, "--rules", rules, "--alertmanager-config", h.config(t))
+	s := startServers(t, 3, "--set", "rules="+rules, "--set", "alertmanager-config="+h.config(t))
 	first, _ := s.next(nil)
 	until(t, "the alert is sent", func() error {
 		if n, _ := h.count("firing Lasts"); n == 0 {
@@ -358,7 +358,7 @@ func TestServersKilledWhileSending(t *testing.T) {
 		kill(t, killed.cmd, syscall.SIGKILL)
 		_ = killed.cmd.Wait() // killed
 	}
-	s = startServers(t, 2, "--rules", rules, "--alertmanager-config", h.config(t))
+	s = startServers(t, 2, "--set", "rules="+rules, "--set", "alertmanager-config="+h.config(t))
 	close(ready)
 	until(t, "the alert is sent again", func() error {
 		if n, marked := h.count("firing Lasts"); n < 2 || marked < 1 {

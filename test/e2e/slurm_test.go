@@ -174,7 +174,7 @@ func byRest(t *testing.T, c *cluster, jobs []slurmJob) {
 		}
 		return err == nil
 	})
-	u := startServe(t, t.TempDir(), "--site", "tiny", "--slurm-url", "http://"+addr, "--slurm-token-file", token)
+	u := startServe(t, t.TempDir(), "--site", "tiny", "--set", "slurm-url=http://"+addr, "--set", "slurm-token-file="+token)
 	said := ""
 	defer func() {
 		if t.Failed() {

@@ -20,8 +20,8 @@ func TestAgentState(t *testing.T) {
 	was := series(t, filepath.Join(dir, "agent/metrics.txt"))
 	addr := storetest.FreeAddress(t)
 	root := filepath.Join(dir, "agent/root")
-	stop := start(t, exec.Command(program(t, "reckon-agent"), "--root", root, "--source", "procfs", "--exits", "none", "--node", "golden",
-		"--tick", "100ms", "--export", "100ms", "--push-socket", "none", "--power-model", "none",
+	stop := start(t, exec.Command(program(t, "reckon-agent"), "--root", root, "--source", "procfs", "--set", "exits=none", "--node", "golden",
+		"--set", "tick=100ms", "--export", "100ms", "--set", "push-socket=none", "--set", "power-model=none",
 		"--state", filepath.Join(dir, "agent/agent.state"), "--listen", addr))
 	defer stop()
 	var is map[string]float64

@@ -31,7 +31,7 @@ func serve(t *testing.T, dir, data string, args ...string) *site {
 	t.Helper()
 	s := &site{t: t, dir: dir, addr: storetest.FreeAddress(t), token: filepath.Join(dir, "secrets/admin.token")}
 	args = append([]string{"serve", "--listen", s.addr, "--data", data, "--config", filepath.Join(dir, "reckon.yaml"),
-		"--policy", filepath.Join(dir, "policy.yaml")}, args...)
+		"--set", "policy=" + filepath.Join(dir, "policy.yaml")}, args...)
 	s.stop = start(t, exec.Command(program(t, "reckon"), args...))
 	eventually(t, "the server is ready", func() bool {
 		status, _ := s.get("/readyz", "")

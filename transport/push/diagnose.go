@@ -165,7 +165,7 @@ func Explain(address string, e *Endpoint, err error) string {
 	case errors.As(err, &name):
 		return explainName(u, name)
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("the certificate of %s is not signed by an authority that this machine trusts; give the file of the authority with --push-ca FILE", u.Host)
+		return fmt.Sprintf("the certificate of %s is not signed by an authority that this machine trusts; give the file of the authority with the setting push-ca", u.Host)
 	case errors.As(err, &invalid):
 		if invalid.Reason == x509.Expired {
 			return fmt.Sprintf("the certificate of %s is not valid at present (%v); renew it, or set the clock of this machine (now %s)", u.Host, invalid, time.Now().UTC().Format(time.RFC3339))

@@ -75,7 +75,7 @@ func TestDiagnosis(t *testing.T) {
 			want: []string{"speaks TLS only; write --push https://"}},
 		{name: "https to a plain server", handler: write, edit: func(e *Endpoint) { e.URL = strings.Replace(e.URL, "http", "https", 1) },
 			want: []string{"speaks no TLS; write --push http://"}},
-		{name: "unknown authority", handler: write, tls: true, want: []string{"authority that this machine trusts", "--push-ca"}},
+		{name: "unknown authority", handler: write, tls: true, want: []string{"authority that this machine trusts", "push-ca"}},
 		{name: "name does not match", handler: write, tls: true, edit: func(e *Endpoint) { e.TLS.ServerName = "wrong.invalid"; e.TLS.CAFile = "CA" },
 			want: []string{"is for example.com", "write --push https://example.com"}},
 		{name: "nothing listens", edit: func(e *Endpoint) { e.URL = "http://" + closed.Addr().String() }, want: []string{"nothing listens at " + closed.Addr().String()}},

@@ -178,18 +178,18 @@ func (s *Service) reread() {
 
 func (s *Service) apply(text []byte, conf *config.Config) error {
 	if err := s.Manager.ApplyConfig(conf); err != nil {
-		return fmt.Errorf("--scrape-config %s: %w", s.o.File, err)
+		return fmt.Errorf("scrape-config %s: %w", s.o.File, err)
 	}
 	jobs, err := conf.GetScrapeConfigs()
 	if err != nil {
-		return fmt.Errorf("--scrape-config %s: %w", s.o.File, err)
+		return fmt.Errorf("scrape-config %s: %w", s.o.File, err)
 	}
 	sd := make(map[string]discovery.Configs, len(jobs))
 	for _, j := range jobs {
 		sd[j.JobName] = j.ServiceDiscoveryConfigs
 	}
 	if err := s.found.ApplyConfig(sd); err != nil {
-		return fmt.Errorf("--scrape-config %s: %w", s.o.File, err)
+		return fmt.Errorf("scrape-config %s: %w", s.o.File, err)
 	}
 	s.text, s.refused, s.jobs = text, nil, len(jobs)
 	return nil
@@ -199,10 +199,10 @@ func (s *Service) apply(text []byte, conf *config.Config) error {
 func read(file string, log *slog.Logger) ([]byte, *config.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--scrape-config: %w", err)
+		return nil, nil, fmt.Errorf("scrape-config: %w", err)
 	}
 	if err := check(text); err != nil {
-		return text, nil, fmt.Errorf("--scrape-config %s: %w", file, err)
+		return text, nil, fmt.Errorf("scrape-config %s: %w", file, err)
 	}
 	conf, err := config.LoadFile(file, false, log)
 	if err != nil {
@@ -210,7 +210,7 @@ func read(file string, log *slog.Logger) ([]byte, *config.Config, error) {
 		if inner := errors.Unwrap(err); inner != nil {
 			cause = inner
 		}
-		return text, nil, fmt.Errorf("--scrape-config %s: %s", file, strings.TrimPrefix(cause.Error(), "yaml: "))
+		return text, nil, fmt.Errorf("scrape-config %s: %s", file, strings.TrimPrefix(cause.Error(), "yaml: "))
 	}
 	return text, conf, nil
 }
@@ -225,7 +225,7 @@ func check(text []byte) error {
 		switch name {
 		case "global", "scrape_configs", "scrape_config_files":
 		case "rule_files", "alerting":
-			return fmt.Errorf("%s says nothing here; see --rules and doc/guides/alerts.md", name)
+			return fmt.Errorf("%s says nothing here; see the setting rules and doc/guides/alerts.md", name)
 		default:
 			return fmt.Errorf("%s says nothing here; global and scrape_configs do", name)
 		}

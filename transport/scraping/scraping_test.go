@@ -153,11 +153,11 @@ func TestConfigurationErrors(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(Options{File: file}); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--scrape-config "+file+": ") {
+		if _, err := Open(Options{File: file}); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "scrape-config "+file+": ") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := Open(Options{File: "/nowhere"}); err == nil || !strings.Contains(err.Error(), "--scrape-config: open /nowhere") {
+	if _, err := Open(Options{File: "/nowhere"}); err == nil || !strings.Contains(err.Error(), "scrape-config: open /nowhere") {
 		t.Error(err)
 	}
 }

@@ -54,7 +54,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request, q *query) error {
 	case asked == "":
 		return fail(http.StatusBadRequest, "give kind/name, such as deployment/shop/cart", "the id is empty")
 	case s.Logs == nil:
-		return fail(http.StatusNotFound, "start it with --loki URL, or with --pod-logs in a cluster", "this server has no log source configured")
+		return fail(http.StatusNotFound, "start it with the setting loki, or with pod-logs in a cluster", "this server has no log source configured")
 	}
 	one, _, err := s.find(r.Context(), asked, rng)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestLogsAreGuarded(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.viewer, c.target, w.Code, w.Body)
 		}
 	}
-	if w := get(t, api.New(api.Options{Backend: apitest.Site(now)}), "/api/reckon/v1/logs/slurm/4711"); w.Code != 404 || !strings.Contains(w.Body.String(), "--loki") {
+	if w := get(t, api.New(api.Options{Backend: apitest.Site(now)}), "/api/reckon/v1/logs/slurm/4711"); w.Code != 404 || !strings.Contains(w.Body.String(), "loki") {
 		t.Errorf("a server without a place of logs answers %d %s", w.Code, w.Body)
 	}
 	busy := api.New(api.Options{Backend: apitest.Site(now), Logs: fakeLogs{answer.Busy("", errors.New("ask Loki: it is away"))}})

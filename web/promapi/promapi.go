@@ -281,7 +281,7 @@ func (t targets) TargetsDroppedCounts() map[string]int {
 
 func (t targets) ScrapePoolConfig(name string) (*config.ScrapeConfig, error) {
 	if t.scraped == nil {
-		return nil, errors.New("scrape pool " + name + " does not exist: this server scrapes nothing, see --scrape-config")
+		return nil, errors.New("scrape pool " + name + " does not exist: this server scrapes nothing, see the setting scrape-config")
 	}
 	return t.scraped.ScrapePoolConfig(name)
 }

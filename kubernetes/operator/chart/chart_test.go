@@ -94,7 +94,7 @@ tls: {extraNames: [reckon.example.org], extraIPs: [192.0.2.1]}
 serviceAccountTokens: {admins: [ops/root], support: [ops/desk]}
 server:
   retention: 90d0h
-  extraArgs: [--public]
+  extraArgs: [--set=public=true]
   service: {type: LoadBalancer, annotations: {a: b}}
   persistence: {storageClass: fast, size: 100Gi}
 agent:
@@ -205,7 +205,7 @@ func TestToken(t *testing.T) {
 	objects := rendered(t, "site: lab")
 	pod := get[appsv1.DaemonSet](t, objects, "DaemonSet", "reckon-agent").Spec.Template.Spec
 	args := strings.Join(pod.Containers[0].Args, " ")
-	for _, want := range []string{"--push=https://reckon.reckon.svc:9870", "--push-token-file=/var/run/secrets/reckon/token", "--push-ca=/etc/reckon/ca/ca.crt", "--site=lab"} {
+	for _, want := range []string{"--push=https://reckon.reckon.svc:9870", "--push-token-file=/var/run/secrets/reckon/token", "--set=push-ca=/etc/reckon/ca/ca.crt", "--site=lab"} {
 		if !strings.Contains(args, want) {
 			t.Errorf("no %s in %s", want, args)
 		}

@@ -22,14 +22,14 @@ func TestLogs(t *testing.T) {
 			t.Errorf("by default: %s", a)
 		}
 	}
-	if args := server(rendered(t, "logs: {loki: {url: 'http://loki:3100'}}")); !slices.Contains(args, "--loki=http://loki:3100") || strings.Contains(fmt.Sprint(args), "selector") {
+	if args := server(rendered(t, "logs: {loki: {url: 'http://loki:3100'}}")); !slices.Contains(args, "--set=loki=http://loki:3100") || strings.Contains(fmt.Sprint(args), "selector") {
 		t.Errorf("with a Loki that has its own labels: %s", args)
 	}
-	if args := server(rendered(t, "logs: {loki: {url: 'http://loki:3100', selector: '{a=\"{{.Pods}}\"}'}, collector: {enabled: true}}")); !slices.Contains(args, `--loki-selector={a="{{.Pods}}"}`) {
+	if args := server(rendered(t, "logs: {loki: {url: 'http://loki:3100', selector: '{a=\"{{.Pods}}\"}'}, collector: {enabled: true}}")); !slices.Contains(args, `--set=loki-selector={a="{{.Pods}}"}`) {
 		t.Errorf("with a selector: %s", args)
 	}
 	objects := rendered(t, "logs: {loki: {url: 'http://loki:3100/'}, pods: true, collector: {enabled: true, image: 'x:1'}}")
-	if args := server(objects); !slices.Contains(args, "--pod-logs") || !slices.Contains(args, `--loki-selector={k8s_namespace_name="{{.Namespace}}",k8s_pod_name=~"{{.Pods}}"}`) {
+	if args := server(objects); !slices.Contains(args, "--set=pod-logs=true") || !slices.Contains(args, `--set=loki-selector={k8s_namespace_name="{{.Namespace}}",k8s_pod_name=~"{{.Pods}}"}`) {
 		t.Errorf("with the collector: %s", args)
 	}
 	role := get[rbacv1.ClusterRole](t, objects, "ClusterRole", "reckon-pod-logs")

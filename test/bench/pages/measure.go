@@ -24,7 +24,7 @@ import (
 func serve(ctx context.Context, o options, with bool) (base string, pid int, stop func() error, err error) {
 	args := []string{"serve", "--data", o.dir, "--listen", "127.0.0.1:0"}
 	if !with {
-		args = append(args, "--retention-hourly", "0")
+		args = append(args, "--set", "retention-hourly=0")
 	}
 	cmd := exec.CommandContext(ctx, o.bin, args...)
 	cmd.Stderr = os.Stderr

@@ -305,8 +305,8 @@ func (b *bed) tokens(t *testing.T) {
 		"serviceAccountName": "reckon-agent", "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeName": b.node,
 		"hostAliases": []object{{"ip": address, "hostnames": []string{"reckon.reckon.svc"}}},
 		"containers": []object{{"name": "agent", "image": "localhost/reckon/reckon-agent:" + version, "args": []string{
-			"--node=elsewhere", "--source=procfs", "--kubelet=none", "--push-queue=/tmp/queue", "--push-socket=none", "--push=https://reckon.reckon.svc:9870",
-			"--push-token-file=/token/token", "--push-ca=/ca/ca.crt", "--export=2s", "--root=/host"},
+			"--node=elsewhere", "--source=procfs", "--set=kubelet=none", "--set=push-queue=/tmp/queue", "--set=push-socket=none", "--push=https://reckon.reckon.svc:9870",
+			"--push-token-file=/token/token", "--set=push-ca=/ca/ca.crt", "--export=2s", "--root=/host"},
 			"volumeMounts": []object{{"name": "token", "mountPath": "/token"}, {"name": "ca", "mountPath": "/ca"}, {"name": "host", "mountPath": "/host", "readOnly": true}, {"name": "tmp", "mountPath": "/tmp"}}}},
 		"hostPID": true,
 		"volumes": []object{{"name": "token", "projected": object{"sources": []object{{"serviceAccountToken": object{"path": "token", "audience": "reckon"}}}}},

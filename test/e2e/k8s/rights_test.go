@@ -22,7 +22,7 @@ func (b *bed) agent(name string, spec object, args ...string) object {
 	all := object{
 		"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeName": b.node, "hostPID": true,
 		"containers": []object{{"name": "agent", "image": "localhost/reckon/reckon-agent:" + version,
-			"args":         append([]string{"--root=/host", "--node=" + b.node, "--push-socket=none", "--listen=:9872", "--insecure"}, args...),
+			"args":         append([]string{"--root=/host", "--node=" + b.node, "--set=push-socket=none", "--listen=:9872", "--insecure"}, args...),
 			"env":          []object{{"name": "NODE_IP", "valueFrom": object{"fieldRef": object{"fieldPath": "status.hostIP"}}}},
 			"volumeMounts": []object{{"name": "host", "mountPath": "/host", "readOnly": true}}}},
 		"volumes": []object{{"name": "host", "hostPath": object{"path": "/"}}},
@@ -49,9 +49,9 @@ func (b *bed) rights(t *testing.T) {
 			t.Errorf("the kubelet answers the agent's token %s: %d, %v; want %d", path, got, err, want)
 		}
 	}
-	b.apply(b.agent("apart", object{"hostPID": false}, "--kubelet=none"),
+	b.apply(b.agent("apart", object{"hostPID": false}, "--set=kubelet=none"),
 		object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "refused", "namespace": "reckon"}},
-		b.agent("refused", object{"serviceAccountName": "refused"}, "--source=procfs", "--exits=none", "--export=2s"))
+		b.agent("refused", object{"serviceAccountName": "refused"}, "--source=procfs", "--set=exits=none", "--export=2s"))
 	defer func() {
 		b.must("kubectl", "-n", "reckon", "delete", "pod/apart", "pod/refused", "serviceaccount/refused", "clusterrolebinding/refused", "--ignore-not-found")
 	}()

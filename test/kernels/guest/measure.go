@@ -34,7 +34,7 @@ func modes(layout string) []mode {
 	least := []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}
 	all := []mode{
 		{name: "ebpf", sources: "processes by ebpf, their ends by ebpf"},
-		{name: "taskstats", user: nobody, caps: []uintptr{unix.CAP_NET_ADMIN}, args: []string{"--source", "procfs", "--exits", "taskstats"},
+		{name: "taskstats", user: nobody, caps: []uintptr{unix.CAP_NET_ADMIN}, args: []string{"--source", "procfs", "--set", "exits=taskstats"},
 			sources: "processes by procfs, their ends by taskstats"},
 		{name: "unprivileged", user: nobody, sources: "processes by procfs"},
 	}
@@ -257,7 +257,7 @@ func reasons() error {
 
 // start starts the agent and waits until it has measured something. It returns what it reads.
 func (m *mode) start(layout string) (stop func(), reading string, err error) {
-	args := append([]string{"--listen", address, "--export", "2s", "--linger", "1h", "--push-socket", "none"}, m.args...)
+	args := append([]string{"--listen", address, "--export", "2s", "--set", "linger=1h", "--set", "push-socket=none"}, m.args...)
 	program := "/bin/reckon-agent"
 	var namespaces uintptr
 	if m.container {

@@ -175,7 +175,7 @@ people(made, [
   ["boss", "admin"],
   ["help", "support"],
 ]);
-const site = await serve(reckon, "serve", "--data", made, "--public");
+const site = await serve(reckon, "serve", "--data", made, "--set=public=true");
 
 /** Looks at every page, and at all that was answered to it, for names that are not to be seen. */
 async function nameless(page, who, hidden) {

@@ -413,7 +413,7 @@ await check("memory traffic beside cores, and why there is none", async () => {
   }
   const page = await open(base, "/node?name=n2&show=traffic");
   for (const t of [
-    "Not measured on this node: the agent counts it with --counters",
+    "Not measured on this node: the agent counts it with the setting counters",
     "Not measured on this node: power, memory traffic by socket, memory traffic by workload",
   ])
     await page.waitForSelector(`text=${t}`);

@@ -16,7 +16,7 @@ export const sources: Record<string, Source> = {
   traffic: {
     what: "memory traffic by workload",
     sensors: ["counters", "resctrl"],
-    off: "the agent counts it with --counters, where the kernel shows the counters of the processor; virtual machines mostly have none",
+    off: "the agent counts it with the setting counters, where the kernel shows the counters of the processor; virtual machines mostly have none",
   },
   controllers: { what: "memory traffic by socket", sensors: ["uncore", "resctrl"] },
   network: { what: "network by workload", sensors: ["traffic"] },

@@ -50,7 +50,7 @@ export interface Row {
   network_connections?: Num;
   /** Bytes received and sent by RDMA adapters (InfiniBand, Omni-Path, RoCE) while it alone used them: at least what it moved there. */
   interconnect_bytes?: Num;
-  /** Instructions executed, by the counters of the processors (agent with --counters). */
+  /** Instructions executed, by the counters of the processors (agent with the setting counters). */
   instructions?: Num;
   /** Processor cycles; instructions per cycle show how well they were used. */
   cycles?: Num;

@@ -42,7 +42,7 @@ export function Fit({ nodes, from, to }: { nodes: NodeList; from: number; to: nu
       <Section title="Model of the power" aside={pick}>
         <Empty>
           No node measures power, so there is nothing to fit a model to. A model of another machine
-          of the same kind is given with <code>--power-model</code>.
+          of the same kind is given with the setting <code>power-model</code>.
         </Empty>
       </Section>
     );

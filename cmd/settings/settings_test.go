@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+type wrongCall struct{ error }
+
 // configured runs a command with flags of every kind, a configuration and arguments.
 func configured(t *testing.T, text string, args ...string) (listen string, keep time.Duration, words []string, loud bool, err error) {
 	t.Helper()
@@ -19,11 +21,12 @@ func configured(t *testing.T, text string, args ...string) (listen string, keep 
 		t.Fatal(err)
 	}
 	cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}
-	cmd.Flags().StringVar(&listen, "listen", "here", "")
-	cmd.Flags().DurationVar(&keep, "retention", time.Hour, "")
-	cmd.Flags().StringSliceVar(&words, "compat", nil, "")
-	cmd.Flags().BoolVar(&loud, "verbose", false, "")
-	configFlag(cmd)
+	set := New()
+	set.Flags.StringVar(&listen, "listen", "here", "")
+	set.Flags.DurationVar(&keep, "retention", time.Hour, "")
+	set.Keys.StringSliceVar(&words, "compat", nil, "")
+	set.Keys.BoolVar(&loud, "verbose", false, "")
+	set.Attach(cmd, func(err error) error { return &wrongCall{err} })
 	cmd.SetArgs(append([]string{"--config", file}, args...))
 	return listen, keep, words, loud, cmd.Execute()
 }
@@ -53,9 +56,27 @@ func TestConfig(t *testing.T) {
 		"config: other.yaml\n":   "is no setting",
 	} {
 		_, _, _, _, err := configured(t, text)
-		var wrong *usageError
+		var wrong *wrongCall
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", text, err, want)
+		}
+	}
+}
+
+func TestSet(t *testing.T) {
+	listen, keep, words, _, err := configured(t, "listen: file\ncompat: [a]\n", "--set", "compat=b", "--set", "compat=c,d", "--set", "listen=line", "--set", "retention=2h")
+	if err != nil || listen != "line" || keep != 2*time.Hour || strings.Join(words, " ") != "b c d" {
+		t.Errorf("%s %s %v %v", listen, keep, words, err)
+	}
+	for args, want := range map[string]string{
+		"--set lisen=x":       `"lisen" is no setting`,
+		"--set listen":        "write listen=VALUE",
+		"--set retention=5m5": "retention: ",
+		"--compat a":          "--compat is a setting: write 'compat: VALUE' into the file that --config names, or give --set compat=VALUE",
+		"--unknown":           "unknown flag: --unknown",
+	} {
+		if _, _, _, _, err := configured(t, "", strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", args, err, want)
 		}
 	}
 }

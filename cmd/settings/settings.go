@@ -1,0 +1,214 @@
+// Package settings holds what a site sets once for a program, in a YAML file with the form NAME: VALUE:
+// the keys of `reckon up`, `reckon serve` and `reckon-agent`. Those that people type daily are flags of
+// the command line too; `--set NAME=VALUE` gives any of them there. Unknown keys are errors. A [Set] is not safe
+// for concurrent use.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// Set is the settings of a command. Each is registered once, in one of the two.
+type Set struct {
+	Flags *pflag.FlagSet // on the command line and in the file
+	Keys  *pflag.FlagSet // in the file, or by --set
+	file  string
+}
+
+// New returns an empty set.
+func New() *Set {
+	s := &Set{Flags: pflag.NewFlagSet("", pflag.ContinueOnError), Keys: pflag.NewFlagSet("", pflag.ContinueOnError)}
+	s.Flags.SortFlags, s.Keys.SortFlags = false, false
+	return s
+}
+
+// Add adds the settings of another set, which are shared with it.
+func (s *Set) Add(other *Set) {
+	s.Flags.AddFlagSet(other.Flags)
+	s.Keys.AddFlagSet(other.Keys)
+}
+
+// lookup returns a setting; nil if there is none of the name.
+func (s *Set) lookup(name string) *pflag.Flag {
+	if f := s.Flags.Lookup(name); f != nil {
+		return f
+	}
+	return s.Keys.Lookup(name)
+}
+
+// Given reports whether a setting was given, in the file or on the command line.
+func (s *Set) Given(name string) bool {
+	f := s.lookup(name)
+	return f != nil && f.Changed
+}
+
+// Visit calls f with every setting: first those of the command line.
+func (s *Set) Visit(f func(*pflag.Flag)) {
+	s.Flags.VisitAll(f)
+	s.Keys.VisitAll(f)
+}
+
+// Attach adds the flags to a command, with --config and --set, and reads the file before the command runs. wrong makes an
+// error in how the program was called. The flag of earlier versions for a key is answered by the key.
+func (s *Set) Attach(cmd *cobra.Command, wrong func(error) error) {
+	f := cmd.Flags()
+	f.AddFlagSet(s.Flags)
+	f.StringVar(&s.file, "config", "", "YAML file with settings, such as 'listen: 0.0.0.0:9870'; the command line wins")
+	f.Var((*assignments)(s), "set", "a setting of that file; repeatable. The command check --list lists them")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if s.file != "" {
+			if err := s.Read(s.file); err != nil {
+				return wrong(fmt.Errorf("--config %s: %w", s.file, err))
+			}
+		}
+		return run(cmd, args)
+	}
+	explain := cmd.FlagErrorFunc()
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if cmd.HasParent() {
+			explain = cmd.Parent().FlagErrorFunc()
+		}
+		if c == cmd {
+			err = s.moved(err)
+		}
+		return explain(c, err)
+	})
+}
+
+// moved explains a flag that is a key of the file.
+func (s *Set) moved(err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	key := s.Keys.Lookup(unknown.GetSpecifiedName())
+	if key == nil {
+		return err
+	}
+	return fmt.Errorf("--%s is a setting: write '%s: VALUE' into the file that --config names, or give --set %s=VALUE", key.Name, key.Name, key.Name)
+}
+
+// Read reads the file. What the command line gave stays.
+func (s *Set) Read(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var doc yaml.Node
+	if err := yaml.NewDecoder(f).Decode(&doc); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: write NAME: VALUE, one on each line", top.Line)
+	}
+	seen := map[string]bool{}
+	for i := 0; i < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		flag := s.lookup(key.Value)
+		switch {
+		case flag == nil:
+			return fmt.Errorf("line %d: %q is no setting%s", key.Line, key.Value, s.nearest(key.Value))
+		case seen[key.Value]:
+			return fmt.Errorf("line %d: %s occurs twice", key.Line, key.Value)
+		}
+		seen[key.Value] = true
+		if flag.Changed {
+			continue
+		}
+		if err := assign(flag, value); err != nil {
+			return fmt.Errorf("line %d: %s: %w", value.Line, key.Value, err)
+		}
+	}
+	return nil
+}
+
+func assign(flag *pflag.Flag, value *yaml.Node) error {
+	list, many := flag.Value.(pflag.SliceValue)
+	switch {
+	case value.Kind == yaml.ScalarNode:
+		flag.Changed = true
+		return flag.Value.Set(value.Value)
+	case value.Kind == yaml.SequenceNode && many:
+		var words []string
+		for _, n := range value.Content {
+			if n.Kind != yaml.ScalarNode {
+				return errors.New("give a list of words")
+			}
+			words = append(words, n.Value)
+		}
+		flag.Changed = true
+		return list.Replace(words)
+	case value.Kind == yaml.SequenceNode:
+		return errors.New("give one value, not a list")
+	}
+	return errors.New("give one value")
+}
+
+// nearest suggests the setting with the nearest name.
+func (s *Set) nearest(word string) string {
+	plain := func(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
+	var names []string
+	best := ""
+	s.Visit(func(f *pflag.Flag) {
+		names = append(names, f.Name)
+		if p := plain(f.Name); p == plain(word) || strings.HasPrefix(p, plain(word)) || strings.HasPrefix(plain(word), p) {
+			best = f.Name
+		}
+	})
+	if best != "" {
+		return fmt.Sprintf("; do you mean %s?", best)
+	}
+	slices.Sort(names)
+	return "; there are " + strings.Join(names, ", ")
+}
+
+// assignments is the flag --set.
+type assignments Set
+
+func (a *assignments) String() string { return "" }
+func (a *assignments) Type() string   { return "NAME=VALUE" }
+func (a *assignments) Set(text string) error {
+	name, value, found := strings.Cut(text, "=")
+	flag := (*Set)(a).lookup(name)
+	switch {
+	case flag == nil:
+		return fmt.Errorf("%q is no setting%s", name, (*Set)(a).nearest(name))
+	case !found:
+		return fmt.Errorf("write %s=VALUE", name)
+	}
+	if err := flag.Value.Set(value); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	flag.Changed = true
+	return nil
+}
+
+// List writes every setting as a commented line of the file, with its default.
+func (s *Set) List(w io.Writer) error {
+	var err error
+	s.Visit(func(f *pflag.Flag) {
+		_, usage := pflag.UnquoteUsage(f)
+		value := f.DefValue
+		if f.Value.Type() == "string" && value == "" {
+			value = `""`
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(w, "# %s\n#%s: %s\n\n", usage, f.Name, value)
+		}
+	})
+	return err
+}
