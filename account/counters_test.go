@@ -5,12 +5,8 @@ import (
 
 	"reckon/figure"
 	"reckon/sensor"
+	"reckon/sensor/task/counters"
 )
-
-// counted is a pass with counts of a process.
-func counted(pid int32, start uint64, use sensor.CounterUse) *sensor.CounterPass {
-	return &sensor.CounterPass{Have: 1<<sensor.Cycles | 1<<sensor.CacheMisses | 1<<sensor.FP512, Line: 64, Counted: []sensor.Counted{{PID: pid, Start: start, Use: use}}}
-}
 
 // Counters are charged as waits are, including short processes; misses are also exported as bytes of memory, and
 // multiplexed counts are scaled, marked, and never decrease.
@@ -23,10 +19,10 @@ func TestCounters(t *testing.T) {
 	if v, ok := r.values["reckon_workload_cycles_total|group/n1/10|group||alice"]; ok {
 		t.Errorf("without a source: %v cycles", v)
 	}
-	r.l.Counters(counted(10, 5*second, sensor.CounterUse{sensor.Cycles: {Whole: 1000}, sensor.CacheMisses: {Whole: 10}}))
+	r.l.Tally(counters.Spec, counted(10, 5*second, map[counters.Counter]uint64{counters.Cycles: 1000, counters.CacheMisses: 10}))
 	gone := proc(30, 30, r.boot+5, 2*second)
 	r.tick(2*second, live, gone)
-	r.l.Counters(counted(30, r.boot-second+5, sensor.CounterUse{sensor.Cycles: {Whole: 7}}))
+	r.l.Tally(counters.Spec, counted(30, r.boot-second+5, map[counters.Counter]uint64{counters.Cycles: 7}))
 	r.export()
 	check := func(when string, want map[string]float64) {
 		t.Helper()
@@ -52,38 +48,40 @@ func TestCounters(t *testing.T) {
 		}
 	}
 	// Half of the time, then never, then a tenth of the time, including the pending counts.
-	turns := func(part, enabled, running uint64) sensor.CounterUse {
-		return sensor.CounterUse{sensor.Cycles: {Part: part, Enabled: enabled, Running: running}}
+	turns := func(part, enabled, running uint64) *sensor.TallyPass {
+		p := counted(10, 5*second, map[counters.Counter]uint64{counters.Cycles: part})
+		p.Rows[0].Enabled, p.Rows[0].Running = enabled, running
+		return p
 	}
-	r.l.Counters(counted(10, 5*second, turns(100, 20, 10)))
+	r.l.Tally(counters.Spec, turns(100, 20, 10))
 	r.export()
 	check("in turns", map[string]float64{"cycles_total|group/n1/10|group||alice": 1200})
 	if d := r.degrees("group"); d["instructions multiplexed"] != figure.Estimated || d["memory_traffic_bytes cache_misses"] != figure.Estimated {
 		t.Errorf("in turns: %v", d)
 	}
 	r.tick(second, live)
-	r.l.Counters(counted(10, 5*second, sensor.CounterUse{sensor.CacheMisses: {Whole: 5}}))
+	r.l.Tally(counters.Spec, counted(10, 5*second, map[counters.Counter]uint64{counters.CacheMisses: 5}))
 	for _, row := range r.l.Live(nil) {
 		if want := map[bool]float64{true: 320}[row.Workload == "group/n1/10"]; row.TrafficRate != want {
 			t.Errorf("%s moves %v bytes a second, want %v", row.Workload, row.TrafficRate, want)
 		}
 	}
-	r.l.Counters(counted(10, 5*second, turns(0, 10, 0)))
+	r.l.Tally(counters.Spec, turns(0, 10, 0))
 	r.export()
 	check("without a turn", map[string]float64{"cycles_total|group/n1/10|group||alice": 1200})
 	r.restart()
 	r.tick(0, live)
-	r.l.Counters(counted(10, 5*second, turns(50, 10, 2)))
+	r.l.Tally(counters.Spec, turns(50, 10, 2))
 	r.export()
 	check("after a restart and a turn", map[string]float64{"cycles_total|group/n1/10|group||alice": 1700, "cache_misses_total|group/n1/10|group||alice": 15})
-	gaps := counted(10, 5*second, sensor.CounterUse{sensor.Cycles: {Whole: 1}})
-	r.l.Counters(gaps)
+	gaps := counted(10, 5*second, map[counters.Counter]uint64{counters.Cycles: 1})
+	r.l.Tally(counters.Spec, gaps)
 	r.export()
 	if d, ok := r.degrees("group")["instructions counters"]; !ok || d != figure.Exact {
 		t.Errorf("whole again: %v", r.degrees("group"))
 	}
-	gaps.Gaps, gaps.Unowned[sensor.Cycles].Whole = true, 5
-	r.l.Counters(gaps)
+	gaps.Gaps, gaps.Rows = true, append(gaps.Rows, row(0, 0, int(counters.Cycles), 5))
+	r.l.Tally(counters.Spec, gaps)
 	r.export()
 	if d := r.degrees("group"); d["instructions full_table"] != figure.AtLeast {
 		t.Errorf("with gaps: %v", d)
@@ -97,7 +95,9 @@ func TestLiveMemoryTraffic(t *testing.T) {
 	live := []sensor.Process{proc(10, 10, 5*second, 0)}
 	r.tick(0, live)
 	r.tick(second, live)
-	misses := func() { r.l.Counters(counted(10, 5*second, sensor.CounterUse{sensor.CacheMisses: {Whole: 8}})) }
+	misses := func() {
+		r.l.Tally(counters.Spec, counted(10, 5*second, map[counters.Counter]uint64{counters.CacheMisses: 8}))
+	}
 	for i, c := range []struct {
 		ticks int
 		want  float64

@@ -1,6 +1,9 @@
 package account
 
-import "reckon/metric"
+import (
+	"reckon/metric"
+	"reckon/sensor"
+)
 
 // The series of a workload. Every one carries the identity: the workload, its
 // kind, the part of it on this node, and its owner.
@@ -181,11 +184,9 @@ var (
 	}
 )
 
-func with(labels ...string) []string {
-	return append([]string{"workload", "kind", "part", "owner"}, labels...)
-}
+func with(labels ...string) []string { return sensor.Charged(labels...) }
 
-// Descs returns every series that a ledger may export, for the metric reference.
+// Descs returns every series that a ledger may export, besides those of its tallies, for the metric reference.
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
@@ -199,8 +200,7 @@ func Descs() []*metric.Desc {
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
 		commandSeconds, shortWorkloads, zombies, figureExactness,
 		workloadEnergy, attributedEnergy,
-		ioWaitSeconds, diskWaitSeconds, diskLimitBytes, diskLimitOperations, interconnectBytes, queueDelays, taskCount, busiestTask, mountBytes, mountOperations, mountSeconds, fileBytes, fileOperations, networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
-		cyclesTotal, instructionsTotal, branchMisses, cacheMisses, fpInstructions, memoryTraffic,
+		diskLimitBytes, diskLimitOperations, interconnectBytes, taskCount, busiestTask, sensor.MemoryTraffic,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}
 }

@@ -1,10 +1,10 @@
 package account
 
 import (
+	"slices"
 	"time"
 
-	"slices"
-
+	"reckon/account/tally"
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
@@ -34,66 +34,56 @@ const (
 	figWrite
 	figEnergy
 	figGPU
-	figNetwork
-	figIOWait
-	figMounts
-	figQueue
-	figInstructions
 	figTraffic
-	figInterconnect
-	figures
+	figures // those of tallies follow
 )
+
+// maxFigures is how many figures there are at most, those of tallies included.
+const maxFigures = 40
 
 // figureNames are the names of the figures in the API.
 var figureNames = [figures]string{
-	"cpu_seconds", "cores_p95", "cores_mean", "cpu_wait_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
-	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes", "io_wait_seconds",
-	"mount_metadata_operations", "run_queue_seconds", "instructions", "memory_traffic_bytes", "interconnect_bytes",
+	"cpu_seconds", "cores_p95", "cores_mean", "cpu_wait_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes",
+	"memory_needed_peak_bytes", "io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "memory_traffic_bytes",
+}
+
+// figureName returns the name of a figure in the API.
+func (l *Ledger) figureName(f judged) string {
+	if f < figures {
+		return figureNames[f]
+	}
+	return l.tallies.Figure(int(f - figures))
 }
 
 // origin is the source of a figure, exported as the label source.
-type origin uint8
+type origin string
 
 const (
-	fromNothing  origin = iota
-	fromCgroup          // a control group's own counters
-	fromRecords         // every end of a process is recorded
-	fromChildren        // child times reported by parents; see children.go
-	fromReadings        // the task table, once a tick
-	fromStart           // what ended before the agent began is unknown
-	fromRSS             // resident memory
-	fromPSS             // resident memory, shared pages split; see shared.go
-	fromRSSSum          // resident memory, shared pages more than once: an upper bound
-	fromMeter
-	fromModel
-	fromSockets   // every call on a socket is counted
-	fromScheduler // every wait is measured
-	fromFullTable // no room to charge some process with its activity
-	fromRequests  // every request to a file system is counted
-	fromCounters  // counters of the processors
-	fromTurns     // multiplexed events on them
-	fromMisses    // cache misses by the size of a line
-	fromMonitors  // monitoring groups of the kernel
-	fromAdapters  // counters of adapters that one workload alone used
-	fromSeen      // processes that a reading or a record showed
-	fromMethods   // gpuMethods follow
+	fromNothing  origin = ""
+	fromCgroup   origin = "cgroup"       // a control group's own counters
+	fromRecords  origin = "exit_records" // every end of a process is recorded
+	fromChildren origin = "child_times"  // child times reported by parents; see children.go
+	fromReadings origin = "readings"     // the task table, once a tick
+	fromStart    origin = tally.FromStart
+	fromRSS      origin = "rss"     // resident memory
+	fromPSS      origin = "pss"     // resident memory, shared pages split; see shared.go
+	fromRSSSum   origin = "rss_sum" // resident memory, shared pages more than once: an upper bound
+	fromMeter    origin = "meter"
+	fromModel    origin = "model"
+	fromMonitors origin = "resctrl"        // monitoring groups of the kernel
+	fromSeen     origin = "seen_processes" // processes that a reading or a record showed
 )
 
-func (o origin) String() string {
-	if o >= fromMethods {
-		return gpuMethods[o-fromMethods]
-	}
-	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table", "requests", "counters", "multiplexed", "cache_misses", "resctrl", "sole_user", "seen_processes"}[o]
-}
-
 // degrees is the exactness of all figures, three bits each.
-type degrees uint64
+type degrees [maxFigures / 20]uint64
 
-func (d degrees) of(f judged) figure.Exactness { return figure.Exactness(d >> (3 * f) & 7) }
+func (d *degrees) of(f judged) figure.Exactness {
+	return figure.Exactness(d[f/20] >> (3 * (f % 20)) & 7)
+}
 
 // raise makes a figure no more exact than e.
 func (d *degrees) raise(f judged, e figure.Exactness) {
-	*d ^= degrees(d.of(f)^d.of(f).Worse(e)) << (3 * f)
+	d[f/20] ^= uint64(d.of(f)^d.of(f).Worse(e)) << (3 * (f % 20))
 }
 
 // certainty is the exactness of a figure and its source.
@@ -234,18 +224,19 @@ type exactness struct {
 	kind  workload.Kind
 	id    workload.ID // empty: all of the kind
 	owner string
-	rows  [figures][]exactRow
+	rows  [][]exactRow // by figure
 }
 
 // peculiar reports whether the evidence against a figure concerns the one workload only.
 func (c certainty) peculiar() bool {
-	switch {
-	case c.degree == figure.Exact:
+	if c.degree == figure.Exact {
 		return false
-	case c.source >= fromMethods:
+	}
+	switch c.source {
+	case fromCgroup, fromPSS, fromRSSSum, fromSeen:
 		return true
 	}
-	return c.source == fromCgroup || c.source == fromPSS || c.source == fromRSSSum || c.source == fromSeen
+	return slices.Contains(gpuMethods[:], string(c.source))
 }
 
 // exactness returns the exactness record of the workload alone.
@@ -268,7 +259,11 @@ func (l *Ledger) exactnessOf(kind workload.Kind) *exactness {
 	return x
 }
 
-func (x *exactness) note(f judged, c certainty) {
+// note records how exact a figure is. name is its name in the API.
+func (x *exactness) note(f judged, name string, c certainty) {
+	for len(x.rows) <= int(f) {
+		x.rows = append(x.rows, nil)
+	}
 	for i := range x.rows[f] {
 		if r := &x.rows[f][i]; r.source == c.source {
 			if r.seen {
@@ -280,7 +275,7 @@ func (x *exactness) note(f judged, c certainty) {
 	}
 	x.rows[f] = append(x.rows[f], exactRow{
 		source: c.source, worst: c.degree, seen: true,
-		series: metric.NewSeries(figureExactness, figureNames[f], string(x.kind), c.source.String(), string(x.id), x.owner),
+		series: metric.NewSeries(figureExactness, name, string(x.kind), string(c.source), string(x.id), x.owner),
 	})
 }
 
@@ -343,26 +338,19 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	if v.first && p.created == 0 {
 		cpu, ends = certainty{figure.AtLeast, fromStart}, certainty{figure.AtLeast, fromStart}
 	}
-	io := ends
 	if p.counted() {
 		cpu = certainty{figure.Exact, fromCgroup}
 	} else {
 		cpu = l.doubts.judge(p, cpu)
 	}
-	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
-		io = certainty{figure.Exact, fromCgroup}
-		if p.cg.Have&sensor.CgroupKernelBound != 0 { // version 1 counts no buffered writes
-			io.degree = figure.AtLeast
-		}
-	}
-	p.degrees = 0
+	p.degrees = degrees{}
 	note := func(f judged, c certainty) {
 		p.degrees.raise(f, c.degree)
 		if c.peculiar() && f != figRead && f != figWrite {
-			p.exactness().note(f, c)
+			p.exactness().note(f, l.figureName(f), c)
 			return
 		}
-		x.note(f, c)
+		x.note(f, l.figureName(f), c)
 	}
 	note(figCPU, cpu)
 	p.judgeCores(note)
@@ -371,35 +359,63 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	}
 	note(figProcesses, ends)
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
+		io := p.ioCertainty(ends)
 		note(figRead, io)
 		note(figWrite, io)
 	}
-	if p.have&sensor.FieldMemory != 0 && p.sure.resident.source != fromNothing {
-		note(figMemory, p.sure.resident)
-		note(figNeeded, p.sure.needed)
-		peak, needed := p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak), p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory)
-		if p.kind.Folded() { // the peak of the largest, and not of all of them together
-			peak.degree, needed.degree = peak.degree.Worse(figure.AtLeast), needed.degree.Worse(figure.AtLeast)
-		}
-		note(figMemoryPeak, peak)
-		note(figNeededPeak, needed)
+	p.judgeMemory(ends, note)
+	p.judgeDevices(cpu, l.EnergyModelled(), note)
+	if p.monitored != nil {
+		note(figTraffic, p.monitored.certainty())
 	}
+	l.tallies.Judge(&p.tally, p.start, func(f int, degree figure.Exactness, source string) {
+		note(figures+judged(f), certainty{degree, origin(source)})
+	})
+}
+
+// ioCertainty returns the exactness of reads and writes: ends, unless a control group counts them.
+func (p *Part) ioCertainty(ends certainty) certainty {
+	switch {
+	case p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO == 0:
+		return ends
+	case p.cg.Have&sensor.CgroupKernelBound != 0: // version 1 counts no buffered writes
+		return certainty{figure.AtLeast, fromCgroup}
+	}
+	return certainty{figure.Exact, fromCgroup}
+}
+
+// judgeMemory records the exactness of memory and its peaks.
+func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
+	if p.have&sensor.FieldMemory == 0 || p.sure.resident.source == fromNothing {
+		return
+	}
+	note(figMemory, p.sure.resident)
+	note(figNeeded, p.sure.needed)
+	peak, needed := p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak), p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory)
+	if p.kind.Folded() { // the peak of the largest, and not of all of them together
+		peak.degree, needed.degree = peak.degree.Worse(figure.AtLeast), needed.degree.Worse(figure.AtLeast)
+	}
+	note(figMemoryPeak, peak)
+	note(figNeededPeak, needed)
+}
+
+// judgeDevices records the exactness of energy, which is that of the CPU time at best, and of GPU time.
+func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, certainty)) {
 	if len(p.energy.used) > 0 {
 		switch {
-		case l.EnergyModelled():
+		case modelled:
 			cpu = certainty{figure.Modelled, fromModel}
 		case cpu.degree == figure.Exact:
 			cpu.source = fromMeter
 		}
 		note(figEnergy, cpu)
 	}
-	l.judgeCounts(p, note)
 	for i := range p.gpus {
 		for k, s := range p.gpus[i].seconds {
 			if s > 0 && k == 0 {
-				note(figGPU, certainty{figure.Exact, fromMethods})
+				note(figGPU, certainty{figure.Exact, origin(gpuMethods[k])})
 			} else if s > 0 {
-				note(figGPU, certainty{figure.Estimated, fromMethods + origin(k)})
+				note(figGPU, certainty{figure.Estimated, origin(gpuMethods[k])})
 			}
 		}
 	}
@@ -418,40 +434,11 @@ func (p *Part) waitCertainty(ends certainty) certainty {
 	return certainty{figure.Exact, fromSeen}
 }
 
-// judgeCounts records the exactness of the figures that programs in the kernel count.
-func (l *Ledger) judgeCounts(p *Part, note func(judged, certainty)) {
-	if l.network.since != 0 {
-		note(figNetwork, l.network.certainty(p.start, fromSockets))
-	}
-	if l.waits.since != 0 {
-		note(figIOWait, l.waits.certainty(p.start, fromScheduler))
-	}
-	if p.queue != nil {
-		note(figQueue, l.queues.certainty(p.start, fromScheduler))
-	}
-	if slices.ContainsFunc(p.mounts, func(m *mount) bool { return !m.Mount.Local }) {
-		note(figMounts, l.mounting.certainty(p.start, fromRequests))
-	}
-	if l.counters.since != 0 {
-		c := l.counters.certainty(p.start)
-		note(figInstructions, c)
-		if p.events != nil && p.events.Misses > 0 {
-			note(figTraffic, certainty{figure.Estimated, fromMisses}.worse(c))
-		}
-	}
-	if p.monitored != nil {
-		note(figTraffic, p.monitored.certainty())
-	}
-	if p.links != nil {
-		note(figInterconnect, certainty{figure.AtLeast, fromAdapters})
-	}
-}
-
 // inexact returns the exactness of those figures of the part that were not exact in the last
 // export, by their names in the API; nil if all were exact.
-func (p *Part) inexact() (d figure.Degrees) {
-	for f := range figures {
-		d.Add(figureNames[f], p.degrees.of(f))
+func (l *Ledger) inexact(p *Part) (d figure.Degrees) {
+	for f := range figures + judged(l.tallies.Figures()) {
+		d.Add(l.figureName(f), p.degrees.of(f))
 	}
 	return d
 }

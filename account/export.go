@@ -27,6 +27,9 @@ type rows struct {
 	reqCores, reqMem, reqGPU, reqSec *metric.Series
 }
 
+// Series returns a series of d with the labels of the part, followed by others.
+func (p *Part) Series(d *metric.Desc, values ...string) *metric.Series { return p.series(d, values...) }
+
 // series returns a series of d with the labels of the part.
 func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 	if p.labels == nil {
@@ -86,11 +89,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 		l.energy.exportNode(b)
 	}
 	l.gpus.export(b)
-	l.network.export(b)
-	l.waits.exported()
-	l.queues.exported()
-	l.mounting.exported()
-	l.counters.exported()
+	l.tallies.ExportTotals(b)
 }
 
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {
@@ -221,12 +220,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	}
 	l.exportGPUs(p, b)
-	l.exportTraffic(p, b)
-	l.exportWaits(p, b)
-	l.exportQueue(p, b)
-	l.exportMounts(p, b)
-	l.exportLinks(p, b)
-	l.exportCounters(p, b)
+	l.tallies.Export(&p.tally, p, b)
 	l.exportMonitored(p, b)
 	p.exportTasks(b)
 	p.commands.name(p, p.CPU(), p.end != 0)

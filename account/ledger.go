@@ -16,8 +16,10 @@
 package account
 
 import (
+	"slices"
 	"time"
 
+	"reckon/account/tally"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
@@ -49,6 +51,8 @@ type Config struct {
 	// Container returns the supervisor's report of a place, nil while there is none; ended means that the part has no
 	// process any more. Container may be nil.
 	Container func(place string, ended bool) *workload.ContainerFacts
+	// Tallies are the sources that may count activity of processes. What a saved ledger has of other ones is lost.
+	Tallies []*sensor.TallySpec
 }
 
 // Identified is the result of Config.Identify.
@@ -108,12 +112,8 @@ type Ledger struct {
 	crowds    bool    // a part has processes that share much memory; see shared.go
 	energy    *energy // nil until a meter was read
 	gpus      gpus
-	network   network
-	waits     waits
-	queues    queues
-	mounting  mounting
-	links     links
-	counters  tallies
+	tallies   *tally.Books
+	links     map[string]linkUse // by adapter, the last look
 	monitors  monitoring
 }
 
@@ -122,7 +122,7 @@ func New(c Config) *Ledger {
 	if c.Export <= 0 {
 		c.Export = 15 * time.Second
 	}
-	return &Ledger{
+	l := &Ledger{
 		config:   c,
 		table:    make(map[int32]*process),
 		parts:    make(map[key]*Part),
@@ -134,6 +134,8 @@ func New(c Config) *Ledger {
 		dead:     make(map[string]*dead),
 		doubts:   doubts{noted: make(map[pair]uncertain), about: make(map[*Part]doubt), guessed: make(map[*Part]uint64)},
 	}
+	l.tallies = tally.New(l.chargeable, append(slices.Clone(c.Tallies), adapters)...)
+	return l
 }
 
 // Tick takes in one pass. wall is the time of day that belongs to pass.Boot; it dates

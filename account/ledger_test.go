@@ -36,6 +36,7 @@ func newRig(t interface{ Fatalf(string, ...any) }, c Config) *rig {
 	if c.Identify == nil {
 		c.Identify = byGroup
 	}
+	c.Tallies = sources
 	return &rig{t: t, l: New(c), boot: 1000 * second, m: sensor.Machine{Cores: 4}}
 }
 

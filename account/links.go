@@ -7,34 +7,28 @@ import (
 
 var interconnectBytes = &metric.Desc{
 	Name: "reckon_workload_interconnect_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-	Help:   "Octets that went through an RDMA adapter of the node while no other workload and nothing of the kernel held queue pairs on it, by direction (receive, transmit): at least what the workload moved there. Subnet management and what others moved between two looks is included.",
-	Labels: with("device", "direction"),
+	Help: "Octets that went through an RDMA adapter of the node while no other workload and nothing of the kernel held queue pairs on it, by direction " +
+		"(receive, transmit): at least what the workload moved there. Subnet management and what others moved between two looks is included.",
+	Labels: sensor.Charged("device", "direction"),
 }
 
-var linkDirections = [2]string{"receive", "transmit"}
+// maxAdapters is how many adapters of a workload have series of their own.
+const maxAdapters = 64
 
-// links is the ledger's state of RDMA adapters.
-type links struct {
-	counting
-	last map[string]linkUse
-}
+// adapters describes what is charged of RDMA adapters, with a set of series for each.
+var adapters = func() *sensor.TallySpec {
+	figure := &sensor.TallyFigure{Name: "interconnect_bytes", Source: "sole_user", Lacks: []sensor.Lack{sensor.LackShared}}
+	var all []sensor.TallySeries
+	for d := range sensor.Direction(sensor.Directions) {
+		all = append(all, sensor.TallySeries{Desc: interconnectBytes, Values: []string{d.String()}, Always: true, Figure: figure})
+	}
+	return &sensor.TallySpec{Name: "rdma", Sets: []sensor.TallySet{{}, {Labels: 1, Most: maxAdapters, Series: all}}}
+}()
 
 // linkUse is one look at an adapter.
 type linkUse struct {
 	octets [2]uint64
 	sole   *Part // nil: none, several, or somebody who is not known
-}
-
-// link is what a part moved through one adapter.
-type link struct {
-	linkOctets
-	rows [2]*metric.Series
-	next *link
-}
-
-type linkOctets struct {
-	Device string    `json:"device"`
-	Octets [2]uint64 `json:"octets"`
 }
 
 // Links takes in a look at RDMA adapters. What went through one since the look before is charged to the workload that alone held queue
@@ -43,19 +37,21 @@ func (l *Ledger) Links(pass *sensor.LinkPass) {
 	if l.other == nil || len(pass.Links) == 0 {
 		return
 	}
-	n := &l.links
-	n.begin(l)
+	l.tallies.Begin(l.moment(), adapters)
 	now := make(map[string]linkUse, len(pass.Links))
 	for i := range pass.Links {
 		d := &pass.Links[i]
 		use := linkUse{d.Octets, l.sole(d)}
-		was, ok := n.last[d.Device]
+		was, ok := l.links[d.Device]
 		if ok && use.sole != nil && was.sole != nil && was.sole.id == use.sole.id && d.Octets[0] >= was.octets[0] && d.Octets[1] >= was.octets[1] {
-			use.sole.moved(&linkOctets{d.Device, [2]uint64{d.Octets[0] - was.octets[0], d.Octets[1] - was.octets[1]}})
+			for k := range d.Octets {
+				name := sensor.TallyName{Set: 1, Labels: [2]string{d.Device}}
+				l.tallies.Charge(&use.sole.tally, adapters, name, k, d.Octets[k]-was.octets[k])
+			}
 		}
 		now[d.Device] = use
 	}
-	n.last = now
+	l.links = now
 }
 
 // sole returns the part of the first user of an adapter if all users belong to its workload, else nil.
@@ -75,46 +71,4 @@ func (l *Ledger) sole(d *sensor.Link) (p *Part) {
 		}
 	}
 	return p
-}
-
-// moved adds what went through an adapter.
-func (p *Part) moved(use *linkOctets) {
-	for k := p.links; k != nil; k = k.next {
-		if k.Device == use.Device {
-			k.Octets[0] += use.Octets[0]
-			k.Octets[1] += use.Octets[1]
-			return
-		}
-	}
-	p.links = &link{linkOctets: *use, next: p.links}
-}
-
-// absorbLinks takes over what a folded part moved.
-func (p *Part) absorbLinks(o *Part) {
-	for k := o.links; k != nil; k = k.next {
-		p.moved(&k.linkOctets)
-	}
-}
-
-// linkState is what a part moved, at rest.
-func (p *Part) linkState() (all []linkOctets) {
-	for k := p.links; k != nil; k = k.next {
-		all = append(all, k.linkOctets)
-	}
-	return all
-}
-
-// exportLinks appends what a part moved through each adapter.
-func (l *Ledger) exportLinks(p *Part, b *metric.Batch) {
-	for k := p.links; k != nil; k = k.next {
-		for i, direction := range linkDirections {
-			if k.rows[i] == nil {
-				k.rows[i] = p.series(interconnectBytes, k.Device, direction)
-				if k.rows[i].Created == 0 {
-					k.rows[i].Created = l.links.began
-				}
-			}
-			b.Add(k.rows[i], float64(k.Octets[i]))
-		}
-	}
 }

@@ -62,17 +62,12 @@ func (l *Ledger) Live(rows []Live) []Live {
 			KnowMemory: p.have&sensor.FieldMemory != 0,
 			KnowIO:     p.have&sensor.FieldIO != 0,
 			KnowWait:   p.have&sensor.FieldWait != 0,
-			Exactness:  p.inexact(),
+			Exactness:  l.inexact(p),
 		})
 		r := &rows[len(rows)-1]
 		r.TrafficRate, r.KnowTraffic = l.memoryRate(p)
-		if l.network.since != 0 {
-			r.KnowNetwork = true
-			if s := p.sockets; s != nil && s.tick == l.tick && l.network.span > 0 {
-				r.ReceiveRate = float64(s.now.Bytes(sensor.Receive, false)) / l.network.span
-				r.TransmitRate = float64(s.now.Bytes(sensor.Transmit, false)) / l.network.span
-			}
-		}
+		r.ReceiveRate, r.KnowNetwork = l.tallies.Rate(&p.tally, sensor.RateReceive, l.tick)
+		r.TransmitRate, _ = l.tallies.Rate(&p.tally, sensor.RateTransmit, l.tick)
 	}
 	return rows
 }
@@ -82,11 +77,10 @@ func (l *Ledger) memoryRate(p *Part) (rate float64, ok bool) {
 	switch {
 	case p.monitored != nil && p.monitored.now:
 		return p.monitored.rate, true
-	case p.events == nil || p.events.Misses == 0:
+	case !p.tally.Has(sensor.RateMemory):
 		return 0, false
-	case p.events.tick == l.tick && l.counters.span > 0:
-		rate = p.events.moved / l.counters.span
 	}
+	rate, _ = l.tallies.Rate(&p.tally, sensor.RateMemory, l.tick)
 	return rate, true
 }
 

@@ -55,7 +55,7 @@ func (l *Ledger) Monitored(pass *sensor.MonitorPass) {
 	for _, p := range l.order {
 		if m := p.monitored; m != nil && !held[p] {
 			m.Late = m.Late || m.now && p.live > 0
-			m.now, m.occupies, m.rate = false, false, 0
+			m.now, m.occupies, m.rate, p.tally.Monitored = false, false, 0, false
 		}
 	}
 	l.monitors.last = l.lastAt
@@ -70,12 +70,12 @@ func (p *Part) takeMonitored(l *Ledger, g *sensor.Monitored, charged bool, threa
 	first := !m.now
 	fromBirth := g.Fresh && p.created != 0 && p.start >= l.monitors.last
 	m.Late = m.Late || g.Gap || first && !fromBirth || 15*threads > 16*len(g.Tasks)+churn
-	m.now, m.occupies, m.rate = true, false, 0
+	m.now, m.occupies, m.rate, p.tally.Monitored = true, false, 0, true
 	if !charged {
 		return
 	}
 	m.cache, m.occupies = g.Cache, g.Occupies
-	if g.Counted && !(first && l.counters.have>>sensor.CacheMisses&1 == 1) { // else cache misses were charged until now
+	if g.Counted && !(first && l.tallies.Counts(sensor.RateMemory)) { // else cache misses were charged until now
 		m.Bytes += g.Bytes
 		if span := grown(l.monitors.last, l.lastAt); span > 0 && l.monitors.last > 0 {
 			m.rate = float64(g.Bytes) / (float64(span) / 1e9)
@@ -123,7 +123,7 @@ func (l *Ledger) exportMonitored(p *Part, b *metric.Batch) {
 	if m == nil {
 		return
 	}
-	b.Add(p.lazy(&m.rows[0], memoryTraffic, "resctrl"), float64(m.Bytes))
+	b.Add(p.lazy(&m.rows[0], sensor.MemoryTraffic, "resctrl"), float64(m.Bytes))
 	if m.occupies {
 		b.Add(p.lazy(&m.rows[1], cacheBytes), float64(m.cache))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"reckon/figure"
 	"reckon/sensor"
+	"reckon/sensor/task/counters"
 )
 
 // TestMonitored: a monitoring group is charged to the workload that has all of its threads, and to nobody else; misses of the cache are not charged
@@ -44,7 +45,7 @@ func TestMonitored(t *testing.T) {
 	if d := r.degrees("group")["memory_traffic_bytes resctrl"]; d != figure.AtLeast {
 		t.Errorf("older than its group: %v", d)
 	}
-	r.l.Counters(counted(10, 5*second, sensor.CounterUse{sensor.CacheMisses: {Whole: 10}}))
+	r.l.Tally(counters.Spec, counted(10, 5*second, map[counters.Counter]uint64{counters.CacheMisses: 10}))
 	group(sensor.Monitored{Tasks: tasks, Bytes: 50, Counted: true})
 	check("counted twice", 150)
 	if v, ok := r.values["reckon_workload_memory_traffic_bytes_total|group/n1/10|group||alice|misses"]; ok {

@@ -7,20 +7,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reckon/account/tally"
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/sensor/task/traffic"
 	"reckon/workload"
 )
-
-// sent is TCP traffic that a process transmitted.
-func sent(pid int32, start, bytes uint64) sensor.Sent {
-	s := sensor.Sent{PID: pid, Start: start}
-	s.Use.Moved[sensor.TCP][sensor.ScopeElsewhere][sensor.Transmit] = sensor.Moved{Bytes: bytes, Messages: 1}
-	return s
-}
-
-func (r *rig) traffic(s ...sensor.Sent) { r.l.Traffic(&sensor.TrafficPass{Sent: s}) }
 
 func (r *rig) sentBy(id, owner string) float64 {
 	kind, _, _ := strings.Cut(id, "/")
@@ -48,7 +41,7 @@ func TestTrafficIsCharged(t *testing.T) {
 	r.want("a process that lives, and one that was not known yet", r.sentBy("group/n1/10", "alice"), 105)
 	r.want("one that ended", r.sentBy("group/n1/20", "alice"), 40)
 	r.want("nobody yet", r.sentBy("other/n1", "root"), 0)
-	for range patience - 3 {
+	for range tally.Patience - 3 {
 		r.tick(0, []sensor.Process{old})
 		r.traffic()
 	}
@@ -75,7 +68,7 @@ func TestTrafficConserved(t *testing.T) {
 			b.Reset(wall.Add(time.Duration(r.boot)))
 			r.l.Export(&b)
 			for _, s := range b.Samples {
-				if s.Series.Desc != networkBytes || s.Ended() {
+				if s.Series.Desc.Name != "reckon_workload_network_bytes_total" || s.Ended() {
 					continue
 				}
 				k := strings.Join(s.Series.Values, "|")
@@ -88,13 +81,13 @@ func TestTrafficConserved(t *testing.T) {
 		}
 		for range rapid.IntRange(5, 40).Draw(t, "ticks") {
 			var ended []sensor.Process
-			var moved []sensor.Sent
+			var moved []sensor.TallyRow
 			for range rapid.IntRange(0, 3).Draw(t, "born") {
 				pid++
 				p := proc(pid, pid, r.boot+uint64(pid), 0)
 				n := rapid.Uint64Range(reducedIO, 1<<40).Draw(t, "bytes")
 				total += float64(n)
-				moved = append(moved, sent(pid, p.Start, n))
+				moved = append(moved, sent(pid, p.Start, n)...)
 				if rapid.Bool().Draw(t, "short") {
 					ended = append(ended, p)
 				} else {
@@ -108,17 +101,17 @@ func TestTrafficConserved(t *testing.T) {
 				r.restart()
 			}
 			r.tick(0, live, ended...)
-			pass := sensor.TrafficPass{Sent: moved}
+			pass := passOf(moved)
 			if rapid.IntRange(0, 5).Draw(t, "full") == 0 {
-				pass.Unowned = sent(0, 0, 11).Use
+				pass = unowned(moved, sent(0, 0, 11))
 				total += 11
 			}
-			r.l.Traffic(&pass)
+			r.l.Tally(traffic.Spec, pass)
 			export()
 		}
 		r.tick(0, nil, live...)
-		for range patience {
-			r.l.Traffic(new(sensor.TrafficPass))
+		for range tally.Patience {
+			r.traffic()
 			export()
 			r.tick(0, nil)
 		}
@@ -146,8 +139,9 @@ func TestTrafficSeries(t *testing.T) {
 		}
 	}
 	s := sent(10, 5*second, 1000)
-	s.Use.Moved[sensor.UDP][sensor.ScopeLoopback][sensor.Receive] = sensor.Moved{Bytes: 64, Messages: 2}
-	s.Use.Opened, s.Use.Accepted, s.Use.Retransmits = 3, 2, 1
+	s = append(s, row(10, 5*second, traffic.Bytes(traffic.UDP, traffic.ScopeLoopback, sensor.Receive), 64),
+		row(10, 5*second, traffic.Messages(traffic.UDP, sensor.Receive), 2),
+		row(10, 5*second, traffic.Opened, 3), row(10, 5*second, traffic.Accepted, 2), row(10, 5*second, traffic.Retransmit, 1))
 	r.traffic(s)
 	r.export()
 	of := "|group/n1/10|group||alice"
@@ -174,7 +168,7 @@ func TestTrafficSeries(t *testing.T) {
 	if _, ok := r.values["reckon_figure_exactness|network_bytes|group|sockets||"]; !ok {
 		t.Errorf("not exact after the first export: %v", r.degrees("group"))
 	}
-	r.l.Traffic(&sensor.TrafficPass{Unowned: sent(0, 0, 1).Use})
+	r.l.Tally(traffic.Spec, unowned(sent(0, 0, 1)))
 	r.export()
 	if d, ok := r.degrees("group")["network_bytes full_table"]; !ok || d != figure.AtLeast {
 		t.Errorf("with traffic that could not be charged: %v", r.degrees("group"))
@@ -257,7 +251,7 @@ func TestActivityOfTheYoung(t *testing.T) {
 				p.UserNanos = 2 * second
 				activity := func(bytes uint64) {
 					r.traffic(sent(20, p.Start, bytes))
-					r.l.Waits(&sensor.WaitPass{Waited: []sensor.Waited{{PID: 20, Start: p.Start, IO: sensor.Wait{Nanos: bytes * uint64(time.Millisecond)}}}})
+					r.waited(20, p.Start, bytes*uint64(time.Millisecond))
 				}
 				activity(100)
 				live := []sensor.Process{shell, p}

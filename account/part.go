@@ -1,6 +1,7 @@
 package account
 
 import (
+	"reckon/account/tally"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
@@ -65,12 +66,7 @@ type Part struct {
 
 	energy    partEnergy
 	gpus      []gpuAccount // by number of the device
-	sockets   *sockets     // nil while it had no traffic
-	ioWait    ioWait
-	queue     *queue     // nil while it had no delay
-	mounts    []*mount   // at most maxMounts and one
-	links     *link      // a list, by next
-	events    *events    // nil while nothing was counted
+	tally     tally.Account
 	monitored *monitored // nil while no monitoring group held it
 	packages  uint64     // see SetPlace
 	clock     float64    // see SetPlace
@@ -231,7 +227,7 @@ func (p *Part) settleIO() {
 }
 
 // absorb adds the account of an ended part to this folded one.
-func (p *Part) absorb(o *Part) {
+func (l *Ledger) absorb(p, o *Part) {
 	p.total.add(o.total)
 	p.have |= o.have
 	p.tasks += o.total.user + o.total.system
@@ -253,15 +249,8 @@ func (p *Part) absorb(o *Part) {
 	p.commands.merge(&o.commands)
 	p.energy.absorb(&o.energy)
 	p.absorbGPUs(o)
-	p.absorbTraffic(o)
-	p.absorbMounts(o)
-	p.absorbEvents(o)
-	p.absorbWaits(o)
+	l.tallies.Absorb(&p.tally, &o.tally)
 	p.absorbMonitored(o)
-	p.absorbLinks(o)
-	if o.queue != nil {
-		p.delay(&o.queue.use)
-	}
 	if p.start == 0 || o.start < p.start {
 		p.start = o.start
 	}

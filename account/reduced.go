@@ -1,5 +1,7 @@
 package account
 
+import "reckon/sensor"
+
 // Upper bounds of the total activity of a process group with the reduced series set.
 const (
 	reducedCPU   = uint64(1e9)      // nanoseconds
@@ -21,7 +23,8 @@ func (p *Part) reduced() bool {
 	if p.full {
 		return false
 	}
-	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO && p.ioWait.nanos < reducedCPU && p.memory.swap == 0 && len(p.gpus) == 0 && p.kills() == 0 && !p.usesMounts() {
+	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.memory.swap == 0 &&
+		len(p.gpus) == 0 && p.kills() == 0 && !p.active(sensor.WeightActive) {
 		return true
 	}
 	p.full = true

@@ -7,6 +7,7 @@ import (
 
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/sensor/task/files"
 )
 
 // named are the series of a workload in a batch, by name.
@@ -103,24 +104,26 @@ func TestBusyGroupIsToldInFull(t *testing.T) {
 // TestCallsAreToldInFull: a group that uses little of the machine and much of a file system across the network has the series
 // of that.
 func TestCallsAreToldInFull(t *testing.T) {
-	nfs, disk := sensor.Mount{Type: "nfs", Source: "s:/home"}, sensor.Mount{Type: "ext4", Source: "/dev/sda1", Local: true}
+	const nfs, disk = 1, 2
 	for name, c := range map[string]struct {
-		mount sensor.Mount
-		use   sensor.MountUse
-		full  bool
+		set  uint8
+		use  []uint64 // bytes, calls, nanoseconds
+		full bool
 	}{
-		"a login":         {nfs, sensor.MountUse{Bytes: [2]uint64{60000, 500}, Operations: [3]uint64{30, 4, 300}, Nanos: [3]uint64{2e6, 1e6, 9e6}}, false},
-		"calls":           {nfs, sensor.MountUse{Operations: [3]uint64{100, 100, 800}}, true},
-		"bytes":           {nfs, sensor.MountUse{Bytes: [2]uint64{10 << 20, 6 << 20}, Operations: [3]uint64{10, 6, 0}}, true},
-		"a server stalls": {nfs, sensor.MountUse{Operations: [3]uint64{0, 0, 2}, Nanos: [3]uint64{0, 0, 3e9}}, true},
-		"local calls":     {disk, sensor.MountUse{Bytes: [2]uint64{64 << 20, 0}, Operations: [3]uint64{4000, 0, 9000}}, false},
+		"a login":         {nfs, []uint64{60000, 500, 30, 4, 300, 2e6, 1e6, 9e6}, false},
+		"calls":           {nfs, []uint64{0, 0, 100, 100, 800}, true},
+		"bytes":           {nfs, []uint64{10 << 20, 6 << 20, 10, 6}, true},
+		"a server stalls": {nfs, []uint64{0, 0, 0, 0, 2, 0, 0, 3e9}, true},
+		"local calls":     {disk, []uint64{64 << 20, 0, 4000, 0, 9000}, false},
 	} {
 		r := newRig(t, Config{})
 		p := proc(100, 100, second, second/10)
 		for range 3 {
 			r.tick(0, []sensor.Process{p})
 		}
-		r.l.Mounts(&sensor.MountPass{Used: []sensor.Mounted{{PID: 100, Start: p.Start, Mount: c.mount, Use: c.use}}})
+		pass := passOf()
+		using(pass, 100, p.Start, c.set, "kind", "source", c.use...)
+		r.l.Tally(files.Spec, pass)
 		r.tick(0, []sensor.Process{p})
 		var b metric.Batch
 		r.l.Export(&b)

@@ -220,7 +220,7 @@ func (l *Ledger) join(into, p *Part) {
 		}
 		into.cgBase -= int64(p.CPU())
 	}
-	into.absorb(p)
+	l.absorb(into, p)
 	into.folded--
 	into.now.used.add(p.now.used)
 	into.now.live, into.now.threads = into.now.live+p.now.live, into.now.threads+p.now.threads

@@ -54,8 +54,6 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 			s.value([2]uint64{g.whole.memory.peak, g.whole.memory.neededPeak})
 		}
 	}
-	s.list(`},"awaited":{`)
-	s.writeAwaited(l)
 	s.buf.WriteString("}}")
 	return s.close()
 }

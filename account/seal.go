@@ -19,18 +19,14 @@ const sealLength = len("#crc32c 01234567\n")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// unseal returns the body of a sealed state. Version 1 had no seal, and none of its bytes is
-// a newline.
-func unseal(data []byte) (body []byte, sealed bool, err error) {
-	if !bytes.ContainsRune(data, '\n') {
-		return data, false, nil
-	}
+// unseal returns the body of a sealed state.
+func unseal(data []byte) (body []byte, err error) {
 	at := len(data) - sealLength
 	if at < 1 || data[at-1] != '\n' {
-		return nil, true, fmt.Errorf("%w: the checksum at their end is missing", ErrDamaged)
+		return nil, fmt.Errorf("%w: the checksum at their end is missing", ErrDamaged)
 	}
 	if want := fmt.Appendf(nil, sealFormat, crc32.Checksum(data[:at], castagnoli)); !bytes.Equal(data[at:], want) {
-		return nil, true, fmt.Errorf("%w: the checksum at their end is %q, and theirs %q", ErrDamaged, data[at:], want)
+		return nil, fmt.Errorf("%w: the checksum at their end is %q, and theirs %q", ErrDamaged, data[at:], want)
 	}
-	return data[:at-1], true, nil
+	return data[:at-1], nil
 }

@@ -30,7 +30,7 @@ func (r *rig) memory(of string) (anon, peak, needed float64, how map[string]floa
 	l := "|" + of + "|group||alice"
 	how = map[string]float64{}
 	for _, f := range []string{"memory_bytes", "memory_peak_bytes"} {
-		for _, s := range []string{fromRSS.String(), fromPSS.String(), fromRSSSum.String()} {
+		for _, s := range []string{string(fromRSS), string(fromPSS), string(fromRSSSum)} {
 			for _, whose := range []string{"||", "|" + of + "|alice"} {
 				if v, ok := r.values["reckon_figure_exactness|"+f+"|group|"+s+whose]; ok {
 					how[f+" "+s] = v

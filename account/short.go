@@ -3,6 +3,7 @@ package account
 import (
 	"time"
 
+	"reckon/sensor"
 	"reckon/workload"
 )
 
@@ -34,8 +35,8 @@ func (p *Part) quiet(life uint64) bool {
 	if life > uint64(quietLife/2) {
 		cpu /= 2
 	}
-	return p.CPU() < cpu && p.memory.peak < quietMemory && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO &&
-		len(p.gpus) == 0 && p.kills() == 0 && !p.usesMounts()
+	return p.CPU() < cpu && p.memory.peak < quietMemory && p.total.read+p.total.write < reducedIO &&
+		len(p.gpus) == 0 && p.kills() == 0 && !p.active(sensor.WeightLong)
 }
 
 // pending reports whether an export leaves a process group to the next one, since it may turn out to be short work.
@@ -73,7 +74,7 @@ func (l *Ledger) fold() {
 		}
 		p.flushed, p.absorbed = true, true // before part looks it up
 		into := l.part(Identified{Identity: l.foldsInto(p)}, p.start)
-		into.absorb(p)
+		l.absorb(into, p)
 	}
 }
 

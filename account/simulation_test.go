@@ -72,7 +72,7 @@ func TestSimulatedMachines(t *testing.T) {
 		{records: true, busy: true, restarts: true, wrong: 30},
 	} {
 		t.Run(c.String(), func(t *testing.T) {
-			var sum tally
+			var sum marks
 			wrong := 0
 			log := t.Logf
 			if end-first != 1 {
@@ -92,7 +92,7 @@ func TestSimulatedMachines(t *testing.T) {
 	}
 }
 
-type tally struct{ accounts, atLeast, estimated int }
+type marks struct{ accounts, atLeast, estimated int }
 
 // reportedUse is what the exports said of an account.
 type reportedUse struct {
@@ -132,7 +132,7 @@ func (r *rig) reportedUses(all map[string]*reportedUse) {
 }
 
 // simulate runs a machine until its programs have ended, and returns what is wrong.
-func simulate(seed uint64, c conditions, sum *tally, log func(string, ...any)) (faults []string) {
+func simulate(seed uint64, c conditions, sum *marks, log func(string, ...any)) (faults []string) {
 	w := newSimulated(seed, log)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	w.load(rng)
@@ -228,7 +228,7 @@ func (w *simulated) over() bool {
 }
 
 // compare compares accounts with the truth.
-func (w *simulated) compare(all map[string]*reportedUse, sum *tally) (faults []string) {
+func (w *simulated) compare(all map[string]*reportedUse, sum *marks) (faults []string) {
 	shorts, owners, totals := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	detail := map[string][]string{}
 	check := func(name, what string, got, truth float64, d figure.Exactness) {

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"iter"
 
+	"reckon/account/tally"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
 )
 
-// stateVersion is raised when the meaning of the state changes; a later one is not
-// restored. Version 1 had no checksum.
-const stateVersion = 2
+// stateVersion is raised when the meaning of the state changes; a later one is not restored. Version 2 had tallies in a form of its
+// own for each source; see state2.go.
+const stateVersion = 3
 
 // state is a serialized ledger. It lets an agent that was restarted on the same boot
 // continue counting where it stopped, so that a restart loses no usage and makes no
@@ -23,7 +24,6 @@ type state struct {
 	Processes []processState              `json:"processes"`
 	Cores     map[string]metric.Histogram `json:"cores"`
 	Wholes    map[string][2]uint64        `json:"wholes,omitempty"` // peak and needed peak, by workload
-	Awaited   awaitedState                `json:"awaited"`
 }
 
 // stateHead is what is neither of a part nor of a process.
@@ -43,12 +43,8 @@ type stateHead struct {
 	Counts    map[string]uint64 `json:"counts"`
 	Energy    *energyState      `json:"energy,omitempty"`
 	GPUs      []gpuState        `json:"gpus,omitempty"`
-	Traffic   *trafficState     `json:"traffic,omitempty"`
-	WaitBegan int64             `json:"wait_began,omitempty"` // see waits.began
-	QueueFrom int64             `json:"queue_began,omitempty"`
-	MountFrom int64             `json:"mount_began,omitempty"`
-	LinkFrom  int64             `json:"link_began,omitempty"`
-	CountFrom int64             `json:"count_began,omitempty"`
+	// Tallies are the sources of package tally, by name.
+	Tallies map[string]tally.SourceState `json:"tallies,omitempty"`
 }
 
 type partState struct {
@@ -94,14 +90,8 @@ type partState struct {
 
 	GPUs [][len(gpuMethods) + 1]float64 `json:"gpus,omitempty"`
 
-	Traffic   []uint64      `json:"traffic,omitempty"`
-	IOWait    uint64        `json:"io_wait,omitempty"`
-	DiskWait  []diskWait    `json:"disk_wait,omitempty"`
-	Links     []linkOctets  `json:"links,omitempty"`
-	Queue     *sensor.Queue `json:"queue,omitempty"`
-	Mounts    []mounted     `json:"mounts,omitempty"`
-	Events    *events       `json:"events,omitempty"`
-	Monitored *monitored    `json:"monitored,omitempty"`
+	Tally     []tally.Amount `json:"tally,omitempty"`
+	Monitored *monitored     `json:"monitored,omitempty"`
 
 	ByTask map[string]uint64 `json:"by_task,omitempty"`
 }
@@ -158,12 +148,7 @@ func (l *Ledger) head(bootID string) *stateHead {
 		Lineage:   true,
 		Energy:    l.energy.state(),
 		GPUs:      l.gpus.state(),
-		Traffic:   l.network.state(),
-		WaitBegan: l.waits.began,
-		QueueFrom: l.queues.began,
-		MountFrom: l.mounting.began,
-		LinkFrom:  l.links.began,
-		CountFrom: l.counters.began,
+		Tallies:   l.tallies.State(),
 	}
 }
 
@@ -199,9 +184,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 	}
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
-	s.GPUs, s.Traffic, s.IOWait = p.gpuState(), p.trafficState(), p.ioWait.nanos
-	s.DiskWait, s.Links = p.diskWaits(), p.linkState()
-	s.Queue, s.Mounts, s.ByTask, s.Events, s.Monitored = p.queueState(), p.mountState(), p.taskState(), p.events, p.monitored
+	s.GPUs, s.Tally, s.ByTask, s.Monitored = p.gpuState(), p.tally.State(), p.taskState(), p.monitored
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -215,7 +198,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 // error if the state is of another boot or node, or damaged ([ErrDamaged]); the ledger
 // stays empty then.
 func (l *Ledger) Restore(data []byte, bootID string) error {
-	body, sealed, err := unseal(data)
+	body, err := unseal(data)
 	if err != nil {
 		return err
 	}
@@ -224,8 +207,14 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	switch {
-	case s.Version < 1 || s.Version > stateVersion || sealed != (s.Version > 1):
-		return fmt.Errorf("%w: they have version %d, this program reads up to %d", ErrDamaged, s.Version, stateVersion)
+	case s.Version < 2 || s.Version > stateVersion:
+		return fmt.Errorf("%w: they have version %d, this program reads 2 to %d", ErrDamaged, s.Version, stateVersion)
+	case s.Version == 2:
+		if err := s.fromVersion2(body); err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	switch {
 	case s.BootID != bootID:
 		return fmt.Errorf("the saved accounts are of an earlier boot")
 	case s.Node != l.config.Node:
@@ -251,12 +240,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	}
 	l.restoreEnergy(s.Energy, parts, s.Parts)
 	l.restoreGPUs(s.GPUs, parts, s.Parts)
-	l.network.restore(s.Traffic)
-	l.waits.began = max(s.WaitBegan, 0)
-	l.queues.began = max(s.QueueFrom, 0)
-	l.mounting.began = max(s.MountFrom, 0)
-	l.links.began = max(s.LinkFrom, 0)
-	l.counters.began = max(s.CountFrom, 0)
+	l.tallies.RestoreSources(s.Tallies)
 	for id, h := range s.Cores {
 		if g := l.groups[workload.ID(id)]; g != nil {
 			g.cores = h
@@ -270,7 +254,6 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			g.whole.memory.peak, g.whole.memory.neededPeak = v[0], v[1]
 		}
 	}
-	l.restoreAwaited(&s.Awaited)
 	for _, p := range s.Processes {
 		// Every process is identified again, which opens the control groups.
 		e := &process{
@@ -299,21 +282,8 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	if s.Bound {
 		p.crowd.era = &era{bound: true, guess: s.Guess}
 	}
-	p.restoreTraffic(s.Traffic)
-	p.ioWait.nanos = s.IOWait
-	for i := range s.DiskWait {
-		p.diskWait(&s.DiskWait[i])
-	}
-	for i := range s.Links {
-		p.moved(&s.Links[i])
-	}
-	if s.Queue != nil {
-		p.delay(s.Queue)
-	}
-	for i := range s.Mounts {
-		p.mount(&s.Mounts[i])
-	}
-	p.events, p.monitored = s.Events, s.Monitored
+	l.tallies.Restore(&p.tally, s.Tally)
+	p.monitored = s.Monitored
 	p.restoreTasks(s.ByTask)
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {

@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"reckon/sensor"
+	"reckon/sensor/task/counters"
 )
 
 func TestRestartLosesNothing(t *testing.T) {
@@ -38,14 +42,14 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ data, boot, want string }{
-		"another boot":        {string(saved), "boot-2", "earlier boot"},
-		"torn":                {string(saved[:len(saved)/2]), "boot-1", "unexpected end"},
-		"seal torn":           {string(saved[:len(saved)-3]), "boot-1", "checksum at their end is missing"},
-		"a digit":             {strings.Replace(string(saved), `"u":[7`, `"u":[9`, 1), "boot-1", "checksum at their end is \"#"},
-		"newer version":       {reseal(saved, `"version":2`, `"version":3`), "boot-1", "version 3"},
-		"bad index":           {reseal(saved, `"a":0`, `"a":9`), "boot-1", "no part"},
-		"version 1, sealed":   {reseal(saved, `"version":2`, `"version":1`), "boot-1", "version 1"},
-		"version 2, unsealed": {string(bytes.SplitN(saved, []byte("\n"), 2)[0]), "boot-1", "version 2"},
+		"another boot":  {string(saved), "boot-2", "earlier boot"},
+		"torn":          {string(saved[:len(saved)/2]), "boot-1", "checksum at their end is missing"},
+		"seal torn":     {string(saved[:len(saved)-3]), "boot-1", "checksum at their end is missing"},
+		"a digit":       {strings.Replace(string(saved), `"u":[7`, `"u":[9`, 1), "boot-1", "checksum at their end is \"#"},
+		"newer version": {reseal(saved, `"version":3`, `"version":4`), "boot-1", "version 4"},
+		"bad index":     {reseal(saved, `"a":0`, `"a":9`), "boot-1", "no part"},
+		"version 1":     {reseal(saved, `"version":3`, `"version":1`), "boot-1", "version 1"},
+		"unsealed":      {string(bytes.SplitN(saved, []byte("\n"), 2)[0]), "boot-1", "checksum at their end is missing"},
 	} {
 		l := New(r.l.config)
 		err := l.Restore([]byte(c.data), c.boot)
@@ -156,27 +160,51 @@ func reseal(saved []byte, from, to string) string {
 	return string(fmt.Appendf(body, sealFormat, crc32.Checksum(body, castagnoli)))
 }
 
-// TestStateOfVersion1: an earlier program saved no checksum and no child times.
-func TestStateOfVersion1(t *testing.T) {
-	r := newRig(t, Config{})
-	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
-	saved, err := r.saved("b")
+// TestStateOfVersion2: a state that the program of commit ad0587d9 saved loses nothing. It had a form of its own for each source; the values are
+// those that it exported itself after a restart and some ticks.
+func TestStateOfVersion2(t *testing.T) {
+	saved, err := os.ReadFile("testdata/state-version2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, _, _ := bytes.Cut(saved, []byte("\n"))
-	old := strings.Replace(string(body), `"version":2`, `"version":1`, 1)
-	old = strings.Replace(old, `"lineage":true`, `"lineage":false`, 1)
+	r := newRig(t, Config{})
+	live := []sensor.Process{proc(10, 10, 5*second, 9*second), proc(20, 20, 5*second, 9*second)}
+	r.tick(0, live)
+	r.tick(second, live)
 	r.l = New(r.l.config)
-	if err := r.l.Restore([]byte(old), "b"); err != nil {
+	if err := r.l.Restore(saved, "boot"); err != nil {
 		t.Fatal(err)
 	}
-	p := proc(10, 10, 5*second, 8*second)
-	p.Have |= sensor.FieldChildren
-	p.ChildUserNanos = second / 2 // from another time
-	r.tick(second, []sensor.Process{p})
+	r.tick(0, live)
+	for range 20 {
+		r.tick(0, live)
+		for _, s := range sources {
+			pass := passOf()
+			if s == counters.Spec {
+				pass.Have = 0
+			}
+			r.l.Tally(s, pass)
+		}
+	}
 	r.export()
-	r.want("group", r.cpu("group/n1/10", "", "alice"), 8)
+	want, err := os.ReadFile("testdata/state-version2.values")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(r.values)) {
+		fmt.Fprintln(&got, k, r.values[k])
+	}
+	for line := range strings.Lines(string(want)) {
+		if !strings.Contains(got.String(), line) {
+			t.Errorf("missing: %s", line)
+		}
+	}
+	for line := range strings.Lines(got.String()) {
+		if !strings.Contains(string(want), line) {
+			t.Errorf("not before: %s", line)
+		}
+	}
 }
 
 // TestEveryFlippedBitIsSeen: no damaged state is restored.

@@ -8,11 +8,10 @@ import (
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/sensor/task/files"
+	"reckon/sensor/task/runqueue"
+	"reckon/sensor/task/waits"
 )
-
-func (r *rig) waited(pid int32, start, nanos uint64) {
-	r.l.Waits(&sensor.WaitPass{Waited: []sensor.Waited{{PID: pid, Start: start, IO: sensor.Wait{Nanos: nanos, Waits: 1}}}})
-}
 
 // Waits are charged as traffic is: to living processes, to ended ones, and to other for
 // unidentified processes; a part that did not wait exports 0, and without a source no part
@@ -36,7 +35,7 @@ func TestWaits(t *testing.T) {
 	gone := proc(30, 30, r.boot+5, 2*second)
 	r.tick(2*second, live, gone)
 	r.waited(30, r.boot-second+5, second/2)
-	r.l.Waits(&sensor.WaitPass{Unowned: sensor.Wait{Nanos: second, Waits: 1}})
+	r.l.Tally(waits.Spec, unowned([]sensor.TallyRow{row(0, 0, 0, second)}))
 	r.export()
 	for id, want := range map[string]float64{"group/n1/10|group||alice": 3, "group/n1/20|group||alice": 0, "group/n1/30|group||alice": 0.5, "other/n1|other||root": 1} {
 		if v, ok := of(id); !ok || v != want {
@@ -68,14 +67,15 @@ func TestDiskWaits(t *testing.T) {
 	r := newRig(t, Config{})
 	live := []sensor.Process{proc(10, 10, 5*second, 9*second)}
 	r.tick(0, live)
-	pass := sensor.WaitPass{
-		Waited: []sensor.Waited{{PID: 10, Start: 5 * second, IO: sensor.Wait{Nanos: 5 * second, Waits: 3}}},
-		Disks:  []sensor.DiskWaited{{PID: 10, Start: 5 * second, Disk: "sda", Nanos: 2 * second}, {Disk: "sda", Nanos: second}},
-	}
-	r.l.Waits(&pass)
-	r.l.Waits(&pass)
+	pass := passOf([]sensor.TallyRow{row(10, 5*second, 0, 5*second)})
+	using(pass, 10, 5*second, 1, "sda", "", 2*second)
+	using(pass, 0, 0, 1, "sda", "", second)
+	r.l.Tally(waits.Spec, pass)
+	r.l.Tally(waits.Spec, pass)
 	for i := range 9 {
-		r.l.Waits(&sensor.WaitPass{Disks: []sensor.DiskWaited{{PID: 10, Start: 5 * second, Disk: string(rune('a' + i)), Nanos: second}}})
+		pass := passOf()
+		using(pass, 10, 5*second, 1, string(rune('a'+i)), "", second)
+		r.l.Tally(waits.Spec, pass)
 	}
 	check := func(when string) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestDiskWaits(t *testing.T) {
 	check("at first")
 	r.restart()
 	r.tick(0, live)
-	r.l.Waits(new(sensor.WaitPass))
+	r.l.Tally(waits.Spec, passOf())
 	check("after a restart")
 }
 
@@ -102,9 +102,7 @@ func TestQueue(t *testing.T) {
 	p, idle := proc(10, 10, 5*second, 9*second), proc(20, 20, 5*second, 9*second)
 	live := []sensor.Process{p, idle}
 	delays := func(pid int32, start uint64, octave int, n, nanos uint64) {
-		d := sensor.Queue{Nanos: nanos}
-		d.Octaves[octave] = n
-		r.l.Queue(&sensor.QueuePass{Queued: []sensor.Queued{{PID: pid, Start: start, Delay: d}}})
+		r.l.Tally(runqueue.Spec, passOf(queued(pid, start, octave, n, nanos)))
 	}
 	r.tick(0, live)
 	delays(10, 5*second, 0, 7, 2000)
@@ -112,14 +110,12 @@ func TestQueue(t *testing.T) {
 	gone := proc(30, 30, r.boot+5, 2*second)
 	r.tick(2*second, live, gone)
 	delays(30, r.boot-second+5, 24, 1, 20*second)
-	unowned := sensor.QueuePass{Unowned: sensor.Queue{Nanos: second}}
-	unowned.Unowned.Octaves[12] = 2
-	r.l.Queue(&unowned)
+	r.l.Tally(runqueue.Spec, unowned(queued(0, 0, 12, 2, second)))
 	of := func(id string) *metric.Histogram {
 		var b metric.Batch
 		r.l.Export(&b)
 		for _, s := range b.Samples {
-			if s.Histogram != nil && s.Series.Desc == queueDelays && s.Series.Values[0] == id {
+			if s.Histogram != nil && s.Series.Desc.Name == "reckon_workload_run_queue_seconds" && s.Series.Values[0] == id {
 				return s.Histogram
 			}
 		}
@@ -130,13 +126,17 @@ func TestQueue(t *testing.T) {
 		t.Errorf("of who began before us: %v", r.degrees("group"))
 	}
 	for _, c := range []struct {
-		missed uint64
+		missed bool
 		source string
-	}{{0, "scheduler"}, {1, "full_table"}} {
-		r.l.Queue(&sensor.QueuePass{Missed: c.missed})
+	}{{false, "scheduler"}, {true, "full_table"}} {
+		pass := passOf()
+		if c.missed {
+			pass.Lost = 1
+		}
+		r.l.Tally(runqueue.Spec, pass)
 		r.export()
 		if _, ok := r.degrees("group")["run_queue_seconds "+c.source]; !ok {
-			t.Errorf("with %d missed switches: %v", c.missed, r.degrees("group"))
+			t.Errorf("with missed switches %v: %v", c.missed, r.degrees("group"))
 		}
 	}
 	h := of("group/n1/10")
@@ -164,18 +164,23 @@ func TestMounts(t *testing.T) {
 	p := proc(10, 10, 5*second, 9*second)
 	live := []sensor.Process{p}
 	r.tick(0, live)
-	use := sensor.MountUse{Bytes: [2]uint64{4096, 100}, Operations: [3]uint64{1, 2, 3}, Nanos: [3]uint64{second, 0, second / 2}}
-	home := sensor.Mount{Type: "fuse.sshfs", Source: "host:/home"}
-	pass := sensor.MountPass{Used: []sensor.Mounted{{PID: 10, Start: 5 * second, Mount: home, Use: use}, {Mount: home, Use: use}}}
-	r.l.Mounts(&pass)
-	r.l.Mounts(&pass)
+	use := []uint64{4096, 100, 1, 2, 3, second, 0, second / 2}
+	const across, local = 1, 2
+	pass := passOf()
+	using(pass, 10, 5*second, across, "fuse.sshfs", "host:/home", use...)
+	using(pass, 0, 0, across, "fuse.sshfs", "host:/home", use...)
+	r.l.Tally(files.Spec, pass)
+	r.l.Tally(files.Spec, pass)
 	for i := range 10 {
-		r.l.Mounts(&sensor.MountPass{Used: []sensor.Mounted{{PID: 10, Start: 5 * second, Mount: sensor.Mount{Type: "fuse", Source: string(rune('a' + i))}, Use: use}}})
+		pass := passOf()
+		using(pass, 10, 5*second, across, "fuse", string(rune('a'+i)), use...)
+		r.l.Tally(files.Spec, pass)
 	}
-	disk := sensor.Mount{Type: "ext4", Source: "/dev/sda1", Local: true}
-	for i := range 2 { // they share the bound, and not what stands for all others
-		r.l.Mounts(&sensor.MountPass{Used: []sensor.Mounted{{PID: 10, Start: 5 * second, Mount: disk, Use: use}, {Mount: disk, Use: use}}})
-		disk.Source = string(rune('a' + i))
+	for _, disk := range []string{"/dev/sda1", "a"} { // they share the bound, and not what stands for all others
+		pass := passOf()
+		using(pass, 10, 5*second, local, "ext4", disk, use[:5]...)
+		using(pass, 0, 0, local, "ext4", disk, use[:5]...)
+		r.l.Tally(files.Spec, pass)
 	}
 	check := func(when string) {
 		t.Helper()
@@ -214,6 +219,6 @@ func TestMounts(t *testing.T) {
 	check("at first")
 	r.restart()
 	r.tick(0, live)
-	r.l.Mounts(new(sensor.MountPass))
+	r.l.Tally(files.Spec, passOf())
 	check("after a restart")
 }

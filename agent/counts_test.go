@@ -7,6 +7,7 @@ import (
 
 	"reckon/account"
 	"reckon/sensor"
+	"reckon/sensor/task/traffic"
 )
 
 // endings is a source of processes that reports ends by the given way.
@@ -19,13 +20,13 @@ func (e endings) Exits() string { return e.exits }
 
 // readings counts how often traffic is read.
 type readings struct {
-	sensor.TrafficSource
+	sensor.Tally
 	n int
 }
 
-func (r *readings) Name() string { return "traffic" }
+func (r *readings) Spec() *sensor.TallySpec { return traffic.Spec }
 
-func (r *readings) ReadTraffic(*sensor.TrafficPass) error { r.n++; return nil }
+func (r *readings) Read(*sensor.TallyPass) error { r.n++; return nil }
 
 // TestCountsArePutOff: what programs in the kernel count is read every few ticks, unless many processes end, and before each export.
 func TestCountsArePutOff(t *testing.T) {
@@ -45,9 +46,10 @@ func TestCountsArePutOff(t *testing.T) {
 		"it is not known how many end":         {"", []int{0, 0, 0}, 0, false, []int{1, 2, 3}},
 		"a simulated machine, read every tick": {"ebpf", []int{0, 0, 0}, 0, true, []int{1, 2, 3}},
 	} {
-		traffic := new(readings)
+		reader := new(readings)
 		a := &Agent{tasks: endings{exits: c.exits}, ledger: account.New(account.Config{Node: "n"}), log: slog.New(slog.DiscardHandler)}
-		a.kernel.traffic, a.kernel.always = traffic, c.always
+		a.kernel.always = c.always
+		a.addTally(reader)
 		var got []int
 		for i, n := range c.ended {
 			a.pass.Exited = make([]sensor.Process, n)
@@ -56,7 +58,7 @@ func TestCountsArePutOff(t *testing.T) {
 				a.readCounts() // as an export does
 				a.readCounts() // and a live view in the same tick
 			}
-			got = append(got, traffic.n)
+			got = append(got, reader.n)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: read %v times by the end of each tick, want %v", name, got, c.want)

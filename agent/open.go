@@ -91,7 +91,7 @@ func newAgent(c Config) *Agent {
 func (a *Agent) newLedger() *account.Ledger {
 	return account.New(account.Config{
 		Node: a.config.Node, Export: a.config.Export, Linger: a.config.Linger, Identify: a.identify, Idle: a.config.Idle,
-		Rename: a.rename, NameGrace: a.nameGrace, Container: a.container,
+		Rename: a.rename, NameGrace: a.nameGrace, Container: a.container, Tallies: task.TallySpecs(),
 	})
 }
 
@@ -112,7 +112,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	types := new(bpf.Types)
 	defer types.Release()
-	tasks := task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits, Files: c.Files, Types: types}
+	tasks := task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits, Files: c.Files, Counters: c.Counters, Types: types}
 	source, missing, err := task.Open(tasks)
 	if err != nil {
 		return nil, fmt.Errorf("read the task table: %w", err)
@@ -126,7 +126,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	a.tasks = source
 	a.closers = append(a.closers, source)
-	a.watch(source)
+	a.watch(source.Name(), source)
 	a.add(source.Name(), nil, nil)
 	for _, m := range missing {
 		note(m.Sensor, nil, m.Err)
@@ -169,15 +169,11 @@ func (a *Agent) openMachine() ([]Note, error) {
 	a.openOwn(own.MaxSeries)
 	notes = append(notes, a.openMeters()...)
 	a.openGPUs()
-	notes = append(notes, a.openTraffic(tasks)...)
-	notes = append(notes, a.openWaits(tasks)...)
-	notes = append(notes, a.openQueue(tasks)...)
-	notes = append(notes, a.openMounts(tasks)...)
+	notes = append(notes, a.openTallies(tasks)...)
 	notes = append(notes, a.openLinks(tasks)...)
-	notes = append(notes, a.openCounters(tasks)...)
 	responses, err := task.OpenDisks(tasks)
 	if err == nil {
-		a.watch(responses)
+		a.watch(responses.Name(), responses)
 	}
 	note("disks", responses, err)
 	return notes, nil

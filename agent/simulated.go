@@ -24,11 +24,8 @@ type Machine interface {
 // podLister is a machine that lists its pods, as the kubelet of a real one does; nil where it has none.
 type podLister interface{ Pods() kubernetes.Pods }
 
-// processors is a machine whose processors count, as the setting counters has it on a real one; nil where they do not.
-type processors interface{ Counters() sensor.CounterSource }
-
-// sockets is a machine whose sockets count; nil where they do not.
-type sockets interface{ Traffic() sensor.TrafficSource }
+// tallied is a machine on which sources count what processes do.
+type tallied interface{ Tallies() []sensor.Tally }
 
 // OpenMachine returns an agent that reads m and the given sensors in the place of this
 // machine. Its time is that of m, and the caller moves both: [Agent.Step] takes a reading
@@ -61,11 +58,10 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 		}
 	}
 	a.openGPUs()
-	if c, ok := m.(processors); ok {
-		a.kernel.counters = c.Counters()
-	}
-	if s, ok := m.(sockets); ok {
-		a.kernel.traffic = s.Traffic()
+	if t, ok := m.(tallied); ok {
+		for _, s := range t.Tallies() {
+			a.addTally(s)
+		}
 	}
 	a.kernel.always = true // it forgets what ended
 	return a, nil

@@ -1,5 +1,18 @@
 package sensor
 
+// Direction is that of payload, as the process sees it.
+type Direction uint8
+
+// The directions.
+const (
+	Receive Direction = iota
+	Transmit
+	Directions int = iota
+)
+
+// String returns the value of the label direction.
+func (d Direction) String() string { return [...]string{"receive", "transmit"}[d] }
+
 // CgroupFields are the figures of a [Cgroup] that its controllers provide.
 type CgroupFields uint32
 

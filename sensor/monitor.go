@@ -1,5 +1,15 @@
 package sensor
 
+import "reckon/metric"
+
+// MemoryTraffic is the series of bytes between caches and memory, by what counts them.
+var MemoryTraffic = &metric.Desc{
+	Name: "reckon_workload_memory_traffic_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+	Help: "Bytes that the workload moved between caches and memory, by method: resctrl (a monitoring group of the kernel counts both directions) or " +
+		"misses (an estimate: cache misses by the size of a line, without what was written back). Both cover different times of one workload, and add up.",
+	Labels: Charged("method"),
+}
+
 // Monitored is what one monitoring group of the kernel (resctrl) holds and counted.
 type Monitored struct {
 	// Tasks are the ids of the threads in it, those of leaders are ids of processes; 0 is one that is not in our pid namespace.

@@ -6,7 +6,7 @@
 // own folder below this one, imports no other sensor, and is listed in sensor/all.
 //
 // There are two kinds. A [Sensor] appends self-contained samples, such as the temperature
-// of a device. A [TaskSource] and a cgroup reader fill records that the accounts
+// of a device. A [TaskSource], a [Tally] and a cgroup reader fill records that the accounts
 // integrate per workload.
 //
 // There are three outcomes, never two: a source is available, or it is unavailable (an
@@ -86,4 +86,12 @@ func Unavailable(reason, fix string, cause error) error {
 // Refused returns an [UnavailableError] for something that the kernel refused with an error.
 func Refused(reason, fix string, cause error) error {
 	return &UnavailableError{Reason: reason, Fix: fix, Err: cause, Refused: true}
+}
+
+// RefusedAny returns an [UnavailableError] for what the kernel refused in part, nil without a cause.
+func RefusedAny(reason string, causes ...error) error {
+	if cause := errors.Join(causes...); cause != nil {
+		return Refused(reason, "", cause)
+	}
+	return nil
 }

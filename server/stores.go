@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"reckon/catalogue/database"
 	"reckon/internal/dirty"
 	"reckon/metric"
+	"reckon/sensor/task"
 	"reckon/server/cluster"
 	"reckon/store/remote"
 )
@@ -75,7 +77,7 @@ func openRemote(address, queue string, history time.Duration, s *Server) (*remot
 
 // nativeNames are our native histograms.
 func nativeNames() (names []string) {
-	for _, d := range account.Descs() {
+	for _, d := range slices.Concat(account.Descs(), task.TallyDescs()) {
 		if d.Kind == metric.NativeHistogram {
 			names = append(names, d.Name)
 		}

@@ -29,6 +29,7 @@ import (
 	"reckon/sensor/resctrl"
 	"reckon/sensor/sensortest"
 	"reckon/sensor/slingshot"
+	"reckon/sensor/task"
 	"reckon/sensor/task/disks"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
@@ -48,7 +49,7 @@ var update = flag.Bool("update", false, "write doc/metrics.md")
 // sensor/node are listed.
 func TestReference(t *testing.T) {
 	sections := []metricdoc.Section{
-		{Title: "Workloads", Descs: account.Descs(), Text: "The identity is in the labels `workload`, `kind`, `part` and `owner`; every series also has the external labels `site` and `node`.\n" +
+		{Title: "Workloads", Descs: slices.Concat(account.Descs(), task.TallyDescs()), Text: "The identity is in the labels `workload`, `kind`, `part` and `owner`; every series also has the external labels `site` and `node`.\n" +
 			"The kind is " + strings.Join(workload.Words(workload.Kinds()), ", ") + ", or that of another Kubernetes controller in lower case, such as statefulset."},
 	}
 	sections = append(sections, metricdoc.Section{Title: "The server", Descs: server.Descs(), Text: "What the server says of itself, on `/metrics` of `reckon serve` and `reckon up`, and in its own store once a minute, where they have the label `server` instead of `node`."})

@@ -1,6 +1,9 @@
 package simulate
 
-import "reckon/sensor"
+import (
+	"reckon/sensor"
+	"reckon/sensor/task/counters"
+)
 
 // clockRate is how many cycles a core executes in a second.
 const clockRate = 3e9
@@ -10,9 +13,10 @@ const cacheLine = 64
 
 // counted is what the processors counted for the process of a group that works.
 type counted struct {
-	sensor.Counted
-	exact [sensor.Counters]float64 // since it began
-	taken [sensor.Counters]float64 // of it, what was read
+	pid   int32
+	start uint64
+	exact [counters.Counters]float64 // since it began
+	taken [counters.Counters]float64 // of it, what was read
 }
 
 // count adds what the processors count while a planned job uses nanoseconds of CPU time.
@@ -22,53 +26,44 @@ func (g *group) count(d *Does, nanos float64) {
 	}
 	c := &g.counted
 	p := g.procs[len(g.procs)-1]
-	c.PID, c.Start = p.PID, p.Start
+	c.pid, c.start = p.PID, p.Start
 	cycles := nanos / 1e9 * clockRate
 	instructions := d.IPC * cycles
 	vectors := d.FP * instructions * (1 - d.Scalar)
-	for i, v := range map[sensor.Counter]float64{
-		sensor.Cycles: cycles, sensor.Instructions: instructions, sensor.CacheMisses: d.Traffic * nanos / 1e9 / cacheLine,
-		sensor.FPScalar: d.FP * instructions * d.Scalar, sensor.FP256: vectors,
+	for i, v := range map[counters.Counter]float64{
+		counters.Cycles: cycles, counters.Instructions: instructions, counters.CacheMisses: d.Traffic * nanos / 1e9 / cacheLine,
+		counters.FPScalar: d.FP * instructions * d.Scalar, counters.FP256: vectors,
 	} {
 		c.exact[i] += v
 	}
 }
 
-// counters reads what the processors of a node count for planned jobs.
-type counters struct{ n *Node }
+// processors reads what the processors of a node count for planned jobs.
+type processors struct{ n *Node }
 
-// Counters is the counters of the processors; nil where no planned job says how it uses them.
-func (n *Node) Counters() sensor.CounterSource {
-	for i := range n.site.Plan {
-		if n.site.Plan[i].Does.IPC > 0 {
-			return counters{n}
-		}
-	}
-	return nil
-}
+func (c processors) Spec() *sensor.TallySpec { return counters.Spec }
 
-func (c counters) Name() string { return "counters" }
+func (c processors) Close() error { return nil }
 
-func (c counters) Close() error { return nil }
-
-// ReadCounters implements [sensor.CounterSource].
-func (c counters) ReadCounters(p *sensor.CounterPass) error {
-	p.Line = cacheLine
-	for _, i := range []sensor.Counter{sensor.Cycles, sensor.Instructions, sensor.CacheMisses, sensor.FPScalar, sensor.FP256} {
+// Read implements [sensor.Tally].
+func (c processors) Read(p *sensor.TallyPass) error {
+	p.Have = 1 << counters.Memory
+	for _, i := range []counters.Counter{counters.Cycles, counters.Instructions, counters.CacheMisses, counters.FPScalar, counters.FP256} {
 		p.Have |= 1 << i
 	}
 	for _, g := range c.n.groups {
 		k := &g.counted
-		if k.PID == 0 || k.exact == k.taken {
+		if k.pid == 0 || k.exact == k.taken {
 			continue
 		}
-		read := k.Counted
 		for i := range k.exact {
 			whole := uint64(k.exact[i]) - uint64(k.taken[i])
-			read.Use[i] = sensor.Count{Whole: whole}
 			k.taken[i] = k.exact[i]
+			p.Add(k.pid, k.start, i, whole)
+			if i == int(counters.CacheMisses) {
+				p.Add(k.pid, k.start, int(counters.Memory), whole*cacheLine)
+			}
 		}
-		p.Counted = append(p.Counted, read)
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package simulate
 
-import "reckon/sensor"
+import (
+	tally "reckon/sensor/task/traffic"
+
+	"reckon/sensor"
+)
 
 // callBytes is the payload of a call that sends or receives.
 const callBytes = 64 << 10
@@ -24,25 +28,31 @@ func (g *group) transfer(d *Does, seconds float64) {
 	}
 }
 
+// Tallies are the sources that count what planned jobs do; those of which no job does anything are left out.
+func (n *Node) Tallies() (all []sensor.Tally) {
+	var sends, computes bool
+	for i := range n.site.Plan {
+		d := &n.site.Plan[i].Does
+		sends, computes = sends || d.Receives+d.Sends > 0, computes || d.IPC > 0
+	}
+	if sends {
+		all = append(all, sockets{n})
+	}
+	if computes {
+		all = append(all, processors{n})
+	}
+	return all
+}
+
 // sockets reads what planned jobs of a node sent and received.
 type sockets struct{ n *Node }
 
-// Traffic is what passes the sockets of the machine; nil where no planned job sends or receives.
-func (n *Node) Traffic() sensor.TrafficSource {
-	for i := range n.site.Plan {
-		if d := &n.site.Plan[i].Does; d.Receives+d.Sends > 0 {
-			return sockets{n}
-		}
-	}
-	return nil
-}
-
-func (s sockets) Name() string { return "traffic" }
+func (s sockets) Spec() *sensor.TallySpec { return tally.Spec }
 
 func (s sockets) Close() error { return nil }
 
-// ReadTraffic implements [sensor.TrafficSource].
-func (s sockets) ReadTraffic(p *sensor.TrafficPass) error {
+// Read implements [sensor.Tally].
+func (s sockets) Read(p *sensor.TallyPass) error {
 	for _, g := range s.n.groups {
 		t := &g.traffic
 		if t.exact == t.taken {
@@ -53,12 +63,11 @@ func (s sockets) ReadTraffic(p *sensor.TrafficPass) error {
 			delta[i] = uint64(t.exact[i]) - uint64(t.taken[i])
 		}
 		t.taken = t.exact
-		sent := sensor.Sent{PID: t.pid, Start: t.start}
 		for i, d := range []sensor.Direction{sensor.Receive, sensor.Transmit} {
-			sent.Use.Moved[sensor.TCP][sensor.ScopeElsewhere][d] = sensor.Moved{Bytes: delta[i], Messages: (delta[i] + callBytes - 1) / callBytes}
+			p.Add(t.pid, t.start, tally.Bytes(tally.TCP, tally.ScopeElsewhere, d), delta[i])
+			p.Add(t.pid, t.start, tally.Messages(tally.TCP, d), (delta[i]+callBytes-1)/callBytes)
 		}
-		sent.Use.Retransmits = delta[2]
-		p.Sent = append(p.Sent, sent)
+		p.Add(t.pid, t.start, tally.Retransmit, delta[2])
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Exits string
 	// Files says on which file systems calls are counted by process: Network (or empty), All or None.
 	Files string
+	// Counters has the performance counters of the processors read.
+	Counters bool
 	// Types are those of the kernel, shared by all that loads programs; nil to parse them each time.
 	Types *bpf.Types
 }

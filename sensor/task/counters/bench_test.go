@@ -11,8 +11,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"reckon/sensor"
 )
 
 // BenchmarkSwitch: what a switch of threads costs more while the counters are read at it, with one to eight events. Two processes on one
@@ -56,7 +54,7 @@ func benchmarkSwitch(b *testing.B, events int) {
 	block()
 	plan := plan{}
 	for i := range events {
-		plan.events = append(plan.events, event{sensor.Counter(i), unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS})
+		plan.events = append(plan.events, event{Counter(i), unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS})
 	}
 	var without, more []float64
 	for b.Loop() {

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"structs"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -54,9 +55,9 @@ type Source struct {
 	accounts *bpf.Accounts
 	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
-	pass     *sensor.CounterPass // that is being read
-	unowned  sensor.CounterUse   // so far
-	have     uint16
+	pass     *sensor.TallyPass // that is being read
+	unowned  use               // so far
+	have     uint64
 
 	online  *os.File // the processors that are online
 	text    []byte   // of it, and how much of it is from the reading before
@@ -137,6 +138,9 @@ func (s *Source) probe(cpu int) error {
 			_ = unix.Close(fd)
 			kept = append(kept, e)
 			s.have |= 1 << e.counter
+			if e.counter == CacheMisses && s.plan.line > 0 {
+				s.have |= 1 << Memory
+			}
 			continue
 		}
 		if i == 0 {
@@ -145,7 +149,7 @@ func (s *Source) probe(cpu int) error {
 		}
 	}
 	s.plan.events = kept
-	if s.have&(1<<sensor.CacheMisses) == 0 {
+	if s.have&(1<<CacheMisses) == 0 {
 		s.plan.line = 0
 	}
 	return nil
@@ -174,8 +178,8 @@ func (s *Source) count(cpus []int) error {
 	return nil
 }
 
-// Name returns "counters".
-func (s *Source) Name() string { return "counters" }
+// Spec describes what is counted.
+func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
 // Missed is how many events interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
@@ -193,12 +197,12 @@ func (s *Source) Close() error {
 	return errors.Join(errs...)
 }
 
-// ReadCounters appends what was counted since the last call.
-func (s *Source) ReadCounters(p *sensor.CounterPass) error {
+// Read appends what was counted since the last call.
+func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read performance counters: the source is closed")
 	}
-	p.Have, p.Line = s.have, s.plan.line
+	p.Have = s.have
 	gaps, err := s.followOnline()
 	p.Gaps = gaps
 	s.flushLong()
@@ -209,26 +213,51 @@ func (s *Source) ReadCounters(p *sensor.CounterPass) error {
 	return nil
 }
 
+// use is the counts of a process. Those of an event that shared a hardware counter (Part) come with the times by which
+// they are scaled.
+type use = [perProcessor]struct {
+	_       structs.HostLayout
+	Whole   uint64
+	Part    uint64
+	Enabled uint64
+	Running uint64
+}
+
 func (s *Source) record(b []byte) (key uint32, ended bool) {
 	r := (*countersRecord)(unsafe.Pointer(&b[0]))
-	var use sensor.CounterUse
-	for i, e := range s.plan.events {
-		c := &r.Counts[i]
-		use[e.counter] = sensor.Count{Whole: c.Whole, Part: c.Part, Enabled: c.Enabled, Running: c.Running}
-	}
+	u := use(r.Counts)
 	if r.Pid == 0 {
-		for i := range use {
-			u, was := use[i], s.unowned[i]
-			use[i] = sensor.Count{Whole: u.Whole - was.Whole, Part: u.Part - was.Part, Enabled: u.Enabled - was.Enabled, Running: u.Running - was.Running}
-			s.unowned[i] = u
+		for i := range u {
+			c, was := &u[i], s.unowned[i]
+			s.unowned[i] = *c
+			c.Whole, c.Part, c.Enabled, c.Running = c.Whole-was.Whole, c.Part-was.Part, c.Enabled-was.Enabled, c.Running-was.Running
 		}
-		s.pass.Unowned.Add(&use)
+		s.pass.Unowned = s.pass.Unowned || u != use{}
+		s.add(0, 0, &u)
 		return 0, false
 	}
-	if use != (sensor.CounterUse{}) {
-		s.pass.Counted = append(s.pass.Counted, sensor.Counted{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Use: use})
-	}
+	s.add(max(r.Pid, 0), s.clock.Here(r.Start), &u)
 	return r.Tgid, r.Ended != 0
 }
 
-var _ sensor.CounterSource = (*Source)(nil)
+// add appends the counts of a process.
+func (s *Source) add(pid int32, start uint64, u *use) {
+	for i, e := range s.plan.events {
+		c := &u[i]
+		s.addCount(pid, start, sensor.TallyRow{Series: uint8(e.counter), Amount: c.Whole})
+		s.addCount(pid, start, sensor.TallyRow{Series: uint8(e.counter), Amount: c.Part, Enabled: c.Enabled, Running: c.Running})
+		if e.counter == CacheMisses && s.plan.line > 0 {
+			s.addCount(pid, start, sensor.TallyRow{Series: uint8(Memory), Amount: c.Whole * s.plan.line})
+			s.addCount(pid, start, sensor.TallyRow{Series: uint8(Memory), Amount: c.Part * s.plan.line, Enabled: c.Enabled, Running: c.Running})
+		}
+	}
+}
+
+func (s *Source) addCount(pid int32, start uint64, row sensor.TallyRow) {
+	if row.Amount != 0 || row.Enabled != 0 {
+		row.PID, row.Start = pid, start
+		s.pass.Rows = append(s.pass.Rows, row)
+	}
+}
+
+var _ sensor.Tally = (*Source)(nil)

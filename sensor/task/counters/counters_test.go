@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
+	"reckon/sensor/sensortest"
 )
 
 // software is a plan of events that every machine has: the path of the counters is the same.
 func software() *plan {
 	return &plan{events: []event{
-		{sensor.Cycles, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK},
-		{sensor.Instructions, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS},
+		{Cycles, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK},
+		{Instructions, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS},
 	}}
 }
 
@@ -97,9 +98,9 @@ func open(t testing.TB, o Options) *Source {
 	return s
 }
 
-func read(t testing.TB, s *Source, p *sensor.CounterPass) {
+func read(t testing.TB, s *Source, p *sensor.TallyPass) {
 	t.Helper()
-	if err := s.ReadCounters(p); err != nil {
+	if err := s.Read(p); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -147,7 +148,7 @@ func TestAgainstCgroup(t *testing.T) {
 	s := open(t, Options{plan: software()})
 	memory := group(t, "memory.stat", "/sys/fs/cgroup/memory", "/sys/fs/cgroup")
 	cpu, cpuFile, unit := group(t, "cpuacct.usage", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory"), "cpuacct.usage", 1.0
-	var p sensor.CounterPass
+	var p sensor.TallyPass
 	explained := false
 	for range 5 {
 		read(t, s, &p)
@@ -161,22 +162,18 @@ func TestAgainstCgroup(t *testing.T) {
 		faults, used = field(t, memory+"/memory.stat", "pgfault")-faults, field(t, filepath.Join(cpu, cpuFile), "")*unit-used
 		more := taken(t) - before
 		read(t, s, &p)
-		ours := make(map[string]bool)
-		for _, pid := range strings.Fields(string(out)) {
-			ours[pid] = true
+		var ours []int32
+		for _, word := range strings.Fields(string(out)) {
+			pid, _ := strconv.Atoi(word)
+			ours = append(ours, int32(pid))
 		}
-		var counted sensor.CounterUse
-		for i := range p.Counted {
-			if ours[strconv.Itoa(int(p.Counted[i].PID))] {
-				counted.Add(&p.Counted[i].Use)
-			}
-		}
-		clock, events := float64(counted[sensor.Cycles].Whole), float64(counted[sensor.Instructions].Whole)
-		t.Logf("faults %.0f of %.0f (%+.2f %%), processor time %.1f of %.1f ms (%+.2f %%; interrupts and the host took %.0f ms), nobody's %v", events, faults, 100*(events/faults-1), clock/1e6, used/1e6, 100*(clock/used-1), more/1e6, p.Unowned[sensor.Cycles])
+		sum := func(c Counter, of ...int32) float64 { return float64(sensortest.Sum(&p, int(c), of...)) }
+		clock, events := sum(Cycles, ours...), sum(Instructions, ours...)
+		t.Logf("faults %.0f of %.0f (%+.2f %%), processor time %.1f of %.1f ms (%+.2f %%; interrupts and the host took %.0f ms), nobody's %v", events, faults, 100*(events/faults-1), clock/1e6, used/1e6, 100*(clock/used-1), more/1e6, sum(Cycles, 0))
 		if near(events, faults) && clock > 0.99*used && clock < 1.01*used+more {
 			return
 		}
-		restFaults, restClock := float64(p.Unowned[sensor.Instructions].Whole), float64(p.Unowned[sensor.Cycles].Whole)
+		restFaults, restClock := sum(Instructions, 0), sum(Cycles, 0)
 		if events > 1.01*faults {
 			t.Errorf("%.0f page faults more than the group had", events-faults)
 		}
@@ -214,7 +211,7 @@ func near(a, b float64) bool { return a > 0.99*b && a < 1.01*b }
 // TestLong: a thread that nothing takes off its processor is charged when it is read, and a processor that comes back counts again.
 func TestLong(t *testing.T) {
 	s := open(t, Options{plan: software()})
-	var p sensor.CounterPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	_, before := s.stint(0)
 	runOn(s.flush.FD(), 0)
@@ -233,26 +230,23 @@ func TestLong(t *testing.T) {
 	}
 	p.Reset()
 	read(t, s, &p)
-	for i := range p.Counted {
-		if p.Counted[i].PID == int32(c.Process.Pid) && p.Counted[i].Use[sensor.Instructions].Whole > 9000 && !p.Gaps {
-			return
-		}
+	if sensortest.Sum(&p, int(Instructions), int32(c.Process.Pid)) <= 9000 || p.Gaps {
+		t.Errorf("the faults of process %d were not counted with events that were opened again: %+v", c.Process.Pid, p.Rows)
 	}
-	t.Errorf("the faults of process %d were not counted with events that were opened again: %+v", c.Process.Pid, p.Counted)
 }
 
 // TestNoRoom: what cannot be charged is in the pass as nobody's.
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{plan: software(), accounts: 1})
-	var p sensor.CounterPass
+	var p sensor.TallyPass
 	for range 2 {
 		if err := exec.Command("/proc/self/exe", "touch").Run(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	read(t, s, &p)
-	if p.Unowned[sensor.Instructions].Whole < 9000 {
-		t.Errorf("two processes and room for one: %+v is nobody's", p.Unowned)
+	if n := sensortest.Sum(&p, int(Instructions), 0); n < 9000 || !p.Unowned {
+		t.Errorf("two processes and room for one: %d faults are nobody's", n)
 	}
 }
 
@@ -271,13 +265,13 @@ func TestUnavailable(t *testing.T) {
 	default:
 		t.Log(err)
 	}
-	unknown := plan{events: []event{{sensor.Cycles, 4095, 1}}}
+	unknown := plan{events: []event{{Cycles, 4095, 1}}}
 	extra := plan{events: append(software().events, unknown.events...), line: 64}
-	extra.events[2].counter = sensor.CacheMisses
+	extra.events[2].counter = CacheMisses
 	s = open(t, Options{plan: &extra})
-	var p sensor.CounterPass
-	if read(t, s, &p); p.Have != 1<<sensor.Cycles|1<<sensor.Instructions || p.Line != 0 {
-		t.Errorf("without cache misses it has %b, a miss is %d bytes", p.Have, p.Line)
+	var p sensor.TallyPass
+	if read(t, s, &p); p.Have != 1<<Cycles|1<<Instructions {
+		t.Errorf("without cache misses it has %b", p.Have)
 	}
 	if _, err := Open(Options{plan: &unknown}); !errors.As(err, &none) || !strings.Contains(none.Reason, "no performance counters") {
 		t.Errorf("of an event that no machine has: %v", err)
@@ -286,7 +280,7 @@ func TestUnavailable(t *testing.T) {
 
 func TestReadAllocatesNothing(t *testing.T) {
 	s := open(t, Options{plan: software()})
-	var p sensor.CounterPass
+	var p sensor.TallyPass
 	for range 3 {
 		p.Reset()
 		read(t, s, &p)
@@ -303,7 +297,7 @@ func TestClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.ReadCounters(new(sensor.CounterPass)); err == nil {
+	if err := s.Read(new(sensor.TallyPass)); err == nil {
 		t.Error("a source that is closed was read")
 	}
 }

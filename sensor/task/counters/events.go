@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/internal/sysfs"
-	"reckon/sensor"
 )
 
 // event is one of perf_event_open(2).
 type event struct {
-	counter sensor.Counter
+	counter Counter
 	kind    uint32 // PERF_TYPE_*
 	config  uint64
 }
@@ -60,13 +59,13 @@ var families = []family{
 }
 
 var (
-	lastLevel = event{sensor.CacheMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CACHE_MISSES}
+	lastLevel = event{CacheMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CACHE_MISSES}
 	byWidth   = [4]uint64{raw(0x08, 0x04), raw(0x08, 0x08), raw(0x08, 0x10), raw(0x08, 0x20)}
 )
 
 // fills are those from memory or devices, near and far.
 func fills(code uint64) event {
-	return event{sensor.CacheMisses, unix.PERF_TYPE_RAW, raw(code, 0x48)}
+	return event{CacheMisses, unix.PERF_TYPE_RAW, raw(code, 0x48)}
 }
 
 func span(first, last int) (out []int) {
@@ -77,14 +76,14 @@ func span(first, last int) (out []int) {
 }
 
 // armMisses is LL_CACHE_MISS_RD (Arm Architecture Reference Manual, common events): the generic event counts the first level there.
-var armMisses = event{sensor.CacheMisses, unix.PERF_TYPE_RAW, 0x37}
+var armMisses = event{CacheMisses, unix.PERF_TYPE_RAW, 0x37}
 
 // planFor chooses what to count, given /proc/cpuinfo and the architecture in the words of Go.
 func planFor(cpuinfo, arch string) plan {
 	p := plan{events: []event{
-		{sensor.Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
-		{sensor.Instructions, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS},
-		{sensor.BranchMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BRANCH_MISSES},
+		{Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
+		{Instructions, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS},
+		{BranchMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BRANCH_MISSES},
 	}}
 	if arch == "arm64" {
 		p.events, p.line = append(p.events, armMisses), cacheLine
@@ -99,7 +98,7 @@ func planFor(cpuinfo, arch string) plan {
 		p.events, p.line = append(p.events, f.misses), cacheLine
 		for i, config := range f.fp {
 			if config != 0 {
-				p.events = append(p.events, event{sensor.FPScalar + sensor.Counter(i), unix.PERF_TYPE_RAW, config})
+				p.events = append(p.events, event{FPScalar + Counter(i), unix.PERF_TYPE_RAW, config})
 			}
 		}
 		break

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"reckon/sensor"
 )
 
 // cpuinfo is the beginning of /proc/cpuinfo, of several processors.
@@ -17,12 +15,12 @@ func cpuinfo(vendor, family, model string) string {
 
 // What is counted, by family: on both sides of the edges of the table.
 func TestPlan(t *testing.T) {
-	generic := []sensor.Counter{sensor.Cycles, sensor.Instructions, sensor.BranchMisses}
-	memory := append(slices.Clone(generic), sensor.CacheMisses)
-	widths := append(slices.Clone(memory), sensor.FPScalar, sensor.FP128, sensor.FP256, sensor.FP512)
+	generic := []Counter{Cycles, Instructions, BranchMisses}
+	memory := append(slices.Clone(generic), CacheMisses)
+	widths := append(slices.Clone(memory), FPScalar, FP128, FP256, FP512)
 	for name, c := range map[string]struct {
 		info, arch string
-		want       []sensor.Counter
+		want       []Counter
 		misses     uint64 // the event
 		fp512      uint64
 	}{
@@ -41,14 +39,14 @@ func TestPlan(t *testing.T) {
 		"nothing to read":       {"", "amd64", generic, 0, 0},
 	} {
 		p := planFor(c.info, c.arch)
-		var got []sensor.Counter
+		var got []Counter
 		for _, e := range p.events {
 			got = append(got, e.counter)
-			if e.counter == sensor.CacheMisses && e.config != c.misses || e.counter == sensor.FP512 && e.config != c.fp512 {
+			if e.counter == CacheMisses && e.config != c.misses || e.counter == FP512 && e.config != c.fp512 {
 				t.Errorf("%s: event %#x of counter %d", name, e.config, e.counter)
 			}
 		}
-		if !slices.Equal(got, c.want) || (p.line != 0) != slices.Contains(got, sensor.CacheMisses) || len(got) > perProcessor {
+		if !slices.Equal(got, c.want) || (p.line != 0) != slices.Contains(got, CacheMisses) || len(got) > perProcessor {
 			t.Errorf("%s: counts %v, a miss is %d bytes; want %v", name, got, p.line, c.want)
 		}
 	}

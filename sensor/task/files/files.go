@@ -24,7 +24,6 @@ import (
 
 	"reckon/sensor"
 	"reckon/sensor/task/bpf"
-	"reckon/sensor/task/mounts"
 )
 
 //go:generate env BPF_CFLAGS=-mcpu=v3 bash ../bpf/build files record
@@ -42,7 +41,7 @@ type Options struct {
 // Source counts calls while it is open.
 type Source struct {
 	accounts *bpf.Accounts
-	reader   *mounts.Reader
+	reader   *reader
 	hooks    []hook
 	links    []link.Link
 	programs []*ebpf.Program // that are attached
@@ -51,7 +50,7 @@ type Source struct {
 }
 
 // The programs write records as the reader takes them.
-const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(mounts.Record{}))
+const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(record{}))
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
 // permissions do not allow it, and says which. Where nothing is mounted that would be counted there is no remedy to that,
@@ -99,7 +98,7 @@ func load(o Options) (*Source, error) {
 	}
 	const otherwise, fix = "the kernel does not let calls of the VFS be traced", "use Linux 5.13 or later (arm64: 6.4) with BPF trampolines (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) and without lockdown"
 	s.accounts, err = bpf.OpenAccounts(bpf.AccountsSpec{
-		Root: o.Root, Types: o.Types, Load: func() (*ebpf.CollectionSpec, error) { return s.prepare(o) }, Record: mounts.RecordSize, Buffer: 40,
+		Root: o.Root, Types: o.Types, Load: func() (*ebpf.CollectionSpec, error) { return s.prepare(o) }, Record: recordSize, Buffer: 40,
 		Attach: []string{filesProgEnded}, Also: s.names(), Otherwise: otherwise, Fix: fix,
 	})
 	if err != nil {
@@ -114,14 +113,14 @@ func load(o Options) (*Source, error) {
 
 // begin attaches what is to be counted now.
 func (s *Source) begin(o Options) (err error) {
-	if s.reader, err = mounts.NewReader(s.accounts, o.Root, sensor.Mount{Type: "other", Source: "other", Local: o.All}, func(kind string) bool { return !isRemote(kind) }); err != nil {
+	if s.reader, err = newReader(s.accounts, o.Root, mount{sensor.OtherNames, sensor.OtherNames, o.All}); err != nil {
 		return fmt.Errorf("open the account of calls without a process: %w", err)
 	}
 	if s.table, err = mountTable(o.Root); err != nil {
 		return err
 	}
 	if o.All {
-		if err := s.attach(local); err != nil {
+		if err := s.attach(onMachine); err != nil {
 			return err
 		}
 	} else if err := s.try(); err != nil {
@@ -150,7 +149,7 @@ func (s *Source) reach() error {
 	}
 	_ = s.table.Close()
 	s.table = nil
-	return s.attach(across)
+	return s.attach(onNetwork)
 }
 
 // attach attaches the programs that count what is wanted and are not attached yet. Without the first functions there is no use in the others.
@@ -202,11 +201,13 @@ func (s *Source) names() (all []string) {
 	return all
 }
 
-// Name returns "files".
-func (s *Source) Name() string { return "files" }
+// Spec describes what is counted.
+func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Missing says which functions the kernel lacks or did not let us count, nil if none.
-func (s *Source) Missing() error { return errors.Join(s.missing...) }
+// Missing returns which functions the kernel lacks or did not let us count.
+func (s *Source) Missing() (name string, err error) {
+	return "files-hooks", sensor.RefusedAny("some calls on file systems are not counted", s.missing...)
+}
 
 // Missed is how many calls interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 {
@@ -233,8 +234,8 @@ func (s *Source) Close() error {
 	return errors.Join(errs...)
 }
 
-// ReadMounts appends what was counted since the last call.
-func (s *Source) ReadMounts(p *sensor.MountPass) error {
+// Read appends what was counted since the last call.
+func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read calls on file systems: the source is closed")
 	}
@@ -243,10 +244,10 @@ func (s *Source) ReadMounts(p *sensor.MountPass) error {
 			return fmt.Errorf("count calls on file systems across the network: %w", err)
 		}
 	}
-	if err := s.reader.Read(p); err != nil {
+	if err := s.reader.read(p); err != nil {
 		return fmt.Errorf("read calls on file systems: %w", err)
 	}
 	return nil
 }
 
-var _ sensor.MountSource = (*Source)(nil)
+var _ sensor.Tally = (*Source)(nil)

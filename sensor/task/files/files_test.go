@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
 	"reckon/sensor/netfs/nfstest"
 	"reckon/sensor/task/files/fusetest"
-	"reckon/sensor/task/mounts"
 )
 
 // TestMain is also the program that the tests start.
@@ -121,9 +121,9 @@ func open(t testing.TB, o Options) *Source {
 	return s
 }
 
-func read(t testing.TB, s *Source, p *sensor.MountPass) {
+func read(t testing.TB, s *Source, p *sensor.TallyPass) {
 	t.Helper()
-	if err := s.ReadMounts(p); err != nil {
+	if err := s.Read(p); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -138,19 +138,19 @@ func run(t testing.TB, dir, what string) int32 {
 }
 
 // used adds up what a process did on a mount.
-func used(p *sensor.MountPass, pid int32, m sensor.Mount) (u sensor.MountUse) {
-	for i := range p.Used {
-		if x := &p.Used[i]; x.PID == pid && x.Mount == m {
-			u.Add(&x.Use)
+func used(p *sensor.TallyPass, pid int32, m mount) (u cells) {
+	for i := range p.Rows {
+		if x := &p.Rows[i]; x.PID == pid && p.NameOf(x.Name) == m.name() {
+			(*[numbers]uint64)(unsafe.Pointer(&u))[x.Series] += x.Amount
 		}
 	}
 	return u
 }
 
-func expect(t *testing.T, what string, got sensor.MountUse, changing bool, times uint64) {
+func expect(t *testing.T, what string, got cells, changing bool, times uint64) {
 	t.Helper()
-	want := sensor.MountUse{Bytes: [2]uint64{reads * readSize * times, writes * writeSize * times}}
-	want.Operations = [sensor.MountOperations]uint64{reads * times, writes * times, did(changing) * times}
+	want := cells{Bytes: [2]uint64{reads * readSize * times, writes * writeSize * times}}
+	want.Operations = [3]uint64{reads * times, writes * times, did(changing) * times}
 	got.Nanos = want.Nanos
 	if got != want {
 		t.Errorf("%s: %+v, want %+v", what, got, want)
@@ -158,14 +158,14 @@ func expect(t *testing.T, what string, got sensor.MountUse, changing bool, times
 }
 
 // tmpfs mounts one with a file.
-func tmpfs(t testing.TB, source string) (dir string, m sensor.Mount) {
+func tmpfs(t testing.TB, source string) (dir string, m mount) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := unix.Mount(source, dir, "tmpfs", 0, ""); err != nil {
 		t.Skipf("mount a file system: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return file(t, dir), sensor.Mount{Type: "tmpfs", Source: source, Local: true}
+	return file(t, dir), mount{Type: "tmpfs", Source: source, Local: true}
 }
 
 func file(t testing.TB, dir string) string {
@@ -177,7 +177,7 @@ func file(t testing.TB, dir string) string {
 }
 
 // disk mounts an ext4 file system of a loop device.
-func disk(t testing.TB) (dir string, m sensor.Mount) {
+func disk(t testing.TB) (dir string, m mount) {
 	t.Helper()
 	make, err := exec.LookPath("mkfs.ext4")
 	if err != nil {
@@ -230,22 +230,22 @@ func disk(t testing.TB) (dir string, m sensor.Mount) {
 		t.Skip("no ext4: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return file(t, dir), sensor.Mount{Type: "ext4", Source: device, Local: true}
+	return file(t, dir), mount{Type: "ext4", Source: device, Local: true}
 }
 
 // Every call of a process that ended between two readings is charged to it, by file system, without times.
 func TestLocal(t *testing.T) {
 	s := open(t, Options{All: true})
-	if err := s.Missing(); err != nil {
+	if _, err := s.Missing(); err != nil {
 		t.Error(err)
 	}
-	where := map[string]func(testing.TB) (string, sensor.Mount){
-		"tmpfs": func(t testing.TB) (string, sensor.Mount) { return tmpfs(t, "one dir") }, "ext4": disk,
+	where := map[string]func(testing.TB) (string, mount){
+		"tmpfs": func(t testing.TB) (string, mount) { return tmpfs(t, "one dir") }, "ext4": disk,
 	}
 	for name, mount := range where {
 		t.Run(name, func(t *testing.T) {
 			dir, m := mount(t)
-			var p sensor.MountPass
+			var p sensor.TallyPass
 			read(t, s, &p)
 			p.Reset()
 			pid := run(t, dir, "changes")
@@ -253,7 +253,7 @@ func TestLocal(t *testing.T) {
 			read(t, s, &p)
 			got := used(&p, pid, m)
 			expect(t, name, got, true, 1)
-			if got.Nanos != [sensor.MountOperations]uint64{} {
+			if got.Nanos != [3]uint64{} {
 				t.Errorf("calls on a local file system took %v ns", got.Nanos)
 			}
 		})
@@ -265,12 +265,12 @@ func TestTogether(t *testing.T) {
 	s := open(t, Options{All: true})
 	one, first := tmpfs(t, "one")
 	two, second := tmpfs(t, "two")
-	var p sensor.MountPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	p.Reset()
 	type started struct {
 		*exec.Cmd
-		mount sensor.Mount
+		mount mount
 	}
 	var all []started
 	for i := range 8 {
@@ -315,7 +315,7 @@ func TestTogether(t *testing.T) {
 // Calls on a file system across the network are counted with their times once one is mounted; local ones are not.
 func TestAcross(t *testing.T) {
 	s := open(t, Options{})
-	dir, m := t.TempDir(), sensor.Mount{Type: "fuse.test", Source: "host:/dir"}
+	dir, m := t.TempDir(), mount{Type: "fuse.test", Source: "host:/dir"}
 	near, local := tmpfs(t, "near")
 	if s.table == nil {
 		t.Log("there is another file system across the network")
@@ -323,7 +323,7 @@ func TestAcross(t *testing.T) {
 		t.Error("programs are attached though there is nothing to count")
 	}
 	fusetest.Serve(t, dir, m.Source)
-	var p sensor.MountPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	if s.table != nil {
 		t.Fatal("the mount was not noticed")
@@ -338,7 +338,7 @@ func TestAcross(t *testing.T) {
 			t.Errorf("operation %d took no time", i)
 		}
 	}
-	if got := used(&p, other, local); got != (sensor.MountUse{}) {
+	if got := used(&p, other, local); got != (cells{}) {
 		t.Errorf("local calls were counted: %+v", got)
 	}
 }
@@ -347,9 +347,9 @@ func TestAcross(t *testing.T) {
 // their times, apart from what the threads of the server do.
 func TestNFS(t *testing.T) {
 	s := open(t, Options{})
-	dir, m := file(t, nfstest.Mounted(t, "")), sensor.Mount{Type: "nfs", Source: nfstest.Source}
+	dir, m := file(t, nfstest.Mounted(t, "")), mount{Type: "nfs", Source: nfstest.Source}
 	for _, what := range []string{"changes", "nothing"} {
-		var p sensor.MountPass
+		var p sensor.TallyPass
 		read(t, s, &p)
 		p.Reset()
 		pid := run(t, dir, what)
@@ -362,9 +362,9 @@ func TestNFS(t *testing.T) {
 				t.Errorf("operation %d took no time", i)
 			}
 		}
-		for _, u := range p.Used {
-			if u.Mount != m {
-				t.Errorf("%+v was counted", u)
+		for _, r := range p.Rows {
+			if p.NameOf(r.Name) != m.name() {
+				t.Errorf("%+v was counted", r)
 			}
 		}
 	}
@@ -375,7 +375,7 @@ func TestEnds(t *testing.T) {
 	s := open(t, Options{All: true})
 	dir, _ := tmpfs(t, "ends")
 	pid := run(t, dir, "nothing")
-	var p sensor.MountPass
+	var p sensor.TallyPass
 	for range 3 {
 		read(t, s, &p)
 	}
@@ -386,7 +386,7 @@ func TestEnds(t *testing.T) {
 			t.Error("the account of a process that ended is still there")
 		}
 	}
-	if _, ok := any(mounts.Nobody).(uint32); !ok {
+	if _, ok := any(nobody).(uint32); !ok {
 		t.Error("no account of nobody")
 	}
 	for range 2 {
@@ -394,7 +394,7 @@ func TestEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.ReadMounts(&p); err == nil {
+	if err := s.Read(&p); err == nil {
 		t.Error("a source that is closed was read")
 	}
 }

@@ -12,8 +12,8 @@ import (
 type scope int
 
 const (
-	local  scope = 1 << iota // those of this machine
-	across                   // those across the network
+	onMachine scope = 1 << iota // those of this machine
+	onNetwork                   // those across the network
 )
 
 // hook is a program at a function of the kernel.
@@ -101,9 +101,9 @@ func (f *function) known(kernel *btf.Spec) error {
 
 // hooks are the programs at a function. What a call moved is known at its return only; the time of a local one is of no interest.
 func (f *function) hooks() (all []hook) {
-	begins, ends := local|across, across
+	begins, ends := onMachine|onNetwork, onNetwork
 	if f.by.begins == filesProgMoveBegins {
-		begins, ends = across, local|across
+		begins, ends = onNetwork, onMachine|onNetwork
 	}
 	if f.by.begins != "" {
 		all = append(all, hook{function: f.name, template: f.by.begins, scope: begins, must: f.must})

@@ -15,11 +15,23 @@ import (
 	"fmt"
 	"unsafe"
 
+	"reckon/metric"
 	"reckon/sensor"
 	"reckon/sensor/task/bpf"
 )
 
 //go:generate bash ../bpf/build runqueue record
+
+// Spec describes what is measured.
+var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: []sensor.TallySeries{{
+	Desc: &metric.Desc{
+		Name: "reckon_workload_run_queue_seconds", Kind: metric.NativeHistogram, Unit: metric.Seconds,
+		Help: "How long threads of the workload waited for a processor, one observation each time that one got it; the response time of interactive work " +
+			"is the upper end of this distribution.",
+		Labels: sensor.Charged(),
+	},
+	Figure: &sensor.TallyFigure{Name: "run_queue_seconds", Source: "scheduler", Lacks: []sensor.Lack{sensor.LackUnderWay}},
+}}}}}
 
 // Options says how to measure.
 type Options struct {
@@ -36,8 +48,8 @@ type Source struct {
 	accounts *bpf.Accounts
 	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
-	pass     *sensor.QueuePass // that is being read
-	unowned  sensor.Queue      // so far
+	pass     *sensor.TallyPass // that is being read
+	unowned  delays            // so far
 	missed   uint64            // so far
 }
 
@@ -59,8 +71,8 @@ func Open(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Name returns "runqueue".
-func (s *Source) Name() string { return "runqueue" }
+// Spec describes what is measured.
+func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
 // Missed is how many events interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
@@ -75,8 +87,8 @@ func (s *Source) Close() error {
 	return err
 }
 
-// ReadQueue appends what was counted since the last call.
-func (s *Source) ReadQueue(p *sensor.QueuePass) error {
+// Read appends what was counted since the last call.
+func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read run queue delays: the source is closed")
 	}
@@ -89,25 +101,39 @@ func (s *Source) ReadQueue(p *sensor.QueuePass) error {
 
 func (s *Source) record(b []byte) (key uint32, ended bool) {
 	r := (*runqueueRecord)(unsafe.Pointer(&b[0]))
-	q := sensor.Queue{Nanos: r.Delays.Nanos, Octaves: r.Delays.Octaves}
+	d := delays{r.Delays.Nanos, r.Delays.Octaves}
 	if r.Pid == 0 {
-		more := q
-		more.Nanos -= s.unowned.Nanos
-		for i := range more.Octaves {
-			more.Octaves[i] -= s.unowned.Octaves[i]
+		more := d
+		more.nanos -= s.unowned.nanos
+		for i := range more.octaves {
+			more.octaves[i] -= s.unowned.octaves[i]
 		}
-		s.pass.Unowned.Add(&more)
-		s.unowned = q
-		if now := r.Start; now > s.missed {
-			s.pass.Missed += now - s.missed
-			s.missed = now
+		s.add(0, 0, &more)
+		s.pass.Unowned = s.pass.Unowned || more.nanos > 0
+		s.unowned = d
+		if missed := r.Start; missed > s.missed { // switches that were not reported: a delay is lost with each
+			s.pass.Lost += missed - s.missed
+			s.missed = missed
 		}
 		return 0, false
 	}
-	if q != (sensor.Queue{}) {
-		s.pass.Queued = append(s.pass.Queued, sensor.Queued{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Delay: q})
-	}
+	s.add(max(r.Pid, 0), s.clock.Here(r.Start), &d)
 	return r.Tgid, r.Ended != 0
 }
 
-var _ sensor.QueueSource = (*Source)(nil)
+// delays are those of a process.
+type delays struct {
+	nanos   uint64
+	octaves [sensor.TallyOctaves]uint64
+}
+
+func (s *Source) add(pid int32, start uint64, d *delays) {
+	s.pass.Add(pid, start, 0, d.nanos)
+	for i, n := range d.octaves {
+		if n != 0 {
+			s.pass.Rows = append(s.pass.Rows, sensor.TallyRow{PID: pid, Start: start, Bound: uint8(i + 1), Amount: n})
+		}
+	}
+}
+
+var _ sensor.Tally = (*Source)(nil)

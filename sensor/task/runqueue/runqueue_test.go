@@ -90,10 +90,23 @@ func open(t testing.TB, o Options) *Source {
 	return s
 }
 
-func read(t testing.TB, s *Source, p *sensor.QueuePass) {
+func read(t testing.TB, s *Source, p *sensor.TallyPass) {
 	t.Helper()
-	if err := s.ReadQueue(p); err != nil {
+	if err := s.Read(p); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// add adds what the pass has of a process.
+func (d *delays) add(p *sensor.TallyPass, pid int32) {
+	for i := range p.Rows {
+		switch r := &p.Rows[i]; {
+		case r.PID != pid:
+		case r.Bound == 0:
+			d.nanos += r.Amount
+		default:
+			d.octaves[r.Bound-1] += r.Amount
+		}
 	}
 }
 
@@ -101,7 +114,7 @@ func read(t testing.TB, s *Source, p *sensor.QueuePass) {
 // times that they got the processor are the kernel's.
 func TestShare(t *testing.T) {
 	s := open(t, Options{})
-	var p sensor.QueuePass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	p.Reset()
 	c := exec.Command("/proc/self/exe", "share", "400ms")
@@ -124,32 +137,28 @@ func TestShare(t *testing.T) {
 		t.Skip("no figures of threads")
 	}
 	// A delay is counted when its thread leaves the processor, which the one that printed may not have done.
-	var got sensor.Queue
+	var got delays
 	var n uint64
 	for end := time.Now().Add(2 * time.Minute); float64(n) < stints && time.Now().Before(end); {
 		p.Reset()
 		read(t, s, &p)
-		for i := range p.Queued {
-			if p.Queued[i].PID == int32(c.Process.Pid) {
-				got.Add(&p.Queued[i].Delay)
-			}
-		}
+		got.add(&p, int32(c.Process.Pid))
 		n = 0
-		for _, v := range got.Octaves {
+		for _, v := range got.octaves {
 			n += v
 		}
 	}
 	_ = in.Close()
 	_ = c.Wait()
 	var long uint64
-	for _, v := range got.Octaves[11:] {
+	for _, v := range got.octaves[11:] {
 		long += v // above 1 ms
 	}
-	t.Logf("%v in %d delays, %d of them above 1 ms; by the threads' own figures %v in %v", time.Duration(got.Nanos), n, long, time.Duration(delay), stints)
+	t.Logf("%v in %d delays, %d of them above 1 ms; by the threads' own figures %v in %v", time.Duration(got.nanos), n, long, time.Duration(delay), stints)
 	// The kernel reads its clock before a hook reads it, and a host may take the processor in between; the main thread goes on until it
 	// has printed.
 	between := 100e3 * float64(n)
-	if float64(got.Nanos) < 0.98*delay-between || float64(got.Nanos) > 1.02*delay+40e6 || float64(n) < stints || long == 0 {
+	if float64(got.nanos) < 0.98*delay-between || float64(got.nanos) > 1.02*delay+40e6 || float64(n) < stints || long == 0 {
 		t.Errorf("counted %+v", got)
 	}
 	for range 3 {
@@ -168,27 +177,28 @@ func TestShare(t *testing.T) {
 // What cannot be charged to a process is in the pass as nobody's.
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{accounts: 1})
-	var p sensor.QueuePass
+	var p sensor.TallyPass
 	for range 3 {
 		if err := exec.Command("/proc/self/exe", "share", "1ms").Run(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	read(t, s, &p)
-	if p.Unowned.Nanos == 0 || p.Unowned.Octaves == [sensor.QueueOctaves]uint64{} {
-		t.Errorf("%+v is nobody's", p.Unowned)
+	var before, after delays
+	before.add(&p, 0)
+	if before.nanos == 0 || before.octaves == [sensor.TallyOctaves]uint64{} || !p.Unowned {
+		t.Errorf("%+v is nobody's", before)
 	}
-	before := p.Unowned
 	p.Reset()
 	read(t, s, &p)
-	if p.Unowned.Nanos > before.Nanos {
-		t.Errorf("%d ns are nobody's in a short time, after %d ns in a long one: the total is reported again", p.Unowned.Nanos, before.Nanos)
+	if after.add(&p, 0); after.nanos > before.nanos {
+		t.Errorf("%d ns are nobody's in a short time, after %d ns in a long one: the total is reported again", after.nanos, before.nanos)
 	}
 }
 
 func TestReadAllocatesNothing(t *testing.T) {
 	s := open(t, Options{})
-	p := sensor.QueuePass{Queued: make([]sensor.Queued, 0, 1<<14)} // others may begin many meanwhile
+	p := sensor.TallyPass{Rows: make([]sensor.TallyRow, 0, 1<<17)} // others may begin many meanwhile
 	for range 20 {
 		read(t, s, &p)
 	}
@@ -204,7 +214,7 @@ func TestClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.ReadQueue(new(sensor.QueuePass)); err == nil {
+	if err := s.Read(new(sensor.TallyPass)); err == nil {
 		t.Error("a source that is closed was read")
 	}
 }

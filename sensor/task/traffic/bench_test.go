@@ -36,7 +36,7 @@ func BenchmarkCost(b *testing.B) {
 				run()
 				return float64(used() - at)
 			}
-			var p sensor.TrafficPass
+			var p sensor.TallyPass
 			for b.Loop() {
 				s := open(b, Options{})
 				read(b, s, &p)
@@ -114,7 +114,7 @@ func BenchmarkPrograms(b *testing.B) {
 	}
 	defer stats.Close()
 	s := open(b, Options{})
-	var p sensor.TrafficPass
+	var p sensor.TallyPass
 	read(b, s, &p)
 	run, _, _ := datagrams(b)
 	for b.Loop() {

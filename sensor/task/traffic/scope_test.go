@@ -62,7 +62,7 @@ func apart(t testing.TB, f func(), commands ...string) {
 // nobody in particular.
 func TestScopes(t *testing.T) {
 	s := open(t, Options{})
-	var got, away, unknown sensor.Traffic
+	var got, away, unknown counts
 	apart(t, func() {
 		got = during(t, s, func() {
 			out, in := pair(t, "192.0.2.1:0")
@@ -89,20 +89,20 @@ func TestScopes(t *testing.T) {
 			_, _ = c.WriteTo(make([]byte, 200), &net.UDPAddr{IP: net.IPv4(198, 51, 100, 7), Port: 9})
 		})
 	}, "link set lo up", "tuntap add dev t0 mode tun", "addr add 192.0.2.1/24 dev t0", "link set t0 up", "route add default dev t0")
-	if !both(got.Moved[sensor.TCP][sensor.ScopeHost], 4000) {
+	if !both(got.Moved[TCP][ScopeHost], 4000) {
 		t.Errorf("to our own address by TCP: %+v", got)
 	}
-	if m := got.Moved[sensor.UDP]; m[sensor.ScopeHost][sensor.Transmit].Bytes != 400 || m[sensor.ScopeUnknown][sensor.Receive].Bytes != 400 {
+	if m := got.Moved[UDP]; m[ScopeHost][sensor.Transmit].Bytes != 400 || m[ScopeUnknown][sensor.Receive].Bytes != 400 {
 		t.Errorf("to our own address by UDP: %+v", got)
 	}
-	if n := away.Moved[sensor.UDP][sensor.ScopeElsewhere][sensor.Transmit].Bytes; n != 300 {
+	if n := away.Moved[UDP][ScopeElsewhere][sensor.Transmit].Bytes; n != 300 {
 		t.Errorf("away: %+v", away)
 	}
-	want := sensor.ScopeUnknown
+	want := ScopeUnknown
 	if s.Hooks() == byFexit {
-		want = sensor.ScopeElsewhere
+		want = ScopeElsewhere
 	}
-	if n := unknown.Moved[sensor.UDP][want][sensor.Transmit].Bytes; n != 200 {
+	if n := unknown.Moved[UDP][want][sensor.Transmit].Bytes; n != 200 {
 		t.Errorf("without a peer: %+v", unknown)
 	}
 }
@@ -110,7 +110,7 @@ func TestScopes(t *testing.T) {
 // TestRetransmits: nobody answers, so that the request for a connection is sent again, as often as the kernel says.
 func TestRetransmits(t *testing.T) {
 	s := open(t, Options{})
-	var got sensor.Traffic
+	var got counts
 	var want uint64
 	apart(t, func() {
 		got = during(t, s, func() {
@@ -192,7 +192,7 @@ func TestBetweenNamespaces(t *testing.T) {
 			_ = out.Close()
 			_ = in.Close()
 		})
-		if !both(got.Moved[sensor.TCP][sensor.ScopeHost], n) {
+		if !both(got.Moved[TCP][ScopeHost], n) {
 			t.Errorf("between two namespaces: %+v", got)
 		}
 		wire := deviceBytes(t, pid, "v1")
@@ -239,7 +239,7 @@ func deviceBytes(t *testing.T, pid, device string) uint64 {
 // A datagram socket that gets another peer has the scope of that one from then on.
 func TestReconnect(t *testing.T) {
 	s := open(t, Options{})
-	var got sensor.Traffic
+	var got counts
 	apart(t, func() {
 		got = during(t, s, func() {
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -258,8 +258,8 @@ func TestReconnect(t *testing.T) {
 			}
 		})
 	}, "link set lo up", "tuntap add dev t0 mode tun", "addr add 192.0.2.1/24 dev t0", "link set t0 up", "route add default dev t0")
-	m := got.Moved[sensor.UDP]
-	if a, b := m[sensor.ScopeHost][sensor.Transmit].Bytes, m[sensor.ScopeElsewhere][sensor.Transmit].Bytes; a != 100 || b != 300 {
+	m := got.Moved[UDP]
+	if a, b := m[ScopeHost][sensor.Transmit].Bytes, m[ScopeElsewhere][sensor.Transmit].Bytes; a != 100 || b != 300 {
 		t.Errorf("%d bytes to ourselves and %d away, want 100 and 300", a, b)
 	}
 }

@@ -24,6 +24,7 @@ package traffic
 import (
 	"errors"
 	"fmt"
+	"structs"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ type Source struct {
 	kernel  *kernelSide
 	clock   bpf.Clock
 	buf     []byte
-	unowned sensor.Traffic // so far
+	unowned use // so far
 	passes  uint64
 	over    bpf.Ended
 }
@@ -66,14 +67,16 @@ func Open(o Options) (*Source, error) {
 	return &Source{kernel: k, clock: bpf.OwnClock(), buf: make([]byte, 32<<10)}, nil
 }
 
-// Name returns "traffic".
-func (s *Source) Name() string { return "traffic" }
+// Spec describes what is counted.
+func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
 // Hooks says where payload is counted: "tracepoints" or "fexit".
 func (s *Source) Hooks() string { return s.kernel.hooks }
 
-// Missing says what the kernel did not let us count beside payload, nil if nothing.
-func (s *Source) Missing() error { return errors.Join(s.kernel.missing...) }
+// Missing returns what the kernel did not let us count beside payload.
+func (s *Source) Missing() (name string, err error) {
+	return "traffic-hooks", sensor.RefusedAny("some traffic is not counted", s.kernel.missing...)
+}
 
 // Missed is how many events interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 {
@@ -92,8 +95,8 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// ReadTraffic appends what was counted since the last call.
-func (s *Source) ReadTraffic(p *sensor.TrafficPass) error {
+// Read appends what was counted since the last call.
+func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.kernel == nil {
 		return errors.New("read traffic: the source is closed")
 	}
@@ -111,11 +114,21 @@ func (s *Source) ReadTraffic(p *sensor.TrafficPass) error {
 
 const recordSize = int(unsafe.Sizeof(trafficRecord{}))
 
-// The record has the figures as sensor.Traffic has them.
-const _ = -(unsafe.Sizeof(trafficRecord{}.Use) - unsafe.Sizeof(sensor.Traffic{}))
+// use is what a process moved, as its record has it.
+type use = struct {
+	_     structs.HostLayout
+	Cells [messages]struct {
+		_        structs.HostLayout
+		Bytes    uint64
+		Messages uint64
+	}
+	Opened      uint64
+	Accepted    uint64
+	Retransmits uint64
+}
 
 // iterate has the kernel tell every account to which something was added.
-func (s *Source) iterate(p *sensor.TrafficPass) error {
+func (s *Source) iterate(p *sensor.TallyPass) error {
 	fd, err := bpf.NewIteration(s.kernel.harvest.FD())
 	if err != nil {
 		return err
@@ -139,28 +152,47 @@ func (s *Source) iterate(p *sensor.TrafficPass) error {
 	}
 }
 
-func (s *Source) take(r *trafficRecord, p *sensor.TrafficPass) {
+func (s *Source) take(r *trafficRecord, p *sensor.TallyPass) {
 	if r.Pid == 0 {
-		s.takeUnowned((*sensor.Traffic)(unsafe.Pointer(&r.Use)), p)
+		s.takeUnowned(&r.Use, p)
 		return
 	}
 	if r.Ended != 0 {
 		s.over.Add(uint32(r.Tgid))
 	}
-	use := *(*sensor.Traffic)(unsafe.Pointer(&r.Use))
-	if use == (sensor.Traffic{}) {
-		return
-	}
-	p.Sent = append(p.Sent, sensor.Sent{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Use: use})
+	add(p, max(r.Pid, 0), s.clock.Here(r.Start), &r.Use)
 }
 
-// takeUnowned tells what there was no room for; now is all of it so far.
-func (s *Source) takeUnowned(now *sensor.Traffic, p *sensor.TrafficPass) {
-	was, more := s.unowned.Counters(), p.Unowned.Counters()
-	for i, c := range now.Counters() {
-		*more[i] += *c - *was[i]
+// add appends what a process moved.
+func add(p *sensor.TallyPass, pid int32, start uint64, u *use) {
+	for i := range u.Cells {
+		p.Add(pid, start, i, u.Cells[i].Bytes)
 	}
+	for proto := range Protocol(Protocols) {
+		for d := range sensor.Direction(sensor.Directions) {
+			sum := uint64(0)
+			for scope := range Scope(Scopes) {
+				sum += u.Cells[Bytes(proto, scope, d)].Messages
+			}
+			p.Add(pid, start, Messages(proto, d), sum)
+		}
+	}
+	p.Add(pid, start, Opened, u.Opened)
+	p.Add(pid, start, Accepted, u.Accepted)
+	p.Add(pid, start, Retransmit, u.Retransmits)
+}
+
+// takeUnowned appends what there was no room for; now is all of it so far.
+func (s *Source) takeUnowned(now *use, p *sensor.TallyPass) {
+	more, was := *now, &s.unowned
+	for i := range more.Cells {
+		more.Cells[i].Bytes -= was.Cells[i].Bytes
+		more.Cells[i].Messages -= was.Cells[i].Messages
+	}
+	more.Opened, more.Accepted, more.Retransmits = now.Opened-was.Opened, now.Accepted-was.Accepted, now.Retransmits-was.Retransmits
+	p.Unowned = p.Unowned || more != use{}
+	add(p, 0, 0, &more)
 	s.unowned = *now
 }
 
-var _ sensor.TrafficSource = (*Source)(nil)
+var _ sensor.Tally = (*Source)(nil)

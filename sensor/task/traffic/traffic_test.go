@@ -57,27 +57,54 @@ func open(t testing.TB, o Options) *Source {
 	return s
 }
 
-func read(t testing.TB, s *Source, p *sensor.TrafficPass) {
+func read(t testing.TB, s *Source, p *sensor.TallyPass) {
 	t.Helper()
-	if err := s.ReadTraffic(p); err != nil {
+	if err := s.Read(p); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// ours adds up what the pass holds of this process.
-func ours(p *sensor.TrafficPass) (sum sensor.Traffic) {
-	for i := range p.Sent {
-		if p.Sent[i].PID == int32(os.Getpid()) {
-			sum.Add(&p.Sent[i].Use)
+// moved is payload in one direction.
+type moved struct{ Bytes, Messages uint64 }
+
+// counts is the traffic of rows. Messages, which come without their scope, are at ScopeLoopback.
+type counts struct {
+	Moved                         [Protocols][Scopes][sensor.Directions]moved
+	Opened, Accepted, Retransmits uint64
+}
+
+func (c *counts) add(r *sensor.TallyRow) {
+	i := int(r.Series)
+	switch {
+	case i < messages:
+		c.Moved[i/(Scopes*sensor.Directions)][i/sensor.Directions%Scopes][i%sensor.Directions].Bytes += r.Amount
+	case i < seriesRole:
+		i -= messages
+		c.Moved[i/sensor.Directions][ScopeLoopback][i%sensor.Directions].Messages += r.Amount
+	default:
+		*[]*uint64{&c.Opened, &c.Accepted, &c.Retransmits}[i-seriesRole] += r.Amount
+	}
+}
+
+// of adds up what the pass has of some processes.
+func of(p *sensor.TallyPass, want func(pid int32) bool) (sum counts) {
+	for i := range p.Rows {
+		if want(p.Rows[i].PID) {
+			sum.add(&p.Rows[i])
 		}
 	}
 	return sum
 }
 
+// ours adds up what the pass holds of this process.
+func ours(p *sensor.TallyPass) counts {
+	return of(p, func(pid int32) bool { return pid == int32(os.Getpid()) })
+}
+
 // during is what this process was charged while f ran.
-func during(t testing.TB, s *Source, f func()) sensor.Traffic {
+func during(t testing.TB, s *Source, f func()) counts {
 	t.Helper()
-	var p sensor.TrafficPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	p.Reset()
 	f()
@@ -130,7 +157,7 @@ func carry(t testing.TB, out io.Writer, in io.Reader, from io.Reader, n int64) {
 }
 
 // both is n bytes received and sent.
-func both(m [sensor.Directions]sensor.Moved, n uint64) bool {
+func both(m [sensor.Directions]moved, n uint64) bool {
 	return m[sensor.Receive].Bytes == n && m[sensor.Transmit].Bytes == n
 }
 
@@ -138,7 +165,7 @@ func both(m [sensor.Directions]sensor.Moved, n uint64) bool {
 // sendfile(2).
 func TestTransfers(t *testing.T) {
 	s := open(t, Options{})
-	t.Logf("counted by %s; not counted: %v", s.Hooks(), s.Missing())
+	t.Logf("counted by %s; not counted: %v", s.Hooks(), s.kernel.missing)
 	file, err := os.Create(t.TempDir() + "/file")
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +183,7 @@ func TestTransfers(t *testing.T) {
 					out, in := pair(t, address)
 					carry(t, out, in, from, n)
 				})
-				if !both(got.Moved[sensor.TCP][sensor.ScopeLoopback], uint64(n)) || got.Opened != 1 || got.Accepted != 1 {
+				if !both(got.Moved[TCP][ScopeLoopback], uint64(n)) || got.Opened != 1 || got.Accepted != 1 {
 					t.Errorf("tcp %s, %d bytes from %T: %+v", address, n, from, got)
 				}
 			}
@@ -167,7 +194,7 @@ func TestTransfers(t *testing.T) {
 				out, in := datagramPair(t, address)
 				carry(t, out, in, zeros{}, n)
 			})
-			if m := got.Moved[sensor.UDP][sensor.ScopeLoopback]; !both(m, uint64(n)) || m[sensor.Transmit].Messages != 1 {
+			if m := got.Moved[UDP][ScopeLoopback]; !both(m, uint64(n)) || m[sensor.Transmit].Messages != 1 {
 				t.Errorf("udp %s, %d bytes: %+v", address, n, got)
 			}
 		}
@@ -208,7 +235,7 @@ func TestNotTraffic(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if got != (sensor.Traffic{}) {
+	if got != (counts{}) {
 		t.Errorf("a socket of unix(7): %+v", got)
 	}
 	got = during(t, s, func() {
@@ -222,7 +249,7 @@ func TestNotTraffic(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if !both(got.Moved[sensor.TCP][sensor.ScopeLoopback], 500) {
+	if !both(got.Moved[TCP][ScopeLoopback], 500) {
 		t.Errorf("500 bytes, looked at twice: %+v", got)
 	}
 }
@@ -245,7 +272,7 @@ func TestShortProcesses(t *testing.T) {
 			go func() { _, _ = io.Copy(io.Discard, c); _ = c.Close() }()
 		}
 	}()
-	var p sensor.TrafficPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	p.Reset()
 	const processes, bytes = 50, 10000
@@ -258,15 +285,15 @@ func TestShortProcesses(t *testing.T) {
 		children[int32(c.Process.Pid)] = true
 	}
 	read(t, s, &p)
-	var sum sensor.Traffic
+	seen := map[int32]bool{}
+	sum := of(&p, func(pid int32) bool { seen[pid] = children[pid]; return children[pid] })
 	found := 0
-	for i := range p.Sent {
-		if children[p.Sent[i].PID] {
-			sum.Add(&p.Sent[i].Use)
+	for _, ok := range seen {
+		if ok {
 			found++
 		}
 	}
-	if got := sum.Moved[sensor.TCP][sensor.ScopeLoopback][sensor.Transmit].Bytes; got != processes*bytes || found != processes || sum.Opened != processes {
+	if got := sum.Moved[TCP][ScopeLoopback][sensor.Transmit].Bytes; got != processes*bytes || found != processes || sum.Opened != processes {
 		t.Errorf("%d processes sent %d bytes in %d connections, want %d, %d, %d", found, got, sum.Opened, processes, processes*bytes, processes)
 	}
 	for range 3 {
@@ -295,7 +322,7 @@ func TestPending(t *testing.T) {
 		conns = append(conns, c)
 	}
 	const messages = 300_000 // room is for 131,072
-	var p sensor.TrafficPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	p.Reset()
 	sent := func(n int, pick func(i int) net.Conn) {
@@ -324,7 +351,7 @@ func TestPending(t *testing.T) {
 	}
 	read(t, s, &p)
 	got := ours(&p)
-	if m := got.Moved[sensor.UDP][sensor.ScopeLoopback][sensor.Transmit]; m.Messages != messages+21_000 || m.Bytes != 3*m.Messages {
+	if m := got.Moved[UDP][ScopeLoopback][sensor.Transmit]; m.Messages != messages+21_000 || m.Bytes != 3*m.Messages {
 		t.Errorf("%d messages of %d bytes are counted, %d of 3 were sent", m.Messages, m.Bytes, messages+21_000)
 	}
 }
@@ -337,7 +364,7 @@ func TestNoRoom(t *testing.T) {
 			out, in := pair(t, "127.0.0.1:0")
 			carry(t, out, in, zeros{}, 1000)
 		})
-		if !both(got.Moved[sensor.TCP][sensor.ScopeLoopback], 1000) {
+		if !both(got.Moved[TCP][ScopeLoopback], 1000) {
 			t.Skipf("somebody else was first: %+v", got)
 		}
 	}
@@ -346,15 +373,16 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	var p sensor.TrafficPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	p.Reset()
 	if out, err := exec.Command("/proc/self/exe", "send", "tcp", l.Addr().String(), "777").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	read(t, s, &p)
-	if got := p.Unowned.Moved[sensor.TCP][sensor.ScopeLoopback][sensor.Transmit].Bytes; got < 777 || p.Unowned.Opened < 1 {
-		t.Errorf("%d bytes and %d connections are nobody's, want at least 777 and 1", got, p.Unowned.Opened)
+	unowned := of(&p, func(pid int32) bool { return pid == 0 })
+	if got := unowned.Moved[TCP][ScopeLoopback][sensor.Transmit].Bytes; got < 777 || unowned.Opened < 1 || !p.Unowned {
+		t.Errorf("%d bytes and %d connections are nobody's, want at least 777 and 1", got, unowned.Opened)
 	}
 }
 
@@ -365,7 +393,7 @@ func TestClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.ReadTraffic(new(sensor.TrafficPass)); err == nil {
+	if err := s.Read(new(sensor.TallyPass)); err == nil {
 		t.Error("a source that is closed was read")
 	}
 }
@@ -376,7 +404,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 	s := open(t, Options{})
 	out, in := pair(t, "127.0.0.1:0")
 	carry(t, out, in, zeros{}, 100)
-	var p sensor.TrafficPass
+	var p sensor.TallyPass
 	for range 3 {
 		p.Reset()
 		read(t, s, &p)

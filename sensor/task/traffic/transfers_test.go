@@ -29,7 +29,7 @@ func BenchmarkTransfers(b *testing.B) {
 	}
 	for b.Loop() {
 		s := open(b, Options{})
-		var p sensor.TrafficPass
+		var p sensor.TallyPass
 		worst, total, n := 0.0, 0.0, 0
 		for _, protocol := range []string{"tcp4", "tcp6", "udp4", "udp6", "sendfile"} {
 			address := drain(b, protocol)
@@ -45,9 +45,9 @@ func BenchmarkTransfers(b *testing.B) {
 				}
 				read(b, s, &p)
 				got := uint64(0)
-				for k := range p.Sent {
-					if p.Sent[k].PID == int32(c.Process.Pid) {
-						got += p.Sent[k].Use.Bytes(sensor.Transmit, true) + p.Sent[k].Use.Bytes(sensor.Transmit, false)
+				for k := range p.Rows {
+					if r := &p.Rows[k]; r.PID == int32(c.Process.Pid) && int(r.Series) < messages && sensor.Direction(r.Series)%2 == sensor.Transmit {
+						got += r.Amount
 					}
 				}
 				worst = max(worst, math.Abs(float64(got)-float64(size))/float64(size))
@@ -101,7 +101,7 @@ func BenchmarkPackets(b *testing.B) {
 	defer stats.Close()
 	others := runTimes(b)
 	s := open(b, Options{})
-	var p sensor.TrafficPass
+	var p sensor.TallyPass
 	read(b, s, &p)
 	for b.Loop() {
 		packets, took := 0, time.Duration(0)

@@ -6,10 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"unsafe"
-)
 
-// Other stands for the disks of a process beyond those that are distinguished.
-const other = "other"
+	"reckon/sensor"
+)
 
 // maxNames bounds the memory of names.
 const maxNames = 1024
@@ -24,7 +23,7 @@ type names struct {
 // file system is written back under one.
 func (n *names) of(stored [2]uint64) string {
 	if stored == [2]uint64{} {
-		return other
+		return sensor.OtherNames // beyond those of a process that are distinguished
 	}
 	if name, ok := n.known[stored]; ok {
 		return name

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"unsafe"
+
+	"reckon/sensor"
 )
 
 // What programs store becomes the name of a disk: a name, a number of a disk, the number of a file system without one, and the entry
@@ -17,7 +19,7 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := names{root: root}
-	for stored, want := range map[string]string{"nvme0n1": "nvme0n1", "8:0": "sda", "0:45": "", "btrfs-1": "btrfs-1", "cciss!c0d0": "cciss/c0d0", "": other, "fifteen-letters": "fifteen-letters"} {
+	for stored, want := range map[string]string{"nvme0n1": "nvme0n1", "8:0": "sda", "0:45": "", "btrfs-1": "btrfs-1", "cciss!c0d0": "cciss/c0d0", "": sensor.OtherNames, "fifteen-letters": "fifteen-letters"} {
 		var raw [16]byte
 		copy(raw[:], stored)
 		for range 2 {

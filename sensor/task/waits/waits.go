@@ -26,9 +26,36 @@ import (
 	"fmt"
 	"unsafe"
 
+	"reckon/metric"
 	"reckon/sensor"
 	"reckon/sensor/task/bpf"
 )
+
+// disks is the index of the sets of disks.
+const disks = 1
+
+// Spec describes what is measured.
+var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
+	{Series: []sensor.TallySeries{{
+		Desc: &metric.Desc{
+			Name: "reckon_workload_io_wait_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+			Help: "Time that threads of the workload slept until storage (disks, network file systems, swap) had answered, added up over threads; " +
+				"the kernel's mark of waiting for I/O decides what counts.",
+			Labels: sensor.Charged(),
+		},
+		Always: true, Weight: sensor.WeightActive,
+		Figure: &sensor.TallyFigure{Name: "io_wait_seconds", Source: "scheduler", Lacks: []sensor.Lack{sensor.LackUnderWay}},
+	}}},
+	disks: {Labels: 1, Most: 8, Series: []sensor.TallySeries{{
+		Desc: &metric.Desc{
+			Name: "reckon_workload_disk_wait_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+			Help: "Time that threads of the workload slept until a disk had answered, added up over threads: the part of " +
+				"reckon_workload_io_wait_seconds_total for which the disk is known.",
+			Labels: sensor.Charged("device"),
+		},
+		Always: true,
+	}}},
+}}
 
 // Options says how to measure.
 type Options struct {
@@ -46,9 +73,9 @@ type Source struct {
 	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
 	names    names
-	missing  error            // why disks are not known, nil if they are
-	pass     *sensor.WaitPass // that is being read
-	unowned  sensor.Wait      // so far
+	missing  error             // why disks are not known, nil if they are
+	pass     *sensor.TallyPass // that is being read
+	unowned  [2]uint64         // so far: nanoseconds, and waits
 }
 
 //go:generate bash ../bpf/build waits record
@@ -77,11 +104,13 @@ func Open(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Name returns "waits".
-func (s *Source) Name() string { return "waits" }
+// Spec describes what is measured.
+func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Missing is why the disks of waits are not known, nil if they are.
-func (s *Source) Missing() error { return s.missing }
+// Missing returns why the disks of waits are not known, nil if they are.
+func (s *Source) Missing() (name string, err error) {
+	return "waits-disks", sensor.RefusedAny("the disks that processes wait for are not known", s.missing)
+}
 
 // Missed is how many events interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
@@ -96,8 +125,8 @@ func (s *Source) Close() error {
 	return err
 }
 
-// ReadWaits appends what was counted since the last call.
-func (s *Source) ReadWaits(p *sensor.WaitPass) error {
+// Read appends what was counted since the last call.
+func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read waits: the source is closed")
 	}
@@ -110,25 +139,26 @@ func (s *Source) ReadWaits(p *sensor.WaitPass) error {
 
 func (s *Source) record(b []byte) (key uint32, ended bool) {
 	r := (*waitsRecord)(unsafe.Pointer(&b[0]))
-	w := sensor.Wait{Nanos: r.Nanos, Waits: r.Waits}
 	if r.Pid == 0 {
-		s.pass.Unowned.Nanos += w.Nanos - s.unowned.Nanos
-		s.pass.Unowned.Waits += w.Waits - s.unowned.Waits
-		s.unowned = w
+		was := s.unowned
+		s.unowned = [2]uint64{r.Nanos, r.Waits}
+		s.pass.Unowned = s.pass.Unowned || s.unowned != was // waits without time are those of unknown duration
+		s.pass.Add(0, 0, 0, r.Nanos-was[0])
 		return 0, false
 	}
-	if w != (sensor.Wait{}) {
-		s.pass.Waited = append(s.pass.Waited, sensor.Waited{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), IO: w})
-	}
+	pid, start := max(r.Pid, 0), s.clock.Here(r.Start)
+	s.pass.Add(pid, start, 0, r.Nanos)
 	for i := range r.Uses {
-		if u := &r.Uses[i]; u.Nanos != 0 {
-			d := sensor.DiskWaited{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Disk: s.names.of(u.Disk.Name), Nanos: u.Nanos}
-			if d.Disk != "" {
-				s.pass.Disks = append(s.pass.Disks, d)
-			}
+		u := &r.Uses[i]
+		if u.Nanos == 0 {
+			continue
+		}
+		if disk := s.names.of(u.Disk.Name); disk != "" {
+			name := s.pass.Named(sensor.TallyName{Set: disks, Labels: [2]string{disk}})
+			s.pass.Rows = append(s.pass.Rows, sensor.TallyRow{PID: pid, Start: start, Name: name, Amount: u.Nanos})
 		}
 	}
 	return r.Tgid, r.Ended != 0
 }
 
-var _ sensor.WaitSource = (*Source)(nil)
+var _ sensor.Tally = (*Source)(nil)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
+	"reckon/sensor/sensortest"
 )
 
 // TestMain is also the program that the tests start.
@@ -83,11 +84,25 @@ func open(t testing.TB, o Options) *Source {
 	return s
 }
 
-func read(t testing.TB, s *Source, p *sensor.WaitPass) {
+func read(t testing.TB, s *Source, p *sensor.TallyPass) {
 	t.Helper()
-	if err := s.ReadWaits(p); err != nil {
+	if err := s.Read(p); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// wait is for how long, and how often, a process waited.
+type wait struct{ Nanos, Waits uint64 }
+
+// waits counts the waits of each process from now on.
+func (s *Source) waits() map[int32]uint64 {
+	all := make(map[int32]uint64)
+	s.take = func(b []byte) (uint32, bool) {
+		r := (*waitsRecord)(unsafe.Pointer(&b[0]))
+		all[r.Pid] += r.Waits
+		return s.record(b)
+	}
+	return all
 }
 
 // block is how much is read at once, bytes. Between the wakeup and the place in the queue of a processor that sleeps lie 10 µs in a virtual
@@ -143,7 +158,7 @@ func TestReader(t *testing.T) {
 	if !agrees {
 		t.Error("no run of five agrees with its own clocks")
 	}
-	var p sensor.WaitPass
+	var p sensor.TallyPass
 	for range 3 {
 		p.Reset()
 		read(t, s, &p)
@@ -159,9 +174,10 @@ func TestReader(t *testing.T) {
 
 // readBlocks reads a file past the page cache in a process of its own, and returns what was counted
 // of it and what it waited by its own clocks, in nanoseconds.
-func readBlocks(t *testing.T, s *Source, name string, blocks int) (counted sensor.Wait, own int64, pid int) {
+func readBlocks(t *testing.T, s *Source, name string, blocks int) (counted wait, own int64, pid int) {
 	t.Helper()
-	var p sensor.WaitPass
+	var p sensor.TallyPass
+	waits := s.waits()
 	read(t, s, &p)
 	p.Reset()
 	c := exec.Command("/proc/self/exe", "read", name, strconv.Itoa(blocks))
@@ -173,12 +189,7 @@ func readBlocks(t *testing.T, s *Source, name string, blocks int) (counted senso
 		t.Fatal(err)
 	}
 	read(t, s, &p)
-	for i := range p.Waited {
-		if p.Waited[i].PID == int32(c.Process.Pid) {
-			counted.Nanos += p.Waited[i].IO.Nanos
-			counted.Waits += p.Waited[i].IO.Waits
-		}
-	}
+	counted = wait{sensortest.Sum(&p, 0, int32(c.Process.Pid)), waits[int32(c.Process.Pid)]}
 	return counted, own, c.Process.Pid
 }
 
@@ -211,8 +222,8 @@ func loopDisk(t *testing.T) (dir, device string) {
 // processor, no disk can be named: one run of five has to agree.
 func TestDisks(t *testing.T) {
 	s := open(t, Options{})
-	if s.Missing() != nil {
-		t.Skip(s.Missing())
+	if s.missing != nil {
+		t.Skip(s.missing)
 	}
 	dir, device := loopDisk(t)
 	const script = `set -e
@@ -235,7 +246,7 @@ for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=$0/g bs=64k count=1 conv=fsync,n
 // other pid namespaces are left out: their waits come without an id, all together.
 func diskWaits(t *testing.T, s *Source, device, program string, args ...string) (waited, known time.Duration) {
 	t.Helper()
-	var p sensor.WaitPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	p.Reset()
 	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
@@ -243,16 +254,14 @@ func diskWaits(t *testing.T, s *Source, device, program string, args ...string) 
 	}
 	read(t, s, &p)
 	processes := map[int32]bool{}
-	for _, d := range p.Disks {
-		if d.Disk == device && d.PID != 0 {
-			known += time.Duration(d.Nanos)
-			processes[d.PID] = true
+	for _, r := range p.Rows {
+		if r.Name != 0 && p.NameOf(r.Name).Labels[0] == device && r.PID != 0 {
+			known += time.Duration(r.Amount)
+			processes[r.PID] = true
 		}
 	}
-	for _, w := range p.Waited {
-		if processes[w.PID] {
-			waited += time.Duration(w.IO.Nanos)
-		}
+	for pid := range processes {
+		waited += time.Duration(sensortest.Sum(&p, 0, pid))
 	}
 	t.Logf("%d processes waited %v, of it for %s %v", len(processes), waited, device, known)
 	return waited, known
@@ -261,7 +270,7 @@ func diskWaits(t *testing.T, s *Source, device, program string, args ...string) 
 // Sleeping, and waiting for others, is no wait for storage.
 func TestSleeper(t *testing.T) {
 	s := open(t, Options{})
-	var p sensor.WaitPass
+	var p sensor.TallyPass
 	read(t, s, &p)
 	p.Reset()
 	c := exec.Command("sleep", "0.3")
@@ -269,10 +278,8 @@ func TestSleeper(t *testing.T) {
 		t.Skip("not available here: ", err)
 	}
 	read(t, s, &p)
-	for i := range p.Waited {
-		if w := &p.Waited[i]; w.PID == int32(c.Process.Pid) && w.IO.Nanos > 250e6 {
-			t.Errorf("a process that slept waited %v for storage", time.Duration(w.IO.Nanos))
-		}
+	if n := sensortest.Sum(&p, 0, int32(c.Process.Pid)); n > 250e6 {
+		t.Errorf("a process that slept waited %v for storage", time.Duration(n))
 	}
 }
 
@@ -280,21 +287,22 @@ func TestSleeper(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{accounts: 1})
 	name := onDisk(t, 50)
-	var p sensor.WaitPass
+	var p sensor.TallyPass
+	waits := s.waits()
 	for range 2 {
 		if err := exec.Command("/proc/self/exe", "read", name, "50").Run(); err != nil {
 			t.Skip("not available here: ", err)
 		}
 	}
 	read(t, s, &p)
-	if p.Unowned.Waits < 10 || p.Unowned.Nanos == 0 {
-		t.Errorf("two readers and room for one: %+v is nobody's", p.Unowned)
+	if n := sensortest.Sum(&p, 0, 0); waits[0] < 10 || n == 0 || !p.Unowned {
+		t.Errorf("two readers and room for one: %d waits of %d ns are nobody's", waits[0], n)
 	}
 }
 
 func TestReadAllocatesNothing(t *testing.T) {
 	s := open(t, Options{})
-	var p sensor.WaitPass
+	var p sensor.TallyPass
 	for range 3 {
 		p.Reset()
 		read(t, s, &p)
@@ -311,7 +319,7 @@ func TestClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.ReadWaits(new(sensor.WaitPass)); err == nil {
+	if err := s.Read(new(sensor.TallyPass)); err == nil {
 		t.Error("a source that is closed was read")
 	}
 }

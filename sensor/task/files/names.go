@@ -1,12 +1,10 @@
-package mounts
+package files
 
 import (
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"reckon/sensor"
 )
 
 // maxNames is how many file systems are distinguished over the life of a source; maxSource bounds the length of a name, in bytes.
@@ -18,9 +16,8 @@ const (
 // names finds the file system of a device number.
 type names struct {
 	root   string
-	known  map[uint64]sensor.Mount
-	local  func(kind string) bool
-	others sensor.Mount // stands for file systems beyond maxNames, or that no table of mounts names
+	known  map[uint64]mount
+	others mount // stands for file systems beyond maxNames, or that no table of mounts names
 	// unfound is how often a device came that no table names. Tables of a node of containers are long, so it is looked for when it comes for
 	// the first time, the second, the fourth, and so on up to each maxUnfound times.
 	unfound map[uint64]uint
@@ -30,7 +27,7 @@ const maxUnfound = 256
 
 // of returns the file system of a device number plus 1, as programs store it. The table of mounts is that of the process that used
 // it, which may have mounts that nobody else sees, else that of the machine.
-func (n *names) of(dev uint64, pid int32) sensor.Mount {
+func (n *names) of(dev uint64, pid int32) mount {
 	if m, ok := n.known[dev]; ok {
 		return m
 	}
@@ -50,7 +47,7 @@ func (n *names) of(dev uint64, pid int32) sensor.Mount {
 			continue
 		}
 		if m, ok := find(string(table), dev-1); ok {
-			m.Local = n.local != nil && n.local(m.Type)
+			m.Local = !isRemote(m.Type)
 			n.known[dev] = m
 			delete(n.unfound, dev)
 			return m
@@ -60,7 +57,7 @@ func (n *names) of(dev uint64, pid int32) sensor.Mount {
 }
 
 // find looks for a device in a table of mounts (proc(5), mountinfo). A device number of the kernel has 20 bits of minor.
-func find(table string, dev uint64) (sensor.Mount, bool) {
+func find(table string, dev uint64) (mount, bool) {
 	number := strconv.FormatUint(dev>>20, 10) + ":" + strconv.FormatUint(dev&(1<<20-1), 10)
 	for line := range strings.Lines(table) {
 		left, right, ok := strings.Cut(line, " - ")
@@ -70,12 +67,12 @@ func find(table string, dev uint64) (sensor.Mount, bool) {
 			return named(what[0], unescape(what[1])), true
 		}
 	}
-	return sensor.Mount{}, false
+	return mount{}, false
 }
 
 // named is a file system as the statistics of the kernel name it (reckon/sensor/netfs): NFS of all versions alike, Lustre without the
 // addresses of its servers.
-func named(kind, source string) sensor.Mount {
+func named(kind, source string) mount {
 	switch kind {
 	case "nfs4":
 		kind = "nfs"
@@ -84,7 +81,7 @@ func named(kind, source string) sensor.Mount {
 			source = name
 		}
 	}
-	return sensor.Mount{Type: kind, Source: source}
+	return mount{Type: kind, Source: source}
 }
 
 // unescape resolves the octal escapes of blanks, and bounds the length.

@@ -1,12 +1,10 @@
-package mounts
+package files
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"reckon/sensor"
 )
 
 // A device is found by its number in the table of a process, by that of the machine where it has gone, and is nobody's if none has it.
@@ -23,20 +21,20 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	others := sensor.Mount{Type: "fuse", Source: "other"}
-	n := names{root: root, known: make(map[uint64]sensor.Mount), others: others}
+	others := mount{Type: "fuse", Source: "other"}
+	n := names{root: root, known: make(map[uint64]mount), others: others}
 	for i, c := range []struct {
 		dev  uint64
 		pid  int32
-		want sensor.Mount
+		want mount
 	}{
-		{45, 5, sensor.Mount{Type: "fuse.sshfs", Source: "u@host:/home/a b"}},
+		{45, 5, mount{Type: "fuse.sshfs", Source: "u@host:/home/a b"}},
 		{60, 5, others},
-		{60, 77, sensor.Mount{Type: "fuse", Source: "rclone:"}},
-		{60, 5, sensor.Mount{Type: "fuse", Source: "rclone:"}},
-		{46, 5, sensor.Mount{Type: "nfs", Source: "fs:/home"}},
-		{47, 5, sensor.Mount{Type: "lustre", Source: "scratch"}},
-		{98 << 20, 5, sensor.Mount{Type: "ext3", Source: "/dev/root"}},
+		{60, 77, mount{Type: "fuse", Source: "rclone:"}},
+		{60, 5, mount{Type: "fuse", Source: "rclone:"}},
+		{46, 5, mount{Type: "nfs", Source: "fs:/home"}},
+		{47, 5, mount{Type: "lustre", Source: "scratch"}},
+		{98 << 20, 5, mount{Type: "ext3", Source: "/dev/root", Local: true}},
 		{^uint64(0) - 1, 5, others},
 	} {
 		if got := n.of(c.dev+1, c.pid); got != c.want {
@@ -69,8 +67,8 @@ func TestUnfound(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(root, "proc/1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	others := sensor.Mount{Type: "fuse", Source: "other"}
-	n := names{root: root, known: make(map[uint64]sensor.Mount), others: others}
+	others := mount{Type: "fuse", Source: "other"}
+	n := names{root: root, known: make(map[uint64]mount), others: others}
 	for i := 1; i <= 8; i++ {
 		if i == 5 {
 			if err := os.WriteFile(filepath.Join(root, "proc/1/mountinfo"), []byte("91 36 0:60 / /job rw - fuse rclone: rw\n"), 0o644); err != nil {

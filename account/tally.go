@@ -1,0 +1,51 @@
+package account
+
+import (
+	"reckon/account/tally"
+	"reckon/sensor"
+)
+
+// moment returns the tick that the ledger took last.
+func (l *Ledger) moment() tally.Moment {
+	return tally.Moment{Tick: l.tick, Boot: l.lastAt, Span: l.span, Epoch: l.epoch}
+}
+
+// Tally takes in what a source counted of processes up to the tick that the ledger took last. Amounts of processes that
+// remain unidentified go to other, so that
+//
+//	Σ workloads + other = what the source counted
+func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
+	if l.other != nil { // else there was no tick yet
+		l.tallies.Take(l.moment(), spec, pass)
+	}
+}
+
+// chargeable returns the account to charge with activity of a process: that of other if the process is unknown for
+// good, and nil while it may still be identified, which ends with the tick until.
+//
+// A living process that only one pass has seen is not charged yet: the pass may have fallen between its fork and its
+// setsid(2), setuid(2) or the move to its control group, and all that it did since would be its parent's.
+func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
+	e := l.table[pid]
+	late := pid == 0 || l.tick >= until
+	if pid != 0 && e != nil && sensor.SameStart(e.start, start) && e.part != nil {
+		switch young := e.start > l.before && !e.gone; {
+		case young && !late:
+			return nil
+		case !e.part.closed():
+			return &e.part.tally
+		case e.part.absorbed:
+			return &l.part(Identified{Identity: l.foldsInto(e.part)}, e.part.start).tally
+		}
+	}
+	if late {
+		return &l.other.tally
+	}
+	return nil
+}
+
+// active reports whether sources count so much of the part, at least of the given weight, that it is no process group with hardly any
+// activity.
+func (p *Part) active(weight sensor.TallyWeight) bool {
+	return p.tally.Exceeds(tally.Limits{Bytes: float64(reducedIO), Nanos: float64(reducedCPU), Calls: float64(reducedCalls)}, weight)
+}

@@ -1,0 +1,162 @@
+package tally
+
+import (
+	"slices"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Account is what one part of a workload was charged. The zero value is empty.
+type Account struct {
+	// Monitored: a monitoring group of the kernel counts its memory traffic now.
+	Monitored bool
+	held      []*held // of one source together, in the order of sources; of a source the first set first
+	moved     *moved  // nil while it has moved nothing of which a rate is shown
+}
+
+// held is the amounts of one set of series.
+type held struct {
+	set       *set
+	amounts   []float64
+	pending   []Pending // by series; nil while no event shared a hardware counter
+	rows      []*metric.Series
+	histogram *metric.Histogram // as of the latest export
+}
+
+// Pending is the count of an event in a time in which it was never scheduled.
+type Pending struct{ Part, Enabled, Running uint64 }
+
+// moved is what was moved since the reading before.
+type moved struct {
+	tick    uint64
+	amounts [sensor.TallyRates]float64
+}
+
+func (a *Account) find(t *set) *held {
+	for _, h := range a.held {
+		if h.set == t {
+			return h
+		}
+	}
+	return nil
+}
+
+// enter adds a set, of which the account has nothing yet.
+func (a *Account) enter(t *set) *held {
+	h := &held{set: t, amounts: make([]float64, t.amounts), rows: make([]*metric.Series, len(t.series))}
+	at := len(a.held)
+	for i, o := range a.held {
+		if o.set.source == t.source && t.name.Set == 0 {
+			at = i
+			break
+		}
+		if o.set.source == t.source {
+			at = i + 1
+		}
+	}
+	a.held = slices.Insert(a.held, at, h)
+	return h
+}
+
+func (a *Account) move(rate sensor.TallyRate, amount float64, tick uint64) {
+	if a.moved == nil {
+		a.moved = new(moved)
+	}
+	if a.moved.tick != tick {
+		*a.moved = moved{tick: tick}
+	}
+	a.moved.amounts[rate] += amount
+}
+
+// Absorb adds the account of a part that was folded.
+func (b *Books) Absorb(a, o *Account) {
+	for _, from := range o.held {
+		h := b.held(a, from.set)
+		for i, n := range from.amounts {
+			h.amounts[i] += n
+		}
+		for i := range from.pending {
+			if h.pending == nil {
+				h.pending = make([]Pending, len(from.pending))
+			}
+			p, more := &h.pending[i], &from.pending[i]
+			p.Part, p.Enabled, p.Running = p.Part+more.Part, p.Enabled+more.Enabled, p.Running+more.Running
+		}
+	}
+}
+
+// Limits are the amounts below which a process group has done next to nothing, for each source and unit.
+type Limits struct {
+	Bytes, Nanos, Calls float64
+}
+
+// Exceeds reports whether amounts of at least the given weight reach a limit.
+func (a *Account) Exceeds(limits Limits, weight sensor.TallyWeight) bool {
+	for i := 0; i < len(a.held); {
+		of := a.held[i].set.source
+		var bytes, nanos, calls float64
+		for ; i < len(a.held) && a.held[i].set.source == of; i++ {
+			h := a.held[i]
+			for k := range h.set.series {
+				x := &h.set.series[k]
+				if x.Weight < weight || x.Weight == sensor.WeightNone {
+					continue
+				}
+				switch n := h.amounts[h.set.first[k]]; x.Desc.Unit {
+				case metric.Bytes:
+					bytes += n
+				case metric.Seconds:
+					nanos += n
+				default:
+					calls += n
+				}
+			}
+		}
+		if bytes >= limits.Bytes || nanos >= limits.Nanos || calls >= limits.Calls {
+			return true
+		}
+	}
+	return false
+}
+
+// Rate returns what an account moves each second, by the latest reading of the source that counts it, and whether a source counts it.
+func (b *Books) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond float64, counted bool) {
+	for _, s := range b.sources {
+		if s.since == 0 || !s.counts(rate) {
+			continue
+		}
+		if a.moved != nil && a.moved.tick == tick && s.span > 0 {
+			perSecond = a.moved.amounts[rate] / s.span
+		}
+		return perSecond, true
+	}
+	return 0, false
+}
+
+// Has reports whether the account was charged anything of which a rate is shown.
+func (a *Account) Has(rate sensor.TallyRate) bool {
+	for _, h := range a.held {
+		for k := range h.set.series {
+			if h.set.series[k].Rate == rate && h.amounts[h.set.first[k]] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Counts reports whether a source counts something of which a rate is shown on this machine.
+func (b *Books) Counts(rate sensor.TallyRate) bool {
+	return slices.ContainsFunc(b.sources, func(s *source) bool { return s.have != 0 && s.counts(rate) })
+}
+
+// counts reports whether a series of the first set has the rate.
+func (s *source) counts(rate sensor.TallyRate) bool {
+	for i := range s.spec.Sets[0].Series {
+		if s.spec.Sets[0].Series[i].Rate == rate && s.have>>i&1 == 1 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package tally
+
+import (
+	"reckon/figure"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Labeller makes the series of an account.
+type Labeller interface {
+	// Series returns a series with the labels of the account, followed by others. Created is 0 where the account may be older than the
+	// agent.
+	Series(d *metric.Desc, values ...string) *metric.Series
+}
+
+// Export appends the series of an account. It has a zero of what each source that counts always has.
+func (b *Books) Export(a *Account, of Labeller, to *metric.Batch) {
+	for _, s := range b.sources {
+		if s.since != 0 && always(s.spec) {
+			b.held(a, s.first)
+		}
+	}
+	for _, h := range a.held {
+		h.export(of, to)
+	}
+}
+
+// always reports whether accounts have a zero of some series.
+func always(t *sensor.TallySpec) bool {
+	for i := range t.Sets[0].Series {
+		if t.Sets[0].Series[i].Always {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *held) export(of Labeller, to *metric.Batch) {
+	s := h.set.source
+	for k := range h.set.series {
+		x := &h.set.series[k]
+		amounts := h.amounts[h.set.first[k]:]
+		if amounts[0] == 0 && !(x.Always && (h.set.name.Set != 0 || s.since != 0 && s.have>>k&1 == 1)) {
+			if x.Desc.Kind != metric.NativeHistogram || !observed(amounts[1:1+sensor.TallyOctaves]) {
+				continue
+			}
+		}
+		if h.rows[k] == nil {
+			values := append(append([]string(nil), h.set.name.Labels[:s.spec.Sets[h.set.name.Set].Labels]...), x.Values...)
+			h.rows[k] = of.Series(x.Desc, values...)
+			if h.rows[k].Created == 0 {
+				h.rows[k].Created = s.began
+			}
+		}
+		switch {
+		case x.Desc.Kind == metric.NativeHistogram:
+			to.AddHistogram(h.rows[k], h.distribution(amounts))
+		case x.Desc.Unit == metric.Seconds:
+			to.Add(h.rows[k], amounts[0]/1e9)
+		default:
+			to.Add(h.rows[k], amounts[0])
+		}
+	}
+}
+
+func observed(octaves []float64) bool {
+	for _, n := range octaves {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// distribution returns the histogram of a sum and its octaves.
+func (h *held) distribution(amounts []float64) *metric.Histogram {
+	if h.histogram == nil {
+		h.histogram = new(metric.Histogram)
+	}
+	var octaves [sensor.TallyOctaves]uint64
+	for i := range octaves {
+		octaves[i] = uint64(amounts[1+i])
+	}
+	h.histogram.Reset()
+	h.histogram.AddOctaves(sensor.TallyFirst, octaves[:], amounts[0]/1e9)
+	return h.histogram
+}
+
+// ExportTotals appends the sums over all accounts, and begins the next export interval.
+func (b *Books) ExportTotals(to *metric.Batch) {
+	for _, s := range b.sources {
+		s.exported()
+		if s.since == 0 {
+			continue
+		}
+		for i := range s.totals {
+			t, x := &s.totals[i], &s.spec.Sets[0].Series[i]
+			if x.Total == nil || t.amount == 0 && !x.Always {
+				continue
+			}
+			if t.row == nil {
+				t.row = metric.NewSeries(x.Total, x.TotalValues...)
+				t.row.Created = s.began
+			}
+			to.Add(t.row, t.amount)
+		}
+	}
+}
+
+// Figures is the number of figures that sources have; Figure returns the name of one.
+func (b *Books) Figures() int { return len(b.figures) }
+
+// Figure returns the name of a figure in the API.
+func (b *Books) Figure(i int) string { return b.figures[i].Name }
+
+// Judge calls note with the exactness of each figure of an account that began at start, and where it comes from.
+func (b *Books) Judge(a *Account, start uint64, note func(figure int, degree figure.Exactness, source string)) {
+	for _, s := range b.sources {
+		if s.since == 0 || !always(s.spec) {
+			continue
+		}
+		for _, n := range s.first.figures {
+			if n.always {
+				degree, source := s.certainty(b.figures[n.figure], start)
+				note(n.figure, degree, source)
+			}
+		}
+	}
+	for _, h := range a.held {
+		for _, n := range h.set.figures {
+			if n.always && h.set.name.Set == 0 || !h.has(n.series) {
+				continue
+			}
+			degree, source := h.set.source.certainty(b.figures[n.figure], start)
+			note(n.figure, degree, source)
+		}
+	}
+}
+
+// has reports whether some of the series have an amount.
+func (h *held) has(series []int) bool {
+	for _, k := range series {
+		amounts := h.amounts[h.set.first[k]:]
+		if amounts[0] > 0 || h.set.series[k].Desc.Kind == metric.NativeHistogram && observed(amounts[1:1+sensor.TallyOctaves]) {
+			return true
+		}
+	}
+	return false
+}

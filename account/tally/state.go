@@ -1,0 +1,144 @@
+package tally
+
+import (
+	"maps"
+	"slices"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Amount is the saved amount of one series of an account.
+type Amount struct {
+	Key     string    `json:"k"`           // see cellKey
+	Name    []string  `json:"n,omitempty"` // of the set
+	Amount  float64   `json:"a,omitempty"`
+	Octaves []float64 `json:"o,omitempty"` // of a histogram
+	Pending *Pending  `json:"p,omitempty"`
+}
+
+// Waiting is a saved amount that waits for its process.
+type Waiting struct {
+	PID   int32  `json:"pid"`
+	Start uint64 `json:"s"`
+	Bound uint8  `json:"b,omitempty"`
+	Amount
+	Enabled uint64 `json:"e,omitempty"`
+	Running uint64 `json:"r,omitempty"`
+}
+
+// SourceState is a saved source.
+type SourceState struct {
+	Began   int64     `json:"began"`
+	Totals  []Amount  `json:"totals,omitempty"`
+	Waiting []Waiting `json:"waiting,omitempty"`
+}
+
+func (t *set) labels() []string { return t.name.Labels[:t.source.spec.Sets[t.name.Set].Labels] }
+
+// State returns what an account has, to be saved.
+func (a *Account) State() (all []Amount) {
+	for _, h := range a.held {
+		for k := range h.set.series {
+			x := Amount{Key: h.set.keys[k], Name: h.set.labels(), Amount: h.amounts[h.set.first[k]]}
+			if h.set.series[k].Desc.Kind == metric.NativeHistogram {
+				octaves := h.amounts[h.set.first[k]+1:][:sensor.TallyOctaves]
+				if observed(octaves) {
+					x.Octaves = slices.Clone(octaves)
+				}
+			}
+			if h.pending != nil && h.pending[k] != (Pending{}) {
+				p := h.pending[k]
+				x.Pending = &p
+			}
+			if x.Amount != 0 || x.Octaves != nil || x.Pending != nil {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// cell returns the set and the series of a saved amount; nil where no source has it any more.
+func (b *Books) cell(x *Amount) (*set, int) {
+	at, ok := b.cells[x.Key]
+	if !ok {
+		return nil, 0
+	}
+	name := sensor.TallyName{Set: at.set}
+	copy(name.Labels[:at.source.spec.Sets[at.set].Labels], x.Name)
+	return b.set(at.source, name), at.series
+}
+
+// Restore gives an account what was saved. Amounts of series that no source has any more are dropped.
+func (b *Books) Restore(a *Account, saved []Amount) {
+	for i := range saved {
+		x := &saved[i]
+		t, k := b.cell(x)
+		if t == nil {
+			continue
+		}
+		h := b.held(a, t)
+		h.amounts[h.set.first[k]] += x.Amount
+		for o, n := range x.Octaves[:min(len(x.Octaves), len(h.amounts)-h.set.first[k]-1)] {
+			h.amounts[h.set.first[k]+1+o] += n
+		}
+		if x.Pending != nil {
+			if h.pending == nil {
+				h.pending = make([]Pending, len(h.set.series))
+			}
+			h.pending[k] = *x.Pending
+		}
+	}
+}
+
+// State returns the sources, to be saved: when they began to count, totals of the node, and what waits.
+func (b *Books) State() map[string]SourceState {
+	all := make(map[string]SourceState)
+	for _, s := range b.sources {
+		x := SourceState{Began: s.began}
+		for i, t := range s.totals {
+			if t.amount != 0 {
+				x.Totals = append(x.Totals, Amount{Key: cellKey(&s.spec.Sets[0].Series[i]), Amount: t.amount})
+			}
+		}
+		for i := range s.waiting {
+			w := &s.waiting[i]
+			x.Waiting = append(x.Waiting, Waiting{
+				PID: w.PID, Start: w.Start, Bound: w.Bound, Enabled: w.Enabled, Running: w.Running,
+				Amount: Amount{Key: w.set.keys[w.Series], Name: w.set.labels(), Amount: float64(w.TallyRow.Amount)},
+			})
+		}
+		if x.Began != 0 || x.Totals != nil || x.Waiting != nil {
+			all[s.spec.Name] = x
+		}
+	}
+	return all
+}
+
+// RestoreSources takes up saved sources. What waits has as long as what was just read.
+func (b *Books) RestoreSources(saved map[string]SourceState) {
+	for _, s := range b.sources {
+		x, ok := saved[s.spec.Name]
+		if !ok {
+			continue
+		}
+		s.began = max(x.Began, 0)
+		for i := range x.Totals {
+			if at, ok := b.cells[x.Totals[i].Key]; ok && at.source == s && at.set == 0 && at.series < len(s.totals) {
+				s.totals[at.series].amount = x.Totals[i].Amount
+			}
+		}
+		for i := range x.Waiting {
+			w := &x.Waiting[i]
+			if t, k := b.cell(&w.Amount); t != nil && t.source == s {
+				s.waiting = append(s.waiting, awaited{sensor.TallyRow{
+					PID: w.PID, Start: w.Start, Bound: w.Bound, Series: uint8(k), Amount: uint64(w.Amount.Amount), Enabled: w.Enabled, Running: w.Running,
+				}, t, Patience})
+			}
+		}
+	}
+}
+
+// Keys lists the series that are saved, in order, for tests of the form.
+func (b *Books) Keys() []string { return slices.Sorted(maps.Keys(b.cells)) }

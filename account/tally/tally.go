@@ -1,0 +1,266 @@
+// Package tally keeps what sources count of processes (sensor.Tally) by account: it charges rows of a reading to the accounts of
+// their processes, exports them as series, and saves and restores them. It knows a source by its specification alone.
+//
+// Amounts of a process that is not known yet wait for it, and go to another account when it stays unknown, so that
+//
+//	Σ accounts = what the source counted
+//
+// [Books] and the accounts are used from one goroutine.
+package tally
+
+import (
+	"slices"
+	"strings"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Patience is the number of ticks for which amounts wait for their process to be identified: the process may have started after the
+// table was read, and its exit record may come late.
+const Patience = 15
+
+// Books are the accounts of all sources of a node.
+type Books struct {
+	find    func(pid int32, start, until uint64) *Account
+	sources []*source
+	cells   map[string]place // by key, see cellKey
+	figures []*sensor.TallyFigure
+	now     Moment
+}
+
+// Moment is the tick that a reading belongs to.
+type Moment struct {
+	Tick  uint64
+	Boot  uint64  // nanoseconds since boot
+	Span  float64 // seconds since the tick before
+	Epoch int64   // nanoseconds from the Unix epoch to boot
+}
+
+// source is the state of one source.
+type source struct {
+	spec    *sensor.TallySpec
+	first   *set                      // of every account
+	sets    map[sensor.TallyName]*set // the others
+	waiting []awaited
+	totals  []total // by series of the first set; nil without any
+	counting
+}
+
+// set is a set of series with its name.
+type set struct {
+	source  *source
+	name    sensor.TallyName
+	series  []sensor.TallySeries
+	first   []int    // of each series, the index of its amount, or of its sum and the octaves after it
+	amounts int      // in all
+	keys    []string // of each series
+	figures []noted
+}
+
+// noted is a figure that series of a set have.
+type noted struct {
+	figure int // index into Books.figures
+	always bool
+	series []int
+}
+
+// total is the sum of a series over all accounts.
+type total struct {
+	amount float64
+	row    *metric.Series
+}
+
+// place is a series of a kind of set.
+type place struct {
+	source *source
+	set    uint8
+	series int
+}
+
+// awaited is an amount of a process that is not in the table yet, or that has ended and has no exit record yet.
+type awaited struct {
+	sensor.TallyRow
+	set   *set
+	until uint64 // tick
+}
+
+// spareAwaited is the number of elements up to which the memory of a list is kept.
+const spareAwaited = 256
+
+// New returns books for some sources. find returns the account to charge with activity of a process, another one for a process that is
+// unknown for good, and nil while it may still be identified, which ends with the tick until.
+func New(find func(pid int32, start, until uint64) *Account, specs ...*sensor.TallySpec) *Books {
+	b := &Books{find: find, cells: make(map[string]place)}
+	for _, s := range specs {
+		b.source(s)
+	}
+	return b
+}
+
+// source returns the state of a source, which it enters where it is new.
+func (b *Books) source(spec *sensor.TallySpec) *source {
+	for _, s := range b.sources {
+		if s.spec == spec {
+			return s
+		}
+	}
+	s := &source{spec: spec, sets: make(map[sensor.TallyName]*set)}
+	b.sources = append(b.sources, s)
+	defer func() { s.first = b.set(s, sensor.TallyName{}) }()
+	for i := range spec.Sets {
+		for k := range spec.Sets[i].Series {
+			x := &spec.Sets[i].Series[k]
+			b.cells[cellKey(x)] = place{s, uint8(i), k}
+			if x.Figure != nil && !slices.ContainsFunc(b.figures, func(f *sensor.TallyFigure) bool { return f.Name == x.Figure.Name }) {
+				b.figures = append(b.figures, x.Figure)
+			}
+			if x.Total != nil && s.totals == nil {
+				s.totals = make([]total, len(spec.Sets[i].Series))
+			}
+		}
+	}
+	return s
+}
+
+// cellKey is the name under which amounts of a series are saved.
+func cellKey(s *sensor.TallySeries) string {
+	return strings.Join(append([]string{strings.TrimPrefix(s.Desc.Name, "reckon_workload_")}, s.Values...), " ")
+}
+
+// set returns a set by its name.
+func (b *Books) set(s *source, name sensor.TallyName) *set {
+	if t := s.sets[name]; t != nil {
+		return t
+	}
+	t := &set{source: s, name: name, series: s.spec.Sets[name.Set].Series}
+	for i := range t.series {
+		x := &t.series[i]
+		t.first, t.keys = append(t.first, t.amounts), append(t.keys, cellKey(x))
+		if t.amounts++; x.Desc.Kind == metric.NativeHistogram {
+			t.amounts += sensor.TallyOctaves
+		}
+		if x.Figure == nil {
+			continue
+		}
+		of := slices.IndexFunc(b.figures, func(f *sensor.TallyFigure) bool { return f.Name == x.Figure.Name })
+		at := slices.IndexFunc(t.figures, func(n noted) bool { return n.figure == of })
+		if at < 0 {
+			at, t.figures = len(t.figures), append(t.figures, noted{figure: of})
+		}
+		n := &t.figures[at]
+		n.always, n.series = n.always || x.Always, append(n.series, i)
+	}
+	s.sets[name] = t
+	return t
+}
+
+// Take takes in a reading of a source at the tick that was taken last.
+func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass) {
+	s := b.source(spec)
+	b.now = now
+	s.begin(now)
+	s.have |= pass.Have
+	s.full = s.full || pass.Gaps || pass.Lost > 0 || pass.Unowned
+	set, name := s.first, uint16(0)
+	for i := range pass.Rows {
+		r := &pass.Rows[i]
+		if r.Name != name {
+			if name = r.Name; name == 0 {
+				set = s.first
+			} else {
+				set = b.set(s, pass.NameOf(name))
+			}
+		}
+		if int(r.Series) >= len(set.series) {
+			continue
+		}
+		s.waiting = append(s.waiting, awaited{*r, set, now.Tick + Patience})
+	}
+	b.settle(s)
+}
+
+// settle charges awaited amounts to the accounts of their processes. It keeps the rest until the deadline.
+func (b *Books) settle(s *source) {
+	kept, came := s.waiting[:0], len(s.waiting)
+	var a *Account
+	last := awaited{TallyRow: sensor.TallyRow{PID: -1}}
+	for i := range s.waiting {
+		w := &s.waiting[i]
+		if w.PID != last.PID || w.Start != last.Start || w.until != last.until {
+			a, last = b.find(w.PID, w.Start, w.until), *w
+		}
+		if a == nil {
+			kept = append(kept, *w)
+			continue
+		}
+		b.charge(a, w.set, &w.TallyRow)
+	}
+	if cap(kept) > spareAwaited && came < cap(kept)/8 {
+		kept = slices.Clone(kept) // the memory of a reading of many processes that ended at once
+	}
+	s.waiting = kept
+}
+
+// Charge charges an account with an amount of a series of a named set.
+func (b *Books) Charge(a *Account, spec *sensor.TallySpec, name sensor.TallyName, series int, amount uint64) {
+	b.charge(a, b.set(b.source(spec), name), &sensor.TallyRow{Series: uint8(series), Amount: amount})
+}
+
+// Begin begins a reading of a source whose amounts come by [Books.Charge].
+func (b *Books) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).begin(now) }
+
+// charge adds a row to an account. A multiplexed event is assumed to have occurred at the same rate while it was not scheduled,
+// which holds on average only; where it was never scheduled, the next counts decide.
+func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
+	x, h := &t.series[r.Series], b.held(a, t)
+	amount := float64(r.Amount)
+	if r.Enabled > 0 {
+		t.source.shared = true
+		if h.pending == nil {
+			h.pending = make([]Pending, len(t.series))
+		}
+		p := &h.pending[r.Series]
+		p.Part, p.Enabled, p.Running = p.Part+r.Amount, p.Enabled+r.Enabled, p.Running+r.Running
+		if p.Running == 0 {
+			return
+		}
+		amount = float64(p.Part) * max(float64(p.Enabled)/float64(p.Running), 1)
+		*p = Pending{}
+	}
+	if x.Rate == sensor.RateMemory && a.Monitored {
+		return
+	}
+	h.amounts[t.first[r.Series]+int(r.Bound)] += amount
+	if x.Total != nil {
+		t.source.totals[r.Series].amount += amount
+	}
+	if x.Rate != sensor.RateNone {
+		a.move(x.Rate, amount, b.now.Tick)
+	}
+}
+
+// held returns what an account has of a set, beginning with zero. Names beyond the bound are one.
+func (b *Books) held(a *Account, t *set) *held {
+	if h := a.find(t); h != nil {
+		return h
+	}
+	if t.name.Set == 0 {
+		return a.enter(t)
+	}
+	named := 0
+	for _, h := range a.held {
+		if h.set.source == t.source && h.set.name.Set != 0 {
+			named++
+		}
+	}
+	others := sensor.TallyName{Set: t.name.Set}
+	spec := &t.source.spec.Sets[t.name.Set]
+	for i := range spec.Labels {
+		others.Labels[i] = sensor.OtherNames
+	}
+	if named >= spec.Most && t.name != others {
+		return b.held(a, b.set(t.source, others))
+	}
+	return a.enter(t)
+}

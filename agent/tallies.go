@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/task"
+)
+
+// counting is what programs in the kernel count by process: traffic, waits, delays and calls.
+//
+// A reading walks tables with room for all processes, however few have an entry: for five sources about a millisecond
+// on a small machine and three on one with 64 processors. So they are read every countEvery ticks, before each export
+// and each tick of a live view, and, since entries of processes that ended take up room, in the tick in which
+// countEnded of them have ended and the one after it.
+type counting struct {
+	skipped uint64 // ticks since they were read
+	ended   int    // processes that ended in these ticks
+	again   bool   // many processes had ended at the last reading: what they did in their last moments is read next
+	always  bool   // they are read in each tick
+	tallies []*tally
+
+	links    sensor.LinkSource // nil where there is no RDMA adapter
+	linkPass sensor.LinkPass
+
+	watched []watchedProgram
+}
+
+// tally is a source with its latest reading.
+type tally struct {
+	sensor.Tally
+	pass sensor.TallyPass
+}
+
+// programs in the kernel, which can miss events.
+type programs interface{ Missed() uint64 }
+
+type watchedProgram struct {
+	programs
+	row *metric.Series
+}
+
+// watch has the agent report what programs in the kernel miss.
+func (a *Agent) watch(name string, s any) {
+	if p, ok := s.(programs); ok {
+		a.kernel.watched = append(a.kernel.watched, watchedProgram{p, metric.NewSeries(agentMissed, name)})
+	}
+}
+
+// openTallies opens what counts activity of processes, and returns what is missing.
+func (a *Agent) openTallies(o task.Options) (notes []Note) {
+	for _, t := range task.Tallies() {
+		name := t.Spec.Name
+		s, missing, err := t.Open(o)
+		if err != nil {
+			a.add(name, nil, err)
+			notes = append(notes, Note{name, err})
+			continue
+		}
+		if s == nil {
+			continue // it is not wanted
+		}
+		a.addTally(s)
+		a.watch(name, s)
+		a.closers = append(a.closers, s)
+		a.add(name, nil, nil)
+		if missing != nil {
+			a.add(missing.Sensor, nil, missing.Err)
+			notes = append(notes, Note(*missing))
+		}
+	}
+	return notes
+}
+
+func (a *Agent) addTally(s sensor.Tally) {
+	a.kernel.tallies = append(a.kernel.tallies, &tally{Tally: s})
+}
+
+// openLinks opens what reads the users of RDMA adapters, and returns what is missing.
+func (a *Agent) openLinks(o task.Options) []Note {
+	s, err := task.OpenLinks(o)
+	if err != nil {
+		a.add("rdma", nil, err)
+		return []Note{{"rdma", err}}
+	}
+	a.kernel.links = s
+	a.closers = append(a.closers, s)
+	a.add(s.Name(), nil, nil)
+	return nil
+}
+
+const (
+	countEvery = 4
+	countEnded = 64
+)
+
+// tickCounts reads what was counted, or puts it off. It comes after the ledger took the tick, so that who began in it is known.
+func (a *Agent) tickCounts() {
+	n := &a.kernel
+	n.skipped++
+	n.ended += len(a.pass.Exited)
+	many := n.always || n.ended >= countEnded || a.tasks.Exits() == "" // or it is not known
+	if !many && !n.again && n.skipped < countEvery {
+		a.ledger.PutOff()
+		return
+	}
+	a.readCounts()
+	n.again = many
+}
+
+// readCounts charges what was counted up to this tick, if that was put off.
+func (a *Agent) readCounts() {
+	n := &a.kernel
+	if n.skipped == 0 {
+		return
+	}
+	n.skipped, n.ended, n.again = 0, 0, false
+	for _, t := range n.tallies {
+		t.pass.Reset()
+		a.report(t.Spec().Name, t.Read(&t.pass))
+		a.ledger.Tally(t.Spec(), &t.pass) // what was reported before an error is reported once
+	}
+}
+
+// tickLinks charges what went through RDMA adapters, after the ledger took the tick.
+func (a *Agent) tickLinks() {
+	n := &a.kernel
+	if n.links == nil {
+		return
+	}
+	n.linkPass.Reset()
+	err := n.links.ReadLinks(&n.linkPass)
+	a.report(n.links.Name(), err)
+	a.ledger.Links(&n.linkPass)
+}

@@ -1,0 +1,213 @@
+package sensor
+
+import (
+	"reckon/figure"
+	"reckon/metric"
+)
+
+// Tally counts amounts of each process: bytes, calls, times, events of processors. A new one is a folder with a
+// [TallySpec] and a Read, and a line in the list of reckon/sensor/task: the account charges workloads, exports, saves and
+// restores by the specification.
+//
+// It is used from one goroutine, and Read does not allocate after warm-up.
+type Tally interface {
+	Spec() *TallySpec
+	// Read appends to p the amounts since the previous call, of each process that has any, ended ones included. A failed
+	// reading loses nothing: the next one includes it. Rows that were appended before an error are valid.
+	Read(p *TallyPass) error
+	Close() error
+}
+
+// PartialTally is a [Tally] that may run without some of its parts.
+type PartialTally interface {
+	// Missing returns the name under which the missing parts are reported, such as "waits-disks", and why they are missing, nil
+	// if none is.
+	Missing() (name string, err error)
+}
+
+// TallySpec describes what a [Tally] counts. It never changes.
+type TallySpec struct {
+	Name string // of the source, in flags and in reckon_sensor_up
+	// Sets are the sets of series. The first is that of every process; the others have names that are known at run time.
+	Sets []TallySet
+}
+
+// TallySet is series that come together: those of every process, or those of one disk or file system.
+type TallySet struct {
+	// Labels is the number of label values that the name has; 0 for the first set.
+	Labels int
+	// Most is how many named sets of the source a workload has. All others are together in one named "other".
+	Most   int
+	Series []TallySeries
+}
+
+// TallySeries is one of the series of a set, a counter or, in octaves of a second, a native histogram.
+type TallySeries struct {
+	// Desc has the labels of the account ([Charged]), then those of the name of the set, then those of Values. Amounts of a
+	// series in seconds are nanoseconds.
+	Desc   *metric.Desc
+	Values []string
+	// Always exports it while it is 0, of every workload if it is of the first set; others begin with their first amount.
+	Always bool
+	// Total, if not nil, is the sum over all workloads of the node, with the label values TotalValues.
+	Total       *metric.Desc
+	TotalValues []string
+	Figure      *TallyFigure // of the exactness of the series, nil for none
+	Weight      TallyWeight
+	Rate        TallyRate
+}
+
+// TallyFigure is a figure of the API whose exactness follows from what its source lacks.
+type TallyFigure struct {
+	Name   string // in the API: "network_bytes"
+	Source string // the label source of reckon_figure_exactness: "sockets"
+	Lacks  []Lack
+}
+
+// Lack is something that a source cannot count.
+type Lack uint8
+
+// What sources lack.
+const (
+	LackSpliced        Lack = iota // bytes that the kernel takes out of a socket without a call of the process
+	LackOtherCalls                 // calls by readv(2), io_uring, mmap(2), sendfile(2)
+	LackUnderWay                   // what has begun and is not over yet
+	LackWrittenBack                // lines of the cache that are written back
+	LackShared                     // what went through a device while several workloads used it
+	LackEndedThreads               // what threads did between their last reading and their end
+	LackEndedProcesses             // the same of processes
+	LackOtherUsers                 // processes of other users
+)
+
+// Exactness returns the best that a figure with the lack can be. Lacks that are small or pass by are accepted.
+func (l Lack) Exactness() figure.Exactness {
+	switch l {
+	case LackWrittenBack:
+		return figure.Estimated
+	case LackShared, LackEndedThreads, LackEndedProcesses, LackOtherUsers:
+		return figure.AtLeast
+	}
+	return figure.Exact
+}
+
+// Exactness returns the best that the figure can be.
+func (f *TallyFigure) Exactness() (e figure.Exactness) {
+	for _, l := range f.Lacks {
+		e = e.Worse(l.Exactness())
+	}
+	return e
+}
+
+// TallyWeight says what much of a series makes of a process group.
+type TallyWeight uint8
+
+// The weights.
+const (
+	WeightNone   TallyWeight = iota
+	WeightActive             // it has all series
+	WeightLong               // and is no short work
+)
+
+// TallyRate is a current rate that a live view shows.
+type TallyRate uint8
+
+// The rates.
+const (
+	RateNone TallyRate = iota
+	RateReceive
+	RateTransmit
+	RateMemory     // bytes between caches and memory. They are not charged while a monitoring group counts them for the workload
+	TallyRates int = iota
+)
+
+// A histogram counts observations of up to 2^(TallyFirst+i) seconds, and more than half of that, in octave i. The first
+// octave includes all shorter ones, the last one all longer ones.
+const (
+	TallyOctaves = 25
+	TallyFirst   = -20
+)
+
+// TallyRow is an amount since the previous reading.
+type TallyRow struct {
+	// PID is the process; 0 if it is unknown, not in our pid namespace, or the source had no room for it.
+	PID    int32
+	Name   uint16 // number of the set by [TallyPass.Named], 0 for the first set
+	Series uint8  // index into the series of the set
+	// Bound is 0 for an amount and for the sum of a histogram; 1+i for the number of observations in octave i.
+	Bound  uint8
+	Start  uint64 // of the process, nanoseconds since boot
+	Amount uint64
+	// Enabled and Running are for how long (ns) an event that shares a hardware counter was enabled and counted; 0 for one
+	// that counted all the time.
+	Enabled, Running uint64
+}
+
+// TallyName identifies a set at run time.
+type TallyName struct {
+	Set    uint8 // index into TallySpec.Sets, from 1 on
+	Labels [2]string
+}
+
+// OtherNames is the label value of what is beyond the bound of named sets.
+const OtherNames = "other"
+
+// TallyPass is one reading of a [Tally]. Its memory is reused.
+type TallyPass struct {
+	Rows []TallyRow
+	// Have has bit i set if series i of the first set is counted on this machine.
+	Have uint64
+	// Since the previous reading: Gaps is that for some time nothing was counted, Lost how many events were not reported, and
+	// Unowned that the source had no room for the processes of some amounts, which have PID 0.
+	Gaps    bool
+	Lost    uint64
+	Unowned bool
+
+	names   []TallyName // by number-1
+	numbers map[TallyName]uint16
+}
+
+// Reset empties p and keeps its memory and the numbers of its names.
+func (p *TallyPass) Reset() {
+	p.Rows, p.Have, p.Gaps, p.Lost, p.Unowned = emptied(p.Rows), ^uint64(0), false, 0, false
+}
+
+// Add appends an amount that is not 0.
+func (p *TallyPass) Add(pid int32, start uint64, series int, amount uint64) {
+	if amount != 0 {
+		p.Rows = append(p.Rows, TallyRow{PID: pid, Start: start, Series: uint8(series), Amount: amount})
+	}
+}
+
+// Named returns the number of a name. The source bounds how many names there are.
+func (p *TallyPass) Named(n TallyName) uint16 {
+	i, ok := p.numbers[n]
+	if !ok {
+		if p.numbers == nil {
+			p.numbers = make(map[TallyName]uint16)
+		}
+		p.names = append(p.names, n)
+		i = uint16(len(p.names))
+		p.numbers[n] = i
+	}
+	return i
+}
+
+// NameOf returns the name with a number from 1 on.
+func (p *TallyPass) NameOf(number uint16) TallyName { return p.names[number-1] }
+
+// Charged returns the labels of a series of an account, followed by others.
+func Charged(labels ...string) []string {
+	return append([]string{"workload", "kind", "part", "owner"}, labels...)
+}
+
+// emptied returns list without its elements. Its memory is kept, unless the last reading needed a small part of it only: thousands of
+// processes that ended within seconds would otherwise take theirs for ever.
+func emptied[T any](list []T) []T {
+	if cap(list) > spareElements && len(list) < cap(list)/8 {
+		return nil
+	}
+	return list[:0]
+}
+
+// spareElements is the number of elements up to which memory is always kept.
+const spareElements = 256

@@ -1,0 +1,77 @@
+package counters
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Counter is an event that the processors count; it is the index of its series.
+type Counter uint8
+
+// The counters.
+const (
+	Cycles       Counter = iota // while not halted
+	Instructions                // retired
+	BranchMisses                // branches predicted wrongly
+	// CacheMisses are lines that cores fetched from beyond the last level of the cache; it depends on the processor
+	// which prefetches are included. Lines written back are not.
+	CacheMisses
+	// Floating-point instructions by the width of their operands.
+	FPScalar
+	FP128
+	FP256
+	FP512
+	Counters
+)
+
+// Memory is the index of the series of bytes of memory that cache misses moved: an estimate.
+const Memory = Counters
+
+// The series.
+var (
+	cyclesTotal = &metric.Desc{
+		Name: "reckon_workload_cycles_total", Kind: metric.Counter,
+		Help:   "Cycles of processors that ran the workload.",
+		Labels: sensor.Charged(),
+	}
+	instructionsTotal = &metric.Desc{
+		Name: "reckon_workload_instructions_total", Kind: metric.Counter,
+		Help: "Instructions executed by the workload, including those of the kernel on its behalf; per cycle they show how well the " +
+			"processors were used.",
+		Labels: sensor.Charged(),
+	}
+	branchMisses = &metric.Desc{
+		Name: "reckon_workload_branch_misses_total", Kind: metric.Counter,
+		Help:   "Branches of the workload that the processor predicted wrongly.",
+		Labels: sensor.Charged(),
+	}
+	cacheMisses = &metric.Desc{
+		Name: "reckon_workload_cache_misses_total", Kind: metric.Counter,
+		Help: "Cache lines that cores fetched from beyond the last level of the cache while they ran the workload; how many of the prefetches are " +
+			"among them depends on the processor.",
+		Labels: sensor.Charged(),
+	}
+	fpInstructions = &metric.Desc{
+		Name: "reckon_workload_fp_instructions_total", Kind: metric.Counter,
+		Help:   "Floating-point instructions of the workload by width: scalar, 128, 256 or 512 bits; on processors of AMD they are internal operations.",
+		Labels: sensor.Charged("width"),
+	}
+)
+
+// Spec describes what is counted.
+var Spec = specification()
+
+func specification() *sensor.TallySpec {
+	all := []sensor.TallySeries{
+		{Desc: cyclesTotal}, {Desc: instructionsTotal}, {Desc: branchMisses}, {Desc: cacheMisses},
+		{Desc: fpInstructions, Values: []string{"scalar"}}, {Desc: fpInstructions, Values: []string{"128"}},
+		{Desc: fpInstructions, Values: []string{"256"}}, {Desc: fpInstructions, Values: []string{"512"}},
+		{Desc: sensor.MemoryTraffic, Values: []string{"misses"}, Rate: sensor.RateMemory,
+			Figure: &sensor.TallyFigure{Name: "memory_traffic_bytes", Source: "cache_misses", Lacks: []sensor.Lack{sensor.LackWrittenBack}}},
+	}
+	instructions := &sensor.TallyFigure{Name: "instructions", Source: "counters"}
+	for i := range Counters {
+		all[i].Always, all[i].Figure = true, instructions
+	}
+	return &sensor.TallySpec{Name: "counters", Sets: []sensor.TallySet{{Series: all}}}
+}

@@ -1,0 +1,103 @@
+package files
+
+import (
+	"unsafe"
+
+	"reckon/sensor"
+	"reckon/sensor/task/bpf"
+)
+
+// nobody is the key of the account of calls without a process.
+const nobody = uint32(0)
+
+// mount identifies a mounted file system.
+type mount struct {
+	Type, Source string // as in /proc/PID/mountinfo: fuse.sshfs and host:/home
+	Local        bool   // it is of this machine, and calls are counted that its caches may serve
+}
+
+// name is that of the set of series of the file system.
+func (m mount) name() sensor.TallyName {
+	n := sensor.TallyName{Set: across, Labels: [2]string{m.Type, m.Source}}
+	if m.Local {
+		n.Set = local
+	}
+	return n
+}
+
+// cells are the calls of a process on one file system, by read, write and metadata.
+type cells struct {
+	Bytes      [2]uint64 // read, written
+	Operations [3]uint64
+	Nanos      [3]uint64 // until the call returned, added up
+}
+
+// record is struct record of ../bpf/include/mounts.h: what a process did since the reading before.
+type record struct {
+	PID   int32
+	TGID  uint32
+	Start uint64
+	Ended uint64
+	Uses  [5]struct {
+		Dev   uint64 // plus 1
+		Cells cells
+	}
+}
+
+// recordSize is that of a record in bytes.
+const recordSize = int(unsafe.Sizeof(record{}))
+
+// reader turns records into rows.
+type reader struct {
+	pass     *sensor.TallyPass // that is being read
+	accounts *bpf.Accounts
+	clock    bpf.Clock
+	names    names
+	take     func([]byte) (uint32, bool)
+}
+
+// newReader returns a reader of accounts, and opens the one of calls without a process. root is where /proc of the machine is
+// mounted; others is the name of file systems that have none, or are too many.
+func newReader(a *bpf.Accounts, root string, others mount) (*reader, error) {
+	v := make([]byte, a.Map.ValueSize())
+	account := (*struct {
+		start uint64
+		pid   int32
+	})(unsafe.Pointer(&v[0]))
+	account.pid = -1
+	if err := a.Map.Put(nobody, v); err != nil {
+		return nil, err
+	}
+	r := &reader{accounts: a, clock: bpf.OwnClock(), names: names{root: root, known: make(map[uint64]mount), others: others}}
+	r.take = r.record
+	return r, nil
+}
+
+// read appends what was counted since the last call to the pass.
+func (r *reader) read(p *sensor.TallyPass) error {
+	r.pass = p
+	return r.accounts.Read(r.take)
+}
+
+// record appends one record.
+func (r *reader) record(b []byte) (key uint32, ended bool) {
+	x := (*record)(unsafe.Pointer(&b[0]))
+	for i := range x.Uses {
+		u := &x.Uses[i]
+		if u.Cells == (cells{}) {
+			continue
+		}
+		name := r.names.of(u.Dev, x.PID).name()
+		series := len(Spec.Sets[name.Set].Series) // times of local calls are none of them
+		row := sensor.TallyRow{PID: max(x.PID, 0), Start: r.clock.Here(x.Start), Name: r.pass.Named(name)}
+		for k, n := range (*[numbers]uint64)(unsafe.Pointer(&u.Cells)) {
+			if row.Series, row.Amount = uint8(k), n; n != 0 && k < series {
+				r.pass.Rows = append(r.pass.Rows, row)
+			}
+		}
+	}
+	return x.TGID, x.Ended != 0
+}
+
+// numbers is how many numbers a record has of a file system. The series of its set are in the same order.
+const numbers = int(unsafe.Sizeof(cells{}) / 8)

@@ -1,0 +1,75 @@
+package files
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Series of file systems.
+var (
+	mountBytes = &metric.Desc{
+		Name: "reckon_workload_mount_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help: "Bytes that the workload read from and wrote to a file system across the network, by direction (read, write), in calls " +
+			"(NFS, Lustre, CephFS, FUSE); the page cache may have served them.",
+		Labels: sensor.Charged("type", "source", "direction"),
+	}
+	mountOperations = &metric.Desc{
+		Name: "reckon_workload_mount_operations_total", Kind: metric.Counter,
+		Help: "Calls of the workload on a file system across the network (NFS, Lustre, CephFS, FUSE): read, write, or metadata for all others; " +
+			"caches may have served them.",
+		Labels: sensor.Charged("type", "source", "operation"),
+	}
+	mountSeconds = &metric.Desc{
+		Name: "reckon_workload_mount_operation_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "Time of these calls of the workload until they returned, added up.",
+		Labels: sensor.Charged("type", "source", "operation"),
+	}
+	fileBytes = &metric.Desc{
+		Name: "reckon_workload_file_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help: "Bytes that the workload read from and wrote to a file system of the machine by read(2) and write(2), by direction (read, write), " +
+			"the page cache included (agent with the setting files: all).",
+		Labels: sensor.Charged("type", "source", "direction"),
+	}
+	fileOperations = &metric.Desc{
+		Name: "reckon_workload_file_operations_total", Kind: metric.Counter,
+		Help: "Calls of the workload on a file system of the machine: read, write, or metadata for opens, stats, listings and changes " +
+			"(agent with the setting files: all).",
+		Labels: sensor.Charged("type", "source", "operation"),
+	}
+)
+
+// Indices of the sets of series: of file systems across the network, and of those of this machine.
+const (
+	across = 1
+	local  = 2
+)
+
+// Spec describes what is counted. The times of calls on file systems of this machine are not measured.
+var Spec = specification()
+
+func specification() *sensor.TallySpec {
+	figure := &sensor.TallyFigure{Name: "mount_metadata_operations", Source: "requests", Lacks: []sensor.Lack{sensor.LackOtherCalls}}
+	series := func(bytes, operations, seconds *metric.Desc) (all []sensor.TallySeries) {
+		for _, direction := range []string{"read", "write"} {
+			all = append(all, sensor.TallySeries{Desc: bytes, Values: []string{direction}, Always: true})
+		}
+		for _, d := range []*metric.Desc{operations, seconds} {
+			for _, operation := range []string{"read", "write", "metadata"} {
+				if d != nil {
+					all = append(all, sensor.TallySeries{Desc: d, Values: []string{operation}, Always: true})
+				}
+			}
+		}
+		return all
+	}
+	remote := series(mountBytes, mountOperations, mountSeconds)
+	for i := range remote {
+		remote[i].Weight, remote[i].Figure = sensor.WeightLong, figure
+	}
+	const most = 8 // of a workload
+	return &sensor.TallySpec{Name: "files", Sets: []sensor.TallySet{
+		{},
+		across: {Labels: 2, Most: most, Series: remote},
+		local:  {Labels: 2, Most: most, Series: series(fileBytes, fileOperations, nil)},
+	}}
+}

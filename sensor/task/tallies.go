@@ -1,0 +1,144 @@
+package task
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/task/counters"
+	"reckon/sensor/task/disks"
+	"reckon/sensor/task/files"
+	"reckon/sensor/task/rdma"
+	"reckon/sensor/task/runqueue"
+	"reckon/sensor/task/traffic"
+	"reckon/sensor/task/waits"
+)
+
+// Tally is a source of what processes do that this machine may have.
+type Tally struct {
+	Spec *sensor.TallySpec
+	open func(Options) (sensor.Tally, error)
+	// unwanted reports that the options leave it out; nil for never.
+	unwanted func(*Options) bool
+}
+
+// Tallies lists the sources of what processes do.
+func Tallies() []Tally {
+	return []Tally{
+		{Spec: traffic.Spec, open: func(o Options) (sensor.Tally, error) {
+			return opened(traffic.Open(traffic.Options{Root: o.Root, Types: o.Types}))
+		}},
+		{Spec: waits.Spec, open: func(o Options) (sensor.Tally, error) {
+			return opened(waits.Open(waits.Options{Root: o.Root, Types: o.Types}))
+		}},
+		{Spec: runqueue.Spec, open: func(o Options) (sensor.Tally, error) {
+			return opened(runqueue.Open(runqueue.Options{Root: o.Root, Types: o.Types}))
+		}},
+		{Spec: files.Spec, open: func(o Options) (sensor.Tally, error) {
+			return opened(files.Open(files.Options{Root: o.Root, Types: o.Types, All: o.Files == All}))
+		}, unwanted: func(o *Options) bool { return o.Files == None }},
+		{Spec: counters.Spec, open: func(o Options) (sensor.Tally, error) {
+			return opened(counters.Open(counters.Options{Root: o.Root, Types: o.Types}))
+		}, unwanted: func(o *Options) bool { return !o.Counters }},
+	}
+}
+
+// opened makes a nil interface of a source that could not be opened.
+func opened[T sensor.Tally](s T, err error) (sensor.Tally, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Open opens the source; nil where it is not wanted. It fails with [sensor.ErrUnavailable] where programs cannot be loaded into
+// the kernel, or are not to be: who asks for procfs by name asks for none of them. The note says what is not counted.
+func (t *Tally) Open(o Options) (sensor.Tally, *Note, error) {
+	if t.unwanted != nil && t.unwanted(&o) {
+		return nil, nil, nil
+	}
+	if err := programmable(&o); err != nil {
+		return nil, nil, err
+	}
+	s, err := t.open(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p, ok := s.(sensor.PartialTally); ok {
+		if name, missing := p.Missing(); missing != nil {
+			return s, &Note{name, missing}, nil
+		}
+	}
+	return s, nil, nil
+}
+
+// TallySpecs are the specifications of [Tallies].
+func TallySpecs() (all []*sensor.TallySpec) {
+	for _, t := range Tallies() {
+		all = append(all, t.Spec)
+	}
+	return all
+}
+
+// TallyDescs are the series of [Tallies], each once.
+func TallyDescs() (all []*metric.Desc) {
+	seen := map[*metric.Desc]bool{nil: true, sensor.MemoryTraffic: true} // package account has that for monitoring groups
+	for _, t := range Tallies() {
+		for _, set := range t.Spec.Sets {
+			for i := range set.Series {
+				for _, d := range []*metric.Desc{set.Series[i].Desc, set.Series[i].Total} {
+					if !seen[d] {
+						seen[d] = true
+						all = append(all, d)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// OpenLinks opens what reads the users of RDMA adapters; no program is loaded for that.
+func OpenLinks(o Options) (sensor.LinkSource, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := sameMachine(o.Root); err != nil {
+		return nil, err
+	}
+	if foreignIDs(o.Root) {
+		return nil, errForeign(o.Root, "")
+	}
+	s, err := rdma.Open(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenDisks opens what measures how long disks take to answer, as [Tally.Open] does.
+func OpenDisks(o Options) (sensor.Sensor, error) {
+	if err := programmable(&o); err != nil {
+		return nil, err
+	}
+	s, err := disks.Open(disks.Options{Root: o.Root, Types: o.Types})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// programmable tells whether programs may be loaded into the kernel for what is to be read.
+func programmable(o *Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.Source == Procfs {
+		return sensor.Unavailable("no programs are loaded into the kernel, as --source procfs says", "leave it out", nil)
+	}
+	if err := sameMachine(o.Root); err != nil {
+		return err
+	}
+	if foreignIDs(o.Root) {
+		return errForeign(o.Root, "")
+	}
+	return nil
+}
