@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"reckon/cmd/manpage"
-	"reckon/cmd/resident"
 	"reckon/internal/buildinfo"
 )
 
@@ -25,7 +25,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		// The heap is small and steady: collecting more often costs less than a
 		// thousandth of a core and saves a third of the memory.
-		resident.Spare(ctx, 40, 4<<20)
+		debug.SetGCPercent(40)
 	}
 	root := newRoot()
 	err := root.ExecuteContext(ctx)

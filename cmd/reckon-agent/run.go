@@ -51,8 +51,8 @@ func (o *options) config(log *slog.Logger) agent.Config {
 	return c
 }
 
-// settled is the time after which all one-time work of the start is done.
-const settled = 10 * time.Second
+// spareMemory is what may be idle in the heap, bytes.
+const spareMemory = 4 << 20
 
 // connections is how many files are needed beside those of the sensors: for scrapes, senders and queues.
 const connections = 96
@@ -102,7 +102,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	for _, n := range notes {
 		fmt.Fprintf(stderr, "reckon-agent: not available: %s: %v\n", n.Sensor, n.Err)
 	}
-	resident.Settle(ctx, settled)
+	resident.Trim(ctx, spareMemory)
 	fmt.Fprintf(stderr, "reckon-agent: node %s at %s/metrics, reading %s\n", a.Node(), door.address(), a.Reading())
 
 	mux := http.NewServeMux()

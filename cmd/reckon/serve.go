@@ -60,7 +60,6 @@ func runServe(ctx context.Context, g *globals, o siteOptions) error {
 	err = server.Serve(ctx, c, func(s *server.Server) {
 		fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",
 			buildinfo.Get().Version, s.URL(), g.stores.place(c.Data), s.URL())
-		resident.Settle(ctx, settled)
 		resident.HugePages(ctx)
 	})
 	if err == nil {

@@ -60,9 +60,6 @@ on where it stopped.`,
 	return cmd
 }
 
-// settled is the time after which all one-time work of the start is done.
-const settled = 10 * time.Second
-
 // spareMemory is what may be idle in the heap, bytes: half of what a block of ended series takes to write.
 const spareMemory = 10 << 20
 
@@ -94,7 +91,6 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	greet(g, s)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	resident.Settle(ctx, settled)
 	resident.Trim(ctx, spareMemory)
 	select {
 	case <-s.First():

@@ -1,39 +1,20 @@
 // Package resident reduces the resident memory of a program after it has started.
 //
 // A large program touches most of its own code and tables while it starts, and the kernel
-// maps 64 KiB around each touched page (fault_around_bytes): of the 75 MB of
-// reckon some 60 MB are then resident, of which a tenth is used again.
+// maps 64 KiB around each touched page (fault_around_bytes): most of the program
+// is then resident, and a tenth of that is used again.
 package resident
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// Settle releases once, after the given time unless ctx ends earlier, the memory that only the start needed: pages of
-// the program and free memory of its heap. It returns at once.
-func Settle(ctx context.Context, after time.Duration) {
-	go func() {
-		timer := time.NewTimer(after)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-		debug.FreeOSMemory()
-		_, _ = Shed() // pages that cannot be unmapped stay resident
-	}()
-}
 
 // Shed unmaps the unmodified pages of the running program's file, and
 // returns the size of the address ranges in bytes. The pages are reloaded from the page cache, or

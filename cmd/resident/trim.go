@@ -53,3 +53,13 @@ func idle() (bytes uint64) {
 	used := live()
 	return s[0].Value.Uint64() + max(s[1].Value.Uint64(), used) - used
 }
+
+// live returns the bytes in use according to the last collection.
+func live() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s)
+	if s[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return s[0].Value.Uint64()
+}
