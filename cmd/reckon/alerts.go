@@ -76,7 +76,7 @@ func newAlertsList(g *globals) *cobra.Command {
 			return t.Print(g.screen())
 		},
 	}
-	format = addFormat(cmd, "table", "json")
+	format = g.shared.format(cmd, "table", "json")
 	return cmd
 }
 
@@ -108,7 +108,7 @@ func newAlertsRules(g *globals) *cobra.Command {
 			return t.Print(g.screen())
 		},
 	}
-	format = addFormat(cmd, "table", "json")
+	format = g.shared.format(cmd, "table", "json")
 	return cmd
 }
 

@@ -28,12 +28,11 @@ and acknowledges them by their ids.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.filter.Owners, "owner", "u", nil, "of these owners")
-	f.StringVar(&o.filter.Node, "node", "", "about this node")
-	f.StringVar(&o.since, "since", "", "confirmed after this time")
+	g.shared.list(cmd, "owner", &o.filter.Owners)
+	g.shared.word(cmd, "node", &o.filter.Node)
+	g.shared.word(cmd, "since", &o.since)
 	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
-	o.format = addFormat(cmd, "table", "json", "csv")
-	completeNames(cmd, g, "owner")
+	o.format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
 }

@@ -43,7 +43,7 @@ and tokens: keep it as you keep those.`,
 			return runBackup(cmd.Context(), g, data, file)
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", "", "back up this directory, of a server that is stopped, instead of a running server")
+	g.shared.word(cmd, "data", &data)
 	return cmd
 }
 
@@ -99,7 +99,6 @@ func writeBackup(ctx context.Context, g *globals, data string, w io.Writer) erro
 }
 
 func newRestore(g *globals) *cobra.Command {
-	var data string
 	var replace, check bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -112,9 +111,11 @@ The server of the directory must be stopped. "-" is standard input.`,
 		Example: `  reckon restore reckon-20261121T090000Z.tar.zst --data /var/lib/reckon
   reckon restore reckon.tar.zst --check`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return runRestore(g, args[0], data, replace, check) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			return runRestore(g, args[0], g.serverOptions.Data, replace, check)
+		},
 	}
-	cmd.Flags().StringVar(&data, "data", "data", "directory that is made")
+	cmd.Flags().AddFlag(g.serving.Flags.Lookup("data"))
 	cmd.Flags().BoolVar(&replace, "replace", false, "move a directory that is there aside")
 	cmd.Flags().BoolVar(&check, "check", false, "only check whether the backup is complete")
 	return cmd

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"reckon/client"
 	"reckon/figure"
 	"reckon/figure/format"
@@ -54,12 +52,6 @@ func nodeWords() map[string]string {
 // findingWords are aliases for columns of findings.
 func findingWords() map[string]string {
 	return map[string]string{"user": "owner", "jobid": "workload", "nodelist": "node", "since": "first", "what": "text", "start": "first", "end": "last"}
-}
-
-// addColumns adds the flag -o for rows of a type.
-func addColumns[R any](cmd *cobra.Command, to *[]string) {
-	cmd.Flags().StringSliceVarP(to, "columns", "o", nil, "these columns of the table or of CSV: keys of the JSON, or the words of Slurm's commands")
-	complete(cmd, "columns", client.Columns[R]()...)
 }
 
 // columnsOf resolves the words of --columns to columns of rows.

@@ -52,7 +52,7 @@ are worth as independent ones; the band of 95 % rests on it.`,
 	f.StringSliceVar(&o.columns, "columns", nil, "only these columns (default: all that hold numbers)")
 	f.IntVar(&o.maxLag, "max-lag", 60, "longest lag to try, in rows; 0 tries none")
 	f.IntVar(&o.limit, "limit", 50, "how many pairs to print, the strongest first; 0 is all")
-	o.format = addFormat(cmd, "table", "csv", "svg", "html")
+	o.format = g.shared.format(cmd, "table", "csv", "svg", "html")
 	return cmd
 }
 

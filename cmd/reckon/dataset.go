@@ -59,8 +59,8 @@ and FILE.md for people.`,
 	f.StringVar(&o.to, "to", "now", "end")
 	f.StringVar(&o.step, "step", "15s", "time between rows, 1ms or more")
 	f.StringVar(&o.gap, "gap", "", "longest time without a sample that is bridged (default: five steps, or five times the spacing of the series)")
-	o.format = addFormat(cmd, "csv", "parquet")
-	f.StringVarP(&o.output, "output", "o", "", "write to this file, with a data dictionary next to it")
+	o.format = g.shared.format(cmd, "csv", "parquet")
+	g.shared.word(cmd, "output", &o.output)
 	return cmd
 }
 

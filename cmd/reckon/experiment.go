@@ -70,7 +70,7 @@ A plan:
 	f.StringVarP(&o.output, "output", "o", "", "folder for the results; it must not exist yet, or be empty (default: the name of the plan and the time)")
 	f.BoolVar(&o.check, "check", false, "dry run: print the steps and how long they take")
 	f.BoolVar(&o.noData, "no-data", false, "run and mark only; ask no server")
-	o.format = addFormat(cmd, "csv", "parquet")
+	o.format = g.shared.format(cmd, "csv", "parquet")
 	return cmd
 }
 

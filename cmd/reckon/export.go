@@ -49,18 +49,21 @@ it. --type sample has one for each node and step, with a process for each progra
 job: reckon keeps programs, not processes. sysinfo has one for each node, job those of
 the batch system.
 
-Workloads that are neither jobs nor process groups get a number that no process has.`,
+Workloads that are neither jobs nor process groups get a number that no process has.
+Without --since it writes the last hour. A time is a duration before now (30m, 2h,
+7d), a date, RFC 3339, Unix seconds, today, 14:00, now, or now-2hours.`,
 		Example: `  reckon export sonar --since 1d --step 5m > sample.json
   reckon export sonar --type job --since 2026-11-01 --cluster fox.example > jobs.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runExportSonar(cmd.Context(), g, &o) },
 	}
+	o.since = "1h"
 	f := cmd.Flags()
 	o.kind = &choice{value: "sample", words: []string{"sample", "sysinfo", "job"}}
 	f.Var(o.kind, "type", "what to write: sample, sysinfo, job")
 	complete(cmd, "type", o.kind.words...)
-	f.StringVar(&o.since, "since", "1h", "from then on: "+client.TimeForms)
-	f.StringVar(&o.until, "until", "", "up to then (default now)")
+	g.shared.word(cmd, "since", &o.since)
+	g.shared.word(cmd, "until", &o.until)
 	f.StringVar(&o.step, "step", "5m", "time between two samples of a node")
 	f.StringVar(&o.cluster, "cluster", "", "name of the cluster (default the site)")
 	return cmd

@@ -51,7 +51,9 @@ func newFindings(g *globals) *cobra.Command {
   anomaly           a site, node or owner with unprecedented behaviour
 
 The server looks every few minutes at the last day. A finding is new at first, open
-while it lasts and gone when it is no longer confirmed. The thresholds are a policy:
+while it lasts and gone when it is no longer confirmed; --since is of when it was
+confirmed, and with --what-if the start of the history, by default a day ago. The
+thresholds are a policy:
 ` + "`reckon findings policy`" + ` prints it with comments.`,
 		Example: `  reckon findings
   reckon findings --by owner                   who wastes how much
@@ -65,12 +67,12 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.filter.Rules, "rule", nil, "of these rules")
-	f.StringSliceVarP(&o.filter.Owners, "owner", "u", nil, "of these owners")
+	g.shared.list(cmd, "owner", &o.filter.Owners)
 	f.StringSliceVar(&o.filter.Severities, "severity", nil, "of these severities: high, medium, low")
 	f.StringSliceVarP(&o.filter.States, "state", "s", nil, "in these states: new, open, gone (default: new and open)")
 	f.StringVarP(&o.filter.Workload, "workload", "j", "", "about this workload: slurm/4711, or the number of a batch job")
-	f.StringVarP(&o.filter.Node, "node", "N", "", "about this node")
-	f.StringVarP(&o.since, "since", "S", "", "confirmed after this time; with --what-if: history from then on (default 1d)")
+	g.shared.word(cmd, "node", &o.filter.Node)
+	g.shared.word(cmd, "since", &o.since)
 	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
 	f.StringVar(&o.explain, "explain", "", "explain a finding by its id, or a rule by its name")
@@ -78,12 +80,11 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
 	o.by = &choice{words: []string{"owner"}}
 	f.Var(o.by, "by", "owner: one line for each owner, with what was wasted")
 	complete(cmd, "by", o.by.words...)
-	addColumns[client.Finding](cmd, &o.columns)
-	o.format = addFormat(cmd, "table", "json", "csv")
+	addColumns[client.Finding](g.shared, cmd, &o.columns)
+	o.format = g.shared.format(cmd, "table", "json", "csv")
 	complete(cmd, "rule", misuse.Rules()...)
 	complete(cmd, "severity", "high", "medium", "low")
 	complete(cmd, "state", "new", "open", "gone")
-	completeNames(cmd, g, "owner", "node")
 	cmd.AddCommand(findingsPolicy(g), findingsAck(g), findingsMute(g))
 	return cmd
 }

@@ -59,12 +59,12 @@ last day, by how much all slow down at least, and the partition to take.`,
 	}
 	f := cmd.Flags()
 	f.Float64Var(&q.Cores, "cores", 0, "cores on one node")
-	f.StringVar(&memory, "memory", "", "memory on one node, such as 64G (1024 based)")
+	g.shared.word(cmd, "memory", &memory)
 	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs on one node; below 1 a part of the time of one")
 	f.StringVar(&gpuMemory, "gpu-memory", "", "memory of one GPU, such as 3G (1024 based)")
-	f.StringVar(&length, "time", "", "how long it runs, such as 8h: longer jobs are not compared")
+	g.shared.word(cmd, "time", &length)
 	f.BoolVar(&ranked, "rank", false, "order the nodes by the watts that it adds there, as `reckon rank --explain`")
-	format = addFormat(cmd, "table", "json", "csv")
+	format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"reckon/client"
 )
@@ -15,6 +16,7 @@ import (
 type choice struct {
 	value string
 	words []string
+	flag  *pflag.Flag // set for a shared one
 }
 
 func (c *choice) String() string { return c.value }
@@ -25,14 +27,6 @@ func (c *choice) Set(s string) error {
 	}
 	c.value = s
 	return nil
-}
-
-// addFormat adds --format with the first word as default.
-func addFormat(cmd *cobra.Command, words ...string) *choice {
-	c := &choice{value: words[0], words: words}
-	cmd.Flags().Var(c, "format", "form of the output: "+strings.Join(words, ", "))
-	complete(cmd, "format", words...)
-	return c
 }
 
 // complete completes the values of a flag in the shell.

@@ -58,15 +58,14 @@ what is kept.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&q.Node, "node", "", "of this node, with its file systems")
-	f.StringVarP(&q.Owner, "owner", "u", "", "of all work of this owner")
-	f.StringVar(&q.Site, "site", "", siteWords)
+	g.shared.word(cmd, "node", &q.Node)
+	g.shared.word(cmd, "owner", &q.Owner)
+	g.shared.word(cmd, "site", &q.Site)
 	f.BoolVar(&q.Now, "now", false, "forecast from what there is at this moment")
 	f.IntVar(&q.Hours, "hours", 0, "how far ahead, 1 to 336; forecast at this moment, as with --now")
 	f.BoolVar(&steps, "steps", false, "a line for each hour")
-	format = addFormat(cmd, "table", "json", "csv")
+	format = g.shared.format(cmd, "table", "json", "csv")
 	cmd.MarkFlagsMutuallyExclusive("node", "owner")
-	completeNames(cmd, g, "owner")
 	return cmd
 }
 

@@ -59,7 +59,7 @@ func newGraphList(g *globals) *cobra.Command {
 			return t.Print(g.screen())
 		},
 	}
-	format = addFormat(cmd, "table", "json")
+	format = g.shared.format(cmd, "table", "json")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ with --values each series is shown with its latest value and that value's time.`
 			return err
 		},
 	}
-	format = addFormat(cmd, "turtle", "jsonld", "ntriples")
+	format = g.shared.format(cmd, "turtle", "jsonld", "ntriples")
 	cmd.Flags().BoolVar(&values, "values", false, "add the latest value of each series")
 	return cmd
 }
@@ -121,7 +121,7 @@ nothing is written.`,
 			return c.PutSubgraph(cmd.Context(), args[0], mediaTypes[format.value], in, add, version)
 		},
 	}
-	format = addFormat(cmd, "turtle", "jsonld", "ntriples")
+	format = g.shared.format(cmd, "turtle", "jsonld", "ntriples")
 	cmd.Flags().BoolVar(&add, "add", false, "add the statements to those that are there")
 	cmd.Flags().StringVar(&version, "if-version", "", "only if the subgraph is at this version")
 	return cmd
@@ -158,7 +158,7 @@ doc/guides/graph.md lists it.`,
 			return runGraphQuery(cmd.Context(), g, args[0], format.value)
 		},
 	}
-	format = addFormat(cmd, "table", "json", "csv", "tsv")
+	format = g.shared.format(cmd, "table", "json", "csv", "tsv")
 	return cmd
 }
 

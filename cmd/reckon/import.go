@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"reckon/client"
 	"reckon/server"
@@ -42,7 +43,8 @@ Engine and LSF is not read.`,
   sacct -aP -S 2023-01-01 -o ALL > jobs.txt; reckon import sacct jobs.txt`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newImportSonar(g), newImportSacct(g), newImportWaggle(g), newImportMetricSet(g))
+	site := newImportSite()
+	cmd.AddCommand(newImportSonar(g, site), newImportSacct(g, site), newImportWaggle(g, site), newImportMetricSet(g))
 	return cmd
 }
 
@@ -52,15 +54,29 @@ type importFlags struct {
 	format *choice
 }
 
-func (f *importFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.Site, "site", "", "site (cluster) of input that names none")
-	flags.BoolVar(&f.Force, "force-site", false, "take --site for all input, also for what names a cluster")
-	flags.StringVar(&f.data, "data", "", "import into this directory, of a server that is stopped, instead of into a running server")
-	f.format = addFormat(cmd, "text", "json")
+// importSite is the site of imported data: flags that all imports take.
+type importSite struct {
+	name  string
+	force bool
+	flags *pflag.FlagSet
 }
 
-func newImportSonar(g *globals) *cobra.Command {
+func newImportSite() *importSite {
+	s := &importSite{flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+	s.flags.StringVar(&s.name, "site", "", "site (cluster) of input that names none")
+	s.flags.BoolVar(&s.force, "force-site", false, "take --site for all input, also for what names a cluster")
+	return s
+}
+
+func (f *importFlags) register(g *globals, cmd *cobra.Command, site *importSite) {
+	site.flags.VisitAll(func(flag *pflag.Flag) {
+		take(cmd, flag, func() { f.Site, f.Force = site.name, site.force })
+	})
+	g.shared.word(cmd, "data", &f.data)
+	f.format = g.shared.format(cmd, "text", "json")
+}
+
+func newImportSonar(g *globals, site *importSite) *cobra.Command {
 	f := &importFlags{ImportOptions: client.ImportOptions{Format: "sonar"}}
 	cmd := &cobra.Command{
 		Use:   "sonar PATH...",
@@ -77,12 +93,12 @@ Older CSV names no epoch: with --batch its jobs are those of the batch system.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
 	}
-	f.register(cmd)
+	f.register(g, cmd, site)
 	cmd.Flags().BoolVar(&f.Batch, "batch", false, "jobs of CSV without an epoch are those of the batch system")
 	return cmd
 }
 
-func newImportSacct(g *globals) *cobra.Command {
+func newImportSacct(g *globals, site *importSite) *cobra.Command {
 	f := &importFlags{ImportOptions: client.ImportOptions{Format: "sacct"}}
 	cmd := &cobra.Command{
 		Use:   "sacct PATH...",
@@ -98,13 +114,13 @@ Usage from sacct is taken for jobs that no agent measured.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
 	}
-	f.register(cmd)
+	f.register(g, cmd, site)
 	cmd.Flags().StringVar(&f.Fields, "fields", "", "names of the columns, for an export without them")
 	cmd.Flags().StringVar(&f.Zone, "zone", "", "time zone of the times in it, such as Europe/Oslo (default that of the server)")
 	return cmd
 }
 
-func newImportWaggle(g *globals) *cobra.Command {
+func newImportWaggle(g *globals, site *importSite) *cobra.Command {
 	f := &importFlags{ImportOptions: client.ImportOptions{Format: "waggle"}}
 	cmd := &cobra.Command{
 		Use:   "waggle PATH...",
@@ -118,7 +134,7 @@ are texts, such as names of files, are passed over.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
 	}
-	f.register(cmd)
+	f.register(g, cmd, site)
 	return cmd
 }
 

@@ -49,7 +49,7 @@ ended, and else it is --time or that of the file. The same file again adds nothi
 	f.StringVar(&o.set, "set", "", "name of the MetricSet (default: that of the file)")
 	f.StringVar(&o.site, "site", "", "site of the runs")
 	f.StringVar(&o.time, "time", "", "when it was measured, for logs without a time (default: the modification time of the file)")
-	o.format = addFormat(cmd, "text", "json")
+	o.format = g.shared.format(cmd, "text", "json")
 	return cmd
 }
 

@@ -89,25 +89,24 @@ latest by owner and name instead.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "start of the profile (default: the start of the workload)")
 	cmd.Flags().StringVar(&o.to, "to", "", "end of the profile (default: the end of the workload, or now)")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the profile, 1s or more")
-	cmd.Flags().StringVar(&o.start, "start", "", "which run of an id that was given more than once: its start, or a time in it")
-	cmd.Flags().StringVar(&o.site, "site", "", siteWords)
+	g.shared.word(cmd, "start", &o.start)
+	g.shared.word(cmd, "site", &o.site)
 	o.by = &choice{words: []string{"node", "command", "part"}}
 	cmd.Flags().Var(o.by, "by", "the profile of each: node, command, part")
 	complete(cmd, "by", o.by.words...)
-	o.format = addFormat(cmd, "table", "json", "csv")
+	o.format = g.shared.format(cmd, "table", "json", "csv")
 	o.trace = &choice{words: []string{"csv", "json"}}
 	cmd.Flags().Var(o.trace, "trace", "write its use over time as a trace for reckon stress: csv, json")
 	complete(cmd, "trace", o.trace.words...)
 	cmd.Flags().BoolVar(&o.mail, "email-text", false, "plain text for a mail: 72 columns, no charts, ASCII")
 	cmd.Flags().BoolVar(&o.seff, "seff", false, "the lines of Slurm's seff, in its order")
 	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N started, 1 to 100")
-	cmd.Flags().StringSliceVarP(&o.find.Owners, "owner", "u", nil, "the last of these owners")
-	cmd.Flags().StringVar(&o.find.Name, "name", "", "the last whose name matches this shell pattern, such as 'train*'")
+	g.shared.list(cmd, "owner", &o.find.Owners)
+	g.shared.word(cmd, "name", &o.find.Name)
 	cmd.Flags().BoolVar(&o.logs.show, "logs", false, "its logs from Loki, or the commands that show them, if no Loki is configured, by --loki or on the server")
 	cmd.Flags().StringVar(&o.logs.loki, "loki", "", "address of Loki for --logs, such as http://loki:3100 (default RECKON_LOKI)")
 	cmd.Flags().StringVar(&o.logs.selector, "loki-selector", "", "LogQL for --logs, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+loki.DefaultSelector+"')")
 	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff", "logs")
-	completeNames(cmd, g, "owner")
 	for _, other := range []string{"trace", "email-text", "seff", "logs"} {
 		cmd.MarkFlagsMutuallyExclusive("by", other)
 	}
@@ -245,9 +244,6 @@ func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, 
 	fmt.Fprintln(g.stdout)
 	return printNext(g, list.Next)
 }
-
-// siteWords is the help text of --site.
-const siteWords = "of this site (cluster), where several gave the same id"
 
 // lastJobs returns the runs that started last: each run of a reused id, and pending jobs only
 // if there is nothing else. The waiting part of an array never starts.

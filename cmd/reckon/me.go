@@ -45,12 +45,11 @@ the owner of the token. With -u it covers another user whom you may see.`,
 			return nil
 		},
 	}
-	f := cmd.Flags()
-	f.StringVarP(&owner, "owner", "u", "", "of this user or namespace")
-	f.StringVarP(&since, "since", "S", "7d", "from this time on: 2d, 30d, 2026-11-21, or RFC 3339")
-	f.StringVarP(&until, "until", "E", "", "up to this time")
-	format = addFormat(cmd, "table", "json")
-	completeNames(cmd, g, "owner")
+	since = "7d"
+	g.shared.word(cmd, "owner", &owner)
+	g.shared.word(cmd, "since", &since)
+	g.shared.word(cmd, "until", &until)
+	format = g.shared.format(cmd, "table", "json")
 	return cmd
 }
 

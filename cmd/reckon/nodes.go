@@ -59,12 +59,11 @@ Slurm's reasons for drained and down nodes are listed below the table.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.nodes, "node", "N", nil, "these nodes")
-	f.StringSliceVarP(&o.partitions, "partition", "p", nil, "of these partitions of the batch system")
+	g.shared.list(cmd, "node", &o.nodes)
+	g.shared.list(cmd, "partition", &o.partitions)
 	f.StringSliceVarP(&o.states, "state", "s", nil, "in these states: up, down, or a word of the batch system such as idle, mixed, allocated, drain")
-	addColumns[client.Node](cmd, &o.columns)
-	o.format = addFormat(cmd, "table", "json", "csv")
-	completeNames(cmd, g, "node", "partition")
+	addColumns[client.Node](g.shared, cmd, &o.columns)
+	o.format = g.shared.format(cmd, "table", "json", "csv")
 	complete(cmd, "state", "up", "down", "idle", "mixed", "allocated", "drain", "drained")
 	return cmd
 }

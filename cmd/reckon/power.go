@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"reckon/account/attribution/powermodel"
 	"reckon/analysis/powerfit"
@@ -42,14 +43,14 @@ baseline. A model that is not better than the mean is never chosen.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPowerFit(g), newPowerShow(g), newPowerEval(g), newPowerCompare(g), newPowerBuiltin(g))
+	in := newPowerInput()
+	cmd.AddCommand(newPowerFit(g, in), newPowerShow(g), newPowerEval(g, in), newPowerCompare(g, in), newPowerBuiltin(g))
 	return cmd
 }
 
 type powerFit struct {
-	in       powerInput
+	in       *powerInput
 	families []string
-	seed     uint64
 	name     string
 	domain   string
 	licence  string
@@ -59,8 +60,8 @@ type powerFit struct {
 	format   *choice
 }
 
-func newPowerFit(g *globals) *cobra.Command {
-	var o powerFit
+func newPowerFit(g *globals, in *powerInput) *cobra.Command {
+	o := powerFit{in: in}
 	cmd := &cobra.Command{
 		Use:   "fit [FILE]",
 		Short: "Fit a model to measured power",
@@ -76,10 +77,9 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, g, args) },
 	}
-	o.in.flags(cmd)
+	cmd.Flags().AddFlagSet(o.in.flags)
 	f := cmd.Flags()
 	f.StringSliceVar(&o.families, "family", nil, "try only these families (default: all)")
-	f.Uint64Var(&o.seed, "seed", 1, "of random choices: the same data and seed give the same model")
 	f.StringVar(&o.name, "name", "", "short description of what the model covers")
 	f.StringVar(&o.domain, "domain", "node", "power domain: node, package, dram, gpu or board")
 	f.StringVar(&o.licence, "licence", "", "licence of the data, kept in the model")
@@ -87,8 +87,8 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	f.IntVar(&o.machine.Cores, "cores", 0, "its physical cores, kept in the model")
 	f.IntVar(&o.machine.Sockets, "sockets", 0, "its sockets, kept in the model")
 	f.BoolVar(&o.honest, "nested", true, "state the error of choosing and fitting together (slower); without it that of the chosen family, which is luckier")
-	f.StringVarP(&o.output, "output", "o", "", "write the model to this file (default: only print how it did)")
-	o.format = addFormat(cmd, "table", "json")
+	g.shared.word(cmd, "output", &o.output)
+	o.format = g.shared.format(cmd, "table", "json")
 	complete(cmd, "family", powerfit.Families()...)
 	complete(cmd, "domain", "node", "package", "dram", "gpu", "board")
 	return cmd
@@ -104,7 +104,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	if err != nil {
 		return err
 	}
-	options := powerfit.Options{Seed: o.seed, Families: o.families, Name: o.name, Domain: o.domain, Machine: o.machine, Source: source, Licence: o.licence}
+	options := powerfit.Options{Seed: o.in.seed, Families: o.families, Name: o.name, Domain: o.domain, Machine: o.machine, Source: source, Licence: o.licence}
 	r, err := powerfit.Fit(d, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
@@ -257,8 +257,7 @@ func readModel(g *globals, name string) (*powermodel.Model, error) {
 	return m, nil
 }
 
-func newPowerEval(g *globals) *cobra.Command {
-	var in powerInput
+func newPowerEval(g *globals, in *powerInput) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval MODEL [FILE]",
 		Short: "Evaluate a model on measurements that it was not fitted to",
@@ -269,8 +268,12 @@ outside the range that the model was trained on are counted.`,
   reckon power eval n1.json --node n1 --from 1d`,
 		Args: cobra.RangeArgs(1, 2),
 	}
-	in.flags(cmd)
-	format := addFormat(cmd, "table", "json")
+	in.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "seed" {
+			cmd.Flags().AddFlag(f)
+		}
+	})
+	format := g.shared.format(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m, err := readModel(g, args[0])
 		if err != nil {
@@ -357,8 +360,8 @@ func meanScore(watts []float64) powermodel.Score {
 	return s
 }
 
-func newPowerCompare(g *globals) *cobra.Command {
-	var o powerFit
+func newPowerCompare(g *globals, in *powerInput) *cobra.Command {
+	o := powerFit{in: in}
 	cmd := &cobra.Command{
 		Use:   "compare FILE [MODEL...]",
 		Short: "Compare families, or models, on one data set",
@@ -373,7 +376,7 @@ compare those: they must not have been made from this data set.`,
 				return err
 			}
 			if len(args) == 1 {
-				r, err := powerfit.Fit(d, powerfit.Options{Seed: o.seed, Source: source})
+				r, err := powerfit.Fit(d, powerfit.Options{Seed: o.in.seed, Source: source})
 				if err != nil {
 					return fmt.Errorf("%s: %w", source, err)
 				}
@@ -400,7 +403,6 @@ compare those: they must not have been made from this data set.`,
 			return t.Print(g.screen())
 		},
 	}
-	o.in.flags(cmd)
-	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "of random choices")
+	cmd.Flags().AddFlagSet(o.in.flags)
 	return cmd
 }

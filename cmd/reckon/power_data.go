@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"reckon/account/attribution/feature"
 	"reckon/analysis/powerfit"
@@ -34,10 +34,15 @@ type powerInput struct {
 	node     string
 	from, to string
 	step     string
+	seed     uint64 // of random choices, for those that make them
+	flags    *pflag.FlagSet
 }
 
-func (in *powerInput) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
+// newPowerInput registers the flags, which several commands add.
+func newPowerInput() *powerInput {
+	in := &powerInput{flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+	f := in.flags
+	f.SortFlags = false
 	f.StringVar(&in.power, "power", "", "column that holds watts (default: watts, power_watts, power, or the one whose unit is watts); from the store: a PromQL expression")
 	f.StringVar(&in.workload, "workload", "", "column that names what ran in each row (default: workload)")
 	f.StringArrayVar(&in.features, "feature", nil, "column to use as a feature, repeatable (default: all that hold numbers); from the store: NAME=PROMQL")
@@ -45,6 +50,8 @@ func (in *powerInput) flags(cmd *cobra.Command) {
 	f.StringVar(&in.from, "from", "2h", "from the store: start")
 	f.StringVar(&in.to, "to", "now", "from the store: end")
 	f.StringVar(&in.step, "step", "15s", "from the store: time between rows, 1s or more")
+	f.Uint64Var(&in.seed, "seed", 1, "of random choices: the same data and seed give the same model")
+	return in
 }
 
 // read returns the data set of a file (- is standard input), or without a name the

@@ -233,7 +233,7 @@ and ` + "`reckon power fit`" + ` make a better model.`,
 	f.IntVar(&m.Sockets, "sockets", 1, "sockets")
 	f.StringVar(&memory, "memory", "", "memory installed, such as 384GiB")
 	f.StringVar(&m.Arch, "arch", runtime.GOARCH, "architecture, amd64 or arm64")
-	f.StringVarP(&output, "output", "o", "", "write the model to this file")
+	g.shared.word(cmd, "output", &output)
 	return cmd
 }
 

@@ -47,7 +47,7 @@ PromQL is described at https://prometheus.io/docs/prometheus/latest/querying/bas
 	cmd.Flags().StringVar(&o.at, "at", "", "moment to ask for, or end of the range (default now)")
 	cmd.Flags().StringVar(&o.rng, "range", "", "ask for this long a time before --at: 30m, 2h, 7d")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the range (default: about 120 steps)")
-	o.format = addFormat(cmd, "table", "chart", "json", "csv")
+	o.format = g.shared.format(cmd, "table", "chart", "json", "csv")
 	cmd.Flags().Lookup("format").DefValue = "table, chart with --range"
 	return cmd
 }

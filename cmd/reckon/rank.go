@@ -40,17 +40,17 @@ with --explain, those that it does not fit on.`,
 	}
 	f := cmd.Flags()
 	f.Float64Var(&q.Cores, "cores", 0, "cores requested")
-	f.StringVar(&memory, "memory", "", "memory requested, such as 8GiB (1024 based)")
+	g.shared.word(cmd, "memory", &memory)
 	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs requested")
 	f.Float64Var(&q.UseCores, "use", 0, "cores that it is expected to use, if not all")
 	f.Float64Var(&q.GPUWatts, "gpu-watts", 0, "watts of each GPU that it keeps busy; by default what a busy GPU adds on the node")
-	f.StringVar(&length, "time", "", "how long it stays, such as 8h; a day if not given")
-	f.StringVar(&q.Site, "site", "", siteWords)
-	f.StringSliceVar(&q.Nodes, "node", nil, "among these nodes")
+	g.shared.word(cmd, "time", &length)
+	g.shared.word(cmd, "site", &q.Site)
+	g.shared.list(cmd, "node", &q.Nodes)
 	f.StringSliceVar(&q.Data, "data", nil, "data that it reads, as the knowledge graph names it: an IRI, or KIND/NAMESPACE/NAME")
 	f.IntVar(&q.Limit, "limit", 0, "at most this many, 0 for all")
 	f.BoolVar(&explain, "explain", false, "explain each rank, nodes that it does not fit on included")
-	format = addFormat(cmd, "table", "json", "csv")
+	format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
 }
 

@@ -28,10 +28,10 @@ software, waste, energy and up-time. The page needs nothing else and no network,
 follows light and dark, and prints. --public removes names of owners, accounts,
 programs and nodes.
 
-With --owner it is of one owner: used, allocated and lost compared with the preceding
-period, what failed, recommended requests for the next runs, and findings; --format
-text fits a mail. The server shows the same at /report, and mails it (setting digest)
-weekly.`,
+With --owner it is of one owner and of the last week, or from --since on: used,
+allocated and lost compared with the period before, what failed, recommended requests
+for the next runs, and findings; --format text fits a mail. The server shows the same
+at /report, and mails it (setting digest) weekly.`,
 		Example: `  reckon report --period month -o november.html
   reckon report --period month --until 2026-11-01 --public -o october.html
   reckon report --period year --format json | jq .total
@@ -56,18 +56,18 @@ weekly.`,
 			return runReport(cmd.Context(), g, period.value, format.value, table.value, until, output, site, public)
 		},
 	}
+	since = "7d"
 	f := cmd.Flags()
 	period = &choice{value: "month", words: client.Periods()}
 	f.Var(period, "period", "length of time up to its end: "+strings.Join(period.words, ", "))
-	f.StringVarP(&owner, "owner", "u", "", "of this owner")
-	f.StringVarP(&since, "since", "S", "7d", "start of the report on an owner")
-	f.StringVarP(&until, "until", "E", "", "end of the period (default now)")
+	g.shared.word(cmd, "owner", &owner)
+	g.shared.word(cmd, "since", &since)
+	g.shared.word(cmd, "until", &until)
 	f.BoolVar(&public, "public", false, "remove names")
 	f.StringVar(&site, "title", "", "name of the site in the heading")
-	f.StringVarP(&output, "output", "o", "", "write into this file (default standard output)")
-	format = addFormat(cmd, "html", "json", "csv", "text")
+	g.shared.word(cmd, "output", &output)
+	format = g.shared.format(cmd, "html", "json", "csv", "text")
 	f.Var(table, "table", "with --format csv: "+strings.Join(table.words, ", "))
-	completeNames(cmd, g, "owner")
 	complete(cmd, "period", period.words...)
 	complete(cmd, "table", table.words...)
 	return cmd

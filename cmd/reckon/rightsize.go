@@ -41,8 +41,8 @@ or a systemd unit; patch and vpa write objects for kubectl.`,
 			return runRightsize(cmd.Context(), g, args[0], site, format.value)
 		},
 	}
-	cmd.Flags().StringVar(&site, "site", "", siteWords)
-	format = addFormat(cmd, "table", "json", "resources", "patch", "vpa")
+	g.shared.word(cmd, "site", &site)
+	format = g.shared.format(cmd, "table", "json", "resources", "patch", "vpa")
 	return cmd
 }
 

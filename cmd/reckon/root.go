@@ -46,6 +46,7 @@ type globals struct {
 	serverOptions serverOptions
 	agent         settings.Agent
 	stores        storeFlags
+	shared        *shared
 
 	serving   *settings.Set // of serverOptions
 	measuring *settings.Set // of agent
@@ -54,6 +55,7 @@ type globals struct {
 // registerStages registers the options of the stages, which commands share.
 func (g *globals) registerStages() {
 	g.serving, g.measuring = settings.New(), settings.New()
+	g.shared = newShared(g)
 	g.stores.register()
 	g.serverOptions.register(g.serving, &g.stores)
 	g.agent.Register(g.measuring, g.getenv("NODE_IP")) // status.hostIP of the downward API

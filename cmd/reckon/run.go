@@ -63,7 +63,7 @@ found and 126 when it could not be run.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // the rest belongs to the command
 	f.BoolVar(&o.json, "json", false, "print the report as JSON, on standard output")
-	f.StringVarP(&o.output, "output", "o", "", "write the report to this file")
+	g.shared.word(cmd, "output", &o.output)
 	f.StringVar(&o.profile, "profile", "", "write the profile, one line a second, to this CSV file")
 	f.BoolVar(&o.plot, "plot", false, "draw cores and memory over time after the report")
 	f.BoolVar(&o.wait, "wait", false, "wait for every descendant, also those that daemonised")

@@ -44,11 +44,11 @@ compare compares two runs and marks the differences that are noise.`,
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.filter.Namespaces, "namespace", "n", nil, "of these namespaces")
 	f.StringSliceVar(&o.filter.Sets, "set", nil, "of MetricSets of these names")
-	f.StringSliceVar(&o.filter.Sites, "site", nil, "of these sites")
-	f.StringVar(&o.since, "since", "", "started after this time: 7d, 2026-11-21")
-	f.StringVar(&o.until, "until", "", "started before this time")
+	g.shared.list(cmd, "site", &o.filter.Sites)
+	g.shared.word(cmd, "since", &o.since)
+	g.shared.word(cmd, "until", &o.until)
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 100)")
-	o.format = addFormat(cmd, "table", "json", "csv")
+	o.format = g.shared.format(cmd, "table", "json", "csv")
 	cmd.AddCommand(newRunsShow(g), newRunsCompare(g))
 	return cmd
 }
@@ -194,7 +194,7 @@ out whether it is out of the ordinary.`,
 			return printComparison(g, format.value, comparison)
 		},
 	}
-	format = addFormat(cmd, "table", "json", "csv")
+	format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
 }
 

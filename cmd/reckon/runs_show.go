@@ -58,7 +58,7 @@ interval and its length; figures that add up are the differences of counters ove
 			return printRun(g, &run, &samples)
 		},
 	}
-	format = addFormat(cmd, "text", "json", "csv", "parquet")
+	format = g.shared.format(cmd, "text", "json", "csv", "parquet")
 	return cmd
 }
 

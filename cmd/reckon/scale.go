@@ -49,9 +49,9 @@ Without a batch system a run counts with the cores that it used (p95).`,
 			return runScale(cmd.Context(), g, args[0], start, site, format.value)
 		},
 	}
-	cmd.Flags().StringVar(&start, "start", "", "which run of an id that was given more than once: its start, or a time in it")
-	cmd.Flags().StringVar(&site, "site", "", siteWords)
-	format = addFormat(cmd, "table", "json", "csv")
+	g.shared.word(cmd, "start", &start)
+	g.shared.word(cmd, "site", &site)
+	format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
 }
 

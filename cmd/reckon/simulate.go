@@ -85,7 +85,7 @@ several times, or to the server of --server.`,
 	f.StringArrayVar(&o.push, "push", nil, "address to push to, as of reckon-agent; may be repeated (default: the server)")
 	f.StringVar(&o.queue, "queue", "", "directory of the queues of the nodes (default: a temporary one)")
 	f.DurationVar(&o.drain, "drain", 5*time.Minute, "how long to wait at the end for a server that is behind or away")
-	f.StringVar(&o.data, "data", "", "write into this directory, of a server that is stopped, instead of pushing")
+	g.shared.word(cmd, "data", &o.data)
 	return cmd
 }
 

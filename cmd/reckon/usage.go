@@ -35,8 +35,8 @@ func newUsage(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "usage",
 		Short: "Show usage over days, months and years",
-		Long: `Report usage over long periods, by owner, account, partition, node,
-program or kind, and how full the machines were. A machine that is down is not
+		Long: `Report usage over long periods (30 days unless --since is given), by owner, account,
+partition, node, program or kind, and how full the machines were. A machine that is down is not
 idle: shares are of the capacity that was up; those of a partition are of its nodes
 where Slurm reports them.
 
@@ -60,34 +60,33 @@ that used most in it. "-" means not measured. Times are UTC.`,
 			return runUsage(cmd.Context(), g, o)
 		},
 	}
+	o.since = "30d"
 	f := cmd.Flags()
 	f.StringSliceVar(&o.query.By, "by", []string{"owner"}, "grouped by: "+strings.Join(client.UsageDimensions(), ", ")+"; several with commas")
 	o.span = &choice{value: "whole", words: []string{"whole", "hour", "day", "week", "month"}}
 	f.Var(o.span, "per", "one row for each hour, day, week or month; whole: for all the time together")
-	f.StringVarP(&o.since, "since", "S", "30d", "from this time on: 7d, 365d, 2026-01-01, or RFC 3339")
-	f.StringVarP(&o.until, "until", "E", "", "up to this time")
+	g.shared.word(cmd, "since", &o.since)
+	g.shared.word(cmd, "until", &o.until)
 	o.heatmap = &choice{words: []string{"hour-of-week"}}
 	f.Var(o.heatmap, "heatmap", "hour-of-week: how busy the hours of the week are")
-	f.StringSliceVarP(&o.query.Owners, "owner", "u", nil, "of these owners")
-	f.StringSliceVarP(&o.query.Accounts, "account", "A", nil, "charged to these accounts")
-	f.StringSliceVarP(&o.query.Partitions, "partition", "p", nil, "of these partitions")
-	f.StringSliceVar(&o.query.Kinds, "kind", nil, "of these kinds of workloads")
-	f.StringSliceVarP(&o.query.Nodes, "node", "N", nil, "of these nodes, with --by node")
-	f.StringSliceVar(&o.query.Sites, "site", nil, "of these sites")
-	f.StringVar(&o.query.Command, "command", "", "of programs that match this shell pattern, such as 'python*'")
+	g.shared.list(cmd, "owner", &o.query.Owners)
+	g.shared.list(cmd, "account", &o.query.Accounts)
+	g.shared.list(cmd, "partition", &o.query.Partitions)
+	g.shared.list(cmd, "kind", &o.query.Kinds)
+	g.shared.list(cmd, "node", &o.query.Nodes)
+	g.shared.list(cmd, "site", &o.query.Sites)
+	g.shared.word(cmd, "command", &o.query.Command)
 	o.sort = &choice{value: "cpu", words: []string{"cpu", "memory", "gpu", "read", "write", "network", "energy", "held", "wait", "started", "name"}}
 	f.Var(o.sort, "sort", "by "+strings.Join(o.sort.words, ", ")+", most first within each stretch of time")
 	f.StringSliceVar(&o.figures, "figure", nil, "only these figures, each with its share of the total: network, read, write, io-wait, energy, cpu, cpu-wait, memory, gpu, processes, held, started, wait, or a key of the API")
 	f.IntVar(&o.limit, "limit", 0, "at most this many rows for each stretch of time in a table, 0 for all")
-	addColumns[client.Usage](cmd, &o.columns)
-	o.format = addFormat(cmd, "table", "json", "csv")
+	addColumns[client.Usage](g.shared, cmd, &o.columns)
+	o.format = g.shared.format(cmd, "table", "json", "csv")
 	complete(cmd, "by", client.UsageDimensions()...)
 	complete(cmd, "per", o.span.words...)
 	complete(cmd, "heatmap", o.heatmap.words...)
 	complete(cmd, "sort", o.sort.words...)
 	complete(cmd, "figure", slices.Sorted(maps.Keys(usedWords()))...)
-	complete(cmd, "kind", kindWords()...)
-	completeNames(cmd, g, "owner", "account", "partition", "node", "site")
 	return cmd
 }
 

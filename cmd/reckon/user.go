@@ -115,7 +115,7 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&role, "role", "user", "admin, support or user")
 	cmd.Flags().StringArrayVar(&owners, "owner", nil, "owner whose work is this user's own, repeatable (default: the owner of the same name)")
-	cmd.Flags().StringVar(&file, "password-file", "", "file with the password, - for standard input; never an argument, which others can see")
+	g.shared.word(cmd, "password-file", &file)
 	complete(cmd, "role", "admin", "support", "user")
 	return cmd
 }
@@ -134,7 +134,7 @@ func userPassword(g *globals, at *usersAt) *cobra.Command {
 			return k.SetPassword(ctx, args[0], password)
 		}),
 	}
-	cmd.Flags().StringVar(&file, "password-file", "", "file with the password, - for standard input")
+	g.shared.word(cmd, "password-file", &file)
 	return cmd
 }
 
@@ -395,18 +395,20 @@ func newAudit(g *globals) *cobra.Command {
 		Short: "Show who looked at whose work, and who signed in",
 		Long: `Show who looked at whose work, and who signed in. Recorded are queries about
 others by people and programs whose role sees everything; the same query within ten
-minutes is recorded once. Entries are kept for 400 days.`,
+minutes is recorded once. Without --since it covers a week. Entries are kept for
+400 days.`,
 		Example: `  reckon audit --owner alice --since 30d
   reckon audit --viewer sue --format csv`,
 		Args: cobra.NoArgs,
 	}
+	since = "7d"
 	f := cmd.Flags()
 	at.register(cmd)
-	f.StringVar(&owner, "owner", "", "about the work of this owner")
+	g.shared.word(cmd, "owner", &owner)
 	f.StringVar(&viewer, "viewer", "", "by this viewer")
-	f.StringVar(&since, "since", "7d", "since this time")
+	g.shared.word(cmd, "since", &since)
 	f.IntVar(&limit, "limit", 1000, "at most this many, the newest")
-	format := addFormat(cmd, "table", "json", "csv")
+	format := g.shared.format(cmd, "table", "json", "csv")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		from, err := moment("since", since, g.now())
 		if err != nil {

@@ -44,13 +44,13 @@ With --data it reads the directory of a server that is stopped.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.since, "since", "S", "", "from this time on; default: the first hour with all samples")
-	f.StringVarP(&o.until, "until", "E", "", "up to this time")
+	g.shared.word(cmd, "since", &o.since)
+	g.shared.word(cmd, "until", &o.until)
 	f.BoolVar(&o.last, "last", false, "show the last proof of the server")
 	f.BoolVar(&o.look, "dry-run", false, "make no hour again")
 	f.AddFlag(g.serving.Flags.Lookup("data"))
 	f.AddFlagSet(g.stores.flags)
-	o.format = addFormat(cmd, "table", "json")
+	o.format = g.shared.format(cmd, "table", "json")
 	return cmd
 }
 

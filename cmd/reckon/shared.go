@@ -1,0 +1,123 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"reckon/client"
+)
+
+// shared holds the flags that several commands take: each is registered once, and has one meaning.
+type shared struct {
+	lists, words *pflag.FlagSet // with several values, with one
+	formats      map[string]*choice
+	columns      map[string]func() []string // names of columns, by command
+}
+
+func newShared(g *globals) *shared {
+	s := &shared{
+		lists: pflag.NewFlagSet("", pflag.ContinueOnError), words: pflag.NewFlagSet("", pflag.ContinueOnError),
+		formats: map[string]*choice{}, columns: map[string]func() []string{},
+	}
+	l, w := s.lists, s.words
+	l.StringSliceP("owner", "u", nil, "of these owners: users or namespaces")
+	l.StringSliceP("node", "N", nil, "of these nodes")
+	l.StringSliceP("account", "A", nil, "charged to these accounts")
+	l.StringSliceP("partition", "p", nil, "of these partitions")
+	l.StringSlice("site", nil, "of these sites or clusters")
+	l.StringSlice("kind", nil, "of these kinds: "+strings.Join(kindWords(), ", "))
+	l.StringSliceP("columns", "o", nil,
+		"these columns of the table or of CSV: keys of the JSON, short words as of --sort, or those of Slurm's commands")
+	w.StringP("owner", "u", "", "of this owner: a user or a namespace")
+	w.StringP("node", "N", "", "of this node")
+	w.String("site", "", "of this site (cluster), where several gave the same id")
+	w.StringP("since", "S", "", "from this time on: 2h, 7d, 2026-11-21, or RFC 3339")
+	w.StringP("until", "E", "", "up to this time")
+	w.String("name", "", "with a name that matches this shell pattern, such as 'train*'")
+	w.String("command", "", "whose program matches this shell pattern, such as 'python*'")
+	w.String("start", "", "which run of an id that was given more than once: its start, or a time in it")
+	w.String("data", "", "directory of a server that is stopped, to be used instead of a running server")
+	w.StringP("output", "o", "", "write to this file")
+	w.String("memory", "", "memory on one node, such as 64G (1024 based)")
+	w.String("time", "", "how long it runs, such as 8h")
+	w.String("password-file", "", "file with the password, - for standard input; never an argument, which others can see")
+	lists, words := s.holder(l), s.holder(w)
+	completeNames(lists, g, "owner", "account", "partition", "node", "site")
+	completeNames(words, g, "owner", "node")
+	complete(lists, "kind", kindWords()...)
+	completeBy(lists, "columns", func(cmd *cobra.Command) []string {
+		if of := s.columns[cmd.Name()]; of != nil {
+			return of()
+		}
+		return nil
+	})
+	return s
+}
+
+// holder is a command for the registration of completions.
+func (s *shared) holder(flags *pflag.FlagSet) *cobra.Command {
+	cmd := &cobra.Command{}
+	cmd.Flags().AddFlagSet(flags)
+	return cmd
+}
+
+// list adds a flag with several values, which are in to when the command runs.
+func (s *shared) list(cmd *cobra.Command, name string, to *[]string) {
+	flag := s.lists.Lookup(name)
+	take(cmd, flag, func() { *to = flag.Value.(pflag.SliceValue).GetSlice() })
+}
+
+// word adds a flag with one value, which is in to when the command runs; without the flag to keeps its default.
+func (s *shared) word(cmd *cobra.Command, name string, to *string) {
+	flag := s.words.Lookup(name)
+	take(cmd, flag, func() { *to = flag.Value.String() })
+}
+
+// take adds a shared flag to a command. If it was given, store takes its value before the command runs.
+func take(cmd *cobra.Command, flag *pflag.Flag, store func()) {
+	cmd.Flags().AddFlag(flag)
+	before := cmd.PreRun
+	cmd.PreRun = func(cmd *cobra.Command, args []string) {
+		if before != nil {
+			before(cmd, args)
+		}
+		if flag.Changed {
+			store()
+		}
+	}
+}
+
+// format adds --format with the first word as default.
+func (s *shared) format(cmd *cobra.Command, words ...string) *choice {
+	key := strings.Join(words, ", ")
+	c := s.formats[key]
+	if c == nil {
+		c = &choice{value: words[0], words: words}
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.Var(c, "format", "form of the output: "+key)
+		complete(s.holder(flags), "format", words...)
+		c.flag = flags.Lookup("format")
+		s.formats[key] = c
+	}
+	cmd.Flags().AddFlag(c.flag)
+	return c
+}
+
+// addColumns adds the flag -o for rows of a type.
+func addColumns[R any](s *shared, cmd *cobra.Command, to *[]string) {
+	s.list(cmd, "columns", to)
+	s.columns[cmd.Name()] = client.Columns[R]
+}
+
+// completeBy completes the values of a flag in the shell with words that depend on the command.
+func completeBy(cmd *cobra.Command, flag string, words func(*cobra.Command) []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return slices.DeleteFunc(slices.Clone(words(cmd)), func(w string) bool { return !strings.HasPrefix(w, prefix) }), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag does not exist: a bug of the program
+	}
+}
