@@ -36,9 +36,9 @@ func newUsage(g *globals) *cobra.Command {
 		Use:   "usage",
 		Short: "Show usage over days, months and years",
 		Long: `Report usage over long periods (30 days unless --since is given), by owner, account,
-partition, node, program or kind, and how full the machines were. A machine that is down is not
-idle: shares are of the capacity that was up; those of a partition are of its nodes
-where Slurm reports them.
+partition, node, program or kind, and how full the machines were. A machine that is
+down is not idle: shares are of the capacity that was up; those of a partition are of
+its nodes where Slurm reports them.
 
 CPU time by program is what each program used; what is measured only for
 workloads as a whole (memory, GPU, disk, network, energy) is charged to the program
