@@ -120,37 +120,37 @@ type lineage struct {
 }
 
 // beginLineage prepares a tick.
-func (l *Ledger) beginLineage(pass *sensor.Pass) {
-	l.line.settled, l.line.live = pass.Complete && pass.Lost == 0 && !l.line.gap, pass.Live
-	l.line.told, l.line.held, l.line.newThreads = false, 0, 0
+func (tab *table) beginLineage(pass *sensor.Pass) {
+	tab.line.settled, tab.line.live = pass.Complete && pass.Lost == 0 && !tab.line.gap, pass.Live
+	tab.line.told, tab.line.held, tab.line.newThreads = false, 0, 0
 }
 
 // countForks notes whether processes or threads began that no reading saw, since the last reading of the machine.
-func (l *Ledger) countForks(m *sensor.Machine) {
-	t := &l.line
-	unseen := m != nil && l.machine.Forks != 0 && grown(l.machine.Forks, m.Forks) > t.newThreads
+func (tab *table) countForks(m *sensor.Machine) {
+	t := &tab.line
+	unseen := m != nil && tab.machine.Forks != 0 && grown(tab.machine.Forks, m.Forks) > t.newThreads
 	t.unseenForks = [2]bool{unseen, t.unseenForks[0]}
 }
 
 // follow records the parent of a living process and the CPU time of its children. first
 // reports that the ledger begins with this tick.
-func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
+func (tab *table) follow(e *process, p *sensor.Process, isNew, first bool) {
 	if p.Have&sensor.FieldParent != 0 {
-		if !l.line.settled {
-			l.placeChild(e, p.PPID)
+		if !tab.line.settled {
+			tab.placeChild(e, p.PPID)
 		}
 		if isNew || e.ppid != p.PPID {
 			e.ppid = p.PPID
-			e.above = l.highest(e)
+			e.above = tab.highest(e)
 		}
-		if e.above > e.pid && !l.line.settled {
-			l.cross(e)
+		if e.above > e.pid && !tab.line.settled {
+			tab.cross(e)
 		}
 	}
 	if isNew {
-		l.line.newThreads += uint64(max(p.Threads, 1))
+		tab.line.newThreads += uint64(max(p.Threads, 1))
 	}
-	if isNew && !first && p.Start+clockStep >= l.lastAt {
+	if isNew && !first && p.Start+clockStep >= tab.lastAt {
 		e.based = true // from zero
 	}
 	if now := p.ChildUserNanos + p.ChildSystemNanos; p.Have&sensor.FieldChildren != 0 && now > 0 {
@@ -165,49 +165,49 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 		o.user, o.system = p.ChildUserNanos, p.ChildSystemNanos
 	}
 	if p.Have&sensor.FieldChildren != 0 {
-		l.line.told, e.based = true, true
+		tab.line.told, e.based = true, true
 	}
 	if o := e.children; o != nil {
-		o.woke(p, l.tick)
+		o.woke(p, tab.tick)
 	}
 	if o := e.children; o != nil && (o.open > 0 || o.owed > 0) {
-		l.line.parents = append(l.line.parents, e)
+		tab.line.parents = append(tab.line.parents, e)
 	}
 }
 
 // placeChild records for a parent where its child is charged, and whether it adopted the child.
-func (l *Ledger) placeChild(e *process, parent int32) {
+func (tab *table) placeChild(e *process, parent int32) {
 	counted := e.part.counted()
 	if e.ppid == parent && !counted {
 		return
 	}
-	q := l.table[parent]
+	q := tab.byID[parent]
 	if q == nil {
 		return
 	}
 	o := q.kin()
-	o.watch(l, parent)
+	o.watch(tab, parent)
 	switch {
 	case e.ppid != 0 && e.ppid != parent:
 		o.reaper = true // its parent ended, and this one took its place
 	case counted:
-		o.counted = l.tick
+		o.counted = tab.tick
 	case e.part == q.part:
 		o.saw(e.part, q)
 		o.merged = 0
 	default:
 		o.saw(e.part, q)
 		if o.merged > 0 && o.leads() {
-			l.doubts.note(q.part, l.unseenPart(q), uncertain{over: o.merged})
-			l.doubts.note(l.unseenPart(q), q.part, uncertain{lack: o.merged})
+			tab.doubts.note(q.part, tab.unseenPart(q), uncertain{over: o.merged})
+			tab.doubts.note(tab.unseenPart(q), q.part, uncertain{lack: o.merged})
 		}
 		o.merged = 0
 	}
 }
 
 // highest returns the highest process id among the ancestors of a process.
-func (l *Ledger) highest(e *process) int32 {
-	q := l.table[e.ppid]
+func (tab *table) highest(e *process) int32 {
+	q := tab.byID[e.ppid]
 	if q == nil {
 		return e.ppid // it is met later in this pass, or cannot be seen
 	}
@@ -216,15 +216,15 @@ func (l *Ledger) highest(e *process) int32 {
 
 // cross marks the ancestors of a process that were read after it (a pass goes by ids):
 // the process was alive before they were read.
-func (l *Ledger) cross(e *process) {
+func (tab *table) cross(e *process) {
 	at := e
 	for range maxLineage {
-		q := l.table[at.ppid]
+		q := tab.byID[at.ppid]
 		if q == nil || q == at {
 			return
 		}
 		if q.pid > e.pid {
-			q.kin().crossed = l.tick
+			q.kin().crossed = tab.tick
 		}
 		if at = q; at.above <= e.pid {
 			return
@@ -236,12 +236,12 @@ func (l *Ledger) cross(e *process) {
 func (p *Part) counted() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
 
 // depart notes that a process is gone.
-func (l *Ledger) depart(e *process) {
+func (tab *table) depart(e *process) {
 	if !e.left {
 		e.left = true
-		l.line.leaving = append(l.line.leaving, e)
+		tab.line.leaving = append(tab.line.leaving, e)
 		if e.children.guessed() {
-			l.doubts.guessed[e.part] += e.children.merged
+			tab.doubts.guessed[e.part] += e.children.merged
 			e.children.merged = 0
 		}
 	}
@@ -250,28 +250,28 @@ func (l *Ledger) depart(e *process) {
 // owe adds the charges of a process that is gone, its children included, to what its parent
 // is owed: the child times of the parent will show it, or those of the nearest ancestor
 // that is not gone.
-func (l *Ledger) owe(e *process, nanos uint64) {
-	if q := l.heir(e); q != nil {
+func (tab *table) owe(e *process, nanos uint64) {
+	if q := tab.heir(e); q != nil {
 		o := q.kin()
 		o.owed += nanos
-		o.owedAt = l.tick
+		o.owedAt = tab.tick
 	}
 }
 
 // stillOwed keeps what the charges of an ended process added: its parent has not waited for it yet.
-func (l *Ledger) stillOwed(e *process) {
-	if l.line.settled || !e.passed {
+func (tab *table) stillOwed(e *process) {
+	if tab.line.settled || !e.passed {
 		return
 	}
-	if q := l.heir(e); q != nil && q.children != nil {
-		q.children.owedAt = l.tick
+	if q := tab.heir(e); q != nil && q.children != nil {
+		q.children.owedAt = tab.tick
 	}
 }
 
 // heir returns the nearest ancestor of a process that is not gone, or nil.
-func (l *Ledger) heir(e *process) *process {
+func (tab *table) heir(e *process) *process {
 	for range maxLineage {
-		q := l.table[e.ppid]
+		q := tab.byID[e.ppid]
 		if q == nil || q.start > e.start+uint64(time.Second) {
 			return nil
 		}
@@ -289,38 +289,38 @@ const maxLineage = 64
 // reconcile charges the CPU time in the child times of parents that no process was
 // charged for. elapsed is the time since the last tick, reading how long the pass took, and capacity the CPU time that the
 // machine has in this tick and in the one before, all in nanoseconds.
-func (l *Ledger) reconcile(elapsed, reading, capacity uint64) {
-	t := &l.line
+func (tab *table) reconcile(elapsed, reading, capacity uint64) {
+	t := &tab.line
 	// A child starts after its parent.
 	slices.SortFunc(t.leaving, func(a, b *process) int {
 		return cmp.Or(cmp.Compare(b.start, a.start), cmp.Compare(b.pid, a.pid))
 	})
 	for _, e := range t.leaving {
-		l.owe(e, e.legacy())
+		tab.owe(e, e.legacy())
 		e.passed = true
 	}
 	for _, e := range t.parents {
 		o := e.children
-		o.cover(t.settled, o.crossed == l.tick && !t.settled && !t.gap, l.tick)
+		o.cover(t.settled, o.crossed == tab.tick && !t.settled && !t.gap, tab.tick)
 		t.held += o.held
 	}
 	if !t.settled {
 		spans := spans{elapsed, elapsed + reading, capacity}
-		l.chargeTails(t.left, true, spans)
+		tab.chargeTails(t.left, true, spans)
 		t.behind = [2][]*process{t.behind[1], t.behind[0][:0]}
-		l.chargeTails(append(t.leaving, t.behind[0]...), false, spans)
+		tab.chargeTails(append(t.leaving, t.behind[0]...), false, spans)
 		for _, e := range t.parents {
-			l.chargeUnseen(e, elapsed, capacity)
+			tab.chargeUnseen(e, elapsed, capacity)
 		}
 	}
 	for _, e := range t.parents {
 		e.children.open, e.children.fresh = 0, 0
 	}
 	t.live = nil
-	l.noteUnpaid()
+	tab.noteUnpaid()
 	if !t.settled {
-		l.evidence.unsettled = true
-		l.evidence.childless = l.evidence.childless || !t.told
+		tab.evidence.unsettled = true
+		tab.evidence.childless = tab.evidence.childless || !t.told
 	}
 	t.left, t.leaving = t.leaving, t.left[:0]
 	t.parents, t.gap = t.parents[:0], false
@@ -353,9 +353,9 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 // payer returns the process whose child times include those of a gone process: its parent, or the nearest living ancestor if the
 // parent is gone, too. It is nil if one of these ancestors adopts orphans: the owner of its children is unknown. usual is how many cores
 // unseen children of these ancestors used of late, 0 if they had none.
-func (l *Ledger) payer(e *process) (q *process, usual float64) {
+func (tab *table) payer(e *process) (q *process, usual float64) {
 	for range maxLineage {
-		q := l.table[e.ppid]
+		q := tab.byID[e.ppid]
 		if q == nil || q.pid == 1 || q.start > e.start+uint64(time.Second) {
 			break
 		}
@@ -363,7 +363,7 @@ func (l *Ledger) payer(e *process) (q *process, usual float64) {
 			if o.reaper {
 				break
 			}
-			if o.unseenAt != 0 && l.tick <= o.unseenAt+lately {
+			if o.unseenAt != 0 && tab.tick <= o.unseenAt+lately {
 				usual += o.usual
 			}
 		}
@@ -376,14 +376,14 @@ func (l *Ledger) payer(e *process) (q *process, usual float64) {
 }
 
 // noteUnpaid notes which parts had processes that are gone and were waited for by process 1, or by one that adopts orphans.
-func (l *Ledger) noteUnpaid() {
-	t := &l.line
+func (tab *table) noteUnpaid() {
+	t := &tab.line
 	t.unpaid[0], t.unpaid[1] = t.unpaid[1][:0], t.unpaid[0]
 	if t.settled {
 		return
 	}
 	for _, e := range t.leaving {
-		if q, _ := l.payer(e); q == nil && !e.gone && e.dead == 0 && !e.part.counted() && !slices.Contains(t.unpaid[0], e.part) {
+		if q, _ := tab.payer(e); q == nil && !e.gone && e.dead == 0 && !e.part.counted() && !slices.Contains(t.unpaid[0], e.part) {
 			t.unpaid[0] = append(t.unpaid[0], e.part)
 		}
 	}
@@ -391,14 +391,14 @@ func (l *Ledger) noteUnpaid() {
 
 // doubtUnpaid notes that parts may lack some of what was charged to other: the last moments of processes that nobody's child times show.
 // Child times are cut to clock ticks, so that they may be a tick more.
-func (l *Ledger) doubtUnpaid(nanos uint64) {
+func (tab *table) doubtUnpaid(nanos uint64) {
 	if nanos <= clockStep/2 {
 		return
 	}
-	for i, parts := range l.line.unpaid {
+	for i, parts := range tab.line.unpaid {
 		for _, p := range parts {
-			if i == 0 || !slices.Contains(l.line.unpaid[0], p) {
-				l.doubts.note(p, l.other, uncertain{lack: nanos + clockStep/2})
+			if i == 0 || !slices.Contains(tab.line.unpaid[0], p) {
+				tab.doubts.note(p, tab.parts.other, uncertain{lack: nanos + clockStep/2})
 			}
 		}
 	}
@@ -406,7 +406,7 @@ func (l *Ledger) doubtUnpaid(nanos uint64) {
 
 // take charges the part with nanos of the open time, unless its control group charges it, which one that was removed
 // before it could be read does not.
-func (l *Ledger) take(o *offspring, nanos uint64, part *Part) {
+func (tab *table) take(o *offspring, nanos uint64, part *Part) {
 	o.open -= nanos
 	if part.counted() && part.cgroup != nil {
 		return

@@ -521,8 +521,8 @@ func TestConservationOfChildren(t *testing.T) {
 		// Child times that are visible a clock tick late, or a tick late because a child ended between the reading of
 		// its parent and its own, were charged to other, which pays them back from the next time: at most the use of
 		// one pass, if there is no next.
-		if got := total(r.l); got != k.used || -r.l.balance > int64(len(k.procs))*20e6+int64(most) {
-			t.Fatalf("the sum is %d ns, used were %d; %d are to be paid back", got, k.used, -r.l.balance)
+		if got := total(r.l); got != k.used || -r.l.node.balance > int64(len(k.procs))*20e6+int64(most) {
+			t.Fatalf("the sum is %d ns, used were %d; %d are to be paid back", got, k.used, -r.l.node.balance)
 		}
 		r.export()
 		for _, root := range roots {
@@ -562,7 +562,7 @@ func TestLateChildrenAreSpread(t *testing.T) {
 		for range 3 {
 			r.tick(0, []sensor.Process{shell})
 		}
-		cores := &r.l.order[slices.IndexFunc(r.l.order, func(p *Part) bool { return p.id == "group/n1/20" })].group.cores
+		cores := &r.l.parts.order[slices.IndexFunc(r.l.parts.order, func(p *Part) bool { return p.id == "group/n1/20" })].group.cores
 		if got := cores.Quantile(1); got > c.most*1.1 {
 			t.Errorf("%s: %g cores in use, want %g", name, got, c.most)
 		}

@@ -87,15 +87,15 @@ type container struct {
 }
 
 // report reads the current state of the containers. A state that is no longer reported is kept.
-func (l *Ledger) report() {
-	if l.config.Container == nil {
+func (r *registry) report() {
+	if r.config.Container == nil {
 		return
 	}
-	for _, p := range l.order {
+	for _, p := range r.order {
 		if p.place == "" || p.closed() {
 			continue
 		}
-		if f := l.config.Container(p.place, p.end != 0); f != nil {
+		if f := r.config.Container(p.place, p.end != 0); f != nil {
 			if p.container == nil {
 				p.container = new(container)
 			}
@@ -231,20 +231,20 @@ type bounds struct {
 // boundPods sums the running pods of each workload, each pod once. A workload that completes keeps the requests of its
 // largest moment; a service has those of now. Limits are always those of the largest moment, since they bound the
 // highest use.
-func (l *Ledger) boundPods() {
+func (r *registry) boundPods() {
 	seen := map[string]bool{}
 	for _, ended := range [...]bool{false, true} { // a pod runs as long as one of its containers does
-		for _, p := range l.order {
+		for _, p := range r.order {
 			if p.container == nil || p.closed() || p.end != 0 != ended || seen[p.run] {
 				continue
 			}
 			seen[p.run] = true
-			p.group.addPod(p.container.facts, ended, l.exports)
+			p.group.addPod(p.container.facts, ended, r.exports)
 		}
 	}
-	for _, g := range l.groups {
+	for _, g := range r.groups {
 		x := &g.bounds
-		if !x.asked || g.sum.export != l.exports {
+		if !x.asked || g.sum.export != r.exports {
 			continue
 		}
 		if x.limit = most(x.limit, g.sum.limit); g.sum.completes || g.sum.request == (workload.Amounts{}) {

@@ -52,16 +52,20 @@ func (d *doubts) state(p *Part) [2]uint64 {
 }
 
 // settleDoubts distributes what was noted. Where a part may still be folded into the other one it stays open.
-func (l *Ledger) settleDoubts() {
-	d := &l.doubts
+func (tab *table) settleDoubts() {
+	d := &tab.doubts
 	for p, u := range d.about {
+		if p.group == nil { // forgotten
+			delete(d.about, p)
+			continue
+		}
 		if u.open != (uncertain{}) {
 			u.open = uncertain{}
 			d.about[p] = u
 		}
 	}
 	for at, u := range d.noted {
-		part, rest := l.accountOf(at.part), l.accountOf(at.rest)
+		part, rest := tab.parts.accountOf(at.part), tab.parts.accountOf(at.rest)
 		settled := part.decided() && rest.decided()
 		if settled || part == rest {
 			delete(d.noted, at)
@@ -70,14 +74,14 @@ func (l *Ledger) settleDoubts() {
 			d.add(part, u, settled)
 		}
 	}
-	for _, e := range l.table {
+	for _, e := range tab.byID {
 		if o := e.children; o != nil && o.guessed() && !e.passed {
-			l.doubtGuess(e.part, o.merged, false)
+			tab.doubtGuess(e.part, o.merged, false)
 		}
 	}
 	for p, nanos := range d.guessed {
 		if settled := p.decided(); !p.absorbed {
-			l.doubtGuess(p, nanos, settled)
+			tab.doubtGuess(p, nanos, settled)
 			if !settled {
 				continue
 			}
@@ -87,10 +91,10 @@ func (l *Ledger) settleDoubts() {
 }
 
 // doubtGuess adds what was charged to a part for children of which none was seen: they may be process groups of their own.
-func (l *Ledger) doubtGuess(p *Part, nanos uint64, settled bool) {
-	l.doubts.add(p, uncertain{over: nanos}, settled)
-	if short := l.parts[key{workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), "", p.owner}]; short != nil {
-		l.doubts.add(short, uncertain{lack: nanos}, settled)
+func (tab *table) doubtGuess(p *Part, nanos uint64, settled bool) {
+	tab.doubts.add(p, uncertain{over: nanos}, settled)
+	if short := tab.parts.byKey[key{workload.MakeID(workload.Short, p.owner+"/"+tab.config.Node), "", p.owner}]; short != nil {
+		tab.doubts.add(short, uncertain{lack: nanos}, settled)
 	}
 }
 
@@ -106,18 +110,6 @@ func (d *doubts) add(p *Part, u uncertain, settled bool) {
 		sum.open.add(u)
 	}
 	d.about[p] = sum
-}
-
-// accountOf returns the part that the use of p is charged to: p, or the short work that it was folded into.
-func (l *Ledger) accountOf(p *Part) *Part {
-	if !p.absorbed {
-		return p
-	}
-	id := l.foldsInto(p)
-	if into := l.parts[key{id.Workload, id.Part, id.Owner}]; into != nil {
-		return into
-	}
-	return p
 }
 
 // decided reports whether the part is not folded into another one any more.

@@ -58,6 +58,8 @@ type slot struct {
 
 // energy is the ledger's energy state.
 type energy struct {
+	ledger *registry
+	shared IdleShare // the owners of idle energy
 	meters attribution.Meters
 	slots  []slot
 	began  int64 // milliseconds since the Unix epoch
@@ -74,17 +76,17 @@ type energy struct {
 // them. gpus are the shares of devices in the same tick. A load or a source that could
 // not be read is absent.
 func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpus []GPUShare) {
-	if l.other == nil {
+	if l.parts.other == nil {
 		return // no tick yet
 	}
 	e := l.energy
 	if e == nil {
-		e = &energy{began: (l.epoch + int64(l.lastAt)) / 1e6}
+		e = &energy{began: l.at.millis(), ledger: l.parts, shared: l.config.Idle}
 		l.energy = e
 	}
 	streams := e.meters.Advance(load, sources)
 	e.parts = e.parts[:0]
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.closed() {
 			continue
 		}
@@ -103,7 +105,7 @@ func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpu
 			e.mark(i, s.Fresh)
 		}
 		if s.Fresh {
-			l.settleStream(i, s, packages&(packages-1) != 0, gpus)
+			e.settle(i, s, packages&(packages-1) != 0, gpus, l.node.machine.Cores)
 		}
 	}
 }
@@ -129,9 +131,8 @@ func (e *energy) mark(stream int, came bool) {
 	}
 }
 
-// settleStream charges the energy of one stream.
-func (l *Ledger) settleStream(i int, s *attribution.Stream, several bool, gpus []GPUShare) {
-	e := l.energy
+// settle charges the energy of one stream of a machine with so many cores.
+func (e *energy) settle(i int, s *attribution.Stream, several bool, gpus []GPUShare, cores int) {
 	var method string
 	var ok bool
 	parts := e.parts
@@ -146,7 +147,7 @@ func (l *Ledger) settleStream(i int, s *attribution.Stream, several bool, gpus [
 	e.slots[at].node.idle += s.Idle
 	if s.Active > 0 {
 		if !ok { // no identified process used anything
-			l.other.energy.at(at).active += s.Active
+			e.ledger.other.energy.at(at).active += s.Active
 		} else {
 			for j, p := range parts {
 				if e.share[j] > 0 {
@@ -156,7 +157,7 @@ func (l *Ledger) settleStream(i int, s *attribution.Stream, several bool, gpus [
 		}
 	}
 	if s.Idle > 0 {
-		l.shareIdle(at, s)
+		e.shareIdle(at, s, cores)
 	}
 }
 
@@ -207,12 +208,11 @@ func (e *energy) byDevice(zone string, gpus []GPUShare) (method string, ok bool)
 }
 
 // shareIdle gives idle energy to workloads where that is configured.
-func (l *Ledger) shareIdle(at int, s *attribution.Stream) {
-	e := l.energy
-	switch l.config.Idle {
+func (e *energy) shareIdle(at int, s *attribution.Stream, cores int) {
+	switch e.shared {
 	case IdleRequest:
 		gpu := s.Domain == string(sensor.DomainGPU)
-		whole := float64(l.machine.Cores)
+		whole := float64(cores)
 		if gpu {
 			whole = float64(e.count(string(sensor.DomainGPU)))
 		}
@@ -311,14 +311,14 @@ func (p *partEnergy) absorb(o *partEnergy) {
 	}
 }
 
-// leave adds the part's use since the last meter readings to the use of other.
-func (l *Ledger) leave(p *Part) {
-	if l.other == nil || p == l.other || len(p.energy.marks) == 0 {
+// leave adds the use of a part since the last meter readings to the use of other.
+func (p *Part) leave(other *Part) {
+	if other == nil || p == other || len(p.energy.marks) == 0 {
 		return
 	}
-	l.other.energy.grow(len(p.energy.marks))
+	other.energy.grow(len(p.energy.marks))
 	for i, m := range p.energy.marks {
-		l.other.energy.marks[i] -= int64(p.CPU()) - m
+		other.energy.marks[i] -= int64(p.CPU()) - m
 	}
 }
 
@@ -331,8 +331,8 @@ func (p *Part) Joules() (active, idle float64) {
 	return active, idle
 }
 
-// exportEnergy appends the energy of a part: kinds of energy that it did not use are absent.
-func (l *Ledger) exportEnergy(p *Part, b *metric.Batch) {
+// exportPart appends the energy of a part: kinds of energy that it did not use are absent.
+func (e *energy) exportPart(p *Part, b *metric.Batch) {
 	for i := range p.energy.used {
 		j := &p.energy.used[i]
 		for k, v := range [...]float64{j.active, j.idle} {
@@ -340,9 +340,9 @@ func (l *Ledger) exportEnergy(p *Part, b *metric.Batch) {
 				continue
 			}
 			if j.rows[k] == nil {
-				s := &l.energy.slots[i]
+				s := &e.slots[i]
 				j.rows[k] = p.series(workloadEnergy, s.domain, shareNames[k], s.method)
-				j.rows[k].Created = max(p.created, l.energy.began)
+				j.rows[k].Created = max(p.created, e.began)
 			}
 			b.Add(j.rows[k], v)
 		}
@@ -376,14 +376,6 @@ func room(s []float64, n int) []float64 {
 // any, and their clock frequency relative to the mean of all processors, 0 when unknown.
 func (p *Part) SetPlace(packages uint64, clock float64) { p.packages, p.clock = packages, clock }
 
-// PartOf returns the part that a process is charged to, or nil.
-func (l *Ledger) PartOf(pid int32, start uint64) *Part {
-	if e := l.table[pid]; e != nil && sensor.SameStart(e.start, start) && !e.gone {
-		return e.part
-	}
-	return nil
-}
-
 // energyState is the serialized energy of a ledger.
 type energyState struct {
 	Began  int64             `json:"began"`
@@ -416,7 +408,7 @@ func (l *Ledger) restoreEnergy(s *energyState, parts []*Part, saved []partState)
 		return
 	}
 	sound := func(v float64) bool { return v >= 0 && v < 1e18 }
-	e := &energy{began: s.Began}
+	e := &energy{began: s.Began, ledger: l.parts, shared: l.config.Idle}
 	if s.Began < 0 || e.meters.Restore(s.Meters) != nil {
 		return
 	}

@@ -223,14 +223,14 @@ func thousand(tb testing.TB) (r *rig, step func()) {
 				meters[i].Joules += 1500
 			}
 		}
-		for _, p := range r.l.order {
+		for _, p := range r.l.parts.order {
 			p.total.user += second / 1000
 		}
 		r.l.Energy(attribution.Load{Boot: r.boot, CPU: 0.9, Packages: busy}, sources, shares)
 	}
 	r.tick(0, live)
 	r.tick(0, live)
-	for i, p := range r.l.order {
+	for i, p := range r.l.parts.order {
 		if p.kind == workload.Group {
 			shares = append(shares, GPUShare{Part: p, Device: zones[i%8], Busy: 0.01, HasBusy: true})
 		}
@@ -247,7 +247,7 @@ func BenchmarkEnergy(b *testing.B) {
 	for b.Loop() {
 		step()
 	}
-	b.ReportMetric(float64(len(r.l.order)), "workloads")
+	b.ReportMetric(float64(len(r.l.parts.order)), "workloads")
 }
 
 func TestEnergyAllocatesNothing(t *testing.T) {

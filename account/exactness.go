@@ -47,12 +47,20 @@ var figureNames = [figures]string{
 	"memory_needed_peak_bytes", "io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "memory_traffic_bytes",
 }
 
-// figureName returns the name of a figure in the API.
-func (l *Ledger) figureName(f judged) string {
+// judge states how exact the figures of a ledger are.
+type judge struct {
+	parts    *registry
+	doubts   *doubts
+	kinds    []*exactness // of all workloads of a kind
+	evidence evidence
+}
+
+// name returns the name of a figure in the API.
+func (j *judge) name(f judged) string {
 	if f < figures {
 		return figureNames[f]
 	}
-	return l.tallies.Figure(int(f - figures))
+	return j.parts.tallies.Figure(int(f - figures))
 }
 
 // origin is the source of a figure, exported as the label source.
@@ -248,14 +256,14 @@ func (p *Part) exactness() *exactness {
 	return g.exact
 }
 
-func (l *Ledger) exactnessOf(kind workload.Kind) *exactness {
-	for _, x := range l.exact {
+func (j *judge) of(kind workload.Kind) *exactness {
+	for _, x := range j.kinds {
 		if x.kind == kind {
 			return x
 		}
 	}
 	x := &exactness{kind: kind}
-	l.exact = append(l.exact, x)
+	j.kinds = append(j.kinds, x)
 	return x
 }
 
@@ -296,17 +304,16 @@ func (x *exactness) export(b *metric.Batch) {
 	}
 }
 
-// exportExactness appends the exactness of the exported figures.
-func (l *Ledger) exportExactness(b *metric.Batch) {
-	l.settleDoubts()
-	for _, p := range l.order {
+// export appends the exactness of the exported figures. modelled reports that energy comes from a model.
+func (j *judge) export(modelled bool, b *metric.Batch) {
+	for _, p := range j.parts.order {
 		if p.kind.System() || p.absorbed || p.held && p.place != "" {
 			continue
 		}
-		l.judgePart(p, l.exactnessOf(p.kind))
+		j.part(p, j.of(p.kind), modelled)
 		p.sure = memoryCertainty{}
 	}
-	for _, p := range l.order {
+	for _, p := range j.parts.order {
 		if g := p.group; g.lead == p && g.exact != nil {
 			from := len(b.Samples)
 			g.exact.export(b)
@@ -315,10 +322,10 @@ func (l *Ledger) exportExactness(b *metric.Batch) {
 			}
 		}
 	}
-	for _, x := range l.exact {
+	for _, x := range j.kinds {
 		x.export(b)
 	}
-	l.evidence = l.evidence.next()
+	j.evidence = j.evidence.next()
 }
 
 // judgeCores records what makes the cores in use less exact than the CPU time.
@@ -331,9 +338,9 @@ func (p *Part) judgeCores(note func(judged, certainty)) {
 	}
 }
 
-// judgePart records the exactness of the figures of a part.
-func (l *Ledger) judgePart(p *Part, x *exactness) {
-	v := &l.evidence
+// part records the exactness of the figures of a part.
+func (j *judge) part(p *Part, x *exactness, modelled bool) {
+	v := &j.evidence
 	cpu, ends := v.cpu(), v.ends()
 	if v.first && p.created == 0 {
 		cpu, ends = certainty{figure.AtLeast, fromStart}, certainty{figure.AtLeast, fromStart}
@@ -341,16 +348,16 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	if p.counted() {
 		cpu = certainty{figure.Exact, fromCgroup}
 	} else {
-		cpu = l.doubts.judge(p, cpu)
+		cpu = j.doubts.judge(p, cpu)
 	}
 	p.degrees = degrees{}
 	note := func(f judged, c certainty) {
 		p.degrees.raise(f, c.degree)
 		if c.peculiar() && f != figRead && f != figWrite {
-			p.exactness().note(f, l.figureName(f), c)
+			p.exactness().note(f, j.name(f), c)
 			return
 		}
-		x.note(f, l.figureName(f), c)
+		x.note(f, j.name(f), c)
 	}
 	note(figCPU, cpu)
 	p.judgeCores(note)
@@ -364,11 +371,11 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		note(figWrite, io)
 	}
 	p.judgeMemory(ends, note)
-	p.judgeDevices(cpu, l.EnergyModelled(), note)
+	p.judgeDevices(cpu, modelled, note)
 	if p.monitored != nil {
 		note(figTraffic, p.monitored.certainty())
 	}
-	l.tallies.Judge(&p.tally, p.start, func(f int, degree figure.Exactness, source string) {
+	j.parts.tallies.Judge(&p.tally, p.start, func(f int, degree figure.Exactness, source string) {
 		note(figures+judged(f), certainty{degree, origin(source)})
 	})
 }
@@ -436,9 +443,9 @@ func (p *Part) waitCertainty(ends certainty) certainty {
 
 // inexact returns the exactness of those figures of the part that were not exact in the last
 // export, by their names in the API; nil if all were exact.
-func (l *Ledger) inexact(p *Part) (d figure.Degrees) {
-	for f := range figures + judged(l.tallies.Figures()) {
-		d.Add(l.figureName(f), p.degrees.of(f))
+func (j *judge) inexact(p *Part) (d figure.Degrees) {
+	for f := range figures + judged(j.parts.tallies.Figures()) {
+		d.Add(j.name(f), p.degrees.of(f))
 	}
 	return d
 }

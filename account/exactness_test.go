@@ -238,7 +238,7 @@ func TestExactnessOfWhatIsHeld(t *testing.T) {
 					k.end(u)
 				}
 				r.step(k, 0)
-				held = held || r.l.line.held > 0
+				held = held || r.l.table.line.held > 0
 				if ticks++; ticks%every != 2%every {
 					continue
 				}

@@ -46,18 +46,18 @@ func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 // are included with their last values and then forgotten. The histograms it hands out are
 // valid until the next Tick.
 func (l *Ledger) Export(b *metric.Batch) {
-	boot := l.lastAt
-	l.exports++
-	l.sweep()
+	boot := l.at.lastAt
+	l.at.exports++
+	l.parts.sweep()
 	l.Name() // the last tick may have seen a part run the program that tells what it is
-	l.fold()
-	l.report()
-	l.boundPods()
-	grace := l.nameGrace()
-	for _, p := range l.order { // before any of them is exported to its end
-		p.held = l.pending(p, boot) || p.awaits(boot, grace)
+	l.parts.fold()
+	l.parts.report()
+	l.parts.boundPods()
+	grace := l.parts.nameGrace()
+	for _, p := range l.parts.order { // before any of them is exported to its end
+		p.held = l.parts.pending(p, boot) || p.awaits(boot, grace)
 	}
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.absorbed || p.held {
 			continue
 		}
@@ -65,7 +65,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 		l.exportPart(p, b)
 		p.exported = true
 		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.settled(boot) {
-			p.reported = l.reportsOn(p)
+			p.reported = l.parts.reportsOn(p)
 			for i := range b.Samples[from:] {
 				if x := &b.Samples[from+i]; !p.reported || !isReport(x.Series.Desc) {
 					x.Last = true
@@ -74,46 +74,32 @@ func (l *Ledger) Export(b *metric.Batch) {
 			p.flushed = true
 		}
 	}
-	l.exportReports(b)
-	for owner, n := range l.counts {
-		s := l.shorts[owner]
+	l.parts.exportReports(b)
+	for owner, n := range l.parts.counts {
+		s := l.parts.shorts[owner]
 		if s == nil {
 			s = metric.NewSeries(shortWorkloads, owner)
-			l.shorts[owner] = s
+			l.parts.shorts[owner] = s
 		}
 		b.Add(s, float64(n))
 	}
-	l.exportZombies(b)
-	l.exportExactness(b)
+	l.table.exportZombies(b)
+	l.table.settleDoubts()
+	l.judge.export(l.EnergyModelled(), b)
 	if l.energy != nil {
 		l.energy.exportNode(b)
 	}
 	l.gpus.export(b)
-	l.tallies.ExportTotals(b)
+	l.parts.tallies.ExportTotals(b)
 }
 
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {
 	return linger > 0 && !p.superseded && grown(p.end, boot) < uint64(linger)
 }
 
-// sweep forgets the parts that the last export flushed. It runs at the beginning of the next
-// step, so that a state that is saved before the export is sent still has them.
-func (l *Ledger) sweep() {
-	gone := false
-	for _, p := range l.order {
-		if p.absorbed || (p.flushed && p.end != 0 && !p.lingers(l.lastAt, l.config.Linger)) {
-			gone = true
-			l.release(p)
-		}
-	}
-	if gone {
-		l.order = slices.DeleteFunc(l.order, func(p *Part) bool { return p.group == nil })
-	}
-}
-
 // Close closes the control groups that the ledger reads. Nothing is measured by it any more.
 func (l *Ledger) Close() {
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		p.leaveCgroup()
 		if g := p.group; g != nil && g.whole != nil {
 			g.whole.close()
@@ -128,81 +114,22 @@ func (p *Part) leaveCgroup() {
 	}
 }
 
-// release removes a part from the maps. Its group goes with its last part.
-func (l *Ledger) release(p *Part) {
-	if p.reported {
-		l.reported[p.key] = p
-	}
-	p.leaveCgroup()
-	delete(l.doubts.about, p)
-	if l.parts[p.key] == p {
-		delete(l.parts, p.key)
-	}
-	if !p.absorbed {
-		l.forgotten += p.CPU()
-		l.leave(p)
-	}
-	if l.places[p.place] == p {
-		delete(l.places, p.place)
-	}
-	l.leaveGroup(p)
-}
-
-// joinGroup adds a part to the group of its workload, created if need be.
-func (l *Ledger) joinGroup(p *Part) {
-	g := l.groups[p.id]
-	if g == nil {
-		g = &group{id: p.id}
-		l.groups[p.id] = g
-	}
-	g.parts++
-	p.group = g
-	if g.lead == nil {
-		g.lead = p
-	}
-}
-
-// leaveGroup removes a part from the group of its workload, which goes with its last part.
-func (l *Ledger) leaveGroup(p *Part) {
-	g := p.group
-	p.group = nil
-	if g.parts--; g.parts == 0 {
-		if g.whole != nil {
-			g.whole.close()
-		}
-		delete(l.groups, g.id)
-	} else if g.lead == p {
-		g.lead = nil
-		for _, q := range l.order {
-			if q.group == g {
-				g.lead = q
-				break
-			}
-		}
-	}
-}
-
-func (l *Ledger) remove(p *Part) {
-	l.release(p)
-	l.order = slices.DeleteFunc(l.order, func(q *Part) bool { return q == p })
-}
-
 func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	if p.rows == nil {
-		p.rows = l.newRows(p)
+		p.rows = p.newRows()
 	}
 	r := p.rows
 	b.Add(r.user, seconds(p.total.user))
 	b.Add(r.system, seconds(p.total.system))
-	l.exportMemory(p, b)
+	p.exportMemory(b)
 	if p.group.lead == p {
 		p.group.exportWhole(p, b)
 		p.group.exportBounds(p, b)
 	}
 	b.Add(r.processes, float64(p.live))
 	b.Add(r.started, float64(p.started))
-	l.exportEnergy(p, b)
-	l.exportFacts(p, b)
+	l.energy.exportPart(p, b)
+	p.exportFacts(l.at, b)
 	p.exportContainer(b)
 	if p.reduced() {
 		return
@@ -215,13 +142,13 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 		b.Add(p.lazy(&r.swap, swapBytes), float64(p.memory.swap))
 	}
 	p.exportCounts(b)
-	l.exportCgroup(p, b)
+	p.exportControlGroup(b)
 	if !p.over() {
 		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	}
-	l.exportGPUs(p, b)
-	l.tallies.Export(&p.tally, p, b)
-	l.exportMonitored(p, b)
+	l.gpus.exportPart(p, b)
+	l.parts.tallies.Export(&p.tally, p, b)
+	p.exportMonitored(b)
 	p.exportTasks(b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)
@@ -233,7 +160,8 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	}
 }
 
-func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
+// exportControlGroup appends the counters of the control group that are exported as they are.
+func (p *Part) exportControlGroup(b *metric.Batch) {
 	r := p.rows
 	if p.cg.Have&sensor.CgroupThrottle != 0 {
 		b.Add(p.lazy(&r.throttled, throttledSeconds), seconds(p.counter(cgThrottled)))
@@ -258,7 +186,8 @@ func (p *Part) kills() uint64 {
 	return max(uint64(p.oomSeen), p.counter(cgOOMKills))
 }
 
-func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
+// exportFacts appends the facts of the part, with its start and end.
+func (p *Part) exportFacts(at *times, b *metric.Batch) {
 	r, f := p.rows, &p.facts
 	if c := p.container; c != nil && c.facts.Type == sandbox { // the program of a sandbox does not describe the workload
 		f.changed = f.changed || f.Command != ""
@@ -276,9 +205,9 @@ func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 		f.changed = false
 	}
 	b.Add(r.info, 1)
-	b.Add(r.start, l.unix(p.start))
+	b.Add(r.start, at.unix(p.start))
 	if p.end != 0 && !p.kind.Folded() {
-		b.Add(p.lazy(&r.end, endTime), l.unix(p.end))
+		b.Add(p.lazy(&r.end, endTime), at.unix(p.end))
 	}
 	if f.RequestCores > 0 {
 		b.Add(p.lazy(&r.reqCores, requestCores), f.RequestCores)
@@ -294,7 +223,7 @@ func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 	}
 }
 
-func (l *Ledger) newRows(p *Part) *rows {
+func (p *Part) newRows() *rows {
 	r := &rows{
 		user: p.series(cpuSeconds, "user"), system: p.series(cpuSeconds, "system"),
 		processes: p.series(processes), started: p.series(processesStarted),
@@ -328,8 +257,5 @@ func (p *Part) lazy(s **metric.Series, d *metric.Desc, values ...string) *metric
 	}
 	return *s
 }
-
-// unix turns a boot time into seconds since the Unix epoch.
-func (l *Ledger) unix(boot uint64) float64 { return float64(l.epoch+int64(boot)) / 1e9 }
 
 func seconds(nanos uint64) float64 { return float64(nanos) / 1e9 }

@@ -10,7 +10,7 @@ import (
 // memory, storage, faults and switches, between two full exports. It names no new series and ends none: a container
 // appears with the first Export that includes it. It may be called after Tick.
 func (l *Ledger) ExportFast(b *metric.Batch, want func(*workload.ContainerFacts) bool) {
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.container == nil || !p.exported || p.flushed || p.absorbed || p.held || p.end != 0 || !want(p.container.facts) {
 			continue
 		}

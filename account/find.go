@@ -1,6 +1,9 @@
 package account
 
-import "reckon/workload"
+import (
+	"reckon/sensor"
+	"reckon/workload"
+)
 
 // Standing is the state of an identity in the ledger after an export.
 type Standing uint8
@@ -17,7 +20,7 @@ const (
 
 // Stands returns the standing of a part. It is called after [Ledger.Export].
 func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
-	switch p := l.parts[key{id, part, owner}]; {
+	switch p := l.parts.byKey[key{id, part, owner}]; {
 	case p == nil || p.closed():
 		return Unknown
 	case p.exported:
@@ -28,20 +31,28 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 
 // Holds reports whether there is an account of the part, even one that the last export included for the last time.
 func (l *Ledger) Holds(id *workload.Identity) bool {
-	return l.parts[key{id.Workload, id.Part, id.Owner}] != nil
+	return l.parts.byKey[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
 // OwnerOf returns the owner of a workload that runs on this node, or false when no
 // workload of that name does.
 func (l *Ledger) OwnerOf(id workload.ID) (owner string, ok bool) {
-	g := l.groups[id]
+	g := l.parts.groups[id]
 	if g == nil {
 		return "", false
 	}
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.group == g && p.end == 0 {
 			return p.owner, true
 		}
 	}
 	return "", false
+}
+
+// PartOf returns the part that a process is charged to, or nil.
+func (l *Ledger) PartOf(pid int32, start uint64) *Part {
+	if e := l.table.byID[pid]; e != nil && sensor.SameStart(e.start, start) && !e.gone {
+		return e.part
+	}
+	return nil
 }

@@ -64,9 +64,12 @@ type gpuAccount struct {
 
 // gpus is the ledger's state of all devices.
 type gpus struct {
+	*times
+	parts   *registry
+	table   *table
 	devices []*gpuDevice
 	use     []attribution.DeviceUse
-	parts   []*Part
+	users   []*Part
 	share   []float64
 	shares  []GPUShare
 }
@@ -83,27 +86,30 @@ type gpus struct {
 // and busy time that no measured use explains goes to other. Where use by processes is
 // not measured, the busy time is split by the memory they hold, else evenly.
 func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
-	if l.other == nil {
+	if l.parts.other == nil {
 		return nil // no tick yet
 	}
-	g := &l.gpus
+	return l.gpus.take(pass)
+}
+
+func (g *gpus) take(pass *sensor.GPUPass) []GPUShare {
 	for _, d := range g.devices {
 		d.there, d.useBusy, d.hasUseBusy = false, 0, false
 	}
 	for i := range pass.Devices {
-		g.device(pass.Devices[i].Device, pass.Devices[i].Vendor, l).meet(&pass.Devices[i])
+		g.device(pass.Devices[i].Device, pass.Devices[i].Vendor).meet(&pass.Devices[i])
 	}
-	for _, p := range l.order {
+	for _, p := range g.parts.order {
 		for i := range p.gpus {
 			p.gpus[i].begin()
 		}
 	}
 	for i := range pass.Uses {
-		l.useGPU(&pass.Uses[i])
+		g.charge(&pass.Uses[i])
 	}
 	g.shares = g.shares[:0]
 	for i := range g.devices {
-		l.settleGPU(i)
+		g.settle(i)
 	}
 	return g.shares
 }
@@ -118,13 +124,13 @@ func (d *gpuDevice) meet(now *sensor.GPU) {
 
 // device returns a device, created if need be. A device that only appears in use records,
 // and that no sensor described, has no vendor.
-func (g *gpus) device(name, vendor string, l *Ledger) *gpuDevice {
+func (g *gpus) device(name, vendor string) *gpuDevice {
 	for _, d := range g.devices {
 		if d.name == name {
 			return d
 		}
 	}
-	d := &gpuDevice{vendor: vendor, name: name, meter: name, began: (l.epoch + int64(l.lastAt)) / 1e6}
+	d := &gpuDevice{vendor: vendor, name: name, meter: name, began: g.millis()}
 	g.devices = append(g.devices, d)
 	return d
 }
@@ -143,15 +149,15 @@ func (a *gpuAccount) begin() {
 	a.hasMemory = false
 }
 
-// useGPU adds the use of one process to its part; use by an unidentified process goes to
+// charge adds the use of one process to its part; use by an unidentified process goes to
 // other.
-func (l *Ledger) useGPU(u *sensor.GPUUse) {
-	at := l.gpus.index(u.Device)
-	if at < 0 || !l.gpus.devices[at].there {
+func (g *gpus) charge(u *sensor.GPUUse) {
+	at := g.index(u.Device)
+	if at < 0 || !g.devices[at].there {
 		return // a device that no sensor describes has no time to split
 	}
-	part := l.other
-	if e := l.table[u.PID]; e != nil && e.part != nil && !e.part.closed() {
+	part := g.parts.other
+	if e := g.table.byID[u.PID]; e != nil && e.part != nil && !e.part.closed() {
 		part = e.part
 	}
 	a := part.gpu(at)
@@ -159,7 +165,7 @@ func (l *Ledger) useGPU(u *sensor.GPUUse) {
 	if u.Have&sensor.GPUBusy != 0 && u.Busy >= 0 {
 		a.hasBusy = true
 		a.busy += u.Busy
-		d := l.gpus.devices[at]
+		d := g.devices[at]
 		d.hasUseBusy = true
 		d.useBusy += u.Busy
 	}
@@ -177,16 +183,15 @@ func (p *Part) gpu(at int) *gpuAccount {
 	return &p.gpus[at]
 }
 
-// settleGPU charges the use of device number at in this tick.
-func (l *Ledger) settleGPU(at int) {
-	g := &l.gpus
+// settle charges the use of device number at in this tick.
+func (g *gpus) settle(at int) {
 	d := g.devices[at]
 	if !d.there {
 		return
 	}
-	l.other.gpu(at) // so that it is there to take the rest
-	g.use, g.parts = g.use[:0], g.parts[:0]
-	for _, p := range l.order {
+	g.parts.other.gpu(at) // so that it is there to take the rest
+	g.use, g.users = g.use[:0], g.users[:0]
+	for _, p := range g.parts.order {
 		if at >= len(p.gpus) || !p.gpus[at].open {
 			continue
 		}
@@ -195,10 +200,10 @@ func (l *Ledger) settleGPU(at int) {
 			a.memory, a.hasMemory = a.held, true
 			a.byteSeconds += a.held * max(d.now.Span, 0)
 		}
-		g.parts = append(g.parts, p)
+		g.users = append(g.users, p)
 		g.use = append(g.use, attribution.DeviceUse{Busy: a.busy, Memory: a.held, HasBusy: a.hasBusy, HasMemory: a.hasHeld})
 	}
-	busy, known := l.busyGPU(d)
+	busy, known := d.spend()
 	method := 0
 	g.share = room(g.share, len(g.use))
 	split := known && busy > 0
@@ -211,7 +216,7 @@ func (l *Ledger) settleGPU(at int) {
 		from = 0
 	}
 	charged := 0.0
-	for i, p := range g.parts {
+	for i, p := range g.users {
 		again := len(g.shares)
 		if d.meter != d.name {
 			again = 0
@@ -227,13 +232,13 @@ func (l *Ledger) settleGPU(at int) {
 			Memory: a.held, HasMemory: a.hasHeld})
 	}
 	if rest := busy - charged; known && rest > 1e-12 {
-		l.other.gpus[at].seconds[0] += rest
-		g.addShare(from, GPUShare{Part: l.other, Device: d.meter, Busy: rest, HasBusy: true})
+		g.parts.other.gpus[at].seconds[0] += rest
+		g.addShare(from, GPUShare{Part: g.parts.other, Device: d.meter, Busy: rest, HasBusy: true})
 	}
 }
 
-// busyGPU returns the busy time of the device in this tick, in seconds, and adds it to its totals.
-func (l *Ledger) busyGPU(d *gpuDevice) (busy float64, known bool) {
+// spend returns the busy time of the device in this tick, in seconds, and adds it to its totals.
+func (d *gpuDevice) spend() (busy float64, known bool) {
 	switch span := d.now.Span; {
 	case !(span > 0):
 		return 0, false
@@ -310,14 +315,14 @@ func (a *gpuAccount) empty() bool {
 	return a.seconds == [len(gpuMethods)]float64{} && a.byteSeconds == 0 && !a.hasMemory
 }
 
-// exportGPUs appends the part's use of each device; a device that it never opened is absent.
-func (l *Ledger) exportGPUs(p *Part, b *metric.Batch) {
+// exportPart appends the part's use of each device; a device that it never opened is absent.
+func (g *gpus) exportPart(p *Part, b *metric.Batch) {
 	for i := range p.gpus {
 		a := &p.gpus[i]
 		if a.empty() && !a.open {
 			continue
 		}
-		d := l.gpus.devices[i]
+		d := g.devices[i]
 		for k, v := range a.seconds {
 			if v > 0 {
 				b.Add(p.lazy(&a.rows[k], gpuSeconds, d.vendor, d.name, gpuMethods[k]), v)
@@ -373,8 +378,8 @@ func (p *Part) gpuState() (out [][len(gpuMethods) + 1]float64) {
 	return out
 }
 
-// restoreGPUs restores the devices of a saved ledger; if they are damaged, they start again.
-func (l *Ledger) restoreGPUs(s []gpuState, parts []*Part, saved []partState) {
+// restore restores the devices of a saved ledger; if they are damaged, they start again.
+func (g *gpus) restore(s []gpuState, parts []*Part, saved []partState) {
 	sound := func(v float64) bool { return v >= 0 && v < 1e30 }
 	for _, d := range s {
 		if !sound(d.Busy) || !sound(d.Idle) || d.Began < 0 {
@@ -394,7 +399,7 @@ func (l *Ledger) restoreGPUs(s []gpuState, parts []*Part, saved []partState) {
 		}
 	}
 	for _, d := range s {
-		n := l.gpus.device(d.Name, d.Vendor, l)
+		n := g.device(d.Name, d.Vendor)
 		n.busy, n.idle, n.began = d.Busy, d.Idle, d.Began
 	}
 	for i, p := range parts {

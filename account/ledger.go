@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"reckon/account/tally"
-	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
 )
@@ -71,50 +70,25 @@ type Identified struct {
 
 // Ledger holds the accounts of one node.
 type Ledger struct {
-	config Config
-	table  map[int32]*process
-	free   []*process // reused, so that a steady machine allocates nothing
-	parts  map[key]*Part
-	places map[string]*Part
-	// reported are containers that have ended and whose account is closed, but which the supervisor still reports.
-	reported map[key]*Part
-	seen     sequence
-	absent   []*process // that may not have been in the last pass
-	putOff   uint64     // tick of the last call of PutOff
-	order    []*Part    // parts in order of appearance, for stable exports
-	groups   map[workload.ID]*group
-	shorts   map[string]*metric.Series // by owner, for shortWorkloads
-	counts   map[string]uint64
-	dead     map[string]*dead // zombies, by owner
+	config   Config
+	at       *times
+	parts    *registry
+	table    *table
+	node     node
+	judge    *judge
+	energy   *energy // nil until a meter was read
+	gpus     gpus
+	links    map[string]linkUse // by adapter, the last look
+	monitors monitoring
+}
 
-	tick    uint64
-	now     uint64 // boot time of this tick
-	exports uint64
-	began   uint64 // boot time of the first tick
-	lastAt  uint64 // boot time of the last tick
-	before  uint64 // boot time of the tick before that
-	booted  int64  // see SetBooted
-	first   bool   // this tick is the first of the ledger, or of the one that it was restored from
-	epoch   int64  // nanoseconds between the Unix epoch and boot
-	machine sensor.Machine
-	span    float64 // seconds between the last two ticks
-	busy    float64 // cores that were busy in that span, by the kernel's count
-	balance int64   // CPU nanoseconds charged beyond what the machine was busy
-	lost    uint64
-	// forgotten is the CPU time of parts that were flushed, nanoseconds.
-	forgotten uint64
-	other     *Part
-	line      lineage
-	exact     []*exactness
-	evidence  evidence
-	doubts    doubts
-	haveBusy  bool
-	crowds    bool    // a part has processes that share much memory; see shared.go
-	energy    *energy // nil until a meter was read
-	gpus      gpus
-	tallies   *tally.Books
-	links     map[string]linkUse // by adapter, the last look
-	monitors  monitoring
+// node is the machine as a whole.
+type node struct {
+	machine  sensor.Machine // at the last tick
+	busy     float64        // cores that were busy in the last tick, by the kernel's count
+	haveBusy bool
+	balance  int64 // CPU nanoseconds charged beyond what the machine was busy
+	lost     uint64
 }
 
 // New returns an empty ledger.
@@ -122,19 +96,14 @@ func New(c Config) *Ledger {
 	if c.Export <= 0 {
 		c.Export = 15 * time.Second
 	}
-	l := &Ledger{
-		config:   c,
-		table:    make(map[int32]*process),
-		parts:    make(map[key]*Part),
-		places:   make(map[string]*Part),
-		reported: make(map[key]*Part),
-		groups:   make(map[workload.ID]*group),
-		shorts:   make(map[string]*metric.Series),
-		counts:   make(map[string]uint64),
-		dead:     make(map[string]*dead),
-		doubts:   doubts{noted: make(map[pair]uncertain), about: make(map[*Part]doubt), guessed: make(map[*Part]uint64)},
-	}
-	l.tallies = tally.New(l.chargeable, append(slices.Clone(c.Tallies), adapters)...)
+	l := &Ledger{config: c, at: new(times)}
+	l.parts = newRegistry(&l.config, l.at)
+	l.parts.tallies = tally.New(l.chargeable, append(slices.Clone(c.Tallies), adapters)...)
+	l.judge = &judge{parts: l.parts}
+	l.table = newTable(&l.config, l.at, l.parts, &l.node.machine, &l.judge.evidence)
+	l.judge.doubts = &l.table.doubts
+	l.parts.repoint = l.table.repoint
+	l.gpus = gpus{times: l.at, parts: l.parts, table: l.table}
 	return l
 }
 
@@ -142,96 +111,61 @@ func New(c Config) *Ledger {
 // moments and never measures spans, so a jumping clock distorts no figure. m may be nil
 // when the totals of the machine could not be read.
 func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
-	first := l.began == 0
-	l.first = first
-	l.sweep()
+	first := l.at.began == 0
+	l.at.first = first
+	l.parts.sweep()
 	if first {
-		l.began, l.lastAt = pass.Boot, pass.Boot
-		l.epoch = wall.UnixNano() - int64(pass.Boot)
-		l.evidence.first = true
+		l.at.began, l.at.lastAt = pass.Boot, pass.Boot
+		l.at.epoch = wall.UnixNano() - int64(pass.Boot)
+		l.judge.evidence.first = true
 	}
-	l.tick++
-	l.now = pass.Boot
-	elapsed := grown(l.lastAt, pass.Boot)
-	l.lost += pass.Lost
+	l.at.tick++
+	l.at.now = pass.Boot
+	elapsed := grown(l.at.lastAt, pass.Boot)
+	l.node.lost += pass.Lost
 
 	l.begin()
 	l.Name()
-	l.beginLineage(pass)
-	l.sight(pass)
+	l.table.beginLineage(pass)
+	l.table.sight(pass)
 	// Parents end after their children, so the last records come first: a child that was
 	// never seen alive then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {
-		l.meetParent(&pass.Exited[i], pass.Live)
-		l.ended(&pass.Exited[i], pass.Joined)
+		l.table.meetParent(&pass.Exited[i], pass.Live)
+		l.table.ended(&pass.Exited[i], pass.Joined)
 	}
 	for i := range pass.Live {
-		l.alive(&pass.Live[i], first)
+		l.table.alive(&pass.Live[i], first)
 	}
-	l.forget(l.seen.end())
+	l.table.forget(l.table.seen.end())
 	l.readCgroups(pass)
-	l.countForks(m)
+	l.table.countForks(m)
 	reading := uint64(0)
 	if m != nil {
 		reading = grown(pass.Boot, m.Boot)
 	}
-	l.reconcile(elapsed, reading, capacity(elapsed+l.line.elapsed, pass.Boot, m)) // some of it was held in the tick before
-	l.line.elapsed = elapsed
+	l.table.reconcile(elapsed, reading, capacity(elapsed+l.table.line.elapsed, pass.Boot, m)) // some of it was held in the tick before
+	l.table.line.elapsed = elapsed
 	l.settle(pass.Boot, elapsed, m, first)
-	l.line.beforeLast, l.before, l.lastAt = l.before, l.lastAt, pass.Boot
+	l.table.line.beforeLast, l.at.before, l.at.lastAt = l.at.before, l.at.lastAt, pass.Boot
 }
 
 func (l *Ledger) begin() {
-	for _, d := range l.dead {
+	for _, d := range l.table.dead {
 		d.n = 0
 	}
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		p.now = tick{}
 		p.crowd.begin()
 	}
 }
 
-// part returns the account of an identity, created if need be.
-func (l *Ledger) part(found Identified, start uint64) *Part {
-	if p := l.placed(found.Place); p != nil {
-		if !p.exported && p.better(&found) {
-			return l.rename(p, found)
-		}
-		p.adopt(found.Handle)
-		p.group.adopt(found.Whole)
-		p.facts.merge(found.Facts)
-		p.revive()
-		return p
-	}
-	k := key{found.Workload, found.Part, found.Owner}
-	p := l.parts[k]
-	if p == nil || p.cgroup != found.Handle {
-		if q := l.holder(found.Handle); q != nil {
-			return l.sameGroup(q, found)
-		}
-	}
-	if p != nil && !p.closed() && (p.run == found.Run || p.run == "") {
-		if found.Place != p.place { // a restarted container
-			p.succeed(found.Handle, nil)
-		}
-		l.learn(p, found)
-		p.revive()
-		return p
-	}
-	p = &Part{key: k, kind: k.id.Kind(), start: start}
-	p.met, p.naming = l.now, found.Naming
-	if !l.first && start >= l.began {
-		p.created = (l.epoch + int64(start)) / 1e6
-	}
-	l.enter(p)
-	l.learn(p, found)
-	l.order = append(l.order, p)
-	return p
-}
+// PutOff notes that what programs in the kernel count by process is not read in the tick that was taken last, and not
+// for more than three ticks: processes that ended are known for longer then.
+func (l *Ledger) PutOff() { l.table.putOff = l.at.tick }
 
-// revive continues a part that ended a moment ago and whose end was not exported: a restarted service or container.
-func (p *Part) revive() {
-	if p.end != 0 {
-		p.end, p.emptySince = 0, 0
-	}
-}
+// Crowded appends the processes of which the sharing of memory is to be measured; see [Sharer]. It is called after [Ledger.Tick].
+func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.crowded(list) }
+
+// Share takes in the measured sharing of a process; ok is false if it may not be measured.
+func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) { l.table.shared(of, m, ok) }

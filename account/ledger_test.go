@@ -586,4 +586,4 @@ func TestConservation(t *testing.T) {
 }
 
 // total is the charged time, less the time that other pays back.
-func total(l *Ledger) uint64 { return uint64(int64(l.Total()) + l.balance) }
+func total(l *Ledger) uint64 { return uint64(int64(l.Total()) + l.node.balance) }

@@ -34,19 +34,19 @@ type linkUse struct {
 // Links takes in a look at RDMA adapters. What went through one since the look before is charged to the workload that alone held queue
 // pairs there at both; else to nobody.
 func (l *Ledger) Links(pass *sensor.LinkPass) {
-	if l.other == nil || len(pass.Links) == 0 {
+	if l.parts.other == nil || len(pass.Links) == 0 {
 		return
 	}
-	l.tallies.Begin(l.moment(), adapters)
+	l.parts.tallies.Begin(l.at.moment(), adapters)
 	now := make(map[string]linkUse, len(pass.Links))
 	for i := range pass.Links {
 		d := &pass.Links[i]
-		use := linkUse{d.Octets, l.sole(d)}
+		use := linkUse{d.Octets, l.table.sole(d)}
 		was, ok := l.links[d.Device]
 		if ok && use.sole != nil && was.sole != nil && was.sole.id == use.sole.id && d.Octets[0] >= was.octets[0] && d.Octets[1] >= was.octets[1] {
 			for k := range d.Octets {
 				name := sensor.TallyName{Set: 1, Labels: [2]string{d.Device}}
-				l.tallies.Charge(&use.sole.tally, adapters, name, k, d.Octets[k]-was.octets[k])
+				l.parts.tallies.Charge(&use.sole.tally, adapters, name, k, d.Octets[k]-was.octets[k])
 			}
 		}
 		now[d.Device] = use
@@ -55,14 +55,14 @@ func (l *Ledger) Links(pass *sensor.LinkPass) {
 }
 
 // sole returns the part of the first user of an adapter if all users belong to its workload, else nil.
-func (l *Ledger) sole(d *sensor.Link) (p *Part) {
+func (tab *table) sole(d *sensor.Link) (p *Part) {
 	if d.Others {
 		return nil
 	}
 	for _, pid := range d.Users {
-		e := l.table[pid]
+		e := tab.byID[pid]
 		switch {
-		case e == nil || e.part == nil || e.part == l.other:
+		case e == nil || e.part == nil || e.part == tab.parts.other:
 			return nil
 		case p == nil:
 			p = e.part

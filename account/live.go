@@ -3,6 +3,7 @@ package account
 import (
 	"time"
 
+	"reckon/account/tally"
 	"reckon/figure"
 	"reckon/sensor"
 	"reckon/workload"
@@ -37,10 +38,10 @@ type Live struct {
 
 // Live appends the activity of every running part in the last tick to rows.
 func (l *Ledger) Live(rows []Live) []Live {
-	if l.span <= 0 {
+	if l.at.span <= 0 {
 		return rows
 	}
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.end != 0 || (p.kind.Folded() && p.now.cpu == 0) {
 			continue
 		}
@@ -51,47 +52,47 @@ func (l *Ledger) Live(rows []Live) []Live {
 		comm, _ := p.commands.top()
 		rows = append(rows, Live{
 			Workload: p.id, Part: p.part, Owner: p.owner, Name: name, Command: comm.String(),
-			Start:      time.Unix(0, l.epoch+int64(p.start)).UTC(),
-			Cores:      float64(p.now.cpu) / 1e9 / l.span,
+			Start:      time.Unix(0, l.at.epoch+int64(p.start)).UTC(),
+			Cores:      float64(p.now.cpu) / 1e9 / l.at.span,
 			CPUSeconds: seconds(p.CPU()),
 			Memory:     p.memory.resident(), Peak: p.memory.peak,
-			Wait:      float64(p.now.used.wait) / 1e9 / l.span,
-			ReadRate:  float64(p.now.used.read) / l.span,
-			WriteRate: float64(p.now.used.write) / l.span,
+			Wait:      float64(p.now.used.wait) / 1e9 / l.at.span,
+			ReadRate:  float64(p.now.used.read) / l.at.span,
+			WriteRate: float64(p.now.used.write) / l.at.span,
 			Processes: int(p.live), Threads: int(p.thread),
 			KnowMemory: p.have&sensor.FieldMemory != 0,
 			KnowIO:     p.have&sensor.FieldIO != 0,
 			KnowWait:   p.have&sensor.FieldWait != 0,
-			Exactness:  l.inexact(p),
+			Exactness:  l.judge.inexact(p),
 		})
 		r := &rows[len(rows)-1]
-		r.TrafficRate, r.KnowTraffic = l.memoryRate(p)
-		r.ReceiveRate, r.KnowNetwork = l.tallies.Rate(&p.tally, sensor.RateReceive, l.tick)
-		r.TransmitRate, _ = l.tallies.Rate(&p.tally, sensor.RateTransmit, l.tick)
+		r.TrafficRate, r.KnowTraffic = p.memoryRate(l.parts.tallies, l.at.tick)
+		r.ReceiveRate, r.KnowNetwork = l.parts.tallies.Rate(&p.tally, sensor.RateReceive, l.at.tick)
+		r.TransmitRate, _ = l.parts.tallies.Rate(&p.tally, sensor.RateTransmit, l.at.tick)
 	}
 	return rows
 }
 
 // memoryRate returns the bytes per second that a part moves between caches and memory; false where nothing counts them.
-func (l *Ledger) memoryRate(p *Part) (rate float64, ok bool) {
+func (p *Part) memoryRate(tallies *tally.Books, tick uint64) (rate float64, ok bool) {
 	switch {
 	case p.monitored != nil && p.monitored.now:
 		return p.monitored.rate, true
 	case !p.tally.Has(sensor.RateMemory):
 		return 0, false
 	}
-	rate, _ = l.tallies.Rate(&p.tally, sensor.RateMemory, l.tick)
+	rate, _ = tallies.Rate(&p.tally, sensor.RateMemory, tick)
 	return rate, true
 }
 
 // Busy returns the cores that were busy over the last tick by the kernel's count, and false where that is unknown:
 // before the second tick, and where processors came or went. The use of workloads may arrive late and exceed what a
 // tick can hold.
-func (l *Ledger) Busy() (cores float64, ok bool) { return l.busy, l.haveBusy }
+func (l *Ledger) Busy() (cores float64, ok bool) { return l.node.busy, l.node.haveBusy }
 
 // Parts calls f for every running part, for what splits machine totals over them.
 func (l *Ledger) Parts(f func(*Part)) {
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.end == 0 {
 			f(p)
 		}
@@ -101,8 +102,8 @@ func (l *Ledger) Parts(f func(*Part)) {
 // Total returns the CPU nanoseconds charged to all workloads and other since the ledger
 // began, including forgotten parts and the use found by the first tick.
 func (l *Ledger) Total() uint64 {
-	sum := l.forgotten
-	for _, p := range l.order {
+	sum := l.parts.forgotten
+	for _, p := range l.parts.order {
 		if !p.absorbed { // whose use is in another part
 			sum += p.CPU()
 		}
@@ -113,10 +114,10 @@ func (l *Ledger) Total() uint64 {
 // Counts returns how many parts and processes the ledger holds, and how many exit
 // records were lost since it began.
 func (l *Ledger) Counts() (parts, processes int, lost uint64) {
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if !p.flushed {
 			parts++
 		}
 	}
-	return parts, len(l.table), l.lost
+	return parts, len(l.table.byID), l.node.lost
 }

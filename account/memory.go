@@ -91,7 +91,8 @@ func (p *Part) settleMemory(t *closing) {
 	m.byteSeconds += float64(m.resident()) * min(t.seconds, lived)
 }
 
-func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
+// exportMemory appends memory and its peaks.
+func (p *Part) exportMemory(b *metric.Batch) {
 	r, m := p.rows, &p.memory
 	if p.have&sensor.FieldMemory != 0 {
 		if !p.over() {

@@ -20,13 +20,14 @@ type monitored struct {
 	Late  bool   `json:"l,omitempty"` // some of its time, or of its threads, was not in a group
 
 	now      bool    // a group holds it
+	first    bool    // since the last reading
 	rate     float64 // bytes per second at the last reading
 	cache    uint64
 	occupies bool
 	rows     [2]*metric.Series
 }
 
-// monitoring is what the ledger holds of monitoring groups.
+// monitoring is the ledger's state of monitoring groups.
 type monitoring struct {
 	last  uint64 // boot time of the reading before
 	parts []*Part
@@ -36,48 +37,57 @@ type monitoring struct {
 // Monitored takes in a reading of monitoring groups. A group is charged to the workload that all of its threads belong to; one that holds
 // threads of several, or of a workload that another group holds too, to nobody.
 func (l *Ledger) Monitored(pass *sensor.MonitorPass) {
-	if l.monitors.held == nil {
-		l.monitors.held = map[*Part]bool{}
+	l.monitors.take(pass, l.table, l.parts.tallies.Counts(sensor.RateMemory))
+}
+
+// take takes in a reading. estimated reports that cache misses are charged as memory traffic where no group counts it.
+func (m *monitoring) take(pass *sensor.MonitorPass, tab *table, estimated bool) {
+	if m.held == nil {
+		m.held = map[*Part]bool{}
 	}
-	held := l.monitors.held
-	clear(held)
+	clear(m.held)
 	for i := range pass.Groups {
 		g := &pass.Groups[i]
-		parts, threads := l.holders(g.Tasks)
-		if len(parts) == 0 || held[parts[0]] {
+		parts, threads := m.holders(g.Tasks, tab)
+		if len(parts) == 0 || m.held[parts[0]] {
 			continue
 		}
 		for k, p := range parts {
-			held[p] = true
-			p.takeMonitored(l, g, k == 0, threads)
+			m.held[p] = true
+			of := p.heldBy(g, m.last, threads)
+			if k == 0 {
+				of.count(g, grown(m.last, tab.lastAt), m.last > 0, estimated)
+			}
 		}
 	}
-	for _, p := range l.order {
-		if m := p.monitored; m != nil && !held[p] {
-			m.Late = m.Late || m.now && p.live > 0
-			m.now, m.occupies, m.rate, p.tally.Monitored = false, false, 0, false
+	for _, p := range tab.parts.order {
+		if of := p.monitored; of != nil && !m.held[p] {
+			of.Late = of.Late || of.now && p.live > 0
+			of.now, of.occupies, of.rate, p.tally.Monitored = false, false, 0, false
 		}
 	}
-	l.monitors.last = l.lastAt
+	m.last = tab.lastAt
 }
 
-// takeMonitored takes in that a group holds the part with so many threads, and what it counted where the part is to be charged with it.
-func (p *Part) takeMonitored(l *Ledger, g *sensor.Monitored, charged bool, threads int) {
+// heldBy notes that a group holds the part, with so many threads of its workload. last is the boot time of the reading before.
+func (p *Part) heldBy(g *sensor.Monitored, last uint64, threads int) *monitored {
 	if p.monitored == nil {
 		p.monitored = new(monitored)
 	}
 	m := p.monitored
-	first := !m.now
-	fromBirth := g.Fresh && p.created != 0 && p.start >= l.monitors.last
-	m.Late = m.Late || g.Gap || first && !fromBirth || 15*threads > 16*len(g.Tasks)+churn
+	m.first = !m.now
+	fromBirth := g.Fresh && p.created != 0 && p.start >= last
+	m.Late = m.Late || g.Gap || m.first && !fromBirth || 15*threads > 16*len(g.Tasks)+churn
 	m.now, m.occupies, m.rate, p.tally.Monitored = true, false, 0, true
-	if !charged {
-		return
-	}
+	return m
+}
+
+// count charges what a group counted in a span, nanoseconds; known is false at the first reading.
+func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated bool) {
 	m.cache, m.occupies = g.Cache, g.Occupies
-	if g.Counted && !(first && l.tallies.Counts(sensor.RateMemory)) { // else cache misses were charged until now
+	if g.Counted && !(m.first && estimated) { // else cache misses were charged until now
 		m.Bytes += g.Bytes
-		if span := grown(l.monitors.last, l.lastAt); span > 0 && l.monitors.last > 0 {
+		if known && span > 0 {
 			m.rate = float64(g.Bytes) / (float64(span) / 1e9)
 		}
 	}
@@ -86,12 +96,12 @@ func (p *Part) takeMonitored(l *Ledger, g *sensor.Monitored, charged bool, threa
 // churn is by how many threads, in fifteenths, the two readings may differ in which threads come and go, besides a fifteenth of them.
 const churn = 64
 
-// holders are the parts of one workload to which all threads of a list belong, and how many threads they have; none where the threads are of several
-// workloads, or there are more than the workload has. The slice is valid until the next call.
-func (l *Ledger) holders(tasks []int32) (parts []*Part, threads int) {
-	parts = l.monitors.parts[:0]
+// holders are the parts of one workload to which all threads of a list belong, and how many threads they have; none where the threads are of
+// several workloads, or there are more than the workload has. The slice is valid until the next call.
+func (m *monitoring) holders(tasks []int32, tab *table) (parts []*Part, threads int) {
+	parts = m.parts[:0]
 	for _, t := range tasks {
-		e := l.table[t]
+		e := tab.byID[t]
 		if e == nil || e.gone || slices.Contains(parts, e.part) {
 			continue // a thread that leads no process, mostly
 		}
@@ -101,7 +111,7 @@ func (l *Ledger) holders(tasks []int32) (parts []*Part, threads int) {
 		parts = append(parts, e.part)
 		threads += int(e.part.thread)
 	}
-	l.monitors.parts = parts
+	m.parts = parts
 	if 15*len(tasks) > 16*threads+churn {
 		return nil, 0
 	}
@@ -118,7 +128,7 @@ func (p *Part) absorbMonitored(o *Part) {
 	p.monitored.Bytes += o.monitored.Bytes
 }
 
-func (l *Ledger) exportMonitored(p *Part, b *metric.Batch) {
+func (p *Part) exportMonitored(b *metric.Batch) {
 	m := p.monitored
 	if m == nil {
 		return

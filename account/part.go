@@ -227,7 +227,7 @@ func (p *Part) settleIO() {
 }
 
 // absorb adds the account of an ended part to this folded one.
-func (l *Ledger) absorb(p, o *Part) {
+func (r *registry) absorb(p, o *Part) {
 	p.total.add(o.total)
 	p.have |= o.have
 	p.tasks += o.total.user + o.total.system
@@ -249,7 +249,7 @@ func (l *Ledger) absorb(p, o *Part) {
 	p.commands.merge(&o.commands)
 	p.energy.absorb(&o.energy)
 	p.absorbGPUs(o)
-	l.tallies.Absorb(&p.tally, &o.tally)
+	r.tallies.Absorb(&p.tally, &o.tally)
 	p.absorbMonitored(o)
 	if p.start == 0 || o.start < p.start {
 		p.start = o.start
@@ -286,21 +286,21 @@ func (p *Part) readCgroup() {
 // whose processes have not run since the last tick has not used anything, and may rest.
 func (l *Ledger) readCgroups(pass *sensor.Pass) {
 	exact := pass.Complete && pass.Joined && pass.Lost == 0
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.end != 0 {
 			continue
 		}
 		p.fresh = false
 		idle := exact && p.now.live > 0 && p.now.used == (usage{})
 		if w := p.group.whole; w != nil && !idle {
-			w.active = l.tick
+			w.active = l.at.tick
 		}
 		if p.cgroup != nil && !(idle && rests(p.cgroup)) {
 			p.readCgroup()
 			p.fresh = p.cgroup != nil
 		}
 	}
-	l.readWholes()
+	l.parts.readWholes()
 }
 
 // rests reports whether the last reading of an idle group is recent enough.

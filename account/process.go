@@ -41,50 +41,75 @@ type process struct {
 	share    sharing
 }
 
+// table holds the processes of a ledger, with what is open between parents and children; see children.go.
+type table struct {
+	*times
+	config   *Config
+	parts    *registry
+	machine  *sensor.Machine // at the last tick
+	evidence *evidence
+	byID     map[int32]*process
+	free     []*process // reused, so that a steady machine allocates nothing
+	seen     sequence
+	absent   []*process       // that may not have been in the last pass
+	putOff   uint64           // tick of the last call of Ledger.PutOff
+	dead     map[string]*dead // zombies, by owner
+	line     lineage
+	doubts   doubts
+	crowds   bool // a part has processes that share much memory; see shared.go
+}
+
+func newTable(c *Config, at *times, parts *registry, machine *sensor.Machine, v *evidence) *table {
+	return &table{
+		times: at, config: c, parts: parts, machine: machine, evidence: v, byID: make(map[int32]*process), dead: make(map[string]*dead),
+		doubts: doubts{noted: make(map[pair]uncertain), about: make(map[*Part]doubt), guessed: make(map[*Part]uint64)},
+	}
+}
+
 // alive takes in a process of a pass over the task table.
-func (l *Ledger) alive(p *sensor.Process, first bool) {
-	e := l.seen.find(p)
+func (tab *table) alive(p *sensor.Process, first bool) {
+	e := tab.seen.find(p)
 	if e == nil {
-		e = l.find(p)
+		e = tab.find(p)
 	}
 	isNew := e == nil
 	if isNew {
-		e = l.meet(p, false)
+		e = tab.meet(p, false)
 	}
-	l.seen.now = append(l.seen.now, e)
-	e.pass = uint32(l.tick)
+	tab.seen.now = append(tab.seen.now, e)
+	e.pass = uint32(tab.tick)
 	if isNew || e.fresh {
 		isNew, e.fresh = true, false
-		l.fork(e, p)
-		l.count(e)
+		tab.fork(e, p)
+		tab.count(e)
 	}
 	if e.gone {
-		l.bury(e, p)
-		e.tick = uint32(l.tick) // a zombie that waits to be reaped
-		l.stillOwed(e)
+		tab.bury(e, p)
+		e.tick = uint32(tab.tick) // a zombie that waits to be reaped
+		tab.stillOwed(e)
 		return
 	}
 	if e.retry || e.moved(p, true) {
 		was := e.part
-		l.identify(e, p, false)
-		l.strayedChild(e, was)
+		tab.identify(e, p, false)
+		tab.strayedChild(e, was)
 	}
-	e.tick, e.left, e.passed = uint32(l.tick), false, false
-	if p.Threads > 1 && !l.line.settled {
+	e.tick, e.left, e.passed = uint32(tab.tick), false, false
+	if p.Threads > 1 && !tab.line.settled {
 		e.kin().threaded = true
 	}
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, e.task, first)
 	e.part.highWater(e, p)
-	l.follow(e, p, isNew, first)
-	watched := float64(max(l.watched(e), uint64(time.Millisecond)))
+	tab.follow(e, p, isNew, first)
+	watched := float64(max(tab.watched(e), uint64(time.Millisecond)))
 	e.rate = float64(d.user+d.system) / watched
 	if o := e.children; o != nil {
 		o.rate = float64(o.fresh) / watched
 		e.rate += o.rate
 	}
-	if l.bury(e, p); !isZombie(p) {
-		e.part.occupy(e, p, l.tick)
+	if tab.bury(e, p); !isZombie(p) {
+		e.part.occupy(e, p, tab.tick)
 	}
 }
 
@@ -137,29 +162,26 @@ func (e *process) strayed(p *sensor.Process, joined bool) bool {
 }
 
 // count counts the start of a process.
-func (l *Ledger) count(e *process) {
+func (tab *table) count(e *process) {
 	e.part.started++
-	e.counted = l.interval()
+	e.counted = tab.interval()
 }
-
-// interval returns the number of the present export interval, from 1 on.
-func (l *Ledger) interval() uint32 { return uint32(l.exports) + 1 }
 
 // ended takes in an exit record. joined reports that its control group ids come from the same
 // source as those of living processes.
-func (l *Ledger) ended(p *sensor.Process, joined bool) {
-	e := l.find(p)
+func (tab *table) ended(p *sensor.Process, joined bool) {
+	e := tab.find(p)
 	switch {
 	case e == nil:
-		e = l.meet(p, true)
-		l.count(e)
-		l.merge(e, p, p.UserNanos+p.SystemNanos)
+		e = tab.meet(p, true)
+		tab.count(e)
+		tab.merge(e, p, p.UserNanos+p.SystemNanos)
 	case e.gone:
 		return
 	case e.strayed(p, joined):
-		l.identify(e, p, true)
+		tab.identify(e, p, true)
 	case p.UID != e.uid && p.Have&sensor.FieldGroup != 0:
-		l.reown(e, p)
+		tab.reown(e, p)
 	}
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, e.task, false)
@@ -170,24 +192,24 @@ func (l *Ledger) ended(p *sensor.Process, joined bool) {
 	if p.OOMKilled {
 		e.part.oomSeen++
 	}
-	e.gone, e.tick = true, uint32(l.tick)
+	e.gone, e.tick = true, uint32(tab.tick)
 	if p.Have&sensor.FieldParent != 0 {
 		e.ppid = p.PPID
 	}
 	if e.left {
-		l.owe(e, d.user+d.system)
+		tab.owe(e, d.user+d.system)
 	}
-	l.depart(e)
+	tab.depart(e)
 }
 
 // watched returns the time that the last reading of a process covers: since the tick
 // before, or since its start.
-func (l *Ledger) watched(e *process) uint64 { return grown(max(l.lastAt, e.start), l.now) }
+func (tab *table) watched(e *process) uint64 { return grown(max(tab.lastAt, e.start), tab.now) }
 
 // find returns the entry of p. An entry of an earlier process with the same id is
 // dropped: the id was reused.
-func (l *Ledger) find(p *sensor.Process) *process {
-	e := l.table[p.PID]
+func (tab *table) find(p *sensor.Process) *process {
+	e := tab.byID[p.PID]
 	if e == nil {
 		return nil
 	}
@@ -198,37 +220,37 @@ func (l *Ledger) find(p *sensor.Process) *process {
 		return nil // a late record of the earlier process; meet keeps the newer one
 	}
 	if !e.left {
-		l.owe(e, e.legacy())
+		tab.owe(e, e.legacy())
 	}
-	delete(l.table, p.PID) // and is not reused: it may have left in this very tick
+	delete(tab.byID, p.PID) // and is not reused: it may have left in this very tick
 	return nil
 }
 
 // meet creates the entry of a new process.
-func (l *Ledger) meet(p *sensor.Process, ended bool) *process {
+func (tab *table) meet(p *sensor.Process, ended bool) *process {
 	var e *process
-	if n := len(l.free); n > 0 {
-		e, l.free = l.free[n-1], l.free[:n-1]
+	if n := len(tab.free); n > 0 {
+		e, tab.free = tab.free[n-1], tab.free[:n-1]
 	} else {
 		e = new(process)
 	}
 	*e = process{pid: p.PID, start: p.Start}
-	l.identify(e, p, ended)
-	if old := l.table[p.PID]; old == nil || old.start < p.Start {
-		l.table[p.PID] = e
+	tab.identify(e, p, ended)
+	if old := tab.byID[p.PID]; old == nil || old.start < p.Start {
+		tab.byID[p.PID] = e
 	}
-	l.miss(e)
+	tab.miss(e)
 	return e
 }
 
 // meetParent creates the entry of the parent of a process that ended without further
 // details (taskstats), if the parent is new itself. live is in order of ids.
-func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
-	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || l.table[p.PPID] != nil || l.table[p.PID] != nil {
+func (tab *table) meetParent(p *sensor.Process, live []sensor.Process) {
+	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || tab.byID[p.PPID] != nil || tab.byID[p.PID] != nil {
 		return
 	}
 	if q := livingOf(live, p.PPID); q != nil && q.Start <= p.Start+uint64(time.Second) {
-		l.meet(q, false).fresh = true
+		tab.meet(q, false).fresh = true
 	}
 }
 
@@ -242,43 +264,43 @@ func livingOf(live []sensor.Process, pid int32) *sensor.Process {
 }
 
 // identify finds the part that a process belongs to.
-func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
-	parent, inherited := l.inherited(p)
-	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && l.leaves(p.PPID, p.UserNanos+p.SystemNanos) {
+func (tab *table) identify(e *process, p *sensor.Process, ended bool) {
+	parent, inherited := tab.inherited(p)
+	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && tab.leaves(p.PPID, p.UserNanos+p.SystemNanos) {
 		parent, inherited = nil, 0
 	}
-	l.place(e, p, l.config.Identify(p, parent, ended), parent, inherited)
+	tab.place(e, p, tab.config.Identify(p, parent, ended), parent, inherited)
 }
 
 // reown finds the part of an ended process that became another user's since its last reading, if that is a part of
 // the same workload: what the process belongs to may not be known any more.
-func (l *Ledger) reown(e *process, p *sensor.Process) {
-	parent, inherited := l.inherited(p)
-	if found := l.config.Identify(p, parent, true); found.Workload == e.part.id && found.Part == e.part.part && found.Place == "" {
-		l.place(e, p, found, parent, inherited)
+func (tab *table) reown(e *process, p *sensor.Process) {
+	parent, inherited := tab.inherited(p)
+	if found := tab.config.Identify(p, parent, true); found.Workload == e.part.id && found.Part == e.part.part && found.Place == "" {
+		tab.place(e, p, found, parent, inherited)
 	}
 }
 
 // inherited returns the part of the parent of a process, and its task in it.
-func (l *Ledger) inherited(p *sensor.Process) (*Part, int32) {
-	if q := l.table[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && p.PPID > 1 && q.start <= p.Start+uint64(time.Second) {
+func (tab *table) inherited(p *sensor.Process) (*Part, int32) {
+	if q := tab.byID[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && p.PPID > 1 && q.start <= p.Start+uint64(time.Second) {
 		return q.part, q.task
 	}
 	return nil, 0
 }
 
 // place charges a process to the part that was found from now on.
-func (l *Ledger) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int32) {
+func (tab *table) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int32) {
 	e.cgroup, e.pgid, e.sid, e.uid, e.retry = p.Cgroup, p.PGID, p.SID, p.UID, found.Retry
 	part := parent
 	if !found.isOf(parent) {
-		part = l.part(found, p.Start)
+		part = tab.parts.part(found, p.Start)
 	}
 	if e.task = part.task(found.Task); e.task == 0 && part == parent {
 		e.task = inherited
 	}
 	if e.part != part {
-		if e.counted == l.interval() { // it started a moment ago, and no export includes it
+		if e.counted == tab.interval() { // it started a moment ago, and no export includes it
 			e.part.started--
 			part.started++
 		}
@@ -301,46 +323,42 @@ const lateTicks = 3
 // putOffTicks is the same while readings of what programs in the kernel count are put off: two of them take place in that time.
 const putOffTicks = 9
 
-// PutOff notes that what programs in the kernel count by process is not read in the tick that was taken last, and not
-// for more than three ticks: processes that ended are known for longer then.
-func (l *Ledger) PutOff() { l.putOff = l.tick }
-
 // miss has forget look at a process that may be missing from the pass.
-func (l *Ledger) miss(e *process) {
+func (tab *table) miss(e *process) {
 	if !e.absent {
 		e.absent = true
-		l.absent = append(l.absent, e)
+		tab.absent = append(tab.absent, e)
 	}
 }
 
 // forget drops processes that have been missing for a while. One with an exit record
 // stays a tick longer, for children whose records come after its own.
-func (l *Ledger) forget(missing []*process) {
+func (tab *table) forget(missing []*process) {
 	for _, e := range missing {
-		if e.pass != uint32(l.tick) {
-			l.miss(e)
+		if e.pass != uint32(tab.tick) {
+			tab.miss(e)
 		}
 	}
 	late, gone := uint64(lateTicks), uint64(1)
-	if l.putOff != 0 && l.tick-l.putOff <= 2 {
+	if tab.putOff != 0 && tab.tick-tab.putOff <= 2 {
 		late, gone = putOffTicks, putOffTicks
 	}
-	kept := l.absent[:0]
-	for _, e := range l.absent {
-		if e.pass == uint32(l.tick) || l.table[e.pid] != e { // or another process has its id
+	kept := tab.absent[:0]
+	for _, e := range tab.absent {
+		if e.pass == uint32(tab.tick) || tab.byID[e.pid] != e { // or another process has its id
 			e.absent = false
 			continue
 		}
-		if e.tick != uint32(l.tick) {
-			l.depart(e)
+		if e.tick != uint32(tab.tick) {
+			tab.depart(e)
 		}
-		if unseen := l.tick - uint64(e.tick); unseen > late || (e.gone && unseen > gone) {
-			delete(l.table, e.pid)
-			l.free = append(l.free, e)
+		if unseen := tab.tick - uint64(e.tick); unseen > late || (e.gone && unseen > gone) {
+			delete(tab.byID, e.pid)
+			tab.free = append(tab.free, e)
 			continue
 		}
 		kept = append(kept, e)
 	}
-	clear(l.absent[len(kept):])
-	l.absent = kept
+	clear(tab.absent[len(kept):])
+	tab.absent = kept
 }

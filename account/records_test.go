@@ -139,7 +139,7 @@ func TestHeldOverAShortTick(t *testing.T) {
 	r.boot += 2 * second // the tick is late
 	r.m.Idle += 2 * second * uint64(r.m.Cores)
 	r.step(k, 0)
-	if r.l.line.held == 0 {
+	if r.l.table.line.held == 0 {
 		t.Fatal("nothing is held")
 	}
 	r.boot -= second * 9 / 10 // and the next comes in time

@@ -37,11 +37,11 @@ func (p *Part) starting() bool {
 }
 
 // nameGrace is how long an export holds back a part without its final name, nanoseconds.
-func (l *Ledger) nameGrace() uint64 {
-	if l.config.NameGrace == nil {
+func (r *registry) nameGrace() uint64 {
+	if r.config.NameGrace == nil {
 		return nameGrace
 	}
-	return max(nameGrace, uint64(l.config.NameGrace()))
+	return max(nameGrace, uint64(r.config.NameGrace()))
 }
 
 // names are the names of a part.
@@ -74,11 +74,11 @@ func (p *Part) settled(boot uint64) bool {
 }
 
 // placed returns the open part of a place, nil for none.
-func (l *Ledger) placed(place string) *Part {
+func (r *registry) placed(place string) *Part {
 	if place == "" {
 		return nil
 	}
-	if p := l.places[place]; p != nil && !p.closed() {
+	if p := r.places[place]; p != nil && !p.closed() {
 		return p
 	}
 	return nil
@@ -95,24 +95,24 @@ func (l *Ledger) Name() {
 	if l.config.Rename == nil {
 		return
 	}
-	for i := 0; i < len(l.order); i++ { // a part that continues under another name is appended
-		p := l.order[i]
+	for i := 0; i < len(l.parts.order); i++ { // a part that continues under another name is appended
+		p := l.parts.order[i]
 		if p.place == "" || p.naming == workload.Named || p.closed() || p.exported && p.end != 0 {
 			continue
 		}
 		program, _ := p.commands.top()
 		if found := (Identified{Identity: l.config.Rename(p.place, program.String())}); p.better(&found) {
-			l.rename(p, found)
+			l.parts.rename(p, found)
 		}
 	}
 }
 
 // holder returns the open part that reads a control group, nil for none.
-func (l *Ledger) holder(h sensor.CgroupHandle) *Part {
+func (r *registry) holder(h sensor.CgroupHandle) *Part {
 	if h == nil {
 		return nil
 	}
-	for _, p := range l.order {
+	for _, p := range r.order {
 		if p.cgroup == h && !p.closed() {
 			return p
 		}
@@ -122,7 +122,7 @@ func (l *Ledger) holder(h sensor.CgroupHandle) *Part {
 
 // sameGroup returns the part of a process in the control group of p for which other names were found. They replace
 // those of p if they are better: two parts that both count one group would charge its usage twice.
-func (l *Ledger) sameGroup(p *Part, found Identified) *Part {
+func (r *registry) sameGroup(p *Part, found Identified) *Part {
 	p.revive()
 	if found.Naming >= p.naming {
 		return p
@@ -131,62 +131,62 @@ func (l *Ledger) sameGroup(p *Part, found Identified) *Part {
 	if w := p.group.whole; w != nil && w.handle != nil && w.handle == found.Whole {
 		w.handle = nil // it moves along
 	}
-	return l.rename(p, found)
+	return r.rename(p, found)
 }
 
 // rename gives a part the names found and returns the part that its processes are charged to now.
-func (l *Ledger) rename(p *Part, found Identified) *Part {
+func (r *registry) rename(p *Part, found Identified) *Part {
 	k := key{found.Workload, found.Part, found.Owner}
-	into := l.parts[k]
+	into := r.byKey[k]
 	switch {
 	case k == p.key:
-		l.learn(p, found)
+		r.learn(p, found)
 		return p
 	case p.exported:
-		return l.goOn(p, found)
+		return r.goOn(p, found)
 	case into != nil && !into.closed() && into.run == p.run:
-		l.join(into, p)
-		l.learn(into, found)
+		r.join(into, p)
+		r.learn(into, found)
 		return into
 	}
-	if l.parts[p.key] == p {
-		delete(l.parts, p.key)
+	if r.byKey[p.key] == p {
+		delete(r.byKey, p.key)
 	}
 	from := p.group
 	if k.id.Kind().BarePod() && from.whole != nil && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" && found.Whole == nil {
 		found.Whole, from.whole.handle = from.whole.handle, nil // the whole is still this one pod
 	}
-	l.leaveGroup(p)
+	r.leaveGroup(p)
 	p.key, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil
-	l.enter(p)
+	r.enter(p)
 	if g := p.group; g.cores.Count == 0 {
 		g.cores = from.cores
 	}
-	l.learn(p, found)
+	r.learn(p, found)
 	return p
 }
 
 // enter registers a part under its name. An earlier run of that name is exported to its end first.
-func (l *Ledger) enter(p *Part) {
-	if before := l.parts[p.key]; before != nil {
+func (r *registry) enter(p *Part) {
+	if before := r.byKey[p.key]; before != nil {
 		if before.closed() {
-			l.remove(before)
+			r.remove(before)
 		} else {
 			if before.end == 0 && before.live == 0 {
-				before.finish(l.now)
+				before.finish(r.now)
 			}
 			p.behind, before.superseded = before, true
 		}
 	}
-	l.parts[p.key] = p
-	l.joinGroup(p)
+	r.byKey[p.key] = p
+	r.joinGroup(p)
 }
 
 // learn adds the other details found of a part.
-func (l *Ledger) learn(p *Part, found Identified) {
+func (r *registry) learn(p *Part, found Identified) {
 	if found.Place != "" {
 		p.place, p.run, p.naming = found.Place, found.Run, found.Naming
-		l.places[found.Place] = p
+		r.places[found.Place] = p
 	}
 	p.naming = min(p.naming, found.Naming)
 	p.adopt(found.Handle)
@@ -196,22 +196,22 @@ func (l *Ledger) learn(p *Part, found Identified) {
 
 // goOn ends an exported part and continues its processes and control group under the new name. It runs before
 // anything is charged in the tick.
-func (l *Ledger) goOn(p *Part, found Identified) *Part {
+func (r *registry) goOn(p *Part, found Identified) *Part {
 	h, since := p.cgroup, p.cg
 	since.UsageNanos = min(since.UsageNanos, uint64(max(0, p.cgBase+int64(p.CPU())))) // what p does not have is the other's
-	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // so that l.part does not find it by its place
+	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // so that r.part does not find it by its place
 	p.cg.Have &= leftOver
-	delete(l.places, found.Place)
-	q := l.part(found, l.now)
+	delete(r.places, found.Place)
+	q := r.part(found, r.now)
 	if h != nil {
 		q.succeed(h, &since)
 	}
-	l.repoint(p, q)
+	r.repoint(p, q)
 	return q
 }
 
 // join merges a part that was never exported into another that it is a piece of: a restarted container.
-func (l *Ledger) join(into, p *Part) {
+func (r *registry) join(into, p *Part) {
 	if p.cgroup != nil {
 		into.succeed(p.cgroup, nil)
 	} else {
@@ -220,7 +220,7 @@ func (l *Ledger) join(into, p *Part) {
 		}
 		into.cgBase -= int64(p.CPU())
 	}
-	l.absorb(into, p)
+	r.absorb(into, p)
 	into.folded--
 	into.now.used.add(p.now.used)
 	into.now.live, into.now.threads = into.now.live+p.now.live, into.now.threads+p.now.threads
@@ -232,17 +232,17 @@ func (l *Ledger) join(into, p *Part) {
 	if into.end = 0; p.end != 0 && into.live == 0 {
 		into.end = p.end
 	}
-	if l.parts[p.key] == p {
-		delete(l.parts, p.key)
+	if r.byKey[p.key] == p {
+		delete(r.byKey, p.key)
 	}
-	p.flushed, p.absorbed, p.end, p.cgroup = true, true, l.now, nil
+	p.flushed, p.absorbed, p.end, p.cgroup = true, true, r.now, nil
 	p.total, p.cg, p.now = usage{}, sensor.Cgroup{}, tick{} // nothing is left to charge
-	l.repoint(p, into)
+	r.repoint(p, into)
 }
 
 // repoint charges the processes of one part to another from now on.
-func (l *Ledger) repoint(from, to *Part) {
-	for _, e := range l.table {
+func (tab *table) repoint(from, to *Part) {
+	for _, e := range tab.byID {
 		if e.part == from {
 			e.part = to
 		}
@@ -252,7 +252,7 @@ func (l *Ledger) repoint(from, to *Part) {
 // Runs calls f for each exported run with a report, such as a pod: with its workload, the part that represents the
 // whole run, the report, and the lowest id of its processes.
 func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
-	l.each(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
+	l.table.each(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
 		f(p.id, workload.PartOfPod(p.id, p.part), p.owner, p.container.facts, pid)
 	})
 }
@@ -260,7 +260,7 @@ func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload
 // Containers calls f for each exported container with a report: with its run, the names of its part, the report, and
 // the lowest id of its processes.
 func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
-	l.each(func(p *Part) string { return p.place }, func(p *Part, pid int32) {
+	l.table.each(func(p *Part) string { return p.place }, func(p *Part, pid int32) {
 		if p.container.facts.Name != "" {
 			f(p.run, p.id, p.part, p.owner, p.container.facts, pid)
 		}
@@ -269,9 +269,9 @@ func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner strin
 
 // each calls f once for each distinct name among the parts of pods, in order, with a part of that name and the lowest
 // id of its processes.
-func (l *Ledger) each(name func(*Part) string, f func(p *Part, pid int32)) {
+func (tab *table) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	first := map[string]*process{}
-	for _, e := range l.table {
+	for _, e := range tab.byID {
 		p := e.part
 		if p.run == "" || p.container == nil || !p.exported || p.closed() || e.gone || e.dead != 0 {
 			continue
@@ -288,7 +288,7 @@ func (l *Ledger) each(name func(*Part) string, f func(p *Part, pid int32)) {
 // RunOf returns the workload of a live run, such as the pod with a UID, and the part that represents the whole run;
 // false if there is none.
 func (l *Ledger) RunOf(run string) (id workload.ID, part, owner string, ok bool) {
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.run == run && run != "" && p.end == 0 && !p.closed() {
 			return p.id, workload.PartOfPod(p.id, p.part), p.owner, true
 		}

@@ -15,14 +15,14 @@ import (
 
 // reportsOn reports whether the supervisor still lists an ended part, and no other part of that name has a report: the
 // part of a container that was started a moment ago has none yet.
-func (l *Ledger) reportsOn(p *Part) bool {
-	if p.container == nil || p.superseded || l.config.Container == nil {
+func (r *registry) reportsOn(p *Part) bool {
+	if p.container == nil || p.superseded || r.config.Container == nil {
 		return false
 	}
-	if now := l.parts[p.key]; now != nil && now != p && now.exported && now.container != nil && now.container.facts.Name == p.container.facts.Name {
+	if now := r.byKey[p.key]; now != nil && now != p && now.exported && now.container != nil && now.container.facts.Name == p.container.facts.Name {
 		return false
 	}
-	f := l.config.Container(p.place, true)
+	f := r.config.Container(p.place, true)
 	if f == nil || f.UID != p.container.facts.UID || f.Name != p.container.facts.Name || f.Type != p.container.facts.Type {
 		return false
 	}
@@ -38,13 +38,13 @@ func isReport(d *metric.Desc) bool {
 var containerReports = []*metric.Desc{containerInfo, containerRunning, containerRestarts, containerWaiting, containerExit, containerExitBefore}
 
 // exportReports appends the reports of ended containers.
-func (l *Ledger) exportReports(b *metric.Batch) {
-	maps.DeleteFunc(l.reported, func(_ key, p *Part) bool {
-		if l.reportsOn(p) {
+func (r *registry) exportReports(b *metric.Batch) {
+	maps.DeleteFunc(r.reported, func(_ key, p *Part) bool {
+		if r.reportsOn(p) {
 			p.exportReport(b)
 			return false
 		}
-		p.endReport(l.parts[p.key], b)
+		p.endReport(r.byKey[p.key], b)
 		return true
 	})
 }
@@ -56,12 +56,12 @@ func (l *Ledger) Report(id *workload.Identity, place string, f *workload.Contain
 	if l.Holds(id) || l.Reports(id) {
 		return
 	}
-	l.reported[k] = &Part{key: k, kind: k.id.Kind(), names: names{place: place}, container: &container{facts: f}}
+	l.parts.reported[k] = &Part{key: k, kind: k.id.Kind(), names: names{place: place}, container: &container{facts: f}}
 }
 
 // Reports reports whether the ledger still exports the report of a part that has no open account.
 func (l *Ledger) Reports(id *workload.Identity) bool {
-	return l.reported[key{id.Workload, id.Part, id.Owner}] != nil
+	return l.parts.reported[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
 // endReport ends the series of a container that is not reported any more, except those that its successor next has too;

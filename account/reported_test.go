@@ -65,7 +65,7 @@ func TestEndedContainerIsReported(t *testing.T) {
 			if infos != map[bool]int{true: 1}[after != ""] {
 				t.Errorf("%d reckon_container_info: %v", infos, got)
 			}
-			if _, ended := got["reckon_container_exit_code"+of+"|Error"]; ended || len(r.l.reported) != 0 {
+			if _, ended := got["reckon_container_exit_code"+of+"|Error"]; ended || len(r.l.parts.reported) != 0 {
 				t.Errorf("it is still exported: %v", got)
 			}
 			if v, ok := got["reckon_container_running"+of]; ok != (after != "") || v != map[bool]float64{true: 1}[ok] {
@@ -90,7 +90,7 @@ func TestEndedBefore(t *testing.T) {
 	r.l.Report(cartPart("cart-a/gone"), "a/g", f)
 	r.l.Report(cartPart("cart-a/app"), "a/c", c.reports["a/c"]) // has an account
 	if !r.l.Reports(cartPart("cart-a/gone")) || r.l.Reports(cartPart("cart-a/app")) {
-		t.Fatalf("reports on %v", r.l.reported)
+		t.Fatalf("reports on %v", r.l.parts.reported)
 	}
 	for range 3 {
 		r.export()

@@ -96,7 +96,7 @@ func TestCrashesLoseNothing(t *testing.T) {
 			}
 		}
 		export(2)
-		began, other := k.used, r.l.balance
+		began, other := k.used, r.l.node.balance
 		records := rapid.Bool().Draw(t, "records")
 		var ended []sensor.Process
 		end := func(pid int32) {
@@ -178,7 +178,7 @@ func TestCrashesLoseNothing(t *testing.T) {
 		step()
 		export(2)
 		got, want := s.grew-0, seconds(k.used-began)
-		slack := -seconds(uint64(max(-r.l.balance, 0))) - seconds(uint64(max(-other, 0)))
+		slack := -seconds(uint64(max(-r.l.node.balance, 0))) - seconds(uint64(max(-other, 0)))
 		if got < want+slack-1e-6 || got > want-slack+1e-6 {
 			t.Fatalf("counters grew by %.6f s, %.6f were used", got, want)
 		}

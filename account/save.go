@@ -14,30 +14,30 @@ import (
 // it writes the exported state, including the parts that ended with that export, so that a state saved before the
 // export is sent never falls behind what the receivers have.
 func (l *Ledger) Save(w io.Writer, bootID string) error {
-	s := &saver{w: w, index: make(map[*Part]int, len(l.order))}
+	s := &saver{w: w, index: make(map[*Part]int, len(l.parts.order))}
 	s.encoder = json.NewEncoder(&s.buf)
 	s.value(l.head(bootID))
 	s.buf.Truncate(s.buf.Len() - 1) // the object goes on
 	s.list(`,"parts":[`)
 	commands := make(map[string]uint64)
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if !p.absorbed {
 			s.index[p] = len(s.index)
 			s.next()
 			part := p.state(commands)
-			part.Doubts = l.doubts.state(p)
+			part.Doubts = l.table.doubts.state(p)
 			s.value(&part)
 		}
 	}
 	s.list(`],"processes":[`)
-	for pid, e := range l.table {
+	for pid, e := range l.table.byID {
 		if i, ok := s.index[e.part]; ok {
 			s.next()
 			s.process(pid, e, i)
 		}
 	}
 	s.list(`],"cores":{`)
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if g := p.group; g.lead == p {
 			s.next()
 			s.value(string(g.id))
@@ -46,7 +46,7 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 		}
 	}
 	s.list(`},"wholes":{`)
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if g := p.group; g.lead == p && g.whole != nil && (g.whole.memory.peak > 0 || g.whole.memory.neededPeak > 0) {
 			s.next()
 			s.value(string(g.id))

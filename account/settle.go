@@ -15,36 +15,36 @@ const endGrace = uint64(10 * time.Second)
 
 // settle closes the tick for every part and compares their sum with the machine.
 func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
-	if l.other == nil {
-		l.other = l.part(Identified{Identity: workload.Identity{
+	if l.parts.other == nil {
+		l.parts.other = l.parts.part(Identified{Identity: workload.Identity{
 			Workload: workload.MakeID(workload.Other, l.config.Node), Owner: "root",
 		}}, boot)
 	}
 	span := float64(elapsed) / 1e9
-	l.span = span
-	t := closing{seconds: span, capacity: capacity(elapsed, boot, m), tick: l.tick, boot: boot, initial: first}
+	l.at.span = span
+	t := closing{seconds: span, capacity: capacity(elapsed, boot, m), tick: l.at.tick, boot: boot, initial: first}
 	if m != nil {
 		t.used, t.mapped, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryMapped, m.MemoryTotal
 	}
-	l.crowds, l.haveBusy = false, false
+	l.table.crowds, l.node.haveBusy = false, false
 	var charged uint64
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		if p.end != 0 {
 			p.now = tick{}
 			continue
 		}
 		p.settle(&t)
 		charged += p.now.cpu
-		l.crowds = l.crowds || p.crowd.crowded
+		l.table.crowds = l.table.crowds || p.crowd.crowded
 	}
 	if m != nil && !first {
 		l.conserve(charged, m)
 	}
 	if m != nil {
-		l.machine = *m
+		l.node.machine = *m
 	}
 	l.observe(elapsed, m, first)
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		l.endIfEmpty(p, boot)
 	}
 }
@@ -67,36 +67,36 @@ func capacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
 // the kernel measures exactly even where it only samples the busy modes.
 func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	var busy int64
-	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.machine.Idle+l.machine.IOWait+l.machine.Steal)
-	if span := grown(l.machine.Boot, m.Boot); m.Cores == l.machine.Cores && span > 0 {
+	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.node.machine.Idle+l.node.machine.IOWait+l.node.machine.Steal)
+	if span := grown(l.node.machine.Boot, m.Boot); m.Cores == l.node.machine.Cores && span > 0 {
 		busy = int64(span)*int64(m.Cores) - unused
-		l.busy, l.haveBusy = float64(busy)/float64(span), true
+		l.node.busy, l.node.haveBusy = float64(busy)/float64(span), true
 	} else { // processors came or went
-		busy = int64(grown(busyTicks(&l.machine), busyTicks(m)))
+		busy = int64(grown(busyTicks(&l.node.machine), busyTicks(m)))
 	}
-	l.balance += max(busy, 0) - int64(charged)
-	late := l.line.held + grown(l.now, m.Boot)*uint64(max(m.Cores, 1))
-	l.evidence.count(max(busy, 0), int64(charged), grown(l.machine.IRQ+l.machine.SoftIRQ, m.IRQ+m.SoftIRQ), late, grown(l.machine.Boot, m.Boot), m.Cores)
-	rest := l.balance - int64(l.line.held) - l.unread(busy, m) // which is charged in the next tick
+	l.node.balance += max(busy, 0) - int64(charged)
+	late := l.table.line.held + grown(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
+	l.judge.evidence.count(max(busy, 0), int64(charged), grown(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ), late, grown(l.node.machine.Boot, m.Boot), m.Cores)
+	rest := l.node.balance - int64(l.table.line.held) - l.unread(busy, m) // which is charged in the next tick
 	if rest <= 0 {
 		return
 	}
-	l.balance -= rest
-	l.doubtUnpaid(grown(grown(l.machine.IRQ+l.machine.SoftIRQ, m.IRQ+m.SoftIRQ), uint64(rest)))
-	l.other.total.system += uint64(rest)
-	l.other.tasks += uint64(rest)
-	l.other.now.cpu += uint64(rest)
+	l.node.balance -= rest
+	l.table.doubtUnpaid(grown(grown(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ), uint64(rest)))
+	l.parts.other.total.system += uint64(rest)
+	l.parts.other.tasks += uint64(rest)
+	l.parts.other.now.cpu += uint64(rest)
 }
 
 // unread returns how much of the busy time may be of processes after their reading: the machine is read after all of them,
 // which takes a while where many want the processors. What was taken for other's so would be charged twice, and as readings
 // now take long and now do not, once more each time that they take longer than ever before.
 func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
-	span := grown(l.machine.Boot, m.Boot)
+	span := grown(l.node.machine.Boot, m.Boot)
 	if busy <= 0 || span == 0 {
 		return 0
 	}
-	return int64(float64(busy) * min(1, float64(grown(l.now, m.Boot))/float64(span)))
+	return int64(float64(busy) * min(1, float64(grown(l.at.now, m.Boot))/float64(span)))
 }
 
 // busyTicks is the busy time as the kernel's modes count it.
@@ -115,20 +115,20 @@ func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 	if m != nil && m.Cores > 0 {
 		room = elapsed * uint64(m.Cores)
 	}
-	for _, p := range l.order {
+	for _, p := range l.parts.order {
 		g := p.group
-		if g.seen != l.tick {
-			g.seen, g.cpu = l.tick, 0
+		if g.seen != l.at.tick {
+			g.seen, g.cpu = l.at.tick, 0
 		}
 		g.cpu += p.now.cpu - p.now.late
 		g.late += p.now.late
 	}
-	for _, p := range l.order {
-		if g := p.group; g.seen == l.tick && (p.end == 0 || p.now.cpu > 0) {
+	for _, p := range l.parts.order {
+		if g := p.group; g.seen == l.at.tick && (p.end == 0 || p.now.cpu > 0) {
 			now := min(g.cpu+g.late, room)
 			g.late += g.cpu - now
 			g.cores.Observe(float64(now) / float64(elapsed))
-			g.seen = l.tick - 1
+			g.seen = l.at.tick - 1
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 // endIfEmpty marks the end of a part that has no process any more.
 func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	switch {
-	case p == l.other || p.end != 0 || p.kind.Folded():
+	case p == l.parts.other || p.end != 0 || p.kind.Folded():
 	case p.part == shortPart && p.place == "" && p.group.parts > 1: // more may follow
 	case p.live > 0:
 		p.emptySince, p.left = 0, boot&^1

@@ -248,8 +248,8 @@ func scaled(types [3]uint64, by float64) [3]uint64 {
 
 // fork records a new process that was forked from a large process in another part: it
 // shares its pages with that.
-func (l *Ledger) fork(e *process, p *sensor.Process) {
-	q := l.table[p.PPID]
+func (tab *table) fork(e *process, p *sensor.Process) {
+	q := tab.byID[p.PPID]
 	if q == nil || q.part == e.part || q.share.rss < crowdFloor || q.share.program != programOf(&p.Comm) || p.Have&sensor.FieldParent == 0 {
 		return
 	}
@@ -265,24 +265,24 @@ type Sharer struct {
 	at    uint32
 }
 
-// Crowded appends the processes whose shared pages matter, in order of need: programs
+// crowded appends the processes whose shared pages matter, in order of need: programs
 // without any measurement, then processes covered by a measurement of another process,
 // both by size, the largest first; then outdated measurements, the oldest first. It is
 // called after [Ledger.Tick].
-func (l *Ledger) Crowded(list []Sharer) []Sharer {
-	if !l.crowds {
+func (tab *table) crowded(list []Sharer) []Sharer {
+	if !tab.crowds {
 		return list
 	}
-	now := uint32(l.tick)
-	for _, e := range l.seen.last {
+	now := uint32(tab.tick)
+	for _, e := range tab.seen.last {
 		c, s := &e.part.crowd, &e.share
-		if !c.crowded || c.began == now || e.tick != uint32(l.tick) || e.gone || s.rss == 0 || s.denied != 0 && now <= s.denied+deniedFor {
+		if !c.crowded || c.began == now || e.tick != uint32(tab.tick) || e.gone || s.rss == 0 || s.denied != 0 && now <= s.denied+deniedFor {
 			continue
 		}
 		next := Sharer{PID: e.pid, Start: e.start, RSS: s.rss, at: s.at}
 		switch {
 		case !s.counted && c.sample(s.program) == nil:
-		case !s.counted && l.now < e.start+youngFor:
+		case !s.counted && tab.now < e.start+youngFor:
 			continue
 		case !s.counted:
 			next.class = 1
@@ -302,14 +302,14 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer {
 	return list
 }
 
-// Share takes in the measured sharing of a process; ok is false if it may not be measured.
-func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) {
-	e := l.table[of.PID]
+// shared takes in the measured sharing of a process; ok is false if it may not be measured.
+func (tab *table) shared(of Sharer, m sensor.SharedMemory, ok bool) {
+	e := tab.byID[of.PID]
 	if e == nil || e.start != of.Start || e.gone {
 		return
 	}
 	if !ok {
-		e.share.denied = uint32(l.tick)
+		e.share.denied = uint32(tab.tick)
 		return
 	}
 	c := &e.part.crowd
@@ -320,7 +320,7 @@ func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) {
 	if s.doubled = min(s.doubled+1, steadyMost); s.at == 0 || s.era != c.number || !s.part.alike(&now) {
 		s.doubled = 0
 	}
-	s.part, s.era, s.at, s.denied = now, c.number, uint32(l.tick), 0
+	s.part, s.era, s.at, s.denied = now, c.number, uint32(tab.tick), 0
 	at := 0
 	for i := range c.samples {
 		if !c.samples[i].ok || c.samples[i].program == e.share.program {

@@ -40,18 +40,18 @@ func (p *Part) quiet(life uint64) bool {
 }
 
 // pending reports whether an export leaves a process group to the next one, since it may turn out to be short work.
-func (l *Ledger) pending(p *Part, boot uint64) bool {
+func (r *registry) pending(p *Part, boot uint64) bool {
 	life := grown(p.start, boot)
-	return p.kind.Group() && !p.exported && p.created != 0 && p.end == 0 && life < uint64(l.config.quietUntil()) && p.quiet(life)
+	return p.kind.Group() && !p.exported && p.created != 0 && p.end == 0 && life < uint64(r.config.quietUntil()) && p.quiet(life)
 }
 
 // short reports whether an ended part is short work.
-func (l *Ledger) short(p *Part) bool {
+func (r *registry) short(p *Part) bool {
 	life := grown(p.start, p.end)
-	if life <= uint64(l.config.Export) && p.CPU() < shortCPU {
+	if life <= uint64(r.config.Export) && p.CPU() < shortCPU {
 		return true
 	}
-	return p.kind.Group() && life <= uint64(l.config.quietUntil()) && p.quiet(life)
+	return p.kind.Group() && life <= uint64(r.config.quietUntil()) && p.quiet(life)
 }
 
 // over reports whether the part is an account of what has ended, of which nothing is left to be measured now: it has no present
@@ -60,28 +60,28 @@ func (p *Part) over() bool { return p.kind.Folded() && p.live == 0 }
 
 // fold moves short work into one account for each owner, and short parts of a
 // workload that goes on into one part.
-func (l *Ledger) fold() {
-	for i := 0; i < len(l.order); i++ { // part appends to order
-		p := l.order[i]
-		if p.end == 0 || p.place != "" || p.exported || p.flushed || !l.short(p) {
+func (r *registry) fold() {
+	for i := 0; i < len(r.order); i++ { // part appends to order
+		p := r.order[i]
+		if p.end == 0 || p.place != "" || p.exported || p.flushed || !r.short(p) {
 			continue
 		}
 		switch {
 		case p.kind.Group():
-			l.counts[p.owner]++
+			r.counts[p.owner]++
 		case p.part == "" || p.part == shortPart || p.group.parts == 1:
 			continue
 		}
 		p.flushed, p.absorbed = true, true // before part looks it up
-		into := l.part(Identified{Identity: l.foldsInto(p)}, p.start)
-		l.absorb(into, p)
+		into := r.part(Identified{Identity: r.foldsInto(p)}, p.start)
+		r.absorb(into, p)
 	}
 }
 
 // foldsInto names the account that a short process group or part is folded into.
-func (l *Ledger) foldsInto(p *Part) workload.Identity {
+func (r *registry) foldsInto(p *Part) workload.Identity {
 	if p.kind.Group() {
-		return workload.Identity{Workload: workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), Owner: p.owner}
+		return workload.Identity{Workload: workload.MakeID(workload.Short, p.owner+"/"+r.config.Node), Owner: p.owner}
 	}
 	return workload.Identity{Workload: p.id, Part: shortPart, Owner: p.owner}
 }

@@ -157,9 +157,9 @@ func simulate(seed uint64, c conditions, sum *marks, log func(string, ...any)) (
 		r.m.Idle += uint64(w.cores)*(w.now-r.m.Boot) - min(busy, uint64(w.cores)*(w.now-r.m.Boot))
 		r.m.Boot, r.m.Forks = w.now, 1000+w.forks
 		r.l.Tick(wall.Add(time.Duration(r.boot)), &r.pass, &r.m)
-		for _, p := range r.l.order {
+		for _, p := range r.l.parts.order {
 			if p.now.cpu > 0 {
-				w.trace("  %s of %s has %.3f, of it now %.3f, unclear %v", p.id, p.owner, seconds(p.CPU()), seconds(p.now.cpu), r.l.doubts.of(p))
+				w.trace("  %s of %s has %.3f, of it now %.3f, unclear %v", p.id, p.owner, seconds(p.CPU()), seconds(p.now.cpu), r.l.table.doubts.of(p))
 			}
 		}
 	}

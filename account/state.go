@@ -141,26 +141,26 @@ func usageFrom(a [8]uint64) usage {
 // head returns the state without its lists.
 func (l *Ledger) head(bootID string) *stateHead {
 	return &stateHead{
-		Version: stateVersion, BootID: bootID, Booted: l.booted, Node: l.config.Node,
-		Began: l.began, LastAt: l.lastAt, Epoch: l.epoch,
-		Machine: l.machine, Balance: l.balance, Lost: l.lost, Counts: l.counts,
-		Forgotten: l.forgotten,
+		Version: stateVersion, BootID: bootID, Booted: l.at.booted, Node: l.config.Node,
+		Began: l.at.began, LastAt: l.at.lastAt, Epoch: l.at.epoch,
+		Machine: l.node.machine, Balance: l.node.balance, Lost: l.node.lost, Counts: l.parts.counts,
+		Forgotten: l.parts.forgotten,
 		Lineage:   true,
 		Energy:    l.energy.state(),
 		GPUs:      l.gpus.state(),
-		Tallies:   l.tallies.State(),
+		Tallies:   l.parts.tallies.State(),
 	}
 }
 
 // SetBooted sets the assumed boot time of the machine, in seconds since the Unix epoch:
 // ids of process groups are derived from it, and stay the same over a restart even if the
 // clock is set meanwhile.
-func (l *Ledger) SetBooted(second int64) { l.booted = second }
+func (l *Ledger) SetBooted(second int64) { l.at.booted = second }
 
 // Running returns the workloads with parts that have not ended, with the facts of each part.
 func (l *Ledger) Running() iter.Seq2[workload.ID, workload.Facts] {
 	return func(yield func(workload.ID, workload.Facts) bool) {
-		for _, p := range l.order {
+		for _, p := range l.parts.order {
 			if p.end == 0 && !yield(p.id, p.facts.Facts) {
 				return
 			}
@@ -169,7 +169,7 @@ func (l *Ledger) Running() iter.Seq2[workload.ID, workload.Facts] {
 }
 
 // Booted returns the value of SetBooted, or that of an earlier ledger of this boot.
-func (l *Ledger) Booted() int64 { return l.booted }
+func (l *Ledger) Booted() int64 { return l.at.booted }
 
 // state returns the serialized part, valid until the next call with the same map.
 func (p *Part) state(commands map[string]uint64) partState {
@@ -225,29 +225,29 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			return fmt.Errorf("%w: process %d belongs to no part", ErrDamaged, p.PID)
 		}
 	}
-	l.began, l.lastAt, l.epoch = s.Began, s.LastAt, s.Epoch
-	l.line.gap = true
+	l.at.began, l.at.lastAt, l.at.epoch = s.Began, s.LastAt, s.Epoch
+	l.table.line.gap = true
 	if s.Booted != 0 {
-		l.booted = s.Booted
+		l.at.booted = s.Booted
 	}
-	l.machine, l.balance, l.lost, l.forgotten = s.Machine, s.Balance, s.Lost, s.Forgotten
+	l.node.machine, l.node.balance, l.node.lost, l.parts.forgotten = s.Machine, s.Balance, s.Lost, s.Forgotten
 	for owner, n := range s.Counts {
-		l.counts[owner] = n
+		l.parts.counts[owner] = n
 	}
 	parts := make([]*Part, len(s.Parts))
 	for i := range s.Parts {
 		parts[i] = l.restorePart(&s.Parts[i])
 	}
 	l.restoreEnergy(s.Energy, parts, s.Parts)
-	l.restoreGPUs(s.GPUs, parts, s.Parts)
-	l.tallies.RestoreSources(s.Tallies)
+	l.gpus.restore(s.GPUs, parts, s.Parts)
+	l.parts.tallies.RestoreSources(s.Tallies)
 	for id, h := range s.Cores {
-		if g := l.groups[workload.ID(id)]; g != nil {
+		if g := l.parts.groups[workload.ID(id)]; g != nil {
 			g.cores = h
 		}
 	}
 	for id, v := range s.Wholes {
-		if g := l.groups[workload.ID(id)]; g != nil {
+		if g := l.parts.groups[workload.ID(id)]; g != nil {
 			if g.whole == nil {
 				g.whole = new(whole)
 			}
@@ -260,21 +260,21 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone || p.Left, passed: p.Left, retry: true,
 		}
 		e.restoreLineage(p.Children, s.Lineage)
-		l.table[p.PID] = e
-		l.miss(e)
+		l.table.byID[p.PID] = e
+		l.table.miss(e)
 	}
 	return nil
 }
 
 func (l *Ledger) restorePart(s *partState) *Part {
-	p := l.part(Identified{Identity: workload.Identity{
+	p := l.parts.part(Identified{Identity: workload.Identity{
 		Workload: workload.ID(s.ID), Part: s.Part, Owner: s.Owner, Facts: s.Facts, Place: s.Place, Run: s.Run, Naming: s.Naming,
 	}}, s.Start)
 	p.past = s.Past
 	p.start, p.end, p.created, p.exported, p.told = s.Start, s.End, s.Created, s.Exported, s.Told
 	p.total, p.tasks, p.unseen = usageFrom(s.Usage), s.Tasks, s.Unseen
 	if s.Doubts != [2]uint64{} {
-		l.doubts.about[p] = doubt{known: uncertain{over: s.Doubts[0], lack: s.Doubts[1]}}
+		l.table.doubts.about[p] = doubt{known: uncertain{over: s.Doubts[0], lack: s.Doubts[1]}}
 	}
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
@@ -282,7 +282,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	if s.Bound {
 		p.crowd.era = &era{bound: true, guess: s.Guess}
 	}
-	l.tallies.Restore(&p.tally, s.Tally)
+	l.parts.tallies.Restore(&p.tally, s.Tally)
 	p.monitored = s.Monitored
 	p.restoreTasks(s.ByTask)
 	p.commands.other = s.Rest
@@ -297,7 +297,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 		}
 	}
 	if p.kind.System() && p.id.Name() == l.config.Node {
-		l.other = p
+		l.parts.other = p
 	}
 	return p
 }

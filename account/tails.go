@@ -33,18 +33,18 @@ type claim struct {
 
 // chargeTails charges the last moments of processes that were seen and are gone. With held it charges the time that was held for those
 // that were gone in the last tick.
-func (l *Ledger) chargeTails(gone []*process, held bool, s spans) {
-	t := &l.line
+func (tab *table) chargeTails(gone []*process, held bool, s spans) {
+	t := &tab.line
 	t.tails = t.tails[:0]
 	for _, e := range gone {
-		q, usual := l.payer(e)
+		q, usual := tab.payer(e)
 		late := slices.Contains(t.behind[0], e)
 		if !held && !late && q.behind(e) {
 			t.behind[1] = append(t.behind[1], e)
 		}
-		if q.shows(e, held) && (e.part != q.part || !q.children.cloistered(l.tick)) {
-			one := tail{of: e, payer: q, usual: usual, loner: !l.mayHaveSiblings(e, held || late), sole: usual > 0 || !l.unseenSince(held || late)}
-			if !held && l.slept(q, e, s) {
+		if q.shows(e, held) && (e.part != q.part || !q.children.cloistered(tab.tick)) {
+			one := tail{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 || !tab.unseenSince(held || late)}
+			if !held && tab.slept(q, e, s) {
 				one.usual, one.loner, one.sole = 0, true, true
 			}
 			t.tails = append(t.tails, one)
@@ -56,14 +56,14 @@ func (l *Ledger) chargeTails(gone []*process, held bool, s spans) {
 		for n < len(rest) && rest[n].payer == rest[0].payer {
 			n++
 		}
-		l.share(rest[:n], s)
+		tab.share(rest[:n], s)
 		rest = rest[n:]
 	}
 }
 
 // share divides the open child times of a payer over the tails that they show: to each by its rate, then some to each, and all that is
 // left where there is no sign of others. The rest stays open.
-func (l *Ledger) share(tails []tail, s spans) {
+func (tab *table) share(tails []tail, s spans) {
 	o := tails[0].payer.children
 	all := o.open
 	alone := !slices.ContainsFunc(tails, func(t tail) bool { return t.usual > 0 || !t.loner })
@@ -79,9 +79,9 @@ func (l *Ledger) share(tails []tail, s spans) {
 	if left = all - charged(tails); alone && left > 0 {
 		divide(tails, min(left, s.capacity), func(t *tail) uint64 { return max(t.charged, 1) << 20 })
 	}
-	l.doubtTails(tails, all, s)
+	tab.doubtTails(tails, all, s)
 	for i := range tails {
-		l.takeTail(o, tails[i].charged, tails[i].of)
+		tab.takeTail(o, tails[i].charged, tails[i].of)
 	}
 }
 
@@ -117,16 +117,16 @@ func charged(tails []tail) (sum uint64) {
 
 // takeTail charges the last moments of a gone child: to its part, and where its own children are process groups of their own
 // what those used of it, by its last readings, to where they belong.
-func (l *Ledger) takeTail(o *offspring, nanos uint64, e *process) {
+func (tab *table) takeTail(o *offspring, nanos uint64, e *process) {
 	if e.children.leads() && e.rate > 0 {
 		theirs := min(nanos, uint64(float64(nanos)*e.children.rate/e.rate))
-		l.take(o, theirs, l.unseenPart(e))
+		tab.take(o, theirs, tab.unseenPart(e))
 		nanos -= theirs
 		either := uncertain{min(theirs, nanos), min(theirs, nanos)}
-		l.doubts.note(e.part, l.unseenPart(e), either)
-		l.doubts.note(l.unseenPart(e), e.part, either)
+		tab.doubts.note(e.part, tab.unseenPart(e), either)
+		tab.doubts.note(tab.unseenPart(e), e.part, either)
 	}
-	l.take(o, nanos, e.part)
+	tab.take(o, nanos, e.part)
 }
 
 // doubtTails notes what is unclear about charged tails, of the open child times of their payer.
@@ -136,7 +136,7 @@ func (l *Ledger) takeTail(o *offspring, nanos uint64, e *process) {
 //   - Of several, one may have used what another one was charged with. By its rate, as far as that explains all of it; otherwise
 //     some used more than their rates let expect, as processes do that others kept from running.
 //   - Where siblings that no reading saw are not known to use as much as is left, it may be that of a tail.
-func (l *Ledger) doubtTails(tails []tail, all uint64, s spans) {
+func (tab *table) doubtTails(tails []tail, all uint64, s spans) {
 	q, o := tails[0].payer, tails[0].payer.children
 	left := all - charged(tails)
 	siblings, usual := false, 0.0
@@ -144,11 +144,11 @@ func (l *Ledger) doubtTails(tails []tail, all uint64, s spans) {
 		siblings = siblings || !tails[i].loner || !tails[i].sole
 		usual = max(usual, tails[i].usual)
 	}
-	claims := l.claims(tails, all, s)
+	claims := tab.claims(tails, all, s)
 	if siblings {
-		claims = append(claims, claim{l.unseenPart(q), all, all, left})
+		claims = append(claims, claim{tab.unseenPart(q), all, all, left})
 		left = 0
-		o.doubtedAt = l.tick
+		o.doubtedAt = tab.tick
 	}
 	likely, most := uint64(0), uint64(0)
 	for i := range claims {
@@ -163,25 +163,25 @@ func (l *Ledger) doubtTails(tails []tail, all uint64, s spans) {
 		}
 		u := uncertain{over: grown(grown(sum-up, all), c.charged), lack: grown(c.charged, min(up, all))}
 		if rest := rival(claims, i); rest != nil {
-			l.doubts.note(c.part, rest, u)
+			tab.doubts.note(c.part, rest, u)
 		}
 	}
 	if usual == 0 {
 		return
 	}
 	if extra := grown(uint64(float64(s.tick)*usual*1.25)+tailSlack, left); extra > clockStep {
-		rest := l.unseenPart(q)
+		rest := tab.unseenPart(q)
 		for i := range claims {
-			l.doubts.note(claims[i].part, rest, uncertain{lack: extra})
+			tab.doubts.note(claims[i].part, rest, uncertain{lack: extra})
 		}
-		l.doubts.note(rest, claims[0].part, uncertain{over: extra})
-		o.doubtedAt = l.tick
+		tab.doubts.note(rest, claims[0].part, uncertain{over: extra})
+		o.doubtedAt = tab.tick
 	}
 }
 
 // claims returns what each part claims of all.
-func (l *Ledger) claims(tails []tail, all uint64, s spans) []claim {
-	claims := l.line.claims[:0]
+func (tab *table) claims(tails []tail, all uint64, s spans) []claim {
+	claims := tab.line.claims[:0]
 	for i := range tails {
 		t := &tails[i]
 		at := slices.IndexFunc(claims, func(c claim) bool { return c.part == t.of.part })
@@ -198,7 +198,7 @@ func (l *Ledger) claims(tails []tail, all uint64, s spans) []claim {
 		}
 		c.most, c.likely, c.charged = c.most+most, c.likely+likely, c.charged+t.charged
 	}
-	l.line.claims = claims
+	tab.line.claims = claims
 	return claims
 }
 
@@ -216,20 +216,20 @@ func rival(claims []claim, of int) (rest *Part) {
 // mayHaveSiblings reports whether a gone child that one reading saw may have siblings that no reading saw: there were unseen forks.
 // A parent that runs one short command after the other has one alive at each reading. Where the number of forks is not known and
 // its parent is gone, too, there may be, since then whatever the next ancestor started would be taken for its own.
-func (l *Ledger) mayHaveSiblings(e *process, held bool) bool {
-	before, unseen := l.before, l.unseenSince(held)
-	if q := l.table[e.ppid]; l.machine.Forks == 0 && q != nil && q.passed {
+func (tab *table) mayHaveSiblings(e *process, held bool) bool {
+	before, unseen := tab.before, tab.unseenSince(held)
+	if q := tab.byID[e.ppid]; tab.machine.Forks == 0 && q != nil && q.passed {
 		unseen = true
 	}
 	if held { // it was gone in the last tick
-		before = l.line.beforeLast
+		before = tab.line.beforeLast
 	}
 	return unseen && e.start > before
 }
 
 // unseenSince reports whether processes began since the last tick that no reading saw, with held since the one before.
-func (l *Ledger) unseenSince(held bool) bool {
-	return l.line.unseenForks[0] || held && l.line.unseenForks[1]
+func (tab *table) unseenSince(held bool) bool {
+	return tab.line.unseenForks[0] || held && tab.line.unseenForks[1]
 }
 
 // behind reports whether the child times of a process may show the last moments of one that is gone in the next tick only: it was read

@@ -5,18 +5,13 @@ import (
 	"reckon/sensor"
 )
 
-// moment returns the tick that the ledger took last.
-func (l *Ledger) moment() tally.Moment {
-	return tally.Moment{Tick: l.tick, Boot: l.lastAt, Span: l.span, Epoch: l.epoch}
-}
-
 // Tally takes in what a source counted of processes up to the tick that the ledger took last. Amounts of processes that
 // remain unidentified go to other, so that
 //
 //	Σ workloads + other = what the source counted
 func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
-	if l.other != nil { // else there was no tick yet
-		l.tallies.Take(l.moment(), spec, pass)
+	if l.parts.other != nil { // else there was no tick yet
+		l.parts.tallies.Take(l.at.moment(), spec, pass)
 	}
 }
 
@@ -26,20 +21,20 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 // A living process that only one pass has seen is not charged yet: the pass may have fallen between its fork and its
 // setsid(2), setuid(2) or the move to its control group, and all that it did since would be its parent's.
 func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
-	e := l.table[pid]
-	late := pid == 0 || l.tick >= until
+	e := l.table.byID[pid]
+	late := pid == 0 || l.at.tick >= until
 	if pid != 0 && e != nil && sensor.SameStart(e.start, start) && e.part != nil {
-		switch young := e.start > l.before && !e.gone; {
+		switch young := e.start > l.at.before && !e.gone; {
 		case young && !late:
 			return nil
 		case !e.part.closed():
 			return &e.part.tally
 		case e.part.absorbed:
-			return &l.part(Identified{Identity: l.foldsInto(e.part)}, e.part.start).tally
+			return &l.parts.part(Identified{Identity: l.parts.foldsInto(e.part)}, e.part.start).tally
 		}
 	}
 	if late {
-		return &l.other.tally
+		return &l.parts.other.tally
 	}
 	return nil
 }

@@ -1,9 +1,6 @@
 package account
 
-import (
-	"reckon/sensor"
-	"reckon/workload"
-)
+import "reckon/sensor"
 
 // Children that no reading saw are charged where those belong that were seen: the parent's part, or process groups of their own.
 
@@ -25,15 +22,15 @@ type sighting struct {
 
 // sight looks at the children that are new in a reading, for records without a process group of other children that no reading saw:
 // records are taken in before what lives. It goes through the reading once, and only where no child of a parent was seen before.
-func (l *Ledger) sight(pass *sensor.Pass) {
-	t := &l.line
+func (tab *table) sight(pass *sensor.Pass) {
+	t := &tab.line
 	clear(t.sights)
 	for i := range pass.Exited {
 		p := &pass.Exited[i]
 		if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || p.PPID <= 1 {
 			continue
 		}
-		if pgid, ok := l.childless(p.PPID, pass.Live); ok {
+		if pgid, ok := tab.childless(p.PPID, pass.Live); ok {
 			if t.sights == nil {
 				t.sights = map[int32]sighting{}
 			}
@@ -59,8 +56,8 @@ func (l *Ledger) sight(pass *sensor.Pass) {
 }
 
 // childless returns the process group of a living process outside of other workloads of which no child was seen before.
-func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
-	if q := l.table[pid]; q != nil {
+func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
+	if q := tab.byID[pid]; q != nil {
 		if o := q.children; !q.part.kind.Group() || o != nil && (o.same+o.away > 0 || o.counted != 0) {
 			return 0, false
 		}
@@ -75,13 +72,13 @@ func (l *Ledger) childless(pid int32, live []sensor.Process) (pgid int32, ok boo
 
 // merge notes what a record without a process group was charged to on a guess: the part of its parent, of which no child was seen, or
 // one of those to which its children that were seen belong. What nobody saw is of the group of its parent if that is one of those.
-func (l *Ledger) merge(e *process, p *sensor.Process, nanos uint64) {
-	q := l.table[p.PPID]
+func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
+	q := tab.byID[p.PPID]
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || !q.part.kind.Group() {
 		return
 	}
 	for range maxLineage {
-		up := l.table[q.ppid]
+		up := tab.byID[q.ppid]
 		if q.pgid != 0 || up == nil || up.part != q.part || up.pid == 1 {
 			break
 		}
@@ -89,74 +86,74 @@ func (l *Ledger) merge(e *process, p *sensor.Process, nanos uint64) {
 	}
 	switch o := q.kin(); {
 	case o.same+o.away == 0 && q.part == e.part && q.left:
-		l.doubts.guessed[e.part] += nanos
+		tab.doubts.guessed[e.part] += nanos
 	case o.same+o.away == 0 && q.part == e.part:
 		o.merged += nanos
 	case o.mixed():
 		other := o.awayPart
 		if other.foldable() {
-			other = l.shortWork(other.owner)
+			other = tab.parts.shortWork(other.owner)
 		}
 		if e.part != q.part {
 			other = q.part
 		}
-		l.doubts.note(e.part, other, uncertain{over: nanos})
-		l.doubts.note(other, e.part, uncertain{lack: nanos})
+		tab.doubts.note(e.part, other, uncertain{over: nanos})
+		tab.doubts.note(other, e.part, uncertain{lack: nanos})
 	}
 }
 
 // chargeUnseen charges the CPU time of children that no reading saw.
-func (l *Ledger) chargeUnseen(e *process, elapsed, capacity uint64) {
+func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	o := e.children
 	if o.open > clockStep {
-		if l.tick > o.unseenAt+lately {
+		if tab.tick > o.unseenAt+lately {
 			o.usual = 0
 		}
 		// Not zero, which stands for no unseen children, even if a seen child may have used all of it.
 		o.usual = max(o.usual*0.9, 1e-3)
-		if o.doubtedAt != l.tick {
+		if o.doubtedAt != tab.tick {
 			o.usual = max(o.usual, float64(o.open)/float64(max(elapsed, 1)))
 		}
-		o.unseenAt = l.tick
+		o.unseenAt = tab.tick
 	}
 	switch {
 	case o.open == 0:
 	case o.open > capacity: // covers a time in which it was charged to other
 	case e.pid == 1, o.reaper: // the owner of orphans is unknown
-	case o.cloistered(l.tick):
+	case o.cloistered(tab.tick):
 	case o.away > o.same && !o.leads():
 	default:
 		if e.part.kind.Group() && o.same+o.away == 0 {
 			o.merged += o.open
 		}
-		l.takeUnseen(e, o.open)
+		tab.takeUnseen(e, o.open)
 	}
 }
 
 // takeUnseen charges open time of children that no reading saw. Where some of those that were seen are process groups of their own and
 // others are not, it is divided as those were seen: who is seen more often lives longer. Neither figure is exact then.
-func (l *Ledger) takeUnseen(e *process, nanos uint64) {
+func (tab *table) takeUnseen(e *process, nanos uint64) {
 	o := e.children
-	if p := l.unseenPart(e); !o.mixed() {
-		l.take(o, nanos, p)
+	if p := tab.unseenPart(e); !o.mixed() {
+		tab.take(o, nanos, p)
 		if other := o.otherPart; p != e.part && other != nil && other.foldable() { // as of a daemon that serves several users
-			other = l.shortWork(other.owner)
-			l.doubts.note(p, other, uncertain{over: nanos})
-			l.doubts.note(other, p, uncertain{lack: nanos})
+			other = tab.parts.shortWork(other.owner)
+			tab.doubts.note(p, other, uncertain{over: nanos})
+			tab.doubts.note(other, p, uncertain{lack: nanos})
 		}
 		return
 	}
 	away := split(nanos, uint64(o.away), uint64(o.same))
 	other := o.awayPart
 	if o.awayPart.foldable() {
-		other = l.shortWork(other.owner)
+		other = tab.parts.shortWork(other.owner)
 	} else {
 		away = 0
 	}
-	l.take(o, nanos-away, e.part)
-	l.take(o, away, other)
-	l.doubts.note(e.part, other, uncertain{over: nanos - away, lack: away})
-	l.doubts.note(other, e.part, uncertain{over: away, lack: nanos - away})
+	tab.take(o, nanos-away, e.part)
+	tab.take(o, away, other)
+	tab.doubts.note(e.part, other, uncertain{over: nanos - away, lack: away})
+	tab.doubts.note(other, e.part, uncertain{over: away, lack: nanos - away})
 }
 
 // guessed reports whether time was charged for children of which none was seen.
@@ -187,8 +184,8 @@ func (o *offspring) saw(part *Part, q *process) {
 const manySeen = 1000
 
 // strayedChild corrects where a child was seen: the reading that met it fell between its fork and its setsid(2).
-func (l *Ledger) strayedChild(e *process, was *Part) {
-	q := l.table[e.ppid]
+func (tab *table) strayedChild(e *process, was *Part) {
+	q := tab.byID[e.ppid]
 	if q == nil || q.children == nil || was != q.part || e.part == was || e.part.counted() {
 		return
 	}
@@ -201,18 +198,11 @@ func (l *Ledger) strayedChild(e *process, was *Part) {
 
 // unseenPart returns the part that most children of a process which no reading saw are charged to: its own, or the short work of
 // the owner of those that were seen, where they are process groups of their own.
-func (l *Ledger) unseenPart(e *process) *Part {
+func (tab *table) unseenPart(e *process) *Part {
 	if !e.children.leads() {
 		return e.part
 	}
-	return l.shortWork(e.children.awayPart.owner)
-}
-
-// shortWork returns the account of the short work of an owner.
-func (l *Ledger) shortWork(owner string) *Part {
-	return l.part(Identified{Identity: workload.Identity{
-		Workload: workload.MakeID(workload.Short, owner+"/"+l.config.Node), Owner: owner,
-	}}, l.lastAt)
+	return tab.parts.shortWork(e.children.awayPart.owner)
 }
 
 // foldable reports whether the part is folded into the short work of its owner, or is that, if it ends soon.
@@ -226,8 +216,8 @@ func (o *offspring) leads() bool {
 // leaves reports whether a child of a process that a record without a process group shows is charged as a process group of its own:
 // as most of those are that were seen, or where there are none those that are new in this reading. Where some are and others are not, the
 // records are dealt out as those were seen.
-func (l *Ledger) leaves(pid int32, nanos uint64) bool {
-	o, s := l.table[pid].children, l.line.sights[pid]
+func (tab *table) leaves(pid int32, nanos uint64) bool {
+	o, s := tab.byID[pid].children, tab.line.sights[pid]
 	if !o.mixed() || !o.awayPart.foldable() {
 		return o.leads() || s.away > s.same
 	}

@@ -28,24 +28,24 @@ func (o *offspring) woke(p *sensor.Process, tick uint64) {
 }
 
 // watch begins with a parent of which this pass saw the first child. Its own reading may have come before that of the child.
-func (o *offspring) watch(l *Ledger, pid int32) {
+func (o *offspring) watch(tab *table, pid int32) {
 	if o.turns != 0 {
 		return
 	}
-	if p := livingOf(l.line.live, pid); p != nil {
-		o.woke(p, l.tick)
+	if p := livingOf(tab.line.live, pid); p != nil {
+		o.woke(p, tab.tick)
 	}
 }
 
 // slept reports whether the payer of a process that is gone cannot have waited for another child since the last tick, that began since,
 // too: it was woken once. All processes between the two have to be of the part of the one that is gone.
-func (l *Ledger) slept(q, e *process, s spans) bool {
+func (tab *table) slept(q, e *process, s spans) bool {
 	o := q.children
 	if !o.once || (q.rate-o.rate)*float64(s.tick) > float64(clockStep)/2 {
 		return false
 	}
 	for at := e; at.ppid != q.pid; {
-		up := l.table[at.ppid]
+		up := tab.byID[at.ppid]
 		if up == nil || up == at || up.part != e.part {
 			return false
 		}

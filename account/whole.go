@@ -55,9 +55,9 @@ func (w *whole) close() {
 }
 
 // readWholes reads the control groups of workloads, unless all parts are idle and the last reading is recent enough.
-func (l *Ledger) readWholes() {
-	for _, p := range l.order {
-		if w := p.group.whole; p.group.lead == p && w != nil && w.handle != nil && (w.active == l.tick || !rests(w.handle)) {
+func (r *registry) readWholes() {
+	for _, p := range r.order {
+		if w := p.group.whole; p.group.lead == p && w != nil && w.handle != nil && (w.active == r.tick || !rests(w.handle)) {
 			w.read()
 		}
 	}

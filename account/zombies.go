@@ -28,34 +28,34 @@ type dead struct {
 func isZombie(p *sensor.Process) bool { return p.State == 'Z' && p.Threads <= 1 }
 
 // bury counts a process of this tick if it has been dead for long enough.
-func (l *Ledger) bury(e *process, p *sensor.Process) {
+func (tab *table) bury(e *process, p *sensor.Process) {
 	switch {
 	case !isZombie(p):
 		e.dead = 0
 		return
 	case e.dead == 0:
-		e.dead = max(l.lastAt, 1)
+		e.dead = max(tab.lastAt, 1)
 	}
-	if grown(e.dead, l.lastAt) < zombieAfter {
+	if grown(e.dead, tab.lastAt) < zombieAfter {
 		return
 	}
-	d := l.dead[e.part.owner]
+	d := tab.dead[e.part.owner]
 	if d == nil {
 		d = new(dead)
-		l.dead[e.part.owner] = d
+		tab.dead[e.part.owner] = d
 	}
 	d.n++
 }
 
 // exportZombies appends the number of zombies of each owner, including one final 0 when
 // there are none any more.
-func (l *Ledger) exportZombies(b *metric.Batch) {
-	for owner, d := range l.dead {
+func (tab *table) exportZombies(b *metric.Batch) {
+	for owner, d := range tab.dead {
 		if d.n == 0 {
 			if d.series != nil {
 				b.Samples = append(b.Samples, metric.Sample{Series: d.series, Last: true}) // a zero, once
 			}
-			delete(l.dead, owner)
+			delete(tab.dead, owner)
 			continue
 		}
 		if d.series == nil {

@@ -1,0 +1,173 @@
+package account
+
+import (
+	"slices"
+
+	"reckon/account/tally"
+	"reckon/metric"
+	"reckon/workload"
+)
+
+// registry holds the parts of a ledger by their names. Parts of short work are folded in it; see short.go.
+type registry struct {
+	*times
+	config *Config
+	byKey  map[key]*Part
+	places map[string]*Part
+	// reported are containers that have ended and whose account is closed, but which the supervisor still reports.
+	reported map[key]*Part
+	order    []*Part // in order of appearance, for stable exports
+	groups   map[workload.ID]*group
+	other    *Part
+	// forgotten is the CPU time of parts that were flushed, nanoseconds.
+	forgotten uint64
+	shorts    map[string]*metric.Series // by owner, for shortWorkloads
+	counts    map[string]uint64
+	tallies   *tally.Books
+	repoint   func(from, to *Part) // charges the processes of one part to another from now on
+}
+
+func newRegistry(c *Config, at *times) *registry {
+	return &registry{
+		times: at, config: c,
+		byKey: make(map[key]*Part), places: make(map[string]*Part), reported: make(map[key]*Part), groups: make(map[workload.ID]*group),
+		shorts: make(map[string]*metric.Series), counts: make(map[string]uint64),
+	}
+}
+
+// part returns the account of an identity, created if need be.
+func (r *registry) part(found Identified, start uint64) *Part {
+	if p := r.placed(found.Place); p != nil {
+		if !p.exported && p.better(&found) {
+			return r.rename(p, found)
+		}
+		p.adopt(found.Handle)
+		p.group.adopt(found.Whole)
+		p.facts.merge(found.Facts)
+		p.revive()
+		return p
+	}
+	k := key{found.Workload, found.Part, found.Owner}
+	p := r.byKey[k]
+	if p == nil || p.cgroup != found.Handle {
+		if q := r.holder(found.Handle); q != nil {
+			return r.sameGroup(q, found)
+		}
+	}
+	if p != nil && !p.closed() && (p.run == found.Run || p.run == "") {
+		if found.Place != p.place { // a restarted container
+			p.succeed(found.Handle, nil)
+		}
+		r.learn(p, found)
+		p.revive()
+		return p
+	}
+	p = &Part{key: k, kind: k.id.Kind(), start: start}
+	p.met, p.naming = r.now, found.Naming
+	if !r.first && start >= r.began {
+		p.created = (r.epoch + int64(start)) / 1e6
+	}
+	r.enter(p)
+	r.learn(p, found)
+	r.order = append(r.order, p)
+	return p
+}
+
+// revive continues a part that ended a moment ago and whose end was not exported: a restarted service or container.
+func (p *Part) revive() {
+	if p.end != 0 {
+		p.end, p.emptySince = 0, 0
+	}
+}
+
+// sweep forgets the parts that the last export flushed. It runs at the beginning of the next
+// step, so that a state that is saved before the export is sent still has them.
+func (r *registry) sweep() {
+	gone := false
+	for _, p := range r.order {
+		if p.absorbed || (p.flushed && p.end != 0 && !p.lingers(r.lastAt, r.config.Linger)) {
+			gone = true
+			r.release(p)
+		}
+	}
+	if gone {
+		r.order = slices.DeleteFunc(r.order, func(p *Part) bool { return p.group == nil })
+	}
+}
+
+// release removes a part from the maps. Its group goes with its last part.
+func (r *registry) release(p *Part) {
+	if p.reported {
+		r.reported[p.key] = p
+	}
+	p.leaveCgroup()
+	if r.byKey[p.key] == p {
+		delete(r.byKey, p.key)
+	}
+	if !p.absorbed {
+		r.forgotten += p.CPU()
+		p.leave(r.other)
+	}
+	if r.places[p.place] == p {
+		delete(r.places, p.place)
+	}
+	r.leaveGroup(p)
+}
+
+// joinGroup adds a part to the group of its workload, created if need be.
+func (r *registry) joinGroup(p *Part) {
+	g := r.groups[p.id]
+	if g == nil {
+		g = &group{id: p.id}
+		r.groups[p.id] = g
+	}
+	g.parts++
+	p.group = g
+	if g.lead == nil {
+		g.lead = p
+	}
+}
+
+// leaveGroup removes a part from the group of its workload, which goes with its last part.
+func (r *registry) leaveGroup(p *Part) {
+	g := p.group
+	p.group = nil
+	if g.parts--; g.parts == 0 {
+		if g.whole != nil {
+			g.whole.close()
+		}
+		delete(r.groups, g.id)
+	} else if g.lead == p {
+		g.lead = nil
+		for _, q := range r.order {
+			if q.group == g {
+				g.lead = q
+				break
+			}
+		}
+	}
+}
+
+func (r *registry) remove(p *Part) {
+	r.release(p)
+	r.order = slices.DeleteFunc(r.order, func(q *Part) bool { return q == p })
+}
+
+// accountOf returns the part that the use of p is charged to: p, or the short work that it was folded into.
+func (r *registry) accountOf(p *Part) *Part {
+	if !p.absorbed {
+		return p
+	}
+	id := r.foldsInto(p)
+	if into := r.byKey[key{id.Workload, id.Part, id.Owner}]; into != nil {
+		return into
+	}
+	return p
+}
+
+// shortWork returns the account of the short work of an owner.
+func (r *registry) shortWork(owner string) *Part {
+	return r.part(Identified{Identity: workload.Identity{
+		Workload: workload.MakeID(workload.Short, owner+"/"+r.config.Node), Owner: owner,
+	}}, r.lastAt)
+}

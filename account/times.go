@@ -1,0 +1,31 @@
+package account
+
+import "reckon/account/tally"
+
+// times are those of the ticks of a ledger. Boot times are nanoseconds since boot.
+type times struct {
+	tick    uint64
+	now     uint64 // boot time of this tick
+	exports uint64
+	began   uint64  // boot time of the first tick
+	lastAt  uint64  // boot time of the last tick
+	before  uint64  // boot time of the tick before that
+	booted  int64   // see Ledger.SetBooted
+	first   bool    // this tick is the first of the ledger, or of the one that it was restored from
+	epoch   int64   // nanoseconds between the Unix epoch and boot
+	span    float64 // seconds between the last two ticks
+}
+
+// interval returns the number of the present export interval, from 1 on.
+func (t *times) interval() uint32 { return uint32(t.exports) + 1 }
+
+// unix turns a boot time into seconds since the Unix epoch.
+func (t *times) unix(boot uint64) float64 { return float64(t.epoch+int64(boot)) / 1e9 }
+
+// moment returns the tick that the ledger took last.
+func (t *times) moment() tally.Moment {
+	return tally.Moment{Tick: t.tick, Boot: t.lastAt, Span: t.span, Epoch: t.epoch}
+}
+
+// millis returns the time of the last tick in milliseconds since the Unix epoch.
+func (t *times) millis() int64 { return (t.epoch + int64(t.lastAt)) / 1e6 }
