@@ -69,3 +69,11 @@ type Step struct {
 	CPUSeconds, MemoryPeakBytes *float64 // the peak is that of a task, as polled by the batch system
 	Cores                       *float64 // allocated
 }
+
+// Figure returns a figure of the run by its key; nil if it is unknown or no figure of runs.
+func (r *Row) Figure(key string) *float64 {
+	if i := Index(Runs, key); i >= 0 {
+		return *r.At(i)
+	}
+	return nil
+}

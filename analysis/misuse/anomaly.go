@@ -27,15 +27,15 @@ func AnomalyText(kind, figure string, value, expected float64) string {
 	case "network_bytes_per_second":
 		write, what = format.Rate, "network traffic"
 	}
-	return texts.Say("anomaly."+kind, phrase.Words{"what": what, "value": write(value), "expected": write(expected)})
+	return say("anomaly."+kind, phrase.Words{"what": what, "value": write(value), "expected": write(expected)})
 }
 
 // ClimbText describes rising memory: seconds until it is full, and bytes per hour.
 func ClimbText(seconds, bytes float64) string {
-	return texts.Say("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": format.Bytes(bytes)})
+	return say("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": format.Bytes(bytes)})
 }
 
 // PeersText describes a node whose power, in watts, differs from its peers.
 func PeersText(value, peers float64) string {
-	return texts.Say("anomaly.peers", phrase.Words{"value": format.Watts(value), "peers": format.Watts(peers)})
+	return say("anomaly.peers", phrase.Words{"value": format.Watts(value), "peers": format.Watts(peers)})
 }

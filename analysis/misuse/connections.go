@@ -9,32 +9,36 @@ import (
 	"reckon/workload"
 )
 
-// manyConnections finds work that opens TCP connections at a rate that burdens the servers: the controller of
+func (c *ManyConnectionsRule) needs() (Needs, bool) { return Needs{Ran: c.Minimum}, c.On }
+
+func (c *ManyConnectionsRule) lines() (least map[string]float64, folded bool) {
+	return map[string]float64{"network_connections": 600}, true
+}
+
+// judge finds work that opens TCP connections at a rate that burdens the servers: the controller of
 // a batch system, a licence server, a metadata server. For services, many connections are normal. If only the total is known, the rate is over the whole run.
-func manyConnections(w *Workload, p *Policy) []Finding {
-	c := p.ManyConnections
-	if !c.On || w.Wall() < c.Minimum.Seconds() || !workload.Kind(w.Kind).Person() || exempt(c.Exempt, w.Owner) {
+func (c *ManyConnectionsRule) judge(w *Workload, _ *Policy) []Finding {
+	if !workload.Kind(w.Kind).Person() || exempt(c.Exempt, w.Owner) {
 		return nil
 	}
 	return steady{rule: ManyConnections, part: "tcp", key: "many-connections", what: "TCP connections that it tried to open in that time",
-		total: w.Connections, rates: w.Connects, rate: c.Rate, high: c.HighRate, minimum: time.Duration(c.Minimum)}.findings(w)
+		figure: "network_connections", rate: c.Rate, high: c.HighRate, minimum: c.Minimum}.findings(w)
 }
 
 // steady is a rule about a rate that is sustained for a minimum time.
 type steady struct {
 	rule, part, key, what string
-	total                 *float64
-	rates                 *Line // per second over time; nil if only the total is known
+	figure                string // key of the total; the rate over time is among the lines of the workload
 	rate, high            float64
-	minimum               time.Duration
+	minimum               Duration
 }
 
 // findings judges the rate over the longest stretch above it or, if only the total is known, over the whole run.
 func (r steady) findings(w *Workload) []Finding {
-	s := stretch{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(r.total, w.Wall())}
+	s := stretch{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(w.Figure(r.figure), w.Wall())}
 	found := s.mean >= r.rate && !workload.Kind(w.Kind).Folded() // short work is aggregated and has no run of its own
-	if r.rates != nil {
-		s, found = r.rates.above(r.rate, r.minimum)
+	if rates := w.Lines[r.figure]; rates != nil {
+		s, found = rates.above(r.rate, time.Duration(r.minimum))
 	}
 	if !found {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reckon/analysis/misuse"
+	"reckon/figure"
 )
 
 // found returns the rules and parts that some workloads break, with their severities.
@@ -23,7 +24,7 @@ func found(list ...misuse.Workload) string {
 func TestOnce(t *testing.T) {
 	running := func(w *misuse.Workload) { w.Running, w.State, w.Reports = true, "running", true }
 	waste := func(w *misuse.Workload) {
-		w.Cores, w.CoresP95, w.Memory, w.MemoryPeak = num(64), num(1), num(256<<30), num(1<<30)
+		w.Cores, w.CoresP95, w.Memory, w.MemoryPeakBytes = num(64), num(1), num(256<<30), num(1<<30)
 	}
 	held := func(w *misuse.Workload) { w.IdleGPU = num(9 * 3600) }
 	for name, c := range map[string]struct {
@@ -56,7 +57,7 @@ func TestEdges(t *testing.T) {
 		return job(1, hours, func(w *misuse.Workload) { w.Cores, w.CoresP95 = num(given), num(p95) })
 	}
 	memory := func(hours, given, peak float64) misuse.Workload {
-		return job(1, hours, func(w *misuse.Workload) { w.Memory, w.MemoryPeak = num(given*(1<<30)), num(peak*(1<<30)) })
+		return job(1, hours, func(w *misuse.Workload) { w.Memory, w.MemoryPeakBytes = num(given*(1<<30)), num(peak*(1<<30)) })
 	}
 	running := func(edit func(*misuse.Workload)) misuse.Workload {
 		return job(1, 2, func(w *misuse.Workload) { w.Running, w.State = true, "running" }, edit)
@@ -74,7 +75,7 @@ func TestEdges(t *testing.T) {
 		})
 	}
 	stuck := func(seconds float64) misuse.Workload {
-		return misuse.Workload{ID: "slurm/1", Owner: "alice", State: "pending", Stuck: "x", Waited: seconds, Start: epoch, Last: epoch}
+		return misuse.Workload{Run: figure.Run{ID: "slurm/1", Owner: "alice", State: "pending", Start: epoch}, Stuck: "x", Waited: seconds, Last: epoch}
 	}
 	for name, c := range map[string]struct {
 		w    misuse.Workload
@@ -100,8 +101,8 @@ func TestEdges(t *testing.T) {
 		"p95 at a quarter":          {cores(10, 16, 4), ""},
 		"four cores":                {cores(10, 4, 0.5), "over-requested cpu medium"},
 		"fewer than four cores":     {cores(100, 3.9, 0.5), ""},
-		"suspended for a while":     {job(1, 4, func(w *misuse.Workload) { w.CoresP95, w.Suspended = num(3.99), num(2*3600+60) }), ""},
-		"suspended for less":        {job(1, 4, func(w *misuse.Workload) { w.CoresP95, w.Suspended = num(3.99), num(2*3600-60) }), "over-requested cpu medium"},
+		"suspended for a while":     {job(1, 4, func(w *misuse.Workload) { w.CoresP95, w.SuspendedSeconds = num(3.99), num(2*3600+60) }), ""},
+		"suspended for less":        {job(1, 4, func(w *misuse.Workload) { w.CoresP95, w.SuspendedSeconds = num(3.99), num(2*3600-60) }), "over-requested cpu medium"},
 		"24 core-hours":             {cores(2, 16, 3.99), "over-requested cpu medium"},
 		"less than 24 core-hours":   {cores(1.99, 16, 3.99), ""},
 		"240 core-hours":            {cores(20, 16, 3.99), "over-requested cpu high"},
@@ -115,8 +116,8 @@ func TestEdges(t *testing.T) {
 		"less than 8 GiB":           {memory(40, 7.9, 1), ""},
 		"192 GiB-hours":             {memory(8, 25, 1), "over-requested memory low"},
 		"less than 192 GiB-hours":   {memory(7.99, 25, 1), ""},
-		"its page cache is no need": {job(1, 20, func(w *misuse.Workload) { w.MemoryNeeded = num(1 << 30) }), "over-requested memory low"},
-		"memory is an estimate":     {job(1, 20, func(w *misuse.Workload) { w.MemoryNeeded, w.MemoryInexact = num(1<<30), true }), ""},
+		"its page cache is no need": {job(1, 20, func(w *misuse.Workload) { w.MemoryNeededPeakBytes = num(1 << 30) }), "over-requested memory low"},
+		"memory is an estimate":     {job(1, 20, func(w *misuse.Workload) { w.MemoryNeededPeakBytes, w.MemoryInexact = num(1<<30), true }), ""},
 
 		"GPU idle for half an hour":        {running(func(w *misuse.Workload) { w.IdleGPU = num(1800) }), "idle-allocation gpu high"},
 		"GPU idle for less":                {running(func(w *misuse.Workload) { w.IdleGPU = num(1799) }), ""},
@@ -146,12 +147,12 @@ func TestEdges(t *testing.T) {
 		"busiest GPU less":                 {job(1, 1, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 719, "b": 0} }), ""},
 		"100 faults a second":              {job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(360000) }), "memory-thrashing faults medium"},
 		"fewer faults":                     {job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(359999) }), ""},
-		"swap 30 %":                        {job(1, 1, func(w *misuse.Workload) { w.SwapPeak, w.MemoryPeak = num(12<<30), num(28<<30) }), "memory-thrashing swap medium"},
-		"swap less":                        {job(1, 1, func(w *misuse.Workload) { w.SwapPeak, w.MemoryPeak = num(11.9*(1<<30)), num(28<<30) }), ""},
-		"64 MiB of swap":                   {job(1, 0.1, func(w *misuse.Workload) { w.SwapPeak, w.MemoryPeak = num(64<<20), num(64<<20) }), "memory-thrashing swap medium"},
-		"less than 64 MiB of swap":         {job(1, 0.1, func(w *misuse.Workload) { w.SwapPeak, w.MemoryPeak = num(64<<20-1), num(64<<20) }), ""},
-		"quota 30 %":                       {job(1, 1, func(w *misuse.Workload) { w.Throttled = num(1080) }), "memory-thrashing quota low"},
-		"quota less":                       {job(1, 1, func(w *misuse.Workload) { w.Throttled = num(1079) }), ""},
+		"swap 30 %":                        {job(1, 1, func(w *misuse.Workload) { w.SwapBytes, w.MemoryPeakBytes = num(12<<30), num(28<<30) }), "memory-thrashing swap medium"},
+		"swap less":                        {job(1, 1, func(w *misuse.Workload) { w.SwapBytes, w.MemoryPeakBytes = num(11.9*(1<<30)), num(28<<30) }), ""},
+		"64 MiB of swap":                   {job(1, 0.1, func(w *misuse.Workload) { w.SwapBytes, w.MemoryPeakBytes = num(64<<20), num(64<<20) }), "memory-thrashing swap medium"},
+		"less than 64 MiB of swap":         {job(1, 0.1, func(w *misuse.Workload) { w.SwapBytes, w.MemoryPeakBytes = num(64<<20-1), num(64<<20) }), ""},
+		"quota 30 %":                       {job(1, 1, func(w *misuse.Workload) { w.ThrottledSeconds = num(1080) }), "memory-thrashing quota low"},
+		"quota less":                       {job(1, 1, func(w *misuse.Workload) { w.ThrottledSeconds = num(1079) }), ""},
 		"thrashing for five minutes":       {job(1, 5.0/60, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), "memory-thrashing faults medium"},
 		"thrashing for less":               {job(1, 0.083, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), ""},
 		"ten connections a second":         {job(1, 1, connects(10)), "many-connections tcp medium"},
@@ -172,10 +173,10 @@ func TestEdges(t *testing.T) {
 		"metadata of root":                 {job(1, 1, metadata(500), func(w *misuse.Workload) { w.Owner = "root" }), ""},
 		"metadata for ten minutes":         {job(1, 1, metadata(1), asking(10, 500)), "storage-pattern metadata medium"},
 		"metadata for nine minutes":        {job(1, 1, metadata(1000), asking(9, 500)), ""},
-		"half of 10 GiB read again":        {job(1, 1, func(w *misuse.Workload) { w.Read, w.Refaulted = num(10<<30), num(5<<30) }), "storage-pattern again low"},
-		"less of it":                       {job(1, 1, func(w *misuse.Workload) { w.Read, w.Refaulted = num(10<<30), num(5<<30-1) }), ""},
-		"half of less read again":          {job(1, 1, func(w *misuse.Workload) { w.Read, w.Refaulted = num(10<<30-1), num(9<<30) }), ""},
-		"read again is not known":          {job(1, 1, func(w *misuse.Workload) { w.Read = num(10 << 40) }), ""},
+		"half of 10 GiB read again":        {job(1, 1, func(w *misuse.Workload) { w.ReadBytes, w.Refaulted = num(10<<30), num(5<<30) }), "storage-pattern again low"},
+		"less of it":                       {job(1, 1, func(w *misuse.Workload) { w.ReadBytes, w.Refaulted = num(10<<30), num(5<<30-1) }), ""},
+		"half of less read again":          {job(1, 1, func(w *misuse.Workload) { w.ReadBytes, w.Refaulted = num(10<<30-1), num(9<<30) }), ""},
+		"read again is not known":          {job(1, 1, func(w *misuse.Workload) { w.ReadBytes = num(10 << 40) }), ""},
 		"one of four writes":               {job(1, 1, writers(95, 5, 0, 0)), "storage-pattern writer low"},
 		"one of four writes less":          {job(1, 1, writers(94.9, 5.1, 0, 0)), ""},
 		"one of three writes":              {job(1, 1, writers(95, 5, 0)), ""},
@@ -191,28 +192,28 @@ func TestEdges(t *testing.T) {
 
 // connects sets the rate of connections per second over the whole run, connecting for some minutes of an hour only.
 func connects(rate float64) func(*misuse.Workload) {
-	return func(w *misuse.Workload) { w.Connections = num(rate * w.Wall()) }
+	return func(w *misuse.Workload) { w.NetworkConnections = num(rate * w.Wall()) }
 }
 
 func connecting(minutes int, rate float64) func(*misuse.Workload) {
 	return func(w *misuse.Workload) {
-		w.Connects = &misuse.Line{Start: epoch, Step: time.Minute, Values: make([]float64, 60)}
+		w.Lines["network_connections"] = &misuse.Line{Start: epoch, Step: time.Minute, Values: make([]float64, 60)}
 		for i := range minutes {
-			w.Connects.Values[20+i] = rate
+			w.Lines["network_connections"].Values[20+i] = rate
 		}
 	}
 }
 
 // metadata sets the rate of metadata requests per second over the whole run, asking for some minutes of an hour only.
 func metadata(rate float64) func(*misuse.Workload) {
-	return func(w *misuse.Workload) { w.Metadata = num(rate * w.Wall()) }
+	return func(w *misuse.Workload) { w.MountMetadataOperations = num(rate * w.Wall()) }
 }
 
 func asking(minutes int, rate float64) func(*misuse.Workload) {
 	return func(w *misuse.Workload) {
-		w.MetadataRates = &misuse.Line{Start: epoch, Step: time.Minute, Values: make([]float64, 60)}
+		w.Lines["mount_metadata_operations"] = &misuse.Line{Start: epoch, Step: time.Minute, Values: make([]float64, 60)}
 		for i := range minutes {
-			w.MetadataRates.Values[20+i] = rate
+			w.Lines["mount_metadata_operations"].Values[20+i] = rate
 		}
 	}
 }
@@ -278,13 +279,13 @@ func TestWords(t *testing.T) {
 	say(func(w *misuse.Workload) { w.CoresP95 = num(1.26) })
 	say(func(w *misuse.Workload) { w.CoresP95 = num(0.02) })
 	say(func(w *misuse.Workload) { w.Kind, w.CoresP95 = "deployment", num(1) })
-	say(func(w *misuse.Workload) { w.Memory, w.MemoryNeeded = num(2<<40), num(700<<20) })
+	say(func(w *misuse.Workload) { w.Memory, w.MemoryNeededPeakBytes = num(2<<40), num(700<<20) })
 	say(func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(7200) })
 	say(func(w *misuse.Workload) { w.Running, w.State, w.CPUSeconds = true, "running", nil })
 	say(func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "running", num(4800) })
 	say(func(w *misuse.Workload) { w.MajorFaults = num(278 * 48 * 3600) })
-	say(func(w *misuse.Workload) { w.SwapPeak = num(20 << 30) })
-	say(func(w *misuse.Workload) { w.Throttled = num(0.5 * 48 * 3600) })
+	say(func(w *misuse.Workload) { w.SwapBytes = num(20 << 30) })
+	say(func(w *misuse.Workload) { w.ThrottledSeconds = num(0.5 * 48 * 3600) })
 	say(func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 32 * 48 * 3600, "n2": 0} })
 	say(func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 1e5, "b": 0, "c": 0, "d": 1e5} })
 	say(connects(1234.4))
@@ -347,7 +348,7 @@ func TestWasted(t *testing.T) {
 	}{
 		"GPUs":       {job(1, 10, onGPU(4, 3600)), "gpu-seconds", 39 * 3600},
 		"cores":      {job(1, 10, func(w *misuse.Workload) { w.CoresP95 = num(2) }), "core-seconds", 140 * 3600},
-		"memory":     {job(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(2 << 30) }), "byte-seconds", 600 * 3600 * (1 << 30)},
+		"memory":     {job(1, 20, func(w *misuse.Workload) { w.MemoryPeakBytes = num(2 << 30) }), "byte-seconds", 600 * 3600 * (1 << 30)},
 		"no process": {job(1, 2, func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "running", num(3600) }), "core-seconds", 16 * 3600},
 		"idle nodes": {job(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"a": 9e4, "b": 0} }), "core-seconds", 16 * 3600},
 		"idle GPUs":  {job(1, 2, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 7000, "b": 0} }), "gpu-seconds", 7200},

@@ -5,11 +5,12 @@ import (
 	"reckon/internal/phrase"
 )
 
-// gpuUnused finds work on a GPU node that does not use GPUs, or whose GPUs are hardly busy.
-func gpuUnused(w *Workload, p *Policy) (out []Finding) {
-	m := p.GPUUnused
+func (m *GPUUnusedRule) needs() (Needs, bool) { return Needs{Ran: min(m.Minimum, m.GPUMinimum)}, m.On }
+
+// judge finds work on a GPU node that does not use GPUs, or whose GPUs are hardly busy.
+func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	wall := w.Wall()
-	if !m.On || wall < m.Minimum.Seconds() || w.GPUNodes == 0 {
+	if wall < m.Minimum.Seconds() || w.GPUNodes == 0 {
 		return nil
 	}
 	lasted := func(least Duration) Evidence {

@@ -2,20 +2,20 @@ package misuse
 
 import "reckon/internal/phrase"
 
-// idleAllocation finds allocations on which nothing computes.
-func idleAllocation(w *Workload, p *Policy) (out []Finding) {
-	d := p.IdleAllocation
-	if !d.On {
-		return nil
-	}
-	if w.Running && known(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
+func (d *IdleAllocationRule) needs() (Needs, bool) {
+	return Needs{Ran: min(d.GPUIdle, d.Empty), Running: true}, d.On
+}
+
+// judge finds allocations on which nothing computes.
+func (d *IdleAllocationRule) judge(w *Workload, _ *Policy) (out []Finding) {
+	if known(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
 		e := []Evidence{{Text: "GPU memory held without use", Value: *w.IdleGPU, Unit: "seconds", Limit: limit(d.GPUIdle.Seconds())}}
 		if known(w.GPUs) && known(w.GPUSeconds) && !w.GPUInexact {
 			e = append(e, Evidence{Text: "GPU time allocated and not used", Value: max(w.Wall()**w.GPUs-*w.GPUSeconds, 0), Unit: "gpu-seconds", Wasted: true})
 		}
 		out = append(out, w.finding(IdleAllocation, High, "gpu", "idle-allocation.gpu", phrase.Words{"span": Span(*w.IdleGPU)}, e...))
 	}
-	if w.Running && w.State == "running" && w.Reports && (w.CPUSeconds == nil || w.Empty != nil) {
+	if w.State == "running" && w.Reports && (w.CPUSeconds == nil || w.Empty != nil) {
 		key, span := "idle-allocation.never", w.Wall()
 		if w.CPUSeconds != nil {
 			key, span = "idle-allocation.ended", *w.Empty

@@ -7,13 +7,11 @@ import (
 	"reckon/internal/phrase"
 )
 
-// imbalance finds jobs with idle nodes, tasks or GPUs while others work.
-func imbalance(w *Workload, p *Policy) (out []Finding) {
-	b := p.Imbalance
+func (b *ImbalanceRule) needs() (Needs, bool) { return Needs{Ran: b.Minimum}, b.On }
+
+// judge finds jobs with idle nodes, tasks or GPUs while others work.
+func (b *ImbalanceRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	wall := w.Wall()
-	if !b.On || wall < b.Minimum.Seconds() {
-		return nil
-	}
 	for _, k := range []struct {
 		part, what string
 		by         map[string]float64
@@ -69,7 +67,7 @@ func (t *StepTasks) unused() float64 { return (t.Busiest - t.others()) * (t.Task
 const mostUnused = 0.5
 
 // unevenTasks finds steps in which one task works much more than the others on its node.
-func (w *Workload) unevenTasks(b ImbalanceRule) []Finding {
+func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 	if w.CPUInexact {
 		return nil
 	}

@@ -6,7 +6,7 @@
 // peak, except for memory, where the request must cover the peak. A figure that was not
 // measured is nil and causes no finding; nor does a lower bound, an
 // estimate or a modelled figure. Figures are SI base units. The package is pure: no file, no network,
-// no clock; all functions are safe for concurrent use. Its sentences are in texts.txt.
+// no clock; all functions are safe for concurrent use. Its sentences are in the folder rules.
 package misuse
 
 import (
@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/figure"
 	"reckon/internal/phrase"
 )
 
@@ -53,24 +54,18 @@ type Finding struct {
 	Evidence []Evidence
 }
 
-// Workload holds the figures of one workload.
+// Workload is one run and what is known of it beyond its record.
 type Workload struct {
-	Site, ID, Kind, Owner, Partition, State string
+	figure.Run
 
-	Nodes       []string
-	Start, Last time.Time // Last is the end, or the latest sample
-	Running     bool
+	Last    time.Time // the end, or the latest sample
+	Running bool
 	// Stuck is a sentence that explains why it can never start; empty for work that runs, ended or will start.
 	// Waited is how long it has waited, in seconds.
 	Stuck  string
 	Waited float64
 
-	CPUSeconds, CoresMean, CoresP95       *float64
-	MemoryNeeded, MemoryPeak              *float64 // the peak includes page cache; it substitutes an unknown need
-	SwapPeak, MajorFaults, Throttled      *float64
-	GPUSeconds, GPUMemoryPeak             *float64 // 0 GPU seconds: all its nodes measure GPUs, and it used none
-	Cores, Memory, GPUs, RequestSeconds   *float64 // allocated, or requested if there is no allocation
-	Suspended                             *float64 // seconds
+	Cores, Memory, GPUs                   *float64 // allocated, or requested if there is no allocation
 	CPUInexact, MemoryInexact, GPUInexact bool     // the figures are bounds, estimates or modelled: not judged
 	// Squeezed is true if its memory was full, page cache included, and it was slowed down by that.
 	Squeezed bool
@@ -86,21 +81,13 @@ type Workload struct {
 	// if it has one, or if that is unknown.
 	Reports bool
 	Empty   *float64
-	// Faults are its major faults per second, Swapped the share of its memory that was
-	// swapped out, Throttles the share of time throttled by its quota, over time;
-	// nil if only the totals are known.
-	Faults, Swapped, Throttles *Line
-	// Connections are the TCP connections that it tried to open, Connects the same per second over time; nil if
-	// not measured, or measured only in total.
-	Connections *float64
-	Connects    *Line
-	// Metadata are requests to file systems across the network that neither read nor write, MetadataRates the same per second over time; nil as
-	// above. Read is the data read from storage, Refaulted the page cache that was dropped and soon needed again, in bytes.
+	// Lines are figures over time, by key: counters per second, a peak of memory as the share of its memory. Those of which only the
+	// total is known, or not even that, are missing. See [Lines].
+	Lines map[string]*Line
+	// Refaulted is the page cache that was dropped and soon needed again, in bytes.
+	Refaulted *float64
 	// PerNodeWritten is the data written, by node, in bytes.
-	Metadata        *float64
-	MetadataRates   *Line
-	Read, Refaulted *float64
-	PerNodeWritten  map[string]float64
+	PerNodeWritten map[string]float64
 	// PerNode is its CPU time by node, PerGPU the busy time by device, in seconds.
 	PerNode, PerGPU map[string]float64
 	// Tasks are the steps with several tasks on a node.
@@ -110,14 +97,14 @@ type Workload struct {
 // Wall returns the run time in seconds, without the time it was suspended and held nothing.
 func (w *Workload) Wall() float64 {
 	wall := w.Last.Sub(w.Start).Seconds()
-	if known(w.Suspended) {
-		wall -= *w.Suspended
+	if known(w.SuspendedSeconds) {
+		wall -= *w.SuspendedSeconds
 	}
 	return math.Max(0, wall)
 }
 
 func (w *Workload) finding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
-	return Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, Text: texts.Say(key, words), First: w.Start, Last: w.Last, Evidence: e}
+	return Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, Text: say(key, words), First: w.Start, Last: w.Last, Evidence: e}
 }
 
 // Passed are workloads of an owner without an allocation that ended too soon for any rule about single workloads, summed up.
@@ -138,13 +125,14 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 	for i := range list {
 		w := &list[i]
 		p := policy(w.Partition, w.Nodes)
-		if w.Stuck != "" {
-			out = append(out, cannotStart(w, p)...)
-			continue
-		}
-		requested := overRequested(w, p)
-		out = append(out, once(slices.Concat(gpuUnused(w, p), requested, idleAllocation(w, p), thrashing(w, p), imbalance(w, p), manyConnections(w, p), storagePattern(w, p)))...)
-		if len(requested) == 0 {
+		var found []Finding
+		p.judges(func(j judge, n Needs) {
+			if n.judges(w) {
+				found = append(found, j.judge(w, p)...)
+			}
+		})
+		out = append(out, once(slices.Clone(found))...)
+		if w.Stuck == "" && !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == OverRequested }) {
 			gather(small, w, p)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reckon/analysis/misuse"
+	"reckon/figure"
 )
 
 var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -38,10 +39,10 @@ func num(v float64) *float64 { return &v }
 // job lasts hours on one node of 64 cores, uses all it requested, and breaks no rule.
 func job(id int, hours float64, edit ...func(*misuse.Workload)) misuse.Workload {
 	w := misuse.Workload{
-		Site: "lab", ID: fmt.Sprintf("slurm/%d", id), Kind: "slurm", Owner: "alice", Partition: "cpu", State: "completed", Nodes: []string{"n1"},
-		Start: epoch, Last: epoch.Add(time.Duration(hours * float64(time.Hour))), Reports: true, NodeCores: num(64),
-		CPUSeconds: num(16 * hours * 3600 * 0.95), CoresMean: num(15.2), CoresP95: num(16), MemoryPeak: num(30 << 30), MajorFaults: num(10),
-		Cores: num(16), Memory: num(32 << 30), RequestSeconds: num(hours * 3600),
+		Run: figure.Run{Site: "lab", ID: fmt.Sprintf("slurm/%d", id), Kind: "slurm", Owner: "alice", Partition: "cpu", State: "completed", Nodes: []string{"n1"}, Start: epoch,
+			Row: figure.Row{CPUSeconds: num(16 * hours * 3600 * 0.95), CoresMean: num(15.2), CoresP95: num(16), MemoryPeakBytes: num(30 << 30), MajorFaults: num(10), RequestSeconds: num(hours * 3600)}},
+		Last: epoch.Add(time.Duration(hours * float64(time.Hour))), Reports: true, NodeCores: num(64), Lines: map[string]*misuse.Line{},
+		Cores: num(16), Memory: num(32 << 30),
 	}
 	for _, e := range edit {
 		e(&w)
@@ -68,7 +69,7 @@ func labelled() map[string]struct {
 	}
 	wasteful := func(w *misuse.Workload) { w.CoresP95, w.CoresMean = num(2), num(1.9) }
 	unmeasured := func(w *misuse.Workload) {
-		w.CPUSeconds, w.CoresMean, w.CoresP95, w.MemoryPeak, w.MajorFaults = nil, nil, nil, nil, nil
+		w.CPUSeconds, w.CoresMean, w.CoresP95, w.MemoryPeakBytes, w.MajorFaults = nil, nil, nil, nil, nil
 	}
 	return map[string]struct {
 		list []misuse.Workload
@@ -90,8 +91,8 @@ func labelled() map[string]struct {
 		"too many for a moment":   {many(1, 0.5, wasteful), nil},
 		"one burst of all cores":  {many(1, 10, func(w *misuse.Workload) { w.CoresP95 = num(15) }), nil},
 		"two cores of four":       {many(1, 100, func(w *misuse.Workload) { w.Cores, w.CoresP95 = num(4), num(2) }), nil},
-		"memory for nothing":      {many(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(1 << 30) }), []string{"over-requested"}},
-		"memory a little much":    {many(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(20 << 30) }), nil},
+		"memory for nothing":      {many(1, 20, func(w *misuse.Workload) { w.MemoryPeakBytes = num(1 << 30) }), []string{"over-requested"}},
+		"memory a little much":    {many(1, 20, func(w *misuse.Workload) { w.MemoryPeakBytes = num(20 << 30) }), nil},
 		"GPU memory held, idle":   {many(1, 10, onGPU(1, 20000), func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(7200) }), []string{"idle-allocation"}},
 		"GPU idle for a while":    {many(1, 10, onGPU(1, 20000), func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(600) }), nil},
 		"allocation, no process":  {many(1, 2, unmeasured, func(w *misuse.Workload) { w.Running, w.State = true, "running" }), []string{"idle-allocation"}},
@@ -106,11 +107,11 @@ func labelled() map[string]struct {
 		"two thousand short":      {many(2000, 0.003), []string{"many-small-jobs"}},
 		"a hundred short":         {many(100, 0.003), nil},
 		"pages from disk":         {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), []string{"memory-thrashing"}},
-		"searches a file system":  {many(1, 1, func(w *misuse.Workload) { w.Metadata = num(1e7) }), []string{"storage-pattern"}},
-		"asks a server in a loop": {many(1, 1, func(w *misuse.Workload) { w.Connections = num(1e5) }), []string{"many-connections"}},
+		"searches a file system":  {many(1, 1, func(w *misuse.Workload) { w.MountMetadataOperations = num(1e7) }), []string{"storage-pattern"}},
+		"asks a server in a loop": {many(1, 1, func(w *misuse.Workload) { w.NetworkConnections = num(1e5) }), []string{"many-connections"}},
 		"a start from disk":       {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(20000) }), nil},
-		"swapped out":             {many(1, 1, func(w *misuse.Workload) { w.SwapPeak = num(20 << 30) }), []string{"memory-thrashing"}},
-		"held by a quota":         {many(1, 1, func(w *misuse.Workload) { w.Throttled = num(2000) }), []string{"memory-thrashing"}},
+		"swapped out":             {many(1, 1, func(w *misuse.Workload) { w.SwapBytes = num(20 << 30) }), []string{"memory-thrashing"}},
+		"held by a quota":         {many(1, 1, func(w *misuse.Workload) { w.ThrottledSeconds = num(2000) }), []string{"memory-thrashing"}},
 		"nodes stand still":       {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 30, "n3": 20} }), []string{"imbalance"}},
 		"nodes share the work":    {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 60000} }), nil},
 		"all nodes stand still":   {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100, "n2": 0} }), nil},
@@ -172,9 +173,10 @@ func TestUnknownIsNothing(t *testing.T) {
 			return nil
 		}
 		w := misuse.Workload{
-			Site: "lab", ID: "slurm/1", Owner: "alice", State: "completed", Nodes: []string{"n1"}, Start: epoch, Last: epoch.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "wall")) * time.Second),
-			CPUSeconds: num(1), CoresMean: f("mean", 64), CoresP95: f("p95", 64), MemoryPeak: f("peak", 1<<40), SwapPeak: f("swap", 1<<40), MajorFaults: f("faults", 1e9),
-			Throttled: f("throttled", 1e6), GPUSeconds: f("gpu", 1e6), Cores: f("cores", 64), Memory: f("memory", 1<<40), GPUs: f("gpus", 8), NodeCores: f("node", 64),
+			Run: figure.Run{Site: "lab", ID: "slurm/1", Owner: "alice", State: "completed", Nodes: []string{"n1"}, Start: epoch, Row: figure.Row{
+				CPUSeconds: num(1), CoresMean: f("mean", 64), CoresP95: f("p95", 64), MemoryPeakBytes: f("peak", 1<<40), SwapBytes: f("swap", 1<<40), MajorFaults: f("faults", 1e9),
+				ThrottledSeconds: f("throttled", 1e6), GPUSeconds: f("gpu", 1e6)}},
+			Last: epoch.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "wall")) * time.Second), Cores: f("cores", 64), Memory: f("memory", 1<<40), GPUs: f("gpus", 8), NodeCores: f("node", 64),
 			GPUNodes: rapid.IntRange(0, 1).Draw(t, "gpu nodes"),
 		}
 		judge := func(w misuse.Workload) map[string]bool {
@@ -186,9 +188,9 @@ func TestUnknownIsNothing(t *testing.T) {
 		}
 		whole := judge(w)
 		for name, forget := range map[string]func(*misuse.Workload){
-			"p95": func(w *misuse.Workload) { w.CoresP95 = nil }, "mean": func(w *misuse.Workload) { w.CoresMean = nil }, "peak": func(w *misuse.Workload) { w.MemoryPeak = nil },
+			"p95": func(w *misuse.Workload) { w.CoresP95 = nil }, "mean": func(w *misuse.Workload) { w.CoresMean = nil }, "peak": func(w *misuse.Workload) { w.MemoryPeakBytes = nil },
 			"cores": func(w *misuse.Workload) { w.Cores = nil }, "memory": func(w *misuse.Workload) { w.Memory = nil }, "faults": func(w *misuse.Workload) { w.MajorFaults = nil },
-			"swap": func(w *misuse.Workload) { w.SwapPeak = nil }, "throttled": func(w *misuse.Workload) { w.Throttled = nil }, "node": func(w *misuse.Workload) { w.NodeCores = nil },
+			"swap": func(w *misuse.Workload) { w.SwapBytes = nil }, "throttled": func(w *misuse.Workload) { w.ThrottledSeconds = nil }, "node": func(w *misuse.Workload) { w.NodeCores = nil },
 		} {
 			less := w
 			forget(&less)
@@ -220,7 +222,7 @@ func TestShortWork(t *testing.T) {
 	for i := range 1200 {
 		start := epoch.Add(time.Duration(i) * time.Minute)
 		for _, owner := range []string{"alice", "root", "systemd-network"} {
-			list = append(list, misuse.Workload{Site: "lab", ID: fmt.Sprint("group/", owner, i), Kind: "group", Owner: owner, Start: start, Last: start.Add(12 * time.Second), CPUSeconds: num(2)})
+			list = append(list, misuse.Workload{Run: figure.Run{Site: "lab", ID: fmt.Sprint("group/", owner, i), Kind: "group", Owner: owner, Start: start, Row: figure.Row{CPUSeconds: num(2)}}, Last: start.Add(12 * time.Second)})
 		}
 	}
 	got := misuse.Judge(list, nil, func(string, []string) *misuse.Policy { return policy() })

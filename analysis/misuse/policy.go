@@ -34,35 +34,20 @@ func (d Duration) text() string {
 	return text
 }
 
-// Policy holds the thresholds of all rules. [Defaults] are those of the program.
-type Policy struct {
-	OverShare       OverShareRule       `yaml:"over-share"`
-	GPUUnused       GPUUnusedRule       `yaml:"gpu-unused"`
-	OverRequested   OverRequestedRule   `yaml:"over-requested"`
-	IdleAllocation  IdleAllocationRule  `yaml:"idle-allocation"`
-	ManySmallJobs   ManySmallJobsRule   `yaml:"many-small-jobs"`
-	MemoryThrashing MemoryThrashingRule `yaml:"memory-thrashing"`
-	Imbalance       ImbalanceRule       `yaml:"imbalance"`
-	ManyConnections ManyConnectionsRule `yaml:"many-connections"`
-	StoragePattern  StoragePatternRule  `yaml:"storage-pattern"`
-	CannotStart     CannotStartRule     `yaml:"cannot-start"`
-	Anomaly         AnomalyRule         `yaml:"anomaly"`
-}
-
 // OverShareRule is about owners on a node.
 type OverShareRule struct {
 	On bool `yaml:"on"`
 	// When a resource is contended, and which owners want it: see analysis/fairshare.
-	Full      float64 `yaml:"full"`
-	Pressure  float64 `yaml:"pressure"`
-	Available float64 `yaml:"available"`
-	Wants     float64 `yaml:"wants"`
+	Full      float64 `yaml:"full" limit:"share"`
+	Pressure  float64 `yaml:"pressure" limit:"share"`
+	Available float64 `yaml:"available" limit:"share"`
+	Wants     float64 `yaml:"wants" limit:"share"`
 	// Exempt are owners without findings, such as root; their use still counts in the
 	// shares of others. Patterns as in the shell.
 	Exempt []string `yaml:"exempt"`
 	// Seconds of the whole machine from which there is a finding, and from which it is of high severity.
-	Seconds float64 `yaml:"seconds"`
-	High    float64 `yaml:"high_seconds"`
+	Seconds float64 `yaml:"seconds" limit:"above 0"`
+	High    float64 `yaml:"high_seconds" limit:"above 0"`
 }
 
 // Exempts reports whether an owner is exempt.
@@ -79,8 +64,8 @@ func exempt(patterns []string, owner string) bool {
 type GPUUnusedRule struct {
 	On           bool     `yaml:"on"`
 	Minimum      Duration `yaml:"minimum"`
-	CPUShare     float64  `yaml:"cpu_share"`
-	GPUBusy      float64  `yaml:"gpu_busy"`
+	CPUShare     float64  `yaml:"cpu_share" limit:"share"`
+	GPUBusy      float64  `yaml:"gpu_busy" limit:"share"`
 	GPUMinimum   Duration `yaml:"gpu_minimum"`
 	GPUHighHours float64  `yaml:"gpu_high_hours"`
 }
@@ -89,11 +74,11 @@ type GPUUnusedRule struct {
 type OverRequestedRule struct {
 	On        bool     `yaml:"on"`
 	Minimum   Duration `yaml:"minimum"`
-	Share     float64  `yaml:"share"`
+	Share     float64  `yaml:"share" limit:"share"`
 	MinCores  float64  `yaml:"min_cores"`
 	MinMemory float64  `yaml:"min_memory_bytes"`
-	CoreHours float64  `yaml:"core_hours"`
-	GiBHours  float64  `yaml:"gib_hours"`
+	CoreHours float64  `yaml:"core_hours" limit:"above 0"`
+	GiBHours  float64  `yaml:"gib_hours" limit:"above 0"`
 }
 
 // IdleAllocationRule is about allocations without activity.
@@ -103,53 +88,31 @@ type IdleAllocationRule struct {
 	Empty   Duration `yaml:"empty"`
 	// Zombies is the minimum number of dead processes of an owner on a node for a finding, when they stay for
 	// ZombiesFor.
-	Zombies    float64  `yaml:"zombies"`
-	ZombiesFor Duration `yaml:"zombies_for"`
+	Zombies    float64  `yaml:"zombies" of:"node" limit:"above 0"`
+	ZombiesFor Duration `yaml:"zombies_for" of:"node"`
 }
 
 // Briefest returns the run time below which an ended workload without an allocation breaks no rule by itself, and counts as a short one; at most a minute.
 func (p *Policy) Briefest() time.Duration {
-	least := time.Minute
-	for _, r := range []struct {
-		on bool
-		d  Duration
-	}{
-		{p.GPUUnused.On, min(p.GPUUnused.Minimum, p.GPUUnused.GPUMinimum)}, {p.ManySmallJobs.On, p.ManySmallJobs.Short},
-		{p.MemoryThrashing.On, p.MemoryThrashing.Minimum}, {p.Imbalance.On, p.Imbalance.Minimum}, {p.ManyConnections.On, p.ManyConnections.Minimum}, {p.StoragePattern.On, p.StoragePattern.Minimum},
-		{p.OverRequested.On, p.OverRequested.Minimum},
-	} {
-		if r.on {
-			least = min(least, time.Duration(r.d))
-		}
+	least := p.shortest(Duration(time.Minute), func(n Needs) bool { return !n.Running })
+	if p.ManySmallJobs.On {
+		least = min(least, p.ManySmallJobs.Short)
 	}
-	return least
+	return time.Duration(least)
 }
 
 // Alone returns the run time below which no rule finds anything of a workload without an allocation by itself, at most an hour.
 // It may be above [Policy.Briefest]: a workload that ran for longer than the short ones of ManySmallJobs is none of these.
 func (p *Policy) Alone() time.Duration {
-	least := time.Hour
-	for _, r := range []struct {
-		on bool
-		d  Duration
-	}{
-		{p.GPUUnused.On, min(p.GPUUnused.Minimum, p.GPUUnused.GPUMinimum)}, {p.IdleAllocation.On, min(p.IdleAllocation.GPUIdle, p.IdleAllocation.Empty)},
-		{p.MemoryThrashing.On, p.MemoryThrashing.Minimum}, {p.Imbalance.On, p.Imbalance.Minimum}, {p.ManyConnections.On, p.ManyConnections.Minimum},
-		{p.StoragePattern.On, p.StoragePattern.Minimum}, {p.OverRequested.On, p.OverRequested.Minimum},
-	} {
-		if r.on {
-			least = min(least, time.Duration(r.d))
-		}
-	}
-	return least
+	return time.Duration(p.shortest(Duration(time.Hour), func(Needs) bool { return true }))
 }
 
 // ManySmallJobsRule is about many small jobs.
 type ManySmallJobsRule struct {
 	On         bool     `yaml:"on"`
-	Count      int      `yaml:"count"`
+	Count      int      `yaml:"count" limit:"above 0"`
 	Short      Duration `yaml:"short"`
-	ShortCount int      `yaml:"short_count"`
+	ShortCount int      `yaml:"short_count" limit:"above 0"`
 	// Exempt are owners without findings, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
 }
@@ -158,8 +121,8 @@ type ManySmallJobsRule struct {
 type MemoryThrashingRule struct {
 	On             bool     `yaml:"on"`
 	Minimum        Duration `yaml:"minimum"`
-	FaultRate      float64  `yaml:"fault_rate"`
-	SwapShare      float64  `yaml:"swap_share"`
+	FaultRate      float64  `yaml:"fault_rate" limit:"above 0"`
+	SwapShare      float64  `yaml:"swap_share" limit:"share"`
 	ThrottledShare float64  `yaml:"throttled_share"`
 }
 
@@ -168,8 +131,8 @@ type ManyConnectionsRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`
 	// Rate of connections per second from which there is a finding, and from which it is of high severity.
-	Rate     float64 `yaml:"rate"`
-	HighRate float64 `yaml:"high_rate"`
+	Rate     float64 `yaml:"rate" limit:"above 0"`
+	HighRate float64 `yaml:"high_rate" limit:"above 0"`
 	// Exempt are owners without findings, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
 }
@@ -179,15 +142,15 @@ type StoragePatternRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`
 	// MetadataRate of requests per second from which there is a finding, and from which it is of high severity.
-	MetadataRate     float64 `yaml:"metadata_rate"`
-	MetadataHighRate float64 `yaml:"metadata_high_rate"`
+	MetadataRate     float64 `yaml:"metadata_rate" limit:"above 0"`
+	MetadataHighRate float64 `yaml:"metadata_high_rate" limit:"above 0"`
 	// Bytes is the minimum amount read or written for a finding.
-	Bytes float64 `yaml:"bytes"`
+	Bytes float64 `yaml:"bytes" limit:"above 0"`
 	// Again is the share of the data read that had recently been in memory.
-	Again float64 `yaml:"again"`
+	Again float64 `yaml:"again" limit:"share"`
 	// Nodes is the minimum size of a job in which one node writes WriterShare of all.
-	Nodes       int     `yaml:"nodes"`
-	WriterShare float64 `yaml:"writer_share"`
+	Nodes       int     `yaml:"nodes" limit:"above 0"`
+	WriterShare float64 `yaml:"writer_share" limit:"share"`
 	// Exempt are owners without findings, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
 }
@@ -202,8 +165,8 @@ type CannotStartRule struct {
 type ImbalanceRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`
-	Idle    float64  `yaml:"idle"`
+	Idle    float64  `yaml:"idle" limit:"share"`
 	Busy    float64  `yaml:"busy"`
-	Tasks   float64  `yaml:"tasks"`
-	GPUBusy float64  `yaml:"gpu_busy"`
+	Tasks   float64  `yaml:"tasks" limit:"share"`
+	GPUBusy float64  `yaml:"gpu_busy" limit:"share"`
 }

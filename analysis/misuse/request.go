@@ -19,10 +19,10 @@ func waste(given, used *float64, least, wall float64, inexact bool) (share, amou
 
 // need returns the memory that a workload needed, without page cache if that is known separately.
 func (w *Workload) need() *float64 {
-	if known(w.MemoryNeeded) {
-		return w.MemoryNeeded
+	if known(w.MemoryNeededPeakBytes) {
+		return w.MemoryNeededPeakBytes
 	}
-	return w.MemoryPeak
+	return w.MemoryPeakBytes
 }
 
 // idleCores is the use of cores below which they count as idle.
@@ -36,13 +36,11 @@ func (w *Workload) was() string {
 	return "requested"
 }
 
-// overRequested finds allocations far above the use at p95, with a significant waste.
-func overRequested(w *Workload, p *Policy) (out []Finding) {
-	g := &p.OverRequested
+func (g *OverRequestedRule) needs() (Needs, bool) { return Needs{Ran: g.Minimum}, g.On }
+
+// judge finds allocations far above the use at p95, with a significant waste.
+func (g *OverRequestedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	wall := w.Wall()
-	if !g.On || wall < g.Minimum.Seconds() {
-		return nil
-	}
 	if share, wasted := waste(w.Cores, w.CoresP95, g.MinCores, wall, w.CPUInexact); share < g.Share && wasted >= g.CoreHours*3600 {
 		key := "over-requested.cpu"
 		if *w.CoresP95 < idleCores {

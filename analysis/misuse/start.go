@@ -2,10 +2,11 @@ package misuse
 
 import "reckon/internal/phrase"
 
-// cannotStart finds jobs that wait for a condition that can never be met, which is easily overlooked in a queue.
-func cannotStart(w *Workload, p *Policy) []Finding {
-	c := p.CannotStart
-	if !c.On || w.Waited < c.Minimum.Seconds() {
+func (c *CannotStartRule) needs() (Needs, bool) { return Needs{Waiting: true}, c.On }
+
+// judge finds jobs that wait for a condition that can never be met, which is easily overlooked in a queue.
+func (c *CannotStartRule) judge(w *Workload, _ *Policy) []Finding {
+	if w.Waited < c.Minimum.Seconds() {
 		return nil
 	}
 	return []Finding{w.finding(CannotStart, Medium, "queue", "cannot-start", phrase.Words{"span": Span(w.Waited), "why": w.Stuck},

@@ -2,40 +2,44 @@ package misuse
 
 import (
 	"math"
-	"time"
 
 	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
-// storagePattern finds access patterns that cost the storage, and others, more than the data would: metadata in a loop, rereading
+func (c *StoragePatternRule) needs() (Needs, bool) { return Needs{Ran: c.Minimum}, c.On }
+
+func (c *StoragePatternRule) lines() (least map[string]float64, folded bool) {
+	return map[string]float64{"mount_metadata_operations": 30_000}, true
+}
+
+// judge finds access patterns that cost the storage, and others, more than the data would: metadata in a loop, rereading
 // the same data, one node that writes for all.
-func storagePattern(w *Workload, p *Policy) (out []Finding) {
-	c := p.StoragePattern
-	if !c.On || w.Wall() < c.Minimum.Seconds() || exempt(c.Exempt, w.Owner) {
+func (c *StoragePatternRule) judge(w *Workload, _ *Policy) (out []Finding) {
+	if exempt(c.Exempt, w.Owner) {
 		return nil
 	}
-	return append(append(w.metadataStorm(&c), w.readsAgain(&c)...), w.oneWriter(&c)...)
+	return append(append(w.metadataStorm(c), w.readsAgain(c)...), w.oneWriter(c)...)
 }
 
 // metadataStorm finds opens, lookups and listings at a sustained rate. If only the total is known, the rate is over
 // the whole run. Access to many small files looks the same.
 func (w *Workload) metadataStorm(c *StoragePatternRule) []Finding {
 	return steady{rule: StoragePattern, part: "metadata", key: "storage-pattern.metadata", what: "metadata requests in that time",
-		total: w.Metadata, rates: w.MetadataRates, rate: c.MetadataRate, high: c.MetadataHighRate, minimum: time.Duration(c.Minimum)}.findings(w)
+		figure: "mount_metadata_operations", rate: c.MetadataRate, high: c.MetadataHighRate, minimum: c.Minimum}.findings(w)
 }
 
 // readsAgain finds work that rereads data that had recently been in memory.
 func (w *Workload) readsAgain(c *StoragePatternRule) []Finding {
-	if !known(w.Read) || !known(w.Refaulted) || !(*w.Read >= c.Bytes) {
+	if !known(w.ReadBytes) || !known(w.Refaulted) || !(*w.ReadBytes >= c.Bytes) {
 		return nil
 	}
-	share := math.Min(*w.Refaulted / *w.Read, 1)
+	share := math.Min(*w.Refaulted / *w.ReadBytes, 1)
 	if !(share >= c.Again) {
 		return nil
 	}
 	return []Finding{w.finding(StoragePattern, Low, "again", "storage-pattern.again",
-		phrase.Words{"share": format.Percent(share), "read": format.Bytes(*w.Read)},
+		phrase.Words{"share": format.Percent(share), "read": format.Bytes(*w.ReadBytes)},
 		Evidence{Text: "share that had been in memory shortly before", Value: share, Unit: "ratio", Limit: limit(c.Again)})}
 }
 

@@ -71,14 +71,16 @@ func (s *stretch) when() string {
 	return fmt.Sprintf("for %s from %s UTC on", Span(s.seconds), s.first.UTC().Format("2006-01-02 15:04"))
 }
 
-// thrashing finds work that swaps, rereads its own pages from disk, or is throttled by its quota, for
+func (t *MemoryThrashingRule) needs() (Needs, bool) { return Needs{Ran: t.Minimum}, t.On }
+
+func (t *MemoryThrashingRule) lines() (least map[string]float64, folded bool) {
+	return map[string]float64{"major_faults": 3000, "cpu_throttled_seconds": 30, "swap_peak_bytes": leastSwap}, false
+}
+
+// judge finds work that swaps, rereads its own pages from disk, or is throttled by its quota, for
 // at least the rule's duration without a break. If only totals are known, they are means over the whole run.
-func thrashing(w *Workload, p *Policy) (out []Finding) {
-	t := p.MemoryThrashing
+func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	wall := w.Wall()
-	if !t.On || wall < t.Minimum.Seconds() {
-		return nil
-	}
 	whole := stretch{first: w.Start, last: w.Last, seconds: wall}
 	for _, k := range []struct {
 		part, figure, unit string
@@ -87,16 +89,16 @@ func thrashing(w *Workload, p *Policy) (out []Finding) {
 		limit              float64
 		mean               float64 // over the whole run; NaN if unknown
 	}{
-		{"faults", "major faults in that time", "1/s", Medium, w.Faults, t.FaultRate, per(w.MajorFaults, wall)},
-		{"swap", "swapped out in that time", "ratio", Medium, w.Swapped, t.SwapShare, w.swapped()},
-		{"quota", "throttled by the quota in that time", "ratio", Low, w.Throttles, t.ThrottledShare, per(w.Throttled, wall)},
+		{"faults", "major faults in that time", "1/s", Medium, w.Lines["major_faults"], t.FaultRate, per(w.MajorFaults, wall)},
+		{"swap", "swapped out in that time", "ratio", Medium, w.Lines["swap_peak_bytes"], t.SwapShare, w.swapped()},
+		{"quota", "throttled by the quota in that time", "ratio", Low, w.Lines["cpu_throttled_seconds"], t.ThrottledShare, per(w.ThrottledSeconds, wall)},
 	} {
 		s, found := whole, k.mean >= k.limit
 		s.mean = k.mean
 		if k.line != nil {
 			s, found = k.line.above(k.limit, time.Duration(t.Minimum))
 		}
-		if !found || k.part == "swap" && (!known(w.SwapPeak) || *w.SwapPeak < leastSwap) {
+		if !found || k.part == "swap" && (!known(w.SwapBytes) || *w.SwapBytes < leastSwap) {
 			continue
 		}
 		out = append(out, w.finding(MemoryThrashing, k.severity, k.part, "memory-thrashing."+k.part,
@@ -111,16 +113,9 @@ func thrashing(w *Workload, p *Policy) (out []Finding) {
 // for good.
 const leastSwap = 64 << 20
 
-func per(total *float64, seconds float64) float64 {
-	if !known(total) {
-		return math.NaN()
-	}
-	return *total / seconds
-}
-
 func (w *Workload) swapped() float64 {
-	if !known(w.SwapPeak) || !known(w.MemoryPeak) {
+	if !known(w.SwapBytes) || !known(w.MemoryPeakBytes) {
 		return math.NaN()
 	}
-	return *w.SwapPeak / (*w.MemoryPeak + *w.SwapPeak)
+	return *w.SwapBytes / (*w.MemoryPeakBytes + *w.SwapBytes)
 }

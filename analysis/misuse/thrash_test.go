@@ -38,7 +38,7 @@ func TestSustained(t *testing.T) {
 		if name == "twice" {
 			c.seconds = -1 // two stretches, with the minutes at their edges
 		}
-		w := job(1, 24, func(w *misuse.Workload) { w.MajorFaults, w.Faults = num(1e7), c.faults })
+		w := job(1, 24, func(w *misuse.Workload) { w.MajorFaults, w.Lines["major_faults"] = num(1e7), c.faults })
 		got := misuse.Judge([]misuse.Workload{w}, nil, func(string, []string) *misuse.Policy { return policy() })
 		switch {
 		case c.seconds == 0 && len(got) != 0:

@@ -47,7 +47,7 @@ func DeadProcesses(z Zombies, p *Policy) (Finding, bool) {
 	}
 	return Finding{
 		Rule: IdleAllocation, Severity: s, Site: z.Site, Node: z.Node, Owner: z.Owner, Part: "zombies", First: begin, Last: end,
-		Text: texts.Say("idle-allocation.zombies", phrase.Words{"zombies": counted(least, "zombie")}),
+		Text: say("idle-allocation.zombies", phrase.Words{"zombies": counted(least, "zombie")}),
 		Evidence: []Evidence{
 			{Text: "zombies, at least", Value: least, Unit: "count", Limit: limit(d.Zombies)}, {Text: "zombies now", Value: z.Counts[n-1], Unit: "count"},
 			{Text: "for", Value: span, Unit: "seconds", Limit: limit(d.ZombiesFor.Seconds())},

@@ -16,33 +16,20 @@ import (
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/misuse"
+	"reckon/figure"
 	"reckon/query"
 	"reckon/store"
 	"reckon/workload"
 )
 
-// Series of single workloads, read for those that are suspect by their totals.
-const (
-	workloadFaults    = "reckon_workload_major_faults_total"
-	workloadSwap      = "reckon_workload_swap_bytes"
-	workloadThrottled = "reckon_workload_cpu_throttled_seconds_total"
-	workloadProcesses = "reckon_workload_processes"
-	workloadConnects  = "reckon_workload_network_connections_total"
-	workloadMounts    = "reckon_workload_mount_operations_total"
-	workloadRefaults  = "reckon_workload_memory_refault_bytes_total"
-)
+// workloadProcesses is a series of single workloads.
+const workloadProcesses = "reckon_workload_processes"
 
 const (
 	// suspects limits the number of workloads that are examined one by one; others are judged by their totals.
 	suspects = 2000
-	// From these totals on a workload may have thrashed for a while: the lowest meaningful
-	// thresholds of a policy.
-	suspectFaults    = 3000
-	suspectThrottled = 30.0
-	suspectSwap      = 64 << 20
-	suspectConnects  = 600
-	suspectMetadata  = 30_000
-	suspectRead      = 1 << 30
+	// suspectRead is the amount read from which on refaults are read, bytes.
+	suspectRead = 1 << 30
 	// fine is the resolution of that examination.
 	fine = time.Minute
 )
@@ -60,21 +47,25 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 		score float64
 	}
 	var list []suspect
-	over := func(v *float64, by float64) float64 {
-		if v == nil || !(*v >= by) {
-			return 0
-		}
-		return *v / by
-	}
+	lines := misuse.Lines()
 	for i := range r.list {
 		w := &r.list[i]
-		if s := over(w.MajorFaults, suspectFaults) + over(w.Throttled, suspectThrottled) + over(w.SwapPeak, suspectSwap) + over(w.Connections, suspectConnects) + over(w.Metadata, suspectMetadata); s > 0 && (len(w.Nodes) > 0 || workload.Kind(w.Kind).Folded()) {
-			list = append(list, suspect{i, s})
+		if len(w.Nodes) == 0 && !workload.Kind(w.Kind).Folded() {
+			continue
+		}
+		score := 0.0
+		for _, l := range lines {
+			if v := w.Figure(l.Key); v != nil && *v >= l.Least {
+				score += *v / l.Least
+			}
+		}
+		if score > 0 {
+			list = append(list, suspect{i, score})
 		}
 	}
 	slices.SortFunc(list, func(a, b suspect) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.at, b.at)) })
 	for _, s := range list[:min(len(list), suspects)] {
-		if err := follow(ctx, q, r, &r.list[s.at]); err != nil {
+		if err := follow(ctx, q, r, &r.list[s.at], lines); err != nil {
 			return err
 		}
 	}
@@ -94,8 +85,8 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	asked := 0
 	for i := range r.list {
 		w := &r.list[i]
-		filled := w.MemoryNeeded != nil && efficiency.Filled(w.Memory, w.MemoryPeak) && !efficiency.Filled(w.Memory, w.MemoryNeeded)
-		if asked == suspects || len(w.Nodes) == 0 || !filled && (w.Read == nil || *w.Read < suspectRead) {
+		filled := w.MemoryNeededPeakBytes != nil && efficiency.Filled(w.Memory, w.MemoryPeakBytes) && !efficiency.Filled(w.Memory, w.MemoryNeededPeakBytes)
+		if asked == suspects || len(w.Nodes) == 0 || !filled && (w.ReadBytes == nil || *w.ReadBytes < suspectRead) {
 			continue
 		}
 		asked++
@@ -108,14 +99,14 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 			return err
 		}
 		w.Refaulted = strain.Refaults
-		w.Squeezed = filled && efficiency.Squeezed(efficiency.Usage{WallSeconds: w.Wall(), Memory: w.Memory, MemoryPeak: w.MemoryPeak,
+		w.Squeezed = filled && efficiency.Squeezed(efficiency.Usage{WallSeconds: w.Wall(), Memory: w.Memory, MemoryPeak: w.MemoryPeakBytes,
 			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	return nil
 }
 
-// follow reads the figures over time of a workload that may thrash.
-func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Workload) error {
+// follow reads figures over time of a workload that may break a rule about them.
+func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Workload, lines []misuse.Followed) error {
 	from, to := w.Start, w.Last
 	if from.Before(r.from) {
 		from = r.from
@@ -130,10 +121,14 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 	}
 	p := pass{reading: r, grid: from.UnixMilli(), width: fine.Milliseconds(), steps: steps}
 	hints := &storage.SelectHints{Start: from.Add(-before).UnixMilli(), End: to.UnixMilli()}
-	set := q.Select(ctx, false, hints,
-		labels.MustNewMatcher(labels.MatchEqual, "workload", w.ID),
-		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join([]string{workloadFaults, workloadSwap, workloadThrottled, workloadMemory, workloadConnects, workloadMounts}, "|")))
-	var faults, throttled, swap, memory, connects, metadata line
+	folded := workload.Kind(w.Kind).Folded()
+	metrics := []string{figure.Memory}
+	for _, l := range lines {
+		metrics = append(metrics, sourceOf(l.Key).Metric)
+	}
+	set := q.Select(ctx, false, hints, labels.MustNewMatcher(labels.MatchEqual, "workload", w.ID),
+		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join(metrics, "|")))
+	read := make([]line, len(metrics)) // the memory, and then the lines
 	var it chunkenc.Iterator
 	for set.Next() {
 		s := set.At()
@@ -141,30 +136,22 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 		if l.Get("site") != w.Site || w.Nodes != nil && !slices.Contains(w.Nodes, l.Get("node")) {
 			continue
 		}
-		it = s.Iterator(it)
-		sum := func(to *line) func(int, float64, float64) {
-			return func(i int, v, _ float64) { to.add(steps, i, v) }
-		}
-		held := func(to *line) func(int, float64, float64) {
-			return func(i int, v, seconds float64) { to.add(steps, i, v*seconds) }
-		}
-		switch l.Get(model.MetricNameLabel) {
-		case workloadFaults:
-			p.counter(it, sum(&faults), nil)
-		case workloadThrottled:
-			p.counter(it, sum(&throttled), nil)
-		case workloadConnects:
-			if l.Get("role") == "client" {
-				p.counter(it, sum(&connects), nil)
+		for i, name := range metrics {
+			if name != l.Get(model.MetricNameLabel) {
+				continue
 			}
-		case workloadMounts:
-			if l.Get("operation") == "metadata" {
-				p.counter(it, sum(&metadata), nil)
+			to := &read[i]
+			it = s.Iterator(it)
+			if i > 0 {
+				if source := sourceOf(lines[i-1].Key); source.Label != "" && l.Get(source.Label) != source.Value {
+					continue
+				}
 			}
-		case workloadSwap:
-			p.gauge(it, held(&swap), nil)
-		case workloadMemory:
-			p.gauge(it, held(&memory), nil)
+			if i == 0 || gauge(lines[i-1].Key) {
+				p.gauge(it, func(i int, v, seconds float64) { to.add(steps, i, v*seconds) }, nil)
+			} else {
+				p.counter(it, func(i int, v, _ float64) { to.add(steps, i, v) }, nil)
+			}
 		}
 		if err := it.Err(); err != nil {
 			return fmt.Errorf("read %s: %w", l, err)
@@ -173,20 +160,28 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 	if err := set.Err(); err != nil {
 		return fmt.Errorf("query workload %s: %w", w.ID, err)
 	}
-	over := func(l line) *misuse.Line {
-		if l == nil {
-			return nil
+	for i, l := range lines {
+		values := read[i+1]
+		if gauge(l.Key) {
+			values = values.over(read[0].plus(values))
+		} else {
+			values = values.scaled(1 / fine.Seconds())
 		}
-		return &misuse.Line{Start: from, Step: fine, Values: l}
+		if values != nil && (l.Folded || !folded) {
+			w.Lines[l.Key] = &misuse.Line{Start: from, Step: fine, Values: values}
+		}
 	}
-	second := 1 / fine.Seconds()
-	w.MetadataRates = over(metadata.scaled(second))
-	if w.Connects = over(connects.scaled(second)); workload.Kind(w.Kind).Folded() {
-		return nil // it is judged by nothing else
-	}
-	w.Faults, w.Throttles = over(faults.scaled(second)), over(throttled.scaled(second))
-	w.Swapped = over(swap.over(memory.plus(swap)))
 	return nil
+}
+
+// sourceOf returns the series of a figure of runs.
+func sourceOf(key string) figure.Source {
+	return figure.Of(figure.Runs)[figure.Index(figure.Runs, key)].From[0]
+}
+
+// gauge reports whether a figure is computed from a gauge.
+func gauge(key string) bool {
+	return figure.Of(figure.Runs)[figure.Index(figure.Runs, key)].How.Value != figure.Total
 }
 
 // longest is how far back the last process of an allocation is searched.

@@ -251,13 +251,7 @@ func (a *machines) add(m *machine) {
 
 // workload returns a row of the catalogue with the measurements of its nodes.
 func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) misuse.Workload {
-	m := misuse.Workload{
-		Site: w.Site, ID: w.ID, Kind: w.Kind, Owner: w.Owner, Partition: w.Partition, State: w.State, Nodes: w.Nodes,
-		Start: w.Start, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending",
-		CPUSeconds: w.CPUSeconds, CoresMean: w.CoresMean, CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, SwapPeak: w.SwapBytes,
-		MajorFaults: w.MajorFaults, Throttled: w.ThrottledSeconds, GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak,
-		RequestSeconds: w.RequestSeconds, Suspended: w.SuspendedSeconds, Connections: w.NetworkConnections, Metadata: w.MountMetadataOperations, Read: w.ReadBytes,
-	}
+	m := misuse.Workload{Run: *w, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending", Lines: map[string]*misuse.Line{}}
 	m.Cores, _ = w.GivenCores()
 	m.Memory, _ = w.GivenMemory()
 	m.GPUs, _ = w.GivenGPUs()

@@ -85,7 +85,7 @@ func (a *machines) judged(w *misuse.Workload) {
 	}
 	w.CPUInexact, w.GPUInexact = is(exactCPU), is(exactGPU)
 	w.MemoryInexact = is(exactPeak)
-	if w.MemoryNeeded != nil {
+	if w.MemoryNeededPeakBytes != nil {
 		w.MemoryInexact = is(exactNeeded)
 	}
 }

@@ -18,6 +18,13 @@ import (
 	"reckon/store"
 )
 
+// Series of single workloads that the rules follow.
+const (
+	workloadFaults    = "reckon_workload_major_faults_total"
+	workloadSwap      = "reckon_workload_swap_bytes"
+	workloadThrottled = "reckon_workload_cpu_throttled_seconds_total"
+)
+
 // TestSpans: for any time range, the whole amount is distributed over the steps, each part in its place.
 func TestSpans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

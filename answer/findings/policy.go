@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -17,10 +18,16 @@ import (
 )
 
 //go:embed policy.yaml
-var defaultPolicy []byte
+var policyFrame string
 
 // DefaultPolicy returns the commented policy file with the default thresholds.
-func DefaultPolicy() []byte { return slices.Clone(defaultPolicy) }
+func DefaultPolicy() []byte {
+	var rules []string
+	for _, r := range misuse.Rules() {
+		rules = append(rules, misuse.Defaults(r))
+	}
+	return []byte(strings.Replace(policyFrame, "  # RULES\n", strings.Join(rules, "\n"), 1))
+}
 
 // Policy selects the thresholds for a workload.
 type Policy struct {
@@ -62,7 +69,7 @@ type file struct {
 func ReadPolicy(text []byte) (*Policy, error) {
 	base := new(misuse.Policy)
 	var f file
-	if err := strict(defaultPolicy, &f); err != nil {
+	if err := strict(DefaultPolicy(), &f); err != nil {
 		return nil, fmt.Errorf("the policy of the program: %w", err)
 	}
 	if err := merge(base, &f.Rules); err != nil {
@@ -136,6 +143,29 @@ func rename(rules *yaml.Node) error {
 	return nil
 }
 
+// threshold is one value of the policy of a rule.
+type threshold struct {
+	rule, key string
+	limit     string // what it must be: share, above 0, or anything
+	ofNode    bool   // it is of a node as a whole, whatever the partition of the work on it
+	value     reflect.Value
+}
+
+// thresholds returns all values of a policy, as the tags of the rules describe them.
+func thresholds(p *misuse.Policy) (out []threshold) {
+	rules := reflect.ValueOf(p).Elem()
+	for i := range rules.NumField() {
+		field, values := rules.Type().Field(i), rules.Field(i)
+		for k := range values.NumField() {
+			f := values.Type().Field(k)
+			out = append(out, threshold{
+				field.Tag.Get("yaml"), f.Tag.Get("yaml"), f.Tag.Get("limit"), f.Tag.Get("of") == "node" || field.Tag.Get("yaml") == misuse.OverShare, values.Field(k),
+			})
+		}
+	}
+	return out
+}
+
 // ofNodes returns the first of some rules that applies to nodes rather than workloads, which have a
 // partition; empty if there is none.
 func ofNodes(rules *yaml.Node) string {
@@ -144,8 +174,9 @@ func ofNodes(rules *yaml.Node) string {
 		if key == misuse.OverShare {
 			return key
 		}
-		for k := 0; key == misuse.IdleAllocation && k+1 < len(value.Content); k += 2 {
-			if word := value.Content[k].Value; word == "zombies" || word == "zombies_for" {
+		for k := 0; k+1 < len(value.Content); k += 2 {
+			word := value.Content[k].Value
+			if slices.ContainsFunc(thresholds(new(misuse.Policy)), func(t threshold) bool { return t.ofNode && t.rule == key && t.key == word }) {
 				return key + "." + word
 			}
 		}
@@ -185,7 +216,7 @@ const done = yaml.TaggedStyle
 func durations(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if value.Kind == yaml.ScalarNode && value.Style != done && slices.Contains([]string{"minimum", "gpu_minimum", "gpu_idle", "empty", "short", "zombies_for"}, key.Value) {
+		if value.Kind == yaml.ScalarNode && value.Style != done && isDuration(key.Value) {
 			d, err := time.ParseDuration(value.Value)
 			if err != nil || d < 0 {
 				return fmt.Errorf("line %d: %s: %q is no duration; write 10m or 2h", value.Line, key.Value, value.Value)
@@ -200,32 +231,35 @@ func durations(n *yaml.Node) error {
 	return nil
 }
 
+// isDuration reports whether a key of some rule is a duration.
+func isDuration(key string) bool {
+	return slices.ContainsFunc(thresholds(new(misuse.Policy)), func(t threshold) bool {
+		_, is := t.value.Interface().(misuse.Duration)
+		return is && t.key == key
+	})
+}
+
 // check rejects implausible thresholds.
 func check(p *misuse.Policy) error {
-	for name, v := range map[string]float64{
-		"over-share.full": p.OverShare.Full, "over-share.pressure": p.OverShare.Pressure, "over-share.available": p.OverShare.Available, "over-share.wants": p.OverShare.Wants,
-		"gpu-unused.cpu_share": p.GPUUnused.CPUShare, "gpu-unused.gpu_busy": p.GPUUnused.GPUBusy, "over-requested.share": p.OverRequested.Share,
-		"memory-thrashing.swap_share": p.MemoryThrashing.SwapShare, "imbalance.idle": p.Imbalance.Idle, "imbalance.tasks": p.Imbalance.Tasks, "imbalance.gpu_busy": p.Imbalance.GPUBusy, "storage-pattern.again": p.StoragePattern.Again, "storage-pattern.writer_share": p.StoragePattern.WriterShare,
-	} {
-		if !(v >= 0 && v <= 1) {
-			return fmt.Errorf("%s: %g is no share; give 0 to 1", name, v)
-		}
-	}
-	for rule, patterns := range map[string][]string{misuse.OverShare: p.OverShare.Exempt, misuse.ManySmallJobs: p.ManySmallJobs.Exempt, misuse.ManyConnections: p.ManyConnections.Exempt, misuse.StoragePattern: p.StoragePattern.Exempt} {
-		for _, pattern := range patterns {
-			if _, err := path.Match(pattern, ""); err != nil {
-				return fmt.Errorf("%s.exempt: %q is no pattern", rule, pattern)
+	for _, t := range thresholds(p) {
+		var v float64
+		switch value := t.value.Interface().(type) {
+		case float64:
+			v = value
+		case int:
+			v = float64(value)
+		case []string:
+			for _, pattern := range value {
+				if _, err := path.Match(pattern, ""); err != nil {
+					return fmt.Errorf("%s.%s: %q is no pattern", t.rule, t.key, pattern)
+				}
 			}
 		}
-	}
-	for name, v := range map[string]float64{
-		"over-share.seconds": p.OverShare.Seconds, "over-share.high_seconds": p.OverShare.High, "idle-allocation.zombies": p.IdleAllocation.Zombies,
-		"over-requested.core_hours": p.OverRequested.CoreHours, "over-requested.gib_hours": p.OverRequested.GiBHours, "memory-thrashing.fault_rate": p.MemoryThrashing.FaultRate, "many-connections.rate": p.ManyConnections.Rate, "many-connections.high_rate": p.ManyConnections.HighRate,
-		"storage-pattern.metadata_rate": p.StoragePattern.MetadataRate, "storage-pattern.metadata_high_rate": p.StoragePattern.MetadataHighRate, "storage-pattern.bytes": p.StoragePattern.Bytes, "storage-pattern.nodes": float64(p.StoragePattern.Nodes),
-		"many-small-jobs.count": float64(p.ManySmallJobs.Count), "many-small-jobs.short_count": float64(p.ManySmallJobs.ShortCount),
-	} {
-		if !(v > 0) {
-			return fmt.Errorf("%s: %g; give a number above 0, or on: false", name, v)
+		switch {
+		case t.limit == "share" && !(v >= 0 && v <= 1):
+			return fmt.Errorf("%s.%s: %g is no share; give 0 to 1", t.rule, t.key, v)
+		case t.limit == "above 0" && !(v > 0):
+			return fmt.Errorf("%s.%s: %g; give a number above 0, or on: false", t.rule, t.key, v)
 		}
 	}
 	return nil

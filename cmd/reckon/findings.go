@@ -31,6 +31,15 @@ type findingsOptions struct {
 	format  *choice
 }
 
+// ruleHelp returns a line for each rule.
+func ruleHelp() string {
+	var b strings.Builder
+	for _, r := range misuse.Rules() {
+		fmt.Fprintf(&b, "  %-17s %s\n", r, misuse.Help(r))
+	}
+	return b.String()
+}
+
 // newFindings returns `reckon findings`.
 func newFindings(g *globals) *cobra.Command {
 	var o findingsOptions
@@ -39,17 +48,7 @@ func newFindings(g *globals) *cobra.Command {
 		Short: "Show who holds unused resources, takes too much, or harms own work",
 		Long: `Who holds resources without using them, takes too much, or harms their own work:
 
-  over-share        more than a fair share of a node while others want it
-  gpu-unused        GPUs that hardly work, or a GPU node used without its GPUs
-  over-requested    an allocation far above what is used, with substantial waste
-  idle-allocation   GPU memory held without computing, allocations without a process
-  many-small-jobs   small jobs that together break a rule no one of them breaks
-  memory-thrashing  swapping, rereading its own pages from disk, throttled by a quota
-  imbalance         nodes, GPUs or tasks of a job that are idle while others work
-  many-connections  work that opens TCP connections in a loop
-  cannot-start      jobs that wait in the queue for what will never come
-  anomaly           a site, node or owner with unprecedented behaviour
-
+` + ruleHelp() + `
 The server looks every few minutes at the last day. A finding is new at first, open
 while it lasts and gone when it is no longer confirmed; --since is of when it was
 confirmed, and with --what-if the start of the history, by default a day ago. The

@@ -1,4 +1,5 @@
 // What somebody must look at: alerts, nodes that are down, findings; each once, the gravest first.
+import { ruleWords } from "./rules";
 import type { Finding, Node } from "./types";
 
 export interface Alert {
@@ -122,17 +123,6 @@ export function todos(alerts: Alert[], nodes: Node[], findings: Finding[]): Todo
 }
 
 /** What a rule finds, in a few words. */
-export const ruleWords: Record<string, string> = {
-  "over-share": "took more than a fair share",
-  "gpu-unused": "GPUs unused",
-  "over-requested": "asked for too much",
-  "idle-allocation": "allocated, idle",
-  "many-small-jobs": "many small jobs",
-  "memory-thrashing": "short of memory",
-  imbalance: "uneven over nodes",
-  "cannot-start": "cannot start",
-  anomaly: "unusual",
-};
 export const wordsOf = (rule: string) => ruleWords[rule] ?? rule.replaceAll("-", " ");
 /** A text without the name that stands before it. */
 export const without = (text: string, who: string) =>

@@ -23,6 +23,7 @@ import { query } from "../lib/search";
 import { groupsOf, type FindingGroup } from "../lib/findings";
 import { titleOf } from "../lib/names";
 import { stepLines } from "../lib/steps";
+import { ruleWords } from "../lib/rules";
 import { without, wordsOf } from "../lib/todo";
 import type {
   Workload,
@@ -93,19 +94,7 @@ export function Findings() {
           Rule{" "}
           <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}>
             <option value="">all</option>
-            {[
-              "over-share",
-              "gpu-unused",
-              "over-requested",
-              "idle-allocation",
-              "many-small-jobs",
-              "memory-thrashing",
-              "imbalance",
-              "many-connections",
-              "storage-pattern",
-              "cannot-start",
-              "anomaly",
-            ].map((r) => (
+            {Object.keys(ruleWords).map((r) => (
               <option value={r}>{wordsOf(r)}</option>
             ))}
           </select>

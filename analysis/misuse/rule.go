@@ -1,0 +1,206 @@
+package misuse
+
+import (
+	"embed"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"reckon/internal/phrase"
+)
+
+// A rule is a type of thresholds, [ManyConnectionsRule], in a Go file, and a text in rules/NUMBER-NAME.txt. The text has three
+// sections: sentences, queries, and the section of the policy file with the default thresholds. [Policy] and the list of rules are
+// generated from the names of the texts.
+
+//go:generate go test -run TestRuleFiles . -update
+
+//go:embed rules/*.txt
+var ruleFiles embed.FS
+
+// Show is a PromQL query that shows the data behind a part of a finding. In it $work stands for the matchers of the workload or,
+// without one, the owner, $node for those of the node, $owner for those of the owner, and $zombies for those of the owner on the node.
+type Show struct{ Part, Text, Query string }
+
+// ruleTexts are the texts of all rules.
+type ruleTexts struct {
+	sentences *phrase.Book
+	defaults  map[string]string
+	shows     map[string][]Show
+}
+
+// readRules parses the texts once; they are part of the program, so an error in them is a panic.
+var readRules = sync.OnceValue(func() ruleTexts {
+	t := ruleTexts{defaults: map[string]string{}, shows: map[string][]Show{}}
+	var sentences strings.Builder
+	names, err := fs.Glob(ruleFiles, "rules/*.txt")
+	if err != nil {
+		panic(err)
+	}
+	for _, file := range names {
+		text, err := ruleFiles.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		sections := strings.SplitN(string(text), "\n---\n", 3)
+		sentences.WriteString(sections[0] + "\n")
+		_, rule, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".txt"), "-")
+		for line := range strings.Lines(sections[1]) {
+			if part, rest, ok := strings.Cut(strings.TrimSpace(line), " | "); ok {
+				text, query, _ := strings.Cut(rest, " | ")
+				t.shows[rule] = append(t.shows[rule], Show{part, text, query})
+			}
+		}
+		t.defaults[rule] = sections[2]
+	}
+	t.sentences = phrase.MustParse(sentences.String())
+	return t
+})
+
+// say fills in a sentence of a rule.
+func say(key string, words phrase.Words) string { return readRules().sentences.Say(key, words) }
+
+// told returns a text about a rule by the first word of its key; empty if there is none.
+func told(what, rule string) string {
+	if key := what + "." + rule; readRules().sentences.Has(key) {
+		return say(key, nil)
+	}
+	return ""
+}
+
+// Meaning returns a sentence on what a rule finds; empty if there is no such rule.
+func Meaning(rule string) string { return told("rule", rule) }
+
+// Help returns what a rule finds, for one line of a list.
+func Help(rule string) string { return told("help", rule) }
+
+// Words returns what a rule finds in a few words, for tables of pages.
+func Words(rule string) string {
+	if words := told("words", rule); words != "" {
+		return words
+	}
+	return strings.ReplaceAll(rule, "-", " ")
+}
+
+// Defaults returns the section of the policy file of a rule: comments and default thresholds, YAML.
+func Defaults(rule string) string { return readRules().defaults[rule] }
+
+// Shows returns the queries that show the data behind a part of a finding.
+func Shows(rule, part string) (out []Show) {
+	for _, s := range readRules().shows[rule] {
+		if s.Part == part {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Needs are the runs that a rule judges.
+type Needs struct {
+	Ran     Duration // a shorter run is not judged
+	Running bool     // only running work is judged
+	Waiting bool     // jobs that can never start are judged, and nothing else
+}
+
+// judges reports whether the rule judges a run.
+func (n *Needs) judges(w *Workload) bool {
+	if n.Waiting != (w.Stuck != "") {
+		return false
+	}
+	if n.Running {
+		return w.Running
+	}
+	return w.Wall() >= n.Ran.Seconds()
+}
+
+// judge is a rule about single runs.
+type judge interface {
+	// needs returns what the rule needs, and false while it is off.
+	needs() (Needs, bool)
+	// judge returns the findings about a run that fulfils the needs.
+	judge(w *Workload, p *Policy) []Finding
+}
+
+// sustained is a rule about figures over time: rates of counters, or of a peak of memory the share of the memory of the run.
+type sustained interface {
+	// lines returns the figures, by key, with the total of a run from which on they are read, and whether they are read of sums of
+	// short work, too.
+	lines() (least map[string]float64, folded bool)
+}
+
+// judges calls f with the rules about single runs that are on.
+func (p *Policy) judges(f func(j judge, n Needs)) {
+	for _, r := range p.rules() {
+		if j, ok := r.(judge); ok {
+			if n, on := j.needs(); on {
+				f(j, n)
+			}
+		}
+	}
+}
+
+// shortest returns the shortest run that any rule judges whose needs match, at most some time.
+func (p *Policy) shortest(most Duration, match func(Needs) bool) Duration {
+	p.judges(func(_ judge, n Needs) {
+		if !n.Waiting && match(n) {
+			most = min(most, n.Ran)
+		}
+	})
+	return most
+}
+
+// Followed is a figure that rules read over time.
+type Followed struct {
+	Key    string
+	Least  float64 // total of a run from which on it is read
+	Folded bool    // it is read of sums of short work, too
+}
+
+// Lines returns the figures that rules read over time, by key.
+func Lines() (out []Followed) {
+	for _, r := range new(Policy).rules() {
+		if s, ok := r.(sustained); ok {
+			least, folded := s.lines()
+			for key, v := range least {
+				out = append(out, Followed{key, v, folded})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Followed) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// nicknames are the former names of rules. Existing policies, parameters and rows with
+// them are still read, and the id of a finding hashes the nickname for ever.
+var nicknames = map[string]string{
+	"hog": OverShare, "misfit": GPUUnused, "greedy": OverRequested, "deadweight": IdleAllocation, "vampire": ManySmallJobs, "thrash": MemoryThrashing,
+}
+
+// RuleOf returns the rule for a name or a nickname, and false for any other word.
+func RuleOf(name string) (string, bool) {
+	if rule, ok := nicknames[name]; ok {
+		return rule, true
+	}
+	return name, slices.Contains(Rules(), name)
+}
+
+// Key returns what the id of a finding hashes for its rule: the rule's first name.
+func Key(rule string) string {
+	for nick, name := range nicknames {
+		if name == rule {
+			return nick
+		}
+	}
+	return rule
+}
+
+// per returns a total by time; NaN if it is unknown.
+func per(total *float64, seconds float64) float64 {
+	if !known(total) {
+		return math.NaN()
+	}
+	return *total / seconds
+}
