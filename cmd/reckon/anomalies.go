@@ -10,9 +10,8 @@ import (
 func newAnomalies(g *globals) *cobra.Command {
 	o := findingsOptions{by: &choice{}}
 	cmd := &cobra.Command{
-		GroupID: "core",
-		Use:     "anomalies",
-		Short:   "Show unprecedented behaviour of sites, nodes and owners",
+		Use:   "anomalies",
+		Short: "Show unprecedented behaviour of sites, nodes and owners",
 		Long: `What sites, nodes and owners did in the last day that they never did before at that
 time of the day: values outside the band of the preceding days, level shifts,
 memory that climbs towards what a node has, nodes that draw power unlike all others

@@ -18,9 +18,8 @@ func newForecast(g *globals) *cobra.Command {
 	var format *choice
 	var steps bool
 	cmd := &cobra.Command{
-		GroupID: "site",
-		Use:     "forecast [WORKLOAD]",
-		Short:   "Forecast demand, with the errors of earlier forecasts",
+		Use:   "forecast [WORKLOAD]",
+		Short: "Forecast demand, with the errors of earlier forecasts",
 		Long: `Show what a site, node, owner or service will need in the next two days: cores,
 memory, power, GPUs, disk and network, and the free space of a node's file systems.
 Each forecast comes with the accuracy of those of the last 14 days: their mean

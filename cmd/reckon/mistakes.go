@@ -62,6 +62,9 @@ func flagError(err error) error {
 // hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a
 // hyphen, as some ids created before 2026-11-22 do, because it would be parsed as a flag.
 func hyphenID(args []string) []string {
+	if len(args) == 0 || !slices.Contains(args, "revoke") {
+		return args
+	}
 	id := regexp.MustCompile(`^-[A-Za-z0-9_-]{7}$`) // 6 bytes in base64
 	for i := 0; i+2 < len(args); i++ {
 		if args[i] != "token" || args[i+1] != "revoke" || slices.Contains(args, "--") {

@@ -18,9 +18,8 @@ func newRank(g *globals) *cobra.Command {
 	var explain bool
 	var format *choice
 	cmd := &cobra.Command{
-		GroupID: "site",
-		Use:     "rank",
-		Short:   "Rank the nodes for a workload by the watts that it adds",
+		Use:   "rank",
+		Short: "Rank the nodes for a workload by the watts that it adds",
 		Long: `Rank the nodes for one workload. First come those that have room for it and
 whose load is known, by the watts that it adds there: from the curve of power of
 each node, at the load that is expected. Then those that the forecast, the memory

@@ -15,9 +15,8 @@ func newRightsize(g *globals) *cobra.Command {
 	var site string
 	var format *choice
 	cmd := &cobra.Command{
-		GroupID: "site",
-		Use:     "rightsize ID",
-		Short:   "Recommend a workload's request, and backtest it",
+		Use:   "rightsize ID",
+		Short: "Recommend a workload's request, and backtest it",
 		Long: `Recommend what a workload should request. For a service that has run for two days or
 more it is cores and memory of each container, from what it used day by day, with
 the same rule backtested on the last days: for which share of the time

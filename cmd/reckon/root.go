@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,8 +60,11 @@ func (g *globals) registerStages() {
 	g.agent.Register(g.measuring, g.getenv("NODE_IP")) // status.hostIP of the downward API
 }
 
-// newRoot returns the command tree. A new command needs one file and one line here.
-func newRoot(d deps) *cobra.Command {
+// newRoot returns the command tree.
+func newRoot(d deps) *cobra.Command { return newTree(d, "") }
+
+// newTree returns the command tree or, for a quick start, the part of it with only one command.
+func newTree(d deps, only string) *cobra.Command {
 	g := &globals{deps: d}
 	root := &cobra.Command{
 		Use:   "reckon",
@@ -97,53 +99,23 @@ To measure one command, no server is needed:
 		}
 		return usage(cmd, flagError(err))
 	})
-	root.AddCommand(
-		newUp(g),
-		newServe(g),
-		newCheck(g),
-		newRunCommand(g),
-		newStress(g),
-		newSimulate(g),
-		newPush(g),
-		newMe(g),
-		newJobs(g),
-		newJob(g),
-		newScale(g),
-		newNodes(g),
-		newNode(g),
-		newUsage(g),
-		newReport(g),
-		newFit(g),
-		newForecast(g),
-		newRank(g),
-		newRightsize(g),
-		newTop(g),
-		newQuery(g),
-		newGraph(g),
-		newDataset(g),
-		newExperiment(g),
-		newRuns(g),
-		newFindings(g),
-		newAnomalies(g),
-		newAlerts(g),
-		newCorrelate(g),
-		newPower(g),
-		newImport(g),
-		newExport(g),
-		newCatalogue(g),
-		newBackup(g),
-		newVerify(g),
-		newRestore(g),
-		newMigrate(g),
-		newUser(g),
-		newToken(g),
-		newAudit(g),
-		newVersion(g),
-		manpage.Command(),
-	)
-	suggest(root)
-	root.InitDefaultCompletionCmd()
-	group(root)
+	for _, part := range groups() {
+		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})
+		for _, c := range part.commands {
+			if only == "" || only == c.name {
+				cmd := c.make(g)
+				cmd.GroupID = part.id
+				root.AddCommand(cmd)
+			}
+		}
+	}
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
+	if only == "" {
+		root.AddCommand(manpage.Command())
+		root.InitDefaultCompletionCmd()
+		suggest(root)
+	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", ".FlagUsagesWrapped 80 |"))
 	prepare(root)
 	return root
@@ -159,28 +131,44 @@ func suggest(root *cobra.Command) {
 	}
 }
 
-// groups returns the headings of the help text, by purpose, with their commands.
-func groups() []struct{ id, title, commands string } {
-	return []struct{ id, title, commands string }{
-		{"ask", "Ask:", "me top jobs job scale nodes usage report findings alerts fit forecast rank rightsize anomalies correlate query graph"},
-		{"run", "Run:", "up run runs push stress simulate experiment dataset"},
-		{"operate", "Operate:", "serve check import export power catalogue node verify backup restore migrate"},
-		{"administer", "Administer:", "user token audit"},
-		{"other", "Other:", "completion help version"},
-	}
+// command is a command by name, and its constructor.
+type command struct {
+	name string
+	make func(*globals) *cobra.Command
 }
 
-// group assigns the commands of the help text to the headings.
-func group(root *cobra.Command) {
-	root.SetHelpCommandGroupID("other")
-	root.SetCompletionCommandGroupID("other")
-	for _, g := range groups() {
-		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for _, cmd := range root.Commands() {
-			if slices.Contains(strings.Fields(g.commands), cmd.Name()) {
-				cmd.GroupID = g.id
-			}
-		}
+// groups returns the headings of the help text, by purpose, with their commands. A new command needs one file and one line
+// here.
+func groups() []struct {
+	id, title string
+	commands  []command
+} {
+	return []struct {
+		id, title string
+		commands  []command
+	}{
+		{"ask", "Ask:", []command{
+			{"me", newMe}, {"top", newTop}, {"jobs", newJobs}, {"job", newJob},
+			{"scale", newScale}, {"nodes", newNodes}, {"usage", newUsage}, {"report", newReport},
+			{"findings", newFindings}, {"alerts", newAlerts}, {"fit", newFit}, {"forecast", newForecast},
+			{"rank", newRank}, {"rightsize", newRightsize}, {"anomalies", newAnomalies}, {"correlate", newCorrelate},
+			{"query", newQuery}, {"graph", newGraph},
+		}},
+		{"run", "Run:", []command{
+			{"up", newUp}, {"run", newRunCommand}, {"runs", newRuns}, {"push", newPush},
+			{"stress", newStress}, {"simulate", newSimulate}, {"experiment", newExperiment}, {"dataset", newDataset},
+		}},
+		{"operate", "Operate:", []command{
+			{"serve", newServe}, {"check", newCheck}, {"import", newImport}, {"export", newExport},
+			{"power", newPower}, {"catalogue", newCatalogue}, {"node", newNode}, {"verify", newVerify},
+			{"backup", newBackup}, {"restore", newRestore}, {"migrate", newMigrate},
+		}},
+		{"administer", "Administer:", []command{
+			{"user", newUser}, {"token", newToken}, {"audit", newAudit},
+		}},
+		{"other", "Other:", []command{
+			{"version", newVersion},
+		}},
 	}
 }
 
@@ -206,9 +194,21 @@ func prepare(cmd *cobra.Command) {
 	}
 }
 
+// commandOf returns the command that the arguments begin with; empty if they do not begin with one.
+func commandOf(args []string) string {
+	for _, part := range groups() {
+		for _, c := range part.commands {
+			if len(args) > 0 && args[0] == c.name {
+				return c.name
+			}
+		}
+	}
+	return ""
+}
+
 // execute runs the program and returns its exit code.
 func execute(ctx context.Context, d deps, args []string) int {
-	root := newRoot(d)
+	root := newTree(d, commandOf(args))
 	root.SetArgs(hyphenID(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
