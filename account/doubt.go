@@ -80,7 +80,7 @@ func (tab *table) settleDoubts() {
 		}
 	}
 	for p, nanos := range d.guessed {
-		if settled := p.decided(); !p.absorbed {
+		if settled := p.decided(); p.phase != absorbed {
 			tab.doubtGuess(p, nanos, settled)
 			if !settled {
 				continue
@@ -113,7 +113,7 @@ func (d *doubts) add(p *Part, u uncertain, settled bool) {
 }
 
 // decided reports whether the part is not folded into another one any more.
-func (p *Part) decided() bool { return p.exported || p.absorbed || p.flushed }
+func (p *Part) decided() bool { return p.phase >= exported }
 
 // judge returns the exactness of the CPU time of a part: it is worse than c if more than 1 % of it, and a clock tick, may be
 // another's, or as much of another's its own.

@@ -307,7 +307,7 @@ func (x *exactness) export(b *metric.Batch) {
 // export appends the exactness of the exported figures. modelled reports that energy comes from a model.
 func (j *judge) export(modelled bool, b *metric.Batch) {
 	for _, p := range j.parts.order {
-		if p.kind.System() || p.absorbed || p.held && p.place != "" {
+		if p.kind.System() || p.phase == absorbed || p.phase == heldBack && p.place != "" {
 			continue
 		}
 		j.part(p, j.of(p.kind), modelled)
@@ -318,7 +318,7 @@ func (j *judge) export(modelled bool, b *metric.Batch) {
 			from := len(b.Samples)
 			g.exact.export(b)
 			for i := range b.Samples[from:] {
-				b.Samples[from+i].Last = b.Samples[from+i].Last || p.flushed
+				b.Samples[from+i].Last = b.Samples[from+i].Last || p.phase >= flushed
 			}
 		}
 	}

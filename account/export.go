@@ -55,23 +55,30 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.parts.boundPods()
 	grace := l.parts.nameGrace()
 	for _, p := range l.parts.order { // before any of them is exported to its end
-		p.held = l.parts.pending(p, boot) || p.awaits(boot, grace)
+		if p.phase < exported {
+			p.phase = unexported
+			if l.parts.pending(p, boot) || p.awaits(boot, grace) {
+				p.phase = heldBack
+			}
+		}
 	}
 	for _, p := range l.parts.order {
-		if p.absorbed || p.held {
+		if p.phase == absorbed || p.phase == heldBack {
 			continue
 		}
 		from := len(b.Samples)
 		l.exportPart(p, b)
-		p.exported = true
+		p.phase = max(p.phase, exported)
 		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.settled(boot) {
-			p.reported = l.parts.reportsOn(p)
+			p.phase = flushed
+			if l.parts.reportsOn(p) {
+				p.phase = reported
+			}
 			for i := range b.Samples[from:] {
-				if x := &b.Samples[from+i]; !p.reported || !isReport(x.Series.Desc) {
+				if x := &b.Samples[from+i]; p.phase != reported || !isReport(x.Series.Desc) {
 					x.Last = true
 				}
 			}
-			p.flushed = true
 		}
 	}
 	l.parts.exportReports(b)

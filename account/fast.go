@@ -11,7 +11,7 @@ import (
 // appears with the first Export that includes it. It may be called after Tick.
 func (l *Ledger) ExportFast(b *metric.Batch, want func(*workload.ContainerFacts) bool) {
 	for _, p := range l.parts.order {
-		if p.container == nil || !p.exported || p.flushed || p.absorbed || p.held || p.end != 0 || !want(p.container.facts) {
+		if p.container == nil || p.phase != exported || p.end != 0 || !want(p.container.facts) {
 			continue
 		}
 		r := p.rows

@@ -23,7 +23,7 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	switch p := l.parts.byKey[key{id, part, owner}]; {
 	case p == nil || p.closed():
 		return Unknown
-	case p.exported:
+	case p.phase == exported:
 		return Shown
 	}
 	return Pending

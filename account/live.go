@@ -104,7 +104,7 @@ func (l *Ledger) Parts(f func(*Part)) {
 func (l *Ledger) Total() uint64 {
 	sum := l.parts.forgotten
 	for _, p := range l.parts.order {
-		if !p.absorbed { // whose use is in another part
+		if p.phase != absorbed { // whose use is in another part
 			sum += p.CPU()
 		}
 	}
@@ -115,7 +115,7 @@ func (l *Ledger) Total() uint64 {
 // records were lost since it began.
 func (l *Ledger) Counts() (parts, processes int, lost uint64) {
 	for _, p := range l.parts.order {
-		if !p.flushed {
+		if p.phase < flushed {
 			parts++
 		}
 	}

@@ -35,14 +35,8 @@ type Part struct {
 	left uint64
 	names
 	container *container // as its supervisor reports it, nil while it reports nothing
-	flushed   bool       // its end was exported
-	reported  bool       // a supervisor still reports the container
-	told      bool       // its end was exported before a restart, and is exported once more
-	absorbed  bool       // its use was folded into another part
-	exported  bool       // some export included it
-	held      bool       // held back by the last export for the next
-	full      bool       // exports all series, see reduced
-	fresh     bool       // cg was read in this tick, after the processes
+	phase     phase
+	full      bool // exports all series, see reduced
 
 	total    usage  // what is exported
 	tasks    uint64 // CPU nanoseconds observed per process
@@ -81,6 +75,7 @@ type tick struct {
 	used    usage  // observed per process
 	cpu     uint64 // after comparison with the control group; what histograms and shares use
 	late    uint64 // of it, use by children before this tick, as their parents' child times show
+	fresh   bool   // the control group was read in this tick, after the processes
 	live    uint32
 	threads uint32
 	memory  [3]uint64
@@ -103,9 +98,22 @@ type group struct {
 	sum podSum
 }
 
+// phase is how far exports of a part have come.
+type phase uint8
+
+const (
+	unexported phase = iota
+	heldBack         // by the last export for the next
+	exported         // some export included it
+	endedOnce        // its end was exported before a restart, and is exported once more
+	flushed          // its end was exported
+	reported         // the same, and a supervisor still reports the container
+	absorbed         // its use was folded into another part
+)
+
 // closed reports whether nothing is charged to the part any more: its end was exported, or
 // its use was folded into another part.
-func (p *Part) closed() bool { return p.flushed || p.told || p.absorbed }
+func (p *Part) closed() bool { return p.phase >= endedOnce }
 
 // Workload returns the id of the workload that the part belongs to.
 func (p *Part) Workload() workload.ID { return p.id }
@@ -187,7 +195,7 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 	p.unseen += p.now.late
 	before := p.total.user + p.total.system
 	counted := int64(p.cg.UsageNanos) - p.cgBase
-	if p.place != "" && p.fresh && p.cg.Have&sensor.CgroupCPU != 0 {
+	if p.place != "" && p.now.fresh && p.cg.Have&sensor.CgroupCPU != 0 {
 		// A container's group has all that was used in it until now. What its processes have beyond that they used
 		// before they entered it, such as the first stages of the runtime.
 		p.tasks = min(p.tasks, uint64(max(0, counted)))
@@ -290,14 +298,13 @@ func (l *Ledger) readCgroups(pass *sensor.Pass) {
 		if p.end != 0 {
 			continue
 		}
-		p.fresh = false
 		idle := exact && p.now.live > 0 && p.now.used == (usage{})
 		if w := p.group.whole; w != nil && !idle {
 			w.active = l.at.tick
 		}
 		if p.cgroup != nil && !(idle && rests(p.cgroup)) {
 			p.readCgroup()
-			p.fresh = p.cgroup != nil
+			p.now.fresh = p.cgroup != nil
 		}
 	}
 	l.parts.readWholes()

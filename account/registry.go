@@ -38,7 +38,7 @@ func newRegistry(c *Config, at *times) *registry {
 // part returns the account of an identity, created if need be.
 func (r *registry) part(found Identified, start uint64) *Part {
 	if p := r.placed(found.Place); p != nil {
-		if !p.exported && p.better(&found) {
+		if p.phase < exported && p.better(&found) {
 			return r.rename(p, found)
 		}
 		p.adopt(found.Handle)
@@ -85,7 +85,7 @@ func (p *Part) revive() {
 func (r *registry) sweep() {
 	gone := false
 	for _, p := range r.order {
-		if p.absorbed || (p.flushed && p.end != 0 && !p.lingers(r.lastAt, r.config.Linger)) {
+		if p.phase == absorbed || (p.phase >= flushed && p.end != 0 && !p.lingers(r.lastAt, r.config.Linger)) {
 			gone = true
 			r.release(p)
 		}
@@ -97,14 +97,14 @@ func (r *registry) sweep() {
 
 // release removes a part from the maps. Its group goes with its last part.
 func (r *registry) release(p *Part) {
-	if p.reported {
+	if p.phase == reported {
 		r.reported[p.key] = p
 	}
 	p.leaveCgroup()
 	if r.byKey[p.key] == p {
 		delete(r.byKey, p.key)
 	}
-	if !p.absorbed {
+	if p.phase != absorbed {
 		r.forgotten += p.CPU()
 		p.leave(r.other)
 	}
@@ -155,7 +155,7 @@ func (r *registry) remove(p *Part) {
 
 // accountOf returns the part that the use of p is charged to: p, or the short work that it was folded into.
 func (r *registry) accountOf(p *Part) *Part {
-	if !p.absorbed {
+	if p.phase != absorbed {
 		return p
 	}
 	id := r.foldsInto(p)

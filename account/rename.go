@@ -57,10 +57,10 @@ type names struct {
 // awaits reports whether an export leaves the part to the next one: its name, or the end of the run before it,
 // is still to come.
 func (p *Part) awaits(boot, grace uint64) bool {
-	if p.exported {
+	if p.phase >= exported {
 		return false
 	}
-	if p.behind != nil && !p.behind.flushed {
+	if p.behind != nil && p.behind.phase < flushed {
 		return true
 	}
 	since := grown(p.met, boot)
@@ -87,7 +87,7 @@ func (r *registry) placed(place string) *Part {
 // better reports whether the names found are to replace those of the part.
 func (p *Part) better(found *Identified) bool {
 	k := key{found.Workload, found.Part, found.Owner}
-	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (!p.exported || found.Naming == workload.Named)
+	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (p.phase < exported || found.Naming == workload.Named)
 }
 
 // Name looks up better names for the parts that have provisional ones. [Ledger.Tick] does, and a caller who learns names after it may.
@@ -97,7 +97,7 @@ func (l *Ledger) Name() {
 	}
 	for i := 0; i < len(l.parts.order); i++ { // a part that continues under another name is appended
 		p := l.parts.order[i]
-		if p.place == "" || p.naming == workload.Named || p.closed() || p.exported && p.end != 0 {
+		if p.place == "" || p.naming == workload.Named || p.closed() || p.phase == exported && p.end != 0 {
 			continue
 		}
 		program, _ := p.commands.top()
@@ -142,7 +142,7 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 	case k == p.key:
 		r.learn(p, found)
 		return p
-	case p.exported:
+	case p.phase >= exported:
 		return r.goOn(p, found)
 	case into != nil && !into.closed() && into.run == p.run:
 		r.join(into, p)
@@ -235,7 +235,7 @@ func (r *registry) join(into, p *Part) {
 	if r.byKey[p.key] == p {
 		delete(r.byKey, p.key)
 	}
-	p.flushed, p.absorbed, p.end, p.cgroup = true, true, r.now, nil
+	p.phase, p.end, p.cgroup = absorbed, r.now, nil
 	p.total, p.cg, p.now = usage{}, sensor.Cgroup{}, tick{} // nothing is left to charge
 	r.repoint(p, into)
 }
@@ -273,7 +273,7 @@ func (tab *table) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	first := map[string]*process{}
 	for _, e := range tab.byID {
 		p := e.part
-		if p.run == "" || p.container == nil || !p.exported || p.closed() || e.gone || e.dead != 0 {
+		if p.run == "" || p.container == nil || p.phase != exported || e.gone || e.dead != 0 {
 			continue
 		}
 		if q := first[name(p)]; q == nil || e.pid < q.pid {

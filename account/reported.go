@@ -19,7 +19,7 @@ func (r *registry) reportsOn(p *Part) bool {
 	if p.container == nil || p.superseded || r.config.Container == nil {
 		return false
 	}
-	if now := r.byKey[p.key]; now != nil && now != p && now.exported && now.container != nil && now.container.facts.Name == p.container.facts.Name {
+	if now := r.byKey[p.key]; now != nil && now != p && now.phase >= exported && now.container != nil && now.container.facts.Name == p.container.facts.Name {
 		return false
 	}
 	f := r.config.Container(p.place, true)

@@ -21,7 +21,7 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 	s.list(`,"parts":[`)
 	commands := make(map[string]uint64)
 	for _, p := range l.parts.order {
-		if !p.absorbed {
+		if p.phase != absorbed {
 			s.index[p] = len(s.index)
 			s.next()
 			part := p.state(commands)

@@ -176,7 +176,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 	clear(commands)
 	s := partState{
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
-		Start: p.start, End: p.end, Created: p.created, Exported: p.exported, Told: p.flushed,
+		Start: p.start, End: p.end, Created: p.created, Exported: p.phase >= exported, Told: p.phase >= endedOnce,
 		Bound: p.crowd.era != nil && p.crowd.bound, Guess: p.crowd.era != nil && p.crowd.guess,
 		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
@@ -271,7 +271,13 @@ func (l *Ledger) restorePart(s *partState) *Part {
 		Workload: workload.ID(s.ID), Part: s.Part, Owner: s.Owner, Facts: s.Facts, Place: s.Place, Run: s.Run, Naming: s.Naming,
 	}}, s.Start)
 	p.past = s.Past
-	p.start, p.end, p.created, p.exported, p.told = s.Start, s.End, s.Created, s.Exported, s.Told
+	p.start, p.end, p.created = s.Start, s.End, s.Created
+	switch {
+	case s.Told:
+		p.phase = endedOnce
+	case s.Exported:
+		p.phase = exported
+	}
 	p.total, p.tasks, p.unseen = usageFrom(s.Usage), s.Tasks, s.Unseen
 	if s.Doubts != [2]uint64{} {
 		l.table.doubts.about[p] = doubt{known: uncertain{over: s.Doubts[0], lack: s.Doubts[1]}}

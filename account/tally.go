@@ -29,7 +29,7 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 			return nil
 		case !e.part.closed():
 			return &e.part.tally
-		case e.part.absorbed:
+		case e.part.phase == absorbed:
 			return &l.parts.part(Identified{Identity: l.parts.foldsInto(e.part)}, e.part.start).tally
 		}
 	}
