@@ -286,6 +286,13 @@ func (tab *table) heir(e *process) *process {
 // maxLineage bounds a walk through ancestors.
 const maxLineage = 64
 
+// settle closes the tick for parents and children. reading is how long the pass took, in nanoseconds; m may be nil.
+func (tab *table) settle(elapsed, reading uint64, m *sensor.Machine) {
+	tab.countForks(m)
+	tab.reconcile(elapsed, reading, capacity(elapsed+tab.line.elapsed, tab.now, m)) // some of it was held in the tick before
+	tab.line.elapsed = elapsed
+}
+
 // reconcile charges the CPU time in the child times of parents that no process was
 // charged for. elapsed is the time since the last tick, reading how long the pass took, and capacity the CPU time that the
 // machine has in this tick and in the one before, all in nanoseconds.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"reckon/account/tally"
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
@@ -63,25 +62,6 @@ func (j *judge) name(f judged) string {
 	return j.parts.tallies.Figure(int(f - figures))
 }
 
-// origin is the source of a figure, exported as the label source.
-type origin string
-
-const (
-	fromNothing  origin = ""
-	fromCgroup   origin = "cgroup"       // a control group's own counters
-	fromRecords  origin = "exit_records" // every end of a process is recorded
-	fromChildren origin = "child_times"  // child times reported by parents; see children.go
-	fromReadings origin = "readings"     // the task table, once a tick
-	fromStart    origin = tally.FromStart
-	fromRSS      origin = "rss"     // resident memory
-	fromPSS      origin = "pss"     // resident memory, shared pages split; see shared.go
-	fromRSSSum   origin = "rss_sum" // resident memory, shared pages more than once: an upper bound
-	fromMeter    origin = "meter"
-	fromModel    origin = "model"
-	fromMonitors origin = "resctrl"        // monitoring groups of the kernel
-	fromSeen     origin = "seen_processes" // processes that a reading or a record showed
-)
-
 // degrees is the exactness of all figures, three bits each.
 type degrees [maxFigures / 20]uint64
 
@@ -92,48 +72,6 @@ func (d *degrees) of(f judged) figure.Exactness {
 // raise makes a figure no more exact than e.
 func (d *degrees) raise(f judged, e figure.Exactness) {
 	d[f/20] ^= uint64(d.of(f)^d.of(f).Worse(e)) << (3 * (f % 20))
-}
-
-// certainty is the exactness of a figure and its source.
-type certainty struct {
-	degree figure.Exactness
-	source origin
-}
-
-// worse returns the less exact one. A lower and an upper bound are an estimate.
-func (c certainty) worse(o certainty) certainty {
-	degree := c.degree.Worse(o.degree)
-	if c.source == fromNothing || o.degree > c.degree {
-		c = o
-	}
-	c.degree = degree
-	return c
-}
-
-// memoryCertainty is the exactness of the memory of a part, the worst since the last export.
-type memoryCertainty struct{ resident, needed certainty }
-
-func (m *memoryCertainty) add(resident, needed certainty) {
-	m.resident, m.needed = m.resident.worse(resident), m.needed.worse(needed)
-}
-
-// neededOfCgroup returns the exactness of needed memory. Version 1 reports the kernel's
-// memory as one sum only: needed memory is then an estimate if that sum exceeds a twentieth
-// of the memory that the group may use, against which needed memory is compared. total is
-// the machine's memory, bytes.
-func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
-	known := c.Anon + c.File + c.Shmem
-	limit := max(total, known)
-	if c.Have&sensor.CgroupMemoryMax != 0 {
-		limit = min(limit, c.MemoryMax)
-	}
-	switch {
-	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && grown(known, c.Current) > limit/20:
-		return certainty{figure.AtLeast, fromCgroup}
-	case c.Have&sensor.CgroupKernelBound != 0 && c.Kernel > limit/20:
-		return certainty{figure.Estimated, fromCgroup}
-	}
-	return certainty{figure.Exact, fromCgroup}
 }
 
 // evidence is the evidence for and against the figures of the whole node since the last export, and of some time before

@@ -124,40 +124,20 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	elapsed := grown(l.at.lastAt, pass.Boot)
 	l.node.lost += pass.Lost
 
-	l.begin()
+	for _, p := range l.parts.order {
+		p.now = tick{}
+	}
 	l.Name()
-	l.table.beginLineage(pass)
-	l.table.sight(pass)
-	// Parents end after their children, so the last records come first: a child that was
-	// never seen alive then finds its parent's part.
-	for i := len(pass.Exited) - 1; i >= 0; i-- {
-		l.table.meetParent(&pass.Exited[i], pass.Live)
-		l.table.ended(&pass.Exited[i], pass.Joined)
-	}
-	for i := range pass.Live {
-		l.table.alive(&pass.Live[i], first)
-	}
-	l.table.forget(l.table.seen.end())
+	l.table.takePass(pass, first)
+	l.parts.countShared(l.table.seen.last, pass.Live)
 	l.readCgroups(pass)
-	l.table.countForks(m)
 	reading := uint64(0)
 	if m != nil {
 		reading = grown(pass.Boot, m.Boot)
 	}
-	l.table.reconcile(elapsed, reading, capacity(elapsed+l.table.line.elapsed, pass.Boot, m)) // some of it was held in the tick before
-	l.table.line.elapsed = elapsed
+	l.table.settle(elapsed, reading, m)
 	l.settle(pass.Boot, elapsed, m, first)
 	l.table.line.beforeLast, l.at.before, l.at.lastAt = l.at.before, l.at.lastAt, pass.Boot
-}
-
-func (l *Ledger) begin() {
-	for _, d := range l.table.dead {
-		d.n = 0
-	}
-	for _, p := range l.parts.order {
-		p.now = tick{}
-		p.crowd.begin()
-	}
 }
 
 // PutOff notes that what programs in the kernel count by process is not read in the tick that was taken last, and not

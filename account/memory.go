@@ -41,25 +41,17 @@ func (m *memory) take(c *sensor.Cgroup) {
 	}
 }
 
-// highWater takes in the highest resident size of a process. Its file pages are
-// subtracted, as far as they were observed.
-func (p *Part) highWater(e *process, proc *sensor.Process) {
-	seen := proc.Have&sensor.FieldMemory != 0
-	if seen {
-		e.file, e.sized = max(e.file, proc.File), true
+// settleMemory closes the tick for the memory of all parts, and reports whether some have processes that share much.
+func (r *registry) settleMemory(t *closing) (crowds bool) {
+	for _, p := range r.order {
+		if p.end == 0 {
+			p.settleMemory(t)
+			crowds = crowds || p.crowd.crowded
+		}
 	}
-	if proc.Have&sensor.FieldPeak == 0 {
-		return
-	}
-	if p.cg.Have&sensor.CgroupPeak == 0 {
-		p.memory.peak = max(p.memory.peak, proc.PeakBytes)
-	}
-	if e.sized || p.cg.Have&sensor.CgroupMemory == 0 {
-		p.memory.neededPeak = max(p.memory.neededPeak, grown(e.file, proc.PeakBytes))
-	}
+	return crowds
 }
 
-// settleMemory closes the tick for memory.
 func (p *Part) settleMemory(t *closing) {
 	m := &p.memory
 	good := true
@@ -154,4 +146,30 @@ func (p *Part) exportNodes(b *metric.Batch) {
 			b.Add(p.lazy(&r.nodes[i], nodeBytes, strconv.Itoa(i)), float64(n))
 		}
 	}
+}
+
+// memoryCertainty is the exactness of the memory of a part, the worst since the last export.
+type memoryCertainty struct{ resident, needed certainty }
+
+func (m *memoryCertainty) add(resident, needed certainty) {
+	m.resident, m.needed = m.resident.worse(resident), m.needed.worse(needed)
+}
+
+// neededOfCgroup returns the exactness of needed memory. Version 1 reports the kernel's
+// memory as one sum only: needed memory is then an estimate if that sum exceeds a twentieth
+// of the memory that the group may use, against which needed memory is compared. total is
+// the machine's memory, bytes.
+func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
+	known := c.Anon + c.File + c.Shmem
+	limit := max(total, known)
+	if c.Have&sensor.CgroupMemoryMax != 0 {
+		limit = min(limit, c.MemoryMax)
+	}
+	switch {
+	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && grown(known, c.Current) > limit/20:
+		return certainty{figure.AtLeast, fromCgroup}
+	case c.Have&sensor.CgroupKernelBound != 0 && c.Kernel > limit/20:
+		return certainty{figure.Estimated, fromCgroup}
+	}
+	return certainty{figure.Exact, fromCgroup}
 }

@@ -130,50 +130,6 @@ func (p *Part) TickCPU() uint64 { return p.now.cpu }
 // CPU returns the CPU nanoseconds charged since the part's start.
 func (p *Part) CPU() uint64 { return p.total.user + p.total.system }
 
-// charge adds the use of a process since it was last read.
-func (p *Part) charge(d usage, proc *sensor.Process, task int32, initial bool) {
-	if initial {
-		p.total.add(d)
-		p.tasks += d.user + d.system
-	} else {
-		p.now.used.add(d)
-	}
-	p.have |= proc.Have
-	if cpu := d.user + d.system; cpu > 0 {
-		if task > 0 {
-			p.byTask.nanos[task-1] += cpu
-		}
-		comm := proc.Comm
-		if proc.Kernel {
-			comm = family(comm)
-		}
-		p.commands.add(comm, cpu)
-	}
-}
-
-// occupy counts a living process and its memory in this tick.
-func (p *Part) occupy(e *process, proc *sensor.Process, tick uint64) {
-	p.now.live++
-	p.now.threads += max(proc.Threads, 1)
-	p.now.memory[0] += proc.Anon
-	p.now.memory[1] += proc.File
-	p.now.memory[2] += proc.Shmem
-	p.now.swap += proc.Swap
-	p.crowd.add(&e.share, proc, tick)
-}
-
-// settle closes the tick: of the control group's counters and the sum over processes, the
-// larger one counts as the use.
-//
-// t is the input that all parts share.
-func (p *Part) settle(t *closing) {
-	p.settleCPU(t.capacity, t.initial)
-	p.settleIO()
-
-	p.live, p.thread = p.now.live, p.now.threads
-	p.settleMemory(t)
-}
-
 // closing is the input of settle that all parts share.
 type closing struct {
 	seconds  float64 // since the last tick

@@ -66,6 +66,25 @@ func newTable(c *Config, at *times, parts *registry, machine *sensor.Machine, v 
 	}
 }
 
+// takePass takes in a pass over the task table.
+func (tab *table) takePass(pass *sensor.Pass, first bool) {
+	for _, d := range tab.dead {
+		d.n = 0
+	}
+	tab.beginLineage(pass)
+	tab.sight(pass)
+	// Parents end after their children, so the last records come first: a child that was
+	// never seen alive then finds its parent's part.
+	for i := len(pass.Exited) - 1; i >= 0; i-- {
+		tab.meetParent(&pass.Exited[i], pass.Live)
+		tab.ended(&pass.Exited[i], pass.Joined)
+	}
+	for i := range pass.Live {
+		tab.alive(&pass.Live[i], first)
+	}
+	tab.forget(tab.seen.end())
+}
+
 // alive takes in a process of a pass over the task table.
 func (tab *table) alive(p *sensor.Process, first bool) {
 	e := tab.seen.find(p)
@@ -109,7 +128,7 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 		e.rate += o.rate
 	}
 	if tab.bury(e, p); !isZombie(p) {
-		e.part.occupy(e, p, tab.tick)
+		e.part.occupy(p)
 	}
 }
 
@@ -361,4 +380,14 @@ func (tab *table) forget(missing []*process) {
 	}
 	clear(tab.absent[len(kept):])
 	tab.absent = kept
+}
+
+// fork records a new process that was forked from a large process in another part: it
+// shares its pages with that.
+func (tab *table) fork(e *process, p *sensor.Process) {
+	q := tab.byID[p.PPID]
+	if q == nil || q.part == e.part || q.share.rss < crowdFloor || q.share.program != programOf(&p.Comm) || p.Have&sensor.FieldParent == 0 {
+		return
+	}
+	e.share.forked, q.share.forked = true, true
 }

@@ -26,17 +26,19 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	if m != nil {
 		t.used, t.mapped, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryMapped, m.MemoryTotal
 	}
-	l.table.crowds, l.node.haveBusy = false, false
+	l.node.haveBusy = false
 	var charged uint64
 	for _, p := range l.parts.order {
 		if p.end != 0 {
 			p.now = tick{}
 			continue
 		}
-		p.settle(&t)
+		p.settleCPU(t.capacity, t.initial)
+		p.settleIO()
+		p.live, p.thread = p.now.live, p.now.threads
 		charged += p.now.cpu
-		l.table.crowds = l.table.crowds || p.crowd.crowded
 	}
+	l.table.crowds = l.parts.settleMemory(&t)
 	if m != nil && !first {
 		l.conserve(charged, m)
 	}
@@ -47,17 +49,6 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	for _, p := range l.parts.order {
 		l.endIfEmpty(p, boot)
 	}
-}
-
-// capacity returns the CPU nanoseconds that the machine can have delivered in a time before the pass that began at boot
-// and while that was read, which takes seconds where hundreds of processes want the processors. It
-// allows a quarter more than the time, and a tenth of a second: counters of one tick are
-// not all read in the same instant.
-func capacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
-	if m == nil {
-		return 1 << 62
-	}
-	return (elapsed+grown(boot, m.Boot))*uint64(max(m.Cores, 1))*5/4 + 1e8
 }
 
 // conserve charges to other the busy time of the machine that no process accounts for:

@@ -145,6 +145,18 @@ func (c *crowd) sample(of program) *proportion {
 	return nil
 }
 
+// countShared counts the memory that processes of a part may share. of are the entries of the living processes.
+func (r *registry) countShared(of []*process, live []sensor.Process) {
+	for _, p := range r.order {
+		p.crowd.begin()
+	}
+	for i, e := range of {
+		if p := &live[i]; !e.gone && !isZombie(p) {
+			e.part.crowd.add(&e.share, p, r.tick)
+		}
+	}
+}
+
 // add counts a process.
 func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	rss := proc.Anon + proc.File + proc.Shmem
@@ -244,16 +256,6 @@ func scaled(types [3]uint64, by float64) [3]uint64 {
 		types[i] = uint64(float64(types[i]) * by)
 	}
 	return types
-}
-
-// fork records a new process that was forked from a large process in another part: it
-// shares its pages with that.
-func (tab *table) fork(e *process, p *sensor.Process) {
-	q := tab.byID[p.PPID]
-	if q == nil || q.part == e.part || q.share.rss < crowdFloor || q.share.program != programOf(&p.Comm) || p.Have&sensor.FieldParent == 0 {
-		return
-	}
-	e.share.forked, q.share.forked = true, true
 }
 
 // Sharer is a process whose memory sharing is to be measured.

@@ -79,3 +79,17 @@ func split(total, a, b uint64) uint64 {
 	}
 	return min(total, uint64(float64(total)*(float64(a)/float64(a+b))))
 }
+
+// capacity returns the CPU nanoseconds that the machine can have delivered in a time before the pass that began at boot
+// and while that was read, which takes seconds where hundreds of processes want the processors. It
+// allows a quarter more than the time, and a tenth of a second: counters of one tick are
+// not all read in the same instant.
+func capacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
+	if m == nil {
+		return 1 << 62
+	}
+	return (elapsed+grown(boot, m.Boot))*uint64(max(m.Cores, 1))*5/4 + 1e8
+}
+
+// isZombie reports whether the process has no thread left.
+func isZombie(p *sensor.Process) bool { return p.State == 'Z' && p.Threads <= 1 }

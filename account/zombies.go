@@ -24,9 +24,6 @@ type dead struct {
 	series *metric.Series // nil until there was one to report
 }
 
-// isZombie reports whether the process has no thread left.
-func isZombie(p *sensor.Process) bool { return p.State == 'Z' && p.Threads <= 1 }
-
 // bury counts a process of this tick if it has been dead for long enough.
 func (tab *table) bury(e *process, p *sensor.Process) {
 	switch {

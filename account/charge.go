@@ -1,0 +1,52 @@
+package account
+
+import "reckon/sensor"
+
+// charge adds the use of a process since it was last read.
+func (p *Part) charge(d usage, proc *sensor.Process, task int32, initial bool) {
+	if initial {
+		p.total.add(d)
+		p.tasks += d.user + d.system
+	} else {
+		p.now.used.add(d)
+	}
+	p.have |= proc.Have
+	if cpu := d.user + d.system; cpu > 0 {
+		if task > 0 {
+			p.byTask.nanos[task-1] += cpu
+		}
+		comm := proc.Comm
+		if proc.Kernel {
+			comm = family(comm)
+		}
+		p.commands.add(comm, cpu)
+	}
+}
+
+// occupy counts a living process and its memory in this tick.
+func (p *Part) occupy(proc *sensor.Process) {
+	p.now.live++
+	p.now.threads += max(proc.Threads, 1)
+	p.now.memory[0] += proc.Anon
+	p.now.memory[1] += proc.File
+	p.now.memory[2] += proc.Shmem
+	p.now.swap += proc.Swap
+}
+
+// highWater takes in the highest resident size of a process. Its file pages are
+// subtracted, as far as they were observed.
+func (p *Part) highWater(e *process, proc *sensor.Process) {
+	seen := proc.Have&sensor.FieldMemory != 0
+	if seen {
+		e.file, e.sized = max(e.file, proc.File), true
+	}
+	if proc.Have&sensor.FieldPeak == 0 {
+		return
+	}
+	if p.cg.Have&sensor.CgroupPeak == 0 {
+		p.memory.peak = max(p.memory.peak, proc.PeakBytes)
+	}
+	if e.sized || p.cg.Have&sensor.CgroupMemory == 0 {
+		p.memory.neededPeak = max(p.memory.neededPeak, grown(e.file, proc.PeakBytes))
+	}
+}
