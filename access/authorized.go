@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // Backend lists and details data that may belong to an owner. Its methods may be called
@@ -19,11 +19,11 @@ import (
 type Backend interface {
 	// Workloads returns the workloads that the filter selects, with its Total. An empty
 	// result is not an error. Limit is always set.
-	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
+	Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList, error)
 	// Workload details one run, as Workloads listed it, with its profile.
-	Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error)
+	Workload(ctx context.Context, w wire.Workload, r wire.Range) (wire.WorkloadDetail, error)
 	// Nodes returns every node of the site, sorted by name.
-	Nodes(ctx context.Context) (client.NodeList, error)
+	Nodes(ctx context.Context) (wire.NodeList, error)
 }
 
 // Authorized filters the answers of a backend by what the viewer may see: work of other
@@ -45,7 +45,7 @@ func Authorize(b Backend, missing func(id string) error) *Authorized {
 }
 
 // Workloads implements [Backend].
-func (a *Authorized) Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error) {
+func (a *Authorized) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList, error) {
 	v := From(ctx)
 	switch {
 	case v.All():
@@ -53,12 +53,12 @@ func (a *Authorized) Workloads(ctx context.Context, f client.Filter) (client.Wor
 	case v.Role == User:
 		f.Owners = v.Among(f.Owners)
 		if len(f.Owners) == 0 {
-			return client.WorkloadList{}, nil
+			return wire.WorkloadList{}, nil
 		}
 		return a.backend.Workloads(ctx, f)
 	case v.Role == Public:
 		if err := nameless(f); err != nil {
-			return client.WorkloadList{}, err
+			return wire.WorkloadList{}, err
 		}
 		list, err := a.backend.Workloads(ctx, f)
 		for i := range list.Workloads {
@@ -66,23 +66,23 @@ func (a *Authorized) Workloads(ctx context.Context, f client.Filter) (client.Wor
 		}
 		return list, err
 	}
-	return client.WorkloadList{}, v.Unknown()
+	return wire.WorkloadList{}, v.Unknown()
 }
 
 // Workload implements [Backend]. A request for the work of another owner costs no query and reveals nothing.
-func (a *Authorized) Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
+func (a *Authorized) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wire.WorkloadDetail, error) {
 	if v := From(ctx); !v.All() && !v.Sees(w.Owner) {
-		return client.WorkloadDetail{}, a.missing(w.ID)
+		return wire.WorkloadDetail{}, a.missing(w.ID)
 	}
 	return a.backend.Workload(ctx, w, r)
 }
 
 // Nodes implements [Backend]: machines have no owner. Administrators' notes about them
 // may name people.
-func (a *Authorized) Nodes(ctx context.Context) (client.NodeList, error) {
+func (a *Authorized) Nodes(ctx context.Context) (wire.NodeList, error) {
 	v := From(ctx)
 	if v.Role == Nobody {
-		return client.NodeList{}, v.Unknown()
+		return wire.NodeList{}, v.Unknown()
 	}
 	list, err := a.backend.Nodes(ctx)
 	if v.Role == Public {
@@ -112,7 +112,7 @@ func (v Viewer) Unknown() error {
 }
 
 // nameless rejects filters that would reveal the name of an owner to a viewer who may not see names.
-func nameless(f client.Filter) error {
+func nameless(f wire.Filter) error {
 	if len(f.IDs) > 0 || f.Family != "" {
 		return Refuse(ErrForbidden, "sign in", errors.New("a workload is shown to its owner only"))
 	}
@@ -136,7 +136,7 @@ func nameless(f client.Filter) error {
 
 // redact removes the names from a workload. Its id becomes a pseudonym that stays the
 // same until the server restarts.
-func (a *Authorized) redact(w *client.Workload) {
+func (a *Authorized) redact(w *wire.Workload) {
 	m := hmac.New(sha256.New, a.secret)
 	fmt.Fprintf(m, "%q %q %d", w.Site, w.ID, w.Start.UnixNano())
 	w.ID = w.Kind + "/" + hex.EncodeToString(m.Sum(nil)[:8])

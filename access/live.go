@@ -1,15 +1,15 @@
 package access
 
-import "reckon/client"
+import "reckon/figure/wire"
 
 // Live keeps the viewer's own workloads in a tick and sums up those of all others.
-func (v Viewer) Live(l client.Live) client.Live {
+func (v Viewer) Live(l wire.Live) wire.Live {
 	if v.All() {
 		return l
 	}
 	all := l.Workloads
-	l.Workloads = make([]client.LiveWorkload, 0, len(all))
-	var rest client.LiveWorkload
+	l.Workloads = make([]wire.LiveWorkload, 0, len(all))
+	var rest wire.LiveWorkload
 	for _, w := range all {
 		if v.Sees(w.Owner) {
 			l.Workloads = append(l.Workloads, w)
@@ -25,7 +25,7 @@ func (v Viewer) Live(l client.Live) client.Live {
 }
 
 // join adds the activity of a workload to a total without names.
-func join(total, w *client.LiveWorkload) {
+func join(total, w *wire.LiveWorkload) {
 	total.Cores += w.Cores
 	total.CPUSeconds += w.CPUSeconds
 	total.Processes += w.Processes

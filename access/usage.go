@@ -5,13 +5,13 @@ import (
 	"errors"
 	"slices"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 )
 
 // Usage sums up usage.
 type Usage interface {
-	Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error)
+	Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, error)
 }
 
 // AuthorizedUsage answers each viewer with what they may see: a user sees their own name
@@ -25,7 +25,7 @@ func AuthorizeUsage(u Usage) AuthorizedUsage { return AuthorizedUsage{u} }
 const others = "others"
 
 // Usage implements [Usage].
-func (a AuthorizedUsage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
+func (a AuthorizedUsage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, error) {
 	v := From(ctx)
 	byOwner := slices.Contains(q.By, "owner")
 	names := slices.Contains(q.By, "account") || slices.Contains(q.By, "command") || len(q.Owners)+len(q.Accounts) > 0 || q.Command != ""
@@ -34,7 +34,7 @@ func (a AuthorizedUsage) Usage(ctx context.Context, q client.UsageQuery) (client
 		return a.backend.Usage(ctx, q)
 	case v.Role == User && names:
 		if q.Owners = v.Among(q.Owners); len(q.Owners) == 0 {
-			return client.UsageList{Since: q.Since, Until: q.Until, Span: q.Span, By: q.By}, nil
+			return wire.UsageList{Since: q.Since, Until: q.Until, Span: q.Span, By: q.By}, nil
 		}
 		return a.backend.Usage(ctx, q)
 	case v.Role == User:
@@ -44,20 +44,20 @@ func (a AuthorizedUsage) Usage(ctx context.Context, q client.UsageQuery) (client
 		}
 		return list, err
 	case v.Role == Public && (names || byOwner):
-		return client.UsageList{}, Refuse(ErrForbidden, "sign in, or group by kind, partition, node or site", errors.New("usage is shown to the public without names"))
+		return wire.UsageList{}, Refuse(ErrForbidden, "sign in, or group by kind, partition, node or site", errors.New("usage is shown to the public without names"))
 	case v.Role == Public:
 		return a.backend.Usage(ctx, q)
 	}
-	return client.UsageList{}, v.Unknown()
+	return wire.UsageList{}, v.Unknown()
 }
 
 // foldOthers sums up the rows of other owners.
-func foldOthers(v Viewer, rows []client.Usage) []client.Usage {
+func foldOthers(v Viewer, rows []wire.Usage) []wire.Usage {
 	type place struct {
 		at                    int64
 		site, partition, kind string
 	}
-	var out []client.Usage
+	var out []wire.Usage
 	at := map[place]int{}
 	for _, r := range rows {
 		if v.Sees(r.Owner) {

@@ -8,7 +8,7 @@ import (
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/rightsize"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/workload"
 )
 
@@ -17,7 +17,7 @@ const advisedRuns = 20
 
 // advice returns the recommended request for the next run; nil when there is no recommendation, and
 // for kinds of work without a request.
-func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
+func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	kind := workload.Kind(d.Kind)
 	if !kind.Requests() || d.State == "pending" || d.Lost {
 		return nil, nil
@@ -52,7 +52,7 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 		return nil, nil
 	}
 	nodes := runs[0].Nodes
-	out := &client.Advice{Runs: a.Runs, Cores: a.Cores, MemoryBytes: a.Memory, Seconds: a.Seconds, GPUs: a.GPUs, Nodes: nodes, Why: a.Why}
+	out := &wire.Advice{Runs: a.Runs, Cores: a.Cores, MemoryBytes: a.Memory, Seconds: a.Seconds, GPUs: a.GPUs, Nodes: nodes, Why: a.Why}
 	if nodes > 1 && a.Memory != nil {
 		each, uneven := perNode(d, *a.Memory)
 		out.MemoryBytes = &each
@@ -70,7 +70,7 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 }
 
 // runOf returns a run with the exactness of its figures.
-func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, error) {
+func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, error) {
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
@@ -108,7 +108,7 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 }
 
 // waitShare is the share of the runnable time of its threads that they spent waiting for a core.
-func waitShare(w *client.Workload) float64 {
+func waitShare(w *wire.Workload) float64 {
 	if w.CPUSeconds == nil || w.CPUWaitSeconds == nil || *w.CPUSeconds+*w.CPUWaitSeconds <= 0 {
 		return 0
 	}
@@ -117,7 +117,7 @@ func waitShare(w *client.Workload) float64 {
 
 // perNode returns the memory to request per node, based on the peaks of the nodes: every node must be
 // given what the largest one needs.
-func perNode(d *client.WorkloadDetail, total float64) (float64, string) {
+func perNode(d *wire.WorkloadDetail, total float64) (float64, string) {
 	n := float64(len(d.Nodes))
 	most, sum := 0.0, 0.0
 	for _, node := range byNode(d.Parts) {
@@ -140,7 +140,7 @@ func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 // impliedCores returns the cores of the nodes that a workload ran on, at its end; nil when one
 // is unknown.
-func impliedCores(ctx context.Context, views NodeCores, w *client.Workload) (*float64, error) {
+func impliedCores(ctx context.Context, views NodeCores, w *wire.Workload) (*float64, error) {
 	by, err := views.NodeCores(ctx, w.Site, w.Nodes, wholeUntil(w))
 	if err != nil || len(w.Nodes) == 0 {
 		return nil, err

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"reckon/analysis/rightsize"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/query"
 )
 
 // serviceAdvice returns the recommended requests of the containers of a live service, based on their daily use; nil if there are
 // too few days.
-func (b *Jobs) serviceAdvice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
+func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	if d.Seen.Sub(d.Start) < rightsize.LeastDays*24*time.Hour {
 		return nil, nil
 	}
@@ -25,7 +25,7 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *client.WorkloadDetail) (*cl
 		return nil, err
 	}
 	var list []rightsize.Container
-	out := &client.Advice{Runs: 1, Nodes: max(1, len(d.Nodes))}
+	out := &wire.Advice{Runs: 1, Nodes: max(1, len(d.Nodes))}
 	for i := range found {
 		f := &found[i]
 		a := rightsize.Service(daysOf(f, exact), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory}, rightsize.ServiceDefault())
@@ -72,14 +72,14 @@ func daysOf(f *query.Daily, exact map[string]int) []rightsize.Day {
 	return days
 }
 
-func containerToAPI(name string, a *rightsize.ServiceAdvice) client.ContainerAdvice {
-	test := func(t *rightsize.Test) *client.RequestTest {
+func containerToAPI(name string, a *rightsize.ServiceAdvice) wire.ContainerAdvice {
+	test := func(t *rightsize.Test) *wire.RequestTest {
 		if t == nil {
 			return nil
 		}
-		return &client.RequestTest{Days: t.Days, Slack: t.Slack, Above: t.Above}
+		return &wire.RequestTest{Days: t.Days, Slack: t.Slack, Above: t.Above}
 	}
-	return client.ContainerAdvice{
+	return wire.ContainerAdvice{
 		Container: name, Days: a.Days, Cores: a.Cores, MemoryBytes: a.Memory, GPUs: a.GPUShare, CoresP95: a.P95, CoresP99: a.P99, MemoryPeak: a.MemoryPeak,
 		TestedCores: test(a.TestedCores), TestedMemory: test(a.TestedMemory), NowCores: test(a.NowCores), NowMemory: test(a.NowMemory),
 	}

@@ -8,7 +8,7 @@ import (
 
 	"reckon/catalogue"
 	"reckon/catalogue/database"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/metric"
 	"reckon/query"
 )
@@ -74,7 +74,7 @@ func TestServiceAdvice(t *testing.T) {
 	}
 }
 
-func (h *history) detail(t *testing.T, id string) client.WorkloadDetail {
+func (h *history) detail(t *testing.T, id string) wire.WorkloadDetail {
 	t.Helper()
 	c, err := database.Open(filepath.Join(t.TempDir(), "catalogue.db"), nil)
 	if err != nil {
@@ -86,11 +86,11 @@ func (h *history) detail(t *testing.T, id string) client.WorkloadDetail {
 		t.Fatal(err)
 	}
 	s := &Jobs{Catalogue: c, Views: query.New(h.s, query.Options{Gone: gone})}
-	list, err := s.Workloads(t.Context(), client.Filter{IDs: []string{id}})
+	list, err := s.Workloads(t.Context(), wire.Filter{IDs: []string{id}})
 	if err != nil || len(list.Workloads) != 1 {
 		t.Fatalf("%d workloads, %v: %+v", len(list.Workloads), err, list.Workloads)
 	}
-	d, err := s.Workload(t.Context(), list.Workloads[0], client.Range{By: "total"})
+	d, err := s.Workload(t.Context(), list.Workloads[0], wire.Range{By: "total"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"reckon/answer/invariant"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -107,7 +107,7 @@ func ofNodes(sizes map[nodeName]machineSize, site string, nodes []string) (cores
 }
 
 // workloads withholds the figures of runs that exceed their bounds.
-func (b *Bounds) workloads(ctx context.Context, list []client.Workload) {
+func (b *Bounds) workloads(ctx context.Context, list []wire.Workload) {
 	if b == nil || len(list) == 0 {
 		return
 	}
@@ -237,7 +237,7 @@ func (r *runFigures) quotaSlack(f *figure.Figure) float64 {
 }
 
 // parts withholds the figures of the parts of a run that exceed their node or the run.
-func (b *Bounds) parts(ctx context.Context, d *client.WorkloadDetail) {
+func (b *Bounds) parts(ctx context.Context, d *wire.WorkloadDetail) {
 	if b == nil || len(d.Parts) == 0 {
 		return
 	}
@@ -259,7 +259,7 @@ func (b *Bounds) parts(ctx context.Context, d *client.WorkloadDetail) {
 }
 
 // node withholds the current figures of a node.
-func (b *Bounds) node(n *client.Node) {
+func (b *Bounds) node(n *wire.Node) {
 	if b == nil {
 		return
 	}
@@ -269,7 +269,7 @@ func (b *Bounds) node(n *client.Node) {
 }
 
 // span withholds the shares of a node's past.
-func (b *Bounds) span(node string, s *client.NodeSpan) {
+func (b *Bounds) span(node string, s *wire.NodeSpan) {
 	if b == nil || s == nil {
 		return
 	}
@@ -284,12 +284,12 @@ func (b *Bounds) span(node string, s *client.NodeSpan) {
 }
 
 // usage withholds shares of capacity above 1.
-func (b *Bounds) usage(list *client.UsageList) {
+func (b *Bounds) usage(list *wire.UsageList) {
 	if b == nil {
 		return
 	}
 	now, whole := b.Clock(), new(1.0)
-	check := func(subject string, r *client.Usage) {
+	check := func(subject string, r *wire.Usage) {
 		slack := 0.0
 		if seconds := orZero(r.UpSeconds); seconds > 0 {
 			slack = readSkew / seconds
@@ -316,7 +316,7 @@ func (b *Bounds) usage(list *client.UsageList) {
 }
 
 // scale withholds speed-ups above the number of cores that the runs were measured to use at once.
-func (b *Bounds) scale(out *client.Scale) {
+func (b *Bounds) scale(out *wire.Scale) {
 	if b == nil {
 		return
 	}
@@ -332,10 +332,10 @@ func (b *Bounds) scale(out *client.Scale) {
 }
 
 // Inconsistent lists the figures withheld since the start.
-func (b *Bounds) Inconsistent() []client.InconsistentFigure {
-	out := []client.InconsistentFigure{}
+func (b *Bounds) Inconsistent() []wire.InconsistentFigure {
+	out := []wire.InconsistentFigure{}
 	for _, x := range b.Ledger.Broken() {
-		out = append(out, client.InconsistentFigure{Figure: x.Figure, Rule: x.Rule, Count: x.Count,
+		out = append(out, wire.InconsistentFigure{Figure: x.Figure, Rule: x.Rule, Count: x.Count,
 			Subject: x.Subject, Value: x.Value, Bound: x.Bound, Of: x.Of, Time: x.At.UTC()})
 	}
 	return out

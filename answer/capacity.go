@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/query"
 	"reckon/store"
 )
@@ -32,9 +32,9 @@ type NodeHistory struct {
 type nodeName struct{ site, node string }
 
 type nodeDays struct {
-	day, week *client.NodeSpan
+	day, week *wire.NodeSpan
 	hours     [dayHours]*store.NodeUse // of the day, including the current one
-	waiting   *client.NodeWaiting
+	waiting   *wire.NodeWaiting
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 )
 
 // fill adds the history to nodes.
-func (p *NodeHistory) fill(ctx context.Context, nodes []client.Node) error {
+func (p *NodeHistory) fill(ctx context.Context, nodes []wire.Node) error {
 	if p == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (p *NodeHistory) fill(ctx context.Context, nodes []client.Node) error {
 	return nil
 }
 
-func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []client.Node) (map[nodeName]*nodeDays, error) {
+func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []wire.Node) (map[nodeName]*nodeDays, error) {
 	known := map[nodeName]*nodeDays{}
 	of := func(site, node string) *nodeDays {
 		k := nodeName{site, node}
@@ -80,10 +80,10 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []client.No
 	day := now.Truncate(time.Hour).Add(-(dayHours - 1) * time.Hour)
 	for _, s := range []struct {
 		since time.Time
-		into  func(*nodeDays) **client.NodeSpan
+		into  func(*nodeDays) **wire.NodeSpan
 	}{
-		{day, func(o *nodeDays) **client.NodeSpan { return &o.day }},
-		{now.Truncate(time.Hour).AddDate(0, 0, -7), func(o *nodeDays) **client.NodeSpan { return &o.week }},
+		{day, func(o *nodeDays) **wire.NodeSpan { return &o.day }},
+		{now.Truncate(time.Hour).AddDate(0, 0, -7), func(o *nodeDays) **wire.NodeSpan { return &o.week }},
 	} {
 		rows, err := p.Rollups.NodeUse(ctx, store.RollupQuery{From: s.since, To: now, Span: store.SpanWhole, By: by})
 		if err != nil {
@@ -111,7 +111,7 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []client.No
 	if len(shapes) == 0 {
 		for i := range nodes { // a batch system that manages a node would have reported pending jobs
 			if n := &nodes[i]; n.Batch != nil {
-				of(n.Site, n.Node).waiting = &client.NodeWaiting{}
+				of(n.Site, n.Node).waiting = &wire.NodeWaiting{}
 			}
 		}
 		return known, nil
@@ -133,7 +133,7 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []client.No
 }
 
 // stepsOf finds the steps of a node that the batch system may name with or without its domain.
-func stepsOf(steps map[nodeName][]query.Held, n *client.Node) []query.Held {
+func stepsOf(steps map[nodeName][]query.Held, n *wire.Node) []query.Held {
 	if s, ok := steps[nodeName{n.Site, n.Node}]; ok || n.Batch == nil {
 		return s
 	}
@@ -149,8 +149,8 @@ func stepsOf(steps map[nodeName][]query.Held, n *client.Node) []query.Held {
 	return nil
 }
 
-func spanOf(u *store.NodeUse, since, now time.Time) *client.NodeSpan {
-	s := &client.NodeSpan{Since: since.UTC(), UpSeconds: u.UpSeconds, GPUSeconds: u.GPUSeconds, EnergyJoules: u.NodeJoules,
+func spanOf(u *store.NodeUse, since, now time.Time) *wire.NodeSpan {
+	s := &wire.NodeSpan{Since: since.UTC(), UpSeconds: u.UpSeconds, GPUSeconds: u.GPUSeconds, EnergyJoules: u.NodeJoules,
 		CPUShare: ratio(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds), CoresUsed: ratio(u.CoreUsedSeconds, u.UpSeconds)}
 	whole := now.Sub(since).Seconds()
 	s.UpShare = ratio(u.UpSeconds, &whole)
@@ -170,7 +170,7 @@ type capacity struct {
 // freeCapacity returns the free capacity of a node in each step of the day. On a node scheduled by a
 // batch system it is the capacity allocated to no job, even if allocations were unused, because
 // nothing else could have been allocated; on other nodes it is the unused capacity.
-func freeCapacity(n *client.Node, o *nodeDays, held []query.Held, day time.Duration) []capacity {
+func freeCapacity(n *wire.Node, o *nodeDays, held []query.Held, day time.Duration) []capacity {
 	out := make([]capacity, daySteps)
 	for i := range out {
 		r := &out[i]
@@ -281,11 +281,11 @@ func (d *pendingDemand) fits(r *capacity) bool {
 
 // waitingFor counts the jobs that waited while the node had the capacity for them; nil when its
 // free capacity is unknown, or when it was never up.
-func waitingFor(n *client.Node, free []capacity, shapes []*pendingDemand) *client.NodeWaiting {
+func waitingFor(n *wire.Node, free []capacity, shapes []*pendingDemand) *wire.NodeWaiting {
 	if !slices.ContainsFunc(free, func(r capacity) bool { return r.ok }) {
 		return nil
 	}
-	var out client.NodeWaiting
+	var out wire.NodeWaiting
 	var used [daySteps]float64 // cores that the waiting jobs would have used
 	last := -1
 	for i := range free {

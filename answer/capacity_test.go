@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store"
@@ -105,7 +105,7 @@ func TestNodePast(t *testing.T) {
 	if err := p.fill(t.Context(), nodes); err != nil {
 		t.Fatal(err)
 	}
-	by := map[string]*client.Node{}
+	by := map[string]*wire.Node{}
 	for i := range nodes {
 		by[nodes[i].Node] = &nodes[i]
 	}
@@ -142,7 +142,7 @@ func TestNodePast(t *testing.T) {
 	}
 
 	f := &Fit{Waits: facts, Clock: p.Clock, Views: views}
-	list, err := f.Fit(t.Context(), client.FitQuery{Cores: 12})
+	list, err := f.Fit(t.Context(), wire.FitQuery{Cores: 12})
 	if err != nil {
 		t.Fatal(err)
 	}

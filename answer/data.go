@@ -19,7 +19,7 @@ import (
 
 	"reckon/analysis/correlate"
 	"reckon/answer/dataset"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/metric"
 )
 
@@ -46,7 +46,7 @@ func tooLarge(format string, args ...any) error {
 }
 
 // frame reads and joins the selected series.
-func (d *Data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, []string, error) {
+func (d *Data) frame(ctx context.Context, q wire.DataQuery) (*dataset.Frame, []string, error) {
 	select {
 	case d.Slots <- struct{}{}:
 		defer func() { <-d.Slots }()
@@ -74,7 +74,7 @@ func (d *Data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, [
 	return f, warnings, nil
 }
 
-func (d *Data) read(ctx context.Context, q client.DataQuery) ([]dataset.Series, error) {
+func (d *Data) read(ctx context.Context, q wire.DataQuery) ([]dataset.Series, error) {
 	from, to := q.From.Add(-before).UnixMilli(), q.To.UnixMilli()
 	store, err := d.Series.Querier(from, to)
 	if err != nil {
@@ -169,8 +169,8 @@ func points(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Series, e
 }
 
 // Data returns a table.
-func (d *Data) Data(ctx context.Context, q client.DataQuery) (client.DataTable, error) {
-	t := client.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []client.DataLabels{}, Columns: []client.DataColumn{}, Warnings: []string{}}
+func (d *Data) Data(ctx context.Context, q wire.DataQuery) (wire.DataTable, error) {
+	t := wire.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []wire.DataLabels{}, Columns: []wire.DataColumn{}, Warnings: []string{}}
 	f, warnings, err := d.frame(ctx, q)
 	if err != nil {
 		return t, err
@@ -183,7 +183,7 @@ func (d *Data) Data(ctx context.Context, q client.DataQuery) (client.DataTable, 
 		t.Times = append(t.Times, time.UnixMilli(at).UTC())
 	}
 	for _, l := range f.Labels {
-		t.Labels = append(t.Labels, client.DataLabels{Name: l.Name, Values: l.Values})
+		t.Labels = append(t.Labels, wire.DataLabels{Name: l.Name, Values: l.Values})
 	}
 	for i := range f.Columns {
 		c := &f.Columns[i]
@@ -191,7 +191,7 @@ func (d *Data) Data(ctx context.Context, q client.DataQuery) (client.DataTable, 
 		for k := range c.Values {
 			values[k] = finite(c.Values[k])
 		}
-		t.Columns = append(t.Columns, client.DataColumn{Name: c.Name, Unit: c.Unit, Help: c.Help, Source: c.Source, Rate: c.Rate, Values: values})
+		t.Columns = append(t.Columns, wire.DataColumn{Name: c.Name, Unit: c.Unit, Help: c.Help, Source: c.Source, Rate: c.Rate, Values: values})
 	}
 	return t, nil
 }
@@ -205,7 +205,7 @@ func finite(v float64) *float64 {
 }
 
 // WriteData writes a table as csv or parquet.
-func (d *Data) WriteData(ctx context.Context, q client.DataQuery, format string, w io.Writer) error {
+func (d *Data) WriteData(ctx context.Context, q wire.DataQuery, format string, w io.Writer) error {
 	f, _, err := d.frame(ctx, q)
 	if err != nil {
 		return err
@@ -217,8 +217,8 @@ func (d *Data) WriteData(ctx context.Context, q client.DataQuery, format string,
 }
 
 // Correlate compares each series with each other.
-func (d *Data) Correlate(ctx context.Context, q client.DataQuery) (client.Correlation, error) {
-	out := client.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []client.CorrelationPair{}, Warnings: []string{}}
+func (d *Data) Correlate(ctx context.Context, q wire.DataQuery) (wire.Correlation, error) {
+	out := wire.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []wire.CorrelationPair{}, Warnings: []string{}}
 	q.By = nil // each series is a column
 	f, warnings, err := d.frame(ctx, q)
 	if err != nil {
@@ -248,7 +248,7 @@ func (d *Data) Correlate(ctx context.Context, q client.DataQuery) (client.Correl
 	}
 	out.Columns, out.Warnings = m.Names, append(append(out.Warnings, warnings...), m.Warnings...)
 	for _, p := range m.Strongest() {
-		pair := client.CorrelationPair{
+		pair := wire.CorrelationPair{
 			A: p.A, B: p.B, Points: p.Points, Effective: finite(p.Effective), Pearson: finite(p.Pearson), Low: finite(p.Low), High: finite(p.High), Spearman: finite(p.Spearman),
 			LagSeconds: p.LagSeconds, LagPearson: finite(p.LagPearson), LagPoints: p.LagPoints,
 		}

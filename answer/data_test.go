@@ -14,7 +14,7 @@ import (
 
 	"reckon/access"
 	"reckon/answer/dataset"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/query"
 	"reckon/web/promapi"
 )
@@ -55,7 +55,7 @@ func as(t *testing.T, v access.Viewer) context.Context { return access.With(t.Co
 func TestDataOfSeries(t *testing.T) {
 	h := waves(t)
 	d, all := h.data(), as(t, access.Viewer{Role: access.Admin})
-	q := client.DataQuery{Select: []string{`reckon_workload_cpu_seconds_total`, `{__name__="node_load1"}`, `node_load1{node="n1"}`}, From: h.now.Add(time.Minute), To: h.now.Add(30 * time.Minute), Step: time.Minute}
+	q := wire.DataQuery{Select: []string{`reckon_workload_cpu_seconds_total`, `{__name__="node_load1"}`, `node_load1{node="n1"}`}, From: h.now.Add(time.Minute), To: h.now.Add(30 * time.Minute), Step: time.Minute}
 	table, err := d.Data(all, q)
 	if err != nil {
 		t.Fatal(err)
@@ -110,14 +110,14 @@ func TestCorrelationFindsTheLag(t *testing.T) {
 	h := waves(t)
 	d, all := h.data(), as(t, access.Viewer{Role: access.Admin})
 	lag := 20
-	c, err := d.Correlate(all, client.DataQuery{Select: []string{`reckon_workload_cpu_seconds_total`}, From: h.now, To: h.now.Add(2 * time.Hour), Step: 15 * time.Second, MaxLag: &lag})
+	c, err := d.Correlate(all, wire.DataQuery{Select: []string{`reckon_workload_cpu_seconds_total`}, From: h.now, To: h.now.Add(2 * time.Hour), Step: 15 * time.Second, MaxLag: &lag})
 	if err != nil || len(c.Pairs) != 1 {
 		t.Fatalf("%+v %v", c, err)
 	}
 	if p := c.Pairs[0]; p.LagSeconds != 60 || p.LagPearson == nil || *p.LagPearson < 0.95 || *p.Pearson >= *p.LagPearson {
 		t.Errorf("bob follows alice by a minute: %+v", p)
 	}
-	if c, err := d.Correlate(all, client.DataQuery{Select: []string{"node_load1"}, From: h.now, To: h.now.Add(time.Hour), Step: time.Minute}); err != nil || len(c.Pairs) != 0 || len(c.Warnings) == 0 {
+	if c, err := d.Correlate(all, wire.DataQuery{Select: []string{"node_load1"}, From: h.now, To: h.now.Add(time.Hour), Step: time.Minute}); err != nil || len(c.Pairs) != 0 || len(c.Warnings) == 0 {
 		t.Errorf("one series: %+v %v", c, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestCorrelationFindsTheLag(t *testing.T) {
 func TestPowerFollowsWork(t *testing.T) {
 	h := waves(t)
 	p := &Power{Series: promapi.Restricted(h.s), Engine: query.NewEngine(query.EngineOptions{}).Engine, Slots: make(chan struct{}, 1)}
-	fit, err := p.PowerFit(as(t, access.Viewer{Role: access.Admin}), client.PowerFitQuery{From: h.now, To: h.now.Add(2 * time.Hour)})
+	fit, err := p.PowerFit(as(t, access.Viewer{Role: access.Admin}), wire.PowerFitQuery{From: h.now, To: h.now.Add(2 * time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestPowerFollowsWork(t *testing.T) {
 	if len(fit.Contributions) == 0 || math.Abs(sum-mean) > 0.01*mean {
 		t.Errorf("base and contributions add up to %g W, the model says %g W: %+v", sum, mean, fit.Contributions)
 	}
-	_, err = p.PowerFit(as(t, access.Viewer{Role: access.Admin}), client.PowerFitQuery{Node: "n9", From: h.now, To: h.now.Add(time.Hour)})
+	_, err = p.PowerFit(as(t, access.Viewer{Role: access.Admin}), wire.PowerFitQuery{Node: "n9", From: h.now, To: h.now.Add(time.Hour)})
 	if err == nil || !strings.Contains(err.Error(), errNoMeter.Error()) {
 		t.Errorf("a node without a meter: %v", err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // Devices returns the activity of the disks, network file systems and interconnects of a node.
@@ -16,18 +16,18 @@ type Devices struct {
 
 // DeviceViews reads the series of devices; implemented by query.Views.
 type DeviceViews interface {
-	Devices(ctx context.Context, site, node string, now time.Time) (client.NodeDevices, error)
+	Devices(ctx context.Context, site, node string, now time.Time) (wire.NodeDevices, error)
 }
 
 // Devices returns the devices of one node. An unknown node has none.
-func (d *Devices) Devices(ctx context.Context, site, node string) (client.NodeDevices, error) {
+func (d *Devices) Devices(ctx context.Context, site, node string) (wire.NodeDevices, error) {
 	var missing []string
 	out, err := d.Views.Devices(ctx, site, node, d.Clock())
 	if err := d.Outage.degrade(&missing, "all devices", err); err != nil {
-		return client.NodeDevices{}, err
+		return wire.NodeDevices{}, err
 	}
 	if len(missing) > 0 {
-		out = client.NodeDevices{Node: node, Site: site, Disks: []client.Disk{}, Mounts: []client.Mount{}, Links: []client.Link{}, Sockets: []client.Socket{}}
+		out = wire.NodeDevices{Node: node, Site: site, Disks: []wire.Disk{}, Mounts: []wire.Mount{}, Links: []wire.Link{}, Sockets: []wire.Socket{}}
 	}
 	out.Missing = missing
 	return out, nil

@@ -9,7 +9,7 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/answer/findings"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -17,7 +17,7 @@ import (
 type Findings struct{ Keeper *findings.Keeper }
 
 // Findings returns the findings that the filter selects; without states, the current ones.
-func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client.FindingList, error) {
+func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.FindingList, error) {
 	q := store.FindingFilter{Rules: f.Rules, Severities: f.Severities, Owners: f.Owners, States: f.States, Workload: f.Workload, Node: f.Node, Since: f.Since, Limit: f.Limit, Now: c.Keeper.Clock()}
 	if len(q.States) == 0 {
 		q.States = []string{store.FindingNew, store.FindingOpen}
@@ -27,9 +27,9 @@ func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client
 	}
 	rows, total, err := c.Keeper.Store.Findings(ctx, q)
 	if err != nil {
-		return client.FindingList{}, err
+		return wire.FindingList{}, err
 	}
-	list := client.FindingList{Findings: make([]client.Finding, 0, len(rows)), Total: total}
+	list := wire.FindingList{Findings: make([]wire.Finding, 0, len(rows)), Total: total}
 	for i := range rows {
 		one, err := findingToAPI(&rows[i])
 		if err != nil {
@@ -52,10 +52,10 @@ func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client
 }
 
 // all returns the findings of a query without its limit.
-func (c *Findings) all(ctx context.Context, q store.FindingFilter) ([]client.Finding, error) {
+func (c *Findings) all(ctx context.Context, q store.FindingFilter) ([]wire.Finding, error) {
 	q.Limit = 0
 	rows, _, err := c.Keeper.Store.Findings(ctx, q)
-	out := make([]client.Finding, 0, len(rows))
+	out := make([]wire.Finding, 0, len(rows))
 	for i := range rows {
 		one, err := findingToAPI(&rows[i])
 		if err != nil {
@@ -66,13 +66,13 @@ func (c *Findings) all(ctx context.Context, q store.FindingFilter) ([]client.Fin
 	return out, err
 }
 
-func findingToAPI(f *store.Finding) (client.Finding, error) {
-	out := client.Finding{
+func findingToAPI(f *store.Finding) (wire.Finding, error) {
+	out := wire.Finding{
 		ID: f.ID, Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: f.Severity, State: f.State, Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
-		First: f.First.UTC(), Last: f.Last.UTC(), Found: f.Found.UTC(), Seen: f.Seen.UTC(), AckBy: f.AckBy, MuteReason: f.MuteReason, Evidence: []client.Evidence{},
+		First: f.First.UTC(), Last: f.Last.UTC(), Found: f.Found.UTC(), Seen: f.Seen.UTC(), AckBy: f.AckBy, MuteReason: f.MuteReason, Evidence: []wire.Evidence{},
 	}
 	for _, q := range findings.Queries(f) {
-		out.Queries = append(out.Queries, client.FindingQuery(q))
+		out.Queries = append(out.Queries, wire.FindingQuery(q))
 	}
 	if !f.AckAt.IsZero() {
 		out.AckAt = &f.AckAt
@@ -87,84 +87,84 @@ func findingToAPI(f *store.Finding) (client.Finding, error) {
 }
 
 // Finding returns one finding by its id.
-func (c *Findings) Finding(ctx context.Context, id string) (client.Finding, error) {
+func (c *Findings) Finding(ctx context.Context, id string) (wire.Finding, error) {
 	rows, _, err := c.Keeper.Store.Findings(ctx, store.FindingFilter{ID: id})
 	if err != nil {
-		return client.Finding{}, err
+		return wire.Finding{}, err
 	}
 	if len(rows) == 0 {
-		return client.Finding{}, NotFound("", fmt.Errorf("finding %s: %w", id, findings.ErrUnknown))
+		return wire.Finding{}, NotFound("", fmt.Errorf("finding %s: %w", id, findings.ErrUnknown))
 	}
 	return findingToAPI(&rows[0])
 }
 
 // FindingSteps recomputes the steps that add up to the score of a finding.
-func (c *Findings) FindingSteps(ctx context.Context, id string) (client.FindingSteps, error) {
+func (c *Findings) FindingSteps(ctx context.Context, id string) (wire.FindingSteps, error) {
 	f, steps, err := c.Keeper.Steps(ctx, id)
 	note := ""
 	switch {
 	case errors.Is(err, findings.ErrChanged):
 		note = "By the rule, the policy and the data of today the score is another one; the figures of the finding are those of when it was found."
 	case errors.Is(err, findings.ErrUnknown):
-		return client.FindingSteps{}, NotFound("", fmt.Errorf("finding %w", err))
+		return wire.FindingSteps{}, NotFound("", fmt.Errorf("finding %w", err))
 	case errors.Is(err, findings.ErrNoSteps):
-		return client.FindingSteps{}, Invalid("the evidence of the finding has its figures", err)
+		return wire.FindingSteps{}, Invalid("the evidence of the finding has its figures", err)
 	case err != nil:
-		return client.FindingSteps{}, err
+		return wire.FindingSteps{}, err
 	}
-	out := client.FindingSteps{Unit: map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs", "storage": "share of the bytes"}[f.Part], Start: f.First.UTC(), End: f.Last.UTC(), Note: note, Steps: make([]client.FindingStep, len(steps))}
+	out := wire.FindingSteps{Unit: map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs", "storage": "share of the bytes"}[f.Part], Start: f.First.UTC(), End: f.Last.UTC(), Note: note, Steps: make([]wire.FindingStep, len(steps))}
 	for i, s := range steps {
 		s.Start, s.End = s.Start.UTC(), s.End.UTC()
-		out.Steps[i] = client.FindingStep(s)
+		out.Steps[i] = wire.FindingStep(s)
 		out.Total += s.Seconds
 	}
 	return out, nil
 }
 
 // Acknowledge records who has taken note of a finding.
-func (c *Findings) Acknowledge(ctx context.Context, id, by string) (client.Finding, error) {
+func (c *Findings) Acknowledge(ctx context.Context, id, by string) (wire.Finding, error) {
 	f, err := c.Keeper.Acknowledge(ctx, id, by)
 	return changed(f, err)
 }
 
 // Mute silences a finding until a time.
-func (c *Findings) Mute(ctx context.Context, id, reason string, until time.Time) (client.Finding, error) {
+func (c *Findings) Mute(ctx context.Context, id, reason string, until time.Time) (wire.Finding, error) {
 	f, err := c.Keeper.Mute(ctx, id, reason, until)
 	return changed(f, err)
 }
 
-func changed(f store.Finding, err error) (client.Finding, error) {
+func changed(f store.Finding, err error) (wire.Finding, error) {
 	if errors.Is(err, findings.ErrUnknown) {
-		return client.Finding{}, NotFound("", fmt.Errorf("finding %w", err))
+		return wire.Finding{}, NotFound("", fmt.Errorf("finding %w", err))
 	}
 	if err != nil {
-		return client.Finding{}, err
+		return wire.Finding{}, err
 	}
 	return findingToAPI(&f)
 }
 
 // WhatIf compares the current findings with those of another policy since a time.
-func (c *Findings) WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error) {
+func (c *Findings) WhatIf(ctx context.Context, policy []byte, since time.Time) (wire.FindingDifference, error) {
 	if _, err := findings.ReadPolicy(policy); err != nil {
-		return client.FindingDifference{}, Invalid("`reckon findings policy` prints one that is right", fmt.Errorf("the policy: %w", err))
+		return wire.FindingDifference{}, Invalid("`reckon findings policy` prints one that is right", fmt.Errorf("the policy: %w", err))
 	}
 	d, err := c.Keeper.WhatIf(ctx, policy, since)
 	if err != nil {
-		return client.FindingDifference{}, err
+		return wire.FindingDifference{}, err
 	}
-	return client.FindingDifference{Since: since.UTC(), Now: len(d.Now), Then: len(d.Then), Added: findingsToAPI(d.Added), Removed: findingsToAPI(d.Removed)}, nil
+	return wire.FindingDifference{Since: since.UTC(), Now: len(d.Now), Then: len(d.Then), Added: findingsToAPI(d.Added), Removed: findingsToAPI(d.Removed)}, nil
 }
 
-func findingsToAPI(list []misuse.Finding) []client.Finding {
-	out := make([]client.Finding, 0, len(list))
+func findingsToAPI(list []misuse.Finding) []wire.Finding {
+	out := make([]wire.Finding, 0, len(list))
 	for i := range list {
 		f := &list[i]
-		one := client.Finding{
+		one := wire.Finding{
 			ID: findings.ID(f), Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: string(f.Severity), Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
 			First: f.First.UTC(), Last: f.Last.UTC(),
 		}
 		for _, e := range f.Evidence {
-			one.Evidence = append(one.Evidence, client.Evidence(e))
+			one.Evidence = append(one.Evidence, wire.Evidence(e))
 		}
 		out = append(out, one)
 	}

@@ -5,14 +5,14 @@ import (
 	"slices"
 
 	"reckon/analysis/misuse"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // byOwner groups findings by owner, in descending order of wasted core-hours. Waste is not counted
 // twice when several findings are about one job: the rules leave out findings that another one covers.
-func byOwner(list []client.Finding) []client.FindingOwner {
+func byOwner(list []wire.Finding) []wire.FindingOwner {
 	type key struct{ site, owner string }
-	out := []client.FindingOwner{}
+	out := []wire.FindingOwner{}
 	at := map[key]int{}
 	for i := range list {
 		f := &list[i]
@@ -20,7 +20,7 @@ func byOwner(list []client.Finding) []client.FindingOwner {
 		n, ok := at[k]
 		if !ok {
 			n, at[k] = len(out), len(out)
-			out = append(out, client.FindingOwner{Site: f.Site, Owner: f.Owner, Severity: f.Severity, Rules: []string{}})
+			out = append(out, wire.FindingOwner{Site: f.Site, Owner: f.Owner, Severity: f.Severity, Rules: []string{}})
 		}
 		o := &out[n]
 		o.Findings++
@@ -39,7 +39,7 @@ func byOwner(list []client.Finding) []client.FindingOwner {
 	for i := range out {
 		slices.Sort(out[i].Rules)
 	}
-	slices.SortStableFunc(out, func(a, b client.FindingOwner) int {
+	slices.SortStableFunc(out, func(a, b wire.FindingOwner) int {
 		return cmp.Or(cmp.Compare(orZero(b.CoreSeconds), orZero(a.CoreSeconds)), cmp.Compare(orZero(b.GPUSeconds), orZero(a.GPUSeconds)),
 			cmp.Compare(b.Findings, a.Findings), cmp.Compare(a.Owner, b.Owner))
 	})
@@ -47,7 +47,7 @@ func byOwner(list []client.Finding) []client.FindingOwner {
 }
 
 // wastedIn returns the sum that amounts of a unit are added to; nil for other units.
-func wastedIn(o *client.FindingOwner, unit string) **float64 {
+func wastedIn(o *wire.FindingOwner, unit string) **float64 {
 	switch unit {
 	case "core-seconds":
 		return &o.CoreSeconds

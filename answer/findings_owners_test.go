@@ -5,26 +5,27 @@ import (
 	"testing"
 
 	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // TestByOwner: waste is added up by owner and resource, in descending order of core-hours; a resource
 // without findings is unknown.
 func TestByOwner(t *testing.T) {
-	finding := func(owner, rule, severity string, evidence ...client.Evidence) client.Finding {
-		return client.Finding{Owner: owner, Rule: rule, Severity: severity, Evidence: evidence}
+	finding := func(owner, rule, severity string, evidence ...client.Evidence) wire.Finding {
+		return wire.Finding{Owner: owner, Rule: rule, Severity: severity, Evidence: evidence}
 	}
-	wasted := func(v float64, unit string) client.Evidence {
-		return client.Evidence{Text: "allocated and not used", Value: v, Unit: unit, Wasted: true}
+	wasted := func(v float64, unit string) wire.Evidence {
+		return wire.Evidence{Text: "allocated and not used", Value: v, Unit: unit, Wasted: true}
 	}
-	got := byOwner([]client.Finding{
-		finding("alice", "over-requested", "medium", wasted(3600, "core-seconds"), client.Evidence{Value: 0.1, Unit: "ratio"}),
-		finding("bob", "gpu-unused", "medium", wasted(7200, "gpu-seconds"), client.Evidence{Value: 9000, Unit: "gpu-seconds"}),
+	got := byOwner([]wire.Finding{
+		finding("alice", "over-requested", "medium", wasted(3600, "core-seconds"), wire.Evidence{Value: 0.1, Unit: "ratio"}),
+		finding("bob", "gpu-unused", "medium", wasted(7200, "gpu-seconds"), wire.Evidence{Value: 9000, Unit: "gpu-seconds"}),
 		finding("alice", "over-requested", "low", wasted(5, "byte-seconds")),
 		finding("alice", "imbalance", "high", wasted(400, "core-seconds")),
 		finding("carol", "cannot-start", "medium"),
-		finding("dora", "over-share", "high", client.Evidence{Value: 0.9, Unit: "ratio"}),
+		finding("dora", "over-share", "high", wire.Evidence{Value: 0.9, Unit: "ratio"}),
 	})
-	want := []client.FindingOwner{
+	want := []wire.FindingOwner{
 		{Owner: "alice", Findings: 3, Severity: "high", Rules: []string{"imbalance", "over-requested"}, CoreSeconds: new(4000.0), ByteSeconds: new(5.0)},
 		{Owner: "bob", Findings: 1, Severity: "medium", Rules: []string{"gpu-unused"}, GPUSeconds: new(7200.0)},
 		{Owner: "carol", Findings: 1, Severity: "medium", Rules: []string{"cannot-start"}},

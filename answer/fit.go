@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -34,15 +34,15 @@ type NodeUse interface {
 const recentNodes = 7 * 24 * time.Hour
 
 // recent lists the nodes of the last days, with unknown current state.
-func (f *Fit) recent(ctx context.Context, now time.Time) ([]client.Node, error) {
+func (f *Fit) recent(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	if f.Rollups == nil {
 		return nil, nil
 	}
 	rows, err := f.Rollups.NodeUse(ctx, store.RollupQuery{From: now.Add(-recentNodes), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
-	nodes := make([]client.Node, 0, len(rows))
+	nodes := make([]wire.Node, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		nodes = append(nodes, client.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: ratio(r.CoreSeconds, r.UpSeconds), MemoryBytes: ratio(r.NodeMemoryByteSeconds, r.UpSeconds)})
+		nodes = append(nodes, wire.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: ratio(r.CoreSeconds, r.UpSeconds), MemoryBytes: ratio(r.NodeMemoryByteSeconds, r.UpSeconds)})
 	}
 	return nodes, err
 }
@@ -50,7 +50,7 @@ func (f *Fit) recent(ctx context.Context, now time.Time) ([]client.Node, error) 
 // class is a set of nodes with equal cores and GPUs and nearly equal memory: it may differ by a
 // sixteenth, because the kernel's reservation does.
 type class struct {
-	client.Place
+	wire.Place
 	gpusKnown bool
 	// unscheduled: the site's batch system allocates none of these nodes, for example login
 	// and service nodes.
@@ -67,7 +67,7 @@ type classes struct {
 }
 
 // classify groups nodes and counts those with free capacity for the query.
-func classify(nodes []client.Node, q client.FitQuery) classes {
+func classify(nodes []wire.Node, q wire.FitQuery) classes {
 	scheduled := map[string]bool{} // sites with a batch system
 	for i := range nodes {
 		if b := nodes[i].Batch; b != nil && len(b.Partitions) > 0 {
@@ -95,7 +95,7 @@ func classify(nodes []client.Node, q client.FitQuery) classes {
 
 // of returns the class of a node, creating it if needed. The capacity that a batch system allocates
 // takes precedence over what the kernel reports.
-func (cs *classes) of(n *client.Node, unscheduled bool) *class {
+func (cs *classes) of(n *wire.Node, unscheduled bool) *class {
 	cores, memory := n.Cores, n.MemoryBytes
 	if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
 		cores, memory = n.Batch.Cores, n.Batch.MemoryBytes
@@ -107,24 +107,24 @@ func (cs *classes) of(n *client.Node, unscheduled bool) *class {
 	key := fmt.Sprint(n.Site, "|", orZero(cores), "|", math.Round(16*math.Log2(max(orZero(memory), 1))), "|", gpus, "|", unscheduled)
 	c := cs.all[key]
 	if c == nil {
-		c = &class{Place: client.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}}, gpusKnown: n.GPUs != nil, unscheduled: unscheduled}
+		c = &class{Place: wire.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}}, gpusKnown: n.GPUs != nil, unscheduled: unscheduled}
 		cs.all[key] = c
 	}
 	return c
 }
 
 // Fit lists classes of similar nodes, the best one first.
-func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error) {
+func (f *Fit) Fit(ctx context.Context, q wire.FitQuery) (wire.FitList, error) {
 	now := f.Clock()
-	var list client.FitList
+	var list wire.FitList
 	nodes, at, err := f.Views.NodesAsOf(ctx, now)
 	if err := f.Outage.degrade(&list.Missing, "which nodes are up, in which partitions, and what is free on them", err); err != nil {
-		return client.FitList{}, err
+		return wire.FitList{}, err
 	}
 	present := err == nil
 	if !present {
 		if nodes, err = f.recent(ctx, now); err != nil {
-			return client.FitList{}, err
+			return wire.FitList{}, err
 		}
 	}
 	if present && at.Before(now) {
@@ -144,9 +144,9 @@ func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 		return nil
 	})
 	if err != nil {
-		return client.FitList{}, err
+		return wire.FitList{}, err
 	}
-	list.Places = make([]client.Place, 0, len(found.all))
+	list.Places = make([]wire.Place, 0, len(found.all))
 	for _, c := range found.all {
 		if present {
 			c.Up, c.FreeNow = &c.up, &c.free
@@ -158,7 +158,7 @@ func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 	if q.Shares() && f.GPUs != nil {
 		err := f.sharing(ctx, &list, q, now)
 		if err := f.Outage.degrade(&list.Missing, "which GPUs can be shared", err); err != nil {
-			return client.FitList{}, err
+			return wire.FitList{}, err
 		}
 	}
 	return list, nil
@@ -182,7 +182,7 @@ func orZero(v *float64) float64 {
 
 // hasFree reports whether a node has the requested amounts free now: unallocated
 // where a batch system schedules the node, otherwise unused.
-func hasFree(n *client.Node, q client.FitQuery) bool {
+func hasFree(n *wire.Node, q wire.FitQuery) bool {
 	r := capacity{ok: true}
 	switch b := n.Batch; {
 	case b != nil:
@@ -230,7 +230,7 @@ func (cs *classes) addWait(w *store.Wait, length time.Duration) {
 }
 
 // judge decides whether one node is large enough, and fills in the waits of comparable jobs.
-func (c *class) judge(q client.FitQuery) {
+func (c *class) judge(q wire.FitQuery) {
 	slices.Sort(c.Partitions)
 	slices.Sort(c.waits)
 	if c.Comparable = len(c.waits); c.Comparable > 0 {
@@ -273,8 +273,8 @@ func (c *class) judge(q client.FitQuery) {
 
 // comparePlaces orders places: those that fit, then free capacity, then the shorter
 // wait, then smaller nodes, so that larger ones stay free.
-func comparePlaces(a, b client.Place) int {
-	rank := func(p *client.Place) int {
+func comparePlaces(a, b wire.Place) int {
+	rank := func(p *wire.Place) int {
 		switch {
 		case p.Fits == nil:
 			return 1
@@ -283,13 +283,13 @@ func comparePlaces(a, b client.Place) int {
 		}
 		return 2
 	}
-	full := func(p *client.Place) int {
+	full := func(p *wire.Place) int {
 		if p.FreeNow != nil && *p.FreeNow > 0 {
 			return 0
 		}
 		return 1
 	}
-	wait := func(p *client.Place) float64 {
+	wait := func(p *wire.Place) float64 {
 		if p.WaitP50 == nil {
 			return math.Inf(1)
 		}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"reckon/analysis/footprint"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // Rates are the current emissions and costs of a kilowatt-hour; nil, and a nil rate, is unknown. They
@@ -14,7 +14,7 @@ type Rates struct{ Carbon, Tariff func() *footprint.Rate }
 // workload fills in the emissions and costs of the energy of a workload, assuming constant power
 // over the run. If rates vary and the power over time is known,
 // detail is more accurate.
-func (r *Rates) workload(w *client.Workload) {
+func (r *Rates) workload(w *wire.Workload) {
 	if r == nil || w.EnergyJoules == nil {
 		return
 	}
@@ -26,7 +26,7 @@ func (r *Rates) workload(w *client.Workload) {
 }
 
 // detail is like workload, using the power in each step of the profile.
-func (r *Rates) detail(d *client.WorkloadDetail) {
+func (r *Rates) detail(d *wire.WorkloadDetail) {
 	if r == nil || d.EnergyJoules == nil || d.StepSeconds <= 0 {
 		return
 	}
@@ -61,7 +61,7 @@ func (r *Rates) detail(d *client.WorkloadDetail) {
 	})
 }
 
-func (r *Rates) fill(w *client.Workload, of func(*footprint.Rate) (float64, bool)) {
+func (r *Rates) fill(w *wire.Workload, of func(*footprint.Rate) (float64, bool)) {
 	if rate := r.Carbon(); rate != nil {
 		if v, ok := of(rate); ok {
 			w.CO2Grams = &v
@@ -75,7 +75,7 @@ func (r *Rates) fill(w *client.Workload, of func(*footprint.Rate) (float64, bool
 }
 
 // node fills in the hourly emissions and costs of the node at its current power.
-func (r *Rates) node(n *client.Node, now time.Time) {
+func (r *Rates) node(n *wire.Node, now time.Time) {
 	if r == nil || n.Watts == nil {
 		return
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"reckon/analysis/footprint"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 )
 
 func TestFootprint(t *testing.T) {
@@ -22,30 +22,30 @@ func TestFootprint(t *testing.T) {
 	}
 	r := &Rates{Carbon: func() *footprint.Rate { return grid }, Tariff: func() *footprint.Rate { return tariff }}
 	joules, end := 7.2e6, noon.Add(2*time.Hour) // 2 kWh
-	w := client.Workload{Start: noon, End: &end, Row: figure.Row{EnergyJoules: &joules}}
+	w := wire.Workload{Start: noon, End: &end, Row: figure.Row{EnergyJoules: &joules}}
 	r.workload(&w)
 	if w.CO2Grams == nil || *w.CO2Grams != 400 || w.Cost == nil || *w.Cost != 1 || w.Currency != "EUR" {
 		t.Errorf("%v g, %v %s; want 400 g, 1 EUR", w.CO2Grams, w.Cost, w.Currency)
 	}
 	// The profile shows that all of it was drawn in the second hour.
 	zero, all := 0.0, 2000.0
-	d := client.WorkloadDetail{Workload: w, StepSeconds: 3600, Profile: []client.Profile{
-		{Metric: "power_gpu_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &all}}}, // a share of the next
-		{Metric: "power_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &zero}, {Time: end, Value: &all}}},
+	d := wire.WorkloadDetail{Workload: w, StepSeconds: 3600, Profile: []wire.Profile{
+		{Metric: "power_gpu_watts", Points: []wire.Point{{Time: noon.Add(time.Hour), Value: &all}}}, // a share of the next
+		{Metric: "power_watts", Points: []wire.Point{{Time: noon.Add(time.Hour), Value: &zero}, {Time: end, Value: &all}}},
 	}}
 	r.detail(&d)
 	if *d.CO2Grams != 600 || *d.Cost != 1 {
 		t.Errorf("by power over time: %v g, %v EUR; want 600 g, 1 EUR", *d.CO2Grams, *d.Cost)
 	}
 	watts := 1000.0
-	n := client.Node{Watts: &watts}
+	n := wire.Node{Watts: &watts}
 	if r.node(&n, noon.Add(3*time.Hour)); *n.CO2GramsPerHour != 300 || *n.CostPerHour != 0.5 || n.Currency != "EUR" {
 		t.Errorf("%+v", n)
 	}
 	// Time before the rates, and runs without energy, are unknown.
-	early := client.Workload{Start: noon.Add(-time.Hour), End: &end, Row: figure.Row{EnergyJoules: &joules}}
+	early := wire.Workload{Start: noon.Add(-time.Hour), End: &end, Row: figure.Row{EnergyJoules: &joules}}
 	r.workload(&early)
-	none := client.Workload{Start: noon, End: &end}
+	none := wire.Workload{Start: noon, End: &end}
 	r.workload(&none)
 	if early.CO2Grams != nil || none.CO2Grams != nil || none.Cost != nil {
 		t.Errorf("%v, %v, %v; want nothing", early.CO2Grams, none.CO2Grams, none.Cost)

@@ -8,7 +8,7 @@ import (
 
 	analysis "reckon/analysis/forecast"
 	"reckon/answer/forecast"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/store"
 	"reckon/workload"
 )
@@ -25,8 +25,8 @@ const maxForecastHours = 14 * 24
 
 // Forecast returns the stored forecasts of a subject with their errors, or computes them on demand. w is the workload
 // in the query; nil for any other subject.
-func (f *Forecasts) Forecast(ctx context.Context, q client.ForecastQuery, w *client.Workload) (client.ForecastList, error) {
-	list := client.ForecastList{Forecasts: []client.Forecast{}, Next: []client.NextFigure{}}
+func (f *Forecasts) Forecast(ctx context.Context, q wire.ForecastQuery, w *wire.Workload) (wire.ForecastList, error) {
+	list := wire.ForecastList{Forecasts: []wire.Forecast{}, Next: []wire.NextFigure{}}
 	if q.Hours > maxForecastHours {
 		return list, Invalid("give at most 336", errors.New("cannot forecast more than 14 days"))
 	}
@@ -47,7 +47,7 @@ func (f *Forecasts) Forecast(ctx context.Context, q client.ForecastQuery, w *cli
 	return list, f.Outage.degrade(&list.Missing, "forecasts that are made of the series", err)
 }
 
-func (f *Forecasts) read(ctx context.Context, list *client.ForecastList, q client.ForecastQuery, subject, name, owner string) error {
+func (f *Forecasts) read(ctx context.Context, list *wire.ForecastList, q wire.ForecastQuery, subject, name, owner string) error {
 	now := f.Keeper.Clock()
 	if !q.Now && q.Hours == 0 {
 		kept, err := f.Keeper.Kept(ctx, subject, q.Site, name)
@@ -82,14 +82,14 @@ func (f *Forecasts) read(ctx context.Context, list *client.ForecastList, q clien
 }
 
 // forecastToAPI leaves out steps that ended before now.
-func forecastToAPI(f *store.Forecast, now time.Time) client.Forecast {
-	out := client.Forecast{
-		Subject: f.Subject, Site: f.Site, Name: f.Name, Figure: f.Figure, Made: f.Made, StepSeconds: f.Step.Seconds(), Steps: []client.ForecastStep{},
+func forecastToAPI(f *store.Forecast, now time.Time) wire.Forecast {
+	out := wire.Forecast{
+		Subject: f.Subject, Site: f.Site, Name: f.Name, Figure: f.Figure, Made: f.Made, StepSeconds: f.Step.Seconds(), Steps: []wire.ForecastStep{},
 		Methods: f.Models, Flags: f.Flags, Backtest: encodable(f.Backtest), Naive: encodable(f.Naive),
 	}
 	for i, v := range f.Point {
 		if at := f.Made.Add(time.Duration(i) * f.Step); at.Add(f.Step).After(now) {
-			out.Steps = append(out.Steps, client.ForecastStep{At: at, Mean: v, Low: f.Low[i], High: f.High[i]})
+			out.Steps = append(out.Steps, wire.ForecastStep{At: at, Mean: v, Low: f.Low[i], High: f.High[i]})
 		}
 	}
 	if out.Methods == nil {
@@ -109,11 +109,11 @@ func encodable(v *float64) *float64 {
 	return v
 }
 
-func keptToAPI(k *forecast.Kept, now time.Time) client.Forecast {
+func keptToAPI(k *forecast.Kept, now time.Time) wire.Forecast {
 	out := forecastToAPI(&k.Forecast, now)
 	out.Kept, out.Old = true, now.Sub(k.Made) > forecast.Old
 	if j := k.Judged; j.Steps > 0 {
-		e := client.ForecastError{Forecasts: k.Days, Hours: j.Steps, Mean: j.Error / float64(j.Steps), Coverage: float64(j.Inside) / float64(j.Steps)}
+		e := wire.ForecastError{Forecasts: k.Days, Hours: j.Steps, Mean: j.Error / float64(j.Steps), Coverage: float64(j.Inside) / float64(j.Steps)}
 		if j.NaiveError > 0 {
 			of := j.ErrorThere / j.NaiveError
 			e.OfNaive = &of
@@ -127,21 +127,21 @@ func keptToAPI(k *forecast.Kept, now time.Time) client.Forecast {
 const nextRuns = 40
 
 // next forecasts the next run of a batch job from the runs of its name.
-func (f *Forecasts) next(ctx context.Context, w *client.Workload) ([]client.NextFigure, error) {
+func (f *Forecasts) next(ctx context.Context, w *wire.Workload) ([]wire.NextFigure, error) {
 	rows, err := sameName(ctx, f.Catalogue, w, nextRuns)
 	if err != nil {
 		return nil, err
 	}
-	out := []client.NextFigure{}
+	out := []wire.NextFigure{}
 	for _, of := range []struct {
 		figure string
-		value  func(*client.Workload) *float64
+		value  func(*wire.Workload) *float64
 	}{
-		{"wall_seconds", func(w *client.Workload) *float64 { return &w.WallSeconds }},
-		{"cores_mean", func(w *client.Workload) *float64 { return w.CoresMean }},
-		{"memory_needed_peak_bytes", func(w *client.Workload) *float64 { return w.MemoryNeededPeakBytes }},
-		{"memory_peak_bytes", func(w *client.Workload) *float64 { return w.MemoryPeakBytes }},
-		{"energy_joules", func(w *client.Workload) *float64 { return w.EnergyJoules }},
+		{"wall_seconds", func(w *wire.Workload) *float64 { return &w.WallSeconds }},
+		{"cores_mean", func(w *wire.Workload) *float64 { return w.CoresMean }},
+		{"memory_needed_peak_bytes", func(w *wire.Workload) *float64 { return w.MemoryNeededPeakBytes }},
+		{"memory_peak_bytes", func(w *wire.Workload) *float64 { return w.MemoryPeakBytes }},
+		{"energy_joules", func(w *wire.Workload) *float64 { return w.EnergyJoules }},
 	} {
 		var values []float64
 		for i := range rows {
@@ -156,7 +156,7 @@ func (f *Forecasts) next(ctx context.Context, w *client.Workload) ([]client.Next
 		if !ok {
 			continue
 		}
-		one := client.NextFigure{Figure: of.figure, Median: n.Point, Low: n.Low, High: n.High, Runs: n.Runs, Error: encodable(&n.Error)}
+		one := wire.NextFigure{Figure: of.figure, Median: n.Point, Low: n.Low, High: n.High, Runs: n.Runs, Error: encodable(&n.Error)}
 		out = append(out, one)
 	}
 	return out, nil

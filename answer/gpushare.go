@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/query"
 )
 
@@ -23,7 +23,7 @@ type GPUViews interface {
 const shareBack = 24 * time.Hour
 
 // sharing judges every GPU for a job that needs a part of one.
-func (f *Fit) sharing(ctx context.Context, list *client.FitList, q client.FitQuery, now time.Time) error {
+func (f *Fit) sharing(ctx context.Context, list *wire.FitList, q wire.FitQuery, now time.Time) error {
 	spaces, err := f.GPUs.GPUSpaces(ctx, now.Add(-shareBack), now)
 	if err != nil {
 		return err
@@ -48,9 +48,9 @@ func (f *Fit) sharing(ctx context.Context, list *client.FitList, q client.FitQue
 
 // judgeShare decides whether a job fits next to the tenants of a GPU. A GPU without
 // tenants is free as a whole.
-func judgeShare(s *query.GPUSpace, q client.FitQuery) client.GPUShare {
-	g := client.GPUShare{Site: s.Site, Node: s.Node, Device: s.Device, Index: s.Index, Model: s.Model,
-		Partition: s.Parent != "", MemoryBytes: s.MemoryBytes, Tenants: append([]client.GPUTenant{}, s.Tenants...)}
+func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
+	g := wire.GPUShare{Site: s.Site, Node: s.Node, Device: s.Device, Index: s.Index, Model: s.Model,
+		Partition: s.Parent != "", MemoryBytes: s.MemoryBytes, Tenants: append([]wire.GPUTenant{}, s.Tenants...)}
 	ask := min(q.GPUs, 1)
 	held, mean, peak := 0.0, ask, ask
 	heldKnown, busyKnown := s.MemoryBytes != nil, true
@@ -103,8 +103,8 @@ func judgeShare(s *query.GPUSpace, q client.FitQuery) client.GPUShare {
 
 // compareShares orders those that fit first, and among them the fullest first: an idle GPU
 // stays free for a job that needs a whole one.
-func compareShares(a, b client.GPUShare) int {
-	rank := func(g *client.GPUShare) int {
+func compareShares(a, b wire.GPUShare) int {
+	rank := func(g *wire.GPUShare) int {
 		switch {
 		case g.Fits == nil:
 			return 1
@@ -144,7 +144,7 @@ var migProfiles = []struct {
 
 // profile returns the smallest partition that holds the job, or how many such jobs could time-slice; empty
 // if the device is already a partition.
-func profile(s *query.GPUSpace, q client.FitQuery) string {
+func profile(s *query.GPUSpace, q wire.FitQuery) string {
 	if s.Parent != "" {
 		return ""
 	}

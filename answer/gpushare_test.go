@@ -8,6 +8,7 @@ import (
 
 	"reckon/access"
 	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/query"
 )
 
@@ -17,8 +18,8 @@ func (g gpuSpaces) GPUSpaces(context.Context, time.Time, time.Time) ([]query.GPU
 	return g, nil
 }
 
-func tenant(memory, mean, peak float64) client.GPUTenant {
-	t := client.GPUTenant{Workload: "slurm/7", Owner: "ada", MemoryPeak: ptr(memory)}
+func tenant(memory, mean, peak float64) wire.GPUTenant {
+	t := wire.GPUTenant{Workload: "slurm/7", Owner: "ada", MemoryPeak: ptr(memory)}
 	if mean >= 0 {
 		t.BusyMean, t.BusyPeak = ptr(mean), ptr(peak)
 	}
@@ -30,10 +31,10 @@ func TestJudgeShare(t *testing.T) {
 	a100 := query.GPUSpace{Model: "NVIDIA A100-SXM4-40GB", MemoryBytes: ptr(40 * gb)}
 	orin := query.GPUSpace{Model: "Jetson AGX Orin", MemoryBytes: ptr(30 * gb)}
 	with := func(s query.GPUSpace, tenants ...client.GPUTenant) query.GPUSpace { s.Tenants = tenants; return s }
-	ask := client.FitQuery{GPUs: 0.4, GPUMemoryBytes: 3 * gb}
+	ask := wire.FitQuery{GPUs: 0.4, GPUMemoryBytes: 3 * gb}
 	for name, c := range map[string]struct {
 		s        query.GPUSpace
-		q        client.FitQuery
+		q        wire.FitQuery
 		fits     string // yes, no, unknown
 		why      string
 		slowdown float64 // 0: unknown
@@ -49,11 +50,11 @@ func TestJudgeShare(t *testing.T) {
 		"unknown use, no memory":     {with(a100, tenant(39*gb, -1, 0)), ask, "no", "too little: memory", 0, "MIG 3g.20gb"},
 		"unknown size":               {query.GPUSpace{Model: "x"}, ask, "unknown", "not known: memory", 1, "time slices, 2 of such jobs"},
 		"no partitions":              {orin, ask, "yes", "", 1, "time slices, 2 of such jobs"},
-		"no partitions, much memory": {orin, client.FitQuery{GPUs: 0.1, GPUMemoryBytes: 10 * gb}, "yes", "", 1, "time slices, 3 of such jobs"},
+		"no partitions, much memory": {orin, wire.FitQuery{GPUs: 0.1, GPUMemoryBytes: 10 * gb}, "yes", "", 1, "time slices, 3 of such jobs"},
 		"a partition":                {query.GPUSpace{Model: "NVIDIA A100-SXM4-40GB MIG 1g.5gb", Parent: "GPU-1", MemoryBytes: ptr(5 * gb)}, ask, "yes", "", 1, ""},
-		"one seventh":                {a100, client.FitQuery{GPUs: 1.0 / 7, GPUMemoryBytes: 4 * gb}, "yes", "", 1, "MIG 1g.5gb"},
-		"one seventh, much memory":   {a100, client.FitQuery{GPUs: 1.0 / 7, GPUMemoryBytes: 12 * gb}, "yes", "", 1, "MIG 3g.20gb"},
-		"more than there is":         {a100, client.FitQuery{GPUMemoryBytes: 41 * gb}, "no", "too little: memory", 1, ""},
+		"one seventh":                {a100, wire.FitQuery{GPUs: 1.0 / 7, GPUMemoryBytes: 4 * gb}, "yes", "", 1, "MIG 1g.5gb"},
+		"one seventh, much memory":   {a100, wire.FitQuery{GPUs: 1.0 / 7, GPUMemoryBytes: 12 * gb}, "yes", "", 1, "MIG 3g.20gb"},
+		"more than there is":         {a100, wire.FitQuery{GPUMemoryBytes: 41 * gb}, "no", "too little: memory", 1, ""},
 	} {
 		g := judgeShare(&c.s, c.q)
 		fits := "unknown"
@@ -76,8 +77,8 @@ func TestSharing(t *testing.T) {
 	const gb = 1 << 30
 	f := &Fit{Clock: time.Now, GPUs: gpuSpaces{
 		{Node: "free", Device: "a", MemoryBytes: ptr(40 * gb)},
-		{Node: "full", Device: "b", MemoryBytes: ptr(40 * gb), Tenants: []client.GPUTenant{tenant(gb, 0.9, 1)}},
-		{Node: "half", Device: "c", MemoryBytes: ptr(40 * gb), Tenants: []client.GPUTenant{tenant(gb, 0.5, 0.5)}},
+		{Node: "full", Device: "b", MemoryBytes: ptr(40 * gb), Tenants: []wire.GPUTenant{tenant(gb, 0.9, 1)}},
+		{Node: "half", Device: "c", MemoryBytes: ptr(40 * gb), Tenants: []wire.GPUTenant{tenant(gb, 0.5, 0.5)}},
 		{Node: "divided", Device: "d", MemoryBytes: ptr(40 * gb), Partitions: 2},
 	}}
 	for who, c := range map[string]struct {
@@ -87,8 +88,8 @@ func TestSharing(t *testing.T) {
 		"admin": {access.Viewer{Role: access.Admin}, "slurm/7"}, "owner": {access.Viewer{Role: access.User, Name: "ada"}, "slurm/7"},
 		"other": {access.Viewer{Role: access.User, Name: "bob"}, "another user's"}, "public": {access.Viewer{Role: access.Public}, "another user's"},
 	} {
-		var list client.FitList
-		if err := f.sharing(access.With(t.Context(), c.viewer), &list, client.FitQuery{GPUs: 0.4}, time.Now()); err != nil {
+		var list wire.FitList
+		if err := f.sharing(access.With(t.Context(), c.viewer), &list, wire.FitQuery{GPUs: 0.4}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if len(list.Sharing) != 3 || list.Sharing[0].Node != "half" || list.Sharing[1].Node != "free" || list.Sharing[2].Node != "full" {

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/metric"
 )
 
@@ -38,8 +38,8 @@ func TestCoresHistogramIsOfTheWholeJob(t *testing.T) {
 		}
 	}
 	c := h.site()
-	top := func(id string, r client.Range) (client.WorkloadDetail, float64, float64) {
-		list, err := c.Workloads(t.Context(), client.Filter{IDs: []string{id}})
+	top := func(id string, r wire.Range) (wire.WorkloadDetail, float64, float64) {
+		list, err := c.Workloads(t.Context(), wire.Filter{IDs: []string{id}})
 		if err != nil || len(list.Workloads) != 1 {
 			t.Fatalf("%v, %d of %s", err, len(list.Workloads), id)
 		}
@@ -56,7 +56,7 @@ func TestCoresHistogramIsOfTheWholeJob(t *testing.T) {
 		}
 		return d, all, high
 	}
-	d, all, high := top("slurm/1", client.Range{})
+	d, all, high := top("slurm/1", wire.Range{})
 	if all < 540 || all > 615 || high < 0.9*all {
 		t.Errorf("of 10 min at 8 cores %g s, of them %g s at 8: %v", all, high, d.CoresHistogram)
 	}
@@ -64,10 +64,10 @@ func TestCoresHistogramIsOfTheWholeJob(t *testing.T) {
 		t.Errorf("the step is %v, want %g s", d.CoresHistogramStep, d.StepSeconds)
 	}
 	// A part of the run has no distribution of the whole run.
-	if d, _, _ := top("slurm/1", client.Range{From: begin.Add(time.Minute), To: begin.Add(2 * time.Minute)}); d.CoresHistogram != nil || d.CoresHistogramStep != nil {
+	if d, _, _ := top("slurm/1", wire.Range{From: begin.Add(time.Minute), To: begin.Add(2 * time.Minute)}); d.CoresHistogram != nil || d.CoresHistogramStep != nil {
 		t.Errorf("of a part of the time: %v", d.CoresHistogram)
 	}
-	if d, all, high := top("slurm/2", client.Range{}); all != 600 || high != 0 || d.CoresHistogramStep != nil {
+	if d, all, high := top("slurm/2", wire.Range{}); all != 600 || high != 0 || d.CoresHistogramStep != nil {
 		t.Errorf("on one node %g s, %g s at 8, step %v", all, high, d.CoresHistogramStep)
 	}
 }

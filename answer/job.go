@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/query"
 	"reckon/store"
 	"reckon/workload"
@@ -39,13 +39,13 @@ type Steps interface {
 type JobViews interface {
 	NodeCores
 	Selector
-	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
-	CommandProfile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
-	Commands(ctx context.Context, s query.Selection) ([]client.Command, error)
-	Parts(ctx context.Context, s query.Selection) ([]client.Part, error)
-	DiskWaits(ctx context.Context, s query.Selection) ([]client.DiskWait, error)
-	CoresHistogram(ctx context.Context, s query.Selection) (buckets []client.Bucket, nodes int, err error)
-	Events(ctx context.Context, s query.Selection) ([]client.Event, error)
+	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]wire.Profile, error)
+	CommandProfile(ctx context.Context, s query.Selection, step time.Duration) ([]wire.Profile, error)
+	Commands(ctx context.Context, s query.Selection) ([]wire.Command, error)
+	Parts(ctx context.Context, s query.Selection) ([]wire.Part, error)
+	DiskWaits(ctx context.Context, s query.Selection) ([]wire.DiskWait, error)
+	CoresHistogram(ctx context.Context, s query.Selection) (buckets []wire.Bucket, nodes int, err error)
+	Events(ctx context.Context, s query.Selection) ([]wire.Event, error)
 	EnergyMethod(ctx context.Context, s query.Selection) (string, error)
 	Renames(ctx context.Context, s query.Selection, nodes []string) ([]query.Renamed, error)
 	Strain(ctx context.Context, s query.Selection) (query.Strain, error)
@@ -65,7 +65,7 @@ type Selector interface {
 }
 
 // whole selects the whole run.
-func whole(ctx context.Context, v Selector, w *client.Workload) (query.Selection, error) {
+func whole(ctx context.Context, v Selector, w *wire.Workload) (query.Selection, error) {
 	return v.Select(ctx, w.Site, w.ID, w.Start, wholeUntil(w))
 }
 
@@ -75,12 +75,12 @@ type NodeCores interface {
 }
 
 // Workloads returns the workloads that the filter selects. An empty result is not an error.
-func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error) {
+func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList, error) {
 	rows, total, err := b.Catalogue.Workloads(ctx, store.Filter(f))
 	if err != nil {
-		return client.WorkloadList{}, err
+		return wire.WorkloadList{}, err
 	}
-	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, endless))}
+	list := wire.WorkloadList{Workloads: make([]wire.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, endless))}
 	for i := range rows {
 		list.Workloads[i] = toAPI(&rows[i])
 		b.Rates.workload(&list.Workloads[i])
@@ -90,32 +90,32 @@ func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadL
 }
 
 // Workload returns the details of one run from Workloads, with its profile.
-func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
-	d := client.WorkloadDetail{Workload: w}
+func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wire.WorkloadDetail, error) {
+	d := wire.WorkloadDetail{Workload: w}
 	whole, err := whole(ctx, b.Views, &w)
 	if err == nil {
 		err = b.overTime(ctx, &d, whole, r)
 	}
 	if err := b.Outage.degrade(&d.Missing, "its profile", err); err != nil {
-		return client.WorkloadDetail{}, err
+		return wire.WorkloadDetail{}, err
 	}
 	if err := b.steps(ctx, &d); err != nil {
-		return client.WorkloadDetail{}, err
+		return wire.WorkloadDetail{}, err
 	}
 	d.Advice, err = b.advice(ctx, &d)
 	if err := b.Outage.degrade(&d.Missing, "advice", err); err != nil {
-		return client.WorkloadDetail{}, err
+		return wire.WorkloadDetail{}, err
 	}
 	d.Verdicts, err = b.verdicts(ctx, &d)
 	if err := b.Outage.degrade(&d.Missing, "remarks on it", err); err != nil {
-		return client.WorkloadDetail{}, err
+		return wire.WorkloadDetail{}, err
 	}
 	b.Outage.addTo(ctx, &d, whole.From, whole.To)
 	return d, nil
 }
 
 // steps fills in the steps of a batch job.
-func (b *Jobs) steps(ctx context.Context, d *client.WorkloadDetail) error {
+func (b *Jobs) steps(ctx context.Context, d *wire.WorkloadDetail) error {
 	if !workload.Kind(d.Kind).Scheduled() {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (b *Jobs) steps(ctx context.Context, d *client.WorkloadDetail) error {
 }
 
 // overTime fills in the figures read from the series.
-func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
+func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query.Selection, r wire.Range) (err error) {
 	lines, err := b.profile(ctx, d, whole, r)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole que
 }
 
 // profile fills in the figures over time, and returns them per part and node.
-func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (lines []client.Profile, err error) {
+func (b *Jobs) profile(ctx context.Context, d *wire.WorkloadDetail, whole query.Selection, r wire.Range) (lines []wire.Profile, err error) {
 	shown := whole
 	if !r.From.IsZero() {
 		shown.From = r.From
@@ -235,7 +235,7 @@ func refusedSteps(err error) error {
 
 // gapOf returns the usual time between two points with a figure, for the line where it is
 // longest, rounded up to a readable step; 0 if no line has three points.
-func gapOf(lines []client.Profile) (longest time.Duration) {
+func gapOf(lines []wire.Profile) (longest time.Duration) {
 	for _, l := range lines {
 		var gaps []time.Duration
 		var last time.Time
@@ -261,7 +261,7 @@ func gapOf(lines []client.Profile) (longest time.Duration) {
 }
 
 // firstPoint returns the time of the first step with a figure; zero if there is none.
-func firstPoint(lines []client.Profile) (first time.Time) {
+func firstPoint(lines []wire.Profile) (first time.Time) {
 	for _, l := range lines {
 		for _, p := range l.Points {
 			if p.Value != nil {
@@ -293,8 +293,8 @@ func stepFor(span time.Duration) time.Duration {
 }
 
 // toAPI converts a row of the catalogue to the type of the API.
-func toAPI(w *store.Workload) client.Workload {
-	c := client.Workload{
+func toAPI(w *store.Workload) wire.Workload {
+	c := wire.Workload{
 		ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Site: w.Site,
 		Account: w.Account, Partition: w.Partition, Command: w.Command, Nodes: w.Nodes,
 		Start: w.Start.UTC(), Seen: w.Seen.UTC(), Running: w.End.IsZero() && !w.Waits(), ExitCode: w.ExitCode,

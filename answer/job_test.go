@@ -12,7 +12,7 @@ import (
 
 	"reckon/catalogue"
 	"reckon/catalogue/database"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store/tsdb"
@@ -108,15 +108,15 @@ func (h *history) site() site {
 }
 
 // Scale answers for the latest run of an id.
-func (s site) Scale(ctx context.Context, id string) (client.Scale, error) {
-	list, err := s.Workloads(ctx, client.Filter{IDs: []string{id}, Sort: "-start", Limit: 1})
+func (s site) Scale(ctx context.Context, id string) (wire.Scale, error) {
+	list, err := s.Workloads(ctx, wire.Filter{IDs: []string{id}, Sort: "-start", Limit: 1})
 	if err != nil || len(list.Workloads) == 0 {
-		return client.Scale{}, fmt.Errorf("%d workloads: %w", len(list.Workloads), err)
+		return wire.Scale{}, fmt.Errorf("%d workloads: %w", len(list.Workloads), err)
 	}
 	return s.scale.Scale(ctx, list.Workloads[0])
 }
 
-func said(list []client.Verdict, text string) bool {
+func said(list []wire.Verdict, text string) bool {
 	for _, v := range list {
 		if strings.Contains(v.Text, text) {
 			return true
@@ -229,7 +229,7 @@ func TestJobAnswers(t *testing.T) {
 	if !said(d.Verdicts, "2 nodes shared the work evenly") {
 		t.Errorf("%+v", d.Verdicts)
 	}
-	area := func(list []client.Profile, metric, node, command string, step float64) (sum float64) {
+	area := func(list []wire.Profile, metric, node, command string, step float64) (sum float64) {
 		for _, p := range list {
 			if p.Metric == metric && p.Node == node && p.Command == command {
 				for _, x := range p.Points {
@@ -242,25 +242,25 @@ func TestJobAnswers(t *testing.T) {
 		return sum
 	}
 	for by, line := range map[string][3]string{"total": {"cores", "", ""}, "command": {"command_cores", "", "solver"}} {
-		p, err := c.Workload(t.Context(), d.Workload, client.Range{By: by})
+		p, err := c.Workload(t.Context(), d.Workload, wire.Range{By: by})
 		if got := area(p.Profile, line[0], line[1], line[2], p.StepSeconds); err != nil || math.Abs(got-1200) > 15 {
 			t.Errorf("by %s: %g CPU seconds of 1200, %v", by, got, err)
 		}
 	}
-	p, err := c.Workload(t.Context(), d.Workload, client.Range{By: "node"})
+	p, err := c.Workload(t.Context(), d.Workload, wire.Range{By: "node"})
 	if one, two := area(p.Profile, "cores", "n1", "", p.StepSeconds), area(p.Profile, "cores", "n2", "", p.StepSeconds); err != nil || math.Abs(one-600) > 10 || math.Abs(two-600) > 10 {
 		t.Errorf("by node: %g and %g of 600, %v", one, two, err)
 	}
 
-	runs, err := c.Workloads(t.Context(), client.Filter{IDs: []string{"slurm/7"}, Sort: "start"})
+	runs, err := c.Workloads(t.Context(), wire.Filter{IDs: []string{"slurm/7"}, Sort: "start"})
 	if err != nil || len(runs.Workloads) != 2 {
 		t.Fatalf("%+v %v", runs, err)
 	}
-	old, err := c.Workload(t.Context(), runs.Workloads[0], client.Range{})
+	old, err := c.Workload(t.Context(), runs.Workloads[0], wire.Range{})
 	if err != nil || old.Owner != "bob" || !old.Start.Equal(older.start) || len(old.Nodes) != 1 || old.CPUSeconds == nil || math.Abs(*old.CPUSeconds-1200) > 1e-6 || len(old.Events) != 0 {
 		t.Errorf("the life before: %+v, events %+v, %v", old.Workload, old.Events, err)
 	}
-	for name, r := range map[string]client.Range{
+	for name, r := range map[string]wire.Range{
 		"a profile in the future":       {From: time.Now().Add(24 * time.Hour)},
 		"a profile after its end":       {From: begin.Add(10 * time.Minute)},
 		"a profile that ends before it": {To: begin.Add(-time.Hour)},
@@ -314,11 +314,11 @@ func TestStepFor(t *testing.T) {
 }
 
 // detail returns the answer about the latest run of an id.
-func detail(t *testing.T, j site, id string) (client.WorkloadDetail, error) {
+func detail(t *testing.T, j site, id string) (wire.WorkloadDetail, error) {
 	t.Helper()
-	list, err := j.Workloads(t.Context(), client.Filter{IDs: []string{id}, Sort: "-start", Limit: 1})
+	list, err := j.Workloads(t.Context(), wire.Filter{IDs: []string{id}, Sort: "-start", Limit: 1})
 	if err != nil || len(list.Workloads) == 0 {
 		t.Fatalf("%s: %+v %v", id, list, err)
 	}
-	return j.Workload(t.Context(), list.Workloads[0], client.Range{})
+	return j.Workload(t.Context(), list.Workloads[0], wire.Range{})
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/workload"
 )
 
@@ -41,7 +41,7 @@ func (p *LogPlace) PodPattern() string {
 }
 
 // LogPlaceOf returns where the logs of a run are stored, or an error with the reason why that is unknown.
-func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error) {
+func LogPlaceOf(d *wire.WorkloadDetail, now time.Time) (p LogPlace, err error) {
 	p = LogPlace{From: d.Start.Add(-logMargin), To: now, Running: d.End == nil, Containers: map[string][]string{}}
 	if d.End != nil {
 		p.To = d.End.Add(logMargin)
@@ -85,7 +85,7 @@ func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error)
 // LogSource is a store of logs, such as Loki.
 type LogSource interface {
 	// Logs returns at most limit lines of a place in order of time: the first ones, or the last ones.
-	Logs(ctx context.Context, p *LogPlace, first bool, limit int) (client.Logs, error)
+	Logs(ctx context.Context, p *LogPlace, first bool, limit int) (wire.Logs, error)
 }
 
 // Logs returns lines of the logs of a workload.
@@ -95,10 +95,10 @@ type Logs struct {
 }
 
 // Logs returns log lines of a run that the viewer may see.
-func (l *Logs) Logs(ctx context.Context, d *client.WorkloadDetail, r client.LogRange) (client.Logs, error) {
+func (l *Logs) Logs(ctx context.Context, d *wire.WorkloadDetail, r wire.LogRange) (wire.Logs, error) {
 	p, err := LogPlaceOf(d, l.Clock())
 	if err != nil {
-		return client.Logs{}, err
+		return wire.Logs{}, err
 	}
 	if r.Start.After(p.From) { // never outside the run: its name may have belonged to another workload
 		p.From = r.Start
@@ -107,7 +107,7 @@ func (l *Logs) Logs(ctx context.Context, d *client.WorkloadDetail, r client.LogR
 		p.To = r.End
 	}
 	if !p.From.Before(p.To) {
-		return client.Logs{}, Invalid("ask for a time in which it ran", errors.New("the run has no logs of that time"))
+		return wire.Logs{}, Invalid("ask for a time in which it ran", errors.New("the run has no logs of that time"))
 	}
 	logs, err := l.ask(ctx, &p, r)
 	var known *Error
@@ -122,7 +122,7 @@ func (l *Logs) Logs(ctx context.Context, d *client.WorkloadDetail, r client.LogR
 }
 
 // ask queries one source after the other until one has lines. If none has, the first error is returned.
-func (l *Logs) ask(ctx context.Context, p *LogPlace, r client.LogRange) (logs client.Logs, err error) {
+func (l *Logs) ask(ctx context.Context, p *LogPlace, r wire.LogRange) (logs wire.Logs, err error) {
 	var failed []string
 	answered := false
 	for _, s := range l.Sources {
@@ -149,8 +149,8 @@ func (l *Logs) ask(ctx context.Context, p *LogPlace, r client.LogRange) (logs cl
 }
 
 // SortLogs sorts lines by time and keeps the first or the last of them.
-func SortLogs(lines []client.LogLine, first bool, limit int) (kept []client.LogLine, more bool) {
-	slices.SortStableFunc(lines, func(a, b client.LogLine) int {
+func SortLogs(lines []wire.LogLine, first bool, limit int) (kept []wire.LogLine, more bool) {
+	slices.SortStableFunc(lines, func(a, b wire.LogLine) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container))
 	})
 	switch more = len(lines) > limit; {

@@ -10,21 +10,21 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 func TestLogPlace(t *testing.T) {
 	start := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	end := start.Add(time.Minute)
-	detail := func(id, owner string, parts ...string) *client.WorkloadDetail {
-		d := &client.WorkloadDetail{Workload: client.Workload{ID: id, Owner: owner, Start: start, End: &end}}
+	detail := func(id, owner string, parts ...string) *wire.WorkloadDetail {
+		d := &wire.WorkloadDetail{Workload: wire.Workload{ID: id, Owner: owner, Start: start, End: &end}}
 		for _, p := range parts {
-			d.Parts = append(d.Parts, client.Part{Node: "n1", Part: p})
+			d.Parts = append(d.Parts, wire.Part{Node: "n1", Part: p})
 		}
 		return d
 	}
 	for what, x := range map[string]struct {
-		d    *client.WorkloadDetail
+		d    *wire.WorkloadDetail
 		want string // pods and their containers, or the unit
 	}{
 		"pods of a Deployment":     {detail("deployment/shop/cart", "shop", "cart-b/app", "cart.1-a/app", "cart.1-a", "cart.1-a/proxy"), "shop: cart-b [app] cart.1-a [app proxy] cart-b|cart\\.1-a"},
@@ -62,16 +62,16 @@ type logSource struct {
 	asked *[]string
 }
 
-func (s logSource) Logs(_ context.Context, p *answer.LogPlace, _ bool, _ int) (client.Logs, error) {
+func (s logSource) Logs(_ context.Context, p *answer.LogPlace, _ bool, _ int) (wire.Logs, error) {
 	*s.asked = append(*s.asked, fmt.Sprint(s.name, " ", p.From.Format("05"), " ", p.To.Format("05")))
-	return client.Logs{Source: s.name, Lines: make([]client.LogLine, s.lines)}, s.err
+	return wire.Logs{Source: s.name, Lines: make([]wire.LogLine, s.lines)}, s.err
 }
 
 // TestLogSources: the first source with lines is used, failures are named, and no lines from outside the run are returned.
 func TestLogSources(t *testing.T) {
 	start := time.Date(2026, 11, 22, 9, 0, 10, 0, time.UTC)
 	end := start.Add(20 * time.Second)
-	d := &client.WorkloadDetail{Workload: client.Workload{ID: "pod/shop/bare", Owner: "shop", Start: start, End: &end}}
+	d := &wire.WorkloadDetail{Workload: wire.Workload{ID: "pod/shop/bare", Owner: "shop", Start: start, End: &end}}
 	away := errors.New("it is away")
 	for what, x := range map[string]struct {
 		loki, pods logSource
@@ -95,7 +95,7 @@ func TestLogSources(t *testing.T) {
 		var asked []string
 		x.loki.name, x.loki.asked, x.pods.name, x.pods.asked = "loki", &asked, "pods", &asked
 		l := &answer.Logs{Sources: []answer.LogSource{x.loki, x.pods}, Clock: func() time.Time { return end.Add(time.Hour) }}
-		logs, err := l.Logs(t.Context(), d, client.LogRange{Start: x.from, End: x.to, Limit: 5})
+		logs, err := l.Logs(t.Context(), d, wire.LogRange{Start: x.from, End: x.to, Limit: 5})
 		if !errors.Is(err, x.fails) || logs.Source != x.source || strings.Join(logs.Missing, ",") != x.missing || strings.Join(asked, ",") != x.asked {
 			t.Errorf("%s: %+v, %v, asked %v", what, logs, err, asked)
 		}
@@ -103,10 +103,10 @@ func TestLogSources(t *testing.T) {
 }
 
 func TestSortLogs(t *testing.T) {
-	at := func(s int, pod string) client.LogLine { return client.LogLine{Time: time.Unix(int64(s), 0), Pod: pod} }
-	lines := []client.LogLine{at(3, "b"), at(1, "b"), at(2, "a"), at(3, "a")}
+	at := func(s int, pod string) wire.LogLine { return wire.LogLine{Time: time.Unix(int64(s), 0), Pod: pod} }
+	lines := []wire.LogLine{at(3, "b"), at(1, "b"), at(2, "a"), at(3, "a")}
 	got, more := answer.SortLogs(slices.Clone(lines), false, 2)
-	if !more || !slices.Equal(got, []client.LogLine{at(3, "a"), at(3, "b")}) {
+	if !more || !slices.Equal(got, []wire.LogLine{at(3, "a"), at(3, "b")}) {
 		t.Errorf("%v %v", got, more)
 	}
 	if got, more = answer.SortLogs(slices.Clone(lines), true, 4); more || len(got) != 4 || got[0] != at(1, "b") {

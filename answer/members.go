@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/figure/format"
+	"reckon/figure/wire"
 	"reckon/internal/hostlist"
 	"reckon/workload"
 )
@@ -38,8 +38,8 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 // Members summarizes the runs of the members of one job of one site, the latest first. Job numbers are
 // reused: runs whose owner or name differs from the latest run belong to an earlier job.
 // ok is false if there is no member.
-func Members(id string, runs []client.Workload, only map[string]bool) (m client.Members, ok bool) {
-	m = client.Members{ID: id, Kind: "array", States: []client.StateCount{}, Verdicts: []client.Verdict{}, Members: []client.Workload{}}
+func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Members, ok bool) {
+	m = wire.Members{ID: id, Kind: "array", States: []wire.StateCount{}, Verdicts: []wire.Verdict{}, Members: []wire.Workload{}}
 	seen := map[string]bool{}
 	for _, w := range runs {
 		if seen[w.ID] || only != nil && w.ID != id && !only[w.ID] {
@@ -61,7 +61,7 @@ func Members(id string, runs []client.Workload, only map[string]bool) (m client.
 		}
 		m.Members = append(m.Members, w)
 	}
-	slices.SortStableFunc(m.Members, func(a, b client.Workload) int { return cmp.Compare(numberIn(a.ID, id), numberIn(b.ID, id)) })
+	slices.SortStableFunc(m.Members, func(a, b wire.Workload) int { return cmp.Compare(numberIn(a.ID, id), numberIn(b.ID, id)) })
 	if len(m.Members) == 0 {
 		return m, false
 	}
@@ -84,9 +84,9 @@ func Members(id string, runs []client.Workload, only map[string]bool) (m client.
 		m.End = nil
 	}
 	for state, n := range counts {
-		m.States = append(m.States, client.StateCount{State: state, Count: n})
+		m.States = append(m.States, wire.StateCount{State: state, Count: n})
 	}
-	slices.SortFunc(m.States, func(a, b client.StateCount) int {
+	slices.SortFunc(m.States, func(a, b wire.StateCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.State, b.State))
 	})
 	m.Verdicts = memberVerdicts(&m)
@@ -102,7 +102,7 @@ func numberIn(member, id string) int {
 	return n
 }
 
-func stateWord(w *client.Workload) string {
+func stateWord(w *wire.Workload) string {
 	if w.Running {
 		return "running"
 	}
@@ -117,7 +117,7 @@ func earliest(to **time.Time, t *time.Time) {
 }
 
 // addMember adds the figures of a member.
-func addMember(s *client.MemberSums, w *client.Workload) {
+func addMember(s *wire.MemberSums, w *wire.Workload) {
 	sum := func(to **float64, v *float64) {
 		if v != nil {
 			*to = new(orZero(*to) + *v)
@@ -153,8 +153,8 @@ var failedStates = []string{"failed", "timeout", "out_of_memory", "node_fail", "
 const namedMembers = 5
 
 // memberVerdicts reports which members failed, and how much of its core time the whole job used.
-func memberVerdicts(m *client.Members) []client.Verdict {
-	out := []client.Verdict{}
+func memberVerdicts(m *wire.Members) []wire.Verdict {
+	out := []wire.Verdict{}
 	word := map[string]string{"array": "task", "heterogeneous": "component"}[m.Kind]
 	var failed []string
 	used, given := 0.0, 0.0
@@ -174,7 +174,7 @@ func memberVerdicts(m *client.Members) []client.Verdict {
 		if n > namedMembers {
 			text += fmt.Sprintf(" and %d more", n-namedMembers)
 		}
-		out = append(out, client.Verdict{Kind: "members", Severity: "critical", Text: text, Value: float64(n), Unit: "count"})
+		out = append(out, wire.Verdict{Kind: "members", Severity: "critical", Text: text, Value: float64(n), Unit: "count"})
 	}
 	if given > 0 {
 		m.Sums.CPUShare = new(used / given)
@@ -182,7 +182,7 @@ func memberVerdicts(m *client.Members) []client.Verdict {
 		if !allocated {
 			was = "asked for"
 		}
-		out = append(out, client.Verdict{Kind: "cores", Severity: "info", Value: used / given, Unit: "ratio",
+		out = append(out, wire.Verdict{Kind: "cores", Severity: "info", Value: used / given, Unit: "ratio",
 			Text: fmt.Sprintf("its %ss used %s of the core time that they %s", word, format.Percent(used/given), was)})
 	}
 	return out
@@ -190,6 +190,6 @@ func memberVerdicts(m *client.Members) []client.Verdict {
 
 // ranSeconds returns the time a workload ran or could have run: its wall time without the time
 // it was suspended by the scheduler. Its time limit and allocation are counted the same way.
-func ranSeconds(w *client.Workload) float64 {
+func ranSeconds(w *wire.Workload) float64 {
 	return max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
 }

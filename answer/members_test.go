@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 )
 
 func TestMembersOf(t *testing.T) {
@@ -39,9 +39,9 @@ func TestMembersOf(t *testing.T) {
 func TestMembers(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
 	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	task := func(id, state string, start, wall int, row figure.Row) client.Workload {
+	task := func(id, state string, start, wall int, row figure.Row) wire.Workload {
 		begin, end, submit := at.Add(time.Duration(start)*time.Second), at.Add(time.Duration(start+wall)*time.Second), at
-		w := client.Workload{ID: id, Kind: "slurm", Name: "sweep", Owner: "alice", State: state, Submit: &submit, Start: begin, End: &end, Seen: end, WallSeconds: float64(wall), Row: row}
+		w := wire.Workload{ID: id, Kind: "slurm", Name: "sweep", Owner: "alice", State: state, Submit: &submit, Start: begin, End: &end, Seen: end, WallSeconds: float64(wall), Row: row}
 		if state == "running" {
 			w.End, w.Running = nil, true
 		}
@@ -49,7 +49,7 @@ func TestMembers(t *testing.T) {
 	}
 	old := task("slurm/4_9", "completed", -9e6, 100, figure.Row{CPUSeconds: v(1e6)})
 	old.Owner = "bob"
-	runs := []client.Workload{
+	runs := []wire.Workload{
 		task("slurm/4_10", "completed", 300, 100, figure.Row{CPUSeconds: v(100), AllocatedCores: v(2), MemoryPeakBytes: v(5)}),
 		task("slurm/4_2", "failed", 200, 200, figure.Row{CPUSeconds: v(60), AllocatedCores: v(2), RequestCores: v(1), MemoryPeakBytes: v(9), SuspendedSeconds: v(100)}),
 		task("slurm/4_1", "completed", 100, 50, figure.Row{AllocatedCores: v(2)}),
@@ -77,14 +77,14 @@ func TestMembers(t *testing.T) {
 	runs[0].AllocatedCores, runs[0].RequestCores = nil, v(2)
 	waits := task("slurm/4", "pending", 0, 0, figure.Row{RequestCores: v(8)})
 	waits.End = nil
-	m, _ = Members("slurm/4", append([]client.Workload{waits, task("slurm/4_11", "running", 500, 9, figure.Row{})}, runs...), only)
+	m, _ = Members("slurm/4", append([]wire.Workload{waits, task("slurm/4_11", "running", 500, 9, figure.Row{})}, runs...), only)
 	if len(m.Members) != 2 || !m.Waiting || m.End != nil || *m.Sums.CoreSeconds != 300 || m.Verdicts[0].Text != "its tasks used 50 % of the core time that they asked for" {
 		t.Errorf("some tasks: %+v", m)
 	}
-	if m, _ := Members("slurm/7", []client.Workload{task("slurm/7+1", "running", 0, 9, figure.Row{}), task("slurm/7+0", "completed", 0, 5, figure.Row{})}, nil); m.Kind != "heterogeneous" || m.End != nil || m.Members[0].ID != "slurm/7+0" {
+	if m, _ := Members("slurm/7", []wire.Workload{task("slurm/7+1", "running", 0, 9, figure.Row{}), task("slurm/7+0", "completed", 0, 5, figure.Row{})}, nil); m.Kind != "heterogeneous" || m.End != nil || m.Members[0].ID != "slurm/7+0" {
 		t.Errorf("heterogeneous: %+v", m)
 	}
-	if _, ok := Members("slurm/5", []client.Workload{task("slurm/5", "completed", 0, 9, figure.Row{})}, nil); ok {
+	if _, ok := Members("slurm/5", []wire.Workload{task("slurm/5", "completed", 0, 9, figure.Row{})}, nil); ok {
 		t.Error("one job is no array")
 	}
 }

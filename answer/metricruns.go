@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -22,7 +22,7 @@ type MetricRuns struct {
 	// Agent returns samples from the agent's series for pods with attach "agent"; nil without series.
 	Agent PodSeries
 	// Parse extracts the figures from the log of a benchmark; nil extracts none. rest is the unparsed text, note tells what the log lacks.
-	Parse func(log string) (figures []client.MetricRunReport, rest, note string)
+	Parse func(log string) (figures []wire.MetricRunReport, rest, note string)
 	Clock func() time.Time
 
 	mu sync.Mutex // held while a run is read, changed and written
@@ -37,12 +37,12 @@ const (
 
 // podDocument is the stored document of a pod.
 type podDocument struct {
-	client.MetricRunPod
+	wire.MetricRunPod
 	TableBytes int `json:"table_bytes,omitempty"`
 }
 
 // Keep stores an update. Updates may be repeated or late: a run that has ended stays ended.
-func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u client.MetricRunUpdate) (kept client.MetricRunKept, err error) {
+func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u wire.MetricRunUpdate) (kept wire.MetricRunKept, err error) {
 	if err := checkUpdate(namespace, name, &u); err != nil {
 		return kept, err
 	}
@@ -90,7 +90,7 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u client.
 }
 
 // checkUpdate rejects invalid updates.
-func checkUpdate(namespace, name string, u *client.MetricRunUpdate) error {
+func checkUpdate(namespace, name string, u *wire.MetricRunUpdate) error {
 	bad := func(format string, args ...any) error {
 		return Invalid("see MetricRunUpdate in the OpenAPI document", fmt.Errorf(format, args...))
 	}
@@ -119,7 +119,7 @@ func checkUpdate(namespace, name string, u *client.MetricRunUpdate) error {
 
 // header returns the row of the run of an update. Fields that the update lacks keep their value, and a
 // run that has ended does not start again.
-func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *client.MetricRunUpdate) (*store.MetricRun, error) {
+func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *wire.MetricRunUpdate) (*store.MetricRun, error) {
 	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *clie
 	return out, err
 }
 
-func headerOf(r *store.MetricRun) (out client.MetricRun, err error) {
+func headerOf(r *store.MetricRun) (out wire.MetricRun, err error) {
 	if err := json.Unmarshal(r.Document, &out); err != nil {
 		return out, fmt.Errorf("run %s/%s: %w", r.Namespace, r.Name, err)
 	}
@@ -169,7 +169,7 @@ func headerOf(r *store.MetricRun) (out client.MetricRun, err error) {
 }
 
 // describe merges the description of a pod from an update, except for fields derived from samples.
-func (d *podDocument) describe(p *client.MetricRunPod) {
+func (d *podDocument) describe(p *wire.MetricRunPod) {
 	was := *d
 	d.MetricRunPod = *p
 	d.Samples, d.Total, d.Commands, d.First, d.Last, d.TablesDropped = was.Samples, was.Total, was.Commands, was.First, was.Last, was.TablesDropped
@@ -193,7 +193,7 @@ func (d *podDocument) describe(p *client.MetricRunPod) {
 }
 
 // take adds the samples that are not stored yet.
-func (d *podDocument) take(samples []client.ProbeSample) (out []store.MetricRunSample, err error) {
+func (d *podDocument) take(samples []wire.ProbeSample) (out []store.MetricRunSample, err error) {
 	for _, s := range samples {
 		if s.Seq <= d.Samples {
 			continue
@@ -224,19 +224,19 @@ func (d *podDocument) take(samples []client.ProbeSample) (out []store.MetricRunS
 }
 
 // addCommands adds the use of each command.
-func (d *podDocument) addCommands(rows []client.ProbeRow) {
+func (d *podDocument) addCommands(rows []wire.ProbeRow) {
 	for _, row := range rows {
-		i := slices.IndexFunc(d.Commands, func(c client.ProbeRow) bool { return c.Command == row.Command })
+		i := slices.IndexFunc(d.Commands, func(c wire.ProbeRow) bool { return c.Command == row.Command })
 		if i < 0 {
-			d.Commands = append(d.Commands, client.ProbeRow{Command: row.Command, Count: row.Count, ProbeUse: row.ProbeUse})
+			d.Commands = append(d.Commands, wire.ProbeRow{Command: row.Command, Count: row.Count, ProbeUse: row.ProbeUse})
 			continue
 		}
 		d.Commands[i].Count, d.Commands[i].ProbeUse = row.Count, d.Commands[i].Plus(row.ProbeUse)
 	}
 }
 
-func (d *podDocument) kept() client.MetricRunKept {
-	k := client.MetricRunKept{Samples: d.Samples, Offset: d.Offset}
+func (d *podDocument) kept() wire.MetricRunKept {
+	k := wire.MetricRunKept{Samples: d.Samples, Offset: d.Offset}
 	if d.Probe != nil {
 		k.Start = *d.Probe
 	}
@@ -247,8 +247,8 @@ func (d *podDocument) kept() client.MetricRunKept {
 }
 
 // List returns the runs, the latest first.
-func (m *MetricRuns) List(ctx context.Context, f client.MetricRunFilter) (client.MetricRunList, error) {
-	out := client.MetricRunList{Runs: []client.MetricRun{}}
+func (m *MetricRuns) List(ctx context.Context, f wire.MetricRunFilter) (wire.MetricRunList, error) {
+	out := wire.MetricRunList{Runs: []wire.MetricRun{}}
 	rows, total, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: f.Namespaces, Sets: f.Sets, Sites: f.Sites, Names: f.Names, Since: f.Since, Until: f.Until, Limit: f.Limit, Offset: f.Offset})
 	if err != nil {
 		return out, err
@@ -265,19 +265,19 @@ func (m *MetricRuns) List(ctx context.Context, f client.MetricRunFilter) (client
 }
 
 // Run returns one run with its pods, those of the first job first.
-func (m *MetricRuns) Run(ctx context.Context, namespace, name string) (client.MetricRun, error) {
+func (m *MetricRuns) Run(ctx context.Context, namespace, name string) (wire.MetricRun, error) {
 	r, _, err := m.read(ctx, namespace, name)
 	return r, err
 }
 
 // Samples returns the samples of a run. Those of pods measured by the agent come from its series.
-func (m *MetricRuns) Samples(ctx context.Context, namespace, name string) (client.MetricRunSamples, error) {
+func (m *MetricRuns) Samples(ctx context.Context, namespace, name string) (wire.MetricRunSamples, error) {
 	_, s, err := m.read(ctx, namespace, name)
 	return s, err
 }
 
 // read returns a run with all its samples.
-func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r client.MetricRun, s client.MetricRunSamples, err error) {
+func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r wire.MetricRun, s wire.MetricRunSamples, err error) {
 	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
 	if err != nil {
 		return r, s, err
@@ -301,9 +301,9 @@ func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r client
 		if err := json.Unmarshal(p.Document, &doc); err != nil {
 			return r, s, fmt.Errorf("pod of %s/%s: %w", namespace, name, err)
 		}
-		series := client.MetricRunSeries{Pod: doc.Name, UID: doc.UID, Job: doc.Job, Samples: []client.ProbeSample{}}
+		series := wire.MetricRunSeries{Pod: doc.Name, UID: doc.UID, Job: doc.Job, Samples: []wire.ProbeSample{}}
 		for len(rows) > 0 && rows[0].Pod == p.UID {
-			var one client.ProbeSample
+			var one wire.ProbeSample
 			if err := json.Unmarshal(rows[0].Document, &one); err != nil {
 				return r, s, fmt.Errorf("sample of %s/%s: %w", namespace, name, err)
 			}
@@ -317,10 +317,10 @@ func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r client
 		}
 		r.Pods, s.Pods = append(r.Pods, doc.MetricRunPod), append(s.Pods, series)
 	}
-	slices.SortStableFunc(r.Pods, func(a, b client.MetricRunPod) int {
+	slices.SortStableFunc(r.Pods, func(a, b wire.MetricRunPod) int {
 		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortStableFunc(s.Pods, func(a, b client.MetricRunSeries) int {
+	slices.SortStableFunc(s.Pods, func(a, b wire.MetricRunSeries) int {
 		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Pod, b.Pod))
 	})
 	return r, s, nil

@@ -5,19 +5,19 @@ import (
 	"strconv"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // PodSeries reads the agent's measurements of a pod.
 type PodSeries interface {
-	PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]client.ProbeSample, error)
+	PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]wire.ProbeSample, error)
 }
 
 // settled is how long after its end a pod measured by the agent may still get samples.
 const settled = 3 * time.Minute
 
 // agentMeasures reports whether the samples of a pod come from the series.
-func (m *MetricRuns) agentMeasures(r *client.MetricRun, p *podDocument) bool {
+func (m *MetricRuns) agentMeasures(r *wire.MetricRun, p *podDocument) bool {
 	if m.Agent == nil || p.Samples > 0 || p.Started == nil {
 		return false
 	}
@@ -30,7 +30,7 @@ func (m *MetricRuns) agentMeasures(r *client.MetricRun, p *podDocument) bool {
 }
 
 // fromAgent fills in the measurements of a pod by the agent of the node.
-func (m *MetricRuns) fromAgent(ctx context.Context, r *client.MetricRun, p *podDocument, s *client.MetricRunSeries) error {
+func (m *MetricRuns) fromAgent(ctx context.Context, r *wire.MetricRun, p *podDocument, s *wire.MetricRunSeries) error {
 	end := m.Clock()
 	if p.Finished != nil {
 		end = *p.Finished
@@ -54,7 +54,7 @@ func (m *MetricRuns) fromAgent(ctx context.Context, r *client.MetricRun, p *podD
 }
 
 // completions returns the number of samples that the metric of a job requests, 0 for unlimited.
-func completions(r *client.MetricRun, job string) int {
+func completions(r *wire.MetricRun, job string) int {
 	for _, metric := range r.Metrics {
 		if metric.Job == job {
 			n, _ := strconv.Atoi(metric.Options["completions"])
@@ -67,7 +67,7 @@ func completions(r *client.MetricRun, job string) int {
 // Settle stores the samples of pods measured by the agent with their runs, once these have ended and all samples have
 // arrived: series have a shorter retention. It returns the number of runs it looked at.
 func (m *MetricRuns) Settle(ctx context.Context, since time.Time) (int, error) {
-	list, err := m.List(ctx, client.MetricRunFilter{Since: since})
+	list, err := m.List(ctx, wire.MetricRunFilter{Since: since})
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (m *MetricRuns) Settle(ctx context.Context, since time.Time) (int, error) {
 	return n, nil
 }
 
-func attachesAgent(r *client.MetricRun) bool {
+func attachesAgent(r *wire.MetricRun) bool {
 	for _, metric := range r.Metrics {
 		if metric.Attach == "agent" {
 			return true
@@ -93,7 +93,7 @@ func attachesAgent(r *client.MetricRun) bool {
 	return false
 }
 
-func (m *MetricRuns) settle(ctx context.Context, header client.MetricRun) error {
+func (m *MetricRuns) settle(ctx context.Context, header wire.MetricRun) error {
 	pods, err := m.Store.MetricRunPods(ctx, header.Namespace, header.Name)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (m *MetricRuns) settle(ctx context.Context, header client.MetricRun) error 
 		if stored[p.UID] > 0 || len(s.Pods[i].Samples) == 0 {
 			continue
 		}
-		_, err := m.Keep(ctx, r.Namespace, r.Name, client.MetricRunUpdate{Run: client.MetricRun{Pods: []client.MetricRunPod{p}}, Pod: p.UID, Samples: s.Pods[i].Samples})
+		_, err := m.Keep(ctx, r.Namespace, r.Name, wire.MetricRunUpdate{Run: wire.MetricRun{Pods: []wire.MetricRunPod{p}}, Pod: p.UID, Samples: s.Pods[i].Samples})
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"reckon/analysis/compare"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // alpha is 1 minus the confidence level of a whole comparison.
@@ -18,13 +18,13 @@ const alpha = 0.05
 
 // measured is a run with its samples.
 type measured struct {
-	run     client.MetricRun
-	samples client.MetricRunSamples
+	run     wire.MetricRun
+	samples wire.MetricRunSamples
 }
 
 // Compare compares runs, each written NAMESPACE/NAME: B against A.
-func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out client.MetricRunComparison, err error) {
-	out = client.MetricRunComparison{A: a, B: b, Level: 1 - alpha, Figures: []client.MetricRunDifference{}, Differs: []client.MetricRunCondition{}}
+func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.MetricRunComparison, err error) {
+	out = wire.MetricRunComparison{A: a, B: b, Level: 1 - alpha, Figures: []wire.MetricRunDifference{}, Differs: []wire.MetricRunCondition{}}
 	var sides [2][]measured
 	for i, names := range [][]string{a, b} {
 		for _, name := range names {
@@ -97,19 +97,19 @@ func (f *comparable) among(list []*comparable) *comparable {
 var sampled = []struct {
 	name, unit string
 	rate       bool
-	of         func(*client.ProbeUse) *float64
+	of         func(*wire.ProbeUse) *float64
 }{
-	{"cores", "cores", true, func(u *client.ProbeUse) *float64 { return u.CPUSeconds }},
-	{"run queue wait", "seconds/s", true, func(u *client.ProbeUse) *float64 { return u.WaitSeconds }},
-	{"storage wait", "seconds/s", true, func(u *client.ProbeUse) *float64 { return u.IOWaitSeconds }},
-	{"resident memory", "bytes", false, func(u *client.ProbeUse) *float64 { return u.ResidentBytes }},
-	{"storage read", "bytes/s", true, func(u *client.ProbeUse) *float64 { return u.ReadBytes }},
-	{"storage written", "bytes/s", true, func(u *client.ProbeUse) *float64 { return u.WriteBytes }},
-	{"minor faults", "1/s", true, func(u *client.ProbeUse) *float64 { return u.MinorFaults }},
-	{"major faults", "1/s", true, func(u *client.ProbeUse) *float64 { return u.MajorFaults }},
-	{"voluntary switches", "1/s", true, func(u *client.ProbeUse) *float64 { return u.Voluntary }},
-	{"involuntary switches", "1/s", true, func(u *client.ProbeUse) *float64 { return u.Involuntary }},
-	{"threads", "", false, func(u *client.ProbeUse) *float64 { return u.Threads }},
+	{"cores", "cores", true, func(u *wire.ProbeUse) *float64 { return u.CPUSeconds }},
+	{"run queue wait", "seconds/s", true, func(u *wire.ProbeUse) *float64 { return u.WaitSeconds }},
+	{"storage wait", "seconds/s", true, func(u *wire.ProbeUse) *float64 { return u.IOWaitSeconds }},
+	{"resident memory", "bytes", false, func(u *wire.ProbeUse) *float64 { return u.ResidentBytes }},
+	{"storage read", "bytes/s", true, func(u *wire.ProbeUse) *float64 { return u.ReadBytes }},
+	{"storage written", "bytes/s", true, func(u *wire.ProbeUse) *float64 { return u.WriteBytes }},
+	{"minor faults", "1/s", true, func(u *wire.ProbeUse) *float64 { return u.MinorFaults }},
+	{"major faults", "1/s", true, func(u *wire.ProbeUse) *float64 { return u.MajorFaults }},
+	{"voluntary switches", "1/s", true, func(u *wire.ProbeUse) *float64 { return u.Voluntary }},
+	{"involuntary switches", "1/s", true, func(u *wire.ProbeUse) *float64 { return u.Involuntary }},
+	{"threads", "", false, func(u *wire.ProbeUse) *float64 { return u.Threads }},
 }
 
 func figuresOfRun(r *measured) (out []*comparable) {
@@ -174,7 +174,7 @@ func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
 }
 
 // resultFigures returns the figures of one of our probes; those of pairs of pods are in the order of the pods.
-func resultFigures(job string, r *client.ProbeResult) (out []*comparable) {
+func resultFigures(job string, r *wire.ProbeResult) (out []*comparable) {
 	if r == nil {
 		return nil
 	}
@@ -185,11 +185,11 @@ func resultFigures(job string, r *client.ProbeResult) (out []*comparable) {
 	}
 	for _, f := range []struct {
 		name, unit string
-		of         func(client.ProbePair) float64
+		of         func(wire.ProbePair) float64
 	}{
-		{"round trip, median", "seconds", func(p client.ProbePair) float64 { return p.MedianSeconds }},
-		{"round trip, 99th percentile", "seconds", func(p client.ProbePair) float64 { return p.P99Seconds }},
-		{"throughput", "bytes/s", func(p client.ProbePair) float64 { return p.BytesPerSecond }},
+		{"round trip, median", "seconds", func(p wire.ProbePair) float64 { return p.MedianSeconds }},
+		{"round trip, 99th percentile", "seconds", func(p wire.ProbePair) float64 { return p.P99Seconds }},
+		{"throughput", "bytes/s", func(p wire.ProbePair) float64 { return p.BytesPerSecond }},
 	} {
 		c := &comparable{job: job, figure: f.name, unit: f.unit}
 		for _, p := range r.Pairs {
@@ -208,7 +208,7 @@ func resultFigures(job string, r *client.ProbeResult) (out []*comparable) {
 }
 
 // seriesOf returns the values of a figure in samples, per second for counters; nil if a sample lacks it.
-func seriesOf(samples []client.ProbeSample, rate bool, of func(*client.ProbeUse) *float64) (out []float64) {
+func seriesOf(samples []wire.ProbeSample, rate bool, of func(*wire.ProbeUse) *float64) (out []float64) {
 	for i := range samples {
 		v := of(&samples[i].Total)
 		if v == nil {
@@ -256,9 +256,9 @@ func allZero(x []float64) bool {
 }
 
 // test compares b with a: the samples of two single runs, otherwise one value per run.
-func (f pairOfSides) test(figures int, single bool) client.MetricRunDifference {
+func (f pairOfSides) test(figures int, single bool) wire.MetricRunDifference {
 	var r compare.Result
-	d := client.MetricRunDifference{Job: f.a.job, Figure: f.a.figure, Unit: f.a.unit, NA: len(f.a.runs), NB: len(f.b.runs)}
+	d := wire.MetricRunDifference{Job: f.a.job, Figure: f.a.figure, Unit: f.a.unit, NA: len(f.a.runs), NB: len(f.b.runs)}
 	switch {
 	case single && len(f.a.series) > 0 && len(f.b.series) > 0:
 		r = compare.Series(f.a.series, f.b.series, alpha, figures)
@@ -296,8 +296,8 @@ func lengths(x [][]float64) (n int) {
 }
 
 // conditions returns the conditions in which the sides differ.
-func conditions(a, b []measured) []client.MetricRunCondition {
-	out := []client.MetricRunCondition{}
+func conditions(a, b []measured) []wire.MetricRunCondition {
+	out := []wire.MetricRunCondition{}
 	x, y := conditionsOf(a), conditionsOf(b)
 	keys := slices.SortedFunc(maps.Keys(x), func(p, q [2]string) int { return cmp.Or(cmp.Compare(p[0], q[0]), cmp.Compare(p[1], q[1])) })
 	for key := range y {
@@ -307,7 +307,7 @@ func conditions(a, b []measured) []client.MetricRunCondition {
 	}
 	for _, key := range keys {
 		if p, q := words(x[key]), words(y[key]); p != q {
-			out = append(out, client.MetricRunCondition{Job: key[0], What: key[1], A: p, B: q})
+			out = append(out, wire.MetricRunCondition{Job: key[0], What: key[1], A: p, B: q})
 		}
 	}
 	return out

@@ -12,15 +12,15 @@ import (
 
 	"reckon/answer"
 	"reckon/catalogue/database"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 var runStart = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
 // podSeries are samples of an agent by the UID of the pod.
-type podSeries map[string][]client.ProbeSample
+type podSeries map[string][]wire.ProbeSample
 
-func (p podSeries) PodSamples(_ context.Context, _, uid string, _, _ time.Time) ([]client.ProbeSample, error) {
+func (p podSeries) PodSamples(_ context.Context, _, uid string, _, _ time.Time) ([]wire.ProbeSample, error) {
 	return p[uid], nil
 }
 
@@ -35,32 +35,32 @@ func openRuns(t *testing.T, agent answer.PodSeries) *answer.MetricRuns {
 }
 
 // samplesAt returns n samples of one second each, numbered from first, of a noisy load of so many cores.
-func samplesAt(rnd *rand.Rand, first, n int64, cores, noise float64) (out []client.ProbeSample) {
+func samplesAt(rnd *rand.Rand, first, n int64, cores, noise float64) (out []wire.ProbeSample) {
 	for i := first; i < first+n; i++ {
 		from := runStart.Add(time.Duration(i-1) * time.Second)
 		cpu, resident := cores+noise*rnd.NormFloat64(), 1e6
-		out = append(out, client.ProbeSample{Seq: i, From: from, To: from.Add(time.Second), Total: client.ProbeUse{CPUSeconds: &cpu, ResidentBytes: &resident},
-			Commands: []client.ProbeRow{{Command: "work", Count: 1, ProbeUse: client.ProbeUse{CPUSeconds: &cpu}}}})
+		out = append(out, wire.ProbeSample{Seq: i, From: from, To: from.Add(time.Second), Total: wire.ProbeUse{CPUSeconds: &cpu, ResidentBytes: &resident},
+			Commands: []wire.ProbeRow{{Command: "work", Count: 1, ProbeUse: wire.ProbeUse{CPUSeconds: &cpu}}}})
 	}
 	return out
 }
 
-func header(attach string) client.MetricRun {
-	return client.MetricRun{Set: "demo", Outcome: "Running", Started: runStart, Metrics: []client.MetricRunMetric{{Name: "perf-sysstat", Job: "perf-sysstat-0", Attach: attach, Options: map[string]string{"rate": "1"}}}}
+func header(attach string) wire.MetricRun {
+	return wire.MetricRun{Set: "demo", Outcome: "Running", Started: runStart, Metrics: []wire.MetricRunMetric{{Name: "perf-sysstat", Job: "perf-sysstat-0", Attach: attach, Options: map[string]string{"rate": "1"}}}}
 }
 
-func pod(uid string) client.MetricRunPod {
-	return client.MetricRunPod{Name: "demo-" + uid, UID: uid, Job: "perf-sysstat-0", Node: "n1"}
+func pod(uid string) wire.MetricRunPod {
+	return wire.MetricRunPod{Name: "demo-" + uid, UID: uid, Job: "perf-sysstat-0", Node: "n1"}
 }
 
 // TestKeepTwice: an operator that was killed resends updates without an acknowledgement; nothing is lost or duplicated.
 func TestKeepTwice(t *testing.T) {
 	m, ctx, rnd := openRuns(t, nil), t.Context(), rand.New(rand.NewPCG(1, 1))
 	all := samplesAt(rnd, 1, 10, 0.3, 0.01)
-	send := func(h client.MetricRun, p client.MetricRunPod, samples []client.ProbeSample) client.MetricRunKept {
+	send := func(h wire.MetricRun, p wire.MetricRunPod, samples []wire.ProbeSample) wire.MetricRunKept {
 		t.Helper()
-		h.Pods = []client.MetricRunPod{p}
-		k, err := m.Keep(ctx, "bench", "demo-1", client.MetricRunUpdate{Run: h, Pod: p.UID, Samples: samples})
+		h.Pods = []wire.MetricRunPod{p}
+		k, err := m.Keep(ctx, "bench", "demo-1", wire.MetricRunUpdate{Run: h, Pod: p.UID, Samples: samples})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,13 +72,13 @@ func TestKeepTwice(t *testing.T) {
 	probe := runStart
 	p := pod("a")
 	p.Probe, p.Kernel = &probe, "6.18.0"
-	send(client.MetricRun{}, p, all[:6])
-	if k := send(client.MetricRun{}, pod("a"), all[3:8]); k.Samples != 8 || !k.Start.Equal(probe) || !k.Last.Equal(all[7].To) {
+	send(wire.MetricRun{}, p, all[:6])
+	if k := send(wire.MetricRun{}, pod("a"), all[3:8]); k.Samples != 8 || !k.Start.Equal(probe) || !k.Last.Equal(all[7].To) {
 		t.Errorf("after an overlap: %+v", k)
 	}
 	end := runStart.Add(10 * time.Second)
 	p.Ended = "completions"
-	send(client.MetricRun{Outcome: "Finished", Finished: &end}, p, all[7:])
+	send(wire.MetricRun{Outcome: "Finished", Finished: &end}, p, all[7:])
 	send(header("sidecar"), pod("a"), all) // late, and from before the end
 	r, err := m.Run(ctx, "bench", "demo-1")
 	if err != nil {
@@ -102,12 +102,12 @@ func TestKeepTwice(t *testing.T) {
 // from the log of an imported run, which brings its own figures.
 func TestKeepLog(t *testing.T) {
 	m, ctx := openRuns(t, nil), t.Context()
-	m.Parse = func(log string) ([]client.MetricRunReport, string, string) {
-		return []client.MetricRunReport{{Name: "bw", Unit: "bytes_per_second", Values: []float64{float64(len(log))}}}, "", "its end is missing"
+	m.Parse = func(log string) ([]wire.MetricRunReport, string, string) {
+		return []wire.MetricRunReport{{Name: "bw", Unit: "bytes_per_second", Values: []float64{float64(len(log))}}}, "", "its end is missing"
 	}
-	keep := func(name string, r client.MetricRun) {
+	keep := func(name string, r wire.MetricRun) {
 		t.Helper()
-		if _, err := m.Keep(ctx, "shop", name, client.MetricRunUpdate{Run: r}); err != nil {
+		if _, err := m.Keep(ctx, "shop", name, wire.MetricRunUpdate{Run: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,12 +115,12 @@ func TestKeepLog(t *testing.T) {
 		h := header("")
 		h.Origin = origin
 		keep(name, h)
-		end := client.MetricRun{Pods: []client.MetricRunPod{pod("a")}}
+		end := wire.MetricRun{Pods: []wire.MetricRunPod{pod("a")}}
 		if end.Pods[0].Text = "four"; origin != "operator" {
 			end.Set, end.Origin, end.Outcome, end.Started = h.Set, origin, "Finished", h.Started
 		}
 		keep(name, end)
-		keep(name, client.MetricRun{Outcome: "Finished", Pods: []client.MetricRunPod{pod("a")}}) // without the log
+		keep(name, wire.MetricRun{Outcome: "Finished", Pods: []wire.MetricRunPod{pod("a")}}) // without the log
 		r, err := m.Run(ctx, "shop", name)
 		if err != nil {
 			t.Fatal(err)
@@ -137,16 +137,16 @@ func TestKeepRefuses(t *testing.T) {
 	good := samplesAt(rnd, 1, 2, 1, 0)
 	for name, c := range map[string]struct {
 		namespace string
-		u         client.MetricRunUpdate
+		u         wire.MetricRunUpdate
 		want      error
 	}{
-		"no run":             {"bench", client.MetricRunUpdate{Run: client.MetricRun{Outcome: "Finished"}}, answer.ErrNotFound},
-		"no namespace":       {"", client.MetricRunUpdate{Run: header("")}, answer.ErrInvalid},
-		"slash":              {"a/b", client.MetricRunUpdate{Run: header("")}, answer.ErrInvalid},
-		"samples of nobody":  {"bench", client.MetricRunUpdate{Run: header(""), Samples: good}, answer.ErrInvalid},
-		"backwards":          {"bench", client.MetricRunUpdate{Run: client.MetricRun{Set: "x", Pods: []client.MetricRunPod{pod("a")}}, Pod: "a", Samples: []client.ProbeSample{good[1], good[0]}}, answer.ErrInvalid},
-		"ends as it begins":  {"bench", client.MetricRunUpdate{Run: client.MetricRun{Set: "x", Pods: []client.MetricRunPod{pod("a")}}, Pod: "a", Samples: []client.ProbeSample{{Seq: 1, From: runStart, To: runStart}}}, answer.ErrInvalid},
-		"the same pod twice": {"bench", client.MetricRunUpdate{Run: client.MetricRun{Set: "x", Pods: []client.MetricRunPod{pod("a"), pod("a")}}}, answer.ErrInvalid},
+		"no run":             {"bench", wire.MetricRunUpdate{Run: wire.MetricRun{Outcome: "Finished"}}, answer.ErrNotFound},
+		"no namespace":       {"", wire.MetricRunUpdate{Run: header("")}, answer.ErrInvalid},
+		"slash":              {"a/b", wire.MetricRunUpdate{Run: header("")}, answer.ErrInvalid},
+		"samples of nobody":  {"bench", wire.MetricRunUpdate{Run: header(""), Samples: good}, answer.ErrInvalid},
+		"backwards":          {"bench", wire.MetricRunUpdate{Run: wire.MetricRun{Set: "x", Pods: []wire.MetricRunPod{pod("a")}}, Pod: "a", Samples: []wire.ProbeSample{good[1], good[0]}}, answer.ErrInvalid},
+		"ends as it begins":  {"bench", wire.MetricRunUpdate{Run: wire.MetricRun{Set: "x", Pods: []wire.MetricRunPod{pod("a")}}, Pod: "a", Samples: []wire.ProbeSample{{Seq: 1, From: runStart, To: runStart}}}, answer.ErrInvalid},
+		"the same pod twice": {"bench", wire.MetricRunUpdate{Run: wire.MetricRun{Set: "x", Pods: []wire.MetricRunPod{pod("a"), pod("a")}}}, answer.ErrInvalid},
 	} {
 		if _, err := m.Keep(ctx, c.namespace, "demo-1", c.u); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -165,20 +165,20 @@ func TestCompareRuns(t *testing.T) {
 		if name == "more" {
 			p.Images = map[string]string{"app": "sha256:other"}
 		}
-		p.Result = &client.ProbeResult{Metric: "network-probe", Pairs: []client.ProbePair{{MedianSeconds: 1e-4}, {MedianSeconds: 2e-4}, {MedianSeconds: 3e-4}}}
-		h.Pods = []client.MetricRunPod{p}
-		if _, err := m.Keep(ctx, "bench", name, client.MetricRunUpdate{Run: h, Pod: "a", Samples: samplesAt(rnd, 1, 60, cores, 0.05)}); err != nil {
+		p.Result = &wire.ProbeResult{Metric: "network-probe", Pairs: []wire.ProbePair{{MedianSeconds: 1e-4}, {MedianSeconds: 2e-4}, {MedianSeconds: 3e-4}}}
+		h.Pods = []wire.MetricRunPod{p}
+		if _, err := m.Keep(ctx, "bench", name, wire.MetricRunUpdate{Run: h, Pod: "a", Samples: samplesAt(rnd, 1, 60, cores, 0.05)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	figure := func(c client.MetricRunComparison, name string) client.MetricRunDifference {
+	figure := func(c wire.MetricRunComparison, name string) wire.MetricRunDifference {
 		for _, f := range c.Figures {
 			if f.Figure == name {
 				return f
 			}
 		}
 		t.Errorf("no %s in %+v", name, c.Figures)
-		return client.MetricRunDifference{}
+		return wire.MetricRunDifference{}
 	}
 	c, err := m.Compare(ctx, []string{"bench/same-1"}, []string{"bench/same-2"})
 	if err != nil {
@@ -220,8 +220,8 @@ func TestAgentRun(t *testing.T) {
 	m, ctx := openRuns(t, agent), t.Context()
 	h, p, end := header("agent"), pod("a"), runStart.Add(5*time.Second)
 	p.Started, p.Finished = &runStart, &end
-	h.Pods, h.Outcome, h.Finished = []client.MetricRunPod{p}, "Finished", &end
-	if _, err := m.Keep(ctx, "bench", "demo-1", client.MetricRunUpdate{Run: h}); err != nil {
+	h.Pods, h.Outcome, h.Finished = []wire.MetricRunPod{p}, "Finished", &end
+	if _, err := m.Keep(ctx, "bench", "demo-1", wire.MetricRunUpdate{Run: h}); err != nil {
 		t.Fatal(err)
 	}
 	check := func(when string) {
@@ -252,8 +252,8 @@ func TestAgentCompletions(t *testing.T) {
 		h, p, end := header("agent"), pod("a"), runStart.Add(5*time.Second)
 		h.Metrics[0].Options = map[string]string{"completions": asked}
 		p.Started, p.Finished = &runStart, &end
-		h.Pods, h.Outcome, h.Finished = []client.MetricRunPod{p}, "Finished", &end
-		if _, err := m.Keep(ctx, "bench", "demo-1", client.MetricRunUpdate{Run: h}); err != nil {
+		h.Pods, h.Outcome, h.Finished = []wire.MetricRunPod{p}, "Finished", &end
+		if _, err := m.Keep(ctx, "bench", "demo-1", wire.MetricRunUpdate{Run: h}); err != nil {
 			t.Fatal(err)
 		}
 		r, err := m.Run(ctx, "bench", "demo-1")

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // Nodes answers questions about nodes.
@@ -16,32 +16,32 @@ type Nodes struct {
 	Bounds *Bounds      // nil withholds nothing
 	Clock  func() time.Time
 	// Sender returns the client that sends for a node; the function or its result may be nil if unknown.
-	Sender func(site, node string) *client.NodeSender
+	Sender func(site, node string) *wire.NodeSender
 }
 
 // NodeViews reads the series of nodes; implemented by query.Views.
 type NodeViews interface {
-	Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
+	Nodes(ctx context.Context, now time.Time) ([]wire.Node, error)
 }
 
 // NodeLists reads the series of nodes, and says when it did; implemented by query.Views.
 type NodeLists interface {
-	NodesAsOf(ctx context.Context, now time.Time) ([]client.Node, time.Time, error)
+	NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time.Time, error)
 }
 
 // Nodes returns every node of the site, sorted by name.
-func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
+func (n *Nodes) Nodes(ctx context.Context) (wire.NodeList, error) {
 	var missing []string
 	now := n.Clock()
 	nodes, at, err := n.Views.NodesAsOf(ctx, now)
 	if err := n.Outage.degrade(&missing, "all nodes", err); err != nil {
-		return client.NodeList{}, err
+		return wire.NodeList{}, err
 	}
 	if nodes == nil {
-		nodes = []client.Node{}
+		nodes = []wire.Node{}
 	}
 	if err := n.Outage.degrade(&missing, "history of the nodes", n.Past.fill(ctx, nodes)); err != nil {
-		return client.NodeList{}, err
+		return wire.NodeList{}, err
 	}
 	if len(missing) == 0 {
 		missing = n.Outage.Missing(ctx, time.Time{}, time.Time{})
@@ -53,7 +53,7 @@ func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
 		}
 		n.Bounds.node(&nodes[i])
 	}
-	list := client.NodeList{Nodes: nodes, Missing: missing}
+	list := wire.NodeList{Nodes: nodes, Missing: missing}
 	if at.Before(now) {
 		list.AsOf = &at
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -28,8 +28,8 @@ func TestNodesSayHowOld(t *testing.T) {
 // readBefore is a list that was read so long ago.
 type readBefore time.Duration
 
-func (r readBefore) NodesAsOf(_ context.Context, now time.Time) ([]client.Node, time.Time, error) {
-	return []client.Node{{Node: "n1"}}, now.Add(-time.Duration(r)), nil
+func (r readBefore) NodesAsOf(_ context.Context, now time.Time) ([]wire.Node, time.Time, error) {
+	return []wire.Node{{Node: "n1"}}, now.Add(-time.Duration(r)), nil
 }
 
 // TestFitSaysItsAge: an answer from a list of nodes that is 40 s old says so, and says that nothing newer is available.
@@ -38,7 +38,7 @@ func TestFitSaysItsAge(t *testing.T) {
 	for age, want := range map[time.Duration]bool{0: false, 40 * time.Second: true} {
 		f := &Fit{Views: readBefore(age), Waits: noFacts{}, Clock: func() time.Time { return now },
 			Outage: &Outage{Catalogue: noFacts{}, Behind: func() error { return errors.New("the store is not available") }}}
-		list, err := f.Fit(t.Context(), client.FitQuery{Cores: 1})
+		list, err := f.Fit(t.Context(), wire.FitQuery{Cores: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -83,7 +83,7 @@ func (o *Outage) degrade(list *[]string, what string, err error) error {
 }
 
 // addTo adds the missing parts to an answer, once.
-func (o *Outage) addTo(ctx context.Context, d *client.WorkloadDetail, from, to time.Time) {
+func (o *Outage) addTo(ctx context.Context, d *wire.WorkloadDetail, from, to time.Time) {
 	if o != nil && len(d.Missing) == 0 {
 		d.Missing = o.Missing(ctx, from, to)
 	}

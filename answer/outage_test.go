@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -37,7 +37,7 @@ func TestListsNameLostSamples(t *testing.T) {
 		{"until before the gap", time.Time{}, now.Add(-3 * time.Hour), 0},
 		{"around the gap", now.Add(-24 * time.Hour), now, 1},
 	} {
-		list, err := j.Workloads(t.Context(), client.Filter{Since: c.since, Until: c.until})
+		list, err := j.Workloads(t.Context(), wire.Filter{Since: c.since, Until: c.until})
 		if err != nil || len(list.Missing) != c.want {
 			t.Errorf("%s: missing %q, want %d; %v", c.name, list.Missing, c.want, err)
 		}

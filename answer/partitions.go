@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/query"
 	"reckon/store"
 )
@@ -107,7 +107,7 @@ type capacityKey struct {
 // ofPartitions adds up the capacity of the nodes of each partition per interval, while they
 // were up. The empty partition holds the sum over all selected partitions, each
 // node counted once.
-func (u *Usage) ofPartitions(ctx context.Context, q client.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
+func (u *Usage) ofPartitions(ctx context.Context, q wire.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
 	l, err := u.Partitions.read(ctx, q.Since, q.Until)
 	if err != nil || len(l.at) == 0 {
 		return nil, err

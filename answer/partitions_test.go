@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store"
@@ -71,7 +71,7 @@ func TestPartitionCapacity(t *testing.T) {
 	views := query.New(series, query.Options{})
 	clock := func() time.Time { return now }
 	u := &Usage{Rollups: facts, Catalogue: facts, Partitions: &Partitions{Views: views, Clock: clock}, Clock: clock}
-	ask := func(q client.UsageQuery) map[string]string {
+	ask := func(q wire.UsageQuery) map[string]string {
 		t.Helper()
 		q.Since, q.Until = begin, now
 		list, err := u.Usage(t.Context(), q)
@@ -97,16 +97,16 @@ func TestPartitionCapacity(t *testing.T) {
 		}
 	}
 	// By hour, the move appears in its hour; a machine that is down has no capacity.
-	hours := ask(client.UsageQuery{Span: "hour", By: []string{"partition"}})
+	hours := ask(wire.UsageQuery{Span: "hour", By: []string{"partition"}})
 	check(hours, "03 cpu", "30 0.033", "03 gpu", "20 0.05", "20 cpu", "10 0.1", "20 gpu", "30 0.033", "03 gone", "- -", "03 ", "50 0.02", "total", "1080")
-	check(ask(client.UsageQuery{Span: "hour", By: []string{"partition", "site"}}), "03 scpu", "30 0.033", "20 sgpu", "30 0.033")
-	check(ask(client.UsageQuery{Span: "whole", By: []string{"partition"}}), "cpu", "480 0.05", "gpu", "600 0.04", "total", "1080")
+	check(ask(wire.UsageQuery{Span: "hour", By: []string{"partition", "site"}}), "03 scpu", "30 0.033", "20 sgpu", "30 0.033")
+	check(ask(wire.UsageQuery{Span: "whole", By: []string{"partition"}}), "cpu", "480 0.05", "gpu", "600 0.04", "total", "1080")
 	// A filter by partition selects its nodes, each once.
-	check(ask(client.UsageQuery{Span: "hour", By: []string{"owner"}, Partitions: []string{"cpu", "gpu"}}), "03 ", "40 0.05", "total", "840")
-	check(ask(client.UsageQuery{Span: "hour", By: []string{"owner"}}), "total", "1080")
+	check(ask(wire.UsageQuery{Span: "hour", By: []string{"owner"}, Partitions: []string{"cpu", "gpu"}}), "03 ", "40 0.05", "total", "840")
+	check(ask(wire.UsageQuery{Span: "hour", By: []string{"owner"}}), "total", "1080")
 	// Without reports of partitions, each has the capacity of all machines, as without a batch system.
 	u.Partitions = nil
-	check(ask(client.UsageQuery{Span: "hour", By: []string{"partition"}}), "03 cpu", "50 0.02")
+	check(ask(wire.UsageQuery{Span: "hour", By: []string{"partition"}}), "03 cpu", "50 0.02")
 }
 
 func hoursOf(v *float64) string {

@@ -15,7 +15,7 @@ import (
 	"reckon/account/attribution/powermodel"
 	"reckon/analysis/powerfit"
 	"reckon/answer/dataset"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // Power fits models to the measured power of nodes.
@@ -37,8 +37,8 @@ func pageFamilies() []string {
 }
 
 // PowerFit fits a model to the power of a node; without a name, of the first node that has a meter.
-func (p *Power) PowerFit(ctx context.Context, q client.PowerFitQuery) (client.PowerFit, error) {
-	out := client.PowerFit{Node: q.Node, From: q.From, To: q.To, Contributions: []client.PowerContribution{}, Points: []client.PowerPoint{}, Candidates: []client.PowerCandidate{}, Warnings: []string{}}
+func (p *Power) PowerFit(ctx context.Context, q wire.PowerFitQuery) (wire.PowerFit, error) {
+	out := wire.PowerFit{Node: q.Node, From: q.From, To: q.To, Contributions: []wire.PowerContribution{}, Points: []wire.PowerPoint{}, Candidates: []wire.PowerCandidate{}, Warnings: []string{}}
 	select {
 	case p.Slots <- struct{}{}:
 		defer func() { <-p.Slots }()
@@ -66,7 +66,7 @@ func (p *Power) PowerFit(ctx context.Context, q client.PowerFitQuery) (client.Po
 	out.Warnings = append(out.Warnings, r.Warnings...)
 	out.BandCoverage, out.BandLow, out.BandHigh = r.Model.Band.Coverage, r.Model.Band.Low, r.Model.Band.High
 	for _, c := range r.Candidates {
-		one := client.PowerCandidate{Family: c.Family, Skipped: c.Skipped}
+		one := wire.PowerCandidate{Family: c.Family, Skipped: c.Skipped}
 		if c.Skipped == "" {
 			one.MAPE = finite(c.Score.MAPE)
 		}
@@ -75,12 +75,12 @@ func (p *Power) PowerFit(ctx context.Context, q client.PowerFitQuery) (client.Po
 	return out, explain(&out, r.Model, d)
 }
 
-func score(s powermodel.Score) client.PowerScore {
-	return client.PowerScore{MAPE: s.MAPE, RMSE: s.RMSE, R2: s.R2, Worst: s.Worst}
+func score(s powermodel.Score) wire.PowerScore {
+	return wire.PowerScore{MAPE: s.MAPE, RMSE: s.RMSE, R2: s.R2, Worst: s.Worst}
 }
 
 // explain evaluates the model for the readings and adds up the contribution of each feature.
-func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
+func explain(out *wire.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 	var names []string
 	for _, f := range d.Features {
 		names = append(names, f.Name)
@@ -90,9 +90,9 @@ func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 		return err
 	}
 	x, watts := make([]float64, len(names)), make([]float64, len(m.Features))
-	sums := make([]client.PowerContribution, len(m.Features))
+	sums := make([]wire.PowerContribution, len(m.Features))
 	for i, f := range m.Features {
-		sums[i] = client.PowerContribution{Feature: f.Name, Low: math.Inf(1), High: math.Inf(-1)}
+		sums[i] = wire.PowerContribution{Feature: f.Name, Low: math.Inf(1), High: math.Inf(-1)}
 	}
 	base, n := 0.0, 0.0
 	for i := range d.Watts {
@@ -103,7 +103,7 @@ func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 		if math.IsNaN(p.Watts) || math.IsNaN(d.Watts[i]) {
 			continue
 		}
-		out.Points = append(out.Points, client.PowerPoint{Time: time.Unix(int64(d.Time[i]), 0).UTC(), Measured: d.Watts[i], Modelled: p.Watts})
+		out.Points = append(out.Points, wire.PowerPoint{Time: time.Unix(int64(d.Time[i]), 0).UTC(), Measured: d.Watts[i], Modelled: p.Watts})
 		base += tracker.Explain(watts)
 		n++
 		for k, w := range watts {
@@ -119,7 +119,7 @@ func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 		c.Watts /= n
 		out.Contributions = append(out.Contributions, c)
 	}
-	slices.SortStableFunc(out.Contributions, func(a, b client.PowerContribution) int {
+	slices.SortStableFunc(out.Contributions, func(a, b wire.PowerContribution) int {
 		switch {
 		case a.Watts > b.Watts:
 			return -1
@@ -138,7 +138,7 @@ func noMeter() error {
 }
 
 // metered returns the first node that has a meter.
-func (p *Power) metered(ctx context.Context, q client.PowerFitQuery) (string, error) {
+func (p *Power) metered(ctx context.Context, q wire.PowerFitQuery) (string, error) {
 	expr := fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`, int(q.To.Sub(q.From).Seconds()))
 	query, err := p.Engine.NewInstantQuery(ctx, p.Series, nil, expr, q.To)
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *Power) metered(ctx context.Context, q client.PowerFitQuery) (string, er
 }
 
 // one evaluates an expression that yields one series, by time in milliseconds.
-func (p *Power) one(ctx context.Context, expr string, q client.PowerFitQuery, step time.Duration) (map[int64]float64, error) {
+func (p *Power) one(ctx context.Context, expr string, q wire.PowerFitQuery, step time.Duration) (map[int64]float64, error) {
 	query, err := p.Engine.NewRangeQuery(ctx, p.Series, nil, expr, q.From.Truncate(step).Add(step), q.To, step)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (p *Power) one(ctx context.Context, expr string, q client.PowerFitQuery, st
 	return out, nil
 }
 
-func (p *Power) read(ctx context.Context, node string, q client.PowerFitQuery, step time.Duration) (powerfit.Data, error) {
+func (p *Power) read(ctx context.Context, node string, q wire.PowerFitQuery, step time.Duration) (powerfit.Data, error) {
 	var d powerfit.Data
 	window := max(4*step, time.Minute)
 	var watts map[int64]float64

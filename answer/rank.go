@@ -12,7 +12,7 @@ import (
 
 	"reckon/analysis/rank"
 	"reckon/answer/forecast"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -41,7 +41,7 @@ type Ranks struct {
 
 // rankedLook is one reading of the nodes.
 type rankedLook struct {
-	nodes []client.Node
+	nodes []wire.Node
 	upper map[nodeFigure][]store.Forecast
 	read  time.Time
 	// listed is the time of the list of nodes: read, or earlier where a kept one was read.
@@ -92,10 +92,10 @@ const (
 )
 
 // Rank orders the nodes for work.
-func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, error) {
+func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := client.Ranking{Nodes: []client.RankedNode{}}
+	out := wire.Ranking{Nodes: []wire.RankedNode{}}
 	now := r.Clock()
 	switch age := now.Sub(r.read); {
 	case age > rankOld:
@@ -136,7 +136,7 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 		if q.Limit > 0 && i == q.Limit {
 			break
 		}
-		out.Nodes = append(out.Nodes, client.RankedNode{
+		out.Nodes = append(out.Nodes, wire.RankedNode{
 			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Score: scores[i], Watts: finite(p.Watts), Headroom: finite(p.Headroom), Data: p.Data, Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
 		})
 	}
@@ -145,7 +145,7 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 
 // Placed records that work was placed on a node, or removed from it. Until it is measured there, it is added to the measured load. Work with
 // an id counts once, on the node where it was placed last.
-func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q client.RankQuery) error {
+func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q wire.RankQuery) error {
 	if node == "" {
 		return Invalid("give the node", errors.New("no node was named"))
 	}
@@ -296,7 +296,7 @@ func orNaN(v *float64) float64 {
 }
 
 // prepare builds the input of the ranker.
-func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
+func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 	r.forget()
 	p := &r.ready
 	p.list, p.how, p.site = p.list[:0], p.how[:0], p.site[:0]
@@ -361,7 +361,7 @@ func (r *Ranks) readData(ctx context.Context, now time.Time) {
 }
 
 // share is the share of the data that is on a node; NaN if none is named or its location is unknown.
-func (r *Ranks) share(names []string, n *client.Node) float64 {
+func (r *Ranks) share(names []string, n *wire.Node) float64 {
 	if len(names) == 0 || r.dataRead.IsZero() {
 		return math.NaN()
 	}
@@ -376,7 +376,7 @@ func (r *Ranks) share(names []string, n *client.Node) float64 {
 	return float64(there) / float64(len(names))
 }
 
-func (r *Ranks) addPlaced(work string, n *client.Node, one *rank.Node) {
+func (r *Ranks) addPlaced(work string, n *wire.Node, one *rank.Node) {
 	for i := range r.placed {
 		p := &r.placed[i]
 		if work != "" && p.work == work || p.node != n.Node || p.site != "" && p.site != n.Site {
@@ -397,7 +397,7 @@ func addTo(v, more float64) float64 {
 
 // expected returns the forecast for the time that the work stays: the difference of the mean from now, by the newest daily forecast (work
 // placed since it was made is part of the current measurement), and the highest upper bound of any forecast; NaN without a forecast.
-func (r *Ranks) expected(n *client.Node, figure string, now time.Time, stay time.Duration) (change, highest float64) {
+func (r *Ranks) expected(n *wire.Node, figure string, now time.Time, stay time.Duration) (change, highest float64) {
 	change, highest = math.NaN(), math.NaN()
 	made := time.Time{}
 	for _, f := range r.upper[nodeFigure{n.Site, n.Node, figure}] {
@@ -423,7 +423,7 @@ func (r *Ranks) expected(n *client.Node, figure string, now time.Time, stay time
 }
 
 // curve returns the power of a node by load: fitted to its history, or a line from its idle power to its current power.
-func (r *Ranks) curve(n *client.Node) (rank.Curve, string) {
+func (r *Ranks) curve(n *wire.Node) (rank.Curve, string) {
 	if c, ok := r.curves[nodeName{n.Site, n.Node}]; ok {
 		return c.curve, "fitted"
 	}

@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
 // fewNodes is a fixed list of nodes.
 type fewNodes struct {
-	list []client.Node
+	list []wire.Node
 	age  time.Duration
 	err  error
 }
 
-func (f *fewNodes) NodesAsOf(_ context.Context, now time.Time) ([]client.Node, time.Time, error) {
+func (f *fewNodes) NodesAsOf(_ context.Context, now time.Time) ([]wire.Node, time.Time, error) {
 	return f.list, now.Add(-f.age), f.err
 }
 
@@ -46,7 +46,7 @@ func ranked(t *testing.T) (*Ranks, *fewNodes, *time.Time) {
 	v := func(x float64) *float64 { return &x }
 	nodes := &fewNodes{}
 	for i, name := range []string{"n1", "n2"} {
-		nodes.list = append(nodes.list, client.Node{Node: name, Site: "lab", Agent: true, Up: true, Seen: now, Cores: v(10), CoresUsed: v(2), MemoryBytes: v(100), MemoryUsed: v(20)})
+		nodes.list = append(nodes.list, wire.Node{Node: name, Site: "lab", Agent: true, Up: true, Seen: now, Cores: v(10), CoresUsed: v(2), MemoryBytes: v(100), MemoryUsed: v(20)})
 		var hours []store.NodeUse
 		from := now.AddDate(0, 0, -3)
 		for h := range 72 {
@@ -73,7 +73,7 @@ func ranked(t *testing.T) (*Ranks, *fewNodes, *time.Time) {
 	return r, nodes, at
 }
 
-func places(t *testing.T, r *Ranks, q client.RankQuery) string {
+func places(t *testing.T, r *Ranks, q wire.RankQuery) string {
 	t.Helper()
 	out, err := r.Rank(t.Context(), q)
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *placesOf) Places(context.Context) ([]DataPlace, error) { return p.list,
 // TestRankData: a node that has the data precedes one that adds less power, once the location is known.
 func TestRankData(t *testing.T) {
 	r, nodes, now := ranked(t)
-	q := client.RankQuery{Cores: 2, MemoryBytes: 10, Data: []string{"persistentVolumeClaim/shop/carts"}}
+	q := wire.RankQuery{Cores: 2, MemoryBytes: 10, Data: []string{"persistentVolumeClaim/shop/carts"}}
 	const cheap, near = "n2 room fitted;n1 room fitted;", "n1 room fitted;n2 room fitted;"
 	if got := places(t, r, q); got != cheap {
 		t.Error("nothing says where data is:", got)
@@ -129,7 +129,7 @@ func TestRankData(t *testing.T) {
 
 func TestRanks(t *testing.T) {
 	r, nodes, now := ranked(t)
-	q := client.RankQuery{Cores: 2, MemoryBytes: 10}
+	q := wire.RankQuery{Cores: 2, MemoryBytes: 10}
 	check := func(what, want string) {
 		t.Helper()
 		if got := places(t, r, q); got != want {
@@ -185,7 +185,7 @@ func TestRanks(t *testing.T) {
 // TestRankSaysItsAge: a ranking from a list of nodes that is minutes old says so, and adds work that was placed since then to their load.
 func TestRankSaysItsAge(t *testing.T) {
 	r, nodes, now := ranked(t)
-	q := client.RankQuery{Cores: 2, MemoryBytes: 10}
+	q := wire.RankQuery{Cores: 2, MemoryBytes: 10}
 	for range 3 {
 		if err := r.Placed(t.Context(), "lab", "n2", false, q); err != nil {
 			t.Fatal(err)
@@ -255,11 +255,11 @@ func TestPlacedOnce(t *testing.T) {
 	r, _, _ := ranked(t)
 	placed := func(node string, removed bool) {
 		t.Helper()
-		if err := r.Placed(t.Context(), "lab", node, removed, client.RankQuery{Cores: 8, Work: "uid-1"}); err != nil {
+		if err := r.Placed(t.Context(), "lab", node, removed, wire.RankQuery{Cores: 8, Work: "uid-1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one, same := client.RankQuery{Cores: 1}, client.RankQuery{Cores: 1, Work: "uid-1"}
+	one, same := wire.RankQuery{Cores: 1}, wire.RankQuery{Cores: 1, Work: "uid-1"}
 	const free, onN2, onN1 = "n2 room fitted;n1 room fitted;", "n1 room fitted;n2 tight fitted;", "n2 room fitted;n1 tight fitted;"
 	for _, c := range []struct {
 		node        string
@@ -274,7 +274,7 @@ func TestPlacedOnce(t *testing.T) {
 			t.Errorf("%+v, asked for the work itself: %s", c, got)
 		}
 	}
-	if err := r.Placed(t.Context(), "lab", "n1", true, client.RankQuery{}); err == nil {
+	if err := r.Placed(t.Context(), "lab", "n1", true, wire.RankQuery{}); err == nil {
 		t.Error("removed work without an id")
 	}
 }
@@ -282,7 +282,7 @@ func TestPlacedOnce(t *testing.T) {
 // TestLookAgain: the previous reading is used while the nodes are read again in the background, unless it is too old.
 func TestLookAgain(t *testing.T) {
 	r, nodes, now := ranked(t)
-	q := client.RankQuery{Cores: 1}
+	q := wire.RankQuery{Cores: 1}
 	places(t, r, q)
 	begin := *now
 	nodes.list = nodes.list[:1]

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"reckon/analysis/scaling"
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/query"
 	"reckon/store"
 )
@@ -27,7 +27,7 @@ type Scale struct {
 type ScaleViews interface {
 	NodeCores
 	Selector
-	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
+	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]wire.Profile, error)
 	Strain(ctx context.Context, s query.Selection) (query.Strain, error)
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
 }
@@ -40,8 +40,8 @@ const (
 )
 
 // Scale returns the use of the allocation of a workload, and what its runs show about scaling.
-func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
-	out := client.Scale{Workload: w}
+func (s *Scale) Scale(ctx context.Context, w wire.Workload) (wire.Scale, error) {
+	out := wire.Scale{Workload: w}
 	whole, err := whole(ctx, s.Views, &w)
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
@@ -69,7 +69,7 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 }
 
 // overTime fills in the figures read from the series.
-func (s *Scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Use, whole query.Selection) error {
+func (s *Scale) overTime(ctx context.Context, out *wire.Scale, use *scaling.Use, whole query.Selection) error {
 	w := &out.Workload
 	// The figures of the catalogue come first: they remain when the series are unavailable.
 	s.cores(out, use.Given)
@@ -100,19 +100,19 @@ func (s *Scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Us
 }
 
 // addResource adds a resource unless all its figures are unknown.
-func addResource(out *client.Scale, r client.ScaleResource) {
+func addResource(out *wire.Scale, r wire.ScaleResource) {
 	if r.Mean != nil || r.P95 != nil || r.Max != nil {
 		out.Resources = append(out.Resources, r)
 	}
 }
 
-func (s *Scale) cores(out *client.Scale, held *float64) {
+func (s *Scale) cores(out *wire.Scale, held *float64) {
 	w := &out.Workload
-	addResource(out, client.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax})
+	addResource(out, wire.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax})
 }
 
 // wholeUntil returns the latest possible time of a sample of a workload.
-func wholeUntil(w *client.Workload) time.Time {
+func wholeUntil(w *wire.Workload) time.Time {
 	t := w.Seen
 	if w.End != nil && w.End.After(t) {
 		t = *w.End
@@ -121,7 +121,7 @@ func wholeUntil(w *client.Workload) time.Time {
 }
 
 // resources returns the use of the allocation of each resource except cores.
-func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Selection) error {
+func (s *Scale) resources(ctx context.Context, out *wire.Scale, whole query.Selection) error {
 	w := &out.Workload
 	if !whole.To.After(whole.From) {
 		return nil
@@ -134,7 +134,7 @@ func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Se
 	}
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
-	by := map[string][]client.Point{}
+	by := map[string][]wire.Point{}
 	for _, l := range query.Combine(lines, "total") {
 		by[l.Metric] = l.Points
 	}
@@ -160,7 +160,7 @@ func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Se
 }
 
 // spread returns the mean, quantiles and maximum of a sum of lines over their steps.
-func spread(by map[string][]client.Point, metrics []string) client.ScaleResource {
+func spread(by map[string][]wire.Point, metrics []string) wire.ScaleResource {
 	sums := map[int64]float64{}
 	for _, m := range metrics {
 		for _, p := range by[m] {
@@ -170,7 +170,7 @@ func spread(by map[string][]client.Point, metrics []string) client.ScaleResource
 		}
 	}
 	if len(sums) == 0 {
-		return client.ScaleResource{}
+		return wire.ScaleResource{}
 	}
 	values := make([]float64, 0, len(sums))
 	total := 0.0
@@ -182,11 +182,11 @@ func spread(by map[string][]client.Point, metrics []string) client.ScaleResource
 		total += v
 	}
 	quantile := func(q float64) *float64 { return new(values[int(math.Ceil(q*float64(len(values))))-1]) }
-	return client.ScaleResource{Mean: new(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95), Max: new(values[len(values)-1])}
+	return wire.ScaleResource{Mean: new(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95), Max: new(values[len(values)-1])}
 }
 
 // runs lists the successful runs of the same work.
-func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
+func (s *Scale) runs(ctx context.Context, out *wire.Scale) error {
 	rows, err := sameName(ctx, s.Catalogue, &out.Workload, comparedRuns)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 			out.LeftOut++
 			continue
 		}
-		one := client.ScaleRun{ID: r.ID, Start: r.Start, CoresFrom: from, Seconds: ranSeconds(&r), CPUSeconds: r.CPUSeconds}
+		one := wire.ScaleRun{ID: r.ID, Start: r.Start, CoresFrom: from, Seconds: ranSeconds(&r), CPUSeconds: r.CPUSeconds}
 		if cores != nil {
 			one.Cores = *cores
 		}
@@ -233,14 +233,14 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 		}
 		out.Runs = append(out.Runs, one)
 	}
-	slices.SortStableFunc(out.Runs, func(a, b client.ScaleRun) int {
+	slices.SortStableFunc(out.Runs, func(a, b wire.ScaleRun) int {
 		return cmp.Or(cmp.Compare(a.Size(out.SizeUnit), b.Size(out.SizeUnit)), a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
 	})
 	return nil
 }
 
 // endedWell reports whether a run ended by itself and without a fault, as far as known.
-func endedWell(w *client.Workload) bool {
+func endedWell(w *wire.Workload) bool {
 	killed := w.OOMKills != nil && *w.OOMKills > 0
 	return !w.Running && !killed && (w.State == "" || w.State == "completed") && (w.ExitCode == nil || *w.ExitCode == 0)
 }
@@ -248,7 +248,7 @@ func endedWell(w *client.Workload) bool {
 // sameName returns the latest workloads with the site, kind, name and owner of
 // w, including w itself. A name that equals that of the id denotes this one workload, and its
 // runs are then compared.
-func sameName(ctx context.Context, facts Catalogue, w *client.Workload, limit int) ([]store.Workload, error) {
+func sameName(ctx context.Context, facts Catalogue, w *wire.Workload, limit int) ([]store.Workload, error) {
 	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
 		f = store.Filter{IDs: []string{w.ID}, Owners: []string{w.Owner}, Sort: "-start", Limit: limit}
@@ -266,7 +266,7 @@ func literal(s string) string {
 }
 
 // judge evaluates what the runs show.
-func (s *Scale) judge(out *client.Scale, use scaling.Use) {
+func (s *Scale) judge(out *wire.Scale, use scaling.Use) {
 	unit := scaling.Cores
 	if out.SizeUnit == "gpus" {
 		unit = scaling.GPUs
@@ -281,7 +281,7 @@ func (s *Scale) judge(out *client.Scale, use scaling.Use) {
 	}
 	found := scaling.Compare(use, runs, unit)
 	if w := found.Weak; w != nil {
-		out.Weak = &client.ScaleWeak{FromCores: w.From, ToCores: w.To, CPUGrowth: w.Growth, Efficiency: w.Efficiency, Sizes: w.Sizes, Runs: w.Runs}
+		out.Weak = &wire.ScaleWeak{FromCores: w.From, ToCores: w.To, CPUGrowth: w.Growth, Efficiency: w.Efficiency, Sizes: w.Sizes, Runs: w.Runs}
 	}
 	out.Amdahl, out.USL = fitToAPI(found.Amdahl, len(runs)), fitToAPI(found.USL, len(runs))
 	if found.Law != nil {
@@ -290,11 +290,11 @@ func (s *Scale) judge(out *client.Scale, use scaling.Use) {
 		}
 	}
 	for _, v := range found.Verdicts {
-		out.Verdicts = append(out.Verdicts, client.Verdict(v))
+		out.Verdicts = append(out.Verdicts, wire.Verdict(v))
 	}
 }
 
-func fitToAPI(f *scaling.Fit, runs int) *client.ScaleFit {
+func fitToAPI(f *scaling.Fit, runs int) *wire.ScaleFit {
 	if f == nil {
 		return nil
 	}
@@ -305,7 +305,7 @@ func fitToAPI(f *scaling.Fit, runs int) *client.ScaleFit {
 		return &v
 	}
 	speed, cores := f.Limit()
-	return &client.ScaleFit{
+	return &wire.ScaleFit{
 		Serial: f.Serial, Crosstalk: f.Crosstalk, OneCore: f.OneCore, Sizes: f.Sizes, Runs: runs,
 		Error: finite(f.Error), SerialLow: finite(f.SerialLow), SerialHigh: finite(f.SerialHigh),
 		SpeedupLimit: finite(speed), BestCores: finite(cores),

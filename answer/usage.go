@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -31,10 +31,10 @@ type Rollups interface {
 }
 
 // Usage adds up the selected usage.
-func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
-	list := client.UsageList{
+func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, error) {
+	list := wire.UsageList{
 		Since: store.SpanStart(store.SpanHour, q.Since), Until: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		Span: q.Span, By: q.By, Rows: []client.Usage{}, Missing: u.Outage.Missing(ctx, q.Since, q.Until),
+		Span: q.Span, By: q.By, Rows: []wire.Usage{}, Missing: u.Outage.Missing(ctx, q.Since, q.Until),
 	}
 	if u.Proof != nil {
 		list.Proof = u.Proof(ctx)
@@ -72,13 +72,13 @@ func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 }
 
 // estimatedAllocation marks allocated core time that is partly based on requests.
-func estimatedAllocation(r *client.Usage) {
+func estimatedAllocation(r *wire.Usage) {
 	if r.HeldCoreSeconds != nil && orZero(r.HeldEstimatedCoreSeconds) > 0 {
 		r.Exactness.Add("held_core_seconds", figure.Estimated)
 	}
 }
 
-func rollupQuery(q client.UsageQuery) store.RollupQuery {
+func rollupQuery(q wire.UsageQuery) store.RollupQuery {
 	return store.RollupQuery{
 		From: q.Since, To: q.Until, Span: store.Span(q.Span), By: q.By, Sites: q.Sites, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts,
 		Partitions: q.Partitions, Nodes: q.Nodes, Command: q.Command,
@@ -102,7 +102,7 @@ func (c *capacities) of(r *store.Use) *store.NodeUse {
 }
 
 // capacity reads the capacity of the query's nodes and adds it to the total.
-func (u *Usage) capacity(ctx context.Context, q client.UsageQuery, list *client.UsageList) (capacities, error) {
+func (u *Usage) capacity(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) (capacities, error) {
 	c := capacities{nodes: map[int64]*store.NodeUse{}}
 	nodes, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: store.Span(q.Span), Sites: q.Sites, Nodes: q.Nodes})
 	if err != nil {
@@ -129,7 +129,7 @@ func (u *Usage) capacity(ctx context.Context, q client.UsageQuery, list *client.
 
 // sharesSince replaces shares of capacity by those since the capacity is known, if
 // the query reaches further back: imported history has CPU time but no machines.
-func (u *Usage) sharesSince(ctx context.Context, q client.UsageQuery, list *client.UsageList) error {
+func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) error {
 	if list.Total.CoreSeconds == nil || q.Span == string(store.SpanHourOfWeek) {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (u *Usage) sharesSince(ctx context.Context, q client.UsageQuery, list *clie
 		return nil
 	}
 	q.Since = hours[i].At
-	since := client.UsageList{}
+	since := wire.UsageList{}
 	if slices.Contains(q.By, "node") {
 		err = u.byNode(ctx, q, &since)
 	} else {
@@ -156,7 +156,7 @@ func (u *Usage) sharesSince(ctx context.Context, q client.UsageQuery, list *clie
 		return err
 	}
 	cpu := map[usageKey]*float64{}
-	var total client.UsageFigures
+	var total wire.UsageFigures
 	for i := range since.Rows {
 		cpu[usageGroup(&since.Rows[i])] = since.Rows[i].CPUSeconds
 		figure.Add(&total, &since.Rows[i].UsageFigures)
@@ -175,7 +175,7 @@ type usageKey struct {
 	from                                                 int64 // Unix milliseconds
 }
 
-func usageGroup(r *client.Usage) usageKey {
+func usageGroup(r *wire.Usage) usageKey {
 	k := usageKey{site: r.Site, owner: r.Owner, account: r.Account, partition: r.Partition, node: r.Node, command: r.Command, kind: r.Kind}
 	if r.From != nil {
 		k.from = r.From.UnixMilli()
@@ -184,11 +184,11 @@ func usageGroup(r *client.Usage) usageKey {
 }
 
 // byNode adds a row for each node.
-func (u *Usage) byNode(ctx context.Context, q client.UsageQuery, list *client.UsageList) error {
+func (u *Usage) byNode(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) error {
 	nodes, err := u.Rollups.NodeUse(ctx, rollupQuery(q))
 	for i := range nodes {
 		n := &nodes[i]
-		list.Rows = append(list.Rows, client.Usage{
+		list.Rows = append(list.Rows, wire.Usage{
 			From: moment(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity, CapacityShare: ratio(n.CPUSeconds, n.CoreSeconds),
 		})
 	}
@@ -196,11 +196,11 @@ func (u *Usage) byNode(ctx context.Context, q client.UsageQuery, list *client.Us
 }
 
 // byGroup adds a row for each group of workloads.
-func (u *Usage) byGroup(ctx context.Context, q client.UsageQuery, c capacities, list *client.UsageList) error {
+func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
 	rows, err := u.Rollups.Use(ctx, rollupQuery(q))
 	for i := range rows {
 		r := &rows[i]
-		row := client.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
+		row := wire.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
 		if n := c.of(r); n != nil {
 			row.Capacity, row.CapacityShare = n.Capacity, ratio(r.CPUSeconds, n.CoreSeconds)
@@ -211,14 +211,14 @@ func (u *Usage) byGroup(ctx context.Context, q client.UsageQuery, c capacities, 
 }
 
 // pending returns the selected workloads that are waiting now; nil if there are none.
-func (u *Usage) pending(ctx context.Context, q client.UsageQuery) (*client.Pending, error) {
+func (u *Usage) pending(ctx context.Context, q wire.UsageQuery) (*wire.Pending, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, store.Filter{
 		States: []string{"pending"}, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts, Partitions: q.Partitions, Command: q.Command,
 	})
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	p := &client.Pending{Workloads: n}
+	p := &wire.Pending{Workloads: n}
 	sum := func(to **float64, v *float64) {
 		if v != nil {
 			x := *v

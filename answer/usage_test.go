@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/store"
 )
 
@@ -38,7 +38,7 @@ func TestShareOfKnownCapacity(t *testing.T) {
 	}
 	u := &Usage{Rollups: c, Catalogue: c, Clock: func() time.Time { return now }}
 	for _, since := range []time.Time{begin, first, now.Add(-time.Hour)} {
-		list, err := u.Usage(t.Context(), client.UsageQuery{Since: since, Until: now, Span: "whole", By: []string{"owner"}})
+		list, err := u.Usage(t.Context(), wire.UsageQuery{Since: since, Until: now, Span: "whole", By: []string{"owner"}})
 		if err != nil || len(list.Rows) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}
@@ -46,7 +46,7 @@ func TestShareOfKnownCapacity(t *testing.T) {
 			t.Errorf("since %s: %v and %v, want a quarter", since, s, list.Total.CapacityShare)
 		}
 	}
-	days, err := u.Usage(t.Context(), client.UsageQuery{Since: begin, Until: now, Span: "day", By: []string{"owner"}})
+	days, err := u.Usage(t.Context(), wire.UsageQuery{Since: begin, Until: now, Span: "day", By: []string{"owner"}})
 	if err != nil || len(days.Rows) != 3 || days.Rows[0].CapacityShare != nil || days.Rows[2].CapacityShare == nil || *days.Rows[2].CapacityShare != 0.25 {
 		t.Errorf("%+v, %v", days.Rows, err)
 	}
@@ -66,7 +66,7 @@ func TestUsageSaysUpToWhen(t *testing.T) {
 	end := now.Truncate(time.Hour).Add(time.Hour)
 	for counted, want := range map[time.Time]bool{{}: false, now.Add(-4 * time.Minute): true, end.Add(-1): true, end: false} {
 		u := &Usage{Rollups: c, Catalogue: c, Counted: func(context.Context) time.Time { return counted }, Clock: func() time.Time { return now }}
-		list, err := u.Usage(t.Context(), client.UsageQuery{Since: now.Add(-time.Hour), Until: now, Span: "whole"})
+		list, err := u.Usage(t.Context(), wire.UsageQuery{Since: now.Add(-time.Hour), Until: now, Span: "whole"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,16 +9,16 @@ import (
 
 	"reckon/access"
 	"reckon/analysis/efficiency"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/query"
 	"reckon/workload"
 )
 
 // verdicts judges a workload. Without a request of cores, the cores of its nodes count as allocated.
-func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
+func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	if d.Lost {
-		return []client.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
+		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
 			"it was last reported as %s, at %s: whether and when it ended is unknown, and it is not judged", d.State, until(d).UTC().Format(time.RFC3339))}}, nil
 	}
 	u := efficiency.Usage{
@@ -48,21 +48,21 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	if err := b.strained(ctx, d, &u); err != nil {
 		return nil, err
 	}
-	var out []client.Verdict
+	var out []wire.Verdict
 	for _, v := range efficiency.Judge(u) {
-		out = append(out, client.Verdict{Kind: v.Kind, Severity: string(v.Severity), Text: v.Text, Value: v.Value, Unit: v.Unit})
+		out = append(out, wire.Verdict{Kind: v.Kind, Severity: string(v.Severity), Text: v.Text, Value: v.Value, Unit: v.Unit})
 	}
 	renamed, err := b.renamed(ctx, d)
 	return append(renamed, out...), err
 }
 
 // sampledPeak reports whether the memory peak of a workload comes only from sampling by the accounting.
-func sampledPeak(w *client.Workload) bool {
+func sampledPeak(w *wire.Workload) bool {
 	return w.MemoryNeededPeakBytes == nil && w.Exactness["memory_peak_bytes"] == figure.Estimated
 }
 
 // judgedSteps converts the steps of a job for the analysis.
-func judgedSteps(list []client.Step) []efficiency.Step {
+func judgedSteps(list []wire.Step) []efficiency.Step {
 	out := make([]efficiency.Step, len(list))
 	for i := range list {
 		s := &list[i]
@@ -72,7 +72,7 @@ func judgedSteps(list []client.Step) []efficiency.Step {
 }
 
 // tasksOf joins the balance of the tasks of steps with the use of the steps.
-func tasksOf(list []query.TaskUse, parts []client.Part) (out []efficiency.TaskUse) {
+func tasksOf(list []query.TaskUse, parts []wire.Part) (out []efficiency.TaskUse) {
 	for _, t := range list {
 		for i := range parts {
 			if p := &parts[i]; p.Node == t.Node && p.Part == t.Part && p.CPUSeconds != nil {
@@ -88,7 +88,7 @@ const fillsLinks = 1e5
 
 // strained adds the resource shortages of a workload, the exactness of its figures, and, if it waited for
 // cores, the other users of its nodes.
-func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *efficiency.Usage) error {
+func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficiency.Usage) error {
 	whole, err := whole(ctx, b.Views, &d.Workload)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 
 // emptyFor returns for how long a running job has had no process, up to its latest report; nil
 // if its nodes do not report.
-func (b *Jobs) emptyFor(ctx context.Context, w *client.Workload, last time.Time) (*float64, error) {
+func (b *Jobs) emptyFor(ctx context.Context, w *wire.Workload, last time.Time) (*float64, error) {
 	if !w.Running || !workload.Kind(w.Kind).Scheduled() || w.State != "running" {
 		return nil, nil
 	}
@@ -188,7 +188,7 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 }
 
 // until returns when a workload ended, or was last reported.
-func until(d *client.WorkloadDetail) time.Time {
+func until(d *wire.WorkloadDetail) time.Time {
 	if d.End != nil {
 		return *d.End
 	}
@@ -197,12 +197,12 @@ func until(d *client.WorkloadDetail) time.Time {
 
 // renamed reports that two nodes of a workload are one machine, whose agent started to count
 // again, from the start of its processes, when the name changed.
-func (b *Jobs) renamed(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
+func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	var out []client.Verdict
+	var out []wire.Verdict
 	for _, r := range list {
 		twice := 0.0
 		for _, p := range d.Parts {
@@ -215,7 +215,7 @@ func (b *Jobs) renamed(ctx context.Context, d *client.WorkloadDetail) ([]client.
 		if twice == 0 {
 			continue
 		}
-		out = append(out, client.Verdict{Kind: "renamed", Severity: "warning", Value: twice, Unit: "seconds", Text: fmt.Sprintf(
+		out = append(out, wire.Verdict{Kind: "renamed", Severity: "warning", Value: twice, Unit: "seconds", Text: fmt.Sprintf(
 			"node %s was called %s until %s, and each name has its own counters since its processes began: %.0f s of CPU time, and what else was used until then, count twice in these totals",
 			r.To, r.From, r.At.Format(time.RFC3339), twice)})
 	}
@@ -225,7 +225,7 @@ func (b *Jobs) renamed(ctx context.Context, d *client.WorkloadDetail) ([]client.
 // byNode adds up the parts on each node. A figure that was not measured for one of the parts is
 // unknown for the node. Parts that follow each other on a node share its memory:
 // the greatest peak is a lower bound for the node.
-func byNode(parts []client.Part) []efficiency.Node {
+func byNode(parts []wire.Part) []efficiency.Node {
 	var out []efficiency.Node
 	at := map[string]int{}
 	for _, p := range parts {
@@ -248,7 +248,7 @@ func byNode(parts []client.Part) []efficiency.Node {
 }
 
 // needed returns the memory that a part needed, or its peak if page cache is not known separately.
-func needed(p *client.Part) *float64 {
+func needed(p *wire.Part) *float64 {
 	if p.MemoryNeededPeakBytes != nil {
 		return p.MemoryNeededPeakBytes
 	}

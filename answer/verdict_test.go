@@ -3,12 +3,12 @@ package answer
 import (
 	"testing"
 
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 func TestByNode(t *testing.T) {
 	one, two := 1.0, 2.0
-	got := byNode([]client.Part{{Node: "a", Part: "0", CPUSeconds: &one}, {Node: "b", Part: "0"}, {Node: "a", Part: "1", CPUSeconds: &two}, {Node: "b", Part: "1", CPUSeconds: &one}})
+	got := byNode([]wire.Part{{Node: "a", Part: "0", CPUSeconds: &one}, {Node: "b", Part: "0"}, {Node: "a", Part: "1", CPUSeconds: &two}, {Node: "b", Part: "1", CPUSeconds: &one}})
 	if len(got) != 2 || got[0].Name != "a" || *got[0].CPUSeconds != 3 || got[1].CPUSeconds != nil {
 		t.Errorf("got %+v", got)
 	}

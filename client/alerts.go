@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/url"
-	"time"
 )
 
 // AlertTest is the state of a test of the alert delivery path.
@@ -48,15 +47,6 @@ func (c *Client) AlertTest(ctx context.Context, id string) (AlertTest, error) {
 	return t, err
 }
 
-// Alert is one alert of a rule, as in Prometheus's HTTP API.
-type Alert struct {
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	State       string            `json:"state"` // pending or firing
-	ActiveAt    time.Time         `json:"activeAt"`
-	Value       string            `json:"value"`
-}
-
 // Alerts lists the pending and firing alerts.
 func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
 	var answer struct {
@@ -66,21 +56,6 @@ func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
 	}
 	err := c.get(ctx, "/api/v1/alerts", nil, &answer)
 	return answer.Data.Alerts, err
-}
-
-// Rule is a rule as in Prometheus's HTTP API.
-type Rule struct {
-	Group     string  `json:"-"`
-	File      string  `json:"-"`
-	Type      string  `json:"type"` // alerting or recording
-	Name      string  `json:"name"`
-	Query     string  `json:"query"`
-	Duration  float64 `json:"duration"` // seconds that it must hold before it fires
-	State     string  `json:"state"`    // inactive, pending or firing; empty for a recording rule
-	Health    string  `json:"health"`
-	LastError string  `json:"lastError"`
-	Seconds   float64 `json:"evaluationTime"`
-	Alerts    []Alert `json:"alerts"`
 }
 
 // Rules lists the evaluated rules.

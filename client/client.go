@@ -1,3 +1,8 @@
+// Package client is the Go client of reckon's HTTP API. The types of its answers are those of package figure/wire, which have their
+// names here too.
+//
+// Times are RFC 3339 in UTC; figures are in SI base units. A figure that was not
+// measured is absent (null), never zero.
 package client
 
 import (

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reckon/figure/wire"
 )
 
 // WriteCSV writes rows (structs of this package) with a header line (RFC 4180, line
@@ -108,7 +110,7 @@ func cell(v reflect.Value) string {
 	}
 	switch x := v.Interface().(type) {
 	case time.Time:
-		return formatTime(x)
+		return wire.FormatTime(x)
 	case float64:
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	case []string:

@@ -2,29 +2,7 @@ package client
 
 import (
 	"context"
-	"time"
 )
-
-// InconsistentList is the figures withheld from answers: the response of GET /api/reckon/v1/inconsistent.
-type InconsistentList struct {
-	Figures []InconsistentFigure `json:"figures"` // By figure and rule.
-}
-
-// InconsistentFigure is a figure that exceeded its bound and was withheld from answers,
-// with a count and the latest example.
-type InconsistentFigure struct {
-	Figure string `json:"figure"` // Its name in answers.
-	// What it broke: peak_within_limit, peak_within_machine, use_within_allocation, cpu_within_wall,
-	// speedup_within_concurrency, share_within_whole or sum_within_whole.
-	Rule string `json:"rule"`
-	// Workloads, nodes or groups that it was held back of, since the server was started.
-	Count   int       `json:"count"`
-	Subject string    `json:"subject"` // What the latest example is of.
-	Value   float64   `json:"value"`   // The figure of the example.
-	Bound   float64   `json:"bound"`   // The bound.
-	Of      string    `json:"of"`      // Description of the bound.
-	Time    time.Time `json:"time"`    // When it was found.
-}
 
 // Inconsistent lists the figures that exceeded their bounds since the start of the server.
 func (c *Client) Inconsistent(ctx context.Context) (InconsistentList, error) {

@@ -215,13 +215,6 @@ func (c *Client) advised(ctx context.Context, list []Lost) ([]Lost, error) {
 	return list, nil
 }
 
-// Me is the caller's identity according to the server.
-type Me struct {
-	Name   string   `json:"name"`
-	Role   string   `json:"role"`
-	Owners []string `json:"owners"`
-}
-
 // Me returns the identity that the server assigns to the client.
 func (c *Client) Me(ctx context.Context) (me Me, err error) {
 	err = c.get(ctx, "/auth/me", nil, &me)

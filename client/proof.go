@@ -2,57 +2,7 @@ package client
 
 import (
 	"context"
-	"fmt"
-	"math"
-	"net/url"
-	"strconv"
-	"time"
 )
-
-// Proof is how far usage agrees with the counters it was computed from: the response of GET /api/reckon/v1/proof and
-// of POST /api/reckon/v1/prove.
-type Proof struct {
-	From *time.Time `json:"from"` // The first hour that was compared; null when none was.
-	To   *time.Time `json:"to"`   // The end of the last one.
-	Made *time.Time `json:"made"` // When it was finished; null when there is none.
-
-	Hours     int     `json:"hours"`      // Hours that were compared.
-	NodeHours int     `json:"node_hours"` // Hours of single nodes that were compared.
-	Accounted float64 `json:"accounted"`  // CPU time that usage holds as the counters do, by all that they hold.
-
-	Differing   int               `json:"differing"`   // Figures of an hour and a node, or of an hour and all owners, that differ.
-	Differences []ProofDifference `json:"differences"` // The first of them.
-	Mended      bool              `json:"mended"`      // The hours were made again and agree since.
-	// Hours that were not compared, because samples of them were lost to damage.
-	LeftOut []time.Time `json:"left_out,omitempty"`
-}
-
-// ProofDifference is a differing figure of one hour.
-type ProofDifference struct {
-	Hour   time.Time `json:"hour"`           // Start of the hour.
-	Site   string    `json:"site,omitempty"` // Site of the node.
-	Node   string    `json:"node,omitempty"` // Name of the node; empty for all owners of the site together.
-	Figure string    `json:"figure"`         // Key of the figure.
-	Usage  *float64  `json:"usage"`          // Value in the usage records; null if none.
-	Raw    *float64  `json:"raw"`            // Value from the counters; null if none.
-}
-
-// ProofQuery selects what to compare. Zero times mean all hours with stored samples.
-type ProofQuery struct {
-	Since, Until time.Time
-	Mend         bool
-}
-
-// Query encodes the query as the form of POST /api/reckon/v1/prove.
-func (q ProofQuery) Query() url.Values {
-	v := url.Values{"mend": {strconv.FormatBool(q.Mend)}}
-	for key, t := range map[string]time.Time{"since": q.Since, "until": q.Until} {
-		if !t.IsZero() {
-			v.Set(key, formatTime(t))
-		}
-	}
-	return v
-}
 
 // Proof returns the latest proof of the server.
 func (c *Client) Proof(ctx context.Context) (p Proof, err error) {
@@ -62,37 +12,4 @@ func (c *Client) Proof(ctx context.Context) (p Proof, err error) {
 // Prove compares usage with the counters now.
 func (c *Client) Prove(ctx context.Context, q ProofQuery) (p Proof, err error) {
 	return p, c.post(ctx, "/api/reckon/v1/prove", q.Query(), &p)
-}
-
-// Summary returns the proof as a sentence, with times in the zone of now.
-func (p *Proof) Summary(now time.Time) string {
-	if p == nil || p.Made == nil {
-		return "not proven yet"
-	}
-	if p.From == nil || p.Hours == 0 {
-		return "not proven: no whole hour has all its samples yet"
-	}
-	at := p.Made.In(now.Location()).Format("15:04 MST")
-	if now.Sub(*p.Made) > 24*time.Hour {
-		at = p.Made.In(now.Location()).Format("2006-01-02 15:04 MST")
-	}
-	text := fmt.Sprintf("accounted %s, last proof %s", p.Percent(), at)
-	if p.Differing > 0 {
-		text += fmt.Sprintf(", %d figures of hours differed", p.Differing)
-		if p.Mended {
-			text += " and were mended"
-		}
-	}
-	return text
-}
-
-// Percent formats the accounted share; 100.00 % only if nothing differs.
-func (p *Proof) Percent() string {
-	share := math.Floor(p.Accounted*1e4) / 100
-	if p.Differing > 0 {
-		share = min(share, 99.99)
-	} else {
-		share = 100
-	}
-	return strconv.FormatFloat(share, 'f', 2, 64) + " %"
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"reckon/figure/wire"
 )
 
 // Series is one time series in the result of a PromQL query: one sample for an
@@ -40,7 +42,7 @@ type Result struct {
 func (c *Client) Query(ctx context.Context, expr string, at time.Time) (Result, error) {
 	q := url.Values{"query": {expr}}
 	if !at.IsZero() {
-		q.Set("time", formatTime(at))
+		q.Set("time", wire.FormatTime(at))
 	}
 	return c.promql(ctx, "/api/v1/query", q)
 }
@@ -48,7 +50,7 @@ func (c *Client) Query(ctx context.Context, expr string, at time.Time) (Result, 
 // QueryRange evaluates a PromQL expression at each step from one time to another.
 func (c *Client) QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) (Result, error) {
 	return c.promql(ctx, "/api/v1/query_range", url.Values{
-		"query": {expr}, "start": {formatTime(from)}, "end": {formatTime(to)},
+		"query": {expr}, "start": {wire.FormatTime(from)}, "end": {wire.FormatTime(to)},
 		"step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
 	})
 }

@@ -5,12 +5,6 @@ import (
 	"net/url"
 )
 
-// Replaced is a node replaced by another machine: the response of POST /api/reckon/v1/nodes/replace.
-type Replaced struct {
-	Node string `json:"node"`           // Name of the node.
-	Site string `json:"site,omitempty"` // Its site.
-}
-
 // ReplaceNode allows another machine to send under the name of a node; site is empty for a node without one.
 func (c *Client) ReplaceNode(ctx context.Context, site, node string) (r Replaced, err error) {
 	q := url.Values{"node": {node}}

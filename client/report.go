@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"reckon/figure/wire"
 )
 
 // Report is the response of GET /api/reckon/v1/report: the use of a site in a period.
@@ -36,7 +38,7 @@ func Periods() []string { return []string{"day", "week", "month", "quarter", "ye
 func (c *Client) Report(ctx context.Context, period string, until time.Time, public bool) (Report, error) {
 	q := url.Values{"period": {period}, "public": {strconv.FormatBool(public)}}
 	if !until.IsZero() {
-		q.Set("until", formatTime(until))
+		q.Set("until", wire.FormatTime(until))
 	}
 	var r Report
 	err := c.get(ctx, "/api/reckon/v1/report", q, &r)

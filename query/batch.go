@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 )
 
@@ -28,13 +28,13 @@ const (
 const batchGone = 15 * time.Minute
 
 // batchFigures maps the series that a batch system reports for a node to their figures.
-var batchFigures = map[string]func(*client.NodeBatch) **float64{
-	"reckon_slurm_node_cores":        func(b *client.NodeBatch) **float64 { return &b.Cores },
-	coresHeld:                        func(b *client.NodeBatch) **float64 { return &b.CoresHeld },
-	"reckon_slurm_node_memory_bytes": func(b *client.NodeBatch) **float64 { return &b.MemoryBytes },
-	memoryHeld:                       func(b *client.NodeBatch) **float64 { return &b.MemoryHeld },
-	"reckon_slurm_node_gpus":         func(b *client.NodeBatch) **float64 { return &b.GPUs },
-	gpusHeld:                         func(b *client.NodeBatch) **float64 { return &b.GPUsHeld },
+var batchFigures = map[string]func(*wire.NodeBatch) **float64{
+	"reckon_slurm_node_cores":        func(b *wire.NodeBatch) **float64 { return &b.Cores },
+	coresHeld:                        func(b *wire.NodeBatch) **float64 { return &b.CoresHeld },
+	"reckon_slurm_node_memory_bytes": func(b *wire.NodeBatch) **float64 { return &b.MemoryBytes },
+	memoryHeld:                       func(b *wire.NodeBatch) **float64 { return &b.MemoryHeld },
+	"reckon_slurm_node_gpus":         func(b *wire.NodeBatch) **float64 { return &b.GPUs },
+	gpusHeld:                         func(b *wire.NodeBatch) **float64 { return &b.GPUsHeld },
 }
 
 func batchMetrics() []string {
@@ -48,7 +48,7 @@ func batchMetrics() []string {
 
 // batchNode is a node as a batch system reported it.
 type batchNode struct {
-	client.NodeBatch
+	wire.NodeBatch
 	told int64 // last report of the state, Unix ms
 	seen int64 // last report of anything, Unix ms
 
@@ -81,8 +81,8 @@ func inBatch(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeK
 }
 
 // node returns a node that only the batch system reports.
-func (b *batchNode) node(k nodeKey) client.Node {
-	return client.Node{Node: k.node, Site: k.site, Sensors: []client.Sensor{}, Seen: time.UnixMilli(b.seen).UTC(), Up: b.runs(),
+func (b *batchNode) node(k nodeKey) wire.Node {
+	return wire.Node{Node: k.node, Site: k.site, Sensors: []wire.Sensor{}, Seen: time.UnixMilli(b.seen).UTC(), Up: b.runs(),
 		Cores: b.Cores, MemoryBytes: b.MemoryBytes, GPUs: b.GPUs, Batch: &b.NodeBatch}
 }
 
@@ -110,7 +110,7 @@ func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*bat
 		k := nodeKey{n.Site, n.Node}
 		b := found[k]
 		if b == nil {
-			b = &batchNode{NodeBatch: client.NodeBatch{Partitions: []string{}}}
+			b = &batchNode{NodeBatch: wire.NodeBatch{Partitions: []string{}}}
 			found[k] = b
 		}
 		b.seen = max(b.seen, t)

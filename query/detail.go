@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 	"reckon/metric"
 )
@@ -36,14 +36,14 @@ type place struct{ node, part string }
 
 // part is a part of a workload while its series are being read.
 type part struct {
-	client.Part
+	wire.Part
 	used  bool // it has CPU time of its own
 	other bool // it has series other than a memory peak
 }
 
 // Parts returns the use of each part of the workload on each node within the selection, which
 // should start no later than the run.
-func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
+func (v *Views) Parts(ctx context.Context, s Selection) ([]wire.Part, error) {
 	by, named := map[place]*part{}, map[string]bool{}
 	var n series.Labels
 	err := v.each(ctx, s, s.From, s.To, partMetrics, func(l labels.Labels, it chunkenc.Iterator) error {
@@ -54,7 +54,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 		}
 		p := by[place{n.Node, n.Part}]
 		if p == nil {
-			p = &part{Part: client.Part{Node: n.Node, Part: n.Part}}
+			p = &part{Part: wire.Part{Node: n.Node, Part: n.Part}}
 			by[place{n.Node, n.Part}] = p
 		}
 		named[n.Node] = named[n.Node] || n.Part != ""
@@ -64,7 +64,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]client.Part, 0, len(by))
+	out := make([]wire.Part, 0, len(by))
 	for at, p := range by {
 		if at.part == "" && named[at.node] && !p.used { // the peak covers all parts of the node
 			p.MemoryPeakBytes, p.MemoryNeededPeakBytes = nil, nil
@@ -74,7 +74,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 		}
 		out = append(out, p.Part)
 	}
-	slices.SortFunc(out, func(x, y client.Part) int {
+	slices.SortFunc(out, func(x, y wire.Part) int {
 		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Part, y.Part))
 	})
 	return out, nil
@@ -115,7 +115,7 @@ func add(to **float64, v float64) {
 // CoresHistogram returns how many seconds the workload used how many cores, with one
 // observation per second, and the number of nodes that counted them. The first bucket is idle time.
 // With several nodes it is the distribution of one node's use, not of the workload's: see [Distribution].
-func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []client.Bucket, nodes int, err error) {
+func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []wire.Bucket, nodes int, err error) {
 	var h metric.Histogram
 	on := map[string]bool{}
 	err = v.each(ctx, s, s.From, s.To, []string{figure.Cores}, func(l labels.Labels, it chunkenc.Iterator) error {
@@ -133,7 +133,7 @@ func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []clie
 
 // Distribution returns the time distribution of the sum of all lines of a metric, one observation per
 // step: its mean. Steps without a figure in any line are left out.
-func Distribution(lines []client.Profile, metricKey string, step time.Duration) []client.Bucket {
+func Distribution(lines []wire.Profile, metricKey string, step time.Duration) []wire.Bucket {
 	var h metric.Histogram
 	for _, p := range Combine(lines, "total") {
 		if p.Metric != metricKey {
@@ -149,21 +149,21 @@ func Distribution(lines []client.Profile, metricKey string, step time.Duration) 
 }
 
 // bucketsOf returns the non-empty buckets of h; each observation lasts the given number of seconds.
-func bucketsOf(h *metric.Histogram, seconds float64) (out []client.Bucket) {
+func bucketsOf(h *metric.Histogram, seconds float64) (out []wire.Bucket) {
 	if h.ZeroCount > 0 {
-		out = append(out, client.Bucket{High: h.ZeroThreshold(), Seconds: float64(h.ZeroCount) * seconds})
+		out = append(out, wire.Bucket{High: h.ZeroThreshold(), Seconds: float64(h.ZeroCount) * seconds})
 	}
 	for i, n := range h.Buckets {
 		if n > 0 {
 			at := h.Offset + int32(i)
-			out = append(out, client.Bucket{Low: metric.Bound(at - 1), High: metric.Bound(at), Seconds: float64(n) * seconds})
+			out = append(out, wire.Bucket{Low: metric.Bound(at - 1), High: metric.Bound(at), Seconds: float64(n) * seconds})
 		}
 	}
 	return out
 }
 
 // DiskWaits returns the time that the workload waited for each disk, most first, up to the end of the selection.
-func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []client.DiskWait, err error) {
+func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []wire.DiskWait, err error) {
 	by := map[string]float64{}
 	err = v.each(ctx, s, s.From, s.To, []string{diskWait}, func(l labels.Labels, it chunkenc.Iterator) error {
 		if total, ok := series.Total(it); ok {
@@ -172,9 +172,9 @@ func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []client.DiskWa
 		return nil
 	})
 	for device, seconds := range by {
-		out = append(out, client.DiskWait{Device: device, Seconds: seconds})
+		out = append(out, wire.DiskWait{Device: device, Seconds: seconds})
 	}
-	slices.SortFunc(out, func(a, b client.DiskWait) int {
+	slices.SortFunc(out, func(a, b wire.DiskWait) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Device, b.Device))
 	})
 	return out, err
@@ -183,8 +183,8 @@ func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []client.DiskWa
 // Commands returns the use of each program within the workload, up to the end of the selection, in
 // descending order; "other" holds programs too small to be listed. Counters that started
 // before the selection count in full.
-func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, error) {
-	by := map[string]*client.Command{}
+func (v *Views) Commands(ctx context.Context, s Selection) ([]wire.Command, error) {
+	by := map[string]*wire.Command{}
 	var n series.Labels
 	err := v.each(ctx, s, s.From, s.To, []string{figure.CommandCPU, figure.CommandStarted}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "command")
@@ -194,7 +194,7 @@ func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, er
 		}
 		c := by[n.Rest["command"]]
 		if c == nil {
-			c = &client.Command{Command: n.Rest["command"]}
+			c = &wire.Command{Command: n.Rest["command"]}
 			by[c.Command] = c
 		}
 		if n.Metric == figure.CommandCPU {
@@ -207,12 +207,12 @@ func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, er
 	if err != nil {
 		return nil, err
 	}
-	out := make([]client.Command, 0, len(by))
+	out := make([]wire.Command, 0, len(by))
 	for _, c := range by {
 		c.CPUSeconds = math.Max(c.CPUSeconds, 0)
 		out = append(out, *c)
 	}
-	slices.SortFunc(out, func(a, b client.Command) int {
+	slices.SortFunc(out, func(a, b wire.Command) int {
 		return cmp.Or(cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(a.Command, b.Command))
 	})
 	return out, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 )
 
@@ -39,13 +39,13 @@ const diskWait = "reckon_workload_disk_wait_seconds_total"
 type devices struct {
 	disks   map[string]*disk
 	mounts  map[[2]string]*mount
-	links   map[[2]string]*client.Link
-	sockets map[string]*client.Socket
+	links   map[[2]string]*wire.Link
+	sockets map[string]*wire.Socket
 }
 
 // disk adds the seconds and counts of reads and writes to the exported figures.
 type disk struct {
-	client.Disk
+	wire.Disk
 	seconds, count [2]*float64
 }
 
@@ -55,14 +55,14 @@ type mount struct {
 }
 
 type mountRates struct {
-	client.Mount
+	wire.Mount
 	seconds, count [3]*float64 // read, write, metadata
 }
 
 // Devices returns the activity of the disks, network file systems and interconnect ports of a node at a time, as rates over the
 // last two minutes. Devices without recent samples are left out.
-func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (client.NodeDevices, error) {
-	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*client.Link{}, sockets: map[string]*client.Socket{}}
+func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (wire.NodeDevices, error) {
+	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*wire.Link{}, sockets: map[string]*wire.Socket{}}
 	var n series.Labels
 	err := series.Each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "port", "type", "source", "direction", "operation", "link_layer", "counter", "socket", "memory")
@@ -75,7 +75,7 @@ func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (
 		return nil
 	}, series.Equal("node", node), series.OneOf("__name__", deviceMetrics))
 	if err != nil {
-		return client.NodeDevices{}, err
+		return wire.NodeDevices{}, err
 	}
 	return d.finish(site, node), nil
 }
@@ -97,7 +97,7 @@ func (d *devices) take(n *series.Labels, r reading) {
 		}
 		x := d.disks[device]
 		if x == nil {
-			x = &disk{Disk: client.Disk{Device: device}}
+			x = &disk{Disk: wire.Disk{Device: device}}
 			d.disks[device] = x
 		}
 		switch n.Metric {
@@ -168,7 +168,7 @@ func (d *devices) link(n *series.Labels, r reading) {
 	k := [2]string{n.Rest["device"], n.Rest["port"]}
 	x := d.links[k]
 	if x == nil {
-		x = &client.Link{Device: k[0], Port: k[1]}
+		x = &wire.Link{Device: k[0], Port: k[1]}
 		if k[1] == "" {
 			x.Layer = "Slingshot"
 		}
@@ -197,7 +197,7 @@ func (d *devices) socket(n *series.Labels, r reading) {
 	name := n.Rest["socket"]
 	x := d.sockets[name]
 	if x == nil {
-		x = &client.Socket{Socket: name}
+		x = &wire.Socket{Socket: name}
 		d.sockets[name] = x
 	}
 	switch {
@@ -217,8 +217,8 @@ func (d *devices) socket(n *series.Labels, r reading) {
 // ibActive is the lowest InfiniBand port state that carries data: active, or active and about to be deferred.
 const ibActive = 4
 
-func (d *devices) finish(site, node string) client.NodeDevices {
-	out := client.NodeDevices{Node: node, Site: site, Disks: []client.Disk{}, Mounts: []client.Mount{}, Links: []client.Link{}, Sockets: []client.Socket{}}
+func (d *devices) finish(site, node string) wire.NodeDevices {
+	out := wire.NodeDevices{Node: node, Site: site, Disks: []wire.Disk{}, Mounts: []wire.Mount{}, Links: []wire.Link{}, Sockets: []wire.Socket{}}
 	for _, x := range d.disks {
 		x.ReadSeconds, x.WriteSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1])
 		out.Disks = append(out.Disks, x.Disk)
@@ -244,14 +244,14 @@ func (d *devices) finish(site, node string) client.NodeDevices {
 	for _, x := range d.sockets {
 		out.Sockets = append(out.Sockets, *x)
 	}
-	slices.SortFunc(out.Sockets, func(a, b client.Socket) int {
+	slices.SortFunc(out.Sockets, func(a, b wire.Socket) int {
 		return cmp.Or(cmp.Compare(len(a.Socket), len(b.Socket)), cmp.Compare(a.Socket, b.Socket))
 	})
-	slices.SortFunc(out.Disks, func(a, b client.Disk) int { return cmp.Compare(a.Device, b.Device) })
-	slices.SortFunc(out.Mounts, func(a, b client.Mount) int {
+	slices.SortFunc(out.Disks, func(a, b wire.Disk) int { return cmp.Compare(a.Device, b.Device) })
+	slices.SortFunc(out.Mounts, func(a, b wire.Mount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Source, b.Source))
 	})
-	slices.SortFunc(out.Links, func(a, b client.Link) int {
+	slices.SortFunc(out.Links, func(a, b wire.Link) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Port, b.Port))
 	})
 	return out

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 )
 
@@ -27,8 +27,8 @@ const heldBack = 0.01
 
 // Events returns OOM kills and CPU throttling of the workload, in order of time. A sample only shows
 // that something happened since the previous one, so each event has a start and an end.
-func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error) {
-	var out []client.Event
+func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
+	var out []wire.Event
 	var n series.Labels
 	err := v.each(ctx, s, s.From, s.To, []string{figure.OOMKills, figure.Throttled}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
@@ -39,12 +39,12 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error)
 		return nil, err
 	}
 	if len(out) > maxEvents {
-		slices.SortFunc(out, func(a, b client.Event) int {
+		slices.SortFunc(out, func(a, b wire.Event) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Value, a.Value)) // oom_kill comes first
 		})
 		out = out[:maxEvents]
 	}
-	slices.SortFunc(out, func(a, b client.Event) int {
+	slices.SortFunc(out, func(a, b wire.Event) int {
 		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
 	})
 	return out, nil
@@ -52,8 +52,8 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error)
 
 // events returns the events of one counter, which was zero when the workload began. Throttling that
 // continues from sample to sample is merged into one event; kills are not.
-func events(n *series.Labels, it chunkenc.Iterator, begin int64) []client.Event {
-	var out []client.Event
+func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
+	var out []wire.Event
 	t0, v0 := begin, 0.0
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
@@ -67,7 +67,7 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []client.Event 
 		if inc < 0 {
 			inc = v // counter reset
 		}
-		e := client.Event{Kind: "oom_kill", Unit: "count", Node: n.Node, Part: n.Part, From: time.UnixMilli(t0).UTC(), To: time.UnixMilli(t).UTC(), Value: inc}
+		e := wire.Event{Kind: "oom_kill", Unit: "count", Node: n.Node, Part: n.Part, From: time.UnixMilli(t0).UTC(), To: time.UnixMilli(t).UTC(), Value: inc}
 		switch {
 		case inc <= 0:
 		case n.Metric == figure.OOMKills:

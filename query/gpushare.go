@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 )
 
@@ -21,7 +21,7 @@ type GPUSpace struct {
 	Parent             string   // the device that it is a partition of
 	Partitions         int      // number of partitions it is divided into
 	MemoryBytes        *float64 // memory size
-	Tenants            []client.GPUTenant
+	Tenants            []wire.GPUTenant
 }
 
 const (
@@ -35,7 +35,7 @@ const (
 
 // tenancy is the use of one device by one workload.
 type tenancy struct {
-	client.GPUTenant
+	wire.GPUTenant
 	last   int64             // time of the last sample, Unix ms
 	busy   map[int64]float64 // busy seconds by minute
 	memory map[int64]float64 // bytes by time, the workload's parts added up
@@ -89,7 +89,7 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 				s.Tenants = append(s.Tenants, t.peaks())
 			}
 		}
-		slices.SortFunc(s.Tenants, func(a, b client.GPUTenant) int { return strings.Compare(a.Workload, b.Workload) })
+		slices.SortFunc(s.Tenants, func(a, b wire.GPUTenant) int { return strings.Compare(a.Workload, b.Workload) })
 		out = append(out, *s)
 	}
 	slices.SortFunc(out, func(a, b GPUSpace) int {
@@ -107,7 +107,7 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 	}
 	t := by[n.Workload]
 	if t == nil {
-		t = &tenancy{GPUTenant: client.GPUTenant{Workload: strings.Clone(n.Workload), Owner: strings.Clone(n.Owner)},
+		t = &tenancy{GPUTenant: wire.GPUTenant{Workload: strings.Clone(n.Workload), Owner: strings.Clone(n.Owner)},
 			busy: map[int64]float64{}, memory: map[int64]float64{}}
 		by[t.Workload] = t
 	}
@@ -137,7 +137,7 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 
 // peaks computes the peaks and the mean of a tenancy. The first and the last minute are incomplete and
 // count for the mean only.
-func (t *tenancy) peaks() client.GPUTenant {
+func (t *tenancy) peaks() wire.GPUTenant {
 	for _, b := range t.memory {
 		most(&t.MemoryPeak, b)
 	}

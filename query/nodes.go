@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 )
 
@@ -56,7 +56,7 @@ type nodeKey struct{ site, node string }
 
 // machine collects a node while its series are being read.
 type machine struct {
-	client.Node
+	wire.Node
 	cpus      map[string]bool
 	available *float64
 	uname, os int64 // time of the sample that named the kernel, and the distribution
@@ -67,19 +67,19 @@ type machine struct {
 }
 
 type sensorState struct {
-	client.Sensor
+	wire.Sensor
 	t int64
 }
 
 // readNodes implements [Views.Nodes] without the cache.
-func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, error) {
+func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	found := map[nodeKey]*machine{}
 	var n series.Labels
 	get := func() *machine {
 		k := nodeKey{n.Site, n.Node}
 		m := found[k]
 		if m == nil {
-			m = &machine{Node: client.Node{Node: n.Node, Site: n.Site, Sensors: []client.Sensor{}},
+			m = &machine{Node: wire.Node{Node: n.Node, Site: n.Site, Sensors: []wire.Sensor{}},
 				cpus: map[string]bool{}, workloads: map[string]bool{}, gpus: map[string]bool{}, sensors: map[string]sensorState{}}
 			found[k] = m
 		}
@@ -112,7 +112,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, er
 	if err != nil {
 		return nil, err
 	}
-	out := make([]client.Node, 0, len(found))
+	out := make([]wire.Node, 0, len(found))
 	called := inBatch(found, batch)
 	for k, m := range found {
 		if b := batch[called[k]]; b != nil {
@@ -131,7 +131,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]client.Node, er
 			out = append(out, b.node(k))
 		}
 	}
-	slices.SortFunc(out, func(a, b client.Node) int {
+	slices.SortFunc(out, func(a, b wire.Node) int {
 		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node))
 	})
 	return out, nil
@@ -153,7 +153,7 @@ func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*ma
 		}
 		m := found[k]
 		if m == nil {
-			m = &machine{Node: client.Node{Node: n.Node, Site: n.Site, Sensors: []client.Sensor{}}}
+			m = &machine{Node: wire.Node{Node: n.Node, Site: n.Site, Sensors: []wire.Sensor{}}}
 			found[k] = m
 		}
 		if at := time.UnixMilli(t).UTC(); at.After(m.Seen) {
@@ -258,7 +258,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 	case "reckon_sensor_up":
 		name := n.Rest["sensor"]
 		if s := m.sensors[name]; r.t > s.t || (r.t == s.t && !r.ended) {
-			m.sensors[name] = sensorState{client.Sensor{Sensor: name, Up: r.v > 0, Reason: n.Rest["reason"]}, r.t}
+			m.sensors[name] = sensorState{wire.Sensor{Sensor: name, Up: r.v > 0, Reason: n.Rest["reason"]}, r.t}
 		}
 	default:
 		m.about(n, r)
@@ -354,7 +354,7 @@ func (m *machine) power(n *series.Labels, watts *float64, add func(**float64, *f
 	m.PowerMethod = method
 }
 
-func (m *machine) finish() client.Node {
+func (m *machine) finish() wire.Node {
 	if len(m.cpus) > 0 {
 		m.Cores = ptr(float64(len(m.cpus)))
 	}
@@ -370,7 +370,7 @@ func (m *machine) finish() client.Node {
 	for _, s := range m.sensors {
 		m.Sensors = append(m.Sensors, s.Sensor)
 	}
-	slices.SortFunc(m.Sensors, func(a, b client.Sensor) int { return cmp.Compare(a.Sensor, b.Sensor) })
+	slices.SortFunc(m.Sensors, func(a, b wire.Sensor) int { return cmp.Compare(a.Sensor, b.Sensor) })
 	return m.Node
 }
 

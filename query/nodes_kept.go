@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/internal/series/courtesy"
 )
 
@@ -27,7 +27,7 @@ const (
 // ([Views.RefreshNodes]), and callers get the last one.
 type keptNodes struct {
 	mu     sync.Mutex
-	list   []client.Node
+	list   []wire.Node
 	at     time.Time // time of the list; zero for none
 	took   time.Duration
 	failed bool      // the next one could not be read
@@ -41,7 +41,7 @@ type keptNodes struct {
 type nodesRead struct {
 	began time.Time // by the clock of this machine
 	done  chan struct{}
-	list  []client.Node
+	list  []wire.Node
 	at    time.Time
 	err   error
 }
@@ -49,14 +49,14 @@ type nodesRead struct {
 // Nodes returns the nodes that sent samples within the last day, as of now: nodes silent for longer
 // than [Options.Gone] are down, and their figures unknown. Nodes that only a batch system reports are
 // included. With [Options.KeepNodes], the list may be older; see [Views.NodesAsOf].
-func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error) {
+func (v *Views) Nodes(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	list, _, err := v.NodesAsOf(ctx, now)
 	return list, err
 }
 
 // NodesAsOf is like [Views.Nodes], and returns the time of the list. With [Options.KeepNodes], and where reading all nodes takes
 // long, that is the last list that [Views.RefreshNodes] has read, so that no caller waits; only the first callers after the start do.
-func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]client.Node, time.Time, error) {
+func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time.Time, error) {
 	if v.kept == nil || v.kept.after(now) {
 		list, err := v.readNodes(ctx, now)
 		return list, now, err
@@ -125,7 +125,7 @@ func (k *keptNodes) after(now time.Time) bool {
 }
 
 // get returns a copy of the list that a caller gets, or the reading that it waits for; neither where a new one has to begin.
-func (k *keptNodes) get(now time.Time) ([]client.Node, time.Time, *nodesRead) {
+func (k *keptNodes) get(now time.Time) ([]wire.Node, time.Time, *nodesRead) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	age := now.Sub(k.at)
@@ -137,7 +137,7 @@ func (k *keptNodes) get(now time.Time) ([]client.Node, time.Time, *nodesRead) {
 			default:
 			}
 		}
-		return append(make([]client.Node, 0, len(k.list)), k.list...), k.at, nil
+		return append(make([]wire.Node, 0, len(k.list)), k.list...), k.at, nil
 	}
 	if u := k.under; u != nil {
 		// One of the past is nothing for this caller, and one that may end in a moment is not worth an older answer.

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // TestKeptNodes: a list that was cheap to read is read again each time. An expensive one is returned until the next one is
@@ -41,7 +41,7 @@ func TestKeptNodes(t *testing.T) {
 		if rest, first := k.rest(begin); rest > 0 || !first {
 			t.Fatalf("the first list is read after %v (first %t)", rest, first)
 		}
-		k.end(&nodesRead{done: make(chan struct{}), at: begin, list: []client.Node{{Node: "n1"}}}, c.took)
+		k.end(&nodesRead{done: make(chan struct{}), at: begin, list: []wire.Node{{Node: "n1"}}}, c.took)
 		now := begin.Add(c.later)
 		if c.failed {
 			k.end(&nodesRead{done: make(chan struct{}), at: now, err: errors.New("away")}, time.Second)
@@ -64,7 +64,7 @@ func TestKeptNodes(t *testing.T) {
 		if list, _, _ = k.get(now); list[0].Node != "n1" {
 			t.Error("a caller changed the list")
 		}
-		k.end(&nodesRead{done: make(chan struct{}), at: begin.Add(-1), list: []client.Node{}}, time.Second)
+		k.end(&nodesRead{done: make(chan struct{}), at: begin.Add(-1), list: []wire.Node{}}, time.Second)
 		if list, _, _ = k.get(now); len(list) != 1 {
 			t.Error("an older list replaced a newer one")
 		}

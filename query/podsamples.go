@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 )
 
@@ -31,32 +31,32 @@ const lateExport = 2 * time.Minute
 const before = 5 * time.Minute
 
 // use selects one figure of a sample; nil for a series that contributes to none.
-type use func(*client.ProbeUse) **float64
+type use func(*wire.ProbeUse) **float64
 
 // useOf returns the figure that a series adds to, and whether it is a counter.
 func useOf(n *series.Labels) (use, bool) {
 	switch n.Metric + " " + n.Rest["mode"] + n.Rest["direction"] + n.Rest["type"] {
 	case cpuMetric + " user":
-		return func(u *client.ProbeUse) **float64 { return &u.UserSeconds }, true
+		return func(u *wire.ProbeUse) **float64 { return &u.UserSeconds }, true
 	case cpuMetric + " system":
-		return func(u *client.ProbeUse) **float64 { return &u.SystemSeconds }, true
+		return func(u *wire.ProbeUse) **float64 { return &u.SystemSeconds }, true
 	case ioMetric + " read":
-		return func(u *client.ProbeUse) **float64 { return &u.ReadBytes }, true
+		return func(u *wire.ProbeUse) **float64 { return &u.ReadBytes }, true
 	case ioMetric + " write":
-		return func(u *client.ProbeUse) **float64 { return &u.WriteBytes }, true
+		return func(u *wire.ProbeUse) **float64 { return &u.WriteBytes }, true
 	case faultsMetric + " ":
-		return func(u *client.ProbeUse) **float64 { return &u.MajorFaults }, true
+		return func(u *wire.ProbeUse) **float64 { return &u.MajorFaults }, true
 	case switchesMetric + " voluntary":
-		return func(u *client.ProbeUse) **float64 { return &u.Voluntary }, true
+		return func(u *wire.ProbeUse) **float64 { return &u.Voluntary }, true
 	case switchesMetric + " involuntary":
-		return func(u *client.ProbeUse) **float64 { return &u.Involuntary }, true
+		return func(u *wire.ProbeUse) **float64 { return &u.Involuntary }, true
 	case waitMetric + " ":
-		return func(u *client.ProbeUse) **float64 { return &u.WaitSeconds }, true
+		return func(u *wire.ProbeUse) **float64 { return &u.WaitSeconds }, true
 	case threadsMetric + " ":
-		return func(u *client.ProbeUse) **float64 { return &u.Threads }, false
+		return func(u *wire.ProbeUse) **float64 { return &u.Threads }, false
 	}
 	if n.Metric == memoryMetric && n.Rest["type"] == "anon" {
-		return func(u *client.ProbeUse) **float64 { return &u.ResidentBytes }, false
+		return func(u *wire.ProbeUse) **float64 { return &u.ResidentBytes }, false
 	}
 	return nil, false
 }
@@ -87,7 +87,7 @@ func (s *podSeries) until(t int64) (float64, bool) {
 // PodSamples returns the use of the containers of a pod per export interval of their agent, from start to end.
 // Counters start with the container, so the first sample covers the time since the start; the last sample includes
 // the use up to the end. The result is empty when the pod was not measured.
-func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]client.ProbeSample, error) {
+func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]wire.ProbeSample, error) {
 	parts, id, err := v.podParts(ctx, namespace, uid, from, to.Add(lateExport))
 	if err != nil || len(parts) == 0 {
 		return nil, err
@@ -125,13 +125,13 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 
 // samplesOf returns the differences between neighbouring times. Counters exported after the end count as of
 // the end.
-func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []client.ProbeSample) {
+func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []wire.ProbeSample) {
 	begin := from.UnixMilli()
 	for _, t := range times {
 		if t <= begin {
 			continue
 		}
-		s := client.ProbeSample{Seq: int64(len(out) + 1), From: time.UnixMilli(begin).UTC(), To: time.UnixMilli(min(t, max(to.UnixMilli(), begin+1))).UTC()}
+		s := wire.ProbeSample{Seq: int64(len(out) + 1), From: time.UnixMilli(begin).UTC(), To: time.UnixMilli(min(t, max(to.UnixMilli(), begin+1))).UTC()}
 		known := map[**float64]bool{}
 		for i := range all {
 			at := all[i].of(&s.Total)

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 )
 
@@ -55,7 +55,7 @@ type profileKey struct{ metric, unit, node, part string }
 // steps: point i covers the step that ends at its time. The increase of a counter between two samples
 // is divided among the steps exactly, so that the area below the curve equals the increase; a step
 // that no pair of samples covers is nil.
-func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([]client.Profile, error) {
+func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([]wire.Profile, error) {
 	g, err := newGrid(s.From, s.To, step, v.gone)
 	if err != nil {
 		return nil, err
@@ -203,10 +203,10 @@ func (g *grid) mean(l *line, it chunkenc.Iterator) {
 }
 
 // profiles converts the lines to the result, in the order of curves, cores first.
-func (g *grid) profiles(lines map[profileKey]*line) []client.Profile {
-	out := make([]client.Profile, 0, len(lines))
+func (g *grid) profiles(lines map[profileKey]*line) []wire.Profile {
+	out := make([]wire.Profile, 0, len(lines))
 	for k, l := range lines {
-		p := client.Profile{Metric: k.metric, Unit: k.unit, Node: k.node, Part: k.part, Points: make([]client.Point, g.n)}
+		p := wire.Profile{Metric: k.metric, Unit: k.unit, Node: k.node, Part: k.part, Points: make([]wire.Point, g.n)}
 		some := false
 		for i := range p.Points {
 			p.Points[i].Time = time.UnixMilli(g.from + int64(i+1)*g.step).UTC()
@@ -218,7 +218,7 @@ func (g *grid) profiles(lines map[profileKey]*line) []client.Profile {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b client.Profile) int {
+	slices.SortFunc(out, func(a, b wire.Profile) int {
 		return cmp.Or(cmp.Compare(rank(a.Metric), rank(b.Metric)), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
 	})
 	return out

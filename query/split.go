@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/internal/series"
 )
 
@@ -20,7 +20,7 @@ const namedCommands = 20
 // CommandProfile returns the cores that each program used over time, all nodes and
 // parts together, in descending order of use; all but the largest few are
 // "other", as are programs that the agent did not name. Steps are those of [Views.Profile].
-func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Duration) ([]client.Profile, error) {
+func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Duration) ([]wire.Profile, error) {
 	g, err := newGrid(s.From, s.To, step, v.gone)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	if lines[rest] != nil {
 		order = append(order, rest)
 	}
-	var out []client.Profile
+	var out []wire.Profile
 	for _, name := range order {
 		for _, p := range g.profiles(map[profileKey]*line{{metric: "command_cores", unit: "cores"}: lines[name]}) {
 			p.Command = name
@@ -88,13 +88,13 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 // Combine adds up the lines of a profile, over everything ("total") or per
 // "node"; any other value of by returns them unchanged. A step is unknown where all its lines
 // are. All lines must have the same steps, as those of one profile do.
-func Combine(lines []client.Profile, by string) []client.Profile {
+func Combine(lines []wire.Profile, by string) []wire.Profile {
 	if by != "total" && by != "node" {
 		return lines
 	}
 	type key struct{ metric, node string }
 	at := map[key]int{}
-	var out []client.Profile
+	var out []wire.Profile
 	for _, p := range lines {
 		k := key{metric: p.Metric}
 		if by == "node" {

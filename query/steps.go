@@ -3,7 +3,7 @@ package query
 import (
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/internal/hostlist"
 	"reckon/store"
 )
@@ -15,8 +15,8 @@ const shortParts = "short"
 // after the steps. Measurements take precedence where all nodes of the step were measured. Accounted steps
 // keep their order; measured steps without accounting follow, such as those of a running job or of one
 // without accounting.
-func Steps(accounted []store.Step, parts []client.Part) []client.Step {
-	measured := map[string][]client.Part{}
+func Steps(accounted []store.Step, parts []wire.Part) []wire.Step {
+	measured := map[string][]wire.Part{}
 	var order []string
 	for _, p := range parts {
 		if p.Part == "" || p.Part == shortParts {
@@ -27,7 +27,7 @@ func Steps(accounted []store.Step, parts []client.Part) []client.Step {
 		}
 		measured[p.Part] = append(measured[p.Part], p)
 	}
-	var out []client.Step
+	var out []wire.Step
 	for i := range accounted {
 		s := accountedStep(&accounted[i])
 		if of := measured[s.ID]; len(of) > 0 && (!s.Accounted || len(of) >= nodesOf(s.Nodes)) {
@@ -38,7 +38,7 @@ func Steps(accounted []store.Step, parts []client.Part) []client.Step {
 	}
 	for _, id := range order {
 		if of := measured[id]; of != nil {
-			s := step{client.Step{ID: id}}
+			s := step{wire.Step{ID: id}}
 			s.measured(of)
 			out = append(out, s.Step)
 		}
@@ -46,10 +46,10 @@ func Steps(accounted []store.Step, parts []client.Part) []client.Step {
 	return out
 }
 
-type step struct{ client.Step }
+type step struct{ wire.Step }
 
 func accountedStep(s *store.Step) step {
-	out := client.Step{ID: s.ID, Name: s.Name, State: s.State, Nodes: s.Nodes, ExitCode: s.ExitCode, Cores: s.Cores,
+	out := wire.Step{ID: s.ID, Name: s.Name, State: s.State, Nodes: s.Nodes, ExitCode: s.ExitCode, Cores: s.Cores,
 		CPUSeconds: s.CPUSeconds, MemoryPeakBytes: s.MemoryPeakBytes, Start: timeOrNil(s.Start), End: timeOrNil(s.End),
 		Accounted: s.CPUSeconds != nil || s.MemoryPeakBytes != nil}
 	if out.Start != nil && out.End != nil {
@@ -59,7 +59,7 @@ func accountedStep(s *store.Step) step {
 }
 
 // measured replaces the accounted use of a step with the measured use of its parts.
-func (s *step) measured(parts []client.Part) {
+func (s *step) measured(parts []wire.Part) {
 	s.Accounted, s.CPUSeconds, s.MemoryPeakBytes = false, nil, nil
 	for i := range parts {
 		p := &parts[i]

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/query"
 	"reckon/store"
 )
@@ -22,7 +22,7 @@ func TestSteps(t *testing.T) {
 		{ID: "2", Name: "short", State: "completed", Start: at, End: at.Add(time.Second), CPUSeconds: v(0.1)},
 		{ID: "3", Name: "unknown", State: "completed"},
 	}
-	parts := []client.Part{
+	parts := []wire.Part{
 		{Node: "n1", Part: "0", CPUSeconds: v(20), MemoryPeakBytes: v(5), MemoryNeededPeakBytes: v(4)}, {Node: "n2", Part: "0", CPUSeconds: v(31), MemoryPeakBytes: v(6)},
 		{Node: "n1", Part: "1", CPUSeconds: v(2)}, {Node: "n1", Part: "short", CPUSeconds: v(0.2)}, {Node: "n1", Part: ""},
 		{Node: "n1", Part: "3", CPUSeconds: v(9)}, {Node: "n1", Part: "extern", CPUSeconds: v(0.3)},

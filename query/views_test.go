@@ -13,8 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/metric"
 	"reckon/store/storetest"
 	"reckon/store/tsdb"
@@ -89,7 +89,7 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := map[string]client.Profile{}
+	by := map[string]wire.Profile{}
 	for _, p := range lines {
 		if p.Node != "n1" || p.Part != "0" {
 			t.Errorf("%s is of %q %q", p.Metric, p.Node, p.Part)

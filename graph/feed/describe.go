@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/graph/object"
 	"reckon/graph/telemetry"
 	"reckon/store"
@@ -75,7 +75,7 @@ func (l Links) logs(w *store.Workload, namespace, name string) *object.Logs {
 }
 
 // Node describes the present state of a node.
-func (l Links) Node(n *client.Node) object.Node {
+func (l Links) Node(n *wire.Node) object.Node {
 	o := object.Node{Name: n.Node, Status: "NotReady", Allocatable: Amounts(n.Cores, n.MemoryBytes, nil)}
 	if n.Up {
 		o.Status = "Ready"

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
+	"reckon/figure/wire"
 	"reckon/graph"
 	"reckon/graph/own"
 	"reckon/graph/telemetry"
@@ -30,7 +30,7 @@ type Workloads interface {
 
 // Nodes is the source of nodes.
 type Nodes interface {
-	Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
+	Nodes(ctx context.Context, now time.Time) ([]wire.Node, error)
 }
 
 // Options configure a feed.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/figure/wire"
 	"reckon/graph"
 	"reckon/graph/embedded"
 	"reckon/graph/feed"
@@ -23,12 +23,12 @@ import (
 type site struct {
 	*database.Catalogue
 	*embedded.Store
-	nodes []client.Node
+	nodes []wire.Node
 	now   time.Time
 	feed  *feed.Feed
 }
 
-func (s *site) Nodes(context.Context, time.Time) ([]client.Node, error) { return s.nodes, nil }
+func (s *site) Nodes(context.Context, time.Time) ([]wire.Node, error) { return s.nodes, nil }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
@@ -87,7 +87,7 @@ func (s *site) ask(t *testing.T, query string) string {
 func TestUpdate(t *testing.T) {
 	s := newSite(t)
 	cores := 4.0
-	s.nodes = []client.Node{{Node: "n1", Up: true, Cores: &cores}, {Node: "n2", Up: true}}
+	s.nodes = []wire.Node{{Node: "n1", Up: true, Cores: &cores}, {Node: "n2", Up: true}}
 	job := store.Workload{Site: "edge1", ID: "slurm/4711", Kind: "slurm", Name: "train", Owner: "alice", State: "running", Nodes: []string{"n1"}, Start: s.now}
 	job.RequestCores = &cores
 	pod := store.Workload{Site: "edge1", ID: "deployment/shop/cart", Kind: "deployment", Name: "cart", Owner: "shop", Nodes: []string{"n2"}, Start: s.now}
@@ -134,7 +134,7 @@ func TestUpdate(t *testing.T) {
 // Roles follow owners: a workload belongs to its owner, a node to everyone.
 func TestOwners(t *testing.T) {
 	s := newSite(t)
-	s.nodes = []client.Node{{Node: "n1", Up: true}}
+	s.nodes = []wire.Node{{Node: "n1", Up: true}}
 	s.upsert(t, store.Workload{ID: "slurm/1", Kind: "slurm", Owner: "alice", State: "running", Start: s.now})
 	s.update(t, 3)
 	list, err := s.List(t.Context())
@@ -233,7 +233,7 @@ func (b *batches) PutAll(ctx context.Context, list []graph.Change) (int, error) 
 func TestNodesAreWrittenTogether(t *testing.T) {
 	s := newSite(t)
 	for i := range 300 {
-		s.nodes = append(s.nodes, client.Node{Node: fmt.Sprintf("n%03d", i), Site: "edge1", Up: true})
+		s.nodes = append(s.nodes, wire.Node{Node: fmt.Sprintf("n%03d", i), Site: "edge1", Up: true})
 	}
 	b := &batches{Store: s.Store}
 	f := feed.New(feed.Options{Store: b, Workloads: s.Catalogue, Nodes: s, Site: "edge1", Clock: func() time.Time { return s.now }})

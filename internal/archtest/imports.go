@@ -130,8 +130,8 @@ func agentLinks(t *Tree) (out []Violation) {
 // internal/ may be imported by all (rule foundations).
 func flow() []string {
 	return []string{
-		"workload", "metric", "figure", "client", "account", "access", "store", "analysis",
-		"catalogue", "query", "answer", "graph", "web", "transport", "interop", "agent", "lab", "server", "cmd", "test",
+		"workload", "metric", "figure", "account", "access", "store", "analysis",
+		"catalogue", "query", "answer", "graph", "client", "web", "transport", "interop", "agent", "lab", "server", "cmd", "test",
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 const (
@@ -95,35 +95,35 @@ func (c *Client) query(p *answer.LogPlace) (string, error) {
 }
 
 // Logs implements answer.LogSource.
-func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit int) (client.Logs, error) {
+func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit int) (wire.Logs, error) {
 	q, err := c.query(p)
 	if errors.Is(err, errUnit) {
 		err = answer.NotFound("", err)
 	}
 	if err != nil {
-		return client.Logs{}, err
+		return wire.Logs{}, err
 	}
 	lines, err := c.ask(ctx, q, p.From, p.To, first, min(limit+1, Page))
 	if err != nil {
-		return client.Logs{}, err
+		return wire.Logs{}, err
 	}
 	kept, more := answer.SortLogs(lines, first, limit)
-	return client.Logs{Source: "loki", Query: q, Lines: kept, More: more}, nil
+	return wire.Logs{Source: "loki", Query: q, Lines: kept, More: more}, nil
 }
 
 // Each calls f for each line of a place, in order of time, page by page, and returns the query and the number of lines. A page
 // starts at the time of the last line of the previous one, since several lines can have the same time.
-func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*client.LogLine)) (query string, n int, err error) {
+func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*wire.LogLine)) (query string, n int, err error) {
 	if query, err = c.query(p); err != nil {
 		return "", 0, err
 	}
-	n, err = EachPage(p.From, func(from time.Time) ([]client.LogLine, error) { return c.ask(ctx, query, from, p.To, true, Page) }, Page, f)
+	n, err = EachPage(p.From, func(from time.Time) ([]wire.LogLine, error) { return c.ask(ctx, query, from, p.To, true, Page) }, Page, f)
 	return query, n, err
 }
 
 // EachPage calls f for each line of pages of the given size, each of which starts at the time of the last line of the previous one.
-func EachPage(from time.Time, page func(from time.Time) ([]client.LogLine, error), size int, f func(*client.LogLine)) (n int, err error) {
-	seen := map[client.LogLine]bool{} // with the time of the last line
+func EachPage(from time.Time, page func(from time.Time) ([]wire.LogLine, error), size int, f func(*wire.LogLine)) (n int, err error) {
+	seen := map[wire.LogLine]bool{} // with the time of the last line
 	for {
 		lines, err := page(from)
 		if err != nil {
@@ -155,7 +155,7 @@ func EachPage(from time.Time, page func(from time.Time) ([]client.LogLine, error
 }
 
 // ask fetches one page, in order of time.
-func (c *Client) ask(ctx context.Context, query string, from, to time.Time, first bool, limit int) ([]client.LogLine, error) {
+func (c *Client) ask(ctx context.Context, query string, from, to time.Time, first bool, limit int) ([]wire.LogLine, error) {
 	direction := "backward"
 	if first {
 		direction = "forward"
@@ -189,7 +189,7 @@ func (c *Client) ask(ctx context.Context, query string, from, to time.Time, firs
 }
 
 // decode parses a response: nanoseconds and lines of each stream.
-func decode(body []byte) ([]client.LogLine, error) {
+func decode(body []byte) ([]wire.LogLine, error) {
 	var answer struct {
 		Data struct {
 			Type   string `json:"resultType"`
@@ -202,7 +202,7 @@ func decode(body []byte) ([]client.LogLine, error) {
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Data.Type != "streams" {
 		return nil, fmt.Errorf("read the answer of Loki: %w", cmp.Or(err, errors.New("it has no streams; the selector is to be one of streams, without functions")))
 	}
-	var out []client.LogLine
+	var out []wire.LogLine
 	for _, r := range answer.Data.Result {
 		pod, container := cmp.Or(r.Stream["pod"], r.Stream["k8s_pod_name"]), cmp.Or(r.Stream["container"], r.Stream["k8s_container_name"])
 		for _, v := range r.Values {
@@ -215,9 +215,9 @@ func decode(body []byte) ([]client.LogLine, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read the answer of Loki: %q is no time", at)
 			}
-			out = append(out, client.LogLine{Time: time.Unix(0, ns), Pod: pod, Container: container, Text: text})
+			out = append(out, wire.LogLine{Time: time.Unix(0, ns), Pod: pod, Container: container, Text: text})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b client.LogLine) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(out, func(a, b wire.LogLine) int { return a.Time.Compare(b.Time) })
 	return out, nil
 }

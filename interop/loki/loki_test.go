@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 // lokiServer responds like Loki: at most limit lines from start on, without end, of two streams.
@@ -81,7 +81,7 @@ func TestEach(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, n, err := c.Each(t.Context(), &answer.LogPlace{From: begin, To: begin.Add(time.Minute)}, func(e *client.LogLine) {
+			_, n, err := c.Each(t.Context(), &answer.LogPlace{From: begin, To: begin.Add(time.Minute)}, func(e *wire.LogLine) {
 				if e.Time.Before(last) {
 					t.Fatalf("%v after %v", e.Time, last)
 				}

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 const (
@@ -68,8 +68,8 @@ func New(host, port, folder string) (*Client, error) {
 var errGone = errors.New("gone")
 
 // Logs implements answer.LogSource.
-func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit int) (client.Logs, error) {
-	logs := client.Logs{Source: "kubernetes"}
+func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit int) (wire.Logs, error) {
+	logs := wire.Logs{Source: "kubernetes"}
 	if p.Namespace == "" {
 		return logs, answer.NotFound("", errors.New("only pods have logs at the API server"))
 	}
@@ -104,7 +104,7 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 }
 
 // container reads the log of one container.
-func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name string, first bool, limit int) (lines []client.LogLine, more bool, err error) {
+func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name string, first bool, limit int) (lines []wire.LogLine, more bool, err error) {
 	q := url.Values{"timestamps": {"true"}, "sinceTime": {p.From.UTC().Format(time.RFC3339)}, "limitBytes": {strconv.Itoa(maxLog)}}
 	if name != "" {
 		q.Set("container", name)
@@ -130,7 +130,7 @@ func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name st
 	if err := refused(resp); err != nil {
 		return nil, false, err
 	}
-	return parse(io.LimitReader(resp.Body, maxLog), p, client.LogLine{Pod: pod, Container: name}, first, limit)
+	return parse(io.LimitReader(resp.Body, maxLog), p, wire.LogLine{Pod: pod, Container: name}, first, limit)
 }
 
 // refused returns an error for a response that is not a log.
@@ -152,7 +152,7 @@ func refused(resp *http.Response) error {
 }
 
 // parse reads lines "TIME TEXT" within the times of a place. A line longer than maxLine is truncated.
-func parse(r io.Reader, p *answer.LogPlace, of client.LogLine, first bool, limit int) (lines []client.LogLine, more bool, err error) {
+func parse(r io.Reader, p *answer.LogPlace, of wire.LogLine, first bool, limit int) (lines []wire.LogLine, more bool, err error) {
 	in := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, cut, err := in.ReadLine()

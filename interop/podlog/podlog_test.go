@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
+	"reckon/figure/wire"
 )
 
 var start = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
@@ -81,7 +81,7 @@ func place(pods ...string) *answer.LogPlace {
 	return &answer.LogPlace{Namespace: "shop", Pods: pods, From: start, To: start.Add(time.Minute), Containers: map[string][]string{"a": {"app", "proxy"}}}
 }
 
-func texts(list []client.LogLine) (out []string) {
+func texts(list []wire.LogLine) (out []string) {
 	for _, l := range list {
 		out = append(out, l.Pod+"/"+l.Container+": "+l.Text)
 	}
@@ -156,7 +156,7 @@ func TestManyContainers(t *testing.T) {
 func TestLongLine(t *testing.T) {
 	at := start.Format(time.RFC3339Nano)
 	log := at + " before\n" + at + " " + strings.Repeat("x", 10<<20) + "\n" + at + " after\n" + at + " last"
-	lines, more, err := parse(strings.NewReader(log), &answer.LogPlace{From: start, To: start.Add(time.Hour)}, client.LogLine{Pod: "a"}, true, 10)
+	lines, more, err := parse(strings.NewReader(log), &answer.LogPlace{From: start, To: start.Add(time.Hour)}, wire.LogLine{Pod: "a"}, true, 10)
 	if err != nil || more || len(lines) != 4 {
 		t.Fatalf("%d lines, %v, %v", len(lines), more, err)
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestGenerated fails if a comment of package client changed and go generate ./web/api was not run.
+// TestGenerated fails if a comment of package client or figure/wire changed and go generate ./web/api was not run.
 func TestGenerated(t *testing.T) {
-	want, err := described("../../../client")
+	want, err := described("../../../client", "../../../figure/wire")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package client
+package wire
 
 // HostPriority is the score of a node in the response of an extender of kube-scheduler
 // (k8s.io/kube-scheduler/extender/v1); the JSON keys are the field names.

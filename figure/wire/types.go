@@ -1,10 +1,9 @@
-// Package client is the Go client of reckon's HTTP API, and defines the types of
-// that API: the server encodes them, the command line and other
-// programs decode them.
+// Package wire defines the types of reckon's answers as the HTTP API encodes them. Package query and the answers fill them in, the
+// server marshals them, and package client decodes them.
 //
-// Times are RFC 3339 in UTC; figures are in SI base units. A figure that was not
-// measured is absent (null), never zero.
-package client
+// Times are RFC 3339 in UTC; figures are in SI base units. A figure that was not measured is absent (null), never zero. The comments
+// are the descriptions in the OpenAPI document.
+package wire
 
 import (
 	"time"

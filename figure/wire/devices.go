@@ -1,0 +1,68 @@
+package wire
+
+// NodeDevices is the activity of the disks, network file systems and interconnect ports of a node
+// over the last minutes. Unknown figures are null.
+type NodeDevices struct {
+	Node    string   `json:"node"`              // Name of the node.
+	Site    string   `json:"site,omitempty"`    // Its site.
+	Disks   []Disk   `json:"disks"`             // Block devices.
+	Mounts  []Mount  `json:"mounts"`            // Network file systems, each once however often it is mounted.
+	Links   []Link   `json:"links"`             // Ports of InfiniBand, Omni-Path, RoCE and Slingshot.
+	Sockets []Socket `json:"sockets"`           // Processor sockets whose memory traffic is counted.
+	Missing []string `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
+}
+
+// Disk is a block device.
+type Disk struct {
+	Device string `json:"device"` // Name.
+	// Share of time with a request under way; a disk that serves several at once may have room at 1.
+	Busy    *float64 `json:"busy"`
+	Waiting *float64 `json:"waiting"` // Mean queue length, requests in service included.
+	// Threads of all workloads that slept on average until it had answered; null where the agent cannot tell.
+	Threads      *float64 `json:"waiting_threads"`
+	ReadBytes    *float64 `json:"read_bytes_per_second"`  // Bytes read each second.
+	WriteBytes   *float64 `json:"write_bytes_per_second"` // Bytes written each second.
+	ReadSeconds  *float64 `json:"read_seconds"`           // Seconds that a read took on average; null where there was none.
+	WriteSeconds *float64 `json:"write_seconds"`          // Seconds that a write took on average; null where there was none.
+}
+
+// Mount is a network file system, counted once however often it is mounted.
+type Mount struct {
+	Type         string   `json:"type"`                           // nfs, lustre, or the type of a FUSE file system, such as fuse.sshfs.
+	Source       string   `json:"source"`                         // Export, or name of the file system; other for all those beyond a bound.
+	ReadBytes    *float64 `json:"read_bytes_per_second"`          // Bytes read from servers each second.
+	WriteBytes   *float64 `json:"write_bytes_per_second"`         // Bytes written to servers each second.
+	Operations   *float64 `json:"operations_per_second"`          // Operations each second.
+	MetadataRate *float64 `json:"metadata_operations_per_second"` // Those that neither read nor write data.
+	// Seconds that a read took on average; null where there was none, or times are unknown.
+	ReadSeconds     *float64 `json:"read_seconds"`
+	WriteSeconds    *float64 `json:"write_seconds"`              // Likewise of a write.
+	MetadataSeconds *float64 `json:"metadata_seconds"`           // Likewise of any other operation.
+	Retransmissions *float64 `json:"retransmissions_per_second"` // Repeated requests per second.
+}
+
+// Link is a port of an interconnect.
+type Link struct {
+	Device        string   `json:"device"`                    // Name of the adapter.
+	Port          string   `json:"port,omitempty"`            // Number of the port; empty for Slingshot.
+	Layer         string   `json:"layer"`                     // InfiniBand (Omni-Path too), Ethernet (RoCE, iWARP) or Slingshot.
+	Up            *bool    `json:"up"`                        // Whether it carries data.
+	Rate          *float64 `json:"rate_bytes_per_second"`     // Rate of the link in each direction, as it was trained.
+	ReceiveBytes  *float64 `json:"receive_bytes_per_second"`  // Octets received each second.
+	TransmitBytes *float64 `json:"transmit_bytes_per_second"` // Octets sent each second.
+	// Counters of errors and waits that have reached their maximum and no longer count.
+	Saturated []string `json:"saturated,omitempty"`
+}
+
+// Socket is a processor socket with its memory.
+type Socket struct {
+	Socket string `json:"socket"` // Its number.
+	// Bytes that its memory controllers read each second, for devices and the kernel too; null where they are not
+	// counted.
+	ReadBytes  *float64 `json:"read_bytes_per_second"`
+	WriteBytes *float64 `json:"write_bytes_per_second"` // Likewise of writes.
+	// Bytes that its last-level caches exchange with its own memory each second (resctrl).
+	LocalBytes  *float64 `json:"local_bytes_per_second"`
+	RemoteBytes *float64 `json:"remote_bytes_per_second"` // Likewise with memory of other sockets.
+	CacheBytes  *float64 `json:"cache_bytes"`             // How much of its last-level caches is occupied, bytes (resctrl).
+}

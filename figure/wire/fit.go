@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// FitQuery holds the requirements of a job.
+type FitQuery struct {
+	Cores       float64
+	MemoryBytes float64
+	GPUs        float64 // below 1: a share of one GPU's time
+	// GPUMemoryBytes is the memory needed on one GPU. If it is set, or GPUs is below 1, the
+	// response lists the GPUs that can be shared.
+	GPUMemoryBytes float64
+	Time           time.Duration
+}
+
+// Shares reports whether the query is about a part of a GPU.
+func (f FitQuery) Shares() bool { return f.GPUs > 0 && f.GPUs < 1 || f.GPUMemoryBytes > 0 }
+
+// Query encodes the query as parameters of GET /api/reckon/v1/fit.
+func (f FitQuery) Query() url.Values {
+	q := url.Values{}
+	for key, v := range map[string]float64{"cores": f.Cores, "memory_bytes": f.MemoryBytes, "gpus": f.GPUs, "gpu_memory_bytes": f.GPUMemoryBytes} {
+		if v > 0 {
+			q.Set(key, strconv.FormatFloat(v, 'f', -1, 64))
+		}
+	}
+	if f.Time > 0 {
+		q.Set("time", f.Time.String())
+	}
+	return q
+}
+
+// Place is a class of similar nodes of a site where a job could run, with the
+// partitions observed on them.
+type Place struct {
+	Site        string   `json:"site,omitempty"`      // Site.
+	Partitions  []string `json:"partitions"`          // Partitions that were seen on them.
+	Nodes       int      `json:"nodes"`               // How many there are.
+	Up          *int     `json:"up"`                  // How many are up; null if unknown.
+	Cores       *float64 `json:"cores"`               // Cores of each.
+	MemoryBytes *float64 `json:"memory_bytes"`        // Memory of each, bytes.
+	GPUs        *float64 `json:"gpus"`                // GPUs of each, at least, by what jobs were given; null if unknown.
+	Fits        *bool    `json:"fits"`                // Whether one such node is large enough; null if unknown.
+	Why         string   `json:"why,omitempty"`       // Why not, or which data is missing.
+	FreeNow     *int     `json:"free_now"`            // Number of nodes with enough free capacity now; null if unknown.
+	Comparable  int      `json:"comparable"`          // Jobs of the last 30 days that asked for half to twice as much.
+	WaitP50     *float64 `json:"wait_p50_seconds"`    // What half of them waited at most, seconds.
+	WaitP90     *float64 `json:"wait_p90_seconds"`    // What nine of ten waited at most, seconds.
+	LongestRun  *float64 `json:"longest_run_seconds"` // How long the longest of them ran, seconds.
+}
+
+// GPUTenant is a workload that has a GPU open, with its use of it in the last day.
+type GPUTenant struct {
+	Workload string `json:"workload"`        // The workload, or words without a name for those who may not see it.
+	Owner    string `json:"owner,omitempty"` // Owner of the workload.
+	// Most memory of the device that it held at a time, bytes; null if not measured.
+	MemoryPeak *float64 `json:"memory_peak_bytes"`
+	BusyPeak   *float64 `json:"busy_peak_ratio"` // Its busiest minute, as a share of it; null when not measured.
+	BusyMean   *float64 `json:"busy_mean_ratio"` // Share of the time that the device computed for it; null when not measured.
+	// Whether its time was divided by memory held or evenly, rather than measured.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// GPUShare is a GPU, or a partition of one, that the job could share.
+type GPUShare struct {
+	Site        string      `json:"site,omitempty"`      // Site of the node.
+	Node        string      `json:"node"`                // Node that the GPU is in.
+	Device      string      `json:"device"`              // UUID of the device, or its address on the bus.
+	Index       string      `json:"index"`               // Number of the device, as the tools of its vendor count.
+	Model       string      `json:"model,omitempty"`     // Model of the device.
+	Partition   bool        `json:"partition,omitempty"` // Whether it is a MIG instance.
+	MemoryBytes *float64    `json:"memory_bytes"`        // Memory that it has; null if unknown.
+	Tenants     []GPUTenant `json:"tenants"`             // Workloads that have it open.
+	// Whether memory and time suffice next to the tenants' peak memory and mean use; null if unknown.
+	Fits *bool `json:"fits"`
+	// What is too little or unknown, or by how much they slow each other down at their busiest.
+	Why string `json:"why,omitempty"`
+	// Memory left next to all tenants at their peaks, bytes; a negative value is a shortage; null if unknown.
+	MemoryLeft *float64 `json:"memory_left_bytes"`
+	// Time left beside the mean use of all; below 0 it is too little; null if unknown.
+	BusyLeft *float64 `json:"busy_left_ratio"`
+	// Lower bound of the factor by which all of them slow down: the sum of the mean use and of the requested share,
+	// at least 1; null if unknown. Contention for memory and caches comes on top.
+	SlowdownAtLeast *float64 `json:"slowdown_at_least"`
+	AtPeaks         *float64 `json:"slowdown_at_peaks"` // The same with each one's busiest minute; null if unknown.
+	Profile         string   `json:"profile,omitempty"` // MIG profile or time slices to use.
+}
+
+// FitList is where a job would fit, the best place first: the response of GET /api/reckon/v1/fit.
+type FitList struct {
+	Places  []Place    `json:"places"`            // The best first.
+	Sharing []GPUShare `json:"sharing,omitempty"` // GPUs that the job could share, the best first, if it needs a part of one.
+	// When the list of nodes was read, where that was before the question; left out for a list of now.
+	AsOf    *time.Time `json:"as_of,omitempty"`
+	Missing []string   `json:"missing,omitempty"` // What could not be asked.
+}

@@ -1,0 +1,39 @@
+package wire
+
+import (
+	"time"
+)
+
+// ImportBad is a piece of input that could not be read.
+type ImportBad struct {
+	File  string `json:"file"`  // File that it is in.
+	Line  int    `json:"line"`  // Line number; 0 if the error is not in one line.
+	Error string `json:"error"` // The error.
+}
+
+// ImportResult is the result of an import. Records are processes in samples of sonar, jobs of sacct and measurements
+// of Waggle; each is counted in one of the fields from taken to refused.
+type ImportResult struct {
+	Files      int `json:"files"`      // Files that were read.
+	Records    int `json:"records"`    // Records in them: processes in readings of sonar, jobs of sacct.
+	Taken      int `json:"taken"`      // New ones.
+	Known      int `json:"known"`      // Those that were imported before, or are there twice.
+	Measured   int `json:"measured"`   // Those of a time in which reckon itself measured the node.
+	Waiting    int `json:"waiting"`    // Jobs that had not started.
+	Heartbeats int `json:"heartbeats"` // Signs of life of nodes on which nothing ran.
+	// Those of the future, or of which the node cannot have given so much; they are also in bad_count.
+	Refused   int         `json:"refused"`
+	Resumed   bool        `json:"resumed"`   // An earlier import had been cut off; this one finished it.
+	Workloads int         `json:"workloads"` // Workloads that got something new.
+	Samples   int         `json:"samples"`   // Samples written.
+	Rows      int         `json:"rows"`      // Rows of the catalogue written.
+	From      *time.Time  `json:"from"`      // Earliest time of the imported data.
+	To        *time.Time  `json:"to"`        // Latest time in it.
+	BadCount  int         `json:"bad_count"` // Lines that could not be read.
+	Bad       []ImportBad `json:"bad"`       // The first hundred of them.
+}
+
+// Useless reports whether nothing in the input could be read.
+func (r *ImportResult) Useless() bool {
+	return r.Taken+r.Known+r.Measured+r.Waiting+r.Heartbeats+r.Samples == 0 && !r.Resumed
+}

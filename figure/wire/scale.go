@@ -1,0 +1,94 @@
+package wire
+
+import (
+	"time"
+)
+
+// Scale is a workload's use of its allocation, and how runs of the same work scale: the response of GET
+// /api/reckon/v1/scale/{id}.
+type Scale struct {
+	Workload
+	Resources []ScaleResource `json:"resources"` // Each resource that was measured.
+	// Over how long each figure behind p50 and p95 is a mean, seconds; those of cores are over one second.
+	StepSeconds float64 `json:"step_seconds"`
+	// The compared runs of the same work, this one included if it qualifies, by cores and start.
+	Runs []ScaleRun `json:"runs"`
+	// How many others did not end well, are too short to compare, or got fewer cores than they wanted where nobody
+	// asked for any.
+	LeftOut  int    `json:"left_out"`
+	Waited   int    `json:"waited"`    // How many of the runs waited for cores for a fifth of the time or more.
+	SizeUnit string `json:"size_unit"` // Unit of comparison: cores, or gpus for work with GPUs.
+	// Amdahl's law fitted to the runs; null where no law is claimed: fewer than three sizes, runs that used too
+	// differently, or a law that they are far from or that claims more than they kept busy.
+	Amdahl   *ScaleFit  `json:"amdahl"`
+	USL      *ScaleFit  `json:"usl"`               // The Universal Scalability Law; null where no law is claimed.
+	Weak     *ScaleWeak `json:"weak"`              // Whether the work grows with the cores; null where the runs do not show it.
+	Verdicts []Verdict  `json:"verdicts"`          // The conclusions as sentences, the most severe first.
+	Missing  []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
+}
+
+// ScaleResource is the use of one resource by a workload.
+type ScaleResource struct {
+	Resource string `json:"resource"` // cores, memory, gpus, gpu_memory, disk or network.
+	Unit     string `json:"unit"`     // Unit of the figures.
+	// What it had of it: asked for, or the cores of its nodes where nobody asked; null if unknown.
+	Held *float64 `json:"held"`
+	Mean *float64 `json:"mean"` // Mean.
+	P50  *float64 `json:"p50"`  // Median.
+	P95  *float64 `json:"p95"`  // 95th percentile.
+	Max  *float64 `json:"max"`  // Maximum.
+}
+
+// ScaleRun is one run of the same work.
+type ScaleRun struct {
+	ID         string    `json:"id"`          // Its id.
+	Start      time.Time `json:"start"`       // Start time.
+	Cores      float64   `json:"cores"`       // Cores that it held, or used (p95) where nobody asked for any.
+	CoresFrom  string    `json:"cores_from"`  // requested or used.
+	Seconds    float64   `json:"seconds"`     // Wall time, seconds.
+	CPUSeconds *float64  `json:"cpu_seconds"` // CPU time, seconds.
+	GPUs       *float64  `json:"gpus"`        // GPUs that it was given, where runs are compared by GPUs; else null.
+	GPUSeconds *float64  `json:"gpu_seconds"` // Time that its GPUs were busy, seconds.
+	Waited     bool      `json:"waited"`      // Its threads waited for cores for a fifth of the time or more.
+	// Speed relative to one core or GPU, by the better of the two laws; null without a law.
+	Speedup *float64 `json:"speedup"`
+}
+
+// Size returns the size of the run, in the unit of comparison.
+func (r *ScaleRun) Size(unit string) float64 {
+	if unit == "gpus" && r.GPUs != nil {
+		return *r.GPUs
+	}
+	return r.Cores
+}
+
+// ScaleFit is a law of scaling fitted to runs, by least squares of the relative error.
+type ScaleFit struct {
+	Serial    float64 `json:"serial"`           // Share of the work that does not run in parallel, 0 to 1.
+	Crosstalk float64 `json:"crosstalk"`        // Communication cost per pair of cores; 0 in Amdahl's law.
+	OneCore   float64 `json:"one_core_seconds"` // Time that one core would take, seconds.
+	Sizes     int     `json:"sizes"`            // Distinct numbers of cores behind it.
+	Runs      int     `json:"runs"`             // Runs behind it.
+	// Typical relative distance of a run from the law; null if there are no more sizes than parameters, so that the
+	// law fits exactly.
+	Error        *float64 `json:"error"`
+	SerialLow    *float64 `json:"serial_low"`    // Least serial share over the fits that leave out one size each.
+	SerialHigh   *float64 `json:"serial_high"`   // Greatest of them.
+	SpeedupLimit *float64 `json:"speedup_limit"` // Highest speed-up; null where it has no bound.
+	BestCores    *float64 `json:"best_cores"`    // Cores that give it; null where more always help a little.
+}
+
+// ScaleWeak compares runs of work that appears to grow with the cores.
+type ScaleWeak struct {
+	FromCores  float64 `json:"from_cores"` // The fewest cores of the runs.
+	ToCores    float64 `json:"to_cores"`   // The most cores of the runs.
+	CPUGrowth  float64 `json:"cpu_growth"` // CPU time with the most cores over that with the fewest.
+	Efficiency float64 `json:"efficiency"` // Time with the fewest cores over that with the most.
+	Sizes      int     `json:"sizes"`      // How many numbers of cores were seen.
+	Runs       int     `json:"runs"`       // How many runs were seen.
+}
+
+// Speedup returns how many times faster n cores are than one by the law.
+func (f *ScaleFit) Speedup(n float64) float64 {
+	return n / (1 + f.Serial*(n-1) + f.Crosstalk*n*(n-1))
+}

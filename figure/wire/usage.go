@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"net/url"
+	"time"
+
+	"reckon/figure"
+)
+
+// UsageQuery selects history: what was used, by whom and when. Zero fields select
+// everything.
+type UsageQuery struct {
+	Since, Until time.Time // rounded outwards to whole hours, UTC
+	// Span is hour, day, week, month, whole or hour-of-week.
+	Span string
+	// By lists the dimensions that distinguish rows: owner, account, partition, command, kind,
+	// site; or node, alone or with site.
+	By []string
+
+	Sites, Kinds, Owners, Accounts, Partitions, Nodes []string
+	Command                                           string // shell pattern
+}
+
+// Query encodes the query as parameters of GET /api/reckon/v1/usage.
+func (u UsageQuery) Query() url.Values {
+	q := url.Values{}
+	for key, v := range map[string]string{"since": FormatTime(u.Since), "until": FormatTime(u.Until), "span": u.Span, "command": u.Command} {
+		if v != "" {
+			q.Set(key, v)
+		}
+	}
+	for key, v := range map[string][]string{
+		"by": u.By, "site": u.Sites, "kind": u.Kinds, "owner": u.Owners, "account": u.Accounts, "partition": u.Partitions, "node": u.Nodes,
+	} {
+		if len(v) > 0 {
+			q[key] = v
+		}
+	}
+	return q
+}
+
+// UsageFigures are sums over a period; unmeasured figures are null.
+type UsageFigures = figure.Used
+
+// Capacity is the capacity of machines while they were up, and its use. A machine
+// that is down is not idle: it has no capacity.
+type Capacity = figure.Capacity
+
+// Usage is the use by one group in one period: a row of history.
+type Usage struct {
+	From      *time.Time `json:"from"`                // Start of the stretch; null when the span is whole.
+	Site      string     `json:"site,omitempty"`      // Site.
+	Owner     string     `json:"owner,omitempty"`     // Owner; "others" combines everyone the caller may not see.
+	Account   string     `json:"account,omitempty"`   // Project or account it was charged to.
+	Partition string     `json:"partition,omitempty"` // Partition.
+	Node      string     `json:"node,omitempty"`      // Node.
+	// Program; other figures than CPU time stand with the program that used most in a workload.
+	Command string `json:"command,omitempty"`
+	Kind    string `json:"kind,omitempty"` // Kind of workload.
+	UsageFigures
+	// Capacity is that of the node in a row of one node, that of the nodes of the partition in a row of
+	// one partition if the batch system reports them, otherwise that of all nodes in that time.
+	Capacity
+	// CPU time by the core time that was there; of a partition, by that of its nodes where the batch system tells
+	// them.
+	CapacityShare *float64 `json:"capacity_share"`
+}
+
+// UsageList is usage over a period: the response of GET /api/reckon/v1/usage.
+type UsageList struct {
+	Since time.Time `json:"since"` // Start, a full hour.
+	Until time.Time `json:"until"` // End, a whole hour.
+	// Up to when usage was counted, where that is before the end: some minutes ago on a busy server.
+	AsOf    *time.Time `json:"as_of,omitempty"`
+	Span    string     `json:"span"`              // Length of the stretches of time.
+	By      []string   `json:"by"`                // What rows are grouped by.
+	Rows    []Usage    `json:"rows"`              // One for each stretch of time and group, by time.
+	Total   Usage      `json:"total"`             // All rows together, and the capacity over all the time.
+	Pending *Pending   `json:"pending,omitempty"` // The currently waiting demand; null for none.
+	Missing []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
+	// How far usage agrees with the counters, such as: accounted 100.00 %, last proof 03:10 CET; empty if unknown.
+	Proof string `json:"proof,omitempty"`
+}
+
+// Pending is the currently waiting demand.
+type Pending struct {
+	Workloads      int      `json:"workloads"`       // How many wait.
+	RequestCores   *float64 `json:"request_cores"`   // Cores they ask for together.
+	RequestGPUs    *float64 `json:"request_gpus"`    // GPUs they ask for together.
+	LongestSeconds *float64 `json:"longest_seconds"` // Longest current waiting time, seconds.
+}
