@@ -5,34 +5,6 @@ import (
 	"net/url"
 )
 
-// AlertTest is the state of a test of the alert delivery path.
-type AlertTest struct {
-	ID         string          `json:"id"`         // Names the test.
-	Deliveries []AlertDelivery `json:"deliveries"` // The places that it goes to.
-}
-
-// AlertDelivery is the delivery of an alert to one receiver.
-type AlertDelivery struct {
-	Alertmanager string `json:"alertmanager"` // Address of the Alertmanager, or embedded.
-	// Receiver of its configuration; empty until the alert has arrived at one that runs elsewhere.
-	Receiver string `json:"receiver"`
-	// Integration: email, webhook and the like with their number in the receiver; empty where only the Alertmanager
-	// knows.
-	Integration string `json:"integration"`
-	Arrived     bool   `json:"arrived"` // Whether it has arrived.
-	Error       string `json:"error"`   // Why it has not.
-}
-
-// Done reports whether every delivery has arrived or failed.
-func (t *AlertTest) Done() bool {
-	for i := range t.Deliveries {
-		if d := &t.Deliveries[i]; !d.Arrived && d.Error == "" {
-			return false
-		}
-	}
-	return len(t.Deliveries) > 0
-}
-
 // TestAlert sends a test alert.
 func (c *Client) TestAlert(ctx context.Context) (AlertTest, error) {
 	var t AlertTest

@@ -15,4 +15,10 @@ func TestGenerated(t *testing.T) {
 	if got, err := os.ReadFile("../described.go"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("web/api/described.go is stale: run go generate ./web/api (%v)", err)
 	}
+	if want, err = aliases("../../../figure/wire"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile("../../../client/wire.go"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("client/wire.go is stale: run go generate ./web/api (%v)", err)
+	}
 }
