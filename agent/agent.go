@@ -22,13 +22,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/account"
-	"reckon/client"
 	"reckon/internal/kubelet"
 	"reckon/metric"
 	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/sensor/all"
 	"reckon/sensor/task"
+	"reckon/web/client"
 	"reckon/workload"
 	"reckon/workload/kubernetes"
 )

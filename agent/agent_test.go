@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/account"
-	"reckon/client"
 	"reckon/metric"
 	"reckon/sensor/replay/recording"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

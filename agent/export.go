@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/durable/filelimit"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/web/client"
 )
 
 // exposure is a copy of an export, for scrapes. Their copies of samples point to its histograms: those of one export

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/cgpath"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

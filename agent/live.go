@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // live builds the tick of a live view. Everything in it is new memory.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/web/client"
 )
 
 // own is what an export has of metrics whose names begin so, with their labels.

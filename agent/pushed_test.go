@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/metric"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"testing"
 
-	"reckon/client"
 	"reckon/figure/wire"
+	"reckon/web/client"
 )
 
 // TestByOwner: waste is added up by owner and resource, in descending order of core-hours; a resource

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"reckon/access"
-	"reckon/client"
 	"reckon/figure/wire"
 	"reckon/query"
+	"reckon/web/client"
 )
 
 type gpuSpaces []query.GPUSpace

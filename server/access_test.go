@@ -24,9 +24,9 @@ import (
 
 	"reckon/access"
 	"reckon/access/auth"
-	"reckon/client"
 	"reckon/metric"
 	"reckon/transport/push"
+	"reckon/web/client"
 )
 
 // opened is a server without sensors that takes samples.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
 	"reckon/server/alerting"
 	"reckon/store"
 	"reckon/web/api"
+	"reckon/web/client"
 	"reckon/web/promapi"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/store"
+	"reckon/web/client"
 )
 
 // TestStoreAway asks everything that the catalogue can answer while the store of series is

@@ -3,8 +3,8 @@ package server
 import (
 	"strings"
 
-	"reckon/client"
 	"reckon/interop/metricsetlog"
+	"reckon/web/client"
 )
 
 // benchmarkLog reads the log of a metric that is a program of its own. A log of an unknown kind stays as it is.

@@ -16,7 +16,6 @@ import (
 	"reckon/answer/findings"
 	"reckon/answer/forecast"
 	"reckon/catalogue"
-	"reckon/client"
 	"reckon/internal/buildinfo"
 	"reckon/interop/importer"
 	"reckon/metric/expose"
@@ -26,6 +25,7 @@ import (
 	"reckon/transport/ingest"
 	"reckon/transport/limits"
 	"reckon/web/api"
+	"reckon/web/client"
 	"reckon/web/promapi"
 	"reckon/web/ui"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // withBlock runs a server for a moment, leaves a block in its directory, and returns the path

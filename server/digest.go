@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/durable"
 	"reckon/server/alerting"
+	"reckon/web/client"
 	"reckon/web/report"
 )
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/server/alerting"
 	"reckon/server/cluster"
 	"reckon/store/storetest"
+	"reckon/web/client"
 )
 
 // TestDigests: each owner gets one digest a week, with their own report and no other; a restart repeats

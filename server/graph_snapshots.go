@@ -8,13 +8,13 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
-	"reckon/client"
 	"reckon/graph"
 	"reckon/graph/feed"
 	"reckon/graph/glaciation"
 	"reckon/graph/object"
 	"reckon/query"
 	"reckon/store"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

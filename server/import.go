@@ -15,11 +15,11 @@ import (
 	"reckon/answer"
 	"reckon/catalogue"
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/interop/importer"
 	"reckon/interop/waggle"
 	"reckon/store/tsdb"
 	"reckon/web/api"
+	"reckon/web/client"
 )
 
 // imports takes history into the stores, one import at a time.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 const imported = `v=0.13.0,time=2023-03-01T10:00:00+00:00,host=n1,user=alice,cmd=sim,job=4711,pid=70,ppid=1,rssanonkib=1024,cputime_sec=10,epoch=0

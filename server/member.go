@@ -20,9 +20,9 @@ import (
 
 	"reckon/access/auth"
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/metric"
 	"reckon/server/cluster"
+	"reckon/web/client"
 )
 
 // membership is what a server that is one of several knows of the others. A server is opened to

@@ -10,7 +10,7 @@ import (
 
 	"reckon/answer"
 	"reckon/catalogue"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 const (

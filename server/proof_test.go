@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"reckon/catalogue"
-	"reckon/client"
 	"reckon/metric"
+	"reckon/web/client"
 )
 
 // A server proves its usage on demand, keeps the proof and says it with usage.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/metric"
 	"reckon/transport/push"
+	"reckon/web/client"
 )
 
 // A server without sensors builds its catalogue from what agents push.

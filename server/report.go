@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 	"reckon/web/report"
 )
 

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"reckon/agent"
-	"reckon/client"
 	"reckon/metric"
 	"reckon/transport/push"
+	"reckon/web/client"
 )
 
 // wait asks again until it holds; only a hang reaches the limit.

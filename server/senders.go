@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // shareEvery is how often the members of a cluster tell each other who sends.

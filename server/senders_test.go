@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/metric"
 	"reckon/transport/instance"
 	"reckon/transport/push"
+	"reckon/web/client"
 )
 
 // Two machines of one name are two machines: the second is refused, keeps what it has, is

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"reckon/agent"
-	"reckon/client"
 	"reckon/store"
+	"reckon/web/client"
 )
 
 // start runs a server with an agent on this machine until the test ends, or until the

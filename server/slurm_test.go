@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // TestSlurm runs a server over commands that answer as those of Slurm do: a job that

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"reckon/agent"
-	"reckon/client"
 	"reckon/store/remote"
 	"reckon/store/storetest"
+	"reckon/web/client"
 )
 
 // eventually asks until it is so. The limit is one that only a hang reaches.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // sum adds up counters that may be unknown: a sum of which a part is unknown is unknown.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // The network probe speaks over one TCP connection per question. The first line is JSON: what is asked.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Options of a measurement.

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // process is one process of a tree. Its lines have the form of Linux 6.18.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Limits of one answer and of waiting for one.

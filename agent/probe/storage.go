@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // StorageOptions are of the probe of a volume.

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/agent/probe"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // probeOptions are the flags of `reckon-agent probe` and its subcommands.

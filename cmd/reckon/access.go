@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // apiSocket returns the path of the Unix socket to create, empty for none, and whether it was requested explicitly.

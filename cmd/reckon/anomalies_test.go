@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"reckon/analysis/misuse"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // TestAnomalies: anomalies are the findings of one rule, in the table of findings.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/term"
 	"reckon/metric"
+	"reckon/web/client"
 )
 
 // jobWords are aliases for columns of workloads: short ones, and the equivalent fields of sacct. Its CPUTime is allocated core

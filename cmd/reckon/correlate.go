@@ -13,8 +13,8 @@ import (
 
 	"reckon/analysis/correlate"
 	"reckon/answer/dataset"
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 type correlateOptions struct {

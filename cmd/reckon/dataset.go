@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/answer/dataset"
-	"reckon/client"
 	"reckon/internal/term"
 	"reckon/metric"
+	"reckon/web/client"
 )
 
 type datasetOptions struct {

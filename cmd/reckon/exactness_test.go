@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // TestMarks: bounds, estimates and modelled figures are marked next to their numbers, in the list

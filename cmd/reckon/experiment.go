@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/answer/dataset"
-	"reckon/client"
 	"reckon/internal/term"
 	"reckon/lab/experiment"
 	"reckon/lab/stress"
+	"reckon/web/client"
 )
 
 type experimentOptions struct {

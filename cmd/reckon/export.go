@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/buildinfo"
 	"reckon/interop/sonar"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

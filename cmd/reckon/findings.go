@@ -16,8 +16,8 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/answer/findings"
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 type findingsOptions struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // choice is a flag that takes one of a few words.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"reckon/client"
 	"reckon/internal/term"
 	"reckon/server"
+	"reckon/web/client"
 )
 
 // footprintFlags define the emissions and the cost of energy.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 func newGraph(g *globals) *cobra.Command {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/graph"
 	"reckon/graph/glaciation"
 	"reckon/graph/jsonld"
 	"reckon/graph/own"
+	"reckon/web/client"
 )
 
 func newGraphExport(g *globals) *cobra.Command {

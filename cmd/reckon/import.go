@@ -23,8 +23,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"reckon/client"
 	"reckon/server"
+	"reckon/web/client"
 )
 
 func newImport(g *globals) *cobra.Command {

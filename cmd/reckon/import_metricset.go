@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/term"
 	"reckon/interop/metricsetlog"
+	"reckon/web/client"
 )
 
 type metricSetImport struct {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/interop/loki"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Three disks at most are named, and none for which it hardly waited; what is left is named from a tenth of the whole on.

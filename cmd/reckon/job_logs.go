@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
 	"reckon/internal/term"
 	"reckon/interop/loki"
+	"reckon/web/client"
 )
 
 // Logs are not collected: they are fetched from Loki or through the server, or the command that shows them is printed.

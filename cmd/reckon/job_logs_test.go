@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // lokiServer responds like Loki: at most limit lines from start on, without end, of two streams.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 const mailWidth = 72

@@ -3,8 +3,8 @@ package main
 import (
 	"strings"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // signs are the marks of events below a chart, the most important last: it

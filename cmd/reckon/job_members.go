@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 var (

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // listed is the maximum number of nodes, parts, programs or events on a page.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // TestJobNext: the page of an ended job shows the forecast of the next run, if the server makes forecasts; other formats do not request it.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // page collects lines of text for a screen.

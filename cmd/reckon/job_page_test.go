@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // A run of a few seconds has fewer points than are drawn, of any figure; a workload without memory has no chart of it.

@@ -7,8 +7,8 @@ import (
 	"math"
 	"strings"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

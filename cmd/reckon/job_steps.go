@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // stepID matches a step id in Slurm's format: 4711.0, 4711_3.batch, 7+1.2.

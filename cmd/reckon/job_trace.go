@@ -5,9 +5,9 @@ import (
 	"math"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
 	"reckon/lab/stress"
+	"reckon/web/client"
 )
 
 // writeTrace writes the use of a workload over time as a program for `reckon stress

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/lab/stress"
+	"reckon/web/client"
 )
 
 // TestTraceOf: a trace sums nodes and parts, starts with the first known figure, and holds the last

@@ -3,8 +3,8 @@ package main
 import (
 	"strings"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // events formats the events of a workload; events that did not occur are omitted.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // waits reports whether a workload has not started.

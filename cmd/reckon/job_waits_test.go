@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // TestPagesOfWhatWaits: pages of pending workloads, of ones that never started, and of the waiting part of an array, say so and show no use.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/term"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"reckon/agent"
-	"reckon/client"
 	"reckon/web/api"
+	"reckon/web/client"
 )
 
 // inProcess runs the sensors in this process, without a store, for `reckon top` if

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
+	"reckon/web/client"
 	"reckon/web/report"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // named holds values of filters, by type of name: owner, account, partition, node, site, or id of a workload.

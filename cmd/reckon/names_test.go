@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // A name whose work is neither counted yet nor among the latest workloads is no mistake.

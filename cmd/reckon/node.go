@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // nodeDetail is a node with the work that ran on it.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // devicesOf fetches the devices of a node; nil if the server has none, or not for this viewer.

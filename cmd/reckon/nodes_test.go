@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // TestNodesOfSlurm checks the output for nodes in the batch system, with and without

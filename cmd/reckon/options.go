@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/interop/loki"
 	"reckon/server"
 	"reckon/store"
+	"reckon/web/client"
 )
 
 // serverOptions is the stage that stores and answers: the options that up and serve have in common.

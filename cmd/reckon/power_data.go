@@ -21,8 +21,8 @@ import (
 	"reckon/account/attribution/feature"
 	"reckon/analysis/powerfit"
 	"reckon/answer/dataset"
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // powerInput is the source of samples of power and of its features: a data

@@ -13,7 +13,7 @@ import (
 
 	"reckon/agent"
 	"reckon/agent/external/promtext"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 type pushOptions struct {

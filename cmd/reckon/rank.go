@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 func newRank(g *globals) *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
+	"reckon/web/client"
 	"reckon/web/report"
 )
 

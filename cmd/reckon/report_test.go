@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // TestReportTables: every selectable table is one of the report.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 func newRightsize(g *globals) *cobra.Command {

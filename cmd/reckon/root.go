@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/cmd/manpage"
 	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // deps are the external dependencies of the program, so that a test can run all of it.

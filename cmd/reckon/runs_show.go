@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/answer/dataset"
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 func newRunsShow(g *globals) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 func newScale(g *globals) *cobra.Command {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // size sums up the runs at one number of cores or GPUs: medians, and the latest run.

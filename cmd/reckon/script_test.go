@@ -17,9 +17,9 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 	"reckon/web/promapi"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // shared holds the flags that several commands take: each is registered once, and has one meaning.

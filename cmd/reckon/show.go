@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // shown is an answer of the server in the output formats of commands.

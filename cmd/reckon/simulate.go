@@ -18,12 +18,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/buildinfo"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
 	"reckon/server"
 	"reckon/transport/push"
+	"reckon/web/client"
 )
 
 type simulateOptions struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	xterm "golang.org/x/term"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 type topOptions struct {

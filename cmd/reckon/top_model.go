@@ -9,8 +9,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // order is a sort order of the workloads, the largest first.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 const (

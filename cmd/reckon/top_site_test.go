@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // TestSiteFeed: the server of a site has no stream: recent data of its nodes is used instead.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // View draws the screen: at most its height in lines, each at most its width.

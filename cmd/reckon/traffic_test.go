@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // TestMemoryTraffic: memory traffic stands beside the cores where it is counted, and has no column where it is not.

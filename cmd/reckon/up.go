@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/agent"
-	"reckon/client"
 	"reckon/cmd/resident"
 	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/sensor"
 	"reckon/server"
+	"reckon/web/client"
 )
 
 func newUp(g *globals) *cobra.Command {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // usedWords are short names of figures of usage, besides their keys.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/internal/term"
+	"reckon/web/client"
 )
 
 // TestUsageFigures: every figure of usage can be selected, with its share of the total; an unmeasured figure is not 0.

@@ -15,9 +15,9 @@ import (
 
 	"reckon/access"
 	"reckon/access/auth"
-	"reckon/client"
 	"reckon/internal/term"
 	"reckon/server"
+	"reckon/web/client"
 )
 
 // usersAt is where the users and tokens of a server are stored: in its directory, or in a shared

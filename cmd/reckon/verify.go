@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/client"
 	"reckon/internal/term"
 	"reckon/server"
+	"reckon/web/client"
 )
 
 type verifyOptions struct {

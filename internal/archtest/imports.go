@@ -25,7 +25,7 @@ func ImportRules() []Rule {
 		{"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who uses them is decided in agent.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("sensor"), func(_, imp string) bool {
-					return in(imp, "./workload", "./account", "./store", "./catalogue", "./query", "./analysis", "./answer", "./graph", "./access", "./web", "./client", "./transport", "./interop", "./agent", "./server")
+					return in(imp, "./workload", "./account", "./store", "./catalogue", "./query", "./analysis", "./answer", "./graph", "./access", "./web", "./transport", "./interop", "./agent", "./server")
 				})
 			}},
 		{"sensor-exec", "A sensor runs no program: read the file, the socket or the library behind the program. os/exec belongs to tests only.",
@@ -99,7 +99,7 @@ func ImportRules() []Rule {
 					return in(imp, "k8s.io", "sigs.k8s.io")
 				})
 			}},
-		{"operator", "kubernetes/operator/ is a module of its own: of the root it takes client, metric, workload and graph, and nothing of internal/. Let what it needs travel through client.",
+		{"operator", "kubernetes/operator/ is a module of its own: of the root it takes web/client, metric, workload and graph, and nothing of internal/. Let what it needs travel through web/client.",
 			otherModules},
 		{"scheduler", "The plugin of kube-scheduler is a thin client: it imports nothing of ours, and asks the server by HTTP.",
 			func(t *Tree) []Violation {
@@ -131,7 +131,7 @@ func agentLinks(t *Tree) (out []Violation) {
 func flow() []string {
 	return []string{
 		"workload", "metric", "figure", "account", "access", "store", "analysis",
-		"catalogue", "query", "answer", "graph", "client", "web", "transport", "interop", "agent", "lab", "server", "cmd", "test",
+		"catalogue", "query", "answer", "graph", "web", "transport", "interop", "agent", "lab", "server", "cmd", "test",
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // network joins machines by a bridge; each has an address of its own.

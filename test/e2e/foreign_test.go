@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // arm64Root is a Debian for arm64 with ca-certificates: that of RECKON_ARM64_ROOT, or one that is made now.

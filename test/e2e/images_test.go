@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // builder is buildah with a storage of its own. Its containers run in a chroot, which

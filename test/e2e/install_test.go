@@ -25,7 +25,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // base makes a bare Debian once for all tests that need a machine of their own.

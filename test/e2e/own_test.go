@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"reckon/client"
 	"reckon/store/storetest"
+	"reckon/web/client"
 )
 
 // background starts a program in a process group of its own, and ends it with the test.

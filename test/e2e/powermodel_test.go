@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/store/storetest"
+	"reckon/web/client"
 )
 
 // The machine that is played draws watts by its processors and its GPU.

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/store/storetest"
+	"reckon/web/client"
 )
 
 // takeover is by when another server leads.

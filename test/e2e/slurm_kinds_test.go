@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/interop/slurmtext"
+	"reckon/web/client"
 )
 
 // jobKind is a kind of job, and what must be said of it.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/store/storetest"
+	"reckon/web/client"
 )
 
 // slurmJob is a job that was handed in, and what is expected of it.

@@ -18,8 +18,8 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver of the suite's PostgreSQL
 
-	"reckon/client"
 	"reckon/store/storetest"
+	"reckon/web/client"
 )
 
 // cli runs reckon against a server and returns what it said.

@@ -24,8 +24,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/store/storetest"
+	"reckon/web/client"
 )
 
 // build compiles the programs once for all tests.

@@ -32,7 +32,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/store"
@@ -86,7 +86,7 @@ func TestContextSwitches(t *testing.T) {
 `
 
 // affected are the packages that read the table.
-var affected = []string{"./figure/...", "./client", "./catalogue", "./catalogue/database", "./web/api", "./internal/archtest"}
+var affected = []string{"./figure/...", "./web/client", "./catalogue", "./catalogue/database", "./web/api", "./internal/archtest"}
 
 func TestNewFigure(t *testing.T) {
 	if testing.Short() {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/test/pipeline"
+	"reckon/web/client"
 )
 
 // odd is accounting of jobs with odd lives, in the form that sacct -D writes (made for this test by the manual of sacct).

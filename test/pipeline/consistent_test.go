@@ -12,11 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"reckon/agent"
-	"reckon/client"
 	"reckon/figure"
 	"reckon/lab/simulate"
 	"reckon/sensor/replay/recording"
 	"reckon/test/pipeline"
+	"reckon/web/client"
 )
 
 // TestNothingInconsistent asks sites everything that people ask, and expects that no figure of

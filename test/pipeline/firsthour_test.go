@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/lab/simulate"
 	"reckon/test/pipeline"
+	"reckon/web/client"
 )
 
 // TestFirstHour: in the first hours of an installation, on machines that have run for weeks and

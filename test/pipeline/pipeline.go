@@ -23,7 +23,6 @@ import (
 	"reckon/answer/invariant"
 	"reckon/catalogue"
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/interop/importer"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
@@ -31,6 +30,7 @@ import (
 	"reckon/query"
 	"reckon/store"
 	"reckon/store/tsdb"
+	"reckon/web/client"
 )
 
 // Name is what the site is called.

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/interop/slurmctl"
 	"reckon/interop/slurmtext"
 	"reckon/metric"
 	"reckon/test/pipeline"
+	"reckon/web/client"
 )
 
 // answers are what the commands of a real Slurm 22.05 wrote at a time, with | between fields: jobs of test/e2e's kinds.

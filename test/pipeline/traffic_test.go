@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/lab/simulate"
 	"reckon/metric"
 	"reckon/test/pipeline"
+	"reckon/web/client"
 )
 
 // TestMemoryTraffic: memory traffic of a job stands beside its cores over time, and in the usage by hour, as estimated.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Alerts sends test alerts. Alerts and rules themselves are

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"reckon/access"
-	"reckon/client"
 	"reckon/web/api"
+	"reckon/web/client"
 )
 
 type fakeAlerts struct{}

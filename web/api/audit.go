@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // senders admits only viewers who may send samples.

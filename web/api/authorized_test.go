@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"reckon/access"
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // asViewer serves the site to the viewer named by the header X-Test-Viewer; without

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeBackup writes a text, and then returns err.

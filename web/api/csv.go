@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // writeCSV sends rows as a table. The missing parts of a partial answer are listed in

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Data returns series joined by time. It must show each viewer (package access) only

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeData echoes the query.

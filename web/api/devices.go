@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Devices returns the activity of the devices of nodes. Names of exports may contain user names: it is not public.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeDevices has one disk on each node.

@@ -11,8 +11,8 @@ import (
 
 	"reckon/access"
 	"reckon/answer"
-	"reckon/client"
 	"reckon/store"
+	"reckon/web/client"
 )
 
 // statusError is a response other than 200.

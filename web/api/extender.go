@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"reckon/access"
-	"reckon/client"
 	"reckon/internal/kubelet"
+	"reckon/web/client"
 )
 
 // maxExtender limits the request body of an extender, bytes: the scheduler may send whole nodes of a large cluster.

@@ -11,7 +11,7 @@ import (
 	"reckon/access"
 	"reckon/analysis/misuse"
 	"reckon/answer"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Findings returns findings of misuse, and changes their state. An error

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // send is like get for any method; a non-empty form is sent.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Fit returns where a job would fit. Other jobs appear only in totals without

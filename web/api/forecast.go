@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Forecasts returns forecasts of demand. It is called only for workloads and owners that the viewer may see.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeForecasts echoes the name of the subject.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Hub distributes each tick of the agent to all subscribers. Publishing never blocks:

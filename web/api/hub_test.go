@@ -6,8 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"reckon/client"
 	"reckon/web/api"
+	"reckon/web/client"
 )
 
 func TestHubSlowReaderGetsNewest(t *testing.T) {

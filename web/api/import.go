@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Import imports data of other programs. next returns the inputs one after another,

@@ -11,9 +11,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeImport records its inputs.

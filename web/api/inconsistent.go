@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Inconsistent lists the figures that exceeded their bounds and were withheld from answers.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 type fakeInconsistent struct{}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Logs returns lines of the logs of a workload. It is called only for workloads that the viewer may see.

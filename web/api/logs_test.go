@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"reckon/answer"
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeLogs echoes the query.

@@ -8,7 +8,7 @@ import (
 
 	"reckon/access"
 	"reckon/answer"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // maxMembers is the maximum number of runs of members that are joined, the latest first.

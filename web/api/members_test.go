@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 func TestMembers(t *testing.T) {

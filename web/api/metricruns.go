@@ -13,7 +13,7 @@ import (
 
 	"reckon/access"
 	"reckon/answer"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // MetricRuns stores and returns runs of MetricSets. Access is checked here: a run belongs to its

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeRuns has one run, in the namespace alice.

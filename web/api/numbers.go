@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"reckon/client"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/web/client"
 )
 
 // schema is a JSON Schema (draft 2020-12) or any other object of the document.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

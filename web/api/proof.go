@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Proof compares usage with the counters of the series.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeProof records the query.

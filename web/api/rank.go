@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Ranks returns where work should be placed. Its answers are about nodes, not about other work.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeRanks returns the nodes of the query; placed records the reported placements.

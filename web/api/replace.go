@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 func (s *server) replaceRoutes() []route {

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // TestReplaceNode asks as `reckon node replace` does, with and without a site.

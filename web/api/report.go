@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 func (s *server) reportRoutes() []route {

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"reckon/access"
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // secretUsage names everything "secret".

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // TestEndOfANameHoweverOld finds a workload older than thousands of others by the end of its name.

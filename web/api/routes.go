@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // route is one address: the mux serves it and the OpenAPI document describes it.

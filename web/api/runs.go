@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Scale returns how a workload scales. It is called only for workloads that the viewer

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // TestSameIDAtTwoSites: clusters number their jobs independently, so an

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"reckon/access"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Usage returns usage over long periods, from roll-ups.

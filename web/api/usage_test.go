@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"reckon/access"
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 // fakeUsage returns three owners and records the query.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"reckon/client"
+	"reckon/web/client"
 	"reckon/workload"
 )
 

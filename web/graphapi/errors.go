@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	"reckon/access"
-	"reckon/client"
 	"reckon/graph"
 	"reckon/graph/embedded"
 	"reckon/graph/sparql"
+	"reckon/web/client"
 )
 
 // httpError is a response with a status other than 2xx.

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"reckon/client"
 	"reckon/figure/format"
+	"reckon/web/client"
 )
 
 // WriteOwner writes the report on one owner as an HTML page.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/web/client"
 )
 
 func ownerOf() *client.OwnerReport {

@@ -15,9 +15,9 @@ import (
 	"io"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/figure/format"
+	"reckon/web/client"
 )
 
 //go:embed page.html owner.html

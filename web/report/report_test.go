@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/web/client"
 )
 
 func num(v float64) *float64 { return &v }

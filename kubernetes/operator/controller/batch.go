@@ -8,9 +8,9 @@ import (
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	reckon "reckon/client"
 	"reckon/kubernetes/operator/api/metricrun"
 	"reckon/kubernetes/operator/metricset"
+	reckon "reckon/web/client"
 )
 
 // Pod is a pod of a run.

@@ -20,10 +20,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	reckon "reckon/client"
 	"reckon/kubernetes/operator/api/v1alpha2"
 	"reckon/kubernetes/operator/jobs"
 	"reckon/kubernetes/operator/metricset"
+	reckon "reckon/web/client"
 )
 
 // Collector reads the probes of pods and keeps what they measured in runs. Samples are taken from a

@@ -25,11 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
-	reckon "reckon/client"
 	"reckon/kubernetes/operator/api/metricrun"
 	"reckon/kubernetes/operator/api/v1alpha2"
 	"reckon/kubernetes/operator/jobs"
 	"reckon/kubernetes/operator/metricset"
+	reckon "reckon/web/client"
 )
 
 // probe is the wire of a probe: pages over HTTP. The real one is `reckon-agent probe`.

@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	reckon "reckon/client"
 	"reckon/kubernetes/operator/api/metricrun"
 	"reckon/kubernetes/operator/api/v1alpha2"
 	"reckon/kubernetes/operator/jobs"
 	"reckon/kubernetes/operator/metricset"
+	reckon "reckon/web/client"
 )
 
 // Runs keeps runs. Every method can be called again with the same arguments.

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	reckon "reckon/client"
 	"reckon/kubernetes/operator/api/v1alpha2"
 	"reckon/kubernetes/operator/metricset"
+	reckon "reckon/web/client"
 )
 
 // Server keeps runs in a reckon server. It is safe for concurrent use.

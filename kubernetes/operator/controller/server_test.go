@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
-	reckon "reckon/client"
 	"reckon/kubernetes/operator/api/metricrun"
 	"reckon/kubernetes/operator/jobs"
+	reckon "reckon/web/client"
 )
 
 // keeping is the wire of a reckon server: it takes updates of runs and answers what it has. That a server keeps nothing twice

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
 	"reckon/server"
+	"reckon/web/client"
 )
 
 // siteJobs is how many jobs have series: their pages are asked for.

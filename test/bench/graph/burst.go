@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/graph"
 	"reckon/graph/embedded"
 	"reckon/graph/feed"
 	"reckon/store"
+	"reckon/web/client"
 )
 
 // catalogue has the rows that changed since the feed looked.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/server"
+	"reckon/web/client"
 )
 
 // The load: nodes with processes in two jobs each, read every five minutes; jobs of two hours.

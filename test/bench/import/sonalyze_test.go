@@ -15,9 +15,9 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/client"
 	"reckon/interop/sonar"
 	"reckon/server"
+	"reckon/web/client"
 )
 
 // total is what a job comes to. Peak memory is in whole GiB, rounded up, as sonalyze says it.

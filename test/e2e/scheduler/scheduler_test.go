@@ -15,11 +15,11 @@ import (
 
 	"reckon/answer"
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/figure"
 	"reckon/store"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // tables are waves under names that the selectors give, each a little later than the one

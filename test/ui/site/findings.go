@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // cases are findings that can be acknowledged and muted.

@@ -20,10 +20,10 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 	"reckon/web/ui"
 )
 

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"reckon/answer"
-	"reckon/client"
 	"reckon/figure"
+	"reckon/web/client"
 )
 
 // Backend answers from slices. It is safe for concurrent use if its fields are no

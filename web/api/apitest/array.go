@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Array is a site with a job array of 30 started tasks (slurm/4), the third of which failed,

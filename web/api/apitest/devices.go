@@ -3,7 +3,7 @@ package apitest
 import (
 	"context"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 // Devices returns the same devices for every node: a busy disk, a slow NFS mount, and two ports of which one is down.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"reckon/client"
 	"reckon/figure"
+	"reckon/web/client"
 )
 
 func f(v float64) *float64 { return &v }

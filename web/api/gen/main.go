@@ -20,13 +20,13 @@ import (
 )
 
 func main() {
-	text, err := described("../../client", "../../figure/wire")
+	text, err := described("../client", "../../figure/wire")
 	if err == nil {
 		err = os.WriteFile("described.go", text, 0o644)
 	}
 	if err == nil {
 		if text, err = aliases("../../figure/wire"); err == nil {
-			err = os.WriteFile("../../client/wire.go", text, 0o644)
+			err = os.WriteFile("../client/wire.go", text, 0o644)
 		}
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 // TestGenerated fails if a comment of package client or figure/wire changed and go generate ./web/api was not run.
 func TestGenerated(t *testing.T) {
-	want, err := described("../../../client", "../../../figure/wire")
+	want, err := described("../../client", "../../../figure/wire")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestGenerated(t *testing.T) {
 	if want, err = aliases("../../../figure/wire"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile("../../../client/wire.go"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("client/wire.go is stale: run go generate ./web/api (%v)", err)
+	if got, err := os.ReadFile("../../client/wire.go"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("web/client/wire.go is stale: run go generate ./web/api (%v)", err)
 	}
 }

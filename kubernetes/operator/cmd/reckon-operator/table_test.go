@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	reckon "reckon/client"
+	reckon "reckon/web/client"
 )
 
 // The goals of doc/benchmarks.md (MetricSets), on the bed. Times of the kubelet are whole seconds.

@@ -2,7 +2,7 @@
 package operator
 
 import (
-	_ "reckon/client"
+	_ "reckon/web/client"
 	_ "reckon/internal/x"
 	_ "reckon/kubernetes/operator/api"
 	_ "reckon/metric"

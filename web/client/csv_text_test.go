@@ -3,7 +3,7 @@ package client_test
 import (
 	"testing"
 
-	"reckon/client"
+	"reckon/web/client"
 )
 
 func TestCSVText(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
+	"reckon/web/client"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
