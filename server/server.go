@@ -29,7 +29,7 @@ import (
 	"reckon/answer/invariant"
 	"reckon/catalogue"
 	"reckon/internal/series/courtesy"
-	"reckon/interop/slurmctl"
+	"reckon/interop/scheduler"
 	"reckon/interop/waggle"
 	"reckon/metric"
 	"reckon/query"
@@ -95,8 +95,8 @@ type Config struct {
 	Waggle *waggle.Publisher
 	// Logs says where the logs of workloads lie.
 	Logs Logs
-	// Slurm asks the controller of a Slurm cluster; nil for none.
-	Slurm *Slurm
+	// Scheduler asks the controller of a batch system; nil for none.
+	Scheduler *Scheduler
 	// Series is how many live series are expected; see [tsdb.Options].
 	Series int
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
@@ -131,7 +131,7 @@ type Server struct {
 	authn           *auth.Authenticator
 	peers           peers
 	alerts          *alerting.Service
-	slurm           *slurmctl.Poller
+	scheduler       *scheduler.Poller
 	findings        *findings.Keeper
 	forecasts       *forecast.Keeper
 	views           *query.Views
@@ -197,7 +197,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	if err := s.openAPISocket(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	if err := s.openSlurm(); err != nil {
+	if err := s.openScheduler(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if err := s.openGraph(ctx); err != nil {
@@ -404,8 +404,8 @@ func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 	if s.config.Waggle != nil {
 		g.Go(func() error { return s.runWaggle(run) })
 	}
-	if s.slurm != nil {
-		g.Go(func() error { return s.slurm.Run(run) })
+	if s.scheduler != nil {
+		g.Go(func() error { return s.scheduler.Run(run) })
 	}
 	if s.scraper != nil {
 		g.Go(func() error { return s.scraper.Run(run) })

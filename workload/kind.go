@@ -16,6 +16,7 @@ const (
 	PBS        Kind = "pbs"        // pbs/4711, pbs/4711[3]
 	GridEngine Kind = "sge"        // sge/4711, sge/4711.3
 	LSF        Kind = "lsf"        // lsf/4711, lsf/4711[3]
+	Flux       Kind = "flux"       // flux/fiFkbMhFM
 	Deployment Kind = "deployment" // deployment/shop/cart
 	Job        Kind = "job"        // job/train/resnet
 	Pod        Kind = "pod"        // pod/NAMESPACE/NAME, or pod/UID until the name is known
@@ -54,6 +55,7 @@ var kinds = []struct {
 	{PBS, batch | person | requests, "", []string{"PBS_ENVIRONMENT"}},
 	{GridEngine, batch | person | requests, "", []string{"SGE_ROOT"}},
 	{LSF, batch | person | requests, "", []string{"LSB_JOBID"}},
+	{Flux, batch | scheduled | person | requests, "", []string{"FLUX_JOB_ID"}},
 	{Deployment, pods | requests | service, "", nil},
 	{Job, pods | requests | person, "", nil},
 	{Pod, pods | requests | service, "", nil},

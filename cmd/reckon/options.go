@@ -19,7 +19,7 @@ type serverOptions struct {
 	server.Config
 	verbose   bool
 	footprint footprintFlags
-	slurm     slurmFlags
+	scheduler schedulerFlags
 	policy    string
 }
 
@@ -40,7 +40,7 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 		"file in the form of Prometheus (scrape_configs) that names targets to scrape; read again when it changes")
 	k.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
 	o.footprint.register(k)
-	o.slurm.register(s)
+	o.scheduler.register(s)
 	registerGraph(s, &o.Graph)
 	registerAccess(s, &o.Access)
 	registerAlerts(s, &o.Alerts)
@@ -66,7 +66,7 @@ func (o *serverOptions) config(g *globals, late time.Duration) (server.Config, e
 		return c, err
 	}
 	c.APISocket, c.APISocketWanted = apiSocket(c.Access.Socket, g.getenv)
-	c.Slurm, err = o.slurm.open()
+	c.Scheduler, err = o.scheduler.open()
 	return c, err
 }
 

@@ -100,7 +100,7 @@ func TestMetricsExist(t *testing.T) {
 		known[m[1]] = true
 	}
 	// Those of Slurm are on the page as soon as a server that asks Slurm writes it.
-	slurm, err := os.ReadFile("../../interop/slurmctl/desc.go")
+	slurm, err := os.ReadFile("../../interop/scheduler/desc.go")
 	if err != nil {
 		t.Fatal(err)
 	}

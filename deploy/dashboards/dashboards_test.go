@@ -99,7 +99,7 @@ func TestMetricsExist(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-zA-Z0-9_:]+)`").FindAllStringSubmatch(string(raw), -1) {
 		known[m[1]] = true
 	}
-	slurm, err := os.ReadFile("../../interop/slurmctl/desc.go")
+	slurm, err := os.ReadFile("../../interop/scheduler/desc.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"reckon/agent/external/scrape"
 	"reckon/agent/external/textfile"
 	"reckon/internal/metricdoc"
-	"reckon/interop/slurmctl"
+	"reckon/interop/scheduler"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/sensor/all"
@@ -54,7 +54,7 @@ func TestReference(t *testing.T) {
 	}
 	sections = append(sections, metricdoc.Section{Title: "The server", Descs: server.Descs(), Text: "What the server says of itself, on `/metrics` of `reckon serve` and `reckon up`, and in its own store once a minute, where they have the label `server` instead of `node`."})
 	sections = append(sections, metricdoc.Section{Title: "Scraping", Descs: scraping.Descs(), Text: "What the server says of targets that it scrapes, beside Prometheus's own `up` and `scrape_*`, with the labels of the target."})
-	sections = append(sections, metricdoc.Section{Title: "Slurm", Descs: slurmctl.Descs(), Text: "What the controller of a cluster says, with the external label `site` and without `node`; what has the label `node` names it as Slurm does. It also writes the series of workloads for name, times and requests."})
+	sections = append(sections, metricdoc.Section{Title: "Slurm", Descs: scheduler.Descs(), Text: "What the controller of a cluster says, with the external label `site` and without `node`; what has the label `node` names it as Slurm does. It also writes the series of workloads for name, times and requests."})
 	machine := metricdoc.Section{Title: "The machine", Text: "Names, labels and types of node_exporter. What the kernel does not give is absent; a newer kernel may give more."}
 	for _, e := range all.Sensors(filepath.Join("..", "..", "sensor", "node", "testdata", "vm")) {
 		s, err := e.Open()

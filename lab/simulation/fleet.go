@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reckon/agent"
-	"reckon/interop/slurmctl"
+	"reckon/interop/scheduler"
 	"reckon/lab/simulate"
 	"reckon/metric"
 )
@@ -52,7 +52,7 @@ type Fleet struct {
 	config  Config
 	members []*member
 	source  *source
-	poller  *slurmctl.Poller
+	poller  *scheduler.Poller
 	out     Sink // for the poller, while Run runs
 	now     time.Time
 	samples atomic.Int64
@@ -81,7 +81,7 @@ func New(c Config) *Fleet {
 		f.members = append(f.members, &member{node: n, label: n.Hostname()})
 	}
 	f.source = newSource(c.Site)
-	f.poller = slurmctl.NewPoller(f.source, slurmctl.Options{
+	f.poller = scheduler.NewPoller(f.source, scheduler.Options{
 		Clock: func() time.Time { return f.now },
 		Write: func(ctx context.Context, b *metric.Batch) error {
 			f.samples.Add(int64(len(b.Samples)))

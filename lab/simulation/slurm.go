@@ -8,15 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"reckon/interop/slurmctl"
+	"reckon/interop/scheduler"
 	"reckon/interop/slurmtext"
 	"reckon/lab/simulate"
+	"reckon/workload"
 )
 
 // forgets is how long the controller keeps a job after its end (MinJobAge of Slurm).
 const forgets = 5 * time.Minute
 
-// source is the controller of a site. A [slurmctl.Poller] polls it, and the poller's
+// source is the controller of a site. A [scheduler.Poller] polls it, and the poller's
 // clock advances it, from one goroutine.
 type source struct {
 	site   *simulate.Site
@@ -27,7 +28,7 @@ type source struct {
 	clock  time.Time
 }
 
-var _ slurmctl.Source = (*source)(nil)
+var _ scheduler.Source = (*source)(nil)
 
 func newSource(s *simulate.Site) *source {
 	return &source{site: s, names: s.Names()}
@@ -67,12 +68,15 @@ func (q *source) count() (waiting, running int) {
 
 func waits(j *simulate.Job, now time.Time) bool { return j.Start.IsZero() || j.Start.After(now) }
 
-// Name implements [slurmctl.Source].
+// Kind implements [scheduler.Source].
+func (q *source) Kind() workload.Kind { return workload.Slurm }
+
+// Name implements [scheduler.Source].
 func (q *source) Name() string { return "simulated" }
 
-// Jobs implements [slurmctl.Source]. The pending tasks of an array are one record, as in Slurm.
-func (q *source) Jobs(context.Context) ([]slurmctl.Job, slurmctl.Read, error) {
-	var out []slurmctl.Job
+// Jobs implements [scheduler.Source]. The pending tasks of an array are one record, as in Slurm.
+func (q *source) Jobs(context.Context) ([]scheduler.Job, scheduler.Read, error) {
+	var out []scheduler.Job
 	arrays := map[int]int{} // index of its pending tasks in out
 	first := true
 	for _, j := range q.active {
@@ -92,7 +96,7 @@ func (q *source) Jobs(context.Context) ([]slurmctl.Job, slurmctl.Read, error) {
 					continue
 				}
 				arrays[j.Array] = len(out)
-				w.ID, w.Raw, w.Tasks = strconv.Itoa(j.Array), uint32(j.Array), 1
+				w.ID, w.Number, w.Tasks = strconv.Itoa(j.Array), uint64(j.Array), 1
 			}
 		}
 		out = append(out, w)
@@ -100,34 +104,34 @@ func (q *source) Jobs(context.Context) ([]slurmctl.Job, slurmctl.Read, error) {
 	for i := len(q.ended) - 1; i >= 0 && q.clock.Sub(q.ended[i].End) < forgets; i-- {
 		out = append(out, q.record(q.ended[i]))
 	}
-	return out, slurmctl.Read{Records: len(out)}, nil
+	return out, scheduler.Read{Records: len(out)}, nil
 }
 
-// Ended implements [slurmctl.Source].
-func (q *source) Ended(_ context.Context, since, until time.Time) ([]slurmctl.Job, slurmctl.Read, error) {
-	var out []slurmctl.Job
+// Ended implements [scheduler.Source].
+func (q *source) Ended(_ context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
+	var out []scheduler.Job
 	for i := len(q.ended) - 1; i >= 0 && !q.ended[i].End.Before(since.Add(-forgets)); i-- {
 		if j := q.ended[i]; !j.End.Before(since) && !j.End.After(until) {
 			out = append(out, q.record(j))
 		}
 	}
-	return out, slurmctl.Read{Records: len(out)}, nil
+	return out, scheduler.Read{Records: len(out)}, nil
 }
 
-// ByNumber implements [slurmctl.Source].
-func (q *source) ByNumber(_ context.Context, raw []uint32, since time.Time) ([]slurmctl.Job, slurmctl.Read, error) {
-	var out []slurmctl.Job
-	for _, n := range raw {
+// ByNumber implements [scheduler.Source].
+func (q *source) ByNumber(_ context.Context, numbers []uint64, since time.Time) ([]scheduler.Job, scheduler.Read, error) {
+	var out []scheduler.Job
+	for _, n := range numbers {
 		if i := int(n) - int(q.site.Jobs[0].Raw); i >= 0 && i < q.next && !q.site.Jobs[i].Submit.Before(since) {
 			out = append(out, q.record(q.site.Jobs[i]))
 		}
 	}
-	return out, slurmctl.Read{Records: len(out)}, nil
+	return out, scheduler.Read{Records: len(out)}, nil
 }
 
-// Nodes implements [slurmctl.Source].
-func (q *source) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, slurmctl.Read, error) {
-	held := make([]slurmctl.Node, len(q.names))
+// Nodes implements [scheduler.Source].
+func (q *source) Nodes(context.Context) ([]scheduler.Node, []scheduler.Partition, scheduler.Read, error) {
+	held := make([]scheduler.Node, len(q.names))
 	for _, j := range q.active {
 		if waits(j, q.clock) {
 			continue
@@ -159,18 +163,18 @@ func (q *source) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, 
 		}
 		out = append(out, *n)
 	}
-	parts := []slurmctl.Partition{{Name: "batch", State: "up", Default: true, Seconds: 4 * 86400}}
+	parts := []scheduler.Partition{{Name: "batch", State: "up", Default: true, Seconds: 4 * 86400}}
 	if q.site.GPUNodes > 0 {
-		parts = append(parts, slurmctl.Partition{Name: "gpu", State: "up", Seconds: 2 * 86400})
+		parts = append(parts, scheduler.Partition{Name: "gpu", State: "up", Seconds: 2 * 86400})
 	}
-	return out, parts, slurmctl.Read{Records: len(out)}, nil
+	return out, parts, scheduler.Read{Records: len(out)}, nil
 }
 
 // record returns the controller's present record of a job.
-func (q *source) record(j *simulate.Job) slurmctl.Job {
+func (q *source) record(j *simulate.Job) scheduler.Job {
 	nodes := float64(j.Nodes)
-	w := slurmctl.Job{
-		ID: j.ID(), Raw: j.Raw, User: j.User.Name, Account: j.User.Account, Partition: j.Partition, Name: j.Name,
+	w := scheduler.Job{
+		ID: j.ID(), Number: uint64(j.Raw), User: j.User.Name, Account: j.User.Account, Partition: j.Partition, Name: j.Name,
 		Submit: j.Submit, Eligible: j.Submit, Nodes: nodes, Cores: nodes * float64(j.Cores), MemoryBytes: nodes * float64(j.MemoryBytes),
 		GPUs: nodes * float64(j.GPUs), Seconds: j.Limit.Seconds(), State: "pending",
 	}
@@ -182,7 +186,7 @@ func (q *source) record(j *simulate.Job) slurmctl.Job {
 		names[i] = q.names[n]
 	}
 	w.Start, w.NodeList, w.State = j.Start, strings.Join(names, ","), "running"
-	w.Allocated = slurmctl.Allocation{Cores: w.Cores, MemoryBytes: w.MemoryBytes, GPUs: w.GPUs, Nodes: nodes}
+	w.Allocated = scheduler.Allocation{Cores: w.Cores, MemoryBytes: w.MemoryBytes, GPUs: w.GPUs, Nodes: nodes}
 	if j.End.After(q.clock) {
 		return w
 	}
@@ -205,19 +209,19 @@ func (q *source) record(j *simulate.Job) slurmctl.Job {
 		w.EndedBy, w.EndedByUser = slurmtext.EndedByUser, j.CancelledBy
 	}
 	w.StepCount = 1
-	w.Steps = []slurmctl.Step{{ID: "batch", Name: "batch", State: w.State, NodeList: names[0], Start: j.Start, End: j.End, Exit: w.Exit}}
+	w.Steps = []scheduler.Step{{ID: "batch", Name: "batch", State: w.State, NodeList: names[0], Start: j.Start, End: j.End, Exit: w.Exit}}
 	if p := j.Planned(); p != nil {
 		planned(&w, p, j)
 	}
 	if j.Steps() {
 		w.StepCount = 2
-		w.Steps = append(w.Steps, slurmctl.Step{ID: "0", Name: j.Program, State: w.State, NodeList: w.NodeList, Start: j.Start, End: j.End, Exit: w.Exit})
+		w.Steps = append(w.Steps, scheduler.Step{ID: "0", Name: j.Program, State: w.State, NodeList: w.NodeList, Start: j.Start, End: j.End, Exit: w.Exit})
 	}
 	return w
 }
 
 // planned adds the steps of a planned job.
-func planned(w *slurmctl.Job, p *simulate.Planned, j *simulate.Job) {
+func planned(w *scheduler.Job, p *simulate.Planned, j *simulate.Job) {
 	at := j.Start
 	for i, step := range p.Steps {
 		end := j.End
@@ -225,7 +229,7 @@ func planned(w *slurmctl.Job, p *simulate.Planned, j *simulate.Job) {
 			end = at.Add(step.Length)
 		}
 		code := step.Exit
-		w.Steps = append(w.Steps, slurmctl.Step{ID: strconv.Itoa(i), Name: step.Name, State: cmp.Or(step.Outcome, "completed"), NodeList: w.NodeList, Start: at, End: end, Exit: &code})
+		w.Steps = append(w.Steps, scheduler.Step{ID: strconv.Itoa(i), Name: step.Name, State: cmp.Or(step.Outcome, "completed"), NodeList: w.NodeList, Start: at, End: end, Exit: &code})
 		at = end
 	}
 	w.StepCount = len(w.Steps)

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,8 @@ import (
 	"time"
 
 	"reckon/figure"
-	"reckon/interop/slurmctl"
+	"reckon/interop/scheduler"
+	"reckon/interop/scheduler/slurmctl"
 	"reckon/interop/slurmtext"
 	"reckon/metric"
 	"reckon/test/pipeline"
@@ -69,22 +71,22 @@ type replayed struct {
 
 var errDown = errors.New("it is down")
 
-func (r *replayed) Jobs(ctx context.Context) ([]slurmctl.Job, slurmctl.Read, error) {
+func (r *replayed) Jobs(ctx context.Context) ([]scheduler.Job, scheduler.Read, error) {
 	if r.controllerDown {
-		return nil, slurmctl.Read{}, errDown
+		return nil, scheduler.Read{}, errDown
 	}
 	return r.Commands.Jobs(ctx)
 }
 
-func (r *replayed) Ended(ctx context.Context, since, until time.Time) ([]slurmctl.Job, slurmctl.Read, error) {
+func (r *replayed) Ended(ctx context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	if r.accountingDown {
-		return nil, slurmctl.Read{}, errDown
+		return nil, scheduler.Read{}, errDown
 	}
 	return r.Commands.Ended(ctx, since, until)
 }
 
-func (r *replayed) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, slurmctl.Read, error) {
-	return nil, nil, slurmctl.Read{}, errDown
+func (r *replayed) Nodes(context.Context) ([]scheduler.Node, []scheduler.Partition, scheduler.Read, error) {
+	return nil, nil, scheduler.Read{}, errDown
 }
 
 // write makes the commands answer so.
@@ -161,7 +163,7 @@ func TestSlurmHours(t *testing.T) {
 			s := pipeline.Empty(t, first.Add(-time.Minute).Truncate(export))
 			slurm := replay(t)
 			slurm.write(t, recorded[0])
-			poller := slurmctl.NewPoller(slurm, slurmctl.Options{Clock: func() time.Time { return s.Now }, Write: func(_ context.Context, b *metric.Batch) error { return s.Append("", b) }})
+			poller := scheduler.NewPoller(slurm, scheduler.Options{Clock: func() time.Time { return s.Now }, Write: func(_ context.Context, b *metric.Batch) error { return s.Append("", b) }})
 			next := 0
 			for end := last.at.Add(20 * time.Minute); s.Now.Before(end); s.Now = s.Now.Add(export) { // what fails is asked again within ten minutes
 				for next < len(recorded) && !recorded[next].at.After(s.Now) {
@@ -193,6 +195,12 @@ const export = 15 * time.Second
 // some seconds after it.
 func measure(t *testing.T, s *pipeline.Site, runs []slurmRun) {
 	t.Helper()
+	measureAs(t, s, runs, "", "slurm")
+}
+
+// measureAs is measure for an id of another kind; empty: that of Slurm.
+func measureAs(t *testing.T, s *pipeline.Site, runs []slurmRun, id, kind string) {
+	t.Helper()
 	b := metric.Batch{Time: s.Now}
 	unix := func(at time.Time) float64 { return float64(at.UnixMilli()) / 1000 }
 	for i := range runs {
@@ -201,7 +209,7 @@ func measure(t *testing.T, s *pipeline.Site, runs []slurmRun) {
 		if r.state == "RESIZING" || s.Now.Before(begin) || !s.Now.Before(end.Add(export)) {
 			continue
 		}
-		l := []string{"slurm/" + r.raw, "slurm", "batch", r.owner} // of a task of an array its number alone
+		l := []string{cmp.Or(id, "slurm/"+r.raw), kind, "batch", r.owner} // of a task of an array its number alone
 		from := len(b.Samples)
 		b.Add(metric.NewSeries(nodeCPU, append(slices.Clone(l), "user")...), min(1, s.Now.Sub(begin).Seconds()))
 		b.Add(metric.NewSeries(nodeStart, l...), unix(begin))

@@ -6,11 +6,13 @@
 //	TORQUE                   /torque/123.server                         PBS_JOBID, PBS_ENVIRONMENT
 //	Grid Engine (UGE, AGE)   /UGE/123.4                                 JOB_ID, SGE_TASK_ID, SGE_ROOT
 //	LSF                      -                                          LSB_JOBID, LSB_JOBINDEX
+//	Flux                     -                                          FLUX_JOB_ID, FLUX_ENCLOSING_ID
 //
 // The groups are those of pbs_cgroups.PY of OpenPBS, trq_cgroups.c of TORQUE, and Univa Grid
-// Engine; of LSF the environment is all that is used. Jobs of PBS are pbs/123 and pbs/123[4],
+// Engine; of LSF and Flux the environment is all that is used. Jobs of PBS are pbs/123 and pbs/123[4],
 // without the name of the server; those of Grid Engine sge/123 and sge/123.4; those of LSF
-// lsf/123 and lsf/123[4], as the commands of each write them.
+// lsf/123 and lsf/123[4], as the commands of each write them; those of Flux flux/fiFkbMhFM. A job of an instance of Flux
+// that itself is a job belongs to that one, which is the one that the site's instance knows.
 //
 // A control group decides before any environment, which users set as they like: once a
 // system's groups were seen on the node, its variables mean nothing outside of them, and
@@ -48,6 +50,10 @@ var systems = [...]system{
 	{
 		kind: workload.GridEngine, group: after([]string{"UGE"}),
 		job: sgeJob, env: sgeEnvironment, facts: sgeFacts, daemons: []string{"sge_execd", "sge_shepherd"},
+	},
+	{
+		kind: workload.Flux, env: fluxEnvironment, facts: func(*workload.Hint) workload.Facts { return workload.Facts{} },
+		daemons: []string{"flux-broker", "flux-imp"},
 	},
 	{
 		kind: workload.LSF, env: lsfEnvironment, facts: lsfFacts, daemons: []string{"sbatchd", "res", "lim", "pim", "melim", "mbatchd"},

@@ -66,6 +66,8 @@ func TestJobs(t *testing.T) {
 		{"Grid Engine without groups", "blastn", "", 1000, sgeEnv, "sge/77.3", "", "", workload.Facts{Name: "blast", Partition: "all.q", RequestCores: 4}},
 		{"shepherd", "sge_shepherd", "/UGE/77.1", 900, nil, "", "", "", workload.Facts{}},
 		{"LSF", "sim", "", 1000, lsfEnv, "lsf/900", "", "", workload.Facts{Name: "eda", Partition: "normal", RequestCores: 2}},
+		{"Flux", "sim", "", 1000, map[string]string{"FLUX_JOB_ID": "ƒiFkbMhFM"}, "flux/fiFkbMhFM", "", "", workload.Facts{}},
+		{"Flux, nested", "sim", "", 1000, map[string]string{"FLUX_JOB_ID": "fABC", "FLUX_ENCLOSING_ID": "ƒiFkbMhFM"}, "flux/fiFkbMhFM", "", "", workload.Facts{}},
 		{"LSF, array", "sim", "", 1000, map[string]string{"LSB_JOBID": "900", "LSB_JOBINDEX": "12", "LSB_DJOB_NUMPROC": "4", "LSB_MCPU_HOSTS": "h1 2 h2 2"}, "lsf/900[12]", "", "", workload.Facts{}},
 		{"none", "bash", "/user.slice/user-1000.slice/session-2.scope", 1000, nil, "", "", "", workload.Facts{}},
 	} {

@@ -64,6 +64,15 @@ func sgeFacts(h *workload.Hint) workload.Facts {
 	return f
 }
 
+// fluxEnvironment prefers the job that holds the nested instance of a job.
+func fluxEnvironment(h *workload.Hint) string {
+	job := workload.ParseFluxID(get(h, "FLUX_JOB_ID"))
+	if outer := workload.ParseFluxID(get(h, "FLUX_ENCLOSING_ID")); outer != "" && job != "" {
+		return outer
+	}
+	return job
+}
+
 func lsfEnvironment(h *workload.Hint) string {
 	number := get(h, "LSB_JOBID")
 	if !decimal(number) {

@@ -247,6 +247,7 @@ export const kinds = [
   "pbs",
   "sge",
   "lsf",
+  "flux",
   "deployment",
   "job",
   "pod",

@@ -1,4 +1,4 @@
-package slurmctl
+package scheduler
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"reckon/interop/slurmtext"
 	"reckon/metric"
+	"reckon/workload"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -20,7 +21,7 @@ func at(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
 
 func job(id, state string, submit, start, end int) Job {
 	j := Job{ID: id, State: state, User: "alice", Name: "x", Partition: "p", Cores: 2, Submit: at(submit)}
-	_, _ = fmt.Sscan(id, &j.Raw)
+	_, _ = fmt.Sscan(id, &j.Number)
 	if start != 0 {
 		j.Start = at(start)
 	}
@@ -67,7 +68,7 @@ func expect(t *testing.T, what string, got []metric.Batch, want ...string) {
 }
 
 func TestRunOfAJob(t *testing.T) {
-	b := NewJobTracker()
+	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{job("1", "pending", 5, 0, 0)}, true)
 	expect(t, "handed in", b.Collect(at(10)), "10s: slurm/1 pending")
 	b.UpdateQueue(at(40), []Job{job("1", "pending", 5, 0, 0)}, true)
@@ -100,7 +101,7 @@ func TestRunOfAJob(t *testing.T) {
 // TestJobThatLeftTheQueue: a job that leaves the queue without an end is queried by number until its end is
 // known, however late accounting receives it.
 func TestJobThatLeftTheQueue(t *testing.T) {
-	b := NewJobTracker()
+	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{job("7", "running", 5, 6, 0)}, true)
 	b.Collect(at(10))
 	b.UpdateQueue(at(40), nil, false)
@@ -108,7 +109,7 @@ func TestJobThatLeftTheQueue(t *testing.T) {
 		t.Error("an answer that broke off says that a job is gone")
 	}
 	b.UpdateQueue(at(70), nil, true)
-	if raw, since := b.Unaccounted(at(200), 10); !slices.Equal(raw, []uint32{7}) || !since.Equal(at(5)) {
+	if raw, since := b.Unaccounted(at(200), 10); !slices.Equal(raw, []uint64{7}) || !since.Equal(at(5)) {
 		t.Errorf("asked for %v since %v", raw, since)
 	}
 	if raw, _ := b.Unaccounted(at(201), 10); len(raw) != 0 {
@@ -125,7 +126,7 @@ func TestJobThatLeftTheQueue(t *testing.T) {
 
 // TestRequeue: runs of one id have samples at times within each run.
 func TestRequeue(t *testing.T) {
-	b := NewJobTracker()
+	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{job("3", "running", 5, 6, 0)}, true)
 	b.Collect(at(10))
 	// Just after the requeue the queue reports a different start (observed with 22.05).
@@ -142,7 +143,7 @@ func TestRequeue(t *testing.T) {
 // TestRequeueWhileTheQueueAnswers: the queue is polled, and the job is requeued during the response: samples of that poll
 // must be within the run they belong to, whose final state comes later.
 func TestRequeueWhileTheQueueAnswers(t *testing.T) {
-	b := NewJobTracker()
+	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(35), []Job{job("3", "pending", 27, 0, 0)}, true) // polled at 35, response at 41
 	expect(t, "told for when it was asked", b.Collect(at(41)), "35s: slurm/3 pending")
 	b.UpdateAccounting([]Job{job("3", "requeued", 27, 27, 34), job("3", "pending", 36, 0, 0)})
@@ -153,7 +154,7 @@ func TestRequeueWhileTheQueueAnswers(t *testing.T) {
 // TestShortLifeBeforeRequeue: a run that ended in the second in which the next was submitted, and that was never seen in
 // the queue: its samples must not overlap the next run, even if they are sent twice.
 func TestShortLifeBeforeRequeue(t *testing.T) {
-	b := NewJobTracker()
+	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(40), []Job{job("3", "pending", 38, 0, 0)}, true)
 	b.Collect(at(40))
 	b.UpdateAccounting([]Job{job("3", "requeued", 35, 36, 38)})
@@ -170,7 +171,7 @@ func TestWhatWaitsOfAnArray(t *testing.T) {
 	rest := job("9", "pending", 5, 0, 0)
 	rest.Tasks = 9999
 	first := job("9_0", "running", 5, 6, 0)
-	b := NewJobTracker()
+	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{rest, first}, true)
 	list := b.Collect(at(10))
 	expect(t, "two workloads for ten thousand tasks", list, "10s: slurm/9 pending", "10s: slurm/9_0 from 6 running")
@@ -190,10 +191,10 @@ func TestWhatWaitsOfAnArray(t *testing.T) {
 
 // TestTimesAreNeverAhead: with differing clocks, and times in the future, samples have times that can be stored.
 func TestTimesAreNeverAhead(t *testing.T) {
-	b := NewJobTracker()
+	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{job("1", "completed", 500, 600, 700)}, true)
 	expect(t, "the controller is ahead", b.Collect(at(10)), "10s: slurm/1 from 600 to 700 completed.")
-	b = NewJobTracker()
+	b = NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{job("1", "running", 5, 6, 0)}, true)
 	b.Collect(at(10))
 	b.UpdateQueue(at(5), []Job{job("1", "completed", 5, 6, 4)}, true)
@@ -203,7 +204,7 @@ func TestTimesAreNeverAhead(t *testing.T) {
 // TestNamesThatAreNoText: whatever the name of a job, its labels are one line of valid text, sent once.
 func TestNamesThatAreNoText(t *testing.T) {
 	for _, name := range []string{"a|b UserId=root(0)", "new\nline", "bad\xff\xfeutf", "\x00\x1b[31m", strings.Repeat("x", 5000)} {
-		b := NewJobTracker()
+		b := NewJobTracker(workload.Slurm)
 		j := job("1", "running", 5, 6, 0)
 		j.Name = name
 		b.UpdateQueue(at(10), []Job{j}, true)
@@ -224,7 +225,7 @@ func TestNamesThatAreNoText(t *testing.T) {
 }
 
 func TestUndoTellsAgain(t *testing.T) {
-	b := NewJobTracker()
+	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{job("1", "running", 5, 6, 0)}, true)
 	b.Collect(at(10))
 	b.Resend()
@@ -238,11 +239,48 @@ func BenchmarkBook(b *testing.B) {
 	for i := range jobs {
 		jobs[i] = job(fmt.Sprint(i+1), "running", 5, 6, 0)
 	}
-	tracker, n := NewJobTracker(), 10
+	tracker, n := NewJobTracker(workload.Slurm), 10
 	b.ReportAllocs()
 	for b.Loop() {
 		n += 30
 		tracker.UpdateQueue(at(n), jobs, true)
 		tracker.Collect(at(n))
+	}
+}
+
+// TestStepsOfEachSize: a resized run has the steps of every size once, in order; those
+// of another run of its id are not among them.
+func TestStepsOfEachSize(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(1795322000+s, 0).UTC() }
+	step := func(id, state string) Step { return Step{ID: id, State: state} }
+	part := func(start int64, state string, steps ...Step) Job {
+		j := Job{ID: "7", Number: 7, Submit: at(start), Start: at(start), End: at(start + 100), State: state, Ended: state == "completed", Steps: steps, StepCount: len(steps)}
+		return j
+	}
+	other := part(500, "resizing", step("9", "completed"))
+	first := part(0, "resizing", step("batch", "resizing"), step("0", "completed"), step("1", "resizing"))
+	second := part(0, "resizing", step("1", "completed"), step("2", "failed"))
+	last := part(0, "completed", step("3", "completed"))
+	second.Submit, second.End, last.Submit = at(100), at(200), at(200)
+	last.StepCount = 5 // of which four were left out
+	tracker := NewJobTracker(workload.Slurm)
+	tracker.UpdateAccounting([]Job{first, last}) // a query
+	tracker.UpdateAccounting([]Job{other, first, second})
+	tracker.UpdateAccounting([]Job{other, first, second}) // the next one, with an overlapping time range
+	tracker.UpdateAccounting([]Job{last})
+	if len(tracker.runs) != 1 {
+		t.Fatalf("%d runs", len(tracker.runs))
+	}
+	for _, l := range tracker.runs {
+		if e := l.job.Earlier; len(e) != 2 || !e[0].Since.IsZero() || !e[1].Since.Equal(at(100)) || !l.job.Allocated.Since.Equal(at(200)) {
+			t.Errorf("allocations %+v, then %+v", e, l.job.Allocated)
+		}
+		var got []string
+		for _, s := range l.job.Steps {
+			got = append(got, s.ID+" "+s.State)
+		}
+		if all := strings.Join(got, ", "); all != "batch completed, 0 completed, 1 completed, 2 failed, 3 completed" || l.job.StepCount != 9 {
+			t.Errorf("%d steps: %s", l.job.StepCount, all)
+		}
 	}
 }

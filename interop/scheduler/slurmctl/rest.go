@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reckon/interop/scheduler"
 )
 
 // Rest queries slurmrestd (slurmrestd(8), https://slurm.schedmd.com/rest_api.html).
@@ -55,40 +57,40 @@ func NewRest(address, token string) (*Rest, error) {
 func (s *Rest) Name() string { return "slurmrestd at " + s.base.Redacted() }
 
 // Jobs implements Source.
-func (s *Rest) Jobs(ctx context.Context) (jobs []Job, got Read, err error) {
+func (s *Rest) Jobs(ctx context.Context) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	err = s.get(ctx, "slurm", "jobs", nil, func(r io.Reader) (err error) { jobs, got, err = readJobs(r); return err })
 	return jobs, got, err
 }
 
 // Ended implements Source.
-func (s *Rest) Ended(ctx context.Context, since, until time.Time) ([]Job, Read, error) {
+func (s *Rest) Ended(ctx context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	return s.accounts(ctx, url.Values{"start_time": {restTime(since)}, "end_time": {restTime(until)}, "state": {finalStatesLong}})
 }
 
 // ByNumber implements Source.
-func (s *Rest) ByNumber(ctx context.Context, raw []uint32, since time.Time) ([]Job, Read, error) {
+func (s *Rest) ByNumber(ctx context.Context, numbers []uint64, since time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	// The parameter for several jobs was introduced late; the path for one job has always existed.
-	var all []Job
-	var sum Read
-	for _, n := range raw[:min(len(raw), 50)] {
-		var jobs []Job
-		var got Read
+	var all []scheduler.Job
+	var sum scheduler.Read
+	for _, n := range numbers[:min(len(numbers), 50)] {
+		var jobs []scheduler.Job
+		var got scheduler.Read
 		err := s.get(ctx, "slurmdb", "job/"+strconv.FormatUint(uint64(n), 10), nil, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err })
 		all, sum.Records, sum.Bad = append(all, jobs...), sum.Records+got.Records, sum.Bad+got.Bad
 		if err != nil {
 			return all, sum, err
 		}
 	}
-	return slices.DeleteFunc(all, func(j Job) bool { return j.Submit.Before(since) }), sum, nil
+	return slices.DeleteFunc(all, func(j scheduler.Job) bool { return j.Submit.Before(since) }), sum, nil
 }
 
-func (s *Rest) accounts(ctx context.Context, q url.Values) (jobs []Job, got Read, err error) {
+func (s *Rest) accounts(ctx context.Context, q url.Values) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	err = s.get(ctx, "slurmdb", "jobs", q, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err })
 	return jobs, got, err
 }
 
 // Nodes implements Source.
-func (s *Rest) Nodes(ctx context.Context) (nodes []Node, parts []Partition, got Read, err error) {
+func (s *Rest) Nodes(ctx context.Context) (nodes []scheduler.Node, parts []scheduler.Partition, got scheduler.Read, err error) {
 	err = s.get(ctx, "slurm", "nodes", nil, func(r io.Reader) (err error) { nodes, got, err = readNodes(r); return err })
 	if err != nil {
 		return nodes, nil, got, err

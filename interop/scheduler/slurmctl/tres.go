@@ -3,11 +3,12 @@ package slurmctl
 import (
 	"strings"
 
+	"reckon/interop/scheduler"
 	"reckon/interop/slurmtext"
 )
 
 // request sets the request of a job, and give its allocation.
-func (j *Job) request(t slurmtext.TRES) {
+func setRequest(j *scheduler.Job, t slurmtext.TRES) {
 	for v, into := range map[*float64]*float64{&t.Cores: &j.Cores, &t.Memory: &j.MemoryBytes, &t.GPUs: &j.GPUs, &t.Nodes: &j.Nodes} {
 		if *v > 0 {
 			*into = *v
@@ -15,7 +16,7 @@ func (j *Job) request(t slurmtext.TRES) {
 	}
 }
 
-func (j *Job) give(t slurmtext.TRES) {
+func setAllocation(j *scheduler.Job, t slurmtext.TRES) {
 	a := &j.Allocated
 	for v, into := range map[*float64]*float64{&t.Cores: &a.Cores, &t.Memory: &a.MemoryBytes, &t.GPUs: &a.GPUs, &t.Nodes: &a.Nodes} {
 		if *v > 0 {

@@ -153,7 +153,7 @@ func TestRest(t *testing.T) {
 	if err != nil || len(jobs) != 11 {
 		t.Errorf("%v, %d jobs", err, len(jobs))
 	}
-	if jobs, _, err = s.ByNumber(t.Context(), []uint32{5}, time.Unix(1795243000, 0)); err != nil || len(jobs) != 3 {
+	if jobs, _, err = s.ByNumber(t.Context(), []uint64{5}, time.Unix(1795243000, 0)); err != nil || len(jobs) != 3 {
 		t.Errorf("%v, %d jobs handed in since", err, len(jobs))
 	}
 	nodes, parts, _, err := s.Nodes(t.Context())

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"reckon/interop/scheduler"
 	"reckon/interop/slurmtext"
+	"reckon/workload"
 )
 
 func recorded(t testing.TB, name string) io.Reader {
@@ -35,7 +37,7 @@ func recorded(t testing.TB, name string) io.Reader {
 const testMark = mark("\x1fMARK\x1f")
 
 // line is a short description of a job.
-func line(j *Job) string {
+func line(j *scheduler.Job) string {
 	exit := "-"
 	if j.Exit != nil {
 		exit = fmt.Sprint(*j.Exit)
@@ -46,11 +48,11 @@ func line(j *Job) string {
 		}
 		return t.Unix() - 1795240000
 	}
-	return fmt.Sprintf("%s %d %s %s %s/%s %q %d-%d-%d c%g m%g g%g n%g %gs %s x%s t%d s%d", j.ID, j.Raw, j.User, j.Partition, j.State, j.Reason, j.Name,
+	return fmt.Sprintf("%s %d %s %s %s/%s %q %d-%d-%d c%g m%g g%g n%g %gs %s x%s t%d s%d", j.ID, j.Number, j.User, j.Partition, j.State, j.Reason, j.Name,
 		unix(j.Submit), unix(j.Start), unix(j.End), j.Cores, j.MemoryBytes/(1<<20), j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, len(j.Steps))
 }
 
-func lines(jobs []Job) string {
+func lines(jobs []scheduler.Job) string {
 	var b strings.Builder
 	for i := range jobs {
 		b.WriteString(line(&jobs[i]) + "\n")
@@ -78,7 +80,7 @@ func TestQueue(t *testing.T) {
 	if err != nil || got.Bad != 0 || len(jobs) != got.Records {
 		t.Fatalf("%v, %+v", err, got)
 	}
-	byID := map[string]*Job{}
+	byID := map[string]*scheduler.Job{}
 	for i := range jobs {
 		byID[jobs[i].ID] = &jobs[i]
 	}
@@ -113,7 +115,7 @@ func TestAccounts(t *testing.T) {
 	if err != nil || got.Bad != 0 || lines(jobs) != accounts2205 {
 		t.Errorf("%v, %+v\n%s", err, got, lines(jobs))
 	}
-	text := map[string]Job{}
+	text := map[string]scheduler.Job{}
 	for _, j := range jobs {
 		text[j.ID] = j
 	}
@@ -173,8 +175,8 @@ func TestTRESOfARealCluster(t *testing.T) {
 	for l := range strings.Lines(string(raw)) {
 		f := strings.Split(strings.TrimSpace(l), "|")
 		if !strings.Contains(f[0], ".") {
-			var j Job
-			j.request(slurmtext.ReadTRES(f[29]))
+			var j scheduler.Job
+			setRequest(&j, slurmtext.ReadTRES(f[29]))
 			gpus, cores = gpus+j.GPUs, cores+j.Cores
 		}
 	}
@@ -189,14 +191,14 @@ func TestNodes(t *testing.T) {
 		t.Fatalf("%v, %+v, %v", err, got, nodes)
 	}
 	n := nodes[0]
-	if n.Name != "vm" || n.State != "idle" || !n.Open() || n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || !n.AllocatedGPUs.ok {
+	if n.Name != "vm" || n.State != "idle" || !n.Open() || n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || n.AllocatedGPUs == nil {
 		t.Errorf("%+v", n)
 	}
 	nodes, parts, got, err := readNodesText(recorded(t, "sinfo-22.05.txt"), testMark)
 	if err != nil || got.Bad != 0 || len(nodes) != 1 || len(parts) != 2 {
 		t.Fatalf("%v, %+v, %v, %v", err, got, nodes, parts)
 	}
-	if n := nodes[0]; n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || n.AllocatedGPUs.ok {
+	if n := nodes[0]; n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || n.AllocatedGPUs != nil {
 		t.Errorf("%+v", n)
 	}
 	if p := parts; !p[0].Default || p[1].Default || p[0].Seconds != 86400 || p[1].Seconds != 1800 || p[0].State != "up" {
@@ -278,7 +280,7 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Add([]byte(later))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, read := range []func(io.Reader) ([]Job, Read, error){readJobs, readAccounts} {
+		for _, read := range []func(io.Reader) ([]scheduler.Job, scheduler.Read, error){readJobs, readAccounts} {
 			jobs, got, _ := read(bytes.NewReader(raw))
 			check(t, jobs, got)
 		}
@@ -298,7 +300,7 @@ func FuzzText(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, read := range []func(io.Reader, mark) ([]Job, Read, error){readQueueText, readAccountText} {
+		for _, read := range []func(io.Reader, mark) ([]scheduler.Job, scheduler.Read, error){readQueueText, readAccountText} {
 			jobs, got, err := read(bytes.NewReader(raw), testMark)
 			if err != nil {
 				t.Error(err)
@@ -310,7 +312,7 @@ func FuzzText(f *testing.F) {
 }
 
 // check tests the invariants of every parsed job.
-func check(t *testing.T, jobs []Job, got Read) {
+func check(t *testing.T, jobs []scheduler.Job, got scheduler.Read) {
 	t.Helper()
 	if len(jobs)+got.Bad > got.Records {
 		t.Errorf("%d jobs and %d bad of %d", len(jobs), got.Bad, got.Records)
@@ -318,7 +320,7 @@ func check(t *testing.T, jobs []Job, got Read) {
 	for i := range jobs {
 		j := &jobs[i]
 		switch {
-		case j.ID == "" || j.Raw == 0 || j.State == "":
+		case j.ID == "" || j.Number == 0 || j.State == "":
 		case slurmtext.Waits(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() && j.End.Before(j.Start):
 		case j.Cores < 0 || j.MemoryBytes < 0 || j.GPUs < 0 || len(j.Steps) > slurmtext.MaxSteps:
 		default:
@@ -345,7 +347,7 @@ func TestRunFacts(t *testing.T) {
 	if err != nil || got.Bad != 0 {
 		t.Fatalf("%v, %+v", err, got)
 	}
-	byName := map[string][]Job{}
+	byName := map[string][]scheduler.Job{}
 	for _, j := range jobs {
 		byName[j.Name] = append(byName[j.Name], j)
 	}
@@ -374,40 +376,41 @@ func TestRunFacts(t *testing.T) {
 	// of the change.
 	first, second := byName["resize"][0], byName["resize"][1]
 	for _, known := range []bool{true, false} {
-		tracker := NewJobTracker()
+		tracker := scheduler.NewJobTracker(workload.Slurm)
 		if known {
 			running := first
 			running.State = "running"
 			running.End, running.Steps = time.Time{}, nil
-			tracker.UpdateQueue(first.Start.Add(time.Second), []Job{running}, true)
+			tracker.UpdateQueue(first.Start.Add(time.Second), []scheduler.Job{running}, true)
 			tracker.Collect(first.Start.Add(time.Second))
 		}
-		tracker.UpdateAccounting([]Job{first, second})
-		if len(tracker.runs) != 1 {
-			t.Fatalf("%d runs", len(tracker.runs))
-		}
-		for _, l := range tracker.runs {
-			var steps []string
-			for _, s := range l.job.Steps {
-				steps = append(steps, fmt.Sprint(s.ID, " ", s.State, " ", s.End.Equal(second.End)))
-			}
-			if got := strings.Join(steps, ", "); got != "batch completed true, extern completed true" || l.job.StepCount != 2 {
-				t.Errorf("known %v: %d steps, %s", known, l.job.StepCount, got)
-			}
-		}
+		tracker.UpdateAccounting([]scheduler.Job{first, second})
 		facts := map[string]float64{}
-		var sizes []string
+		var sizes, steps []string
+		ends := map[float64]int{}
 		for _, b := range tracker.Collect(second.End.Add(time.Minute)) {
 			changed := false
 			for _, s := range b.Samples {
 				facts[s.Series.Desc.Name] = s.Value
-				changed = changed || s.Series.Desc == allocationTime
+				switch s.Series.Desc.Name {
+				case "reckon_workload_allocation_time_seconds":
+					changed = true
+				case "reckon_slurm_step_info":
+					steps = append(steps, s.Series.Values[2]+" "+s.Series.Values[5])
+				case "reckon_slurm_step_end_time_seconds":
+					ends[s.Value]++
+				case "reckon_workload_submit_time_seconds":
+					facts["runs"]++
+				}
 			}
 			for _, s := range b.Samples {
-				if s.Series.Desc == allocatedCores {
+				if s.Series.Desc.Name == "reckon_workload_allocated_cores" {
 					sizes = append(sizes, fmt.Sprint(s.Value, " ", changed))
 				}
 			}
+		}
+		if got := strings.Join(steps, ", "); got != "batch completed, extern completed" || facts["reckon_slurm_steps"] != 2 || facts["runs"] != 1 || ends[float64(second.End.Unix())] != 2 {
+			t.Errorf("known %v: %g runs, %g steps, %s, ends %v", known, facts["runs"], facts["reckon_slurm_steps"], got, ends)
 		}
 		// The first size is included: the change may have come before the queue was read.
 		if got := strings.Join(sizes, ", "); got != "2 false, 1 true" {
@@ -416,43 +419,6 @@ func TestRunFacts(t *testing.T) {
 		if facts["reckon_workload_allocated_cores"] != 1 || facts["reckon_workload_allocation_time_seconds"] != 1795322176 || facts["reckon_workload_start_time_seconds"] != 1795322164 ||
 			(facts["reckon_workload_submit_time_seconds"] == 1795322163) != known {
 			t.Errorf("known %v: %v", known, facts)
-		}
-	}
-}
-
-// TestStepsOfEachSize: a resized run has the steps of every size once, in order; those
-// of another run of its id are not among them.
-func TestStepsOfEachSize(t *testing.T) {
-	at := func(s int64) time.Time { return time.Unix(1795322000+s, 0).UTC() }
-	step := func(id, state string) Step { return Step{ID: id, State: state} }
-	part := func(start int64, state string, steps ...Step) Job {
-		j := Job{ID: "7", Raw: 7, Submit: at(start), Start: at(start), End: at(start + 100), State: state, Ended: state == "completed", Steps: steps, StepCount: len(steps)}
-		return j
-	}
-	other := part(500, "resizing", step("9", "completed"))
-	first := part(0, "resizing", step("batch", "resizing"), step("0", "completed"), step("1", "resizing"))
-	second := part(0, "resizing", step("1", "completed"), step("2", "failed"))
-	last := part(0, "completed", step("3", "completed"))
-	second.Submit, second.End, last.Submit = at(100), at(200), at(200)
-	last.StepCount = 5 // of which four were left out
-	tracker := NewJobTracker()
-	tracker.UpdateAccounting([]Job{first, last}) // a query
-	tracker.UpdateAccounting([]Job{other, first, second})
-	tracker.UpdateAccounting([]Job{other, first, second}) // the next one, with an overlapping time range
-	tracker.UpdateAccounting([]Job{last})
-	if len(tracker.runs) != 1 {
-		t.Fatalf("%d runs", len(tracker.runs))
-	}
-	for _, l := range tracker.runs {
-		if e := l.job.Earlier; len(e) != 2 || !e[0].Since.IsZero() || !e[1].Since.Equal(at(100)) || !l.job.Allocated.Since.Equal(at(200)) {
-			t.Errorf("allocations %+v, then %+v", e, l.job.Allocated)
-		}
-		var got []string
-		for _, s := range l.job.Steps {
-			got = append(got, s.ID+" "+s.State)
-		}
-		if all := strings.Join(got, ", "); all != "batch completed, 0 completed, 1 completed, 2 failed, 3 completed" || l.job.StepCount != 9 {
-			t.Errorf("%d steps: %s", l.job.StepCount, all)
 		}
 	}
 }

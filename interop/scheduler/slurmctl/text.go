@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"reckon/interop/scheduler"
 	"reckon/interop/slurmtext"
 )
 
@@ -74,27 +75,27 @@ func readLine(in *bufio.Reader) (string, error) {
 var queueFields = []string{"%i", "%A", "%u", "%a", "%P", "%T", "%r", "%V", "%S", "%e", "%l", "%D", "%C", "%b", "%N", "%j"}
 
 // readQueueText parses the output of squeue with queueFields.
-func readQueueText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
+func readQueueText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	err = m.split(r, len(queueFields), func(f []string) {
 		got.Records++
 		if len(f) != len(queueFields) {
-			got.bad("a line of squeue with %d of %d fields", len(f), len(queueFields))
+			got.Reject("a line of squeue with %d of %d fields", len(f), len(queueFields))
 			return
 		}
-		j := Job{
+		j := scheduler.Job{
 			User: f[2], Account: slurmtext.Word(f[3]), Partition: f[4], State: state(words{f[5]}), Reason: slurmtext.Word(f[6]),
 			Submit: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
 			Nodes: leading(f[11]), Cores: leading(f[12]), GPUs: 0, NodeList: slurmtext.Word(f[14]), Name: f[15],
 		}
-		if j.State == "" || !j.jobID(f[0], f[1]) {
-			got.bad("a line of squeue for the job %.40q in the state %.40q", f[0], f[5])
+		if j.State == "" || !readJobID(&j, f[0], f[1]) {
+			got.Reject("a line of squeue for the job %.40q in the state %.40q", f[0], f[5])
 			return
 		}
 		j.Seconds = span(f[10])
 		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // reported per node
-		j.Allocated = Allocation{Cores: j.Cores, GPUs: j.GPUs, Nodes: j.Nodes}
+		j.Allocated = scheduler.Allocation{Cores: j.Cores, GPUs: j.GPUs, Nodes: j.Nodes}
 		j.EndedBy, _ = slurmtext.EndedBy(j.State, "")
-		j.times()
+		times(&j)
 		jobs = append(jobs, j)
 	})
 	return jobs, got, err
@@ -123,22 +124,22 @@ var accountFields = []string{
 var lastField = len(accountFields) - 1
 
 // readAccountText parses the output of sacct -P with accountFields. A step follows its job.
-func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
+func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	err = m.split(r, len(accountFields), func(f []string) {
 		got.Records++
 		if len(f) != len(accountFields) {
-			got.bad("a line of sacct with %d of %d fields", len(f), len(accountFields))
+			got.Reject("a line of sacct with %d of %d fields", len(f), len(accountFields))
 			return
 		}
 		if id, step, ok := strings.Cut(f[0], "."); ok {
-			if n := len(jobs) - 1; n >= 0 && jobs[n].shown(id) {
-				jobs[n].step(step, f)
+			if n := len(jobs) - 1; n >= 0 && shown(&jobs[n], id) {
+				addStep(&jobs[n], step, f)
 			} else {
-				got.bad("a step %.40q without its job before it", f[0])
+				got.Reject("a step %.40q without its job before it", f[0])
 			}
 			return
 		}
-		j := Job{
+		j := scheduler.Job{
 			User: f[2], Account: f[3], Partition: f[4], State: state(words{f[5]}),
 			Submit: clockTime(f[6]), Eligible: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
 			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), QOS: slurmtext.Word(f[16]), UID: slurmtext.Word(f[17]), Suspended: span(f[18]), Name: f[lastField],
@@ -149,33 +150,33 @@ func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 		} else if j.EndedByUser == "0" {
 			j.EndedByUser = "root"
 		}
-		if j.State == "" || !j.jobID(f[0], f[1]) {
-			got.bad("a line of sacct for the job %.40q in the state %.40q", f[0], f[5])
+		if j.State == "" || !readJobID(&j, f[0], f[1]) {
+			got.Reject("a line of sacct for the job %.40q in the state %.40q", f[0], f[5])
 			return
 		}
 		if v, ok := parseFloat(f[10]); ok {
 			j.Seconds = 60 * v
 		}
-		j.request(slurmtext.ReadTRES(f[11]))
-		j.give(slurmtext.ReadTRES(f[12]))
+		setRequest(&j, slurmtext.ReadTRES(f[11]))
+		setAllocation(&j, slurmtext.ReadTRES(f[12]))
 		if j.Cores == 0 {
 			j.Cores, j.MemoryBytes, j.GPUs = j.Allocated.Cores, j.Allocated.MemoryBytes, j.Allocated.GPUs
 		}
-		j.past()
+		past(&j)
 		jobs = append(jobs, j)
 	})
 	return jobs, got, err
 }
 
 // shown reports whether the id in front of a step is that of the job.
-func (j *Job) shown(id string) bool {
+func shown(j *scheduler.Job, id string) bool {
 	first, _, _ := strings.Cut(id, "_[")
 	return first == j.ID
 }
 
-func (j *Job) step(id string, f []string) {
+func addStep(j *scheduler.Job, id string, f []string) {
 	j.StepCount++
-	s := Step{
+	s := scheduler.Step{
 		ID: id, Name: f[lastField], State: state(words{f[5]}), NodeList: slurmtext.Word(f[14]),
 		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]), Cores: slurmtext.ReadTRES(f[12]).Cores,
 	}
@@ -185,7 +186,7 @@ func (j *Job) step(id string, f []string) {
 	if v := amount(f[20], 1); v > 0 {
 		s.MemoryPeak = &v
 	}
-	j.Steps = slurmtext.KeepStep(j.Steps, s, (*Step).weight)
+	j.Steps = scheduler.KeepStep(j.Steps, s)
 }
 
 // exitPair parses "3:0", the code and the signal.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/interop/scheduler"
 	"reckon/web/client"
 )
 
@@ -35,7 +36,7 @@ func TestSlurm(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
-	s, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Site: "lab", Receive: true, Slurm: &Slurm{}})
+	s, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Site: "lab", Receive: true, Scheduler: &Scheduler{System: "slurm"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +111,12 @@ func told(w *client.Workload) string {
 func TestSlurmThatIsNotThere(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, tt := range []struct {
-		slurm Slurm
-		want  string
-	}{{Slurm{}, "slurm-url"}, {Slurm{URL: "controller:6820"}, "http://HOST:PORT"}} {
-		_, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Slurm: &tt.slurm})
+		access scheduler.Access
+		want   string
+	}{{scheduler.Access{}, "slurm-url"}, {scheduler.Access{URL: "controller:6820"}, "http://HOST:PORT"}} {
+		_, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: t.TempDir(), Scheduler: &Scheduler{System: "slurm", Access: tt.access}})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v", tt.slurm, err)
+			t.Errorf("%+v: %v", tt.access, err)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reckon/interop/scheduler"
 )
 
 // Commands polls through the commands of Slurm, which find their controller themselves.
@@ -39,7 +41,7 @@ func (c *Commands) Check() error {
 }
 
 // Jobs implements Source.
-func (c *Commands) Jobs(ctx context.Context) (jobs []Job, got Read, err error) {
+func (c *Commands) Jobs(ctx context.Context) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	err = c.either("squeue", func() error {
 		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readJobs(r); return err }, "squeue", "-a", "-t", "all", "--json")
 	}, func() error {
@@ -51,7 +53,7 @@ func (c *Commands) Jobs(ctx context.Context) (jobs []Job, got Read, err error) {
 }
 
 // Ended implements Source.
-func (c *Commands) Ended(ctx context.Context, since, until time.Time) ([]Job, Read, error) {
+func (c *Commands) Ended(ctx context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	which := []string{"-S", clockArg(since), "-E", clockArg(until)}
 	if !c.bare {
 		jobs, got, err := c.accounts(ctx, append(which, "-s", finalStatesShort)...)
@@ -64,15 +66,15 @@ func (c *Commands) Ended(ctx context.Context, since, until time.Time) ([]Job, Re
 }
 
 // ByNumber implements Source.
-func (c *Commands) ByNumber(ctx context.Context, raw []uint32, since time.Time) ([]Job, Read, error) {
-	ids := make([]string, len(raw))
-	for i, n := range raw {
-		ids[i] = strconv.FormatUint(uint64(n), 10)
+func (c *Commands) ByNumber(ctx context.Context, numbers []uint64, since time.Time) ([]scheduler.Job, scheduler.Read, error) {
+	ids := make([]string, len(numbers))
+	for i, n := range numbers {
+		ids[i] = strconv.FormatUint(n, 10)
 	}
 	return c.accounts(ctx, "-j", strings.Join(ids, ","), "-S", clockArg(since))
 }
 
-func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []Job, got Read, err error) {
+func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	if !c.probed {
 		c.release(ctx)
 	}
@@ -107,8 +109,8 @@ func (c *Commands) release(ctx context.Context) {
 }
 
 // Nodes implements Source.
-func (c *Commands) Nodes(ctx context.Context) (nodes []Node, parts []Partition, got Read, err error) {
-	var byText []Node
+func (c *Commands) Nodes(ctx context.Context) (nodes []scheduler.Node, parts []scheduler.Partition, got scheduler.Read, err error) {
+	var byText []scheduler.Node
 	text := func() error {
 		m := newMark()
 		return c.run(ctx, func(r io.Reader) (err error) { byText, parts, got, err = readNodesText(r, m); return err },

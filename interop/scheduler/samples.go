@@ -1,4 +1,4 @@
-package slurmctl
+package scheduler
 
 import (
 	"fmt"
@@ -56,7 +56,7 @@ func (l *run) appendTo(b *metric.Batch) {
 	if j.NodeList != "" {
 		l.add(b, nodesInfo, 1, nodesLabel(j.NodeList))
 	}
-	if number := strconv.FormatUint(uint64(j.Raw), 10); j.Tasks == 0 && number != j.ID {
+	if number := strconv.FormatUint(j.Number, 10); j.Tasks == 0 && number != j.ID {
 		l.add(b, numberInfo, 1, number)
 	}
 	many := float64(max(j.Tasks, 1)) // the waiting part of an array has the requests of all its tasks
@@ -163,7 +163,7 @@ func (l *run) steps(b *metric.Batch) {
 }
 
 func (l *run) labels(part string) []string {
-	return []string{string(workload.MakeID(workload.Slurm, l.job.ID)), string(workload.Slurm), part, cgpath.Clean(l.job.User)}
+	return []string{string(workload.MakeID(l.kind, l.job.ID)), string(l.kind), part, cgpath.Clean(l.job.User)}
 }
 
 // add appends a sample, and ends the series if it had other labels before.

@@ -1,4 +1,4 @@
-package slurmctl
+package scheduler
 
 import (
 	"reckon/account"

@@ -8,19 +8,6 @@ import (
 	"strings"
 )
 
-// Read is the outcome of one query.
-type Read struct {
-	Records  int
-	Bad      int    // records that cannot be parsed
-	FirstBad string // the error of the first of them
-}
-
-func (r *Read) bad(format string, args ...any) {
-	if r.Bad++; r.FirstBad == "" {
-		r.FirstBad = fmt.Sprintf(format, args...)
-	}
-}
-
 // list calls f for each element of the array with the given name at the top level of a
 // document, and returns the errors reported in the document. If the document is truncated,
 // f has been called for the elements before that.

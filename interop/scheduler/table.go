@@ -1,4 +1,4 @@
-package slurmctl
+package scheduler
 
 import (
 	"cmp"
@@ -70,12 +70,12 @@ func (t *table) addNodes(b *metric.Batch, nodes []Node, parts []Partition) {
 		if n.MemoryBytes > 0 {
 			t.add(b, nodeMemory, n.MemoryBytes, name)
 		}
-		if n.AllocatedGPUs.ok && n.MemoryBytes > 0 {
+		if n.AllocatedGPUs != nil && n.MemoryBytes > 0 {
 			t.add(b, nodeAllocatedMemory, n.AllocatedMemory, name)
 		}
 		t.add(b, nodeGPUs, n.GPUs, name)
-		if n.AllocatedGPUs.ok {
-			t.add(b, nodeAllocatedGPUs, n.AllocatedGPUs.v, name)
+		if n.AllocatedGPUs != nil {
+			t.add(b, nodeAllocatedGPUs, *n.AllocatedGPUs, name)
 		}
 		for _, p := range n.Partitions {
 			t.add(b, partitionNode, 1, label(p), name)

@@ -1,4 +1,4 @@
-package slurmctl
+package scheduler
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"reckon/interop/slurmtext"
 	"reckon/metric"
+	"reckon/workload"
 )
 
 const (
@@ -35,6 +36,7 @@ const (
 // The time of a sample is within its run: the store keeps one value per series and
 // time, and two runs of one id would otherwise overwrite each other.
 type JobTracker struct {
+	kind     workload.Kind
 	runs     map[key]*run
 	round    uint64
 	polledAt time.Time // time of the last poll of the queue; samples of active runs have this time
@@ -49,6 +51,7 @@ type key struct {
 }
 
 type run struct {
+	kind    workload.Kind
 	job     Job
 	rows    rows
 	sent    string    // fingerprint of the last samples
@@ -64,14 +67,16 @@ type run struct {
 // jobs. Slurm has no such state.
 const started = "started"
 
-// NewJobTracker returns a tracker without runs.
-func NewJobTracker() *JobTracker { return &JobTracker{runs: map[key]*run{}, parts: map[string][]Job{}} }
+// NewJobTracker returns a tracker of the jobs of a kind, without runs.
+func NewJobTracker(kind workload.Kind) *JobTracker {
+	return &JobTracker{kind: kind, runs: map[key]*run{}, parts: map[string][]Job{}}
+}
 
 func (b *JobTracker) run(j *Job) *run {
 	k := key{j.ID, j.Submit.Unix()}
 	l := b.runs[k]
 	if l == nil {
-		l = &run{}
+		l = &run{kind: b.kind}
 		b.runs[k] = l
 	}
 	return l
@@ -188,7 +193,7 @@ func (j *Job) join(next *Job) {
 			steps[i] = s
 			continue
 		}
-		steps, more = slurmtext.KeepStep(steps, s, (*Step).weight), more+1
+		steps, more = KeepStep(steps, s), more+1
 	}
 	next.StepCount = max(j.StepCount, len(j.Steps)) + max(next.StepCount-len(next.Steps), 0) + more
 	next.Steps = steps
@@ -248,22 +253,24 @@ func (l *run) merge(j *Job) {
 
 // Unaccounted returns the numbers of jobs that left the queue without an end, those queried
 // longest ago first, and their earliest submit time. It marks them as queried.
-func (b *JobTracker) Unaccounted(now time.Time, most int) (raw []uint32, since time.Time) {
+func (b *JobTracker) Unaccounted(now time.Time, most int) (numbers []uint64, since time.Time) {
 	var list []*run
 	for _, l := range b.runs {
 		if !l.job.Ended && !l.left.IsZero() && now.Sub(l.queried) >= min(resendInterval, now.Sub(l.left)/4) {
 			list = append(list, l)
 		}
 	}
-	slices.SortFunc(list, func(x, y *run) int { return cmp.Or(x.queried.Compare(y.queried), cmp.Compare(x.job.Raw, y.job.Raw)) })
+	slices.SortFunc(list, func(x, y *run) int {
+		return cmp.Or(x.queried.Compare(y.queried), cmp.Compare(x.job.Number, y.job.Number))
+	})
 	for _, l := range list[:min(len(list), most)] {
 		l.queried = now
-		raw = append(raw, l.job.Raw)
+		numbers = append(numbers, l.job.Number)
 		if since.IsZero() || l.job.Submit.Before(since) {
 			since = l.job.Submit
 		}
 	}
-	return raw, since
+	return numbers, since
 }
 
 // Unresolved returns the number of jobs that left the queue without a known end.

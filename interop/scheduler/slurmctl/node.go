@@ -6,29 +6,9 @@ import (
 	"strings"
 
 	"reckon/internal/hostlist"
+	"reckon/interop/scheduler"
 	"reckon/interop/slurmtext"
 )
-
-// Node is the controller's state of a node. Unknown fields are zero or empty.
-type Node struct {
-	Name, Features, Reason string
-	State                  string   // base state in lower case: idle, mixed, allocated, down, ...
-	Flags                  []string // drain, reserved, maintenance, not_responding, ...
-	Partitions             []string
-
-	Cores, AllocatedCores        float64
-	MemoryBytes, AllocatedMemory float64
-	GPUs                         float64
-	AllocatedGPUs                number // unknown in text output
-}
-
-// Partition is the controller's state of a partition.
-type Partition struct {
-	Name    string
-	State   string // up, down, drain, inactive
-	Default bool
-	Seconds float64 // maximum time of a job; 0 for no limit
-}
 
 type nodeRecord struct {
 	Name            text
@@ -48,21 +28,22 @@ type nodeRecord struct {
 
 // readNodes parses nodes as in sinfo --json (up to 23.02), scontrol show nodes --json and
 // GET /slurm/*/nodes.
-func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
+func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err error) {
 	err = list(r, "nodes", func(raw json.RawMessage) {
 		got.Records++
 		var n nodeRecord
 		if !decode(raw, &n) || n.Name == "" || len(n.State) == 0 {
-			got.bad("a node without name or state: %.80s", raw)
+			got.Reject("a node without name or state: %.80s", raw)
 			return
 		}
-		out := Node{
+		out := scheduler.Node{
 			Name: string(n.Name), Reason: string(n.Reason), Partitions: n.Partitions,
 			Cores: n.CPUs.or(0), AllocatedCores: n.Held.or(0),
 			MemoryBytes: n.Memory.or(0) * (1 << 20), AllocatedMemory: n.AllocatedMemory.or(0) * (1 << 20), GPUs: slurmtext.GPUs(string(n.Gres)),
 		}
 		if n.GresUsed != "" || n.Gres == "" {
-			out.AllocatedGPUs = number{v: slurmtext.GPUs(string(n.GresUsed)), ok: true}
+			gpus := slurmtext.GPUs(string(n.GresUsed))
+			out.AllocatedGPUs = &gpus
 		}
 		if out.Features = strings.Join(n.Active, ","); out.Features == "" {
 			out.Features = strings.Join(n.Features, ",")
@@ -72,9 +53,6 @@ func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
 	})
 	return nodes, got, err
 }
-
-// Open reports whether the node accepts jobs.
-func (n *Node) Open() bool { return slurmtext.NodeOpen(n.State, n.Flags) }
 
 type partitionRecord struct {
 	Name      text
@@ -87,15 +65,15 @@ type partitionRecord struct {
 
 // readPartitions parses partitions as in scontrol show partitions --json and GET
 // /slurm/*/partitions.
-func readPartitions(r io.Reader) (parts []Partition, got Read, err error) {
+func readPartitions(r io.Reader) (parts []scheduler.Partition, got scheduler.Read, err error) {
 	err = list(r, "partitions", func(raw json.RawMessage) {
 		got.Records++
 		var p partitionRecord
 		if !decode(raw, &p) || p.Name == "" {
-			got.bad("a partition without a name: %.80s", raw)
+			got.Reject("a partition without a name: %.80s", raw)
 			return
 		}
-		out := Partition{Name: string(p.Name), State: state(append(p.Partition.State, p.OldState...))}
+		out := scheduler.Partition{Name: string(p.Name), State: state(append(p.Partition.State, p.OldState...))}
 		if t := p.Maximums.Time; t.ok && t.v < 4294967294 {
 			out.Seconds = 60 * t.v
 		} else if t := p.OldLimit; t.ok && t.v < 4294967294 {
@@ -113,20 +91,20 @@ func readPartitions(r io.Reader) (parts []Partition, got Read, err error) {
 var nodeFields = []string{"%N", "%P", "%T", "%C", "%m", "%f", "%G", "%l", "%a", "%E"}
 
 // readNodesText parses the output of sinfo with nodeFields.
-func readNodesText(r io.Reader, m mark) (nodes []Node, parts []Partition, got Read, err error) {
+func readNodesText(r io.Reader, m mark) (nodes []scheduler.Node, parts []scheduler.Partition, got scheduler.Read, err error) {
 	at, known := map[string]int{}, map[string]bool{}
 	err = m.split(r, len(nodeFields), func(f []string) {
 		got.Records++
 		if len(f) != len(nodeFields) || f[0] == "" || f[2] == "" {
-			got.bad("a line of sinfo with %d of %d fields", len(f), len(nodeFields))
+			got.Reject("a line of sinfo with %d of %d fields", len(f), len(nodeFields))
 			return
 		}
 		names, err := hostlist.Expand(f[0])
 		if err != nil {
-			got.bad("%v", err)
+			got.Reject("%v", err)
 			return
 		}
-		partition := Partition{Name: strings.TrimSuffix(f[1], "*"), Default: strings.HasSuffix(f[1], "*"), State: strings.ToLower(f[8])}
+		partition := scheduler.Partition{Name: strings.TrimSuffix(f[1], "*"), Default: strings.HasSuffix(f[1], "*"), State: strings.ToLower(f[8])}
 		partition.Seconds = span(f[7])
 		if partition.Name != "" && !known[partition.Name] {
 			known[partition.Name] = true
@@ -144,8 +122,8 @@ func readNodesText(r io.Reader, m mark) (nodes []Node, parts []Partition, got Re
 	return nodes, parts, got, err
 }
 
-func nodeOf(name string, f []string) Node {
-	n := Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]), MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20)}
+func nodeOf(name string, f []string) scheduler.Node {
+	n := scheduler.Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]), MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20)}
 	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total
 		n.AllocatedCores, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
 	}

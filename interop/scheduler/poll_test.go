@@ -1,4 +1,4 @@
-package slurmctl
+package scheduler
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 
 	"reckon/metric"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // scripted is a cluster that responds through functions; nil responds with nothing.
 type scripted struct {
 	jobs    func() ([]Job, error)
 	ended   func(since, until time.Time) ([]Job, error)
-	number  func(raw []uint32) []Job
+	number  func(numbers []uint64) []Job
 	queries map[string][]time.Time
 	takes   time.Duration
 	since   []time.Time
@@ -35,6 +36,8 @@ func (s *scripted) ask(name string) {
 }
 
 func (s *scripted) Name() string { return "script" }
+
+func (s *scripted) Kind() workload.Kind { return workload.Slurm }
 
 func (s *scripted) Jobs(context.Context) ([]Job, Read, error) {
 	s.ask("jobs")
@@ -55,11 +58,11 @@ func (s *scripted) Ended(_ context.Context, since, until time.Time) ([]Job, Read
 	return jobs, Read{Records: len(jobs)}, err
 }
 
-func (s *scripted) ByNumber(_ context.Context, raw []uint32, _ time.Time) ([]Job, Read, error) {
+func (s *scripted) ByNumber(_ context.Context, numbers []uint64, _ time.Time) ([]Job, Read, error) {
 	if s.number == nil {
 		return nil, Read{}, nil
 	}
-	return s.number(raw), Read{}, nil
+	return s.number(numbers), Read{}, nil
 }
 
 func (s *scripted) Nodes(context.Context) ([]Node, []Partition, Read, error) {

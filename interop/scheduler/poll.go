@@ -1,4 +1,4 @@
-package slurmctl
+package scheduler
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"reckon/metric"
@@ -83,7 +84,7 @@ type query struct {
 // NewPoller returns a poller of a source.
 func NewPoller(s Source, o Options) *Poller {
 	o.defaults()
-	p := &Poller{source: s, o: o, tracker: NewJobTracker()}
+	p := &Poller{source: s, o: o, tracker: NewJobTracker(s.Kind())}
 	p.queries = []*query{
 		{name: "jobs", every: o.Jobs, run: p.readJobs},
 		{name: "accounting", every: o.Accounts, run: p.readAccounts},
@@ -154,6 +155,12 @@ func (p *Poller) do(ctx context.Context, t *query) {
 	p.health(ctx, now)
 }
 
+// system is the name of the batch system in messages.
+func (p *Poller) system() string {
+	name := string(p.source.Kind())
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
 // log logs changes of state.
 func (p *Poller) log(t *query, got Read, err error) {
 	message := ""
@@ -162,14 +169,15 @@ func (p *Poller) log(t *query, got Read, err error) {
 	} else if got.Bad > 0 {
 		message = "records that cannot be parsed: " + got.FirstBad
 	}
+	system := p.system()
 	switch {
 	case message == t.logged:
 	case err != nil:
-		p.o.Logger.Error("Slurm could not be read; the query is repeated, and nothing is lost that it reports later", "source", t.name, "err", err)
+		p.o.Logger.Error(system+" could not be read; the query is repeated, and nothing is lost that it reports later", "source", t.name, "err", err)
 	case message != "":
-		p.o.Logger.Warn("Slurm returned records that cannot be parsed; the others were taken", "source", t.name, "bad", got.Bad, "of", got.Records, "first", got.FirstBad)
+		p.o.Logger.Warn(system+" returned records that cannot be parsed; the others were taken", "source", t.name, "bad", got.Bad, "of", got.Records, "first", got.FirstBad)
 	default:
-		p.o.Logger.Info("Slurm is read again", "source", t.name)
+		p.o.Logger.Info(system+" is read again", "source", t.name)
 	}
 	t.logged = message
 }
@@ -240,10 +248,10 @@ func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 		if p.mark.After(now) {
 			p.mark = now
 		}
-		if raw, since := p.tracker.Unaccounted(now, maxByNumber); len(raw) > 0 {
+		if numbers, since := p.tracker.Unaccounted(now, maxByNumber); len(numbers) > 0 {
 			var more []Job
 			var also Read
-			more, also, err = p.source.ByNumber(ctx, raw, since)
+			more, also, err = p.source.ByNumber(ctx, numbers, since)
 			p.tracker.UpdateAccounting(more)
 			got.Records, got.Bad = got.Records+also.Records, got.Bad+also.Bad
 			if got.FirstBad == "" {
@@ -288,7 +296,7 @@ func (p *Poller) write(ctx context.Context, b *metric.Batch) bool {
 	}
 	if message := err.Error(); message != p.lastWriteError {
 		p.lastWriteError = message
-		p.o.Logger.Error("samples of Slurm were not all stored", "err", err)
+		p.o.Logger.Error("samples of "+p.system()+" were not all stored", "err", err)
 	}
 	return !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrDamaged)
 }

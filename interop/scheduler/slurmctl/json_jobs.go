@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"reckon/interop/scheduler"
 	"reckon/interop/slurmtext"
 )
 
@@ -43,12 +44,12 @@ type queued struct {
 }
 
 // readJobs parses the jobs of the controller.
-func readJobs(r io.Reader) (jobs []Job, got Read, err error) {
+func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var q queued
 		if !decode(raw, &q) || q.JobID.or(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
-			got.bad("a job without id or state: %.80s", raw)
+			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
 		jobs = append(jobs, q.job())
@@ -56,9 +57,9 @@ func readJobs(r io.Reader) (jobs []Job, got Read, err error) {
 	return jobs, got, err
 }
 
-func (q *queued) job() Job {
-	j := Job{
-		Raw: uint32(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
+func (q *queued) job() scheduler.Job {
+	j := scheduler.Job{
+		Number: uint64(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
 		State: state(q.State), Reason: slurmtext.Word(string(q.Reason)),
 		Submit: q.Submit.time(), Eligible: q.Eligible.time(), Start: q.Start.time(), End: q.End.time(),
 		QOS: string(q.QOS), Cores: q.CPUs.or(0), Nodes: q.NodeCount.or(0), Seconds: 60 * q.Limit.or(0),
@@ -77,18 +78,18 @@ func (q *queued) job() Job {
 	case q.PerCPU.or(0) > 0:
 		j.MemoryBytes = q.PerCPU.v * max(j.Cores, 1) * (1 << 20)
 	}
-	j.Allocated = Allocation{Since: q.Resized.time(), Cores: j.Cores, MemoryBytes: j.MemoryBytes, Nodes: j.Nodes}
-	j.request(slurmtext.ReadTRES(string(q.TresAsked)))
-	j.give(slurmtext.ReadTRES(string(q.TresGiven)))
+	j.Allocated = scheduler.Allocation{Since: q.Resized.time(), Cores: j.Cores, MemoryBytes: j.MemoryBytes, Nodes: j.Nodes}
+	setRequest(&j, slurmtext.ReadTRES(string(q.TresAsked)))
+	setAllocation(&j, slurmtext.ReadTRES(string(q.TresGiven)))
 	q.suspended(&j)
-	j.name(q.ArrayJob, q.ArrayTask, q.HetJob, q.HetOffset, string(q.ArrayTasks))
-	j.times()
+	nameJob(&j, q.ArrayJob, q.ArrayTask, q.HetJob, q.HetOffset, string(q.ArrayTasks))
+	times(&j)
 	return j
 }
 
 // suspended computes how long a job was suspended: the time between its start and the last
 // change, minus the time it had run.
-func (q *queued) suspended(j *Job) {
+func (q *queued) suspended(j *scheduler.Job) {
 	at := q.Suspend.time()
 	if at.IsZero() || j.Start.IsZero() {
 		return
@@ -151,7 +152,7 @@ type accountedStep struct {
 }
 
 // used fills in the accounted use of a step.
-func (a *accountedStep) used(s *Step) {
+func (a *accountedStep) used(s *scheduler.Step) {
 	if t := a.Time.Total; t.Seconds.ok {
 		v := t.Seconds.v + t.Microseconds.or(0)/1e6
 		s.CPUSeconds = &v
@@ -165,12 +166,12 @@ func (a *accountedStep) used(s *Step) {
 }
 
 // readAccounts parses the jobs of slurmdbd.
-func readAccounts(r io.Reader) (jobs []Job, got Read, err error) {
+func readAccounts(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var a accounted
 		if !decode(raw, &a) || a.JobID.or(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
-			got.bad("a job without id or state: %.80s", raw)
+			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
 		jobs = append(jobs, a.job())
@@ -178,9 +179,9 @@ func readAccounts(r io.Reader) (jobs []Job, got Read, err error) {
 	return jobs, got, err
 }
 
-func (a *accounted) job() Job {
-	j := Job{
-		Raw: uint32(a.JobID.v), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), Name: string(a.Name),
+func (a *accounted) job() scheduler.Job {
+	j := scheduler.Job{
+		Number: uint64(a.JobID.v), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), Name: string(a.Name),
 		State: state(a.State.Current), Reason: slurmtext.Word(string(a.State.Reason)),
 		Submit: a.Time.Submission.time(), Eligible: a.Time.Eligible.time(), Start: a.Time.Start.time(), End: a.Time.End.time(),
 		Nodes: a.Count.or(0), NodeList: slurmtext.Word(string(a.Nodes)), Exit: a.Exit.code,
@@ -196,21 +197,21 @@ func (a *accounted) job() Job {
 	if j.EndedBy, _ = slurmtext.EndedBy(j.State, ""); j.State == "cancelled" && a.Cancelled != "" {
 		j.EndedBy, j.EndedByUser = slurmtext.EndedByUser, string(a.Cancelled)
 	}
-	j.request(tresOf(a.Tres.Requested))
-	j.give(tresOf(a.Tres.Allocated))
-	if j.Allocated != (Allocation{}) && j.Cores == 0 {
+	setRequest(&j, tresOf(a.Tres.Requested))
+	setAllocation(&j, tresOf(a.Tres.Allocated))
+	if j.Allocated != (scheduler.Allocation{}) && j.Cores == 0 {
 		j.Cores, j.MemoryBytes, j.GPUs = j.Allocated.Cores, j.Allocated.MemoryBytes, j.Allocated.GPUs
 	}
 	task := string(a.Array.Task)
 	if a.Array.TaskID.ok {
 		task = "" // one task; its list is that of the submitted array
 	}
-	j.name(a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
-	j.past()
+	nameJob(&j, a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
+	past(&j)
 	for i := range a.Steps {
 		j.StepCount++
 		s := &a.Steps[i]
-		one := Step{
+		one := scheduler.Step{
 			ID: stepID(s.Step.ID), Name: string(s.Step.Name), State: state(s.State), NodeList: slurmtext.Word(string(s.Nodes.Range)),
 			Start: s.Time.Start.time(), End: s.Time.End.time(), Exit: s.Exit.code,
 		}
@@ -218,7 +219,7 @@ func (a *accounted) job() Job {
 			one.Exit = nil
 		}
 		s.used(&one)
-		j.Steps = slurmtext.KeepStep(j.Steps, one, (*Step).weight)
+		j.Steps = scheduler.KeepStep(j.Steps, one)
 	}
 	return j
 }

@@ -1,0 +1,90 @@
+package slurmctl
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/interop/scheduler"
+	"reckon/interop/slurmtext"
+)
+
+// state parses a state: one word with a suffix ("CANCELLED by 1001"), or
+// a base state and flags, of which the base comes first in all releases.
+func state(list words) string {
+	if len(list) == 0 {
+		return ""
+	}
+	s, _ := slurmtext.State(list[0])
+	if s == "completed" || s == "running" || s == "pending" {
+		for _, flag := range list[1:] {
+			switch f := strings.ToLower(flag); f {
+			case "completing", "configuring", "requeued", "requeue_hold", "special_exit", "suspended", "stopped":
+				return f
+			}
+		}
+	}
+	return s
+}
+
+// name sets the id as used by the agents.
+func nameJob(j *scheduler.Job, array, task, hetero, offset number, rest string) {
+	j.ID = strconv.FormatUint(uint64(j.Number), 10)
+	switch {
+	case array.ok && array.v > 0 && rest != "":
+		j.ID, j.Tasks = plain(array.v), slurmtext.CountTasks(rest)
+	case array.ok && array.v > 0 && task.ok:
+		j.ID = plain(array.v) + "_" + plain(task.v)
+	case hetero.ok && hetero.v > 0 && offset.ok:
+		j.ID = plain(hetero.v) + "+" + plain(offset.v)
+	}
+}
+
+// past is times for accounting, where a requeued run has ended.
+func past(j *scheduler.Job) {
+	if started := j.Start; !started.IsZero() && j.Submit.Sub(started) > time.Second {
+		defer func() { j.Start = started }() // the record after a change of the allocation: see JobTracker
+	}
+	if j.State == "requeued" {
+		defer func(start, end time.Time, a scheduler.Allocation) {
+			j.State, j.Ended, j.Start, j.End, j.Allocated = "requeued", true, start, end, a
+		}(j.Start, j.End, j.Allocated)
+	}
+	times(j)
+}
+
+// times removes times that have not come yet.
+func times(j *scheduler.Job) {
+	j.Ended = slurmtext.Over(j.State)
+	if slurmtext.Waits(j.State) {
+		j.Start, j.Exit, j.Allocated = time.Time{}, nil, scheduler.Allocation{}
+		if j.State == "requeued" {
+			j.State = "pending"
+		}
+	}
+	if !j.Ended {
+		j.End, j.Exit = time.Time{}, nil
+	}
+	if j.Exit != nil && *j.Exit == 0 && (j.State != "completed" || j.Start.IsZero()) {
+		j.Exit = nil // Slurm also writes 0 for jobs that did not end by themselves
+	}
+	if !j.Start.IsZero() && !j.End.IsZero() && j.End.Before(j.Start) {
+		j.Start = j.End // cancelled before it could start
+	}
+	if !j.Submit.IsZero() && !j.Start.IsZero() && j.Start.Before(j.Submit) {
+		j.Start = j.Submit // a clock was set between the two
+	}
+}
+
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// jobID parses an id as shown by the commands: 4711, 4711_3, 4711_[0-9%2], 4711+1.
+func readJobID(j *scheduler.Job, shown, raw string) bool {
+	n, err := strconv.ParseUint(raw, 10, 32)
+	if err != nil || n == 0 {
+		return false
+	}
+	id, err := slurmtext.ReadID(shown)
+	j.Number, j.ID, j.Tasks = n, id.Job, id.Tasks
+	return err == nil && id.Step == ""
+}

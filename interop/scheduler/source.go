@@ -1,0 +1,32 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"reckon/workload"
+)
+
+// Source asks the controller of a batch system. Data read before an error is returned with it. A Source is used from one goroutine.
+// A new batch system is a folder that implements it, and a line in package all.
+type Source interface {
+	// Jobs returns the jobs of the controller, including some that have ended.
+	Jobs(ctx context.Context) ([]Job, Read, error)
+	// Ended returns the jobs that ended in a time range, with their steps.
+	Ended(ctx context.Context, since, until time.Time) ([]Job, Read, error)
+	// ByNumber returns all runs of the jobs with the given numbers that were submitted since.
+	ByNumber(ctx context.Context, numbers []uint64, since time.Time) ([]Job, Read, error)
+	// Nodes returns the nodes and partitions.
+	Nodes(ctx context.Context) ([]Node, []Partition, Read, error)
+	// Kind is that of its jobs, the first word of their ids.
+	Kind() workload.Kind
+	// Name describes the source for people: what is asked, such as "squeue, sacct and sinfo".
+	Name() string
+}
+
+// Access is how a controller is reached.
+type Access struct {
+	URL   string // of its service; empty asks by its commands
+	Token string // file of the token for the service, or empty
+	Text  bool   // read text from the commands also where they write JSON
+}

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+
+	"reckon/interop/scheduler"
+	"reckon/interop/scheduler/all"
+	"reckon/metric"
+)
+
+// Scheduler is the batch system of a cluster, whose controller one server of a site asks.
+type Scheduler struct {
+	System string // one of package interop/scheduler/all
+	scheduler.Access
+}
+
+// openScheduler prepares to ask the controller. That it answers is not needed yet.
+func (s *Server) openScheduler() error {
+	c := s.config.Scheduler
+	if c == nil {
+		return nil
+	}
+	source, err := all.Open(c.System, c.Access)
+	if err != nil {
+		return err
+	}
+	s.scheduler = scheduler.NewPoller(source, scheduler.Options{
+		State: filepath.Join(s.config.Data, c.System+".json"), Write: s.storeScheduler, Logger: s.log,
+	})
+	return nil
+}
+
+// storeScheduler stores samples of the controller: they belong to the site and to no node.
+func (s *Server) storeScheduler(ctx context.Context, b *metric.Batch) error {
+	external := map[string]string{}
+	if s.config.Site != "" {
+		external["site"] = s.config.Site
+	}
+	err := s.storeOwn(ctx, external, b)
+	s.changed()
+	return err
+}
