@@ -8,6 +8,7 @@ import (
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/rightsize"
+	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/workload"
 )
@@ -100,8 +101,7 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		if err != nil {
 			return r, err
 		}
-		r.Squeezed = efficiency.Squeezed(efficiency.Usage{WallSeconds: r.Seconds, Memory: r.Memory, MemoryPeak: r.MemoryPeak,
-			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
+		r.Squeezed = efficiency.Squeezed(efficiency.Usage{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: r.MemoryPeak}}, WallSeconds: r.Seconds, Memory: r.Memory, MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0 || sampledPeak(w) && (r.Seconds < efficiency.Sampled || r.Nodes > 1)
 	return r, nil

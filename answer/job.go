@@ -292,6 +292,13 @@ func stepFor(span time.Duration) time.Duration {
 	return (span / 400).Truncate(24*time.Hour) + 24*time.Hour
 }
 
+// runRecord returns the record of a run of an answer, for analyses.
+func runRecord(w *wire.Workload) figure.Run {
+	return figure.Run{Site: w.Site, ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Account: w.Account, Partition: w.Partition, Command: w.Command,
+		State: w.State, Reason: w.Reason, EndedBy: w.EndedBy, EndedByUser: w.EndedByUser, QOS: w.QOS, Nodes: w.Nodes, Start: w.Start, Seen: w.Seen,
+		Lost: w.Lost, ExitCode: w.ExitCode, Row: w.Row}
+}
+
 // toAPI converts a row of the catalogue to the type of the API.
 func toAPI(w *store.Workload) wire.Workload {
 	c := wire.Workload{

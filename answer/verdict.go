@@ -21,13 +21,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
 			"it was last reported as %s, at %s: whether and when it ended is unknown, and it is not judged", d.State, until(d).UTC().Format(time.RFC3339))}}, nil
 	}
-	u := efficiency.Usage{
-		Running: d.Running, State: d.State, Reason: d.Reason, EndedBy: d.EndedByUser, ExitCode: d.ExitCode, WallSeconds: ranSeconds(&d.Workload), Steps: judgedSteps(d.Steps),
-		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
-		MemoryNeeded: d.MemoryNeededPeakBytes, MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, IOWaitSeconds: d.IOWaitSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
-		Counted:   efficiency.Counted{Instructions: d.Instructions, Cycles: d.Cycles, FP: d.FPInstructions, FPScalar: d.FPScalarInstructions, MemoryTraffic: d.MemoryTrafficBytes},
-		TimeLimit: d.RequestSeconds, Nodes: byNode(d.Parts),
-	}
+	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload), JobSteps: judgedSteps(d.Steps), PerNode: byNode(d.Parts)}
 	var cores, memory, gpus bool // allocated
 	u.Cores, cores = d.GivenCores()
 	u.Memory, memory = d.GivenMemory()
@@ -103,7 +97,7 @@ func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficien
 		return err
 	}
 	u.MemoryStalledSeconds, u.StorageStalledSeconds = strain.MemoryStalled, strain.StorageStalled
-	u.RefaultBytes, u.Threads = strain.Refaults, strain.Threads
+	u.RefaultBytes, u.MostThreads = strain.Refaults, strain.Threads
 	u.Resent, u.Sent, u.SentCalls = strain.Resent, strain.Sent, strain.SentCalls
 	u.Tasks = tasksOf(strain.Tasks, d.Parts)
 	if orZero(d.NetworkBytes) >= fillsLinks*u.WallSeconds {
@@ -134,10 +128,9 @@ func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficien
 	if err != nil {
 		return err
 	}
-	u.CPUExact, u.GPUExact, u.IOWaitExact = figure.Exactness(exact["cpu_seconds"]), figure.Exactness(exact["gpu_seconds"]), figure.Exactness(exact["io_wait_seconds"])
-	u.WaitExact = figure.Exactness(exact["cpu_wait_seconds"])
-	if u.MemoryExact = figure.Exactness(exact["memory_peak_bytes"]); u.MemoryNeeded != nil {
-		u.MemoryExact = figure.Exactness(exact["memory_needed_peak_bytes"])
+	u.Exactness = nil
+	for key, e := range exact {
+		u.Exactness.Add(key, figure.Exactness(e))
 	}
 	if waitShare(&d.Workload) < 0.1 {
 		return nil

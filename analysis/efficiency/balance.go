@@ -11,23 +11,23 @@ import (
 
 // balance reports uneven work, memory or GPU use among the nodes.
 func (j *judge) balance() {
-	if j.u.CPUExact == figure.Exact {
+	if j.u.Exactness["cpu_seconds"] == figure.Exact {
 		j.work()
 		j.tasks()
 	}
-	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled && j.u.GPUExact == figure.Exact {
+	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled && j.u.Exactness["gpu_seconds"] == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
 			j.say("gpu_balance", Warning, share, "ratio", "balance.gpus", phrase.Words{"node": low.Name, "share": format.Percent(share), "nodes": j.nodes()})
 		}
 	}
-	if _, high, mean, ok := j.spread(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 && j.u.MemoryExact == figure.Exact {
+	if _, high, mean, ok := j.spread(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 && j.u.memoryExact() == figure.Exact {
 		if times := *high.Memory / mean; times > 2 {
 			j.say("memory_balance", Info, times, "ratio", "balance.memory", phrase.Words{"node": high.Name, "times": cores(times), "nodes": j.nodes()})
 		}
 	}
 }
 
-func (j *judge) nodes() string { return strconv.Itoa(len(j.u.Nodes)) }
+func (j *judge) nodes() string { return strconv.Itoa(len(j.u.PerNode)) }
 
 // work compares the nodes of a workload with their mean.
 func (j *judge) work() {
@@ -61,8 +61,8 @@ func (j *judge) tasks() {
 		return
 	}
 	step := Step{ID: worst.Step}
-	for i := range j.u.Steps {
-		if s := &j.u.Steps[i]; s.ID == worst.Step {
+	for i := range j.u.JobSteps {
+		if s := &j.u.JobSteps[i]; s.ID == worst.Step {
 			step = *s
 		}
 	}
@@ -83,13 +83,13 @@ func (t *TaskUse) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.
 // it was not measured on one of them, which does not mean that node was idle.
 func (j *judge) spread(of func(*Node) *float64) (low, high Node, mean float64, ok bool) {
 	least, most := math.Inf(1), math.Inf(-1)
-	for i := range j.u.Nodes {
-		n := &j.u.Nodes[i]
+	for i := range j.u.PerNode {
+		n := &j.u.PerNode[i]
 		v, measured := known(of(n))
 		if !measured {
 			return low, high, 0, false
 		}
-		mean += v / float64(len(j.u.Nodes))
+		mean += v / float64(len(j.u.PerNode))
 		if v < least {
 			least, low = v, *n
 		}
@@ -97,5 +97,5 @@ func (j *judge) spread(of func(*Node) *float64) (low, high Node, mean float64, o
 			most, high = v, *n
 		}
 	}
-	return low, high, mean, len(j.u.Nodes) > 1
+	return low, high, mean, len(j.u.PerNode) > 1
 }

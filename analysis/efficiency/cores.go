@@ -50,11 +50,11 @@ func (j *judge) idle() bool {
 	gpus, hasGPUs := known(u.GPUs)
 	hasGPUs = hasGPUs && gpus > 0
 	switch {
-	case !ok || !has || given <= 0 || u.CoresImplied || u.CPUExact != figure.Exact: // a process that waits for long is seen: CPUWaitSeconds lacks little
+	case !ok || !has || given <= 0 || u.CoresImplied || u.Exactness["cpu_seconds"] != figure.Exact: // a process that waits for long is seen: CPUWaitSeconds lacks little
 		return false
 	case (cpu+wait)/u.WallSeconds >= none*min(given, 1) || sustained && p95 >= 2*none*min(given, 1):
 		return false
-	case hasGPUs && (!onGPU || u.GPUExact != figure.Exact || gpu >= none*gpus*u.WallSeconds):
+	case hasGPUs && (!onGPU || u.Exactness["gpu_seconds"] != figure.Exact || gpu >= none*gpus*u.WallSeconds):
 		return false
 	case j.storageShare() >= waiting || j.congested() || j.held():
 		return false
@@ -85,15 +85,15 @@ func (j *judge) cores() {
 	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
 	switch {
 	case u.Resized:
-		w["mean"] = format.Qualifier(u.CPUExact) + cores(mean)
+		w["mean"] = format.Qualifier(u.Exactness["cpu_seconds"]) + cores(mean)
 		say(Info, "cores.resized")
-	case u.CPUExact != figure.Exact:
-		w["mean"] = format.Qualifier(u.CPUExact) + "0"
+	case u.Exactness["cpu_seconds"] != figure.Exact:
+		w["mean"] = format.Qualifier(u.Exactness["cpu_seconds"]) + "0"
 		if mean >= 0.005 {
-			w["mean"] = format.Qualifier(u.CPUExact) + cores(mean)
+			w["mean"] = format.Qualifier(u.Exactness["cpu_seconds"]) + cores(mean)
 		}
 		say(Info, "cores.inexact")
-	case wait >= waiting*(cpu+wait) && wait >= worth && share < well && u.WaitExact != figure.Exact:
+	case wait >= waiting*(cpu+wait) && wait >= worth && share < well && u.Exactness["cpu_wait_seconds"] != figure.Exact:
 		say(Info, "cores.held") // by more than is known
 	case wait >= waiting*(cpu+wait) && wait >= worth && share < well:
 		say(Info, "cores.starved")
@@ -124,7 +124,7 @@ func (j *judge) of(given float64) string {
 	if !j.u.CoresImplied {
 		return texts.Say("of.given", w)
 	}
-	if len(j.u.Nodes) > 1 {
+	if len(j.u.PerNode) > 1 {
 		w["nodes"] = "nodes"
 	}
 	return texts.Say("of.nodes", w)
@@ -138,9 +138,9 @@ func (j *judge) gpus() {
 		return
 	}
 	share := used / (given * j.u.WallSeconds)
-	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"), "share": format.Qualifier(j.u.GPUExact) + format.Percent(share)}
+	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"), "share": format.Qualifier(j.u.Exactness["gpu_seconds"]) + format.Percent(share)}
 	switch {
-	case j.u.GPUExact != figure.Exact:
+	case j.u.Exactness["gpu_seconds"] != figure.Exact:
 		j.say("gpu", Info, share, "ratio", "gpu.inexact", w)
 	case used == 0:
 		j.say("gpu", Warning, 0, "ratio", "gpu.never", w)

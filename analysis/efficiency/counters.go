@@ -7,13 +7,6 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Counted is what the counters of the processors counted; nil what was not.
-type Counted struct {
-	Instructions, Cycles *float64
-	FP, FPScalar         *float64 // floating-point instructions, and those that are not vectors
-	MemoryTraffic        *float64 // bytes between caches and memory, mostly estimated from cache misses
-}
-
 const (
 	enoughCycles = 10e9 // a few seconds of a core, before cycles are judged
 	stalledIPC   = 0.7  // instructions in a cycle; fewer mean that cores wait
@@ -29,7 +22,7 @@ const (
 
 // counters says what limited it on the cores that it had, and whether it used vectors.
 func (j *judge) counters() {
-	c := &j.u.Counted
+	c := &j.u.Row
 	instructions, ok := known(c.Instructions)
 	cycles, has := known(c.Cycles)
 	if !ok || !has || cycles < enoughCycles {
@@ -37,7 +30,7 @@ func (j *judge) counters() {
 	}
 	ipc := instructions / cycles
 	w := phrase.Words{"ipc": fmt.Sprintf("%.1f", ipc)}
-	fp, counts := known(c.FP)
+	fp, counts := known(c.FPInstructions)
 	switch {
 	case ipc < stalledIPC:
 		rate := j.trafficRate()
@@ -54,7 +47,7 @@ func (j *judge) counters() {
 	case ipc >= flowingIPC:
 		j.say("processor", Info, ipc, "ratio", "processor.flowing", w)
 	}
-	ones, split := known(c.FPScalar)
+	ones, split := known(c.FPScalarInstructions)
 	if counts && split && fp >= numeric*instructions && ones >= scalar*fp {
 		j.say("vectors", Info, ones/fp, "ratio", "processor.scalar", phrase.Words{"share": format.Percent(ones / fp)})
 	}
@@ -62,7 +55,7 @@ func (j *judge) counters() {
 
 // trafficRate is its memory traffic in a second of CPU time, bytes; 0 where it is not known.
 func (j *judge) trafficRate() float64 {
-	traffic, seen := known(j.u.Counted.MemoryTraffic)
+	traffic, seen := known(j.u.MemoryTrafficBytes)
 	if cpu, used := known(j.u.CPUSeconds); seen && used && cpu > 0 {
 		return traffic / cpu
 	}

@@ -73,41 +73,25 @@ type Neighbour struct {
 	Cores float64 // on average
 }
 
-// Usage holds the figures of a workload.
+// Usage is a run and what is known of it beyond its record. The exactness of its figures is in the record.
 type Usage struct {
-	Running  bool
-	State    string // from the batch system, lower case, or empty
-	Reason   string // pending reason from the batch system
-	EndedBy  string // name of the user who cancelled it, or empty
-	Batch    bool   // resources were allocated by a batch system; otherwise they are requests
-	Waited   float64
-	ExitCode *int
-
-	WallSeconds float64
-	Steps       []Step
-
-	CPUSeconds, CPUWaitSeconds, CoresP95, ThrottledSeconds *float64
-	Threads                                                *float64 // maximum at a time
+	figure.Run
+	Running     bool
+	Batch       bool    // resources were allocated by a batch system; otherwise they are requests
+	WallSeconds float64 // the time it ran
+	Waited      float64
+	JobSteps    []Step
+	MostThreads *float64 // maximum at a time
 	// EmptySeconds is how long no process of it has been observed although the batch system reports it as running
 	// and its nodes are monitored; nil if there is a process, or if that is unknown.
 	EmptySeconds *float64
-	CPUExact     figure.Exactness
-	WaitExact    figure.Exactness // of CPUWaitSeconds
 
-	MemoryNeeded, MemoryPeak, SwapPeak, OOMKills *float64
-	MemoryStalledSeconds, RefaultBytes           *float64
-	MemoryExact                                  figure.Exactness
+	MemoryStalledSeconds, RefaultBytes *float64
 	// MemorySampled is true if the peak is the maximum of the samples taken by accounting.
 	MemorySampled bool
 	// MemoryOfTask is true if the peak may be that of the largest task alone, while others ran on other nodes.
-	MemoryOfTask bool
-
-	// IOWaitSeconds is the time that its threads waited for storage, added up.
-	IOWaitSeconds                                *float64
-	IOWaitExact                                  figure.Exactness
-	StorageStalledSeconds, ReadBytes, WriteBytes *float64
-
-	Counted Counted // of its processors
+	MemoryOfTask          bool
+	StorageStalledSeconds *float64
 
 	DiskLimit *DiskLimit // nil if it reached no limit of a control group on a disk
 
@@ -115,11 +99,9 @@ type Usage struct {
 	// Resent is how many TCP segments were sent again; Sent the bytes, and SentCalls the calls, by which payload was sent over TCP.
 	Resent, Sent, SentCalls *float64
 
-	GPUSeconds *float64
-	GPUExact   figure.Exactness
 	GPUEngines *GPUEngines // nil if no GPU counts its engines
 
-	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or requested
+	Cores, Memory, GPUs *float64 // allocated, or requested
 	// MemoryRequested is true if the allocation of cores is known but not that of memory: Memory is
 	// then the request.
 	MemoryRequested bool
@@ -127,9 +109,17 @@ type Usage struct {
 	Resized bool
 	// CoresImplied is true if no cores were requested: Cores are those of the nodes.
 	CoresImplied bool
-	Nodes        []Node
+	PerNode      []Node
 	Tasks        []TaskUse   // of steps with several tasks on a node
 	Neighbours   []Neighbour // in descending order of use
+}
+
+// memoryExact returns the exactness of the peak of the memory needed or, where that is unknown, of all memory.
+func (u *Usage) memoryExact() figure.Exactness {
+	if u.MemoryNeededPeakBytes != nil {
+		return u.Exactness["memory_needed_peak_bytes"]
+	}
+	return u.Exactness["memory_peak_bytes"]
 }
 
 // Thresholds. Below settled, efficiency is not judged: start-up and exit dominate.
@@ -172,7 +162,7 @@ func Judge(u Usage) []Verdict {
 		}
 		j.say("short", Info, u.WallSeconds, "seconds", key, phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
 	} else {
-		if u.CPUSeconds == nil && u.MemoryNeeded == nil && u.MemoryPeak == nil && !u.Running && u.Batch {
+		if u.CPUSeconds == nil && u.MemoryNeededPeakBytes == nil && u.MemoryPeakBytes == nil && !u.Running && u.Batch {
 			j.say("unmeasured", Info, 0, "seconds", "unmeasured", nil)
 		}
 		if !j.empty() && !j.idle() {
@@ -227,7 +217,7 @@ func (j *judge) was() string {
 
 // time reports a time limit far above the run time.
 func (j *judge) time() {
-	asked, ok := known(j.u.TimeLimit)
+	asked, ok := known(j.u.RequestSeconds)
 	well := j.u.State == "completed" || j.u.State == "" && (j.u.ExitCode == nil || *j.u.ExitCode == 0)
 	if !ok || asked <= 0 || j.u.Running || !well {
 		return

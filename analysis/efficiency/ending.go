@@ -31,13 +31,13 @@ func (j *judge) neverRan() bool {
 
 // by names the user who cancelled it.
 func (j *judge) by() string {
-	if j.u.EndedBy == "" {
+	if j.u.EndedByUser == "" {
 		return ""
 	}
-	if _, err := strconv.Atoi(j.u.EndedBy); err == nil { // accounting has no name, only a number
-		return " by user ID " + j.u.EndedBy
+	if _, err := strconv.Atoi(j.u.EndedByUser); err == nil { // accounting has no name, only a number
+		return " by user ID " + j.u.EndedByUser
 	}
-	return " by " + j.u.EndedBy
+	return " by " + j.u.EndedByUser
 }
 
 // ending reports an unsuccessful end. The state comes first: an exit code that the state
@@ -53,7 +53,7 @@ func (j *judge) ending() {
 	switch u.State {
 	case "timeout":
 		limit := ""
-		if v, ok := known(u.TimeLimit); ok && v > 0 {
+		if v, ok := known(u.RequestSeconds); ok && v > 0 {
 			limit = " of " + format.Time(v)
 		}
 		j.say("timeout", Critical, u.WallSeconds, "seconds", "timeout", phrase.Words{"limit": limit})
@@ -93,8 +93,8 @@ func (j *judge) ending() {
 // outOfMemory reports that the kernel killed processes, or a step, for lack of memory. A step
 // started within the job is named; the batch script is not.
 func (j *judge) outOfMemory() bool {
-	for i := range j.u.Steps {
-		if s := &j.u.Steps[i]; s.outOfMemory() && s.named() {
+	for i := range j.u.JobSteps {
+		if s := &j.u.JobSteps[i]; s.outOfMemory() && s.named() {
 			key := "oom.step"
 			if j.u.State == "completed" {
 				key = "oom.step.hidden"
@@ -150,8 +150,8 @@ func (s *Step) text() string {
 // fails because one of its steps did.
 func (j *judge) failedStep(severity Severity, key string) bool {
 	var worst *Step
-	for i := range j.u.Steps {
-		s := &j.u.Steps[i]
+	for i := range j.u.JobSteps {
+		s := &j.u.JobSteps[i]
 		if s.failed(j.u.ExitCode) && s.named() {
 			worst = s
 			break

@@ -60,7 +60,7 @@ func (j *judge) gpuHost() {
 	used, ok := known(u.GPUSeconds)
 	given, has := known(u.GPUs)
 	cpu, counted := known(u.CPUSeconds)
-	if !ok || !has || given <= 0 || !counted || used == 0 || u.GPUExact != figure.Exact || u.CPUExact != figure.Exact {
+	if !ok || !has || given <= 0 || !counted || used == 0 || u.Exactness["gpu_seconds"] != figure.Exact || u.Exactness["cpu_seconds"] != figure.Exact {
 		return
 	}
 	share, mean := used/(given*u.WallSeconds), cpu/u.WallSeconds

@@ -17,15 +17,15 @@ const refaulted = 1.0
 // limit, or if the workload stalls for memory or rereads the same pages.
 func (j *judge) memory() {
 	u := &j.u
-	if swap, ok := known(u.SwapPeak); ok && swap >= 64<<20 {
+	if swap, ok := known(u.SwapBytes); ok && swap >= 64<<20 {
 		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": format.Bytes(swap)})
 	}
 	given, ok := known(u.Memory)
-	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" || slices.ContainsFunc(u.Steps, func(s Step) bool { return s.outOfMemory() }) { // already reported
+	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" || slices.ContainsFunc(u.JobSteps, func(s Step) bool { return s.outOfMemory() }) { // already reported
 		return
 	}
-	need, measured := known(u.MemoryNeeded)
-	peak, peaked := known(u.MemoryPeak)
+	need, measured := known(u.MemoryNeededPeakBytes)
+	peak, peaked := known(u.MemoryPeakBytes)
 	words := phrase.Words{"given": format.Bytes(given), "was": j.was(), "cache": ""}
 	if u.MemoryRequested {
 		words["was"] = "asked for"
@@ -36,14 +36,14 @@ func (j *judge) memory() {
 	}
 	share := need / given
 	cached := max(peak-need, 0)
-	words["needed"], words["share"], words["peak"], words["cached"] = format.Qualifier(u.MemoryExact)+format.Bytes(need), format.Percent(share), format.Bytes(peak), format.Bytes(cached)
+	words["needed"], words["share"], words["peak"], words["cached"] = format.Qualifier(u.memoryExact())+format.Bytes(need), format.Percent(share), format.Bytes(peak), format.Bytes(cached)
 	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
 		words["cache"] = ", with " + format.Bytes(cached) + " of page cache in addition, which the kernel can reclaim"
 	}
 	full := peaked && peak >= near*given
 	stalled, refault := u.pressure()
 	switch {
-	case u.MemoryExact != figure.Exact:
+	case u.memoryExact() != figure.Exact:
 		if share >= low {
 			j.say("memory", Info, share, "ratio", "memory.inexact", words)
 		}
@@ -87,7 +87,7 @@ func Filled(given, peak *float64) bool {
 // Squeezed reports whether memory was full and the workload was stalled for it, or reread
 // reclaimed pages: even if it needed little of its memory, less would make it slower.
 func Squeezed(u Usage) bool {
-	if !Filled(u.Memory, u.MemoryPeak) {
+	if !Filled(u.Memory, u.MemoryPeakBytes) {
 		return false
 	}
 	stalled, refault := u.pressure()
@@ -101,12 +101,12 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 		return
 	}
 	share := peak / given
-	words["peak"], words["share"] = format.Qualifier(j.u.MemoryExact)+format.Bytes(peak), format.Percent(share)
+	words["peak"], words["share"] = format.Qualifier(j.u.memoryExact())+format.Bytes(peak), format.Percent(share)
 	if j.u.MemorySampled {
 		words["peak"] = format.Qualifier(figure.Estimated) + format.Bytes(peak)
 	}
 	switch {
-	case share >= above && j.u.Batch && (j.u.MemoryExact == figure.Exact || j.u.MemoryExact == figure.AtLeast):
+	case share >= above && j.u.Batch && (j.u.memoryExact() == figure.Exact || j.u.memoryExact() == figure.AtLeast):
 		j.say("memory", Warning, share, "ratio", "memory.above", words)
 	case share >= low || !j.ranThrough() || j.u.MemorySampled && (j.u.WallSeconds < Sampled || j.u.MemoryOfTask):
 		key := "memory.peak"
@@ -114,7 +114,7 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 			key = "memory.sampled"
 		}
 		j.say("memory", Info, share, "ratio", key, words)
-	case given-peak >= 1<<30 && j.u.WallSeconds >= settled && j.u.MemoryExact == figure.Exact:
+	case given-peak >= 1<<30 && j.u.WallSeconds >= settled && j.u.memoryExact() == figure.Exact:
 		j.say("memory", Warning, share, "ratio", "memory.peak-low", words)
 	}
 }

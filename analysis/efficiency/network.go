@@ -58,7 +58,7 @@ func (j *judge) congested() bool {
 // slowed reports whether something that limited it for some of the seconds looked at did so for long, and while most of the cores that it
 // could use slept.
 func (j *judge) slowed(seconds, observed, cores float64) bool {
-	if seconds < worth || seconds < waiting*observed || j.u.CPUExact != figure.Exact {
+	if seconds < worth || seconds < waiting*observed || j.u.Exactness["cpu_seconds"] != figure.Exact {
 		return false
 	}
 	able, ok := j.able()
@@ -79,8 +79,8 @@ func (j *judge) able() (float64, bool) {
 	if !ok || given <= 0 || j.u.Resized {
 		return 0, false
 	}
-	given /= float64(max(len(j.u.Nodes), 1))
-	if threads, counted := known(j.u.Threads); counted && threads > 0 {
+	given /= float64(max(len(j.u.PerNode), 1))
+	if threads, counted := known(j.u.MostThreads); counted && threads > 0 {
 		given = min(given, threads)
 	}
 	return given, true

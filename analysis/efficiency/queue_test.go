@@ -1,6 +1,10 @@
 package efficiency
 
-import "testing"
+import (
+	"testing"
+
+	"reckon/figure"
+)
 
 // TestQueued checks why a job waits, and the warning if it would wait for ever.
 func TestQueued(t *testing.T) {
@@ -17,23 +21,23 @@ func TestQueued(t *testing.T) {
 		"SomethingNew":                         "info it has waited for 10 min: the batch system gives the reason SomethingNew",
 		"":                                     "info it has waited for 10 min; the batch system gives no reason",
 	} {
-		got := Judge(Usage{State: "pending", Reason: reason, Waited: 600})
+		got := Judge(Usage{Run: figure.Run{State: "pending", Reason: reason}, Waited: 600})
 		if len(got) != 1 || string(got[0].Severity)+" "+got[0].Text != want || got[0].Value != 600 {
 			t.Errorf("%q: %+v, want %s", reason, got, want)
 		}
 	}
-	if got := Judge(Usage{State: "started"}); len(got) != 1 || got[0].Kind != "queue" {
+	if got := Judge(Usage{Run: figure.Run{State: "started"}}); len(got) != 1 || got[0].Kind != "queue" {
 		t.Errorf("what stood for an array: %+v", got)
 	}
-	if got := Judge(Usage{State: "deadline", Waited: 600}); len(got) != 1 || got[0].Text != "it waited for 10 min until it could no longer end before its deadline, and never started" {
+	if got := Judge(Usage{Run: figure.Run{State: "deadline"}, Waited: 600}); len(got) != 1 || got[0].Text != "it waited for 10 min until it could no longer end before its deadline, and never started" {
 		t.Errorf("%v", got)
 	}
-	if got := Judge(Usage{State: "cancelled", Waited: 600}); len(got) != 1 || got[0].Text != "it was cancelled after it had waited for 10 min, and never started" {
+	if got := Judge(Usage{Run: figure.Run{State: "cancelled"}, Waited: 600}); len(got) != 1 || got[0].Text != "it was cancelled after it had waited for 10 min, and never started" {
 		t.Errorf("what never began: %+v", got)
 	}
 	// It has started since the last report of the batch system: its run is judged.
 	cpu := 5.0
-	if got := Judge(Usage{State: "pending", Reason: "Priority", Running: true, WallSeconds: 8, CPUSeconds: &cpu}); len(got) != 1 || got[0].Kind != "short" {
+	if got := Judge(Usage{Run: figure.Run{State: "pending", Reason: "Priority", Row: figure.Row{CPUSeconds: &cpu}}, Running: true, WallSeconds: 8}); len(got) != 1 || got[0].Kind != "short" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func (j *judge) waits() {
 	u := &j.u
 	cpu, ok := known(u.CPUSeconds)
-	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.CPUExact == figure.Exact && u.WaitExact == figure.Exact {
+	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.Exactness["cpu_seconds"] == figure.Exact && u.Exactness["cpu_wait_seconds"] == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
 			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu), phrase.Words{"wait": format.Time(wait), "share": format.Percent(share), "who": j.neighbours()})
 		}
@@ -27,7 +27,7 @@ func (j *judge) waits() {
 // cores, waited for other workloads; one that used all its cores waited for its own threads.
 func (j *judge) waitedFor(cpu float64) string {
 	given, ok := known(j.u.Cores)
-	threads, counted := known(j.u.Threads)
+	threads, counted := known(j.u.MostThreads)
 	switch {
 	case !ok || given <= 0:
 		return "wait.either"
@@ -84,10 +84,10 @@ func (j *judge) storage() {
 		j.say("storage", Warning, share, "ratio", "storage", phrase.Words{"time": format.Time(share * u.WallSeconds), "share": format.Percent(share)})
 		return
 	}
-	threads, counted := known(u.Threads)
+	threads, counted := known(u.MostThreads)
 	cpu, ok := known(u.CPUSeconds)
 	wait, waited := known(u.CPUWaitSeconds)
-	if u.StorageStalledSeconds != nil || !counted || threads > 1 || !ok || !waited || u.CPUExact != figure.Exact || u.WaitExact != figure.Exact {
+	if u.StorageStalledSeconds != nil || !counted || threads > 1 || !ok || !waited || u.Exactness["cpu_seconds"] != figure.Exact || u.Exactness["cpu_wait_seconds"] != figure.Exact {
 		return
 	}
 	read, _ := known(u.ReadBytes)
@@ -103,7 +103,7 @@ func (j *judge) storage() {
 func (j *judge) storageWait() {
 	waited, ok := known(j.u.IOWaitSeconds)
 	cpu, hasCPU := known(j.u.CPUSeconds)
-	if !ok || !hasCPU || waited < worth || j.u.IOWaitExact != figure.Exact || j.u.CPUExact != figure.Exact {
+	if !ok || !hasCPU || waited < worth || j.u.Exactness["io_wait_seconds"] != figure.Exact || j.u.Exactness["cpu_seconds"] != figure.Exact {
 		return
 	}
 	queued, _ := known(j.u.CPUWaitSeconds)

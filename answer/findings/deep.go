@@ -99,8 +99,7 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 			return err
 		}
 		w.Refaulted = strain.Refaults
-		w.Squeezed = filled && efficiency.Squeezed(efficiency.Usage{WallSeconds: w.Wall(), Memory: w.Memory, MemoryPeak: w.MemoryPeakBytes,
-			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
+		w.Squeezed = filled && efficiency.Squeezed(efficiency.Usage{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: w.MemoryPeakBytes}}, WallSeconds: w.Wall(), Memory: w.Memory, MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	return nil
 }
