@@ -1,5 +1,5 @@
 // Command gen generates code from the table of package figure: figure/row.go, the figures as Go
-// structs, and web/ui/src/lib/vocabulary.ts, the same for the pages with the workload kinds.
+// structs, web/ui/src/lib/vocabulary.ts, the same for the pages with the workload kinds, and doc/figures.md.
 // Run it with go generate ./figure.
 package main
 
@@ -20,5 +20,5 @@ func main() {
 
 // files returns the generated files by their path in the repository.
 func files() map[string][]byte {
-	return map[string][]byte{"figure/row.go": goTypes(), "web/ui/src/lib/vocabulary.ts": pageTypes()}
+	return map[string][]byte{"figure/row.go": goTypes(), "web/ui/src/lib/vocabulary.ts": pageTypes(), "doc/figures.md": document()}
 }

@@ -1,5 +1,5 @@
-// Package newfigure holds what one new figure of a workload costs: it adds one to a copy of
-// the repository, as a person would, and has it built and tested there.
+// Package newfigure holds what additions cost: a figure of a workload, a rule of misuse, a kind of workload. Each test makes one in
+// a copy of the repository, as a person would, and has it built and tested there.
 package newfigure
 
 import (
@@ -89,21 +89,27 @@ func TestContextSwitches(t *testing.T) {
 var affected = []string{"./figure/...", "./web/client", "./catalogue", "./catalogue/database", "./web/api", "./internal/archtest"}
 
 func TestNewFigure(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds and tests a copy of the repository")
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	scratch := t.TempDir()
-	clone(t, root, scratch)
+	root, scratch := copied(t)
 
 	// By hand: the row, a test, a note.
 	edit(t, filepath.Join(scratch, "figure/table.go"), "\t{Key: \"swap_peak_bytes\"", row+"\t{Key: \"swap_peak_bytes\"")
 	write(t, filepath.Join(scratch, "catalogue/context_switches_test.go"), test)
 	edit(t, filepath.Join(scratch, "CHANGELOG.md"), "\n**Changed**\n", "\n- Runs have their context switches.\n\n**Changed**\n")
 	run(t, scratch, "go", "generate", "./figure")
+	atMost(t, root, scratch, most)
+	contains(t, filepath.Join(scratch, "doc/figures.md"), "context_switches")
+	contains(t, filepath.Join(scratch, "web/ui/src/lib/vocabulary.ts"), "context_switches")
+
+	// Columns of the databases, the API's description, sort keys and the columns in memory
+	// follow; a database of before gets its columns.
+	run(t, scratch, "go", "build", "./cmd/...")
+	run(t, scratch, "go", append([]string{"vet"}, affected...)...)
+	run(t, scratch, "go", append([]string{"test", "-run", "ContextSwitches|Figure|Table|Generated|UpToDate|Column|Described|Stale|OpenAPI|Document|Architecture|State|CSV|SortKeys"}, affected...)...)
+}
+
+// atMost holds the number of files that were changed by hand.
+func atMost(t *testing.T, root, scratch string, most int) {
+	t.Helper()
 	byHand := changed(t, root, scratch)
 	if len(byHand) > most {
 		t.Errorf("%d files written by hand, at most %d: %v", len(byHand), most, byHand)
@@ -111,12 +117,29 @@ func TestNewFigure(t *testing.T) {
 	if len(byHand) == 0 {
 		t.Error("nothing was changed: the copy is not what is compared")
 	}
+}
 
-	// Columns of the databases, the API's description, sort keys and the columns in memory
-	// follow; a database of before gets its columns.
-	run(t, scratch, "go", "build", "./cmd/...")
-	run(t, scratch, "go", append([]string{"vet"}, affected...)...)
-	run(t, scratch, "go", append([]string{"test", "-run", "ContextSwitches|Figure|Table|Generated|UpToDate|Column|Described|Stale|OpenAPI|Document|Architecture|State|CSV|SortKeys"}, affected...)...)
+// contains holds that a file names the addition.
+func contains(t *testing.T, path, text string) {
+	t.Helper()
+	if data, err := os.ReadFile(path); err != nil || !strings.Contains(string(data), text) {
+		t.Errorf("%s does not name %s (%v)", path, text, err)
+	}
+}
+
+// copied returns a copy of the repository, and its root.
+func copied(t *testing.T) (root, scratch string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it builds and tests a copy of the repository")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch = t.TempDir()
+	clone(t, root, scratch)
+	return root, scratch
 }
 
 // clone copies what git knows, and what is new and not ignored.
@@ -163,7 +186,7 @@ func changed(t *testing.T, root, scratch string) (out []string) {
 		if err != nil {
 			return err
 		}
-		first, _, _ := bytes.Cut(now, []byte("\n"))
+		first := bytes.Join(bytes.SplitN(now, []byte("\n"), 4)[:min(3, bytes.Count(now, []byte("\n"))+1)], nil)
 		if was, err := os.ReadFile(filepath.Join(root, rel)); (err != nil || !bytes.Equal(was, now)) && !bytes.Contains(first, []byte("Code generated")) {
 			out = append(out, rel)
 		}
@@ -202,4 +225,22 @@ func run(t *testing.T, dir, name string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out[max(0, len(out)-4000):])
 	}
+}
+
+// output returns what a program writes to standard output.
+func output(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath -buildvcs=false", "RECKON_SERVER=http://127.0.0.1:1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// has reports whether a text has some words, however its lines are broken.
+func has(text, words string) bool {
+	return strings.Contains(text, words) || strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(words), " "))
 }
