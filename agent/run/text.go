@@ -77,9 +77,7 @@ var labels = map[string]string{"cpu": "CPU", "wait": "CPU wait", "memory": "memo
 const shownCommands = 12
 
 func (r *Report) printCommands(s term.Screen) error {
-	t := term.NewTable(term.Column{Title: "COMMAND"}, term.Column{Title: "PROCESSES", Right: true}, term.Column{Title: "CPU", Right: true},
-		term.Column{Title: "SHARE", Right: true}, term.Column{Title: "USER", Right: true, Optional: 2}, term.Column{Title: "SYSTEM", Right: true, Optional: 2},
-		term.Column{Title: "PEAK MEM", Right: true, Optional: 1}, term.Column{Title: "READ", Right: true, Optional: 3}, term.Column{Title: "WRITTEN", Right: true, Optional: 3})
+	t := term.TableOf("COMMAND|PROCESSES:r|CPU:r|SHARE:r|USER:ro2|SYSTEM:ro2|PEAK MEM:ro1|READ:ro3|WRITTEN:ro3")
 	shown := r.Commands
 	if len(shown) > shownCommands {
 		shown = shown[:shownCommands]

@@ -48,12 +48,8 @@ func newAlertsList(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use: "list", Short: "List pending and firing alerts", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
-			list, err := c.Alerts(cmd.Context())
+		RunE: g.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+			list, err := c.Alerts(ctx)
 			if err != nil {
 				return err
 			}
@@ -67,14 +63,13 @@ func newAlertsList(g *globals) *cobra.Command {
 				fmt.Fprintln(g.stdout, "No alert is pending or fires.")
 				return nil
 			}
-			t := term.NewTable(term.Column{Title: "STATE"}, term.Column{Title: "SEVERITY"}, term.Column{Title: "ALERT"},
-				term.Column{Title: "FOR", Right: true}, term.Column{Title: "WHAT", Shrink: 20})
+			t := term.TableOf("STATE|SEVERITY|ALERT|FOR:r|WHAT:s20")
 			for _, a := range list {
 				age := g.now().Sub(a.ActiveAt).Seconds()
 				t.Add(a.State, a.Labels["severity"], a.Labels["alertname"], term.Seconds(&age), a.Annotations["summary"])
 			}
 			return t.Print(g.screen())
-		},
+		}),
 	}
 	format = g.shared.format(cmd, "table", "json")
 	return cmd
@@ -84,12 +79,8 @@ func newAlertsRules(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use: "rules", Short: "List the rules that are evaluated", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
-			list, err := c.Rules(cmd.Context())
+		RunE: g.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+			list, err := c.Rules(ctx)
 			if err != nil {
 				return err
 			}
@@ -100,13 +91,12 @@ func newAlertsRules(g *globals) *cobra.Command {
 				fmt.Fprintln(g.stdout, "No rules are evaluated; start the server without the setting rules: none.")
 				return nil
 			}
-			t := term.NewTable(term.Column{Title: "GROUP"}, term.Column{Title: "RULE"}, term.Column{Title: "STATE"},
-				term.Column{Title: "HEALTH"}, term.Column{Title: "TOOK", Right: true}, term.Column{Title: "FILE", Shrink: 10}, term.Column{Title: "ERROR", Shrink: 12, Optional: 1})
+			t := term.TableOf("GROUP|RULE|STATE|HEALTH|TOOK:r|FILE:s10|ERROR:s12o1")
 			for _, r := range list {
 				t.Add(r.Group, r.Name, r.State, r.Health, term.Seconds(&r.Seconds), r.File, r.LastError)
 			}
 			return t.Print(g.screen())
-		},
+		}),
 	}
 	format = g.shared.format(cmd, "table", "json")
 	return cmd
@@ -156,7 +146,7 @@ func runAlertsTest(ctx context.Context, g *globals, wait time.Duration) error {
 }
 
 func showTest(g *globals, test *client.AlertTest, wait time.Duration) error {
-	t := term.NewTable(term.Column{Title: "ALERTMANAGER", Shrink: 12}, term.Column{Title: "RECEIVER", Shrink: 8}, term.Column{Title: "BY"}, term.Column{Title: "ARRIVED", Shrink: 20})
+	t := term.TableOf("ALERTMANAGER:s12|RECEIVER:s8|BY|ARRIVED:s20")
 	missing := 0
 	for _, d := range test.Deliveries {
 		said := "yes"

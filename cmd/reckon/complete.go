@@ -37,6 +37,16 @@ func completeIDs(ctx context.Context, g *globals, prefix string) ([]string, cobr
 	return ids, flags
 }
 
+// firstArg completes the only argument of a command.
+func firstArg(g *globals, words func(context.Context, *globals, string) ([]string, cobra.ShellCompDirective)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return words(cmd.Context(), g, prefix)
+	}
+}
+
 // kindWords returns the kinds of workload as strings.
 func kindWords() []string {
 	return workload.Words(workload.Kinds())

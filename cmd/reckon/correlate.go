@@ -163,11 +163,7 @@ func spacing(f *dataset.Frame) float64 {
 }
 
 func printPairs(s term.Screen, pairs []correlate.Pair) error {
-	right := func(title string, optional int) term.Column {
-		return term.Column{Title: title, Right: true, Optional: optional}
-	}
-	t := term.NewTable(term.Column{Title: "COLUMN", Shrink: 12}, term.Column{Title: "WITH", Shrink: 12}, right("PEARSON", 0), right("95 % BAND", 2),
-		right("SPEARMAN", 1), right("POINTS", 0), right("EFFECTIVE", 3), right("LAG", 0), right("AT LAG", 0))
+	t := term.TableOf("COLUMN:s12|WITH:s12|PEARSON:r|95 % BAND:ro2|SPEARMAN:ro1|POINTS:r|EFFECTIVE:ro3|LAG:r|AT LAG:r")
 	for _, p := range pairs {
 		lag := strconv.Itoa(p.Lag) + " rows"
 		if p.LagSeconds != 0 || p.Lag == 0 {

@@ -190,8 +190,7 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 	case "csv":
 		return client.WriteCSV(g.stdout, list.Owners)
 	}
-	t := term.NewTable(term.Column{Title: "OWNER", Shrink: 8}, term.Column{Title: "FINDINGS", Right: true}, term.Column{Title: "SEVERITY"}, term.Column{Title: "CORE-HOURS", Right: true},
-		term.Column{Title: "GPU-HOURS", Right: true}, term.Column{Title: "GiB-HOURS", Right: true, Optional: 1}, term.Column{Title: "RULES", Shrink: 12})
+	t := term.TableOf("OWNER:s8|FINDINGS:r|SEVERITY|CORE-HOURS:r|GPU-HOURS:r|GiB-HOURS:ro1|RULES:s12")
 	for _, o := range list.Owners {
 		t.Add(cmp.Or(o.Owner, term.Unknown), strconv.Itoa(o.Findings), o.Severity, term.Hours(o.CoreSeconds), term.Hours(o.GPUSeconds), term.Hours(per(o.ByteSeconds, 1<<30)), strings.Join(o.Rules, ", "))
 	}
@@ -203,8 +202,7 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 }
 
 func findingsTable(g *globals, list []client.Finding) error {
-	t := term.NewTable(term.Column{Title: "ID"}, term.Column{Title: "SEVERITY"}, term.Column{Title: "RULE"}, term.Column{Title: "OWNER", Shrink: 8},
-		term.Column{Title: "ABOUT"}, term.Column{Title: "WHAT", Shrink: 24}, term.Column{Title: "SINCE", Optional: 2}, term.Column{Title: "STATE", Optional: 1})
+	t := term.TableOf("ID|SEVERITY|RULE|OWNER:s8|ABOUT|WHAT:s24|SINCE:o2|STATE:o1")
 	for _, f := range list {
 		state := f.State
 		if f.MutedUntil != nil && f.MutedUntil.After(g.now()) {
@@ -260,7 +258,7 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 		fmt.Fprintf(w, "Muted      until %s: %s\n", term.Clock(*f.MutedUntil, g.now()), term.Safe(f.MuteReason))
 	}
 	fmt.Fprintln(w, "\nThe figures behind it:")
-	t := term.NewTable(term.Column{Title: "FIGURE", Shrink: 30}, term.Column{Title: "VALUE", Right: true}, term.Column{Title: "LIMIT", Right: true})
+	t := term.TableOf("FIGURE:s30|VALUE:r|LIMIT:r")
 	for _, e := range f.Evidence {
 		limit := term.Unknown
 		if e.Limit != nil {
@@ -316,8 +314,7 @@ func addUp(g *globals, s client.FindingSteps) error {
 		}
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	}
-	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "FROM"}, term.Column{Title: "FOR", Right: true}, term.Column{Title: "USE", Right: true}, term.Column{Title: "FAIR", Right: true},
-		term.Column{Title: "OF", Right: true}, term.Column{Title: "OWNERS", Right: true, Optional: 1}, term.Column{Title: "CONTENDED BY", Optional: 2}, term.Column{Title: "SCORE", Right: true})
+	t := term.TableOf("NODE:s8|FROM|FOR:r|USE:r|FAIR:r|OF:r|OWNERS:ro1|CONTENDED BY:o2|SCORE:r")
 	shown := 0.0
 	for _, x := range list {
 		span := x.End.Sub(x.Start).Seconds()
@@ -452,18 +449,14 @@ func findingsAck(g *globals) *cobra.Command {
 		Use:   "ack ID",
 		Short: "Acknowledge a finding",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
-			f, err := c.AcknowledgeFinding(cmd.Context(), args[0])
+		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			f, err := c.AcknowledgeFinding(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(g.stdout, "%s is seen by %s.\n", f.ID, term.Safe(f.AckBy))
 			return nil
-		},
+		}),
 	}
 }
 

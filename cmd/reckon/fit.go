@@ -108,11 +108,8 @@ func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) e
 }
 
 func fitTable(places []client.Place) *term.Table {
-	t := term.NewTable(
-		term.Column{Title: "FITS"}, term.Column{Title: "SITE", Shrink: 6, Optional: 1}, term.Column{Title: "PARTITIONS", Shrink: 8},
-		term.Column{Title: "NODES UP", Right: true}, term.Column{Title: "ROOM NOW", Right: true}, term.Column{Title: "CORES", Right: true},
-		term.Column{Title: "MEMORY", Right: true}, term.Column{Title: "GPUS", Right: true}, term.Column{Title: "COMPARABLE", Right: true},
-		term.Column{Title: "WAIT P50", Right: true}, term.Column{Title: "P90", Right: true}, term.Column{Title: "WHY", Shrink: 12})
+	t := term.TableOf("FITS|SITE:s6o1|PARTITIONS:s8|NODES UP:r|ROOM NOW:r|CORES:r|MEMORY:r|GPUS:r|COMPARABLE:r|WAIT P50:r|P90:r" +
+		"|WHY:s12")
 	for i := range places {
 		p := &places[i]
 		fits := "unknown"
@@ -132,10 +129,7 @@ func printSharing(g *globals, list []client.GPUShare) error {
 		return nil
 	}
 	fmt.Fprintln(g.stdout)
-	t := term.NewTable(
-		term.Column{Title: "SHARES"}, term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "GPU"}, term.Column{Title: "MODEL", Shrink: 10, Optional: 1},
-		term.Column{Title: "WITH", Shrink: 12}, term.Column{Title: "MEMORY LEFT", Right: true}, term.Column{Title: "TIME LEFT", Right: true},
-		term.Column{Title: "SLOWDOWN", Right: true}, term.Column{Title: "PROFILE"}, term.Column{Title: "WHY", Shrink: 12})
+	t := term.TableOf("SHARES|NODE:s8|GPU|MODEL:s10o1|WITH:s12|MEMORY LEFT:r|TIME LEFT:r|SLOWDOWN:r|PROFILE|WHY:s12")
 	for i := range list {
 		s := &list[i]
 		fits := "unknown"

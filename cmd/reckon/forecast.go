@@ -39,13 +39,8 @@ what is kept.`,
   reckon forecast unit/nginx.service
   reckon forecast --hours 168
   reckon forecast --format json | jq '.forecasts[0].steps'`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeIDs(cmd.Context(), g, prefix)
-		},
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: firstArg(g, completeIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				q.Workload = args[0]
@@ -141,9 +136,7 @@ func printForecasts(g *globals, list []client.Forecast) error {
 		made = "made " + term.Ago(first.Made, now)
 	}
 	fmt.Fprintf(g.stdout, "Forecast of %s, %s\n", strings.TrimSpace(first.Subject+" "+term.Safe(first.Name)), made)
-	t := term.NewTable(
-		term.Column{Title: "FIGURE", Shrink: 8}, term.Column{Title: "NEXT HOUR", Right: true}, term.Column{Title: "MEAN", Right: true}, term.Column{Title: "LEAST", Right: true, Optional: 3}, term.Column{Title: "MOST", Right: true},
-		term.Column{Title: "95 % BAND", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "VS YESTERDAY", Right: true, Optional: 2}, term.Column{Title: "IN BAND", Right: true, Optional: 1}, term.Column{Title: "NOTE", Shrink: 8})
+	t := term.TableOf("FIGURE:s8|NEXT HOUR:r|MEAN:r|LEAST:ro3|MOST:r|95 % BAND:r|ERROR:r|VS YESTERDAY:ro2|IN BAND:ro1|NOTE:s8")
 	sites := map[string]bool{}
 	for i := range list {
 		sites[list[i].Site] = true
@@ -210,7 +203,7 @@ func forecastNote(f *client.Forecast) string {
 }
 
 func printSteps(g *globals, list []client.Forecast) error {
-	t := term.NewTable(term.Column{Title: "FIGURE", Shrink: 8}, term.Column{Title: "FROM"}, term.Column{Title: "MEAN", Right: true}, term.Column{Title: "LOW", Right: true}, term.Column{Title: "HIGH", Right: true})
+	t := term.TableOf("FIGURE:s8|FROM|MEAN:r|LOW:r|HIGH:r")
 	now := g.now()
 	for i := range list {
 		f := &list[i]
@@ -227,7 +220,7 @@ func printNext(g *globals, list []client.NextFigure) error {
 		runs = fmt.Sprintf("the last %d runs", n)
 	}
 	fmt.Fprintf(g.stdout, "Next run, from %s that ended well\n", runs)
-	t := term.NewTable(term.Column{Title: "FIGURE"}, term.Column{Title: "MEDIAN", Right: true}, term.Column{Title: "90 % OF RUNS", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "RUNS", Right: true})
+	t := term.TableOf("FIGURE|MEDIAN:r|90 % OF RUNS:r|ERROR:r|RUNS:r")
 	words := map[string]string{"wall_seconds": "length", "cores_mean": "cores, mean", "memory_needed_peak_bytes": "memory needed, peak", "memory_peak_bytes": "memory peak, with page cache", "energy_joules": "energy"}
 	for _, n := range list {
 		between := "too few runs"

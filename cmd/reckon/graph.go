@@ -35,20 +35,15 @@ func newGraphList(g *globals) *cobra.Command {
 		Use: "ls", Short: "List the subgraphs that you may see", Args: cobra.NoArgs,
 		Example: `  reckon graph ls
   reckon graph ls --format json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
-			list, err := c.Subgraphs(cmd.Context())
+		RunE: g.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+			list, err := c.Subgraphs(ctx)
 			if err != nil {
 				return err
 			}
 			if format.value == "json" {
 				return writeJSON(g.stdout, orEmpty(list))
 			}
-			t := term.NewTable(term.Column{Title: "SUBGRAPH", Shrink: 24}, term.Column{Title: "OWNER", Shrink: 8}, term.Column{Title: "ORIGIN", Shrink: 8},
-				term.Column{Title: "CHANGED"}, term.Column{Title: "VERSION", Right: true}, term.Column{Title: "STATEMENTS", Right: true})
+			t := term.TableOf("SUBGRAPH:s24|OWNER:s8|ORIGIN:s8|CHANGED|VERSION:r|STATEMENTS:r")
 			for _, s := range list {
 				n := "-"
 				if s.Statements >= 0 {
@@ -57,7 +52,7 @@ func newGraphList(g *globals) *cobra.Command {
 				t.Add(s.ID, s.Owner, s.Origin, s.Time.Local().Format("2006-01-02 15:04:05"), strconv.FormatInt(s.Version, 10), n)
 			}
 			return t.Print(g.screen())
-		},
+		}),
 	}
 	format = g.shared.format(cmd, "table", "json")
 	return cmd
@@ -76,18 +71,14 @@ with --values each series is shown with its latest value and that value's time.`
 		Example: `  reckon graph get urn:reckon:site/default
   reckon graph get urn:reckon:site/default --format jsonld
   reckon graph get urn:reckon:site/default --values`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
-			doc, err := c.Subgraph(cmd.Context(), args[0], mediaTypes[format.value], values)
+		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			doc, err := c.Subgraph(ctx, args[0], mediaTypes[format.value], values)
 			if err != nil {
 				return err
 			}
 			_, err = g.stdout.Write(doc)
 			return err
-		},
+		}),
 	}
 	format = g.shared.format(cmd, "turtle", "jsonld", "ntriples")
 	cmd.Flags().BoolVar(&values, "values", false, "add the latest value of each series")
@@ -131,18 +122,14 @@ func newGraphRemove(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm ID...", Short: "Delete subgraphs", Args: cobra.MinimumNArgs(1),
 		Example: `  reckon graph rm urn:example:dataset/maps`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
+		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
 			for _, id := range args {
-				if err := c.DeleteSubgraph(cmd.Context(), id); err != nil {
+				if err := c.DeleteSubgraph(ctx, id); err != nil {
 					return err
 				}
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -205,12 +192,8 @@ func newGraphWalk(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "walk IRI", Short: "Show the connections of an entity, in both directions", Args: cobra.ExactArgs(1),
 		Example: `  reckon graph walk urn:reckon:site/default`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
-			links, err := c.GraphLinks(cmd.Context(), args[0])
+		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			links, err := c.GraphLinks(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -218,12 +201,12 @@ func newGraphWalk(g *globals) *cobra.Command {
 				return fmt.Errorf("the graph has no %s, or none that you may see; `reckon graph ls` lists subgraphs", args[0])
 			}
 			return showLinks(g.screen(), links)
-		},
+		}),
 	}
 }
 
 func showLinks(screen term.Screen, links []client.GraphLink) error {
-	t := term.NewTable(term.Column{Title: ""}, term.Column{Title: "RELATION", Shrink: 12}, term.Column{Title: "THING", Shrink: 24}, term.Column{Title: "NAME", Shrink: 8})
+	t := term.TableOf("|RELATION:s12|THING:s24|NAME:s8")
 	for _, l := range links {
 		arrow, to := "->", l.To
 		if l.Back {

@@ -24,22 +24,17 @@ func newGraphExport(g *globals) *cobra.Command {
 of the latest minute; the server has to run with the setting graph-compatible.`,
 		Example: `  reckon graph export --format nquads > graph.nq
   reckon graph export --vocabulary glaciation --format jsonld`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
-			var quads []graph.Quad
+		RunE: g.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+			from := allSubgraphs
 			if vocabulary.value == "glaciation" {
-				quads, err = latestSnapshot(cmd.Context(), c)
-			} else {
-				quads, err = allSubgraphs(cmd.Context(), c)
+				from = latestSnapshot
 			}
+			quads, err := from(ctx, c)
 			if err != nil {
 				return err
 			}
 			return writeGraph(g.stdout, quads, format.value, vocabulary.value)
-		},
+		}),
 	}
 	format = g.shared.format(cmd, "nquads", "turtle", "jsonld", "ntriples")
 	vocabulary = &choice{value: "own", words: []string{"own", "glaciation"}}

@@ -58,13 +58,8 @@ latest by owner and name instead.`,
   reckon job job/train/resnet --logs --loki http://loki:3100
   reckon job slurm/4711 --email-text | mail -s "your job" alice
   reckon job slurm/4711 --step 1s --trace csv > job.csv     for reckon stress --trace`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeIDs(cmd.Context(), g, prefix)
-		},
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: firstArg(g, completeIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"last", "owner", "name"} {
 				o.finds = o.finds || cmd.Flags().Changed(name)

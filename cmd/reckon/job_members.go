@@ -114,8 +114,7 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 		})
 		shown = shown[:listed]
 	}
-	t := term.NewTable(term.Column{Title: strings.ToUpper(word)}, term.Column{Title: "STATE"}, term.Column{Title: "START"}, term.Column{Title: "WALL", Right: true},
-		term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "CORES", Right: true}, term.Column{Title: "PEAK MEM", Right: true}, term.Column{Title: "NODES", Shrink: 8})
+	t := term.TableOf(strings.ToUpper(word) + "|STATE|START|WALL:r|CPU TIME:r|CORES:r|PEAK MEM:r|NODES:s8")
 	for i := range shown {
 		w := &shown[i]
 		cores, _ := w.GivenCores()

@@ -187,8 +187,7 @@ func (p *page) balance(d client.WorkloadDetail) error {
 	slices.SortStableFunc(nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(deref(b.cpu), deref(a.cpu)), strings.Compare(a.name, b.name))
 	})
-	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "OF THE MEAN", Right: true},
-		term.Column{Optional: 1}, term.Column{Title: "PEAK MEM", Right: true}, term.Column{Title: "GPU TIME", Right: true, Rare: true})
+	t := term.TableOf("NODE:s8|CPU TIME:r|OF THE MEAN:r|:o1|PEAK MEM:r|GPU TIME:rx")
 	shown := nodes
 	if len(nodes) > listed { // the extremes are the most informative
 		shown = append(slices.Clone(nodes[:listed/2]), nodes[len(nodes)-listed/2:]...)

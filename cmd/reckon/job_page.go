@@ -385,7 +385,7 @@ func (p *page) commands(d client.WorkloadDetail) error {
 	for _, c := range list {
 		total += c.CPUSeconds
 	}
-	t := term.NewTable(term.Column{Title: "COMMAND", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "SHARE", Right: true}, term.Column{Title: "PROCESSES", Right: true})
+	t := term.TableOf("COMMAND:s8|CPU TIME:r|SHARE:r|PROCESSES:r")
 	for _, c := range list {
 		t.Add(c.Command, term.Seconds(&c.CPUSeconds), term.Percent(share(&c.CPUSeconds, &total)), term.Number(c.Processes))
 	}
@@ -401,8 +401,7 @@ func (p *page) parts(d client.WorkloadDetail) error {
 	if !named {
 		return nil // the nodes are listed already
 	}
-	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "PART", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "PEAK MEM", Right: true},
-		term.Column{Title: "GPU TIME", Right: true, Rare: true})
+	t := term.TableOf("NODE:s8|PART:s8|CPU TIME:r|PEAK MEM:r|GPU TIME:rx")
 	shown := parts[:min(len(parts), listed)]
 	for _, x := range shown {
 		t.Add(x.Node, cmp.Or(x.Part, term.Unknown), term.Seconds(x.CPUSeconds), term.Bytes(x.MemoryPeakBytes), term.Seconds(x.GPUSeconds))

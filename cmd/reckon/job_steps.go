@@ -59,8 +59,7 @@ func (p *page) steps(d client.WorkloadDetail) error {
 		})
 		shown = shown[:listed]
 	}
-	t := term.NewTable(term.Column{Title: "STEP"}, term.Column{Title: "NAME", Shrink: 8, Rare: true}, term.Column{Title: "STATE", Rare: true}, term.Column{Title: "WALL", Right: true, Rare: true},
-		term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "PEAK MEM", Right: true}, term.Column{Title: "GPU TIME", Right: true, Rare: true})
+	t := term.TableOf("STEP|NAME:s8x|STATE:x|WALL:rx|CPU TIME:r|PEAK MEM:r|GPU TIME:rx")
 	for i := range shown {
 		s := &shown[i]
 		t.Add(s.ID, cmp.Or(s.Name, term.Unknown), stepState(s), term.Seconds(s.WallSeconds), term.Seconds(s.CPUSeconds), term.Bytes(s.MemoryPeakBytes), term.Seconds(s.GPUSeconds))

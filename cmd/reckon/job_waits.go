@@ -89,21 +89,8 @@ func (p *page) asks(w client.Workload) {
 
 // waitingTable lists pending workloads: since when, for what, and why.
 func waitingTable(list []client.Workload, now time.Time) *term.Table {
-	t := term.NewTable(
-		term.Column{Title: "NAME", Shrink: 8},
-		term.Column{Title: "WORKLOAD"},
-		term.Column{Title: "OWNER", Shrink: 8},
-		term.Column{Title: "ACCOUNT", Shrink: 8, Optional: 3},
-		term.Column{Title: "PARTITION", Shrink: 8, Optional: 2},
-		term.Column{Title: "SUBMITTED", Optional: 5},
-		term.Column{Title: "WAITS", Right: true},
-		term.Column{Title: "CORES", Right: true},
-		term.Column{Title: "MEMORY", Right: true},
-		term.Column{Title: "GPUS", Right: true, Optional: 4},
-		term.Column{Title: "NODES", Right: true, Optional: 6},
-		term.Column{Title: "TIME", Right: true},
-		term.Column{Title: "BECAUSE", Shrink: 8},
-	)
+	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|ACCOUNT:s8o3|PARTITION:s8o2|SUBMITTED:o5|WAITS:r|CORES:r|MEMORY:r|GPUS:ro4" +
+		"|NODES:ro6|TIME:r|BECAUSE:s8")
 	for _, w := range list {
 		since := now.Sub(submitted(w)).Seconds()
 		t.Add(calledName(w), w.ID, w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since), term.Cores(w.RequestCores),

@@ -197,24 +197,8 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 }
 
 func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
-	t := term.NewTable(
-		term.Column{Title: "NAME", Shrink: 8},
-		term.Column{Title: "WORKLOAD"},
-		term.Column{Title: "OWNER", Shrink: 8},
-		term.Column{Title: "NODES", Shrink: 8, Optional: 7},
-		term.Column{Title: "START", Optional: 4},
-		term.Column{Title: "WALL", Right: true},
-		term.Column{Title: "CPU TIME", Right: true},
-		term.Column{Title: "CORES", Right: true},
-		term.Column{Title: "P95", Right: true, Optional: 2},
-		term.Column{Title: "PEAK MEM", Right: true},
-		term.Column{Title: "READ", Right: true, Optional: 5},
-		term.Column{Title: "WRITTEN", Right: true, Optional: 5},
-		term.Column{Title: "NETWORK", Right: true, Optional: 8},
-		term.Column{Title: "ENERGY", Right: true, Optional: 3},
-		term.Column{Title: "PROCS", Right: true, Optional: 6},
-		term.Column{Title: "STATE"},
-	)
+	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|NODES:s8o7|START:o4|WALL:r|CPU TIME:r|CORES:r|P95:ro2|PEAK MEM:r|READ:ro5" +
+		"|WRITTEN:ro5|NETWORK:ro8|ENERGY:ro3|PROCS:ro6|STATE")
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
 		t.Add(calledName(w), w.ID, w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),

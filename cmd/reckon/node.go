@@ -29,7 +29,7 @@ type nodeDetail struct {
 
 const nodeTop = 10
 
-func completeNodes(ctx context.Context, g *globals) ([]string, cobra.ShellCompDirective) {
+func completeNodes(ctx context.Context, g *globals, _ string) ([]string, cobra.ShellCompDirective) {
 	c, err := g.client()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -246,10 +246,7 @@ func printOn(s term.Screen, title, empty string, list []client.Workload, total i
 		_, err := fmt.Fprintf(s, "  %s\n", empty)
 		return err
 	}
-	t := term.NewTable(
-		term.Column{Title: "NAME", Shrink: 8}, term.Column{Title: "WORKLOAD"}, term.Column{Title: "OWNER", Shrink: 6}, term.Column{Title: "STATE"},
-		term.Column{Title: "START"}, term.Column{Title: "CORES", Right: true}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "MEMORY PEAK", Right: true, Optional: 1},
-		term.Column{Title: "NODES", Right: true, Optional: 3})
+	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s6|STATE|START|CORES:r|CPU TIME:r|MEMORY PEAK:ro1|NODES:ro3")
 	for i := range list {
 		w := &list[i]
 		state := cmp.Or(w.State, map[bool]string{true: "running", false: "ended"}[w.Running])

@@ -32,23 +32,17 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 	if d == nil {
 		return nil
 	}
-	right := func(titles ...string) []term.Column {
-		columns := []term.Column{{Title: titles[0], Shrink: 12}}
-		for _, t := range titles[1:] {
-			columns = append(columns, term.Column{Title: t, Right: true})
-		}
-		return columns
-	}
-	disks := term.NewTable(right("DISK", "BUSY", "WAITING", "THREADS", "READ", "WRITE", "A READ TAKES", "A WRITE TAKES")...)
+	disks := term.TableOf("DISK:s12|BUSY:r|WAITING:r|THREADS:r|READ:r|WRITE:r|A READ TAKES:r|A WRITE TAKES:r")
 	for _, x := range d.Disks {
 		disks.Add(x.Device, term.Percent(x.Busy), term.Number(x.Waiting), term.Number(x.Threads), term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), latency(x.ReadSeconds), latency(x.WriteSeconds))
 	}
-	mounts := term.NewTable(right("FILE SYSTEM", "READ", "WRITE", "OPERATIONS/S", "METADATA/S", "A READ TAKES", "A WRITE TAKES", "METADATA TAKES", "SENT AGAIN/S")...)
+	mounts := term.TableOf("FILE SYSTEM:s12|READ:r|WRITE:r|OPERATIONS/S:r|METADATA/S:r|A READ TAKES:r|A WRITE TAKES:r|METADATA TAKES:r" +
+		"|SENT AGAIN/S:r")
 	for _, x := range d.Mounts {
 		mounts.Add(x.Type+" "+x.Source, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Number(x.Operations), term.Number(x.MetadataRate),
 			latency(x.ReadSeconds), latency(x.WriteSeconds), latency(x.MetadataSeconds), term.Number(x.Retransmissions))
 	}
-	links := term.NewTable(append(right("INTERCONNECT", "LINK", "RATE", "RECEIVE", "TRANSMIT"), term.Column{Title: "COUNTERS AT THEIR END"})...)
+	links := term.TableOf("INTERCONNECT:s12|LINK:r|RATE:r|RECEIVE:r|TRANSMIT:r|COUNTERS AT THEIR END")
 	for _, x := range d.Links {
 		state := term.Unknown
 		if x.Up != nil {
@@ -60,7 +54,7 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 		}
 		links.Add(name+", "+x.Layer, state, term.Rate(x.Rate), term.Rate(x.ReceiveBytes), term.Rate(x.TransmitBytes), strings.Join(x.Saturated, ", "))
 	}
-	sockets := term.NewTable(right("SOCKET", "READ", "WRITE", "LOCAL", "REMOTE", "CACHE IN USE")...)
+	sockets := term.TableOf("SOCKET:s12|READ:r|WRITE:r|LOCAL:r|REMOTE:r|CACHE IN USE:r")
 	for _, x := range d.Sockets {
 		sockets.Add(x.Socket, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Rate(x.LocalBytes), term.Rate(x.RemoteBytes), term.Bytes(x.CacheBytes))
 	}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"reckon/web/client"
 )
 
 func newNode(g *globals) *cobra.Command {
@@ -19,29 +22,20 @@ shows one node.`,
 	}
 	site := ""
 	replace := &cobra.Command{
-		Use:     "replace NODE",
-		Short:   "Let another machine take the place of a node now",
-		Long:    `replace gives the name of a node to the machine that was refused, or to whoever sends next.`,
-		Example: `  reckon node replace gpu17`,
-		Args:    cobra.ExactArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeNodes(cmd.Context(), g)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
-			r, err := c.ReplaceNode(cmd.Context(), site, args[0])
+		Use:               "replace NODE",
+		Short:             "Let another machine take the place of a node now",
+		Long:              `replace gives the name of a node to the machine that was refused, or to whoever sends next.`,
+		Example:           `  reckon node replace gpu17`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: firstArg(g, completeNodes),
+		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			r, err := c.ReplaceNode(ctx, site, args[0])
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(g.stdout, "another machine may send as node %s\n", r.Node)
 			return err
-		},
+		}),
 	}
 	replace.Flags().StringVar(&site, "site", "", "site of the node")
 	cmd.AddCommand(replace)

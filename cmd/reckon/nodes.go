@@ -44,13 +44,8 @@ Slurm's reasons for drained and down nodes are listed below the table.`,
   reckon nodes -o node,cores,cores_used,power_watts
   reckon nodes --format csv
   reckon nodes --format json | jq '.[] | select(.up | not) | .node'`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeNodes(cmd.Context(), g)
-		},
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: firstArg(g, completeNodes),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return runNode(cmd.Context(), g, args[0], o.format.value)
@@ -195,32 +190,9 @@ func batchState(b *client.NodeBatch) string {
 }
 
 func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
-	columns := []term.Column{
-		{Title: "NODE", Shrink: 8},
-		{Title: "STATE", Shrink: 24},
-		{Title: "CORES USED", Right: true},
-		{Title: "", Optional: 8},
-		{Title: "DAY", Right: true},
-		{Title: "WEEK", Right: true},
-		{Title: "ALLOCATED", Right: true, Optional: 3},
-		{Title: "MEMORY USED", Right: true, Optional: 1},
-		{Title: "", Optional: 8},
-		{Title: "UP, WEEK", Right: true, Optional: 4},
-		{Title: "UNUSED, DAY", Right: true, Optional: 5},
-		{Title: "ROOM FOR", Right: true, Optional: 2},
-		{Title: "GPUS", Right: true, Optional: 7},
-		{Title: "POWER", Right: true, Optional: 5},
-		{Title: "WORKLOADS", Right: true, Optional: 6},
-		{Title: "PRESSURE", Right: true, Optional: 9},
-		{Title: "LOAD", Right: true, Optional: 10},
-		{Title: "DISK", Right: true, Optional: 11},
-		{Title: "NETWORK", Right: true, Optional: 11},
-		{Title: "UP SINCE", Optional: 12},
-		{Title: "KERNEL", Shrink: 8, Optional: 13},
-		{Title: "INTERCONNECT", Right: true, Optional: 11, Rare: true},
-		{Title: "MEM TRAFFIC", Right: true, Optional: 10, Rare: true},
-	}
-	t := term.NewTable(columns...)
+	t := term.TableOf("NODE:s8|STATE:s24|CORES USED:r|:o8|DAY:r|WEEK:r|ALLOCATED:ro3|MEMORY USED:ro1|:o8|UP, WEEK:ro4|UNUSED, DAY:ro5" +
+		"|ROOM FOR:ro2|GPUS:ro7|POWER:ro5|WORKLOADS:ro6|PRESSURE:ro9|LOAD:ro10|DISK:ro11|NETWORK:ro11|UP SINCE:o12|KERNEL:s8o13" +
+		"|INTERCONNECT:ro11x|MEM TRAFFIC:ro10x")
 	for i := range nodes {
 		n := &nodes[i]
 		boot := term.Unknown

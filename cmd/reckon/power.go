@@ -211,10 +211,7 @@ func printCandidates(g *globals, r *powerfit.Result, given int) error {
 }
 
 func scoreTable(first string) *term.Table {
-	right := func(title string, optional int) term.Column {
-		return term.Column{Title: title, Right: true, Optional: optional}
-	}
-	return term.NewTable(term.Column{Title: first, Shrink: 10}, right("MAPE", 0), right("WORST PART", 1), right("RMSE", 0), right("R2", 2), right("DRE", 3), term.Column{Title: "", Shrink: 1, Optional: 4})
+	return term.TableOf(first + ":s10|MAPE:r|WORST PART:ro1|RMSE:r|R2:ro2|DRE:ro3|:s1o4")
 }
 
 func addScore(t *term.Table, name string, s powermodel.Score, note string) {

@@ -128,9 +128,9 @@ func vector(m *powermodel.Model, part float64) []float64 {
 
 // explain prints the contribution of each feature at some points.
 func explain(g *globals, m *powermodel.Model, points [][]float64, titles []string) error {
-	columns := []term.Column{{Title: "WHAT", Shrink: 16}, {Title: "TRAINED FROM", Right: true, Optional: 2}, {Title: "TO", Right: true, Optional: 2}, {Title: "UNIT", Optional: 1}}
+	columns := term.Columns("WHAT:s16|TRAINED FROM:ro2|TO:ro2|UNIT:o1")
 	if len(points) == 1 {
-		columns = append(columns, term.Column{Title: "AT", Right: true})
+		titles = append([]string{"AT"}, titles...)
 	}
 	for _, t := range titles {
 		columns = append(columns, term.Column{Title: t, Right: true})

@@ -84,11 +84,11 @@ func runRank(ctx context.Context, g *globals, q client.RankQuery, explain bool, 
 }
 
 func printRanking(g *globals, s term.Screen, list client.Ranking, explain bool) error {
-	columns := []term.Column{{Title: "", Right: true}, {Title: "NODE", Shrink: 8}, {Title: "SITE", Shrink: 6, Optional: 1}, {Title: "ADDS", Right: true}, {Title: "HEADROOM", Right: true}, {Title: "ROOM"}}
+	heads := ":r|NODE:s8|SITE:s6o1|ADDS:r|HEADROOM:r|ROOM"
 	if explain {
-		columns = append(columns, term.Column{Title: "POWER", Optional: 2}, term.Column{Title: "WHY", Shrink: 12})
+		heads += "|POWER:o2|WHY:s12"
 	}
-	t := term.NewTable(columns...)
+	t := term.TableOf(heads)
 	words := map[string]string{"room": "yes", "tight": "tight", "unknown": "unknown", "none": "no"}
 	left := 0
 	for i, n := range list.Nodes {

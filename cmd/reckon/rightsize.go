@@ -29,13 +29,8 @@ or a systemd unit; patch and vpa write objects for kubectl.`,
   reckon rightsize deployment/shop/cart --format patch > cart.json
   reckon rightsize deployment/shop/cart --format vpa > cart-vpa.json
   reckon rightsize slurm/4711 --format resources`,
-		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeIDs(cmd.Context(), g, prefix)
-		},
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: firstArg(g, completeIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runRightsize(cmd.Context(), g, args[0], site, format.value)
 		},
@@ -87,9 +82,7 @@ func runRightsize(ctx context.Context, g *globals, id, site, format string) erro
 func printRightsize(g *globals, d client.WorkloadDetail) error {
 	p := &page{Screen: g.screen()}
 	if len(d.Advice.Containers) > 0 {
-		t := term.NewTable(term.Column{Title: "CONTAINER", Shrink: 8}, term.Column{Title: "DAYS", Right: true}, term.Column{Title: "CORES", Right: true}, term.Column{Title: "P95", Right: true}, term.Column{Title: "P99", Right: true},
-			term.Column{Title: "EXCEEDED", Right: true}, term.Column{Title: "IDLE", Right: true}, term.Column{Title: "IDLE NOW", Right: true},
-			term.Column{Title: "MEMORY", Right: true}, term.Column{Title: "PEAK", Right: true}, term.Column{Title: "IDLE", Right: true}, term.Column{Title: "IDLE NOW", Right: true})
+		t := term.TableOf("CONTAINER:s8|DAYS:r|CORES:r|P95:r|P99:r|EXCEEDED:r|IDLE:r|IDLE NOW:r|MEMORY:r|PEAK:r|IDLE:r|IDLE NOW:r")
 		for _, c := range d.Advice.Containers {
 			name := c.Container
 			if name == "" {

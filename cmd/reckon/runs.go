@@ -78,8 +78,7 @@ func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
 		fmt.Fprintln(g.stdout, "No run of a MetricSet is kept; doc/guides/metricsets.md describes how to make one.")
 		return nil
 	}
-	t := term.NewTable(term.Column{Title: "NAMESPACE", Shrink: 8}, term.Column{Title: "RUN", Shrink: 16}, term.Column{Title: "METRICS", Shrink: 12}, term.Column{Title: "OUTCOME"},
-		term.Column{Title: "STARTED"}, term.Column{Title: "TOOK", Right: true}, term.Column{Title: "SAMPLES", Right: true}, term.Column{Title: "SITE", Optional: 1})
+	t := term.TableOf("NAMESPACE:s8|RUN:s16|METRICS:s12|OUTCOME|STARTED|TOOK:r|SAMPLES:r|SITE:o1")
 	for _, r := range list.Runs {
 		t.Add(r.Namespace, r.Name, metricNames(&r), r.Outcome, term.Clock(r.Started, g.now()), took(&r), strconv.FormatInt(r.Samples, 10), r.Site)
 	}
@@ -172,27 +171,23 @@ out whether it is out of the ordinary.`,
 		Example: `  reckon runs compare demo-3f2a9c1b demo-77aa01c2
   reckon runs compare a1,a2,a3 b1,b2,b3`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client()
-			if err != nil {
-				return err
-			}
+		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
 			var sides [2][]string
 			for i, arg := range args {
 				for word := range strings.SplitSeq(arg, ",") {
-					namespace, name, err := runOf(cmd.Context(), c, strings.TrimSpace(word))
+					namespace, name, err := runOf(ctx, c, strings.TrimSpace(word))
 					if err != nil {
 						return err
 					}
 					sides[i] = append(sides[i], namespace+"/"+name)
 				}
 			}
-			comparison, err := c.CompareMetricRuns(cmd.Context(), sides[0], sides[1])
+			comparison, err := c.CompareMetricRuns(ctx, sides[0], sides[1])
 			if err != nil {
 				return err
 			}
 			return printComparison(g, format.value, comparison)
-		},
+		}),
 	}
 	format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
@@ -210,8 +205,7 @@ func printComparison(g *globals, format string, c client.MetricRunComparison) er
 	if len(c.Figures) == 0 {
 		return errors.New("the runs have no figure in common")
 	}
-	t := term.NewTable(term.Column{Title: "JOB", Shrink: 8, Optional: 1}, term.Column{Title: "FIGURE", Shrink: 12}, term.Column{Title: "A", Right: true}, term.Column{Title: "B", Right: true}, term.Column{Title: "B-A", Right: true},
-		term.Column{Title: "BETWEEN", Right: true}, term.Column{Title: "P", Right: true, Optional: 2}, term.Column{Title: "VERDICT"})
+	t := term.TableOf("JOB:s8o1|FIGURE:s12|A:r|B:r|B-A:r|BETWEEN:r|P:ro2|VERDICT")
 	tests, whys := map[string]bool{}, map[string]bool{}
 	for _, f := range c.Figures {
 		ratio, between, p := term.Unknown, term.Unknown, term.Unknown

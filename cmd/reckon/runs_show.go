@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -27,20 +28,16 @@ cores and memory over time, and what programs reported by themselves.
 --format csv and parquet give the samples: one row for each, with the pod, the end of the
 interval and its length; figures that add up are the differences of counters over it.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client()
+		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			namespace, name, err := runOf(ctx, c, args[0])
 			if err != nil {
 				return err
 			}
-			namespace, name, err := runOf(cmd.Context(), c, args[0])
+			run, err := c.MetricRun(ctx, namespace, name)
 			if err != nil {
 				return err
 			}
-			run, err := c.MetricRun(cmd.Context(), namespace, name)
-			if err != nil {
-				return err
-			}
-			samples, err := c.MetricRunSamples(cmd.Context(), namespace, name)
+			samples, err := c.MetricRunSamples(ctx, namespace, name)
 			if err != nil {
 				return err
 			}
@@ -56,7 +53,7 @@ interval and its length; figures that add up are the differences of counters ove
 				return sampleFrame(&samples).WriteParquet(g.stdout)
 			}
 			return printRun(g, &run, &samples)
-		},
+		}),
 	}
 	format = g.shared.format(cmd, "text", "json", "csv", "parquet")
 	return cmd
@@ -121,8 +118,7 @@ func printRun(g *globals, r *client.MetricRun, s *client.MetricRunSamples) error
 		fmt.Fprintf(w, "Metric     %s\n", term.Safe(line))
 	}
 	fmt.Fprintln(w)
-	t := term.NewTable(term.Column{Title: "POD", Shrink: 12}, term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "EXIT", Right: true}, term.Column{Title: "TOOK", Right: true}, term.Column{Title: "SAMPLES", Right: true},
-		term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "READ", Right: true, Optional: 1}, term.Column{Title: "WRITTEN", Right: true, Optional: 1})
+	t := term.TableOf("POD:s12|NODE:s8|EXIT:r|TOOK:r|SAMPLES:r|CPU TIME:r|READ:ro1|WRITTEN:ro1")
 	for _, p := range r.Pods {
 		exit, length := term.Unknown, term.Unknown
 		if p.ExitCode != nil {
@@ -200,7 +196,7 @@ func safeLines(text string) string {
 
 // printReports prints the figures reported by the programs themselves.
 func printReports(g *globals, p *client.MetricRunPod) {
-	t := term.NewTable(term.Column{Title: "REPORTED", Shrink: 20}, term.Column{Title: "VALUES", Right: true}, term.Column{Title: "MEAN", Right: true}, term.Column{Title: "LEAST", Right: true}, term.Column{Title: "MOST", Right: true})
+	t := term.TableOf("REPORTED:s20|VALUES:r|MEAN:r|LEAST:r|MOST:r")
 	for _, f := range p.Reported {
 		if len(f.Values) == 0 {
 			continue

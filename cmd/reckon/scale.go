@@ -35,13 +35,8 @@ Without a batch system a run counts with the cores that it used (p95).`,
   reckon scale 4711                      the same, when no other workload is called so
   reckon scale slurm/4711 --start 2026-11-20T10:00:00Z     an earlier run of the id
   reckon scale slurm/4711 --format json | jq .amdahl.speedup_limit`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeIDs(cmd.Context(), g, prefix)
-		},
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: firstArg(g, completeIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &usageError{errors.New("no ID was given; give one that `reckon jobs` lists")}
@@ -71,8 +66,7 @@ func printScale(s term.Screen, d client.Scale, now time.Time) error {
 	p := &page{Screen: s}
 	p.header(d.Workload, now)
 	if len(d.Resources) > 0 {
-		t := term.NewTable(term.Column{Title: "RESOURCE"}, term.Column{Title: "ALLOCATED", Right: true}, term.Column{Title: "MEAN", Right: true},
-			term.Column{Title: "P50", Right: true}, term.Column{Title: "P95", Right: true}, term.Column{Title: "MAX", Right: true}, term.Column{Title: "P95 OF ALLOCATED", Right: true})
+		t := term.TableOf("RESOURCE|ALLOCATED:r|MEAN:r|P50:r|P95:r|MAX:r|P95 OF ALLOCATED:r")
 		for _, r := range d.Resources {
 			f := unitFormat(r.Unit)
 			t.Add(resourceName(r.Resource), f(r.Held), f(r.Mean), f(r.P50), f(r.P95), f(r.Max), term.Percent(share(r.P95, r.Held)))

@@ -61,18 +61,17 @@ func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 	if len(d.Runs) == 0 {
 		return nil
 	}
-	right := func(title string) term.Column { return term.Column{Title: title, Right: true} }
-	columns := []term.Column{right("CORES"), right("RUNS"), right("TIME"), right("CPU TIME")}
+	heads := "CORES:r|RUNS:r|TIME:r|CPU TIME:r"
 	if d.SizeUnit == "gpus" {
-		columns[0], columns[3] = right("GPUS"), right("GPU TIME")
+		heads = "GPUS:r|RUNS:r|TIME:r|GPU TIME:r"
 	}
 	switch {
 	case fit != nil:
-		columns = append(columns, right("SPEED-UP"), right("BY THE LAW"), right("EFFICIENCY"))
+		heads += "|SPEED-UP:r|BY THE LAW:r|EFFICIENCY:r"
 	case d.Weak != nil:
-		columns = append(columns, right("EFFICIENCY IF THE WORK GREW"))
+		heads += "|EFFICIENCY IF THE WORK GREW:r"
 	}
-	t := term.NewTable(append(columns, term.Column{Title: "LATEST", Shrink: 10})...)
+	t := term.TableOf(heads + "|LATEST:s10")
 	list := sizesOf(d.Runs, d.SizeUnit)
 	for _, s := range list {
 		n := s.latest.Size(d.SizeUnit)

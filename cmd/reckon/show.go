@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -49,4 +51,15 @@ func show(ctx context.Context, g *globals, format string, ask func(context.Conte
 		return nil
 	}
 	return a.print(g.screen())
+}
+
+// ask returns the action of a command that asks a server.
+func (g *globals) ask(f func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := g.client()
+		if err != nil {
+			return err
+		}
+		return f(cmd.Context(), c, args)
+	}
 }

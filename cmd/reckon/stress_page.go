@@ -26,9 +26,7 @@ func writeStress(g *globals, w io.Writer, r *stress.Report, format string) error
 }
 
 func printStress(s term.Screen, r *stress.Report) error {
-	t := term.NewTable(term.Column{Title: "STEP", Right: true}, term.Column{Title: "FROM", Right: true}, term.Column{Title: "TIME", Right: true},
-		term.Column{Title: "RESOURCE"}, term.Column{Title: "WISH", Right: true}, term.Column{Title: "ACHIEVED", Right: true},
-		term.Column{Title: "OFF BY", Right: true}, term.Column{Title: "DEVIATION", Right: true, Optional: 1})
+	t := term.TableOf("STEP:r|FROM:r|TIME:r|RESOURCE|WISH:r|ACHIEVED:r|OFF BY:r|DEVIATION:ro1")
 	for _, step := range r.Steps {
 		number, from, length := strconv.Itoa(step.Step), exact(step.Start)+" s", exact(step.Seconds)+" s"
 		for _, of := range stress.All() {

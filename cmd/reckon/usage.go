@@ -187,24 +187,24 @@ func sortUsage(rows []client.Usage, by string) {
 	})
 }
 
-func (m marked) usage(list client.UsageList, limit int) *term.Table {
-	columns := []term.Column{}
+// groupColumns returns the columns that name the group of a row.
+func groupColumns(list client.UsageList) (columns []term.Column) {
 	if list.Span != "whole" {
 		columns = append(columns, term.Column{Title: "FROM (UTC)"})
 	}
 	for _, by := range list.By {
 		columns = append(columns, term.Column{Title: strings.ToUpper(by), Shrink: 8})
 	}
-	columns = append(columns,
-		term.Column{Title: "CPU HOURS", Right: true}, term.Column{Title: "SHARE", Right: true},
-		term.Column{Title: "ALLOCATED", Right: true, Optional: 4}, term.Column{Title: "MEM GiB h", Right: true, Optional: 1},
-		term.Column{Title: "GPU HOURS", Right: true, Optional: 2}, term.Column{Title: "READ", Right: true, Optional: 5}, term.Column{Title: "WRITTEN", Right: true, Optional: 5},
-		term.Column{Title: "NETWORK", Right: true, Optional: 6}, term.Column{Title: "ENERGY", Right: true, Optional: 3})
+	return columns
+}
+
+func (m marked) usage(list client.UsageList, limit int) *term.Table {
+	columns := append(groupColumns(list), term.Columns("CPU HOURS:r|SHARE:r|ALLOCATED:ro4|MEM GiB h:ro1|GPU HOURS:ro2|READ:ro5|WRITTEN:ro5|NETWORK:ro6|ENERGY:ro3")...)
 	node := slices.Contains(list.By, "node")
 	if node {
-		columns = append(columns, term.Column{Title: "UP", Right: true}, term.Column{Title: "BUSY", Right: true}, term.Column{Title: "MEM BUSY", Right: true, Optional: 2})
+		columns = append(columns, term.Columns("UP:r|BUSY:r|MEM BUSY:ro2")...)
 	} else {
-		columns = append(columns, term.Column{Title: "STARTED", Right: true, Optional: 7}, term.Column{Title: "MEAN WAIT", Right: true, Optional: 7})
+		columns = append(columns, term.Columns("STARTED:ro7|MEAN WAIT:ro7")...)
 	}
 	t := term.NewTable(columns...)
 	for r, cells := range usageRows(list, limit) {

@@ -37,13 +37,7 @@ func usageFigure(name string) (int, error) {
 
 // figures returns a table of selected figures: each with its share of the total, in descending order of the first one.
 func (m marked) figures(list client.UsageList, places []int, limit int) *term.Table {
-	columns := []term.Column{}
-	if list.Span != "whole" {
-		columns = append(columns, term.Column{Title: "FROM (UTC)"})
-	}
-	for _, by := range list.By {
-		columns = append(columns, term.Column{Title: strings.ToUpper(by), Shrink: 8})
-	}
+	columns := groupColumns(list)
 	for _, at := range places {
 		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hours)[at].Heading), Right: true}, term.Column{Title: "SHARE", Right: true})
 	}

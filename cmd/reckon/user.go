@@ -167,7 +167,7 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 				fmt.Fprintln(g.stdout, "There are no users: on this machine root is admin and others see their own work; nobody signs in from elsewhere. `reckon user add NAME --role admin` creates the first.")
 				return nil
 			}
-			t := term.NewTable(term.Column{Title: "NAME", Shrink: 10}, term.Column{Title: "ROLE"}, term.Column{Title: "SEES THE WORK OF", Shrink: 12}, term.Column{Title: "SINCE"})
+			t := term.TableOf("NAME:s10|ROLE|SEES THE WORK OF:s12|SINCE")
 			for _, u := range users {
 				sees := strings.Join(access.Viewer{Role: u.Role, Name: u.Name, Owners: u.Owners}.Own(), ", ")
 				if u.Role > access.User {
@@ -324,7 +324,7 @@ func tokenList(g *globals, at *usersAt) *cobra.Command {
 				fmt.Fprintln(g.stdout, "There are no tokens; `reckon token create --agent` makes one.")
 				return nil
 			}
-			t := term.NewTable(term.Column{Title: "ID"}, term.Column{Title: "FOR"}, term.Column{Title: "MAY", Shrink: 16}, term.Column{Title: "STATE"}, term.Column{Title: "USED"}, term.Column{Title: "NOTE", Shrink: 8, Optional: 1})
+			t := term.TableOf("ID|FOR|MAY:s16|STATE|USED|NOTE:s8o1")
 			for _, x := range tokens {
 				t.Add(x.ID, string(x.Kind), tokenMay(x), tokenState(x, g.now()), orNever(x.Used, g.now()), x.Note)
 			}
@@ -442,7 +442,7 @@ func printAudit(g *globals, entries []auth.Entry, format string) error {
 		fmt.Fprintln(g.stdout, "Nobody looked at the work of others in that time.")
 		return nil
 	}
-	t := term.NewTable(term.Column{Title: "TIME"}, term.Column{Title: "WHO", Shrink: 8}, term.Column{Title: "ROLE", Optional: 2}, term.Column{Title: "DID"}, term.Column{Title: "WHAT", Shrink: 16}, term.Column{Title: "OF", Shrink: 6}, term.Column{Title: "FROM", Optional: 1})
+	t := term.TableOf("TIME|WHO:s8|ROLE:o2|DID|WHAT:s16|OF:s6|FROM:o1")
 	for _, e := range entries {
 		t.Add(term.Clock(e.Time, g.now()), e.Viewer, e.Role, e.Action, e.Object, e.Owner, e.Source)
 	}

@@ -108,7 +108,7 @@ func printProof(g *globals, p client.Proof) error {
 	if len(p.Differences) == 0 {
 		return nil
 	}
-	t := term.NewTable(term.Column{Title: "HOUR (UTC)"}, term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "FIGURE"}, term.Column{Title: "USAGE", Right: true}, term.Column{Title: "COUNTERS", Right: true})
+	t := term.TableOf("HOUR (UTC)|NODE:s8|FIGURE|USAGE:r|COUNTERS:r")
 	for _, d := range p.Differences {
 		node := d.Node
 		if node == "" {

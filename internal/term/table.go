@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -192,4 +193,36 @@ func Pad(s string, width int, right, ascii bool) string {
 		return fill + s
 	}
 	return s + fill
+}
+
+// TableOf returns an empty table with the columns of [Columns].
+func TableOf(heads string) *Table { return NewTable(Columns(heads)...) }
+
+// Columns reads columns from one line: titles between "|", each with attributes behind ":" where it has some. They are r for
+// Right, s and a number for Shrink, o and a number for Optional, and x for Rare: "NAME:s8|WALL:r|ENERGY:ro3". It panics on any
+// other, a bug of the program.
+func Columns(heads string) (out []Column) {
+	for head := range strings.SplitSeq(heads, "|") {
+		title, attributes, _ := strings.Cut(head, ":")
+		c := Column{Title: title}
+		for attributes != "" {
+			kind, rest := attributes[0], strings.TrimLeft(attributes[1:], "0123456789")
+			n, _ := strconv.Atoi(attributes[1 : len(attributes)-len(rest)])
+			switch kind {
+			case 'r':
+				c.Right = true
+			case 's':
+				c.Shrink = n
+			case 'o':
+				c.Optional = n
+			case 'x':
+				c.Rare = true
+			default:
+				panic("no attribute of a column: " + attributes)
+			}
+			attributes = rest
+		}
+		out = append(out, c)
+	}
+	return out
 }
