@@ -1,6 +1,7 @@
 package account
 
 import (
+	"reckon/account/energy"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -188,7 +189,7 @@ func with(labels ...string) []string { return sensor.Charged(labels...) }
 
 // Descs returns every series that a ledger may export, besides those of its tallies, for the metric reference.
 func Descs() []*metric.Desc {
-	return []*metric.Desc{
+	return append(energy.Descs(),
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryByteSeconds, swapBytes,
 		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes, cacheBytes, pressureSeconds,
@@ -199,8 +200,6 @@ func Descs() []*metric.Desc {
 		containerUsage, containerWorking, containerPeriods, containerThrottled, podInfo, podPhase, podCreated,
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
 		commandSeconds, shortWorkloads, zombies, figureExactness,
-		workloadEnergy, attributedEnergy,
 		diskLimitBytes, diskLimitOperations, interconnectBytes, taskCount, busiestTask, sensor.MemoryTraffic,
-		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
-	}
+	)
 }

@@ -171,9 +171,9 @@ func TestEnergyOfGPUs(t *testing.T) {
 		r.l.Parts(func(p *Part) {
 			switch p.Workload() {
 			case "group/n1/10":
-				shares = append(shares, GPUShare{Part: p, Device: "GPU-1", Busy: 0.6, HasBusy: true}, GPUShare{Part: p, Device: "GPU-2", Memory: 1e9, HasMemory: true})
+				shares = append(shares, GPUShare{Account: &p.energy, Device: "GPU-1", Busy: 0.6, HasBusy: true}, GPUShare{Account: &p.energy, Device: "GPU-2", Memory: 1e9, HasMemory: true})
 			case "group/n1/20":
-				shares = append(shares, GPUShare{Part: p, Device: "GPU-1", Busy: 0.2, HasBusy: true}, GPUShare{Part: p, Device: "GPU-2", Memory: 3e9, HasMemory: true})
+				shares = append(shares, GPUShare{Account: &p.energy, Device: "GPU-1", Busy: 0.2, HasBusy: true}, GPUShare{Account: &p.energy, Device: "GPU-2", Memory: 3e9, HasMemory: true})
 			}
 		})
 		j := float64(i) * 100
@@ -232,7 +232,7 @@ func thousand(tb testing.TB) (r *rig, step func()) {
 	r.tick(0, live)
 	for i, p := range r.l.parts.order {
 		if p.kind == workload.Group {
-			shares = append(shares, GPUShare{Part: p, Device: zones[i%8], Busy: 0.01, HasBusy: true})
+			shares = append(shares, GPUShare{Account: &p.energy, Device: zones[i%8], Busy: 0.01, HasBusy: true})
 		}
 	}
 	for range 20 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/account/energy"
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
@@ -182,7 +183,7 @@ func (c certainty) peculiar() bool {
 	case fromCgroup, fromPSS, fromRSSSum, fromSeen:
 		return true
 	}
-	return slices.Contains(gpuMethods[:], string(c.source))
+	return slices.Contains(energy.Methods[:], string(c.source))
 }
 
 // exactness returns the exactness record of the workload alone.
@@ -346,7 +347,7 @@ func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
 
 // judgeDevices records the exactness of energy, which is that of the CPU time at best, and of GPU time.
 func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, certainty)) {
-	if len(p.energy.used) > 0 {
+	if p.energy.Metered() {
 		switch {
 		case modelled:
 			cpu = certainty{figure.Modelled, fromModel}
@@ -355,13 +356,12 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, cert
 		}
 		note(figEnergy, cpu)
 	}
-	for i := range p.gpus {
-		for k, s := range p.gpus[i].seconds {
-			if s > 0 && k == 0 {
-				note(figGPU, certainty{figure.Exact, origin(gpuMethods[k])})
-			} else if s > 0 {
-				note(figGPU, certainty{figure.Estimated, origin(gpuMethods[k])})
-			}
+	for k, charged := range p.energy.Computed() {
+		switch {
+		case charged && k == 0:
+			note(figGPU, certainty{figure.Exact, origin(energy.Methods[k])})
+		case charged:
+			note(figGPU, certainty{figure.Estimated, origin(energy.Methods[k])})
 		}
 	}
 }

@@ -93,10 +93,8 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.table.exportZombies(b)
 	l.table.settleDoubts()
 	l.judge.export(l.EnergyModelled(), b)
-	if l.energy != nil {
-		l.energy.exportNode(b)
-	}
-	l.gpus.export(b)
+	l.power.ExportNode(b)
+	l.power.ExportDevices(b)
 	l.parts.tallies.ExportTotals(b)
 }
 
@@ -135,7 +133,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	}
 	b.Add(r.processes, float64(p.live))
 	b.Add(r.started, float64(p.started))
-	l.energy.exportPart(p, b)
+	l.power.Export(&p.energy, p, b)
 	p.exportFacts(l.at, b)
 	p.exportContainer(b)
 	if p.reduced() {
@@ -153,7 +151,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	if !p.over() {
 		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	}
-	l.gpus.exportPart(p, b)
+	l.power.ExportGPUs(&p.energy, p, p.end != 0, b)
 	l.parts.tallies.Export(&p.tally, p, b)
 	p.exportMonitored(b)
 	p.exportTasks(b)

@@ -145,7 +145,7 @@ func TestGPUConservation(t *testing.T) {
 			r.l.Export(&b)
 			now, again := map[string]float64{}, map[string]float64{}
 			for _, s := range b.Samples {
-				if s.Series.Desc != gpuSeconds && s.Series.Desc != nodeGPUSeconds {
+				if n := s.Series.Desc.Name; n != "reckon_workload_gpu_seconds_total" && n != "reckon_node_gpu_seconds_total" {
 					continue
 				}
 				k := s.Series.Desc.Name + fmt.Sprint(s.Series.Values)
@@ -173,7 +173,7 @@ func TestGPUConservation(t *testing.T) {
 			workloads, busy, idle := ended, 0.0, 0.0
 			for k, v := range last {
 				switch {
-				case strings.HasPrefix(k, gpuSeconds.Name):
+				case strings.HasPrefix(k, "reckon_workload_gpu_seconds_total"):
 					workloads += v
 				case strings.HasSuffix(k, "busy]"):
 					busy += v
@@ -229,7 +229,7 @@ func TestGPUConservation(t *testing.T) {
 			}
 			seen := map[GPUShare]bool{}
 			for _, s := range r.l.GPU(&pass) {
-				k := GPUShare{Part: s.Part, Device: s.Device}
+				k := GPUShare{Account: s.Account, Device: s.Device}
 				if seen[k] {
 					t.Fatalf("seed %d: two shares of %s for one part", seed, s.Device)
 				}

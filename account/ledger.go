@@ -76,8 +76,7 @@ type Ledger struct {
 	table    *table
 	node     node
 	judge    *judge
-	energy   *energy // nil until a meter was read
-	gpus     gpus
+	power    power
 	links    map[string]linkUse // by adapter, the last look
 	monitors monitoring
 }
@@ -98,12 +97,12 @@ func New(c Config) *Ledger {
 	}
 	l := &Ledger{config: c, at: new(times)}
 	l.parts = newRegistry(&l.config, l.at)
-	l.parts.tallies = tally.New(l.chargeable, append(slices.Clone(c.Tallies), adapters)...)
+	l.parts.tallies = tally.New(append(slices.Clone(c.Tallies), adapters)...)
 	l.judge = &judge{parts: l.parts}
 	l.table = newTable(&l.config, l.at, l.parts, &l.node.machine, &l.judge.evidence)
 	l.judge.doubts = &l.table.doubts
 	l.parts.repoint = l.table.repoint
-	l.gpus = gpus{times: l.at, parts: l.parts, table: l.table}
+	l.power.Idle = c.Idle
 	return l
 }
 

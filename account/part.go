@@ -1,6 +1,7 @@
 package account
 
 import (
+	"reckon/account/energy"
 	"reckon/account/tally"
 	"reckon/metric"
 	"reckon/sensor"
@@ -58,12 +59,9 @@ type Part struct {
 	degrees      degrees // of the last export
 	live, thread uint32
 
-	energy    partEnergy
-	gpus      []gpuAccount // by number of the device
+	energy    energy.Account
 	tally     tally.Account
 	monitored *monitored // nil while no monitoring group held it
-	packages  uint64     // see SetPlace
-	clock     float64    // see SetPlace
 
 	now    tick // this tick
 	rows   *rows
@@ -211,8 +209,7 @@ func (r *registry) absorb(p, o *Part) {
 	p.started += o.started
 	p.folded++
 	p.commands.merge(&o.commands)
-	p.energy.absorb(&o.energy)
-	p.absorbGPUs(o)
+	p.energy.Absorb(&o.energy)
 	r.tallies.Absorb(&p.tally, &o.tally)
 	p.absorbMonitored(o)
 	if p.start == 0 || o.start < p.start {

@@ -24,7 +24,7 @@ func (p *Part) reduced() bool {
 		return false
 	}
 	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.memory.swap == 0 &&
-		len(p.gpus) == 0 && p.kills() == 0 && !p.active(sensor.WeightActive) {
+		!p.energy.HasGPU() && p.kills() == 0 && !p.active(sensor.WeightActive) {
 		return true
 	}
 	p.full = true

@@ -106,7 +106,7 @@ func (r *registry) release(p *Part) {
 	}
 	if p.phase != absorbed {
 		r.forgotten += p.CPU()
-		p.leave(r.other)
+		p.leaveEnergy(r.other)
 	}
 	if r.places[p.place] == p {
 		delete(r.places, p.place)

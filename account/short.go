@@ -36,7 +36,7 @@ func (p *Part) quiet(life uint64) bool {
 		cpu /= 2
 	}
 	return p.CPU() < cpu && p.memory.peak < quietMemory && p.total.read+p.total.write < reducedIO &&
-		len(p.gpus) == 0 && p.kills() == 0 && !p.active(sensor.WeightLong)
+		!p.energy.HasGPU() && p.kills() == 0 && !p.active(sensor.WeightLong)
 }
 
 // pending reports whether an export leaves a process group to the next one, since it may turn out to be short work.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"reckon/account/energy"
 	"reckon/account/tally"
 	"reckon/metric"
 	"reckon/sensor"
@@ -28,21 +29,21 @@ type state struct {
 
 // stateHead is what is neither of a part nor of a process.
 type stateHead struct {
-	Version   int               `json:"version"`
-	BootID    string            `json:"boot_id"`
-	Booted    int64             `json:"booted,omitempty"`
-	Node      string            `json:"node"`
-	Began     uint64            `json:"began"`
-	LastAt    uint64            `json:"last_at"`
-	Epoch     int64             `json:"epoch"`
-	Machine   sensor.Machine    `json:"machine"`
-	Balance   int64             `json:"balance"`
-	Lost      uint64            `json:"lost"`
-	Forgotten uint64            `json:"forgotten"`
-	Lineage   bool              `json:"lineage"` // child times are reported
-	Counts    map[string]uint64 `json:"counts"`
-	Energy    *energyState      `json:"energy,omitempty"`
-	GPUs      []gpuState        `json:"gpus,omitempty"`
+	Version   int                  `json:"version"`
+	BootID    string               `json:"boot_id"`
+	Booted    int64                `json:"booted,omitempty"`
+	Node      string               `json:"node"`
+	Began     uint64               `json:"began"`
+	LastAt    uint64               `json:"last_at"`
+	Epoch     int64                `json:"epoch"`
+	Machine   sensor.Machine       `json:"machine"`
+	Balance   int64                `json:"balance"`
+	Lost      uint64               `json:"lost"`
+	Forgotten uint64               `json:"forgotten"`
+	Lineage   bool                 `json:"lineage"` // child times are reported
+	Counts    map[string]uint64    `json:"counts"`
+	Energy    *energy.State        `json:"energy,omitempty"`
+	GPUs      []energy.DeviceState `json:"gpus,omitempty"`
 	// Tallies are the sources of package tally, by name.
 	Tallies map[string]tally.SourceState `json:"tallies,omitempty"`
 }
@@ -85,10 +86,8 @@ type partState struct {
 	Commands map[string]uint64 `json:"commands"`
 	Named    []string          `json:"named"`
 	Rest     uint64            `json:"rest"`
-	Marks    []int64           `json:"marks,omitempty"`
-	Joules   [][2]float64      `json:"joules,omitempty"`
 
-	GPUs [][len(gpuMethods) + 1]float64 `json:"gpus,omitempty"`
+	energy.AccountState
 
 	Tally     []tally.Amount `json:"tally,omitempty"`
 	Monitored *monitored     `json:"monitored,omitempty"`
@@ -146,8 +145,8 @@ func (l *Ledger) head(bootID string) *stateHead {
 		Machine: l.node.machine, Balance: l.node.balance, Lost: l.node.lost, Counts: l.parts.counts,
 		Forgotten: l.parts.forgotten,
 		Lineage:   true,
-		Energy:    l.energy.state(),
-		GPUs:      l.gpus.state(),
+		Energy:    l.power.State(),
+		GPUs:      l.power.Devices(),
 		Tallies:   l.parts.tallies.State(),
 	}
 }
@@ -183,8 +182,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
 	}
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
-	s.Marks, s.Joules = p.energy.state()
-	s.GPUs, s.Tally, s.ByTask, s.Monitored = p.gpuState(), p.tally.State(), p.taskState(), p.monitored
+	s.AccountState, s.Tally, s.ByTask, s.Monitored = p.energy.State(), p.tally.State(), p.taskState(), p.monitored
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -238,8 +236,11 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	for i := range s.Parts {
 		parts[i] = l.restorePart(&s.Parts[i])
 	}
-	l.restoreEnergy(s.Energy, parts, s.Parts)
-	l.gpus.restore(s.GPUs, parts, s.Parts)
+	accounts, charged := make([]*energy.Account, len(parts)), make([]*energy.AccountState, len(parts))
+	for i, p := range parts {
+		accounts[i], charged[i] = &p.energy, &s.Parts[i].AccountState
+	}
+	l.power.Restore(s.Energy, s.GPUs, accounts, charged)
 	l.parts.tallies.RestoreSources(s.Tallies)
 	for id, h := range s.Cores {
 		if g := l.parts.groups[workload.ID(id)]; g != nil {

@@ -10,9 +10,19 @@ import (
 //
 //	Σ workloads + other = what the source counted
 func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
-	if l.parts.other != nil { // else there was no tick yet
-		l.parts.tallies.Take(l.at.moment(), spec, pass)
+	if l.parts.other == nil {
+		return // no tick yet
 	}
+	all := l.parts.tallies.Take(l.at.moment(), spec, pass)
+	for i := range all {
+		w := &all[i]
+		if i > 0 && w.PID == all[i-1].PID && w.Start == all[i-1].Start && w.Until == all[i-1].Until {
+			w.Account = all[i-1].Account
+		} else {
+			w.Account = l.chargeable(w.PID, w.Start, w.Until)
+		}
+	}
+	l.parts.tallies.Settle(spec)
 }
 
 // chargeable returns the account to charge with activity of a process: that of other if the process is unknown for

@@ -132,9 +132,9 @@ func (b *Books) RestoreSources(saved map[string]SourceState) {
 		for i := range x.Waiting {
 			w := &x.Waiting[i]
 			if t, k := b.cell(&w.Amount); t != nil && t.source == s {
-				s.waiting = append(s.waiting, awaited{sensor.TallyRow{
+				s.waiting = append(s.waiting, Awaited{TallyRow: sensor.TallyRow{
 					PID: w.PID, Start: w.Start, Bound: w.Bound, Series: uint8(k), Amount: uint64(w.Amount.Amount), Enabled: w.Enabled, Running: w.Running,
-				}, t, Patience})
+				}, set: t, Until: Patience})
 			}
 		}
 	}

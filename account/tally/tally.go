@@ -1,9 +1,9 @@
 // Package tally keeps what sources count of processes (sensor.Tally) by account: it charges rows of a reading to the accounts of
 // their processes, exports them as series, and saves and restores them. It knows a source by its specification alone.
 //
-// Amounts of a process that is not known yet wait for it, and go to another account when it stays unknown, so that
+// Amounts of a process that is not known yet wait until their caller names its account, so that
 //
-//	Σ accounts = what the source counted
+//	Σ accounts + what waits = what the source counted
 //
 // [Books] and the accounts are used from one goroutine.
 package tally
@@ -22,7 +22,6 @@ const Patience = 15
 
 // Books are the accounts of all sources of a node.
 type Books struct {
-	find    func(pid int32, start, until uint64) *Account
 	sources []*source
 	cells   map[string]place // by key, see cellKey
 	figures []*sensor.TallyFigure
@@ -42,7 +41,7 @@ type source struct {
 	spec    *sensor.TallySpec
 	first   *set                      // of every account
 	sets    map[sensor.TallyName]*set // the others
-	waiting []awaited
+	waiting []Awaited
 	totals  []total // by series of the first set; nil without any
 	counting
 }
@@ -78,20 +77,20 @@ type place struct {
 	series int
 }
 
-// awaited is an amount of a process that is not in the table yet, or that has ended and has no exit record yet.
-type awaited struct {
+// Awaited is an amount that was read and not charged yet: its process may not be in the table yet, or have ended without an exit record.
+type Awaited struct {
 	sensor.TallyRow
-	set   *set
-	until uint64 // tick
+	Until   uint64   // the tick with which waiting for the process ends
+	Account *Account // to be charged, nil to wait on
+	set     *set
 }
 
 // spareAwaited is the number of elements up to which the memory of a list is kept.
 const spareAwaited = 256
 
-// New returns books for some sources. find returns the account to charge with activity of a process, another one for a process that is
-// unknown for good, and nil while it may still be identified, which ends with the tick until.
-func New(find func(pid int32, start, until uint64) *Account, specs ...*sensor.TallySpec) *Books {
-	b := &Books{find: find, cells: make(map[string]place)}
+// New returns books for some sources.
+func New(specs ...*sensor.TallySpec) *Books {
+	b := &Books{cells: make(map[string]place)}
 	for _, s := range specs {
 		b.source(s)
 	}
@@ -155,8 +154,9 @@ func (b *Books) set(s *source, name sensor.TallyName) *set {
 	return t
 }
 
-// Take takes in a reading of a source at the tick that was taken last.
-func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass) {
+// Take takes in a reading of a source at the tick that was taken last, and returns all amounts of the source that wait. The caller sets
+// the account of each, and then calls [Books.Settle].
+func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass) []Awaited {
 	s := b.source(spec)
 	b.now = now
 	s.begin(now)
@@ -175,26 +175,21 @@ func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass)
 		if int(r.Series) >= len(set.series) {
 			continue
 		}
-		s.waiting = append(s.waiting, awaited{*r, set, now.Tick + Patience})
+		s.waiting = append(s.waiting, Awaited{TallyRow: *r, set: set, Until: now.Tick + Patience})
 	}
-	b.settle(s)
+	return s.waiting
 }
 
-// settle charges awaited amounts to the accounts of their processes. It keeps the rest until the deadline.
-func (b *Books) settle(s *source) {
+// Settle charges the amounts of a source that have an account, and keeps the others.
+func (b *Books) Settle(spec *sensor.TallySpec) {
+	s := b.source(spec)
 	kept, came := s.waiting[:0], len(s.waiting)
-	var a *Account
-	last := awaited{TallyRow: sensor.TallyRow{PID: -1}}
 	for i := range s.waiting {
-		w := &s.waiting[i]
-		if w.PID != last.PID || w.Start != last.Start || w.until != last.until {
-			a, last = b.find(w.PID, w.Start, w.until), *w
-		}
-		if a == nil {
+		if w := &s.waiting[i]; w.Account != nil {
+			b.charge(w.Account, w.set, &w.TallyRow)
+		} else {
 			kept = append(kept, *w)
-			continue
 		}
-		b.charge(a, w.set, &w.TallyRow)
 	}
 	if cap(kept) > spareAwaited && came < cap(kept)/8 {
 		kept = slices.Clone(kept) // the memory of a reading of many processes that ended at once

@@ -1,4 +1,4 @@
-package account
+package energy
 
 import (
 	"reckon/account/attribution"
@@ -11,17 +11,17 @@ var (
 	gpuSeconds = &metric.Desc{
 		Name: "reckon_workload_gpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
 		Help:   "Time that a device computed for the workload; the sum over all workloads and other is the busy time of the device. The method is measured (per process), or the basis of the split: the device memory held, or evenly over the workloads that have the device open.",
-		Labels: with("vendor", "device", "method"),
+		Labels: sensor.Charged("vendor", "device", "method"),
 	}
 	gpuMemory = &metric.Desc{
 		Name: "reckon_workload_gpu_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
 		Help:   "Memory of a device that the workload holds.",
-		Labels: with("vendor", "device"),
+		Labels: sensor.Charged("vendor", "device"),
 	}
 	gpuByteSeconds = &metric.Desc{
 		Name: "reckon_workload_gpu_memory_byte_seconds_total", Kind: metric.Counter, Unit: metric.ByteSeconds,
 		Help:   "Device memory held integrated over time; divide an increase by the time for the mean.",
-		Labels: with("vendor", "device"),
+		Labels: sensor.Charged("vendor", "device"),
 	}
 	nodeGPUSeconds = &metric.Desc{
 		Name: "reckon_node_gpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
@@ -30,8 +30,8 @@ var (
 	}
 )
 
-// gpuMethods are the ways in which busy time is split.
-var gpuMethods = [...]string{attribution.Measured, attribution.MeasuredByMemory, attribution.MeasuredEqually}
+// Methods are the ways in which busy time is split.
+var Methods = [...]string{attribution.Measured, attribution.MeasuredByMemory, attribution.MeasuredEqually}
 
 // gpuDevice is the ledger's state of a device.
 type gpuDevice struct {
@@ -48,13 +48,13 @@ type gpuDevice struct {
 	hasUseBusy bool
 }
 
-// gpuAccount is the use of one device by a part.
-type gpuAccount struct {
-	seconds     [len(gpuMethods)]float64
+// device is the use of one device by a part.
+type device struct {
+	seconds     [len(Methods)]float64
 	memory      float64
 	byteSeconds float64
 	hasMemory   bool
-	rows        [len(gpuMethods) + 2]*metric.Series
+	rows        [len(Methods) + 2]*metric.Series
 
 	// State of this tick.
 	busy, held       float64
@@ -62,20 +62,22 @@ type gpuAccount struct {
 	open             bool
 }
 
-// gpus is the ledger's state of all devices.
-type gpus struct {
-	*times
-	parts   *registry
-	table   *table
-	devices []*gpuDevice
-	use     []attribution.DeviceUse
-	users   []*Part
-	share   []float64
-	shares  []GPUShare
+// Share is the use of one device by one part since the previous tick, for the split of the device's energy. A part has at most one share
+// of a device, and no share of a device that it does not have open.
+type Share struct {
+	Account *Account
+	// Device is the zone of the device's meter ([sensor.Meter].Zone with the domain
+	// gpu): its uuid or PCI address.
+	Device string
+	// Busy is the time, in seconds, for which the device computed for the part; HasBusy
+	// reports whether it is known. Memory is the device memory that the part held, in
+	// bytes; HasMemory reports whether it is known.
+	Busy, Memory       float64
+	HasBusy, HasMemory bool
 }
 
-// GPU takes in the state of the devices and their use by processes in the tick that the
-// ledger took last, and returns the shares of each part for [Ledger.Energy]. They are
+// GPU takes in the state of the devices and their use by processes in the tick that was
+// taken last, and returns the shares of each part for [Books.Charge]. They are
 // valid until the next call.
 //
 //	Σ workloads + other = busy time of the device
@@ -85,33 +87,29 @@ type gpus struct {
 // kernels of several processes run side by side: their sum is capped at the busy time,
 // and busy time that no measured use explains goes to other. Where use by processes is
 // not measured, the busy time is split by the memory they hold, else evenly.
-func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
-	if l.parts.other == nil {
-		return nil // no tick yet
-	}
-	return l.gpus.take(pass)
-}
-
-func (g *gpus) take(pass *sensor.GPUPass) []GPUShare {
-	for _, d := range g.devices {
+//
+// users are the accounts of pass.Uses, parts all accounts, now is the tick in milliseconds since the Unix epoch.
+func (e *Books) GPU(now int64, pass *sensor.GPUPass, users, parts []*Account, other *Account) []Share {
+	e.other = other
+	for _, d := range e.devices {
 		d.there, d.useBusy, d.hasUseBusy = false, 0, false
 	}
 	for i := range pass.Devices {
-		g.device(pass.Devices[i].Device, pass.Devices[i].Vendor).meet(&pass.Devices[i])
+		e.device(pass.Devices[i].Device, pass.Devices[i].Vendor, now).meet(&pass.Devices[i])
 	}
-	for _, p := range g.parts.order {
-		for i := range p.gpus {
-			p.gpus[i].begin()
+	for _, p := range parts {
+		for k := range p.gpus {
+			p.gpus[k].begin()
 		}
 	}
 	for i := range pass.Uses {
-		g.charge(&pass.Uses[i])
+		e.useDevice(&pass.Uses[i], users[i])
 	}
-	g.shares = g.shares[:0]
-	for i := range g.devices {
-		g.settle(i)
+	e.shares = e.shares[:0]
+	for i := range e.devices {
+		e.settleGPU(i, parts)
 	}
-	return g.shares
+	return e.shares
 }
 
 func (d *gpuDevice) meet(now *sensor.GPU) {
@@ -124,19 +122,19 @@ func (d *gpuDevice) meet(now *sensor.GPU) {
 
 // device returns a device, created if need be. A device that only appears in use records,
 // and that no sensor described, has no vendor.
-func (g *gpus) device(name, vendor string) *gpuDevice {
-	for _, d := range g.devices {
+func (e *Books) device(name, vendor string, now int64) *gpuDevice {
+	for _, d := range e.devices {
 		if d.name == name {
 			return d
 		}
 	}
-	d := &gpuDevice{vendor: vendor, name: name, meter: name, began: g.millis()}
-	g.devices = append(g.devices, d)
+	d := &gpuDevice{vendor: vendor, name: name, meter: name, began: now}
+	e.devices = append(e.devices, d)
 	return d
 }
 
-func (g *gpus) index(name string) int {
-	for i, d := range g.devices {
+func (e *Books) index(name string) int {
+	for i, d := range e.devices {
 		if d.name == name {
 			return i
 		}
@@ -144,28 +142,23 @@ func (g *gpus) index(name string) int {
 	return -1
 }
 
-func (a *gpuAccount) begin() {
+func (a *device) begin() {
 	a.busy, a.held, a.hasBusy, a.hasHeld, a.open = 0, 0, false, false, false
 	a.hasMemory = false
 }
 
-// charge adds the use of one process to its part; use by an unidentified process goes to
-// other.
-func (g *gpus) charge(u *sensor.GPUUse) {
-	at := g.index(u.Device)
-	if at < 0 || !g.devices[at].there {
+// useDevice adds the use of one process to its account.
+func (e *Books) useDevice(u *sensor.GPUUse, p *Account) {
+	at := e.index(u.Device)
+	if at < 0 || !e.devices[at].there {
 		return // a device that no sensor describes has no time to split
 	}
-	part := g.parts.other
-	if e := g.table.byID[u.PID]; e != nil && e.part != nil && !e.part.closed() {
-		part = e.part
-	}
-	a := part.gpu(at)
+	a := p.gpu(at)
 	a.open = true
 	if u.Have&sensor.GPUBusy != 0 && u.Busy >= 0 {
 		a.hasBusy = true
 		a.busy += u.Busy
-		d := g.devices[at]
+		d := e.devices[at]
 		d.hasUseBusy = true
 		d.useBusy += u.Busy
 	}
@@ -176,22 +169,22 @@ func (g *gpus) charge(u *sensor.GPUUse) {
 }
 
 // gpu returns the account of device number at.
-func (p *Part) gpu(at int) *gpuAccount {
+func (p *Account) gpu(at int) *device {
 	for len(p.gpus) <= at {
-		p.gpus = append(p.gpus, gpuAccount{})
+		p.gpus = append(p.gpus, device{})
 	}
 	return &p.gpus[at]
 }
 
 // settle charges the use of device number at in this tick.
-func (g *gpus) settle(at int) {
-	d := g.devices[at]
+func (e *Books) settleGPU(at int, parts []*Account) {
+	d := e.devices[at]
 	if !d.there {
 		return
 	}
-	g.parts.other.gpu(at) // so that it is there to take the rest
-	g.use, g.users = g.use[:0], g.users[:0]
-	for _, p := range g.parts.order {
+	e.other.gpu(at) // so that it is there to take the rest
+	e.gpuUse, e.gpuPart = e.gpuUse[:0], e.gpuPart[:0]
+	for _, p := range parts {
 		if at >= len(p.gpus) || !p.gpus[at].open {
 			continue
 		}
@@ -200,40 +193,40 @@ func (g *gpus) settle(at int) {
 			a.memory, a.hasMemory = a.held, true
 			a.byteSeconds += a.held * max(d.now.Span, 0)
 		}
-		g.users = append(g.users, p)
-		g.use = append(g.use, attribution.DeviceUse{Busy: a.busy, Memory: a.held, HasBusy: a.hasBusy, HasMemory: a.hasHeld})
+		e.gpuPart = append(e.gpuPart, p)
+		e.gpuUse = append(e.gpuUse, attribution.DeviceUse{Busy: a.busy, Memory: a.held, HasBusy: a.hasBusy, HasMemory: a.hasHeld})
 	}
 	busy, known := d.spend()
 	method := 0
-	g.share = room(g.share, len(g.use))
+	e.share = room(e.share, len(e.gpuUse))
 	split := known && busy > 0
 	if split {
-		split, method = g.split(d, busy)
+		split, method = e.split(d, busy)
 	}
 	// A part comes once for a device, but may use several partitions of one.
-	from := len(g.shares)
+	from := len(e.shares)
 	if d.meter != d.name {
 		from = 0
 	}
 	charged := 0.0
-	for i, p := range g.users {
-		again := len(g.shares)
+	for i, p := range e.gpuPart {
+		again := len(e.shares)
 		if d.meter != d.name {
 			again = 0
 		}
 		a := &p.gpus[at]
 		mine := 0.0
 		if split {
-			mine = busy * g.share[i]
+			mine = busy * e.share[i]
 			a.seconds[method] += mine
 			charged += mine
 		}
-		g.addShare(again, GPUShare{Part: p, Device: d.meter, Busy: mine, HasBusy: split && method == 0,
+		e.addShare(again, Share{Account: p, Device: d.meter, Busy: mine, HasBusy: split && method == 0,
 			Memory: a.held, HasMemory: a.hasHeld})
 	}
 	if rest := busy - charged; known && rest > 1e-12 {
-		g.parts.other.gpus[at].seconds[0] += rest
-		g.addShare(from, GPUShare{Part: g.parts.other, Device: d.meter, Busy: rest, HasBusy: true})
+		e.other.gpus[at].seconds[0] += rest
+		e.addShare(from, Share{Account: e.other, Device: d.meter, Busy: rest, HasBusy: true})
 	}
 }
 
@@ -256,26 +249,26 @@ func (d *gpuDevice) spend() (busy float64, known bool) {
 
 // split fills in the share of the busy time of each user; what is left of 1 belongs to no
 // identified process.
-func (g *gpus) split(d *gpuDevice, busy float64) (ok bool, method int) {
+func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	switch {
-	case len(g.use) == 0:
+	case len(e.gpuUse) == 0:
 		return false, 0
-	case len(g.use) == 1 && g.use[0].HasBusy:
-		g.share[0] = 1 // the only user has all of it
+	case len(e.gpuUse) == 1 && e.gpuUse[0].HasBusy:
+		e.share[0] = 1 // the only user has all of it
 		return true, 0
 	case d.hasUseBusy:
 		if d.useBusy <= 0 {
 			return false, 0
 		}
 		whole := max(d.useBusy, busy)
-		for i := range g.use {
-			g.share[i] = g.use[i].Busy / whole
+		for i := range e.gpuUse {
+			e.share[i] = e.gpuUse[i].Busy / whole
 		}
 		return true, 0
 	}
-	name, ok := attribution.ByDevice(g.share, g.use)
-	for i := range gpuMethods {
-		if gpuMethods[i] == name {
+	name, ok := attribution.ByDevice(e.share, e.gpuUse)
+	for i := range Methods {
+		if Methods[i] == name {
 			method = i
 		}
 	}
@@ -283,9 +276,9 @@ func (g *gpus) split(d *gpuDevice, busy float64) (ok bool, method int) {
 }
 
 // addShare adds to the share of a part in a device; the shares of the device begin at index from.
-func (g *gpus) addShare(from int, s GPUShare) {
-	for i := from; i < len(g.shares); i++ {
-		if o := &g.shares[i]; o.Part == s.Part && o.Device == s.Device {
+func (e *Books) addShare(from int, s Share) {
+	for i := from; i < len(e.shares); i++ {
+		if o := &e.shares[i]; o.Account == s.Account && o.Device == s.Device {
 			o.Busy += s.Busy
 			o.Memory += s.Memory
 			o.HasBusy = o.HasBusy || s.HasBusy
@@ -293,11 +286,11 @@ func (g *gpus) addShare(from int, s GPUShare) {
 			return
 		}
 	}
-	g.shares = append(g.shares, s)
+	e.shares = append(e.shares, s)
 }
 
 // absorbGPUs takes over the use of a folded part.
-func (p *Part) absorbGPUs(o *Part) {
+func (p *Account) absorbGPUs(o *Account) {
 	for i := range o.gpus {
 		if o.gpus[i].empty() {
 			continue
@@ -311,35 +304,41 @@ func (p *Part) absorbGPUs(o *Part) {
 }
 
 // empty reports whether the part never had the device open.
-func (a *gpuAccount) empty() bool {
-	return a.seconds == [len(gpuMethods)]float64{} && a.byteSeconds == 0 && !a.hasMemory
+func (a *device) empty() bool {
+	return a.seconds == [len(Methods)]float64{} && a.byteSeconds == 0 && !a.hasMemory
 }
 
-// exportPart appends the part's use of each device; a device that it never opened is absent.
-func (g *gpus) exportPart(p *Part, b *metric.Batch) {
+// ExportGPUs appends the part's use of each device; a device that it never opened is absent, and its memory once the part has ended.
+func (e *Books) ExportGPUs(p *Account, of Labeller, ended bool, b *metric.Batch) {
+	row := func(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
+		if *s == nil {
+			*s = of.Series(d, values...)
+		}
+		return *s
+	}
 	for i := range p.gpus {
 		a := &p.gpus[i]
 		if a.empty() && !a.open {
 			continue
 		}
-		d := g.devices[i]
+		d := e.devices[i]
 		for k, v := range a.seconds {
 			if v > 0 {
-				b.Add(p.lazy(&a.rows[k], gpuSeconds, d.vendor, d.name, gpuMethods[k]), v)
+				b.Add(row(&a.rows[k], gpuSeconds, d.vendor, d.name, Methods[k]), v)
 			}
 		}
 		if a.byteSeconds > 0 {
-			b.Add(p.lazy(&a.rows[len(gpuMethods)], gpuByteSeconds, d.vendor, d.name), a.byteSeconds)
+			b.Add(row(&a.rows[len(Methods)], gpuByteSeconds, d.vendor, d.name), a.byteSeconds)
 		}
-		if a.hasMemory && d.there && p.end == 0 {
-			b.Add(p.lazy(&a.rows[len(gpuMethods)+1], gpuMemory, d.vendor, d.name), a.memory)
+		if a.hasMemory && d.there && !ended {
+			b.Add(row(&a.rows[len(Methods)+1], gpuMemory, d.vendor, d.name), a.memory)
 		}
 	}
 }
 
-// export appends the time of the devices.
-func (g *gpus) export(b *metric.Batch) {
-	for _, d := range g.devices {
+// ExportDevices appends the time of the devices.
+func (e *Books) ExportDevices(b *metric.Batch) {
+	for _, d := range e.devices {
 		for k, v := range [...]float64{d.busy, d.idle} {
 			if d.busy+d.idle == 0 {
 				continue
@@ -353,8 +352,21 @@ func (g *gpus) export(b *metric.Batch) {
 	}
 }
 
-// gpuState is a serialized device.
-type gpuState struct {
+// HasGPU reports whether the part had a device open.
+func (p *Account) HasGPU() bool { return len(p.gpus) > 0 }
+
+// Computed reports by which of [Methods] the part was charged with time of devices.
+func (p *Account) Computed() (by [len(Methods)]bool) {
+	for i := range p.gpus {
+		for k, s := range p.gpus[i].seconds {
+			by[k] = by[k] || s > 0
+		}
+	}
+	return by
+}
+
+// DeviceState is a saved device.
+type DeviceState struct {
 	Vendor string  `json:"vendor"`
 	Name   string  `json:"name"`
 	Busy   float64 `json:"busy"`
@@ -362,35 +374,26 @@ type gpuState struct {
 	Began  int64   `json:"began"`
 }
 
-func (g *gpus) state() (out []gpuState) {
-	for _, d := range g.devices {
-		out = append(out, gpuState{d.vendor, d.name, d.busy, d.idle, d.began})
+// Devices returns the devices, to be saved.
+func (e *Books) Devices() (out []DeviceState) {
+	for _, d := range e.devices {
+		out = append(out, DeviceState{d.vendor, d.name, d.busy, d.idle, d.began})
 	}
 	return out
 }
 
-// gpuState gives, for each device, the seconds by method and the byte-seconds.
-func (p *Part) gpuState() (out [][len(gpuMethods) + 1]float64) {
-	for i := range p.gpus {
-		a := &p.gpus[i]
-		out = append(out, [len(gpuMethods) + 1]float64{a.seconds[0], a.seconds[1], a.seconds[2], a.byteSeconds})
-	}
-	return out
-}
-
-// restore restores the devices of a saved ledger; if they are damaged, they start again.
-func (g *gpus) restore(s []gpuState, parts []*Part, saved []partState) {
+func (e *Books) restoreGPUs(s []DeviceState, accounts []*Account, saved []*AccountState) {
 	sound := func(v float64) bool { return v >= 0 && v < 1e30 }
 	for _, d := range s {
 		if !sound(d.Busy) || !sound(d.Idle) || d.Began < 0 {
 			return
 		}
 	}
-	for i := range saved {
-		if len(saved[i].GPUs) > len(s) {
+	for _, p := range saved {
+		if len(p.GPUs) > len(s) {
 			return
 		}
-		for _, a := range saved[i].GPUs {
+		for _, a := range p.GPUs {
 			for _, v := range a {
 				if !sound(v) {
 					return
@@ -399,14 +402,19 @@ func (g *gpus) restore(s []gpuState, parts []*Part, saved []partState) {
 		}
 	}
 	for _, d := range s {
-		n := g.device(d.Name, d.Vendor)
+		n := e.device(d.Name, d.Vendor, 0)
 		n.busy, n.idle, n.began = d.Busy, d.Idle, d.Began
 	}
-	for i, p := range parts {
+	for i, p := range accounts {
 		for k, v := range saved[i].GPUs {
 			a := p.gpu(k)
 			copy(a.seconds[:], v[:])
-			a.byteSeconds = v[len(gpuMethods)]
+			a.byteSeconds = v[len(Methods)]
 		}
 	}
+}
+
+// Descs returns the series of this package, for the metric reference.
+func Descs() []*metric.Desc {
+	return []*metric.Desc{workloadEnergy, attributedEnergy, gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds}
 }

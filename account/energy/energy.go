@@ -1,0 +1,493 @@
+// Package energy charges parts of workloads with the energy of a node and with the time of its GPUs, and keeps what each was charged. It
+// knows no part: [Account] is what one has, [Consumer] what it did until now.
+//
+// [Books] and the accounts are used from one goroutine. Energy is joules, time of devices seconds, CPU time nanoseconds.
+package energy
+
+import (
+	"reckon/account/attribution"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// WorkloadEnergy is the name of the series of the energy of workloads.
+const WorkloadEnergy = "reckon_workload_energy_joules_total"
+
+// The energy of workloads and the energy that was split. Every joule is in exactly one
+// domain, so that sums over all labels are right; see package attribution.
+var (
+	workloadEnergy = &metric.Desc{
+		Name: WorkloadEnergy, Kind: metric.Counter, Unit: metric.Joules,
+		Help:   "Energy caused by the workload: share active by its use, share idle where idle energy is shared too; each joule is in one domain, so sums are right. The method is whether it was measured, and the basis of the split if that is not the use of the component itself.",
+		Labels: sensor.Charged("domain", "share", "method"),
+	}
+	attributedEnergy = &metric.Desc{
+		Name: "reckon_node_attributed_energy_joules_total", Kind: metric.Counter, Unit: metric.Joules,
+		Help:   "Energy of the node that was split, each joule once: share active went to workloads and other, share idle is what the node draws without work.",
+		Labels: []string{"domain", "share", "method"},
+	}
+)
+
+// IdleShare selects the owners of the energy that a node draws without work.
+type IdleShare string
+
+// The ways to share idle energy.
+const (
+	IdleNone    IdleShare = "none"    // assigned to no owner: it stays with the node
+	IdleRequest IdleShare = "request" // by the cores or GPUs requested; the unrequested share stays with the node
+	IdleEven    IdleShare = "even"    // the same for every running workload
+)
+
+// joules is energy of one kind.
+type joules struct {
+	active, idle float64
+	rows         [2]*metric.Series
+}
+
+// Account is what one part was charged. The zero value is empty.
+type Account struct {
+	// marks holds, for each stream, the CPU time of the part at the stream's last
+	// reading: meters may be slower than ticks.
+	marks []int64
+	used  []joules // by slot
+	gpus  []device // by number of the device
+	place *place   // nil where it may run anywhere
+	round uint64   // of the books, in which it was last charged
+}
+
+// place is the processors that a part may run on.
+type place struct {
+	packages uint64
+	clock    float64
+}
+
+// Consumer is a part with what it did until now.
+type Consumer struct {
+	*Account
+	CPU, Tick   uint64  // CPU time so far, and in the last tick
+	Cores, GPUs float64 // requested of the node, 0 if unknown, unlimited or ended
+	Shares      bool    // takes an even share of idle energy
+}
+
+// slot is one distinguished kind of energy.
+type slot struct {
+	domain, method string
+	node           joules
+}
+
+// Books are the energy and the GPUs of a node.
+type Books struct {
+	Idle  IdleShare // the owners of idle energy
+	began int64     // milliseconds since the Unix epoch, 0 until a meter was read
+
+	meters  attribution.Meters
+	slots   []slot
+	devices []*gpuDevice
+	round   uint64
+
+	// State of this tick.
+	parts   []Consumer
+	other   *Account
+	use     []attribution.Use
+	share   []float64
+	gpuUse  []attribution.DeviceUse
+	gpuPart []*Account
+	shares  []Share
+}
+
+// Labeller makes the series of an account.
+type Labeller interface {
+	// Series returns a series with the labels of the account, followed by others. Created is 0 where the account may be older than the
+	// agent.
+	Series(d *metric.Desc, values ...string) *metric.Series
+}
+
+// Charge takes in the meter readings of the tick that was taken last, and charges them. now is that tick in milliseconds since the Unix
+// epoch; shares are those of devices in the same tick; parts are those to which something may be charged; other takes what no part used; cores is the number of processors. A load or a
+// source that could not be read is absent.
+func (e *Books) Charge(now int64, load attribution.Load, sources []attribution.Source, shares []Share, parts []Consumer, other *Account, cores int) {
+	if e.began == 0 {
+		e.began = now
+	}
+	e.round++
+	e.other = other
+	streams := e.meters.Advance(load, sources)
+	e.parts = parts
+	for i := range parts {
+		p := parts[i].Account
+		p.grow(len(streams))
+		p.round = e.round
+	}
+	packages := uint64(0)
+	for i := range streams {
+		if s := &streams[i]; s.Domain == string(sensor.DomainPackage) && s.Package >= 0 {
+			packages |= 1 << s.Package
+		}
+	}
+	for i := range streams {
+		s := &streams[i]
+		if s.Anew {
+			e.mark(i, s.Fresh)
+		}
+		if s.Fresh {
+			e.settle(i, s, packages&(packages-1) != 0, shares, cores)
+		}
+	}
+}
+
+// Problem describes what is wrong with a meter, "" if nothing is.
+func (e *Books) Problem() string {
+	if e.began == 0 {
+		return ""
+	}
+	return e.meters.Problem()
+}
+
+// Modelled reports whether a power model is in use because no meter is available.
+func (e *Books) Modelled() bool { return e.began != 0 && e.meters.Modelled() }
+
+// mark starts a stream now, or with this tick if it has a reading already.
+func (e *Books) mark(stream int, came bool) {
+	for _, p := range e.parts {
+		p.marks[stream] = int64(p.CPU)
+		if came {
+			p.marks[stream] -= int64(p.Tick)
+		}
+	}
+}
+
+// settle charges the energy of one stream of a machine with so many cores.
+func (e *Books) settle(i int, s *attribution.Stream, several bool, shares []Share, cores int) {
+	gpu := s.Domain == string(sensor.DomainGPU)
+	var method string
+	var ok bool
+	if gpu {
+		method, ok = e.byDevice(s.Zone, shares)
+	} else {
+		method, ok = e.byCPU(i, s, several)
+	}
+	at := e.slot(s.Domain, method)
+	e.slots[at].node.active += s.Active
+	e.slots[at].node.idle += s.Idle
+	switch {
+	case s.Active <= 0:
+	case !ok: // no identified process used anything
+		e.other.at(at).active += s.Active
+	default:
+		for j, share := range e.share {
+			if share <= 0 {
+				continue
+			}
+			if gpu {
+				e.gpuPart[j].at(at).active += s.Active * share
+			} else {
+				e.parts[j].at(at).active += s.Active * share
+			}
+		}
+	}
+	if s.Idle > 0 {
+		e.shareIdle(at, s, cores)
+	}
+}
+
+// byCPU fills in the shares of all parts by the CPU time since the stream's last reading.
+func (e *Books) byCPU(stream int, s *attribution.Stream, several bool) (method string, ok bool) {
+	e.use = e.use[:0]
+	for i := range e.parts {
+		p := &e.parts[i]
+		cpu := int64(p.CPU)
+		u := attribution.Use{CPU: float64(cpu - p.marks[stream])}
+		if p.place != nil {
+			u.Packages = p.place.packages
+			if p.place.clock > 0 {
+				u.CPU *= p.place.clock
+			}
+		}
+		e.use = append(e.use, u)
+		p.marks[stream] = cpu
+	}
+	e.share = room(e.share, len(e.use))
+	exact := !several && s.Package >= 0 || !several && s.Domain == string(sensor.DomainPackage)
+	if several && s.Package >= 0 && s.Busy > 0 {
+		if ok = attribution.ByPackage(e.share, e.use, s.Package, s.Busy*1e9); ok {
+			exact = true
+		}
+	}
+	if !ok {
+		ok = attribution.ByCPU(e.share, e.use)
+	}
+	switch {
+	case s.Model:
+		return attribution.Modelled, ok
+	case exact && s.Domain == string(sensor.DomainPackage):
+		return attribution.Measured, ok
+	}
+	return attribution.MeasuredByCPU, ok
+}
+
+// byDevice fills in the shares of the parts that have a GPU open.
+func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
+	e.gpuUse, e.gpuPart = e.gpuUse[:0], e.gpuPart[:0]
+	for i := range shares {
+		g := &shares[i]
+		if g.Device != zone || g.Account == nil || g.Account.round != e.round {
+			continue
+		}
+		e.gpuPart = append(e.gpuPart, g.Account)
+		e.gpuUse = append(e.gpuUse, attribution.DeviceUse{Busy: g.Busy, Memory: g.Memory, HasBusy: g.HasBusy, HasMemory: g.HasMemory})
+	}
+	e.share = room(e.share, len(e.gpuUse))
+	return attribution.ByDevice(e.share, e.gpuUse)
+}
+
+// shareIdle gives idle energy to workloads where that is configured.
+func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
+	switch e.Idle {
+	case IdleRequest:
+		gpu := s.Domain == string(sensor.DomainGPU)
+		whole := float64(cores)
+		if gpu {
+			whole = float64(e.count(string(sensor.DomainGPU)))
+		}
+		sum := 0.0
+		for _, p := range e.parts {
+			sum += p.request(gpu)
+		}
+		if whole = max(whole, sum); whole <= 0 {
+			return
+		}
+		for _, p := range e.parts {
+			if r := p.request(gpu); r > 0 {
+				p.at(at).idle += s.Idle * r / whole
+			}
+		}
+	case IdleEven:
+		n := 0
+		for _, p := range e.parts {
+			if p.Shares {
+				n++
+			}
+		}
+		for _, p := range e.parts {
+			if p.Shares {
+				p.at(at).idle += s.Idle / float64(n)
+			}
+		}
+	}
+}
+
+// request returns the cores or GPUs that the part requested of the node, 0 if unknown or
+// unlimited.
+func (p *Consumer) request(gpu bool) float64 {
+	if gpu {
+		return p.GPUs
+	}
+	return p.Cores
+}
+
+// count is the number of streams of a domain.
+func (e *Books) count(domain string) (n int) {
+	for i := range e.meters.Streams() {
+		if e.meters.Streams()[i].Domain == domain {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *Books) slot(domain, method string) int {
+	for i := range e.slots {
+		if e.slots[i].domain == domain && e.slots[i].method == method {
+			return i
+		}
+	}
+	e.slots = append(e.slots, slot{domain: domain, method: method})
+	return len(e.slots) - 1
+}
+
+func (p *Account) grow(streams int) {
+	for len(p.marks) < streams {
+		p.marks = append(p.marks, 0)
+	}
+}
+
+func (p *Account) at(slot int) *joules {
+	for len(p.used) <= slot {
+		p.used = append(p.used, joules{})
+	}
+	return &p.used[slot]
+}
+
+// Absorb takes over what a folded part was charged, and the use of it that was not charged
+// yet.
+func (p *Account) Absorb(o *Account) {
+	p.grow(len(o.marks))
+	for i, m := range o.marks {
+		p.marks[i] += m
+	}
+	for i := range o.used {
+		j := p.at(i)
+		j.active += o.used[i].active
+		j.idle += o.used[i].idle
+	}
+	p.absorbGPUs(o)
+}
+
+// Leave adds the use of a part since the last meter readings to the use of other. cpu is all of its CPU time.
+func (p *Account) Leave(cpu uint64, other *Account) {
+	if len(p.marks) == 0 {
+		return
+	}
+	other.grow(len(p.marks))
+	for i, m := range p.marks {
+		other.marks[i] -= int64(cpu) - m
+	}
+}
+
+// Joules returns the energy charged so far.
+func (p *Account) Joules() (active, idle float64) {
+	for i := range p.used {
+		active += p.used[i].active
+		idle += p.used[i].idle
+	}
+	return active, idle
+}
+
+// Metered reports whether energy was charged.
+func (p *Account) Metered() bool { return len(p.used) > 0 }
+
+// SetPlace sets the processors that the part may run on: a bit for each package, 0 for
+// any, and their clock frequency relative to the mean of all processors, 0 when unknown.
+func (p *Account) SetPlace(packages uint64, clock float64) { p.place = &place{packages, clock} }
+
+// Export appends the energy of a part: kinds of energy that it did not use are absent.
+func (e *Books) Export(p *Account, of Labeller, b *metric.Batch) {
+	for i := range p.used {
+		j := &p.used[i]
+		for k, v := range [...]float64{j.active, j.idle} {
+			if v <= 0 {
+				continue
+			}
+			if j.rows[k] == nil {
+				s := &e.slots[i]
+				j.rows[k] = of.Series(workloadEnergy, s.domain, shareNames[k], s.method)
+				j.rows[k].Created = max(j.rows[k].Created, e.began)
+			}
+			b.Add(j.rows[k], v)
+		}
+	}
+}
+
+var shareNames = [...]string{"active", "idle"}
+
+// ExportNode appends the energy that was split.
+func (e *Books) ExportNode(b *metric.Batch) {
+	for i := range e.slots {
+		s := &e.slots[i]
+		for k, v := range [...]float64{s.node.active, s.node.idle} {
+			if s.node.rows[k] == nil {
+				s.node.rows[k] = metric.NewSeries(attributedEnergy, s.domain, shareNames[k], s.method)
+				s.node.rows[k].Created = e.began
+			}
+			b.Add(s.node.rows[k], v)
+		}
+	}
+}
+
+func room(s []float64, n int) []float64 {
+	if cap(s) < n {
+		s = make([]float64, n, n+n/4+16)
+	}
+	return s[:n]
+}
+
+// State is the saved energy of a node.
+type State struct {
+	Began  int64             `json:"began"`
+	Meters attribution.State `json:"meters"`
+	Slots  []SlotState       `json:"slots"`
+}
+
+// SlotState is one kind of energy of a [State].
+type SlotState struct {
+	Domain string  `json:"domain"`
+	Method string  `json:"method"`
+	Active float64 `json:"active"`
+	Idle   float64 `json:"idle"`
+}
+
+// AccountState is a saved account: CPU time by stream at its last reading, energy (active, idle) by kind, and for each device the
+// seconds by method and the byte-seconds.
+type AccountState struct {
+	Marks  []int64                     `json:"marks,omitempty"`
+	Joules [][2]float64                `json:"joules,omitempty"`
+	GPUs   [][len(Methods) + 1]float64 `json:"gpus,omitempty"`
+}
+
+// State returns the energy, nil until a meter was read.
+func (e *Books) State() *State {
+	if e.began == 0 {
+		return nil
+	}
+	s := &State{Began: e.began, Meters: e.meters.State()}
+	for i := range e.slots {
+		t := &e.slots[i]
+		s.Slots = append(s.Slots, SlotState{t.domain, t.method, t.node.active, t.node.idle})
+	}
+	return s
+}
+
+// State returns the account, to be saved.
+func (p *Account) State() (s AccountState) {
+	s.Marks = p.marks
+	for i := range p.used {
+		s.Joules = append(s.Joules, [2]float64{p.used[i].active, p.used[i].idle})
+	}
+	for i := range p.gpus {
+		a := &p.gpus[i]
+		s.GPUs = append(s.GPUs, [len(Methods) + 1]float64{a.seconds[0], a.seconds[1], a.seconds[2], a.byteSeconds})
+	}
+	return s
+}
+
+// Restore restores a saved node and its accounts; what is damaged of energy or of devices counts from zero.
+func (e *Books) Restore(s *State, devices []DeviceState, accounts []*Account, saved []*AccountState) {
+	e.restoreEnergy(s, accounts, saved)
+	e.restoreGPUs(devices, accounts, saved)
+}
+
+func (e *Books) restoreEnergy(s *State, accounts []*Account, saved []*AccountState) {
+	if s == nil {
+		return
+	}
+	sound := func(v float64) bool { return v >= 0 && v < 1e18 }
+	n := Books{Idle: e.Idle, began: s.Began}
+	if s.Began < 0 || n.meters.Restore(s.Meters) != nil {
+		return
+	}
+	for _, t := range s.Slots {
+		if !sound(t.Active) || !sound(t.Idle) || n.slot(t.Domain, t.Method) != len(n.slots)-1 {
+			return
+		}
+		node := &n.slots[len(n.slots)-1].node
+		node.active, node.idle = t.Active, t.Idle
+	}
+	for _, a := range saved {
+		for _, j := range a.Joules {
+			if !sound(j[0]) || !sound(j[1]) {
+				return
+			}
+		}
+		if len(a.Joules) > len(n.slots) || len(a.Marks) > len(n.meters.Streams()) {
+			return
+		}
+	}
+	*e = n
+	for i, p := range accounts {
+		p.marks = append([]int64(nil), saved[i].Marks...)
+		for k, j := range saved[i].Joules {
+			u := p.at(k)
+			u.active, u.idle = j[0], j[1]
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package account
+
+import (
+	"math"
+
+	"reckon/account/attribution"
+	"reckon/account/energy"
+	"reckon/sensor"
+)
+
+// IdleShare selects the owners of the energy that a node draws without work.
+type IdleShare = energy.IdleShare
+
+// The ways to share idle energy.
+const (
+	IdleNone    = energy.IdleNone
+	IdleRequest = energy.IdleRequest
+	IdleEven    = energy.IdleEven
+)
+
+// WorkloadEnergy is the name of the series of the energy of workloads.
+const WorkloadEnergy = energy.WorkloadEnergy
+
+// GPUShare is the use of one device by one part since the previous tick, as the ledger reports it for the split of the device's energy.
+type GPUShare = energy.Share
+
+// power is the ledger's state of energy and GPUs.
+type power struct {
+	energy.Books
+	parts    []energy.Consumer
+	users    []*energy.Account
+	accounts []*energy.Account
+}
+
+// consumers returns the open parts with what they did until now. The slice is valid until the next call.
+func (w *power) consumers(parts []*Part) []energy.Consumer {
+	w.parts = w.parts[:0]
+	for _, p := range parts {
+		if p.closed() {
+			continue
+		}
+		w.parts = append(w.parts, energy.Consumer{Account: &p.energy, CPU: p.CPU(), Tick: p.now.cpu})
+		if w.Idle == IdleNone || w.Idle == "" || p.end != 0 {
+			continue
+		}
+		c := &w.parts[len(w.parts)-1]
+		c.Cores, c.GPUs, c.Shares = p.requestedCores(), p.facts.RequestGPUs, !p.kind.Sum()
+	}
+	return w.parts
+}
+
+// requestedCores returns the cores that the part requested of the node, 0 if unknown or unlimited.
+func (p *Part) requestedCores() float64 {
+	switch {
+	case p.facts.RequestCores > 0:
+		return p.facts.RequestCores
+	case p.cg.Have&sensor.CgroupCPUMax != 0 && !math.IsInf(p.cg.CPUMax, 0):
+		return p.cg.CPUMax
+	}
+	return 0
+}
+
+// Energy takes in the meter readings of the tick that the ledger took last, and charges
+// them. gpus are the shares of devices in the same tick. A load or a source that could
+// not be read is absent.
+func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpus []GPUShare) {
+	if l.parts.other == nil {
+		return // no tick yet
+	}
+	parts := l.power.consumers(l.parts.order)
+	l.power.Charge(l.at.millis(), load, sources, gpus, parts, &l.parts.other.energy, l.node.machine.Cores)
+}
+
+// GPU takes in the state of the devices and their use by processes in the tick that the
+// ledger took last, and returns the shares of each part for [Ledger.Energy]; see [energy.Books.GPU]. They are
+// valid until the next call.
+func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
+	if l.parts.other == nil {
+		return nil // no tick yet
+	}
+	w := &l.power
+	w.users = w.users[:0]
+	for i := range pass.Uses {
+		part := l.parts.other
+		if e := l.table.byID[pass.Uses[i].PID]; e != nil && e.part != nil && !e.part.closed() {
+			part = e.part
+		}
+		w.users = append(w.users, &part.energy)
+	}
+	w.accounts = w.accounts[:0]
+	for _, p := range l.parts.order {
+		w.accounts = append(w.accounts, &p.energy)
+	}
+	return w.Books.GPU(l.at.millis(), pass, w.users, w.accounts, &l.parts.other.energy)
+}
+
+// EnergyProblem describes what is wrong with a meter, "" if nothing is.
+func (l *Ledger) EnergyProblem() string { return l.power.Problem() }
+
+// EnergyModelled reports whether a power model is in use because no meter is available.
+func (l *Ledger) EnergyModelled() bool { return l.power.Modelled() }
+
+// SetPlace sets the processors that the part may run on: a bit for each package, 0 for
+// any, and their clock frequency relative to the mean of all processors, 0 when unknown.
+func (p *Part) SetPlace(packages uint64, clock float64) { p.energy.SetPlace(packages, clock) }
+
+// Joules returns the energy charged to the part so far.
+func (p *Part) Joules() (active, idle float64) { return p.energy.Joules() }
+
+// leaveEnergy adds the use of a part since the last meter readings to the use of other.
+func (p *Part) leaveEnergy(other *Part) {
+	if other != nil && p != other {
+		p.energy.Leave(p.CPU(), &other.energy)
+	}
+}
