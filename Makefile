@@ -107,7 +107,7 @@ release: ## binaries, packages, bills of materials and checksums for amd64 and a
 packages: ## deb and rpm for amd64 and arm64, in dist/
 	go run -C deploy/release . -root ../.. -out dist -packages
 
-size: build ## bytes of the binaries, lines of hand-written code, and the difference to BASE (a38eebe)
+size: build ## bytes of the binaries, lines of hand-written code, and the difference to BASE (ad0587d9)
 	@script/size $(BASE)
 
 clean: ## remove what was built; the data directory stays

@@ -33,8 +33,8 @@ type Access struct {
 	// Proxies are the networks of reverse proxies that are believed about whom a request comes
 	// from, such as 10.0.0.0/8 or 127.0.0.1.
 	Proxies []string
-	// TrustLoopback lets everybody on this machine in as admin while there are no users, as
-	// releases before did; without it the kernel says who asks.
+	// TrustLoopback lets everybody on this machine in as admin while there are no users;
+	// without it the kernel names the user of each connection.
 	TrustLoopback bool
 	// Socket is the flag of the Unix socket of the API: a path, auto or none (Config.APISocket).
 	Socket string

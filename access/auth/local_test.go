@@ -29,7 +29,7 @@ func TestWhoAsksOnThisMachine(t *testing.T) {
 		{"the user of the server", &peer.Peer{UID: uint32(os.Geteuid()), Name: "me"}, false, access.Admin, "", true},
 		{"another user", &peer.Peer{UID: 4711, Name: "alice"}, false, access.User, "alice", true},
 		{"another network namespace", nil, false, access.Public, "", true},
-		{"as releases before", nil, true, access.Admin, "", true},
+		{"trusted as a machine", nil, true, access.Admin, "", true},
 	} {
 		a := &Authenticator{Users: us, Local: true}
 		if !c.trust {

@@ -10,8 +10,7 @@ import (
 
 // sharedSchema is the schema for PostgreSQL.
 func sharedSchema() string {
-	return strings.NewReplacer(" WITHOUT ROWID", "", "BLOB", "BYTEA", "key INTEGER PRIMARY KEY", "key BIGSERIAL PRIMARY KEY",
-		"nodes TEXT NOT NULL,", "nodes TEXT NOT NULL, bound TEXT NOT NULL DEFAULT '',").Replace(schema)
+	return strings.NewReplacer(" WITHOUT ROWID", "", "BLOB", "BYTEA", "key INTEGER PRIMARY KEY", "key BIGSERIAL PRIMARY KEY").Replace(schema)
 }
 
 // OpenShared opens users and tokens in a PostgreSQL database that several servers share. Close

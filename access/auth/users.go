@@ -45,14 +45,15 @@ var (
 	ErrSlow    = errors.New("too many failed attempts")
 )
 
-// schema is applied at every opening: it only adds.
+// schema makes the tables where there are none. It is version 1, which the user_version of the file has.
 const schema = `
 CREATE TABLE IF NOT EXISTS users (
 	name TEXT NOT NULL PRIMARY KEY, role TEXT NOT NULL, owners TEXT NOT NULL, password TEXT NOT NULL, created_ms BIGINT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tokens (
 	id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL, note TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL, name TEXT NOT NULL,
-	owners TEXT NOT NULL, site TEXT NOT NULL, nodes TEXT NOT NULL, created_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL, used_ms BIGINT NOT NULL, revoked_ms BIGINT NOT NULL
+	owners TEXT NOT NULL, site TEXT NOT NULL, nodes TEXT NOT NULL, created_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL, used_ms BIGINT NOT NULL, revoked_ms BIGINT NOT NULL,
+	bound TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sessions (
 	hash BLOB NOT NULL PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, owners TEXT NOT NULL, local INTEGER NOT NULL, created_ms BIGINT NOT NULL, seen_ms BIGINT NOT NULL
@@ -129,7 +130,7 @@ func Open(dir string, o Options) (*Users, error) {
 	if _, err := db.ExecContext(context.Background(), schema); err != nil {
 		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
-	if err := grow(db); err != nil {
+	if err := fits(db); err != nil {
 		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
 	us := newUsers(db, file, o)
@@ -201,14 +202,22 @@ func damagedFile(file string, err error) error {
 		file, err, filepath.Base(file)+".closed")
 }
 
-// grow adds the columns and tables that files of earlier versions lack.
-func grow(db *sql.DB) error {
+// fits returns an error for a file of another version. The program of commit ad0587d9 (2026-11-26) wrote version 1 without its number.
+func fits(db *sql.DB) error {
 	ctx := context.Background()
-	var n int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM pragma_table_info('tokens') WHERE name = 'bound'`).Scan(&n); err != nil || n > 0 {
+	var version, bound int
+	err := db.QueryRowContext(ctx, `SELECT (SELECT user_version FROM pragma_user_version),
+		(SELECT count(*) FROM pragma_table_info('tokens') WHERE name = 'bound')`).Scan(&version, &bound)
+	switch {
+	case err != nil || version == 1:
 		return err
+	case version > 1:
+		return fmt.Errorf("its version %d is newer than 1, the newest that this program reads; install the newer reckon again", version)
+	case bound == 0:
+		return errors.New("it is older than version 1, the oldest that this program reads; " +
+			"open it once with the last program that knows it (reckon of commit ad0587d9), or restore a newer backup")
 	}
-	_, err := db.ExecContext(ctx, `ALTER TABLE tokens ADD COLUMN bound TEXT NOT NULL DEFAULT ''`)
+	_, err = db.ExecContext(ctx, `PRAGMA user_version = 1`)
 	return err
 }
 

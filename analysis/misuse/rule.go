@@ -1,6 +1,7 @@
 package misuse
 
 import (
+	"cmp"
 	"embed"
 	"io/fs"
 	"math"
@@ -173,29 +174,13 @@ func Lines() (out []Followed) {
 	return out
 }
 
-// nicknames are the former names of rules. Existing policies, parameters and rows with
-// them are still read, and the id of a finding hashes the nickname for ever.
-var nicknames = map[string]string{
-	"hog": OverShare, "misfit": GPUUnused, "greedy": OverRequested, "deadweight": IdleAllocation, "vampire": ManySmallJobs, "thrash": MemoryThrashing,
+// firstNames are the first names of rules: the id of a finding hashes them, so that ids outlive names.
+var firstNames = map[string]string{
+	OverShare: "hog", GPUUnused: "misfit", OverRequested: "greedy", IdleAllocation: "deadweight", ManySmallJobs: "vampire", MemoryThrashing: "thrash",
 }
 
-// RuleOf returns the rule for a name or a nickname, and false for any other word.
-func RuleOf(name string) (string, bool) {
-	if rule, ok := nicknames[name]; ok {
-		return rule, true
-	}
-	return name, slices.Contains(Rules(), name)
-}
-
-// Key returns what the id of a finding hashes for its rule: the rule's first name.
-func Key(rule string) string {
-	for nick, name := range nicknames {
-		if name == rule {
-			return nick
-		}
-	}
-	return rule
-}
+// Key returns what the id of a finding hashes for its rule.
+func Key(rule string) string { return cmp.Or(firstNames[rule], rule) }
 
 // per returns a total by time; NaN if it is unknown.
 func per(total *float64, seconds float64) float64 {

@@ -63,40 +63,12 @@ overrides:
 		"overrides: [{node: '[', rules: {}}]":                                          "no pattern",
 		"overrides: [{node: a, rules: {x: {}}}]":                                       "override 1: ",
 		"overrides: [{node: a, rules: {over-share: {full: 7}}}]":                       "override 1: over-share.full",
-		"rules: {greedy: {share: 3}}":                                                  "over-requested.share: 3 is no share", // by its old name
-		"rules: {greedy: {share: 1}, over-requested: {}}":                              "line 1: over-requested is given twice",
-		"\tx": "",
+		"rules: {greedy: {share: 3}}":                                                  "greedy",
+		"\tx":                                                                          "",
 	} {
 		if _, err := ReadPolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
-	}
-}
-
-// TestNicknames: a policy with the old names of rules has the same meaning.
-func TestNicknames(t *testing.T) {
-	p, err := ReadPolicy([]byte(`
-rules:
-  hog: {seconds: 300, exempt: [batch]}
-  misfit: {gpu_busy: 0.1}
-  greedy: {core_hours: 5}
-  deadweight: {empty: 1h}
-  vampire: {count: 7}
-  thrash: {minimum: 1h}
-overrides:
-  - {partition: debug, rules: {greedy: {on: false}}}
-  - {node: "gpu*", rules: {hog: {on: false}}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, debug, gpu := p.For("cpu", []string{"n1"}), p.For("debug", []string{"n1"}), p.For("", []string{"gpu1"})
-	if base.OverShare.Seconds != 300 || !base.OverShare.Exempts("batch") || base.GPUUnused.GPUBusy != 0.1 || base.OverRequested.CoreHours != 5 ||
-		base.IdleAllocation.Empty.Seconds() != 3600 || base.ManySmallJobs.Count != 7 || base.MemoryThrashing.Minimum.Seconds() != 3600 || debug.OverRequested.On || gpu.OverShare.On {
-		t.Errorf("%+v\n%+v\n%+v", base, debug, gpu)
-	}
-	if _, err := ReadPolicy([]byte("overrides: [{partition: p, rules: {hog: {seconds: 9}}}]")); err == nil || !strings.Contains(err.Error(), "over-share is of a node") {
-		t.Error(err)
 	}
 }
 

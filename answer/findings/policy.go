@@ -84,9 +84,6 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	if err := strict(text, &f); err != nil {
 		return nil, err
 	}
-	if err := rename(&f.Rules); err != nil {
-		return nil, err
-	}
 	if err := merge(base, &f.Rules); err != nil {
 		return nil, err
 	}
@@ -104,9 +101,6 @@ func ReadPolicy(text []byte) (*Policy, error) {
 				return nil, fmt.Errorf("override %d: %q is no pattern", i+1, pattern)
 			}
 		}
-		if err := rename(&o.Rules); err != nil {
-			return nil, fmt.Errorf("override %d: %w", i+1, err)
-		}
 		if word := ofNodes(&o.Rules); word != "" && o.Partition != "" {
 			return nil, fmt.Errorf("override %d: %s is of a node as a whole, whatever the partition of the work on it; give it with node: alone", i+1, word)
 		}
@@ -121,26 +115,6 @@ func ReadPolicy(text []byte) (*Policy, error) {
 		p.rules = append(p.rules, override{o.Partition, o.Node, o.Rules})
 	}
 	return p, nil
-}
-
-// rename replaces the former names of rules, so that older policies
-// can be read.
-func rename(rules *yaml.Node) error {
-	if rules.Kind != yaml.MappingNode {
-		return nil
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(rules.Content); i += 2 {
-		key := rules.Content[i]
-		if name, ok := misuse.RuleOf(key.Value); ok && name != key.Value {
-			key.Value = name
-		}
-		if seen[key.Value] {
-			return fmt.Errorf("line %d: %s is given twice, once under its old name", key.Line, key.Value)
-		}
-		seen[key.Value] = true
-	}
-	return nil
 }
 
 // threshold is one value of the policy of a rule.

@@ -23,10 +23,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,8 +35,12 @@ import (
 	"reckon/store"
 )
 
-//go:embed migrations/*/*.sql
+//go:embed schema/*.sql
 var files embed.FS
+
+// schema is the number of the tables in the folder of that name, version 1 of the catalogue: the program of commit ad0587d9
+// (2026-11-26) came to the same tables by 18 migrations. The table migrations has it.
+const schema = 18
 
 // Catalogue is a database of workloads.
 type Catalogue struct {
@@ -165,7 +166,7 @@ func private(path string) {
 }
 
 func (c *Catalogue) prepare(ctx context.Context) (err error) {
-	if err := c.migrate(ctx); err != nil {
+	if err := c.create(ctx); err != nil {
 		return err
 	}
 	if err := c.addColumns(ctx); err != nil {
@@ -220,84 +221,42 @@ func (c *Catalogue) verify(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// migrate applies the outstanding numbered migrations, in order, each in a transaction.
-// There are no down migrations.
-func (c *Catalogue) migrate(ctx context.Context) error {
-	err := c.change(ctx, func(tx *sql.Tx) error { // exclusively: creating the same table concurrently fails
-		_, err := tx.ExecContext(ctx, c.d.createMigrations)
-		return err
-	})
+// create makes the tables of an empty database, or checks that those which are there are of this version.
+func (c *Catalogue) create(ctx context.Context) error {
+	text, err := files.ReadFile("schema/" + c.d.name + ".sql")
 	if err != nil {
 		return err
 	}
-	done, newest, err := c.applied(ctx)
-	if err != nil {
-		return err
-	}
-	names, err := fs.Glob(files, "migrations/"+c.d.name+"/*.sql") // sorted by name
-	if err != nil {
-		return err
-	}
-	known := 0
-	for _, name := range names {
-		number, _, _ := strings.Cut(path.Base(name), "_")
-		version, err := strconv.Atoi(number)
-		if err != nil || version <= known {
-			return fmt.Errorf("migration %s: its name must begin with a number of its own", path.Base(name))
-		}
-		known = version
-		if done[version] {
-			continue
-		}
-		if err := c.apply(ctx, version, name); err != nil {
-			return fmt.Errorf("migration %s: %w", path.Base(name), err)
-		}
-	}
-	if newest > known {
-		return fmt.Errorf("schema %d is newer than %d, the newest that this program supports, and was left unchanged: install the newer reckon again, or restore the data from before the upgrade (`reckon restore`)", newest, known)
-	}
-	return nil
-}
-
-// applied returns the versions that were applied, and the newest of them.
-func (c *Catalogue) applied(ctx context.Context) (map[int]bool, int, error) {
-	rows, err := c.db.QueryContext(ctx, `SELECT version FROM migrations`)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer rows.Close()
-	done, newest := map[int]bool{}, 0
-	for rows.Next() {
-		var v int
-		if err := rows.Scan(&v); err != nil {
-			return nil, 0, err
-		}
-		done[v], newest = true, max(newest, v)
-	}
-	return done, newest, rows.Err()
-}
-
-func (c *Catalogue) apply(ctx context.Context, version int, name string) error {
-	text, err := files.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	return c.change(ctx, func(tx *sql.Tx) error {
-		var done int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM migrations WHERE version = $1`, version).Scan(&done); err != nil {
+	return c.change(ctx, func(tx *sql.Tx) error { // exclusively: creating the same table concurrently fails
+		if _, err := tx.ExecContext(ctx, createMigrations); err != nil {
 			return err
 		}
-		if done > 0 {
-			return nil // another process was faster
+		var has int
+		if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM migrations`).Scan(&has); err != nil {
+			return err
+		}
+		switch {
+		case has == schema:
+			return nil
+		case has > schema:
+			return fmt.Errorf("schema %d is newer than %d, the newest that this program supports, and was left unchanged: "+
+				"install the newer reckon again, or restore the data from before the upgrade (`reckon restore`)", has, schema)
+		case has > 0:
+			return fmt.Errorf("schema %d is older than %d, the oldest that this program reads, and was left unchanged: "+
+				"open it once with the last program that knows it (reckon of commit ad0587d9), or move it away and start an empty one: "+
+				"runs and hours are read again from the series. %s", has, schema, onlyInBackups)
 		}
 		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
-			return err
+			return fmt.Errorf("create the tables: %w", err)
 		}
-		base := strings.TrimSuffix(filepath.Base(name), ".sql")
-		_, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, $2, $3)`, version, base, time.Now().UnixMilli())
+		_, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, 'schema_1', $2)`, schema, time.Now().UnixMilli())
 		return err
 	})
 }
+
+// createMigrations makes the table with the number of the schema.
+const createMigrations = `CREATE TABLE IF NOT EXISTS migrations (
+	version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`
 
 // change changes the schema in a transaction of its own.
 func (c *Catalogue) change(ctx context.Context, f func(*sql.Tx) error) error {

@@ -6,13 +6,11 @@ import (
 	"strings"
 )
 
-// dialect is the differences between databases, apart from the folder of migrations named
+// dialect is the differences between databases, apart from the file of the schema named
 // after each. Everything else is SQL for both SQLite and PostgreSQL, with numbered
 // parameters ($1).
 type dialect struct {
 	name string
-	// createMigrations creates the table of applied migrations.
-	createMigrations string
 	// begin is run first in every transaction that writes; empty for nothing.
 	begin string
 	// readable tests whether there is a database at all; check returns "ok" if the whole of it
@@ -49,25 +47,24 @@ func never(error) bool { return false }
 
 func sqliteDialect() *dialect {
 	return &dialect{
-		name:             "sqlite",
-		createMigrations: `CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`,
-		readable:         `SELECT count(*) FROM sqlite_master`,
-		check:            `PRAGMA quick_check(1)`,
-		analyse:          `PRAGMA optimize`,
-		emptyFile:        `VACUUM`,
-		columns:          `SELECT name FROM pragma_table_info($1)`,
-		listed:           func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
-		pattern:          func(column, param string) string { return column + " GLOB " + param },
-		glob:             same,
-		indexed:          func(index string) string { return " INDEXED BY " + index },
-		down:             " DESC",
-		put:              same,
-		get:              same,
-		corrupt:          func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) }, // SQLITE_CORRUPT, SQLITE_NOTADB
-		full:             func(err error) bool { code, ok := errorCode(err); return ok && code == 13 },                 // SQLITE_FULL
-		unopened:         func(err error) bool { code, ok := errorCode(err); return ok && code == 14 },                 // SQLITE_CANTOPEN
-		gone:             never,
-		away:             never,
+		name:      "sqlite",
+		readable:  `SELECT count(*) FROM sqlite_master`,
+		check:     `PRAGMA quick_check(1)`,
+		analyse:   `PRAGMA optimize`,
+		emptyFile: `VACUUM`,
+		columns:   `SELECT name FROM pragma_table_info($1)`,
+		listed:    func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
+		pattern:   func(column, param string) string { return column + " GLOB " + param },
+		glob:      same,
+		indexed:   func(index string) string { return " INDEXED BY " + index },
+		down:      " DESC",
+		put:       same,
+		get:       same,
+		corrupt:   func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) }, // SQLITE_CORRUPT, SQLITE_NOTADB
+		full:      func(err error) bool { code, ok := errorCode(err); return ok && code == 13 },                 // SQLITE_FULL
+		unopened:  func(err error) bool { code, ok := errorCode(err); return ok && code == 14 },                 // SQLITE_CANTOPEN
+		gone:      never,
+		away:      never,
 	}
 }
 

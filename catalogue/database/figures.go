@@ -12,8 +12,7 @@ import (
 )
 
 // Columns of figures are those of package figure: a missing column is added to the table
-// at the next opening. Numbered migrations are for everything else, and applied ones are
-// never changed.
+// at the next opening. The schema has everything else.
 var (
 	figures      = figure.Of(figure.Runs)
 	runColumns   = figure.Columns(figure.Runs)
@@ -45,10 +44,6 @@ var figureTables = []struct {
 }{{"workloads", runColumns, true}, {"uses", append(usedColumns[:len(usedColumns):len(usedColumns)], inexactColumn), false},
 	{"node_uses", append(nodesColumns[:len(nodesColumns):len(nodesColumns)], inexactColumn), false}}
 
-// estimated maps the columns that hold the estimated part of another column to that
-// column: for rows from before they existed all of it is estimated.
-var estimated = map[string]string{"held_estimated_core_seconds": "held_core_seconds"}
-
 // addColumns adds missing columns of figures to a table, and records when. An older
 // program can still open the database: it leaves them empty.
 func (c *Catalogue) addColumns(ctx context.Context) error {
@@ -66,11 +61,6 @@ func (c *Catalogue) addColumns(ctx context.Context) error {
 		for _, l := range lacking {
 			if err := c.d.addColumn(ctx, tx, l); err != nil {
 				return fmt.Errorf("add column %s to %s: %w", l.column, l.table, err)
-			}
-			if from := estimated[l.column]; from != "" {
-				if _, err := tx.ExecContext(ctx, "UPDATE "+l.table+" SET "+l.column+" = "+from); err != nil {
-					return fmt.Errorf("mark estimated rows of %s: %w", l.table, err)
-				}
 			}
 		}
 		return nil

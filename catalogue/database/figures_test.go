@@ -2,10 +2,8 @@ package database
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"reckon/figure"
 	"reckon/store"
@@ -73,7 +71,7 @@ func checkColumns(t *testing.T, c *Catalogue) {
 		noted += table + "." + column + " "
 	}
 	for _, want := range []string{"node_uses.network_bytes ", "node_uses.up_seconds ", "uses.network_bytes ", "workloads.threads "} {
-		if !strings.Contains(noted, want) { // besides those without a numbered migration
+		if !strings.Contains(noted, want) { // besides those that the schema lacks
 			t.Errorf("noted %q, want %q", noted, want)
 		}
 	}
@@ -112,67 +110,5 @@ func TestEveryFigureIsKept(t *testing.T) {
 	}
 	if got := strings.Join(heldNumbers[len(heldTimes):], " "); got != strings.Join(figure.Columns(figure.Runs), " ") {
 		t.Errorf("columns in memory: %s", got)
-	}
-}
-
-// Core-hours of an earlier program were estimated from samples: all of them are marked so when the
-// column is added, and later ones have their own exactness.
-func TestOldCoreHoursAreEstimated(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c.db")
-	c := openAt(t, path, nil)
-	at := time.Date(2025, 1, 1, 5, 0, 0, 0, time.UTC)
-	v := func(x float64) *float64 { return &x }
-	hour := func(n int, held float64, estimated *float64) {
-		t.Helper()
-		from := at.Add(time.Duration(n) * time.Hour)
-		use := []store.Use{{At: from, Owner: "a", Used: store.Used{HeldCoreSeconds: &held, HeldEstimatedCoreSeconds: estimated}}, {At: from, Owner: "b", Used: store.Used{CPUSeconds: v(1)}}}
-		if err := c.ReplaceHours(t.Context(), from, from.Add(time.Hour), use, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	hour(0, 7200, nil)
-	hour(1, 3600, nil)
-	for _, table := range []string{"uses", "node_uses"} {
-		if _, err := c.db.Exec("ALTER TABLE " + table + " DROP COLUMN held_estimated_core_seconds"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := c.db.Exec(`DELETE FROM figure_columns WHERE column_name = 'held_estimated_core_seconds'`); err != nil {
-		t.Fatal(err)
-	}
-	c.Close()
-	c = openAt(t, path, nil)
-	defer c.Close()
-	hour(2, 1800, nil)
-	hour(3, 900, v(300))
-	for _, tt := range []struct {
-		span            store.Span
-		owner           string
-		held, estimated []float64 // -1 is unknown
-	}{
-		{store.SpanHour, "a", []float64{7200, 3600, 1800, 900}, []float64{7200, 3600, -1, 300}},
-		{store.SpanWhole, "a", []float64{13500}, []float64{11100}},
-		{store.SpanDay, "b", []float64{-1}, []float64{-1}},
-	} {
-		list, err := c.Use(t.Context(), store.RollupQuery{From: at, To: at.Add(4 * time.Hour), Span: tt.span, Owners: []string{tt.owner}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if tt.span == store.SpanDay && len(list) > 1 {
-			t.Fatalf("%d days", len(list))
-		}
-		number := func(p *float64) float64 {
-			if p == nil {
-				return -1
-			}
-			return *p
-		}
-		var held, estimated []float64
-		for _, u := range list {
-			held, estimated = append(held, number(u.HeldCoreSeconds)), append(estimated, number(u.HeldEstimatedCoreSeconds))
-		}
-		if !slices.Equal(held, tt.held) || !slices.Equal(estimated, tt.estimated) {
-			t.Errorf("%s of %s: held %v, estimated %v; want %v and %v", tt.span, tt.owner, held, estimated, tt.held, tt.estimated)
-		}
 	}
 }

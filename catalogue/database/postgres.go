@@ -21,8 +21,7 @@ import (
 
 func postgresDialect() *dialect {
 	return &dialect{
-		name:             "postgres",
-		createMigrations: `CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`,
+		name: "postgres",
 		// One writer at a time, across all servers: others wait at most ten seconds.
 		begin:   `SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock(7231406)`,
 		columns: `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`,
@@ -198,14 +197,14 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 }
 
 // remake creates the tables again after some were dropped externally. Tables that are not derived from the series are
-// kept (forecasts, graph_*, metric_*): their migrations create only what is missing.
+// kept (forecasts, graph_*, metric_*): the schema creates only what is missing.
 func (c *Catalogue) remake(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // prepared statements refer to the old tables
 	defer c.db.SetMaxIdleConns(2)
 	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps`); err != nil {
 		return err
 	}
-	return errors.Join(c.migrate(ctx), c.addColumns(ctx))
+	return errors.Join(c.create(ctx), c.addColumns(ctx))
 }
 
 // globRegex returns the regular expression equivalent to a shell pattern in the syntax of

@@ -26,16 +26,6 @@ func TestPostgres(t *testing.T) {
 	fresh, start := storetest.Postgres(t, "pgx")
 	stop := start()
 	storetest.Facts(t, func(tb testing.TB) store.Facts { return openURL(tb, fresh(tb)) })
-	t.Run("RenamedRules", func(t *testing.T) {
-		address := fresh(t)
-		renamedRules(t, func() *Catalogue {
-			c, err := OpenURL(t.Context(), address, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return c
-		})
-	})
 	t.Run("Wiped", func(t *testing.T) { wiped(t, openURL(t, fresh(t))) })
 	t.Run("PartlyWiped", func(t *testing.T) { partlyWiped(t, openURL(t, fresh(t))) })
 	t.Run("Copy", func(t *testing.T) { copied(t, openURL(t, fresh(t))) })

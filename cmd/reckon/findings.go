@@ -102,8 +102,8 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	}
 	o.filter.Workload = batchID(o.filter.Workload)
 	if o.explain != "" {
-		if rule, ok := misuse.RuleOf(o.explain); ok {
-			return explainRule(cmd, g, rule)
+		if slices.Contains(misuse.Rules(), o.explain) {
+			return explainRule(cmd, g, o.explain)
 		}
 	}
 	c, err := g.client()
@@ -366,7 +366,7 @@ func explainRule(cmd *cobra.Command, g *globals, rule string) error {
 	}
 	fmt.Fprintf(g.stdout, "%s: %s.\n\nThe policy %s:\n", rule, misuse.Meaning(rule), said)
 	lines := strings.Split(string(text), "\n")
-	at := slices.IndexFunc(lines, func(l string) bool { return isRule(l, rule) })
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == rule+":" })
 	if at < 0 {
 		fmt.Fprintln(g.stdout, "  (nothing about this rule: the thresholds of the program)")
 		return nil
@@ -380,13 +380,6 @@ func explainRule(cmd *cobra.Command, g *globals, rule string) error {
 		fmt.Fprintln(g.stdout, l)
 	}
 	return nil
-}
-
-// isRule reports whether a line of a policy starts the section of a rule, by current or former name.
-func isRule(line, rule string) bool {
-	name, ok := strings.CutSuffix(strings.TrimSpace(line), ":")
-	was, known := misuse.RuleOf(name)
-	return ok && known && was == rule
 }
 
 func whatIf(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, since time.Time) error {

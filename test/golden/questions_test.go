@@ -99,7 +99,7 @@ func jobQuestions(t *testing.T, jobs any) (list []question) {
 // findingQuestions are how the findings with steps came about.
 func findingQuestions(findings any) (list []question) {
 	for _, row := range findings.([]any) {
-		if row := row.(map[string]any); row["rule"] == "hog" && len(list) < 3 {
+		if row := row.(map[string]any); row["rule"] == "over-share" && len(list) < 3 {
 			list = append(list, question{fmt.Sprintf("finding-%02d", len(list)), []string{"findings", "--explain", row["id"].(string), "--format", "json"}})
 		}
 	}

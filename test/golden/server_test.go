@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,8 +31,11 @@ type site struct {
 func serve(t *testing.T, dir, data string, args ...string) *site {
 	t.Helper()
 	s := &site{t: t, dir: dir, addr: storetest.FreeAddress(t), token: filepath.Join(dir, "secrets/admin.token")}
-	args = append([]string{"serve", "--listen", s.addr, "--data", data, "--config", filepath.Join(dir, "reckon.yaml"),
-		"--set", "policy=" + filepath.Join(dir, "policy.yaml")}, args...)
+	policy := []string{"--set", "policy=" + filepath.Join(dir, "policy.yaml")}
+	if *programs != "" { // those that made the data have a flag for it
+		policy = []string{"--policy", filepath.Join(dir, "policy.yaml")}
+	}
+	args = slices.Concat([]string{"serve", "--listen", s.addr, "--data", data, "--config", filepath.Join(dir, "reckon.yaml")}, policy, args)
 	s.stop = start(t, exec.Command(program(t, "reckon"), args...))
 	eventually(t, "the server is ready", func() bool {
 		status, _ := s.get("/readyz", "")

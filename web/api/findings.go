@@ -103,21 +103,9 @@ func words(q *query, name string, known []string) []string {
 	return list
 }
 
-// ruleNames returns the rules in a parameter, by current or former name.
-func ruleNames(q *query) (out []string) {
-	for _, w := range q.list("rule") {
-		name, ok := misuse.RuleOf(w)
-		if !ok {
-			q.strange("rule", w, "give some of", misuse.Rules())
-		}
-		out = append(out, name)
-	}
-	return out
-}
-
 func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := client.FindingFilter{
-		Rules: ruleNames(q), Severities: words(q, "severity", findingSeverities), States: words(q, "state", findingStates),
+		Rules: words(q, "rule", misuse.Rules()), Severities: words(q, "severity", findingSeverities), States: words(q, "state", findingStates),
 		Owners: q.list("owner"), Since: q.time("since"), Limit: q.integer("limit", defaultLimit, 1, maxLimit),
 	}
 	f.Workload, _ = q.get("workload")

@@ -1,2 +1,0 @@
--- What is told of a workload: on its page.
-CREATE INDEX findings_workload ON findings (workload);

@@ -1,3 +1,0 @@
--- The sorts that had no index.
-CREATE INDEX workloads_by_exit_code ON workloads (exit_code);
-CREATE INDEX workloads_by_site ON workloads (site);
