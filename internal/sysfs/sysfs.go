@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,21 +90,14 @@ func Number(b []byte) (v int64, ok bool) {
 		negative = b[0] == '-'
 		b = b[1:]
 	}
-	digits := 0
-	for _, c := range b {
-		if c == ' ' && digits > 0 {
-			break
-		}
-		if c < '0' || c > '9' || v > (1<<63-10)/10 {
-			return 0, false
-		}
-		v = v*10 + int64(c-'0')
-		digits++
+	n, rest, ok := Uint(b)
+	if !ok || n > math.MaxInt64 || len(rest) > 0 && rest[0] != ' ' {
+		return 0, false
 	}
 	if negative {
-		v = -v
+		return -int64(n), true
 	}
-	return v, digits > 0
+	return int64(n), true
 }
 
 // Word returns the content of a small file, "" when it cannot be read.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"reckon/internal/sysfs"
 )
 
 // device is the number of a block device, major and minor.
@@ -64,7 +66,7 @@ func parseDevice(line []byte) (d device, rest []byte, ok bool) {
 func parseIOStat(b []byte, t *traffic, layerOf func(device) layer) {
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		d, rest, ok := parseDevice(l)
 		if !ok {
 			continue
@@ -95,7 +97,7 @@ func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
 	counted, whole := false, false
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		if bytes.HasPrefix(l, []byte("Total ")) {
 			whole = true
 			continue

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -30,7 +31,7 @@ func (r *Reader) withLimits() {
 func parseIOMax(b []byte, r *reading) {
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		d, rest, ok := parseDevice(l)
 		if !ok {
 			continue
@@ -60,7 +61,7 @@ func parseIOMax(b []byte, r *reading) {
 func parseLimits(b []byte, r *reading, field func(*sensor.IOLimit) *uint64) {
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		d, rest, ok := parseDevice(l)
 		n, isNumber := number(rest)
 		if limit := r.limitOf(d, ok && isNumber); limit != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -35,7 +36,7 @@ func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 	c.HugeBytes = 0
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		key, n, isNumber := pair(l)
 		if !isNumber {
 			continue
@@ -82,7 +83,7 @@ func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 	c.HugeBytes = 0
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		key, n, isNumber := pair(l)
 		if !isNumber {
 			continue
@@ -175,7 +176,7 @@ func parseMemoryEvents(b []byte, c *sensor.Cgroup) {
 	var got parts
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		key, n, ok := pair(l)
 		if !ok {
 			continue

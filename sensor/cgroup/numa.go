@@ -34,7 +34,7 @@ func parseNodes(b []byte, c *sensor.Cgroup) {
 	var got parts
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		key, rest, _ := bytes.Cut(l, []byte(" "))
 		switch string(key) {
 		case "anon":
@@ -52,7 +52,7 @@ func parseNodes(b []byte, c *sensor.Cgroup) {
 func parseLegacyNodes(b []byte, c *sensor.Cgroup) {
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		if rest, ok := bytes.CutPrefix(l, []byte("hierarchical_total=")); ok {
 			_, rest, _ = bytes.Cut(rest, []byte(" "))
 			if byNode(rest, uint64(os.Getpagesize()), c) == 1 {

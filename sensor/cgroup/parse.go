@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -16,25 +17,8 @@ const tick = 10_000_000 // nanoseconds
 
 // number returns the decimal at the start of b up to white space or its end.
 func number(b []byte) (n uint64, ok bool) {
-	for i, c := range b {
-		if c < '0' || c > '9' {
-			return n, i > 0 && (c == '\n' || c == ' ')
-		}
-		d := uint64(c - '0')
-		if n > (math.MaxUint64-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, len(b) > 0
-}
-
-// cut returns the first line of b without its newline, and what follows it.
-func cut(b []byte) (line, rest []byte) {
-	if i := bytes.IndexByte(b, '\n'); i >= 0 {
-		return b[:i], b[i+1:]
-	}
-	return b, nil
+	n, rest, ok := sysfs.Uint(b)
+	return n, ok && (len(rest) == 0 || rest[0] == '\n' || rest[0] == ' ')
 }
 
 // pair splits a line "key value".
@@ -65,7 +49,7 @@ func parseCPUStat(b []byte, c *sensor.Cgroup) {
 	var got parts
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		key, n, ok := pair(l)
 		if !ok {
 			continue
@@ -104,7 +88,7 @@ func parseThrottle(b []byte, c *sensor.Cgroup) {
 	var got parts
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		key, n, ok := pair(l)
 		if !ok {
 			continue
@@ -131,7 +115,7 @@ func parseAcct(b []byte, c *sensor.Cgroup) {
 	var got parts
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		key, n, ok := pair(l)
 		if !ok {
 			continue
@@ -155,7 +139,7 @@ func parseAcct(b []byte, c *sensor.Cgroup) {
 func parsePressure(b []byte) (uint64, bool) {
 	for line := b; len(line) > 0; {
 		var l []byte
-		l, line = cut(line)
+		l, line = sysfs.Line(line)
 		if !bytes.HasPrefix(l, []byte("some ")) {
 			continue
 		}
@@ -169,7 +153,7 @@ func parsePressure(b []byte) (uint64, bool) {
 
 // parseCPUMax reads cpu.max: "QUOTA PERIOD" in microseconds, or "max PERIOD".
 func parseCPUMax(b []byte, c *sensor.Cgroup) {
-	line, _ := cut(b)
+	line, _ := sysfs.Line(b)
 	i := bytes.IndexByte(line, ' ')
 	if i < 0 {
 		return

@@ -3,6 +3,8 @@ package drm
 import (
 	"bytes"
 	"slices"
+
+	"reckon/internal/sysfs"
 )
 
 // engines is the maximum number of engine classes distinguished for one client; drivers
@@ -170,12 +172,6 @@ func (c *client) engine(name []byte) *engine {
 
 // number parses a decimal number and the unit after it.
 func number(b []byte) (v uint64, unit []byte, ok bool) {
-	i := 0
-	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
-		if v > (1<<64-10)/10 {
-			return 0, nil, false
-		}
-		v = v*10 + uint64(b[i]-'0')
-	}
-	return v, bytes.TrimSpace(b[i:]), i > 0
+	v, unit, ok = sysfs.Uint(b)
+	return v, bytes.TrimSpace(unit), ok
 }

@@ -99,19 +99,19 @@ func (l *lustre) parse(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
-		name, rest := word(line)
+		name, rest := sysfs.Field(line)
 		var count, sum [1]uint64
 		if numbers(rest, count[:]) != 1 {
 			continue
 		}
-		_, rest = word(rest)
-		samples, rest := word(rest)
-		unit, rest := word(rest)
+		_, rest = sysfs.Field(rest)
+		samples, rest := sysfs.Field(rest)
+		unit, rest := sysfs.Field(rest)
 		if string(samples) != "samples" || count[0] >= sane {
 			continue
 		}
-		_, rest = word(rest)
-		_, rest = word(rest)
+		_, rest = sysfs.Field(rest)
+		_, rest = sysfs.Field(rest)
 		summed := numbers(rest, sum[:]) == 1 && sum[0] < 1<<63
 		switch string(name) {
 		case "read_bytes", "write_bytes":

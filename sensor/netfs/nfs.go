@@ -228,33 +228,15 @@ func (n *nfs) add(i int, v, scale uint64) {
 	n.has[i] = true
 }
 
-// word cuts the first word off b.
-func word(b []byte) (w, rest []byte) {
-	b = bytes.TrimLeft(b, " \t")
-	i := bytes.IndexAny(b, " \t")
-	if i < 0 {
-		return b, nil
-	}
-	return b[:i], b[i:]
-}
-
 // numbers reads numbers of up to 64 bits into f and returns how many there were.
 func numbers(b []byte, f []uint64) int {
 	for i := range f {
 		var w []byte
-		w, b = word(b)
-		if len(w) == 0 || len(w) > 20 {
+		var ok bool
+		w, b = sysfs.Field(b)
+		if f[i], ok = sysfs.Unsigned(w); !ok {
 			return i
 		}
-		var v uint64
-		for _, c := range w {
-			d := uint64(c - '0')
-			if d > 9 || v > (1<<64-1-d)/10 {
-				return i
-			}
-			v = v*10 + d
-		}
-		f[i] = v
 	}
 	return len(f)
 }

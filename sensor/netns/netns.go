@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"reckon/internal/sysfs"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -126,8 +128,8 @@ func (r *Reader) name(b []byte) string {
 func numbers(text []byte, v *[16]uint64) bool {
 	i := 0
 	for field := range bytes.FieldsSeq(text) {
-		n, err := strconv.ParseUint(string(field), 10, 64)
-		if err != nil || i == len(v) {
+		n, ok := sysfs.Unsigned(field)
+		if !ok || i == len(v) {
 			return false
 		}
 		v[i] = n

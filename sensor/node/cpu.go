@@ -3,6 +3,7 @@ package node
 import (
 	"strconv"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 )
 
@@ -59,7 +60,7 @@ func (c *CPU) Read(b *metric.Batch) error {
 	found := false
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
+		l, t = sysfs.Line(t)
 		n, f, ok := parseCPU(l)
 		if !ok {
 			continue
@@ -110,8 +111,8 @@ func parseCPU(l []byte) (n int, f [10]uint64, ok bool) {
 	if len(l) < 5 || string(l[:3]) != "cpu" {
 		return 0, f, false
 	}
-	id, rest := word(l[3:])
-	v, ok := number(id)
+	id, rest := sysfs.Field(l[3:])
+	v, ok := sysfs.Unsigned(id)
 	if !ok || l[3] == ' ' || v >= maxCPU {
 		return 0, f, false
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"regexp"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 )
 
@@ -76,7 +77,7 @@ func (d *Disk) Read(b *metric.Batch) error {
 	d.round++
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
+		l, t = sysfs.Line(t)
 		name, f, n := parseDisk(l)
 		if n == 0 {
 			continue
@@ -109,13 +110,13 @@ func parseDisk(l []byte) (name []byte, f [17]uint64, n int) {
 	var id [2]uint64
 	for i := range id {
 		var w []byte
-		w, l = word(l)
+		w, l = sysfs.Field(l)
 		var ok bool
-		if id[i], ok = number(w); !ok {
+		if id[i], ok = sysfs.Unsigned(w); !ok {
 			return nil, f, 0
 		}
 	}
-	name, l = word(l)
+	name, l = sysfs.Field(l)
 	n = numbers(l, f[:])
 	if n < 11 || len(name) == 0 {
 		return nil, f, 0

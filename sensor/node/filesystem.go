@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 )
 
@@ -239,11 +240,11 @@ func parseMounts(t []byte) []*mount {
 	mounts := []*mount{}
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
-		device, l := word(l)
-		point, l := word(l)
-		fstype, l := word(l)
-		options, _ := word(l)
+		l, t = sysfs.Line(t)
+		device, l := sysfs.Field(l)
+		point, l := sysfs.Field(l)
+		fstype, l := sysfs.Field(l)
+		options, _ := sysfs.Field(l)
 		if len(point) == 0 || point[0] != '/' || len(options) == 0 {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -66,7 +67,7 @@ func (r *Machine) ReadMachine(m *sensor.Machine) error {
 func parseTotals(t []byte) (f [8]uint64, cores int, ok bool) {
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
+		l, t = sysfs.Line(t)
 		if len(l) < 4 || string(l[:3]) != "cpu" {
 			break // they are the first lines
 		}
@@ -83,10 +84,10 @@ func parseTotals(t []byte) (f [8]uint64, cores int, ok bool) {
 func parseForks(t []byte) uint64 {
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
-		if key, rest := word(l); string(key) == "processes" {
-			w, _ := word(rest)
-			v, _ := number(w)
+		l, t = sysfs.Line(t)
+		if key, rest := sysfs.Field(l); string(key) == "processes" {
+			w, _ := sysfs.Field(rest)
+			v, _ := sysfs.Unsigned(w)
 			return v
 		}
 	}
@@ -98,8 +99,8 @@ func parseMemoryTotals(t []byte, m *sensor.Machine) (ok bool) {
 	found := 0
 	for len(t) > 0 && found < 3 {
 		var l []byte
-		l, t = line(t)
-		key, rest := word(l)
+		l, t = sysfs.Line(t)
+		key, rest := sysfs.Field(l)
 		var into *uint64
 		switch string(key) {
 		case "MemTotal:":
@@ -114,8 +115,8 @@ func parseMemoryTotals(t []byte, m *sensor.Machine) (ok bool) {
 		default:
 			continue
 		}
-		w, _ := word(rest)
-		v, valid := number(w)
+		w, _ := sysfs.Field(rest)
+		v, valid := sysfs.Unsigned(w)
 		if !valid || v > (1<<64-1)>>10 {
 			return false
 		}

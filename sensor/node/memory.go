@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -45,14 +46,14 @@ func meminfoName(key []byte) string {
 func parseMeminfo(t []byte, emit func(key, unit []byte, v uint64)) {
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
+		l, t = sysfs.Line(t)
 		key, rest, ok := bytes.Cut(l, []byte{':'})
 		if !ok || len(key) == 0 {
 			continue
 		}
-		w, rest := word(rest)
-		unit, _ := word(rest)
-		v, ok := number(w)
+		w, rest := sysfs.Field(rest)
+		unit, _ := sysfs.Field(rest)
+		v, ok := sysfs.Unsigned(w)
 		if !ok {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -73,7 +74,7 @@ func (n *Netclass) look() {
 			if err != nil {
 				continue
 			}
-			v, ok := number(bytes.TrimSpace(raw)) // a speed of -1 is unknown
+			v, ok := sysfs.Unsigned(bytes.TrimSpace(raw)) // a speed of -1 is unknown
 			if ok && name == "speed" {
 				ok = v < 1<<31
 				v *= 1e6 / 8 // megabits

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -59,30 +60,30 @@ func netstatDesc(protocol, field []byte) *metric.Desc {
 func parseNetstat(t []byte, emit func(protocol, field []byte, v uint64)) {
 	for len(t) > 0 {
 		var names, values []byte
-		names, t = line(t)
+		names, t = sysfs.Line(t)
 		protocol, names, ok := bytes.Cut(names, []byte{':'})
 		if !ok {
-			w, rest := word(protocol)
-			value, _ := word(rest)
+			w, rest := sysfs.Field(protocol)
+			value, _ := sysfs.Field(rest)
 			six := bytes.IndexByte(w, '6')
-			if v, isNumber := number(value); isNumber && six > 0 && six+1 < len(w) {
+			if v, isNumber := sysfs.Unsigned(value); isNumber && six > 0 && six+1 < len(w) {
 				emit(w[:six+1], w[six+1:], v)
 			}
 			continue
 		}
-		values, t = line(t)
+		values, t = sysfs.Line(t)
 		again, values, ok := bytes.Cut(values, []byte{':'})
 		if !ok || !bytes.Equal(again, protocol) || len(protocol) == 0 {
 			continue
 		}
 		for {
 			var n, w []byte
-			n, names = word(names)
-			w, values = word(values)
+			n, names = sysfs.Field(names)
+			w, values = sysfs.Field(values)
 			if len(n) == 0 || len(w) == 0 {
 				break
 			}
-			if v, isNumber := number(w); isNumber {
+			if v, isNumber := sysfs.Unsigned(w); isNumber {
 				emit(protocol, n, v)
 			}
 		}
@@ -136,8 +137,8 @@ func (c *Conntrack) Read(b *metric.Batch) error {
 		if err != nil {
 			return err
 		}
-		w, _ := word(text)
-		v, ok := number(w)
+		w, _ := sysfs.Field(text)
+		v, ok := sysfs.Unsigned(w)
 		if !ok {
 			return t.malformed("a number wanted")
 		}

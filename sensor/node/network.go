@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 )
 
@@ -68,7 +69,7 @@ func (n *Network) Read(b *metric.Batch) error {
 	n.round++
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
+		l, t = sysfs.Line(t)
 		name, f, ok := parseNetDev(l)
 		if !ok {
 			continue

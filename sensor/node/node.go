@@ -15,7 +15,6 @@
 package node
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +23,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -110,49 +110,12 @@ func series(descs []*metric.Desc) []*metric.Series {
 	return out
 }
 
-// number parses an unsigned decimal number of up to 64 bits.
-func number(b []byte) (uint64, bool) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, false
-	}
-	var v uint64
-	for _, c := range b {
-		d := uint64(c - '0')
-		if d > 9 || v > (1<<64-1-d)/10 {
-			return 0, false
-		}
-		v = v*10 + d
-	}
-	return v, true
-}
-
-// word cuts the first word off b; words are separated by spaces or tabs.
-func word(b []byte) (w, rest []byte) {
-	i := 0
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
-		i++
-	}
-	j := i
-	for j < len(b) && b[j] != ' ' && b[j] != '\t' && b[j] != '\n' {
-		j++
-	}
-	return b[i:j], b[j:]
-}
-
-// line cuts the first line off b.
-func line(b []byte) (l, rest []byte) {
-	if i := bytes.IndexByte(b, '\n'); i >= 0 {
-		return b[:i], b[i+1:]
-	}
-	return b, nil
-}
-
 // numbers reads the words of a line into f and returns how many there were.
 func numbers(l []byte, f []uint64) int {
 	for i := range f {
 		var w []byte
-		w, l = word(l)
-		v, ok := number(w)
+		w, l = sysfs.Field(l)
+		v, ok := sysfs.Unsigned(w)
 		if !ok {
 			return i
 		}

@@ -10,6 +10,7 @@ import (
 
 	prom "github.com/prometheus/procfs"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -184,7 +185,7 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for rest := text; len(rest) > 0; {
 			var l []byte
-			l, rest = line(rest)
+			l, rest = sysfs.Line(rest)
 			if n, _, ok := parseCPU(l); ok && (n < 0 || n >= maxCPU) {
 				t.Errorf("%q: processor %d", l, n)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -123,14 +124,14 @@ func (p *Pressure) Read(b *metric.Batch) error {
 func parsePressure(t []byte) (some, full uint64, haveSome, haveFull bool) {
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
+		l, t = sysfs.Line(t)
 		i := bytes.LastIndex(l, []byte("total="))
 		if i < 0 {
 			continue
 		}
-		w, _ := word(l[i+6:])
-		v, ok := number(w)
-		switch key, _ := word(l); string(key) {
+		w, _ := sysfs.Field(l[i+6:])
+		v, ok := sysfs.Unsigned(w)
+		switch key, _ := sysfs.Field(l); string(key) {
 		case "some":
 			some, haveSome = v, ok
 		case "full":

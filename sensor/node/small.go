@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -69,10 +70,10 @@ func (l *Load) Read(b *metric.Batch) error {
 func parseLoad(t []byte) (v [3]float64, ok bool) {
 	for i := range v {
 		var w []byte
-		w, t = word(t)
+		w, t = sysfs.Field(t)
 		whole, part, found := bytes.Cut(w, []byte{'.'})
-		a, ok1 := number(whole)
-		c, ok2 := number(part)
+		a, ok1 := sysfs.Unsigned(whole)
+		c, ok2 := sysfs.Unsigned(part)
 		if !found || !ok1 || !ok2 || len(part) != 2 {
 			return v, false
 		}
@@ -285,10 +286,10 @@ var unquote = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`")
 func majorMinor(version string) (float64, bool) {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
-	if _, ok := number([]byte(major)); !ok {
+	if _, ok := sysfs.Unsigned([]byte(major)); !ok {
 		return 0, false
 	}
-	if _, ok := number([]byte(minor)); ok {
+	if _, ok := sysfs.Unsigned([]byte(minor)); ok {
 		major = fmt.Sprintf("%s.%s", major, minor)
 	}
 	v, err := strconv.ParseFloat(major, 64)

@@ -1,6 +1,9 @@
 package node
 
-import "reckon/metric"
+import (
+	"reckon/internal/sysfs"
+	"reckon/metric"
+)
 
 // statDescs are the figures of /proc/stat that have one number, with their keys.
 var statDescs = []struct {
@@ -54,14 +57,14 @@ func (s *Stat) Read(b *metric.Batch) error {
 	found := false
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
-		key, rest := word(l)
+		l, t = sysfs.Line(t)
+		key, rest := sysfs.Field(l)
 		for i := range statDescs {
 			if string(key) != statDescs[i].key {
 				continue
 			}
-			w, _ := word(rest)
-			if v, ok := number(w); ok {
+			w, _ := sysfs.Field(rest)
+			if v, ok := sysfs.Unsigned(w); ok {
 				b.Add(s.series[i], float64(v))
 				found = true
 			}

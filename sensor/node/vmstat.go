@@ -49,10 +49,10 @@ func balancingDesc(key, sub []byte) *metric.Desc {
 func parsePairs(t []byte, emit func(key, sub []byte, v uint64)) {
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
-		key, rest := word(l)
-		w, _ := word(rest)
-		if v, ok := number(w); ok && len(key) > 0 {
+		l, t = sysfs.Line(t)
+		key, rest := sysfs.Field(l)
+		w, _ := sysfs.Field(rest)
+		if v, ok := sysfs.Unsigned(w); ok && len(key) > 0 {
 			emit(key, nil, v)
 		}
 	}
@@ -92,16 +92,16 @@ var memKey, memBytesKey = []byte("mem"), []byte("mem_bytes")
 func parseSockstat(t []byte, emit func(protocol, field []byte, v uint64)) {
 	for len(t) > 0 {
 		var l []byte
-		l, t = line(t)
+		l, t = sysfs.Line(t)
 		protocol, rest, ok := bytes.Cut(l, []byte{':'})
 		if !ok || len(protocol) == 0 {
 			continue
 		}
 		for {
 			var key, w []byte
-			key, rest = word(rest)
-			w, rest = word(rest)
-			v, ok := number(w)
+			key, rest = sysfs.Field(rest)
+			w, rest = sysfs.Field(rest)
+			v, ok := sysfs.Unsigned(w)
 			if !ok || len(key) == 0 {
 				break
 			}

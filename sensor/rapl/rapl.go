@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -238,18 +239,8 @@ func (z *zone) read() (uint64, error) {
 
 // parse reads a decimal number with an optional newline.
 func parse(b []byte) (v uint64, err error) {
-	digits := 0
-	for _, c := range b {
-		if c == '\n' {
-			break
-		}
-		if c < '0' || c > '9' || v > (1<<63)/10 {
-			return 0, fmt.Errorf("%q is no energy in microjoules", b)
-		}
-		v = v*10 + uint64(c-'0')
-		digits++
-	}
-	if digits == 0 {
+	v, rest, ok := sysfs.Uint(b)
+	if !ok || v > 1<<63 || len(rest) > 0 && rest[0] != '\n' {
 		return 0, fmt.Errorf("%q is no energy in microjoules", b)
 	}
 	return v, nil

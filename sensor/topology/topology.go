@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -215,14 +216,10 @@ func (r *Reader) Clocks() {
 	}
 }
 
+// number parses a decimal number up to its end or the end of its line.
 func number(b []byte) (v uint64, ok bool) {
-	for _, c := range b {
-		if c < '0' || c > '9' || v > 1<<58 {
-			return v, ok && c == '\n'
-		}
-		v, ok = v*10+uint64(c-'0'), true
-	}
-	return v, ok
+	v, rest, ok := sysfs.Uint(b)
+	return v, ok && (len(rest) == 0 || rest[0] == '\n')
 }
 
 // Place returns the processors that a process may run on: a bit for each package, 0 for any

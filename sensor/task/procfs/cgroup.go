@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 
 	"reckon/internal/cgpath"
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -22,9 +23,9 @@ func parseCgroups(b []byte, origin cgpath.Origin) []sensor.CgroupPath {
 	var paths []sensor.CgroupPath
 	for len(b) > 0 {
 		var l []byte
-		l, b = line(b)
+		l, b = sysfs.Line(b)
 		id, l, ok := bytes.Cut(l, []byte{':'})
-		if _, isNumber := number(id); !ok || !isNumber {
+		if _, isNumber := sysfs.Unsigned(id); !ok || !isNumber {
 			continue
 		}
 		controllers, path, ok := bytes.Cut(l, []byte{':'})

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"reckon/internal/sysfs"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -41,11 +43,11 @@ func (s *Source) sameNamespace() bool {
 	}
 	for len(text) > 0 {
 		var l []byte
-		l, text = line(text)
+		l, text = sysfs.Line(text)
 		if ids, ok := bytes.CutPrefix(l, []byte("NStgid:")); ok {
-			first, rest := word(ids)
-			second, _ := word(rest)
-			pid, ok := number(first)
+			first, rest := sysfs.Field(ids)
+			second, _ := sysfs.Field(rest)
+			pid, ok := sysfs.Unsigned(first)
 			if !ok || len(second) != 0 || pid != uint64(os.Getpid()) {
 				return false
 			}

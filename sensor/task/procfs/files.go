@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -105,7 +106,7 @@ func parseTraffic(b []byte) (t Traffic, err error) {
 	found := 0
 	for len(b) > 0 {
 		var l []byte
-		l, b = line(b)
+		l, b = sysfs.Line(b)
 		if v, ok := field(l, "rchar:"); ok {
 			t.ReadCalls, found = v, found|1
 		} else if v, ok := field(l, "wchar:"); ok {
@@ -163,9 +164,9 @@ func ignoresChildren(status []byte) bool {
 	const key = "SigIgn:"
 	for len(status) > 0 {
 		var l []byte
-		l, status = line(status)
+		l, status = sysfs.Line(status)
 		if len(l) > len(key) && string(l[:len(key)]) == key {
-			w, _ := word(l[len(key):])
+			w, _ := sysfs.Field(l[len(key):])
 			mask, err := strconv.ParseUint(string(w), 16, 64)
 			return err == nil && mask&(1<<(uint(unix.SIGCHLD)-1)) != 0
 		}
@@ -182,10 +183,10 @@ func (f *Files) Children(pid, tid int32, to []int32) []int32 {
 	}
 	for len(b) > 0 {
 		var w []byte
-		if w, b = word(b); len(w) == 0 {
+		if w, b = sysfs.Field(b); len(w) == 0 {
 			return to
 		}
-		if n, ok := number(w); ok && n > 0 && n <= math.MaxInt32 {
+		if n, ok := sysfs.Unsigned(w); ok && n > 0 && n <= math.MaxInt32 {
 			to = append(to, int32(n))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	prom "github.com/prometheus/procfs"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 	"reckon/sensor/sensortest"
 )
@@ -222,12 +223,12 @@ func TestVanishing(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for text, want := range map[string]uint64{"0": 0, "18446744073709551615": math.MaxUint64, "007": 7} {
-		if v, ok := number([]byte(text)); !ok || v != want {
+		if v, ok := sysfs.Unsigned([]byte(text)); !ok || v != want {
 			t.Errorf("%s: %d %v", text, v, ok)
 		}
 	}
 	for _, text := range []string{"", "-1", "18446744073709551616", "99999999999999999999", "1x", " 1", "000000000000000000001"} {
-		if v, ok := number([]byte(text)); ok {
+		if v, ok := sysfs.Unsigned([]byte(text)); ok {
 			t.Errorf("%q is read as %d", text, v)
 		}
 	}

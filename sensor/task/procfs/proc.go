@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/internal/cgpath"
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -146,7 +147,7 @@ func (p Proc) LoginSession(pid int32) (uint32, bool, error) {
 }
 
 func sessionID(b []byte) (uint32, bool) {
-	v, ok := number(bytes.TrimSpace(b))
+	v, ok := sysfs.Unsigned(bytes.TrimSpace(b))
 	if !ok || v >= noSession {
 		return 0, false
 	}

@@ -1,13 +1,15 @@
 package procfs
 
+import "reckon/internal/sysfs"
+
 // parseStatm reads /proc/PID/statm: pages resident, and those of them that are files
 // or shared memory.
 func parseStatm(b []byte) (resident, shared uint64, err error) {
-	_, b = word(b)
-	first, b := word(b)
-	second, _ := word(b)
-	resident, ok1 := number(first)
-	shared, ok2 := number(second)
+	_, b = sysfs.Field(b)
+	first, b := sysfs.Field(b)
+	second, _ := sysfs.Field(b)
+	resident, ok1 := sysfs.Unsigned(first)
+	shared, ok2 := sysfs.Unsigned(second)
 	if !ok1 || !ok2 {
 		return 0, 0, errMalformed
 	}
@@ -18,12 +20,12 @@ func parseStatm(b []byte) (resident, shared uint64, err error) {
 // nanoseconds on a processor, nanoseconds runnable and waiting for one, and how often
 // it was given one. All three are zero where the kernel does not account them.
 func parseSchedstat(b []byte) (run, wait, turns uint64, err error) {
-	first, b := word(b)
-	second, b := word(b)
-	third, _ := word(b)
-	run, ok1 := number(first)
-	wait, ok2 := number(second)
-	turns, ok3 := number(third)
+	first, b := sysfs.Field(b)
+	second, b := sysfs.Field(b)
+	third, _ := sysfs.Field(b)
+	run, ok1 := sysfs.Unsigned(first)
+	wait, ok2 := sysfs.Unsigned(second)
+	turns, ok3 := sysfs.Unsigned(third)
 	if !ok1 || !ok2 || !ok3 {
 		return 0, 0, 0, errMalformed
 	}
@@ -36,7 +38,7 @@ func parseIO(b []byte) (read, write uint64, err error) {
 	found := 0
 	for len(b) > 0 {
 		var l []byte
-		l, b = line(b)
+		l, b = sysfs.Line(b)
 		if v, ok := field(l, "read_bytes:"); ok {
 			read = v
 			found |= 1
@@ -58,7 +60,7 @@ func parseIO(b []byte) (read, write uint64, err error) {
 func parseLastPID(b []byte) (uint64, bool) {
 	var w []byte
 	for range 5 {
-		w, b = word(b)
+		w, b = sysfs.Field(b)
 	}
-	return number(w)
+	return sysfs.Unsigned(w)
 }

@@ -3,6 +3,7 @@ package procfs
 import (
 	"fmt"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -30,7 +31,7 @@ func parseSmapsRollup(b []byte) (m sensor.SharedMemory, ok bool) {
 	anon, sums := 0, 0
 	for len(b) > 0 {
 		var l []byte
-		l, b = line(b)
+		l, b = sysfs.Line(b)
 		switch {
 		case kilobytes(l, "Rss:", &m.Resident), kilobytes(l, "Pss:", &m.Proportional):
 			sums++

@@ -3,6 +3,7 @@ package procfs
 import (
 	"bytes"
 
+	"reckon/internal/sysfs"
 	"reckon/sensor"
 )
 
@@ -60,7 +61,7 @@ func parseStat(b []byte, s *stat) error {
 	var f [25]uint64 // by their number in the manual; 4 to 24
 	for i := 4; i <= 24; i++ {
 		var w []byte
-		if w, rest = word(rest); len(w) == 0 {
+		if w, rest = sysfs.Field(rest); len(w) == 0 {
 			return errMalformed
 		}
 		if i <= 8 || w[0] == '-' {
@@ -71,7 +72,7 @@ func parseStat(b []byte, s *stat) error {
 			f[i] = uint64(int64(v))
 			continue
 		}
-		if f[i], ok = number(w); !ok {
+		if f[i], ok = sysfs.Unsigned(w); !ok {
 			return errMalformed
 		}
 	}

@@ -1,5 +1,7 @@
 package procfs
 
+import "reckon/internal/sysfs"
+
 // status is what is used of /proc/PID/status (Documentation/filesystems/proc.rst, table
 // 1-2). Memory is in bytes. Lines that are not known are skipped on purpose: each
 // kernel adds some.
@@ -25,7 +27,7 @@ func parseStatus(b []byte, s *status) {
 	types, switches := 0, 0
 	for len(b) > 0 {
 		var l []byte
-		l, b = line(b)
+		l, b = sysfs.Line(b)
 		if len(l) < 5 {
 			continue
 		}
@@ -71,8 +73,8 @@ func field(l []byte, key string) (uint64, bool) {
 	if len(l) < len(key) || string(l[:len(key)]) != key {
 		return 0, false
 	}
-	w, _ := word(l[len(key):])
-	return number(w)
+	w, _ := sysfs.Field(l[len(key):])
+	return sysfs.Unsigned(w)
 }
 
 // kilobytes reads a number in kB into bytes.
