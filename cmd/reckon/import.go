@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -270,7 +271,9 @@ func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
 	return out, nil
 }
 
-var timeInText = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
+var timeInText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
+})
 
 // firstTime returns the first time with a zone at the start of a file; zero without one.
 func firstTime(path string) (time.Time, error) {
@@ -290,7 +293,7 @@ func firstTime(path string) (time.Time, error) {
 	if err != nil && n == 0 && !errors.Is(err, io.EOF) {
 		return time.Time{}, nil //nolint:nilerr // the same
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(timeInText.Find(head[:n])))
+	t, err := time.Parse(time.RFC3339Nano, string(timeInText().Find(head[:n])))
 	if err != nil {
 		return time.Time{}, nil //nolint:nilerr // a file without a time comes first
 	}

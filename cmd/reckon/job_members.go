@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"reckon/internal/term"
@@ -15,19 +16,25 @@ import (
 )
 
 var (
-	wholeID = regexp.MustCompile(`^(?:slurm/)?\d+$`)               // an array, or a single job
-	tasksID = regexp.MustCompile(`^(?:slurm/)?\d+_\[[\d,%:-]+\]$`) // some tasks of an array
-	oneOfID = regexp.MustCompile(`^(slurm/)?(\d+)[_+]\d+$`)        // a task or a component
+	wholeID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:slurm/)?\d+$`)
+	}) // an array, or a single job
+	tasksID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:slurm/)?\d+_\[[\d,%:-]+\]$`)
+	}) // some tasks of an array
+	oneOfID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(slurm/)?(\d+)[_+]\d+$`)
+	}) // a task or a component
 )
 
 // members returns the array or heterogeneous job that an id denotes; false for a single job.
 func members(ctx context.Context, c *client.Client, o jobOptions) (client.Members, bool, error) {
-	some := tasksID.MatchString(o.id)
+	some := tasksID().MatchString(o.id)
 	whole := o.seffOrMail() || o.start != "" || o.from != "" || o.to != "" || o.step != "" || o.by.value != ""
 	switch {
 	case some && whole:
 		return client.Members{}, false, &usageError{fmt.Errorf("%s is several jobs; --seff, --email-text, --trace, --by, --start, --from, --to and --step are of one", o.id)}
-	case !some && (whole || !wholeID.MatchString(o.id)):
+	case !some && (whole || !wholeID().MatchString(o.id)):
 		return client.Members{}, false, nil
 	}
 	m, err := c.Members(ctx, o.id, o.site)
@@ -135,7 +142,7 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 
 // memberOf returns the id of the whole job that a workload is a member of.
 func memberOf(id string) string {
-	of := oneOfID.FindStringSubmatch(id)
+	of := oneOfID().FindStringSubmatch(id)
 	if of == nil || of[1] == "" {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"reckon/internal/term"
@@ -13,11 +14,13 @@ import (
 )
 
 // stepID matches a step id in Slurm's format: 4711.0, 4711_3.batch, 7+1.2.
-var stepID = regexp.MustCompile(`^((?:slurm/)?\d+(?:[_+]\d+)?)\.(\d+|batch|extern|interactive)$`)
+var stepID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^((?:slurm/)?\d+(?:[_+]\d+)?)\.(\d+|batch|extern|interactive)$`)
+})
 
 // jobAndStep splits the id of a step; step is empty if it is the id of a workload.
 func jobAndStep(id string) (job, step string) {
-	if m := stepID.FindStringSubmatch(id); m != nil {
+	if m := stepID().FindStringSubmatch(id); m != nil {
 		return m[1], m[2]
 	}
 	return id, ""

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -106,12 +107,14 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 }
 
 // ranked matches expressions whose result has an order of its own.
-var ranked = regexp.MustCompile(`^\s*(sort|topk|bottomk|limitk)`)
+var ranked = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(sort|topk|bottomk|limitk)`)
+})
 
 // sortByLabels sorts the series by their labels, since the order of most results is
 // undefined.
 func sortByLabels(res client.Result, expr string) {
-	if ranked.MatchString(expr) {
+	if ranked().MatchString(expr) {
 		return
 	}
 	names := labelNames(res)

@@ -14,10 +14,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Book is a set of sentences by key.
-type Book struct{ sentences map[string][]part }
+type Book struct{ sentences func() map[string][]part }
 
 // part is plain text, or a name to fill in.
 type part struct {
@@ -32,7 +33,12 @@ type Words map[string]string
 
 // Parse parses a book. An error names the line.
 func Parse(text string) (*Book, error) {
-	b := &Book{sentences: map[string][]part{}}
+	sentences, err := parse(text)
+	return &Book{sentences: func() map[string][]part { return sentences }}, err
+}
+
+func parse(text string) (map[string][]part, error) {
+	sentences := map[string][]part{}
 	key, sentence := "", ""
 	end := func() error {
 		if key == "" {
@@ -42,7 +48,7 @@ func Parse(text string) (*Book, error) {
 		if err != nil {
 			return fmt.Errorf("sentence %s: %w", key, err)
 		}
-		b.sentences[key] = parts
+		sentences[key] = parts
 		return nil
 	}
 	for i, line := range strings.Split(text, "\n") {
@@ -65,21 +71,24 @@ func Parse(text string) (*Book, error) {
 			return nil, fmt.Errorf("line %d is no \"key: sentence\"", i+1)
 		}
 		sentence = strings.TrimSpace(sentence)
-		if _, twice := b.sentences[key]; twice {
+		if _, twice := sentences[key]; twice {
 			return nil, fmt.Errorf("line %d: duplicate key %s", i+1, key)
 		}
-		b.sentences[key] = nil
+		sentences[key] = nil
 	}
-	return b, end()
+	return sentences, end()
 }
 
-// MustParse is Parse for a text that is part of the program.
+// MustParse is Parse for a text that is part of the program. The text is parsed when it is first needed, so that the start of
+// the program does not wait for it; a wrong one panics then.
 func MustParse(text string) *Book {
-	b, err := Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return &Book{sentences: sync.OnceValue(func() map[string][]part {
+		sentences, err := parse(text)
+		if err != nil {
+			panic(err)
+		}
+		return sentences
+	})}
 }
 
 func split(sentence string) (out []part, err error) {
@@ -114,7 +123,7 @@ func split(sentence string) (out []part, err error) {
 // Say fills in a sentence. A missing word remains as {name}, and a missing key is returned
 // as !key, so that a test of any text finds both.
 func (b *Book) Say(key string, words Words) string {
-	parts, ok := b.sentences[key]
+	parts, ok := b.sentences()[key]
 	if !ok {
 		return "!" + key
 	}
@@ -138,12 +147,12 @@ func (b *Book) Say(key string, words Words) string {
 }
 
 // Has reports whether the book has a sentence.
-func (b *Book) Has(key string) bool { _, ok := b.sentences[key]; return ok }
+func (b *Book) Has(key string) bool { _, ok := b.sentences()[key]; return ok }
 
 // Keys are the keys of all sentences, sorted.
 func (b *Book) Keys() []string {
-	out := make([]string, 0, len(b.sentences))
-	for k := range b.sentences {
+	out := make([]string, 0, len(b.sentences()))
+	for k := range b.sentences() {
 		out = append(out, k)
 	}
 	slices.Sort(out)

@@ -3,9 +3,12 @@ package metricsetlog
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
-var amgValue = regexp.MustCompile(`^\s*(.+?)\s*(?:=|:)\s*([0-9.eE+-]+)\s*(seconds)?\s*$`)
+var amgValue = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(.+?)\s*(?:=|:)\s*([0-9.eE+-]+)\s*(seconds)?\s*$`)
+})
 
 // amg parses the output of AMG (https://github.com/LLNL/AMG): sections between lines of =, with values after = or a colon.
 func amg(lines []string, f *figures) []string {
@@ -18,7 +21,7 @@ func amg(lines []string, f *figures) []string {
 			}
 			continue
 		}
-		m := amgValue.FindStringSubmatch(line)
+		m := amgValue().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -42,11 +45,21 @@ func amg(lines []string, f *figures) []string {
 }
 
 var (
-	mpiRank    = regexp.MustCompile(`^Data for MPI rank (\d+) of (\d+)`)
-	mpiRoutine = regexp.MustCompile(`^(MPI_\w+)\s+(\d+)\s+([0-9.]+)\s+([0-9.]+)\s*$`)
-	mpiSize    = regexp.MustCompile(`^(MPI_\w+)?\s+(\d+)\s+([0-9.]+)\s+([0-9.]+)\s*$`)
-	mpiValue   = regexp.MustCompile(`^(.+?)\s*=\s*([0-9.]+)\s*(seconds|MBytes|MiB)?\.?\s*$`)
-	mpiTask    = regexp.MustCompile(`^\s*(\d+)\s+(\S+)\s+(\d+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+(\d+)\s*$`)
+	mpiRank = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^Data for MPI rank (\d+) of (\d+)`)
+	})
+	mpiRoutine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(MPI_\w+)\s+(\d+)\s+([0-9.]+)\s+([0-9.]+)\s*$`)
+	})
+	mpiSize = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(MPI_\w+)?\s+(\d+)\s+([0-9.]+)\s+([0-9.]+)\s*$`)
+	})
+	mpiValue = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(.+?)\s*=\s*([0-9.]+)\s*(seconds|MBytes|MiB)?\.?\s*$`)
+	})
+	mpiTask = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s*(\d+)\s+(\S+)\s+(\d+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+(\d+)\s*$`)
+	})
 )
 
 // mpitrace parses the profile that libmpitrace writes for a rank (https://github.com/IBM/mpitrace): times of each routine, the
@@ -54,7 +67,7 @@ var (
 func mpitrace(lines []string, f *figures) []string {
 	rank, sizes, routine := "rank", false, ""
 	for _, line := range lines {
-		if m := mpiRank.FindStringSubmatch(line); m != nil {
+		if m := mpiRank().FindStringSubmatch(line); m != nil {
 			rank = "rank " + m[1]
 			continue
 		}
@@ -82,20 +95,20 @@ func mpiLine(line, rank string, sizes bool, routine *string, f *figures) {
 		if word := strings.Fields(line); len(word) > 0 && strings.HasPrefix(word[0], "MPI_") {
 			*routine = word[0]
 		}
-		if m := mpiSize.FindStringSubmatch(line); m != nil {
+		if m := mpiSize().FindStringSubmatch(line); m != nil {
 			name := *routine + " of " + m[3] + " bytes"
 			add(name+", calls", "count", m[2], 1)
 			add(name+", time", "seconds", m[4], 1)
 		}
 		return
 	}
-	if m := mpiRoutine.FindStringSubmatch(line); m != nil {
+	if m := mpiRoutine().FindStringSubmatch(line); m != nil {
 		add(m[1]+" calls", "count", m[2], 1)
 		add(m[1]+" mean size", "bytes", m[3], 1)
 		add(m[1]+" time", "seconds", m[4], 1)
 		return
 	}
-	if m := mpiTask.FindStringSubmatch(line); m != nil {
+	if m := mpiTask().FindStringSubmatch(line); m != nil {
 		for i, c := range []struct {
 			name, unit string
 			scale      float64
@@ -106,7 +119,7 @@ func mpiLine(line, rank string, sizes bool, routine *string, f *figures) {
 		}
 		return
 	}
-	if m := mpiValue.FindStringSubmatch(line); m != nil {
+	if m := mpiValue().FindStringSubmatch(line); m != nil {
 		unit, scale := "count", 1.0
 		switch m[3] {
 		case "seconds":

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 func number(s string) (float64, bool) {
@@ -130,7 +131,9 @@ func bashTime(text string) (float64, bool) {
 	return 60*m + s, ok && ok1 && ok2
 }
 
-var netmarkTrip = regexp.MustCompile(`^RTT between rank (\d+) and rank (\d+) is ([0-9.]+) micro-seconds`)
+var netmarkTrip = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^RTT between rank (\d+) and rank (\d+) is ([0-9.]+) micro-seconds`)
+})
 
 // netmark parses every printed round trip, and the matrix of RTT.csv, in microseconds.
 func netmark(lines []string, f *figures) (bad []string) {
@@ -154,7 +157,7 @@ func netmark(lines []string, f *figures) (bad []string) {
 			}
 			row++
 		default:
-			if m := netmarkTrip.FindStringSubmatch(line); m != nil {
+			if m := netmarkTrip().FindStringSubmatch(line); m != nil {
 				if v, ok := number(m[3]); ok {
 					f.add("round trip rank "+m[1]+" to rank "+m[2], "seconds", v*1e-6)
 				}

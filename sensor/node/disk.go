@@ -2,13 +2,16 @@ package node
 
 import (
 	"regexp"
+	"sync"
 
 	"reckon/internal/sysfs"
 	"reckon/metric"
 )
 
 // ignoredDisks are left out as in node_exporter: memory disks, and parts of other disks.
-var ignoredDisks = regexp.MustCompile(`^(ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
+var ignoredDisks = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
+})
 
 // sector is the unit of /proc/diskstats, in bytes, independent of the device.
 const sector = 512
@@ -85,7 +88,7 @@ func (d *Disk) Read(b *metric.Batch) error {
 		dev := d.devices[string(name)]
 		if dev == nil {
 			dev = &device{}
-			if !ignoredDisks.Match(name) {
+			if !ignoredDisks().Match(name) {
 				for _, desc := range d.descs {
 					dev.series = append(dev.series, metric.NewSeries(desc, label(name)))
 				}

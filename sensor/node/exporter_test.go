@@ -33,7 +33,7 @@ func exporter(t *testing.T) string {
 	_ = l.Close()
 	args := []string{"--web.listen-address=" + address, "--collector.disable-defaults", "--web.disable-exporter-metrics",
 		// Debian's package has other defaults for these two.
-		"--collector.netdev.device-exclude=^$", "--collector.filesystem.mount-points-exclude=" + ignoredMounts.String()}
+		"--collector.netdev.device-exclude=^$", "--collector.filesystem.mount-points-exclude=" + ignoredMounts().String()}
 	for _, c := range []string{"cpu", "meminfo", "loadavg", "pressure", "stat", "vmstat", "diskstats", "filesystem", "netdev", "sockstat", "netstat", "conntrack", "netclass", "filefd", "uname", "os", "time"} {
 		args = append(args, "--collector."+c)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,13 +17,19 @@ import (
 // File systems that are left out, as in node_exporter, volumes of pods, which are in the series of their pods
 // (sensor/podstorage), and what runtimes of containers mount: each pod has a /dev/shm there, which is in its memory.
 var (
-	ignoredMounts = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+|run/(k3s/)?containerd/.+|run/containers/storage/.+)($|/)`)
-	ignoredTypes  = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
+	ignoredMounts = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+|run/(k3s/)?containerd/.+|run/containers/storage/.+)($|/)`)
+	})
+	ignoredTypes = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
+	})
 )
 
 // distant are types of file systems with a possibly unresponsive remote end: statfs(2) on
 // them may block for ever, uninterruptibly.
-var distant = regexp.MustCompile(`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
+var distant = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
+})
 
 // patience is the time that one reading waits for all distant file systems together.
 const patience = 500 * time.Millisecond
@@ -141,7 +148,7 @@ func (m *mount) add(b *metric.Batch, s *unix.Statfs_t, ok bool) {
 func (f *Filesystem) replace(list []*mount) {
 	kept, seen := list[:0], make(map[[3]string]bool, len(list))
 	for _, m := range list {
-		if !seen[m.key()] && !ignoredMounts.MatchString(m.point) && !ignoredTypes.MatchString(m.fstype) {
+		if !seen[m.key()] && !ignoredMounts().MatchString(m.point) && !ignoredTypes().MatchString(m.fstype) {
 			seen[m.key()] = true
 			kept = append(kept, m)
 		}
@@ -160,7 +167,7 @@ func (f *Filesystem) replace(list []*mount) {
 		for k, d := range fsDescs {
 			m.series[k] = metric.NewSeries(d, label([]byte(m.device)), label([]byte(m.point)), label([]byte(m.fstype)))
 		}
-		if distant.MatchString(m.fstype) {
+		if distant().MatchString(m.fstype) {
 			m.worker = newWorker(f.statfs, m.path)
 		}
 	}

@@ -88,7 +88,7 @@ func TestIgnoredMounts(t *testing.T) {
 		"/run/containerd/io.containerd.grpc.v1.cri/sandboxes/5d3c/shm": true, "/run/k3s/containerd/x/shm": true, "/run/containers/storage/overlay-containers/5d3c/userdata/shm": true,
 		"/run": false, "/run/containerd": false, "/run/containers": false, "/run/user/1000": false,
 	} {
-		if got := ignoredMounts.MatchString(point); got != ignored {
+		if got := ignoredMounts().MatchString(point); got != ignored {
 			t.Errorf("%s: %v", point, got)
 		}
 	}

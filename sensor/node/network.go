@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"regexp"
+	"sync"
 
 	"reckon/internal/sysfs"
 	"reckon/metric"
@@ -18,7 +19,9 @@ var netColumns = [16]string{
 // ends are the names that network plugins of Kubernetes and runtimes of containers give to the machine's ends of the devices of containers: of
 // bridge, Flannel, Docker and Weave, of Calico, of Cilium and LXC, of Amazon, of Google, of OVN. Each has 16 series; what passed them is in
 // the series of the pods (sensor/netns) and once more in those of the devices behind them.
-var ends = regexp.MustCompile(`^(veth.*|cali[0-9a-f]+|lxc[0-9a-f]+|lxc_health|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|[0-9a-f]{15})$`)
+var ends = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(veth.*|cali[0-9a-f]+|lxc[0-9a-f]+|lxc_health|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|[0-9a-f]{15})$`)
+})
 
 // Network is the traffic of each network device of the machine, but for its ends of the devices of containers.
 type Network struct {
@@ -77,7 +80,7 @@ func (n *Network) Read(b *metric.Batch) error {
 		d := n.devices[string(name)]
 		if d == nil {
 			d = &device{}
-			if !ends.Match(name) {
+			if !ends().Match(name) {
 				for _, desc := range n.descs {
 					d.series = append(d.series, metric.NewSeries(desc, label(name)))
 				}

@@ -7,14 +7,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // errForm names the expressions that can be computed live.
 var errForm = errors.New("can not be read live; give products and quotients of sum(rate(SERIES{label=\"value\"}[5m])), avg(SERIES) and the like, or a feature of the list")
 
 var (
-	metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
-	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	metricName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+	})
+	labelName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	})
 )
 
 // Parse parses an expression in the form of factors. It is a subset of PromQL: sum, avg
@@ -89,7 +94,7 @@ func parseFactor(s string) (Factor, error) {
 	if name = strings.TrimSpace(name); name != "" {
 		f.Series = append(f.Series, name)
 	}
-	if len(f.Series) == 0 || slices.ContainsFunc(f.Series, func(n string) bool { return !metricName.MatchString(n) }) {
+	if len(f.Series) == 0 || slices.ContainsFunc(f.Series, func(n string) bool { return !metricName().MatchString(n) }) {
 		return f, errForm
 	}
 	if !aggregated && !f.Rate && strings.HasSuffix(name, "_total") {
@@ -112,7 +117,9 @@ func call(s, word string) (string, bool) {
 	return strings.TrimSpace(rest[1 : len(rest)-1]), true
 }
 
-var matcher = regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)`)
+var matcher = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)`)
+})
 
 // matchers parses the conditions between braces. The matcher of the node, by a label that
 // the node's own samples do not have, is left out: the agent is the node.
@@ -122,7 +129,7 @@ func (f *Factor) matchers(s string) error {
 			s = strings.TrimLeft(rest, ", ")
 			continue
 		}
-		m := matcher.FindStringSubmatch(s)
+		m := matcher().FindStringSubmatch(s)
 		if m == nil {
 			return errForm
 		}
@@ -141,7 +148,7 @@ func (f *Factor) matchers(s string) error {
 		case c.Label == "__name__" && !c.Not:
 			f.Series = append(f.Series, c.Values...)
 		case c.Label == "node" || c.Label == "instance" || c.Label == "job":
-		case !labelName.MatchString(c.Label):
+		case !labelName().MatchString(c.Label):
 			return errForm
 		default:
 			f.Match = append(f.Match, c)

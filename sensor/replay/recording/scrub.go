@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"reckon/metric"
 	"reckon/sensor"
@@ -33,11 +34,21 @@ type Scrubber struct {
 const firstPerson = 1000
 
 var (
-	addrV4   = regexp.MustCompile(`\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b`)
-	addrV6   = regexp.MustCompile(`\b(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})+\b|\b[0-9a-fA-F]{1,4}::[0-9a-fA-F:]+\b`)
-	nfsHost  = regexp.MustCompile(`(?m)(?:^|\s)([A-Za-z0-9_-][A-Za-z0-9._-]*):/`)
-	cifsHost = regexp.MustCompile(`(?m)(?:^|\s)//([A-Za-z0-9._-]+)/`)
-	serial   = regexp.MustCompile(`(?m)^(Serial\s*:\s*).*$`)
+	addrV4 = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b`)
+	})
+	addrV6 = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})+\b|\b[0-9a-fA-F]{1,4}::[0-9a-fA-F:]+\b`)
+	})
+	nfsHost = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)(?:^|\s)([A-Za-z0-9_-][A-Za-z0-9._-]*):/`)
+	})
+	cifsHost = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)(?:^|\s)//([A-Za-z0-9._-]+)/`)
+	})
+	serial = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^(Serial\s*:\s*).*$`)
+	})
 )
 
 // NewScrubber returns a scrubber for a node of the given name.
@@ -48,7 +59,7 @@ func NewScrubber(node string) *Scrubber {
 }
 
 func (s *Scrubber) host(name string) {
-	if len(name) < 2 || name == "localhost" || s.names[name] != "" || addrV4.MatchString(name) {
+	if len(name) < 2 || name == "localhost" || s.names[name] != "" || addrV4().MatchString(name) {
 		return
 	}
 	short, _, _ := strings.Cut(name, ".")
@@ -91,7 +102,7 @@ func (s *Scrubber) Text(t string) string {
 	if s.match == nil {
 		names := make([]string, 0, len(s.names))
 		for n := range s.names {
-			if !addrV4.MatchString(n) && !addrV6.MatchString(n) {
+			if !addrV4().MatchString(n) && !addrV6().MatchString(n) {
 				names = append(names, regexp.QuoteMeta(n))
 			}
 		}
@@ -169,7 +180,7 @@ func (s *Scrubber) learn(d *PassData) {
 		case strings.HasSuffix(f.Path, "/hostname"):
 			s.host(strings.TrimSpace(string(f.Data)))
 		case isMounts(f.Path):
-			for _, re := range []*regexp.Regexp{nfsHost, cifsHost} {
+			for _, re := range []*regexp.Regexp{nfsHost(), cifsHost()} {
 				for _, m := range re.FindAllSubmatch(f.Data, -1) {
 					s.host(string(m[1]))
 				}
@@ -223,10 +234,10 @@ func (s *Scrubber) file(f File) File {
 	case strings.HasSuffix(f.Path, "/boot_id"):
 		text = "00000000-0000-0000-0000-000000000000\n"
 	case f.Path == "proc/cpuinfo":
-		text = serial.ReplaceAllString(text, "${1}0")
+		text = serial().ReplaceAllString(text, "${1}0")
 	case isMounts(f.Path):
-		text = addrV6.ReplaceAllStringFunc(text, s.addr("v6"))
-		text = addrV4.ReplaceAllStringFunc(text, s.addr("v4"))
+		text = addrV6().ReplaceAllStringFunc(text, s.addr("v6"))
+		text = addrV4().ReplaceAllStringFunc(text, s.addr("v4"))
 		text = plainOptions(text)
 	}
 	f.Data = []byte(s.Text(text))
