@@ -99,7 +99,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 }
 
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {
-	return linger > 0 && !p.superseded && grown(p.end, boot) < uint64(linger)
+	return !p.superseded && grown(p.end, boot) < uint64(max(linger, 0))
 }
 
 // Close closes the control groups that the ledger reads. Nothing is measured by it any more.
