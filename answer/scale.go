@@ -10,6 +10,7 @@ import (
 
 	"reckon/analysis/scaling"
 	"reckon/figure/wire"
+	"reckon/internal/quantiles"
 	"reckon/query"
 	"reckon/store"
 )
@@ -181,7 +182,7 @@ func spread(by map[string][]wire.Point, metrics []string) wire.ScaleResource {
 	for _, v := range values {
 		total += v
 	}
-	quantile := func(q float64) *float64 { return new(values[int(math.Ceil(q*float64(len(values))))-1]) }
+	quantile := func(q float64) *float64 { return new(quantiles.Nearest(values, q)) }
 	return wire.ScaleResource{Mean: new(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95), Max: new(values[len(values)-1])}
 }
 

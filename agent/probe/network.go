@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/internal/quantiles"
 	"reckon/web/client"
 )
 
@@ -238,7 +239,7 @@ func roundTrips(ctx context.Context, p *client.ProbePair, q question, port strin
 	slices.Sort(took)
 	p.Trials = len(took)
 	p.MinSeconds, p.MaxSeconds = took[0].Seconds(), took[len(took)-1].Seconds()
-	p.MedianSeconds, p.P99Seconds = quantile(took, 0.5).Seconds(), quantile(took, 0.99).Seconds()
+	p.MedianSeconds, p.P99Seconds = quantiles.Nearest(took, 0.5).Seconds(), quantiles.Nearest(took, 0.99).Seconds()
 	return nil
 }
 

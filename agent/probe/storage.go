@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/quantiles"
 	"reckon/web/client"
 )
 
@@ -104,8 +105,8 @@ func random(ctx context.Context, r *client.ProbeResult, name string, d time.Dura
 	}
 	r.Figures[name+"_operations_per_second"] = float64(len(took)) / time.Since(began).Seconds()
 	slices.Sort(took)
-	r.Figures[name+"_p50_seconds"] = quantile(took, 0.5).Seconds()
-	r.Figures[name+"_p99_seconds"] = quantile(took, 0.99).Seconds()
+	r.Figures[name+"_p50_seconds"] = quantiles.Nearest(took, 0.5).Seconds()
+	r.Figures[name+"_p99_seconds"] = quantiles.Nearest(took, 0.99).Seconds()
 	return nil
 }
 
@@ -132,15 +133,6 @@ func aligned(n, size int) []byte {
 		skip = size - over
 	}
 	return b[skip : skip+n]
-}
-
-// quantile of sorted durations: the smallest that q of them do not exceed.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	i := int(q*float64(len(sorted))+0.9999999) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
 }
 
 func firstError(errs ...error) error {

@@ -11,6 +11,8 @@ package anomaly
 import (
 	"math"
 	"slices"
+
+	"reckon/internal/quantiles"
 )
 
 // Kind is the kind of an event.
@@ -173,13 +175,13 @@ func (d *detector) expect(t int) (float64, bool) {
 	if len(last) < d.day/4 || len(last) < 6 {
 		return 0, false
 	}
-	level := middle(last)
+	level := quantiles.Median(last)
 	candidates := [3]float64{level, math.NaN(), math.NaN()}
 	if same := d.same(t, d.day, days); len(same) >= 3 {
-		candidates[1] = middle(same)
+		candidates[1] = quantiles.Median(same)
 	}
 	if same := d.same(t, 7*d.day, weeks); len(same) >= 5 {
-		candidates[2] = middle(same)
+		candidates[2] = quantiles.Median(same)
 	}
 	use, least := level, d.errors[0]
 	fade := 1 / (3 * float64(d.day))
@@ -283,13 +285,7 @@ func (d *detector) rescale(i int) {
 	}
 	d.scale[i] = floor
 	if len(b) > 0 {
-		d.scale[i] = max(1.4826*middle(b), floor)
+		d.scale[i] = max(1.4826*quantiles.Median(b), floor)
 	}
 	d.buffer = b
-}
-
-// middle returns the median and reorders the values.
-func middle(v []float64) float64 {
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }

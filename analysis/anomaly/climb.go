@@ -3,6 +3,8 @@ package anomaly
 import (
 	"math"
 	"slices"
+
+	"reckon/internal/quantiles"
 )
 
 // Climb is a series that rises towards a limit.
@@ -38,7 +40,7 @@ func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
 	if len(slopes) < climbing*(climbing-1)/2 || math.IsNaN(last) || last >= limit {
 		return Climb{}, false
 	}
-	slope := middle(slopes)
+	slope := quantiles.Median(slopes)
 	if slope <= 0 {
 		return Climb{}, false
 	}
@@ -48,11 +50,11 @@ func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
 			off = append(off, v-slope*float64(i))
 		}
 	}
-	base := middle(slices.Clone(off))
+	base := quantiles.Median(slices.Clone(off))
 	for i, v := range off {
 		off[i] = math.Abs(v - base)
 	}
-	if rise := slope * float64(len(y)-1); rise < steady*middle(off) || rise < 0.01*limit {
+	if rise := slope * float64(len(y)-1); rise < steady*quantiles.Median(off) || rise < 0.01*limit {
 		return Climb{}, false
 	}
 	c := Climb{PerStep: slope, Steps: (limit - last) / slope}
@@ -94,12 +96,12 @@ func Peers(lines [][]float64) []Unlike {
 		if len(at) < leastPeers {
 			continue
 		}
-		mid := middle(at)
+		mid := quantiles.Median(at)
 		off = off[:0]
 		for _, v := range at {
 			off = append(off, math.Abs(v-mid))
 		}
-		scale := max(1.4826*middle(off), 0.05*math.Abs(mid), 1e-12)
+		scale := max(1.4826*quantiles.Median(off), 0.05*math.Abs(mid), 1e-12)
 		for i, l := range lines {
 			if math.IsNaN(l[t]) {
 				continue
@@ -125,7 +127,7 @@ func Peers(lines [][]float64) []Unlike {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Delete(slices.Clone(medians), i, i+1), math.IsNaN)
-		out = append(out, Unlike{Index: i, Value: medians[i], Peers: middle(others), Far: far[i] / float64(seen[i])})
+		out = append(out, Unlike{Index: i, Value: medians[i], Peers: quantiles.Median(others), Far: far[i] / float64(seen[i])})
 	}
 	return out
 }
@@ -136,5 +138,5 @@ func middleOf(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
 	}
-	return middle(v)
+	return quantiles.Median(v)
 }

@@ -1,6 +1,10 @@
 package forecast
 
-import "math"
+import (
+	"math"
+
+	"reckon/internal/quantiles"
+)
 
 // burg fits an autoregression to a series with mean 0 by Burg's method, of an order up to most, chosen by AICc.
 func burg(y []float64, most int) []float64 {
@@ -170,7 +174,7 @@ func leastAbsolute(x, y []float64, center float64, k int) []float64 {
 			rest[t] = math.Abs(e)
 		}
 		copy(weights, rest)
-		small := median(weights) / 4
+		small := quantiles.Median(weights) / 4
 		if small <= 0 {
 			return beta
 		}

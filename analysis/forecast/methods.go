@@ -1,6 +1,10 @@
 package forecast
 
-import "slices"
+import (
+	"slices"
+
+	"reckon/internal/quantiles"
+)
 
 // method forecasts the next steps of a history; nil if there is too little of it.
 type method struct {
@@ -69,7 +73,7 @@ func medianDay(h *history, n int) []float64 {
 	if m == 0 {
 		m = len(h.y)
 	}
-	return repeat(median(slices.Clone(h.y[len(h.y)-m:])), n)
+	return repeat(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
 // medianHours returns the median of the last eighth of a day.
@@ -78,7 +82,7 @@ func medianHours(h *history, n int) []float64 {
 	if m < 2 {
 		return nil
 	}
-	return repeat(median(slices.Clone(h.y[len(h.y)-m:])), n)
+	return repeat(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
 // recentProfile is the profile of medians, shifted by the deviation of the last quarter of a day; from the second day on by half of that.
@@ -92,7 +96,7 @@ func recentProfile(h *history, n int) []float64 {
 	for i := range off {
 		off[i] = h.y[len(h.y)-recent+i] - p[h.day-recent+i]
 	}
-	move := median(off)
+	move := quantiles.Median(off)
 	for k := range p {
 		if k == h.day {
 			move /= 2
@@ -113,7 +117,7 @@ func medianProfile(h *history, n int) []float64 {
 	levels := make([]float64, days)
 	for d := range days {
 		end := len(h.y) - d*m
-		levels[d] = median(slices.Clone(h.y[end-m : end]))
+		levels[d] = quantiles.Median(slices.Clone(h.y[end-m : end]))
 	}
 	out := make([]float64, n)
 	at := make([]float64, days)
@@ -125,7 +129,7 @@ func medianProfile(h *history, n int) []float64 {
 		for d := range days {
 			at[d] = h.y[len(h.y)-(d+1)*m+k] - levels[d]
 		}
-		out[k] = levels[0] + median(at)
+		out[k] = levels[0] + quantiles.Median(at)
 	}
 	return out
 }
@@ -148,7 +152,7 @@ func medians(y []float64, m, cycles, n int) []float64 {
 		for c := range cycles {
 			at[c] = y[len(y)-(c+1)*m+k]
 		}
-		out[k] = median(at)
+		out[k] = quantiles.Median(at)
 	}
 	return out
 }

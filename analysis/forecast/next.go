@@ -3,6 +3,8 @@ package forecast
 import (
 	"math"
 	"slices"
+
+	"reckon/internal/quantiles"
 )
 
 // Next forecasts one figure of the next run of recurring work.
@@ -34,7 +36,7 @@ func NextRun(latestFirst []float64) (Next, bool) {
 	n.Runs = len(window)
 	n.Point = level(window)
 	sorted := slices.Sorted(slices.Values(window))
-	n.Low, n.High = min(quantile(sorted, 0.05), n.Point), max(quantile(sorted, 0.95), n.Point)
+	n.Low, n.High = min(quantiles.Linear(sorted, 0.05), n.Point), max(quantiles.Linear(sorted, 0.95), n.Point)
 	if len(window) < 4 {
 		return n, true
 	}
@@ -46,22 +48,12 @@ func NextRun(latestFirst []float64) (Next, bool) {
 		}
 	}
 	if len(off) > 0 {
-		n.Error = median(off)
+		n.Error = quantiles.Median(off)
 	}
 	return n, true
 }
 
 // level returns the median of the last five runs, or of all if there are fewer.
 func level(latestFirst []float64) float64 {
-	return median(slices.Clone(latestFirst[:min(5, len(latestFirst))]))
-}
-
-// quantile of sorted values, interpolated linearly.
-func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	i := int(at)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+	return quantiles.Median(slices.Clone(latestFirst[:min(5, len(latestFirst))]))
 }

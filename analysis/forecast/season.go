@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/cmplx"
 	"slices"
+
+	"reckon/internal/quantiles"
 )
 
 // history is a series as used by the methods; intermediate results that several of them need are computed once.
@@ -241,7 +243,7 @@ func multiplicative(y []float64, m int) bool {
 	if m == 0 || len(y) < 4*m || slices.Min(y) <= 0 {
 		return false
 	}
-	if mid := median(slices.Clone(y)); slices.Min(y) < mid/10 || slices.Max(y) > mid*10 {
+	if mid := quantiles.Median(slices.Clone(y)); slices.Min(y) < mid/10 || slices.Max(y) > mid*10 {
 		return false
 	}
 	var n, sx, sy, sxx, sxy float64
@@ -274,21 +276,9 @@ func levelShift(p prepared) bool {
 	}
 	var days []float64
 	for end := len(p.y); end-p.day >= 0 && len(days) < 16; end -= p.day {
-		days = append(days, median(slices.Clone(p.y[end-p.day:end])))
+		days = append(days, quantiles.Median(slices.Clone(p.y[end-p.day:end])))
 	}
 	low, high := slices.Min(days[2:]), slices.Max(days[2:])
 	room := max(high-low, 1e-9*math.Abs(high))
 	return days[0] > high+room && days[1] > high+room || days[0] < low-room && days[1] < low-room
-}
-
-// median returns the median and may reorder the values.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(v)
-	if n := len(v); n%2 == 0 {
-		return v[n/2-1]/2 + v[n/2]/2
-	}
-	return v[len(v)/2]
 }

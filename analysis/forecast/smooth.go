@@ -1,6 +1,10 @@
 package forecast
 
-import "math"
+import (
+	"math"
+
+	"reckon/internal/quantiles"
+)
 
 // dampedTrend is exponential smoothing with an additive damped trend, ETS(A,Ad,N).
 type dampedTrend struct{ alpha, beta, phi float64 }
@@ -67,7 +71,7 @@ func limit(y []float64) float64 {
 	for i := 1; i < len(y); i++ {
 		d = append(d, math.Abs(y[i]-y[i-1]))
 	}
-	m := median(d)
+	m := quantiles.Median(d)
 	if math.IsNaN(m) || m == 0 {
 		return math.Inf(1)
 	}

@@ -1,6 +1,10 @@
 package forecast
 
-import "math"
+import (
+	"math"
+
+	"reckon/internal/quantiles"
+)
 
 // decomposition is a series as trend + seasons + remainder; adjusted is the series without its seasons.
 type decomposition struct {
@@ -154,7 +158,7 @@ func (s *stl) robustness(y, trend, season []float64) {
 		s.weights[i] = math.Abs(y[i] - trend[i] - season[i])
 		rest[i] = s.weights[i]
 	}
-	h := 6 * median(rest)
+	h := 6 * quantiles.Median(rest)
 	for i, r := range s.weights {
 		switch {
 		case r <= 0.001*h:

@@ -8,6 +8,7 @@ import (
 
 	"reckon/figure/format"
 	"reckon/internal/phrase"
+	"reckon/internal/quantiles"
 )
 
 // Unit is the unit of the size of a run.
@@ -272,7 +273,7 @@ func (c *comparison) busy(size float64) float64 {
 	if len(list) == 0 {
 		return 0
 	}
-	return median(list)
+	return quantiles.Median(list)
 }
 
 // seconds returns the median time of the runs at a size.
@@ -283,7 +284,7 @@ func (c *comparison) seconds(size float64) float64 {
 			list = append(list, r.Seconds)
 		}
 	}
-	return median(list)
+	return quantiles.Median(list)
 }
 
 func (c *comparison) waited() (n int) {

@@ -6,6 +6,7 @@ import (
 
 	"reckon/figure/format"
 	"reckon/internal/phrase"
+	"reckon/internal/quantiles"
 )
 
 // Weak is the result for runs whose CPU time grows in proportion to their cores while their
@@ -49,17 +50,12 @@ func seeWeak(runs []Run) (w Weak, ok bool) {
 	}
 	slices.Sort(n)
 	for _, c := range n {
-		seconds, cpu = append(seconds, median(by[c][0])), append(cpu, median(by[c][1]))
+		seconds, cpu = append(seconds, quantiles.Median(by[c][0])), append(cpu, quantiles.Median(by[c][1]))
 	}
 	last := len(n) - 1
 	w.Sizes, w.From, w.To = len(n), n[0], n[last]
 	w.Growth, w.Efficiency = cpu[last]/cpu[0], seconds[0]/seconds[last]
 	return w, slope(n, cpu) >= inStep && slope(n, seconds) > -level
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // slope returns the slope of the least-squares line through the logarithms.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
+	"reckon/internal/quantiles"
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -32,9 +32,9 @@ func sizesOf(runs []client.ScaleRun, unit string) []size {
 				s.latest = runs[i]
 			}
 		}
-		s.seconds = middle(seconds)
+		s.seconds = quantiles.Median(seconds)
 		if len(cpu) > 0 {
-			v := middle(cpu)
+			v := quantiles.Median(cpu)
 			s.cpu = &v
 		}
 		out = append(out, s)
@@ -48,11 +48,6 @@ func spent(r *client.ScaleRun, unit string) *float64 {
 		return r.GPUSeconds
 	}
 	return r.CPUSeconds
-}
-
-func middle(v []float64) float64 {
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // sizes lists the runs at each number of cores and compares them: with the
