@@ -58,21 +58,14 @@ ui-test: ## the pages: types, logic, and every page in Chromium with screenshots
 gen: ## write what is generated: doc/metrics.md and the files behind go:generate
 	go generate ./...
 
-bench: build ## measure reckon and its peers side by side, and the hot paths by themselves
+bench: build ## measure AREA beside its peers, by default all areas but churn, and the hot paths (`go run ./test/bench` lists them; SHORT=1 for a small load)
 	@script/setup bench
-	go run ./test/bench -markdown bin/benchmarks.md
-	go run ./test/bench/stress -bin bin
-	go run ./test/bench/energy
-	go run ./test/bench/power
-	go run ./test/bench/findings
-	go run ./test/bench/catalogue -markdown bin/catalogue.md
-	go run ./test/bench/fleet
-	go run ./test/bench/pages
-	go run ./test/bench/foresight
-	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/...
+	@for area in $(or $(AREA),node stress energy power findings catalogue fleet pages graph foresight); do \
+		go run ./test/bench $(if $(SHORT),-short) -markdown bin/benchmarks.md $$area || exit 1; done
+	$(if $(AREA),,go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/...)
 
 churn: build ## reckon up beside RATE (5) new process groups a second for LENGTH (1h): processor time, memory, bytes written
-	go run ./test/bench/churn -rate $(or $(RATE),5) -time $(or $(LENGTH),1h) bin/reckon
+	go run ./test/bench churn -rate $(or $(RATE),5) -time $(or $(LENGTH),1h) bin/reckon
 
 e2e: build ## whole programs against the real machine (minutes)
 	@script/setup e2e

@@ -1,47 +1,61 @@
-// Command bench measures what reckon costs on a node, and beside it, in the same run
-// and on the same processes, the exporters that Debian has.
+// Command bench measures reckon, area by area, beside its peers where they are installed:
 //
-// Each program runs alone, on a machine with 0, 1,000 and 5,000 idle processes more
-// than there were, and with 200 that run a little five times a second. Its CPU time is
-// read from the kernel's clock of the process (clock_gettime(2), clock_getcpuclockid(3)),
-// to the nanosecond: first with nobody asking, then while its page is scraped.
-// The processes are in groups of 20, each a workload to reckon; -group 1 is the worst
-// case, in which every process is one. Programs that are not there are named and left out.
+//	go run ./test/bench AREA [flags of the area]        # make bench AREA=fleet
+//	go run ./test/bench -short AREA                     # a small load, to see that it runs
+//	go run ./test/bench -markdown doc/benchmarks.md AREA
+//	go run ./test/bench                                 # lists the areas
 //
-//	go run ./test/bench                                  # what make bench does
-//	go run ./test/bench -markdown doc/benchmarks.md      # and keep the tables
-//	go run ./test/bench -idle 1000 -only reckon-agent    # one of them
+// Everything listens on the loopback address, writes below one temporary directory that is removed, and ends by itself.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"reckon/test/bench/energy"
+	"reckon/test/bench/foresight"
+	"reckon/test/bench/machine"
+	"reckon/test/bench/measure"
+	"reckon/test/bench/power"
+	"reckon/test/bench/site"
+	"reckon/test/bench/stores"
 )
 
-type options struct {
-	bin      string
-	idle     []int
-	busy     int
-	group    int
-	rest     time.Duration
-	scrapes  int
-	only     string
-	markdown string
+// area is one thing that is measured.
+type area struct {
+	name, what, short string // short has the flags of -short
+	run               func(ctx context.Context, e *measure.Env, args []string) error
+}
+
+var areas = []area{
+	{"node", "reckon-agent and reckon up on a node, beside node_exporter and process_exporter", "-idle 100 -busy 20 -rest 2s -scrapes 2",
+		machine.Node},
+	{"churn", "reckon up, of several versions, beside process groups that come and go", "-rate 5 -life 2s -time 10s -every 5s -settle 4s",
+		machine.Churn},
+	{"stress", "how near reckon stress and stress-ng come to a load", "-for 2s -loads 40", machine.Stress},
+	{"energy", "a tick of attribution, the view of Kepler's names, and the sensors of energy", "-workloads 100 -rounds 1", energy.Run},
+	{"fleet", "a server that a site sends to, beside Prometheus and VictoriaMetrics", "-nodes 10 -warm 1m -for 1m -speed 6", site.Fleet},
+	{"pages", "the questions of a page over a year of one node", "-for 72h -rounds 1", site.Pages},
+	{"catalogue", "lists, usage and pages over a million jobs", "-jobs 20000 -pages 5", stores.Catalogue},
+	{"findings", "a look for misuse in a day of a busy site", "-jobs 500 -nodes 8", stores.Findings},
+	{"graph", "the knowledge graph: writes, reads, and the query of a client", "-statements 5000 -pods 50 -for 1s -burst 20", stores.Graph},
+	{"foresight", "forecasts, right-size, placing and anomalies on public data, beside their rivals", "-every 50", foresight.Run},
+	{"power", "power models on public data, beside their rivals", "", power.Run},
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == busyArg {
-		beBusy()
+	if len(os.Args) == 2 && os.Args[1] == machine.BusyArg {
+		machine.BeBusy()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
@@ -52,90 +66,69 @@ func main() {
 	}
 }
 
-func parse(args []string) (o options, err error) {
-	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	idle := f.String("idle", "0,1000,5000", "how many idle processes to add, one table for each")
-	f.StringVar(&o.bin, "bin", "bin", "folder of reckon and reckon-agent")
-	f.IntVar(&o.busy, "busy", 200, "processes that run a little in the last table; 0 leaves it out")
-	f.IntVar(&o.group, "group", 20, "processes in a process group, which is a workload to reckon")
-	f.DurationVar(&o.rest, "rest", 15*time.Second, "how long each program is measured without a scrape")
-	f.IntVar(&o.scrapes, "scrapes", 20, "how often each program is scraped")
-	f.StringVar(&o.only, "only", "", "measure only programs whose name contains this")
-	f.StringVar(&o.markdown, "markdown", "", "file in which to replace the section `node` by the tables")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
-	for s := range strings.SplitSeq(*idle, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || n < 0 || n > 20000 {
-			return o, fmt.Errorf("-idle %q: give numbers from 0 to 20000 with commas between them", *idle)
-		}
-		o.idle = append(o.idle, n)
-	}
-	if o.group < 1 {
-		return o, fmt.Errorf("-group %d: a group has at least one process", o.group)
-	}
-	return o, nil
-}
-
 func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
-	if err != nil {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	bin := f.String("bin", "bin", "folder of reckon and reckon-agent")
+	short := f.Bool("short", false, "a small load, which shows that the area runs")
+	markdown := f.String("markdown", "", "file in which to replace the section of the area")
+	if err := f.Parse(args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "reckon-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	targets, missing, err := targets(o, dir)
-	if err != nil {
-		return err
-	}
-	for _, m := range missing {
-		fmt.Fprintf(out, "left out: %s\n", m)
-	}
-	r := report{Date: time.Now(), Machine: machine(), Missing: missing,
-		Command: strings.Join(append([]string{"go run ./test/bench"}, args...), " ")}
-	crowd := newCrowd(o.group)
-	defer crowd.end()
-	for _, n := range o.idle {
-		if err := crowd.idle(ctx, n); err != nil {
-			return err
+	if f.NArg() == 0 {
+		for _, a := range areas {
+			fmt.Fprintf(out, "%-10s %s\n", a.name, a.what)
 		}
-		if err := r.measure(ctx, o, targets, fmt.Sprintf("%d idle processes more, %d to a process group", n, o.group), out); err != nil {
-			return err
-		}
-	}
-	if o.busy > 0 {
-		crowd.end()
-		if err := crowd.busy(ctx, o.busy); err != nil {
-			return err
-		}
-		if err := r.measure(ctx, o, targets, fmt.Sprintf("%d busy processes more, %d to a process group", o.busy, o.group), out); err != nil {
-			return err
-		}
-	}
-	if o.markdown == "" {
 		return nil
 	}
-	return replaceSection(filepath.Clean(o.markdown), "node", r.markdown())
+	for _, a := range areas {
+		if a.name != f.Arg(0) {
+			continue
+		}
+		dir, err := os.MkdirTemp("", "reckon-bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		given := f.Args()[1:]
+		if *short {
+			given = append(strings.Fields(a.short), given...)
+		}
+		var text bytes.Buffer
+		e := &measure.Env{Out: io.MultiWriter(out, &text), Bin: *bin, Dir: dir}
+		if os.Getenv(machine.Inside) == "" {
+			e.Printf("Measured %s on %s, by `go run ./test/bench %s`: %s.\n",
+				time.Now().UTC().Format(time.DateOnly), measure.Machine(), strings.TrimSpace(a.name+" "+strings.Join(given, " ")), a.what)
+		}
+		if err := a.run(ctx, e, given); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		if *markdown == "" {
+			return nil
+		}
+		return replaceSection(*markdown, a.name, text.String())
+	}
+	return fmt.Errorf("no area is named %s; without a word the areas are listed", f.Arg(0))
 }
 
-// measure runs every program in turn among the processes that are there now.
-func (r *report) measure(ctx context.Context, o options, targets []target, title string, out io.Writer) error {
-	t := table{Title: title, Processes: countProcesses()}
-	for _, target := range targets {
-		row, err := target.measure(ctx, o)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			row.Note = firstLine(err.Error()) // one that fails does not hide the others
-		}
-		row.Name = target.name
-		t.Rows = append(t.Rows, row)
+// replaceSection puts text between <!-- name begin --> and <!-- name end --> of a file, which is made, or given the section
+// at its end, if need be.
+func replaceSection(path, name, text string) error {
+	begin, end := "<!-- "+name+" begin -->", "<!-- "+name+" end -->"
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	r.Tables = append(r.Tables, t)
-	return t.print(out)
+	old := string(data)
+	if old == "" {
+		old = "# Benchmarks\n"
+	}
+	before, rest, ok := strings.Cut(old, begin)
+	_, after, closed := strings.Cut(rest, end)
+	switch {
+	case ok && !closed:
+		return fmt.Errorf("%s: %s without %s", path, begin, end)
+	case !ok:
+		before, after = strings.TrimRight(old, "\n")+"\n\n", "\n"
+	}
+	return os.WriteFile(path, []byte(before+begin+"\n"+text+end+after), 0o644)
 }

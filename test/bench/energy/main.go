@@ -1,17 +1,13 @@
-// Command energy measures what energy costs: a tick of attribution for a thousand
-// workloads, and the view under Kepler's names, beside the figures of Kepler.
-//
-//	go run ./test/bench/energy [-workloads 1000]
-//
-// Kepler itself cannot be had from the package sources of the other benchmarks; its
-// figures are those of the design, measured by its own timer and by its resident size
-// with 1,008 processes on the same kind of machine.
-package main
+// Package energy measures what energy costs: a tick of attribution for a thousand workloads, the view under Kepler's names, and
+// a pass of the sensors of energy and GPUs, beside the figures of Kepler. Kepler itself cannot be had from the package sources
+// of the other areas; its figures are those of the design, by its own timer and its resident size with 1,008 processes.
+package energy
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -21,19 +17,23 @@ import (
 	"reckon/metric"
 	"reckon/metric/compat"
 	"reckon/sensor"
+	"reckon/test/bench/measure"
 	"reckon/workload"
 )
 
-func main() {
-	n := flag.Int("workloads", 1000, "how many workloads, with one process each")
-	flag.Parse()
-	if *n < 1 || *n > 100_000 {
-		fmt.Fprintln(os.Stderr, "energy: -workloads takes 1 to 100000")
-		os.Exit(2)
+// Run measures it.
+func Run(_ context.Context, e *measure.Env, args []string) error {
+	f := flag.NewFlagSet("energy", flag.ContinueOnError)
+	n := f.Int("workloads", 1000, "how many workloads, with one process each")
+	rounds := f.Int("rounds", 12, "how often the sensors are read, a second apart")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *n < 1 || *n > 100_000 || *rounds < 1 {
+		return errors.New("-workloads takes 1 to 100000, -rounds 1 and more")
 	}
 	b := newNode(*n)
-	fmt.Printf("%d workloads; 2 packages, 2 memories and a board, all by CPU time\n\n", *n)
-	fmt.Println("| what | time | allocations |\n|---|---|---|")
+	line := e.Table(fmt.Sprintf("%d workloads; 2 packages, 2 memories and a board, all by CPU time", *n), "what", "time", "allocations")
 	row := func(what string, f func()) {
 		r := testing.Benchmark(func(t *testing.B) {
 			t.ReportAllocs()
@@ -41,7 +41,7 @@ func main() {
 				f()
 			}
 		})
-		fmt.Printf("| %s | %.3f ms | %d |\n", what, float64(r.NsPerOp())/1e6, r.AllocsPerOp())
+		line("%s | %.3f ms | %d", what, float64(r.NsPerOp())/1e6, r.AllocsPerOp())
 	}
 	row("accounts of one tick, without energy", b.tick)
 	row("accounts and energy of one tick", func() { b.tick(); b.energy() })
@@ -51,18 +51,14 @@ func main() {
 		b.export()
 		view.Append(&b.batch, len(b.batch.Samples))
 	})
-	fmt.Println("| Kepler 0.10, one refresh (figure of the design) | 24 ms | |")
+	line("Kepler 0.10, one refresh (figure of the design) | 24 ms | |")
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
-	held := m.HeapAlloc
+	e.Printf("\nHeap of all of it: %.1f MB (Kepler, resident: 44 to 64 MB).\n", float64(m.HeapAlloc)/1e6)
 	runtime.KeepAlive(b)
 	runtime.KeepAlive(view)
-	fmt.Printf("\nHeap of all of it: %.1f MB (Kepler, resident: 44 to 64 MB)\n", float64(held)/1e6)
-	if err := passes(12); err != nil {
-		fmt.Fprintln(os.Stderr, "energy: "+err.Error())
-		os.Exit(1)
-	}
+	return passes(e, *rounds)
 }
 
 // node is a machine that is made up.

@@ -1,17 +1,17 @@
-package main
+package energy
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/sensor/all"
+	"reckon/test/bench/measure"
 )
 
 // machineTree is a node as the sensors of energy and GPUs see it, made up in a folder:
@@ -73,7 +73,10 @@ func machineTree(root string, processes, clients int) error {
 		write(fmt.Sprintf("proc/%d/fdinfo/0", pid), "pos:\t0\nflags:\t02\n")
 		if i < clients {
 			link("/dev/dri/renderD128", fmt.Sprintf("proc/%d/fd/9", pid))
-			write(fmt.Sprintf("proc/%d/fdinfo/9", pid), fmt.Sprintf("pos:\t0\nflags:\t02100002\nmnt_id:\t26\nino:\t685\ndrm-driver:\tamdgpu\ndrm-client-id:\t%d\ndrm-pdev:\t0000:%02x:00.0\npasid:\t32771\ndrm-memory-vram:\t1024 KiB\ndrm-memory-gtt:\t5 KiB\ndrm-engine-gfx:\t5000000 ns\n", i+1, 0x10+i%8))
+			write(fmt.Sprintf("proc/%d/fdinfo/9", pid),
+				fmt.Sprintf("pos:\t0\nflags:\t02100002\nmnt_id:\t26\nino:\t685\n"+
+					"drm-driver:\tamdgpu\ndrm-client-id:\t%d\ndrm-pdev:\t0000:%02x:00.0\npasid:\t32771\n"+
+					"drm-memory-vram:\t1024 KiB\ndrm-memory-gtt:\t5 KiB\ndrm-engine-gfx:\t5000000 ns\n", i+1, 0x10+i%8))
 		}
 	}
 	return err
@@ -96,33 +99,28 @@ func instinct() []byte {
 	return b
 }
 
-// passes measures a reading of all sensors of energy and GPUs, by CPU time of this
-// process: what a tick takes, and what an export takes besides.
-func passes(rounds int) error {
-	root, err := os.MkdirTemp("", "reckon-energy")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(root)
-	if err := machineTree(root, 1000, 100); err != nil {
+// passes measures a reading of all sensors of energy and GPUs, by processor time of this process: what a tick takes, and what an
+// export takes besides.
+func passes(e *measure.Env, rounds int) error {
+	if err := machineTree(e.Dir, 1000, 100); err != nil {
 		return err
 	}
 	var meters []sensor.MeterSource
 	var gpus []sensor.GPUSource
 	var samples []sensor.Sensor
 	var names []string
-	for _, e := range all.Sensors(root) {
-		switch e.Name {
+	for _, one := range all.Sensors(e.Dir) {
+		switch one.Name {
 		case "rapl", "cray", "hwmon", "battery", "thermal", "tegra", "nvml", "amdgpu", "drm":
 		default:
 			continue
 		}
-		s, err := e.Open()
+		s, err := one.Open()
 		if err != nil {
 			continue // not on this node
 		}
 		defer s.Close()
-		names, samples = append(names, e.Name), append(samples, s)
+		names, samples = append(names, one.Name), append(samples, s)
 		if m, ok := s.(sensor.MeterSource); ok {
 			meters = append(meters, m)
 		}
@@ -133,71 +131,47 @@ func passes(rounds int) error {
 	var read []sensor.Meter
 	var pass sensor.GPUPass
 	var batch metric.Batch
-	failed := map[string]error{}
-	tick := func() {
+	var failed error
+	tick := func() error {
 		pass.Reset()
 		for _, g := range gpus {
-			if err := g.ReadGPU(&pass); err != nil {
-				failed[g.Name()] = err
-			}
+			failed = errors.Join(failed, g.ReadGPU(&pass))
 		}
 		read = read[:0]
 		for _, m := range meters {
-			if read, err = m.ReadMeters(read); err != nil {
-				failed[m.Name()] = err
-			}
+			var err error
+			read, err = m.ReadMeters(read)
+			failed = errors.Join(failed, err)
 		}
+		return failed
 	}
-	export := func() {
+	export := func() error {
 		batch.Reset(time.Now())
 		for _, s := range samples {
-			if err := s.Read(&batch); err != nil {
-				failed[s.Name()] = err
-			}
+			failed = errors.Join(failed, s.Read(&batch))
 		}
+		return failed
 	}
 	// One reading a second, as in the agent: some of what a sensor does it does by the
 	// clock, such as looking for processes that opened a device since.
-	per := func(f func()) (float64, error) {
-		f()
-		var sum float64
+	per := func(f func() error) (sum float64) {
+		failed = errors.Join(failed, f())
 		for range rounds {
 			time.Sleep(time.Second)
-			before, err := cpu()
-			if err != nil {
-				return 0, err
-			}
-			f()
-			after, err := cpu()
-			if err != nil {
-				return 0, err
-			}
-			sum += after - before
+			cpu, _, err := measure.Spent(f)
+			failed = errors.Join(failed, err)
+			sum += measure.MS(cpu) / float64(rounds)
 		}
-		return sum * 1e3 / float64(rounds), nil
+		return sum
 	}
-	t, err := per(tick)
-	if err != nil {
-		return err
+	t, x := per(tick), per(export)
+	if failed != nil {
+		return failed
 	}
-	x, err := per(export)
-	if err != nil {
-		return err
-	}
-	for name, err := range failed {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	fmt.Printf("\nA pass over %v: %d meters, %d GPUs, %d uses of them by 1,000 processes\n\n", names, len(read), len(pass.Devices), len(pass.Uses))
-	fmt.Println("| what | CPU time | budget |\n|---|---|---|")
-	fmt.Printf("| one tick (each second) | %.3f ms | 2 ms |\n| one export of %d samples (each 15 s) | %.3f ms | |\n", t, len(batch.Samples), x)
+	row := e.Table(fmt.Sprintf("A pass over %v: %d meters, %d GPUs, %d uses of them by 1,000 processes", names, len(read),
+		len(pass.Devices), len(pass.Uses)),
+		"what", "CPU time", "budget")
+	row("one tick (each second) | %.3f ms | 2 ms", t)
+	row("one export of %d samples (each 15 s) | %.3f ms | |", len(batch.Samples), x)
 	return nil
-}
-
-// cpu is the CPU time of this process in seconds.
-func cpu() (float64, error) {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0, err
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, nil
 }

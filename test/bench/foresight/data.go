@@ -1,4 +1,4 @@
-package main
+package foresight
 
 import (
 	"compress/gzip"

@@ -1,4 +1,4 @@
-package main
+package foresight
 
 import (
 	"fmt"
@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"reckon/analysis/forecast"
+	"reckon/test/bench/measure"
 )
 
 // tally adds up the scores of one set.
@@ -23,18 +22,11 @@ type tally struct {
 	series                        int
 }
 
-// cpuTime is what this process has used: the machine may be busy with others.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // one forecasts a series and counts what no forecast may be.
 func (t *tally) one(in forecast.Input) forecast.Result {
-	begin := cpuTime()
+	begin := measure.OwnCPU()
 	r := forecast.Run(in)
-	t.spent += cpuTime() - begin
+	t.spent += measure.OwnCPU() - begin
 	t.series++
 	low, high := in.Floor, math.Inf(1)
 	if in.Capacity > 0 {
@@ -158,7 +150,7 @@ func (t *tally) band() string {
 	return fmt.Sprintf("coverage %.1f %%, MSIS %.2f (seasonal naive %.2f)", 100*t.inside/t.steps, t.msis/t.scaled, t.msisNaive/t.scaled)
 }
 
-func m4(dir string, every int) error {
+func m4(e *measure.Env, dir string, every int) error {
 	train, err := open(dir, "m4-hourly", "train.csv.gz")
 	if err != nil {
 		return err
@@ -188,12 +180,13 @@ func m4(dir string, every int) error {
 		t.ratio(in, r.Point, truth)
 		t.bounds(in, r, truth, 24)
 	}
-	fmt.Printf("M4 hourly (%.0f series): OWA %.3f (seasonal naive %.3f), sMAPE %.2f (Naive2 %.3f), MASE %.3f (Naive2 %.3f); %s; %s\n", t.n,
-		forecast.OWA(t.smape, t.smape2, t.mase, t.mase2), forecast.OWA(naiveSMAPE, t.smape2, naiveMASE, t.mase2), t.smape/t.n, t.smape2/t.n, t.mase/t.n, t.mase2/t.n, t.band(), t.speed())
+	e.Printf("M4 hourly (%.0f series): OWA %.3f (seasonal naive %.3f), sMAPE %.2f (Naive2 %.3f), MASE %.3f (Naive2 %.3f); %s; %s\n", t.n,
+		forecast.OWA(t.smape, t.smape2, t.mase, t.mase2), forecast.OWA(naiveSMAPE, t.smape2, naiveMASE, t.mase2), t.smape/t.n,
+		t.smape2/t.n, t.mase/t.n, t.mase2/t.n, t.band(), t.speed())
 	return nil
 }
 
-func bitbrains(dir string, every int) error {
+func bitbrains(e *measure.Env, dir string, every int) error {
 	limits, err := capacities(dir)
 	if err != nil {
 		return err
@@ -216,7 +209,8 @@ func bitbrains(dir string, every int) error {
 				t.bounds(in, r, truth, 24)
 			}
 		}
-		fmt.Printf("Bitbrains %s: relMAE %.3f (day level and 7-day profile %.3f); %s; %s\n", what, math.Exp(t.logRatio/t.ratios), math.Exp(t.logProfile/t.ratios), t.band(), t.speed())
+		e.Printf("Bitbrains %s: relMAE %.3f (day level and 7-day profile %.3f); %s; %s\n", what, math.Exp(t.logRatio/t.ratios),
+			math.Exp(t.logProfile/t.ratios), t.band(), t.speed())
 	}
 	return nil
 }
@@ -234,7 +228,7 @@ func capacities(dir string) (map[string]map[string]float64, error) {
 	return out, nil
 }
 
-func cells(dir string) error {
+func cells(e *measure.Env, dir string) error {
 	var pooled, count float64
 	for _, name := range []string{"google2019-5min", "alibaba2018-5min"} {
 		rows, err := open(filepath.Join(dir, "cells", name+".csv.gz"))
@@ -269,8 +263,8 @@ func cells(dir string) error {
 			line += fmt.Sprintf(" %s %.2f (relMAE %.2f)", names[i], mase/n, math.Exp((t.logRatio-before.logRatio)/(t.ratios-before.ratios)))
 		}
 		pooled, count = pooled+t.mase, count+t.n
-		fmt.Printf("%s hourly: MASE %.3f:%s; %s; %s\n", name, t.mase/t.n, line, t.band(), t.speed())
+		e.Printf("%s hourly: MASE %.3f:%s; %s; %s\n", name, t.mase/t.n, line, t.band(), t.speed())
 	}
-	fmt.Printf("both cells: MASE %.3f\n", pooled/count)
+	e.Printf("both cells: MASE %.3f\n", pooled/count)
 	return nil
 }

@@ -1,40 +1,48 @@
-// Command foresight measures forecasts beside their rivals on public data, which stays where it is: not all of it
-// may be redistributed. Without it the command says so and ends.
-package main
+// Package foresight measures forecasts, right-sized requests, placing and anomalies beside their rivals on public data, which
+// stay where they are: not all of them may be redistributed. Without them it prints so.
+package foresight
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
+
+	"reckon/test/bench/measure"
 )
 
-func main() {
-	dir := flag.String("data", "../shared/data/foresight", "folder of the data")
-	every := flag.Int("every", 1, "take every n-th series")
-	only := flag.String("only", "", "sets to run, separated by commas: m4, bitbrains, cells, rightsize, placing, nab")
-	flag.Parse()
+// Run measures each set that there are data for.
+func Run(_ context.Context, e *measure.Env, args []string) error {
+	f := flag.NewFlagSet("foresight", flag.ContinueOnError)
+	dir := f.String("data", "../shared/data/foresight", "folder of the data")
+	every := f.Int("every", 1, "take every n-th series")
+	only := f.String("only", "", "sets to run, separated by commas: m4, bitbrains, cells, rightsize, placing, nab")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	if _, err := os.Stat(*dir); err != nil {
-		fmt.Println("foresight: no data in", *dir, "- skipped")
-		return
+		e.Printf("\nSkipped: no data in %s.\n", *dir)
+		return nil
 	}
 	for _, set := range []struct {
 		name string
 		run  func() error
 	}{
-		{"m4", func() error { return m4(*dir, *every) }},
-		{"bitbrains", func() error { return bitbrains(*dir, *every) }},
-		{"cells", func() error { return cells(*dir) }},
-		{"rightsize", func() error { return rightsizing(*dir) }},
-		{"placing", func() error { return placing(*dir) }},
-		{"nab", func() error { return nab(*dir) }},
+		{"m4", func() error { return m4(e, *dir, *every) }},
+		{"bitbrains", func() error { return bitbrains(e, *dir, *every) }},
+		{"cells", func() error { return cells(e, *dir) }},
+		{"rightsize", func() error { return rightsizing(e, *dir) }},
+		{"placing", func() error { return placing(e, *dir) }},
+		{"nab", func() error { return nab(e, *dir) }},
 	} {
 		if *only != "" && !strings.Contains(","+*only+",", ","+set.name+",") {
 			continue
 		}
+		e.Printf("\n")
 		if err := set.run(); err != nil {
-			fmt.Fprintln(os.Stderr, "foresight:", set.name+":", err)
-			os.Exit(1)
+			return fmt.Errorf("%s: %w", set.name, err)
 		}
 	}
+	return nil
 }

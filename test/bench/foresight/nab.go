@@ -1,9 +1,8 @@
-package main
+package foresight
 
 import (
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"reckon/analysis/anomaly"
+	"reckon/test/bench/measure"
 )
 
 // labelled is a series of NAB with the steps of its windows.
@@ -135,7 +135,7 @@ func nabTotal(files []labelled, threshold float64) (score, falseADay float64) {
 	return 100 * (sum + windows) / (2 * windows), outside / days
 }
 
-func nab(dir string) error {
+func nab(e *measure.Env, dir string) error {
 	files, err := readNAB(dir)
 	if err != nil {
 		return err
@@ -157,16 +157,17 @@ func nab(dir string) error {
 			}
 		}
 		s, f := nabTotal(halves[1-h], at)
-		fmt.Printf("NAB: threshold %.2f from half of the files (score %.1f there): the other half %.1f, %.3f false events a series-day\n", at, best, s, f)
+		e.Printf("NAB: threshold %.2f from half of the files (score %.1f there): the other half %.1f, %.3f false events a series-day\n",
+			at, best, s, f)
 	}
 	s, f := nabTotal(files, 1)
-	_, quiet := nabTotal(append(noise, files[0]), 1)
-	_ = quiet
 	falseNoise, days := 0, 0.0
 	for i := range noise {
 		falseNoise += len(anomaly.Detect(noise[i].y, anomaly.Config{Day: 288}))
 		days += noise[i].days
 	}
-	fmt.Printf("NAB standard score, default threshold, all %d files: %.1f (seasonal envelope 40-45, HTM 70), %.3f false events a series-day; without anomalies %.3f\n", len(files), s, f, float64(falseNoise)/days)
+	e.Printf("NAB standard score, default threshold, all %d files: %.1f "+
+		"(seasonal envelope 40-45, HTM 70), %.3f false events a series-day; without anomalies %.3f\n",
+		len(files), s, f, float64(falseNoise)/days)
 	return nil
 }

@@ -1,13 +1,13 @@
-package main
+package foresight
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
 
 	"reckon/analysis/rank"
+	"reckon/test/bench/measure"
 )
 
 // Placing: 1,000 pods arrive one after the other, every ten minutes, and stay. What pod i uses of the cores that it asked for is
@@ -37,7 +37,7 @@ type policy struct {
 	pick func(p *plant, w *pod, hour int, fits []int) int
 }
 
-func placing(dir string) error {
+func placing(e *measure.Env, dir string) error {
 	nodes, pods, err := readPlacing(dir)
 	if err != nil {
 		return err
@@ -52,13 +52,14 @@ func placing(dir string) error {
 	}
 	// Policies that place other pods cannot be compared by joules: the first ones, which all place, can.
 	for _, n := range []int{all, len(pods)} {
-		fmt.Printf("Placing the first %d pods on %d nodes, %d days:\n", n, len(nodes), placeDays)
-		fmt.Println("| policy | placed | MJ | above idle, MJ | overloaded node hours | kJ a core hour used |\n|---|---|---|---|---|---|")
+		e.Printf("Placing the first %d pods on %d nodes, %d days:\n", n, len(nodes), placeDays)
+		e.Printf("| policy | placed | MJ | above idle, MJ | overloaded node hours | kJ a core hour used |\n|---|---|---|---|---|---|\n")
 		for _, rule := range rules {
 			p := &plant{nodes: slices.Clone(nodes), pods: pods[:n], on: make([][]int, len(nodes))}
 			placed, _ := p.run(rule)
 			joules, idle, over, coreHours := p.bill()
-			fmt.Printf("| %s | %d | %.0f | %.1f | %d | %.2f |\n", rule.name, placed, joules/1e6, (joules-idle)/1e6, over, joules/1e3/coreHours)
+			e.Printf("| %s | %d | %.0f | %.1f | %d | %.2f |\n", rule.name, placed, joules/1e6, (joules-idle)/1e6, over,
+				joules/1e3/coreHours)
 		}
 	}
 	return nil
@@ -76,7 +77,8 @@ func readPlacing(dir string) ([]rank.Node, []pod, error) {
 	var nodes []rank.Node
 	for j, r := range rows[1:] {
 		c := curves[j*7%len(curves)]
-		n := rank.Node{Name: r[0], Cores: number(r[1]) / 1000, Memory: number(r[2]), GPUs: number(r[3]), ExpectedCores: math.NaN(), UpperCores: math.NaN(), UpperMemory: math.NaN(), Pressure: math.NaN()}
+		n := rank.Node{Name: r[0], Cores: number(r[1]) / 1000, Memory: number(r[2]), GPUs: number(r[3]), ExpectedCores: math.NaN(),
+			UpperCores: math.NaN(), UpperMemory: math.NaN(), Pressure: math.NaN()}
 		for i := range n.Curve {
 			n.Curve[i] = c.watts[i] * n.Cores / c.threads
 		}
@@ -91,7 +93,8 @@ func readPlacing(dir string) ([]rank.Node, []pod, error) {
 	}
 	var pods []pod
 	for i, r := range rows[1:] {
-		pods = append(pods, pod{rank.Work{Cores: number(r[1]) / 1000, Memory: number(r[2]), GPUs: number(r[3]) * number(r[4]) / 1000}, shares[i%len(shares)]})
+		pods = append(pods, pod{rank.Work{Cores: number(r[1]) / 1000, Memory: number(r[2]), GPUs: number(r[3]) * number(r[4]) / 1000},
+			shares[i%len(shares)]})
 	}
 	return nodes, pods, nil
 }

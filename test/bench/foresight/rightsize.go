@@ -1,4 +1,4 @@
-package main
+package foresight
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"reckon/analysis/rightsize"
 	"reckon/metric"
+	"reckon/test/bench/measure"
 )
 
 // Right-size: each day a request is set from earlier days only and held for the day; the last 15 days of 24 VMs count. Times in
@@ -103,13 +104,14 @@ func score(vms []*sized, memory bool, f formula) scored {
 	return scored{1 - used/asked, mean / n, above / samples, bad / days}
 }
 
-func rightsizing(dir string) error {
+func rightsizing(e *measure.Env, dir string) error {
 	vms, err := readSized(dir)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Right-size of %d VMs, last %d days, a request a day. Slack is pooled over all VMs, in brackets the mean of the VMs.\n", len(vms), sizedDays)
-	fmt.Println("| figure | rule | time above | VM days with any | slack | reckon's slack at this time above |\n|---|---|---|---|---|---|")
+	e.Printf("Right-size of %d VMs, last %d days, a request a day. Slack is pooled over all VMs, in brackets the mean of the VMs.\n",
+		len(vms), sizedDays)
+	e.Printf("| figure | rule | time above | VM days with any | slack | reckon's slack at this time above |\n|---|---|---|---|---|---|\n")
 	for _, of := range []struct {
 		name   string
 		memory bool
@@ -137,14 +139,16 @@ func rightsizing(dir string) error {
 			if ok {
 				ours = fmt.Sprintf("%.3f (%.3f): %+.1f %% (%+.1f %%)", pooled, mean, 100*(pooled/s.pooled-1), 100*(mean/s.mean-1))
 			}
-			fmt.Printf("| %s | %s | %.3f %% | %.1f %% | %.3f (%.3f) | %s |\n", of.name, r.name, 100*s.above, 100*s.days, s.pooled, s.mean, ours)
+			e.Printf("| %s | %s | %.3f %% | %.1f %% | %.3f (%.3f) | %s |\n", of.name, r.name, 100*s.above, 100*s.days, s.pooled, s.mean,
+				ours)
 		}
 	}
 	c := rightsize.ServiceDefault()
 	cores := score(vms, false, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Cores(days, c); return v })
 	memory := score(vms, true, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Memory(days, c); return v })
 	for i, s := range []scored{cores, memory} {
-		fmt.Printf("| %s | reckon as it is by default | %.3f %% | %.1f %% | %.3f (%.3f) | |\n", []string{"CPU", "memory"}[i], 100*s.above, 100*s.days, s.pooled, s.mean)
+		e.Printf("| %s | reckon as it is by default | %.3f %% | %.1f %% | %.3f (%.3f) | |\n", []string{"CPU", "memory"}[i], 100*s.above,
+			100*s.days, s.pooled, s.mean)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package power
 
 import (
 	"encoding/json"
@@ -12,7 +12,8 @@ import (
 	"reckon/analysis/powerfit"
 )
 
-const notice = "Averages derived from published SPECpower_ssj2008 results (www.spec.org, read 2026-11-20). SPEC and SPECpower_ssj are trademarks of the Standard Performance Evaluation Corporation."
+const notice = "Averages derived from published SPECpower_ssj2008 results (www.spec.org, read 2026-11-20). " +
+	"SPEC and SPECpower_ssj are trademarks of the Standard Performance Evaluation Corporation."
 
 // derive writes the two tables that the product embeds: the prior of curve shapes
 // and the averages by CPU family. Run from the root of the repository.

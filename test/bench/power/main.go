@@ -1,17 +1,11 @@
-// Program power measures the power models of reckon on public data and prints one
-// table: the figure, the figure to beat and the goal. Each protocol is stated in
-// the row. Nothing of a part that is predicted is seen in training: prior curves
-// are learnt from systems with other CPU models, and families are chosen anew
-// within the training part of every fold.
-//
-// The data are not part of the repository (see doc/power-model-format.md for
-// whence); without them the program says so and ends well.
-//
-//	go run ./test/bench/power [-data DIR] [-folds]
-//	go run ./test/bench/power -derive .     derives the embedded tables again
-package main
+// Package power measures the power models of reckon on public data: the figure, the figure to beat and the goal. Each
+// protocol is named in the row. Nothing of a part that is predicted is seen in training: prior curves are learnt from systems
+// with other CPU models, and families are chosen anew within the training part of every fold. The data are not part of the
+// repository (doc/power-model-format.md names their sources); without them it prints so.
+package power
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,27 +17,29 @@ import (
 	"strings"
 
 	"reckon/analysis/powerfit"
+	"reckon/test/bench/measure"
 )
 
-func main() {
+// Run measures them, or derives the embedded tables:
+//
+//	go run ./test/bench power [-data DIR] [-folds]
+//	go run ./test/bench power -derive .
+func Run(_ context.Context, e *measure.Env, args []string) error {
 	def := os.Getenv("RECKON_POWER_DATA")
 	if def == "" {
 		def = "../shared/data/power"
 	}
-	dir := flag.String("data", def, "folder of the public power data (or RECKON_POWER_DATA)")
-	root := flag.String("derive", "", "derive the embedded tables into the repository at this path and end")
-	folds := flag.Bool("folds", false, "print every fold")
-	flag.Parse()
-	var err error
+	f := flag.NewFlagSet("power", flag.ContinueOnError)
+	dir := f.String("data", def, "folder of the public power data (or RECKON_POWER_DATA)")
+	root := f.String("derive", "", "derive the embedded tables into the repository at this path and end")
+	folds := f.Bool("folds", false, "print every fold")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	if *root != "" {
-		err = derive(*dir, *root)
-	} else {
-		err = bench(os.Stdout, *dir, *folds)
+		return derive(*dir, *root)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "power:", err)
-		os.Exit(1)
-	}
+	return bench(e.Out, *dir, *folds)
 }
 
 // row is one line of the table; figures are in percent.
@@ -67,15 +63,13 @@ func bench(w io.Writer, dir string, folds bool) error {
 		}
 		rows = append(rows, r...)
 	}
+	line := (&measure.Env{Out: w}).Table("", "data", "protocol", "error, %", "to beat", "goal", "", "")
 	for _, r := range rows {
 		verdict := "reached"
 		if !r.ok {
 			verdict = "MISSED"
 		}
-		fmt.Fprintf(w, "%-22s %-46s %-26s beat %-30s goal %-18s %s\n", r.data, r.protocol, r.value, r.toBeat, r.goal, verdict)
-		if r.second != "" {
-			fmt.Fprintf(w, "%-22s   %s\n", "", r.second)
-		}
+		line("%s | %s | %s | %s | %s | %s | %s", r.data, r.protocol, r.value, r.toBeat, r.goal, verdict, r.second)
 	}
 	return nil
 }
@@ -96,7 +90,8 @@ func specRows(w io.Writer, dir string, _ bool) ([]row, error) {
 		}
 		return 100 * median(m), 100 * mean(m), 100 * slices.Max(m), 100 * point, nil
 	}
-	line := func(name, protocol string, splits [][2][]int, rivals map[string]interpolator, order []string, goal string, reached func(med, worst float64) bool) (row, error) {
+	line := func(name, protocol string, splits [][2][]int, rivals map[string]interpolator, order []string, goal string, reached func(med,
+		worst float64) bool) (row, error) {
 		med, avg, worst, point, err := measure(splits, ours(by))
 		if err != nil {
 			return row{}, err
@@ -112,7 +107,8 @@ func specRows(w io.Writer, dir string, _ bool) ([]row, error) {
 			beat = append(beat, fmt.Sprintf("%s %.2f (max %.1f)", n, m, x))
 		}
 		r.toBeat = strings.Join(beat, ", ")
-		r.second = fmt.Sprintf("%d systems; median over systems of the MAPE (max: worst system); mean %.2f, worst single point %.1f", len(systems), avg, point)
+		r.second = fmt.Sprintf("%d systems; median over systems of the MAPE (max: worst system); mean %.2f, worst single point %.1f",
+			len(systems), avg, point)
 		return r, nil
 	}
 	a, err := line("SPECpower", "idle/10/50/100 known, the other loads", fourPoints(),
@@ -151,15 +147,18 @@ func serverRows(w io.Writer, dir string, folds bool, families []string) ([]row, 
 		}
 		if folds {
 			for i, f := range r.Folds {
-				fmt.Fprintf(w, "  %-20s %-18s %-14s %5.2f (mean power %5.2f)\n", filepath.Base(p), f, r.Chosen[i], 100*r.Errors[i], 100*r.BaselineErrors[i])
+				fmt.Fprintf(w, "  %-20s %-18s %-14s %5.2f (mean power %5.2f)\n", filepath.Base(p), f, r.Chosen[i], 100*r.Errors[i],
+					100*r.BaselineErrors[i])
 			}
 		}
 		m, x := 100*r.Score.MAPE, 100*r.Score.Worst
 		better := r.Score.MAPE <= r.Baseline.MAPE && r.Score.RMSE <= r.Baseline.RMSE && r.Score.Worst <= r.Baseline.Worst
 		rows = append(rows, row{data: strings.TrimSuffix(filepath.Base(p), ".csv.gz"), protocol: "leave one workload out, choice nested",
-			value: fmt.Sprintf("%.2f (worst %.2f)", m, x), toBeat: "5.7-7.9 (worst 11.5-15.2)", goal: "<= 5 (<= 11)", ok: m <= 5 && x <= 11 && better,
+			value: fmt.Sprintf("%.2f (worst %.2f)", m, x), toBeat: "5.7-7.9 (worst 11.5-15.2)", goal: "<= 5 (<= 11)", ok: m <= 5 &&
+				x <= 11 && better,
 			second: fmt.Sprintf("mean power %.2f (worst %.2f); RMSE %.2f W, R2 %.3f, DRE %.3f; baseline RMSE %.2f W; %s",
-				100*r.Baseline.MAPE, 100*r.Baseline.Worst, r.Score.RMSE, r.Score.R2, r.Score.DRE, r.Baseline.RMSE, strings.Join(r.Warnings, "; "))})
+				100*r.Baseline.MAPE, 100*r.Baseline.Worst, r.Score.RMSE, r.Score.R2, r.Score.DRE, r.Baseline.RMSE,
+				strings.Join(r.Warnings, "; "))})
 	}
 	return rows, nil
 }

@@ -1,4 +1,4 @@
-package main
+package power
 
 import (
 	"errors"
@@ -23,9 +23,11 @@ func dataDir() string {
 // the trees here, which take a minute; the program measures them with.
 func TestGoals(t *testing.T) {
 	servers := func(w io.Writer, dir string, folds bool) ([]row, error) {
-		return serverRows(w, dir, folds, []string{powerfit.Linear, powerfit.Fan, powerfit.Pieces, powerfit.CurveFam, powerfit.Additive, powerfit.Devices})
+		return serverRows(w, dir, folds, []string{powerfit.Linear, powerfit.Fan, powerfit.Pieces, powerfit.CurveFam, powerfit.Additive,
+			powerfit.Devices})
 	}
-	for name, part := range map[string]func(io.Writer, string, bool) ([]row, error){"specpower": specRows, "servers": servers, "orin": orinRows} {
+	for name, part := range map[string]func(io.Writer, string, bool) ([]row, error){"specpower": specRows, "servers": servers,
+		"orin": orinRows} {
 		t.Run(name, func(t *testing.T) {
 			rows, err := part(t.Output(), dataDir(), false)
 			if errors.Is(err, fs.ErrNotExist) {

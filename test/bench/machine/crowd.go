@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"context"
@@ -62,7 +62,8 @@ func room(n int) error {
 		}
 	}
 	if have := countProcesses(); have+n > limit/2 {
-		return fmt.Errorf("%d processes more on top of %d would be over half of kernel.pid_max %d; give smaller numbers with -idle and -busy", n, have, limit)
+		return fmt.Errorf("%d processes more on top of %d would be over half of kernel.pid_max %d; "+
+			"give smaller numbers with -idle and -busy", n, have, limit)
 	}
 	return nil
 }
@@ -80,8 +81,8 @@ func (c *crowd) idle(ctx context.Context, n int) error {
 	return ctx.Err()
 }
 
-// busyArg makes this program one of the busy processes.
-const busyArg = "-be-busy"
+// BusyArg makes this program one of the busy processes.
+const BusyArg = "-be-busy"
 
 // busy adds n processes that run for about 0.2 ms, five times a second.
 func (c *crowd) busy(ctx context.Context, n int) error {
@@ -93,14 +94,15 @@ func (c *crowd) busy(ctx context.Context, n int) error {
 		return err
 	}
 	for i := 0; i < n && ctx.Err() == nil; i++ {
-		if err := c.add(self, busyArg); err != nil {
+		if err := c.add(self, BusyArg); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func beBusy() {
+// BeBusy is the rest of the life of a busy process.
+func BeBusy() {
 	for n := 0; ; n++ {
 		for end := time.Now().Add(200 * time.Microsecond); time.Now().Before(end); {
 			n++
