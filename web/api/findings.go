@@ -43,7 +43,7 @@ func (s *server) findingRoutes() []route {
 			path: "/api/reckon/v1/findings", summary: "List findings",
 			doc: "Cases of misuse, the gravest first; without a state those that are new or open. Users see their own.",
 			params: []param{
-				{name: "rule", doc: "Of these rules; the names that they had before are taken too.", schema: enum(misuse.Rules()...), many: true},
+				{name: "rule", doc: "Of these rules.", schema: enum(misuse.Rules()...), many: true},
 				{name: "severity", doc: "Of these severities.", schema: enum(findingSeverities...), many: true},
 				{name: "state", doc: "In these states.", schema: enum(findingStates...), many: true},
 				{name: "owner", doc: "Of these owners.", schema: text, many: true},
