@@ -12,59 +12,29 @@ import (
 // Container state as the supervisor (the kubelet) reports it. It is reported, not measured: it follows the
 // kubelet's clock and is as complete as the kubelet's view.
 var (
-	containerInfo = &metric.Desc{
-		Name: "reckon_container_info", Kind: metric.Gauge,
-		Help:   "Names of a container of a pod, as the kubelet reports them; the value is always 1. The type is main, init, sidecar, ephemeral or sandbox.",
-		Labels: with("namespace", "pod", "uid", "container", "type", "image", "container_id", "qos"),
-	}
-	containerRestarts = &metric.Desc{
-		Name: "reckon_container_restarts_total", Kind: metric.Counter,
-		Help:   "How often the kubelet has restarted the container.",
-		Labels: with(),
-	}
-	containerWaiting = &metric.Desc{
-		Name: "reckon_container_waiting", Kind: metric.Gauge,
-		Help:   "1 while the container waits to be started, with the kubelet's reason, such as CrashLoopBackOff.",
-		Labels: with("reason"),
-	}
-	containerExit = &metric.Desc{
-		Name: "reckon_container_exit_code", Kind: metric.Gauge,
-		Help:   "Exit code of the latest end of the container, with the kubelet's reason, such as OOMKilled.",
-		Labels: with("reason"),
-	}
-	containerExitBefore = &metric.Desc{
-		Name: "reckon_container_previous_exit_code", Kind: metric.Gauge,
-		Help:   "Exit code of the end of the container before its latest, with the kubelet's reason, while it has ended and neither runs again nor waits.",
-		Labels: with("reason"),
-	}
-	containerRequestCores = &metric.Desc{
-		Name: "reckon_container_request_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Cores that the container requests; those of its workload are in reckon_workload_request_cores.",
-		Labels: with(),
-	}
-	containerRequestMemory = &metric.Desc{
-		Name: "reckon_container_request_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory that the container requests; that of its workload is in reckon_workload_request_memory_bytes.",
-		Labels: with(),
-	}
-	containerLimitCores = &metric.Desc{
-		Name: "reckon_container_limit_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Cores that the container is limited to; absent where there is no limit.",
-		Labels: with(),
-	}
-	containerLimitMemory = &metric.Desc{
-		Name: "reckon_container_limit_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory that the container is limited to; absent where there is no limit.",
-		Labels: with(),
-	}
+	containerInfo = metric.NewDesc("reckon_container_info", metric.Gauge, metric.None, with("namespace", "pod", "uid", "container", "type", "image", "container_id", "qos"),
+		"Names of a container of a pod, as the kubelet reports them; the value is always 1. The type is main, init, sidecar, ephemeral or sandbox.")
+	containerRestarts = metric.NewDesc("reckon_container_restarts_total", metric.Counter, metric.None, with(),
+		"How often the kubelet has restarted the container.")
+	containerWaiting = metric.NewDesc("reckon_container_waiting", metric.Gauge, metric.None, with("reason"),
+		"1 while the container waits to be started, with the kubelet's reason, such as CrashLoopBackOff.")
+	containerExit = metric.NewDesc("reckon_container_exit_code", metric.Gauge, metric.None, with("reason"),
+		"Exit code of the latest end of the container, with the kubelet's reason, such as OOMKilled.")
+	containerExitBefore = metric.NewDesc("reckon_container_previous_exit_code", metric.Gauge, metric.None, with("reason"),
+		"Exit code of the end of the container before its latest, with the kubelet's reason, while it has ended and neither runs again nor waits.")
+	containerRequestCores = metric.NewDesc("reckon_container_request_cores", metric.Gauge, metric.Cores, with(),
+		"Cores that the container requests; those of its workload are in reckon_workload_request_cores.")
+	containerRequestMemory = metric.NewDesc("reckon_container_request_memory_bytes", metric.Gauge, metric.Bytes, with(),
+		"Memory that the container requests; that of its workload is in reckon_workload_request_memory_bytes.")
+	containerLimitCores = metric.NewDesc("reckon_container_limit_cores", metric.Gauge, metric.Cores, with(),
+		"Cores that the container is limited to; absent where there is no limit.")
+	containerLimitMemory = metric.NewDesc("reckon_container_limit_memory_bytes", metric.Gauge, metric.Bytes, with(),
+		"Memory that the container is limited to; absent where there is no limit.")
 )
 
 // containerDevice describes allocated devices; their use is in the series of GPUs, under the same device name.
-var containerDevice = &metric.Desc{
-	Name: "reckon_container_device_info", Kind: metric.Gauge,
-	Help:   "A device that the kubelet gave to the container, such as a GPU, under the name of the resource that it requests; the value is always 1.",
-	Labels: with("resource", "device"),
-}
+var containerDevice = metric.NewDesc("reckon_container_device_info", metric.Gauge, metric.None, with("resource", "device"),
+	"A device that the kubelet gave to the container, such as a GPU, under the name of the resource that it requests; the value is always 1.")
 
 // sandbox is the container type that holds the namespaces of a pod.
 const sandbox = "sandbox"

@@ -6,16 +6,10 @@ import (
 )
 
 var (
-	diskLimitBytes = &metric.Desc{
-		Name: "reckon_workload_disk_limit_bytes_per_second", Kind: metric.Gauge,
-		Help:   "Limit of the control group of the workload (io.max, blkio.throttle) on what it reads from and writes to a disk, by disk and direction; absent where it has none.",
-		Labels: with("device", "direction"),
-	}
-	diskLimitOperations = &metric.Desc{
-		Name: "reckon_workload_disk_limit_operations_per_second", Kind: metric.Gauge,
-		Help:   "Limit of the control group of the workload (io.max, blkio.throttle) on operations of a disk, by disk and direction; absent where it has none.",
-		Labels: with("device", "direction"),
-	}
+	diskLimitBytes = metric.NewDesc("reckon_workload_disk_limit_bytes_per_second", metric.Gauge, metric.None, with("device", "direction"),
+		"Limit of the control group of the workload (io.max, blkio.throttle) on what it reads from and writes to a disk, by disk and direction; absent where it has none.")
+	diskLimitOperations = metric.NewDesc("reckon_workload_disk_limit_operations_per_second", metric.Gauge, metric.None, with("device", "direction"),
+		"Limit of the control group of the workload (io.max, blkio.throttle) on operations of a disk, by disk and direction; absent where it has none.")
 )
 
 // diskLimit is the series of the limits on a device.

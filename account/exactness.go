@@ -11,11 +11,8 @@ import (
 	"reckon/workload"
 )
 
-var figureExactness = &metric.Desc{
-	Name: "reckon_figure_exactness", Kind: metric.Gauge,
-	Help:   "Exactness of a figure of the workloads of a kind on the node, and its source: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series names it and its owner. A run takes the worst of its time.",
-	Labels: []string{"figure", "kind", "source", "workload", "owner"},
-}
+var figureExactness = metric.NewDesc("reckon_figure_exactness", metric.Gauge, metric.None, []string{"figure", "kind", "source", "workload", "owner"},
+	"Exactness of a figure of the workloads of a kind on the node, and its source: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series names it and its owner. A run takes the worst of its time.")
 
 // judged is one of the figures that come with a degree of exactness.
 type judged uint8

@@ -8,11 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-var cacheBytes = &metric.Desc{
-	Name: "reckon_workload_cache_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-	Help:   "Bytes of the last-level caches that the workload occupies, where a monitoring group of the kernel (resctrl) holds it.",
-	Labels: with(),
-}
+var cacheBytes = metric.NewDesc("reckon_workload_cache_bytes", metric.Gauge, metric.Bytes, with(),
+	"Bytes of the last-level caches that the workload occupies, where a monitoring group of the kernel (resctrl) holds it.")
 
 // monitored is what monitoring groups of the kernel (resctrl) counted for a part.
 type monitored struct {

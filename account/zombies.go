@@ -12,11 +12,8 @@ import (
 // one that ended as a zombie until its exit record has come.
 const zombieAfter = uint64(time.Minute)
 
-var zombies = &metric.Desc{
-	Name: "reckon_zombie_processes", Kind: metric.Gauge,
-	Help:   "Processes of the owner that ended at least a minute ago and were not waited for by their parent; absent if there are none.",
-	Labels: []string{"owner"},
-}
+var zombies = metric.NewDesc("reckon_zombie_processes", metric.Gauge, metric.None, []string{"owner"},
+	"Processes of the owner that ended at least a minute ago and were not waited for by their parent; absent if there are none.")
 
 // dead is the number of zombies of an owner.
 type dead struct {

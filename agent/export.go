@@ -109,11 +109,8 @@ func (a *Agent) Sensors() []client.Sensor {
 	return append([]client.Sensor(nil), a.status...)
 }
 
-var sensorUp = &metric.Desc{
-	Name: "reckon_sensor_up", Kind: metric.Gauge,
-	Help:   "Whether the sensor works on this node; the reason says why not.",
-	Labels: []string{"sensor", "reason"},
-}
+var sensorUp = metric.NewDesc("reckon_sensor_up", metric.Gauge, metric.None, []string{"sensor", "reason"},
+	"Whether the sensor works on this node; the reason says why not.")
 
 // add registers a sensor that is here (err nil) or is not.
 func (a *Agent) add(name string, s sensor.Sensor, err error) {

@@ -18,18 +18,12 @@ import (
 // that are sent to it.
 
 var (
-	ownInput = &metric.Desc{
-		Name: "reckon_own_input_up", Kind: metric.Gauge, Labels: []string{"sensor", "input", "reason"},
-		Help: "Whether everything was taken of a file or address with figures of its own; the reason says what was not, and why.",
-	}
-	ownSeries = &metric.Desc{
-		Name: "reckon_own_series", Kind: metric.Gauge, Labels: []string{"sensor"},
-		Help: "Series with figures of others that the last export carried.",
-	}
-	ownPushes = &metric.Desc{
-		Name: "reckon_own_pushes_total", Kind: metric.Counter, Labels: []string{"result"},
-		Help: "Requests of `reckon push` and the like, by result: taken or refused.",
-	}
+	ownInput = metric.NewDesc("reckon_own_input_up", metric.Gauge, metric.None, []string{"sensor", "input", "reason"},
+		"Whether everything was taken of a file or address with figures of its own; the reason says what was not, and why.")
+	ownSeries = metric.NewDesc("reckon_own_series", metric.Gauge, metric.None, []string{"sensor"},
+		"Series with figures of others that the last export carried.")
+	ownPushes = metric.NewDesc("reckon_own_pushes_total", metric.Counter, metric.None, []string{"result"},
+		"Requests of `reckon push` and the like, by result: taken or refused.")
 )
 
 // Bounds of what others may add.

@@ -12,26 +12,14 @@ import (
 var podNetworkLabels = []string{"workload", "kind", "part", "owner", "device", "direction"}
 
 var (
-	podNetwork = &metric.Desc{
-		Name: "reckon_pod_network_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help:   "Bytes that passed the network devices of a pod, headers included and loopback left out, by device and direction (receive, transmit), since its sandbox was made. Pods in the network of the machine have none. What passes sockets is in reckon_workload_network_bytes_total.",
-		Labels: podNetworkLabels,
-	}
-	podPackets = &metric.Desc{
-		Name: "reckon_pod_network_packets_total", Kind: metric.Counter,
-		Help:   "Packets that passed the network devices of a pod; shown on /metrics with the view cadvisor.",
-		Labels: podNetworkLabels,
-	}
-	podErrors = &metric.Desc{
-		Name: "reckon_pod_network_errors_total", Kind: metric.Counter,
-		Help:   "Packets in which the network devices of a pod found an error; shown on /metrics with the view cadvisor.",
-		Labels: podNetworkLabels,
-	}
-	podDropped = &metric.Desc{
-		Name: "reckon_pod_network_dropped_total", Kind: metric.Counter,
-		Help:   "Packets that the network devices of a pod dropped; shown on /metrics with the view cadvisor.",
-		Labels: podNetworkLabels,
-	}
+	podNetwork = metric.NewDesc("reckon_pod_network_bytes_total", metric.Counter, metric.Bytes, podNetworkLabels,
+		"Bytes that passed the network devices of a pod, headers included and loopback left out, by device and direction (receive, transmit), since its sandbox was made. Pods in the network of the machine have none. What passes sockets is in reckon_workload_network_bytes_total.")
+	podPackets = metric.NewDesc("reckon_pod_network_packets_total", metric.Counter, metric.None, podNetworkLabels,
+		"Packets that passed the network devices of a pod; shown on /metrics with the view cadvisor.")
+	podErrors = metric.NewDesc("reckon_pod_network_errors_total", metric.Counter, metric.None, podNetworkLabels,
+		"Packets in which the network devices of a pod found an error; shown on /metrics with the view cadvisor.")
+	podDropped = metric.NewDesc("reckon_pod_network_dropped_total", metric.Counter, metric.None, podNetworkLabels,
+		"Packets that the network devices of a pod dropped; shown on /metrics with the view cadvisor.")
 )
 
 // podNet reads the network namespaces of pods.

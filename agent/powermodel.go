@@ -15,11 +15,8 @@ import (
 // noModel is the word for no power model at all.
 const noModel = "none"
 
-var modelInfo = &metric.Desc{
-	Name: "reckon_power_model_info", Kind: metric.Gauge,
-	Help:   "The power model that stands in for a meter on this node, what it models, how it was validated, and its mean absolute error as a ratio, empty where it was fitted to too little to state one; the value is always 1.",
-	Labels: []string{"model", "domain", "protocol", "error"},
-}
+var modelInfo = metric.NewDesc("reckon_power_model_info", metric.Gauge, metric.None, []string{"model", "domain", "protocol", "error"},
+	"The power model that stands in for a meter on this node, what it models, how it was validated, and its mean absolute error as a ratio, empty where it was fitted to too little to state one; the value is always 1.")
 
 // powerModel gives the power of the node where no meter does.
 type powerModel struct {

@@ -13,55 +13,30 @@ import (
 
 // The agent measures itself with the same care.
 var (
-	agentInfo = &metric.Desc{
-		Name: "reckon_agent_info", Kind: metric.Gauge,
-		Help:   "The version of the agent and where it reads processes and their ends from; the value is always 1.",
-		Labels: []string{"version", "source", "exits"},
-	}
-	agentCPU = &metric.Desc{
-		Name: "reckon_agent_cpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-		Help: "CPU time the process that holds the agent has used, user and system.",
-	}
-	agentMemory = &metric.Desc{
-		Name: "reckon_agent_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help: "Resident memory of the process that holds the agent.",
-	}
-	agentTicks = &metric.Desc{
-		Name: "reckon_agent_ticks_total", Kind: metric.Counter,
-		Help: "Readings of the task table since the agent started.",
-	}
-	agentTickSeconds = &metric.Desc{
-		Name: "reckon_agent_tick_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-		Help: "Wall time spent in internal ticks.",
-	}
-	agentLate = &metric.Desc{
-		Name: "reckon_agent_ticks_late_total", Kind: metric.Counter,
-		Help: "Internal ticks that took longer than their interval.",
-	}
-	agentFailed = &metric.Desc{
-		Name: "reckon_agent_ticks_failed_total", Kind: metric.Counter,
-		Help: "Internal ticks in which the task table could not be read.",
-	}
-	agentLost = &metric.Desc{
-		Name: "reckon_agent_exit_records_lost_total", Kind: metric.Counter,
-		Help: "Exit records that the kernel could not deliver; short processes may be missing from their workload and are in other.",
-	}
-	agentMissed = &metric.Desc{
-		Name: "reckon_agent_events_missed_total", Kind: metric.Counter, Labels: []string{"sensor"},
-		Help: "Events that interrupted a program of the sensor in the kernel and were therefore not counted by it. Kernels before 5.12 do not count them.",
-	}
-	agentExportErrors = &metric.Desc{
-		Name: "reckon_agent_export_errors_total", Kind: metric.Counter,
-		Help: "Exports that a sink did not take whole.",
-	}
-	agentParts = &metric.Desc{
-		Name: "reckon_agent_parts", Kind: metric.Gauge,
-		Help: "Parts of workloads that the agent holds accounts of.",
-	}
-	agentProcesses = &metric.Desc{
-		Name: "reckon_agent_processes", Kind: metric.Gauge,
-		Help: "Processes that the agent knows.",
-	}
+	agentInfo = metric.NewDesc("reckon_agent_info", metric.Gauge, metric.None, []string{"version", "source", "exits"},
+		"The version of the agent and where it reads processes and their ends from; the value is always 1.")
+	agentCPU = metric.NewDesc("reckon_agent_cpu_seconds_total", metric.Counter, metric.Seconds, nil,
+		"CPU time the process that holds the agent has used, user and system.")
+	agentMemory = metric.NewDesc("reckon_agent_memory_bytes", metric.Gauge, metric.Bytes, nil,
+		"Resident memory of the process that holds the agent.")
+	agentTicks = metric.NewDesc("reckon_agent_ticks_total", metric.Counter, metric.None, nil,
+		"Readings of the task table since the agent started.")
+	agentTickSeconds = metric.NewDesc("reckon_agent_tick_seconds_total", metric.Counter, metric.Seconds, nil,
+		"Wall time spent in internal ticks.")
+	agentLate = metric.NewDesc("reckon_agent_ticks_late_total", metric.Counter, metric.None, nil,
+		"Internal ticks that took longer than their interval.")
+	agentFailed = metric.NewDesc("reckon_agent_ticks_failed_total", metric.Counter, metric.None, nil,
+		"Internal ticks in which the task table could not be read.")
+	agentLost = metric.NewDesc("reckon_agent_exit_records_lost_total", metric.Counter, metric.None, nil,
+		"Exit records that the kernel could not deliver; short processes may be missing from their workload and are in other.")
+	agentMissed = metric.NewDesc("reckon_agent_events_missed_total", metric.Counter, metric.None, []string{"sensor"},
+		"Events that interrupted a program of the sensor in the kernel and were therefore not counted by it. Kernels before 5.12 do not count them.")
+	agentExportErrors = metric.NewDesc("reckon_agent_export_errors_total", metric.Counter, metric.None, nil,
+		"Exports that a sink did not take whole.")
+	agentParts = metric.NewDesc("reckon_agent_parts", metric.Gauge, metric.None, nil,
+		"Parts of workloads that the agent holds accounts of.")
+	agentProcesses = metric.NewDesc("reckon_agent_processes", metric.Gauge, metric.None, nil,
+		"Processes that the agent knows.")
 )
 
 // self is what the agent knows of itself.

@@ -79,6 +79,11 @@ type Desc struct {
 	Labels []string
 }
 
+// NewDesc returns a description; labels are the names of its variable labels, nil for none.
+func NewDesc(name string, kind Kind, unit Unit, labels []string, help string) *Desc {
+	return &Desc{Name: name, Help: help, Kind: kind, Unit: unit, Labels: labels}
+}
+
 // Series is one time series: a description and its label values. Producers create
 // it once and keep the pointer for the lifetime of the series: consumers may key
 // caches by it. Neither field changes after creation.

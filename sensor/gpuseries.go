@@ -14,11 +14,8 @@ func gpu(name string, kind metric.Kind, unit metric.Unit, help string, extra ...
 
 // The series of devices that every sensor of GPUs shares.
 var (
-	gpuInfo = &metric.Desc{
-		Name: "reckon_gpu_info", Kind: metric.Gauge,
-		Help:   "A graphics processor or accelerator, or a partition of one (then parent and the number of its GPU instance are set); the value is always 1.",
-		Labels: []string{"vendor", "device", "index", "model", "driver", "parent", "pci", "partition"},
-	}
+	gpuInfo = metric.NewDesc("reckon_gpu_info", metric.Gauge, metric.None, []string{"vendor", "device", "index", "model", "driver", "parent", "pci", "partition"},
+		"A graphics processor or accelerator, or a partition of one (then parent and the number of its GPU instance are set); the value is always 1.")
 	gpuBusy        = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds, "Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
 	gpuEngine      = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds, "Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any work at all, sm its multiprocessors (their mean), tensor, fp64, fp32 and fp16 the pipes in them, dram the share of the highest memory traffic.", "engine")
 	gpuMemory      = gpu("reckon_gpu_memory_bytes", metric.Gauge, metric.Bytes, "Memory of the device in use.")

@@ -4,18 +4,12 @@ import "reckon/metric"
 
 // NodeEnergy is the energy counted by every meter of a node, whatever reads it. Sensors
 // with meters share the description; [MeterSeries] writes it.
-var NodeEnergy = &metric.Desc{
-	Name: "reckon_node_energy_joules_total", Kind: metric.Counter, Unit: metric.Joules,
-	Help:   "Energy that a meter of the node has counted, by domain and zone; domains overlap and are not to be summed: psys and board hold packages, package holds core and uncore.",
-	Labels: []string{"domain", "zone", "method"},
-}
+var NodeEnergy = metric.NewDesc("reckon_node_energy_joules_total", metric.Counter, metric.Joules, []string{"domain", "zone", "method"},
+	"Energy that a meter of the node has counted, by domain and zone; domains overlap and are not to be summed: psys and board hold packages, package holds core and uncore.")
 
 // NodePower is the present power of a meter of the node.
-var NodePower = &metric.Desc{
-	Name: "reckon_node_power_watts", Kind: metric.Gauge, Unit: metric.Watts,
-	Help:   "Power that a meter of the node shows now, by domain and zone; domains overlap as those of reckon_node_energy_joules_total.",
-	Labels: []string{"domain", "zone", "method"},
-}
+var NodePower = metric.NewDesc("reckon_node_power_watts", metric.Gauge, metric.Watts, []string{"domain", "zone", "method"},
+	"Power that a meter of the node shows now, by domain and zone; domains overlap as those of reckon_node_energy_joules_total.")
 
 // MeterDescs lists the series of [MeterSeries].
 func MeterDescs() []*metric.Desc { return []*metric.Desc{NodeEnergy, NodePower} }

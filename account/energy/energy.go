@@ -16,16 +16,10 @@ const WorkloadEnergy = "reckon_workload_energy_joules_total"
 // The energy of workloads and the energy that was split. Every joule is in exactly one
 // domain, so that sums over all labels are right; see package attribution.
 var (
-	workloadEnergy = &metric.Desc{
-		Name: WorkloadEnergy, Kind: metric.Counter, Unit: metric.Joules,
-		Help:   "Energy caused by the workload: share active by its use, share idle where idle energy is shared too; each joule is in one domain, so sums are right. The method is whether it was measured, and the basis of the split if that is not the use of the component itself.",
-		Labels: sensor.Charged("domain", "share", "method"),
-	}
-	attributedEnergy = &metric.Desc{
-		Name: "reckon_node_attributed_energy_joules_total", Kind: metric.Counter, Unit: metric.Joules,
-		Help:   "Energy of the node that was split, each joule once: share active went to workloads and other, share idle is what the node draws without work.",
-		Labels: []string{"domain", "share", "method"},
-	}
+	workloadEnergy = metric.NewDesc(WorkloadEnergy, metric.Counter, metric.Joules, sensor.Charged("domain", "share", "method"),
+		"Energy caused by the workload: share active by its use, share idle where idle energy is shared too; each joule is in one domain, so sums are right. The method is whether it was measured, and the basis of the split if that is not the use of the component itself.")
+	attributedEnergy = metric.NewDesc("reckon_node_attributed_energy_joules_total", metric.Counter, metric.Joules, []string{"domain", "share", "method"},
+		"Energy of the node that was split, each joule once: share active went to workloads and other, share idle is what the node draws without work.")
 )
 
 // IdleShare selects the owners of the energy that a node draws without work.

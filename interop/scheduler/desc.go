@@ -18,214 +18,94 @@ var (
 
 // Series that only a batch system can provide.
 var (
-	workloadState = &metric.Desc{
-		Name: "reckon_workload_state", Kind: metric.Gauge,
-		Help:   "State in the words of the batch system, in lower case, and why it is in it; the value is always 1, the series with the newest sample counts.",
-		Labels: with("state", "reason"),
-	}
-	submitTime = &metric.Desc{
-		Name: "reckon_workload_submit_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "Submit time of the workload, seconds since the Unix epoch.",
-		Labels: with(),
-	}
-	allocatedCores = &metric.Desc{
-		Name: "reckon_workload_allocated_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Cores that the batch system gave to the workload, over all its nodes.",
-		Labels: with(),
-	}
-	allocatedMemory = &metric.Desc{
-		Name: "reckon_workload_allocated_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory that the batch system gave to the workload, over all its nodes.",
-		Labels: with(),
-	}
-	allocatedGPUs = &metric.Desc{
-		Name: "reckon_workload_allocated_gpus", Kind: metric.Gauge,
-		Help:   "GPUs that the batch system gave to the workload, over all its nodes.",
-		Labels: with(),
-	}
-	allocatedNodes = &metric.Desc{
-		Name: "reckon_workload_allocated_nodes", Kind: metric.Gauge,
-		Help:   "Nodes that the batch system gave to the workload.",
-		Labels: with(),
-	}
-	allocationTime = &metric.Desc{
-		Name: "reckon_workload_allocation_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "Time of the last resize of a workload, seconds since the Unix epoch; absent for one that was not.",
-		Labels: with(),
-	}
-	suspendedTime = &metric.Desc{
-		Name: "reckon_workload_suspended_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-		Help:   "Time for which the batch system had suspended the workload: it is not counted as allocated.",
-		Labels: with(),
-	}
-	qosInfo = &metric.Desc{
-		Name: "reckon_workload_qos_info", Kind: metric.Gauge,
-		Help:   "Quality of service under which the workload runs; the value is always 1.",
-		Labels: with("qos"),
-	}
-	endedByInfo = &metric.Desc{
-		Name: "reckon_workload_ended_by_info", Kind: metric.Gauge,
-		Help:   "Who or what ended the workload, if not itself: user (and which), time_limit, deadline, out_of_memory, node_failure, preempted, scheduler; the value is always 1.",
-		Labels: with("by", "user"),
-	}
-	stepCPU = &metric.Desc{
-		Name: "reckon_slurm_step_cpu_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "CPU time of the step, by accounting.",
-		Labels: with(),
-	}
-	stepMemory = &metric.Desc{
-		Name: "reckon_slurm_step_memory_peak_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Highest memory of a task of the step that accounting has seen: it looks every few seconds.",
-		Labels: with(),
-	}
-	stepCores = &metric.Desc{
-		Name: "reckon_slurm_step_allocated_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Cores that the step had, by accounting.",
-		Labels: with(),
-	}
-	requestNodes = &metric.Desc{
-		Name: "reckon_workload_request_nodes", Kind: metric.Gauge,
-		Help:   "Nodes requested by or allocated to the workload.",
-		Labels: with(),
-	}
-	exitCodes = &metric.Desc{
-		Name: "reckon_workload_exit_code", Kind: metric.Gauge,
-		Help:   "Exit code of the workload; 128 and the number of the signal that ended it.",
-		Labels: with(),
-	}
-	nodesInfo = &metric.Desc{
-		Name: "reckon_workload_nodes_info", Kind: metric.Gauge,
-		Help:   "Nodes that the batch system gave to the workload, as Slurm writes node lists; the value is always 1.",
-		Labels: with("nodes"),
-	}
-	numberInfo = &metric.Desc{
-		Name: "reckon_slurm_number_info", Kind: metric.Gauge,
-		Help:   "Another job id in Slurm: that of a task of an array or of a part of a heterogeneous job alone. The value is always 1.",
-		Labels: with("number"),
-	}
-	jobTasks = &metric.Desc{
-		Name: "reckon_slurm_waiting_tasks", Kind: metric.Gauge,
-		Help:   "Pending tasks of the array represented by this workload.",
-		Labels: with(),
-	}
-	jobSteps = &metric.Desc{
-		Name: "reckon_slurm_steps", Kind: metric.Gauge,
-		Help:   "Steps that the job had, by accounting, those of which no series is kept included: of more than 400 those are kept that failed or used most CPU time.",
-		Labels: with(),
-	}
-	stepInfo = &metric.Desc{
-		Name: "reckon_slurm_step_info", Kind: metric.Gauge,
-		Help:   "A step of a job, by accounting; part is its name in the job. The value is always 1.",
-		Labels: with("name", "state", "nodes"),
-	}
-	stepStart = &metric.Desc{
-		Name: "reckon_slurm_step_start_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "Start time of the step, by accounting, seconds since the Unix epoch.",
-		Labels: with(),
-	}
-	stepEnd = &metric.Desc{
-		Name: "reckon_slurm_step_end_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "When the step ended, by accounting, seconds since the Unix epoch.",
-		Labels: with(),
-	}
-	stepExit = &metric.Desc{
-		Name: "reckon_slurm_step_exit_code", Kind: metric.Gauge,
-		Help:   "Exit code of the step; 128 and the number of the signal that ended it.",
-		Labels: with(),
-	}
+	workloadState = metric.NewDesc("reckon_workload_state", metric.Gauge, metric.None, with("state", "reason"),
+		"State in the words of the batch system, in lower case, and why it is in it; the value is always 1, the series with the newest sample counts.")
+	submitTime = metric.NewDesc("reckon_workload_submit_time_seconds", metric.Gauge, metric.Seconds, with(),
+		"Submit time of the workload, seconds since the Unix epoch.")
+	allocatedCores = metric.NewDesc("reckon_workload_allocated_cores", metric.Gauge, metric.Cores, with(),
+		"Cores that the batch system gave to the workload, over all its nodes.")
+	allocatedMemory = metric.NewDesc("reckon_workload_allocated_memory_bytes", metric.Gauge, metric.Bytes, with(),
+		"Memory that the batch system gave to the workload, over all its nodes.")
+	allocatedGPUs = metric.NewDesc("reckon_workload_allocated_gpus", metric.Gauge, metric.None, with(),
+		"GPUs that the batch system gave to the workload, over all its nodes.")
+	allocatedNodes = metric.NewDesc("reckon_workload_allocated_nodes", metric.Gauge, metric.None, with(),
+		"Nodes that the batch system gave to the workload.")
+	allocationTime = metric.NewDesc("reckon_workload_allocation_time_seconds", metric.Gauge, metric.Seconds, with(),
+		"Time of the last resize of a workload, seconds since the Unix epoch; absent for one that was not.")
+	suspendedTime = metric.NewDesc("reckon_workload_suspended_seconds_total", metric.Counter, metric.Seconds, with(),
+		"Time for which the batch system had suspended the workload: it is not counted as allocated.")
+	qosInfo = metric.NewDesc("reckon_workload_qos_info", metric.Gauge, metric.None, with("qos"),
+		"Quality of service under which the workload runs; the value is always 1.")
+	endedByInfo = metric.NewDesc("reckon_workload_ended_by_info", metric.Gauge, metric.None, with("by", "user"),
+		"Who or what ended the workload, if not itself: user (and which), time_limit, deadline, out_of_memory, node_failure, preempted, scheduler; the value is always 1.")
+	stepCPU = metric.NewDesc("reckon_slurm_step_cpu_seconds", metric.Gauge, metric.Seconds, with(),
+		"CPU time of the step, by accounting.")
+	stepMemory = metric.NewDesc("reckon_slurm_step_memory_peak_bytes", metric.Gauge, metric.Bytes, with(),
+		"Highest memory of a task of the step that accounting has seen: it looks every few seconds.")
+	stepCores = metric.NewDesc("reckon_slurm_step_allocated_cores", metric.Gauge, metric.Cores, with(),
+		"Cores that the step had, by accounting.")
+	requestNodes = metric.NewDesc("reckon_workload_request_nodes", metric.Gauge, metric.None, with(),
+		"Nodes requested by or allocated to the workload.")
+	exitCodes = metric.NewDesc("reckon_workload_exit_code", metric.Gauge, metric.None, with(),
+		"Exit code of the workload; 128 and the number of the signal that ended it.")
+	nodesInfo = metric.NewDesc("reckon_workload_nodes_info", metric.Gauge, metric.None, with("nodes"),
+		"Nodes that the batch system gave to the workload, as Slurm writes node lists; the value is always 1.")
+	numberInfo = metric.NewDesc("reckon_slurm_number_info", metric.Gauge, metric.None, with("number"),
+		"Another job id in Slurm: that of a task of an array or of a part of a heterogeneous job alone. The value is always 1.")
+	jobTasks = metric.NewDesc("reckon_slurm_waiting_tasks", metric.Gauge, metric.None, with(),
+		"Pending tasks of the array represented by this workload.")
+	jobSteps = metric.NewDesc("reckon_slurm_steps", metric.Gauge, metric.None, with(),
+		"Steps that the job had, by accounting, those of which no series is kept included: of more than 400 those are kept that failed or used most CPU time.")
+	stepInfo = metric.NewDesc("reckon_slurm_step_info", metric.Gauge, metric.None, with("name", "state", "nodes"),
+		"A step of a job, by accounting; part is its name in the job. The value is always 1.")
+	stepStart = metric.NewDesc("reckon_slurm_step_start_time_seconds", metric.Gauge, metric.Seconds, with(),
+		"Start time of the step, by accounting, seconds since the Unix epoch.")
+	stepEnd = metric.NewDesc("reckon_slurm_step_end_time_seconds", metric.Gauge, metric.Seconds, with(),
+		"When the step ended, by accounting, seconds since the Unix epoch.")
+	stepExit = metric.NewDesc("reckon_slurm_step_exit_code", metric.Gauge, metric.None, with(),
+		"Exit code of the step; 128 and the number of the signal that ended it.")
 )
 
 // Series of nodes and partitions.
 var (
-	nodeInfo = &metric.Desc{
-		Name: "reckon_slurm_node_info", Kind: metric.Gauge,
-		Help:   "Node in Slurm, with its features; the value is always 1.",
-		Labels: []string{"node", "features"},
-	}
-	nodeState = &metric.Desc{
-		Name: "reckon_slurm_node_state", Kind: metric.Gauge,
-		Help:   "State of a node in Slurm, its flags and why it was drained; 1 when it takes jobs, 0 when not.",
-		Labels: []string{"node", "state", "flags", "reason"},
-	}
-	nodeCores = &metric.Desc{
-		Name: "reckon_slurm_node_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Allocatable processors of a node in Slurm.",
-		Labels: []string{"node"},
-	}
-	nodeAllocatedCores = &metric.Desc{
-		Name: "reckon_slurm_node_allocated_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Processors of a node allocated to jobs.",
-		Labels: []string{"node"},
-	}
-	nodeMemory = &metric.Desc{
-		Name: "reckon_slurm_node_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Allocatable memory of a node in Slurm.",
-		Labels: []string{"node"},
-	}
-	nodeAllocatedMemory = &metric.Desc{
-		Name: "reckon_slurm_node_allocated_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory of a node allocated to jobs; absent where Slurm reports it as text only.",
-		Labels: []string{"node"},
-	}
-	nodeGPUs = &metric.Desc{
-		Name: "reckon_slurm_node_gpus", Kind: metric.Gauge,
-		Help:   "Allocatable GPUs of a node in Slurm.",
-		Labels: []string{"node"},
-	}
-	nodeAllocatedGPUs = &metric.Desc{
-		Name: "reckon_slurm_node_allocated_gpus", Kind: metric.Gauge,
-		Help:   "GPUs of a node allocated to jobs; absent where Slurm reports it as text only.",
-		Labels: []string{"node"},
-	}
-	partitionInfo = &metric.Desc{
-		Name: "reckon_slurm_partition_info", Kind: metric.Gauge,
-		Help:   "Partition, whether it takes jobs (state) and whether it is the default; the value is always 1.",
-		Labels: []string{"partition", "state", "default"},
-	}
-	partitionNode = &metric.Desc{
-		Name: "reckon_slurm_partition_node", Kind: metric.Gauge,
-		Help:   "A node is in a partition; the value is always 1.",
-		Labels: []string{"partition", "node"},
-	}
-	partitionLimit = &metric.Desc{
-		Name: "reckon_slurm_partition_limit_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "Longest time that a job of the partition may take; absent where there is no limit.",
-		Labels: []string{"partition"},
-	}
-	partitionJobs = &metric.Desc{
-		Name: "reckon_slurm_partition_jobs", Kind: metric.Gauge,
-		Help:   "Jobs of a partition by state; each waiting task of an array is one.",
-		Labels: []string{"partition", "state"},
-	}
-	partitionCores = &metric.Desc{
-		Name: "reckon_slurm_partition_requested_cores", Kind: metric.Gauge, Unit: metric.Cores,
-		Help:   "Processors that the jobs of a partition hold or wait for, by state.",
-		Labels: []string{"partition", "state"},
-	}
+	nodeInfo = metric.NewDesc("reckon_slurm_node_info", metric.Gauge, metric.None, []string{"node", "features"},
+		"Node in Slurm, with its features; the value is always 1.")
+	nodeState = metric.NewDesc("reckon_slurm_node_state", metric.Gauge, metric.None, []string{"node", "state", "flags", "reason"},
+		"State of a node in Slurm, its flags and why it was drained; 1 when it takes jobs, 0 when not.")
+	nodeCores = metric.NewDesc("reckon_slurm_node_cores", metric.Gauge, metric.Cores, []string{"node"},
+		"Allocatable processors of a node in Slurm.")
+	nodeAllocatedCores = metric.NewDesc("reckon_slurm_node_allocated_cores", metric.Gauge, metric.Cores, []string{"node"},
+		"Processors of a node allocated to jobs.")
+	nodeMemory = metric.NewDesc("reckon_slurm_node_memory_bytes", metric.Gauge, metric.Bytes, []string{"node"},
+		"Allocatable memory of a node in Slurm.")
+	nodeAllocatedMemory = metric.NewDesc("reckon_slurm_node_allocated_memory_bytes", metric.Gauge, metric.Bytes, []string{"node"},
+		"Memory of a node allocated to jobs; absent where Slurm reports it as text only.")
+	nodeGPUs = metric.NewDesc("reckon_slurm_node_gpus", metric.Gauge, metric.None, []string{"node"},
+		"Allocatable GPUs of a node in Slurm.")
+	nodeAllocatedGPUs = metric.NewDesc("reckon_slurm_node_allocated_gpus", metric.Gauge, metric.None, []string{"node"},
+		"GPUs of a node allocated to jobs; absent where Slurm reports it as text only.")
+	partitionInfo = metric.NewDesc("reckon_slurm_partition_info", metric.Gauge, metric.None, []string{"partition", "state", "default"},
+		"Partition, whether it takes jobs (state) and whether it is the default; the value is always 1.")
+	partitionNode = metric.NewDesc("reckon_slurm_partition_node", metric.Gauge, metric.None, []string{"partition", "node"},
+		"A node is in a partition; the value is always 1.")
+	partitionLimit = metric.NewDesc("reckon_slurm_partition_limit_seconds", metric.Gauge, metric.Seconds, []string{"partition"},
+		"Longest time that a job of the partition may take; absent where there is no limit.")
+	partitionJobs = metric.NewDesc("reckon_slurm_partition_jobs", metric.Gauge, metric.None, []string{"partition", "state"},
+		"Jobs of a partition by state; each waiting task of an array is one.")
+	partitionCores = metric.NewDesc("reckon_slurm_partition_requested_cores", metric.Gauge, metric.Cores, []string{"partition", "state"},
+		"Processors that the jobs of a partition hold or wait for, by state.")
 )
 
 // Series about the polling itself.
 var (
-	readUp = &metric.Desc{
-		Name: "reckon_slurm_up", Kind: metric.Gauge,
-		Help:   "1 when the last query of Slurm was answered, by query: jobs, accounting, nodes.",
-		Labels: []string{"source"},
-	}
-	readSeconds = &metric.Desc{
-		Name: "reckon_slurm_read_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "Time that the last answer of Slurm took.",
-		Labels: []string{"source"},
-	}
-	badRecords = &metric.Desc{
-		Name: "reckon_slurm_bad_records_total", Kind: metric.Counter,
-		Help:   "Records of Slurm that could not be read and were passed over.",
-		Labels: []string{"source"},
-	}
-	unresolved = &metric.Desc{
-		Name: "reckon_slurm_unresolved_jobs", Kind: metric.Gauge,
-		Help:   "Jobs that left the queue and have no end in accounting yet.",
-		Labels: []string{},
-	}
+	readUp = metric.NewDesc("reckon_slurm_up", metric.Gauge, metric.None, []string{"source"},
+		"1 when the last query of Slurm was answered, by query: jobs, accounting, nodes.")
+	readSeconds = metric.NewDesc("reckon_slurm_read_seconds", metric.Gauge, metric.Seconds, []string{"source"},
+		"Time that the last answer of Slurm took.")
+	badRecords = metric.NewDesc("reckon_slurm_bad_records_total", metric.Counter, metric.None, []string{"source"},
+		"Records of Slurm that could not be read and were passed over.")
+	unresolved = metric.NewDesc("reckon_slurm_unresolved_jobs", metric.Gauge, metric.None, []string{},
+		"Jobs that left the queue and have no end in accounting yet.")
 )
 
 func with(labels ...string) []string {

@@ -23,16 +23,10 @@ import (
 )
 
 var (
-	traffic = &metric.Desc{
-		Name: "reckon_node_cache_memory_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help:   "Bytes that moved between the last-level caches of a socket and memory, by memory (local, remote), since the agent began; without devices. By the monitoring of the processor (resctrl).",
-		Labels: []string{"socket", "memory"},
-	}
-	occupancy = &metric.Desc{
-		Name: "reckon_node_cache_occupancy_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Bytes of the last-level caches of a socket that threads occupy, by the monitoring of the processor (resctrl).",
-		Labels: []string{"socket"},
-	}
+	traffic = metric.NewDesc("reckon_node_cache_memory_bytes_total", metric.Counter, metric.Bytes, []string{"socket", "memory"},
+		"Bytes that moved between the last-level caches of a socket and memory, by memory (local, remote), since the agent began; without devices. By the monitoring of the processor (resctrl).")
+	occupancy = metric.NewDesc("reckon_node_cache_occupancy_bytes", metric.Gauge, metric.Bytes, []string{"socket"},
+		"Bytes of the last-level caches of a socket that threads occupy, by the monitoring of the processor (resctrl).")
 )
 
 // Descs lists the series of the sensor, also where it is not available.

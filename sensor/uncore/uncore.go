@@ -21,11 +21,8 @@ import (
 	"reckon/sensor"
 )
 
-var traffic = &metric.Desc{
-	Name: "reckon_node_memory_traffic_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-	Help:   "Bytes that the memory controllers of a socket moved, by direction (read, write); devices and the kernel included. Counted since the agent began.",
-	Labels: []string{"socket", "direction"},
-}
+var traffic = metric.NewDesc("reckon_node_memory_traffic_bytes_total", metric.Counter, metric.Bytes, []string{"socket", "direction"},
+	"Bytes that the memory controllers of a socket moved, by direction (read, write); devices and the kernel included. Counted since the agent began.")
 
 // Descs lists the series of the sensor, also where it is not available.
 func Descs() []*metric.Desc { return []*metric.Desc{traffic} }

@@ -8,50 +8,28 @@ import (
 
 // Series about the agent's own transmission.
 var (
-	pushUp = &metric.Desc{
-		Name: "reckon_agent_push_up", Kind: metric.Gauge,
-		Help: "Whether the endpoint took the last request sent to it.", Labels: []string{"endpoint"},
-	}
-	pushSent = &metric.Desc{
-		Name: "reckon_agent_push_samples_total", Kind: metric.Counter,
-		Help: "Samples that the endpoint took.", Labels: []string{"endpoint"},
-	}
-	pushRefused = &metric.Desc{
-		Name: "reckon_agent_push_refused_samples_total", Kind: metric.Counter,
-		Help: "Samples that the endpoint called unusable and that were dropped.", Labels: []string{"endpoint"},
-	}
-	pushLost = &metric.Desc{
-		Name: "reckon_agent_push_lost_samples_total", Kind: metric.Counter,
-		Help: "Samples that could not be written to the queue of the endpoint.", Labels: []string{"endpoint"},
-	}
-	pushDropped = &metric.Desc{
-		Name: "reckon_agent_push_dropped_requests_total", Kind: metric.Counter,
-		Help: "Requests that were dropped unsent because the queue was full or they were too old.", Labels: []string{"endpoint"},
-	}
-	pushRetries = &metric.Desc{
-		Name: "reckon_agent_push_retries_total", Kind: metric.Counter,
-		Help: "Requests that failed and were or will be sent again.", Labels: []string{"endpoint"},
-	}
-	pushBytes = &metric.Desc{
-		Name: "reckon_agent_push_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help: "Compressed bytes of requests sent to the endpoint.", Labels: []string{"endpoint"},
-	}
-	pushWaiting = &metric.Desc{
-		Name: "reckon_agent_push_queue_requests", Kind: metric.Gauge,
-		Help: "Requests that wait to be sent.", Labels: []string{"endpoint"},
-	}
-	pushOldest = &metric.Desc{
-		Name: "reckon_agent_push_oldest_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help: "Age of the oldest sample that waits to be sent; 0 when none does.", Labels: []string{"endpoint"},
-	}
-	pushBehind = &metric.Desc{
-		Name: "reckon_agent_push_clock_behind_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help: "How far the clock of the machine was behind that of the endpoint, if the times of sent samples were corrected by it; 0 if it was right.", Labels: []string{"endpoint"},
-	}
-	pushQueue = &metric.Desc{
-		Name: "reckon_agent_push_queue_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help: "Size on disk of the queue of the endpoint.", Labels: []string{"endpoint"},
-	}
+	pushUp = metric.NewDesc("reckon_agent_push_up", metric.Gauge, metric.None, []string{"endpoint"},
+		"Whether the endpoint took the last request sent to it.")
+	pushSent = metric.NewDesc("reckon_agent_push_samples_total", metric.Counter, metric.None, []string{"endpoint"},
+		"Samples that the endpoint took.")
+	pushRefused = metric.NewDesc("reckon_agent_push_refused_samples_total", metric.Counter, metric.None, []string{"endpoint"},
+		"Samples that the endpoint called unusable and that were dropped.")
+	pushLost = metric.NewDesc("reckon_agent_push_lost_samples_total", metric.Counter, metric.None, []string{"endpoint"},
+		"Samples that could not be written to the queue of the endpoint.")
+	pushDropped = metric.NewDesc("reckon_agent_push_dropped_requests_total", metric.Counter, metric.None, []string{"endpoint"},
+		"Requests that were dropped unsent because the queue was full or they were too old.")
+	pushRetries = metric.NewDesc("reckon_agent_push_retries_total", metric.Counter, metric.None, []string{"endpoint"},
+		"Requests that failed and were or will be sent again.")
+	pushBytes = metric.NewDesc("reckon_agent_push_bytes_total", metric.Counter, metric.Bytes, []string{"endpoint"},
+		"Compressed bytes of requests sent to the endpoint.")
+	pushWaiting = metric.NewDesc("reckon_agent_push_queue_requests", metric.Gauge, metric.None, []string{"endpoint"},
+		"Requests that wait to be sent.")
+	pushOldest = metric.NewDesc("reckon_agent_push_oldest_seconds", metric.Gauge, metric.Seconds, []string{"endpoint"},
+		"Age of the oldest sample that waits to be sent; 0 when none does.")
+	pushBehind = metric.NewDesc("reckon_agent_push_clock_behind_seconds", metric.Gauge, metric.Seconds, []string{"endpoint"},
+		"How far the clock of the machine was behind that of the endpoint, if the times of sent samples were corrected by it; 0 if it was right.")
+	pushQueue = metric.NewDesc("reckon_agent_push_queue_bytes", metric.Gauge, metric.Bytes, []string{"endpoint"},
+		"Size on disk of the queue of the endpoint.")
 )
 
 // Descs lists the series of a [Reporter].

@@ -17,10 +17,8 @@ import (
 )
 
 // Refused is how much of a scrape was not stored. Its labels are those of the target.
-var Refused = &metric.Desc{
-	Name: "reckon_scrape_samples_refused", Kind: metric.Gauge,
-	Help: "Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; absent when none were.",
-}
+var Refused = metric.NewDesc("reckon_scrape_samples_refused", metric.Gauge, metric.None, nil,
+	"Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; absent when none were.")
 
 // Descs returns every series that this package writes.
 func Descs() []*metric.Desc { return []*metric.Desc{Refused} }

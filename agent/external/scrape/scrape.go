@@ -63,10 +63,8 @@ type Target struct {
 // maxBytes is the maximum size of a page.
 const maxBytes = 4 << 20
 
-var duration = &metric.Desc{
-	Name: "reckon_own_scrape_duration_seconds", Kind: metric.Gauge, Unit: metric.Seconds, Labels: []string{"target"},
-	Help: "Duration of the last scrape of a target.",
-}
+var duration = metric.NewDesc("reckon_own_scrape_duration_seconds", metric.Gauge, metric.Seconds, []string{"target"},
+	"Duration of the last scrape of a target.")
 
 // Descs lists the series about the sensor itself.
 func Descs() []*metric.Desc { return []*metric.Desc{duration} }

@@ -48,14 +48,10 @@ const (
 )
 
 var (
-	mtimeDesc = &metric.Desc{
-		Name: "node_textfile_mtime_seconds", Kind: metric.Gauge, Unit: metric.Seconds, Labels: []string{"file"},
-		Help: "Unixtime mtime of textfiles successfully read.",
-	}
-	errorDesc = &metric.Desc{
-		Name: "node_textfile_scrape_error", Kind: metric.Gauge,
-		Help: "1 if there was an error opening or reading a file, 0 otherwise.",
-	}
+	mtimeDesc = metric.NewDesc("node_textfile_mtime_seconds", metric.Gauge, metric.Seconds, []string{"file"},
+		"Unixtime mtime of textfiles successfully read.")
+	errorDesc = metric.NewDesc("node_textfile_scrape_error", metric.Gauge, metric.None, nil,
+		"1 if there was an error opening or reading a file, 0 otherwise.")
 )
 
 // Descs lists the series about the sensor itself.

@@ -27,11 +27,8 @@ import (
 
 //go:generate bash ../bpf/build disks record
 
-var response = &metric.Desc{
-	Name: "reckon_node_disk_response_seconds", Kind: metric.NativeHistogram, Unit: metric.Seconds,
-	Help:   "How long the disk took to answer requests, waiting in the queue of the kernel included, by operation (read, write, flush, discard).",
-	Labels: []string{"device", "operation"},
-}
+var response = metric.NewDesc("reckon_node_disk_response_seconds", metric.NativeHistogram, metric.Seconds, []string{"device", "operation"},
+	"How long the disk took to answer requests, waiting in the queue of the kernel included, by operation (read, write, flush, discard).")
 
 // ignored are left out as in the statistics of disks that the agent reads: memory and loop devices.
 var ignored = regexp.MustCompile(`^(ram|loop|fd)\d+$`)

@@ -45,31 +45,16 @@ var (
 			"are not included, nor is the loopback network.",
 		Labels: sensor.Charged("direction", "protocol", "scope"),
 	}
-	loopbackBytes = &metric.Desc{
-		Name: "reckon_workload_loopback_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help:   "Payload that the workload sent to and received from addresses of the loopback network (127.0.0.0/8, ::1), by direction and protocol.",
-		Labels: sensor.Charged("direction", "protocol"),
-	}
-	networkMessages = &metric.Desc{
-		Name: "reckon_workload_network_messages_total", Kind: metric.Counter,
-		Help:   "Calls that moved payload at sockets, by direction and protocol; of UDP they are datagrams.",
-		Labels: sensor.Charged("direction", "protocol"),
-	}
-	networkConnections = &metric.Desc{
-		Name: "reckon_workload_network_connections_total", Kind: metric.Counter,
-		Help:   "TCP connections that the workload tried to open (role client) or took (server, counted when they first carry payload).",
-		Labels: sensor.Charged("role"),
-	}
-	networkRetransmits = &metric.Desc{
-		Name: "reckon_workload_network_retransmits_total", Kind: metric.Counter,
-		Help:   "TCP segments of the workload's connections that were sent again.",
-		Labels: sensor.Charged(),
-	}
-	nodeNetworkBytes = &metric.Desc{
-		Name: "reckon_node_network_payload_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help:   "Payload at all sockets of the node since the agent began, by direction, protocol and scope: what workloads and other were charged.",
-		Labels: []string{"direction", "protocol", "scope"},
-	}
+	loopbackBytes = metric.NewDesc("reckon_workload_loopback_bytes_total", metric.Counter, metric.Bytes, sensor.Charged("direction", "protocol"),
+		"Payload that the workload sent to and received from addresses of the loopback network (127.0.0.0/8, ::1), by direction and protocol.")
+	networkMessages = metric.NewDesc("reckon_workload_network_messages_total", metric.Counter, metric.None, sensor.Charged("direction", "protocol"),
+		"Calls that moved payload at sockets, by direction and protocol; of UDP they are datagrams.")
+	networkConnections = metric.NewDesc("reckon_workload_network_connections_total", metric.Counter, metric.None, sensor.Charged("role"),
+		"TCP connections that the workload tried to open (role client) or took (server, counted when they first carry payload).")
+	networkRetransmits = metric.NewDesc("reckon_workload_network_retransmits_total", metric.Counter, metric.None, sensor.Charged(),
+		"TCP segments of the workload's connections that were sent again.")
+	nodeNetworkBytes = metric.NewDesc("reckon_node_network_payload_bytes_total", metric.Counter, metric.Bytes, []string{"direction", "protocol", "scope"},
+		"Payload at all sockets of the node since the agent began, by direction, protocol and scope: what workloads and other were charged.")
 )
 
 // Indices of series: bytes by protocol, scope and direction come first, then messages by protocol and direction.
