@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -67,10 +68,10 @@ func sgeFacts(h *workload.Hint) workload.Facts {
 // fluxEnvironment prefers the job that holds the nested instance of a job.
 func fluxEnvironment(h *workload.Hint) string {
 	job := workload.ParseFluxID(get(h, "FLUX_JOB_ID"))
-	if outer := workload.ParseFluxID(get(h, "FLUX_ENCLOSING_ID")); outer != "" && job != "" {
-		return outer
+	if job == "" {
+		return "" // without asking for a variable that no probe reads
 	}
-	return job
+	return cmp.Or(workload.ParseFluxID(get(h, "FLUX_ENCLOSING_ID")), job)
 }
 
 func lsfEnvironment(h *workload.Hint) string {
