@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -180,16 +181,46 @@ func (d *damagedStore) compare(t *testing.T, s *Store, what storetest.Damage) (m
 // The last segment is missing, and the clock is behind the samples: it was set back.
 func TestMissingSegmentBehindTheClock(t *testing.T) {
 	whole := wholeStore(t, true) // of samples up to 100 minutes ahead
-	found, err := filepath.Glob(filepath.Join(whole.dir, "wal", "0*"))
-	if err != nil || len(found) == 0 {
-		t.Fatal(found, err)
+	removed := removeLastSamples(t, filepath.Join(whole.dir, "wal"))
+	s := open(t, Options{Dir: whole.dir, Clock: func() time.Time { return whole.to.Add(time.Minute) }})
+	if missing, untold := whole.compare(t, s, storetest.Damage{File: removed, What: "removed"}); missing == 0 || untold > 0 {
+		t.Errorf("%d samples are missing, %d of them in no gap: %v", missing, untold, s.Gaps(time.Unix(0, 0), whole.to.Add(time.Minute)))
 	}
-	if err := os.Remove(found[len(found)-1]); err != nil {
+}
+
+// removeLastSamples removes the last segment of a log that holds anything, and what follows it: the last one is empty where the
+// store had just begun it.
+func removeLastSamples(t *testing.T, dir string) (name string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "0*"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, Options{Dir: whole.dir, Clock: func() time.Time { return whole.to.Add(time.Minute) }})
-	if missing, untold := whole.compare(t, s, storetest.Damage{File: filepath.Base(found[len(found)-1]), What: "removed"}); missing == 0 || untold > 0 {
-		t.Errorf("%d samples are missing, %d of them in no gap: %v", missing, untold, s.Gaps(time.Unix(0, 0), whole.to.Add(time.Minute)))
+	for _, path := range slices.Backward(found) {
+		st, err := os.Stat(path)
+		if err := errors.Join(err, os.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+		if st.Size() > 0 {
+			return filepath.Base(path)
+		}
+	}
+	t.Fatal("no segment holds anything")
+	return ""
+}
+
+// TestRemoveLastSamples: an empty segment at the end does not hide the one with samples before it.
+func TestRemoveLastSamples(t *testing.T) {
+	dir := t.TempDir()
+	for name, size := range map[string]int{"00000009": 7, "00000010": 7, "00000011": 0} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := removeLastSamples(t, dir)
+	left, err := os.ReadDir(dir)
+	if err != nil || name != "00000010" || len(left) != 1 || left[0].Name() != "00000009" {
+		t.Errorf("%s was removed, %v are left: %v", name, left, err)
 	}
 }
 
