@@ -8,7 +8,6 @@ import (
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/rightsize"
-	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/workload"
 )
@@ -76,8 +75,7 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
 	r := rightsize.Run{
-		Seconds: ranSeconds(w), Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
-		Cores: cores, Memory: memory, GPUs: gpus, TimeLimit: w.RequestSeconds,
+		Run: runRecord(w), Seconds: ranSeconds(w), Nodes: max(1, len(w.Nodes)), Cores: cores, Memory: memory, GPUs: gpus,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout",
@@ -93,15 +91,16 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		return r, err
 	}
 	peak := "memory_peak_bytes"
-	if r.MemoryNeeded != nil {
+	if r.MemoryNeededPeakBytes != nil {
 		peak = "memory_needed_peak_bytes"
 	}
-	if efficiency.Filled(r.Memory, r.MemoryPeak) {
+	if efficiency.Filled(r.Memory, r.MemoryPeakBytes) {
 		strain, err := b.Views.Strain(ctx, whole)
 		if err != nil {
 			return r, err
 		}
-		r.Squeezed = efficiency.Squeezed(efficiency.Usage{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: r.MemoryPeak}}, WallSeconds: r.Seconds, Memory: r.Memory, MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
+		r.Squeezed = efficiency.Squeezed(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Memory: r.Memory,
+			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0 || sampledPeak(w) && (r.Seconds < efficiency.Sampled || r.Nodes > 1)
 	return r, nil

@@ -17,6 +17,7 @@ import (
 	_ "embed"
 	"math"
 
+	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
@@ -26,13 +27,12 @@ var textFile string
 
 var texts = phrase.MustParse(textFile)
 
-// Run is one run; a nil figure was not measured or not requested.
+// Run is a run and what is known of it beyond its record; a nil figure was not measured or not requested.
 type Run struct {
-	Seconds                        float64
-	Nodes                          int
-	CoresP95, GPUSeconds           *float64
-	MemoryNeeded, MemoryPeak       *float64 // the peak includes page cache; it substitutes an unknown need
-	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or requested
+	figure.Run
+	Seconds             float64
+	Nodes               int      // their number
+	Cores, Memory, GPUs *float64 // allocated, or requested
 	// The figures are bounds, estimates or modelled.
 	CPUInexact, MemoryInexact, GPUInexact bool
 	// Done is true if it ended successfully by itself: only then does its length show how long
@@ -103,9 +103,9 @@ func (a *Advice) memory(runs []Run) {
 	bound := 0.0            // of runs whose exact need is unknown
 	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
 	for _, r := range runs {
-		need, ok := known(r.MemoryNeeded)
+		need, ok := known(r.MemoryNeededPeakBytes)
 		if !ok {
-			need, ok = known(r.MemoryPeak)
+			need, ok = known(r.MemoryPeakBytes)
 			cached = cached || ok
 		}
 		switch {
@@ -212,7 +212,7 @@ func (a *Advice) time(runs []Run) {
 			longest, n = max(longest, r.Seconds), n+1
 		}
 		if r.Limit {
-			asked, _ := known(r.TimeLimit)
+			asked, _ := known(r.RequestSeconds)
 			floor = max(floor, asked, r.Seconds)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"reckon/figure"
 )
 
 func at(v float64) *float64 { return &v }
@@ -13,7 +15,7 @@ func at(v float64) *float64 { return &v }
 const gib = 1 << 30
 
 func TestFor(t *testing.T) {
-	good := Run{Seconds: 3600, Nodes: 1, CoresP95: at(7.8), MemoryNeeded: at(10 * gib), MemoryPeak: at(200 * gib), Cores: at(64), Memory: at(256 * gib), Done: true}
+	good := Run{Run: figure.Run{Row: figure.Row{CoresP95: at(7.8), MemoryNeededPeakBytes: at(10 * gib), MemoryPeakBytes: at(200 * gib)}}, Seconds: 3600, Nodes: 1, Cores: at(64), Memory: at(256 * gib), Done: true}
 	with := func(f func(*Run)) Run { r := good; f(&r); return r }
 	for name, c := range map[string]struct {
 		runs                      []Run
@@ -21,38 +23,42 @@ func TestFor(t *testing.T) {
 		n                         int
 		why                       string
 	}{
-		"one run":                {[]Run{good}, 8, 12 * gib, 4500, -1, 1, "memory 12 GiB: it needed 10 GiB, and a fifth above it"},
-		"p95 hardly above":       {[]Run{with(func(r *Run) { r.CoresP95 = at(8.04) })}, 8, 12 * gib, 4500, -1, 1, ""},
-		"most of all runs":       {[]Run{good, with(func(r *Run) { r.MemoryNeeded, r.Seconds, r.CoresP95 = at(20*gib), 7200, at(9.3) })}, 10, 24 * gib, 9000, -1, 2, "the longest of 2 runs took 2 h"},
-		"other sizes apart":      {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryNeeded = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},
-		"killed":                 {[]Run{with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryNeeded, r.Memory = true, false, at(8*gib), at(8*gib) })}, 8, 12 * gib, -1, -1, 1, "at least half as much again, and the actual need is unknown"},
-		"killed, then well":      {[]Run{good, with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryNeeded, r.Memory = true, false, at(4*gib), at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
-		"squeezed":               {[]Run{with(func(r *Run) { r.Squeezed, r.MemoryNeeded, r.Memory = true, at(2*gib), at(4*gib) })}, 8, 5 * gib, 4500, -1, 1, "memory 5 GiB: with 4 GiB it was held up for lack of memory"},
+		"one run":           {[]Run{good}, 8, 12 * gib, 4500, -1, 1, "memory 12 GiB: it needed 10 GiB, and a fifth above it"},
+		"p95 hardly above":  {[]Run{with(func(r *Run) { r.CoresP95 = at(8.04) })}, 8, 12 * gib, 4500, -1, 1, ""},
+		"most of all runs":  {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes, r.Seconds, r.CoresP95 = at(20*gib), 7200, at(9.3) })}, 10, 24 * gib, 9000, -1, 2, "the longest of 2 runs took 2 h"},
+		"other sizes apart": {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryNeededPeakBytes = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},
+		"killed": {[]Run{with(func(r *Run) {
+			r.OutOfMemory, r.Done, r.MemoryNeededPeakBytes, r.Memory = true, false, at(8*gib), at(8*gib)
+		})}, 8, 12 * gib, -1, -1, 1, "at least half as much again, and the actual need is unknown"},
+		"killed, then well": {[]Run{good, with(func(r *Run) {
+			r.OutOfMemory, r.Done, r.MemoryNeededPeakBytes, r.Memory = true, false, at(4*gib), at(4*gib)
+		})}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
+		"squeezed":               {[]Run{with(func(r *Run) { r.Squeezed, r.MemoryNeededPeakBytes, r.Memory = true, at(2*gib), at(4*gib) })}, 8, 5 * gib, 4500, -1, 1, "memory 5 GiB: with 4 GiB it was held up for lack of memory"},
 		"squeezed once":          {[]Run{good, with(func(r *Run) { r.Squeezed, r.Memory = true, at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
 		"squeezed, as much":      {[]Run{good, with(func(r *Run) { r.Squeezed, r.Memory = true, at(9.6*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
-		"squeezed, killed":       {[]Run{with(func(r *Run) { r.Squeezed, r.Memory = true, at(20*gib) }), with(func(r *Run) { r.OutOfMemory, r.MemoryNeeded, r.Memory = true, at(16*gib), at(16*gib) })}, 8, 25 * gib, 4500, -1, 2, "held up for lack of memory"},
-		"time limit":             {[]Run{with(func(r *Run) { r.Limit, r.Done, r.TimeLimit = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h"},
+		"squeezed, killed":       {[]Run{with(func(r *Run) { r.Squeezed, r.Memory = true, at(20*gib) }), with(func(r *Run) { r.OutOfMemory, r.MemoryNeededPeakBytes, r.Memory = true, at(16*gib), at(16*gib) })}, 8, 25 * gib, 4500, -1, 2, "held up for lack of memory"},
+		"time limit":             {[]Run{with(func(r *Run) { r.Limit, r.Done, r.RequestSeconds = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h"},
 		"uses all":               {[]Run{with(func(r *Run) { r.Cores = at(8) })}, 8, 12 * gib, 4500, -1, 1, "reckon scale"},
 		"waited for cores":       {[]Run{with(func(r *Run) { r.Waited = true })}, -1, 12 * gib, 4500, -1, 1, ""},
 		"waited, used all":       {[]Run{with(func(r *Run) { r.Waited, r.Cores = true, at(8) })}, 8, 12 * gib, 4500, -1, 1, ""},
-		"no need is known":       {[]Run{with(func(r *Run) { r.MemoryNeeded, r.MemoryPeak = nil, at(10*gib) })}, 8, 12 * gib, 4500, -1, 1, "its peak was 10 GiB, and a fifth above it"},
-		"of two runs":            {[]Run{good, with(func(r *Run) { r.MemoryNeeded = at(5 * gib) })}, 8, 12 * gib, 4500, -1, 2, "the most that one of 2 runs needed was 10 GiB"},
+		"no need is known":       {[]Run{with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryPeakBytes = nil, at(10*gib) })}, 8, 12 * gib, 4500, -1, 1, "its peak was 10 GiB, and a fifth above it"},
+		"of two runs":            {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes = at(5 * gib) })}, 8, 12 * gib, 4500, -1, 2, "the most that one of 2 runs needed was 10 GiB"},
 		"an estimate":            {[]Run{with(func(r *Run) { r.MemoryInexact = true })}, 8, -1, 4500, -1, 1, ""},
 		"a lower bound":          {[]Run{with(func(r *Run) { r.CPUInexact = true })}, -1, 12 * gib, 4500, -1, 1, ""},
 		"GPU, a bound":           {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds, r.GPUInexact = at(2), at(36), true })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"GPU never used":         {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(1), at(0) })}, 8, 12 * gib, 4500, 0, 1, "the 1 GPU it had was never used; if it needs it after all"},
 		"two GPUs, 15 %":         {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(540) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 GPUs it had, 0.15 were busy on average"},
-		"29 s on GPUs":           {[]Run{{Seconds: 29, Nodes: 1, GPUs: at(1), GPUSeconds: at(0), MemoryPeak: at(1)}}, -1, 64 << 20, -1, -1, 1, ""},
+		"29 s on GPUs":           {[]Run{{Run: figure.Run{Row: figure.Row{GPUSeconds: at(0), MemoryPeakBytes: at(1)}}, Seconds: 29, Nodes: 1, GPUs: at(1)}}, -1, 64 << 20, -1, -1, 1, ""},
 		"used 90 %":              {[]Run{with(func(r *Run) { r.Cores, r.CoresP95 = at(10), at(9) })}, 10, 12 * gib, 4500, -1, 1, "reckon scale"},
 		"used less":              {[]Run{with(func(r *Run) { r.Cores, r.CoresP95 = at(10), at(8.9) })}, 9, 12 * gib, 4500, -1, 1, "no more than 8.9"},
 		"idle gpu":               {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(36) })}, 8, 12 * gib, 4500, 0, 1, "the 2 GPUs it had were busy 0.5 % of the time; if it needs them after all, find out why they are idle"},
 		"one of two gpus":        {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(3000) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 GPUs it had, 0.83 were busy"},
-		"too short":              {[]Run{{Seconds: 3, Nodes: 1, CoresP95: at(1), MemoryPeak: at(100 << 20), Done: true}}, -1, 128 << 20, 60, -1, 1, ""},
-		"an estimate above":      {[]Run{good, with(func(r *Run) { r.MemoryNeeded, r.MemoryInexact = at(12.1*gib), true })}, 8, -1, 4500, -1, 2, ""},
-		"an estimate of as much": {[]Run{good, with(func(r *Run) { r.MemoryNeeded, r.MemoryInexact = at(12*gib), true })}, 8, 12 * gib, 4500, -1, 2, ""},
-		"cut short":              {[]Run{good, with(func(r *Run) { r.Cut, r.Done, r.MemoryNeeded, r.CoresP95 = true, false, at(15*gib), at(7) })}, 8, 18 * gib, 4500, -1, 2, ""},
+		"too short":              {[]Run{{Run: figure.Run{Row: figure.Row{CoresP95: at(1), MemoryPeakBytes: at(100 << 20)}}, Seconds: 3, Nodes: 1, Done: true}}, -1, 128 << 20, 60, -1, 1, ""},
+		"an estimate above":      {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryInexact = at(12.1*gib), true })}, 8, -1, 4500, -1, 2, ""},
+		"an estimate of as much": {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryInexact = at(12*gib), true })}, 8, 12 * gib, 4500, -1, 2, ""},
+		"cut short":              {[]Run{good, with(func(r *Run) { r.Cut, r.Done, r.MemoryNeededPeakBytes, r.CoresP95 = true, false, at(15*gib), at(7) })}, 8, 18 * gib, 4500, -1, 2, ""},
 		"only cut short":         {[]Run{with(func(r *Run) { r.Cut = true })}, -1, -1, 4500, -1, 1, ""},
-		"failed":                 {[]Run{{Seconds: 60, Nodes: 1, MemoryPeak: at(1)}}, -1, 64 << 20, -1, -1, 1, ""},
+		"failed":                 {[]Run{{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: at(1)}}, Seconds: 60, Nodes: 1}}, -1, 64 << 20, -1, -1, 1, ""},
 	} {
 		a := For(c.runs, false)
 		if a == nil {
@@ -71,7 +77,7 @@ func TestFor(t *testing.T) {
 			}
 		}
 	}
-	for _, runs := range [][]Run{nil, {{Seconds: 100, Nodes: 1}}, {{Seconds: 100, MemoryPeak: at(math.NaN()), CoresP95: at(-1)}}} {
+	for _, runs := range [][]Run{nil, {{Seconds: 100, Nodes: 1}}, {{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: at(math.NaN()), CoresP95: at(-1)}}, Seconds: 100}}} {
 		if a := For(runs, false); a != nil {
 			t.Errorf("%+v: said %+v", runs, a)
 		}
@@ -90,11 +96,11 @@ func TestEnough(t *testing.T) {
 	f := func(peaks [3]uint32, cores [3]uint16, seconds [3]uint16) bool {
 		var runs []Run
 		for i := range peaks {
-			runs = append(runs, Run{Seconds: 30 + float64(seconds[i]), Nodes: 1, CoresP95: at(float64(cores[i]) / 100), MemoryPeak: at(float64(peaks[i]) * 1000), Done: true})
+			runs = append(runs, Run{Run: figure.Run{Row: figure.Row{CoresP95: at(float64(cores[i]) / 100), MemoryPeakBytes: at(float64(peaks[i]) * 1000)}}, Seconds: 30 + float64(seconds[i]), Nodes: 1, Done: true})
 		}
 		a := For(runs, false)
 		for _, r := range runs {
-			if *r.MemoryPeak > 0 && *a.Memory < *r.MemoryPeak*memoryMargin*(1-1e-6) || *a.Cores < *r.CoresP95-0.05 || *a.Seconds < r.Seconds*timeMargin*(1-1e-6) {
+			if *r.MemoryPeakBytes > 0 && *a.Memory < *r.MemoryPeakBytes*memoryMargin*(1-1e-6) || *a.Cores < *r.CoresP95-0.05 || *a.Seconds < r.Seconds*timeMargin*(1-1e-6) {
 				t.Logf("%+v for %+v", a, r)
 				return false
 			}
@@ -108,7 +114,7 @@ func TestEnough(t *testing.T) {
 
 func TestFraction(t *testing.T) {
 	for p95, want := range map[float64]float64{0.04: 0.1, 0.104: 0.1, 0.41: 0.5, 2.06: 2.1, 0: 0.1} {
-		a := For([]Run{{Seconds: 100, Nodes: 1, CoresP95: at(p95), Cores: at(4)}}, true)
+		a := For([]Run{{Run: figure.Run{Row: figure.Row{CoresP95: at(p95)}}, Seconds: 100, Nodes: 1, Cores: at(4)}}, true)
 		if *a.Cores != want {
 			t.Errorf("p95 %g: %g cores, want %g", p95, *a.Cores, want)
 		}
