@@ -22,6 +22,7 @@ const (
 	fromModel    origin = "model"
 	fromMonitors origin = "resctrl"        // monitoring groups of the kernel
 	fromSeen     origin = "seen_processes" // processes that a reading or a record showed
+	fromThreads  origin = "ended_threads"  // threads ended whose last moments were not counted
 )
 
 // certainty is the exactness of a figure and its source.

@@ -3,7 +3,7 @@ package account
 import "reckon/sensor"
 
 // charge adds the use of a process since it was last read.
-func (p *Part) charge(d usage, proc *sensor.Process, task int32, initial bool) {
+func (p *Part) charge(d usage, proc *sensor.Process, task int16, initial bool) {
 	if initial {
 		p.total.add(d)
 		p.tasks += d.user + d.system

@@ -177,7 +177,7 @@ func (c certainty) peculiar() bool {
 		return false
 	}
 	switch c.source {
-	case fromCgroup, fromPSS, fromRSSSum, fromSeen:
+	case fromCgroup, fromPSS, fromRSSSum, fromSeen, fromThreads:
 		return true
 	}
 	return slices.Contains(energy.Methods[:], string(c.source))
@@ -298,7 +298,11 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	note(figCPU, cpu)
 	p.judgeCores(note)
 	if p.have&sensor.FieldWait != 0 && !p.reduced() {
-		note(figWait, p.waitCertainty(ends))
+		wait := p.waitCertainty(ends)
+		if p.lostThreads {
+			wait = wait.worse(certainty{sensor.LackEndedThreads.Exactness(), fromThreads})
+		}
+		note(figWait, wait)
 	}
 	note(figProcesses, ends)
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {

@@ -326,3 +326,40 @@ func TestExactnessOfWait(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitOfEndedThreads: where a source does not count what threads waited that have ended, the wait of a workload is at least that once one
+// ended; a source that counts it, and other workloads, are not marked. It is kept over a restart.
+func TestWaitOfEndedThreads(t *testing.T) {
+	for name, c := range map[string]struct {
+		lacks []sensor.FieldLack
+		want  bool
+	}{
+		"counted":     {nil, false},
+		"not counted": {[]sensor.FieldLack{{Fields: sensor.FieldWait, Lack: sensor.LackEndedThreads}}, true},
+		"of reads":    {[]sensor.FieldLack{{Fields: sensor.FieldIO, Lack: sensor.LackEndedThreads}}, false},
+	} {
+		r := newRig(t, Config{})
+		r.pass.Complete, r.pass.Lacks = true, c.lacks
+		r.tick(0, nil)
+		a, b := proc(10, 10, r.boot+1, 9*second), proc(20, 20, r.boot+1, 9*second)
+		a.Threads, b.Threads = 4, 4
+		r.tick(0, []sensor.Process{a, b})
+		r.export()
+		const marked = "reckon_figure_exactness|cpu_wait_seconds|group|ended_threads|group/n1/"
+		if _, ok := r.values[marked+"10|alice"]; ok {
+			t.Errorf("%s: no thread has ended yet", name)
+		}
+		a.Threads = 3
+		for _, when := range []string{"then", "after a restart"} {
+			r.tick(0, []sensor.Process{a, b})
+			r.export()
+			if d, ok := r.values[marked+"10|alice"]; ok != c.want || ok && figure.Exactness(d) != figure.AtLeast {
+				t.Errorf("%s, %s: %v (%v)", name, when, d, ok)
+			}
+			if _, ok := r.values[marked+"20|alice"]; ok {
+				t.Errorf("%s, %s: another workload is marked", name, when)
+			}
+			r.restart()
+		}
+	}
+}

@@ -38,6 +38,8 @@ type Part struct {
 	container *container // as its supervisor reports it, nil while it reports nothing
 	phase     phase
 	full      bool // exports all series, see reduced
+	// lostThreads: threads ended whose wait for a processor was not counted to their end.
+	lostThreads bool
 
 	total    usage  // what is exported
 	tasks    uint64 // CPU nanoseconds observed per process
@@ -207,6 +209,7 @@ func (r *registry) absorb(p, o *Part) {
 		p.sure.add(o.sure.resident, o.sure.needed)
 	}
 	p.started += o.started
+	p.lostThreads = p.lostThreads || o.lostThreads
 	p.folded++
 	p.commands.merge(&o.commands)
 	p.energy.Absorb(&o.energy)

@@ -2,6 +2,7 @@ package account
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -10,29 +11,30 @@ import (
 
 // process is the ledger's record of a process.
 type process struct {
-	pid    int32
-	ppid   int32 // its parent, at the last reading
-	above  int32 // the highest id among its ancestors
-	task   int32 // number of the task in its part, 0 if it is not identified; see tasks
-	pgid   int32
-	sid    int32
-	start  uint64
-	cgroup uint64
-	part   *Part
-	last   usage
-	tick   uint32  // tick of its last reading
-	uid    uint32  // its real user
-	file   uint64  // most resident file pages observed, bytes; see highWater
-	rate   float64 // cores used by it and the children it waited for, from the last two readings
-	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
-	sized  bool    // file is valid
-	gone   bool    // its exit was accounted for
-	absent bool    // it is in Ledger.absent
-	fresh  bool    // its entry was made for a child, before it was charged itself
-	left   bool    // missing from a pass, and its parent was notified
-	passed bool    // its charges were added to those owed to its parent
-	based  bool    // the child times are complete from its start on
-	retry  bool
+	pid     int32
+	ppid    int32  // its parent, at the last reading
+	above   int32  // the highest id among its ancestors
+	task    int16  // number of the task in its part, 0 if it is not identified; see tasks
+	threads uint16 // at the last reading, at most 65,535
+	pgid    int32
+	sid     int32
+	start   uint64
+	cgroup  uint64
+	part    *Part
+	last    usage
+	tick    uint32  // tick of its last reading
+	uid     uint32  // its real user
+	file    uint64  // most resident file pages observed, bytes; see highWater
+	rate    float64 // cores used by it and the children it waited for, from the last two readings
+	dead    uint64  // boot time at which it was first seen as a zombie, 0 if it is none
+	sized   bool    // file is valid
+	gone    bool    // its exit was accounted for
+	absent  bool    // it is in Ledger.absent
+	fresh   bool    // its entry was made for a child, before it was charged itself
+	left    bool    // missing from a pass, and its parent was notified
+	passed  bool    // its charges were added to those owed to its parent
+	based   bool    // the child times are complete from its start on
+	retry   bool
 	// counted is the number of the export interval in which its start was counted, from 1 on; 0 before.
 	counted uint32
 	pass    uint32 // tick of the last pass that had it
@@ -57,6 +59,8 @@ type table struct {
 	line     lineage
 	doubts   doubts
 	crowds   bool // a part has processes that share much memory; see shared.go
+	// waitLacks is that the source does not count what threads waited that have ended.
+	waitLacks bool
 }
 
 func newTable(c *Config, at *times, parts *registry, machine *sensor.Machine, v *evidence) *table {
@@ -71,6 +75,7 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	for _, d := range tab.dead {
 		d.n = 0
 	}
+	tab.waitLacks = pass.Lacking(sensor.FieldWait, sensor.LackEndedThreads)
 	tab.beginLineage(pass)
 	tab.sight(pass)
 	// Parents end after their children, so the last records come first: a child that was
@@ -117,6 +122,11 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	if p.Threads > 1 && !tab.line.settled {
 		e.kin().threaded = true
 	}
+	threads := uint16(min(p.Threads, math.MaxUint16))
+	if threads < e.threads && tab.waitLacks {
+		e.part.lostThreads = true
+	}
+	e.threads = threads
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, e.task, first)
 	e.part.highWater(e, p)
@@ -301,7 +311,7 @@ func (tab *table) reown(e *process, p *sensor.Process) {
 }
 
 // inherited returns the part of the parent of a process, and its task in it.
-func (tab *table) inherited(p *sensor.Process) (*Part, int32) {
+func (tab *table) inherited(p *sensor.Process) (*Part, int16) {
 	if q := tab.byID[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && p.PPID > 1 && q.start <= p.Start+uint64(time.Second) {
 		return q.part, q.task
 	}
@@ -309,7 +319,7 @@ func (tab *table) inherited(p *sensor.Process) (*Part, int32) {
 }
 
 // place charges a process to the part that was found from now on.
-func (tab *table) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int32) {
+func (tab *table) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int16) {
 	e.cgroup, e.pgid, e.sid, e.uid, e.retry = p.Cgroup, p.PGID, p.SID, p.UID, found.Retry
 	part := parent
 	if !found.isOf(parent) {

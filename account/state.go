@@ -60,11 +60,12 @@ type partState struct {
 	// Told: its end was exported, and may have been sent.
 	Told bool `json:"told,omitempty"`
 	// Bound: its peak of memory may be too high; see shared.go.
-	Bound  bool      `json:"bound,omitempty"`
-	Guess  bool      `json:"guess,omitempty"`
-	Usage  [8]uint64 `json:"usage"`
-	Tasks  uint64    `json:"tasks"`
-	Unseen uint64    `json:"unseen,omitempty"`
+	Bound   bool      `json:"bound,omitempty"`
+	Guess   bool      `json:"guess,omitempty"`
+	Usage   [8]uint64 `json:"usage"`
+	Tasks   uint64    `json:"tasks"`
+	Unseen  uint64    `json:"unseen,omitempty"`
+	Threads bool      `json:"lost_threads,omitempty"` // see Part.lostThreads
 	// Doubts are the CPU nanoseconds that may be another part's, and that may be missing.
 	Doubts  [2]uint64 `json:"doubts,omitzero"`
 	CgBase  int64     `json:"cg_base"`
@@ -177,7 +178,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.phase >= exported, Told: p.phase >= endedOnce,
 		Bound: p.crowd.era != nil && p.crowd.bound, Guess: p.crowd.era != nil && p.crowd.guess,
-		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
+		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, Threads: p.lostThreads, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
 	}
@@ -279,7 +280,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	case s.Exported:
 		p.phase = exported
 	}
-	p.total, p.tasks, p.unseen = usageFrom(s.Usage), s.Tasks, s.Unseen
+	p.total, p.tasks, p.unseen, p.lostThreads = usageFrom(s.Usage), s.Tasks, s.Unseen, s.Threads
 	if s.Doubts != [2]uint64{} {
 		l.table.doubts.about[p] = doubt{known: uncertain{over: s.Doubts[0], lack: s.Doubts[1]}}
 	}

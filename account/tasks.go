@@ -24,7 +24,7 @@ type tasks struct {
 }
 
 // task returns the number of a task by its name, from 1 on; 0 where it has no name.
-func (p *Part) task(name string) int32 {
+func (p *Part) task(name string) int16 {
 	if name == "" {
 		return 0
 	}
@@ -35,7 +35,7 @@ func (p *Part) task(name string) int32 {
 	}
 	for i := range t.names {
 		if t.names[i] == name {
-			return int32(i + 1)
+			return int16(i + 1)
 		}
 	}
 	if len(t.names) == maxTasks {
@@ -43,7 +43,7 @@ func (p *Part) task(name string) int32 {
 		return 0
 	}
 	t.names, t.nanos = append(t.names, name), append(t.nanos, 0)
-	return int32(len(t.names))
+	return int16(len(t.names))
 }
 
 // exportTasks appends the task balance of a part.

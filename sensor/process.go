@@ -106,11 +106,29 @@ type Pass struct {
 	Joined bool
 	// Lost counts exit records that the source could not deliver (a full buffer).
 	Lost uint64
+	// Lacks is what the source cannot count of figures of the records, the same in every pass.
+	Lacks []FieldLack
+}
+
+// FieldLack is something that a source of processes cannot count of some figures.
+type FieldLack struct {
+	Fields Fields
+	Lack   Lack
+}
+
+// Lacking reports whether the source lacks something of all the given figures.
+func (p *Pass) Lacking(fields Fields, what Lack) bool {
+	for _, l := range p.Lacks {
+		if l.Lack == what && l.Fields&fields == fields {
+			return true
+		}
+	}
+	return false
 }
 
 // Reset empties p and keeps its memory.
 func (p *Pass) Reset() {
-	p.Boot, p.Lost, p.Complete = 0, 0, false
+	p.Boot, p.Lost, p.Complete, p.Lacks = 0, 0, false, nil
 	p.Live, p.Exited = p.Live[:0], p.Exited[:0]
 }
 

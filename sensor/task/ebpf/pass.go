@@ -25,13 +25,16 @@ type gone struct {
 // awaited: charging it anew when the record comes late would count it twice.
 const holdPasses = 12
 
+// lacks: what threads waited for a processor is not kept once they have ended.
+var lacks = []sensor.FieldLack{{Fields: sensor.FieldWait, Lack: sensor.LackEndedThreads}}
+
 // Read fills p. What ended before it is read first, so a process that ends meanwhile
 // is reported alive now and ended in the next pass.
 func (s *Source) Read(p *sensor.Pass) error {
 	if s.kernel == nil {
 		return errors.New("read: the source is closed")
 	}
-	p.Boot, p.Joined = bootTime(), true
+	p.Boot, p.Joined, p.Lacks = bootTime(), true, lacks
 	s.pass++
 	s.drain()
 	if err := s.walk(); err != nil {

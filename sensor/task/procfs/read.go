@@ -11,11 +11,14 @@ import (
 	"reckon/sensor"
 )
 
+// lacks: what a thread waited after it was last read and before it ended is lost.
+var lacks = []sensor.FieldLack{{Fields: sensor.FieldWait, Lack: sensor.LackEndedThreads}}
+
 // Read fills p with the processes that exist. A process that vanishes while it is read
 // is left out; one that cannot be read is left out too or keeps its last figures, and
 // [Source.Notes] names it: it never hides the others.
 func (s *Source) Read(p *sensor.Pass) error {
-	p.Boot = now()
+	p.Boot, p.Lacks = now(), lacks
 	s.passes++
 	s.firstErr = nil
 	if s.mayHaveNew() {
