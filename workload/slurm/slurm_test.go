@@ -233,3 +233,13 @@ func BenchmarkResolve(b *testing.B) {
 		r.Resolve(h)
 	}
 }
+
+// TestRunOfTask: a task without a start time, or with one that is none, is of no known run.
+func TestRunOfTask(t *testing.T) {
+	for start, want := range map[string]string{"1700000000": "1700000000", "1": "1", "0": "", "": "", "soon": "", "-5": ""} {
+		id, _ := New().Resolve(hint(1000, "app", nil, map[string]string{"SLURM_JOB_ID": "4711", "SLURM_JOB_START_TIME": start}))
+		if id.Facts.Run != want {
+			t.Errorf("a task that began at %q is of run %q, want %q", start, id.Facts.Run, want)
+		}
+	}
+}
