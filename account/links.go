@@ -43,7 +43,8 @@ func (l *Ledger) Links(pass *sensor.LinkPass) {
 		d := &pass.Links[i]
 		use := linkUse{d.Octets, l.table.sole(d)}
 		was, ok := l.links[d.Device]
-		if ok && use.sole != nil && was.sole != nil && was.sole.id == use.sole.id && d.Octets[0] >= was.octets[0] && d.Octets[1] >= was.octets[1] {
+		alone := ok && use.sole != nil && was.sole != nil && was.sole.id == use.sole.id
+		if alone && d.Octets[0] >= was.octets[0] && d.Octets[1] >= was.octets[1] {
 			for k := range d.Octets {
 				name := sensor.TallyName{Set: 1, Labels: [2]string{d.Device}}
 				l.parts.tallies.Charge(&use.sole.tally, adapters, name, k, d.Octets[k]-was.octets[k])

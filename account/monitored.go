@@ -93,8 +93,8 @@ func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated boo
 // churn is by how many threads, in fifteenths, the two readings may differ in which threads come and go, besides a fifteenth of them.
 const churn = 64
 
-// holders are the parts of one workload to which all threads of a list belong, and how many threads they have; none where the threads are of
-// several workloads, or there are more than the workload has. The slice is valid until the next call.
+// holders are the parts of one workload to which all threads of a list belong, and how many threads they have; none where the
+// threads are of several workloads, or there are more than the workload has. The slice is valid until the next call.
 func (m *monitoring) holders(tasks []int32, tab *table) (parts []*Part, threads int) {
 	parts = m.parts[:0]
 	for _, t := range tasks {

@@ -216,7 +216,8 @@ func (old *state2) sources() map[string]tally.SourceState {
 		for _, a := range all {
 			for i, n := range a.Octaves {
 				if n != 0 {
-					waiting[source] = append(waiting[source], tally.Waiting{PID: pid, Start: start, Bound: uint8(i + 1), Amount: tally.Amount{Key: a.Key, Amount: n}})
+					octave := tally.Amount{Key: a.Key, Amount: n}
+					waiting[source] = append(waiting[source], tally.Waiting{PID: pid, Start: start, Bound: uint8(i + 1), Amount: octave})
 				}
 			}
 			w := tally.Waiting{PID: pid, Start: start, Amount: a}
@@ -263,7 +264,8 @@ func (old *state2) sources() map[string]tally.SourceState {
 				wait("counters", w.P, w.S, amounts{{Key: key, Amount: float64(factor * c.Whole)}})
 				if c.Enabled > 0 {
 					waiting["counters"] = append(waiting["counters"], tally.Waiting{
-						PID: w.P, Start: w.S, Amount: tally.Amount{Key: key, Amount: float64(factor * c.Part)}, Enabled: c.Enabled, Running: c.Running,
+						PID: w.P, Start: w.S, Enabled: c.Enabled, Running: c.Running,
+						Amount: tally.Amount{Key: key, Amount: float64(factor * c.Part)},
 					})
 				}
 			}
@@ -271,7 +273,8 @@ func (old *state2) sources() map[string]tally.SourceState {
 	}
 	all := map[string]tally.SourceState{}
 	for name, began := range map[string]int64{
-		"waits": old.WaitBegan, "runqueue": old.QueueBegan, "files": old.MountBegan, "rdma": old.LinkBegan, "counters": old.CountBegan, "traffic": 0,
+		"waits": old.WaitBegan, "runqueue": old.QueueBegan, "files": old.MountBegan, "rdma": old.LinkBegan, "counters": old.CountBegan,
+		"traffic": 0,
 	} {
 		x := tally.SourceState{Began: began, Waiting: waiting[name]}
 		if name == "traffic" && old.Traffic != nil {

@@ -2,8 +2,8 @@
 // (fentry and fexit): opens, stats, listings and changes of directories and attributes as metadata, reads and writes with their bytes.
 //
 // What counts are calls that reach a file system, whether it asks its server or disk for them or its caches serve them. Of file
-// systems across the network, FUSE included, the time of calls is counted as well. Names that are not there, reads and writes by readv(2), io_uring, mmap(2) and sendfile(2)
-// are not counted, nor is opening for NFSv4 a part of the time when the lookup of the name has done it. A change of an overlay is
+// systems across the network, FUSE included, the time of calls is counted as well. Names that are not there, reads and writes
+// by readv(2), io_uring, mmap(2) and sendfile(2) are not counted, nor is opening for NFSv4 a part of the time when the lookup of the name has done it. A change of an overlay is
 // one of the file system below it, too. What a mount that hangs is asked for is counted when it returns.
 //
 // File systems of this machine are counted only where that is asked for, because it makes each call a little slower. Where no
