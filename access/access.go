@@ -164,7 +164,8 @@ var machine = []string{
 }
 
 // telling are labels that identify a workload or a person.
-var telling = []string{"workload", "user", "username", "pod", "container", "container_id", "namespace", "hpc_job", "job_id", "jobid", "pid", "comm", "command", "groupname"}
+var telling = []string{"workload", "user", "username", "pod", "container", "container_id", "namespace", "hpc_job", "job_id", "jobid", "pid",
+	"comm", "command", "groupname"}
 
 // SeesSeries reports whether a series may be shown: one with an owner by its owner; one
 // without only if it is about a machine, and no label identifies a workload. get returns

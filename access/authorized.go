@@ -120,7 +120,8 @@ func nameless(f wire.Filter) error {
 	for _, by := range []struct {
 		word string
 		used bool
-	}{{"filtering by owner", len(f.Owners) > 0}, {"filtering by name", f.Name != ""}, {"filtering by account", len(f.Accounts) > 0}, {"filtering by command", f.Command != ""}} {
+	}{{"filtering by owner", len(f.Owners) > 0}, {"filtering by name", f.Name != ""}, {"filtering by account", len(f.Accounts) > 0},
+		{"filtering by command", f.Command != ""}} {
 		if by.used {
 			word = by.word
 		}
@@ -131,7 +132,8 @@ func nameless(f wire.Filter) error {
 	if word == "" {
 		return nil
 	}
-	return Refuse(ErrForbidden, "sign in, or leave it out", fmt.Errorf("workloads are shown to the public without names, so %s is not allowed", word))
+	return Refuse(ErrForbidden, "sign in, or leave it out",
+		fmt.Errorf("workloads are shown to the public without names, so %s is not allowed", word))
 }
 
 // redact removes the names from a workload. Its id becomes a pseudonym that stays the

@@ -31,7 +31,9 @@ func join(total, w *wire.LiveWorkload) {
 	total.Processes += w.Processes
 	total.Threads += w.Threads
 	for _, f := range []struct{ to, from **float64 }{
-		{&total.MemoryBytes, &w.MemoryBytes}, {&total.ReadRate, &w.ReadRate}, {&total.WriteRate, &w.WriteRate}, {&total.ReceiveRate, &w.ReceiveRate}, {&total.TransmitRate, &w.TransmitRate}, {&total.MemoryTrafficRate, &w.MemoryTrafficRate}, {&total.Wait, &w.Wait},
+		{&total.MemoryBytes, &w.MemoryBytes}, {&total.ReadRate, &w.ReadRate}, {&total.WriteRate, &w.WriteRate},
+		{&total.ReceiveRate, &w.ReceiveRate}, {&total.TransmitRate, &w.TransmitRate}, {&total.MemoryTrafficRate, &w.MemoryTrafficRate},
+		{&total.Wait, &w.Wait},
 	} {
 		if *f.from == nil {
 			continue

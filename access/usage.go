@@ -44,7 +44,8 @@ func (a AuthorizedUsage) Usage(ctx context.Context, q wire.UsageQuery) (wire.Usa
 		}
 		return list, err
 	case v.Role == Public && (names || byOwner):
-		return wire.UsageList{}, Refuse(ErrForbidden, "sign in, or group by kind, partition, node or site", errors.New("usage is shown to the public without names"))
+		return wire.UsageList{}, Refuse(ErrForbidden, "sign in, or group by kind, partition, node or site",
+			errors.New("usage is shown to the public without names"))
 	case v.Role == Public:
 		return a.backend.Usage(ctx, q)
 	}

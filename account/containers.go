@@ -12,8 +12,10 @@ import (
 // Container state as the supervisor (the kubelet) reports it. It is reported, not measured: it follows the
 // kubelet's clock and is as complete as the kubelet's view.
 var (
-	containerInfo = metric.NewDesc("reckon_container_info", metric.Gauge, metric.None, with("namespace", "pod", "uid", "container", "type", "image", "container_id", "qos"),
-		"Names of a container of a pod, as the kubelet reports them; the value is always 1. The type is main, init, sidecar, ephemeral or sandbox.")
+	containerInfo = metric.NewDesc("reckon_container_info", metric.Gauge, metric.None,
+		with("namespace", "pod", "uid", "container", "type", "image", "container_id", "qos"),
+		"Names of a container of a pod, as the kubelet reports them; the value is always 1. The type is main, init, sidecar, ephemeral "+
+			"or sandbox.")
 	containerRestarts = metric.NewDesc("reckon_container_restarts_total", metric.Counter, metric.None, with(),
 		"How often the kubelet has restarted the container.")
 	containerWaiting = metric.NewDesc("reckon_container_waiting", metric.Gauge, metric.None, with("reason"),
@@ -21,7 +23,8 @@ var (
 	containerExit = metric.NewDesc("reckon_container_exit_code", metric.Gauge, metric.None, with("reason"),
 		"Exit code of the latest end of the container, with the kubelet's reason, such as OOMKilled.")
 	containerExitBefore = metric.NewDesc("reckon_container_previous_exit_code", metric.Gauge, metric.None, with("reason"),
-		"Exit code of the end of the container before its latest, with the kubelet's reason, while it has ended and neither runs again nor waits.")
+		"Exit code of the end of the container before its latest, with the kubelet's reason, while it has ended and neither runs again "+
+			"nor waits.")
 	containerRequestCores = metric.NewDesc("reckon_container_request_cores", metric.Gauge, metric.Cores, with(),
 		"Cores that the container requests; those of its workload are in reckon_workload_request_cores.")
 	containerRequestMemory = metric.NewDesc("reckon_container_request_memory_bytes", metric.Gauge, metric.Bytes, with(),
@@ -34,7 +37,8 @@ var (
 
 // containerDevice describes allocated devices; their use is in the series of GPUs, under the same device name.
 var containerDevice = metric.NewDesc("reckon_container_device_info", metric.Gauge, metric.None, with("resource", "device"),
-	"A device that the kubelet gave to the container, such as a GPU, under the name of the resource that it requests; the value is always 1.")
+	"A device that the kubelet gave to the container, such as a GPU, under the name of the resource that it requests; the value is "+
+		"always 1.")
 
 // sandbox is the container type that holds the namespaces of a pod.
 const sandbox = "sandbox"
@@ -152,7 +156,8 @@ func (p *Part) exportReport(b *metric.Batch) {
 		b.Add(c.exit, float64(f.ExitCode))
 	}
 	if f.BeforeReason != "" {
-		replace(&c.exitBefore, f.BeforeReason == was.BeforeReason, func() *metric.Series { return p.series(containerExitBefore, f.BeforeReason) })
+		replace(&c.exitBefore, f.BeforeReason == was.BeforeReason,
+			func() *metric.Series { return p.series(containerExitBefore, f.BeforeReason) })
 		b.Add(c.exitBefore, float64(f.BeforeExitCode))
 	} else if c.exitBefore != nil {
 		b.End(c.exitBefore)

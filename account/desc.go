@@ -20,21 +20,27 @@ var (
 	memoryBytes = metric.NewDesc("reckon_workload_memory_bytes", metric.Gauge, metric.Bytes, with("type"),
 		"Resident memory by type: anon, file (page cache of a control group included) and shmem.")
 	memoryPeak = metric.NewDesc("reckon_workload_memory_peak_bytes", metric.Gauge, metric.Bytes, with(),
-		"Highest memory since the workload started: the kernel's own maximum where there is a control group, else the maximum over internal ticks and over single processes.")
+		"Highest memory since the workload started: the kernel's own maximum where there is a control group, else the maximum over "+
+			"internal ticks and over single processes.")
 	memoryNeeded = metric.NewDesc("reckon_workload_memory_needed_bytes", metric.Gauge, metric.Bytes, with(),
-		"Memory that cannot be given back without loss: anonymous, shared and, where there is a control group, unreclaimable kernel memory (control groups of version 1: all kernel memory, an upper bound). The rest is page cache.")
+		"Memory that cannot be given back without loss: anonymous, shared and, where there is a control group, unreclaimable kernel "+
+			"memory (control groups of version 1: all kernel memory, an upper bound). The rest is page cache.")
 	memoryNeededPeak = metric.NewDesc("reckon_workload_memory_needed_peak_bytes", metric.Gauge, metric.Bytes, with(),
-		"Highest reckon_workload_memory_needed_bytes over internal ticks since the workload started; single processes count by their high-water marks in between.")
+		"Highest reckon_workload_memory_needed_bytes over internal ticks since the workload started; single processes count by their "+
+			"high-water marks in between.")
 	memoryRefaults = metric.NewDesc("reckon_workload_memory_refault_bytes_total", metric.Counter, metric.Bytes, with("type"),
-		"Memory of the control group that was reclaimed and soon needed again, by type: anon (read back from swap) and file (read again from storage). It grows steadily where memory is too small.")
+		"Memory of the control group that was reclaimed and soon needed again, by type: anon (read back from swap) and file (read again "+
+			"from storage). It grows steadily where memory is too small.")
 	pageFaults = metric.NewDesc("reckon_workload_page_faults_total", metric.Counter, metric.None, with("type"),
-		"Page faults of the control group by type: major (waited for storage) and minor (all others: memory touched for the first time, shared or copied).")
+		"Page faults of the control group by type: major (waited for storage) and minor (all others: memory touched for the first time, "+
+			"shared or copied).")
 	hugeBytes = metric.NewDesc("reckon_workload_memory_huge_bytes", metric.Gauge, metric.Bytes, with(),
 		"Memory of the control group in transparent huge pages; version 1 counts anonymous memory only.")
 	nodeBytes = metric.NewDesc("reckon_workload_memory_numa_bytes", metric.Gauge, metric.Bytes, with("numa_node"),
 		"Memory of the control group by NUMA node of the machine, anonymous and of files; on machines with several nodes.")
 	memoryEvents = metric.NewDesc("reckon_workload_memory_events_total", metric.Counter, metric.None, with("event"),
-		"How often the control group reached its memory limit and had to reclaim (max), and how often that was in vain (oom); version 2 only.")
+		"How often the control group reached its memory limit and had to reclaim (max), and how often that was in vain (oom); version 2 "+
+			"only.")
 	memoryByteSeconds = metric.NewDesc("reckon_workload_memory_byte_seconds_total", metric.Counter, metric.ByteSeconds, with(),
 		"Resident memory integrated over time; divide an increase by the time for the mean.")
 	swapBytes = metric.NewDesc("reckon_workload_swap_bytes", metric.Gauge, metric.Bytes, with(),
@@ -54,11 +60,13 @@ var (
 	threads = metric.NewDesc("reckon_workload_threads", metric.Gauge, metric.None, with(),
 		"Threads alive.")
 	processesStarted = metric.NewDesc("reckon_workload_processes_started_total", metric.Counter, metric.None, with(),
-		"Processes that belonged to the workload since it started, those that lived for a millisecond included where exit records are available; without them it is a lower bound.")
+		"Processes that belonged to the workload since it started, those that lived for a millisecond included where exit records are "+
+			"available; without them it is a lower bound.")
 	info = metric.NewDesc("reckon_workload_info", metric.Gauge, metric.None, with("name", "account", "partition", "command"),
 		"Facts about the workload; the value is always 1.")
 	startTime = metric.NewDesc("reckon_workload_start_time_seconds", metric.Gauge, metric.Seconds, with(),
-		"When the part began, seconds since the Unix epoch. Parts of Jobs and of pods that belong to nothing have the label run: the UID that distinguishes the runs of the workload.")
+		"When the part began, seconds since the Unix epoch. Parts of Jobs and of pods that belong to nothing have the label run: the "+
+			"UID that distinguishes the runs of the workload.")
 	// startTimeOfRun is startTime for parts with an identified run of the workload.
 	startTimeOfRun = metric.NewDesc(startTime.Name, startTime.Kind, startTime.Unit, with("run"),
 		startTime.Help)
@@ -69,9 +77,11 @@ var (
 	requestMemory = metric.NewDesc("reckon_workload_request_memory_bytes", metric.Gauge, metric.Bytes, with(),
 		"Memory requested by the workload on this node.")
 	limitCores = metric.NewDesc("reckon_workload_limit_cores", metric.Gauge, metric.Cores, with(),
-		"Cores that a hard limit allows the workload on this node: the quota of its control group, or the limits of its pods together at their most. Absent where there is no limit.")
+		"Cores that a hard limit allows the workload on this node: the quota of its control group, or the limits of its pods together "+
+			"at their most. Absent where there is no limit.")
 	limitMemory = metric.NewDesc("reckon_workload_limit_memory_bytes", metric.Gauge, metric.Bytes, with(),
-		"Memory that a hard limit allows the workload on this node: that of its control group, or the limits of its pods together at their most. Absent where there is no limit.")
+		"Memory that a hard limit allows the workload on this node: that of its control group, or the limits of its pods together at "+
+			"their most. Absent where there is no limit.")
 	requestGPUs = metric.NewDesc("reckon_workload_request_gpus", metric.Gauge, metric.None, with(),
 		"GPUs requested by the workload on this node.")
 	requestSeconds = metric.NewDesc("reckon_workload_request_seconds", metric.Gauge, metric.Seconds, with(),
@@ -79,7 +89,8 @@ var (
 	commandSeconds = metric.NewDesc("reckon_command_cpu_seconds_total", metric.Counter, metric.Seconds, with("command"),
 		"CPU time of the largest few programs of the workload; the rest is command \"other\".")
 	shortWorkloads = metric.NewDesc("reckon_short_workloads_total", metric.Counter, metric.None, []string{"owner"},
-		"Process groups that were short work: they ended within one export interval with less than one CPU second, or within a minute after having done next to nothing. Their usage is in short/OWNER/NODE.")
+		"Process groups that were short work: they ended within one export interval with less than one CPU second, or within a minute "+
+			"after having done next to nothing. Their usage is in short/OWNER/NODE.")
 )
 
 func with(labels ...string) []string { return sensor.Charged(labels...) }
@@ -89,7 +100,8 @@ func Descs() []*metric.Desc {
 	return append(energy.Descs(),
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryByteSeconds, swapBytes,
-		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes, cacheBytes, pressureSeconds,
+		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes, cacheBytes,
+		pressureSeconds,
 		processes, threads, processesStarted,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds, limitCores, limitMemory,

@@ -7,9 +7,12 @@ import (
 
 var (
 	diskLimitBytes = metric.NewDesc("reckon_workload_disk_limit_bytes_per_second", metric.Gauge, metric.None, with("device", "direction"),
-		"Limit of the control group of the workload (io.max, blkio.throttle) on what it reads from and writes to a disk, by disk and direction; absent where it has none.")
-	diskLimitOperations = metric.NewDesc("reckon_workload_disk_limit_operations_per_second", metric.Gauge, metric.None, with("device", "direction"),
-		"Limit of the control group of the workload (io.max, blkio.throttle) on operations of a disk, by disk and direction; absent where it has none.")
+		"Limit of the control group of the workload (io.max, blkio.throttle) on what it reads from and writes to a disk, by disk and "+
+			"direction; absent where it has none.")
+	diskLimitOperations = metric.NewDesc("reckon_workload_disk_limit_operations_per_second", metric.Gauge, metric.None,
+		with("device", "direction"),
+		"Limit of the control group of the workload (io.max, blkio.throttle) on operations of a disk, by disk and direction; absent "+
+			"where it has none.")
 )
 
 // diskLimit is the series of the limits on a device.

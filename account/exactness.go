@@ -11,8 +11,11 @@ import (
 	"reckon/workload"
 )
 
-var figureExactness = metric.NewDesc("reckon_figure_exactness", metric.Gauge, metric.None, []string{"figure", "kind", "source", "workload", "owner"},
-	"Exactness of a figure of the workloads of a kind on the node, and its source: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series names it and its owner. A run takes the worst of its time.")
+var figureExactness = metric.NewDesc("reckon_figure_exactness", metric.Gauge, metric.None,
+	[]string{"figure", "kind", "source", "workload", "owner"},
+	"Exactness of a figure of the workloads of a kind on the node, and its source: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at "+
+		"most; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series "+
+		"names it and its owner. A run takes the worst of its time.")
 
 // judged is one of the figures that come with a degree of exactness.
 type judged uint8
@@ -106,7 +109,8 @@ const bearableLate = 50
 const evidenceSpan = uint64(15 * time.Second)
 
 // count adds the busy time of the machine in a tick, the charged share of it, and the
-// time spent serving interrupts. late is what the next tick may charge of it, at most. span is the length of the tick, on so many processors. Times are nanoseconds.
+// time spent serving interrupts. late is what the next tick may charge of it, at most. span is the length of the tick, on so many
+// processors. Times are nanoseconds.
 func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors int) {
 	v.late = late
 	v.lost += busy - charged - int64(irq)

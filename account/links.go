@@ -7,8 +7,10 @@ import (
 
 var interconnectBytes = &metric.Desc{
 	Name: "reckon_workload_interconnect_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-	Help: "Octets that went through an RDMA adapter of the node while no other workload and nothing of the kernel held queue pairs on it, by direction " +
-		"(receive, transmit): at least what the workload moved there. Subnet management and what others moved between two looks is included.",
+	Help: "Octets that went through an RDMA adapter of the node while no other workload and nothing of the kernel held queue pairs on " +
+		"it, by direction " +
+		"(receive, transmit): at least what the workload moved there. Subnet management and what others moved between two looks is " +
+		"included.",
 	Labels: sensor.Charged("device", "direction"),
 }
 

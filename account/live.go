@@ -31,9 +31,10 @@ type Live struct {
 	KnowMemory       bool
 	KnowIO, KnowWait bool
 	KnowNetwork      bool
-	TrafficRate      float64 // bytes per second between caches and memory: since the reading before, of cache misses or of a monitoring group
-	KnowTraffic      bool
-	Exactness        figure.Degrees // of the figures that were not exact at the last export
+	// bytes per second between caches and memory: since the reading before, of cache misses or of a monitoring group
+	TrafficRate float64
+	KnowTraffic bool
+	Exactness   figure.Degrees // of the figures that were not exact at the last export
 }
 
 // Live appends the activity of every running part in the last tick to rows.

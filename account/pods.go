@@ -11,8 +11,10 @@ import (
 // The reported facts of a pod are kept with its sandbox; the counters of its control groups, in the kubelet's terms,
 // at each container.
 var (
-	podInfo = metric.NewDesc("reckon_pod_info", metric.Gauge, metric.None, with("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "priority_class", "host_network", "qos"),
-		"What the kubelet reports of a pod, at its sandbox: the owner that controls it, address and class of priority; the value is always 1.")
+	podInfo = metric.NewDesc("reckon_pod_info", metric.Gauge, metric.None,
+		with("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "priority_class", "host_network", "qos"),
+		"What the kubelet reports of a pod, at its sandbox: the owner that controls it, address and class of priority; the value is "+
+			"always 1.")
 	podPhase = metric.NewDesc("reckon_pod_phase", metric.Gauge, metric.None, with("phase"),
 		"1 for the phase that the pod is in, as the kubelet reports it: Pending, Running, Succeeded, Failed or Unknown.")
 	podCreated = metric.NewDesc("reckon_pod_created_time_seconds", metric.Gauge, metric.Seconds, with(),
@@ -22,7 +24,8 @@ var (
 	containerUsage = metric.NewDesc("reckon_container_memory_usage_bytes", metric.Gauge, metric.Bytes, with(),
 		"All memory that is charged to the container's control group: page cache and memory of the kernel are in it.")
 	containerWorking = metric.NewDesc("reckon_container_memory_working_set_bytes", metric.Gauge, metric.Bytes, with(),
-		"Memory that is charged to the container less the page cache that was not used lately: what kubectl top shows and the kubelet evicts by.")
+		"Memory that is charged to the container less the page cache that was not used lately: what kubectl top shows and the kubelet "+
+			"evicts by.")
 	containerPeriods = metric.NewDesc("reckon_container_cpu_periods_total", metric.Counter, metric.None, with(),
 		"Periods of the CPU limit in which the container ran, since it started.")
 	containerThrottled = metric.NewDesc("reckon_container_cpu_throttled_periods_total", metric.Counter, metric.None, with(),

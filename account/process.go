@@ -341,7 +341,8 @@ func (tab *table) place(e *process, p *sensor.Process, found Identified, parent 
 // isOf reports whether nothing was found but that a process belongs where its parent does: the run and the place of a
 // container are not known of a process that nobody saw alive.
 func (found *Identified) isOf(parent *Part) bool {
-	return parent != nil && !parent.closed() && found.Place == "" && found.Run == "" && found.Handle == nil && parent.key == key{found.Workload, found.Part, found.Owner}
+	return parent != nil && !parent.closed() && found.Place == "" && found.Run == "" && found.Handle == nil &&
+		parent.key == key{found.Workload, found.Part, found.Owner}
 }
 
 // lateTicks is the number of ticks by which an exit record may come after the last

@@ -16,7 +16,8 @@ const (
 // active, and keeps them.
 //
 // In the set: CPU time, memory, its peak and byte-seconds, energy, processes and how many were started, the facts, the
-// start and the end. Left out: waiting, I/O, traffic, calls on file systems, faults, switches, swap, threads, commands, and the distribution
+// start and the end. Left out: waiting, I/O, traffic, calls on file systems, faults, switches, swap, threads, commands, and the
+// distribution
 // of cores.
 func (p *Part) reduced() bool {
 	small := p.kind.Group() || p.place != "" && p.end != 0

@@ -153,7 +153,8 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 		delete(r.byKey, p.key)
 	}
 	from := p.group
-	if k.id.Kind().BarePod() && from.whole != nil && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" && found.Whole == nil {
+	if k.id.Kind().BarePod() && from.whole != nil && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" &&
+		found.Whole == nil {
 		found.Whole, from.whole.handle = from.whole.handle, nil // the whole is still this one pod
 	}
 	r.leaveGroup(p)

@@ -19,7 +19,8 @@ func (r *registry) reportsOn(p *Part) bool {
 	if p.container == nil || p.superseded || r.config.Container == nil {
 		return false
 	}
-	if now := r.byKey[p.key]; now != nil && now != p && now.phase >= exported && now.container != nil && now.container.facts.Name == p.container.facts.Name {
+	if now := r.byKey[p.key]; now != nil && now != p && now.phase >= exported && now.container != nil &&
+		now.container.facts.Name == p.container.facts.Name {
 		return false
 	}
 	f := r.config.Container(p.place, true)
@@ -35,7 +36,8 @@ func isReport(d *metric.Desc) bool {
 	return strings.HasPrefix(d.Name, "reckon_pod_") || slices.Contains(containerReports, d)
 }
 
-var containerReports = []*metric.Desc{containerInfo, containerRunning, containerRestarts, containerWaiting, containerExit, containerExitBefore}
+var containerReports = []*metric.Desc{containerInfo, containerRunning, containerRestarts, containerWaiting, containerExit,
+	containerExitBefore}
 
 // exportReports appends the reports of ended containers.
 func (r *registry) exportReports(b *metric.Batch) {

@@ -67,7 +67,8 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	}
 	l.node.balance += max(busy, 0) - int64(charged)
 	late := l.table.line.held + grown(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
-	l.judge.evidence.count(max(busy, 0), int64(charged), grown(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ), late, grown(l.node.machine.Boot, m.Boot), m.Cores)
+	l.judge.evidence.count(max(busy, 0), int64(charged), grown(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ), late,
+		grown(l.node.machine.Boot, m.Boot), m.Cores)
 	rest := l.node.balance - int64(l.table.line.held) - l.unread(busy, m) // which is charged in the next tick
 	if rest <= 0 {
 		return

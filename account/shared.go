@@ -278,7 +278,8 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 	now := uint32(tab.tick)
 	for _, e := range tab.seen.last {
 		c, s := &e.part.crowd, &e.share
-		if !c.crowded || c.began == now || e.tick != uint32(tab.tick) || e.gone || s.rss == 0 || s.denied != 0 && now <= s.denied+deniedFor {
+		if !c.crowded || c.began == now || e.tick != uint32(tab.tick) || e.gone || s.rss == 0 || s.denied != 0 &&
+			now <= s.denied+deniedFor {
 			continue
 		}
 		next := Sharer{PID: e.pid, Start: e.start, RSS: s.rss, at: s.at}

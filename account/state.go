@@ -179,7 +179,8 @@ func (p *Part) state(commands map[string]uint64) partState {
 		Start: p.start, End: p.end, Created: p.created, Exported: p.phase >= exported, Told: p.phase >= endedOnce,
 		Bound: p.crowd.era != nil && p.crowd.bound, Guess: p.crowd.era != nil && p.crowd.guess,
 		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, Threads: p.lostThreads, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
-		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
+		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak,
+		OOMSeen:  p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
 	}
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
@@ -259,7 +260,8 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	for _, p := range s.Processes {
 		// Every process is identified again, which opens the control groups.
 		e := &process{
-			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone || p.Left, passed: p.Left, retry: true,
+			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone || p.Left,
+			passed: p.Left, retry: true,
 		}
 		e.restoreLineage(p.Children, s.Lineage)
 		l.table.byID[p.PID] = e

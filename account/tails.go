@@ -43,7 +43,8 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 			t.behind[1] = append(t.behind[1], e)
 		}
 		if q.shows(e, held) && (e.part != q.part || !q.children.cloistered(tab.tick)) {
-			one := tail{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 || !tab.unseenSince(held || late)}
+			one := tail{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 ||
+				!tab.unseenSince(held || late)}
 			if !held && tab.slept(q, e, s) {
 				one.usual, one.loner, one.sole = 0, true, true
 			}

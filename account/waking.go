@@ -3,7 +3,8 @@ package account
 import "reckon/sensor"
 
 // A parent that slept at one reading and got a processor once until the next one was woken once: it has waited for one child, or for
-// several that ended at the same time. It has not started another one since, waited for it and gone on, but for what fits into its own turn.
+// several that ended at the same time. It has not started another one since, waited for it and gone on, but for what fits into its own
+// turn.
 
 // waking is how often a parent of one thread got a processor.
 type waking struct {

@@ -61,7 +61,9 @@ func (c *clock) setBack(wall, even time.Time) time.Time {
 		return even
 	}
 	c.ahead = 0
-	c.log.Warn("the clock of this machine was set back by much; until it has passed the time that it was, samples lie among those of before, and rates and sums over that time are wrong",
+	c.log.Warn(
+		"the clock of this machine was set back by much; until it has passed the time that it was, samples lie among those of before, "+
+			"and rates and sums over that time are wrong",
 		"seconds", back.Seconds(), "until", even.UTC().Format(time.RFC3339))
 	return wall
 }

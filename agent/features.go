@@ -60,7 +60,8 @@ func openFeatures(root string, m *powermodel.Model) (*features, error) {
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("%s; features known by name: %s: %w", strings.Join(unknown, "; "), strings.Join(feature.Names(), ", "), powermodel.ErrFeature)
+		return nil, fmt.Errorf("%s; features known by name: %s: %w", strings.Join(unknown, "; "), strings.Join(feature.Names(), ", "),
+			powermodel.ErrFeature)
 	}
 	if disk {
 		if err := f.open(func() (sensor.Sensor, error) { return node.NewDisk(root) }); err != nil {

@@ -301,7 +301,8 @@ func (a *Agent) open(h *workload.Hint, path string, controllers ...string) senso
 	}
 	var paths []sensor.CgroupPath
 	for _, c := range h.Cgroups {
-		if len(controllers) > 0 && c.Controllers != "" && !slices.ContainsFunc(strings.Split(c.Controllers, ","), func(has string) bool { return slices.Contains(controllers, has) }) {
+		if len(controllers) > 0 && c.Controllers != "" &&
+			!slices.ContainsFunc(strings.Split(c.Controllers, ","), func(has string) bool { return slices.Contains(controllers, has) }) {
 			continue
 		}
 		if c.Path == path || strings.HasPrefix(c.Path, path+"/") {

@@ -42,7 +42,8 @@ const firstAnswer = time.Second
 // openKubelet begins to ask the kubelet. pods, which may be nil, says so too.
 func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	k := a.config.Kubelet
-	c := kubelet.Config{Address: k.Address, TokenFile: k.TokenFile, CAFile: k.CAFile, Insecure: k.Insecure, Node: a.config.Node, Root: a.config.Root}
+	c := kubelet.Config{Address: k.Address, TokenFile: k.TokenFile, CAFile: k.CAFile, Insecure: k.Insecure, Node: a.config.Node,
+		Root: a.config.Root}
 	if k.Address == "" || k.Address == "auto" || k.Address == "none" {
 		c.Address = ""
 		switch {
@@ -87,7 +88,8 @@ func (a *Agent) observeDevices() {
 	}
 	a.self.devicesFailed = true
 	if err != nil {
-		err = sensor.Unavailable(err.Error(), "give the agent the socket of the kubelet, and a user who may write to it; the setting kubelet-folder names its folder", err)
+		err = sensor.Unavailable(err.Error(),
+			"give the agent the socket of the kubelet, and a user who may write to it; the setting kubelet-folder names its folder", err)
 	}
 	a.report("pod-devices", err)
 }
@@ -117,7 +119,8 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 		return
 	}
 	a.self.nameless = true
-	a.report("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured", "name it with the setting kubelet: https://NODE:10250", nil))
+	a.report("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured",
+		"name it with the setting kubelet: https://NODE:10250", nil))
 }
 
 // takeUpReports gives the ledger what is reported of containers and pods that ended before the agent was started, so that it goes on

@@ -153,8 +153,10 @@ func (a *Agent) openMachine() ([]Note, error) {
 		a.closers = append(a.closers, groups)
 	}
 	note("cgroup", nil, err)
-	readers := slices.Concat(all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, HostEnergy: c.HostEnergy, Redfish: c.Redfish}),
-		external.Sensors(external.Options{Root: c.Root, Textfile: own.Textfile, Scrape: own.Scrape, Pods: own.Pods, Kubelet: a.pods, Custom: own.Custom}))
+	readers := slices.Concat(
+		all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, HostEnergy: c.HostEnergy, Redfish: c.Redfish}),
+		external.Sensors(external.Options{Root: c.Root, Textfile: own.Textfile, Scrape: own.Scrape, Pods: own.Pods, Kubelet: a.pods,
+			Custom: own.Custom}))
 	for _, e := range readers {
 		s, err := e.Open()
 		if own.names(e.Name) && err != nil && !errors.Is(err, sensor.ErrUnavailable) {
@@ -221,13 +223,16 @@ func (a *Agent) restore() {
 		a.restoreLeaders()
 	case errors.Is(err, account.ErrDamaged):
 		aside := a.config.State + ".damaged"
-		a.log.Warn("accounts begin anew: counters of workloads start at zero, and what they used since the last export before the agent stopped is lost; "+
-			"the file was set aside and may be deleted", "file", a.config.State, "aside", aside, "reason", err.Error())
+		a.log.Warn(
+			"accounts begin anew: counters of workloads start at zero, and what they used since the last export before the agent "+
+				"stopped is lost; "+
+				"the file was set aside and may be deleted", "file", a.config.State, "aside", aside, "reason", err.Error())
 		if err := os.Rename(a.config.State, aside); err != nil {
 			a.log.Warn("the damaged file could not be set aside", "err", err)
 		}
 	case errors.Is(err, fs.ErrPermission):
-		a.log.Warn("accounts begin anew: the saved ones may not be read; give the file to the user that the agent runs as, or delete it", "file", a.config.State, "err", err)
+		a.log.Warn("accounts begin anew: the saved ones may not be read; give the file to the user that the agent runs as, or delete it",
+			"file", a.config.State, "err", err)
 	default:
 		a.log.Info("accounts begin anew", "file", a.config.State, "reason", err.Error())
 	}

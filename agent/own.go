@@ -273,7 +273,8 @@ func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
 // add appends a figure once, within the bounds.
 func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value float64) error {
 	if n := o.counts[row.subject.total()]; row.subject != (subject{}) && n >= o.limit {
-		return fmt.Errorf("%s has %d series of its own already; leave labels out, or allow more with max_series_per_workload", row.subject.name(), n)
+		return fmt.Errorf("%s has %d series of its own already; leave labels out, or allow more with max_series_per_workload",
+			row.subject.name(), n)
 	}
 	if len(o.seen) >= ownAltogether {
 		return fmt.Errorf("there are %d series of others on this node already", ownAltogether)

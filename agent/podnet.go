@@ -13,7 +13,9 @@ var podNetworkLabels = []string{"workload", "kind", "part", "owner", "device", "
 
 var (
 	podNetwork = metric.NewDesc("reckon_pod_network_bytes_total", metric.Counter, metric.Bytes, podNetworkLabels,
-		"Bytes that passed the network devices of a pod, headers included and loopback left out, by device and direction (receive, transmit), since its sandbox was made. Pods in the network of the machine have none. What passes sockets is in reckon_workload_network_bytes_total.")
+		"Bytes that passed the network devices of a pod, headers included and loopback left out, by device and direction (receive, "+
+			"transmit), since its sandbox was made. Pods in the network of the machine have none. What passes sockets is in "+
+			"reckon_workload_network_bytes_total.")
 	podPackets = metric.NewDesc("reckon_pod_network_packets_total", metric.Counter, metric.None, podNetworkLabels,
 		"Packets that passed the network devices of a pod; shown on /metrics with the view cadvisor.")
 	podErrors = metric.NewDesc("reckon_pod_network_errors_total", metric.Counter, metric.None, podNetworkLabels,

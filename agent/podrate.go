@@ -132,7 +132,8 @@ func (a *Agent) noteRates() {
 	r.told = true
 	var err error
 	if r.left > 0 {
-		err = sensor.Unavailable(fmt.Sprintf("%d pods ask by %s to be exported faster, beyond the %d of a node", r.left, rateAnnotation, maxFastPods), "measure fewer at once on a node, or with a sidecar", nil)
+		err = sensor.Unavailable(fmt.Sprintf("%d pods ask by %s to be exported faster, beyond the %d of a node", r.left, rateAnnotation,
+			maxFastPods), "measure fewer at once on a node, or with a sidecar", nil)
 	}
 	a.report("pod-rate", err)
 }

@@ -16,7 +16,8 @@ import (
 const noModel = "none"
 
 var modelInfo = metric.NewDesc("reckon_power_model_info", metric.Gauge, metric.None, []string{"model", "domain", "protocol", "error"},
-	"The power model that stands in for a meter on this node, what it models, how it was validated, and its mean absolute error as a ratio, empty where it was fitted to too little to state one; the value is always 1.")
+	"The power model that stands in for a meter on this node, what it models, how it was validated, and its mean absolute error as a "+
+		"ratio, empty where it was fitted to too little to state one; the value is always 1.")
 
 // powerModel gives the power of the node where no meter does.
 type powerModel struct {
@@ -52,7 +53,8 @@ func openPowerModel(root, file string) (*powerModel, error) {
 			return nil, noCurve(here, err)
 		}
 	} else if m, err = readModel(file, here); err != nil {
-		return nil, fmt.Errorf("the power model can not be used (fit it again with `reckon power fit`, or leave out the setting power-model): %w", err)
+		return nil, fmt.Errorf(
+			"the power model can not be used (fit it again with `reckon power fit`, or leave out the setting power-model): %w", err)
 	}
 	p := &powerModel{model: m, named: file != ""}
 	switch m.Domain {
@@ -83,10 +85,12 @@ func openPowerModel(root, file string) (*powerModel, error) {
 func noCurve(here powermodel.Machine, err error) error {
 	if here.Virtual != "" {
 		return sensor.Unavailable("a virtual machine ("+here.Virtual+"): only its host can meter what it draws",
-			"run the agent on the host with the setting guest-energy and share that folder with this machine, or give a model of it with the setting power-model", nil)
+			"run the agent on the host with the setting guest-energy and share that folder with this machine, or give a model of it "+
+				"with the setting power-model", nil)
 	}
 	return sensor.Unavailable("no power model for this kind of machine",
-		"fit one with `reckon power fit` on a machine of the kind that has a meter, or write one with `reckon power builtin`, and give it with the setting power-model", err)
+		"fit one with `reckon power fit` on a machine of the kind that has a meter, or write one with `reckon power builtin`, and give "+
+			"it with the setting power-model", err)
 }
 
 func readModel(file string, here powermodel.Machine) (*powermodel.Model, error) {
@@ -143,7 +147,8 @@ func (p *powerModel) trouble() error {
 	if p.exports++; p.exports < 3 {
 		return nil
 	}
-	return sensor.Unavailable("the power model waits for "+strings.Join(p.waiting, "; "), "fit it with features that this node has, see `reckon power fit --feature`", nil)
+	return sensor.Unavailable("the power model waits for "+strings.Join(p.waiting, "; "),
+		"fit it with features that this node has, see `reckon power fit --feature`", nil)
 }
 
 func (p *powerModel) export(b *metric.Batch) {

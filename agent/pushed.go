@@ -88,7 +88,10 @@ func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	}
 	switch {
 	case len(have) > o.limit:
-		return w, refusal{fmt.Errorf("%s would have %d series of its own, %d are allowed; leave labels out, or let the administrator allow more with max_series_per_workload", w.name(), len(have), o.limit)}
+		return w, refusal{
+			fmt.Errorf(
+				"%s would have %d series of its own, %d are allowed; leave labels out, or let the administrator allow more with "+
+					"max_series_per_workload", w.name(), len(have), o.limit)}
 	case len(o.pushed)+len(keys) > ownAltogether:
 		return w, refusal{fmt.Errorf("there are %d series of others on this node already", len(o.pushed))}
 	}

@@ -30,7 +30,8 @@ var (
 	agentLost = metric.NewDesc("reckon_agent_exit_records_lost_total", metric.Counter, metric.None, nil,
 		"Exit records that the kernel could not deliver; short processes may be missing from their workload and are in other.")
 	agentMissed = metric.NewDesc("reckon_agent_events_missed_total", metric.Counter, metric.None, []string{"sensor"},
-		"Events that interrupted a program of the sensor in the kernel and were therefore not counted by it. Kernels before 5.12 do not count them.")
+		"Events that interrupted a program of the sensor in the kernel and were therefore not counted by it. Kernels before 5.12 do not "+
+			"count them.")
 	agentExportErrors = metric.NewDesc("reckon_agent_export_errors_total", metric.Counter, metric.None, nil,
 		"Exports that a sink did not take whole.")
 	agentParts = metric.NewDesc("reckon_agent_parts", metric.Gauge, metric.None, nil,

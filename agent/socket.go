@@ -211,7 +211,9 @@ func (s *Socket) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Socket) take(w http.ResponseWriter, r *http.Request) (code int, err error) {
 	cred, ok := r.Context().Value(peerKey{}).(unix.Ucred)
 	if !ok || cred.Pid <= 0 {
-		return http.StatusForbidden, errors.New("the agent does not see the process that sends: it is in another process namespace; mount the socket into the container only where the agent runs with the host's processes")
+		return http.StatusForbidden, errors.New(
+			"the agent does not see the process that sends: it is in another process namespace; mount the socket into the container " +
+				"only where the agent runs with the host's processes")
 	}
 	if !s.may(cred.Uid) {
 		w.Header().Set("Retry-After", "1")

@@ -102,7 +102,8 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		r.Squeezed = efficiency.Squeezed(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Memory: r.Memory,
 			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
-	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0 || sampledPeak(w) && (r.Seconds < efficiency.Sampled || r.Nodes > 1)
+	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0 || sampledPeak(w) &&
+		(r.Seconds < efficiency.Sampled || r.Nodes > 1)
 	return r, nil
 }
 

@@ -28,7 +28,8 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 	out := &wire.Advice{Runs: 1, Nodes: max(1, len(d.Nodes))}
 	for i := range found {
 		f := &found[i]
-		a := rightsize.Service(daysOf(f, exact), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory}, rightsize.ServiceDefault())
+		a := rightsize.Service(daysOf(f, exact), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory},
+			rightsize.ServiceDefault())
 		if a == nil {
 			continue
 		}
@@ -80,7 +81,8 @@ func containerToAPI(name string, a *rightsize.ServiceAdvice) wire.ContainerAdvic
 		return &wire.RequestTest{Days: t.Days, Slack: t.Slack, Above: t.Above}
 	}
 	return wire.ContainerAdvice{
-		Container: name, Days: a.Days, Cores: a.Cores, MemoryBytes: a.Memory, GPUs: a.GPUShare, CoresP95: a.P95, CoresP99: a.P99, MemoryPeak: a.MemoryPeak,
+		Container: name, Days: a.Days, Cores: a.Cores, MemoryBytes: a.Memory, GPUs: a.GPUShare, CoresP95: a.P95, CoresP99: a.P99,
+		MemoryPeak:  a.MemoryPeak,
 		TestedCores: test(a.TestedCores), TestedMemory: test(a.TestedMemory), NowCores: test(a.NowCores), NowMemory: test(a.NowMemory),
 	}
 }

@@ -58,7 +58,8 @@ func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	}
 	sizes := map[nodeName]machineSize{}
 	for _, back := range []time.Duration{2 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 90 * 24 * time.Hour} {
-		rows, err := b.Rollups.NodeUse(ctx, store.RollupQuery{From: now.Add(-back), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
+		rows, err := b.Rollups.NodeUse(ctx,
+			store.RollupQuery{From: now.Add(-back), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
 		if err != nil {
 			return b.sizes // an unknown size bounds nothing
 		}
@@ -114,7 +115,8 @@ func (b *Bounds) workloads(ctx context.Context, list []wire.Workload) {
 	sizes := b.machines(ctx)
 	for i := range list {
 		w := &list[i]
-		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: max(w.WallSeconds, w.Seen.Sub(w.Start).Seconds()), scheduled: w.State != "" || w.Submit != nil, row: &w.Row}
+		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: max(w.WallSeconds, w.Seen.Sub(w.Start).Seconds()),
+			scheduled: w.State != "" || w.Submit != nil, row: &w.Row}
 		b.hold(sizes, &r)
 	}
 }
@@ -132,7 +134,8 @@ func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
 		if w.End.After(until) {
 			until = w.End
 		}
-		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: until.Sub(w.Start).Seconds(), scheduled: w.State != "" || !w.Submit.IsZero(), row: &w.Row}
+		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: until.Sub(w.Start).Seconds(),
+			scheduled: w.State != "" || !w.Submit.IsZero(), row: &w.Row}
 		b.hold(sizes, &r)
 	}
 }
@@ -251,10 +254,14 @@ func (b *Bounds) parts(ctx context.Context, d *wire.WorkloadDetail) {
 			time = new(r.wall * *cores)
 		}
 		b.Ledger.Hold("part "+p.Part+" on "+p.Node+" of "+subjectOf(d.ID, d.Start), b.Clock(),
-			invariant.Check{Figure: "cpu_seconds", Rule: invariant.CPUWithinWall, Value: &p.CPUSeconds, Bound: time, Slack: r.slack() * orZero(cores), Of: "wall time by the cores of its node"},
-			invariant.Check{Figure: "cpu_seconds", Rule: invariant.SumWithinWhole, Value: &p.CPUSeconds, Bound: d.CPUSeconds, Slack: r.slack() * orZero(cores), Of: "the CPU time of the whole run"},
-			invariant.Check{Figure: "memory_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &p.MemoryPeakBytes, Bound: memory, Slack: invariant.Batch * orZero(cores), Of: "the memory of its node"},
-			invariant.Check{Figure: "memory_needed_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &p.MemoryNeededPeakBytes, Bound: memory, Slack: invariant.Batch * orZero(cores), Of: "the memory of its node"})
+			invariant.Check{Figure: "cpu_seconds", Rule: invariant.CPUWithinWall, Value: &p.CPUSeconds, Bound: time,
+				Slack: r.slack() * orZero(cores), Of: "wall time by the cores of its node"},
+			invariant.Check{Figure: "cpu_seconds", Rule: invariant.SumWithinWhole, Value: &p.CPUSeconds, Bound: d.CPUSeconds,
+				Slack: r.slack() * orZero(cores), Of: "the CPU time of the whole run"},
+			invariant.Check{Figure: "memory_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &p.MemoryPeakBytes, Bound: memory,
+				Slack: invariant.Batch * orZero(cores), Of: "the memory of its node"},
+			invariant.Check{Figure: "memory_needed_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &p.MemoryNeededPeakBytes,
+				Bound: memory, Slack: invariant.Batch * orZero(cores), Of: "the memory of its node"})
 	}
 }
 
@@ -264,8 +271,10 @@ func (b *Bounds) node(n *wire.Node) {
 		return
 	}
 	b.Ledger.Hold("node "+n.Node, b.Clock(),
-		invariant.Check{Figure: "cores_used", Rule: invariant.SumWithinWhole, Value: &n.CoresUsed, Bound: n.Cores, Slack: tickJitter * orZero(n.Cores), Of: "its cores"},
-		invariant.Check{Figure: "memory_used_bytes", Rule: invariant.SumWithinWhole, Value: &n.MemoryUsed, Bound: n.MemoryBytes, Of: "its memory"})
+		invariant.Check{Figure: "cores_used", Rule: invariant.SumWithinWhole, Value: &n.CoresUsed, Bound: n.Cores,
+			Slack: tickJitter * orZero(n.Cores), Of: "its cores"},
+		invariant.Check{Figure: "memory_used_bytes", Rule: invariant.SumWithinWhole, Value: &n.MemoryUsed, Bound: n.MemoryBytes,
+			Of: "its memory"})
 }
 
 // span withholds the shares of a node's past.
@@ -297,7 +306,8 @@ func (b *Bounds) usage(list *wire.UsageList) {
 				slack = lateChildren / seconds
 			}
 		}
-		b.Ledger.Hold(subject, now, invariant.Check{Figure: "capacity_share", Rule: invariant.ShareWithinWhole, Value: &r.CapacityShare, Bound: whole, Slack: slack, Of: "the core time that was there"})
+		b.Ledger.Hold(subject, now, invariant.Check{Figure: "capacity_share", Rule: invariant.ShareWithinWhole, Value: &r.CapacityShare,
+			Bound: whole, Slack: slack, Of: "the core time that was there"})
 	}
 	for i := range list.Rows {
 		r := &list.Rows[i]
@@ -327,7 +337,8 @@ func (b *Bounds) scale(out *wire.Scale) {
 		}
 		seen := new(max(1, *r.CPUSeconds/r.Seconds))
 		b.Ledger.Hold(subjectOf(r.ID, r.Start), b.Clock(), invariant.Check{
-			Figure: "speedup", Rule: invariant.SpeedupWithinConcurrency, Value: &r.Speedup, Bound: seen, Slack: tickJitter * *seen, Of: "the cores in use at once, on the mean"})
+			Figure: "speedup", Rule: invariant.SpeedupWithinConcurrency, Value: &r.Speedup, Bound: seen, Slack: tickJitter * *seen,
+			Of: "the cores in use at once, on the mean"})
 	}
 }
 

@@ -151,7 +151,8 @@ func stepsOf(steps map[nodeName][]query.Held, n *wire.Node) []query.Held {
 
 func spanOf(u *store.NodeUse, since, now time.Time) *wire.NodeSpan {
 	s := &wire.NodeSpan{Since: since.UTC(), UpSeconds: u.UpSeconds, GPUSeconds: u.GPUSeconds, EnergyJoules: u.NodeJoules,
-		CPUShare: ratio(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds), CoresUsed: ratio(u.CoreUsedSeconds, u.UpSeconds)}
+		CPUShare: ratio(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds),
+		CoresUsed: ratio(u.CoreUsedSeconds, u.UpSeconds)}
 	whole := now.Sub(since).Seconds()
 	s.UpShare = ratio(u.UpSeconds, &whole)
 	if u.CoreSeconds != nil && u.CoreUsedSeconds != nil {

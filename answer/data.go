@@ -87,7 +87,8 @@ func (d *Data) read(ctx context.Context, q wire.DataQuery) ([]dataset.Series, er
 	for _, text := range q.Select {
 		ms, err := d.Parser.ParseMetricSelector(text)
 		if err != nil {
-			return nil, Invalid(`give a selector such as node_load1{node="n1"}, without functions`, fmt.Errorf("parameter select: %q: %w", text, err))
+			return nil, Invalid(`give a selector such as node_load1{node="n1"}, without functions`,
+				fmt.Errorf("parameter select: %q: %w", text, err))
 		}
 		set := store.Select(ctx, false, &storage.SelectHints{Start: from, End: to}, ms...)
 		var it chunkenc.Iterator
@@ -170,13 +171,15 @@ func points(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Series, e
 
 // Data returns a table.
 func (d *Data) Data(ctx context.Context, q wire.DataQuery) (wire.DataTable, error) {
-	t := wire.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []wire.DataLabels{}, Columns: []wire.DataColumn{}, Warnings: []string{}}
+	t := wire.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []wire.DataLabels{},
+		Columns: []wire.DataColumn{}, Warnings: []string{}}
 	f, warnings, err := d.frame(ctx, q)
 	if err != nil {
 		return t, err
 	}
 	if n := f.Rows() * len(f.Columns); n > 1_000_000 {
-		return t, tooLarge("%d rows of %d columns are more than a page can show; take a longer step, or a file (format=csv or parquet)", f.Rows(), len(f.Columns))
+		return t, tooLarge("%d rows of %d columns are more than a page can show; take a longer step, or a file (format=csv or parquet)",
+			f.Rows(), len(f.Columns))
 	}
 	t.Warnings = append(t.Warnings, warnings...)
 	for _, at := range f.Time {
@@ -191,7 +194,8 @@ func (d *Data) Data(ctx context.Context, q wire.DataQuery) (wire.DataTable, erro
 		for k := range c.Values {
 			values[k] = finite(c.Values[k])
 		}
-		t.Columns = append(t.Columns, wire.DataColumn{Name: c.Name, Unit: c.Unit, Help: c.Help, Source: c.Source, Rate: c.Rate, Values: values})
+		t.Columns = append(t.Columns, wire.DataColumn{Name: c.Name, Unit: c.Unit, Help: c.Help, Source: c.Source, Rate: c.Rate,
+			Values: values})
 	}
 	return t, nil
 }
@@ -218,7 +222,8 @@ func (d *Data) WriteData(ctx context.Context, q wire.DataQuery, format string, w
 
 // Correlate compares each series with each other.
 func (d *Data) Correlate(ctx context.Context, q wire.DataQuery) (wire.Correlation, error) {
-	out := wire.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []wire.CorrelationPair{}, Warnings: []string{}}
+	out := wire.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []wire.CorrelationPair{},
+		Warnings: []string{}}
 	q.By = nil // each series is a column
 	f, warnings, err := d.frame(ctx, q)
 	if err != nil {
@@ -249,7 +254,8 @@ func (d *Data) Correlate(ctx context.Context, q wire.DataQuery) (wire.Correlatio
 	out.Columns, out.Warnings = m.Names, append(append(out.Warnings, warnings...), m.Warnings...)
 	for _, p := range m.Strongest() {
 		pair := wire.CorrelationPair{
-			A: p.A, B: p.B, Points: p.Points, Effective: finite(p.Effective), Pearson: finite(p.Pearson), Low: finite(p.Low), High: finite(p.High), Spearman: finite(p.Spearman),
+			A: p.A, B: p.B, Points: p.Points, Effective: finite(p.Effective), Pearson: finite(p.Pearson), Low: finite(p.Low),
+			High: finite(p.High), Spearman: finite(p.Spearman),
 			LagSeconds: p.LagSeconds, LagPearson: finite(p.LagPearson), LagPoints: p.LagPoints,
 		}
 		if p.Points < 8 {

@@ -27,7 +27,8 @@ func (d *Devices) Devices(ctx context.Context, site, node string) (wire.NodeDevi
 		return wire.NodeDevices{}, err
 	}
 	if len(missing) > 0 {
-		out = wire.NodeDevices{Node: node, Site: site, Disks: []wire.Disk{}, Mounts: []wire.Mount{}, Links: []wire.Link{}, Sockets: []wire.Socket{}}
+		out = wire.NodeDevices{Node: node, Site: site, Disks: []wire.Disk{}, Mounts: []wire.Mount{}, Links: []wire.Link{},
+			Sockets: []wire.Socket{}}
 	}
 	out.Missing = missing
 	return out, nil

@@ -18,7 +18,8 @@ type Findings struct{ Keeper *findings.Keeper }
 
 // Findings returns the findings that the filter selects; without states, the current ones.
 func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.FindingList, error) {
-	q := store.FindingFilter{Rules: f.Rules, Severities: f.Severities, Owners: f.Owners, States: f.States, Workload: f.Workload, Node: f.Node, Since: f.Since, Limit: f.Limit, Now: c.Keeper.Clock()}
+	q := store.FindingFilter{Rules: f.Rules, Severities: f.Severities, Owners: f.Owners, States: f.States, Workload: f.Workload,
+		Node: f.Node, Since: f.Since, Limit: f.Limit, Now: c.Keeper.Clock()}
 	if len(q.States) == 0 {
 		q.States = []string{store.FindingNew, store.FindingOpen}
 	}
@@ -68,8 +69,10 @@ func (c *Findings) all(ctx context.Context, q store.FindingFilter) ([]wire.Findi
 
 func findingToAPI(f *store.Finding) (wire.Finding, error) {
 	out := wire.Finding{
-		ID: f.ID, Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: f.Severity, State: f.State, Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
-		First: f.First.UTC(), Last: f.Last.UTC(), Found: f.Found.UTC(), Seen: f.Seen.UTC(), AckBy: f.AckBy, MuteReason: f.MuteReason, Evidence: []wire.Evidence{},
+		ID: f.ID, Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: f.Severity, State: f.State, Site: f.Site, Owner: f.Owner,
+		Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
+		First: f.First.UTC(), Last: f.Last.UTC(), Found: f.Found.UTC(), Seen: f.Seen.UTC(), AckBy: f.AckBy, MuteReason: f.MuteReason,
+		Evidence: []wire.Evidence{},
 	}
 	for _, q := range findings.Queries(f) {
 		out.Queries = append(out.Queries, wire.FindingQuery(q))
@@ -104,7 +107,8 @@ func (c *Findings) FindingSteps(ctx context.Context, id string) (wire.FindingSte
 	note := ""
 	switch {
 	case errors.Is(err, findings.ErrChanged):
-		note = "By the rule, the policy and the data of today the score is another one; the figures of the finding are those of when it was found."
+		note = "By the rule, the policy and the data of today the score is another one; the figures of the finding are those of when it " +
+			"was found."
 	case errors.Is(err, findings.ErrUnknown):
 		return wire.FindingSteps{}, NotFound("", fmt.Errorf("finding %w", err))
 	case errors.Is(err, findings.ErrNoSteps):
@@ -112,7 +116,9 @@ func (c *Findings) FindingSteps(ctx context.Context, id string) (wire.FindingSte
 	case err != nil:
 		return wire.FindingSteps{}, err
 	}
-	out := wire.FindingSteps{Unit: map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs", "storage": "share of the bytes"}[f.Part], Start: f.First.UTC(), End: f.Last.UTC(), Note: note, Steps: make([]wire.FindingStep, len(steps))}
+	out := wire.FindingSteps{
+		Unit:  map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs", "storage": "share of the bytes"}[f.Part],
+		Start: f.First.UTC(), End: f.Last.UTC(), Note: note, Steps: make([]wire.FindingStep, len(steps))}
 	for i, s := range steps {
 		s.Start, s.End = s.Start.UTC(), s.End.UTC()
 		out.Steps[i] = wire.FindingStep(s)
@@ -152,7 +158,8 @@ func (c *Findings) WhatIf(ctx context.Context, policy []byte, since time.Time) (
 	if err != nil {
 		return wire.FindingDifference{}, err
 	}
-	return wire.FindingDifference{Since: since.UTC(), Now: len(d.Now), Then: len(d.Then), Added: findingsToAPI(d.Added), Removed: findingsToAPI(d.Removed)}, nil
+	return wire.FindingDifference{Since: since.UTC(), Now: len(d.Now), Then: len(d.Then), Added: findingsToAPI(d.Added),
+		Removed: findingsToAPI(d.Removed)}, nil
 }
 
 func findingsToAPI(list []misuse.Finding) []wire.Finding {
@@ -160,7 +167,8 @@ func findingsToAPI(list []misuse.Finding) []wire.Finding {
 	for i := range list {
 		f := &list[i]
 		one := wire.Finding{
-			ID: findings.ID(f), Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: string(f.Severity), Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
+			ID: findings.ID(f), Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: string(f.Severity), Site: f.Site, Owner: f.Owner,
+			Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
 			First: f.First.UTC(), Last: f.Last.UTC(),
 		}
 		for _, e := range f.Evidence {

@@ -38,11 +38,13 @@ func (f *Fit) recent(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	if f.Rollups == nil {
 		return nil, nil
 	}
-	rows, err := f.Rollups.NodeUse(ctx, store.RollupQuery{From: now.Add(-recentNodes), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
+	rows, err := f.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: now.Add(-recentNodes), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
 	nodes := make([]wire.Node, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		nodes = append(nodes, wire.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: ratio(r.CoreSeconds, r.UpSeconds), MemoryBytes: ratio(r.NodeMemoryByteSeconds, r.UpSeconds)})
+		nodes = append(nodes, wire.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: ratio(r.CoreSeconds, r.UpSeconds),
+			MemoryBytes: ratio(r.NodeMemoryByteSeconds, r.UpSeconds)})
 	}
 	return nodes, err
 }
@@ -107,7 +109,8 @@ func (cs *classes) of(n *wire.Node, unscheduled bool) *class {
 	key := fmt.Sprint(n.Site, "|", orZero(cores), "|", math.Round(16*math.Log2(max(orZero(memory), 1))), "|", gpus, "|", unscheduled)
 	c := cs.all[key]
 	if c == nil {
-		c = &class{Place: wire.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}}, gpusKnown: n.GPUs != nil, unscheduled: unscheduled}
+		c = &class{Place: wire.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}},
+			gpusKnown: n.GPUs != nil, unscheduled: unscheduled}
 		cs.all[key] = c
 	}
 	return c
@@ -138,7 +141,8 @@ func (f *Fit) Fit(ctx context.Context, q wire.FitQuery) (wire.FitList, error) {
 		}
 		return &store.Range{Low: amount / 2, High: 2 * amount}
 	}
-	wq := store.WaitQuery{Since: now.AddDate(0, 0, -30), Until: now, Begun: true, Cores: about(q.Cores), MemoryBytes: about(q.MemoryBytes), GPUs: about(q.GPUs)}
+	wq := store.WaitQuery{Since: now.AddDate(0, 0, -30), Until: now, Begun: true, Cores: about(q.Cores), MemoryBytes: about(q.MemoryBytes),
+		GPUs: about(q.GPUs)}
 	err = f.Waits.Waits(ctx, wq, func(w *store.Wait) error {
 		found.addWait(w, q.Time)
 		return nil
@@ -296,5 +300,6 @@ func comparePlaces(a, b wire.Place) int {
 		return *p.WaitP50
 	}
 	return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(full(&a), full(&b)), cmp.Compare(wait(&a), wait(&b)),
-		cmp.Compare(orZero(a.Cores), orZero(b.Cores)), cmp.Compare(orZero(a.MemoryBytes), orZero(b.MemoryBytes)), cmp.Compare(a.Site, b.Site))
+		cmp.Compare(orZero(a.Cores), orZero(b.Cores)), cmp.Compare(orZero(a.MemoryBytes), orZero(b.MemoryBytes)),
+		cmp.Compare(a.Site, b.Site))
 }

@@ -84,7 +84,8 @@ func (f *Forecasts) read(ctx context.Context, list *wire.ForecastList, q wire.Fo
 // forecastToAPI leaves out steps that ended before now.
 func forecastToAPI(f *store.Forecast, now time.Time) wire.Forecast {
 	out := wire.Forecast{
-		Subject: f.Subject, Site: f.Site, Name: f.Name, Figure: f.Figure, Made: f.Made, StepSeconds: f.Step.Seconds(), Steps: []wire.ForecastStep{},
+		Subject: f.Subject, Site: f.Site, Name: f.Name, Figure: f.Figure, Made: f.Made, StepSeconds: f.Step.Seconds(),
+		Steps:   []wire.ForecastStep{},
 		Methods: f.Models, Flags: f.Flags, Backtest: encodable(f.Backtest), Naive: encodable(f.Naive),
 	}
 	for i, v := range f.Point {
@@ -113,7 +114,8 @@ func keptToAPI(k *forecast.Kept, now time.Time) wire.Forecast {
 	out := forecastToAPI(&k.Forecast, now)
 	out.Kept, out.Old = true, now.Sub(k.Made) > forecast.Old
 	if j := k.Judged; j.Steps > 0 {
-		e := wire.ForecastError{Forecasts: k.Days, Hours: j.Steps, Mean: j.Error / float64(j.Steps), Coverage: float64(j.Inside) / float64(j.Steps)}
+		e := wire.ForecastError{Forecasts: k.Days, Hours: j.Steps, Mean: j.Error / float64(j.Steps),
+			Coverage: float64(j.Inside) / float64(j.Steps)}
 		if j.NaiveError > 0 {
 			of := j.ErrorThere / j.NaiveError
 			e.OfNaive = &of

@@ -119,7 +119,8 @@ func compareShares(a, b wire.GPUShare) int {
 		}
 		return *v
 	}
-	return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(left(a.BusyLeft), left(b.BusyLeft)), cmp.Compare(left(a.MemoryLeft), left(b.MemoryLeft)))
+	return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(left(a.BusyLeft), left(b.BusyLeft)),
+		cmp.Compare(left(a.MemoryLeft), left(b.MemoryLeft)))
 }
 
 // A migProfile is a partition size: sevenths of the processors and GB of memory (NVIDIA

@@ -80,7 +80,8 @@ func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList,
 	if err != nil {
 		return wire.WorkloadList{}, err
 	}
-	list := wire.WorkloadList{Workloads: make([]wire.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, endless))}
+	list := wire.WorkloadList{Workloads: make([]wire.Workload, len(rows)), Total: total,
+		Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, endless))}
 	for i := range rows {
 		list.Workloads[i] = toAPI(&rows[i])
 		b.Rates.workload(&list.Workloads[i])
@@ -156,7 +157,8 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 	if r.From.IsZero() && r.To.IsZero() {
 		b.Rates.detail(d)
 		if nodes > 1 {
-			d.CoresHistogram, d.CoresHistogramStep = query.Distribution(lines, "cores", time.Duration(d.StepSeconds*float64(time.Second))), &d.StepSeconds
+			d.CoresHistogram, d.CoresHistogramStep = query.Distribution(lines, "cores", time.Duration(d.StepSeconds*float64(time.Second))),
+				&d.StepSeconds
 		}
 	}
 	if d.Events, err = b.Views.Events(ctx, whole); err != nil {
@@ -180,7 +182,8 @@ func (b *Jobs) profile(ctx context.Context, d *wire.WorkloadDetail, whole query.
 	if !shown.To.After(shown.From) && (!r.From.IsZero() || !r.To.IsZero()) {
 		return nil, Invalid("give from and to within its life, or leave them out",
 			fmt.Errorf("the profile of %s would end at %s, before its start at %s; the workload ran from %s to %s", d.ID,
-				shown.To.UTC().Format(time.RFC3339), shown.From.UTC().Format(time.RFC3339), whole.From.UTC().Format(time.RFC3339), whole.To.UTC().Format(time.RFC3339)))
+				shown.To.UTC().Format(time.RFC3339), shown.From.UTC().Format(time.RFC3339), whole.From.UTC().Format(time.RFC3339),
+				whole.To.UTC().Format(time.RFC3339)))
 	}
 	if !shown.To.After(shown.From) { // the clock of its node is ahead of the server's
 		return nil, nil
@@ -294,8 +297,10 @@ func stepFor(span time.Duration) time.Duration {
 
 // runRecord returns the record of a run of an answer, for analyses.
 func runRecord(w *wire.Workload) figure.Run {
-	return figure.Run{Site: w.Site, ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Account: w.Account, Partition: w.Partition, Command: w.Command,
-		State: w.State, Reason: w.Reason, EndedBy: w.EndedBy, EndedByUser: w.EndedByUser, QOS: w.QOS, Nodes: w.Nodes, Start: w.Start, Seen: w.Seen,
+	return figure.Run{Site: w.Site, ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Account: w.Account, Partition: w.Partition,
+		Command: w.Command,
+		State:   w.State, Reason: w.Reason, EndedBy: w.EndedBy, EndedByUser: w.EndedByUser, QOS: w.QOS, Nodes: w.Nodes, Start: w.Start,
+		Seen: w.Seen,
 		Lost: w.Lost, ExitCode: w.ExitCode, Row: w.Row}
 }
 

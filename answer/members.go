@@ -20,7 +20,8 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 	name := workload.JobNumber(text)
 	number, tasks, some := strings.Cut(name, "_[")
 	if number == "" || strings.Trim(number, "0123456789") != "" || some && !strings.HasSuffix(tasks, "]") {
-		return "", nil, Invalid("give a number of the batch system, such as 4, or 4_[1-4]", fmt.Errorf("%q is no array and no heterogeneous job", text))
+		return "", nil, Invalid("give a number of the batch system, such as 4, or 4_[1-4]",
+			fmt.Errorf("%q is no array and no heterogeneous job", text))
 	}
 	if some {
 		names, err := hostlist.Expand(name)
@@ -170,7 +171,8 @@ func memberVerdicts(m *wire.Members) []wire.Verdict {
 		}
 	}
 	if n := len(failed); n > 0 {
-		text := fmt.Sprintf("%d of its %d %ss did not end well: %s", n, len(m.Members), word, strings.Join(failed[:min(n, namedMembers)], ", "))
+		text := fmt.Sprintf("%d of its %d %ss did not end well: %s", n, len(m.Members), word,
+			strings.Join(failed[:min(n, namedMembers)], ", "))
 		if n > namedMembers {
 			text += fmt.Sprintf(" and %d more", n-namedMembers)
 		}

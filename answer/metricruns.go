@@ -172,16 +172,19 @@ func headerOf(r *store.MetricRun) (out wire.MetricRun, err error) {
 func (d *podDocument) describe(p *wire.MetricRunPod) {
 	was := *d
 	d.MetricRunPod = *p
-	d.Samples, d.Total, d.Commands, d.First, d.Last, d.TablesDropped = was.Samples, was.Total, was.Commands, was.First, was.Last, was.TablesDropped
+	d.Samples, d.Total, d.Commands, d.First, d.Last, d.TablesDropped = was.Samples, was.Total, was.Commands, was.First, was.Last,
+		was.TablesDropped
 	for _, s := range []struct{ now, was *string }{
-		{&d.Name, &was.Name}, {&d.Job, &was.Job}, {&d.Node, &was.Node}, {&d.Kernel, &was.Kernel}, {&d.Ended, &was.Ended}, {&d.Incomplete, &was.Incomplete}, {&d.Text, &was.Text},
+		{&d.Name, &was.Name}, {&d.Job, &was.Job}, {&d.Node, &was.Node}, {&d.Kernel, &was.Kernel}, {&d.Ended, &was.Ended},
+		{&d.Incomplete, &was.Incomplete}, {&d.Text, &was.Text},
 	} {
 		*s.now = cmp.Or(*s.now, *s.was)
 	}
 	for _, t := range []struct{ now, was **time.Time }{{&d.Started, &was.Started}, {&d.Finished, &was.Finished}, {&d.Probe, &was.Probe}} {
 		*t.now = cmp.Or(*t.now, *t.was)
 	}
-	for _, s := range []struct{ now, was *map[string]string }{{&d.Images, &was.Images}, {&d.Resources, &was.Resources}, {&d.Absent, &was.Absent}} {
+	for _, s := range []struct{ now, was *map[string]string }{{&d.Images, &was.Images}, {&d.Resources, &was.Resources},
+		{&d.Absent, &was.Absent}} {
 		if len(*s.now) == 0 {
 			*s.now = *s.was
 		}
@@ -249,7 +252,9 @@ func (d *podDocument) kept() wire.MetricRunKept {
 // List returns the runs, the latest first.
 func (m *MetricRuns) List(ctx context.Context, f wire.MetricRunFilter) (wire.MetricRunList, error) {
 	out := wire.MetricRunList{Runs: []wire.MetricRun{}}
-	rows, total, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: f.Namespaces, Sets: f.Sets, Sites: f.Sites, Names: f.Names, Since: f.Since, Until: f.Until, Limit: f.Limit, Offset: f.Offset})
+	rows, total, err := m.Store.MetricRuns(ctx,
+		store.MetricRunFilter{Namespaces: f.Namespaces, Sets: f.Sets, Sites: f.Sites, Names: f.Names, Since: f.Since, Until: f.Until,
+			Limit: f.Limit, Offset: f.Offset})
 	if err != nil {
 		return out, err
 	}

@@ -110,7 +110,8 @@ func (m *MetricRuns) settle(ctx context.Context, header wire.MetricRun) error {
 		if stored[p.UID] > 0 || len(s.Pods[i].Samples) == 0 {
 			continue
 		}
-		_, err := m.Keep(ctx, r.Namespace, r.Name, wire.MetricRunUpdate{Run: wire.MetricRun{Pods: []wire.MetricRunPod{p}}, Pod: p.UID, Samples: s.Pods[i].Samples})
+		_, err := m.Keep(ctx, r.Namespace, r.Name,
+			wire.MetricRunUpdate{Run: wire.MetricRun{Pods: []wire.MetricRunPod{p}}, Pod: p.UID, Samples: s.Pods[i].Samples})
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,8 @@ func (n Numbers) Numbered(ctx context.Context, number string) (ids []string, err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 	set := q.Select(ctx, false, &storage.SelectHints{Func: "series", Start: from, End: to},
-		labels.MustNewMatcher(labels.MatchEqual, "__name__", "reckon_slurm_number_info"), labels.MustNewMatcher(labels.MatchEqual, "number", number))
+		labels.MustNewMatcher(labels.MatchEqual, "__name__", "reckon_slurm_number_info"),
+		labels.MustNewMatcher(labels.MatchEqual, "number", number))
 	for set.Next() && len(ids) < maxMatches {
 		if id := set.At().Labels().Get("workload"); id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)

@@ -125,7 +125,8 @@ func (u *Usage) ofPartitions(ctx context.Context, q wire.UsageQuery) (map[capaci
 			span = store.SpanMonth
 		}
 	}
-	rows, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: span, By: []string{"site", "node"}, Sites: q.Sites, Nodes: q.Nodes})
+	rows, err := u.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: q.Since, To: q.Until, Span: span, By: []string{"site", "node"}, Sites: q.Sites, Nodes: q.Nodes})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ func pageFamilies() []string {
 
 // PowerFit fits a model to the power of a node; without a name, of the first node that has a meter.
 func (p *Power) PowerFit(ctx context.Context, q wire.PowerFitQuery) (wire.PowerFit, error) {
-	out := wire.PowerFit{Node: q.Node, From: q.From, To: q.To, Contributions: []wire.PowerContribution{}, Points: []wire.PowerPoint{}, Candidates: []wire.PowerCandidate{}, Warnings: []string{}}
+	out := wire.PowerFit{Node: q.Node, From: q.From, To: q.To, Contributions: []wire.PowerContribution{}, Points: []wire.PowerPoint{},
+		Candidates: []wire.PowerCandidate{}, Warnings: []string{}}
 	select {
 	case p.Slots <- struct{}{}:
 		defer func() { <-p.Slots }()
@@ -103,7 +104,8 @@ func explain(out *wire.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 		if math.IsNaN(p.Watts) || math.IsNaN(d.Watts[i]) {
 			continue
 		}
-		out.Points = append(out.Points, wire.PowerPoint{Time: time.Unix(int64(d.Time[i]), 0).UTC(), Measured: d.Watts[i], Modelled: p.Watts})
+		out.Points = append(out.Points,
+			wire.PowerPoint{Time: time.Unix(int64(d.Time[i]), 0).UTC(), Measured: d.Watts[i], Modelled: p.Watts})
 		base += tracker.Explain(watts)
 		n++
 		for k, w := range watts {
@@ -134,12 +136,15 @@ func explain(out *wire.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 var errNoMeter = errors.New("no node has measured power in that time: a model has nothing to be fitted to")
 
 func noMeter() error {
-	return NotFound("the page About lists the missing sensors and how to enable them; a model of another machine of the same kind is a file for the setting power-model", errNoMeter)
+	return NotFound(
+		"the page About lists the missing sensors and how to enable them; a model of another machine of the same kind is a file for the "+
+			"setting power-model", errNoMeter)
 }
 
 // metered returns the first node that has a meter.
 func (p *Power) metered(ctx context.Context, q wire.PowerFitQuery) (string, error) {
-	expr := fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`, int(q.To.Sub(q.From).Seconds()))
+	expr := fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`,
+		int(q.To.Sub(q.From).Seconds()))
 	query, err := p.Engine.NewInstantQuery(ctx, p.Series, nil, expr, q.To)
 	if err != nil {
 		return "", err
@@ -201,7 +206,8 @@ func (p *Power) read(ctx context.Context, node string, q wire.PowerFitQuery, ste
 	case len(watts) == 0:
 		return d, noMeter()
 	case len(watts) < fewPoints:
-		return d, NotFound("wait, or give a longer time", fmt.Errorf("power of %s was measured at %d steps of %s only; a model takes %d", node, len(watts), step, fewPoints))
+		return d, NotFound("wait, or give a longer time",
+			fmt.Errorf("power of %s was measured at %d steps of %s only; a model takes %d", node, len(watts), step, fewPoints))
 	}
 	var times []int64
 	for t := range watts {
@@ -229,7 +235,8 @@ func (p *Power) read(ctx context.Context, node string, q wire.PowerFitQuery, ste
 		d.Features = append(d.Features, col)
 	}
 	if len(d.Features) == 0 {
-		return d, NotFound("its agent must send the series of the machine (node_cpu_seconds_total and others)", fmt.Errorf("there is power of node %s, but nothing to explain it with", node))
+		return d, NotFound("its agent must send the series of the machine (node_cpu_seconds_total and others)",
+			fmt.Errorf("there is power of node %s, but nothing to explain it with", node))
 	}
 	return d, nil
 }

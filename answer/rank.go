@@ -137,13 +137,15 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 			break
 		}
 		out.Nodes = append(out.Nodes, wire.RankedNode{
-			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Score: scores[i], Watts: finite(p.Watts), Headroom: finite(p.Headroom), Data: p.Data, Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
+			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Score: scores[i], Watts: finite(p.Watts),
+			Headroom: finite(p.Headroom), Data: p.Data, Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
 		})
 	}
 	return out, nil
 }
 
-// Placed records that work was placed on a node, or removed from it. Until it is measured there, it is added to the measured load. Work with
+// Placed records that work was placed on a node, or removed from it. Until it is measured there, it is added to the measured load. Work
+// with
 // an id counts once, on the node where it was placed last.
 func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q wire.RankQuery) error {
 	if node == "" {
@@ -204,7 +206,9 @@ func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
 	if out.nodes, out.listed, err = r.Views.NodesAsOf(ctx, now); err != nil {
 		return out, err
 	}
-	list, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecastFresh), Newest: true})
+	list, err := r.Forecasts.Forecasts(ctx,
+		store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecastFresh),
+			Newest: true})
 	if err != nil {
 		return out, err
 	}
@@ -214,7 +218,8 @@ func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
 		}
 		out.dataRead = now
 	}
-	daily, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecast.Old)})
+	daily, err := r.Forecasts.Forecasts(ctx,
+		store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecast.Old)})
 	if err != nil {
 		return out, err
 	}
@@ -234,7 +239,8 @@ func (r *Ranks) Fit(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	recent, err := r.Rollups.NodeUse(ctx, store.RollupQuery{From: now.AddDate(0, 0, -1), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
+	recent, err := r.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: now.AddDate(0, 0, -1), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)
 	}
@@ -245,7 +251,8 @@ func (r *Ranks) Fit(ctx context.Context) error {
 	slices.Sort(names)
 	curves := map[nodeName]nodePower{}
 	for some := range slices.Chunk(slices.Compact(names), fitAtOnce) {
-		rows, err := r.Rollups.NodeUse(ctx, store.RollupQuery{From: now.AddDate(0, 0, -fitDays), To: now, Span: store.SpanHour, By: []string{"site", "node"}, Nodes: some})
+		rows, err := r.Rollups.NodeUse(ctx,
+			store.RollupQuery{From: now.AddDate(0, 0, -fitDays), To: now, Span: store.SpanHour, By: []string{"site", "node"}, Nodes: some})
 		if err != nil {
 			return fmt.Errorf("read the hours of nodes: %w", err)
 		}
@@ -270,7 +277,8 @@ func fitCurves(rows []store.NodeUse, into map[nodeName]nodePower) {
 	loads := map[nodeName][]rank.Load{}
 	for i := range rows {
 		u := &rows[i]
-		if u.NodeJoules == nil || u.CoreUsedSeconds == nil || u.CoreSeconds == nil || u.UpSeconds == nil || *u.UpSeconds < 900 || *u.CoreSeconds <= 0 {
+		if u.NodeJoules == nil || u.CoreUsedSeconds == nil || u.CoreSeconds == nil || u.UpSeconds == nil || *u.UpSeconds < 900 ||
+			*u.CoreSeconds <= 0 {
 			continue
 		}
 		id := nodeName{u.Site, u.Node}
@@ -310,8 +318,9 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 			continue
 		}
 		one := rank.Node{
-			Name: n.Node, Cores: orNaN(n.Cores), Memory: orNaN(n.MemoryBytes), GPUs: orNaN(n.GPUs), UsedCores: orNaN(n.CoresUsed), UsedMemory: orNaN(n.MemoryUsed),
-			HeldCores: math.NaN(), HeldMemory: math.NaN(), HeldGPUs: math.NaN(), Age: now.Sub(n.Seen).Seconds(), Closed: !n.Up,
+			Name: n.Node, Cores: orNaN(n.Cores), Memory: orNaN(n.MemoryBytes), GPUs: orNaN(n.GPUs), UsedCores: orNaN(n.CoresUsed),
+			UsedMemory: orNaN(n.MemoryUsed),
+			HeldCores:  math.NaN(), HeldMemory: math.NaN(), HeldGPUs: math.NaN(), Age: now.Sub(n.Seen).Seconds(), Closed: !n.Up,
 			Pressure: math.NaN(), Data: r.share(q.Data, n), UpperCores: math.NaN(), UpperMemory: math.NaN(),
 		}
 		if !n.Agent {
@@ -383,7 +392,8 @@ func (r *Ranks) addPlaced(work string, n *wire.Node, one *rank.Node) {
 			continue
 		}
 		one.PlacedCores, one.PlacedMemory = one.PlacedCores+p.cores, one.PlacedMemory+p.memory
-		one.HeldCores, one.HeldMemory, one.HeldGPUs = addTo(one.HeldCores, p.cores), addTo(one.HeldMemory, p.memory), addTo(one.HeldGPUs, p.gpus)
+		one.HeldCores, one.HeldMemory, one.HeldGPUs = addTo(one.HeldCores, p.cores), addTo(one.HeldMemory, p.memory),
+			addTo(one.HeldGPUs, p.gpus)
 	}
 }
 
@@ -442,7 +452,9 @@ func tierWord(t rank.Tier) string {
 // reasonWords returns the reasons as texts.
 func reasonWords(w rank.Reason) []string {
 	out := []string{}
-	for i, word := range []string{"accepts no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power unknown (highest of the others used)", "data is elsewhere"} {
+	for i, word := range []string{"accepts no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale",
+		"cores tight by forecast", "memory tight by forecast", "tasks wait", "power unknown (highest of the others used)",
+		"data is elsewhere"} {
 		if w&(1<<i) != 0 {
 			out = append(out, word)
 		}

@@ -109,7 +109,8 @@ func addResource(out *wire.Scale, r wire.ScaleResource) {
 
 func (s *Scale) cores(out *wire.Scale, held *float64) {
 	w := &out.Workload
-	addResource(out, wire.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax})
+	addResource(out, wire.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95,
+		Max: w.CoresMax})
 }
 
 // wholeUntil returns the latest possible time of a sample of a workload.
@@ -183,7 +184,8 @@ func spread(by map[string][]wire.Point, metrics []string) wire.ScaleResource {
 		total += v
 	}
 	quantile := func(q float64) *float64 { return new(quantiles.Nearest(values, q)) }
-	return wire.ScaleResource{Mean: new(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95), Max: new(values[len(values)-1])}
+	return wire.ScaleResource{Mean: new(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95),
+		Max: new(values[len(values)-1])}
 }
 
 // runs lists the successful runs of the same work.
@@ -224,7 +226,8 @@ func (s *Scale) runs(ctx context.Context, out *wire.Scale) error {
 			one.GPUs, _ = r.GivenGPUs()
 			one.GPUSeconds = r.GPUSeconds
 		}
-		if !endedWell(&r) || ranSeconds(&r) < shortest.Seconds() || one.Size(out.SizeUnit) < 1 || out.SizeUnit == "gpus" && one.GPUs == nil {
+		if !endedWell(&r) || ranSeconds(&r) < shortest.Seconds() || one.Size(out.SizeUnit) < 1 || out.SizeUnit == "gpus" &&
+			one.GPUs == nil {
 			out.LeftOut++
 			continue
 		}
@@ -282,7 +285,8 @@ func (s *Scale) judge(out *wire.Scale, use scaling.Use) {
 	}
 	found := scaling.Compare(use, runs, unit)
 	if w := found.Weak; w != nil {
-		out.Weak = &wire.ScaleWeak{FromCores: w.From, ToCores: w.To, CPUGrowth: w.Growth, Efficiency: w.Efficiency, Sizes: w.Sizes, Runs: w.Runs}
+		out.Weak = &wire.ScaleWeak{FromCores: w.From, ToCores: w.To, CPUGrowth: w.Growth, Efficiency: w.Efficiency, Sizes: w.Sizes,
+			Runs: w.Runs}
 	}
 	out.Amdahl, out.USL = fitToAPI(found.Amdahl, len(runs)), fitToAPI(found.USL, len(runs))
 	if found.Law != nil {

@@ -80,7 +80,8 @@ func estimatedAllocation(r *wire.Usage) {
 
 func rollupQuery(q wire.UsageQuery) store.RollupQuery {
 	return store.RollupQuery{
-		From: q.Since, To: q.Until, Span: store.Span(q.Span), By: q.By, Sites: q.Sites, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts,
+		From: q.Since, To: q.Until, Span: store.Span(q.Span), By: q.By, Sites: q.Sites, Kinds: q.Kinds, Owners: q.Owners,
+		Accounts:   q.Accounts,
 		Partitions: q.Partitions, Nodes: q.Nodes, Command: q.Command,
 	}
 }
@@ -104,7 +105,8 @@ func (c *capacities) of(r *store.Use) *store.NodeUse {
 // capacity reads the capacity of the query's nodes and adds it to the total.
 func (u *Usage) capacity(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) (capacities, error) {
 	c := capacities{nodes: map[int64]*store.NodeUse{}}
-	nodes, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: store.Span(q.Span), Sites: q.Sites, Nodes: q.Nodes})
+	nodes, err := u.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: q.Since, To: q.Until, Span: store.Span(q.Span), Sites: q.Sites, Nodes: q.Nodes})
 	if err != nil {
 		return c, err
 	}
@@ -189,7 +191,8 @@ func (u *Usage) byNode(ctx context.Context, q wire.UsageQuery, list *wire.UsageL
 	for i := range nodes {
 		n := &nodes[i]
 		list.Rows = append(list.Rows, wire.Usage{
-			From: moment(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity, CapacityShare: ratio(n.CPUSeconds, n.CoreSeconds),
+			From: moment(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity,
+			CapacityShare: ratio(n.CPUSeconds, n.CoreSeconds),
 		})
 	}
 	return err

@@ -19,9 +19,11 @@ import (
 func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	if d.Lost {
 		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
-			"it was last reported as %s, at %s: whether and when it ended is unknown, and it is not judged", d.State, until(d).UTC().Format(time.RFC3339))}}, nil
+			"it was last reported as %s, at %s: whether and when it ended is unknown, and it is not judged", d.State,
+			until(d).UTC().Format(time.RFC3339))}}, nil
 	}
-	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload), JobSteps: judgedSteps(d.Steps), PerNode: byNode(d.Parts)}
+	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload),
+		JobSteps: judgedSteps(d.Steps), PerNode: byNode(d.Parts)}
 	var cores, memory, gpus bool // allocated
 	u.Cores, cores = d.GivenCores()
 	u.Memory, memory = d.GivenMemory()
@@ -70,14 +72,16 @@ func tasksOf(list []query.TaskUse, parts []wire.Part) (out []efficiency.TaskUse)
 	for _, t := range list {
 		for i := range parts {
 			if p := &parts[i]; p.Node == t.Node && p.Part == t.Part && p.CPUSeconds != nil {
-				out = append(out, efficiency.TaskUse{Node: t.Node, Step: t.Part, Tasks: t.Tasks, Busiest: t.Busiest, CPUSeconds: *p.CPUSeconds})
+				out = append(out, efficiency.TaskUse{Node: t.Node, Step: t.Part, Tasks: t.Tasks, Busiest: t.Busiest,
+					CPUSeconds: *p.CPUSeconds})
 			}
 		}
 	}
 	return out
 }
 
-// fillsLinks is the mean rate below which a workload cannot have had a tenth of a full link of 100 Mb/s for a tenth of its time, bytes per second.
+// fillsLinks is the mean rate below which a workload cannot have had a tenth of a full link of 100 Mb/s for a tenth of its time, bytes per
+// second.
 const fillsLinks = 1e5
 
 // strained adds the resource shortages of a workload, the exactness of its figures, and, if it waited for
@@ -200,7 +204,8 @@ func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verd
 		twice := 0.0
 		for _, p := range d.Parts {
 			for _, q := range d.Parts {
-				if p.Node == r.From && q.Node == r.To && p.Part == q.Part && p.CPUSeconds != nil && q.CPUSeconds != nil && *q.CPUSeconds >= *p.CPUSeconds {
+				if p.Node == r.From && q.Node == r.To && p.Part == q.Part && p.CPUSeconds != nil && q.CPUSeconds != nil &&
+					*q.CPUSeconds >= *p.CPUSeconds {
 					twice += *p.CPUSeconds
 				}
 			}
@@ -209,7 +214,8 @@ func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verd
 			continue
 		}
 		out = append(out, wire.Verdict{Kind: "renamed", Severity: "warning", Value: twice, Unit: "seconds", Text: fmt.Sprintf(
-			"node %s was called %s until %s, and each name has its own counters since its processes began: %.0f s of CPU time, and what else was used until then, count twice in these totals",
+			"node %s was called %s until %s, and each name has its own counters since its processes began: %.0f s of CPU time, and what "+
+				"else was used until then, count twice in these totals",
 			r.To, r.From, r.At.Format(time.RFC3339), twice)})
 	}
 	return out, nil

@@ -131,7 +131,8 @@ func (a *account) spans() []span {
 		out = append(out, *s)
 	}
 	slices.SortFunc(out, func(x, y span) int {
-		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.first, y.first), cmp.Compare(x.Part, y.Part), cmp.Compare(x.Owner, y.Owner))
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.first, y.first), cmp.Compare(x.Part, y.Part),
+			cmp.Compare(x.Owner, y.Owner))
 	})
 	return out
 }
@@ -200,8 +201,9 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	spans := a.spans()
 	seen := a.seen()
 	w := store.Workload{
-		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition, Command: a.program(),
-		State: a.State, Reason: a.Reason, EndedBy: a.EndedBy, EndedByUser: a.EndedByUser, QOS: a.QOS, Steps: a.steps(),
+		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition,
+		Command: a.program(),
+		State:   a.State, Reason: a.Reason, EndedBy: a.EndedBy, EndedByUser: a.EndedByUser, QOS: a.QOS, Steps: a.steps(),
 		Start: time.UnixMilli(a.Start).UTC(), Seen: time.UnixMilli(seen).UTC(),
 	}
 	if w.Kind == "" {

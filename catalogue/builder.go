@@ -429,7 +429,8 @@ func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Ti
 					}
 					continue
 				}
-				if r.Site == k.Site && !own.Fixed && !b.fold.has(k, r) && r.Start.UnixMilli() <= own.seen() && r.Seen.UnixMilli() >= own.Start {
+				if r.Site == k.Site && !own.Fixed && !b.fold.has(k, r) && r.Start.UnixMilli() <= own.seen() &&
+					r.Seen.UnixMilli() >= own.Start {
 					own.Start, own.Fixed = r.Start.UnixMilli(), true
 				}
 			}
@@ -440,7 +441,8 @@ func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Ti
 
 // has reports whether a row is of a reported run of the fold.
 func (f *fold) has(k key, r *store.Workload) bool {
-	return !r.Submit.IsZero() && slices.ContainsFunc(f.accounts[k], func(a *account) bool { return sameSubmit(a.Scheduler.Submit, r.Submit.UnixMilli()) })
+	return !r.Submit.IsZero() && slices.ContainsFunc(f.accounts[k],
+		func(a *account) bool { return sameSubmit(a.Scheduler.Submit, r.Submit.UnixMilli()) })
 }
 
 // wrote reports whether a row of the catalogue is the account's, under whatever start.

@@ -88,7 +88,8 @@ func (b *Builder) resume(ctx context.Context, dirty store.DirtyHours) (int, erro
 		}
 	}
 	if len(ranges) > 0 {
-		b.o.Logger.Info("history of an import that was cut off is taken into the catalogue", "from", ranges[0][0], "to", ranges[len(ranges)-1][1])
+		b.o.Logger.Info("history of an import that was cut off is taken into the catalogue", "from", ranges[0][0], "to",
+			ranges[len(ranges)-1][1])
 	}
 	n, err := 0, error(nil)
 	if len(ranges) > 0 {

@@ -41,7 +41,8 @@ type fold struct {
 }
 
 func newFold(q storage.Queryable) *fold {
-	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}, numbers: map[key]key{}, moved: map[key]struct{}{}}
+	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}, numbers: map[key]key{},
+		moved: map[key]struct{}{}}
 }
 
 // sameStart is by how much two starts may differ and still be one: sources round.
@@ -71,7 +72,8 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 	if err := series.Each(ctx, f.unread(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", facts))...); err != nil {
 		return err
 	}
-	if err := series.EachUnordered(ctx, f.unread(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", figures))...); err != nil {
+	if err := series.EachUnordered(ctx, f.unread(), from, to, f.series,
+		append(slices.Clip(ms), series.OneOf("__name__", figures))...); err != nil {
 		return err
 	}
 	return f.judge(ctx, from, to)
@@ -106,7 +108,8 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 			if reported[k] == nil {
 				reported[k] = &schedulerSeries{}
 			}
-			to := map[string]*[]startSpan{figure.StartTime: &reported[k].starts, figure.EndTime: &reported[k].ends, figure.SubmitTime: &reported[k].submits}[f.names.Metric]
+			to := map[string]*[]startSpan{figure.StartTime: &reported[k].starts, figure.EndTime: &reported[k].ends,
+				figure.SubmitTime: &reported[k].submits}[f.names.Metric]
 			*to = append(*to, valueSpans(p, it)...)
 			return nil
 		}
@@ -135,7 +138,8 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 	f.rename(found)
 	for k, list := range found {
 		slices.SortFunc(list, func(a, b startSpan) int {
-			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Owner, b.Owner))
+			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node),
+				cmp.Compare(a.Part, b.Part), cmp.Compare(a.Owner, b.Owner))
 		})
 		f.join(k, list, ends[k])
 	}

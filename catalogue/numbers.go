@@ -49,7 +49,8 @@ func (f *fold) forgetNumbers() {
 // named is the job that a node means by an id at a time.
 func (f *fold) named(k key, t int64) key {
 	of, ok := f.numbers[k]
-	if ok && slices.ContainsFunc(f.accounts[of], func(a *account) bool { return a.Scheduler.Start != 0 && t >= a.Scheduler.Start-maxClockSkew }) {
+	if ok && slices.ContainsFunc(f.accounts[of],
+		func(a *account) bool { return a.Scheduler.Start != 0 && t >= a.Scheduler.Start-maxClockSkew }) {
 		return of
 	}
 	return k

@@ -67,7 +67,8 @@ func (w *wanted) begins(a *account) bool {
 // after notes a reported run before the wanted ones: what nodes measured of it may come after the first of these was submitted, and its
 // own samples may not be read.
 func (w *wanted) after(t SchedulerTimes, born int64) {
-	if t.Submit == 0 || t.from() >= w.since || slices.ContainsFunc(w.before, func(a *account) bool { return sameSubmit(a.Scheduler.Submit, t.Submit) }) {
+	if t.Submit == 0 || t.from() >= w.since ||
+		slices.ContainsFunc(w.before, func(a *account) bool { return sameSubmit(a.Scheduler.Submit, t.Submit) }) {
 		return
 	}
 	w.before = append(w.before, bare(w.key, t, born))
@@ -137,7 +138,8 @@ func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
 		same := slices.IndexFunc(read, func(b *account) bool { return a.reported() && sameSubmit(a.Scheduler.Submit, b.Scheduler.Submit) })
 		if same < 0 {
 			same = slices.IndexFunc(read, func(b *account) bool {
-				return !(a.reported() && b.reported()) && (abs(a.Start-b.Start) <= sameStart || b.reported() && abs(a.Start-b.Born) <= sameStart)
+				return !(a.reported() && b.reported()) &&
+					(abs(a.Start-b.Start) <= sameStart || b.reported() && abs(a.Start-b.Born) <= sameStart)
 			})
 		}
 		if same < 0 && reported && w.begins(a) && a.from(true) >= oldest && a.seen() <= to {

@@ -121,7 +121,8 @@ func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead tim
 }
 
 // derive is what make writes, and from which hour on.
-func (r *roller) derive(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) ([]store.Use, []store.NodeUse, time.Time, error) {
+func (r *roller) derive(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) ([]store.Use, []store.NodeUse, time.Time,
+	error) {
 	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
 	if err != nil {
 		return nil, nil, from, err
@@ -369,7 +370,8 @@ func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to tim
 }
 
 // lastBefore reads the last sample of each series of the workloads or nodes.
-func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string, into map[uint64]point) error {
+func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string,
+	into map[uint64]point) error {
 	for group := range slices.Chunk(values, rereadTogether) {
 		// Only what has a gap is asked for, and as in any outage it is near: a day first.
 		err := series.EachUnordered(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {

@@ -249,7 +249,8 @@ func (p *pass) allot(k key, from, to int64, s *size, share float64) {
 			v      float64
 			said   bool
 		}{
-			{usedHeldCores, s.cores, true}, {usedHeldEstimated, s.cores, s.estimated}, {usedHeldMemory, s.memory, s.memory > 0}, {usedHeldGPU, s.gpus, s.gpus > 0},
+			{usedHeldCores, s.cores, true}, {usedHeldEstimated, s.cores, s.estimated}, {usedHeldMemory, s.memory, s.memory > 0},
+			{usedHeldGPU, s.gpus, s.gpus > 0},
 		} {
 			if x.said {
 				f.add(x.figure, x.v*seconds)

@@ -22,20 +22,21 @@ const hourMS = int64(time.Hour / time.Millisecond)
 
 // pass makes the roll-ups of a few stretches of time that follow each other: of hours, or of parts of the hours under way.
 type pass struct {
-	from, to int64     // milliseconds
-	edges    []int64   // where each stretch begins, and to
-	near     int       // the stretch found last
-	back     int64     // the earliest time before from that a gap reaches back to
-	fresh    int64     // samples from this time on were unknown when the time before from was made; 0: they were known as far as it reads ahead
-	known    int64     // the newest sample that was read when the time before from was made; 0: that is not known
-	newest   int64     // the newest sample of those that count
-	reach    int64     // for how long before from samples are read, milliseconds
-	older    bool      // there are samples before that
-	short    bool      // a series may have some which count
-	apart    int64     // the longest time between two samples of a counter that counted something, milliseconds
-	sum      []float64 // by stretch
-	has      []bool
-	batch    bool // it holds runs of a batch system
+	from, to int64   // milliseconds
+	edges    []int64 // where each stretch begins, and to
+	near     int     // the stretch found last
+	back     int64   // the earliest time before from that a gap reaches back to
+	// samples from this time on were unknown when the time before from was made; 0: they were known as far as it reads ahead
+	fresh  int64
+	known  int64     // the newest sample that was read when the time before from was made; 0: that is not known
+	newest int64     // the newest sample of those that count
+	reach  int64     // for how long before from samples are read, milliseconds
+	older  bool      // there are samples before that
+	short  bool      // a series may have some which count
+	apart  int64     // the longest time between two samples of a counter that counted something, milliseconds
+	sum    []float64 // by stretch
+	has    []bool
+	batch  bool // it holds runs of a batch system
 
 	starts map[partKey][]beginning // by owner, and of all owners of the part by none
 	boots  map[nodeKey]nodeBoots
@@ -135,9 +136,12 @@ func hours(edges []int64, from, to int64) []int64 {
 func newPassAt(edges []int64, before int) *pass {
 	n := len(edges) - 1
 	return &pass{
-		from: edges[before], to: edges[n], back: edges[before], edges: edges, reach: lookAround.Milliseconds(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
-		starts: map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{}, facts: map[key]fact{}, cells: map[cell]*figures{},
-		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
+		from: edges[before], to: edges[n], back: edges[before], edges: edges, reach: lookAround.Milliseconds(), ahead: lookAround,
+		sum: make([]float64, n), has: make([]bool, n),
+		starts: map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{},
+		facts: map[key]fact{}, cells: map[cell]*figures{},
+		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{},
+		byFacts: map[key]bool{},
 	}
 }
 
@@ -182,16 +186,17 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 		return err
 	}
 	var runs []*store.Workload // of batch systems
-	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), workload.Words(workload.Of(workload.Kind.Scheduled)), func(w *store.Workload) {
-		if !hasBegun(w) {
-			return
-		}
-		p.begun(w)
-		if workload.Kind(w.Kind).Scheduled() {
-			run := *w
-			runs = append(runs, &run)
-		}
-	}); err != nil {
+	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), workload.Words(workload.Of(workload.Kind.Scheduled)),
+		func(w *store.Workload) {
+			if !hasBegun(w) {
+				return
+			}
+			p.begun(w)
+			if workload.Kind(w.Kind).Scheduled() {
+				run := *w
+				runs = append(runs, &run)
+			}
+		}); err != nil {
 		return err
 	}
 	return p.allocations(ctx, q, runs)
@@ -322,7 +327,8 @@ func (p *pass) learn(k key, f fact) {
 	for _, x := range []struct {
 		to   *string
 		from string
-	}{{&have.owner, f.owner}, {&have.kind, f.kind}, {&have.account, f.account}, {&have.partition, f.partition}, {&have.command, f.command}} {
+	}{{&have.owner, f.owner}, {&have.kind, f.kind}, {&have.account, f.account}, {&have.partition, f.partition},
+		{&have.command, f.command}} {
 		if *x.to == "" {
 			*x.to = x.from
 		}
@@ -379,7 +385,8 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	}
 	for k, list := range several { // the latest counts, and what it leaves open is that of the one before
 		slices.SortFunc(list, func(a, b said) int {
-			return cmp.Or(cmp.Compare(b.t, a.t), cmp.Compare(b.account, a.account), cmp.Compare(b.command, a.command), cmp.Compare(b.kind, a.kind), cmp.Compare(b.owner, a.owner), cmp.Compare(b.partition, a.partition))
+			return cmp.Or(cmp.Compare(b.t, a.t), cmp.Compare(b.account, a.account), cmp.Compare(b.command, a.command),
+				cmp.Compare(b.kind, a.kind), cmp.Compare(b.owner, a.owner), cmp.Compare(b.partition, a.partition))
 		})
 		delete(p.facts, k)
 		for _, f := range list {
@@ -527,7 +534,8 @@ func (p *pass) row(hour int64, k key, about fact) store.Use {
 func (p *pass) nodeRows() []store.NodeUse {
 	out := make([]store.NodeUse, 0, len(p.nodes))
 	for c, m := range p.nodes {
-		u := store.NodeUse{At: time.UnixMilli(c.hour).UTC(), Site: c.site, Node: c.node, Capacity: figure.Capacity{NodeJoules: m.power}, Used: m.figures.used()}
+		u := store.NodeUse{At: time.UnixMilli(c.hour).UTC(), Site: c.site, Node: c.node, Capacity: figure.Capacity{NodeJoules: m.power},
+			Used: m.figures.used()}
 		if len(m.cpus) > 0 {
 			sum, most := 0.0, 0.0
 			for _, v := range m.cpus {

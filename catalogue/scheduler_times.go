@@ -244,7 +244,8 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 		if mine.Born == 0 || a.Start < mine.Born {
 			mine.Born = a.Start
 		}
-		for _, x := range []struct{ to, from *string }{{&mine.Name, &a.Name}, {&mine.Account, &a.Account}, {&mine.Partition, &a.Partition}, {&mine.Command, &a.Command}, {&mine.Owner, &a.Owner}, {&mine.Kind, &a.Kind}} {
+		for _, x := range []struct{ to, from *string }{{&mine.Name, &a.Name}, {&mine.Account, &a.Account}, {&mine.Partition, &a.Partition},
+			{&mine.Command, &a.Command}, {&mine.Owner, &a.Owner}, {&mine.Kind, &a.Kind}} {
 			if *x.to == "" {
 				*x.to = *x.from
 			}

@@ -45,7 +45,8 @@ var (
 	runFigures = figure.Of(figure.Runs)
 	runSlots   = newRegistry(runFigures, nil,
 		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode,
-		figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU, figure.StepMemory, figure.StepCores)
+		figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU,
+		figure.StepMemory, figure.StepCores)
 	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "by", "user")
 
 	hourFigures = figure.Of(figure.Hours)

@@ -9,7 +9,8 @@ import (
 // [Degrees.Pack]. The packed number is stored in databases: append new figures, never remove or
 // reorder one.
 var packed = []string{
-	"cpu_seconds", "memory_byte_seconds", "io_read_bytes", "io_write_bytes", "io_wait_seconds", "network_bytes", "gpu_seconds", "energy_joules", "processes", "memory_traffic_bytes",
+	"cpu_seconds", "memory_byte_seconds", "io_read_bytes", "io_write_bytes", "io_wait_seconds", "network_bytes", "gpu_seconds",
+	"energy_joules", "processes", "memory_traffic_bytes",
 }
 
 // PackedFigures returns the number of figures in [Degrees.Pack], two bits each.

@@ -90,7 +90,8 @@ func (b *batchNode) node(k nodeKey) wire.Node {
 func (b *batchNode) runs() bool {
 	for _, s := range append([]string{b.State}, b.Flags...) {
 		switch s {
-		case "", "down", "unknown", "future", "not_responding", "powered_down", "powering_down", "powering_up", "power_down", "power_up", "rebooting", "reboot_issued":
+		case "", "down", "unknown", "future", "not_responding", "powered_down", "powering_down", "powering_up", "power_down", "power_up",
+			"rebooting", "reboot_issued":
 			return false
 		}
 	}
@@ -156,48 +157,49 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 	begin, length := from.UnixMilli(), step.Milliseconds()
 	closed := map[nodeKey][]bool{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, from, from.Add(time.Duration(steps)*step-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
-		n.Read(l)
-		if n.Node == "" {
+	err := series.Each(ctx, v.q, from, from.Add(time.Duration(steps)*step-time.Millisecond),
+		func(l labels.Labels, it chunkenc.Iterator) error {
+			n.Read(l)
+			if n.Node == "" {
+				return nil
+			}
+			k := nodeKey{n.Site, n.Node}
+			h := found[k]
+			if h == nil {
+				h = &NodeHeld{Site: n.Site, Node: n.Node, Steps: make([]Held, steps)}
+				found[k], closed[k] = h, make([]bool, steps)
+			}
+			for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+				if vt != chunkenc.ValFloat {
+					continue
+				}
+				t, x := it.At()
+				if value.IsStaleNaN(x) || x != x {
+					continue
+				}
+				i := int((t - begin) / length)
+				if i < 0 || i >= steps {
+					continue
+				}
+				s := &h.Steps[i]
+				if n.Metric == nodeState {
+					s.Open = true
+					closed[k][i] = closed[k][i] || x <= 0
+					continue
+				}
+				to := &s.GPUs
+				switch n.Metric {
+				case coresHeld:
+					to = &s.Cores
+				case memoryHeld:
+					to = &s.MemoryBytes
+				}
+				if *to == nil || **to < x {
+					*to = ptr(x)
+				}
+			}
 			return nil
-		}
-		k := nodeKey{n.Site, n.Node}
-		h := found[k]
-		if h == nil {
-			h = &NodeHeld{Site: n.Site, Node: n.Node, Steps: make([]Held, steps)}
-			found[k], closed[k] = h, make([]bool, steps)
-		}
-		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
-			if vt != chunkenc.ValFloat {
-				continue
-			}
-			t, x := it.At()
-			if value.IsStaleNaN(x) || x != x {
-				continue
-			}
-			i := int((t - begin) / length)
-			if i < 0 || i >= steps {
-				continue
-			}
-			s := &h.Steps[i]
-			if n.Metric == nodeState {
-				s.Open = true
-				closed[k][i] = closed[k][i] || x <= 0
-				continue
-			}
-			to := &s.GPUs
-			switch n.Metric {
-			case coresHeld:
-				to = &s.Cores
-			case memoryHeld:
-				to = &s.MemoryBytes
-			}
-			if *to == nil || **to < x {
-				*to = ptr(x)
-			}
-		}
-		return nil
-	}, series.OneOf("__name__", []string{nodeState, coresHeld, memoryHeld, gpusHeld}))
+		}, series.OneOf("__name__", []string{nodeState, coresHeld, memoryHeld, gpusHeld}))
 	if err != nil {
 		return nil, err
 	}

@@ -80,20 +80,23 @@ func parseable(input string) error {
 			operators++
 		case ' ', '\t', '\n', '\r':
 			// Operators that are words (and, or, unless, atan2) are surrounded by spaces.
-			if i+1 < len(input) && (input[i+1] == 'a' || input[i+1] == 'o' || input[i+1] == 'u' || input[i+1] == 'A' || input[i+1] == 'O' || input[i+1] == 'U') {
+			if i+1 < len(input) && (input[i+1] == 'a' || input[i+1] == 'o' || input[i+1] == 'u' || input[i+1] == 'A' || input[i+1] == 'O' ||
+				input[i+1] == 'U') {
 				operators++
 			}
 		}
 	}
 	if operators > maxQueryOperators {
-		return fmt.Errorf("%w: it has %d operators and brackets, at most %d are taken; split it, or record parts of it by a rule", ErrTooLarge, operators, maxQueryOperators)
+		return fmt.Errorf("%w: it has %d operators and brackets, at most %d are taken; split it, or record parts of it by a rule",
+			ErrTooLarge, operators, maxQueryOperators)
 	}
 	return nil
 }
 
 // NewInstantQuery returns [ErrTooLarge] for a query that would exceed the memory bound, before a sample is
 // read. Otherwise it returns that of [promql.Engine]; a large query waits for other large ones. Close it after use.
-func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query, error) {
+func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query,
+	error) {
 	m, err := e.measure(qs, 0, 0)
 	if err != nil {
 		return nil, err
@@ -106,7 +109,8 @@ func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 }
 
 // NewRangeQuery is like [Engine.NewInstantQuery], for a range.
-func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, start, end time.Time, interval time.Duration) (promql.Query, error) {
+func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, start, end time.Time,
+	interval time.Duration) (promql.Query, error) {
 	m, err := e.measure(qs, end.Sub(start), interval)
 	if err != nil {
 		return nil, err
@@ -133,11 +137,13 @@ func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
 	bound := float64(max(e.options.MaxSamples/stepSamples, minSteps))
 	steps := subquerySteps(expr, span)
 	if steps > bound {
-		return nil, fmt.Errorf("%w: its subqueries have %.3g steps, at most %.3g are taken; give them a longer step or a shorter range", ErrTooLarge, steps, bound)
+		return nil, fmt.Errorf("%w: its subqueries have %.3g steps, at most %.3g are taken; give them a longer step or a shorter range",
+			ErrTooLarge, steps, bound)
 	}
 	_, made := labelBytes(expr)
 	if made > maxLabelBytes {
-		return nil, fmt.Errorf("%w: its label_replace and label_join make labels of some %.3g bytes, at most %d are taken", ErrTooLarge, made, maxLabelBytes)
+		return nil, fmt.Errorf("%w: its label_replace and label_join make labels of some %.3g bytes, at most %d are taken", ErrTooLarge,
+			made, maxLabelBytes)
 	}
 	m.steps = stepSamples*steps + resultSteps(expr, span, step)
 	m.labels = made

@@ -38,7 +38,8 @@ const (
 )
 
 // Congestion returns the device that was full for longest while the workload had a share of it, nil if none was. Only devices with hardware
-// and a speed count, over at most the last day of the run. What the workload moved through a device is what no other device of the node can have carried.
+// and a speed count, over at most the last day of the run. What the workload moved through a device is what no other device of the node can
+// have carried.
 func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error) {
 	g := v.lastDay(&s)
 	if g == nil {
@@ -96,30 +97,32 @@ func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*m
 	}
 	nodes := map[string]*mover{}
 	var n series.Labels
-	err = v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.Network, figure.CPU}, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.Read(l, "direction", "scope")
-		if n.Metric == figure.Network && n.Rest["scope"] == "host" {
-			return nil // it leaves by no device
-		}
-		m := nodes[n.Node]
-		if m == nil {
-			m = &mover{own: map[string]*line{"receive": g.line(), "transmit": g.line()}, cores: g.line(), links: map[[2]string]*line{}, speed: map[string]float64{}}
-			nodes[strings.Clone(n.Node)] = m
-		}
-		one := g.line()
-		g.increase(one, it, begin)
-		if n.Metric == figure.CPU {
-			m.cores.add(one)
-			return nil
-		}
-		m.own[n.Rest["direction"]].add(one)
-		for i, w := range one.weight {
-			if w > 0 {
-				m.bytes += one.sum[i] / 1000
+	err = v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.Network, figure.CPU},
+		func(l labels.Labels, it chunkenc.Iterator) error {
+			n.Read(l, "direction", "scope")
+			if n.Metric == figure.Network && n.Rest["scope"] == "host" {
+				return nil // it leaves by no device
 			}
-		}
-		return nil
-	})
+			m := nodes[n.Node]
+			if m == nil {
+				m = &mover{own: map[string]*line{"receive": g.line(), "transmit": g.line()}, cores: g.line(), links: map[[2]string]*line{},
+					speed: map[string]float64{}}
+				nodes[strings.Clone(n.Node)] = m
+			}
+			one := g.line()
+			g.increase(one, it, begin)
+			if n.Metric == figure.CPU {
+				m.cores.add(one)
+				return nil
+			}
+			m.own[n.Rest["direction"]].add(one)
+			for i, w := range one.weight {
+				if w > 0 {
+					m.bytes += one.sum[i] / 1000
+				}
+			}
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +139,8 @@ func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*m
 // links reads the devices of nodes that have hardware, and their speed where they report one.
 func (v *Views) links(ctx context.Context, s Selection, g *grid, nodes map[string]*mover) error {
 	const speed, received, sent = "node_network_speed_bytes", "node_network_receive_bytes_total", "node_network_transmit_bytes_total"
-	ms := []*labels.Matcher{series.OneOf("__name__", []string{speed, received, sent}), series.OneOf("node", slices.Collect(maps.Keys(nodes))),
+	ms := []*labels.Matcher{series.OneOf("__name__", []string{speed, received, sent}),
+		series.OneOf("node", slices.Collect(maps.Keys(nodes))),
 		labels.MustNewMatcher(labels.MatchNotRegexp, "device", "lo|("+strings.Join(virtualDevices, "|")+").*|.*[.].*")}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))

@@ -51,7 +51,8 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 	from := s.To.Add(-time.Duration(days) * day)
 	by := map[string]*Daily{}
 	var n series.Labels
-	names := []string{figure.Cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric, requestMemoryMetric}
+	names := []string{figure.Cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric,
+		requestMemoryMetric}
 	err := v.each(ctx, s, from, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		name, ok := container(kind, n.Part)

@@ -186,24 +186,25 @@ func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []wire.DiskWait
 func (v *Views) Commands(ctx context.Context, s Selection) ([]wire.Command, error) {
 	by := map[string]*wire.Command{}
 	var n series.Labels
-	err := v.each(ctx, s, s.From, s.To, []string{figure.CommandCPU, figure.CommandStarted}, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.Read(l, "command")
-		total, ok := series.Total(it)
-		if !ok {
+	err := v.each(ctx, s, s.From, s.To, []string{figure.CommandCPU, figure.CommandStarted},
+		func(l labels.Labels, it chunkenc.Iterator) error {
+			n.Read(l, "command")
+			total, ok := series.Total(it)
+			if !ok {
+				return nil
+			}
+			c := by[n.Rest["command"]]
+			if c == nil {
+				c = &wire.Command{Command: n.Rest["command"]}
+				by[c.Command] = c
+			}
+			if n.Metric == figure.CommandCPU {
+				c.CPUSeconds += total
+				return nil
+			}
+			add(&c.Processes, total)
 			return nil
-		}
-		c := by[n.Rest["command"]]
-		if c == nil {
-			c = &wire.Command{Command: n.Rest["command"]}
-			by[c.Command] = c
-		}
-		if n.Metric == figure.CommandCPU {
-			c.CPUSeconds += total
-			return nil
-		}
-		add(&c.Processes, total)
-		return nil
-	})
+		})
 	if err != nil {
 		return nil, err
 	}

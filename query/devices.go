@@ -16,11 +16,16 @@ import (
 
 // deviceMetrics are the series read for the devices of a node.
 var deviceMetrics = []string{
-	"node_disk_io_time_seconds_total", "node_disk_io_time_weighted_seconds_total", "node_disk_read_bytes_total", "node_disk_written_bytes_total",
-	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "node_disk_reads_completed_total", "node_disk_writes_completed_total",
-	"reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total", "reckon_mount_retransmissions_total",
-	"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total", diskWait,
-	ibReceived, ibSent, slingshotReceived, slingshotSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info",
+	"node_disk_io_time_seconds_total", "node_disk_io_time_weighted_seconds_total", "node_disk_read_bytes_total",
+	"node_disk_written_bytes_total",
+	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "node_disk_reads_completed_total",
+	"node_disk_writes_completed_total",
+	"reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total",
+	"reckon_mount_retransmissions_total",
+	"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total",
+	diskWait,
+	ibReceived, ibSent, slingshotReceived, slingshotSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second",
+	"reckon_infiniband_port_info",
 	"reckon_infiniband_saturated", "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second",
 	memoryMoved, cacheMoved, cacheOccupied,
 }
@@ -62,7 +67,8 @@ type mountRates struct {
 // Devices returns the activity of the disks, network file systems and interconnect ports of a node at a time, as rates over the
 // last two minutes. Devices without recent samples are left out.
 func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (wire.NodeDevices, error) {
-	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*wire.Link{}, sockets: map[string]*wire.Socket{}}
+	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*wire.Link{},
+		sockets: map[string]*wire.Socket{}}
 	var n series.Labels
 	err := series.Each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "port", "type", "source", "direction", "operation", "link_layer", "counter", "socket", "memory")
@@ -83,10 +89,12 @@ func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (
 func (d *devices) take(n *series.Labels, r reading) {
 	device := n.Rest["device"]
 	switch n.Metric {
-	case "reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total", "reckon_mount_retransmissions_total",
+	case "reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total",
+		"reckon_mount_retransmissions_total",
 		"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total":
 		d.mount(n, r)
-	case ibReceived, ibSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info", "reckon_infiniband_saturated",
+	case ibReceived, ibSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info",
+		"reckon_infiniband_saturated",
 		slingshotReceived, slingshotSent, "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second":
 		d.link(n, r)
 	case memoryMoved, cacheMoved, cacheOccupied:
@@ -218,7 +226,8 @@ func (d *devices) socket(n *series.Labels, r reading) {
 const ibActive = 4
 
 func (d *devices) finish(site, node string) wire.NodeDevices {
-	out := wire.NodeDevices{Node: node, Site: site, Disks: []wire.Disk{}, Mounts: []wire.Mount{}, Links: []wire.Link{}, Sockets: []wire.Socket{}}
+	out := wire.NodeDevices{Node: node, Site: site, Disks: []wire.Disk{}, Mounts: []wire.Mount{}, Links: []wire.Link{},
+		Sockets: []wire.Socket{}}
 	for _, x := range d.disks {
 		x.ReadSeconds, x.WriteSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1])
 		out.Disks = append(out.Disks, x.Disk)
@@ -234,7 +243,8 @@ func (d *devices) finish(site, node string) wire.NodeDevices {
 			}
 		}
 		x.MetadataRate = x.count[2]
-		x.ReadSeconds, x.WriteSeconds, x.MetadataSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1]), each(x.seconds[2], x.count[2])
+		x.ReadSeconds, x.WriteSeconds, x.MetadataSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1]),
+			each(x.seconds[2], x.count[2])
 		out.Mounts = append(out.Mounts, x.Mount)
 	}
 	for _, x := range d.links {

@@ -20,7 +20,8 @@ type DiskLimit struct {
 	Limit        float64 // bytes per second
 	Observed     float64 // seconds looked at: the run, or its last day
 	Seconds      float64 // of them, those in which it was reached
-	Rate, Cores  float64 // means over these seconds: bytes per second that the workload moved, and cores that it used, both in the limited control group
+	// means over these seconds: bytes per second that the workload moved, and cores that it used, both in the limited control group
+	Rate, Cores float64
 }
 
 const (
@@ -51,7 +52,8 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 		at := place{n.Node, n.Part}
 		if groups[at] == nil {
 			at = place{strings.Clone(n.Node), strings.Clone(n.Part)}
-			groups[at] = &limited{map[[2]string]*line{}, map[string]*line{"read": g.line(), "write": g.line()}, g.line(), map[string]float64{}}
+			groups[at] = &limited{map[[2]string]*line{}, map[string]*line{"read": g.line(), "write": g.line()}, g.line(),
+				map[string]float64{}}
 		}
 		one := g.line()
 		g.mean(one, it)
@@ -66,7 +68,8 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 	}
 	var worst *DiskLimit
 	for _, at := range slices.SortedFunc(maps.Keys(groups), func(a, b place) int { return strings.Compare(a.node+a.part, b.node+b.part) }) {
-		for _, disk := range slices.SortedFunc(maps.Keys(groups[at].limits), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {
+		for _, disk := range slices.SortedFunc(maps.Keys(groups[at].limits),
+			func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {
 			if d := groups[at].reached(g, disk); d != nil && (worst == nil || d.Seconds > worst.Seconds) {
 				d.Node, d.Observed = at.node, s.To.Sub(s.From).Seconds()
 				d.Seconds = min(d.Seconds, d.Observed)
@@ -84,27 +87,28 @@ func (v *Views) limitedUse(ctx context.Context, s Selection, g *grid, groups map
 		return err
 	}
 	var n series.Labels
-	return v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.IO, figure.CPU, diskWait}, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.Read(l, "device", "direction")
-		m := groups[place{n.Node, n.Part}]
-		if m == nil {
-			return nil
-		}
-		if n.Metric == diskWait {
-			if total, ok := series.Total(it); ok {
-				m.waits[strings.Clone(n.Rest["device"])] += total
+	return v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.IO, figure.CPU, diskWait},
+		func(l labels.Labels, it chunkenc.Iterator) error {
+			n.Read(l, "device", "direction")
+			m := groups[place{n.Node, n.Part}]
+			if m == nil {
+				return nil
+			}
+			if n.Metric == diskWait {
+				if total, ok := series.Total(it); ok {
+					m.waits[strings.Clone(n.Rest["device"])] += total
+				}
+				return nil
+			}
+			one := g.line()
+			g.increase(one, it, begin)
+			if n.Metric == figure.CPU {
+				m.cores.add(one)
+			} else if to := m.moved[n.Rest["direction"]]; to != nil {
+				to.add(one)
 			}
 			return nil
-		}
-		one := g.line()
-		g.increase(one, it, begin)
-		if n.Metric == figure.CPU {
-			m.cores.add(one)
-		} else if to := m.moved[n.Rest["direction"]]; to != nil {
-			to.add(one)
-		}
-		return nil
-	})
+		})
 }
 
 // reached adds up the steps in which a limit was reached.

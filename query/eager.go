@@ -15,7 +15,8 @@ import (
 const (
 	// eagerRange is the longest range of an instant query for which the samples of a series are read together with its labels.
 	eagerRange = 15 * time.Minute
-	// eagerSamples is the number of samples that the selections of a query keep, 16 bytes each; further series are read when the engine gets to them.
+	// eagerSamples is the number of samples that the selections of a query keep, 16 bytes each; further series are read when the engine
+	// gets to them.
 	eagerSamples = smallQuery
 	// eagerBlock is the number of samples, and of series, that are allocated together.
 	eagerBlock = 1024

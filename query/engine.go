@@ -58,7 +58,8 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.MaxSamples <= 0 {
 		o.MaxSamples = 20_000_000
 	}
-	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, turns{make(chan struct{}, o.Concurrent)}, newBudget(o.Memory, o.MaxSamples))
+	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, turns{make(chan struct{}, o.Concurrent)},
+		newBudget(o.Memory, o.MaxSamples))
 }
 
 // parserOptions enables `increase(x[10m] anchored)`: the difference between the counter values at both

@@ -45,7 +45,8 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
 		out = out[:maxEvents]
 	}
 	slices.SortFunc(out, func(a, b wire.Event) int {
-		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
+		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Node, b.Node),
+			cmp.Compare(a.Part, b.Part))
 	})
 	return out, nil
 }
@@ -67,7 +68,8 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
 		if inc < 0 {
 			inc = v // counter reset
 		}
-		e := wire.Event{Kind: "oom_kill", Unit: "count", Node: n.Node, Part: n.Part, From: time.UnixMilli(t0).UTC(), To: time.UnixMilli(t).UTC(), Value: inc}
+		e := wire.Event{Kind: "oom_kill", Unit: "count", Node: n.Node, Part: n.Part, From: time.UnixMilli(t0).UTC(),
+			To: time.UnixMilli(t).UTC(), Value: inc}
 		switch {
 		case inc <= 0:
 		case n.Metric == figure.OOMKills:

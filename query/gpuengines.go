@@ -47,7 +47,8 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 	}
 	slices.Sort(names)
 	counted := map[spaceKey]map[string]float64{}
-	ms := []*labels.Matcher{series.OneOf("__name__", []string{gpuBusyMetric, gpuEngineMetric}), series.OneOf("device", slices.Compact(names)), series.OneOf("node", nodes)}
+	ms := []*labels.Matcher{series.OneOf("__name__", []string{gpuBusyMetric, gpuEngineMetric}),
+		series.OneOf("device", slices.Compact(names)), series.OneOf("node", nodes)}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

@@ -93,7 +93,8 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 		out = append(out, *s)
 	}
 	slices.SortFunc(out, func(a, b GPUSpace) int {
-		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Index, b.Index), strings.Compare(a.Device, b.Device))
+		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Index, b.Index),
+			strings.Compare(a.Device, b.Device))
 	})
 	return out, nil
 }

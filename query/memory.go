@@ -77,7 +77,8 @@ func (m *meter) add(ctx context.Context, series int) error {
 	defer m.mu.Unlock()
 	m.series += series
 	if bytes := float64(m.series) * m.labels; bytes > sampleBytes*float64(m.engine.options.MaxSamples) {
-		return fmt.Errorf("%w: the labels that it makes for %d series take more than %.3g bytes", ErrTooLarge, m.series, sampleBytes*float64(m.engine.options.MaxSamples))
+		return fmt.Errorf("%w: the labels that it makes for %d series take more than %.3g bytes", ErrTooLarge, m.series,
+			sampleBytes*float64(m.engine.options.MaxSamples))
 	}
 	if m.held += float64(series) * (m.steps + m.labels/sampleBytes); m.held <= smallQuery || m.taken > 0 {
 		return nil
@@ -157,8 +158,10 @@ type meteredQuerier struct {
 	meter *meter
 }
 
-// Select implements storage.Querier. PromQL looks at the time of each sample, so that samples need not be cut off at the ends of the time selected.
-func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+// Select implements storage.Querier. PromQL looks at the time of each sample, so that samples need not be cut off at the ends of the time
+// selected.
+func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints,
+	matchers ...*labels.Matcher) storage.SeriesSet {
 	if hints != nil {
 		uncut := *hints
 		uncut.DisableTrimming = true

@@ -26,7 +26,8 @@ const rateWindow = 2 * time.Minute
 // nodeMetrics are the series read for every node, apart from the times of its processors.
 var nodeMetrics = []string{
 	"node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
-	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total", "node_pressure_io_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
+	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total", "node_pressure_io_waiting_seconds_total",
+	"node_network_receive_bytes_total", "node_network_transmit_bytes_total",
 	"node_disk_read_bytes_total", "node_disk_written_bytes_total",
 	ibReceived, ibSent, slingshotReceived, slingshotSent, figure.NodeBoot, "node_uname_info", "node_os_info",
 	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", figure.CPU, figure.StartTime, figure.NodeEnergy,
@@ -375,11 +376,13 @@ func (m *machine) finish() wire.Node {
 }
 
 // virtualDevices begin the names of devices whose traffic is also counted on another one.
-var virtualDevices = []string{"veth", "docker", "br", "cni", "flannel", "cali", "virbr", "tun", "tap", "kube", "lxc", "vnet", "ifb", "dummy", "bond", "team", "vlan", "macvlan", "vxlan", "wg"}
+var virtualDevices = []string{"veth", "docker", "br", "cni", "flannel", "cali", "virbr", "tun", "tap", "kube", "lxc", "vnet", "ifb",
+	"dummy", "bond", "team", "vlan", "macvlan", "vxlan", "wg"}
 
 // virtual reports whether the traffic of an interface is also counted on another one. A dot is in the names of VLANs (eth0.100).
 func virtual(device string) bool {
-	return device == "lo" || strings.Contains(device, ".") || slices.ContainsFunc(virtualDevices, func(p string) bool { return strings.HasPrefix(device, p) })
+	return device == "lo" || strings.Contains(device, ".") ||
+		slices.ContainsFunc(virtualDevices, func(p string) bool { return strings.HasPrefix(device, p) })
 }
 
 // stacked reports whether a block device is layered on others, which already count its traffic.

@@ -115,7 +115,8 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 		})
 		all = append(all, s)
 		return it.Err()
-	}, series.OneOf("__name__", []string{cpuMetric, ioMetric, faultsMetric, switchesMetric, waitMetric, memoryMetric, threadsMetric}), series.Equal("workload", id), series.Equal("owner", namespace))
+	}, series.OneOf("__name__", []string{cpuMetric, ioMetric, faultsMetric, switchesMetric, waitMetric, memoryMetric, threadsMetric}),
+		series.Equal("workload", id), series.Equal("owner", namespace))
 	if err != nil {
 		return nil, fmt.Errorf("samples of pod %s: %w", uid, err)
 	}
@@ -131,7 +132,8 @@ func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []wire.P
 		if t <= begin {
 			continue
 		}
-		s := wire.ProbeSample{Seq: int64(len(out) + 1), From: time.UnixMilli(begin).UTC(), To: time.UnixMilli(min(t, max(to.UnixMilli(), begin+1))).UTC()}
+		s := wire.ProbeSample{Seq: int64(len(out) + 1), From: time.UnixMilli(begin).UTC(),
+			To: time.UnixMilli(min(t, max(to.UnixMilli(), begin+1))).UTC()}
 		known := map[**float64]bool{}
 		for i := range all {
 			at := all[i].of(&s.Total)

@@ -36,14 +36,24 @@ var curves = []curve{
 	{metric: figure.CPU, name: map[string]string{"": "cores"}, unit: "cores", rate: true},
 	{metric: figure.CPUWait, name: map[string]string{"": "cpu_wait_cores"}, unit: "cores", rate: true},
 	{metric: figure.IOWait, name: map[string]string{"": "io_wait_threads"}, unit: "threads", rate: true},
-	{metric: figure.Memory, label: "type", name: map[string]string{"anon": "memory_anon_bytes", "file": "memory_file_bytes", "shmem": "memory_shmem_bytes"}, unit: "bytes", total: "memory_bytes"},
-	{metric: figure.IO, label: "direction", name: map[string]string{"read": "io_read_bytes_per_second", "write": "io_write_bytes_per_second"}, unit: "bytes_per_second", rate: true},
-	{metric: figure.Network, label: "direction", name: map[string]string{"receive": "network_receive_bytes_per_second", "transmit": "network_transmit_bytes_per_second"}, unit: "bytes_per_second", rate: true, total: "network_bytes_per_second"},
+	{metric: figure.Memory, label: "type",
+		name: map[string]string{"anon": "memory_anon_bytes", "file": "memory_file_bytes", "shmem": "memory_shmem_bytes"}, unit: "bytes",
+		total: "memory_bytes"},
+	{metric: figure.IO, label: "direction",
+		name: map[string]string{"read": "io_read_bytes_per_second", "write": "io_write_bytes_per_second"}, unit: "bytes_per_second",
+		rate: true},
+	{metric: figure.Network, label: "direction",
+		name: map[string]string{"receive": "network_receive_bytes_per_second", "transmit": "network_transmit_bytes_per_second"},
+		unit: "bytes_per_second", rate: true, total: "network_bytes_per_second"},
 	{metric: figure.MemoryTraffic, name: map[string]string{"": "memory_traffic_bytes_per_second"}, unit: "bytes_per_second", rate: true},
-	{metric: "reckon_workload_page_faults_total", label: "type", name: map[string]string{"major": "major_faults_per_second", "minor": "minor_faults_per_second"}, unit: "per_second", rate: true},
+	{metric: "reckon_workload_page_faults_total", label: "type",
+		name: map[string]string{"major": "major_faults_per_second", "minor": "minor_faults_per_second"}, unit: "per_second", rate: true},
 	{metric: figure.GPU, name: map[string]string{"": "gpus"}, unit: "gpus", rate: true},
 	{metric: figure.GPUMemory, name: map[string]string{"": "gpu_memory_bytes"}, unit: "bytes"},
-	{metric: figure.Energy, label: "domain", name: map[string]string{"package": "power_package_watts", "dram": "power_dram_watts", "gpu": "power_gpu_watts", "board": "power_board_watts", "psys": "power_psys_watts", "rest": "power_rest_watts"}, unit: "watts", rate: true, total: "power_watts"},
+	{metric: figure.Energy, label: "domain",
+		name: map[string]string{"package": "power_package_watts", "dram": "power_dram_watts", "gpu": "power_gpu_watts",
+			"board": "power_board_watts", "psys": "power_psys_watts", "rest": "power_rest_watts"}, unit: "watts", rate: true,
+		total: "power_watts"},
 	{metric: "reckon_workload_processes", name: map[string]string{"": "processes"}},
 	{metric: "reckon_workload_threads", name: map[string]string{"": "threads"}},
 }
@@ -219,7 +229,8 @@ func (g *grid) profiles(lines map[profileKey]*line) []wire.Profile {
 		}
 	}
 	slices.SortFunc(out, func(a, b wire.Profile) int {
-		return cmp.Or(cmp.Compare(rank(a.Metric), rank(b.Metric)), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
+		return cmp.Or(cmp.Compare(rank(a.Metric), rank(b.Metric)), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Node, b.Node),
+			cmp.Compare(a.Part, b.Part))
 	})
 	return out
 }

@@ -64,7 +64,8 @@ func (s *step) measured(parts []wire.Part) {
 	for i := range parts {
 		p := &parts[i]
 		for _, f := range []struct{ to, from **float64 }{
-			{&s.CPUSeconds, &p.CPUSeconds}, {&s.MemoryPeakBytes, &p.MemoryPeakBytes}, {&s.MemoryNeededPeakBytes, &p.MemoryNeededPeakBytes}, {&s.GPUSeconds, &p.GPUSeconds},
+			{&s.CPUSeconds, &p.CPUSeconds}, {&s.MemoryPeakBytes, &p.MemoryPeakBytes}, {&s.MemoryNeededPeakBytes, &p.MemoryNeededPeakBytes},
+			{&s.GPUSeconds, &p.GPUSeconds},
 		} {
 			if *f.from != nil {
 				add(f.to, **f.from)

@@ -57,7 +57,8 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	tasks := map[place]*TaskUse{}
 	last := int64(0)
 	var n series.Labels
-	names := []string{refaultMetric, threadsMetric, processMetric, pressureMetric, tasksMetric, busiestMetric, resentMetric, callsMetric, figure.Network, figure.Loopback}
+	names := []string{refaultMetric, threadsMetric, processMetric, pressureMetric, tasksMetric, busiestMetric, resentMetric, callsMetric,
+		figure.Network, figure.Loopback}
 	err := v.each(ctx, s, s.From, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "resource", "direction", "protocol")
 		switch n.Metric {
@@ -158,11 +159,12 @@ const watchedFor = 5 * time.Minute
 // Resized reports whether the batch system changed the allocation of the workload while it ran: its current allocation
 // then does not hold for the whole run.
 func (v *Views) Resized(ctx context.Context, s Selection) (changed bool, err error) {
-	err = v.each(ctx, s, s.From, s.To, []string{"reckon_workload_allocation_time_seconds"}, func(_ labels.Labels, it chunkenc.Iterator) error {
-		_, since, _, ok := series.Last(it)
-		changed = changed || ok && since*1000 > float64(s.From.UnixMilli())
-		return nil
-	})
+	err = v.each(ctx, s, s.From, s.To, []string{"reckon_workload_allocation_time_seconds"},
+		func(_ labels.Labels, it chunkenc.Iterator) error {
+			_, since, _, ok := series.Last(it)
+			changed = changed || ok && since*1000 > float64(s.From.UnixMilli())
+			return nil
+		})
 	return changed, err
 }
 
@@ -202,7 +204,8 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	if len(nodes) == 0 || seconds <= 0 {
 		return nil, nil
 	}
-	ms := []*labels.Matcher{series.Equal("__name__", figure.CPU), series.OneOf("node", nodes), labels.MustNewMatcher(labels.MatchNotEqual, "kind", string(workload.Other))}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.CPU), series.OneOf("node", nodes),
+		labels.MustNewMatcher(labels.MatchNotEqual, "kind", string(workload.Other))}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}
@@ -245,7 +248,8 @@ func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes [
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	ms := []*labels.Matcher{series.Equal("__name__", figure.ExactnessOf), series.OneOf("node", nodes), series.Equal("kind", kind), series.OneOf("workload", append(s.ids(), ""))}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.ExactnessOf), series.OneOf("node", nodes), series.Equal("kind", kind),
+		series.OneOf("workload", append(s.ids(), ""))}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

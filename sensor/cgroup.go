@@ -76,7 +76,8 @@ type Cgroup struct {
 	// Faults are page faults of all kinds; MajorFaults are those of them that waited for storage.
 	Faults, MajorFaults uint64
 	HugeBytes           uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
-	// NodeBytes is memory by NUMA node of the machine, anonymous and of files, bytes. It is read on machines with several nodes only, now and then; nil while it was not.
+	// NodeBytes is memory by NUMA node of the machine, anonymous and of files, bytes. It is read on machines with several nodes only, now
+	// and then; nil while it was not.
 	NodeBytes *[MaxNodes]uint64
 	// IOLimits are the limits of the group itself on block devices, read now and then; nil where it has none.
 	IOLimits *[]IOLimit

@@ -14,30 +14,51 @@ func gpu(name string, kind metric.Kind, unit metric.Unit, help string, extra ...
 
 // The series of devices that every sensor of GPUs shares.
 var (
-	gpuInfo = metric.NewDesc("reckon_gpu_info", metric.Gauge, metric.None, []string{"vendor", "device", "index", "model", "driver", "parent", "pci", "partition"},
-		"A graphics processor or accelerator, or a partition of one (then parent and the number of its GPU instance are set); the value is always 1.")
-	gpuBusy        = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds, "Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
-	gpuEngine      = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds, "Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any work at all, sm its multiprocessors (their mean), tensor, fp64, fp32 and fp16 the pipes in them, dram the share of the highest memory traffic.", "engine")
-	gpuMemory      = gpu("reckon_gpu_memory_bytes", metric.Gauge, metric.Bytes, "Memory of the device in use.")
-	gpuMemorySize  = gpu("reckon_gpu_memory_size_bytes", metric.Gauge, metric.Bytes, "Memory that the device has.")
-	gpuEnergy      = gpu("reckon_gpu_energy_joules_total", metric.Counter, metric.Joules, "Energy of the device since the agent began: by its own counter, else power integrated at every internal tick.")
+	gpuInfo = metric.NewDesc("reckon_gpu_info", metric.Gauge, metric.None,
+		[]string{"vendor", "device", "index", "model", "driver", "parent", "pci", "partition"},
+		"A graphics processor or accelerator, or a partition of one (then parent and the number of its GPU instance are set); the value "+
+			"is always 1.")
+	gpuBusy = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds,
+		"Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
+	gpuEngine = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds,
+		"Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any work at "+
+			"all, sm its multiprocessors (their mean), tensor, fp64, fp32 and fp16 the pipes in them, dram the share of the highest "+
+			"memory traffic.", "engine")
+	gpuMemory     = gpu("reckon_gpu_memory_bytes", metric.Gauge, metric.Bytes, "Memory of the device in use.")
+	gpuMemorySize = gpu("reckon_gpu_memory_size_bytes", metric.Gauge, metric.Bytes, "Memory that the device has.")
+	gpuEnergy     = gpu("reckon_gpu_energy_joules_total", metric.Counter, metric.Joules,
+		"Energy of the device since the agent began: by its own counter, else power integrated at every internal tick.")
 	gpuPower       = gpu("reckon_gpu_power_watts", metric.Gauge, metric.Watts, "Power that the device draws now.")
 	gpuPowerLimit  = gpu("reckon_gpu_power_limit_watts", metric.Gauge, metric.Watts, "Power that the device may draw.")
 	gpuClock       = gpu("reckon_gpu_clock_hertz", metric.Gauge, metric.Hertz, "Frequency of a clock of the device.", "clock")
 	gpuTemperature = gpu("reckon_gpu_temperature_celsius", metric.Gauge, metric.Celsius, "Temperature of the device, by place.", "place")
 	gpuFan         = gpu("reckon_gpu_fan_ratio", metric.Gauge, metric.Ratio, "Speed of the fan as a share of its highest.")
-	gpuThrottled   = gpu("reckon_gpu_throttled_seconds_total", metric.Counter, metric.Seconds, "Time in which something held the clocks of the device down, since the agent began, by reason; reasons overlap.", "reason")
-	gpuECC         = gpu("reckon_gpu_ecc_errors_total", metric.Counter, metric.None, "Memory errors over the life of the device, by type: corrected or uncorrected.", "type")
-	gpuReplays     = gpu("reckon_gpu_pcie_replays_total", metric.Counter, metric.None, "Packets that had to be sent again over the bus of the device.")
-	gpuPartitions  = gpu("reckon_gpu_partitions", metric.Gauge, metric.None, "Partitions (MIG instances) that the device is divided into.")
-	gpuReserved    = gpu("reckon_gpu_memory_reserved_bytes", metric.Gauge, metric.Bytes, "Memory of the device that its driver and firmware keep; it is not in reckon_gpu_memory_bytes.")
-	gpuLink        = gpu("reckon_gpu_link_bytes_total", metric.Counter, metric.Bytes, "Bytes that the device sent and received over a bus since the agent began: pcie, nvlink or xgmi.", "link", "direction")
-	gpuLinkErrors  = gpu("reckon_gpu_link_errors_total", metric.Counter, metric.None, "Errors on all links of one kind of the device, since the driver was loaded, by type: crc_flit and crc_data are checksums of packets and of their data, replay a packet that was sent again, recovery a link that was brought up again.", "link", "type")
-	gpuRows        = gpu("reckon_gpu_remapped_rows", metric.Gauge, metric.None, "Rows of memory that were replaced by spare ones over the life of the device, by the type of the errors in them: corrected or uncorrected.", "type")
-	gpuRowsPending = gpu("reckon_gpu_remap_pending", metric.Gauge, metric.None, "1 while a row of memory waits to be replaced, which the next reset of the device does, else 0.")
-	gpuRowsFailed  = gpu("reckon_gpu_remap_failed", metric.Gauge, metric.None, "1 if a row of memory could not be replaced, for which the vendor exchanges the device, else 0.")
-	gpuXids        = gpu("reckon_gpu_xid_errors_total", metric.Counter, metric.None, "Errors that the driver reported by event since the agent began to watch, by their number (Xid) and its meaning. The driver reports the last of several at once, so this is a lower bound.", "xid", "meaning")
-	gpuXid         = gpu("reckon_gpu_xid_last", metric.Gauge, metric.None, "Number (Xid) of the last error that the driver reported by event since the agent began to watch; 0 is none.")
+	gpuThrottled   = gpu("reckon_gpu_throttled_seconds_total", metric.Counter, metric.Seconds,
+		"Time in which something held the clocks of the device down, since the agent began, by reason; reasons overlap.", "reason")
+	gpuECC = gpu("reckon_gpu_ecc_errors_total", metric.Counter, metric.None,
+		"Memory errors over the life of the device, by type: corrected or uncorrected.", "type")
+	gpuReplays = gpu("reckon_gpu_pcie_replays_total", metric.Counter, metric.None,
+		"Packets that had to be sent again over the bus of the device.")
+	gpuPartitions = gpu("reckon_gpu_partitions", metric.Gauge, metric.None, "Partitions (MIG instances) that the device is divided into.")
+	gpuReserved   = gpu("reckon_gpu_memory_reserved_bytes", metric.Gauge, metric.Bytes,
+		"Memory of the device that its driver and firmware keep; it is not in reckon_gpu_memory_bytes.")
+	gpuLink = gpu("reckon_gpu_link_bytes_total", metric.Counter, metric.Bytes,
+		"Bytes that the device sent and received over a bus since the agent began: pcie, nvlink or xgmi.", "link", "direction")
+	gpuLinkErrors = gpu("reckon_gpu_link_errors_total", metric.Counter, metric.None,
+		"Errors on all links of one kind of the device, since the driver was loaded, by type: crc_flit and crc_data are checksums of "+
+			"packets and of their data, replay a packet that was sent again, recovery a link that was brought up again.", "link", "type")
+	gpuRows = gpu("reckon_gpu_remapped_rows", metric.Gauge, metric.None,
+		"Rows of memory that were replaced by spare ones over the life of the device, by the type of the errors in them: corrected or "+
+			"uncorrected.", "type")
+	gpuRowsPending = gpu("reckon_gpu_remap_pending", metric.Gauge, metric.None,
+		"1 while a row of memory waits to be replaced, which the next reset of the device does, else 0.")
+	gpuRowsFailed = gpu("reckon_gpu_remap_failed", metric.Gauge, metric.None,
+		"1 if a row of memory could not be replaced, for which the vendor exchanges the device, else 0.")
+	gpuXids = gpu("reckon_gpu_xid_errors_total", metric.Counter, metric.None,
+		"Errors that the driver reported by event since the agent began to watch, by their number (Xid) and its meaning. The driver "+
+			"reports the last of several at once, so this is a lower bound.", "xid", "meaning")
+	gpuXid = gpu("reckon_gpu_xid_last", metric.Gauge, metric.None,
+		"Number (Xid) of the last error that the driver reported by event since the agent began to watch; 0 is none.")
 )
 
 // GPUDescs lists the series of [GPUSeries].
@@ -116,20 +137,28 @@ var gpuFigure = [gpuFigures]struct {
 	extra []string // values of the labels after the index
 }{
 	GPUBusySeconds:  {gpuBusy, nil},
-	GPUEngineMemory: {gpuEngine, []string{"memory"}}, GPUEngineEncoder: {gpuEngine, []string{"encoder"}}, GPUEngineDecoder: {gpuEngine, []string{"decoder"}},
-	GPUEngineMedia: {gpuEngine, []string{"media"}}, GPUEngineCopy: {gpuEngine, []string{"copy"}},
+	GPUEngineMemory: {gpuEngine, []string{"memory"}}, GPUEngineEncoder: {gpuEngine, []string{"encoder"}},
+	GPUEngineDecoder: {gpuEngine, []string{"decoder"}},
+	GPUEngineMedia:   {gpuEngine, []string{"media"}}, GPUEngineCopy: {gpuEngine, []string{"copy"}},
 	GPUMemoryBytes: {gpuMemory, nil}, GPUMemorySizeBytes: {gpuMemorySize, nil},
 	GPUEnergyJoules: {gpuEnergy, nil}, GPUPowerWatts: {gpuPower, nil}, GPUPowerLimitWatts: {gpuPowerLimit, nil},
-	GPUClockGraphics: {gpuClock, []string{"graphics"}}, GPUClockCompute: {gpuClock, []string{"compute"}}, GPUClockMemory: {gpuClock, []string{"memory"}}, GPUClockVideo: {gpuClock, []string{"video"}},
-	GPUTemperatureCore: {gpuTemperature, []string{"core"}}, GPUTemperatureHotspot: {gpuTemperature, []string{"hotspot"}}, GPUTemperatureMemory: {gpuTemperature, []string{"memory"}},
-	GPUFanRatio:       {gpuFan, nil},
-	GPUThrottledPower: {gpuThrottled, []string{"power_cap"}}, GPUThrottledThermal: {gpuThrottled, []string{"thermal"}}, GPUThrottledHardwareThermal: {gpuThrottled, []string{"hardware_thermal"}},
-	GPUThrottledPowerBrake: {gpuThrottled, []string{"power_brake"}}, GPUThrottledHardware: {gpuThrottled, []string{"hardware"}}, GPUThrottledSyncBoost: {gpuThrottled, []string{"sync_boost"}},
-	GPUThrottledProchot: {gpuThrottled, []string{"prochot"}}, GPUThrottledMemoryThermal: {gpuThrottled, []string{"memory_thermal"}}, GPUThrottledRegulatorThermal: {gpuThrottled, []string{"regulator_thermal"}},
-	GPUErrorsCorrected: {gpuECC, []string{"corrected"}}, GPUErrorsUncorrected: {gpuECC, []string{"uncorrected"}},
+	GPUClockGraphics: {gpuClock, []string{"graphics"}}, GPUClockCompute: {gpuClock, []string{"compute"}},
+	GPUClockMemory: {gpuClock, []string{"memory"}}, GPUClockVideo: {gpuClock, []string{"video"}},
+	GPUTemperatureCore: {gpuTemperature, []string{"core"}}, GPUTemperatureHotspot: {gpuTemperature, []string{"hotspot"}},
+	GPUTemperatureMemory: {gpuTemperature, []string{"memory"}},
+	GPUFanRatio:          {gpuFan, nil},
+	GPUThrottledPower:    {gpuThrottled, []string{"power_cap"}}, GPUThrottledThermal: {gpuThrottled, []string{"thermal"}},
+	GPUThrottledHardwareThermal: {gpuThrottled, []string{"hardware_thermal"}},
+	GPUThrottledPowerBrake:      {gpuThrottled, []string{"power_brake"}}, GPUThrottledHardware: {gpuThrottled, []string{"hardware"}},
+	GPUThrottledSyncBoost: {gpuThrottled, []string{"sync_boost"}},
+	GPUThrottledProchot:   {gpuThrottled, []string{"prochot"}}, GPUThrottledMemoryThermal: {gpuThrottled, []string{"memory_thermal"}},
+	GPUThrottledRegulatorThermal: {gpuThrottled, []string{"regulator_thermal"}},
+	GPUErrorsCorrected:           {gpuECC, []string{"corrected"}}, GPUErrorsUncorrected: {gpuECC, []string{"uncorrected"}},
 	GPUReplays: {gpuReplays, nil}, GPUPartitions: {gpuPartitions, nil}, GPUMemoryReserved: {gpuReserved, nil},
-	GPUEngineGraphics: {gpuEngine, []string{"graphics"}}, GPUEngineSM: {gpuEngine, []string{"sm"}}, GPUEngineTensor: {gpuEngine, []string{"tensor"}},
-	GPUEngineFP64: {gpuEngine, []string{"fp64"}}, GPUEngineFP32: {gpuEngine, []string{"fp32"}}, GPUEngineFP16: {gpuEngine, []string{"fp16"}},
+	GPUEngineGraphics: {gpuEngine, []string{"graphics"}}, GPUEngineSM: {gpuEngine, []string{"sm"}},
+	GPUEngineTensor: {gpuEngine, []string{"tensor"}},
+	GPUEngineFP64:   {gpuEngine, []string{"fp64"}}, GPUEngineFP32: {gpuEngine, []string{"fp32"}},
+	GPUEngineFP16: {gpuEngine, []string{"fp16"}},
 	GPUEngineDRAM: {gpuEngine, []string{"dram"}},
 	GPUPCIeSent:   {gpuLink, []string{"pcie", "sent"}}, GPUPCIeReceived: {gpuLink, []string{"pcie", "received"}},
 	GPUNVLinkSent: {gpuLink, []string{"nvlink", "sent"}}, GPUNVLinkReceived: {gpuLink, []string{"nvlink", "received"}},

@@ -5,7 +5,8 @@ import "reckon/metric"
 // NodeEnergy is the energy counted by every meter of a node, whatever reads it. Sensors
 // with meters share the description; [MeterSeries] writes it.
 var NodeEnergy = metric.NewDesc("reckon_node_energy_joules_total", metric.Counter, metric.Joules, []string{"domain", "zone", "method"},
-	"Energy that a meter of the node has counted, by domain and zone; domains overlap and are not to be summed: psys and board hold packages, package holds core and uncore.")
+	"Energy that a meter of the node has counted, by domain and zone; domains overlap and are not to be summed: psys and board hold "+
+		"packages, package holds core and uncore.")
 
 // NodePower is the present power of a meter of the node.
 var NodePower = metric.NewDesc("reckon_node_power_watts", metric.Gauge, metric.Watts, []string{"domain", "zone", "method"},

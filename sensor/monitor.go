@@ -5,8 +5,10 @@ import "reckon/metric"
 // MemoryTraffic is the series of bytes between caches and memory, by what counts them.
 var MemoryTraffic = &metric.Desc{
 	Name: "reckon_workload_memory_traffic_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-	Help: "Bytes that the workload moved between caches and memory, by method: resctrl (a monitoring group of the kernel counts both directions) or " +
-		"misses (an estimate: cache misses by the size of a line, without what was written back). Both cover different times of one workload, and add up.",
+	Help: "Bytes that the workload moved between caches and memory, by method: resctrl (a monitoring group of the kernel counts both " +
+		"directions) or " +
+		"misses (an estimate: cache misses by the size of a line, without what was written back). Both cover different times of one " +
+		"workload, and add up.",
 	Labels: Charged("method"),
 }
 

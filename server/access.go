@@ -84,7 +84,9 @@ func (s *Server) openAccess(ctx context.Context) error {
 		return err
 	}
 	if !s.authn.Local && !admin && basic == 0 && s.authn.OIDC == nil && s.authn.Cluster == nil && !c.Insecure {
-		return fmt.Errorf("others reach the address %s, and nobody needs a password: make an administrator with `reckon user add NAME --role admin --data %s`, or let everybody who reaches it see and change everything with --insecure",
+		return fmt.Errorf(
+			"others reach the address %s, and nobody needs a password: make an administrator with `reckon user add NAME --role admin "+
+				"--data %s`, or let everybody who reaches it see and change everything with --insecure",
 			s.ln.Addr(), s.config.Data)
 	}
 	return users.Trim(ctx)

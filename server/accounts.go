@@ -26,8 +26,10 @@ func (s *Server) noteLostAccounts(state string) {
 	}
 	now := time.Now()
 	if measuredSince(local, s.agent.Node(), now.Add(-time.Duration(up.Nano())), now) {
-		s.log.Warn("accounts begin anew: the saved ones are missing, although this node was measured since it booted; counters of workloads start at zero, "+
-			"and what they used since the last export is lost", "file", state)
+		s.log.Warn(
+			"accounts begin anew: the saved ones are missing, although this node was measured since it booted; counters of workloads "+
+				"start at zero, "+
+				"and what they used since the last export is lost", "file", state)
 	}
 }
 

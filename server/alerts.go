@@ -122,7 +122,8 @@ func (a alertTests) Test(ctx context.Context, by string) (client.AlertTest, erro
 func (a alertTests) Arrived(ctx context.Context, id string) (client.AlertTest, error) {
 	list, ok := a.service.Arrived(ctx, id)
 	if !ok {
-		return client.AlertTest{}, answer.NotFound("tests are known for an hour, until the server stops", fmt.Errorf("no test alert %q was sent", id))
+		return client.AlertTest{}, answer.NotFound("tests are known for an hour, until the server stops",
+			fmt.Errorf("no test alert %q was sent", id))
 	}
 	t := client.AlertTest{ID: id}
 	for _, d := range list {

@@ -71,8 +71,9 @@ func (s *Server) APISocket() string {
 
 // serveLocal answers on the Unix socket until ctx ends.
 func (s *Server) serveLocal(ctx context.Context) error {
-	h := &http.Server{Handler: s.http.Handler, ReadHeaderTimeout: s.http.ReadHeaderTimeout, ReadTimeout: s.http.ReadTimeout, IdleTimeout: s.http.IdleTimeout,
-		ErrorLog: s.http.ErrorLog, ConnContext: s.peers.note}
+	h := &http.Server{Handler: s.http.Handler, ReadHeaderTimeout: s.http.ReadHeaderTimeout, ReadTimeout: s.http.ReadTimeout,
+		IdleTimeout: s.http.IdleTimeout,
+		ErrorLog:    s.http.ErrorLog, ConnContext: s.peers.note}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(s.local) }()
 	select {

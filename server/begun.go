@@ -45,13 +45,15 @@ func (s *Server) boundBegun() (err error) {
 			return err
 		}
 		if !errors.Is(bad, fs.ErrNotExist) || b.Series > 0 {
-			s.log.Warn("the bounds of series that nodes had cannot be read and are learned again from the last day", "file", file, "err", bad)
+			s.log.Warn("the bounds of series that nodes had cannot be read and are learned again from the last day", "file", file, "err",
+				bad)
 		}
 		if err := durable.WriteJSON(file, b, 0o640); err != nil {
 			s.log.Warn("the bounds of series could not be kept", "file", file, "err", err)
 		}
 	}
-	s.limits.SetBegun(limits.Begun{Learned: b.Nodes, Live: embedded.LiveSeries, Most: max(b.Series, int(limits.ProgramMemory()/2/seriesBytes))})
+	s.limits.SetBegun(limits.Begun{Learned: b.Nodes, Live: embedded.LiveSeries,
+		Most: max(b.Series, int(limits.ProgramMemory()/2/seriesBytes))})
 	return nil
 }
 
@@ -65,7 +67,9 @@ func learnBegun(s *tsdb.Store) (b begunBounds, err error) {
 	}
 	defer q.Close()
 	count, all := map[string]int{}, 0
-	set := q.Select(context.Background(), false, &storage.SelectHints{Func: "series", Start: now.Add(-learnFrom).UnixMilli(), End: now.UnixMilli()}, labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, ""))
+	set := q.Select(context.Background(), false,
+		&storage.SelectHints{Func: "series", Start: now.Add(-learnFrom).UnixMilli(), End: now.UnixMilli()},
+		labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, ""))
 	for set.Next() {
 		count[limits.NodeKey(set.At().Labels())]++
 		all++

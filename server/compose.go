@@ -192,7 +192,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	prometheus := promapi.Options{
-		Engine: engines{s.engine, s.bounded(), s.lookback()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: forecast.View{SampleAndChunkQueryable: s.series, Store: s.catalogue}, Exemplars: s.series,
+		Engine: engines{s.engine, s.bounded(), s.lookback()}, AtOnce: s.atOnce, Parser: s.engine.Parser(),
+		Queryable: forecast.View{SampleAndChunkQueryable: s.series, Store: s.catalogue}, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Targets: s.targets(), Listen: s.Addr(), Logger: s.log,
@@ -229,7 +230,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Hour: forecastHour, Location: time.Local, Clock: time.Now, Output: s.config.Forecasts,
 	}
 	o.Forecasts = &answer.Forecasts{Keeper: s.forecasts, Catalogue: s.catalogue, Outage: outage}
-	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(), Clock: time.Now}
+	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(),
+		Clock: time.Now}
 	o.Ranks = s.ranks
 	var err error
 	if o.Logs, err = s.config.Logs.open(); err != nil {
@@ -247,9 +249,11 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	}
 	s.findings.Odd = s.forecasts.Anomalies
 	o.Findings = &answer.Findings{Keeper: s.findings}
-	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata, Slots: make(chan struct{}, 2)}
+	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata,
+		Slots: make(chan struct{}, 2)}
 	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine.Engine, Slots: make(chan struct{}, 1)}
-	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.counted, Clock: time.Now}
+	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now},
+		Outage: outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.counted, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	numbers := answer.Numbers{Series: s.samples, Clock: time.Now}
 	if outage.Store != nil {
@@ -267,7 +271,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Audit = s.authn.AuditLook
 	o.Graph, o.GraphPaths = s.graphHandler(views)
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Memory: memory, Logger: s.log}
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes,
+			Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Memory: memory, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
 	labels := map[string]string{}

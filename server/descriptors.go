@@ -61,7 +61,9 @@ func (c *Config) explain(err error) error {
 	case within && errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w; mount it for writing, or choose another directory with --data", err)
 	case within && errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w; everything in %s must belong to the user that this program runs as (user id %d) and be writable, or choose another directory with --data", err, c.Data, os.Geteuid())
+		return fmt.Errorf(
+			"%w; everything in %s must belong to the user that this program runs as (user id %d) and be writable, or choose another "+
+				"directory with --data", err, c.Data, os.Geteuid())
 	}
 	return err
 }

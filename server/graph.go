@@ -129,7 +129,8 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	site := s.config.Site
 	s.graph.feed = feed.New(feed.Options{
 		Store: s.graph.subgraphs(), Workloads: s.graph.rows, Nodes: views, Base: s.config.Graph.Base, Site: site,
-		Links: feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki}, Forecast: func(kind string) bool { return workload.Kind(kind).Service() }, Clock: time.Now,
+		Links:    feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki},
+		Forecast: func(kind string) bool { return workload.Kind(kind).Service() }, Clock: time.Now,
 	})
 	if s.graph.snapshots != nil {
 		*s.graph.snapshots = snapshots{catalogue: s.catalogue, nodes: views, engine: s.engine, series: s.series, now: time.Now}
@@ -137,8 +138,10 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	if s.graph.away == nil {
 		s.ranks.Data = &dataPlaces{s.graph.store, cmp.Or(site, "default")}
 	}
-	s.graph.latest = latestValues{engine: s.engine.Within(5_000_000, 10*time.Second), series: promapi.Restricted(s.series), url: s.graphURL, now: time.Now}
-	o := graphapi.Options{Latest: &s.graph.latest, Store: s.graph.subgraphs(), Watcher: s.graph.store, Origin: cmp.Or(site, "default"), Compatible: s.config.Graph.Compatible, Logger: s.log}
+	s.graph.latest = latestValues{engine: s.engine.Within(5_000_000, 10*time.Second), series: promapi.Restricted(s.series), url: s.graphURL,
+		now: time.Now}
+	o := graphapi.Options{Latest: &s.graph.latest, Store: s.graph.subgraphs(), Watcher: s.graph.store, Origin: cmp.Or(site, "default"),
+		Compatible: s.config.Graph.Compatible, Logger: s.log}
 	if s.graph.away != nil {
 		o.Forwarder = s.graph.away
 		if s.graph.snapshots != nil {
@@ -168,7 +171,8 @@ func (s *Server) runGraph(ctx context.Context) error {
 			return nil
 		case <-s.graph.due:
 		case <-minutes.C:
-			if _, err := embedded.DropTimestamps(ctx, s.graph.subgraphs(), time.Now().Add(-timestampsKept)); err != nil && ctx.Err() == nil {
+			if _, err := embedded.DropTimestamps(ctx, s.graph.subgraphs(), time.Now().Add(-timestampsKept)); err != nil &&
+				ctx.Err() == nil {
 				s.log.Warn("old timestamp: graphs could not be dropped", "err", err)
 			}
 			if err := s.graph.stamps.write(ctx, time.Now()); ctx.Err() == nil && unstamped.note(err, time.Now()) {

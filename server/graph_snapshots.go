@@ -42,7 +42,8 @@ func (s *snapshots) Times(context.Context) ([]int64, error) {
 // measured are the figures of a workload that are asked of the series.
 func measured() map[object.Query]string {
 	of := func(what, source, unit string) object.Query {
-		return object.Query{Measurement: "Usage", Subresource: what, Source: source, Unit: unit, Property: what + ".Usage", Aggregation: "average", Period: 5 * time.Minute}
+		return object.Query{Measurement: "Usage", Subresource: what, Source: source, Unit: unit, Property: what + ".Usage",
+			Aggregation: "average", Period: 5 * time.Minute}
 	}
 	energy := of("", "Kepler", "milliwatt")
 	energy.Measurement, energy.Property = "Energy.Usage", "Energy.Usage"
@@ -112,7 +113,8 @@ func describeNode(d *glaciation.Document, n *client.Node, ms int64) {
 		}
 		o.Allocatable[r] = *total
 		if used != nil {
-			q := object.Query{Measurement: "Available", Subresource: what, Source: "NodeExporter", Unit: unit, Property: what + ".Available", Aggregation: "average", Period: 5 * time.Minute}
+			q := object.Query{Measurement: "Available", Subresource: what, Source: "NodeExporter", Unit: unit,
+				Property: what + ".Available", Aggregation: "average", Period: 5 * time.Minute}
 			free = append(free, object.Measurement{Query: q, Resource: n.Node, Time: ms, Value: max(0, *total-*used)})
 		}
 	}
@@ -132,12 +134,14 @@ func describeWorkload(d *glaciation.Document, w *store.Workload, at time.Time) s
 		namespace, name = before, strings.ReplaceAll(after, "/", ".")
 	}
 	task := object.Workload{Kind: w.Kind, Namespace: namespace, Name: name, Containers: []object.Requirements{{
-		Requests: feed.Amounts(w.RequestCores, w.RequestMemoryBytes, w.RequestGPUs), Limits: feed.Amounts(w.LimitCores, w.LimitMemoryBytes, nil),
+		Requests: feed.Amounts(w.RequestCores, w.RequestMemoryBytes, w.RequestGPUs),
+		Limits:   feed.Amounts(w.LimitCores, w.LimitMemoryBytes, nil),
 	}}}
 	d.Workload(task)
 	first := ""
 	for i, node := range w.Nodes {
-		p := object.Pod{Namespace: namespace, Name: name, Node: node, Phase: "Running", Start: w.Start, Owners: []object.Ref{{Kind: w.Kind, Name: name}}}
+		p := object.Pod{Namespace: namespace, Name: name, Node: node, Phase: "Running", Start: w.Start,
+			Owners: []object.Ref{{Kind: w.Kind, Name: name}}}
 		if i > 0 {
 			p.Name = fmt.Sprintf("%s-%d", name, i)
 		}

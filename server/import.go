@@ -50,7 +50,8 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 	if o.Zone != "" {
 		zone, err := time.LoadLocation(o.Zone)
 		if err != nil {
-			return client.ImportResult{}, answer.Invalid("give a name such as Europe/Oslo or UTC", fmt.Errorf("time zone %q: %w", o.Zone, err))
+			return client.ImportResult{}, answer.Invalid("give a name such as Europe/Oslo or UTC",
+				fmt.Errorf("time zone %q: %w", o.Zone, err))
 		}
 		settings.Zone = zone
 	}
@@ -108,7 +109,8 @@ func (i *imports) waggle(ctx context.Context, o client.ImportOptions, next func(
 
 func result(r importer.Result, rows int) client.ImportResult {
 	out := client.ImportResult{
-		Files: r.Files, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured, Waiting: r.Waiting, Heartbeats: r.Heartbeats, Refused: r.Refused,
+		Files: r.Files, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured, Waiting: r.Waiting,
+		Heartbeats: r.Heartbeats, Refused: r.Refused,
 		Workloads: r.Workloads, Samples: r.Samples, Rows: rows, BadCount: r.BadCount, Bad: []client.ImportBad{},
 	}
 	if !r.From.IsZero() {
@@ -121,7 +123,8 @@ func result(r importer.Result, rows int) client.ImportResult {
 }
 
 // ImportFiles imports into a data directory that no server has open.
-func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.ImportOptions, files []client.ImportFile) (r client.ImportResult, err error) {
+func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.ImportOptions,
+	files []client.ImportFile) (r client.ImportResult, err error) {
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return r, fmt.Errorf("make the data directory: %w; choose another one with --data", err)
 	}
@@ -135,7 +138,8 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 		return r, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	i := &imports{series: series, builder: catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log}), dir: filepath.Join(data, "imports")}
+	i := &imports{series: series, builder: catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log}),
+		dir: filepath.Join(data, "imports")}
 	var open io.Closer
 	defer func() {
 		if open != nil {

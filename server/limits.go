@@ -189,11 +189,13 @@ func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration
 }
 
 // NewInstantQuery implements promql.QueryEngine.
-func (e engines) NewInstantQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, at time.Time) (promql.Query, error) {
+func (e engines) NewInstantQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, at time.Time) (promql.Query,
+	error) {
 	return e.of(ctx).NewInstantQuery(ctx, q, e.options(o, at, 0), text, at)
 }
 
 // NewRangeQuery implements promql.QueryEngine.
-func (e engines) NewRangeQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, start, end time.Time, step time.Duration) (promql.Query, error) {
+func (e engines) NewRangeQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, start, end time.Time,
+	step time.Duration) (promql.Query, error) {
 	return e.of(ctx).NewRangeQuery(ctx, q, e.options(o, start, step), text, start, end, step)
 }

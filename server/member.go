@@ -77,7 +77,8 @@ func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 // join makes this process one of the members, until end is called.
 func join(ctx context.Context, c *Config) (_ *membership, end func(), err error) {
 	if c.Store == "" || c.Catalogue == "" {
-		return nil, nil, errors.New("one of several servers needs a --store and a --catalogue that all of them reach; see doc/guides/servers.md")
+		return nil, nil, errors.New(
+			"one of several servers needs a --store and a --catalogue that all of them reach; see doc/guides/servers.md")
 	}
 	if err := errors.Join(cluster.CheckAddress(c.Member), CheckStores(c.Store, c.Catalogue)); err != nil {
 		return nil, nil, err
@@ -99,7 +100,9 @@ func join(ctx context.Context, c *Config) (_ *membership, end func(), err error)
 	host, _ := os.Hostname()
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
-	m.lease, err = cluster.Open(ctx, cluster.Options{DB: db, Member: host + " " + hex.EncodeToString(id[:]), Address: strings.TrimRight(c.Member, "/"), Version: c.Version, Logger: c.Logger})
+	m.lease, err = cluster.Open(ctx,
+		cluster.Options{DB: db, Member: host + " " + hex.EncodeToString(id[:]), Address: strings.TrimRight(c.Member, "/"),
+			Version: c.Version, Logger: c.Logger})
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("join the servers over %s: %w", Shown(c.Catalogue), err), db.Close(), m.socket.Close())
 	}
@@ -318,7 +321,8 @@ const passedOn = "X-Reckon-Passed-On"
 // and what is changed of findings.
 func ledOnly(r *http.Request) bool {
 	path := r.URL.Path
-	for _, p := range []string{"/alertmanager/", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/api/reckon/v1/alerts", "/api/reckon/v1/prove"} {
+	for _, p := range []string{"/alertmanager/", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/api/reckon/v1/alerts",
+		"/api/reckon/v1/prove"} {
 		if path == strings.TrimSuffix(p, "/") || strings.HasPrefix(path, strings.TrimSuffix(p, "/")+"/") {
 			return true
 		}
@@ -361,5 +365,7 @@ func noLeader(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "5")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_ = json.NewEncoder(w).Encode(client.Error{Error: fmt.Sprintf("the server that leads cannot be asked: %v", err), Hint: "try again in some seconds"}) // the client went away
+	// the client went away
+	_ = json.NewEncoder(w).Encode(client.Error{Error: fmt.Sprintf("the server that leads cannot be asked: %v", err),
+		Hint: "try again in some seconds"})
 }

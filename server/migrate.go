@@ -29,7 +29,8 @@ type Migrated struct {
 // Migrate copies the series of a data directory that no server has open to another store, and
 // its catalogue to a PostgreSQL database; an empty address leaves either out. Progress may be
 // nil.
-func Migrate(ctx context.Context, data, series, catalogue string, log *slog.Logger, progress func(migrate.Result, time.Time)) (m Migrated, err error) {
+func Migrate(ctx context.Context, data, series, catalogue string, log *slog.Logger, progress func(migrate.Result, time.Time)) (m Migrated,
+	err error) {
 	if err := CheckStores(series, catalogue); err != nil {
 		return m, err
 	}
@@ -71,7 +72,8 @@ func copyGraph(ctx context.Context, from, to *database.Catalogue) error {
 	var stores [2]*embedded.Store
 	for i, c := range []*database.Catalogue{from, to} {
 		shared := c.Shared()
-		s, err := embedded.Open(ctx, embedded.Options{DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres, Explain: shared.Explain})
+		s, err := embedded.Open(ctx, embedded.Options{DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres,
+			Explain: shared.Explain})
 		if err != nil {
 			return err
 		}
@@ -81,7 +83,8 @@ func copyGraph(ctx context.Context, from, to *database.Catalogue) error {
 	return errors.Join(err, stores[0].Close(), stores[1].Close())
 }
 
-func migrateSeries(ctx context.Context, data, address string, from *tsdb.Store, log *slog.Logger, progress func(migrate.Result, time.Time)) (r migrate.Result, err error) {
+func migrateSeries(ctx context.Context, data, address string, from *tsdb.Store, log *slog.Logger,
+	progress func(migrate.Result, time.Time)) (r migrate.Result, err error) {
 	st, err := from.Status()
 	if err != nil {
 		return r, err

@@ -96,7 +96,8 @@ func (p *proofs) prove(ctx context.Context, o catalogue.ProofOptions) (client.Pr
 	p.found += made.Differing
 	if made.Differing > 0 {
 		d := made.Differences[0]
-		p.log.Warn("usage differs from the counters that it was made of", "figures", made.Differing, "accounted", out.Percent(), "mended", made.Mended,
+		p.log.Warn("usage differs from the counters that it was made of", "figures", made.Differing, "accounted", out.Percent(), "mended",
+			made.Mended,
 			"first_hour", d.Hour, "node", d.Node, "figure", d.Figure)
 	}
 	if !whole {
@@ -123,7 +124,8 @@ func (p *proofs) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // the server stops
 		}
 		p.running.Lock()
-		_, err = p.prove(ctx, catalogue.ProofOptions{Mend: true, Pause: func(ctx context.Context, took time.Duration) error { return sleep(ctx, proofRest*took) }})
+		_, err = p.prove(ctx, catalogue.ProofOptions{Mend: true,
+			Pause: func(ctx context.Context, took time.Duration) error { return sleep(ctx, proofRest*took) }})
 		p.running.Unlock()
 		if err != nil && ctx.Err() == nil {
 			p.log.Error("usage could not be proven", "err", err)
@@ -164,7 +166,8 @@ func proofOf(p *catalogue.Proof) client.Proof {
 		out.From, out.To = &from, &to
 	}
 	for _, d := range p.Differences {
-		out.Differences = append(out.Differences, client.ProofDifference{Hour: d.Hour, Site: d.Site, Node: d.Node, Figure: d.Figure, Usage: d.Rolled, Raw: d.Raw})
+		out.Differences = append(out.Differences,
+			client.ProofDifference{Hour: d.Hour, Site: d.Site, Node: d.Node, Figure: d.Figure, Usage: d.Rolled, Raw: d.Raw})
 	}
 	return out
 }

@@ -50,7 +50,8 @@ func (p Places) database(ctx context.Context, log *slog.Logger) (*database.Catal
 // series opens the series; the catalogue keeps which hours of a store elsewhere got late samples.
 func (p Places) series(log *slog.Logger, facts *database.Catalogue) (storage.Queryable, func() error, error) {
 	if p.Store != "" {
-		s, err := remote.Open(remote.Options{URL: p.Store, Natives: nativeNames(), Logger: log, Dirty: dirty.State{Facts: facts, Key: dirtyKey}})
+		s, err := remote.Open(remote.Options{URL: p.Store, Natives: nativeNames(), Logger: log,
+			Dirty: dirty.State{Facts: facts, Key: dirtyKey}})
 		if err != nil {
 			return nil, nil, err
 		}

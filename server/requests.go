@@ -62,7 +62,8 @@ func questionOf(path string) string {
 	if rest, ok := strings.CutPrefix(path, "/api/reckon/v1/"); ok {
 		word, _, _ := strings.Cut(rest, "/")
 		switch word {
-		case "workloads", "nodes", "usage", "findings", "report", "fit", "scale", "data", "power", "import", "backup", "live", "alerts", "proof", "prove":
+		case "workloads", "nodes", "usage", "findings", "report", "fit", "scale", "data", "power", "import", "backup", "live", "alerts",
+			"proof", "prove":
 			return word
 		}
 		return "other"
@@ -90,7 +91,8 @@ func (q *requests) gather(add adder) {
 	add(selfRunning, float64(q.running.Load()))
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, k := range slices.SortedFunc(maps.Keys(q.count), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(q.count),
+		func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
 		add(selfRequests, float64(q.count[k]), k[0], k[1])
 	}
 	for _, what := range slices.Sorted(maps.Keys(q.seconds)) {

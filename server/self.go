@@ -22,33 +22,49 @@ import (
 const selfEvery = time.Minute
 
 var (
-	selfStart     = selfDesc("start_time_seconds", metric.Gauge, metric.Seconds, "When the server was started, Unix time.")
-	selfMemory    = selfDesc("memory_bytes", metric.Gauge, metric.Bytes, "Memory of the server: resident as the kernel counts it, heap as the runtime does, limit where one is set.", "kind")
-	selfCPU       = selfDesc("cpu_seconds_total", metric.Counter, metric.Seconds, "CPU time of the server.")
-	selfDiskFree  = selfDesc("disk_free_bytes", metric.Gauge, metric.Bytes, "Free space on the disk of the data directory, for a user without rights.")
-	selfDiskSize  = selfDesc("disk_size_bytes", metric.Gauge, metric.Bytes, "Size of the disk of the data directory.")
-	selfSeries    = selfDesc("store_series", metric.Gauge, "", "Series in the memory of the embedded store; state is live or ended.", "state")
+	selfStart  = selfDesc("start_time_seconds", metric.Gauge, metric.Seconds, "When the server was started, Unix time.")
+	selfMemory = selfDesc("memory_bytes", metric.Gauge, metric.Bytes,
+		"Memory of the server: resident as the kernel counts it, heap as the runtime does, limit where one is set.", "kind")
+	selfCPU      = selfDesc("cpu_seconds_total", metric.Counter, metric.Seconds, "CPU time of the server.")
+	selfDiskFree = selfDesc("disk_free_bytes", metric.Gauge, metric.Bytes,
+		"Free space on the disk of the data directory, for a user without rights.")
+	selfDiskSize = selfDesc("disk_size_bytes", metric.Gauge, metric.Bytes, "Size of the disk of the data directory.")
+	selfSeries   = selfDesc("store_series", metric.Gauge, "", "Series in the memory of the embedded store; state is live or ended.",
+		"state")
 	selfAppended  = selfDesc("store_samples_total", metric.Counter, "", "Samples that the embedded store took, from wherever they came.")
-	selfStoreSize = selfDesc("store_bytes", metric.Gauge, metric.Bytes, "Size on disk of the embedded store; part is log (the write-ahead logs) or all.", "part")
+	selfStoreSize = selfDesc("store_bytes", metric.Gauge, metric.Bytes,
+		"Size on disk of the embedded store; part is log (the write-ahead logs) or all.", "part")
 	selfWaiting   = selfDesc("store_queue_requests", metric.Gauge, "", "Requests that wait to be sent to a store elsewhere.")
-	selfQueueLost = selfDesc("store_queue_lost_samples_total", metric.Counter, "", "Samples that the store elsewhere refused, or that the full queue dropped.")
-	selfReady     = selfDesc("store_ready", metric.Gauge, "", "Whether the store takes and answers samples.")
-	selfLag       = selfDesc("catalogue_lag_seconds", metric.Gauge, metric.Seconds, "How long ago series were taken into the list of workloads.")
-	selfRollLag   = selfDesc("rollup_lag_seconds", metric.Gauge, metric.Seconds, "How long ago the last hour ended of which usage is settled; an hour is settled ten minutes after its end.")
-	selfDirty     = selfDesc("dirty_rollups", metric.Gauge, "", "Hours that got late samples and whose usage waits to be made again.")
-	selfProof     = selfDesc("proof_accounted_ratio", metric.Gauge, metric.Ratio, "Share of CPU time that usage held as the counters do, by the last proof.")
+	selfQueueLost = selfDesc("store_queue_lost_samples_total", metric.Counter, "",
+		"Samples that the store elsewhere refused, or that the full queue dropped.")
+	selfReady = selfDesc("store_ready", metric.Gauge, "", "Whether the store takes and answers samples.")
+	selfLag   = selfDesc("catalogue_lag_seconds", metric.Gauge, metric.Seconds,
+		"How long ago series were taken into the list of workloads.")
+	selfRollLag = selfDesc("rollup_lag_seconds", metric.Gauge, metric.Seconds,
+		"How long ago the last hour ended of which usage is settled; an hour is settled ten minutes after its end.")
+	selfDirty = selfDesc("dirty_rollups", metric.Gauge, "", "Hours that got late samples and whose usage waits to be made again.")
+	selfProof = selfDesc("proof_accounted_ratio", metric.Gauge, metric.Ratio,
+		"Share of CPU time that usage held as the counters do, by the last proof.")
 	selfProofTime = selfDesc("proof_time_seconds", metric.Gauge, metric.Seconds, "When usage was last proven, Unix time.")
-	selfDiffers   = selfDesc("proof_differences_total", metric.Counter, "", "Figures of hours that proofs found to differ from the counters, since the start.")
-	selfSenders   = selfDesc("senders", metric.Gauge, "", "Agents that sent within ten minutes and show which machine they are.")
-	selfConflict  = selfDesc("name_conflict", metric.Gauge, "", "1 for a node by whose name a second machine sends, which is refused; name is that of the node, with its site in front.", "name")
-	selfSkew      = selfDesc("clock_ahead_seconds", metric.Gauge, metric.Seconds, "By how much the clock of a sender is ahead of the server's, where it is five seconds or more.", "name")
-	selfRequests  = selfDesc("requests_total", metric.Counter, "", "Requests that were answered, by what they asked and the first digit of the status.", "what", "status")
-	selfSeconds   = selfDesc("request_seconds_total", metric.Counter, metric.Seconds, "Time that answering took.", "what")
-	selfRunning   = selfDesc("requests_running", metric.Gauge, "", "Requests that are being answered.")
-	selfRule      = selfDesc("rule_group_seconds", metric.Gauge, metric.Seconds, "Time that the last evaluation of a group of rules took.", "group")
-	selfLeads     = selfDesc("leads", metric.Gauge, "", "Whether this server of several leads now: it makes the list of workloads and sends alerts.")
-	selfSilent    = selfDesc("member_silent_seconds", metric.Gauge, metric.Seconds, "How long ago a server of several was heard of; member is the address by which others reach it. One that was stopped in order is not listed, others for an hour.", "member")
-	selfRuleAge   = selfDesc("rule_group_age_seconds", metric.Gauge, metric.Seconds, "How long ago a group of rules was evaluated.", "group")
+	selfDiffers   = selfDesc("proof_differences_total", metric.Counter, "",
+		"Figures of hours that proofs found to differ from the counters, since the start.")
+	selfSenders  = selfDesc("senders", metric.Gauge, "", "Agents that sent within ten minutes and show which machine they are.")
+	selfConflict = selfDesc("name_conflict", metric.Gauge, "",
+		"1 for a node by whose name a second machine sends, which is refused; name is that of the node, with its site in front.", "name")
+	selfSkew = selfDesc("clock_ahead_seconds", metric.Gauge, metric.Seconds,
+		"By how much the clock of a sender is ahead of the server's, where it is five seconds or more.", "name")
+	selfRequests = selfDesc("requests_total", metric.Counter, "",
+		"Requests that were answered, by what they asked and the first digit of the status.", "what", "status")
+	selfSeconds = selfDesc("request_seconds_total", metric.Counter, metric.Seconds, "Time that answering took.", "what")
+	selfRunning = selfDesc("requests_running", metric.Gauge, "", "Requests that are being answered.")
+	selfRule    = selfDesc("rule_group_seconds", metric.Gauge, metric.Seconds, "Time that the last evaluation of a group of rules took.",
+		"group")
+	selfLeads = selfDesc("leads", metric.Gauge, "",
+		"Whether this server of several leads now: it makes the list of workloads and sends alerts.")
+	selfSilent = selfDesc("member_silent_seconds", metric.Gauge, metric.Seconds,
+		"How long ago a server of several was heard of; member is the address by which others reach it. One that was stopped in order "+
+			"is not listed, others for an hour.", "member")
+	selfRuleAge = selfDesc("rule_group_age_seconds", metric.Gauge, metric.Seconds, "How long ago a group of rules was evaluated.", "group")
 )
 
 func selfDesc(name string, kind metric.Kind, unit metric.Unit, help string, labels ...string) *metric.Desc {
@@ -58,7 +74,8 @@ func selfDesc(name string, kind metric.Kind, unit metric.Unit, help string, labe
 // Descs describes what a server says of itself on /metrics.
 func Descs() []*metric.Desc {
 	return append([]*metric.Desc{
-		selfStart, selfMemory, selfCPU, selfDiskFree, selfDiskSize, selfSeries, selfAppended, selfStoreSize, selfWaiting, selfQueueLost, selfReady,
+		selfStart, selfMemory, selfCPU, selfDiskFree, selfDiskSize, selfSeries, selfAppended, selfStoreSize, selfWaiting, selfQueueLost,
+		selfReady,
 		selfLag, selfRollLag, selfDirty, selfProof, selfProofTime, selfDiffers, selfSenders, selfConflict, selfSkew,
 		selfRequests, selfSeconds, selfRunning, selfRule, selfRuleAge, selfLeads, selfSilent,
 	}, append(ingest.Descs(), invariant.Descs()...)...)

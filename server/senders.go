@@ -50,7 +50,8 @@ func (s *Server) sender(site, node string) *client.NodeSender {
 	}
 	out := &client.NodeSender{Address: got.Address, Since: got.Since, Seen: got.Seen, ClockAheadSeconds: got.Skew.Seconds()}
 	if o := got.Other; o != nil {
-		out.Other = &client.NodeOther{Address: o.Address, First: o.First, Last: o.Last, Refused: o.Refused, SameMachine: o.ID.Machine != "" && o.ID.Machine == got.ID.Machine}
+		out.Other = &client.NodeOther{Address: o.Address, First: o.First, Last: o.Last, Refused: o.Refused,
+			SameMachine: o.ID.Machine != "" && o.ID.Machine == got.ID.Machine}
 	}
 	return out
 }

@@ -172,7 +172,8 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), asked: make(chan struct{}, 1), first: make(chan struct{}), self: self{started: time.Now()}}
+	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), asked: make(chan struct{}, 1), first: make(chan struct{}),
+		self: self{started: time.Now()}}
 	bounds, text, err := readLimits(c.Access.Limits)
 	if err != nil {
 		return nil, err
@@ -270,7 +271,9 @@ func (s *Server) openStores(ctx context.Context) error {
 		return err
 	}
 	if c.History > 0 && c.History < c.Retention {
-		return fmt.Errorf("the setting history %s is shorter than --retention %s: what is forgotten would be built again from the series; give a longer one, or 0 to keep it for ever", c.History, c.Retention)
+		return fmt.Errorf(
+			"the setting history %s is shorter than --retention %s: what is forgotten would be built again from the series; give a "+
+				"longer one, or 0 to keep it for ever", c.History, c.Retention)
 	}
 	if err := s.openSeries(ctx); err != nil {
 		return err
@@ -311,7 +314,8 @@ func (s *Server) Agent() *agent.Agent { return s.agent }
 // Notes are the sensors that are not available.
 func (s *Server) Notes() []agent.Note { return s.notes }
 
-// First is closed when the catalogue holds the first workloads that are measured since the start; what an earlier run of the server left does not count.
+// First is closed when the catalogue holds the first workloads that are measured since the start; what an earlier run of the server left
+// does not count.
 func (s *Server) First() <-chan struct{} { return s.first }
 
 // Run serves until ctx ends or something that everything hangs on fails, and then

@@ -59,7 +59,8 @@ func (s *Server) openSeries(ctx context.Context) error {
 	check, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := elsewhere.Check(check); err != nil && ctx.Err() == nil {
-		s.log.Warn("the store of series does not answer; what is measured here waits on this disk, and it is asked again", "store", elsewhere.String(), "err", err)
+		s.log.Warn("the store of series does not answer; what is measured here waits on this disk, and it is asked again", "store",
+			elsewhere.String(), "err", err)
 	}
 	return nil
 }
@@ -119,7 +120,9 @@ func openAlone(ctx context.Context, address string, log *slog.Logger) (*database
 	}
 	leader, err := cluster.Leading(ctx, c.Shared().DB)
 	if err == nil && leader != "" {
-		err = fmt.Errorf("several servers have the catalogue in %s in common, and %s leads: start this one with the setting member and its own address (see doc/guides/servers.md), or stop them first", Shown(address), leader)
+		err = fmt.Errorf(
+			"several servers have the catalogue in %s in common, and %s leads: start this one with the setting member and its own "+
+				"address (see doc/guides/servers.md), or stop them first", Shown(address), leader)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())

@@ -77,7 +77,8 @@ func (a *Authenticator) refusedLogin(r *http.Request, name string) {
 	if len(name) > most {
 		name = name[:most]
 	}
-	if err := a.Users.Audit(context.WithoutCancel(r.Context()), access.Viewer{Name: strings.ToValidUTF8(name, "?")}, "login refused", object, "", a.source(r)); err != nil {
+	if err := a.Users.Audit(context.WithoutCancel(r.Context()), access.Viewer{Name: strings.ToValidUTF8(name, "?")}, "login refused",
+		object, "", a.source(r)); err != nil {
 		a.Logger.ErrorContext(r.Context(), "write the audit log", "err", err)
 	}
 }

@@ -137,17 +137,20 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 		text := strings.TrimSpace(rest)
 		if a.Cluster != nil && isJWT(text) {
 			v, err := a.Cluster.CheckToken(ctx, text)
-			return v, refused(err, "send the token of a service account that this server lets in, made for the audience "+a.Cluster.Audience)
+			return v, refused(err, "send the token of a service account that this server lets in, made for the audience "+
+				a.Cluster.Audience)
 		}
 		v, err := a.Users.CheckToken(ctx, text)
 		return v, refused(err, "send a token that `reckon token list` shows as valid")
 	case strings.EqualFold(scheme, "Basic"):
 		name, password, ok := r.BasicAuth()
 		if !ok {
-			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "", errors.New("the name and the password are not sent in the form of RFC 7617"))
+			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "",
+				errors.New("the name and the password are not sent in the form of RFC 7617"))
 		}
 		if _, by := a.bySocket(r); by && a.Basic {
-			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "leave the name out: the kernel identifies the user", errors.New("names and passwords are not checked on the Unix socket"))
+			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "leave the name out: the kernel identifies the user",
+				errors.New("names and passwords are not checked on the Unix socket"))
 		}
 		if a.Basic {
 			return access.Viewer{Role: access.Admin, Name: name}, nil
@@ -155,7 +158,8 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 		v, err := a.Users.CheckPassword(ctx, name, password, a.source(r))
 		return v, refused(err, "sign in with another name or password")
 	case scheme != "":
-		return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "send Authorization: Bearer TOKEN", errors.New("unknown Authorization scheme"))
+		return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "send Authorization: Bearer TOKEN",
+			errors.New("unknown Authorization scheme"))
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
 		v, err := a.Users.CheckSession(ctx, c.Value)
@@ -202,7 +206,9 @@ func localName(host string) error {
 	if webconfig.LocalHost(host) {
 		return nil
 	}
-	return access.Refuse(access.ErrForbidden, "use http://localhost or http://127.0.0.1; to give others access, set another address with --listen and create a user", fmt.Errorf("this server answers this machine only, not for the name %.100q", host))
+	return access.Refuse(access.ErrForbidden,
+		"use http://localhost or http://127.0.0.1; to give others access, set another address with --listen and create a user",
+		fmt.Errorf("this server answers this machine only, not for the name %.100q", host))
 }
 
 // sameOrigin refuses requests that a page of another site makes a browser send.

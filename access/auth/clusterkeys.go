@@ -54,10 +54,12 @@ func newClusterKeys(server string, ca []byte, tokenFile string, clock func() tim
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, errors.New("it holds no certificate in PEM form")
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxConnsPerHost: 2, IdleConnTimeout: time.Minute}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxConnsPerHost: 2,
+		IdleConnTimeout: time.Minute}
 	return &clusterKeys{
 		server: server, tokenFile: tokenFile, clock: clock, log: log,
-		client: &http.Client{Timeout: 10 * time.Second, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		client: &http.Client{Timeout: 10 * time.Second, Transport: transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
 }
 
@@ -153,7 +155,9 @@ func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("%s answers %s to %s; bind the ClusterRole system:service-account-issuer-discovery to the service account of this server", k.server, resp.Status, path)
+		return fmt.Errorf(
+			"%s answers %s to %s; bind the ClusterRole system:service-account-issuer-discovery to the service account of this server",
+			k.server, resp.Status, path)
 	default:
 		return fmt.Errorf("%s answers %s to %s", k.server, resp.Status, path)
 	}

@@ -47,7 +47,8 @@ type User struct {
 
 // CheckName returns an error that describes what is wrong with the name of a user.
 func CheckName(name string) error {
-	if name == "" || len(name) > 128 || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == 0x7f }) {
+	if name == "" || len(name) > 128 || !utf8.ValidString(name) ||
+		strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == 0x7f }) {
 		return fmt.Errorf("%q cannot be the name of a user; give 1 to 128 bytes without spaces and colons", name)
 	}
 	return nil
@@ -69,7 +70,8 @@ func (us *Users) AddUser(ctx context.Context, u User, password string) error {
 	if err != nil {
 		return err
 	}
-	r, err := us.db.ExecContext(ctx, `INSERT INTO users (name, role, owners, password, created_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+	r, err := us.db.ExecContext(ctx,
+		`INSERT INTO users (name, role, owners, password, created_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
 		u.Name, u.Role.String(), string(owners), hash, us.clock().UnixMilli())
 	us.settle(ctx)
 	return one(r, err, fmt.Errorf("user %s %w", u.Name, ErrExists))
@@ -101,7 +103,8 @@ func (us *Users) RemoveUser(ctx context.Context, name string) error {
 	if _, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name); err != nil {
 		return err
 	}
-	_, err = us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE name = $2 AND kind = 'person' AND revoked_ms = 0`, us.clock().UnixMilli(), name)
+	_, err = us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE name = $2 AND kind = 'person' AND revoked_ms = 0`,
+		us.clock().UnixMilli(), name)
 	us.settle(ctx)
 	return err
 }
@@ -158,7 +161,8 @@ func (us *Users) CheckPassword(ctx context.Context, name, password, from string)
 	if ok && now.Before(c.until) {
 		return c.viewer, nil
 	}
-	v, err, _ := us.checks.Do(string(key[:])+from, func() (any, error) { return us.tryPassword(context.WithoutCancel(ctx), key, now, name, password, from) })
+	v, err, _ := us.checks.Do(string(key[:])+from,
+		func() (any, error) { return us.tryPassword(context.WithoutCancel(ctx), key, now, name, password, from) })
 	if err != nil {
 		return access.Viewer{}, err
 	}
@@ -233,12 +237,14 @@ func (us *Users) hash(ctx context.Context, password string) (string, error) {
 	_, _ = rand.Read(salt) // never fails (crypto/rand)
 	sum := argon2.IDKey([]byte(password), salt, us.cost.time, us.cost.memory, us.cost.threads, 32)
 	b64 := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads,
+		b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
 // decoy is a hash that matches no password.
 func (us *Users) decoy() string {
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads, strings.Repeat("A", 22), strings.Repeat("A", 43))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads,
+		strings.Repeat("A", 22), strings.Repeat("A", 43))
 }
 
 func (us *Users) check(ctx context.Context, hash, password string) (bool, error) {
@@ -255,7 +261,8 @@ func (us *Users) check(ctx context.Context, hash, password string) (bool, error)
 	_, err2 := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &c.memory, &c.time, &c.threads)
 	salt, err3 := base64.RawStdEncoding.DecodeString(parts[4])
 	want, err4 := base64.RawStdEncoding.DecodeString(parts[5])
-	if err := errors.Join(err1, err2, err3, err4); err != nil || version != argon2.Version || c.time == 0 || c.threads == 0 || c.memory > 1<<20 || len(want) == 0 {
+	if err := errors.Join(err1, err2, err3, err4); err != nil || version != argon2.Version || c.time == 0 || c.threads == 0 ||
+		c.memory > 1<<20 || len(want) == 0 {
 		return false, errors.New("the kept password has a form that this version does not know")
 	}
 	if err := us.enter(ctx); err != nil {

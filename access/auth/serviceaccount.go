@@ -71,14 +71,16 @@ func NewCluster(c ClusterConfig, host, port string, clock func() time.Time, log 
 	u, err := url.Parse(c.APIServer)
 	switch {
 	case c.APIServer == "":
-		return nil, errors.New("api_server: this is no pod of a cluster (KUBERNETES_SERVICE_HOST is not set); give the address of the API server")
+		return nil, errors.New(
+			"api_server: this is no pod of a cluster (KUBERNETES_SERVICE_HOST is not set); give the address of the API server")
 	case err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil:
 		return nil, errors.New("api_server: write it like https://10.96.0.1:443")
 	case len(c.Agents)+len(c.Admins)+len(c.Supporters)+len(c.Runs) == 0:
 		return nil, errors.New("it lets no account in; name some under agents, admins, support or runs")
 	}
 	for _, a := range slices.Concat(c.Agents, c.Admins, c.Supporters, c.Runs) {
-		if ns, name, ok := strings.Cut(a, "/"); !ok || ns == "" || name == "" || strings.ContainsAny(a, "* :") || strings.Contains(name, "/") {
+		if ns, name, ok := strings.Cut(a, "/"); !ok || ns == "" || name == "" || strings.ContainsAny(a, "* :") ||
+			strings.Contains(name, "/") {
 			return nil, fmt.Errorf("%q is no service account; write it NAMESPACE/NAME", a)
 		}
 	}
@@ -131,7 +133,8 @@ func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, e
 		return access.Viewer{}, err
 	}
 	set := &keySet{keys: c.keys}
-	id, err := oidc.NewVerifier(issuer, set, &oidc.Config{ClientID: c.Audience, Now: c.clock, SupportedSigningAlgs: signatures()}).Verify(ctx, text)
+	id, err := oidc.NewVerifier(issuer, set,
+		&oidc.Config{ClientID: c.Audience, Now: c.clock, SupportedSigningAlgs: signatures()}).Verify(ctx, text)
 	switch {
 	case set.err != nil:
 		return access.Viewer{}, set.err
@@ -177,7 +180,9 @@ func (c *Cluster) viewer(subject string, claims *accountClaims) (access.Viewer, 
 	case c.AnyNode && node == "":
 		v.Name = "agent " + cmp.Or(k.Pod.Name, account)
 	default:
-		return access.Viewer{}, fmt.Errorf("%w: it names no node (kubernetes.io.node.name, which Kubernetes 1.30 and later put there); on an older cluster set any_node: true (serviceAccountTokens.anyNode=true in the chart)", ErrToken)
+		return access.Viewer{}, fmt.Errorf(
+			"%w: it names no node (kubernetes.io.node.name, which Kubernetes 1.30 and later put there); on an older cluster set "+
+				"any_node: true (serviceAccountTokens.anyNode=true in the chart)", ErrToken)
 	}
 	return v, nil
 }

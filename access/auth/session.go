@@ -31,7 +31,8 @@ func (us *Users) NewSession(ctx context.Context, v access.Viewer, local bool) (s
 		return "", err
 	}
 	now := us.clock().UnixMilli()
-	if err := us.write(ctx, `DELETE FROM sessions WHERE seen_ms < $1 OR created_ms < $2`, now-idleFor.Milliseconds(), now-lasts.Milliseconds()); err != nil {
+	if err := us.write(ctx, `DELETE FROM sessions WHERE seen_ms < $1 OR created_ms < $2`, now-idleFor.Milliseconds(),
+		now-lasts.Milliseconds()); err != nil {
 		return "", err
 	}
 	err = us.write(ctx, `INSERT INTO sessions (hash, role, name, owners, local, created_ms, seen_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
@@ -45,7 +46,8 @@ func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer
 	var role, name, owners string
 	var local bool
 	var created, seen int64
-	err := us.db.QueryRowContext(ctx, `SELECT role, name, owners, local, created_ms, seen_ms FROM sessions WHERE hash = $1`, hash[:]).Scan(&role, &name, &owners, &local, &created, &seen)
+	err := us.db.QueryRowContext(ctx, `SELECT role, name, owners, local, created_ms, seen_ms FROM sessions WHERE hash = $1`,
+		hash[:]).Scan(&role, &name, &owners, &local, &created, &seen)
 	if errors.Is(err, sql.ErrNoRows) {
 		return access.Viewer{}, ErrSession
 	}

@@ -10,7 +10,8 @@ import (
 
 // sharedSchema is the schema for PostgreSQL.
 func sharedSchema() string {
-	return strings.NewReplacer(" WITHOUT ROWID", "", "BLOB", "BYTEA", "key INTEGER PRIMARY KEY", "key BIGSERIAL PRIMARY KEY").Replace(schema)
+	return strings.NewReplacer(" WITHOUT ROWID", "", "BLOB", "BYTEA", "key INTEGER PRIMARY KEY",
+		"key BIGSERIAL PRIMARY KEY").Replace(schema)
 }
 
 // OpenShared opens users and tokens in a PostgreSQL database that several servers share. Close
@@ -84,7 +85,8 @@ func (us *Users) adopt(ctx context.Context, tx *sql.Tx, from *sql.DB, table, col
 				values[i] = us.text(s)
 			}
 		}
-		if _, err := tx.ExecContext(ctx, "INSERT INTO "+table+" ("+columns+") VALUES ("+strings.Join(marks, ", ")+")", values...); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO "+table+" ("+columns+") VALUES ("+strings.Join(marks, ", ")+")",
+			values...); err != nil {
 			return err
 		}
 	}

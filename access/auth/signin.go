@@ -45,13 +45,15 @@ func (a *Authenticator) page(w http.ResponseWriter, r *http.Request, status int,
 		provider = a.OIDC.Name
 	}
 	// An error means that the client went away.
-	_ = loginTemplate.Execute(w, map[string]string{"Problem": problem, "Next": inside(r.FormValue("next")), "Provider": provider, "Name": r.PostFormValue("name")})
+	_ = loginTemplate.Execute(w, map[string]string{"Problem": problem, "Next": inside(r.FormValue("next")), "Provider": provider,
+		"Name": r.PostFormValue("name")})
 }
 
 // inside restricts a redirect target to this server.
 func inside(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+		strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
 	}
 	return next
@@ -123,7 +125,8 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) {
 	if own == nil {
 		own = []string{}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "role": v.Role.String(), "owners": own}) // an error means that the client went away
+	// an error means that the client went away
+	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "role": v.Role.String(), "owners": own})
 }
 
 func (a *Authenticator) audit(ctx context.Context, v access.Viewer, action string, r *http.Request) {

@@ -96,7 +96,8 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 	}
 	_, err = us.db.ExecContext(ctx, `INSERT INTO tokens (id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0)`,
-		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound), us.clock().UnixMilli(), expires)
+		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound),
+		us.clock().UnixMilli(), expires)
 	us.settle(ctx)
 	return prefix + id + "." + secret, err
 }
@@ -144,7 +145,8 @@ func (us *Users) Tokens(ctx context.Context) ([]Token, error) {
 func scanToken(scan func(...any) error) (t Token, hash []byte, err error) {
 	var kind, role, owners, nodes, bound string
 	var created, expires, used, revoked int64
-	if err := scan(&t.ID, &hash, &t.Note, &kind, &role, &t.Name, &owners, &t.Scope.Site, &nodes, &bound, &created, &expires, &used, &revoked); err != nil {
+	if err := scan(&t.ID, &hash, &t.Note, &kind, &role, &t.Name, &owners, &t.Scope.Site, &nodes, &bound, &created, &expires, &used,
+		&revoked); err != nil {
 		return t, nil, err
 	}
 	t.Kind, t.Created = Kind(kind), time.UnixMilli(created).UTC()

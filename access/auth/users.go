@@ -105,7 +105,8 @@ func Open(dir string, o Options) (*Users, error) {
 		return nil, damagedFile(file, err)
 	}
 	// Users and tokens are in the file itself: see settle.
-	if err := sqlitelog.Report(file, pages.LeftOpen, "No user and no token is lost; sign-ins, entries of the audit log and when tokens were used last may be", o.Logger); err != nil {
+	if err := sqlitelog.Report(file, pages.LeftOpen,
+		"No user and no token is lost; sign-ins, entries of the audit log and when tokens were used last may be", o.Logger); err != nil {
 		return nil, fmt.Errorf("open the file of users and tokens: %w", err)
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
@@ -116,7 +117,8 @@ func Open(dir string, o Options) (*Users, error) {
 		return nil, err
 	}
 	q := url.Values{"_txlock": {"immediate"}}
-	for _, p := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "wal_autocheckpoint(0)", "synchronous(FULL)", "secure_delete(1)"} {
+	for _, p := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "wal_autocheckpoint(0)", "synchronous(FULL)",
+		"secure_delete(1)"} {
 		q.Add("_pragma", p)
 	}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?"+q.Encode())
@@ -167,7 +169,8 @@ func (us *Users) write(ctx context.Context, query string, args ...any) error {
 }
 
 func newUsers(db *sql.DB, file string, o Options) *Users {
-	us := &Users{file: file, db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{}, used: map[string]int64{}}
+	us := &Users{file: file, db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{},
+		used: map[string]int64{}}
 	if us.clock == nil {
 		us.clock = time.Now
 	}
@@ -194,11 +197,14 @@ func intact(db *sql.DB) error {
 func damagedFile(file string, err error) error {
 	var changed *durable.ChangedError
 	var e *sqlite.Error
-	corrupt := errors.Is(err, errCorrupt) || errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26) // SQLITE_CORRUPT, SQLITE_NOTADB
+	// SQLITE_CORRUPT, SQLITE_NOTADB
+	corrupt := errors.Is(err, errCorrupt) || errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26)
 	if !corrupt && !errors.As(err, &changed) {
 		return fmt.Errorf("open %s: %w", file, err)
 	}
-	return fmt.Errorf("the file of users and tokens, %s, is damaged: %w; restore it from a backup, or move it and %s away and create users and tokens again with `reckon user add` and `reckon token add`",
+	return fmt.Errorf(
+		"the file of users and tokens, %s, is damaged: %w; restore it from a backup, or move it and %s away and create users and tokens "+
+			"again with `reckon user add` and `reckon token add`",
 		file, err, filepath.Base(file)+".closed")
 }
 
@@ -241,7 +247,8 @@ func (us *Users) Empty(ctx context.Context) (bool, error) {
 // could not be managed.
 func (us *Users) HasAdmin(ctx context.Context) (bool, error) {
 	var n int
-	err := us.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users WHERE role = 'admin') + (SELECT count(*) FROM tokens WHERE role = 'admin' AND revoked_ms = 0)`).Scan(&n)
+	err := us.db.QueryRowContext(ctx,
+		`SELECT (SELECT count(*) FROM users WHERE role = 'admin') + (SELECT count(*) FROM tokens WHERE role = 'admin' AND revoked_ms = 0)`).Scan(&n)
 	return n > 0, err
 }
 

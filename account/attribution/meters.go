@@ -240,7 +240,8 @@ func (m *Meters) lives(source string, d sensor.Domain) bool {
 // measured reports whether anything but a model meters processors or the board.
 func (m *Meters) measured(sources []Source) bool {
 	for i := range sources {
-		if s := &sources[i]; !s.Model && (m.lives(s.Name, sensor.DomainPackage) || m.lives(s.Name, sensor.DomainPsys) || m.lives(s.Name, sensor.DomainBoard)) {
+		if s := &sources[i]; !s.Model &&
+			(m.lives(s.Name, sensor.DomainPackage) || m.lives(s.Name, sensor.DomainPsys) || m.lives(s.Name, sensor.DomainBoard)) {
 			return true
 		}
 	}
@@ -358,7 +359,8 @@ func (m *Meters) count(sources []Source) {
 func (m *Meters) narrowWatts() float64 {
 	w := 1.0
 	for i := range m.streams {
-		if s := &m.streams[i]; s.Domain == string(sensor.DomainPackage) || s.Domain == string(sensor.DomainDRAM) || s.Domain == string(sensor.DomainGPU) {
+		if s := &m.streams[i]; s.Domain == string(sensor.DomainPackage) || s.Domain == string(sensor.DomainDRAM) ||
+			s.Domain == string(sensor.DomainGPU) {
 			w += s.watts
 		}
 	}

@@ -106,7 +106,8 @@ func (m *Meters) Restore(s State) error {
 			return bad
 		}
 		m.index[k] = len(m.streams)
-		st := Stream{Domain: t.Domain, Zone: t.Zone, Model: t.Model, Package: packageOf(t.Domain, t.Zone), wait: t.Wait, load: t.Load, known: t.Known}
+		st := Stream{Domain: t.Domain, Zone: t.Zone, Model: t.Model, Package: packageOf(t.Domain, t.Zone), wait: t.Wait, load: t.Load,
+			known: t.Known}
 		copy(st.learned.slots[:], t.Quiet)
 		m.streams = append(m.streams, st)
 	}

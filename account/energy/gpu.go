@@ -8,14 +8,19 @@ import (
 
 // Series of GPU use.
 var (
-	gpuSeconds = metric.NewDesc("reckon_workload_gpu_seconds_total", metric.Counter, metric.Seconds, sensor.Charged("vendor", "device", "method"),
-		"Time that a device computed for the workload; the sum over all workloads and other is the busy time of the device. The method is measured (per process), or the basis of the split: the device memory held, or evenly over the workloads that have the device open.")
+	gpuSeconds = metric.NewDesc("reckon_workload_gpu_seconds_total", metric.Counter, metric.Seconds,
+		sensor.Charged("vendor", "device", "method"),
+		"Time that a device computed for the workload; the sum over all workloads and other is the busy time of the device. The method "+
+			"is measured (per process), or the basis of the split: the device memory held, or evenly over the workloads that have the "+
+			"device open.")
 	gpuMemory = metric.NewDesc("reckon_workload_gpu_memory_bytes", metric.Gauge, metric.Bytes, sensor.Charged("vendor", "device"),
 		"Memory of a device that the workload holds.")
-	gpuByteSeconds = metric.NewDesc("reckon_workload_gpu_memory_byte_seconds_total", metric.Counter, metric.ByteSeconds, sensor.Charged("vendor", "device"),
+	gpuByteSeconds = metric.NewDesc("reckon_workload_gpu_memory_byte_seconds_total", metric.Counter, metric.ByteSeconds,
+		sensor.Charged("vendor", "device"),
 		"Device memory held integrated over time; divide an increase by the time for the mean.")
 	nodeGPUSeconds = metric.NewDesc("reckon_node_gpu_seconds_total", metric.Counter, metric.Seconds, []string{"vendor", "device", "state"},
-		"Time of a device by state: busy is what workloads and other were charged, busy and idle together are the time that the device was there and reported.")
+		"Time of a device by state: busy is what workloads and other were charged, busy and idle together are the time that the device "+
+			"was there and reported.")
 )
 
 // Methods are the ways in which busy time is split.

@@ -133,7 +133,8 @@ func (b *Books) RestoreSources(saved map[string]SourceState) {
 			w := &x.Waiting[i]
 			if t, k := b.cell(&w.Amount); t != nil && t.source == s {
 				s.waiting = append(s.waiting, Awaited{TallyRow: sensor.TallyRow{
-					PID: w.PID, Start: w.Start, Bound: w.Bound, Series: uint8(k), Amount: uint64(w.Amount.Amount), Enabled: w.Enabled, Running: w.Running,
+					PID: w.PID, Start: w.Start, Bound: w.Bound, Series: uint8(k), Amount: uint64(w.Amount.Amount), Enabled: w.Enabled,
+					Running: w.Running,
 				}, set: t, Until: Patience})
 			}
 		}

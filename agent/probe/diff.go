@@ -61,7 +61,8 @@ func sample(before, after *table, o Options, high int64) (s client.ProbeSample, 
 	last := after.totals()
 	total := difference(before.totals(), last)
 	total.user, total.system = -1, -1
-	total.guest, total.wait, total.ioWait, total.voluntary, total.involuntary = own.guest, own.wait, own.ioWait, own.voluntary, own.involuntary
+	total.guest, total.wait, total.ioWait, total.voluntary, total.involuntary = own.guest, own.wait, own.ioWait, own.voluntary,
+		own.involuntary
 	// A process that ended without anybody waiting takes its counters along: what the others used is
 	// the least that it was.
 	total.cpu, next = max(last.cpu-high, own.cpu, 0), max(last.cpu, high)
@@ -71,8 +72,10 @@ func sample(before, after *table, o Options, high int64) (s client.ProbeSample, 
 	total.minor, total.major = max(total.minor, own.minor, 0), max(total.major, own.major, 0)
 	total.childCPU = -1
 	s.Total = use(total)
-	s.Total.ResidentBytes, s.Total.VirtualBytes, s.Total.Threads, s.Total.Files = figure(resident, 1), figure(virtual, 1), figure(threads, 1), figure(files, 1)
-	s.Ended = client.ProbeUse{CPUSeconds: figure(max(0, total.cpu-own.cpu), 1e9), MinorFaults: figure(max(0, total.minor-own.minor), 1), MajorFaults: figure(max(0, total.major-own.major), 1)}
+	s.Total.ResidentBytes, s.Total.VirtualBytes, s.Total.Threads, s.Total.Files = figure(resident, 1), figure(virtual, 1),
+		figure(threads, 1), figure(files, 1)
+	s.Ended = client.ProbeUse{CPUSeconds: figure(max(0, total.cpu-own.cpu), 1e9), MinorFaults: figure(max(0, total.minor-own.minor), 1),
+		MajorFaults: figure(max(0, total.major-own.major), 1)}
 	s.Commands = byCommand(after, rows)
 	if o.Processes {
 		s.Processes = o.rows(after.processes, rows)
@@ -100,8 +103,10 @@ func difference(a, b counters) counters {
 		return max(0, b-a)
 	}
 	return counters{
-		user: d(a.user, b.user), system: d(a.system, b.system), cpu: d(a.cpu, b.cpu), guest: d(a.guest, b.guest), wait: d(a.wait, b.wait), ioWait: d(a.ioWait, b.ioWait),
-		read: d(a.read, b.read), write: d(a.write, b.write), cancelled: d(a.cancelled, b.cancelled), minor: d(a.minor, b.minor), major: d(a.major, b.major),
+		user: d(a.user, b.user), system: d(a.system, b.system), cpu: d(a.cpu, b.cpu), guest: d(a.guest, b.guest), wait: d(a.wait, b.wait),
+		ioWait: d(a.ioWait, b.ioWait),
+		read:   d(a.read, b.read), write: d(a.write, b.write), cancelled: d(a.cancelled, b.cancelled), minor: d(a.minor, b.minor),
+		major:     d(a.major, b.major),
 		voluntary: d(a.voluntary, b.voluntary), involuntary: d(a.involuntary, b.involuntary),
 		childCPU: d(a.childCPU, b.childCPU), childMinor: d(a.childMinor, b.childMinor), childMajor: d(a.childMajor, b.childMajor),
 	}
@@ -109,8 +114,10 @@ func difference(a, b counters) counters {
 
 func add(a, b counters) counters {
 	return counters{
-		user: sum(a.user, b.user), system: sum(a.system, b.system), cpu: sum(a.cpu, b.cpu), guest: sum(a.guest, b.guest), wait: sum(a.wait, b.wait), ioWait: sum(a.ioWait, b.ioWait),
-		read: sum(a.read, b.read), write: sum(a.write, b.write), cancelled: sum(a.cancelled, b.cancelled), minor: sum(a.minor, b.minor), major: sum(a.major, b.major),
+		user: sum(a.user, b.user), system: sum(a.system, b.system), cpu: sum(a.cpu, b.cpu), guest: sum(a.guest, b.guest),
+		wait: sum(a.wait, b.wait), ioWait: sum(a.ioWait, b.ioWait),
+		read: sum(a.read, b.read), write: sum(a.write, b.write), cancelled: sum(a.cancelled, b.cancelled), minor: sum(a.minor, b.minor),
+		major:     sum(a.major, b.major),
 		voluntary: sum(a.voluntary, b.voluntary), involuntary: sum(a.involuntary, b.involuntary),
 		childCPU: sum(a.childCPU, b.childCPU), childMinor: sum(a.childMinor, b.childMinor), childMajor: sum(a.childMajor, b.childMajor),
 	}
@@ -126,19 +133,24 @@ func figure(v int64, unit float64) *float64 {
 
 func use(c counters) client.ProbeUse {
 	return client.ProbeUse{
-		UserSeconds: figure(c.user, 1e9), SystemSeconds: figure(c.system, 1e9), CPUSeconds: figure(c.cpu, 1e9), GuestSeconds: figure(c.guest, 1e9),
-		WaitSeconds: figure(c.wait, 1e9), IOWaitSeconds: figure(c.ioWait, 1e9), ReadBytes: figure(c.read, 1), WriteBytes: figure(c.write, 1), CancelledBytes: figure(c.cancelled, 1),
-		MinorFaults: figure(c.minor, 1), MajorFaults: figure(c.major, 1), Voluntary: figure(c.voluntary, 1), Involuntary: figure(c.involuntary, 1), ChildCPUSeconds: figure(c.childCPU, 1e9),
+		UserSeconds: figure(c.user, 1e9), SystemSeconds: figure(c.system, 1e9), CPUSeconds: figure(c.cpu, 1e9),
+		GuestSeconds: figure(c.guest, 1e9),
+		WaitSeconds:  figure(c.wait, 1e9), IOWaitSeconds: figure(c.ioWait, 1e9), ReadBytes: figure(c.read, 1),
+		WriteBytes: figure(c.write, 1), CancelledBytes: figure(c.cancelled, 1),
+		MinorFaults: figure(c.minor, 1), MajorFaults: figure(c.major, 1), Voluntary: figure(c.voluntary, 1),
+		Involuntary: figure(c.involuntary, 1), ChildCPUSeconds: figure(c.childCPU, 1e9),
 	}
 }
 
 // row is the line of a process.
 func (o *Options) row(t *task, d counters) client.ProbeRow {
-	r := client.ProbeRow{PID: t.pid, Parent: t.parent, Command: t.command, Container: t.container, Policy: policy(t.policy), Priority: &t.priority, Processor: &t.processor, ProbeUse: use(d)}
+	r := client.ProbeRow{PID: t.pid, Parent: t.parent, Command: t.command, Container: t.container, Policy: policy(t.policy),
+		Priority: &t.priority, Processor: &t.processor, ProbeUse: use(d)}
 	if !o.boot.IsZero() {
 		r.Started = o.boot.Add(time.Duration(t.start) * 10 * time.Millisecond)
 	}
-	r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files = figure(t.resident, 1), figure(t.virtual, 1), figure(t.stack, 1), figure(t.threads, 1), figure(t.files, 1)
+	r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files = figure(t.resident, 1), figure(t.virtual, 1), figure(t.stack, 1),
+		figure(t.threads, 1), figure(t.files, 1)
 	return r
 }
 

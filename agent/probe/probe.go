@@ -74,7 +74,8 @@ func New(o Options) (*Probe, error) {
 	p.options.boot = p.reader.boot
 	p.reader.threads = o.Threads
 	p.reader.match = matcher(o.Commands)
-	p.page = client.ProbePage{Pod: o.Pod, PodUID: o.PodUID, RateSeconds: o.Rate.Seconds(), Wanted: o.Completions, Kernel: kernel(), Boot: bootID(o.Proc)}
+	p.page = client.ProbePage{Pod: o.Pod, PodUID: o.PodUID, RateSeconds: o.Rate.Seconds(), Wanted: o.Completions, Kernel: kernel(),
+		Boot: bootID(o.Proc)}
 	return p, nil
 }
 

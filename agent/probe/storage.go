@@ -33,7 +33,8 @@ type StorageOptions struct {
 func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err error) {
 	const sector = 4096
 	if o.Block < 512 || o.Block > 1<<30 || o.Size < o.Block {
-		return nil, fmt.Errorf("a block of %d bytes does not fit a file of %d: a block has 512 bytes at least, and the file one block", o.Block, o.Size)
+		return nil, fmt.Errorf("a block of %d bytes does not fit a file of %d: a block has 512 bytes at least, and the file one block",
+			o.Block, o.Size)
 	}
 	name := filepath.Join(o.Directory, fmt.Sprintf("reckon-probe-%016x", rand.Uint64()))
 	f, direct, err := openDirect(name, o.Block%sector == 0)

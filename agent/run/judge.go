@@ -68,18 +68,23 @@ func judgeCPU(r *Report) Verdict {
 		cpu := r.CPU.Total
 		v.Text = fmt.Sprintf("used %s of CPU time; too short a run to say more.", term.Seconds(&cpu))
 	case have > 0 && mean >= limits.Full*have:
-		v.Text = fmt.Sprintf("used %s of %s on average (%s): it kept everything it was given busy, more cores may help.", c, cores(have), percent(mean/have))
+		v.Text = fmt.Sprintf("used %s of %s on average (%s): it kept everything it was given busy, more cores may help.", c, cores(have),
+			percent(mean/have))
 	case mean <= limits.Idle:
 		v.Level = levelNotice
 		v.Text = fmt.Sprintf("used %s: it hardly computed, it waited for something else most of the time.", cores(mean))
 	case have > 1.5 && r.Cores.P95 <= limits.OneCore && mean >= limits.Full*min(1, have):
 		v.Level = levelNotice
-		v.Text = fmt.Sprintf("used %s of %s, never more than %s: it computes on one core, and more will not help unless it is told to use them.", c, cores(have), cores(r.Cores.Max))
+		v.Text = fmt.Sprintf(
+			"used %s of %s, never more than %s: it computes on one core, and more will not help unless it is told to use them.", c,
+			cores(have), cores(r.Cores.Max))
 	case r.Cores.Max >= limits.Uneven*mean && r.Cores.Max > limits.OneCore:
 		v.Level = levelNotice
-		v.Text = fmt.Sprintf("used %s on average but up to %s of %s: a parallel part with long stretches of little work between.", cores(mean), term.Cores(&r.Cores.Max), cores(have))
+		v.Text = fmt.Sprintf("used %s on average but up to %s of %s: a parallel part with long stretches of little work between.",
+			cores(mean), term.Cores(&r.Cores.Max), cores(have))
 	default:
-		v.Text = fmt.Sprintf("used %s of %s on average, half of the time at most %s, 95 %% of it at most %s.", c, cores(have), term.Cores(&r.Cores.P50), term.Cores(&r.Cores.P95))
+		v.Text = fmt.Sprintf("used %s of %s on average, half of the time at most %s, 95 %% of it at most %s.", c, cores(have),
+			term.Cores(&r.Cores.P50), term.Cores(&r.Cores.P95))
 	}
 	return v
 }
@@ -145,11 +150,14 @@ func judgeMemory(r *Report) Verdict {
 	case share >= limits.MemoryFull:
 		v.Level, v.Text = levelWarning, text+": there is no room left, the next run may be killed."
 	case faults >= limits.MajorFaults:
-		v.Level, v.Text = levelWarning, text+fmt.Sprintf("; %.0f page faults a second had to read from storage: memory is short, or it maps large files.", faults)
+		v.Level, v.Text = levelWarning,
+			text+fmt.Sprintf("; %.0f page faults a second had to read from storage: memory is short, or it maps large files.", faults)
 	case share >= limits.Memory:
 		v.Level, v.Text = levelNotice, text+": little room is left."
-	case r.WallSeconds >= 10 && r.MemoryMeanBytes != nil && *r.MemoryMeanBytes > 0 && float64(peak) >= limits.MemorySpread*float64(*r.MemoryMeanBytes) && peak > 64<<20:
-		v.Level, v.Text = levelNotice, text+fmt.Sprintf("; the mean is %s only: a short peak decides what must be asked for.", bytesOf(*r.MemoryMeanBytes))
+	case r.WallSeconds >= 10 && r.MemoryMeanBytes != nil && *r.MemoryMeanBytes > 0 &&
+		float64(peak) >= limits.MemorySpread*float64(*r.MemoryMeanBytes) && peak > 64<<20:
+		v.Level, v.Text = levelNotice,
+			text+fmt.Sprintf("; the mean is %s only: a short peak decides what must be asked for.", bytesOf(*r.MemoryMeanBytes))
 	default:
 		v.Text = text + ": fine."
 	}
@@ -161,7 +169,8 @@ func judgeIO(r *Report) Verdict {
 	if r.IO.Read == 0 && r.IO.Write == 0 {
 		v.Text = "nothing was read from or written to storage."
 		if r.IOCalls != nil && r.IOCalls.Read+r.IOCalls.Write > 1<<20 {
-			v.Text = fmt.Sprintf("no storage was touched: the %s it read and %s it wrote were cached files, pipes or memory.", bytesOf(r.IOCalls.Read), bytesOf(r.IOCalls.Write))
+			v.Text = fmt.Sprintf("no storage was touched: the %s it read and %s it wrote were cached files, pipes or memory.",
+				bytesOf(r.IOCalls.Read), bytesOf(r.IOCalls.Write))
 		}
 		return v
 	}
@@ -204,7 +213,9 @@ func judgeProcesses(r *Report) Verdict {
 	case n >= limits.ShortTotal && r.CPU.Total/n < limits.ShortProcess && system >= limits.System:
 		v.Level = levelNotice
 		mean := r.CPU.Total / n
-		v.Text = text + fmt.Sprintf(", %s of CPU each: %s of the CPU time went into the kernel, mostly to start and end them; fewer, longer ones would be cheaper.", term.Seconds(&mean), percent(system))
+		v.Text = text + fmt.Sprintf(
+			", %s of CPU each: %s of the CPU time went into the kernel, mostly to start and end them; fewer, longer ones would be cheaper.",
+			term.Seconds(&mean), percent(system))
 	case r.WallSeconds >= limits.Short && system >= limits.System && r.CPU.Total > limits.Short:
 		v.Level = levelNotice
 		v.Text = text + fmt.Sprintf("; %s of the CPU time was spent in the kernel.", percent(system))

@@ -53,7 +53,8 @@ func openPerf(sysRoot string) (*perfWatch, error) {
 		return nil, err
 	}
 	if len(cpus) > maxPerfCPUs {
-		return nil, sensor.Unavailable(fmt.Sprintf("%d processors: following each process by perf events would cost more than it tells", len(cpus)), "", nil)
+		return nil, sensor.Unavailable(fmt.Sprintf("%d processors: following each process by perf events would cost more than it tells",
+			len(cpus)), "", nil)
 	}
 	w := &perfWatch{}
 	for pages := 128; ; pages /= 2 {
@@ -67,7 +68,8 @@ func openPerf(sysRoot string) (*perfWatch, error) {
 		}
 	}
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
-		return nil, sensor.Unavailable("no permission for perf events", "set kernel.perf_event_paranoid to 2 or less, or grant CAP_PERFMON", err)
+		return nil, sensor.Unavailable("no permission for perf events", "set kernel.perf_event_paranoid to 2 or less, or grant CAP_PERFMON",
+			err)
 	}
 	return nil, fmt.Errorf("open perf events: %w", err)
 }

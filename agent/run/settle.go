@@ -77,7 +77,8 @@ func (r *runner) survivors() []Survivor {
 		if p.pid == 0 || p.dead || p.stat.State == 'Z' || p.stat.State == 'X' {
 			continue
 		}
-		out = append(out, Survivor{PID: int(p.pid), Name: p.comm.String(), CPUSeconds: seconds(p.cpu() + p.stat.ChildUser + p.stat.ChildSystem), MemoryBytes: p.rss})
+		out = append(out, Survivor{PID: int(p.pid), Name: p.comm.String(),
+			CPUSeconds: seconds(p.cpu() + p.stat.ChildUser + p.stat.ChildSystem), MemoryBytes: p.rss})
 	}
 	return out
 }
@@ -99,7 +100,8 @@ func (r *runner) fillCPU(rep *Report) {
 	} else if m.tree.unwaited > 0 {
 		total, source = total+m.tree.unwaited, "wait4, and what nobody waited for by "+r.eventSource()
 		if m.perf == nil && m.exits == nil {
-			r.note("a program ignored SIGCHLD: the kernel forgot its children, they count as last seen (%.2f s of CPU)", seconds(m.tree.unwaited))
+			r.note("a program ignored SIGCHLD: the kernel forgot its children, they count as last seen (%.2f s of CPU)",
+				seconds(m.tree.unwaited))
 		}
 	}
 	// A program that changed its user may have taken its subtree out of sight of the events.
@@ -236,7 +238,8 @@ func survivorNote(s []Survivor) string {
 	if len(s) == 1 {
 		verb = "process still runs and was"
 	}
-	return fmt.Sprintf("%d %s left alone: %s; what they used until the command ended is counted (--wait waits for them)", len(s), verb, strings.Join(names, ", "))
+	return fmt.Sprintf("%d %s left alone: %s; what they used until the command ended is counted (--wait waits for them)", len(s), verb,
+		strings.Join(names, ", "))
 }
 
 // sourceWord joins the first words of the sources, each once.

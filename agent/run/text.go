@@ -33,7 +33,8 @@ func (r *Report) Print(s term.Screen) error {
 		wait = exact(*r.CPUWaitSeconds)
 	}
 	line("CPU wait", "%s", wait)
-	line("memory", "peak %s, mean %s, largest process %s%s", optional(r.MemoryPeakBytes), optional(r.MemoryMeanBytes), optional(r.MemoryLargestBytes), cgroupPeak(r))
+	line("memory", "peak %s, mean %s, largest process %s%s", optional(r.MemoryPeakBytes), optional(r.MemoryMeanBytes),
+		optional(r.MemoryLargestBytes), cgroupPeak(r))
 	calls := ""
 	if r.IOCalls != nil {
 		calls = fmt.Sprintf("  (by calls: %s read, %s written)", bytesOf(r.IOCalls.Read), bytesOf(r.IOCalls.Write))
@@ -91,7 +92,8 @@ func (r *Report) printCommands(s term.Screen) error {
 		if r.CPU.Total > 0 {
 			share = c.CPUSeconds / r.CPU.Total
 		}
-		t.Add(c.Name, count(c.Processes), exact(c.CPUSeconds), term.Percent(&share), exactOr(c.User), exactOr(c.System), optional(c.MemoryPeakBytes), read, written)
+		t.Add(c.Name, count(c.Processes), exact(c.CPUSeconds), term.Percent(&share), exactOr(c.User), exactOr(c.System),
+			optional(c.MemoryPeakBytes), read, written)
 	}
 	if err := t.Print(s); err != nil {
 		return err
@@ -125,7 +127,8 @@ func (r *Report) Plot(s term.Screen) string {
 	memoryOf := func(row Row) float64 { return row.Memory }
 	return s.Draw(term.Chart{Title: "cores in use", Points: r.points(coresOf), Format: term.Cores, Width: width, Height: height}) +
 		s.Draw(term.Chart{Title: "resident memory", Points: r.points(memoryOf), Format: term.Bytes, Width: width, Height: height}) +
-		s.Paint(term.Quiet, s.Fold("means of one second; "+cores(r.Machine.Cores)+" and "+bytesOf(r.Machine.MemoryBytes)+" at hand", 0)) + "\n"
+		s.Paint(term.Quiet, s.Fold("means of one second; "+cores(r.Machine.Cores)+" and "+bytesOf(r.Machine.MemoryBytes)+" at hand", 0)) +
+		"\n"
 }
 
 // points puts the rows on an even grid of seconds, so that windows of different length

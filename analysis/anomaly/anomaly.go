@@ -169,7 +169,8 @@ func (d *detector) step(t int) scored {
 	return best
 }
 
-// expect returns the median of the last day, of the same time on the days before, or of the weeks before, whichever had the smallest error so far.
+// expect returns the median of the last day, of the same time on the days before, or of the weeks before, whichever had the smallest error
+// so far.
 func (d *detector) expect(t int) (float64, bool) {
 	last := d.recent(t-d.day, t)
 	if len(last) < d.day/4 || len(last) < 6 {

@@ -45,7 +45,8 @@ type mean struct {
 // is 1 - alpha.
 func Series(a, b [][]float64, alpha float64, figures int) Result {
 	x, y := pods(a), pods(b)
-	return welch(x, y, Welch, alpha, figures, "the values resemble each other so much that they are worth fewer than three independent ones")
+	return welch(x, y, Welch, alpha, figures,
+		"the values resemble each other so much that they are worth fewer than three independent ones")
 }
 
 // Runs compares groups of runs by one value per run; these values are independent.
@@ -153,7 +154,8 @@ func welch(a, b mean, test string, alpha float64, figures int, few string) Resul
 // oneRun compares one value with several, whose spread is used for both sides.
 func oneRun(a, b mean, n int, alpha float64, figures int) Result {
 	d := mean{value: b.value - a.value, df: float64(n - 1), effective: float64(n)}
-	d.variance = (a.variance + b.variance) * float64(n+1) // one of the two is 0; the other is the variance of a mean, n times smaller than that of a value
+	// one of the two is 0; the other is the variance of a mean, n times smaller than that of a value
+	d.variance = (a.variance + b.variance) * float64(n+1)
 	return judge(a, b, d, OneRun, alpha, figures, "")
 }
 
@@ -184,5 +186,6 @@ func judge(a, b, d mean, test string, alpha float64, figures int, few string) Re
 }
 
 func untested(a, b mean, why string) Result {
-	return Result{A: a.value, B: b.value, Low: math.NaN(), High: math.NaN(), P: math.NaN(), Effective: min(a.effective, b.effective), Verdict: Untested, Why: why}
+	return Result{A: a.value, B: b.value, Low: math.NaN(), High: math.NaN(), P: math.NaN(), Effective: min(a.effective, b.effective),
+		Verdict: Untested, Why: why}
 }

@@ -109,7 +109,8 @@ func Pairs(columns []Column, o Options) (*Matrix, error) {
 	m := &Matrix{}
 	for i, c := range columns {
 		if len(c.Values) != len(columns[0].Values) {
-			return nil, fmt.Errorf("column %s has %d rows, %s has %d: %w", c.Name, len(c.Values), columns[0].Name, len(columns[0].Values), ErrInput)
+			return nil, fmt.Errorf("column %s has %d rows, %s has %d: %w", c.Name, len(c.Values), columns[0].Name, len(columns[0].Values),
+				ErrInput)
 		}
 		if slices.ContainsFunc(columns[:i], func(d Column) bool { return d.Name == c.Name }) {
 			return nil, fmt.Errorf("column %s occurs twice: %w", c.Name, ErrInput)

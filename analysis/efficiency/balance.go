@@ -15,14 +15,17 @@ func (j *judge) balance() {
 		j.work()
 		j.tasks()
 	}
-	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled && j.u.Exactness["gpu_seconds"] == figure.Exact {
+	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled &&
+		j.u.Exactness["gpu_seconds"] == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
-			j.say("gpu_balance", Warning, share, "ratio", "balance.gpus", phrase.Words{"node": low.Name, "share": format.Percent(share), "nodes": j.nodes()})
+			j.say("gpu_balance", Warning, share, "ratio", "balance.gpus",
+				phrase.Words{"node": low.Name, "share": format.Percent(share), "nodes": j.nodes()})
 		}
 	}
 	if _, high, mean, ok := j.spread(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 && j.u.memoryExact() == figure.Exact {
 		if times := *high.Memory / mean; times > 2 {
-			j.say("memory_balance", Info, times, "ratio", "balance.memory", phrase.Words{"node": high.Name, "times": cores(times), "nodes": j.nodes()})
+			j.say("memory_balance", Info, times, "ratio", "balance.memory",
+				phrase.Words{"node": high.Name, "times": cores(times), "nodes": j.nodes()})
 		}
 	}
 }
@@ -67,7 +70,8 @@ func (j *judge) tasks() {
 		}
 	}
 	words := phrase.Words{
-		"tasks": strconv.FormatFloat(worst.Tasks, 'f', -1, 64), "step": step.text(), "node": worst.Node, "busiest": format.Time(worst.Busiest), "rest": format.Time(worst.others()),
+		"tasks": strconv.FormatFloat(worst.Tasks, 'f', -1, 64), "step": step.text(), "node": worst.Node,
+		"busiest": format.Time(worst.Busiest), "rest": format.Time(worst.others()),
 	}
 	key := "balance.tasks"
 	if worst.Tasks == 2 {

@@ -66,7 +66,8 @@ func (j *judge) idle() bool {
 	if !u.Batch {
 		was = "asked for"
 	}
-	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key, phrase.Words{"cpu": format.Time(cpu), "wall": format.Time(u.WallSeconds), "what": j.holds(), "was": was})
+	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key,
+		phrase.Words{"cpu": format.Time(cpu), "wall": format.Time(u.WallSeconds), "what": j.holds(), "was": was})
 	return true
 }
 
@@ -81,7 +82,8 @@ func (j *judge) cores() {
 	share, mean := cpu/(given*u.WallSeconds), cpu/u.WallSeconds
 	p95, sustained := known(u.CoresP95)
 	wait, _ := known(u.CPUWaitSeconds)
-	w := phrase.Words{"mean": cores(mean), "share": format.Percent(share), "of": j.of(given), "p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
+	w := phrase.Words{"mean": cores(mean), "share": format.Percent(share), "of": j.of(given),
+		"p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
 	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
 	switch {
 	case u.Resized:
@@ -138,7 +140,8 @@ func (j *judge) gpus() {
 		return
 	}
 	share := used / (given * j.u.WallSeconds)
-	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"), "share": format.Qualifier(j.u.Exactness["gpu_seconds"]) + format.Percent(share)}
+	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"),
+		"share": format.Qualifier(j.u.Exactness["gpu_seconds"]) + format.Percent(share)}
 	switch {
 	case j.u.Exactness["gpu_seconds"] != figure.Exact:
 		j.say("gpu", Info, share, "ratio", "gpu.inexact", w)

@@ -12,7 +12,8 @@ type DiskLimit struct {
 	Limit        float64 // bytes per second
 	Observed     float64 // seconds looked at: the run, or its last day
 	Seconds      float64 // of them, those in which it was reached
-	Rate, Cores  float64 // means over these seconds: bytes per second that it moved, and cores that it used, both in the limited control group
+	// means over these seconds: bytes per second that it moved, and cores that it used, both in the limited control group
+	Rate, Cores float64
 }
 
 // diskLimit reports that a limit of its control group on a disk slowed it down.
@@ -23,8 +24,10 @@ func (j *judge) diskLimit() {
 	d := j.u.DiskLimit
 	able, _ := j.able()
 	j.say("storage", Warning, d.Seconds/d.Observed, "ratio", "storage.limit", phrase.Words{
-		"time": format.Time(d.Seconds), "share": format.Percent(d.Seconds / d.Observed), "its": j.its(d.Observed), "node": d.Node, "device": d.Device,
-		"moved": map[string]string{"read": "read", "write": "wrote"}[d.Direction], "rate": format.Bytes(d.Rate), "limit": format.Bytes(d.Limit),
+		"time": format.Time(d.Seconds), "share": format.Percent(d.Seconds / d.Observed), "its": j.its(d.Observed), "node": d.Node,
+		"device": d.Device,
+		"moved":  map[string]string{"read": "read", "write": "wrote"}[d.Direction], "rate": format.Bytes(d.Rate),
+		"limit": format.Bytes(d.Limit),
 		"cores": cores(d.Cores), "able": counted(able, "core", "cores")})
 }
 

@@ -160,7 +160,8 @@ func Judge(u Usage) []Verdict {
 		if u.CoresImplied && !u.Batch && u.Memory == nil { // it asked for nothing
 			key = "short.free"
 		}
-		j.say("short", Info, u.WallSeconds, "seconds", key, phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
+		j.say("short", Info, u.WallSeconds, "seconds", key,
+			phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
 	} else {
 		if u.CPUSeconds == nil && u.MemoryNeededPeakBytes == nil && u.MemoryPeakBytes == nil && !u.Running && u.Batch {
 			j.say("unmeasured", Info, 0, "seconds", "unmeasured", nil)
@@ -224,6 +225,7 @@ func (j *judge) time() {
 	}
 	share := j.u.WallSeconds / asked
 	if share < 0.25 && asked-j.u.WallSeconds >= 3600 {
-		j.say("time", Info, share, "ratio", "time", phrase.Words{"wall": format.Time(j.u.WallSeconds), "asked": format.Time(asked), "share": format.Percent(share)})
+		j.say("time", Info, share, "ratio", "time",
+			phrase.Words{"wall": format.Time(j.u.WallSeconds), "asked": format.Time(asked), "share": format.Percent(share)})
 	}
 }

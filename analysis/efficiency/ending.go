@@ -217,6 +217,7 @@ func codeMeaning(code int, batch bool) string {
 
 // signalName returns the signal that an exit code stands for; empty for other codes.
 func signalName(code int) string {
-	return map[int]string{129: "hangup", 130: "interrupted", 132: "illegal instruction", 134: "abort", 135: "bus error", 136: "arithmetic error",
+	return map[int]string{129: "hangup", 130: "interrupted", 132: "illegal instruction", 134: "abort", 135: "bus error",
+		136: "arithmetic error",
 		137: "killed", 139: "segmentation fault", 141: "broken pipe", 143: "terminated", 152: "limit of CPU time"}[code]
 }

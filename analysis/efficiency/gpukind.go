@@ -60,11 +60,14 @@ func (j *judge) gpuHost() {
 	used, ok := known(u.GPUSeconds)
 	given, has := known(u.GPUs)
 	cpu, counted := known(u.CPUSeconds)
-	if !ok || !has || given <= 0 || !counted || used == 0 || u.Exactness["gpu_seconds"] != figure.Exact || u.Exactness["cpu_seconds"] != figure.Exact {
+	if !ok || !has || given <= 0 || !counted || used == 0 || u.Exactness["gpu_seconds"] != figure.Exact ||
+		u.Exactness["cpu_seconds"] != figure.Exact {
 		return
 	}
 	share, mean := used/(given*u.WallSeconds), cpu/u.WallSeconds
 	if share < low && mean >= feeding*given {
-		j.say("gpu-host", Info, 1-share, "ratio", "gpu.host", phrase.Words{"its": its(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": format.Percent(1 - share), "mean": counted1(mean, "core", "cores")})
+		j.say("gpu-host", Info, 1-share, "ratio", "gpu.host",
+			phrase.Words{"its": its(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": format.Percent(1 - share),
+				"mean": counted1(mean, "core", "cores")})
 	}
 }

@@ -21,7 +21,9 @@ func (j *judge) memory() {
 		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": format.Bytes(swap)})
 	}
 	given, ok := known(u.Memory)
-	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" || slices.ContainsFunc(u.JobSteps, func(s Step) bool { return s.outOfMemory() }) { // already reported
+	// already reported
+	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" ||
+		slices.ContainsFunc(u.JobSteps, func(s Step) bool { return s.outOfMemory() }) {
 		return
 	}
 	need, measured := known(u.MemoryNeededPeakBytes)
@@ -36,7 +38,8 @@ func (j *judge) memory() {
 	}
 	share := need / given
 	cached := max(peak-need, 0)
-	words["needed"], words["share"], words["peak"], words["cached"] = format.Qualifier(u.memoryExact())+format.Bytes(need), format.Percent(share), format.Bytes(peak), format.Bytes(cached)
+	words["needed"], words["share"], words["peak"], words["cached"] = format.Qualifier(u.memoryExact())+format.Bytes(need),
+		format.Percent(share), format.Bytes(peak), format.Bytes(cached)
 	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
 		words["cache"] = ", with " + format.Bytes(cached) + " of page cache in addition, which the kernel can reclaim"
 	}

@@ -34,9 +34,11 @@ func (j *judge) network() {
 			key = "network.own"
 		}
 		j.say("network", Warning, c.Seconds/c.Observed, "ratio", key, phrase.Words{
-			"time": format.Time(c.Seconds), "share": format.Percent(c.Seconds / c.Observed), "its": j.its(c.Observed), "node": c.Node, "device": c.Device,
-			"rate": format.BitRate(c.Rate), "speed": format.BitRate(c.Speed), "moved": map[string]string{"receive": "received", "transmit": "sent"}[c.Direction],
-			"own": format.Percent(min(c.Own/c.Rate, 1)), "cores": cores(c.Cores), "able": counted(able, "core", "cores")})
+			"time": format.Time(c.Seconds), "share": format.Percent(c.Seconds / c.Observed), "its": j.its(c.Observed), "node": c.Node,
+			"device": c.Device,
+			"rate":   format.BitRate(c.Rate), "speed": format.BitRate(c.Speed),
+			"moved": map[string]string{"receive": "received", "transmit": "sent"}[c.Direction],
+			"own":   format.Percent(min(c.Own/c.Rate, 1)), "cores": cores(c.Cores), "able": counted(able, "core", "cores")})
 	}
 	resent, ok := known(j.u.Resent)
 	sent, has := known(j.u.Sent)
@@ -45,7 +47,8 @@ func (j *judge) network() {
 		return
 	}
 	if share := resent / (resent + sent/smallSegment + calls); share >= lossy { // no more segments than that
-		j.say("network", Warning, share, "ratio", "network.resent", phrase.Words{"share": format.Percent(share), "count": format.Count(resent)})
+		j.say("network", Warning, share, "ratio", "network.resent",
+			phrase.Words{"share": format.Percent(share), "count": format.Count(resent)})
 	}
 }
 

@@ -13,9 +13,11 @@ import (
 func (j *judge) waits() {
 	u := &j.u
 	cpu, ok := known(u.CPUSeconds)
-	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.Exactness["cpu_seconds"] == figure.Exact && u.Exactness["cpu_wait_seconds"] == figure.Exact {
+	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.Exactness["cpu_seconds"] == figure.Exact &&
+		u.Exactness["cpu_wait_seconds"] == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
-			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu), phrase.Words{"wait": format.Time(wait), "share": format.Percent(share), "who": j.neighbours()})
+			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu),
+				phrase.Words{"wait": format.Time(wait), "share": format.Percent(share), "who": j.neighbours()})
 		}
 	}
 	if t, has := known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
@@ -81,20 +83,23 @@ func (j *judge) storage() {
 		return
 	}
 	if share := j.storageShare(); share >= waiting && share*u.WallSeconds >= worth {
-		j.say("storage", Warning, share, "ratio", "storage", phrase.Words{"time": format.Time(share * u.WallSeconds), "share": format.Percent(share)})
+		j.say("storage", Warning, share, "ratio", "storage",
+			phrase.Words{"time": format.Time(share * u.WallSeconds), "share": format.Percent(share)})
 		return
 	}
 	threads, counted := known(u.MostThreads)
 	cpu, ok := known(u.CPUSeconds)
 	wait, waited := known(u.CPUWaitSeconds)
-	if u.StorageStalledSeconds != nil || !counted || threads > 1 || !ok || !waited || u.Exactness["cpu_seconds"] != figure.Exact || u.Exactness["cpu_wait_seconds"] != figure.Exact {
+	if u.StorageStalledSeconds != nil || !counted || threads > 1 || !ok || !waited || u.Exactness["cpu_seconds"] != figure.Exact ||
+		u.Exactness["cpu_wait_seconds"] != figure.Exact {
 		return
 	}
 	read, _ := known(u.ReadBytes)
 	written, _ := known(u.WriteBytes)
 	off, rate := u.WallSeconds-cpu-wait, (read+written)/u.WallSeconds
 	if off >= worth && off >= waiting*u.WallSeconds && rate >= busyStorage {
-		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely", phrase.Words{"time": format.Time(off), "share": format.Percent(off / u.WallSeconds), "rate": format.Bytes(rate)})
+		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely",
+			phrase.Words{"time": format.Time(off), "share": format.Percent(off / u.WallSeconds), "rate": format.Bytes(rate)})
 	}
 }
 
@@ -103,13 +108,15 @@ func (j *judge) storage() {
 func (j *judge) storageWait() {
 	waited, ok := known(j.u.IOWaitSeconds)
 	cpu, hasCPU := known(j.u.CPUSeconds)
-	if !ok || !hasCPU || waited < worth || j.u.Exactness["io_wait_seconds"] != figure.Exact || j.u.Exactness["cpu_seconds"] != figure.Exact {
+	if !ok || !hasCPU || waited < worth || j.u.Exactness["io_wait_seconds"] != figure.Exact ||
+		j.u.Exactness["cpu_seconds"] != figure.Exact {
 		return
 	}
 	queued, _ := known(j.u.CPUWaitSeconds)
 	share := waited / (waited + cpu + queued)
 	if share >= waiting {
-		j.say("storage", Warning, share, "ratio", "storage.waited", phrase.Words{"time": format.Time(waited), "share": format.Percent(share)})
+		j.say("storage", Warning, share, "ratio", "storage.waited",
+			phrase.Words{"time": format.Time(waited), "share": format.Percent(share)})
 	}
 }
 

@@ -93,7 +93,8 @@ func ReadSteps(r io.Reader, unit string) (*Rate, error) {
 		}
 	} else {
 		for i, h := range head[1:] {
-			if l := strings.ToLower(h); strings.Contains(l, "kwh") || strings.Contains(l, "intensity") || strings.Contains(l, "price") || strings.Contains(l, "value") {
+			if l := strings.ToLower(h); strings.Contains(l, "kwh") || strings.Contains(l, "intensity") || strings.Contains(l, "price") ||
+				strings.Contains(l, "value") {
 				column = i + 1
 				break
 			}
@@ -127,7 +128,8 @@ func ReadSteps(r io.Reader, unit string) (*Rate, error) {
 	sort.SliceStable(out.steps, func(i, j int) bool { return out.steps[i].at.Before(out.steps[j].at) })
 	for i := 1; i < len(out.steps); i++ {
 		if out.steps[i].at.Equal(out.steps[i-1].at) && out.steps[i].value != out.steps[i-1].value {
-			return nil, fmt.Errorf("two values for %s: %g and %g", out.steps[i].at.Format(time.RFC3339), out.steps[i-1].value, out.steps[i].value)
+			return nil, fmt.Errorf("two values for %s: %g and %g", out.steps[i].at.Format(time.RFC3339), out.steps[i-1].value,
+				out.steps[i].value)
 		}
 	}
 	return out, nil
@@ -168,7 +170,8 @@ func (r *Rate) row(rec []string, column, line int) error {
 
 func parseTime(s string) (time.Time, error) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "\ufeff")
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04",
+		time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t, nil
 		}

@@ -17,7 +17,8 @@ type analog struct {
 }
 
 // analogs continues a series as it continued after the times most similar to its last steps: each step is the weighted median of the
-// values that followed, with more weight for nearer analogs. With level, shapes are compared: the mean of each window is subtracted, and the
+// values that followed, with more weight for nearer analogs. With level, shapes are compared: the mean of each window is subtracted, and
+// the
 // mean of the last one is added. It returns nil if there are too few times.
 func analogs(y []float64, window, n int, level bool) []float64 {
 	if window < 2 || len(y) < window+n+2*nearest {
@@ -39,7 +40,8 @@ func analogs(y []float64, window, n int, level bool) []float64 {
 	return out
 }
 
-// nearestTimes returns the times that n known steps follow and whose windows are most similar to the last one, the nearest first. Later steps of
+// nearestTimes returns the times that n known steps follow and whose windows are most similar to the last one, the nearest first. Later
+// steps of
 // a window count more.
 func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
 	window := len(last)

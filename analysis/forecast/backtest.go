@@ -55,7 +55,8 @@ const all = -1
 const sharpness = 3
 
 // weigh gives each method a weight by the mean of the logarithms of its errors at the origins, so that a single unusual day, which every
-// method misses, does not decide. With an origin to leave out, it uses those that share no step with it, and equal weights if there are none.
+// method misses, does not decide. With an origin to leave out, it uses those that share no step with it, and equal weights if there are
+// none.
 // It returns nil if no method was tried.
 func (t *trial) weigh(h *history, without int) []float64 {
 	score, least, n := make([]float64, len(t.methods)), math.Inf(1), 0.0

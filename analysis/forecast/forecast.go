@@ -62,7 +62,8 @@ const (
 	flagsEnd
 )
 
-var flagNames = [...]string{"no-history", "short", "constant", "gaps", "stale", "level-shift", "spike", "clock-change", "clipped", "seasonless"}
+var flagNames = [...]string{"no-history", "short", "constant", "gaps", "stale", "level-shift", "spike", "clock-change", "clipped",
+	"seasonless"}
 
 // Names lists the flags that are set.
 func (f Flags) Names() []string {

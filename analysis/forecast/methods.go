@@ -106,7 +106,8 @@ func recentProfile(h *history, n int) []float64 {
 	return p[:n]
 }
 
-// medianProfile is the level of the last day plus, for each time of day, the deviation of the last seven days from their level; both by medians,
+// medianProfile is the level of the last day plus, for each time of day, the deviation of the last seven days from their level; both by
+// medians,
 // which minimise the absolute error.
 func medianProfile(h *history, n int) []float64 {
 	m := h.day

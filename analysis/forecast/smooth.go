@@ -178,7 +178,8 @@ func mean(y []float64) float64 {
 func fitDouble(y []float64, day, week int) doubleSeasonal {
 	lim := limit(y)
 	of := func(x []float64) doubleSeasonal {
-		return doubleSeasonal{alpha: 0.3 * unit(x[0]), gamma: 0.5 * unit(x[1]), delta: 0.6 * unit(x[2]), phi: 0.99 * unit(x[3]), day: day, week: week}
+		return doubleSeasonal{alpha: 0.3 * unit(x[0]), gamma: 0.5 * unit(x[1]), delta: 0.6 * unit(x[2]), phi: 0.99 * unit(x[3]), day: day,
+			week: week}
 	}
 	begin := of(make([]float64, 4)).start(y)
 	s := &seasonalState{day: make([]float64, day), week: make([]float64, week)}

@@ -16,7 +16,8 @@ func (c *ManyConnectionsRule) lines() (least map[string]float64, folded bool) {
 }
 
 // judge finds work that opens TCP connections at a rate that burdens the servers: the controller of
-// a batch system, a licence server, a metadata server. For services, many connections are normal. If only the total is known, the rate is over the whole run.
+// a batch system, a licence server, a metadata server. For services, many connections are normal. If only the total is known, the rate is
+// over the whole run.
 func (c *ManyConnectionsRule) judge(w *Workload, _ *Policy) []Finding {
 	if !workload.Kind(w.Kind).Person() || exempt(c.Exempt, w.Owner) {
 		return nil

@@ -25,7 +25,8 @@ func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		}
 		share := *w.CoresMean / *w.NodeCores
 		out = append(out, w.finding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": format.Percent(share)},
-			Evidence{Text: "share of the node's CPUs", Value: share, Unit: "ratio", Limit: limit(m.CPUShare)}, Evidence{Text: "GPU time", Value: 0, Unit: "seconds"}, lasted(m.Minimum)))
+			Evidence{Text: "share of the node's CPUs", Value: share, Unit: "ratio", Limit: limit(m.CPUShare)},
+			Evidence{Text: "GPU time", Value: 0, Unit: "seconds"}, lasted(m.Minimum)))
 	case known(w.GPUSeconds) && !w.GPUInexact && wall >= m.GPUMinimum.Seconds():
 		held := wall * *w.GPUs
 		busy := *w.GPUSeconds / held
@@ -36,9 +37,12 @@ func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if *w.GPUSeconds == 0 {
 			key = "gpu-unused.never"
 		}
-		out = append(out, w.finding(GPUUnused, grave(Medium, held >= m.GPUHighHours*3600), "gpu", key, phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": format.Percent(busy)},
-			Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)}, Evidence{Text: "GPU time allocated", Value: held, Unit: "gpu-seconds"},
-			Evidence{Text: "GPU time allocated and not used", Value: held - *w.GPUSeconds, Unit: "gpu-seconds", Wasted: true}, lasted(m.GPUMinimum)))
+		out = append(out, w.finding(GPUUnused, grave(Medium, held >= m.GPUHighHours*3600), "gpu", key,
+			phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": format.Percent(busy)},
+			Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)},
+			Evidence{Text: "GPU time allocated", Value: held, Unit: "gpu-seconds"},
+			Evidence{Text: "GPU time allocated and not used", Value: held - *w.GPUSeconds, Unit: "gpu-seconds", Wasted: true},
+			lasted(m.GPUMinimum)))
 	}
 	return out
 }

@@ -11,7 +11,8 @@ func (d *IdleAllocationRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	if known(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
 		e := []Evidence{{Text: "GPU memory held without use", Value: *w.IdleGPU, Unit: "seconds", Limit: limit(d.GPUIdle.Seconds())}}
 		if known(w.GPUs) && known(w.GPUSeconds) && !w.GPUInexact {
-			e = append(e, Evidence{Text: "GPU time allocated and not used", Value: max(w.Wall()**w.GPUs-*w.GPUSeconds, 0), Unit: "gpu-seconds", Wasted: true})
+			e = append(e, Evidence{Text: "GPU time allocated and not used", Value: max(w.Wall()**w.GPUs-*w.GPUSeconds, 0),
+				Unit: "gpu-seconds", Wasted: true})
 		}
 		out = append(out, w.finding(IdleAllocation, High, "gpu", "idle-allocation.gpu", phrase.Words{"span": Span(*w.IdleGPU)}, e...))
 	}

@@ -40,7 +40,8 @@ func (b *ImbalanceRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if idle == 0 || most/wall < k.floor {
 			continue
 		}
-		e := []Evidence{{Text: k.what + " that are idle", Value: float64(idle), Unit: "count"}, {Text: "use of the busiest", Value: most / wall, Unit: k.unit, Limit: limit(k.floor)}}
+		e := []Evidence{{Text: k.what + " that are idle", Value: float64(idle), Unit: "count"},
+			{Text: "use of the busiest", Value: most / wall, Unit: k.unit, Limit: limit(k.floor)}}
 		if x := k.wasted(float64(idle), float64(len(k.by))); x.Value > 0 {
 			e = append(e, x)
 		}
@@ -87,8 +88,10 @@ func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 	}
 	share := worst.others() / worst.Busiest
 	return []Finding{w.finding(Imbalance, grave(Medium, share < b.Idle), "tasks", "imbalance.tasks",
-		phrase.Words{"tasks": format.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": format.Time(worst.Busiest), "rest": format.Time(worst.others())},
-		Evidence{Text: "CPU time of the other tasks, on average, beside that of the busiest", Value: share, Unit: "ratio", Limit: limit(b.Tasks)},
+		phrase.Words{"tasks": format.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": format.Time(worst.Busiest),
+			"rest": format.Time(worst.others())},
+		Evidence{Text: "CPU time of the other tasks, on average, beside that of the busiest", Value: share, Unit: "ratio",
+			Limit: limit(b.Tasks)},
 		Evidence{Text: "use of the busiest", Value: worst.Busiest / wall, Unit: "cores", Limit: limit(b.Busy)},
 		Evidence{Text: "allocated and not used", Value: unused, Unit: "core-seconds", Wasted: true})}
 }

@@ -104,7 +104,8 @@ func (w *Workload) Wall() float64 {
 }
 
 func (w *Workload) finding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
-	return Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, Text: say(key, words), First: w.Start, Last: w.Last, Evidence: e}
+	return Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, Text: say(key, words), First: w.Start,
+		Last: w.Last, Evidence: e}
 }
 
 // Passed are workloads of an owner without an allocation that ended too soon for any rule about single workloads, summed up.
@@ -141,7 +142,8 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 	}
 	out = append(out, smallJobs(small)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Workload, b.Workload))
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Owner, b.Owner),
+			cmp.Compare(a.Workload, b.Workload))
 	})
 	return out
 }

@@ -6,7 +6,8 @@ import "slices"
 // both have the same remedy, or they contradict each other.
 var covered = map[[2]string][][2]string{
 	// No process runs: unused cores, memory and GPUs are a consequence.
-	{IdleAllocation, "allocation"}: {{GPUUnused, "gpu"}, {GPUUnused, "cpu"}, {OverRequested, "cpu"}, {OverRequested, "memory"}, {IdleAllocation, "gpu"}, {Imbalance, "nodes"}, {Imbalance, "tasks"}, {Imbalance, "gpus"}},
+	{IdleAllocation, "allocation"}: {{GPUUnused, "gpu"}, {GPUUnused, "cpu"}, {OverRequested, "cpu"}, {OverRequested, "memory"},
+		{IdleAllocation, "gpu"}, {Imbalance, "nodes"}, {Imbalance, "tasks"}, {Imbalance, "gpus"}},
 	// It currently holds a GPU without computing on it.
 	{IdleAllocation, "gpu"}: {{GPUUnused, "gpu"}, {Imbalance, "gpus"}},
 	{GPUUnused, "gpu"}:      {{Imbalance, "gpus"}},

@@ -92,7 +92,8 @@ type IdleAllocationRule struct {
 	ZombiesFor Duration `yaml:"zombies_for" of:"node"`
 }
 
-// Briefest returns the run time below which an ended workload without an allocation breaks no rule by itself, and counts as a short one; at most a minute.
+// Briefest returns the run time below which an ended workload without an allocation breaks no rule by itself, and counts as a short one; at
+// most a minute.
 func (p *Policy) Briefest() time.Duration {
 	least := p.shortest(Duration(time.Minute), func(n Needs) bool { return !n.Running })
 	if p.ManySmallJobs.On {

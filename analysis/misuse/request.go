@@ -52,10 +52,13 @@ func (g *OverRequestedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "core-seconds", Limit: limit(g.CoreHours * 3600), Wasted: true}))
 	}
 	need := w.need()
-	if share, wasted := waste(w.Memory, need, g.MinMemory, wall, w.MemoryInexact || w.Squeezed); share < g.Share && wasted >= g.GiBHours*3600*(1<<30) {
-		out = append(out, w.finding(OverRequested, Low, "memory", "over-requested.memory", phrase.Words{"was": w.was(), "allocated": format.Bytes(*w.Memory), "peak": format.Bytes(*need)},
+	if share, wasted := waste(w.Memory, need, g.MinMemory, wall, w.MemoryInexact || w.Squeezed); share < g.Share &&
+		wasted >= g.GiBHours*3600*(1<<30) {
+		out = append(out, w.finding(OverRequested, Low, "memory", "over-requested.memory",
+			phrase.Words{"was": w.was(), "allocated": format.Bytes(*w.Memory), "peak": format.Bytes(*need)},
 			Evidence{Text: "peak of the memory allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
-			Evidence{Text: "allocated and not used", Value: wasted, Unit: "byte-seconds", Limit: limit(g.GiBHours * 3600 * (1 << 30)), Wasted: true}))
+			Evidence{Text: "allocated and not used", Value: wasted, Unit: "byte-seconds", Limit: limit(g.GiBHours * 3600 * (1 << 30)),
+				Wasted: true}))
 	}
 	return out
 }

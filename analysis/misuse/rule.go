@@ -176,7 +176,8 @@ func Lines() (out []Followed) {
 
 // firstNames are the first names of rules: the id of a finding hashes them, so that ids outlive names.
 var firstNames = map[string]string{
-	OverShare: "hog", GPUUnused: "misfit", OverRequested: "greedy", IdleAllocation: "deadweight", ManySmallJobs: "vampire", MemoryThrashing: "thrash",
+	OverShare: "hog", GPUUnused: "misfit", OverRequested: "greedy", IdleAllocation: "deadweight", ManySmallJobs: "vampire",
+	MemoryThrashing: "thrash",
 }
 
 // Key returns what the id of a finding hashes for its rule.

@@ -56,6 +56,7 @@ func (w *Workload) oneWriter(c *StoragePatternRule) []Finding {
 		return nil
 	}
 	return []Finding{w.finding(StoragePattern, Low, "writer", "storage-pattern.writer",
-		phrase.Words{"nodes": format.Count(float64(len(w.PerNodeWritten))), "share": format.Percent(most / sum), "written": format.Bytes(sum)},
+		phrase.Words{"nodes": format.Count(float64(len(w.PerNodeWritten))), "share": format.Percent(most / sum),
+			"written": format.Bytes(sum)},
 		Evidence{Text: "share of the node that writes most", Value: most / sum, Unit: "ratio", Limit: limit(c.WriterShare)})}
 }

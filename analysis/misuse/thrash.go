@@ -91,7 +91,8 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	}{
 		{"faults", "major faults in that time", "1/s", Medium, w.Lines["major_faults"], t.FaultRate, per(w.MajorFaults, wall)},
 		{"swap", "swapped out in that time", "ratio", Medium, w.Lines["swap_peak_bytes"], t.SwapShare, w.swapped()},
-		{"quota", "throttled by the quota in that time", "ratio", Low, w.Lines["cpu_throttled_seconds"], t.ThrottledShare, per(w.ThrottledSeconds, wall)},
+		{"quota", "throttled by the quota in that time", "ratio", Low, w.Lines["cpu_throttled_seconds"], t.ThrottledShare,
+			per(w.ThrottledSeconds, wall)},
 	} {
 		s, found := whole, k.mean >= k.limit
 		s.mean = k.mean

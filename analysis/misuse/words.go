@@ -33,7 +33,8 @@ func OverShareText(share float64, what, where string, seconds, waited float64) s
 	if waited >= leastWait {
 		key = "over-share.waited"
 	}
-	return say(key, phrase.Words{"share": format.Percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds), "waited": Span(waited)})
+	return say(key, phrase.Words{"share": format.Percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds),
+		"waited": Span(waited)})
 }
 
 // leastWait is the waiting time of others that is worth mentioning, in seconds.

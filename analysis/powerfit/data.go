@@ -322,7 +322,9 @@ func (t *table) fold(runs []string, when []float64, o *Options) (warn []string) 
 		return nil
 	}
 	if runs != nil {
-		warn = append(warn, fmt.Sprintf("%d workload(s) only: the errors do not carry over to other kinds of work; record at least 3, better 8", len(index)))
+		warn = append(
+			warn, fmt.Sprintf("%d workload(s) only: the errors do not carry over to other kinds of work; record at least 3, better 8",
+				len(index)))
 	}
 	t.names = nil
 	if len(t.y) <= fewRows {

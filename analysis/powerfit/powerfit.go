@@ -186,7 +186,8 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 	}
 	if len(t.names) < fewestParts {
 		m.Training.Score, m.Training.Baseline = powermodel.Score{}, powermodel.Score{}
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d parts are too few to state an error; %d or more workloads are needed", len(t.names), fewestParts))
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("%d parts are too few to state an error; %d or more workloads are needed", len(t.names), fewestParts))
 	}
 	return m
 }

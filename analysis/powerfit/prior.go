@@ -57,7 +57,8 @@ func NewPrior(source string, curves []Curve) (*Prior, error) {
 	var z [][]float64
 	for i, c := range curves {
 		if len(c.Load) < 4 || len(c.Load) != len(c.Watts) {
-			return nil, fmt.Errorf("curve %d has %d loads and %d powers, want equal numbers, at least 4: %w", i, len(c.Load), len(c.Watts), ErrData)
+			return nil, fmt.Errorf("curve %d has %d loads and %d powers, want equal numbers, at least 4: %w", i, len(c.Load), len(c.Watts),
+				ErrData)
 		}
 		logs := make([]float64, len(c.Watts))
 		for j, w := range c.Watts {
@@ -279,7 +280,8 @@ func FitCurve(p *Prior, points Curve) (*powermodel.Curve, error) {
 	variance := make([]float64, len(points.Load))
 	for i, u := range points.Load {
 		if !(u >= 0 && u <= 1.05) || !(points.Watts[i] > 0) || math.IsInf(points.Watts[i], 0) {
-			return nil, fmt.Errorf("point %d (load %g, %g W): want a load from 0 to 1 and a positive power: %w", i+1, u, points.Watts[i], ErrData)
+			return nil, fmt.Errorf("point %d (load %g, %g W): want a load from 0 to 1 and a positive power: %w", i+1, u, points.Watts[i],
+				ErrData)
 		}
 		variance[i] = pointNoise * pointNoise
 	}

@@ -16,7 +16,8 @@ const (
 	leastGPUs = 0.05
 )
 
-// GPUWatts returns how many watts a busy GPU of a node adds, by least squares over the hours of its load: watts = a + b·share + g·GPUs. It is
+// GPUWatts returns how many watts a busy GPU of a node adds, by least squares over the hours of its load: watts = a + b·share + g·GPUs. It
+// is
 // 0 if that cannot be estimated: too few hours, GPU use that is constant or collinear with core use, or no rise.
 func GPUWatts(loads []Load) float64 {
 	loads = measured(loads)
@@ -45,7 +46,8 @@ func GPUWatts(loads []Load) float64 {
 	return max((xx*gw-xg*xw)/det, 0)
 }
 
-// FitCurve fits a curve to the hours of a node, without the power of its GPUs: the mean power in each twentieth of use, made monotone (isotonic
+// FitCurve fits a curve to the hours of a node, without the power of its GPUs: the mean power in each twentieth of use, made monotone
+// (isotonic
 // regression), with straight lines beyond the observed range. It returns false if there are too few hours, or if all have the same load.
 func FitCurve(loads []Load) (Curve, bool) {
 	loads = measured(loads)

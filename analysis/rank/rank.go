@@ -3,8 +3,10 @@
 // tier: moving data costs more than the difference in watts.
 //
 // The watts come from each node's own curve of power by share of its cores in use, at the expected load: the mean of its
-// forecast over the time that the work stays, or the measured load, plus work that was placed and is not measured yet. Nodes whose forecast band,
-// pressure or memory leaves too little capacity come after those with enough, then nodes without fresh data, and last the nodes that the requests
+// forecast over the time that the work stays, or the measured load, plus work that was placed and is not measured yet. Nodes whose forecast
+// band,
+// pressure or memory leaves too little capacity come after those with enough, then nodes without fresh data, and last the nodes that the
+// requests
 // do not fit on: missing or stale data never makes a node the best one.
 //
 // Units are cores, bytes, watts and seconds; unknown figures are NaN. The package is pure: no file, no clock; there are no errors. [Rank]

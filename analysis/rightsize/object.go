@@ -89,8 +89,9 @@ func VPA(kind, id string, list []Container) string {
 	return text(object{
 		"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
 		"metadata": object{"name": words[2], "namespace": words[1]},
-		"spec":     object{"targetRef": object{"apiVersion": "apps/v1", "kind": target, "name": words[2]}, "updatePolicy": object{"updateMode": "Off"}},
-		"status":   object{"recommendation": object{"containerRecommendations": found}},
+		"spec": object{"targetRef": object{"apiVersion": "apps/v1", "kind": target, "name": words[2]},
+			"updatePolicy": object{"updateMode": "Off"}},
+		"status": object{"recommendation": object{"containerRecommendations": found}},
 	})
 }
 

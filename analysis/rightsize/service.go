@@ -102,12 +102,14 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 	words := phrase.Words{"cores": format.Count(v), "p95": format.Count(p95), "p99": format.Count(p99), "days": daysText(n)}
 	a.say("service.cores", words)
 	if t := a.TestedCores; t != nil {
-		a.say("service.cores.tested", phrase.Words{"above": format.Percent(t.Above), "slack": format.Percent(t.Slack), "days": daysText(t.Days)})
+		a.say("service.cores.tested", phrase.Words{"above": format.Percent(t.Above), "slack": format.Percent(t.Slack),
+			"days": daysText(t.Days)})
 	}
 	if has, ok := known(now.Cores); ok && has > 0 {
 		a.NowCores = testCores(days, func([]Day) (float64, bool) { return has, true })
 		if t := a.NowCores; t != nil {
-			a.say("service.cores.now", phrase.Words{"has": format.Count(has), "above": format.Percent(t.Above), "slack": format.Percent(t.Slack)})
+			a.say("service.cores.now", phrase.Words{"has": format.Count(has), "above": format.Percent(t.Above),
+				"slack": format.Percent(t.Slack)})
 		}
 	}
 }
@@ -133,7 +135,9 @@ func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
 	a.say(key, phrase.Words{"memory": format.Bytes(v), "peak": format.Bytes(most), "days": daysText(n)})
 	a.TestedMemory = testMemory(days, func(past []Day) (float64, bool) { return Memory(past, *c) })
 	if t := a.TestedMemory; t != nil {
-		a.say("service.memory.tested", phrase.Words{"above": format.Count(math.Round(t.Above * float64(t.Days))), "slack": format.Percent(t.Slack), "days": daysText(t.Days)})
+		a.say("service.memory.tested",
+			phrase.Words{"above": format.Count(math.Round(t.Above * float64(t.Days))), "slack": format.Percent(t.Slack),
+				"days": daysText(t.Days)})
 	}
 	if has, ok := known(now.Memory); ok && has > 0 {
 		a.NowMemory = testMemory(days, func([]Day) (float64, bool) { return has, true })

@@ -107,7 +107,8 @@ func (c *comparison) laws() (r Result) {
 		c.say("work", "info", 0, "ratio", "refuse.unknown", words)
 		return r
 	}
-	words["behind"], words["few"], words["most"] = c.behind(), sized(c.sizes[0], string(c.unit)), sized(c.sizes[len(c.sizes)-1], string(c.unit))
+	words["behind"], words["few"], words["most"] = c.behind(), sized(c.sizes[0], string(c.unit)),
+		sized(c.sizes[len(c.sizes)-1], string(c.unit))
 	if weak, ok := seeWeak(c.runs); ok {
 		c.weak(weak, words)
 		return Result{Weak: &weak}
@@ -164,7 +165,8 @@ func (c *comparison) few() {
 	if one < 1 {
 		one, two = 2*try, 4*try
 	}
-	c.say("runs", "info", float64(len(c.sizes)), "count", "runs.try", phrase.Words{"seen": what, "one": sized(one, string(c.unit)), "two": sized(two, string(c.unit))})
+	c.say("runs", "info", float64(len(c.sizes)), "count", "runs.try",
+		phrase.Words{"seen": what, "one": sized(one, string(c.unit)), "two": sized(two, string(c.unit))})
 }
 
 // unseen returns a size at which the law claims more speed-up than was observed busy. If
@@ -186,7 +188,8 @@ func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 // claim reports what the law of the runs means.
 func (c *comparison) claim(law *Fit) {
 	most := c.sizes[len(c.sizes)-1]
-	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)), "serial": format.Percent(law.Serial), "error": format.Percent(law.Error),
+	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)),
+		"serial": format.Percent(law.Serial), "error": format.Percent(law.Error),
 		"speed": format.Count(law.Speedup(most)), "between": "", "beyond": ""}
 	limit, best := law.Limit()
 	switch {
@@ -200,7 +203,8 @@ func (c *comparison) claim(law *Fit) {
 		c.say("law", "good", 0, "ratio", "law.parallel", words)
 	default:
 		if !math.IsNaN(law.SerialLow) {
-			words["between"] = " " + texts.Say("law.between", phrase.Words{"low": format.Percent(law.SerialLow), "high": format.Percent(law.SerialHigh)})
+			words["between"] = " " + texts.Say("law.between",
+				phrase.Words{"low": format.Percent(law.SerialLow), "high": format.Percent(law.SerialHigh)})
 		}
 		words["limit"] = format.Count(limit)
 		c.say("law", "info", law.Serial, "ratio", "law.amdahl", words)
@@ -239,7 +243,8 @@ func (j *judge) serial() {
 		return
 	}
 	share := (1/mean - 1/given) / (1 - 1/given)
-	j.say("serial", "info", share, "ratio", "serial", phrase.Words{"mean": format.Count(mean), "given": sized(given, "core"), "serial": format.Percent(share)})
+	j.say("serial", "info", share, "ratio", "serial",
+		phrase.Words{"mean": format.Count(mean), "given": sized(given, "core"), "serial": format.Percent(share)})
 }
 
 // measured drops the runs whose use was not measured.
@@ -299,7 +304,8 @@ func (c *comparison) waited() (n int) {
 // behind describes the runs that a sentence is based on.
 func (c *comparison) behind() string {
 	first, last := c.sizes[0], c.sizes[len(c.sizes)-1]
-	return plural(len(c.runs)) + " at " + strconv.Itoa(len(c.sizes)) + " sizes, " + format.Count(first) + " to " + sized(last, string(c.unit))
+	return plural(len(c.runs)) + " at " + strconv.Itoa(len(c.sizes)) + " sizes, " + format.Count(first) + " to " + sized(last,
+		string(c.unit))
 }
 
 func faster(gain float64) string {

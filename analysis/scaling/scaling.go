@@ -111,7 +111,8 @@ func solve(runs []Run, parameters int) Fit {
 		}
 		if sum < least {
 			least = sum
-			best = Fit{OneCore: c[0], Serial: min(1, c[1]/c[0]), Crosstalk: c[2] / c[0], Error: math.Sqrt(sum / float64(max(1, len(runs)-parameters)))}
+			best = Fit{OneCore: c[0], Serial: min(1, c[1]/c[0]), Crosstalk: c[2] / c[0],
+				Error: math.Sqrt(sum / float64(max(1, len(runs)-parameters)))}
 		}
 	}
 	return best

@@ -79,6 +79,7 @@ func (c *comparison) weak(w Weak, words phrase.Words) {
 	if w.Efficiency >= 0.8 {
 		severity = "good"
 	}
-	words["growth"], words["slower"], words["efficiency"] = format.Count(w.Growth), format.Percent(1/w.Efficiency), format.Percent(w.Efficiency)
+	words["growth"], words["slower"], words["efficiency"] = format.Count(w.Growth), format.Percent(1/w.Efficiency),
+		format.Percent(w.Efficiency)
 	c.say("weak", severity, w.Efficiency, "ratio", "weak", words)
 }

@@ -207,7 +207,8 @@ func (f *Frame) doubts() (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("column %s is constant (%g)", c.Name, lo))
 		}
 	}
-	if l := f.Label("workload"); l != nil && len(l.Values) > 0 && !slices.ContainsFunc(l.Values, func(v string) bool { return v != l.Values[0] }) {
+	if l := f.Label("workload"); l != nil && len(l.Values) > 0 &&
+		!slices.ContainsFunc(l.Values, func(v string) bool { return v != l.Values[0] }) {
 		warnings = append(warnings, fmt.Sprintf("only one workload (%s): results do not generalise to others", l.Values[0]))
 	}
 	return warnings

@@ -47,7 +47,8 @@ func (f *Frame) Dictionary() *Dictionary {
 		}
 		d.Start, d.End = time.UnixMilli(lo).UTC().Format(timeLayout), time.UnixMilli(hi).UTC().Format(timeLayout)
 	}
-	d.Columns = append(d.Columns, Definition{Name: TimeColumn, Type: "time", Unit: "milliseconds since 1970-01-01 UTC in Parquet, RFC 3339 in CSV",
+	d.Columns = append(d.Columns, Definition{Name: TimeColumn, Type: "time",
+		Unit: "milliseconds since 1970-01-01 UTC in Parquet, RFC 3339 in CSV",
 		Help: "end of the step of the row", Points: f.Rows()})
 	for _, l := range f.Labels {
 		distinct := make(map[string]bool)
@@ -111,7 +112,8 @@ func (d *Dictionary) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&b, ", one each %g s", d.StepSeconds)
 	}
 	b.WriteString(". A gap is an empty field (CSV) or a null (Parquet), never zero.\n\n")
-	b.WriteString("| column | type | unit | points | gaps | least | greatest | made from | meaning |\n|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString(
+		"| column | type | unit | points | gaps | least | greatest | made from | meaning |\n|---|---|---|---|---|---|---|---|---|\n")
 	cell := strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ")
 	num := func(v *float64) string {
 		if v == nil {

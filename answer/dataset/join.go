@@ -64,7 +64,8 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 		all = append(all, placed{s, block})
 	}
 	if steps > maxRows/max(1, len(sets)) {
-		return nil, nil, fmt.Errorf("%d steps of %d sets of labels are more than %d rows; take a longer step: %w", steps, len(sets), maxRows, ErrData)
+		return nil, nil, fmt.Errorf("%d steps of %d sets of labels are more than %d rows; take a longer step: %w", steps, len(sets),
+			maxRows, ErrData)
 	}
 	slices.SortFunc(sets, slices.Compare)
 	for k, set := range sets {

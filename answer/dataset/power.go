@@ -69,5 +69,6 @@ func OnNode(expr, node string, window time.Duration) string {
 	if node != "" {
 		matcher = fmt.Sprintf("node=%q", node)
 	}
-	return strings.NewReplacer(",NODE", strings.TrimSuffix(","+matcher, ","), "{NODE}", "{"+matcher+"}", "WINDOW", fmt.Sprintf("%dms", window.Milliseconds())).Replace(expr)
+	return strings.NewReplacer(",NODE", strings.TrimSuffix(","+matcher, ","), "{NODE}", "{"+matcher+"}", "WINDOW",
+		fmt.Sprintf("%dms", window.Milliseconds())).Replace(expr)
 }

@@ -85,7 +85,8 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	asked := 0
 	for i := range r.list {
 		w := &r.list[i]
-		filled := w.MemoryNeededPeakBytes != nil && efficiency.Filled(w.Memory, w.MemoryPeakBytes) && !efficiency.Filled(w.Memory, w.MemoryNeededPeakBytes)
+		filled := w.MemoryNeededPeakBytes != nil && efficiency.Filled(w.Memory, w.MemoryPeakBytes) &&
+			!efficiency.Filled(w.Memory, w.MemoryNeededPeakBytes)
 		if asked == suspects || len(w.Nodes) == 0 || !filled && (w.ReadBytes == nil || *w.ReadBytes < suspectRead) {
 			continue
 		}
@@ -99,7 +100,8 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 			return err
 		}
 		w.Refaulted = strain.Refaults
-		w.Squeezed = filled && efficiency.Squeezed(efficiency.Usage{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: w.MemoryPeakBytes}}, WallSeconds: w.Wall(), Memory: w.Memory, MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
+		w.Squeezed = filled && efficiency.Squeezed(efficiency.Usage{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: w.MemoryPeakBytes}},
+			WallSeconds: w.Wall(), Memory: w.Memory, MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	return nil
 }

@@ -178,7 +178,8 @@ func (e *Evaluator) consistent(f *misuse.Finding, at time.Time) bool {
 // deadProcesses returns findings for owners with lasting zombies.
 func (m *machine) deadProcesses(r *reading, policy *misuse.Policy) (out []misuse.Finding) {
 	for _, z := range m.zombies {
-		if f, ok := misuse.DeadProcesses(misuse.Zombies{Site: m.site, Node: m.node, Owner: z.owner, Times: z.times, Counts: z.counts, Now: r.to}, policy); ok {
+		if f, ok := misuse.DeadProcesses(misuse.Zombies{Site: m.site, Node: m.node, Owner: z.owner, Times: z.times, Counts: z.counts,
+			Now: r.to}, policy); ok {
 			out = append(out, f)
 		}
 	}
@@ -211,8 +212,10 @@ type machines struct {
 }
 
 func newMachines() *machines {
-	return &machines{cores: map[place]int{}, gpus: map[place]int{}, latest: map[place]int64{}, measured: map[place]map[string]int64{}, inexact: map[inexact]stretches{},
-		perNode: map[id]map[string]float64{}, perGPU: map[id]map[string]float64{}, perNodeWritten: map[id]map[string]float64{}, gpu: map[id]*piece{}}
+	return &machines{cores: map[place]int{}, gpus: map[place]int{}, latest: map[place]int64{}, measured: map[place]map[string]int64{},
+		inexact: map[inexact]stretches{},
+		perNode: map[id]map[string]float64{}, perGPU: map[id]map[string]float64{}, perNodeWritten: map[id]map[string]float64{},
+		gpu: map[id]*piece{}}
 }
 
 func (a *machines) add(m *machine) {

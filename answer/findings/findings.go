@@ -113,7 +113,8 @@ func ID(f *misuse.Finding) string {
 // stored returns the findings of the last days, and open ones of any age, by id.
 func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.Finding, error) {
 	out := map[string]*store.Finding{}
-	for _, f := range []store.FindingFilter{{Since: now.Add(-k.window() - 2*back)}, {States: []string{store.FindingNew, store.FindingOpen}}} {
+	for _, f := range []store.FindingFilter{{Since: now.Add(-k.window() - 2*back)},
+		{States: []string{store.FindingNew, store.FindingOpen}}} {
 		list, _, err := k.Store.Findings(ctx, f)
 		if err != nil {
 			return nil, err

@@ -39,7 +39,8 @@ const (
 	zombieCount    = "reckon_zombie_processes"
 )
 
-var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, workloadIO, workloadIOWait, gpuMemory, nodeCPU, nodeMemory, nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, ioPressure, gpuInfo, nodeGPU, zombieCount, exactness,
+var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, workloadIO, workloadIOWait, gpuMemory, nodeCPU, nodeMemory,
+	nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, ioPressure, gpuInfo, nodeGPU, zombieCount, exactness,
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
@@ -169,7 +170,8 @@ func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide m
 		site := l.Get("site")
 		m := found[site]
 		if m == nil {
-			m = &machine{place: place{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, measured: map[string]int64{}, allocations: map[allocation]line{}, inexact: map[inexact]stretches{}, owners: map[string]*owner{}, work: map[id]*piece{}}
+			m = &machine{place: place{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, measured: map[string]int64{},
+				allocations: map[allocation]line{}, inexact: map[inexact]stretches{}, owners: map[string]*owner{}, work: map[id]*piece{}}
 			found[site] = m
 		}
 		it = s.Iterator(it)

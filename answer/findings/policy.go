@@ -102,7 +102,8 @@ func ReadPolicy(text []byte) (*Policy, error) {
 			}
 		}
 		if word := ofNodes(&o.Rules); word != "" && o.Partition != "" {
-			return nil, fmt.Errorf("override %d: %s is of a node as a whole, whatever the partition of the work on it; give it with node: alone", i+1, word)
+			return nil, fmt.Errorf(
+				"override %d: %s is of a node as a whole, whatever the partition of the work on it; give it with node: alone", i+1, word)
 		}
 		probe := *base
 		if err := merge(&probe, &o.Rules); err != nil {
@@ -133,7 +134,8 @@ func thresholds(p *misuse.Policy) (out []threshold) {
 		for k := range values.NumField() {
 			f := values.Type().Field(k)
 			out = append(out, threshold{
-				field.Tag.Get("yaml"), f.Tag.Get("yaml"), f.Tag.Get("limit"), f.Tag.Get("of") == "node" || field.Tag.Get("yaml") == misuse.OverShare, values.Field(k),
+				field.Tag.Get("yaml"), f.Tag.Get("yaml"), f.Tag.Get("limit"), f.Tag.Get("of") == "node" ||
+					field.Tag.Get("yaml") == misuse.OverShare, values.Field(k),
 			})
 		}
 	}
@@ -150,7 +152,8 @@ func ofNodes(rules *yaml.Node) string {
 		}
 		for k := 0; k+1 < len(value.Content); k += 2 {
 			word := value.Content[k].Value
-			if slices.ContainsFunc(thresholds(new(misuse.Policy)), func(t threshold) bool { return t.ofNode && t.rule == key && t.key == word }) {
+			if slices.ContainsFunc(thresholds(new(misuse.Policy)),
+				func(t threshold) bool { return t.ofNode && t.rule == key && t.key == word }) {
 				return key + "." + word
 			}
 		}
@@ -241,7 +244,8 @@ func check(p *misuse.Policy) error {
 
 func plain(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	return errors.New(strings.NewReplacer("yaml: ", "", "unmarshal errors: ", "", " in type findings.file", "", " in type misuse.", " in ").Replace(text))
+	return errors.New(strings.NewReplacer("yaml: ", "", "unmarshal errors: ", "", " in type findings.file", "", " in type misuse.",
+		" in ").Replace(text))
 }
 
 // For returns the thresholds for a workload of a partition on some nodes. It is not safe for

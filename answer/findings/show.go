@@ -18,7 +18,8 @@ func Queries(f *store.Finding) (out []Query) {
 		work = matchers("site", f.Site, "owner", f.Owner)
 	}
 	fill := strings.NewReplacer("{$work", "{"+work, "{$node", "{"+matchers("site", f.Site, "node", f.Node),
-		"{$owner", "{"+matchers("site", f.Site, "owner", f.Owner), "{$zombies", "{"+matchers("site", f.Site, "node", f.Node, "owner", f.Owner))
+		"{$owner", "{"+matchers("site", f.Site, "owner", f.Owner), "{$zombies",
+		"{"+matchers("site", f.Site, "node", f.Node, "owner", f.Owner))
 	for _, s := range misuse.Shows(f.Rule, f.Part) {
 		out = append(out, Query{s.Text, strings.ReplaceAll(fill.Replace(s.Query), "{,", "{")})
 	}

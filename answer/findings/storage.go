@@ -15,8 +15,10 @@ const leastTraffic = 1 << 20
 const leastWaiting = 0.02
 
 // storage returns the traffic of disks and network file systems as a resource. Its capacity is unknown, because it depends on the
-// access pattern: the use of an owner is their share of the bytes, and the capacity is all of them. It is contended while tasks wait, by PSI or,
-// without PSI, by the time that threads of owners wait for storage. An owner who waits for it wants all of it; one who does not wait is satisfied.
+// access pattern: the use of an owner is their share of the bytes, and the capacity is all of them. It is contended while tasks wait, by
+// PSI or,
+// without PSI, by the time that threads of owners wait for storage. An owner who waits for it wants all of it; one who does not wait is
+// satisfied.
 // Without measurements of waiting there are no findings. The lines in waited are in the order of owner names.
 func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 	steps, second := r.steps(), 1/r.step.Seconds()
@@ -54,7 +56,8 @@ func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 				want[i] = 1
 			}
 		}
-		t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want, Inexact: either(m.inexactUse(o, exactRead, r), m.inexactUse(o, exactWritten, r))})
+		t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want,
+			Inexact: either(m.inexactUse(o, exactRead, r), m.inexactUse(o, exactWritten, r))})
 		waited = append(waited, o.ioWait)
 	}
 	return t, waited
@@ -71,7 +74,8 @@ func either(a, b []bool) []bool {
 	return a
 }
 
-// waitedFor returns for how long other owners waited for a resource while one used more than a fair share of it, in thread-seconds; false if
+// waitedFor returns for how long other owners waited for a resource while one used more than a fair share of it, in thread-seconds; false
+// if
 // that is not measured.
 func (t *nodeTrace) waitedFor(owner string, l fairshare.Limits) (sum float64, known bool) {
 	if t.waited == nil {

@@ -45,7 +45,8 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.owners)) {
 			if use, want := of(m.owners[name]); use != nil {
-				t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want, Waits: waits[name], Allocated: m.allocatedTo(name, part, r.steps()), Inexact: m.inexactUse(m.owners[name], figure, r)})
+				t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want, Waits: waits[name],
+					Allocated: m.allocatedTo(name, part, r.steps()), Inexact: m.inexactUse(m.owners[name], figure, r)})
 			}
 		}
 		if len(t.Owners) == 0 {
@@ -64,7 +65,8 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	}
 	cores := float64(len(m.cpus))
 	add("cpu", "CPUs", exactCPU, fairshare.Trace{
-		Capacity: cores, Machine: m.used.over(m.all).scaled(cores), Pressure: m.cpuWaits.over(m.cpuWatched), Runnable: m.tasks.over(m.tasksWatched),
+		Capacity: cores, Machine: m.used.over(m.all).scaled(cores), Pressure: m.cpuWaits.over(m.cpuWatched),
+		Runnable: m.tasks.over(m.tasksWatched),
 	}, func(o *owner) (use, want line) {
 		use = o.cpu.scaled(second)
 		return use, use.plus(o.wait.scaled(second))
@@ -74,9 +76,11 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	for i, share := range available {
 		inUse[i] = (1 - share) * m.size
 	}
-	add("memory", "memory", exactMemory, fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
+	add("memory", "memory", exactMemory,
+		fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
 		func(o *owner) (use, want line) { return o.memory.scaled(second), nil })
-	add("gpu", "GPUs", exactGPU, fairshare.Trace{Capacity: float64(len(m.gpus))}, func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
+	add("gpu", "GPUs", exactGPU, fairshare.Trace{Capacity: float64(len(m.gpus))},
+		func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
 	for i := range out {
 		if out[i].part == "cpu" {
 			out[i].waited = m.waitedForCPU(&out[i].trace, r.step.Seconds())
@@ -199,18 +203,22 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 			Text:  misuse.OverShareText(s.share/s.contended, s.what, where, s.contended, s.waited),
 			First: r.from.Add(time.Duration(s.first) * r.step), Last: r.from.Add(time.Duration(s.last+1) * r.step),
 			Evidence: []misuse.Evidence{
-				{Text: "score: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds", Limit: &limit},
+				{Text: "score: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds",
+					Limit: &limit},
 				{Text: "mean share of the capacity in that time", Value: s.share / s.contended, Unit: "ratio"},
 				{Text: "owners who wanted it too, on average", Value: s.others / s.contended, Unit: "count"},
-				{Text: "time in which it was contended and the owner above a fair share; most often: " + reasons[why], Value: s.contended, Unit: "seconds"},
+				{Text: "time in which it was contended and the owner above a fair share; most often: " + reasons[why], Value: s.contended,
+					Unit: "seconds"},
 			},
 		}
 		if s.hasWaited {
-			f.Evidence = append(f.Evidence, misuse.Evidence{Text: "time that others waited for it meanwhile, added up over threads", Value: s.waited, Unit: "seconds"})
+			f.Evidence = append(f.Evidence,
+				misuse.Evidence{Text: "time that others waited for it meanwhile, added up over threads", Value: s.waited, Unit: "seconds"})
 		}
 		for i := range min(len(s.nodes), shownNodes) {
 			if len(s.nodes) > 1 {
-				f.Evidence = append(f.Evidence, misuse.Evidence{Text: "of it on " + s.nodes[i].node, Value: s.nodes[i].seconds, Unit: "seconds"})
+				f.Evidence = append(f.Evidence,
+					misuse.Evidence{Text: "of it on " + s.nodes[i].node, Value: s.nodes[i].seconds, Unit: "seconds"})
 			}
 		}
 		out = append(out, f)

@@ -116,7 +116,8 @@ func unlike(group []series, end time.Time) []misuse.Finding {
 	for _, u := range anomaly.Peers(lines) {
 		f := group[u.Index].finding("unlike-peers", end, end.Add(-peerHours*time.Hour))
 		f.Text = misuse.PeersText(u.Value, u.Peers)
-		f.Evidence = []misuse.Evidence{{Text: "power, median of three days", Value: u.Value, Unit: "watts"}, {Text: "of the other nodes of the site", Value: u.Peers, Unit: "watts"}}
+		f.Evidence = []misuse.Evidence{{Text: "power, median of three days", Value: u.Value, Unit: "watts"},
+			{Text: "of the other nodes of the site", Value: u.Peers, Unit: "watts"}}
 		out = append(out, f)
 	}
 	return out

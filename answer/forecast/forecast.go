@@ -226,7 +226,8 @@ func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error
 	if steps == DailySteps {
 		name = "daily"
 	}
-	mark := store.Forecast{Subject: done, Name: name, Figure: "series", Made: end, Step: time.Hour, Point: []float64{float64(n)}, Low: []float64{float64(n)}, High: []float64{float64(n)}, Judged: &store.Judged{}}
+	mark := store.Forecast{Subject: done, Name: name, Figure: "series", Made: end, Step: time.Hour, Point: []float64{float64(n)},
+		Low: []float64{float64(n)}, High: []float64{float64(n)}, Judged: &store.Judged{}}
 	if err := k.Store.PutForecasts(ctx, []store.Forecast{mark}); err != nil {
 		return n, err
 	}
@@ -246,7 +247,8 @@ func (k *Keeper) forecast(s *series, end time.Time, steps int) (store.Forecast, 
 
 func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast {
 	r := forecast.Run(forecast.Input{
-		Values: s.values, Start: end.Add(-time.Duration(len(s.values)) * time.Hour), Step: time.Hour, Location: k.Location, Horizon: steps, Capacity: s.capacity,
+		Values: s.values, Start: end.Add(-time.Duration(len(s.values)) * time.Hour), Step: time.Hour, Location: k.Location, Horizon: steps,
+		Capacity: s.capacity,
 	})
 	f := store.Forecast{
 		Subject: s.subject, Site: s.site, Owner: s.owner, Name: s.name, Figure: s.figure, Made: end, Step: time.Hour,

@@ -80,7 +80,8 @@ type Kept struct {
 // Kept returns the newest daily forecasts of a subject, by figure; hours that a later hourly run covers are replaced by it.
 func (k *Keeper) Kept(ctx context.Context, subject, site, name string) ([]Kept, error) {
 	now := k.Clock()
-	list, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: subject, Site: site, Name: name, Since: now.Add(-JudgedFor - DailySteps*time.Hour)})
+	list, err := k.Store.Forecasts(ctx,
+		store.ForecastFilter{Subject: subject, Site: site, Name: name, Since: now.Add(-JudgedFor - DailySteps*time.Hour)})
 	if err != nil {
 		return nil, err
 	}

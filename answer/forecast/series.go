@@ -52,7 +52,8 @@ func rates() []rate {
 	}
 	return []rate{
 		{"cores", func(u *store.NodeUse) *float64 { return u.CoreUsedSeconds }, func(u *store.NodeUse) *float64 { return u.CoreSeconds }},
-		{"memory_bytes", func(u *store.NodeUse) *float64 { return u.NodeMemoryUsedByteSeconds }, func(u *store.NodeUse) *float64 { return u.NodeMemoryByteSeconds }},
+		{"memory_bytes", func(u *store.NodeUse) *float64 { return u.NodeMemoryUsedByteSeconds },
+			func(u *store.NodeUse) *float64 { return u.NodeMemoryByteSeconds }},
 		{"watts", func(u *store.NodeUse) *float64 { return u.NodeJoules }, nil},
 		{"gpus", func(u *store.NodeUse) *float64 { return u.GPUSeconds }, nil},
 		{"disk_bytes_per_second", func(u *store.NodeUse) *float64 { return sum(u.ReadBytes, u.WriteBytes) }, nil},
@@ -112,7 +113,8 @@ const (
 
 // sites reads the totals of all nodes of a site.
 func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) error) error {
-	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site"}})
+	rows, err := k.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site"}})
 	if err != nil {
 		return fmt.Errorf("read the hours of sites: %w", err)
 	}
@@ -121,7 +123,8 @@ func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) e
 
 // nodes reads the nodes that were up in the last day.
 func (k *Keeper) nodes(ctx context.Context, end time.Time, take func([]series) error) error {
-	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
+	rows, err := k.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)
 	}
@@ -139,7 +142,8 @@ func (k *Keeper) nodes(ctx context.Context, end time.Time, take func([]series) e
 }
 
 func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
-	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site", "node"}, Nodes: names})
+	rows, err := k.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site", "node"}, Nodes: names})
 	if err != nil {
 		return fmt.Errorf("read the hours of nodes: %w", err)
 	}
@@ -244,7 +248,8 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 			watched[u.Site][at] = 0
 		}
 	}
-	rows, err := k.Rollups.Use(ctx, store.RollupQuery{From: g.from, To: g.to, Span: store.SpanHour, By: []string{"site", "owner"}, Owners: names})
+	rows, err := k.Rollups.Use(ctx,
+		store.RollupQuery{From: g.from, To: g.to, Span: store.SpanHour, By: []string{"site", "owner"}, Owners: names})
 	if err != nil {
 		return fmt.Errorf("read the hours of owners: %w", err)
 	}
@@ -264,7 +269,8 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 			id := key{u.Site, u.Owner, r.figure}
 			s := all[id]
 			if s == nil {
-				s = &series{subject: Owner, site: u.Site, owner: u.Owner, name: u.Owner, figure: r.figure, values: slices.Clone(watched[u.Site])}
+				s = &series{subject: Owner, site: u.Site, owner: u.Owner, name: u.Owner, figure: r.figure,
+					values: slices.Clone(watched[u.Site])}
 				if s.values == nil {
 					s.values = g.empty()
 				}
@@ -283,7 +289,8 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 // services reads the running services with the highest use since they started, at least two days ago.
 func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series) error) error {
 	live := true
-	rows, _, err := k.Catalogue.Workloads(ctx, store.Filter{Kinds: workload.Words(workload.Services()), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
+	rows, _, err := k.Catalogue.Workloads(ctx,
+		store.Filter{Kinds: workload.Words(workload.Services()), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
 	if err != nil {
 		return fmt.Errorf("list the services: %w", err)
 	}
@@ -331,7 +338,8 @@ func (k *Keeper) service(ctx context.Context, end time.Time, of series, take fun
 
 // fileSystems reads the file systems of nodes that were up in the last day.
 func (k *Keeper) fileSystems(ctx context.Context, end time.Time, take func([]series) error) error {
-	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
+	rows, err := k.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)
 	}

@@ -71,7 +71,8 @@ func (v View) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return storage.NewMergeChunkQuerier([]storage.ChunkQuerier{q}, []storage.ChunkQuerier{viewChunks{viewQuerier{v.Store, mint, maxt}}}, storage.NewCompactingChunkSeriesMerger(storage.ChainedSeriesMerge)), nil
+	return storage.NewMergeChunkQuerier([]storage.ChunkQuerier{q}, []storage.ChunkQuerier{viewChunks{viewQuerier{v.Store, mint, maxt}}},
+		storage.NewCompactingChunkSeriesMerger(storage.ChainedSeriesMerge)), nil
 }
 
 type viewQuerier struct {
@@ -151,7 +152,8 @@ func newSet(list []store.Forecast, from, to int64, ms []*labels.Matcher) storage
 }
 
 func labelsOf(f *store.Forecast, quantile, horizon string) labels.Labels {
-	by := map[string]string{model.MetricNameLabel: Metric, "subject": f.Subject, "site": f.Site, "figure": f.Figure, "quantile": quantile, "horizon": horizon, "owner": f.Owner}
+	by := map[string]string{model.MetricNameLabel: Metric, "subject": f.Subject, "site": f.Site, "figure": f.Figure, "quantile": quantile,
+		"horizon": horizon, "owner": f.Owner}
 	switch f.Subject {
 	case Node:
 		by["node"] = f.Name
@@ -219,7 +221,8 @@ func (*set) Err() error                        { return nil }
 func (*set) Warnings() annotations.Annotations { return nil }
 
 // LabelValues implements storage.LabelQuerier.
-func (q viewQuerier) LabelValues(ctx context.Context, name string, _ *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q viewQuerier) LabelValues(ctx context.Context, name string, _ *storage.LabelHints, ms ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	return q.names(ctx, ms, func(l labels.Labels, note func(string)) {
 		if v := l.Get(name); v != "" {
 			note(v)
@@ -228,14 +231,16 @@ func (q viewQuerier) LabelValues(ctx context.Context, name string, _ *storage.La
 }
 
 // LabelNames implements storage.LabelQuerier.
-func (q viewQuerier) LabelNames(ctx context.Context, _ *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q viewQuerier) LabelNames(ctx context.Context, _ *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations,
+	error) {
 	return q.names(ctx, ms, func(l labels.Labels, note func(string)) {
 		l.Range(func(l labels.Label) { note(l.Name) })
 	})
 }
 
 // names collects from the series of the newest forecasts; without a matcher of the name, from all of them.
-func (q viewQuerier) names(ctx context.Context, ms []*labels.Matcher, each func(labels.Labels, func(string))) ([]string, annotations.Annotations, error) {
+func (q viewQuerier) names(ctx context.Context, ms []*labels.Matcher, each func(labels.Labels, func(string))) ([]string,
+	annotations.Annotations, error) {
 	named := slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })
 	if named && !concerns(ms) {
 		return nil, nil, nil

@@ -15,8 +15,10 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 	w := &conditions{d: c.d}
 	w.interval(from, to)
 	w.and("(start_ms >= " + w.param(from.UnixMilli()) + " OR kind IN " + w.list(kinds) + ")")
-	rows, err := c.db.QueryContext(ctx, "SELECT site, id, kind, owner, account, partition_name, command, state, start_ms, seen_ms, until_ms, submit_ms, cpu_seconds, request_cores FROM workloads"+
-		w.sql()+" ORDER BY start_ms, key", w.args...)
+	rows, err := c.db.QueryContext(ctx,
+		"SELECT site, id, kind, owner, account, partition_name, command, state, start_ms, seen_ms, until_ms, submit_ms, cpu_seconds, "+
+			"request_cores FROM workloads"+
+			w.sql()+" ORDER BY start_ms, key", w.args...)
 	if err != nil {
 		return fmt.Errorf("list what began: %w", c.explain(ctx, err))
 	}
@@ -24,7 +26,8 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 	var run store.Workload
 	var start, seen, until int64
 	var submit sql.NullInt64
-	dest := []any{&run.Site, &run.ID, &run.Kind, &run.Owner, &run.Account, &run.Partition, &run.Command, &run.State, &start, &seen, &until, &submit, &run.CPUSeconds, &run.RequestCores}
+	dest := []any{&run.Site, &run.ID, &run.Kind, &run.Owner, &run.Account, &run.Partition, &run.Command, &run.State, &start, &seen, &until,
+		&submit, &run.CPUSeconds, &run.RequestCores}
 	for rows.Next() {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("list what began: %w", c.explain(ctx, err))

@@ -113,10 +113,12 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 }
 
 // onlyInBackups says what cannot be rebuilt.
-const onlyInBackups = "Runs and hours older than the series, marks on findings, forecasts, runs of MetricSets and what others wrote to the knowledge graph are in backups only: `reckon restore`"
+const onlyInBackups = "Runs and hours older than the series, marks on findings, forecasts, runs of MetricSets and what others wrote to " +
+	"the knowledge graph are in backups only: `reckon restore`"
 
 // lostWithLog says the same of what is lost with the log.
-const lostWithLog = "Runs and hours are read again from the series; marks on findings, forecasts, runs of MetricSets and what others wrote to the knowledge graph are not: restore a backup if any are missing"
+const lostWithLog = "Runs and hours are read again from the series; marks on findings, forecasts, runs of MetricSets and what others " +
+	"wrote to the knowledge graph are not: restore a backup if any are missing"
 
 func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, err error) {
 	deep := false
@@ -249,7 +251,8 @@ func (c *Catalogue) create(ctx context.Context) error {
 		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
 			return fmt.Errorf("create the tables: %w", err)
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, 'schema_1', $2)`, schema, time.Now().UnixMilli())
+		_, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, 'schema_1', $2)`, schema,
+			time.Now().UnixMilli())
 		return err
 	})
 }
@@ -379,11 +382,14 @@ func (c *Catalogue) explain(ctx context.Context, err error) error {
 	case c.d.full(err):
 		return fmt.Errorf("%w: %s: %w", store.ErrFull, c.path, err)
 	case c.d.unopened(err):
-		return fmt.Errorf("%w: %s cannot be opened any more: the file or its directory is gone or not readable, or this process may not open more files (%s): %w",
+		return fmt.Errorf(
+			"%w: %s cannot be opened any more: the file or its directory is gone or not readable, or this process may not open more "+
+				"files (%s): %w",
 			store.ErrUnavailable, c.path, filelimit.Remedy, err)
 	case c.d.gone(err):
 		again := c.remake(ctx)
-		return fmt.Errorf("%w: the tables of the catalogue in %s are missing; they are created again and rebuilt from the series: %w", store.ErrUnavailable, c.path, errors.Join(err, again))
+		return fmt.Errorf("%w: the tables of the catalogue in %s are missing; they are created again and rebuilt from the series: %w",
+			store.ErrUnavailable, c.path, errors.Join(err, again))
 	case ctx.Err() != nil:
 		return err
 	case c.d.away(err):
@@ -428,7 +434,8 @@ func (c *Catalogue) SetState(ctx context.Context, key string, value []byte) erro
 	c.write.Lock()
 	defer c.write.Unlock()
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO state (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
+		_, err := tx.ExecContext(
+			ctx, `INSERT INTO state (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
 		return err
 	})
 	if err != nil {

@@ -44,7 +44,8 @@ func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, erro
 	const page = 2000
 	copied, last := 0, int64(-1)
 	for {
-		rows, err := c.db.QueryContext(ctx, fmt.Sprintf("SELECT key, %s FROM workloads WHERE key > $1 ORDER BY key LIMIT %d", strings.Join(rowColumns, ", "), page), last)
+		rows, err := c.db.QueryContext(ctx,
+			fmt.Sprintf("SELECT key, %s FROM workloads WHERE key > $1 ORDER BY key LIMIT %d", strings.Join(rowColumns, ", "), page), last)
 		if err != nil {
 			return copied, c.explain(ctx, err)
 		}
@@ -92,7 +93,8 @@ func (c *Catalogue) allThere(ctx context.Context, to *Catalogue) error {
 
 func (c *Catalogue) copyRollups(ctx context.Context, to *Catalogue) (hours int, err error) {
 	var first, last sql.NullInt64
-	err = c.db.QueryRowContext(ctx, `SELECT min(at_ms), max(at_ms) FROM (SELECT at_ms FROM uses WHERE span = 'h' UNION ALL SELECT at_ms FROM node_uses WHERE span = 'h') AS h`).Scan(&first, &last)
+	err = c.db.QueryRowContext(ctx,
+		`SELECT min(at_ms), max(at_ms) FROM (SELECT at_ms FROM uses WHERE span = 'h' UNION ALL SELECT at_ms FROM node_uses WHERE span = 'h') AS h`).Scan(&first, &last)
 	if err != nil || !first.Valid {
 		return 0, c.explain(ctx, err)
 	}
@@ -102,7 +104,8 @@ func (c *Catalogue) copyRollups(ctx context.Context, to *Catalogue) (hours int, 
 		if next.After(end) {
 			next = end
 		}
-		q := store.RollupQuery{From: at, To: next, Span: store.SpanHour, By: []string{"site", "kind", "owner", "account", "partition", "command"}}
+		q := store.RollupQuery{From: at, To: next, Span: store.SpanHour,
+			By: []string{"site", "kind", "owner", "account", "partition", "command"}}
 		use, err := c.Use(ctx, q)
 		if err != nil {
 			return hours, err

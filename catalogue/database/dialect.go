@@ -60,11 +60,12 @@ func sqliteDialect() *dialect {
 		down:      " DESC",
 		put:       same,
 		get:       same,
-		corrupt:   func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) }, // SQLITE_CORRUPT, SQLITE_NOTADB
-		full:      func(err error) bool { code, ok := errorCode(err); return ok && code == 13 },                 // SQLITE_FULL
-		unopened:  func(err error) bool { code, ok := errorCode(err); return ok && code == 14 },                 // SQLITE_CANTOPEN
-		gone:      never,
-		away:      never,
+		// SQLITE_CORRUPT, SQLITE_NOTADB
+		corrupt:  func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) },
+		full:     func(err error) bool { code, ok := errorCode(err); return ok && code == 13 }, // SQLITE_FULL
+		unopened: func(err error) bool { code, ok := errorCode(err); return ok && code == 14 }, // SQLITE_CANTOPEN
+		gone:     never,
+		away:     never,
 	}
 }
 

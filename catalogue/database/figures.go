@@ -55,7 +55,8 @@ func (c *Catalogue) addColumns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS figure_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, added_ms BIGINT NOT NULL, PRIMARY KEY (table_name, column_name))`); err != nil {
+		if _, err := tx.ExecContext(ctx,
+			`CREATE TABLE IF NOT EXISTS figure_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, added_ms BIGINT NOT NULL, PRIMARY KEY (table_name, column_name))`); err != nil {
 			return err
 		}
 		for _, l := range lacking {
@@ -121,6 +122,7 @@ func (d *dialect) addColumn(ctx context.Context, tx *sql.Tx, n newColumn) error 
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO figure_columns (table_name, column_name, added_ms) VALUES ($1, $2, $3)`, n.table, n.column, time.Now().UnixMilli())
+	_, err := tx.ExecContext(ctx, `INSERT INTO figure_columns (table_name, column_name, added_ms) VALUES ($1, $2, $3)`, n.table, n.column,
+		time.Now().UnixMilli())
 	return err
 }

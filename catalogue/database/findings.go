@@ -39,7 +39,8 @@ func (c *Catalogue) PutFindings(ctx context.Context, list []store.Finding) error
 	for _, n := range names[1:] {
 		set = append(set, n+" = excluded."+n)
 	}
-	text := "INSERT INTO findings (" + findingColumns + ") VALUES (" + params(1, len(names)) + ") ON CONFLICT (id) DO UPDATE SET " + strings.Join(set, ", ")
+	text := "INSERT INTO findings (" + findingColumns + ") VALUES (" + params(1, len(names)) + ") ON CONFLICT (id) DO UPDATE SET " +
+		strings.Join(set, ", ")
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
 		put, err := tx.PrepareContext(ctx, text)
 		if err != nil {
@@ -48,8 +49,10 @@ func (c *Catalogue) PutFindings(ctx context.Context, list []store.Finding) error
 		defer put.Close()
 		for i := range list {
 			f, text := &list[i], c.d.put
-			if _, err := put.ExecContext(ctx, text(f.ID), f.Rule, f.Severity, text(f.Site), text(f.Owner), text(f.Workload), text(f.Node), text(f.Part), text(f.Text), text(string(f.Evidence)),
-				millis(f.First), millis(f.Last), millis(f.Found), millis(f.Seen), f.State, text(f.AckBy), millis(f.AckAt), millis(f.MutedUntil), text(f.MuteReason)); err != nil {
+			if _, err := put.ExecContext(ctx, text(f.ID), f.Rule, f.Severity, text(f.Site), text(f.Owner), text(f.Workload), text(f.Node),
+				text(f.Part), text(f.Text), text(string(f.Evidence)),
+				millis(f.First), millis(f.Last), millis(f.Found), millis(f.Seen), f.State, text(f.AckBy), millis(f.AckAt),
+				millis(f.MutedUntil), text(f.MuteReason)); err != nil {
 				return fmt.Errorf("finding %s: %w", f.ID, err)
 			}
 		}

@@ -14,7 +14,9 @@ import (
 
 const forecastKey = "subject, site, name, figure, made_ms"
 
-const forecastColumns = forecastKey + ", owner, step_ms, length, steps, models, flags, backtest, naive, judged_steps, judged_inside, judged_error, judged_naive_error, judged_naive_steps, judged_error_there"
+const forecastColumns = forecastKey +
+	", owner, step_ms, length, steps, models, flags, backtest, naive, judged_steps, judged_inside, judged_error, judged_naive_error, " +
+	"judged_naive_steps, judged_error_there"
 
 // listSeparator separates names of models and of flags, which never contain it.
 const listSeparator = ";"
@@ -31,7 +33,8 @@ func (c *Catalogue) PutForecasts(ctx context.Context, list []store.Forecast) err
 	for _, n := range names[5:] {
 		set = append(set, n+" = excluded."+n)
 	}
-	text := "INSERT INTO forecasts (" + forecastColumns + ") VALUES (" + params(1, len(names)) + ") ON CONFLICT (" + forecastKey + ") DO UPDATE SET " + strings.Join(set, ", ")
+	text := "INSERT INTO forecasts (" + forecastColumns + ") VALUES (" + params(1, len(names)) + ") ON CONFLICT (" + forecastKey +
+		") DO UPDATE SET " + strings.Join(set, ", ")
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
 		put, err := tx.PrepareContext(ctx, text)
 		if err != nil {
@@ -59,7 +62,8 @@ func (c *Catalogue) forecastValues(f *store.Forecast) []any {
 		j = *f.Judged
 		judged = sql.NullInt64{Int64: int64(j.Steps), Valid: true}
 	}
-	return []any{f.Subject, text(f.Site), text(f.Name), f.Figure, f.Made.UnixMilli(), text(f.Owner), f.Step.Milliseconds(), len(f.Point), packSteps(f),
+	return []any{f.Subject, text(f.Site), text(f.Name), f.Figure, f.Made.UnixMilli(), text(f.Owner), f.Step.Milliseconds(), len(f.Point),
+		packSteps(f),
 		strings.Join(f.Models, listSeparator), strings.Join(f.Flags, listSeparator), f.Backtest, f.Naive,
 		judged, j.Inside, j.Error, j.NaiveError, j.NaiveSteps, j.ErrorThere}
 }
@@ -102,8 +106,10 @@ func (c *Catalogue) Forecasts(ctx context.Context, f store.ForecastFilter) ([]st
 	}
 	text := "SELECT " + forecastColumns + " FROM forecasts" + w.sql()
 	if f.Newest {
-		text = "SELECT " + prefixed("f.", forecastColumns) + " FROM forecasts AS f JOIN (SELECT subject, site, name, figure, max(made_ms) AS made_ms FROM forecasts" + w.sql() +
-			" GROUP BY subject, site, name, figure) AS n ON f.subject = n.subject AND f.site = n.site AND f.name = n.name AND f.figure = n.figure AND f.made_ms = n.made_ms"
+		text = "SELECT " + prefixed("f.", forecastColumns) +
+			" FROM forecasts AS f JOIN (SELECT subject, site, name, figure, max(made_ms) AS made_ms FROM forecasts" + w.sql() +
+			" GROUP BY subject, site, name, figure) AS n ON f.subject = n.subject AND f.site = n.site AND f.name = n.name AND f.figure " +
+			"= n.figure AND f.made_ms = n.made_ms"
 		text += " ORDER BY " + prefixed("f.", forecastKey)
 	} else {
 		text += " ORDER BY " + forecastKey
@@ -136,7 +142,8 @@ func (c *Catalogue) scanForecast(rows *sql.Rows) (store.Forecast, error) {
 	var models, flags string
 	var judged sql.NullInt64
 	var j store.Judged
-	err := rows.Scan(&f.Subject, &f.Site, &f.Name, &f.Figure, &made, &f.Owner, &step, &length, &steps, &models, &flags, &f.Backtest, &f.Naive,
+	err := rows.Scan(&f.Subject, &f.Site, &f.Name, &f.Figure, &made, &f.Owner, &step, &length, &steps, &models, &flags, &f.Backtest,
+		&f.Naive,
 		&judged, &j.Inside, &j.Error, &j.NaiveError, &j.NaiveSteps, &j.ErrorThere)
 	if err != nil {
 		return f, err
@@ -164,7 +171,8 @@ func (c *Catalogue) TrimForecasts(ctx context.Context, before time.Time, short i
 	c.write.Lock()
 	defer c.write.Unlock()
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM forecasts WHERE made_ms < $1 OR (made_ms < $2 AND length < $3)`, before.UnixMilli(), shortBefore.UnixMilli(), short)
+		_, err := tx.ExecContext(ctx, `DELETE FROM forecasts WHERE made_ms < $1 OR (made_ms < $2 AND length < $3)`, before.UnixMilli(),
+			shortBefore.UnixMilli(), short)
 		return err
 	})
 	if err != nil {
@@ -176,7 +184,8 @@ func (c *Catalogue) TrimForecasts(ctx context.Context, before time.Time, short i
 // copyForecasts copies forecasts day by day, by the time they were made, since there may be many.
 func (c *Catalogue) copyForecasts(ctx context.Context, to *Catalogue) error {
 	var first, last sql.NullInt64
-	if err := c.db.QueryRowContext(ctx, `SELECT min(made_ms), max(made_ms) FROM forecasts`).Scan(&first, &last); err != nil || !first.Valid {
+	if err := c.db.QueryRowContext(ctx, `SELECT min(made_ms), max(made_ms) FROM forecasts`).Scan(&first, &last); err != nil ||
+		!first.Valid {
 		return c.explain(ctx, err)
 	}
 	end := time.UnixMilli(last.Int64)

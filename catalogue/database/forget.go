@@ -27,7 +27,8 @@ func (c *Catalogue) Forget(ctx context.Context, lives []store.Run) error {
 				cond, args = cond+" AND start_ms = $3", append(args, l.Start.UnixMilli())
 			}
 			if c.d.indexes {
-				if _, err := tx.ExecContext(ctx, "DELETE FROM workload_nodes WHERE key IN (SELECT key FROM workloads WHERE "+cond+")", args...); err != nil {
+				if _, err := tx.ExecContext(ctx, "DELETE FROM workload_nodes WHERE key IN (SELECT key FROM workloads WHERE "+cond+")",
+					args...); err != nil {
 					return err
 				}
 			}

@@ -106,7 +106,8 @@ func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, gr
 			" OR memory_peak_bytes IS NULL OR memory_peak_bytes >= " + w.param(groups.MemoryPeakBytes) + " OR gpu_seconds IS NOT NULL)"
 	}
 	w.and("(" + group + ")")
-	rows, err := c.db.QueryContext(ctx, "SELECT "+strings.Join(rowColumns, ", ")+" FROM workloads"+w.sql()+" ORDER BY start_ms"+c.d.down+", key"+c.d.down, w.args...)
+	rows, err := c.db.QueryContext(ctx,
+		"SELECT "+strings.Join(rowColumns, ", ")+" FROM workloads"+w.sql()+" ORDER BY start_ms"+c.d.down+", key"+c.d.down, w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
 	}
@@ -123,8 +124,10 @@ func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group ti
 	w := &conditions{d: c.d}
 	w.interval(since, until)
 	w.and("kind = " + w.param(string(workload.Group)) + " AND until_ms - start_ms < " + w.param(group.Milliseconds()))
-	rows, err := c.db.QueryContext(ctx, "SELECT site, owner, nodes, COUNT(*), COALESCE(SUM(cpu_seconds), 0), CAST(SUM(until_ms - start_ms) AS DOUBLE PRECISION), MIN(start_ms), MAX(until_ms) FROM workloads"+
-		w.sql()+" GROUP BY site, owner, nodes ORDER BY site, owner, nodes", w.args...)
+	rows, err := c.db.QueryContext(ctx,
+		"SELECT site, owner, nodes, COUNT(*), COALESCE(SUM(cpu_seconds), 0), CAST(SUM(until_ms - start_ms) AS DOUBLE PRECISION), "+
+			"MIN(start_ms), MAX(until_ms) FROM workloads"+
+			w.sql()+" GROUP BY site, owner, nodes ORDER BY site, owner, nodes", w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("sum up process groups: %w", c.explain(ctx, err))
 	}
@@ -245,7 +248,8 @@ func (w *conditions) in(column string, values []string) {
 
 // grouped reports whether a filter uses only the columns that workload_counts counts by.
 func grouped(f store.Filter) bool {
-	return len(f.IDs) == 0 && f.Family == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
+	return len(f.IDs) == 0 && f.Family == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() &&
+		f.Until.IsZero() && f.MinCPU <= 0
 }
 
 func (w *conditions) filter(f store.Filter) {
@@ -285,7 +289,8 @@ func (w *conditions) family(id string) {
 		return
 	}
 	p := func(s string) string { return w.param(s) }
-	w.and("(id = " + p(id) + " OR id >= " + p(id+"+") + " AND id < " + p(id+",") + " OR id >= " + p(id+"_") + " AND id < " + p(id+"`") + ")")
+	w.and("(id = " + p(id) + " OR id >= " + p(id+"+") + " AND id < " + p(id+",") + " OR id >= " + p(id+"_") + " AND id < " + p(id+"`") +
+		")")
 }
 
 // exact returns the single name that a shell pattern matches; false if it can match others.

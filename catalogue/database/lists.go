@@ -124,7 +124,8 @@ func (l *lists) take(ctx context.Context, now int64) (*columns.Table, *reading, 
 		return nil, nil, nil
 	}
 	var rows int
-	if err := l.db.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM workloads LIMIT %d)", l.many)).Scan(&rows); err != nil {
+	if err := l.db.QueryRowContext(ctx,
+		fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM workloads LIMIT %d)", l.many)).Scan(&rows); err != nil {
 		return nil, nil, err
 	}
 	if rows < l.many {
@@ -252,7 +253,8 @@ func readColumns(ctx context.Context, db *sql.DB) (table *columns.Table, at int6
 
 // readAll bypasses package database/sql, which takes twice the time.
 func readAll(ctx context.Context, c sqldriver.QueryerContext, table *columns.Table) (at int64, err error) {
-	query := "SELECT (" + generationSQL + "), key, id, nodes, " + strings.Join(heldWords, ", ") + ", " + strings.Join(heldNumbers, ", ") + " FROM workloads ORDER BY key"
+	query := "SELECT (" + generationSQL + "), key, id, nodes, " + strings.Join(heldWords, ", ") + ", " + strings.Join(heldNumbers, ", ") +
+		" FROM workloads ORDER BY key"
 	rows, err := c.QueryContext(ctx, query, nil)
 	if err != nil {
 		return 0, err
@@ -325,7 +327,8 @@ func text(v sqldriver.Value) string {
 }
 
 // fromColumns selects and orders in memory, and reads the rows of the page.
-func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f store.Filter, order string, down bool) ([]store.Workload, int, error) {
+func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f store.Filter, order string, down bool) ([]store.Workload, int,
+	error) {
 	q := question(f, order, down)
 	keys, total := table.Select(q)
 	out := make([]store.Workload, 0, len(keys))

@@ -98,7 +98,9 @@ func (c *Catalogue) MetricRuns(ctx context.Context, f store.MetricRunFilter) (ou
 
 // MetricRunPods implements store.MetricRuns.
 func (c *Catalogue) MetricRunPods(ctx context.Context, namespace, name string) (out []store.MetricRunPod, err error) {
-	rows, err := c.db.QueryContext(ctx, `SELECT uid, samples, document FROM metric_run_pods WHERE namespace = $1 AND name = $2 ORDER BY uid`, c.d.put(namespace), c.d.put(name))
+	rows, err := c.db.QueryContext(ctx,
+		`SELECT uid, samples, document FROM metric_run_pods WHERE namespace = $1 AND name = $2 ORDER BY uid`, c.d.put(namespace),
+		c.d.put(name))
 	if err != nil {
 		return nil, fmt.Errorf("read the run %s/%s: %w", namespace, name, c.explain(ctx, err))
 	}
@@ -116,7 +118,9 @@ func (c *Catalogue) MetricRunPods(ctx context.Context, namespace, name string) (
 
 // MetricRunSamples implements store.MetricRuns.
 func (c *Catalogue) MetricRunSamples(ctx context.Context, namespace, name string) (out []store.MetricRunSample, err error) {
-	rows, err := c.db.QueryContext(ctx, `SELECT uid, seq, from_us, to_us, document FROM metric_run_samples WHERE namespace = $1 AND name = $2 ORDER BY uid, seq`, c.d.put(namespace), c.d.put(name))
+	rows, err := c.db.QueryContext(ctx,
+		`SELECT uid, seq, from_us, to_us, document FROM metric_run_samples WHERE namespace = $1 AND name = $2 ORDER BY uid, seq`,
+		c.d.put(namespace), c.d.put(name))
 	if err != nil {
 		return nil, fmt.Errorf("read the samples of %s/%s: %w", namespace, name, c.explain(ctx, err))
 	}
@@ -139,7 +143,8 @@ func (c *Catalogue) TrimMetricRuns(ctx context.Context, before time.Time) (n int
 	defer c.write.Unlock()
 	err = c.inTx(ctx, func(tx *sql.Tx) error {
 		for _, table := range []string{"metric_run_samples", "metric_run_pods"} {
-			_, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE EXISTS (SELECT 1 FROM metric_runs AS r WHERE r.namespace = "+table+".namespace AND r.name = "+table+".name AND r.started_ms < $1)", before.UnixMilli())
+			_, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE EXISTS (SELECT 1 FROM metric_runs AS r WHERE r.namespace = "+table+
+				".namespace AND r.name = "+table+".name AND r.started_ms < $1)", before.UnixMilli())
 			if err != nil {
 				return err
 			}

@@ -117,7 +117,10 @@ func (c *Catalogue) recount(ctx context.Context, tx *sql.Tx) error {
 	}
 	for _, q := range []string{
 		"DELETE FROM workload_counts",
-		fmt.Sprintf("INSERT INTO workload_counts (owner, account, kind, partition_name, state, command, running, n) SELECT owner, account, kind, partition_name, state, command, CASE WHEN until_ms = %d THEN 1 ELSE 0 END, count(*) FROM workloads GROUP BY 1, 2, 3, 4, 5, 6, 7", running),
+		fmt.Sprintf(
+			"INSERT INTO workload_counts (owner, account, kind, partition_name, state, command, running, n) SELECT owner, account, "+
+				"kind, partition_name, state, command, CASE WHEN until_ms = %d THEN 1 ELSE 0 END, count(*) FROM workloads GROUP BY 1, "+
+				"2, 3, 4, 5, 6, 7", running),
 		"DELETE FROM workload_names WHERE name NOT IN (SELECT name FROM workloads)",
 	} {
 		if _, err := tx.ExecContext(ctx, q); err != nil {

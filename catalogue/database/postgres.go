@@ -61,12 +61,14 @@ func postgresAway(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError
 	switch s := state(err); {
-	case strings.HasPrefix(s, "57P"), strings.HasPrefix(s, "08"), strings.HasPrefix(s, "53"), strings.HasPrefix(s, "28"), s == "3D000", s == "55P03":
+	case strings.HasPrefix(s, "57P"), strings.HasPrefix(s, "08"), strings.HasPrefix(s, "53"), strings.HasPrefix(s, "28"), s == "3D000",
+		s == "55P03":
 		return true
 	case s != "":
 		return false
 	}
-	return errors.As(err, &network) || errors.As(err, &connect) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+	return errors.As(err, &network) || errors.As(err, &connect) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
 // OpenURL opens a catalogue in PostgreSQL, at an address such as
@@ -165,11 +167,14 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 		return nil, "", "", fmt.Errorf("the address of the catalogue is none of PostgreSQL; %s", form)
 	}
 	if _, has := u.User.Password(); has {
-		return nil, "", "", fmt.Errorf("the address of the catalogue at %s holds a password, which others can see in the list of processes; write it into a file and give password_file=FILE", u.Host)
+		return nil, "", "", fmt.Errorf(
+			"the address of the catalogue at %s holds a password, which others can see in the list of processes; write it into a file "+
+				"and give password_file=FILE", u.Host)
 	}
 	q := u.Query()
 	if q.Has("password") {
-		return nil, "", "", fmt.Errorf("the address of the catalogue at %s holds a password; write it into a file and give password_file=FILE", u.Host)
+		return nil, "", "", fmt.Errorf(
+			"the address of the catalogue at %s holds a password; write it into a file and give password_file=FILE", u.Host)
 	}
 	file = q.Get("password_file")
 	q.Del("password_file")
@@ -201,7 +206,8 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 func (c *Catalogue) remake(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // prepared statements refer to the old tables
 	defer c.db.SetMaxIdleConns(2)
-	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps`); err != nil {
+	if _, err := c.db.ExecContext(ctx,
+		`DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps`); err != nil {
 		return err
 	}
 	return errors.Join(c.create(ctx), c.addColumns(ctx))

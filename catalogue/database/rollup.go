@@ -26,7 +26,8 @@ func sums(names []string) string { return "sum(" + strings.Join(names, "), sum("
 func added(table string, names []string) string {
 	set := make([]string, len(names))
 	for i, n := range names {
-		set[i] = fmt.Sprintf("%[1]s = CASE WHEN excluded.%[1]s IS NULL THEN %[2]s.%[1]s ELSE coalesce(%[2]s.%[1]s, 0) + excluded.%[1]s END", n, table)
+		set[i] = fmt.Sprintf("%[1]s = CASE WHEN excluded.%[1]s IS NULL THEN %[2]s.%[1]s ELSE coalesce(%[2]s.%[1]s, 0) + excluded.%[1]s END",
+			n, table)
 	}
 	return strings.Join(set, ", ")
 }
@@ -46,7 +47,8 @@ var worst = func() string {
 // doubted returns the clause that merges the exactness of a row into that of an existing one: a
 // sum of two different kinds is estimated or modelled.
 func doubted(table string) string {
-	return fmt.Sprintf(", %[1]s = CAST(coalesce(%[2]s.%[1]s, 0) AS BIGINT) | CAST(coalesce(excluded.%[1]s, 0) AS BIGINT)", inexactColumn, table)
+	return fmt.Sprintf(", %[1]s = CAST(coalesce(%[2]s.%[1]s, 0) AS BIGINT) | CAST(coalesce(excluded.%[1]s, 0) AS BIGINT)", inexactColumn,
+		table)
 }
 
 const hourMS = int64(time.Hour / time.Millisecond)
@@ -90,8 +92,10 @@ func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []
 }
 
 func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
-	put, err := tx.PrepareContext(ctx, "INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1, 3+len(usedColumns))+
-		") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedColumns)+doubted("uses"))
+	put, err := tx.PrepareContext(ctx,
+		"INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1,
+			3+len(usedColumns))+
+			") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedColumns)+doubted("uses"))
 	if err != nil {
 		return err
 	}
@@ -123,8 +127,10 @@ func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) er
 }
 
 func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.NodeUse) error {
-	put, err := tx.PrepareContext(ctx, "INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodesColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1, 4+len(nodesColumns))+
-		") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodesColumns)+doubted("node_uses"))
+	put, err := tx.PrepareContext(ctx,
+		"INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodesColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1,
+			4+len(nodesColumns))+
+			") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodesColumns)+doubted("node_uses"))
 	if err != nil {
 		return err
 	}
@@ -163,7 +169,8 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 				if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table+" WHERE span = $1 AND at_ms = $2", level.made, a); err != nil {
 					return err
 				}
-				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ", " + inexactColumn + ") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sums(t.names) + ", " + worst +
+				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ", " + inexactColumn +
+					") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sums(t.names) + ", " + worst +
 					" FROM " + t.table + " WHERE span = $3 AND at_ms >= CAST($2 AS BIGINT) AND at_ms < $4 GROUP BY " + t.key
 				if _, err := tx.ExecContext(ctx, q, level.made, a, level.of, b); err != nil {
 					return fmt.Errorf("sum up the %s of %s: %w", level.description, at.Format(time.DateOnly), err)

@@ -22,7 +22,8 @@ const (
 )
 
 // facts are the other columns; identity comes first.
-var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms", "exactness", "ended_by", "ended_by_user", "qos", "lost"}
+var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command",
+	"nodes", "exit_code", "state", "reason", "submit_ms", "exactness", "ended_by", "ended_by_user", "qos", "lost"}
 
 var (
 	rowColumns = slices.Concat(facts, runColumns)
@@ -81,7 +82,8 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 		if at, err = c.lists.begin(ctx, tx); err != nil {
 			return err
 		}
-		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), inserts: c.inserts, opened: map[measured]*sql.Stmt{}, counts: map[group]int{}, names: map[string]struct{}{}}
+		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find),
+			inserts: c.inserts, opened: map[measured]*sql.Stmt{}, counts: map[group]int{}, names: map[string]struct{}{}}
 		defer u.insert.Close()
 		defer u.find.Close()
 		defer u.close()
@@ -164,7 +166,8 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		exactness = string(text)
 	}
 	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
-		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit, exactness, w.EndedBy, w.EndedByUser, w.QOS, lost)
+		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit, exactness,
+		w.EndedBy, w.EndedByUser, w.QOS, lost)
 	var key int64
 	if err := u.insertOf(ctx, w).QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
 		return err
@@ -195,12 +198,14 @@ func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes 
 		return nil
 	}
 	if old.nodes != "" {
-		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key, old.nodes); err != nil {
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key,
+			old.nodes); err != nil {
 			return err
 		}
 	}
 	for _, n := range w.Nodes {
-		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_nodes (node, key) VALUES ($1, $2) ON CONFLICT DO NOTHING`, n, key); err != nil {
+		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_nodes (node, key) VALUES ($1, $2) ON CONFLICT DO NOTHING`, n,
+			key); err != nil {
 			return err
 		}
 	}
@@ -222,7 +227,8 @@ func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) e
 	}
 	if u.d.indexes {
 		u.counts[old.group]--
-		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key, old.nodes); err != nil {
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key,
+			old.nodes); err != nil {
 			return err
 		}
 	}
@@ -243,8 +249,10 @@ func (u *upsert) count(ctx context.Context) error {
 		if g.running {
 			run = 1
 		}
-		if _, err := u.tx.ExecContext(ctx, "INSERT INTO workload_counts ("+strings.Join(counted, ", ")+", n) VALUES ("+params(1, len(counted)+1)+
-			") ON CONFLICT ("+strings.Join(counted, ", ")+") DO UPDATE SET n = workload_counts.n + excluded.n", g.owner, g.account, g.kind, g.partition, g.state, g.command, run, n); err != nil {
+		if _, err := u.tx.ExecContext(ctx,
+			"INSERT INTO workload_counts ("+strings.Join(counted, ", ")+", n) VALUES ("+params(1, len(counted)+1)+
+				") ON CONFLICT ("+strings.Join(counted, ", ")+") DO UPDATE SET n = workload_counts.n + excluded.n", g.owner, g.account,
+			g.kind, g.partition, g.state, g.command, run, n); err != nil {
 			return err
 		}
 	}
@@ -257,7 +265,8 @@ func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until i
 	var submit *int64
 	var lost int
 	var nodes, exactness string
-	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit, &exactness, &w.EndedBy, &w.EndedByUser, &w.QOS, &lost)
+	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes,
+		&w.ExitCode, &w.State, &w.Reason, &submit, &exactness, &w.EndedBy, &w.EndedByUser, &w.QOS, &lost)
 	for i := range figures {
 		dest = append(dest, w.Row.At(i))
 	}
@@ -288,7 +297,8 @@ func (d *dialect) each(w *store.Workload, change func(string) string) {
 	if d.name == "sqlite" {
 		return // stores any text
 	}
-	for _, p := range []*string{&w.Site, &w.ID, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &w.State, &w.Reason, &w.EndedBy, &w.EndedByUser, &w.QOS} {
+	for _, p := range []*string{&w.Site, &w.ID, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &w.State, &w.Reason,
+		&w.EndedBy, &w.EndedByUser, &w.QOS} {
 		*p = change(*p)
 	}
 	nodes := make([]string, len(w.Nodes))

@@ -23,10 +23,12 @@ type part struct {
 
 func parts() []part {
 	return []part{
-		{"runs and hours", []string{"workloads", "steps", "uses", "node_uses", "use_groups", "state"}, "runs and hours are read again from the series, those older than the series are in backups only"},
+		{"runs and hours", []string{"workloads", "steps", "uses", "node_uses", "use_groups", "state"},
+			"runs and hours are read again from the series, those older than the series are in backups only"},
 		{"findings", []string{"findings"}, "findings are made again, marks on them are in backups only"},
 		{"forecasts", []string{"forecasts"}, "forecasts are made again, marks on them are in backups only"},
-		{"the knowledge graph", []string{"graph_terms", "graph_subgraphs", "graph_quads", "graph_state"}, "the knowledge graph is made again, what others wrote to it is in backups only"},
+		{"the knowledge graph", []string{"graph_terms", "graph_subgraphs", "graph_quads", "graph_state"},
+			"the knowledge graph is made again, what others wrote to it is in backups only"},
 		{"runs of MetricSets", []string{"metric_runs", "metric_run_pods", "metric_run_samples"}, "runs of MetricSets are in backups only"},
 	}
 }
@@ -124,7 +126,8 @@ func takeOver(ctx context.Context, conn *sql.Conn, tables []string) (err error) 
 	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
 	for _, table := range tables {
 		var columns sql.NullString
-		if err := tx.QueryRowContext(ctx, `SELECT group_concat('"' || name || '"', ', ') FROM pragma_table_info($1, 'damaged')`, table).Scan(&columns); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT group_concat('"' || name || '"', ', ') FROM pragma_table_info($1, 'damaged')`,
+			table).Scan(&columns); err != nil {
 			return err
 		}
 		if !columns.Valid {

@@ -53,7 +53,8 @@ func (s *settler) settle(ctx context.Context, from int64) {
 	err := s.copy(context.WithoutCancel(ctx))
 	s.left = sqlitelog.Size(s.path)
 	if err != nil { // it is tried again, and SQLite reads the log meanwhile
-		s.log.Warn("the log of the catalogue could not be copied into its file, or the checksum of that not noted", "file", s.path, "err", err)
+		s.log.Warn("the log of the catalogue could not be copied into its file, or the checksum of that not noted", "file", s.path, "err",
+			err)
 	}
 }
 

@@ -77,7 +77,8 @@ func (c *Catalogue) eachStep(ctx context.Context, f func(int64, store.Step), whe
 		var key int64
 		var s store.Step
 		var start, end *int64
-		if err := rows.Scan(&key, &s.ID, &s.Name, &s.State, &s.Nodes, &start, &end, &s.ExitCode, &s.CPUSeconds, &s.MemoryPeakBytes, &s.Cores); err != nil {
+		if err := rows.Scan(&key, &s.ID, &s.Name, &s.State, &s.Nodes, &start, &end, &s.ExitCode, &s.CPUSeconds, &s.MemoryPeakBytes,
+			&s.Cores); err != nil {
 			return err
 		}
 		s.Start, s.End = reported(start), reported(end)

@@ -29,13 +29,15 @@ func (c *Catalogue) Waits(ctx context.Context, q store.WaitQuery, f func(*store.
 		" WHERE submit_ms IS NOT NULL AND start_ms >= " + since + " AND start_ms < " + until + wanted +
 		fmt.Sprintf(" AND until_ms <> %d", int64(waiting))
 	if !q.Begun {
-		text += " UNION ALL SELECT " + waitColumns + fmt.Sprintf(" FROM workloads WHERE submit_ms IS NOT NULL AND until_ms = %d AND submit_ms < ", int64(waiting)) + until + wanted
+		text += " UNION ALL SELECT " + waitColumns +
+			fmt.Sprintf(" FROM workloads WHERE submit_ms IS NOT NULL AND until_ms = %d AND submit_ms < ", int64(waiting)) + until + wanted
 	}
 	err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
 		var x store.Wait
 		var nodes string
 		var submit, start, seen, end int64
-		if err := scan(&x.Site, &x.Partition, &x.Reason, &nodes, &submit, &start, &seen, &end, &x.RequestCores, &x.RequestMemoryBytes, &x.RequestGPUs, &x.RequestNodes); err != nil {
+		if err := scan(&x.Site, &x.Partition, &x.Reason, &nodes, &submit, &start, &seen, &end, &x.RequestCores, &x.RequestMemoryBytes,
+			&x.RequestGPUs, &x.RequestNodes); err != nil {
 			return err
 		}
 		if err := json.Unmarshal([]byte(nodes), &x.Nodes); err != nil {

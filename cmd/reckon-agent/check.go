@@ -73,7 +73,9 @@ func runCheck(ctx context.Context, out io.Writer, o *options) error {
 		}
 		if err := writable(o.push.queue); err != nil {
 			broken++
-			fmt.Fprintf(out, "\nQueue:\n  FAIL  %s\n        %v; give another directory by the setting push-queue, or let this user write there\n", o.push.queue, err)
+			fmt.Fprintf(
+				out, "\nQueue:\n  FAIL  %s\n        %v; give another directory by the setting push-queue, or let this user write there\n",
+				o.push.queue, err)
 		} else {
 			fmt.Fprintf(out, "\nQueue:\n  ok    %s\n", o.push.queue)
 		}

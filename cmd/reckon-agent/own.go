@@ -60,7 +60,8 @@ func handed(pid int, getenv func(string) string) (net.Listener, error) {
 	}
 	if _, ok := ln.(*net.UnixListener); !ok {
 		_ = ln.Close()
-		return nil, fmt.Errorf("the socket that systemd hands over is %s: it should be a unix socket, whose other end the kernel names", ln.Addr())
+		return nil, fmt.Errorf("the socket that systemd hands over is %s: it should be a unix socket, whose other end the kernel names",
+			ln.Addr())
 	}
 	return ln, nil
 }

@@ -59,7 +59,8 @@ application has ended.`,
 	f.Int64Var(&o.Completions, "completions", 0, "number of samples; 0: until the application ends")
 	f.BoolVar(&o.Processes, "pids", false, "a row for each process")
 	f.BoolVar(&o.Threads, "threads", false, "a row for each thread")
-	f.StringArrayVar(&o.commands, "command", nil, "tables have processes of this command only; INDEX=COMMAND for one pod of a job, all=COMMAND for the others")
+	f.StringArrayVar(&o.commands, "command", nil,
+		"tables have processes of this command only; INDEX=COMMAND for one pod of a job, all=COMMAND for the others")
 	f.StringVar(&o.index, "index", os.Getenv("RECKON_POD_INDEX"), "index of this pod in its job")
 	f.BoolVar(&o.ending.Exit, "exit", false, "end with the measurement, as in an ephemeral container")
 	cmd.AddCommand(newProbeStorage(), newProbeNetwork())
@@ -203,7 +204,8 @@ func parseBytes(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is no size such as 64Mi", text)
 	}
 	unit := strings.ToLower(strings.TrimSuffix(strings.ToLower(text[len(digits):]), "b"))
-	powers := map[string][2]int64{"": {1, 0}, "k": {1000, 1}, "m": {1000, 2}, "g": {1000, 3}, "t": {1000, 4}, "ki": {1024, 1}, "mi": {1024, 2}, "gi": {1024, 3}, "ti": {1024, 4}}
+	powers := map[string][2]int64{"": {1, 0}, "k": {1000, 1}, "m": {1000, 2}, "g": {1000, 3}, "t": {1000, 4}, "ki": {1024, 1},
+		"mi": {1024, 2}, "gi": {1024, 3}, "ti": {1024, 4}}
 	p, known := powers[unit]
 	if !known {
 		return 0, fmt.Errorf("%q is no size such as 64Mi", text)

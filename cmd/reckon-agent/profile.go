@@ -60,6 +60,7 @@ func (r *pushing) tell(ctx context.Context, stderr io.Writer, export time.Durati
 		}
 		one := float64(s.Bytes) / exports
 		day := one * (24 * time.Hour).Seconds() / export.Seconds()
-		fmt.Fprintf(stderr, "reckon-agent: %s gets %.1f kB every %s, %.1f MB a day at this rate (what TLS and HTTP add is not in it)\n", s.URL, one/1e3, export, day/1e6)
+		fmt.Fprintf(stderr, "reckon-agent: %s gets %.1f kB every %s, %.1f MB a day at this rate (what TLS and HTTP add is not in it)\n",
+			s.URL, one/1e3, export, day/1e6)
 	}
 }

@@ -175,7 +175,8 @@ func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Write
 			if f.Problem == "" {
 				fmt.Fprintf(stderr, "reckon-agent: pushing to %s (remote write %s)\n", f.URL, f.Protocol)
 			} else if check.Err() == nil {
-				fmt.Fprintf(stderr, "reckon-agent: cannot push to %s now: %s. Samples are buffered in %s meanwhile.\n", f.URL, f.Problem, o.queue)
+				fmt.Fprintf(stderr, "reckon-agent: cannot push to %s now: %s. Samples are buffered in %s meanwhile.\n", f.URL, f.Problem,
+					o.queue)
 			}
 		}
 	}()

@@ -111,8 +111,9 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  metrics\n/healthz  health check\n", buildinfo.Get().Version, a.Node())
 	})
-	srv := &http.Server{Handler: door.handler(mux), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	srv := &http.Server{Handler: door.handler(mux), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute,
+		IdleTimeout: 2 * time.Minute,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	failed := make(chan error, 1)
 	go func() {
 		if err := srv.Serve(door); !errors.Is(err, http.ErrServerClosed) {

@@ -46,7 +46,9 @@ func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
 	if d.local && (addr == nil || !addr.IP.IsLoopback()) {
 		at := d.Addr()
 		_ = d.Close()
-		return nil, fmt.Errorf("others reach the address %s, and what users run could be read without a password: name users or client certificates in --web-config, push instead (--push URL), or let everybody read with --insecure", at)
+		return nil, fmt.Errorf(
+			"others reach the address %s, and what users run could be read without a password: name users or client certificates in "+
+				"--web-config, push instead (--push URL), or let everybody read with --insecure", at)
 	}
 	if d.config != nil {
 		d.Listener = d.config.Listener(d.Listener)
@@ -75,7 +77,10 @@ func (d *door) handler(h http.Handler) http.Handler {
 func localOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !webconfig.LocalHost(r.Host) {
-			http.Error(w, fmt.Sprintf("this agent answers this machine only, not for the name %.100q; ask for http://localhost or http://127.0.0.1, or start it with --insecure", r.Host), http.StatusForbidden)
+			http.Error(
+				w, fmt.Sprintf(
+					"this agent answers this machine only, not for the name %.100q; ask for http://localhost or http://127.0.0.1, or "+
+						"start it with --insecure", r.Host), http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -56,8 +56,11 @@ type connection struct {
 
 func (c *connection) flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.server, "server", "", "address of the reckon server, or unix:PATH (default RECKON_SERVER, else a Unix socket of this machine that answers, else "+client.DefaultServer+")")
-	f.StringVar(&c.tokenFile, "token-file", "", "file with a token for it (default RECKON_TOKEN_FILE, else reckon/token in the configuration of the user)")
+	f.StringVar(&c.server, "server", "",
+		"address of the reckon server, or unix:PATH (default RECKON_SERVER, else a Unix socket of this machine that answers, else "+
+			client.DefaultServer+")")
+	f.StringVar(&c.tokenFile, "token-file", "",
+		"file with a token for it (default RECKON_TOKEN_FILE, else reckon/token in the configuration of the user)")
 	f.StringVar(&c.caFile, "ca-file", "", "certificates to trust besides those of the system (default RECKON_CA_FILE)")
 }
 

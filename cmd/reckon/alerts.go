@@ -54,7 +54,8 @@ func newAlertsList(g *globals) *cobra.Command {
 				return err
 			}
 			slices.SortStableFunc(list, func(a, b client.Alert) int {
-				return strings.Compare(a.State+a.Labels["severity"]+a.Labels["alertname"], b.State+b.Labels["severity"]+b.Labels["alertname"])
+				return strings.Compare(a.State+a.Labels["severity"]+a.Labels["alertname"],
+					b.State+b.Labels["severity"]+b.Labels["alertname"])
 			})
 			if format.value == "json" {
 				return writeJSON(g.stdout, list)
@@ -167,7 +168,8 @@ func showTest(g *globals, test *client.AlertTest, wait time.Duration) error {
 		return err
 	}
 	if missing > 0 || len(test.Deliveries) == 0 {
-		return fmt.Errorf("the test did not arrive at %d of %d places; look at the receivers in the configuration of the Alertmanager", missing, len(test.Deliveries))
+		return fmt.Errorf("the test did not arrive at %d of %d places; look at the receivers in the configuration of the Alertmanager",
+			missing, len(test.Deliveries))
 	}
 	return nil
 }

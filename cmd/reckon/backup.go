@@ -136,7 +136,8 @@ func runRestore(g *globals, file, data string, replace, check bool) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		_, err = fmt.Fprintf(g.stdout, "%s is whole: %d files, %s, made at %s by reckon %s\n", file, m.Files, format.Bytes(float64(m.Bytes)), m.Time.Format("2006-01-02 15:04:05Z"), term.Safe(m.Version))
+		_, err = fmt.Fprintf(g.stdout, "%s is whole: %d files, %s, made at %s by reckon %s\n", file, m.Files,
+			format.Bytes(float64(m.Bytes)), m.Time.Format("2006-01-02 15:04:05Z"), term.Safe(m.Version))
 		return err
 	}
 	if err := server.Unused(data); err != nil {
@@ -153,7 +154,8 @@ func runRestore(g *globals, file, data string, replace, check bool) error {
 	if err != nil {
 		full = data
 	}
-	fmt.Fprintf(g.stdout, "%s now holds the state of %s; start `reckon up` or `reckon serve` with --data %s\n", data, m.Time.Format("2006-01-02 15:04:05Z"), full)
+	fmt.Fprintf(g.stdout, "%s now holds the state of %s; start `reckon up` or `reckon serve` with --data %s\n", data,
+		m.Time.Format("2006-01-02 15:04:05Z"), full)
 	for _, what := range m.LeftOut {
 		fmt.Fprintf(g.stdout, "not in it: %s\n", term.Safe(what))
 	}

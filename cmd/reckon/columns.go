@@ -19,10 +19,13 @@ import (
 // time and AveRSS a mean over tasks: neither is a column here.
 func jobWords() map[string]string {
 	words := map[string]string{
-		"jobid": "id", "jobidraw": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds", "elapsedraw": "wall_seconds", "exitcode": "exit_code",
+		"jobid": "id", "jobidraw": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds",
+		"elapsedraw": "wall_seconds", "exitcode": "exit_code",
 		"totalcpu": "cpu_seconds", "usercpu": "cpu_user_seconds", "systemcpu": "cpu_system_seconds", "maxrss": "memory_needed_peak_bytes",
-		"alloccpus": "allocated_cores", "ncpus": "allocated_cores", "reqcpus": "request_cores", "reqmem": "request_memory_bytes", "allocnodes": "allocated_nodes", "reqnodes": "request_nodes",
-		"nnodes": "allocated_nodes", "timelimit": "request_seconds", "timelimitraw": "request_seconds", "suspended": "suspended_seconds", "consumedenergy": "energy_joules",
+		"alloccpus": "allocated_cores", "ncpus": "allocated_cores", "reqcpus": "request_cores", "reqmem": "request_memory_bytes",
+		"allocnodes": "allocated_nodes", "reqnodes": "request_nodes",
+		"nnodes": "allocated_nodes", "timelimit": "request_seconds", "timelimitraw": "request_seconds", "suspended": "suspended_seconds",
+		"consumedenergy":    "energy_joules",
 		"consumedenergyraw": "energy_joules", "maxdiskread": "io_read_bytes", "maxdiskwrite": "io_write_bytes", "cluster": "site",
 		"wall": "wall_seconds", "p95": "cores_p95",
 	}
@@ -36,7 +39,8 @@ func jobWords() map[string]string {
 func usageWords() map[string]string {
 	words := usedWords()
 	maps.Copy(words, map[string]string{
-		"login": "owner", "user": "owner", "cluster": "site", "used": "cpu_seconds", "allocated": "held_core_seconds", "share": "capacity_share",
+		"login": "owner", "user": "owner", "cluster": "site", "used": "cpu_seconds", "allocated": "held_core_seconds",
+		"share": "capacity_share",
 	})
 	return words
 }
@@ -44,14 +48,16 @@ func usageWords() map[string]string {
 // nodeWords are aliases for columns of nodes: those of sinfo.
 func nodeWords() map[string]string {
 	return map[string]string{
-		"nodelist": "node", "nodename": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1", "memory": "memory_bytes", "allocmem": "memory_used_bytes",
+		"nodelist": "node", "nodename": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1",
+		"memory": "memory_bytes", "allocmem": "memory_used_bytes",
 		"power": "power_watts", "disk": "disk_bytes_per_second", "network": "network_bytes_per_second",
 	}
 }
 
 // findingWords are aliases for columns of findings.
 func findingWords() map[string]string {
-	return map[string]string{"user": "owner", "jobid": "workload", "nodelist": "node", "since": "first", "what": "text", "start": "first", "end": "last"}
+	return map[string]string{"user": "owner", "jobid": "workload", "nodelist": "node", "since": "first", "what": "text", "start": "first",
+		"end": "last"}
 }
 
 // columnsOf resolves the words of --columns to columns of rows.
@@ -120,7 +126,8 @@ func picked[R any](m marked, rows []R, columns []string, degrees func(*R) figure
 
 // hourly are figures of usage that are shown in hours.
 var hourly = map[string]func(float64) string{
-	"cpu_seconds": format.CoreHours, "cpu_wait_seconds": format.CoreHours, "held_core_seconds": format.CoreHours, "gpu_seconds": format.GPUHours, "held_gpu_seconds": format.GPUHours,
+	"cpu_seconds": format.CoreHours, "cpu_wait_seconds": format.CoreHours, "held_core_seconds": format.CoreHours,
+	"gpu_seconds": format.GPUHours, "held_gpu_seconds": format.GPUHours,
 }
 
 // figureOf returns the figure of a column; nil if it is not a figure.

@@ -75,7 +75,8 @@ func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name strin
 		return usage(cmd, err)
 	}
 	if n := len(columns); n < 2 || n*(n-1)/2 > maxPairs {
-		return usage(cmd, fmt.Errorf("%s: %d columns of numbers; give 2 or more, and at most %d pairs of them, by --columns", name, n, maxPairs))
+		return usage(cmd, fmt.Errorf("%s: %d columns of numbers; give 2 or more, and at most %d pairs of them, by --columns", name, n,
+			maxPairs))
 	}
 	co := correlate.Options{MaxLag: o.maxLag, StepSeconds: spacing(frame), Breaks: breaks(frame)}
 	if o.maxLag == 0 {
@@ -176,7 +177,8 @@ func printPairs(s term.Screen, pairs []correlate.Pair) error {
 		if !math.IsNaN(p.Low) && !math.IsNaN(p.High) {
 			band = coefficient(p.Low) + " to " + coefficient(p.High)
 		}
-		t.Add(p.A, p.B, coefficient(p.Pearson), band, coefficient(p.Spearman), strconv.Itoa(p.Points), whole(p.Effective), lag, coefficient(p.LagPearson))
+		t.Add(p.A, p.B, coefficient(p.Pearson), band, coefficient(p.Spearman), strconv.Itoa(p.Points), whole(p.Effective), lag,
+			coefficient(p.LagPearson))
 	}
 	return t.Print(s)
 }
@@ -204,9 +206,11 @@ func pairsCSV(w io.Writer, pairs []correlate.Pair) error {
 		}
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
-	_ = out.Write([]string{"a", "b", "points", "effective", "pearson", "low", "high", "spearman", "lag_rows", "lag_seconds", "lag_pearson", "lag_points"})
+	_ = out.Write([]string{"a", "b", "points", "effective", "pearson", "low", "high", "spearman", "lag_rows", "lag_seconds", "lag_pearson",
+		"lag_points"})
 	for _, p := range pairs {
-		_ = out.Write([]string{client.CSVText(p.A), client.CSVText(p.B), strconv.Itoa(p.Points), f(p.Effective), f(p.Pearson), f(p.Low), f(p.High), f(p.Spearman),
+		_ = out.Write([]string{client.CSVText(p.A), client.CSVText(p.B), strconv.Itoa(p.Points), f(p.Effective), f(p.Pearson), f(p.Low),
+			f(p.High), f(p.Spearman),
 			strconv.Itoa(p.Lag), f(p.LagSeconds), f(p.LagPearson), strconv.Itoa(p.LagPoints)})
 	}
 	out.Flush() // the first error persists and is returned here

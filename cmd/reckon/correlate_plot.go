@@ -44,13 +44,15 @@ func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 	n := len(m.Names)
 	width, height := max(nameWidth+n*cellWidth+60, 340), top+n*cellHeight+64
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="Correlation of every pair of %d columns">`, width, height, width, n)
+	fmt.Fprintf(
+		&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="Correlation of every pair of %d columns">`, width, height, width, n)
 	b.WriteString(plotStyle)
 	fmt.Fprintf(&b, `<rect class="bg" width="%d" height="%d"/>`, width, height)
 	for i, name := range m.Names {
 		x, y := nameWidth+i*cellWidth+cellWidth/2, top-8
 		fmt.Fprintf(&b, `<text class="t" transform="translate(%d %d) rotate(-35)">%s</text>`, x, y, plotText(name, 22))
-		fmt.Fprintf(&b, `<text class="t" x="%d" y="%d" text-anchor="end">%s</text>`, nameWidth-8, top+i*cellHeight+cellHeight/2+4, plotText(name, 26))
+		fmt.Fprintf(&b, `<text class="t" x="%d" y="%d" text-anchor="end">%s</text>`, nameWidth-8, top+i*cellHeight+cellHeight/2+4,
+			plotText(name, 26))
 	}
 	for i := range n {
 		for j := range n {
@@ -61,17 +63,21 @@ func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 			}
 			p := m.At(i, j)
 			if math.IsNaN(p.Pearson) {
-				fmt.Fprintf(&b, `<rect class="gap" x="%d" y="%d" width="%d" height="%d"/><text class="s q" x="%d" y="%d" text-anchor="middle">%d points</text>`,
+				fmt.Fprintf(
+					&b, `<rect class="gap" x="%d" y="%d" width="%d" height="%d"/><text class="s q" x="%d" y="%d" text-anchor="middle">%d points</text>`,
 					x+1, y+1, cellWidth-2, cellHeight-2, x+cellWidth/2, y+cellHeight/2+4, p.Points)
 				continue
 			}
-			fmt.Fprintf(&b, `<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" %s/>`, plotText(pairText(p), 300), x+1, y+1, cellWidth-2, cellHeight-2, cellColour(p.Pearson))
+			fmt.Fprintf(&b, `<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" %s/>`, plotText(pairText(p), 300), x+1, y+1,
+				cellWidth-2, cellHeight-2, cellColour(p.Pearson))
 			fmt.Fprintf(&b, `<text class="t" x="%d" y="%d" text-anchor="middle">%s</text>`, x+cellWidth/2, y+17, coefficient(p.Pearson))
-			fmt.Fprintf(&b, `<text class="s" x="%d" y="%d" text-anchor="middle">lag %s</text>`, x+cellWidth/2, y+29, html.EscapeString(lagOf(p, p.A == m.Names[i])))
+			fmt.Fprintf(&b, `<text class="s" x="%d" y="%d" text-anchor="middle">lag %s</text>`, x+cellWidth/2, y+29,
+				html.EscapeString(lagOf(p, p.A == m.Names[i])))
 			fmt.Fprintf(&b, `<text class="s" x="%d" y="%d" text-anchor="middle">n %d</text></g>`, x+cellWidth/2, y+40, p.Points)
 		}
 	}
-	for i, line := range []string{"Pearson's coefficient, the lag at which they agree best", "(how much later the column follows the row), and the points.", "Blue: they rise together. Orange: one falls as the other rises."} {
+	for i, line := range []string{"Pearson's coefficient, the lag at which they agree best",
+		"(how much later the column follows the row), and the points.", "Blue: they rise together. Orange: one falls as the other rises."} {
 		fmt.Fprintf(&b, `<text class="s q" x="8" y="%d">%s</text>`, height-44+15*i, line)
 	}
 	b.WriteString(`</svg>`)
@@ -99,7 +105,8 @@ func lagOf(p correlate.Pair, forward bool) string {
 
 func pairText(p correlate.Pair) string {
 	return fmt.Sprintf("%s with %s: %s (95 %% between %s and %s), Spearman %s, %d points worth %s independent ones; at a lag of %s: %s",
-		p.A, p.B, coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High), coefficient(p.Spearman), p.Points, whole(p.Effective), lagOf(p, true), coefficient(p.LagPearson))
+		p.A, p.B, coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High), coefficient(p.Spearman), p.Points, whole(p.Effective),
+		lagOf(p, true), coefficient(p.LagPearson))
 }
 
 // plotText makes text safe for a plot: sanitized, escaped, and cut.
@@ -121,7 +128,8 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	}
 	x0, x1 := low(x)
 	y0, y1 := low(y)
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">%s<rect class="bg" width="%d" height="%d"/>`, w, h, w, plotText(pairText(p), 300), plotStyle, w, h)
+	fmt.Fprintf(
+		b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">%s<rect class="bg" width="%d" height="%d"/>`, w, h, w, plotText(pairText(p), 300), plotStyle, w, h)
 	fmt.Fprintf(b, `<path class="ax" d="M%d 10V%dH%d"/>`, pad, h-pad, w-8)
 	// At most a few thousand points: more would overlap.
 	step := max(1, len(x)/2000)
@@ -129,7 +137,8 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 		if math.IsNaN(x[i]) || math.IsNaN(y[i]) || x1 <= x0 || y1 <= y0 {
 			continue
 		}
-		fmt.Fprintf(b, `<circle class="dot" cx="%.1f" cy="%.1f" r="2"/>`, pad+4+(x[i]-x0)/(x1-x0)*(w-pad-18), h-pad-4-(y[i]-y0)/(y1-y0)*(h-pad-20))
+		fmt.Fprintf(b, `<circle class="dot" cx="%.1f" cy="%.1f" r="2"/>`, pad+4+(x[i]-x0)/(x1-x0)*(w-pad-18),
+			h-pad-4-(y[i]-y0)/(y1-y0)*(h-pad-20))
 	}
 	fmt.Fprintf(b, `<text class="s" x="%d" y="%d" text-anchor="middle">%s</text>`, w/2, h-4, plotText(p.A, 40))
 	fmt.Fprintf(b, `<text class="s" transform="translate(11 %d) rotate(-90)" text-anchor="middle">%s</text>`, h/2-10, plotText(p.B, 30))
@@ -138,7 +147,8 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 		anchor string
 		v      float64
 	}{{pad, h - 20, "start", x0}, {w - 8, h - 20, "end", x1}, {pad - 2, h - pad, "end", y0}, {pad - 2, 18, "end", y1}} {
-		fmt.Fprintf(b, `<text class="s q" x="%d" y="%d" text-anchor="%s">%s</text>`, l.x, l.y, l.anchor, strconv.FormatFloat(l.v, 'g', 3, 64))
+		fmt.Fprintf(b, `<text class="s q" x="%d" y="%d" text-anchor="%s">%s</text>`, l.x, l.y, l.anchor,
+			strconv.FormatFloat(l.v, 'g', 3, 64))
 	}
 	b.WriteString(`</svg>`)
 }
@@ -157,7 +167,8 @@ table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border
 .wide{overflow-x:auto}.grid{display:flex;flex-wrap:wrap;gap:1rem}figure{margin:0;max-width:300px;min-width:0}figcaption{font-size:13px}
 @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}}
 </style></head><body><h1>Correlations of %s</h1>`, html.EscapeString(term.Safe(title)), html.EscapeString(term.Safe(title)))
-	b.WriteString(`<p>Correlation is not causation. A coefficient based on few independent points means little: look at its confidence band.</p><div class="wide">`)
+	b.WriteString(
+		`<p>Correlation is not causation. A coefficient based on few independent points means little: look at its confidence band.</p><div class="wide">`)
 	if err := matrixSVG(&b, m); err != nil {
 		return err
 	}
@@ -172,11 +183,14 @@ table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border
 		}
 		b.WriteString(`<figure>`)
 		scatterSVG(&b, p, values[p.A], values[p.B])
-		fmt.Fprintf(&b, `<figcaption>%s, at lag %s %s; %d points</figcaption></figure>`, coefficient(p.Pearson), html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson), p.Points)
+		fmt.Fprintf(&b, `<figcaption>%s, at lag %s %s; %d points</figcaption></figure>`, coefficient(p.Pearson),
+			html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson), p.Points)
 	}
-	b.WriteString(`</div><h2>All pairs</h2><div class="wide"><table><thead><tr><th>Column<th>with<th>Pearson<th>95 % band<th>Spearman<th>Points<th>Effective<th>Lag<th>At lag</tr></thead><tbody>`)
+	b.WriteString(
+		`</div><h2>All pairs</h2><div class="wide"><table><thead><tr><th>Column<th>with<th>Pearson<th>95 % band<th>Spearman<th>Points<th>Effective<th>Lag<th>At lag</tr></thead><tbody>`)
 	for _, p := range pairs {
-		fmt.Fprintf(&b, `<tr><td>%s<td>%s<td>%s<td>%s to %s<td>%s<td>%d<td>%s<td>%s<td>%s</tr>`, plotText(p.A, 60), plotText(p.B, 60), coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High),
+		fmt.Fprintf(&b, `<tr><td>%s<td>%s<td>%s<td>%s to %s<td>%s<td>%d<td>%s<td>%s<td>%s</tr>`, plotText(p.A, 60), plotText(p.B, 60),
+			coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High),
 			coefficient(p.Spearman), p.Points, whole(p.Effective), html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson))
 	}
 	b.WriteString("</tbody></table></div></body></html>\n")

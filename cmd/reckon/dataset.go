@@ -54,11 +54,13 @@ and FILE.md for people.`,
 	f := cmd.Flags()
 	f.StringArrayVar(&o.selectors, "select", nil, "series: a PromQL selector such as node_load1{node=\"n1\"}; repeatable")
 	f.StringVar(&o.file, "select-file", "", "file of selectors, one per line; # starts a comment")
-	f.StringSliceVar(&o.by, "by", []string{"workload", "node"}, "labels that become columns and tell rows apart; the others become part of the names of columns")
+	f.StringSliceVar(&o.by, "by", []string{"workload", "node"},
+		"labels that become columns and tell rows apart; the others become part of the names of columns")
 	f.StringVar(&o.from, "from", "1h", "start: a duration before now, or a time")
 	f.StringVar(&o.to, "to", "now", "end")
 	f.StringVar(&o.step, "step", "15s", "time between rows, 1ms or more")
-	f.StringVar(&o.gap, "gap", "", "longest time without a sample that is bridged (default: five steps, or five times the spacing of the series)")
+	f.StringVar(&o.gap, "gap", "",
+		"longest time without a sample that is bridged (default: five steps, or five times the spacing of the series)")
 	o.format = g.shared.format(cmd, "csv", "parquet")
 	g.shared.word(cmd, "output", &o.output)
 	return cmd
@@ -86,7 +88,8 @@ func runDataset(cmd *cobra.Command, g *globals, o datasetOptions) error {
 		return err
 	}
 	if !from.Before(to) || step < time.Millisecond || to.Sub(from)/step > maxDatasetSteps {
-		return usage(cmd, fmt.Errorf("--from, --to and --step: give a beginning before the end and 1 to %d steps of 1ms or more", maxDatasetSteps))
+		return usage(cmd, fmt.Errorf("--from, --to and --step: give a beginning before the end and 1 to %d steps of 1ms or more",
+			maxDatasetSteps))
 	}
 	selectors, err := o.all()
 	if err != nil {
@@ -101,9 +104,11 @@ func runDataset(cmd *cobra.Command, g *globals, o datasetOptions) error {
 		return err
 	}
 	if len(series) == 0 {
-		return fmt.Errorf("no samples of %s between %s and %s", strings.Join(selectors, ", "), from.Format(time.RFC3339), to.Format(time.RFC3339))
+		return fmt.Errorf("no samples of %s between %s and %s", strings.Join(selectors, ", "), from.Format(time.RFC3339),
+			to.Format(time.RFC3339))
 	}
-	grid := dataset.Grid{Start: from.Add(step).UnixMilli(), End: to.UnixMilli(), Step: step.Milliseconds(), By: o.by, Gap: gap.Milliseconds()}
+	grid := dataset.Grid{Start: from.Add(step).UnixMilli(), End: to.UnixMilli(), Step: step.Milliseconds(), By: o.by,
+		Gap: gap.Milliseconds()}
 	frame, warnings, err := dataset.Join(series, grid)
 	if err != nil {
 		return err
@@ -220,6 +225,7 @@ func writeDataset(g *globals, o datasetOptions, f *dataset.Frame) error {
 			return err
 		}
 	}
-	fmt.Fprintf(g.stderr, "reckon: %d rows, %d columns in %s; the columns are described in %s.md\n", f.Rows(), len(f.Columns), term.Safe(o.output), term.Safe(o.output))
+	fmt.Fprintf(g.stderr, "reckon: %d rows, %d columns in %s; the columns are described in %s.md\n", f.Rows(), len(f.Columns),
+		term.Safe(o.output), term.Safe(o.output))
 	return nil
 }

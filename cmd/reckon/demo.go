@@ -81,7 +81,9 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 		return err
 	}
 	defer progress.stop()
-	fmt.Fprintf(g.stdout, "DEMO: a simulated site of %d nodes and %d users; nothing is measured.\nhttp://%s answers now. A week of the site is written into %s first, which takes 45 s of one core: longer where other work shares it ...\n",
+	fmt.Fprintf(
+		g.stdout, "DEMO: a simulated site of %d nodes and %d users; nothing is measured.\nhttp://%s answers now. A week of the site is "+
+			"written into %s first, which takes 45 s of one core: longer where other work shares it ...\n",
 		site.Nodes, len(site.Users), ln.Addr(), o.data)
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
 	tell, from := tellProgress(g.stderr), now.Add(-demoPast)
@@ -93,15 +95,18 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 		}
 	}
 	done, err := simulation.Fill(ctx, fleet, o.data, demoSite, o.log,
-		simulation.Stretch{Until: now.Add(-24 * time.Hour), Tick: time.Minute, Export: 2 * time.Minute, Progress: turn(from, 0, 0.6, demoPast-24*time.Hour)},
-		simulation.Stretch{Until: now, Tick: 30 * time.Second, Export: time.Minute, Progress: turn(now.Add(-24*time.Hour), 0.6, 0.8, 24*time.Hour)})
+		simulation.Stretch{Until: now.Add(-24 * time.Hour), Tick: time.Minute, Export: 2 * time.Minute,
+			Progress: turn(from, 0, 0.6, demoPast-24*time.Hour)},
+		simulation.Stretch{Until: now, Tick: 30 * time.Second, Export: time.Minute,
+			Progress: turn(now.Add(-24*time.Hour), 0.6, 0.8, 24*time.Hour)})
 	if err != nil {
 		return err
 	}
 	c := o.config
 	c.Data, c.Site, c.Listener = o.data, demoSite, ln
 	c.Play = func(ctx context.Context, put func(context.Context, string, *metric.Batch) error) error {
-		_, err := fleet.Run(ctx, simulation.Stretch{Until: site.End(), Tick: 5 * time.Second, Export: 15 * time.Second, Live: true}, sink(put))
+		_, err := fleet.Run(ctx, simulation.Stretch{Until: site.End(), Tick: 5 * time.Second, Export: 15 * time.Second, Live: true},
+			sink(put))
 		return err
 	}
 	s, err := server.Open(ctx, c)
@@ -109,7 +114,9 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 		return err
 	}
 	progress.stop()
-	fmt.Fprintf(g.stdout, "reckon %s shows the simulated site %q at http://%s: %s samples, %d workloads of the past week; the simulation continues.\n",
+	fmt.Fprintf(
+		g.stdout, "reckon %s shows the simulated site %q at http://%s: %s samples, %d workloads of the past week; the simulation "+
+			"continues.\n",
 		c.Version, demoSite, s.Addr(), count(done.Samples), done.Workloads)
 	finished := make(chan error, 1)
 	go func() { finished <- s.Run(ctx) }()
@@ -141,7 +148,9 @@ func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 	}
 	if len(list) > 0 {
 		if m, ok := server.ReadMadeUp(o.data); !ok || m.By != demoBy {
-			return fmt.Errorf("%s holds data that is not from a demo, and a demo would overwrite it; choose another directory with --data, or move this one away", o.data)
+			return fmt.Errorf(
+				"%s holds data that is not from a demo, and a demo would overwrite it; choose another directory with --data, or move "+
+					"this one away", o.data)
 		}
 	}
 	if err := server.Unused(o.data); err != nil {
@@ -152,5 +161,7 @@ func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 			return fmt.Errorf("recreate the demo: %w", err)
 		}
 	}
-	return server.MarkMadeUp(o.data, server.MadeUp{Warning: "everything in this directory is simulated by " + demoBy + ", which deletes it when it starts again", By: demoBy, Made: now, Seed: seed})
+	return server.MarkMadeUp(o.data,
+		server.MadeUp{Warning: "everything in this directory is simulated by " + demoBy + ", which deletes it when it starts again",
+			By: demoBy, Made: now, Seed: seed})
 }

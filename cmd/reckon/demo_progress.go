@@ -64,7 +64,9 @@ func (p *demoProgress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		h.Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_ = json.NewEncoder(w).Encode(map[string]any{"type": "about:blank", "title": "Service Unavailable", "status": 503, "error": text, "hint": "ask again in a second", "detail": text}) // the client went away
+		// the client went away
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "about:blank", "title": "Service Unavailable", "status": 503, "error": text,
+			"hint": "ask again in a second", "detail": text})
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")

@@ -67,7 +67,8 @@ A plan:
 		RunE: func(cmd *cobra.Command, args []string) error { return runExperiment(cmd, g, o, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "folder for the results; it must not exist yet, or be empty (default: the name of the plan and the time)")
+	f.StringVarP(&o.output, "output", "o", "",
+		"folder for the results; it must not exist yet, or be empty (default: the name of the plan and the time)")
 	f.BoolVar(&o.check, "check", false, "dry run: print the steps and how long they take")
 	f.BoolVar(&o.noData, "no-data", false, "run and mark only; ask no server")
 	o.format = g.shared.format(cmd, "csv", "parquet")
@@ -288,7 +289,9 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*mea
 			return nil, fmt.Errorf("column %s: %w", col.Name, err)
 		}
 		if _, own := p.Columns[col.Name]; own && len(got) == 0 {
-			return nil, fmt.Errorf("column %s: the server has no data of the last minute for %s; mend the expression, or wait until it is measured", col.Name, col.Expr)
+			return nil, fmt.Errorf(
+				"column %s: the server has no data of the last minute for %s; mend the expression, or wait until it is measured", col.Name,
+				col.Expr)
 		}
 	}
 	return m, nil
@@ -334,7 +337,9 @@ func (m *measurement) write(ctx context.Context, g *globals, o experimentOptions
 	labelRuns(frame, marks, m.window())
 	for _, k := range marks {
 		if runs := frame.Label("workload"); !slices.Contains(runs.Values, k.Name) {
-			fmt.Fprintf(g.stderr, "reckon: note: no row is within %s: it is shorter than %s; make it longer, or the step shorter and let the server export as often (`reckon up --export %s`)\n", term.Safe(k.Name), m.window(), m.step)
+			fmt.Fprintf(
+				g.stderr, "reckon: note: no row is within %s: it is shorter than %s; make it longer, or the step shorter and let the "+
+					"server export as often (`reckon up --export %s`)\n", term.Safe(k.Name), m.window(), m.step)
 		}
 	}
 	if frame.Rows() == 0 {
@@ -348,7 +353,8 @@ func (m *measurement) settle(ctx context.Context, end time.Time) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for range 60 {
-		r, err := m.c.Query(ctx, dataset.OnNode(`max(timestamp(node_cpu_seconds_total{mode="idle",NODE}))`, m.plan.Node, m.window()), time.Time{})
+		r, err := m.c.Query(ctx, dataset.OnNode(`max(timestamp(node_cpu_seconds_total{mode="idle",NODE}))`, m.plan.Node, m.window()),
+			time.Time{})
 		if err != nil {
 			return err
 		}
@@ -385,7 +391,8 @@ func (m *measurement) frame(ctx context.Context, from, to time.Time) (*dataset.F
 		if len(values) == 0 {
 			continue // not measured on this node
 		}
-		c := dataset.Column{Name: col.Name, Unit: col.Unit, Help: col.Help, Source: dataset.OnNode(col.Expr, m.plan.Node, m.window()), Values: make([]float64, len(f.Time))}
+		c := dataset.Column{Name: col.Name, Unit: col.Unit, Help: col.Help, Source: dataset.OnNode(col.Expr, m.plan.Node, m.window()),
+			Values: make([]float64, len(f.Time))}
 		for i, t := range f.Time {
 			c.Values[i] = math.NaN()
 			if v, ok := values[t]; ok {

@@ -250,31 +250,41 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 		expr string
 		take func(l map[string]string, t time.Time, v float64)
 	}{
-		{by + `, part) ` + last(`reckon_workload_cpu_seconds_total{node!=""}`), func(l map[string]string, t time.Time, v float64) { job(l, t).cpu[l["part"]] = v }},
+		{by + `, part) ` + last(`reckon_workload_cpu_seconds_total{node!=""}`),
+			func(l map[string]string, t time.Time, v float64) { job(l, t).cpu[l["part"]] = v }},
 		{by + `, part, command) ` + last(`reckon_command_cpu_seconds_total{node!=""}`), func(l map[string]string, t time.Time, v float64) {
 			job(l, t).programs[[2]string{l["part"], l["command"]}] = v
 		}},
-		{by + `) (reckon_workload_memory_bytes{node!="",type!="file"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).memory = v }},
-		{`min by (site, node, workload, owner) (reckon_workload_start_time_seconds{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).start = v }},
+		{by + `) (reckon_workload_memory_bytes{node!="",type!="file"})`,
+			func(l map[string]string, t time.Time, v float64) { job(l, t).memory = v }},
+		{`min by (site, node, workload, owner) (reckon_workload_start_time_seconds{node!=""})`,
+			func(l map[string]string, t time.Time, v float64) { job(l, t).start = v }},
 		{by + `) (reckon_workload_processes{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).procs = v }},
 		{by + `) (reckon_workload_threads{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).threads = v }},
-		{by + `, part) ` + last(`reckon_workload_io_bytes_total{node!="",direction="read"}`), func(l map[string]string, t time.Time, v float64) { job(l, t).rd[l["part"]] = v }},
-		{by + `, part) ` + last(`reckon_workload_io_bytes_total{node!="",direction="write"}`), func(l map[string]string, t time.Time, v float64) { job(l, t).wr[l["part"]] = v }},
-		{by + `, device) (rate(reckon_workload_gpu_seconds_total{node!=""}` + window + `))`, func(l map[string]string, t time.Time, v float64) { gpu(l, t)[0] = v }},
-		{by + `, device) (reckon_workload_gpu_memory_bytes{node!=""})`, func(l map[string]string, t time.Time, v float64) { gpu(l, t)[1] = v }},
-		{by + `, command) (reckon_workload_info{node!=""})`, func(l map[string]string, t time.Time, _ float64) { job(l, t).command = l["command"] }},
-		{`sum by (site, node, cpu) (node_cpu_seconds_total{mode!~"idle|iowait|guest|guest_nice"})`, func(l map[string]string, t time.Time, v float64) {
-			r := at(l, t)
-			n, err := strconv.Atoi(l["cpu"])
-			if err != nil || n < 0 || n >= 1<<16 {
-				return
-			}
-			for len(r.System.CPUs) <= n {
-				r.System.CPUs = append(r.System.CPUs, 0)
-			}
-			r.System.CPUs[n] = uint64(v)
-		}},
-		{`node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes`, func(l map[string]string, t time.Time, v float64) { at(l, t).System.UsedMemory = kib(v) }},
+		{by + `, part) ` + last(`reckon_workload_io_bytes_total{node!="",direction="read"}`),
+			func(l map[string]string, t time.Time, v float64) { job(l, t).rd[l["part"]] = v }},
+		{by + `, part) ` + last(`reckon_workload_io_bytes_total{node!="",direction="write"}`),
+			func(l map[string]string, t time.Time, v float64) { job(l, t).wr[l["part"]] = v }},
+		{by + `, device) (rate(reckon_workload_gpu_seconds_total{node!=""}` + window + `))`,
+			func(l map[string]string, t time.Time, v float64) { gpu(l, t)[0] = v }},
+		{by + `, device) (reckon_workload_gpu_memory_bytes{node!=""})`,
+			func(l map[string]string, t time.Time, v float64) { gpu(l, t)[1] = v }},
+		{by + `, command) (reckon_workload_info{node!=""})`,
+			func(l map[string]string, t time.Time, _ float64) { job(l, t).command = l["command"] }},
+		{`sum by (site, node, cpu) (node_cpu_seconds_total{mode!~"idle|iowait|guest|guest_nice"})`,
+			func(l map[string]string, t time.Time, v float64) {
+				r := at(l, t)
+				n, err := strconv.Atoi(l["cpu"])
+				if err != nil || n < 0 || n >= 1<<16 {
+					return
+				}
+				for len(r.System.CPUs) <= n {
+					r.System.CPUs = append(r.System.CPUs, 0)
+				}
+				r.System.CPUs[n] = uint64(v)
+			}},
+		{`node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes`,
+			func(l map[string]string, t time.Time, v float64) { at(l, t).System.UsedMemory = kib(v) }},
 		{`node_load1`, func(l map[string]string, t time.Time, v float64) { at(l, t).System.Load1 = v }},
 		{`node_boot_time_seconds`, func(l map[string]string, t time.Time, v float64) {
 			at(l, t).System.Boot = sonar.Stamp(time.Unix(int64(v), 0))
@@ -394,7 +404,8 @@ func (x *sonarExport) jobs(ctx context.Context, since, until, now time.Time) err
 	bySite := map[string][]sonar.OutSlurmJob{}
 	const page = 10_000
 	for offset := 0; ; offset += page {
-		list, err := x.client.Workloads(ctx, client.Filter{Kinds: []string{string(workload.Slurm)}, Since: since, Until: until, Sort: "start", Limit: page, Offset: offset})
+		list, err := x.client.Workloads(ctx,
+			client.Filter{Kinds: []string{string(workload.Slurm)}, Since: since, Until: until, Sort: "start", Limit: page, Offset: offset})
 		if err != nil {
 			return err
 		}
@@ -418,7 +429,8 @@ func (x *sonarExport) jobs(ctx context.Context, since, until, now time.Time) err
 }
 
 func slurmOut(w *client.Workload) sonar.OutSlurmJob {
-	s := sonar.OutSlurmJob{Name: w.Name, User: w.Owner, Account: w.Account, Partition: w.Partition, Nodes: w.Nodes, State: strings.ToUpper(w.State)}
+	s := sonar.OutSlurmJob{Name: w.Name, User: w.Owner, Account: w.Account, Partition: w.Partition, Nodes: w.Nodes,
+		State: strings.ToUpper(w.State)}
 	s.JobID, _ = sonar.Number(w.ID)
 	if array, task, ok := strings.Cut(strings.TrimPrefix(w.ID, "slurm/"), "_"); ok {
 		s.ArrayJobID, _ = strconv.ParseUint(array, 10, 64)
@@ -463,7 +475,8 @@ func slurmOut(w *client.Workload) sonar.OutSlurmJob {
 			tres = append(tres, fmt.Sprintf("%s=%d", t.name, t.v))
 		}
 	}
-	s.Sacct = &sonar.OutSacct{AllocTRES: strings.Join(tres, ","), ElapsedRaw: whole(&w.WallSeconds), SystemCPU: whole(w.CPUSystemSeconds), UserCPU: whole(w.CPUUserSeconds)}
+	s.Sacct = &sonar.OutSacct{AllocTRES: strings.Join(tres, ","), ElapsedRaw: whole(&w.WallSeconds), SystemCPU: whole(w.CPUSystemSeconds),
+		UserCPU: whole(w.CPUUserSeconds)}
 	if w.CPUUserSeconds == nil {
 		s.Sacct.UserCPU = whole(w.CPUSeconds)
 	}

@@ -192,7 +192,8 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 	}
 	t := term.TableOf("OWNER:s8|FINDINGS:r|SEVERITY|CORE-HOURS:r|GPU-HOURS:r|GiB-HOURS:ro1|RULES:s12")
 	for _, o := range list.Owners {
-		t.Add(cmp.Or(o.Owner, term.Unknown), strconv.Itoa(o.Findings), o.Severity, term.Hours(o.CoreSeconds), term.Hours(o.GPUSeconds), term.Hours(per(o.ByteSeconds, 1<<30)), strings.Join(o.Rules, ", "))
+		t.Add(cmp.Or(o.Owner, term.Unknown), strconv.Itoa(o.Findings), o.Severity, term.Hours(o.CoreSeconds), term.Hours(o.GPUSeconds),
+			term.Hours(per(o.ByteSeconds, 1<<30)), strings.Join(o.Rules, ", "))
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -250,7 +251,8 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 	}
 	w := g.stdout
 	fmt.Fprintf(w, "%s: %s %s\n  %s\n\n", term.Safe(f.Rule), term.Safe(f.Owner), term.Safe(about), term.Safe(f.Text))
-	fmt.Fprintf(w, "Severity   %s\nTime       %s to %s\nFound      %s, confirmed %s, %s\n", f.Severity, term.Clock(f.First, g.now()), term.Clock(f.Last, g.now()), term.Clock(f.Found, g.now()), term.Ago(f.Seen, g.now()), f.State)
+	fmt.Fprintf(w, "Severity   %s\nTime       %s to %s\nFound      %s, confirmed %s, %s\n", f.Severity, term.Clock(f.First, g.now()),
+		term.Clock(f.Last, g.now()), term.Clock(f.Found, g.now()), term.Ago(f.Seen, g.now()), f.State)
 	if f.AckBy != "" {
 		fmt.Fprintf(w, "Seen by    %s\n", term.Safe(f.AckBy))
 	}
@@ -319,7 +321,8 @@ func addUp(g *globals, s client.FindingSteps) error {
 	for _, x := range list {
 		span := x.End.Sub(x.Start).Seconds()
 		shown += x.Seconds
-		t.Add(x.Node, term.Clock(x.Start, g.now()), term.Seconds(&span), amount(x.Use), amount(x.Fair), amount(x.Capacity), strconv.FormatFloat(x.Owners, 'f', 1, 64), contendedBy[x.Why], fmt.Sprintf("%.0f s", x.Seconds))
+		t.Add(x.Node, term.Clock(x.Start, g.now()), term.Seconds(&span), amount(x.Use), amount(x.Fair), amount(x.Capacity),
+			strconv.FormatFloat(x.Owners, 'f', 1, 64), contendedBy[x.Why], fmt.Sprintf("%.0f s", x.Seconds))
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -332,7 +335,8 @@ func addUp(g *globals, s client.FindingSteps) error {
 }
 
 var contendedBy = map[string]string{
-	"full": "90 % in use", "pressure": "tasks that waited", "runnable": "more tasks than cores", "available": "little memory left", "waiting": "a waiting request",
+	"full": "90 % in use", "pressure": "tasks that waited", "runnable": "more tasks than cores", "available": "little memory left",
+	"waiting": "a waiting request",
 }
 
 func evidenceText(v float64, unit string) string {

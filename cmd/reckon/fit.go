@@ -116,7 +116,8 @@ func fitTable(places []client.Place) *term.Table {
 		if p.Fits != nil {
 			fits = map[bool]string{true: "yes", false: "no"}[*p.Fits]
 		}
-		t.Add(fits, p.Site, cmp.Or(strings.Join(p.Partitions, ","), term.Unknown), counted(p.Up)+fmt.Sprintf(" of %d", p.Nodes), counted(p.FreeNow), term.Cores(p.Cores), term.Bytes(p.MemoryBytes),
+		t.Add(fits, p.Site, cmp.Or(strings.Join(p.Partitions, ","), term.Unknown), counted(p.Up)+fmt.Sprintf(" of %d", p.Nodes),
+			counted(p.FreeNow), term.Cores(p.Cores), term.Bytes(p.MemoryBytes),
 			term.Number(p.GPUs), fmt.Sprint(p.Comparable), term.Seconds(p.WaitP50), term.Seconds(p.WaitP90), p.Why)
 	}
 	return t
@@ -148,7 +149,8 @@ func printSharing(g *globals, list []client.GPUShare) error {
 		if s.SlowdownAtLeast != nil {
 			slow = fmt.Sprintf(">= %.2f", *s.SlowdownAtLeast)
 		}
-		t.Add(fits, s.Node, s.Index, s.Model, cmp.Or(strings.Join(with, ", "), "nobody"), term.Bytes(s.MemoryLeft), term.Percent(s.BusyLeft), slow, s.Profile, s.Why)
+		t.Add(fits, s.Node, s.Index, s.Model, cmp.Or(strings.Join(with, ", "), "nobody"), term.Bytes(s.MemoryLeft),
+			term.Percent(s.BusyLeft), slow, s.Profile, s.Why)
 	}
 	return t.Print(g.screen())
 }

@@ -61,7 +61,8 @@ func costText(v *float64, currency string) string {
 func energyText(d client.WorkloadDetail) []string {
 	w := d.Workload
 	joules := term.Energy(w.EnergyJoules)
-	if word := map[string]string{"modelled": "modelled", "both": "part of it modelled", "measured": "measured"}[d.EnergyMethod]; word != "" && w.EnergyJoules != nil {
+	if word := map[string]string{"modelled": "modelled", "both": "part of it modelled",
+		"measured": "measured"}[d.EnergyMethod]; word != "" && w.EnergyJoules != nil {
 		joules += " (" + word + ")"
 	}
 	return []string{joules, gramsText(w.CO2Grams), costText(w.Cost, w.Currency)}

@@ -163,7 +163,8 @@ func printForecasts(g *globals, list []client.Forecast) error {
 			name = f.Site + " " + name
 		}
 		e, of, band := forecastErrors(f)
-		t.Add(name, figureAmount(f.Figure, f.Steps[0].Mean), figureAmount(f.Figure, sum), figureAmount(f.Figure, least.Mean), figureAmount(f.Figure, most.Mean),
+		t.Add(name, figureAmount(f.Figure, f.Steps[0].Mean), figureAmount(f.Figure, sum), figureAmount(f.Figure, least.Mean),
+			figureAmount(f.Figure, most.Mean),
 			figureAmount(f.Figure, low)+" to "+figureAmount(f.Figure, high), e, of, band, forecastNote(f))
 	}
 	return t.Print(g.screen())
@@ -187,8 +188,10 @@ func forecastErrors(f *client.Forecast) (mean, ofNaive, band string) {
 
 // flagNotes are the texts for the flags of a forecast.
 var flagNotes = map[string]string{
-	"no-history": "no history", "short": "less than two days of history", "constant": "constant", "gaps": "gaps in the history", "stale": "last hours missing",
-	"level-shift": "level changed lately", "spike": "outliers left out", "clock-change": "clock change", "clipped": "at zero or capacity", "seasonless": "no daily pattern",
+	"no-history": "no history", "short": "less than two days of history", "constant": "constant", "gaps": "gaps in the history",
+	"stale":       "last hours missing",
+	"level-shift": "level changed lately", "spike": "outliers left out", "clock-change": "clock change", "clipped": "at zero or capacity",
+	"seasonless": "no daily pattern",
 }
 
 func forecastNote(f *client.Forecast) string {
@@ -208,7 +211,8 @@ func printSteps(g *globals, list []client.Forecast) error {
 	for i := range list {
 		f := &list[i]
 		for _, s := range f.Steps {
-			t.Add(figureWords(f), term.Clock(s.At, now), figureAmount(f.Figure, s.Mean), figureAmount(f.Figure, s.Low), figureAmount(f.Figure, s.High))
+			t.Add(figureWords(f), term.Clock(s.At, now), figureAmount(f.Figure, s.Mean), figureAmount(f.Figure, s.Low),
+				figureAmount(f.Figure, s.High))
 		}
 	}
 	return t.Print(g.screen())
@@ -221,7 +225,8 @@ func printNext(g *globals, list []client.NextFigure) error {
 	}
 	fmt.Fprintf(g.stdout, "Next run, from %s that ended well\n", runs)
 	t := term.TableOf("FIGURE|MEDIAN:r|90 % OF RUNS:r|ERROR:r|RUNS:r")
-	words := map[string]string{"wall_seconds": "length", "cores_mean": "cores, mean", "memory_needed_peak_bytes": "memory needed, peak", "memory_peak_bytes": "memory peak, with page cache", "energy_joules": "energy"}
+	words := map[string]string{"wall_seconds": "length", "cores_mean": "cores, mean", "memory_needed_peak_bytes": "memory needed, peak",
+		"memory_peak_bytes": "memory peak, with page cache", "energy_joules": "energy"}
 	for _, n := range list {
 		between := "too few runs"
 		if n.Runs >= 3 {

@@ -59,7 +59,8 @@ func newGraphList(g *globals) *cobra.Command {
 }
 
 // mediaTypes are the media types of documents, by value of --format.
-var mediaTypes = map[string]string{"turtle": "text/turtle", "jsonld": "application/ld+json", "ntriples": "application/n-triples", "nquads": "application/n-quads"}
+var mediaTypes = map[string]string{"turtle": "text/turtle", "jsonld": "application/ld+json", "ntriples": "application/n-triples",
+	"nquads": "application/n-quads"}
 
 func newGraphGet(g *globals) *cobra.Command {
 	var format *choice

@@ -206,7 +206,8 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		n    int
 		text string
 	}{
-		{r.Refused, "refused"}, {r.Waiting, "had not started"}, {r.Measured, "of times that reckon measured itself"}, {r.Heartbeats, "signs of life of idle nodes"},
+		{r.Refused, "refused"}, {r.Waiting, "had not started"}, {r.Measured, "of times that reckon measured itself"},
+		{r.Heartbeats, "signs of life of idle nodes"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.text)
@@ -217,7 +218,8 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	}
 	fmt.Fprintf(&b, "\n%s, %s in %.1f s", many(r.Workloads, "workload"), many(r.Samples, "sample"), took.Seconds())
 	if r.From != nil && r.To != nil {
-		fmt.Fprintf(&b, ", from %s to %s\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), r.From.Format("2006-01-02"))
+		fmt.Fprintf(&b, ", from %s to %s\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"),
+			r.To.Format("2006-01-02 15:04"), r.From.Format("2006-01-02"))
 	}
 	b.WriteByte('\n')
 	if r.Resumed {
@@ -237,7 +239,8 @@ func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
 	var list []input
 	for _, path := range paths {
 		if path == "-" {
-			list = append(list, input{ImportFile: client.ImportFile{Name: "stdin", Open: func() (io.ReadCloser, error) { return io.NopCloser(g.stdin), nil }}})
+			list = append(list, input{
+				ImportFile: client.ImportFile{Name: "stdin", Open: func() (io.ReadCloser, error) { return io.NopCloser(g.stdin), nil }}})
 			continue
 		}
 		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {

@@ -77,7 +77,8 @@ func importMetricSets(cmd *cobra.Command, g *globals, o metricSetImport, files [
 		runs = append(runs, *run)
 		if o.format.value == "text" {
 			p := &run.Pods[0]
-			fmt.Fprintf(g.stdout, "%s: %s, %d figures, run %s\n", term.Safe(name), term.Safe(run.Metrics[0].Name), len(p.Reported), term.Safe(run.Namespace+"/"+run.Name))
+			fmt.Fprintf(g.stdout, "%s: %s, %d figures, run %s\n", term.Safe(name), term.Safe(run.Metrics[0].Name), len(p.Reported),
+				term.Safe(run.Namespace+"/"+run.Name))
 			if p.Incomplete != "" {
 				fmt.Fprintf(g.stdout, "  %s\n", term.Safe(p.Incomplete))
 			}
@@ -134,7 +135,8 @@ func (o *metricSetImport) read(g *globals, name string, when time.Time) (*client
 		options["command"] = l.Command
 	}
 	job := l.Metric + "-0"
-	pod := client.MetricRunPod{Name: base, UID: "log-" + hex.EncodeToString(sum[:16]), Job: job, Text: l.Text, Incomplete: strings.Join(l.Notes, "; ")}
+	pod := client.MetricRunPod{Name: base, UID: "log-" + hex.EncodeToString(sum[:16]), Job: job, Text: l.Text,
+		Incomplete: strings.Join(l.Notes, "; ")}
 	var finished *time.Time
 	if l.End.After(l.Start) { // the duration is known
 		pod.Started, pod.Finished, finished = &start, &end, &end
@@ -143,7 +145,8 @@ func (o *metricSetImport) read(g *globals, name string, when time.Time) (*client
 		pod.Reported = append(pod.Reported, client.MetricRunReport{Name: f.Name, Unit: f.Unit, Values: f.Values, Times: f.Times})
 	}
 	return &client.MetricRun{
-		Namespace: o.namespace, Name: set + "-" + id, Site: o.site, Set: set, Origin: "metricset-log", Outcome: "Finished", Started: start.UTC(), Finished: finished,
+		Namespace: o.namespace, Name: set + "-" + id, Site: o.site, Set: set, Origin: "metricset-log", Outcome: "Finished",
+		Started: start.UTC(), Finished: finished,
 		Metrics: []client.MetricRunMetric{{Name: l.Metric, Job: job, Options: options}}, Pods: []client.MetricRunPod{pod},
 	}, nil
 }

@@ -68,7 +68,8 @@ latest by owner and name instead.`,
 			case len(args) == 0 && !o.finds:
 				return &usageError{errors.New("no ID was given; give one that `reckon jobs` lists, or --last N, --owner or --name")}
 			case len(args) > 0 && o.finds:
-				return &usageError{fmt.Errorf("%q names one job, and --last, --owner and --name look for others; give one or the other", args[0])}
+				return &usageError{
+					fmt.Errorf("%q names one job, and --last, --owner and --name look for others; give one or the other", args[0])}
 			case o.finds && (o.find.Limit < 1 || o.find.Limit > 100):
 				return &usageError{fmt.Errorf("--last %d is out of range; give 1 to 100", o.find.Limit)}
 			case o.finds && o.trace.value != "" && o.find.Limit > 1:
@@ -98,9 +99,11 @@ latest by owner and name instead.`,
 	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N started, 1 to 100")
 	g.shared.list(cmd, "owner", &o.find.Owners)
 	g.shared.word(cmd, "name", &o.find.Name)
-	cmd.Flags().BoolVar(&o.logs.show, "logs", false, "its logs from Loki, or the commands that show them, if no Loki is configured, by --loki or on the server")
+	cmd.Flags().BoolVar(&o.logs.show, "logs", false,
+		"its logs from Loki, or the commands that show them, if no Loki is configured, by --loki or on the server")
 	cmd.Flags().StringVar(&o.logs.loki, "loki", "", "address of Loki for --logs, such as http://loki:3100 (default RECKON_LOKI)")
-	cmd.Flags().StringVar(&o.logs.selector, "loki-selector", "", "LogQL for --logs, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+loki.DefaultSelector+"')")
+	cmd.Flags().StringVar(&o.logs.selector, "loki-selector", "",
+		"LogQL for --logs, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+loki.DefaultSelector+"')")
 	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff", "logs")
 	for _, other := range []string{"trace", "email-text", "seff", "logs"} {
 		cmd.MarkFlagsMutuallyExclusive("by", other)
@@ -126,7 +129,8 @@ func (o *jobOptions) span(now time.Time) (client.Range, error) {
 	}
 	o.id, o.oneStep = jobAndStep(o.id)
 	if o.oneStep != "" && (o.mail || o.seff || o.trace.value != "" || o.by.value != "" || o.format.value == "csv") {
-		return r, &usageError{fmt.Errorf("%s.%s is a step; --email-text, --seff, --trace, --by and --format csv are of whole jobs", o.id, o.oneStep)}
+		return r, &usageError{
+			fmt.Errorf("%s.%s is a step; --email-text, --seff, --trace, --by and --format csv are of whole jobs", o.id, o.oneStep)}
 	}
 	switch r.By = o.by.value; {
 	case o.oneStep != "":
@@ -229,7 +233,8 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 
 // writeNext adds the forecast of the next run to the page of an ended batch job; servers without forecasts add nothing.
 func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
-	if !workload.Kind(d.Kind).Scheduled() || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff || o.mail {
+	if !workload.Kind(d.Kind).Scheduled() || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff ||
+		o.mail {
 		return nil
 	}
 	list, err := c.Forecast(ctx, client.ForecastQuery{Workload: d.ID, Site: d.Site})

@@ -3,7 +3,8 @@ package main
 import "reckon/figure/format"
 
 // gpuParts are the displayed GPU engines, in this order, with their display names.
-var gpuParts = [...][2]string{{"sm", "multiprocessors"}, {"tensor", "tensor cores"}, {"fp64", "fp64"}, {"fp32", "fp32"}, {"fp16", "fp16"}, {"dram", "memory"}}
+var gpuParts = [...][2]string{{"sm", "multiprocessors"}, {"tensor", "tensor cores"}, {"fp64", "fp64"}, {"fp32", "fp32"}, {"fp16", "fp16"},
+	{"dram", "memory"}}
 
 // enginesText formats the share of the GPUs' busy time for each engine.
 func enginesText(shares map[string]float64) (out []string) {

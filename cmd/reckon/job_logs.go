@@ -38,11 +38,13 @@ func shellWord(s string) string {
 func logCommands(w io.Writer, s *answer.LogPlace, selector string) error {
 	if s.Unit != "" {
 		until := s.To.Local().Format(time.DateTime)
-		fmt.Fprintf(w, "journalctl --unit=%s --since='%s' --until='%s'    # on %s\n", shellWord(s.Unit), s.From.Local().Format(time.DateTime), until, strings.Join(s.Nodes, ", "))
+		fmt.Fprintf(w, "journalctl --unit=%s --since='%s' --until='%s'    # on %s\n", shellWord(s.Unit),
+			s.From.Local().Format(time.DateTime), until, strings.Join(s.Nodes, ", "))
 		return nil
 	}
 	for _, p := range s.Pods {
-		fmt.Fprintf(w, "kubectl -n %s logs %s --all-containers --prefix --timestamps --since-time=%s\n", shellWord(s.Namespace), shellWord(p), s.From.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "kubectl -n %s logs %s --all-containers --prefix --timestamps --since-time=%s\n", shellWord(s.Namespace),
+			shellWord(p), s.From.UTC().Format(time.RFC3339))
 	}
 	q, err := loki.Query(selector, s)
 	if err != nil {
@@ -93,7 +95,8 @@ func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d
 }
 
 // serverLogs fetches logs through the server, which may have a source of logs.
-func serverLogs(ctx context.Context, g *globals, c *client.Client, d *client.WorkloadDetail, f func(*client.LogLine)) (place string, n int, err error) {
+func serverLogs(ctx context.Context, g *globals, c *client.Client, d *client.WorkloadDetail, f func(*client.LogLine)) (place string, n int,
+	err error) {
 	place = d.ID
 	run := client.Range{Start: d.Start, Site: d.Site}
 	n, err = loki.EachPage(time.Time{}, func(from time.Time) ([]client.LogLine, error) {

@@ -33,7 +33,9 @@ func members(ctx context.Context, c *client.Client, o jobOptions) (client.Member
 	whole := o.seffOrMail() || o.start != "" || o.from != "" || o.to != "" || o.step != "" || o.by.value != ""
 	switch {
 	case some && whole:
-		return client.Members{}, false, &usageError{fmt.Errorf("%s is several jobs; --seff, --email-text, --trace, --by, --start, --from, --to and --step are of one", o.id)}
+		return client.Members{}, false,
+			&usageError{
+				fmt.Errorf("%s is several jobs; --seff, --email-text, --trace, --by, --start, --from, --to and --step are of one", o.id)}
 	case !some && (whole || !wholeID().MatchString(o.id)):
 		return client.Members{}, false, nil
 	}
@@ -69,7 +71,8 @@ func printMembers(s term.Screen, m client.Members, now time.Time) error {
 	if m.Waiting {
 		states = append(states, "the rest waits")
 	}
-	p.fold(2, "%s  %d %ss: %s", p.Paint(term.Bold, strings.TrimSpace(term.Safe(m.ID)+"  "+term.Safe(m.Name))), len(m.Members), word, strings.Join(states, ", "))
+	p.fold(2, "%s  %d %ss: %s", p.Paint(term.Bold, strings.TrimSpace(term.Safe(m.ID)+"  "+term.Safe(m.Name))), len(m.Members), word,
+		strings.Join(states, ", "))
 	named := func(name, value string) string {
 		if value == "" {
 			return ""
@@ -129,7 +132,8 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 		if !waits(*w) && !neverBegan(*w) {
 			start = term.Clock(w.Start, now)
 		}
-		t.Add(strings.TrimPrefix(w.ID, "slurm/"), state(*w), start, term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds), term.Cores(cores), term.Bytes(w.MemoryPeakBytes), strings.Join(w.Nodes, ","))
+		t.Add(strings.TrimPrefix(w.ID, "slurm/"), state(*w), start, term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds),
+			term.Cores(cores), term.Bytes(w.MemoryPeakBytes), strings.Join(w.Nodes, ","))
 	}
 	if err := p.table(t); err != nil {
 		return err

@@ -136,7 +136,8 @@ func (p *page) splitOne(profile []client.Profile, metric, title, by string, widt
 	p.line("\n%s %s", p.Paint(term.Bold, title), fmt.Sprintf("(height: %s)", format(&top)))
 	for _, r := range shown {
 		name := term.Pad(term.Cut(term.Safe(r.name), wide, p.ASCII), wide, false, p.ASCII)
-		p.line("%s %s  mean %s  max %s", name, p.Paint(term.Cyan, p.SparkTo(r.values, max(width-wide-30, 10), top)), term.Pad(format(r.mean), 8, true, p.ASCII), format(r.max))
+		p.line("%s %s  mean %s  max %s", name, p.Paint(term.Cyan, p.SparkTo(r.values, max(width-wide-30, 10), top)),
+			term.Pad(format(r.mean), 8, true, p.ASCII), format(r.max))
 	}
 	if more := len(rows) - len(shown); more > 0 {
 		p.line("and %d more, which used less; --format json has all", more)
@@ -194,7 +195,8 @@ func (p *page) balance(d client.WorkloadDetail) error {
 	}
 	most := max(deref(nodes[0].cpu), mean)
 	for _, n := range shown {
-		t.Add(n.name, term.Seconds(n.cpu), term.Percent(share(n.cpu, &mean)), p.Bar(share(n.cpu, &most), 16), term.Bytes(n.mem), term.Seconds(n.gpu))
+		t.Add(n.name, term.Seconds(n.cpu), term.Percent(share(n.cpu, &mean)), p.Bar(share(n.cpu, &most), 16), term.Bytes(n.mem),
+			term.Seconds(n.gpu))
 	}
 	if err := p.table(t); err != nil {
 		return err

@@ -79,7 +79,8 @@ func (p *page) header(w client.Workload, now time.Time) {
 		}
 		return name + " " + term.Safe(value)
 	}
-	p.fact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("qos", w.QOS), word("command", w.Command))
+	p.fact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("qos", w.QOS),
+		word("command", w.Command))
 	p.fact("Part of", memberOf(w.ID))
 	p.fact("Nodes", term.Safe(strings.Join(w.Nodes, ", ")), word("site", w.Site))
 	p.times(w, now)
@@ -95,8 +96,10 @@ func (p *page) totals(d client.WorkloadDetail) {
 	is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
 	is("wall_seconds", "") // which the page has before: its mark is explained below
 	p.fact("CPU time", is("cpu_seconds", term.Seconds(w.CPUSeconds)), "user "+is("cpu_user_seconds", term.Seconds(w.CPUUserSeconds)),
-		"system "+is("cpu_system_seconds", term.Seconds(w.CPUSystemSeconds)), "waited "+is("cpu_wait_seconds", term.Seconds(w.CPUWaitSeconds)))
-	p.fact("Cores", "mean "+is("cores_mean", term.Cores(w.CoresMean)), "p50 "+is("cores_p50", term.Cores(w.CoresP50)), "p95 "+is("cores_p95", term.Cores(w.CoresP95)), "max "+is("cores_max", term.Cores(w.CoresMax)))
+		"system "+is("cpu_system_seconds", term.Seconds(w.CPUSystemSeconds)),
+		"waited "+is("cpu_wait_seconds", term.Seconds(w.CPUWaitSeconds)))
+	p.fact("Cores", "mean "+is("cores_mean", term.Cores(w.CoresMean)), "p50 "+is("cores_p50", term.Cores(w.CoresP50)),
+		"p95 "+is("cores_p95", term.Cores(w.CoresP95)), "max "+is("cores_max", term.Cores(w.CoresMax)))
 	last, needed := "", ""
 	if w.End == nil {
 		last = "last " + is("memory_bytes", term.Bytes(w.MemoryBytes))
@@ -108,8 +111,10 @@ func (p *page) totals(d client.WorkloadDetail) {
 	if most := share(w.MemoryNUMAMostBytes, w.MemoryNUMABytes); most != nil {
 		numa = "on one NUMA node " + term.Percent(most)
 	}
-	p.fact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), "mean "+is("memory_mean_bytes", term.Bytes(w.MemoryMeanBytes)), last, numa)
-	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)), "waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds))+disksText(d.DiskWaits, w.IOWaitSeconds))
+	p.fact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)),
+		"mean "+is("memory_mean_bytes", term.Bytes(w.MemoryMeanBytes)), last, numa)
+	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)),
+		"waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds))+disksText(d.DiskWaits, w.IOWaitSeconds))
 	p.fact("Network", append(m.network(w), m.interconnect(w))...)
 	p.fact("Processor", m.processor(w)...)
 	p.fact("GPU", is("gpu_seconds", term.Seconds(w.GPUSeconds)), "peak memory "+is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)))
@@ -131,7 +136,8 @@ func (m marked) network(w client.Workload) []string {
 		return facts
 	}
 	is := func(key string, v *float64) string { return m.figure(w.Exactness, key, term.Bytes(v)) }
-	facts = append(facts, "received "+is("network_receive_bytes", w.NetworkReceiveBytes), "sent "+is("network_transmit_bytes", w.NetworkTransmitBytes))
+	facts = append(facts, "received "+is("network_receive_bytes", w.NetworkReceiveBytes),
+		"sent "+is("network_transmit_bytes", w.NetworkTransmitBytes))
 	if n := w.NetworkConnections; n != nil && *n > 0 {
 		facts = append(facts, "connections "+term.Number(n))
 	}
@@ -282,7 +288,8 @@ func (p *page) profiles(d client.WorkloadDetail) {
 		if allocated {
 			of = "allocated"
 		}
-		p.chart(term.Chart{Title: title, Points: m.points, Format: unitFormat(m.Unit), Limit: limit, Of: of, Width: min(width, 100), Height: height}, d, drawn)
+		p.chart(term.Chart{Title: title, Points: m.points, Format: unitFormat(m.Unit), Limit: limit, Of: of, Width: min(width, 100),
+			Height: height}, d, drawn)
 	}
 	p.legend(drawn)
 	first := true
@@ -299,7 +306,8 @@ func (p *page) profiles(d client.WorkloadDetail) {
 			values[i] = m.points[i].Value
 		}
 		name := strings.NewReplacer("_per_second", "", "_bytes", "", "_cores", "", "_watts", "", "_", " ").Replace(m.Metric)
-		p.line("%s %s  max %s", term.Pad(term.Safe(name), 16, false, p.ASCII), p.Paint(term.Cyan, p.Spark(values, min(width, 100)-34)), unitFormat(m.Unit)(m.max))
+		p.line("%s %s  max %s", term.Pad(term.Safe(name), 16, false, p.ASCII), p.Paint(term.Cyan, p.Spark(values, min(width, 100)-34)),
+			unitFormat(m.Unit)(m.max))
 	}
 }
 

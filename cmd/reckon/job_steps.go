@@ -65,7 +65,8 @@ func (p *page) steps(d client.WorkloadDetail) error {
 	t := term.TableOf("STEP|NAME:s8x|STATE:x|WALL:rx|CPU TIME:r|PEAK MEM:r|GPU TIME:rx")
 	for i := range shown {
 		s := &shown[i]
-		t.Add(s.ID, cmp.Or(s.Name, term.Unknown), stepState(s), term.Seconds(s.WallSeconds), term.Seconds(s.CPUSeconds), term.Bytes(s.MemoryPeakBytes), term.Seconds(s.GPUSeconds))
+		t.Add(s.ID, cmp.Or(s.Name, term.Unknown), stepState(s), term.Seconds(s.WallSeconds), term.Seconds(s.CPUSeconds),
+			term.Bytes(s.MemoryPeakBytes), term.Seconds(s.GPUSeconds))
 	}
 	if err := p.table(t); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 func writeTrace(g *globals, d client.WorkloadDetail, format string) error {
 	p, gaps := traceOf(d)
 	if len(p.Steps) == 0 {
-		return fmt.Errorf("no profile of %s is kept: there is nothing to record; `reckon job %s` shows what is recorded", term.Safe(d.ID), term.Safe(d.ID))
+		return fmt.Errorf("no profile of %s is kept: there is nothing to record; `reckon job %s` shows what is recorded", term.Safe(d.ID),
+			term.Safe(d.ID))
 	}
 	if gaps > 0 {
 		fmt.Fprintf(g.stderr, "reckon: note: %d of %d steps were not measured and hold the values before them\n", gaps, len(p.Steps))

@@ -43,11 +43,13 @@ func (p *page) times(w client.Workload, now time.Time) {
 		return
 	case begun(w) && w.End != nil:
 		waited := w.End.Sub(submitted(w)).Seconds()
-		p.fact("Time", "submitted "+term.Clock(submitted(w), now), "the last task started "+term.Clock(*w.End, now), "waited "+term.Seconds(&waited))
+		p.fact("Time", "submitted "+term.Clock(submitted(w), now), "the last task started "+term.Clock(*w.End, now),
+			"waited "+term.Seconds(&waited))
 		return
 	case neverBegan(w):
 		waited := w.End.Sub(*w.Submit).Seconds()
-		p.fact("Time", "submitted "+term.Clock(*w.Submit, now), "ended "+term.Clock(*w.End, now)+" before its start", "waited "+term.Seconds(&waited))
+		p.fact("Time", "submitted "+term.Clock(*w.Submit, now), "ended "+term.Clock(*w.End, now)+" before its start",
+			"waited "+term.Seconds(&waited))
 		return
 	}
 	end, waited := "", ""
@@ -65,7 +67,8 @@ func (p *page) times(w client.Workload, now time.Time) {
 	if s := w.SuspendedSeconds; s != nil && *s > 0 {
 		suspended = "of it " + term.Seconds(s) + " suspended"
 	}
-	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end, "wall "+marked{}.figure(w.Exactness, "wall_seconds", term.Seconds(&w.WallSeconds)), suspended)
+	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end,
+		"wall "+marked{}.figure(w.Exactness, "wall_seconds", term.Seconds(&w.WallSeconds)), suspended)
 }
 
 // asks prints the request of a workload that has used nothing yet.
@@ -76,7 +79,8 @@ func (p *page) asks(w client.Workload) {
 		name   string
 		format func(*float64) string
 		asked  *float64
-	}{{"Cores", term.Cores, w.RequestCores}, {"Memory", term.Bytes, w.RequestMemoryBytes}, {"GPUs", term.Cores, w.RequestGPUs}, {"Nodes", term.Number, w.RequestNodes}, {"Time", term.Seconds, w.RequestSeconds}} {
+	}{{"Cores", term.Cores, w.RequestCores}, {"Memory", term.Bytes, w.RequestMemoryBytes}, {"GPUs", term.Cores, w.RequestGPUs},
+		{"Nodes", term.Number, w.RequestNodes}, {"Time", term.Seconds, w.RequestSeconds}} {
 		if r.asked != nil && *r.asked > 0 {
 			p.fact(r.name, r.format(r.asked))
 			known = true
@@ -93,8 +97,10 @@ func waitingTable(list []client.Workload, now time.Time) *term.Table {
 		"|NODES:ro6|TIME:r|BECAUSE:s8")
 	for _, w := range list {
 		since := now.Sub(submitted(w)).Seconds()
-		t.Add(calledName(w), w.ID, w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since), term.Cores(w.RequestCores),
-			term.Bytes(w.RequestMemoryBytes), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Seconds(w.RequestSeconds), cmp.Or(w.Reason, term.Unknown))
+		t.Add(calledName(w), w.ID, w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since),
+			term.Cores(w.RequestCores),
+			term.Bytes(w.RequestMemoryBytes), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Seconds(w.RequestSeconds),
+			cmp.Or(w.Reason, term.Unknown))
 	}
 	return t
 }

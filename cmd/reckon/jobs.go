@@ -78,12 +78,16 @@ not measured. ` + "`reckon job ID`" + ` shows one of them in full.`,
 	g.shared.list(cmd, "account", &o.filter.Accounts)
 	g.shared.list(cmd, "partition", &o.filter.Partitions)
 	g.shared.list(cmd, "site", &o.filter.Sites)
-	f.StringSliceVarP(&o.filter.States, "state", "s", nil, "in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like; Slurm's abbreviations such as OOM will do")
+	f.StringSliceVarP(&o.filter.States, "state", "s", nil,
+		"in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like; "+
+			"Slurm's abbreviations such as OOM will do")
 	g.shared.word(cmd, "since", &o.since)
 	g.shared.word(cmd, "until", &o.until)
 	f.Float64Var(&o.filter.MinCPU, "min-cpu", 0, "that used at least this many CPU seconds")
 	f.BoolVar(&o.running, "running", false, "only those that run; --running=false: only those that ended")
-	f.StringVar(&o.sort, "sort", "cpu", "by cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or any key of the JSON (- in front: descending)")
+	f.StringVar(&o.sort, "sort", "cpu",
+		"by cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or any key of the JSON (- in front: "+
+			"descending)")
 	f.IntVar(&o.limit, "limit", 50, "at most this many, 0 for all (default 50 in a table, all in json and csv)")
 	f.Lookup("limit").DefValue = "0"
 	addColumns[client.Workload](g.shared, cmd, &o.columns)
@@ -140,7 +144,10 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 	if s, ok := sortWords()[o.sort]; ok {
 		f.Sort = s
 	} else if !slices.Contains(client.SortKeys(), strings.TrimPrefix(o.sort, "-")) {
-		return f, &usageError{fmt.Errorf("unknown --sort %q; use cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or a key of --format json", o.sort)}
+		return f, &usageError{
+			fmt.Errorf(
+				"unknown --sort %q; use cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or a key of "+
+					"--format json", o.sort)}
 	}
 	f.Limit = o.limit
 	switch {
@@ -164,7 +171,8 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Workloads(ctx, f)
 		if err == nil && len(list.Workloads) == 0 {
-			err = strangeNames(ctx, c, g.now(), named{"owner": f.Owners, "account": f.Accounts, "partition": f.Partitions, "node": f.Nodes, "site": f.Sites, "id": f.IDs})
+			err = strangeNames(ctx, c, g.now(),
+				named{"owner": f.Owners, "account": f.Accounts, "partition": f.Partitions, "node": f.Nodes, "site": f.Sites, "id": f.IDs})
 		}
 		return shown{json: orEmpty(list.Workloads), rows: len(list.Workloads), missing: list.Missing,
 			empty: "no workload matches; a longer --since or fewer filters show more",
@@ -202,9 +210,12 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
 		t.Add(calledName(w), w.ID, w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
-			is("wall_seconds", term.Seconds(&w.WallSeconds)), is("cpu_seconds", term.Seconds(w.CPUSeconds)), is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
-			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)), is("io_write_bytes", term.Bytes(w.WriteBytes)),
-			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Energy(w.EnergyJoules)), is("processes", term.Number(w.Processes)), state(w))
+			is("wall_seconds", term.Seconds(&w.WallSeconds)), is("cpu_seconds", term.Seconds(w.CPUSeconds)),
+			is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
+			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)),
+			is("io_write_bytes", term.Bytes(w.WriteBytes)),
+			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Energy(w.EnergyJoules)),
+			is("processes", term.Number(w.Processes)), state(w))
 	}
 	return t
 }

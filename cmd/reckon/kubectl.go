@@ -43,7 +43,10 @@ func (p *plugin) flags() *pflag.FlagSet {
 func (p *plugin) parse(args []string) ([]string, error) {
 	f := p.flags()
 	if err := f.Parse(args); err != nil {
-		return nil, &usageError{fmt.Errorf("%w; write kubectl reckon [-n NAMESPACE] [--service NAME] [--audience NAME] [--context NAME] [--kubeconfig FILE] COMMAND", err)}
+		return nil, &usageError{
+			fmt.Errorf(
+				"%w; write kubectl reckon [-n NAMESPACE] [--service NAME] [--audience NAME] [--context NAME] [--kubeconfig FILE] COMMAND",
+				err)}
 	}
 	return f.Args(), nil
 }
@@ -129,7 +132,8 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 			return nil, err
 		}
 	}
-	own := d.getenv("RECKON_TOKEN_FILE") != "" || slices.ContainsFunc(args, func(a string) bool { return a == "--token-file" || strings.HasPrefix(a, "--token-file=") })
+	own := d.getenv("RECKON_TOKEN_FILE") != "" ||
+		slices.ContainsFunc(args, func(a string) bool { return a == "--token-file" || strings.HasPrefix(a, "--token-file=") })
 	if scheme == "https" && !own { // without TLS no token is sent
 		token, err := p.ask(ctx, "create", "token", p.service, "--audience="+p.audience, "--duration=1h")
 		if err != nil {
@@ -181,5 +185,6 @@ func (p *plugin) forward(ctx context.Context, port string) (address string, stop
 		}
 	}
 	stop()
-	return "", nil, fmt.Errorf("kubectl forwards no port to service/%s in the namespace %s: %s", p.service, p.namespace, strings.TrimSpace(problem.String()))
+	return "", nil, fmt.Errorf("kubectl forwards no port to service/%s in the namespace %s: %s", p.service, p.namespace,
+		strings.TrimSpace(problem.String()))
 }

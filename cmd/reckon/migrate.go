@@ -48,11 +48,13 @@ func runMigrate(ctx context.Context, g *globals, data string, to *storeFlags) er
 	m, err := server.Migrate(ctx, data, to.store, to.catalogue, log, func(r migrate.Result, end time.Time) {
 		if time.Since(said) > 5*time.Second {
 			said = time.Now()
-			fmt.Fprintf(g.stderr, "copied up to %s of %s: %d samples\n", r.To.UTC().Format("2006-01-02 15:04"), end.UTC().Format("2006-01-02 15:04"), r.Samples)
+			fmt.Fprintf(g.stderr, "copied up to %s of %s: %d samples\n", r.To.UTC().Format("2006-01-02 15:04"),
+				end.UTC().Format("2006-01-02 15:04"), r.Samples)
 		}
 	})
 	if r := m.Series; r != nil {
-		fmt.Fprintf(g.stdout, "series: %d samples up to %s are in %s, each looked up there; %d of them sent\n", r.Samples, r.To.UTC().Format("2006-01-02 15:04:05Z"), server.Shown(to.store), r.Sent)
+		fmt.Fprintf(g.stdout, "series: %d samples up to %s are in %s, each looked up there; %d of them sent\n", r.Samples,
+			r.To.UTC().Format("2006-01-02 15:04:05Z"), server.Shown(to.store), r.Sent)
 		if r.LeftOut > 0 {
 			fmt.Fprintf(g.stdout, "left out: %d markers of the end of a series and other samples that it has no form for\n", r.LeftOut)
 		}
@@ -64,7 +66,8 @@ func runMigrate(ctx context.Context, g *globals, data string, to *storeFlags) er
 		return err
 	}
 	if to.catalogue != "" {
-		fmt.Fprintf(g.stdout, "catalogue: %d workloads, %d rows of roll-ups and %d findings are in %s\n", m.Workloads, m.Hours, m.Findings, server.Shown(to.catalogue))
+		fmt.Fprintf(g.stdout, "catalogue: %d workloads, %d rows of roll-ups and %d findings are in %s\n", m.Workloads, m.Hours, m.Findings,
+			server.Shown(to.catalogue))
 	}
 	_, err = fmt.Fprintf(g.stdout, "took %.1f s\n", time.Since(began).Seconds())
 	return err

@@ -49,7 +49,8 @@ func strangeNames(ctx context.Context, c *client.Client, now time.Time, of named
 // hasWork reports whether a workload of this name exists: namesOf knows only the latest of those whose usage is not counted yet.
 func hasWork(ctx context.Context, c *client.Client, now time.Time, what, name string) bool {
 	f := client.Filter{Since: now.Add(-longAgo), Limit: 1}
-	of := map[string]*[]string{"owner": &f.Owners, "account": &f.Accounts, "partition": &f.Partitions, "node": &f.Nodes, "site": &f.Sites}[what]
+	of := map[string]*[]string{"owner": &f.Owners, "account": &f.Accounts, "partition": &f.Partitions, "node": &f.Nodes,
+		"site": &f.Sites}[what]
 	if of == nil {
 		return false
 	}
@@ -70,7 +71,8 @@ func namesOf(ctx context.Context, c *client.Client, now time.Time, what string) 
 	if list, err := c.Usage(ctx, client.UsageQuery{Since: now.Add(-longAgo), Until: now, Span: "whole", By: []string{what}}); err == nil {
 		for i := range list.Rows {
 			r := &list.Rows[i]
-			met[map[string]string{"owner": r.Owner, "account": r.Account, "partition": r.Partition, "node": r.Node, "site": r.Site}[what]] = true
+			met[map[string]string{"owner": r.Owner, "account": r.Account, "partition": r.Partition, "node": r.Node,
+				"site": r.Site}[what]] = true
 		}
 	}
 	// The last hour, and pending work, have no usage yet.
@@ -100,16 +102,18 @@ func namesOf(ctx context.Context, c *client.Client, now time.Time, what string) 
 // completeNames completes, for each of the flags, the names that occur on the server.
 func completeNames(cmd *cobra.Command, g *globals, flags ...string) {
 	for _, flag := range flags {
-		err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			c, err := g.client()
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp // shell completion cannot show an error
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-			defer cancel()
-			names := namesOf(ctx, c, g.now(), flag)
-			return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) }), cobra.ShellCompDirectiveNoFileComp
-		})
+		err := cmd.RegisterFlagCompletionFunc(flag,
+			func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+				c, err := g.client()
+				if err != nil {
+					return nil, cobra.ShellCompDirectiveNoFileComp // shell completion cannot show an error
+				}
+				ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+				defer cancel()
+				names := namesOf(ctx, c, g.now(), flag)
+				return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) }),
+					cobra.ShellCompDirectiveNoFileComp
+			})
 		if err != nil {
 			panic(err) // the flag does not exist: a bug of the program
 		}

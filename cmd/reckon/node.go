@@ -105,7 +105,8 @@ func (d *nodeDetail) fill(ctx context.Context, c *client.Client, now time.Time) 
 	}
 	d.Now = orEmpty(list.Workloads)
 	d.Workloads = list.Total
-	if list, err = c.Workloads(ctx, client.Filter{Nodes: []string{d.Node.Node}, Since: day, Until: now, Sort: "-cpu_seconds", Limit: nodeTop}); err != nil {
+	if list, err = c.Workloads(ctx,
+		client.Filter{Nodes: []string{d.Node.Node}, Since: day, Until: now, Sort: "-cpu_seconds", Limit: nodeTop}); err != nil {
 		return err
 	}
 	d.Past, d.Ran = orEmpty(list.Workloads), list.Total
@@ -146,13 +147,17 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 	if n.Batch != nil && len(n.Batch.Partitions) > 0 {
 		line("partitions", "%s", strings.Join(n.Batch.Partitions, ", "))
 	}
-	line("cores", "%s used%s, load %s, pressure %s", usedOf(term.Cores, n.CoresUsed, n.Cores), held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.CoresHeld, x.Cores }, term.Cores), term.Cores(n.Load1), term.Percent(n.CPUPressure))
-	line("memory", "%s used%s", usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.MemoryHeld, x.MemoryBytes }, term.Bytes))
+	line("cores", "%s used%s, load %s, pressure %s", usedOf(term.Cores, n.CoresUsed, n.Cores),
+		held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.CoresHeld, x.Cores }, term.Cores), term.Cores(n.Load1),
+		term.Percent(n.CPUPressure))
+	line("memory", "%s used%s", usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes),
+		held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.MemoryHeld, x.MemoryBytes }, term.Bytes))
 	if n.MemoryTraffic != nil {
 		line("traffic", "%s between processors and memory", term.Rate(n.MemoryTraffic))
 	}
 	if n.GPUs != nil && *n.GPUs > 0 {
-		line("GPUs", "%s%s", term.Number(n.GPUs), held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.GPUsHeld, x.GPUs }, term.Number))
+		line("GPUs", "%s%s", term.Number(n.GPUs),
+			held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.GPUsHeld, x.GPUs }, term.Number))
 	}
 	if n.Watts != nil {
 		line("power", "%s, %s without work (%s)", power(*n), term.Watts(n.WattsIdle), n.PowerMethod)
@@ -169,11 +174,13 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		if x.EnergyJoules != nil {
 			energy = ", " + term.Energy(x.EnergyJoules)
 		}
-		line(x.title, "known to be up for %s; cores used %s (%s on average), memory %s; unused %s%s", term.Seconds(x.UpSeconds), term.Percent(x.CPUShare), term.Cores(x.CoresUsed),
+		line(x.title, "known to be up for %s; cores used %s (%s on average), memory %s; unused %s%s", term.Seconds(x.UpSeconds),
+			term.Percent(x.CPUShare), term.Cores(x.CoresUsed),
 			term.Percent(x.MemoryShare), term.CoreHours(x.UnusedCoreSeconds), energy)
 	}
 	if w := n.Waiting; w != nil {
-		line("room", "for %s that waited in the last day (%s free while they waited), for %d of those that wait now", hadRoomFor(w), term.CoreHours(&w.CoreSeconds), w.Now)
+		line("room", "for %s that waited in the last day (%s free while they waited), for %d of those that wait now", hadRoomFor(w),
+			term.CoreHours(&w.CoreSeconds), w.Now)
 	}
 	if chart := d.chart(now); chart != nil {
 		top := 0.0 // of the busiest hour
@@ -250,7 +257,8 @@ func printOn(s term.Screen, title, empty string, list []client.Workload, total i
 	for i := range list {
 		w := &list[i]
 		state := cmp.Or(w.State, map[bool]string{true: "running", false: "ended"}[w.Running])
-		t.Add(calledName(*w), w.ID, cmp.Or(w.Owner, term.Unknown), state, term.Clock(w.Start, now), term.Cores(w.CoresMean), term.Seconds(w.CPUSeconds), term.Bytes(w.MemoryPeakBytes), fmt.Sprint(len(w.Nodes)))
+		t.Add(calledName(*w), w.ID, cmp.Or(w.Owner, term.Unknown), state, term.Clock(w.Start, now), term.Cores(w.CoresMean),
+			term.Seconds(w.CPUSeconds), term.Bytes(w.MemoryPeakBytes), fmt.Sprint(len(w.Nodes)))
 	}
 	return t.Print(s)
 }

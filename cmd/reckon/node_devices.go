@@ -19,7 +19,8 @@ func devicesOf(ctx context.Context, c *client.Client, n *client.Node) (*client.N
 	d, err := c.Devices(ctx, n.Site, n.Node)
 	var refused *client.APIError
 	switch {
-	case errors.As(err, &refused) && (refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden || refused.Status == http.StatusUnauthorized):
+	case errors.As(err, &refused) &&
+		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden || refused.Status == http.StatusUnauthorized):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -34,12 +35,14 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 	}
 	disks := term.TableOf("DISK:s12|BUSY:r|WAITING:r|THREADS:r|READ:r|WRITE:r|A READ TAKES:r|A WRITE TAKES:r")
 	for _, x := range d.Disks {
-		disks.Add(x.Device, term.Percent(x.Busy), term.Number(x.Waiting), term.Number(x.Threads), term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), latency(x.ReadSeconds), latency(x.WriteSeconds))
+		disks.Add(x.Device, term.Percent(x.Busy), term.Number(x.Waiting), term.Number(x.Threads), term.Rate(x.ReadBytes),
+			term.Rate(x.WriteBytes), latency(x.ReadSeconds), latency(x.WriteSeconds))
 	}
 	mounts := term.TableOf("FILE SYSTEM:s12|READ:r|WRITE:r|OPERATIONS/S:r|METADATA/S:r|A READ TAKES:r|A WRITE TAKES:r|METADATA TAKES:r" +
 		"|SENT AGAIN/S:r")
 	for _, x := range d.Mounts {
-		mounts.Add(x.Type+" "+x.Source, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Number(x.Operations), term.Number(x.MetadataRate),
+		mounts.Add(x.Type+" "+x.Source, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Number(x.Operations),
+			term.Number(x.MetadataRate),
 			latency(x.ReadSeconds), latency(x.WriteSeconds), latency(x.MetadataSeconds), term.Number(x.Retransmissions))
 	}
 	links := term.TableOf("INTERCONNECT:s12|LINK:r|RATE:r|RECEIVE:r|TRANSMIT:r|COUNTERS AT THEIR END")
@@ -52,17 +55,20 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 		if x.Port != "" {
 			name += " port " + x.Port
 		}
-		links.Add(name+", "+x.Layer, state, term.Rate(x.Rate), term.Rate(x.ReceiveBytes), term.Rate(x.TransmitBytes), strings.Join(x.Saturated, ", "))
+		links.Add(name+", "+x.Layer, state, term.Rate(x.Rate), term.Rate(x.ReceiveBytes), term.Rate(x.TransmitBytes),
+			strings.Join(x.Saturated, ", "))
 	}
 	sockets := term.TableOf("SOCKET:s12|READ:r|WRITE:r|LOCAL:r|REMOTE:r|CACHE IN USE:r")
 	for _, x := range d.Sockets {
-		sockets.Add(x.Socket, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Rate(x.LocalBytes), term.Rate(x.RemoteBytes), term.Bytes(x.CacheBytes))
+		sockets.Add(x.Socket, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Rate(x.LocalBytes), term.Rate(x.RemoteBytes),
+			term.Bytes(x.CacheBytes))
 	}
 	for _, x := range []struct {
 		title string
 		n     int
 		table *term.Table
-	}{{"Disks", len(d.Disks), disks}, {"Network file systems", len(d.Mounts), mounts}, {"Interconnects", len(d.Links), links}, {"Memory traffic", len(d.Sockets), sockets}} {
+	}{{"Disks", len(d.Disks), disks}, {"Network file systems", len(d.Mounts), mounts}, {"Interconnects", len(d.Links), links},
+		{"Memory traffic", len(d.Sockets), sockets}} {
 		if x.n == 0 {
 			continue
 		}

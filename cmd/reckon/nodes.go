@@ -56,7 +56,8 @@ Slurm's reasons for drained and down nodes are listed below the table.`,
 	f := cmd.Flags()
 	g.shared.list(cmd, "node", &o.nodes)
 	g.shared.list(cmd, "partition", &o.partitions)
-	f.StringSliceVarP(&o.states, "state", "s", nil, "in these states: up, down, or a word of the batch system such as idle, mixed, allocated, drain")
+	f.StringSliceVarP(&o.states, "state", "s", nil,
+		"in these states: up, down, or a word of the batch system such as idle, mixed, allocated, drain")
 	addColumns[client.Node](g.shared, cmd, &o.columns)
 	o.format = g.shared.format(cmd, "table", "json", "csv")
 	complete(cmd, "state", "up", "down", "idle", "mixed", "allocated", "drain", "drained")
@@ -204,7 +205,8 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
 			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
-			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), running(n),
+			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n),
+			running(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
 			boot, cmp.Or(n.KernelRelease, term.Unknown), term.Rate(n.InterconnectBytes), term.Rate(n.MemoryTraffic))
 	}
@@ -242,8 +244,11 @@ func printSenders(s term.Screen, nodes []client.Node, now time.Time) error {
 			if o.SameMachine {
 				what = "a clone of it or a second agent on it"
 			}
-			lines = append(lines, fmt.Sprintf("  %s: %s (from %s) sends under the same name and has been rejected since %s; its measurements are buffered there. Give it a name of its own with --node, or `reckon node replace %s`",
-				n.Node, what, o.Address, term.Clock(o.First, now), n.Node))
+			lines = append(
+				lines, fmt.Sprintf(
+					"  %s: %s (from %s) sends under the same name and has been rejected since %s; its measurements are buffered there. "+
+						"Give it a name of its own with --node, or `reckon node replace %s`",
+					n.Node, what, o.Address, term.Clock(o.First, now), n.Node))
 		}
 		if skew := time.Duration(n.Sender.ClockAheadSeconds * float64(time.Second)); skew.Abs() >= skewShown {
 			word := "ahead of"

@@ -28,7 +28,8 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see reckon user --help")
 	f.StringVar(&o.Data, "data", "data", "directory in which the numbers are kept")
 	f.DurationVar(&o.Retention, "retention", store.DefaultRetention, "for how long the series are kept")
-	f.StringVar(&o.Site, "site", "", "name of the site: a label on every series of up, and for serve that of Slurm's jobs, as set on the agents")
+	f.StringVar(&o.Site, "site", "",
+		"name of the site: a label on every series of up, and for serve that of Slurm's jobs, as set on the agents")
 	f.AddFlagSet(stores.flags)
 	k.DurationVar(&o.Hourly, "retention-hourly", store.DefaultHourlyRetention,
 		"for how long one figure an hour of every series is kept; 0 keeps none")
@@ -38,7 +39,8 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 	k.DurationVar(&o.OutOfOrder, "out-of-order", 0, "maximum age of late samples that are accepted (default: 24h for up, 168h for serve)")
 	k.StringVar(&o.ScrapeConfig, "scrape-config", "",
 		"file in the form of Prometheus (scrape_configs) that names targets to scrape; read again when it changes")
-	k.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
+	k.StringVar(&o.policy, "policy", "",
+		"file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
 	o.footprint.register(k)
 	o.scheduler.register(s)
 	registerGraph(s, &o.Graph)
@@ -100,8 +102,9 @@ func registerAccess(s *settings.Set, a *server.Access) {
 	k.StringVar(&a.Kubernetes, "kubernetes-config", "",
 		"file that names the service accounts of a Kubernetes cluster that are let in, see doc/guides/access.md")
 	k.StringVar(&a.Limits, "limits", "", "file that bounds what senders, sites and viewers take, see doc/guides/access.md")
-	k.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "address or network of a reverse proxy that is believed about whom a request comes from "+
-		"(X-Forwarded-For, X-Forwarded-Proto); can be given again")
+	k.StringSliceVar(&a.Proxies, "trusted-proxy", nil,
+		"address or network of a reverse proxy that is believed about whom a request comes from "+
+			"(X-Forwarded-For, X-Forwarded-Proto); can be given again")
 	k.BoolVar(&a.TrustLoopback, "trust-loopback", false, "treat local connections as administrator while there are no users (insecure)")
 	k.BoolVar(&a.Public, "public", false, "show totals, without names, to those who are not signed in")
 	k.StringVar(&a.Socket, "api-socket", "auto", "Unix socket on which each user of this machine sees their own work without a token: "+
@@ -111,8 +114,9 @@ func registerAccess(s *settings.Set, a *server.Access) {
 
 func registerAlerts(s *settings.Set, a *server.Alerts) {
 	k := s.Keys
-	k.StringSliceVar(&a.Rules, "rules", nil, "files with recording and alerting rules in the form of Prometheus, \"default\" for those shipped "+
-		"with reckon, \"none\" for none; reloaded on SIGHUP (default: default)")
+	k.StringSliceVar(&a.Rules, "rules", nil,
+		"files with recording and alerting rules in the form of Prometheus, \"default\" for those shipped "+
+			"with reckon, \"none\" for none; reloaded on SIGHUP (default: default)")
 	k.StringSliceVar(&a.Alertmanagers, "alertmanager", nil, "address of an Alertmanager that alerts go to, such as http://HOST:9093")
 	k.StringVar(&a.Config, "alertmanager-config", "",
 		"tell people without another Alertmanager: file with routes and receivers in the form of Alertmanager")
@@ -139,8 +143,9 @@ func (o *siteOptions) register(s *settings.Set) {
 		"`URL` of the Loki that has the logs of pods, such as http://loki:3100; viewers get those of workloads that they may see")
 	k.StringVar(&o.logs.Selector, "loki-selector", "",
 		"LogQL for them, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+loki.DefaultSelector+"')")
-	k.BoolVar(&o.logs.Pods, "pod-logs", false, "show logs of pods that Loki does not have from the API server of the cluster that the server "+
-		"runs in; its account needs get on pods/log")
+	k.BoolVar(&o.logs.Pods, "pod-logs", false,
+		"show logs of pods that Loki does not have from the API server of the cluster that the server "+
+			"runs in; its account needs get on pods/log")
 }
 
 // newCheck returns `reckon check`.

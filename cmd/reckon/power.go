@@ -86,7 +86,8 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	f.StringVar(&o.machine.CPU, "cpu", "", "model name of the CPU that was measured: other machines then refuse the model")
 	f.IntVar(&o.machine.Cores, "cores", 0, "its physical cores, kept in the model")
 	f.IntVar(&o.machine.Sockets, "sockets", 0, "its sockets, kept in the model")
-	f.BoolVar(&o.honest, "nested", true, "state the error of choosing and fitting together (slower); without it that of the chosen family, which is luckier")
+	f.BoolVar(&o.honest, "nested", true,
+		"state the error of choosing and fitting together (slower); without it that of the chosen family, which is luckier")
 	g.shared.word(cmd, "output", &o.output)
 	o.format = g.shared.format(cmd, "table", "json")
 	complete(cmd, "family", powerfit.Families()...)
@@ -104,7 +105,8 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	if err != nil {
 		return err
 	}
-	options := powerfit.Options{Seed: o.in.seed, Families: o.families, Name: o.name, Domain: o.domain, Machine: o.machine, Source: source, Licence: o.licence}
+	options := powerfit.Options{Seed: o.in.seed, Families: o.families, Name: o.name, Domain: o.domain, Machine: o.machine, Source: source,
+		Licence: o.licence}
 	r, err := powerfit.Fit(d, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
@@ -128,7 +130,8 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 		}
 	}
 	if o.format.value == "json" {
-		return printJSON(g, map[string]any{"source": source, "protocol": r.Protocol, "folds": r.Folds, "chosen": r.Chosen, "score": r.Score, "baseline": r.Baseline, "candidates": r.Candidates, "nested": nested, "warnings": r.Warnings})
+		return printJSON(g, map[string]any{"source": source, "protocol": r.Protocol, "folds": r.Folds, "chosen": r.Chosen, "score": r.Score,
+			"baseline": r.Baseline, "candidates": r.Candidates, "nested": nested, "warnings": r.Warnings})
 	}
 	if err := printCandidates(g, r, len(d.Features)); err != nil {
 		return err
@@ -186,7 +189,8 @@ func kept(m *powermodel.Model) int {
 
 // printCandidates prints the error of every family next to the baseline.
 func printCandidates(g *globals, r *powerfit.Result, given int) error {
-	fmt.Fprintf(g.stdout, "%s rows, %d of %d features kept; judged by: %s (%d parts)\n\n", term.Number(ptrOf(float64(r.Score.Points))), kept(r.Model), given, r.Protocol, len(r.Folds))
+	fmt.Fprintf(g.stdout, "%s rows, %d of %d features kept; judged by: %s (%d parts)\n\n", term.Number(ptrOf(float64(r.Score.Points))),
+		kept(r.Model), given, r.Protocol, len(r.Folds))
 	t := scoreTable("FAMILY")
 	for _, c := range r.Candidates {
 		name := c.Family
@@ -206,7 +210,8 @@ func printCandidates(g *globals, r *powerfit.Result, given int) error {
 	if r.Chosen == powerfit.Mean {
 		verb = "no family beats the mean power, so the mean is chosen: these features do not explain the power"
 	}
-	_, err := fmt.Fprintf(g.stdout, "\n* %s. Errors are on work that was left out; the mean power alone has a MAPE of %s.\n", verb, errorText(r.Baseline.MAPE))
+	_, err := fmt.Fprintf(g.stdout, "\n* %s. Errors are on work that was left out; the mean power alone has a MAPE of %s.\n", verb,
+		errorText(r.Baseline.MAPE))
 	return err
 }
 
@@ -285,7 +290,8 @@ outside the range that the model was trained on are counted.`,
 			return fmt.Errorf("%s on %s: %w", args[0], source, err)
 		}
 		if format.value == "json" {
-			return printJSON(g, map[string]any{"model": m.Name, "data": source, "score": score, "baseline": baseline, "rows_outside_range": outside})
+			return printJSON(g, map[string]any{"model": m.Name, "data": source, "score": score, "baseline": baseline,
+				"rows_outside_range": outside})
 		}
 		t := scoreTable("MODEL")
 		addScore(t, cmp.Or(m.Name, args[0]), score, "")
@@ -298,7 +304,8 @@ outside the range that the model was trained on are counted.`,
 			fmt.Fprint(g.stdout, " The model is worse than a constant: do not use it for this machine and work.")
 		}
 		if outside > 0 {
-			fmt.Fprintf(g.stdout, " %d rows (%s) are outside the model's training range, where it extrapolates.", outside, errorText(float64(outside)/float64(len(d.Watts))))
+			fmt.Fprintf(g.stdout, " %d rows (%s) are outside the model's training range, where it extrapolates.", outside,
+				errorText(float64(outside)/float64(len(d.Watts))))
 		}
 		fmt.Fprintln(g.stdout)
 		return nil

@@ -43,9 +43,11 @@ func newPowerInput() *powerInput {
 	in := &powerInput{flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
 	f := in.flags
 	f.SortFlags = false
-	f.StringVar(&in.power, "power", "", "column that holds watts (default: watts, power_watts, power, or the one whose unit is watts); from the store: a PromQL expression")
+	f.StringVar(&in.power, "power", "",
+		"column that holds watts (default: watts, power_watts, power, or the one whose unit is watts); from the store: a PromQL expression")
 	f.StringVar(&in.workload, "workload", "", "column that names what ran in each row (default: workload)")
-	f.StringArrayVar(&in.features, "feature", nil, "column to use as a feature, repeatable (default: all that hold numbers); from the store: NAME=PROMQL")
+	f.StringArrayVar(&in.features, "feature", nil,
+		"column to use as a feature, repeatable (default: all that hold numbers); from the store: NAME=PROMQL")
 	f.StringVar(&in.node, "node", "", "from the store: the node (default: the only one that has a meter)")
 	f.StringVar(&in.from, "from", "2h", "from the store: start")
 	f.StringVar(&in.to, "to", "now", "from the store: end")
@@ -216,7 +218,9 @@ func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 	return nil, fmt.Errorf("several columns hold watts; name one with --power: %s", strings.Join(found, ", "))
 }
 
-var errNoMeter = errors.New("no node has measured power in that time: `reckon nodes` shows the sensor states; name a series with --power, or give a data set with a column of watts")
+var errNoMeter = errors.New(
+	"no node has measured power in that time: `reckon nodes` shows the sensor states; name a series with --power, or give a data set " +
+		"with a column of watts")
 
 // times parses the flags --from, --to and --step.
 func (in *powerInput) times(now time.Time) (from, to time.Time, step time.Duration, err error) {
@@ -329,7 +333,8 @@ func (in *powerInput) storeFeatures() ([]dataset.PowerFeature, error) {
 
 // meteredNode returns the only node that has a meter.
 func meteredNode(ctx context.Context, c *client.Client, from, to time.Time) (string, error) {
-	r, err := c.Query(ctx, fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`, int(to.Sub(from).Seconds())), to)
+	r, err := c.Query(ctx, fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`,
+		int(to.Sub(from).Seconds())), to)
 	if err != nil {
 		return "", err
 	}

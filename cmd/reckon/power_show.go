@@ -40,7 +40,8 @@ func newPowerShow(g *globals) *cobra.Command {
 			return showModel(g, m, given)
 		},
 	}
-	cmd.Flags().StringArrayVar(&at, "at", nil, "explain the power at this point: NAME=VALUE, repeatable (default: idle, half and full range)")
+	cmd.Flags().StringArrayVar(&at, "at", nil,
+		"explain the power at this point: NAME=VALUE, repeatable (default: idle, half and full range)")
 	return cmd
 }
 
@@ -94,13 +95,16 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 	if tr.Score.Points == 0 {
 		said = "not stated: it was fitted to too little"
 	} else if tr.Score.RMSE > 0 { // the built-in models have only the mean error
-		said += fmt.Sprintf(" (worst part %s), RMSE %s; the mean power alone: %s", errorText(tr.Score.Worst), term.Watts(&tr.Score.RMSE), errorText(tr.Baseline.MAPE))
+		said += fmt.Sprintf(" (worst part %s), RMSE %s; the mean power alone: %s", errorText(tr.Score.Worst), term.Watts(&tr.Score.RMSE),
+			errorText(tr.Baseline.MAPE))
 	}
 	line("error", said)
-	line("band", fmt.Sprintf("%.0f %% of measurements were %s to %s of the modelled power", 100*m.Band.Coverage, errorText(m.Band.Low), errorText(m.Band.High)))
+	line("band", fmt.Sprintf("%.0f %% of measurements were %s to %s of the modelled power", 100*m.Band.Coverage, errorText(m.Band.Low),
+		errorText(m.Band.High)))
 	if len(m.Features) == 0 {
 		p := m.Predict(nil)
-		_, err := fmt.Fprintf(w, "\nIt is the same power always: %s (%s to %s).\n", term.Watts(&p.Watts), term.Watts(&p.Low), term.Watts(&p.High))
+		_, err := fmt.Fprintf(w, "\nIt is the same power always: %s (%s to %s).\n", term.Watts(&p.Watts), term.Watts(&p.Low),
+			term.Watts(&p.High))
 		return err
 	}
 	points := [][]float64{vector(m, 0), vector(m, 0.5), vector(m, 1)}
@@ -171,9 +175,11 @@ func explain(g *globals, m *powermodel.Model, points [][]float64, titles []strin
 	}
 	last := m.Predict(points[len(points)-1])
 	if len(points) == 1 {
-		fmt.Fprintf(g.stdout, "\nMeasured power is between %s and %s in %.0f of 100 cases.\n", term.Watts(&last.Low), term.Watts(&last.High), 100*m.Band.Coverage)
+		fmt.Fprintf(g.stdout, "\nMeasured power is between %s and %s in %.0f of 100 cases.\n", term.Watts(&last.Low),
+			term.Watts(&last.High), 100*m.Band.Coverage)
 		if last.Outside > 0 {
-			fmt.Fprintf(g.stdout, "Note: here it guesses. Values outside the range that it was trained on: %d of %d, furthest %s.\n", last.Outside, len(m.Features), m.Features[last.Furthest].Name)
+			fmt.Fprintf(g.stdout, "Note: here it guesses. Values outside the range that it was trained on: %d of %d, furthest %s.\n",
+				last.Outside, len(m.Features), m.Features[last.Furthest].Name)
 		}
 	}
 	return nil

@@ -48,7 +48,8 @@ Without this program: curl --unix-socket /run/reckon/push.sock -d 'loss 0.3' htt
 	f := cmd.Flags()
 	f.BoolVar(&o.add, "add", false, "add to the value sent before: the figure is a counter")
 	f.StringVar(&o.keep, "for", "1h", "how long the figure is valid if no newer one arrives")
-	f.StringVar(&o.socket, "socket", "", "where the agent listens (default RECKON_SOCKET, else "+agent.SystemSocket+", else that of your own agent)")
+	f.StringVar(&o.socket, "socket", "",
+		"where the agent listens (default RECKON_SOCKET, else "+agent.SystemSocket+", else that of your own agent)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the workload it was assigned to")
 	return cmd
 }
@@ -62,7 +63,8 @@ func runPush(cmd *cobra.Command, g *globals, o pushOptions, args []string) error
 	if err != nil {
 		return usage(cmd, err)
 	}
-	answer, err := client.PushOwn(cmd.Context(), client.Pushing{Socket: g.socket(o.socket), Add: o.add, Keep: keep.Round(time.Millisecond)}, text)
+	answer, err := client.PushOwn(cmd.Context(), client.Pushing{Socket: g.socket(o.socket), Add: o.add, Keep: keep.Round(time.Millisecond)},
+		text)
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,8 @@ func resultCharts(s term.Screen, res client.Result, from, to time.Time, step tim
 		for ; !next.After(to); next = next.Add(step) { // the series ended earlier
 			points = append(points, term.Point{Time: next.Local()})
 		}
-		text := s.Draw(term.Chart{Title: term.Safe(seriesName(series.Metric)), Points: points, Format: plainNumber, Width: width, Height: 6})
+		text := s.Draw(term.Chart{Title: term.Safe(seriesName(series.Metric)), Points: points, Format: plainNumber, Width: width,
+			Height: 6})
 		if _, err := fmt.Fprint(s, text); err != nil {
 			return err
 		}

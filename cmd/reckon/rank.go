@@ -64,7 +64,9 @@ func rankAmounts(q *client.RankQuery, memory, length string) error {
 	}
 	q.Hours = stay.Hours()
 	if q.Cores < 0 || q.GPUs < 0 || q.UseCores < 0 || q.GPUWatts < 0 || q.Limit < 0 {
-		return &usageError{fmt.Errorf("--cores %g, --gpus %g, --use %g, --gpu-watts %g, --limit %d: give 0 or more", q.Cores, q.GPUs, q.UseCores, q.GPUWatts, q.Limit)}
+		return &usageError{
+			fmt.Errorf("--cores %g, --gpus %g, --use %g, --gpu-watts %g, --limit %d: give 0 or more", q.Cores, q.GPUs, q.UseCores,
+				q.GPUWatts, q.Limit)}
 	}
 	return nil
 }

@@ -79,7 +79,8 @@ var reportTables = []string{"owners", "accounts", "software", "kinds", "nodes", 
 
 func reportTable(r *client.Report, table string) []client.Usage {
 	return map[string][]client.Usage{
-		"owners": r.Owners, "accounts": r.Accounts, "software": r.Commands, "kinds": r.Kinds, "nodes": r.Nodes, "time": r.Steps, "week": r.Week, "total": {r.Total},
+		"owners": r.Owners, "accounts": r.Accounts, "software": r.Commands, "kinds": r.Kinds, "nodes": r.Nodes, "time": r.Steps,
+		"week": r.Week, "total": {r.Total},
 	}[table]
 }
 

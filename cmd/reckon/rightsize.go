@@ -92,7 +92,8 @@ func printRightsize(g *globals, d client.WorkloadDetail) error {
 			_, idleNow := tested(c.NowCores)
 			_, memoryIdle := tested(c.TestedMemory)
 			_, memoryNow := tested(c.NowMemory)
-			t.Add(name, fmt.Sprint(c.Days), term.Cores(c.Cores), term.Cores(c.CoresP95), term.Cores(c.CoresP99), above, idle, idleNow, term.Bytes(c.MemoryBytes), term.Bytes(c.MemoryPeak), memoryIdle, memoryNow)
+			t.Add(name, fmt.Sprint(c.Days), term.Cores(c.Cores), term.Cores(c.CoresP95), term.Cores(c.CoresP99), above, idle, idleNow,
+				term.Bytes(c.MemoryBytes), term.Bytes(c.MemoryPeak), memoryIdle, memoryNow)
 		}
 		if err := t.Print(g.screen()); err != nil {
 			return err

@@ -124,7 +124,8 @@ To measure one command, no server is needed:
 // suggest suggests commands for Slurm's commands, and for the names of figures.
 func suggest(root *cobra.Command) {
 	words := map[string][]string{
-		"jobs": {"sacct", "squeue", "workloads", "ps"}, "job": {"seff", "sstat", "workload"}, "nodes": {"sinfo"}, "usage": {"sreport", "energy", "cost"}, "top": {"htop"}, "me": {"whoami"},
+		"jobs": {"sacct", "squeue", "workloads", "ps"}, "job": {"seff", "sstat", "workload"}, "nodes": {"sinfo"},
+		"usage": {"sreport", "energy", "cost"}, "top": {"htop"}, "me": {"whoami"},
 	}
 	for _, cmd := range root.Commands() {
 		cmd.SuggestFor = append(cmd.SuggestFor, words[cmd.Name()]...)

@@ -80,7 +80,8 @@ func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
 	}
 	t := term.TableOf("NAMESPACE:s8|RUN:s16|METRICS:s12|OUTCOME|STARTED|TOOK:r|SAMPLES:r|SITE:o1")
 	for _, r := range list.Runs {
-		t.Add(r.Namespace, r.Name, metricNames(&r), r.Outcome, term.Clock(r.Started, g.now()), took(&r), strconv.FormatInt(r.Samples, 10), r.Site)
+		t.Add(r.Namespace, r.Name, metricNames(&r), r.Outcome, term.Clock(r.Started, g.now()), took(&r), strconv.FormatInt(r.Samples, 10),
+			r.Site)
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -149,7 +150,8 @@ func runOf(ctx context.Context, c *client.Client, word string) (namespace, name 
 	first := list.Runs[0]
 	for _, r := range list.Runs {
 		if r.Namespace != first.Namespace {
-			return "", "", &usageError{fmt.Errorf("%s is in the namespaces %s and %s; write %s/%s", word, first.Namespace, r.Namespace, first.Namespace, word)}
+			return "", "", &usageError{
+				fmt.Errorf("%s is in the namespaces %s and %s; write %s/%s", word, first.Namespace, r.Namespace, first.Namespace, word)}
 		}
 	}
 	return first.Namespace, first.Name, nil
@@ -228,7 +230,8 @@ func printComparison(g *globals, format string, c client.MetricRunComparison) er
 		return err
 	}
 	for _, d := range c.Differs {
-		fmt.Fprintf(w, "\nNot the same: %s", term.Safe(strings.TrimSpace(d.Job+" "+d.What)+": "+cmp.Or(d.A, "none")+" | "+cmp.Or(d.B, "none")))
+		fmt.Fprintf(w, "\nNot the same: %s",
+			term.Safe(strings.TrimSpace(d.Job+" "+d.What)+": "+cmp.Or(d.A, "none")+" | "+cmp.Or(d.B, "none")))
 	}
 	if len(c.Differs) > 0 {
 		fmt.Fprintln(w)

@@ -81,7 +81,8 @@ var columnsOfUse = []struct {
 
 // sampleFrame returns the samples of a run as a table.
 func sampleFrame(s *client.MetricRunSamples) *dataset.Frame {
-	f := &dataset.Frame{Labels: []dataset.LabelColumn{{Name: "pod"}, {Name: "job"}}, Columns: []dataset.Column{{Name: "interval_seconds", Unit: "s", Help: "from the first reading to the second"}}}
+	f := &dataset.Frame{Labels: []dataset.LabelColumn{{Name: "pod"}, {Name: "job"}},
+		Columns: []dataset.Column{{Name: "interval_seconds", Unit: "s", Help: "from the first reading to the second"}}}
 	for _, c := range columnsOfUse {
 		f.Columns = append(f.Columns, dataset.Column{Name: c.name, Unit: c.unit, Help: c.help})
 	}
@@ -106,7 +107,8 @@ func sampleFrame(s *client.MetricRunSamples) *dataset.Frame {
 func printRun(g *globals, r *client.MetricRun, s *client.MetricRunSamples) error {
 	w, now := g.stdout, g.now()
 	fmt.Fprintf(w, "%s\n", term.Safe(r.Namespace+"/"+r.Name))
-	fmt.Fprintf(w, "MetricSet  %s\nOutcome    %s\nStarted    %s\nTook       %s\n", term.Safe(r.Set), term.Safe(r.Outcome), term.Clock(r.Started, now), took(r))
+	fmt.Fprintf(w, "MetricSet  %s\nOutcome    %s\nStarted    %s\nTook       %s\n", term.Safe(r.Set), term.Safe(r.Outcome),
+		term.Clock(r.Started, now), took(r))
 	for _, m := range r.Metrics {
 		line := m.Job + ": " + m.Name
 		if m.Attach != "" {
@@ -128,7 +130,8 @@ func printRun(g *globals, r *client.MetricRun, s *client.MetricRunSamples) error
 			d := p.Finished.Sub(*p.Started).Seconds()
 			length = term.Seconds(&d)
 		}
-		t.Add(p.Name, p.Node, exit, length, strconv.FormatInt(p.Samples, 10), term.Seconds(p.Total.CPUSeconds), term.Bytes(p.Total.ReadBytes), term.Bytes(p.Total.WriteBytes))
+		t.Add(p.Name, p.Node, exit, length, strconv.FormatInt(p.Samples, 10), term.Seconds(p.Total.CPUSeconds),
+			term.Bytes(p.Total.ReadBytes), term.Bytes(p.Total.WriteBytes))
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -205,7 +208,8 @@ func printReports(g *globals, p *client.MetricRunPod) {
 		for _, v := range f.Values {
 			sum += v
 		}
-		t.Add(f.Name, strconv.Itoa(len(f.Values)), runAmount(sum/float64(len(f.Values)), f.Unit), runAmount(slices.Min(f.Values), f.Unit), runAmount(slices.Max(f.Values), f.Unit))
+		t.Add(f.Name, strconv.Itoa(len(f.Values)), runAmount(sum/float64(len(f.Values)), f.Unit), runAmount(slices.Min(f.Values), f.Unit),
+			runAmount(slices.Max(f.Values), f.Unit))
 	}
 	if r := p.Result; r != nil {
 		for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
@@ -218,7 +222,8 @@ func printReports(g *globals, p *client.MetricRunPod) {
 				t.Add(name+": "+pair.Error, "0", term.Unknown, term.Unknown, term.Unknown)
 				continue
 			}
-			t.Add(name+": round trip", strconv.Itoa(pair.Trials), runAmount(pair.MedianSeconds, "seconds")+" median", runAmount(pair.MinSeconds, "seconds"), runAmount(pair.MaxSeconds, "seconds"))
+			t.Add(name+": round trip", strconv.Itoa(pair.Trials), runAmount(pair.MedianSeconds, "seconds")+" median",
+				runAmount(pair.MinSeconds, "seconds"), runAmount(pair.MaxSeconds, "seconds"))
 			v := runAmount(pair.BytesPerSecond, "bytes/s")
 			t.Add(name+": throughput", "1", v, v, v)
 		}

@@ -18,10 +18,13 @@ type schedulerFlags struct {
 }
 
 func (o *schedulerFlags) register(s *settings.Set) {
-	s.Flags.BoolVar(&o.slurm, "slurm", false, "ask Slurm for jobs, accounting and nodes, by squeue, sacct and sinfo; at one place of a cluster")
-	s.Keys.StringVar(&o.system, "scheduler", "", "ask this batch system for jobs and nodes, at one place of a cluster: "+strings.Join(all.Names(), ", "))
+	s.Flags.BoolVar(&o.slurm, "slurm", false,
+		"ask Slurm for jobs, accounting and nodes, by squeue, sacct and sinfo; at one place of a cluster")
+	s.Keys.StringVar(&o.system, "scheduler", "",
+		"ask this batch system for jobs and nodes, at one place of a cluster: "+strings.Join(all.Names(), ", "))
 	s.Keys.StringVar(&o.access.URL, "slurm-url", "", "ask slurmrestd instead: http://HOST:6820 or unix:///PATH")
-	s.Keys.StringVar(&o.access.Token, "slurm-token-file", "", "file with a token for slurmrestd, as scontrol token prints it; it may be renewed while reckon runs")
+	s.Keys.StringVar(&o.access.Token, "slurm-token-file", "",
+		"file with a token for slurmrestd, as scontrol token prints it; it may be renewed while reckon runs")
 }
 
 // open returns nil if no batch system is asked.

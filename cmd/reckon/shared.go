@@ -115,7 +115,8 @@ func addColumns[R any](s *shared, cmd *cobra.Command, to *[]string) {
 // completeBy completes the values of a flag in the shell with words that depend on the command.
 func completeBy(cmd *cobra.Command, flag string, words func(*cobra.Command) []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return slices.DeleteFunc(slices.Clone(words(cmd)), func(w string) bool { return !strings.HasPrefix(w, prefix) }), cobra.ShellCompDirectiveNoFileComp
+		return slices.DeleteFunc(slices.Clone(words(cmd)), func(w string) bool { return !strings.HasPrefix(w, prefix) }),
+			cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
 		panic(err) // the flag does not exist: a bug of the program

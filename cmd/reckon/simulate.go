@@ -109,7 +109,9 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 	case o.data != "" && (len(o.push) > 0 || o.queue != ""):
 		return &usageError{errors.New("give --data or --push, not both: the one writes into a directory, the other sends to a server")}
 	case o.tick <= 0 || o.export < o.tick:
-		return &usageError{fmt.Errorf("--tick %v --export %v: the tick is longer than nothing and no longer than the time between two samples", o.tick, o.export)}
+		return &usageError{
+			fmt.Errorf("--tick %v --export %v: the tick is longer than nothing and no longer than the time between two samples", o.tick,
+				o.export)}
 	case o.site.GPUNodes < 0:
 		return &usageError{fmt.Errorf("--gpu-nodes %d: give 0 or more", o.site.GPUNodes)}
 	case o.data != "" && !given("speed"):
@@ -167,7 +169,8 @@ func tellProgress(w io.Writer) func(simulation.Progress) {
 			return
 		}
 		next = p.Took + 10*time.Second
-		fmt.Fprintf(w, "%s  %d jobs run, %d wait; %s samples, %.3gx\n", p.At.Local().Format("Mon 2 Jan 15:04"), p.Live, p.Waiting, count(p.Samples), p.Speed())
+		fmt.Fprintf(w, "%s  %d jobs run, %d wait; %s samples, %.3gx\n", p.At.Local().Format("Mon 2 Jan 15:04"), p.Live, p.Waiting,
+			count(p.Samples), p.Speed())
 	}
 }
 
@@ -189,7 +192,9 @@ func simulateInto(ctx context.Context, g *globals, o simulateOptions, fleet *sim
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	// In a directory with measured data, the label site distinguishes the simulated data; otherwise the server shows a warning.
 	if list, err := os.ReadDir(o.data); errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
-		if err := server.MarkMadeUp(o.data, server.MadeUp{Warning: "this directory was begun with a site that reckon simulate generated", By: "reckon simulate", Made: g.now().UTC(), Seed: o.site.Seed}); err != nil {
+		if err := server.MarkMadeUp(o.data,
+			server.MadeUp{Warning: "this directory was begun with a site that reckon simulate generated", By: "reckon simulate",
+				Made: g.now().UTC(), Seed: o.site.Seed}); err != nil {
 			return err
 		}
 	}
@@ -203,7 +208,8 @@ func simulateInto(ctx context.Context, g *globals, o simulateOptions, fleet *sim
 }
 
 // simulatePush sends to servers.
-func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simulate.Site, fleet *simulation.Fleet, stretch simulation.Stretch) error {
+func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simulate.Site, fleet *simulation.Fleet,
+	stretch simulation.Stretch) error {
 	if len(o.push) == 0 {
 		o.push = []string{cmp.Or(g.server, g.getenv("RECKON_SERVER"), client.DefaultServer)}
 		if !strings.Contains(o.push[0], "://") {
@@ -239,7 +245,8 @@ func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simu
 	}
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	out, err := simulation.NewPush(simulation.PushConfig{
-		Endpoints: ends, Site: o.name, Nodes: site.Names(), Dir: filepath.Clean(dir), UserAgent: "reckon-simulate/" + buildinfo.Get().Version, Logger: log,
+		Endpoints: ends, Site: o.name, Nodes: site.Names(), Dir: filepath.Clean(dir),
+		UserAgent: "reckon-simulate/" + buildinfo.Get().Version, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -261,16 +268,19 @@ func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simu
 		return err
 	}
 	fmt.Fprintf(g.stdout, "%s of %d nodes in %s: %.3gx. %s samples in %s exports, %s taken by %s",
-		short(p.Passed), site.Nodes, short(sentTo), p.Speed(), count(p.Samples), count(p.Batches), count(left.Sent), strings.Join(o.push, " and "))
+		short(p.Passed), site.Nodes, short(sentTo), p.Speed(), count(p.Samples), count(p.Batches), count(left.Sent),
+		strings.Join(o.push, " and "))
 	if caught > time.Second {
 		fmt.Fprintf(g.stdout, ", the last %s later", short(caught))
 	}
 	fmt.Fprintln(g.stdout, ".")
 	switch {
 	case left.Refused+left.Lost+left.Dropped > 0:
-		return fmt.Errorf("%d samples were refused, %d could not be queued and %d exports fell out of full queues (%s)", left.Refused, left.Lost, left.Dropped, cmp.Or(left.Error, "see the server log"))
+		return fmt.Errorf("%d samples were refused, %d could not be queued and %d exports fell out of full queues (%s)", left.Refused,
+			left.Lost, left.Dropped, cmp.Or(left.Error, "see the server log"))
 	case left.Exports > 0 && o.queue == "":
-		return fmt.Errorf("%d exports were not taken in %s (%s) and are gone with the temporary queues; --queue keeps them", left.Exports, short(patience), cmp.Or(left.Error, http.StatusText(http.StatusGatewayTimeout)))
+		return fmt.Errorf("%d exports were not taken in %s (%s) and are gone with the temporary queues; --queue keeps them", left.Exports,
+			short(patience), cmp.Or(left.Error, http.StatusText(http.StatusGatewayTimeout)))
 	case left.Exports > 0:
 		return fmt.Errorf("%d exports were not taken in %s and wait in %s: %s", left.Exports, short(patience), dir, left.Error)
 	}

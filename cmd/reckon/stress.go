@@ -80,8 +80,10 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 	f.StringVar(&o.period, "period", "2ms", "length of the period of CPU bursts")
 	f.StringVar(&o.dir, "dir", ".", "folder for the file of the disk load")
 	f.StringVar(&o.diskSize, "disk-size", "256MiB", "size of that file; it is written and read around")
-	o.diskMode = &choice{value: string(stress.DiskAuto), words: []string{string(stress.DiskAuto), string(stress.DiskDirect), string(stress.DiskSync), string(stress.DiskCached)}}
-	f.Var(o.diskMode, "disk-mode", "direct (O_DIRECT), sync (fdatasync after each piece), cached, or auto: direct where the file system can, else sync")
+	o.diskMode = &choice{value: string(stress.DiskAuto),
+		words: []string{string(stress.DiskAuto), string(stress.DiskDirect), string(stress.DiskSync), string(stress.DiskCached)}}
+	f.Var(o.diskMode, "disk-mode",
+		"direct (O_DIRECT), sync (fdatasync after each piece), cached, or auto: direct where the file system can, else sync")
 	complete(cmd, "disk-mode", o.diskMode.words...)
 	f.BoolVar(&o.keep, "keep", false, "leave the file of the disk load behind")
 	f.StringVar(&o.peer, "net-peer", "", "send the network load to this HOST:PORT, where --net-sink takes it")
@@ -161,7 +163,8 @@ func (o *stressOptions) load(cmd *cobra.Command, g *globals, length time.Duratio
 	if l.program, err = o.program(cmd, g, length); err != nil {
 		return l, err
 	}
-	l.options = stress.Options{Pin: o.pin, Dir: o.dir, Keep: o.keep, DiskMode: stress.DiskMode(o.diskMode.value), Peer: o.peer, GPU: o.device}
+	l.options = stress.Options{Pin: o.pin, Dir: o.dir, Keep: o.keep, DiskMode: stress.DiskMode(o.diskMode.value), Peer: o.peer,
+		GPU: o.device}
 	if l.options.Period, err = span("period", o.period); err != nil {
 		return l, err
 	}
@@ -269,7 +272,8 @@ func readTrace(g *globals, name string) (stress.Program, error) {
 		return p, fmt.Errorf("--trace %s: %w", name, err)
 	}
 	if len(ignored) > 0 {
-		fmt.Fprintf(g.stderr, "reckon: note: columns of %s that are no resource: %s\n", term.Safe(name), term.Safe(strings.Join(ignored, ", ")))
+		fmt.Fprintf(g.stderr, "reckon: note: columns of %s that are no resource: %s\n", term.Safe(name),
+			term.Safe(strings.Join(ignored, ", ")))
 	}
 	return p, nil
 }

@@ -45,12 +45,14 @@ func printStress(s term.Screen, r *stress.Report) error {
 	if !r.Ended {
 		word = "interrupted"
 	}
-	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, exact(r.Seconds), map[bool]string{true: "everything as wished", false: "see the warnings"}[len(r.Warnings) == 0])
+	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, exact(r.Seconds),
+		map[bool]string{true: "everything as wished", false: "see the warnings"}[len(r.Warnings) == 0])
 	return err
 }
 
 var stressNames = map[stress.Resource]string{
-	stress.CPU: "cpu", stress.Memory: "memory", stress.DiskRead: "disk read", stress.DiskWrite: "disk write", stress.Network: "network", stress.GPU: "gpu",
+	stress.CPU: "cpu", stress.Memory: "memory", stress.DiskRead: "disk read", stress.DiskWrite: "disk write", stress.Network: "network",
+	stress.GPU: "gpu",
 }
 
 // stepLine describes the achieved load of a step in one line.

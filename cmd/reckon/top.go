@@ -80,7 +80,8 @@ func runTop(ctx context.Context, g *globals, o topOptions) error {
 	}
 	m.feed = feed
 	m.ctx = ctx
-	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(g.stdin), tea.WithOutput(g.stdout), tea.WithAltScreen(), tea.WithoutSignalHandler())
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(g.stdin), tea.WithOutput(g.stdout), tea.WithAltScreen(),
+		tea.WithoutSignalHandler())
 	final, err := program.Run()
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("terminal: %w", err)

@@ -86,7 +86,8 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 			continue
 		}
 		at[w.ID] = len(l.Workloads)
-		one := client.LiveWorkload{ID: w.ID, Name: w.Name, Owner: w.Owner, Command: w.Command, MemoryPeak: w.MemoryPeakBytes, StartedAt: w.Start.Unix(), Exactness: w.Exactness}
+		one := client.LiveWorkload{ID: w.ID, Name: w.Name, Owner: w.Owner, Command: w.Command, MemoryPeak: w.MemoryPeakBytes,
+			StartedAt: w.Start.Unix(), Exactness: w.Exactness}
 		if w.CPUSeconds != nil {
 			one.CPUSeconds = *w.CPUSeconds
 		}
@@ -98,11 +99,16 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 	}{
 		{"rate(reckon_workload_cpu_seconds_total" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.Cores = v }},
 		{"reckon_workload_memory_bytes", func(w *client.LiveWorkload, v float64) { w.MemoryBytes = &v }},
-		{"rate(reckon_workload_io_bytes_total{direction=\"read\"}" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.ReadRate = &v }},
-		{"rate(reckon_workload_io_bytes_total{direction=\"write\"}" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.WriteRate = &v }},
-		{"rate(reckon_workload_network_bytes_total{direction=\"receive\"}" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.ReceiveRate = &v }},
-		{"rate(reckon_workload_network_bytes_total{direction=\"transmit\"}" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.TransmitRate = &v }},
-		{"rate(reckon_workload_memory_traffic_bytes_total" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.MemoryTrafficRate = &v }},
+		{"rate(reckon_workload_io_bytes_total{direction=\"read\"}" + siteRange + ")",
+			func(w *client.LiveWorkload, v float64) { w.ReadRate = &v }},
+		{"rate(reckon_workload_io_bytes_total{direction=\"write\"}" + siteRange + ")",
+			func(w *client.LiveWorkload, v float64) { w.WriteRate = &v }},
+		{"rate(reckon_workload_network_bytes_total{direction=\"receive\"}" + siteRange + ")",
+			func(w *client.LiveWorkload, v float64) { w.ReceiveRate = &v }},
+		{"rate(reckon_workload_network_bytes_total{direction=\"transmit\"}" + siteRange + ")",
+			func(w *client.LiveWorkload, v float64) { w.TransmitRate = &v }},
+		{"rate(reckon_workload_memory_traffic_bytes_total" + siteRange + ")",
+			func(w *client.LiveWorkload, v float64) { w.MemoryTrafficRate = &v }},
 		{"rate(reckon_workload_cpu_wait_seconds_total" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.Wait = &v }},
 		{"reckon_workload_processes", func(w *client.LiveWorkload, v float64) { w.Processes = int(v) }},
 		{"reckon_workload_threads", func(w *client.LiveWorkload, v float64) { w.Threads = int(v) }},

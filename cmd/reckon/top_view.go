@@ -51,7 +51,8 @@ func cutStyled(l string, width int, ascii bool) string {
 func (m *topModel) machineLine() string {
 	l := &m.now
 	if m.screen.Width > 0 && m.screen.Width < 72 {
-		return fmt.Sprintf("%s  CPU %s  memory %s  %s", term.Safe(l.Node), term.Percent(share(l.CoresUsed, &l.Cores)), term.Percent(share(l.MemUsed, l.Memory)), l.Time.Local().Format(time.TimeOnly))
+		return fmt.Sprintf("%s  CPU %s  memory %s  %s", term.Safe(l.Node), term.Percent(share(l.CoresUsed, &l.Cores)),
+			term.Percent(share(l.MemUsed, l.Memory)), l.Time.Local().Format(time.TimeOnly))
 	}
 	return fmt.Sprintf("%s  %s  cores %s  memory %s  %d workloads", term.Safe(l.Node), l.Time.Local().Format(time.TimeOnly),
 		usedOf(term.Cores, l.CoresUsed, &l.Cores), usedOf(term.Bytes, l.MemUsed, l.Memory), len(l.Workloads))
@@ -83,7 +84,8 @@ func (m *topModel) header() []string {
 		if s != nil && term.Level(*s) != term.Plain {
 			style = term.Level(*s)
 		}
-		return fmt.Sprintf("%-6s [%s] %s  %s", name, m.screen.Paint(style, m.screen.Bar(s, width)), term.Percent(s), usedOf(format, part, whole))
+		return fmt.Sprintf("%-6s [%s] %s  %s", name, m.screen.Paint(style, m.screen.Bar(s, width)), term.Percent(s),
+			usedOf(format, part, whole))
 	}
 	return []string{title, bar("CPU", l.CoresUsed, &l.Cores, term.Cores), bar("Memory", l.MemUsed, l.Memory, term.Bytes), ""}
 }
@@ -159,8 +161,10 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	for _, w := range rows {
 		processes, threads := float64(w.Processes), float64(w.Threads)
 		is := func(key, text string) string { return marked{}.figure(w.Exactness, key, text) }
-		t.Add(label(w), w.Owner, is("cpu_seconds", term.Cores(&w.Cores)), is("cpu_seconds", term.Seconds(&w.CPUSeconds)), is("memory_bytes", term.Bytes(w.MemoryBytes)), is("memory_peak_bytes", term.Bytes(w.MemoryPeak)),
-			marked{}.degree(w.Exactness["io_read_bytes"].Worse(w.Exactness["io_write_bytes"]), term.Rate(storageRate(w))), is("network_bytes", term.Rate(networkRate(w))), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command,
+		t.Add(label(w), w.Owner, is("cpu_seconds", term.Cores(&w.Cores)), is("cpu_seconds", term.Seconds(&w.CPUSeconds)),
+			is("memory_bytes", term.Bytes(w.MemoryBytes)), is("memory_peak_bytes", term.Bytes(w.MemoryPeak)),
+			marked{}.degree(w.Exactness["io_read_bytes"].Worse(w.Exactness["io_write_bytes"]), term.Rate(storageRate(w))),
+			is("network_bytes", term.Rate(networkRate(w))), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command,
 			is("memory_traffic_bytes", term.Rate(w.MemoryTrafficRate)))
 	}
 	return t
@@ -206,7 +210,8 @@ func (m *topModel) detailLines() []string {
 	p.fact("Owner", term.Safe(w.Owner), started, "busiest program "+term.Safe(cmp.Or(w.Command, term.Unknown)))
 	marks := marked{}
 	is := func(key, text string) string { return marks.figure(w.Exactness, key, text) }
-	p.fact("Cores", "now "+is("cpu_seconds", term.Cores(&w.Cores)), "waiting "+term.Cores(w.Wait), "CPU time "+is("cpu_seconds", term.Seconds(&w.CPUSeconds)))
+	p.fact("Cores", "now "+is("cpu_seconds", term.Cores(&w.Cores)), "waiting "+term.Cores(w.Wait),
+		"CPU time "+is("cpu_seconds", term.Seconds(&w.CPUSeconds)))
 	p.fact("Memory", "now "+is("memory_bytes", term.Bytes(w.MemoryBytes)), "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeak)))
 	p.fact("Storage", "read "+is("io_read_bytes", term.Rate(w.ReadRate)), "write "+is("io_write_bytes", term.Rate(w.WriteRate)))
 	p.fact("Network", "received "+is("network_bytes", term.Rate(w.ReceiveRate)), "sent "+is("network_bytes", term.Rate(w.TransmitRate)))
@@ -236,7 +241,9 @@ func (m *topModel) coresChart(p *page, history []*float64) {
 			points[i].Value = history[k]
 		}
 	}
-	p.b.WriteString("\n" + p.Draw(term.Chart{Title: "Cores over the last two minutes", Points: points, Format: term.Cores, Width: min(m.screen.Width, 100), Height: 4}))
+	p.b.WriteString(
+		"\n" + p.Draw(term.Chart{Title: "Cores over the last two minutes", Points: points, Format: term.Cores,
+			Width: min(m.screen.Width, 100), Height: 4}))
 }
 
 func (m *topModel) footer() string {

@@ -62,7 +62,8 @@ that used most in it. "-" means not measured. Times are UTC.`,
 	}
 	o.since = "30d"
 	f := cmd.Flags()
-	f.StringSliceVar(&o.query.By, "by", []string{"owner"}, "grouped by: "+strings.Join(client.UsageDimensions(), ", ")+"; several with commas")
+	f.StringSliceVar(&o.query.By, "by", []string{"owner"},
+		"grouped by: "+strings.Join(client.UsageDimensions(), ", ")+"; several with commas")
 	o.span = &choice{value: "whole", words: []string{"whole", "hour", "day", "week", "month"}}
 	f.Var(o.span, "per", "one row for each hour, day, week or month; whole: for all the time together")
 	g.shared.word(cmd, "since", &o.since)
@@ -76,9 +77,12 @@ that used most in it. "-" means not measured. Times are UTC.`,
 	g.shared.list(cmd, "node", &o.query.Nodes)
 	g.shared.list(cmd, "site", &o.query.Sites)
 	g.shared.word(cmd, "command", &o.query.Command)
-	o.sort = &choice{value: "cpu", words: []string{"cpu", "memory", "gpu", "read", "write", "network", "energy", "held", "wait", "started", "name"}}
+	o.sort = &choice{value: "cpu",
+		words: []string{"cpu", "memory", "gpu", "read", "write", "network", "energy", "held", "wait", "started", "name"}}
 	f.Var(o.sort, "sort", "by "+strings.Join(o.sort.words, ", ")+", most first within each stretch of time")
-	f.StringSliceVar(&o.figures, "figure", nil, "only these figures, each with its share of the total: network, read, write, io-wait, energy, cpu, cpu-wait, memory, gpu, processes, held, started, wait, or a key of the API")
+	f.StringSliceVar(&o.figures, "figure", nil,
+		"only these figures, each with its share of the total: network, read, write, io-wait, energy, cpu, cpu-wait, memory, gpu, "+
+			"processes, held, started, wait, or a key of the API")
 	f.IntVar(&o.limit, "limit", 0, "at most this many rows for each stretch of time in a table, 0 for all")
 	addColumns[client.Usage](g.shared, cmd, &o.columns)
 	o.format = g.shared.format(cmd, "table", "json", "csv")
@@ -142,7 +146,8 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Usage(ctx, q)
 		if err == nil && len(list.Rows) == 0 {
-			err = strangeNames(ctx, c, g.now(), named{"owner": q.Owners, "account": q.Accounts, "partition": q.Partitions, "node": q.Nodes, "site": q.Sites})
+			err = strangeNames(ctx, c, g.now(),
+				named{"owner": q.Owners, "account": q.Accounts, "partition": q.Partitions, "node": q.Nodes, "site": q.Sites})
 		}
 		sortUsage(list.Rows, o.sort.value)
 		return shown{json: list, csv: csvOf(list.Rows, columns...), rows: len(list.Rows), missing: list.Missing,
@@ -199,7 +204,8 @@ func groupColumns(list client.UsageList) (columns []term.Column) {
 }
 
 func (m marked) usage(list client.UsageList, limit int) *term.Table {
-	columns := append(groupColumns(list), term.Columns("CPU HOURS:r|SHARE:r|ALLOCATED:ro4|MEM GiB h:ro1|GPU HOURS:ro2|READ:ro5|WRITTEN:ro5|NETWORK:ro6|ENERGY:ro3")...)
+	columns := append(groupColumns(list),
+		term.Columns("CPU HOURS:r|SHARE:r|ALLOCATED:ro4|MEM GiB h:ro1|GPU HOURS:ro2|READ:ro5|WRITTEN:ro5|NETWORK:ro6|ENERGY:ro3")...)
 	node := slices.Contains(list.By, "node")
 	if node {
 		columns = append(columns, term.Columns("UP:r|BUSY:r|MEM BUSY:ro2")...)
@@ -209,11 +215,15 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 	t := term.NewTable(columns...)
 	for r, cells := range usageRows(list, limit) {
 		is := func(key, text string) string { return m.figure(r.Exactness, key, text) }
-		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.CapacityShare)), is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
-			is("memory_byte_seconds", term.Hours(per(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)), is("io_read_bytes", term.Bytes(r.ReadBytes)),
-			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)), is("energy_joules", term.Energy(r.EnergyJoules)))
+		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.CapacityShare)),
+			is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
+			is("memory_byte_seconds", term.Hours(per(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)),
+			is("io_read_bytes", term.Bytes(r.ReadBytes)),
+			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)),
+			is("energy_joules", term.Energy(r.EnergyJoules)))
 		if node {
-			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)), term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
+			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)),
+				term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
 		} else {
 			cells = append(cells, term.Number(r.Started), term.Seconds(share(r.WaitSeconds, r.StartedWithSubmit)))
 		}
@@ -253,10 +263,12 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 	if list.AsOf != nil && list.AsOf.After(list.Since) {
 		until = *list.AsOf
 	}
-	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), until.UTC().Format("2006-01-02 15:04"), cpu(term.Hours(t.CPUSeconds)))
+	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"),
+		until.UTC().Format("2006-01-02 15:04"), cpu(term.Hours(t.CPUSeconds)))
 	if t.CoreSeconds != nil && *t.CoreSeconds >= 1 { // less is a single reading of an import
 		line += fmt.Sprintf(", %s of the %s core-hours that machines were up; by the kernel's count %s were busy",
-			cpu(term.Percent(share(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
+			cpu(term.Percent(share(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds),
+			term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
 	}
 	if t.NodeJoules != nil {
 		line += fmt.Sprintf("; the machines took %s", term.Energy(t.NodeJoules))
@@ -265,7 +277,8 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		return err
 	}
 	if t.StartedWithSubmit != nil && *t.StartedWithSubmit > 0 {
-		text := fmt.Sprintf("%s started after a mean wait of %s", term.Number(t.StartedWithSubmit), term.Seconds(share(t.WaitSeconds, t.StartedWithSubmit)))
+		text := fmt.Sprintf("%s started after a mean wait of %s", term.Number(t.StartedWithSubmit),
+			term.Seconds(share(t.WaitSeconds, t.StartedWithSubmit)))
 		if t.WaitCoreSeconds != nil {
 			text += fmt.Sprintf(": %s core-hours of demand that waited", term.Hours(t.WaitCoreSeconds))
 		}
@@ -283,7 +296,8 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		if p.RequestGPUs != nil && *p.RequestGPUs > 0 {
 			gpus = " and " + term.Number(p.RequestGPUs) + " GPUs"
 		}
-		_, err := fmt.Fprintf(s, "%d wait now, for %s cores%s, the longest for %s.\n", p.Workloads, term.Number(p.RequestCores), gpus, term.Seconds(p.LongestSeconds))
+		_, err := fmt.Fprintf(s, "%d wait now, for %s cores%s, the longest for %s.\n", p.Workloads, term.Number(p.RequestCores), gpus,
+			term.Seconds(p.LongestSeconds))
 		return err
 	}
 	return nil
@@ -346,8 +360,9 @@ func usageRows(list client.UsageList, limit int) iter.Seq2[*client.Usage, []stri
 				cells = append(cells, stretch(list.Span, r.From))
 			}
 			for _, by := range list.By {
-				cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
-					"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
+				cells = append(
+					cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
+						"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
 			}
 			if !yield(r, cells) {
 				return

@@ -15,8 +15,10 @@ import (
 // usedWords are short names of figures of usage, besides their keys.
 func usedWords() map[string]string {
 	return map[string]string{
-		"cpu": "cpu_seconds", "cpu-wait": "cpu_wait_seconds", "memory": "memory_byte_seconds", "gpu": "gpu_seconds", "read": "io_read_bytes", "write": "io_write_bytes",
-		"io-wait": "io_wait_seconds", "network": "network_bytes", "energy": "energy_joules", "processes": "processes", "held": "held_core_seconds", "memory-traffic": "memory_traffic_bytes",
+		"cpu": "cpu_seconds", "cpu-wait": "cpu_wait_seconds", "memory": "memory_byte_seconds", "gpu": "gpu_seconds",
+		"read": "io_read_bytes", "write": "io_write_bytes",
+		"io-wait": "io_wait_seconds", "network": "network_bytes", "energy": "energy_joules", "processes": "processes",
+		"held": "held_core_seconds", "memory-traffic": "memory_traffic_bytes",
 		"started": "started", "wait": "wait_seconds",
 	}
 }
@@ -39,7 +41,8 @@ func usageFigure(name string) (int, error) {
 func (m marked) figures(list client.UsageList, places []int, limit int) *term.Table {
 	columns := groupColumns(list)
 	for _, at := range places {
-		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hours)[at].Heading), Right: true}, term.Column{Title: "SHARE", Right: true})
+		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hours)[at].Heading), Right: true},
+			term.Column{Title: "SHARE", Right: true})
 	}
 	t := term.NewTable(columns...)
 	for r, cells := range usageRows(list, limit) {
@@ -49,7 +52,8 @@ func (m marked) figures(list client.UsageList, places []int, limit int) *term.Ta
 			if v != nil {
 				text = format.Figure(*v, f.Unit)
 			}
-			cells = append(cells, m.figure(r.Exactness, f.Key, text), m.figure(r.Exactness, f.Key, term.Percent(share(v, *list.Total.UsageFigures.At(at)))))
+			cells = append(cells, m.figure(r.Exactness, f.Key, text),
+				m.figure(r.Exactness, f.Key, term.Percent(share(v, *list.Total.UsageFigures.At(at)))))
 		}
 		t.Add(cells...)
 	}

@@ -114,7 +114,8 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "user", "admin, support or user")
-	cmd.Flags().StringArrayVar(&owners, "owner", nil, "owner whose work is this user's own, repeatable (default: the owner of the same name)")
+	cmd.Flags().StringArrayVar(&owners, "owner", nil,
+		"owner whose work is this user's own, repeatable (default: the owner of the same name)")
 	g.shared.word(cmd, "password-file", &file)
 	complete(cmd, "role", "admin", "support", "user")
 	return cmd
@@ -164,7 +165,9 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 				return err
 			}
 			if len(users) == 0 {
-				fmt.Fprintln(g.stdout, "There are no users: on this machine root is admin and others see their own work; nobody signs in from elsewhere. `reckon user add NAME --role admin` creates the first.")
+				fmt.Fprintln(
+					g.stdout, "There are no users: on this machine root is admin and others see their own work; nobody signs in from "+
+						"elsewhere. `reckon user add NAME --role admin` creates the first.")
 				return nil
 			}
 			t := term.TableOf("NAME:s10|ROLE|SEES THE WORK OF:s12|SINCE")
@@ -186,7 +189,8 @@ func (g *globals) password(file string) (string, error) {
 	if file == "" {
 		in, ok := g.stdin.(*os.File)
 		if !ok || !xterm.IsTerminal(int(in.Fd())) {
-			return "", &usageError{errors.New("standard input is no terminal; give the password with --password-file FILE, or - for standard input")}
+			return "", &usageError{
+				errors.New("standard input is no terminal; give the password with --password-file FILE, or - for standard input")}
 		}
 		var typed [2]string
 		for i, ask := range []string{"Password: ", "Again: "} {
@@ -257,7 +261,10 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 			case agent && (t.Name != "" || len(t.Owners) > 0):
 				return usage(cmd, errors.New("--name and --owner go with --role"))
 			case !agent && t.Bound != access.Bound{}:
-				return usage(cmd, errors.New("--max-series and --max-samples-per-second go with --agent; queries are bounded by role, see the setting limits of `reckon serve`"))
+				return usage(
+					cmd, errors.New(
+						"--max-series and --max-samples-per-second go with --agent; queries are bounded by role, see the setting limits "+
+							"of `reckon serve`"))
 			case !agent && (t.Scope.Site != "" || len(t.Scope.Nodes) > 0):
 				return usage(cmd, errors.New("--site and --node go with --agent"))
 			}
@@ -300,7 +307,8 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 	f.StringVar(&t.Scope.Site, "site", "", "of an agent: the site it speaks for (default: any)")
 	f.StringArrayVar(&t.Scope.Nodes, "node", nil, "of an agent: pattern of names of nodes it speaks for, repeatable (default: any)")
 	f.IntVar(&t.Bound.Series, "max-series", 0, "of an agent: most series that it keeps going (default: the server's limits)")
-	f.Float64Var(&t.Bound.SamplesPerSecond, "max-samples-per-second", 0, "of an agent: most samples that it sends (default: the server's limits)")
+	f.Float64Var(&t.Bound.SamplesPerSecond, "max-samples-per-second", 0,
+		"of an agent: most samples that it sends (default: the server's limits)")
 	f.StringVar(&role, "role", "", "for a person or program: admin, support, user or public")
 	f.StringVar(&t.Name, "name", "", "of a role: its name in the audit log, and for user the owner")
 	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: owner whose work it sees, repeatable (default: --name)")

@@ -101,9 +101,11 @@ func printProof(g *globals, p client.Proof) error {
 		return nil
 	}
 	const minute = "2006-01-02 15:04"
-	fmt.Fprintf(g.stdout, "compared: %d hours from %s to %s UTC, %d hours of single nodes\n", p.Hours, p.From.UTC().Format(minute), p.To.UTC().Format(minute), p.NodeHours)
+	fmt.Fprintf(g.stdout, "compared: %d hours from %s to %s UTC, %d hours of single nodes\n", p.Hours, p.From.UTC().Format(minute),
+		p.To.UTC().Format(minute), p.NodeHours)
 	if len(p.LeftOut) > 0 {
-		fmt.Fprintf(g.stdout, "left out: %d hours with samples lost to corruption, the first is %s\n", len(p.LeftOut), p.LeftOut[0].UTC().Format(minute))
+		fmt.Fprintf(g.stdout, "left out: %d hours with samples lost to corruption, the first is %s\n", len(p.LeftOut),
+			p.LeftOut[0].UTC().Format(minute))
 	}
 	if len(p.Differences) == 0 {
 		return nil

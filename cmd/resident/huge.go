@@ -98,9 +98,11 @@ func joinHeap(collapse func(from, length uint64) error) (size uint64, err error)
 	}, collapse)
 }
 
-// join calls collapse for the ranges of large anonymous mappings (proc_pid_maps(5)) that are resident, which is asked by at most leastMapping bytes.
+// join calls collapse for the ranges of large anonymous mappings (proc_pid_maps(5)) that are resident, which is asked by at most
+// leastMapping bytes.
 // Its error is EINVAL if every call failed with it: the kernel does not know the request.
-func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), collapse func(from, length uint64) error) (size uint64, err error) {
+func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), collapse func(from, length uint64) error) (size uint64,
+	err error) {
 	var refused error
 	others := false
 	lines := bufio.NewScanner(maps)
@@ -109,7 +111,8 @@ func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), co
 		var rights, device string
 		line := lines.Text()
 		n, bad := fmt.Sscanf(line, "%x-%x %s %x %s %d", &from, &to, &rights, &offset, &device, &inode)
-		if bad != nil || n < 6 || inode != 0 || rights != "rw-p" || to < from+leastMapping || strings.HasSuffix(line, "]") && !strings.HasSuffix(line, "heap]") {
+		if bad != nil || n < 6 || inode != 0 || rights != "rw-p" || to < from+leastMapping || strings.HasSuffix(line, "]") &&
+			!strings.HasSuffix(line, "heap]") {
 			continue
 		}
 		from, to = (from+hugePage-1)/hugePage*hugePage, to/hugePage*hugePage

@@ -46,7 +46,8 @@ func shed(maps io.Reader, exe string, drop func(from, length uint64) error) (byt
 		var rights, device string
 		line := lines.Text()
 		n, bad := fmt.Sscanf(line, "%x-%x %s %x %s %d", &from, &to, &rights, &offset, &device, &inode)
-		if bad != nil || n < 6 || to <= from || !strings.HasSuffix(line, " "+exe) || len(rights) < 4 || rights[1] == 'w' || rights[3] != 'p' {
+		if bad != nil || n < 6 || to <= from || !strings.HasSuffix(line, " "+exe) || len(rights) < 4 || rights[1] == 'w' ||
+			rights[3] != 'p' {
 			continue
 		}
 		if one := drop(from, to-from); one != nil {

@@ -38,11 +38,13 @@ func (o *Agent) Register(s *Set, nodeIP string) {
 		"show /metrics, and with reckon up keep in the store, also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	k.StringVar(&o.OwnMetrics, "own-metrics", "", "YAML file that names metrics of your own to read, see doc/guides/own-metrics.md")
 	k.StringArrayVar(&o.Textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
-	k.StringVar(&o.Socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+
-		agent.SystemSocket+" as root) or none")
+	k.StringVar(&o.Socket, "push-socket", "auto",
+		"where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+
+			agent.SystemSocket+" as root) or none")
 	k.StringVar(&o.Files, "files", "network",
 		"file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see doc/guides/storage.md")
-	k.BoolVar(&o.Counters, "counters", false, "read the performance counters of the processors for each workload, see doc/guides/counters.md")
+	k.BoolVar(&o.Counters, "counters", false,
+		"read the performance counters of the processors for each workload, see doc/guides/counters.md")
 	o.Kubelet.NodeIP = nodeIP
 	k.StringVar(&o.Kubelet.Address, "kubelet", "auto", "kubelet to read pod names from: https://NODE:10250, none, or auto: "+
 		"in a pod with a service account that of NODE_IP, else of this machine")
@@ -50,7 +52,8 @@ func (o *Agent) Register(s *Set, nodeIP string) {
 		"file with the token for it (default: that of the service account); it needs get on nodes/pods")
 	k.StringVar(&o.Kubelet.CAFile, "kubelet-ca", "",
 		"certificates to trust for it (default: that of the service account, and its own on this machine)")
-	k.BoolVar(&o.Kubelet.Insecure, "kubelet-insecure", false, "take any certificate of it; the token is then shown to whatever listens there")
+	k.BoolVar(&o.Kubelet.Insecure, "kubelet-insecure", false,
+		"take any certificate of it; the token is then shown to whatever listens there")
 	k.StringVar(&o.Kubelet.Folder, "kubelet-folder", "/var/lib/kubelet",
 		"folder of the kubelet, below --root; its socket reports the devices assigned to pods")
 	k.StringSliceVar(&o.Kubelet.Account, "pod-account", []string{"reckon/account"}, "pod labels; the first one a pod has gives its account")

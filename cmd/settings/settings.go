@@ -95,7 +95,8 @@ func (s *Set) moved(err error) error {
 	if key == nil {
 		return err
 	}
-	return fmt.Errorf("--%s is a setting: write '%s: VALUE' into the file that --config names, or give --set %s=VALUE", key.Name, key.Name, key.Name)
+	return fmt.Errorf("--%s is a setting: write '%s: VALUE' into the file that --config names, or give --set %s=VALUE", key.Name, key.Name,
+		key.Name)
 }
 
 // Read reads the file. What the command line gave stays.

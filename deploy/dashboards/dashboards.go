@@ -64,7 +64,8 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	panels := []object{}
 	id, y := 1, 0
 	for _, r := range d.Rows {
-		row, under := object{"id": id, "type": "row", "title": r.Title, "collapsed": r.Collapsed, "gridPos": object{"h": 1, "w": 24, "x": 0, "y": y}}, []object{}
+		row, under := object{"id": id, "type": "row", "title": r.Title, "collapsed": r.Collapsed,
+			"gridPos": object{"h": 1, "w": 24, "x": 0, "y": y}}, []object{}
 		id, y = id+1, y+1
 		x, height := 0, 0
 		for i := range r.Panels {
@@ -90,7 +91,8 @@ func (d *Dashboard) JSON() ([]byte, error) {
 		"time": object{"from": "now-6h", "to": "now"}, "templating": object{"list": d.variables()}, "panels": panels,
 		"annotations": object{"list": []object{}},
 		"links": []object{
-			{"type": "dashboards", "title": "reckon", "tags": []string{"reckon"}, "asDropdown": true, "includeVars": true, "keepTime": true, "icon": "external link"},
+			{"type": "dashboards", "title": "reckon", "tags": []string{"reckon"}, "asDropdown": true, "includeVars": true, "keepTime": true,
+				"icon": "external link"},
 			{"type": "link", "title": "Pages of reckon", "url": "${reckon}", "targetBlank": true, "icon": "external link"},
 		},
 	}, "", "  ")
@@ -100,7 +102,8 @@ func (d *Dashboard) JSON() ([]byte, error) {
 func (d *Dashboard) variables() []object {
 	out := []object{
 		{"name": "source", "label": "data source", "type": "datasource", "query": "prometheus", "current": object{}},
-		{"name": "reckon", "label": "address of reckon", "type": "constant", "query": "http://localhost:9870", "hide": 2, "current": object{"text": "http://localhost:9870", "value": "http://localhost:9870"}},
+		{"name": "reckon", "label": "address of reckon", "type": "constant", "query": "http://localhost:9870", "hide": 2,
+			"current": object{"text": "http://localhost:9870", "value": "http://localhost:9870"}},
 	}
 	for _, v := range d.Vars {
 		if v.Text {
@@ -110,7 +113,8 @@ func (d *Dashboard) variables() []object {
 		q := v.Query()
 		out = append(out, object{
 			"name": v.Name, "type": "query", "datasource": source, "query": object{"query": q, "refId": v.Name}, "definition": q,
-			"refresh": 2, "sort": 1, "multi": true, "includeAll": true, "allValue": ".*", "current": object{"text": []string{"All"}, "value": []string{"$__all"}},
+			"refresh": 2, "sort": 1, "multi": true, "includeAll": true, "allValue": ".*",
+			"current": object{"text": []string{"All"}, "value": []string{"$__all"}},
 		})
 	}
 	return out
@@ -139,7 +143,8 @@ func (p *Panel) json(id, x, y, w, h int) object {
 	}
 	targets := []object{}
 	for i, q := range p.Queries {
-		t := object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.Expr, "legendFormat": q.Legend, "range": !q.Instant, "instant": q.Instant}
+		t := object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.Expr, "legendFormat": q.Legend, "range": !q.Instant,
+			"instant": q.Instant}
 		if kind == "table" {
 			t["format"] = "table"
 		}
@@ -152,7 +157,9 @@ func (p *Panel) json(id, x, y, w, h int) object {
 		if p.Stack {
 			custom["stacking"], custom["fillOpacity"] = object{"mode": "normal", "group": "A"}, 60
 		}
-		options = object{"legend": object{"displayMode": "table", "placement": "bottom", "calcs": []string{"mean", "max"}, "showLegend": true}, "tooltip": object{"mode": "multi", "sort": "desc"}}
+		options = object{
+			"legend":  object{"displayMode": "table", "placement": "bottom", "calcs": []string{"mean", "max"}, "showLegend": true},
+			"tooltip": object{"mode": "multi", "sort": "desc"}}
 	case "stat":
 		options = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}}, "colorMode": "none", "graphMode": "area"}
 	case "bargauge":

@@ -63,7 +63,8 @@ func (r *release) pack(t *tar.Writer, name, file string) error {
 	if slices.Contains(commands, filepath.Base(name)) {
 		mode = 0o755
 	}
-	if err := t.WriteHeader(&tar.Header{Name: name, Size: int64(len(raw)), Mode: mode, ModTime: r.time, Format: tar.FormatUSTAR}); err != nil {
+	if err := t.WriteHeader(&tar.Header{Name: name, Size: int64(len(raw)), Mode: mode, ModTime: r.time,
+		Format: tar.FormatUSTAR}); err != nil {
 		return err
 	}
 	_, err = t.Write(raw)

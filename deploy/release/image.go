@@ -83,7 +83,8 @@ func (r *release) image(bin, arch string, config v1.Config) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	img, err := mutate.Append(empty.Image, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: r.time}, CreatedBy: "reckon deploy/release"}})
+	img, err := mutate.Append(empty.Image,
+		mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: r.time}, CreatedBy: "reckon deploy/release"}})
 	if err != nil {
 		return nil, err
 	}

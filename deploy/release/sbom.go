@@ -34,7 +34,8 @@ func (r *release) bill(bin, out string) error {
 	var refs []string
 	add := func(path, version, sum string) {
 		ref := "pkg:golang/" + path + "@" + url.PathEscape(version)
-		c := cdx.Component{BOMRef: ref, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: ref, Scope: cdx.ScopeRequired}
+		c := cdx.Component{BOMRef: ref, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: ref,
+			Scope: cdx.ScopeRequired}
 		if sum != "" {
 			c.Properties = &[]cdx.Property{{Name: "go.sum", Value: sum}} // h1: of the module's zip, see golang.org/ref/mod#go-sum-files
 		}

@@ -23,7 +23,8 @@ func (f FitQuery) Shares() bool { return f.GPUs > 0 && f.GPUs < 1 || f.GPUMemory
 // Query encodes the query as parameters of GET /api/reckon/v1/fit.
 func (f FitQuery) Query() url.Values {
 	q := url.Values{}
-	for key, v := range map[string]float64{"cores": f.Cores, "memory_bytes": f.MemoryBytes, "gpus": f.GPUs, "gpu_memory_bytes": f.GPUMemoryBytes} {
+	for key, v := range map[string]float64{"cores": f.Cores, "memory_bytes": f.MemoryBytes, "gpus": f.GPUs,
+		"gpu_memory_bytes": f.GPUMemoryBytes} {
 		if v > 0 {
 			q.Set(key, strconv.FormatFloat(v, 'f', -1, 64))
 		}

@@ -112,10 +112,14 @@ type ProbePair struct {
 func (u ProbeUse) Plus(o ProbeUse) ProbeUse {
 	out := o
 	for _, f := range []struct{ sum, a, b **float64 }{
-		{&out.UserSeconds, &u.UserSeconds, &o.UserSeconds}, {&out.SystemSeconds, &u.SystemSeconds, &o.SystemSeconds}, {&out.CPUSeconds, &u.CPUSeconds, &o.CPUSeconds},
-		{&out.GuestSeconds, &u.GuestSeconds, &o.GuestSeconds}, {&out.WaitSeconds, &u.WaitSeconds, &o.WaitSeconds}, {&out.IOWaitSeconds, &u.IOWaitSeconds, &o.IOWaitSeconds},
-		{&out.ReadBytes, &u.ReadBytes, &o.ReadBytes}, {&out.WriteBytes, &u.WriteBytes, &o.WriteBytes}, {&out.CancelledBytes, &u.CancelledBytes, &o.CancelledBytes},
-		{&out.MinorFaults, &u.MinorFaults, &o.MinorFaults}, {&out.MajorFaults, &u.MajorFaults, &o.MajorFaults}, {&out.Voluntary, &u.Voluntary, &o.Voluntary},
+		{&out.UserSeconds, &u.UserSeconds, &o.UserSeconds}, {&out.SystemSeconds, &u.SystemSeconds, &o.SystemSeconds},
+		{&out.CPUSeconds, &u.CPUSeconds, &o.CPUSeconds},
+		{&out.GuestSeconds, &u.GuestSeconds, &o.GuestSeconds}, {&out.WaitSeconds, &u.WaitSeconds, &o.WaitSeconds},
+		{&out.IOWaitSeconds, &u.IOWaitSeconds, &o.IOWaitSeconds},
+		{&out.ReadBytes, &u.ReadBytes, &o.ReadBytes}, {&out.WriteBytes, &u.WriteBytes, &o.WriteBytes},
+		{&out.CancelledBytes, &u.CancelledBytes, &o.CancelledBytes},
+		{&out.MinorFaults, &u.MinorFaults, &o.MinorFaults}, {&out.MajorFaults, &u.MajorFaults, &o.MajorFaults},
+		{&out.Voluntary, &u.Voluntary, &o.Voluntary},
 		{&out.Involuntary, &u.Involuntary, &o.Involuntary}, {&out.ChildCPUSeconds, &u.ChildCPUSeconds, &o.ChildCPUSeconds},
 	} {
 		*f.sum = nil

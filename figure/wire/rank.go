@@ -25,7 +25,8 @@ type RankQuery struct {
 // Query encodes the query as parameters of POST /api/reckon/v1/rank.
 func (r RankQuery) Query() url.Values {
 	q := url.Values{}
-	for key, v := range map[string]float64{"cores": r.Cores, "memory_bytes": r.MemoryBytes, "gpus": r.GPUs, "use_cores": r.UseCores, "gpu_watts": r.GPUWatts, "hours": r.Hours} {
+	for key, v := range map[string]float64{"cores": r.Cores, "memory_bytes": r.MemoryBytes, "gpus": r.GPUs, "use_cores": r.UseCores,
+		"gpu_watts": r.GPUWatts, "hours": r.Hours} {
 		if v > 0 {
 			q.Set(key, strconv.FormatFloat(v, 'f', -1, 64))
 		}

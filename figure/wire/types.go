@@ -181,17 +181,18 @@ type Node struct {
 	Site  string `json:"site,omitempty"` // Site that it belongs to.
 	Agent bool   `json:"agent"`          // Whether an agent measures it; the others come from the batch system only.
 	// Whether its agent reported lately; without one, whether the batch system says that it runs.
-	Up             bool       `json:"up"`
-	Seen           time.Time  `json:"seen"`                      // Time of the latest sample.
-	Boot           *time.Time `json:"boot,omitempty"`            // When it was started.
-	Cores          *float64   `json:"cores"`                     // Processors online; without an agent those that the batch system gives out.
-	CoresUsed      *float64   `json:"cores_used"`                // Cores in use now.
-	MemoryBytes    *float64   `json:"memory_bytes"`              // Memory installed, bytes; without an agent what the batch system gives out.
-	MemoryUsed     *float64   `json:"memory_used_bytes"`         // Memory that is not available to new work, bytes.
-	Load1          *float64   `json:"load1,omitempty"`           // Load average over one minute.
-	CPUPressure    *float64   `json:"cpu_pressure,omitempty"`    // Share of time in which some task waited for a processor, 0 to 1.
-	MemoryPressure *float64   `json:"memory_pressure,omitempty"` // Share of time in which some task waited for memory, 0 to 1.
-	IOPressure     *float64   `json:"io_pressure,omitempty"`     // Share of time in which some task waited for storage, 0 to 1.
+	Up   bool       `json:"up"`
+	Seen time.Time  `json:"seen"`           // Time of the latest sample.
+	Boot *time.Time `json:"boot,omitempty"` // When it was started.
+	// Processors online; without an agent those that the batch system gives out.
+	Cores          *float64 `json:"cores"`
+	CoresUsed      *float64 `json:"cores_used"`                // Cores in use now.
+	MemoryBytes    *float64 `json:"memory_bytes"`              // Memory installed, bytes; without an agent what the batch system gives out.
+	MemoryUsed     *float64 `json:"memory_used_bytes"`         // Memory that is not available to new work, bytes.
+	Load1          *float64 `json:"load1,omitempty"`           // Load average over one minute.
+	CPUPressure    *float64 `json:"cpu_pressure,omitempty"`    // Share of time in which some task waited for a processor, 0 to 1.
+	MemoryPressure *float64 `json:"memory_pressure,omitempty"` // Share of time in which some task waited for memory, 0 to 1.
+	IOPressure     *float64 `json:"io_pressure,omitempty"`     // Share of time in which some task waited for storage, 0 to 1.
 
 	NetworkBytes *float64 `json:"network_bytes_per_second,omitempty"` // Bytes received and sent each second.
 	DiskBytes    *float64 `json:"disk_bytes_per_second,omitempty"`    // Bytes read from and written to storage each second.

@@ -24,7 +24,8 @@ type UsageQuery struct {
 // Query encodes the query as parameters of GET /api/reckon/v1/usage.
 func (u UsageQuery) Query() url.Values {
 	q := url.Values{}
-	for key, v := range map[string]string{"since": FormatTime(u.Since), "until": FormatTime(u.Until), "span": u.Span, "command": u.Command} {
+	for key, v := range map[string]string{"since": FormatTime(u.Since), "until": FormatTime(u.Until), "span": u.Span,
+		"command": u.Command} {
 		if v != "" {
 			q.Set(key, v)
 		}

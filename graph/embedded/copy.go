@@ -49,7 +49,8 @@ func (s *Store) adopt(ctx context.Context, from graph.Info, quads []graph.Quad) 
 		if _, _, err := s.version(ctx, tx, r, from.Time); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE graph_subgraphs SET version = $1 WHERE id = $2 AND version < $3`, from.Version, from.ID, from.Version)
+		_, err = tx.ExecContext(ctx, `UPDATE graph_subgraphs SET version = $1 WHERE id = $2 AND version < $3`, from.Version, from.ID,
+			from.Version)
 		return err
 	})
 }

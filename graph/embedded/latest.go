@@ -98,7 +98,8 @@ func (o *overlay) latestOf(ctx context.Context, series sparql.ID) ([]sparql.Quad
 	}
 	if len(quads) > 0 {
 		if o.latest.asked++; o.latest.asked > maxLatest {
-			return nil, fmt.Errorf("%w: it reads the latest values of more than %d series; write the selecting patterns before GRAPH <%s>", sparql.ErrTooMuch, maxLatest, own.LatestGraph)
+			return nil, fmt.Errorf("%w: it reads the latest values of more than %d series; write the selecting patterns before GRAPH <%s>",
+				sparql.ErrTooMuch, maxLatest, own.LatestGraph)
 		}
 		terms, err := o.Terms(ctx, []sparql.ID{series})
 		if err != nil {

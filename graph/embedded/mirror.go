@@ -107,7 +107,8 @@ func (s *Store) load(ctx context.Context, db querier) error {
 }
 
 func (s *Store) tooLarge(total int) error {
-	return fmt.Errorf("%w: the graph has %d statements and the embedded store answers queries over %d; use a remote store", sparql.ErrTooMuch, total, s.o.MaxQuads)
+	return fmt.Errorf("%w: the graph has %d statements and the embedded store answers queries over %d; use a remote store",
+		sparql.ErrTooMuch, total, s.o.MaxQuads)
 }
 
 // catchUp reads the graphs that changed. When these are many, the whole index is rebuilt.

@@ -20,7 +20,8 @@ type seen struct {
 // clients may have seen versions that are missing in it.
 func (s *Store) checkRestored(ctx context.Context) error {
 	var now seen
-	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance, &now.Changed); err != nil {
+	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance,
+		&now.Changed); err != nil {
 		return s.o.Explain(ctx, err)
 	}
 	var last seen
@@ -28,7 +29,9 @@ func (s *Store) checkRestored(ctx context.Context) error {
 		if err := durable.ReadJSON(s.o.State, &last); err != nil {
 			last = seen{}
 			if now.Instance != "" || !errors.Is(err, fs.ErrNotExist) {
-				s.o.Logger.Warn("up to which change this server had written the knowledge graph cannot be read and is noted again: versions are raised, as after a restored backup; nothing is lost", "file", s.o.State, "err", err)
+				s.o.Logger.Warn(
+					"up to which change this server had written the knowledge graph cannot be read and is noted again: versions are "+
+						"raised, as after a restored backup; nothing is lost", "file", s.o.State, "err", err)
 			}
 		}
 	}
@@ -41,7 +44,8 @@ func (s *Store) checkRestored(ctx context.Context) error {
 			return err
 		}
 		at := s.o.Now().UnixMilli()
-		_, err = tx.ExecContext(ctx, `UPDATE graph_subgraphs SET version = CASE WHEN version + 1 > $1 THEN version + 1 ELSE $2 END, changed = (SELECT changed FROM graph_state WHERE one = 1)`, at, at)
+		_, err = tx.ExecContext(
+			ctx, `UPDATE graph_subgraphs SET version = CASE WHEN version + 1 > $1 THEN version + 1 ELSE $2 END, changed = (SELECT changed FROM graph_state WHERE one = 1)`, at, at)
 		return err
 	})
 	if err != nil {
@@ -56,7 +60,8 @@ func (s *Store) remember(ctx context.Context) error {
 		return nil
 	}
 	var now seen
-	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance, &now.Changed); err != nil {
+	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance,
+		&now.Changed); err != nil {
 		return s.o.Explain(ctx, err)
 	}
 	return durable.WriteJSON(s.o.State, now, 0o640)

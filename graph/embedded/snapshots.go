@@ -33,7 +33,8 @@ type overlay struct {
 
 // withMade adds the graphs that are built on demand; a stored graph of the same name takes precedence.
 func (s *Store) withMade(ctx context.Context, v *view, visible func(graph.Info) bool) (sparql.Dataset, error) {
-	o := &overlay{view: v, visible: visible, times: map[sparql.ID]int64{}, made: map[sparql.ID]*sparql.Index{}, ids: map[graph.Term]sparql.ID{}}
+	o := &overlay{view: v, visible: visible, times: map[sparql.ID]int64{}, made: map[sparql.ID]*sparql.Index{},
+		ids: map[graph.Term]sparql.ID{}}
 	if err := o.nameLatest(ctx); err != nil || s.o.Snapshots == nil {
 		return o, err
 	}

@@ -105,7 +105,8 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, id string, p graph.Put) 
 		return r, err
 	}
 	r = row{Info: graph.Info{ID: id, Origin: p.Origin, Owner: p.Owner}, g: ids[name]}
-	_, err = tx.ExecContext(ctx, `INSERT INTO graph_subgraphs (id, g, origin, owner, time_ms, version, quads, deleted, changed) VALUES ($1, $2, $3, $4, 0, 0, 0, 0, 0)`,
+	_, err = tx.ExecContext(
+		ctx, `INSERT INTO graph_subgraphs (id, g, origin, owner, time_ms, version, quads, deleted, changed) VALUES ($1, $2, $3, $4, 0, 0, 0, 0, 0)`,
 		id, r.g, p.Origin, p.Owner)
 	return r, err
 }
@@ -120,14 +121,16 @@ func (s *Store) version(ctx context.Context, tx *sql.Tx, r row, at time.Time) (g
 	r.Time = at.UTC().Truncate(time.Millisecond)
 	r.Version = max(r.Version+1, now.UnixMilli())
 	var change int64
-	if err := tx.QueryRowContext(ctx, `UPDATE graph_state SET changed = changed + 1 WHERE one = 1 RETURNING changed`).Scan(&change); err != nil {
+	if err := tx.QueryRowContext(ctx,
+		`UPDATE graph_state SET changed = changed + 1 WHERE one = 1 RETURNING changed`).Scan(&change); err != nil {
 		return r.Info, false, err
 	}
 	deleted := 0
 	if r.Deleted {
 		deleted = 1
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE graph_subgraphs SET origin = $1, owner = $2, time_ms = $3, version = $4, quads = $5, deleted = $6, changed = $7, writes = writes + 1, write_ms = $8 WHERE id = $9`,
+	_, err := tx.ExecContext(
+		ctx, `UPDATE graph_subgraphs SET origin = $1, owner = $2, time_ms = $3, version = $4, quads = $5, deleted = $6, changed = $7, writes = writes + 1, write_ms = $8 WHERE id = $9`,
 		r.Origin, r.Owner, r.Time.UnixMilli(), r.Version, r.Quads, deleted, change, now.UnixMilli(), r.ID)
 	return r.Info, true, err
 }
@@ -331,7 +334,8 @@ func (s *Store) Delete(ctx context.Context, id string, ifVersion int64) (info gr
 // Usage implements graph.Store.
 func (s *Store) Usage(ctx context.Context, id string) (u graph.Usage, err error) {
 	var read, write, deleted int64
-	err = s.o.DB.QueryRowContext(ctx, `SELECT reads, writes, read_ms, write_ms, deleted FROM graph_subgraphs WHERE id = $1`, id).Scan(&u.Reads, &u.Writes, &read, &write, &deleted)
+	err = s.o.DB.QueryRowContext(ctx, `SELECT reads, writes, read_ms, write_ms, deleted FROM graph_subgraphs WHERE id = $1`,
+		id).Scan(&u.Reads, &u.Writes, &read, &write, &deleted)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && deleted != 0 {
 		return u, fmt.Errorf("%w: %q", graph.ErrNotFound, id)
 	}
@@ -360,14 +364,16 @@ func (s *Store) Compact(ctx context.Context) error {
 	}
 	err := s.inTx(ctx, func(tx *sql.Tx) error {
 		for id, r := range reads {
-			if _, err := tx.ExecContext(ctx, `UPDATE graph_subgraphs SET reads = reads + $1, read_ms = $2 WHERE id = $3`, r.n, r.last.UnixMilli(), id); err != nil {
+			if _, err := tx.ExecContext(ctx, `UPDATE graph_subgraphs SET reads = reads + $1, read_ms = $2 WHERE id = $3`, r.n,
+				r.last.UnixMilli(), id); err != nil {
 				return err
 			}
 		}
 		if !alone {
 			return nil
 		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM graph_terms WHERE NOT EXISTS (SELECT 1 FROM graph_subgraphs g WHERE g.g = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.o = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.p = graph_terms.id) AND id NOT IN (SELECT DISTINCT s FROM graph_quads)`)
+		_, err := tx.ExecContext(
+			ctx, `DELETE FROM graph_terms WHERE NOT EXISTS (SELECT 1 FROM graph_subgraphs g WHERE g.g = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.o = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.p = graph_terms.id) AND id NOT IN (SELECT DISTINCT s FROM graph_quads)`)
 		s.terms.forget()
 		s.mirror.loaded = false // term ids may be reused
 		return err

@@ -229,7 +229,9 @@ func (f *Feed) change(w *store.Workload, id string, now time.Time) graph.Change 
 	if f.o.Forecast != nil && f.o.Forecast(w.Kind) {
 		telemetry.Forecast(o.Telemetry, "workload", telemetry.Selector("workload", w.ID, "site", w.Site))
 	}
-	return graph.Change{ID: id, Put: graph.Put{Quads: f.vocabulary(w.Site).Workload(o), Origin: Origin, Owner: w.Owner, Time: at, IfVersion: graph.AnyVersion}}
+	return graph.Change{
+		ID: id, Put: graph.Put{Quads: f.vocabulary(w.Site).Workload(o), Origin: Origin, Owner: w.Owner, Time: at,
+			IfVersion: graph.AnyVersion}}
 }
 
 // putAll writes several subgraphs, in one transaction if the store supports it.
@@ -275,7 +277,8 @@ func passing(w *store.Workload) bool {
 // facts returns all the facts that the subgraph of a workload is derived from.
 func facts(w *store.Workload) string {
 	var b strings.Builder
-	fmt.Fprint(&b, w.State, "\x00", w.Owner, "\x00", strings.Join(w.Nodes, ","), "\x00", w.Start.UnixMilli(), " ", w.Submit.UnixMilli(), " ", w.End.UnixMilli())
+	fmt.Fprint(&b, w.State, "\x00", w.Owner, "\x00", strings.Join(w.Nodes, ","), "\x00", w.Start.UnixMilli(), " ", w.Submit.UnixMilli(),
+		" ", w.End.UnixMilli())
 	for _, v := range []*float64{w.RequestCores, w.RequestMemoryBytes, w.RequestGPUs, w.LimitCores, w.LimitMemoryBytes} {
 		if v == nil {
 			b.WriteString(" -")
@@ -306,7 +309,8 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 		v := f.vocabulary(n.Site)
 		o := f.o.Links.Node(n)
 		bySite[v.Site] = append(bySite[v.Site], n.Node)
-		news = f.differs(news, there, v.NodeID(n.Node).Value, fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable), func() []graph.Quad { return v.Node(o) })
+		news = f.differs(news, there, v.NodeID(n.Node).Value, fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable),
+			func() []graph.Quad { return v.Node(o) })
 	}
 	if len(bySite) == 0 {
 		bySite[f.o.Site] = nil // the site itself always exists
@@ -314,7 +318,8 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 	for site, nodes := range bySite {
 		slices.Sort(nodes)
 		v := f.vocabulary(site)
-		news = f.differs(news, there, v.SiteID().Value, "of "+strings.Join(nodes, ","), func() []graph.Quad { return v.Describe(f.o.Links.Site(site, nodes)) })
+		news = f.differs(news, there, v.SiteID().Value, "of "+strings.Join(nodes, ","),
+			func() []graph.Quad { return v.Describe(f.o.Links.Site(site, nodes)) })
 	}
 	for some := range slices.Chunk(news, batch) {
 		n, err := f.describeAll(ctx, some, now)
@@ -352,7 +357,8 @@ func (f *Feed) differs(list []machine, there map[string]bool, id, facts string, 
 func (f *Feed) describeAll(ctx context.Context, list []machine, now time.Time) (int, error) {
 	changes := make([]graph.Change, len(list))
 	for i, m := range list {
-		changes[i] = graph.Change{ID: m.id, Put: graph.Put{Quads: m.describe(), Origin: Origin, Owner: everyone, Time: now, IfVersion: graph.AnyVersion}}
+		changes[i] = graph.Change{ID: m.id,
+			Put: graph.Put{Quads: m.describe(), Origin: Origin, Owner: everyone, Time: now, IfVersion: graph.AnyVersion}}
 	}
 	changed, err := f.putAll(ctx, changes)
 	if err != nil {

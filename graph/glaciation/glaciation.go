@@ -156,7 +156,8 @@ func (d *Document) Node(n object.Node, now int64) {
 		}
 	}
 	if n.EnergyIndex != nil && math.Trunc(*n.EnergyIndex) != 0 {
-		m := d.capacity(id, "Energy.Index", "Energy.Index", "Energy.Index", math.Trunc(*n.EnergyIndex), "Milliwatt", "ResourceSpecification", now)
+		m := d.capacity(id, "Energy.Index", "Energy.Index", "Energy.Index", math.Trunc(*n.EnergyIndex), "Milliwatt",
+			"ResourceSpecification", now)
 		d.say(id, "hasMeasurement", m)
 	}
 	since := stamp(n.Since)

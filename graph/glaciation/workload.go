@@ -14,15 +14,17 @@ func (d *Document) Workload(w object.Workload) {
 	d.describe(id, taskClass, w.Kind)
 	d.owners(id, w.Kind, w.Owners)
 	for _, r := range object.Resources() {
-		d.constraint(id, string(r)+".Allocated", "SoftConstraint", r, sum(w, w.AnnotatedRequests, r, func(c object.Requirements) object.Amounts { return c.Requests }))
+		d.constraint(id, string(r)+".Allocated", "SoftConstraint", r,
+			sum(w, w.AnnotatedRequests, r, func(c object.Requirements) object.Amounts { return c.Requests }))
 	}
 	for _, r := range object.Resources() {
-		d.constraint(id, string(r)+".Capacity", "HardConstraint", r, sum(w, w.AnnotatedLimits, r, func(c object.Requirements) object.Amounts {
-			if c.Init && r == object.GPU { // the exporter does not read it
-				return nil
-			}
-			return c.Limits
-		}))
+		d.constraint(id, string(r)+".Capacity", "HardConstraint", r,
+			sum(w, w.AnnotatedLimits, r, func(c object.Requirements) object.Amounts {
+				if c.Init && r == object.GPU { // the exporter does not read it
+					return nil
+				}
+				return c.Limits
+			}))
 	}
 	d.scheduler(w.Scheduler, "assigns", id)
 }

@@ -124,7 +124,8 @@ func merge(t *testing.T, s graph.Store) {
 func blankNodes(t *testing.T, s graph.Store) {
 	const id = "x:blank"
 	pair := func(a, b string) []graph.Quad {
-		return []graph.Quad{{S: graph.BlankNode(a), P: graph.Node("x:p"), O: graph.BlankNode(b)}, {S: graph.BlankNode(b), P: graph.Node("x:q"), O: graph.Text("end")}}
+		return []graph.Quad{{S: graph.BlankNode(a), P: graph.Node("x:p"), O: graph.BlankNode(b)},
+			{S: graph.BlankNode(b), P: graph.Node("x:q"), O: graph.Text("end")}}
 	}
 	put(t, s, id, write(pair("a", "b")...))
 	if _, changed := put(t, s, id, write(pair("b", "x9")...)); changed {

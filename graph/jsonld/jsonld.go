@@ -28,7 +28,8 @@ type Contexts map[string]any
 func (c Contexts) LoadDocument(address string) (*ld.RemoteDocument, error) {
 	doc, ok := c[address]
 	if !ok {
-		return nil, ld.NewJsonLdError(ld.LoadingRemoteContextFailed, fmt.Sprintf("contexts are never fetched, and %q is not one of those built in; put it into the document", address))
+		return nil, ld.NewJsonLdError(ld.LoadingRemoteContextFailed,
+			fmt.Sprintf("contexts are never fetched, and %q is not one of those built in; put it into the document", address))
 	}
 	return &ld.RemoteDocument{DocumentURL: address, Document: ld.CloneDocument(doc)}, nil
 }
@@ -86,7 +87,8 @@ func place(raw []byte, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		before := raw[:min(int(syntax.Offset), len(raw))]
-		return &graph.SyntaxError{Line: bytes.Count(before, []byte("\n")) + 1, Column: len(before) - bytes.LastIndexByte(before, '\n') - 1, Reason: syntax.Error()}
+		return &graph.SyntaxError{Line: bytes.Count(before, []byte("\n")) + 1, Column: len(before) - bytes.LastIndexByte(before, '\n') - 1,
+			Reason: syntax.Error()}
 	}
 	return err
 }
@@ -104,7 +106,8 @@ func checkDepth(raw []byte) error {
 		case c == '{' || c == '[':
 			if depth++; depth > MaxDepth {
 				before := raw[:i]
-				return &graph.SyntaxError{Line: bytes.Count(before, []byte("\n")) + 1, Column: i - bytes.LastIndexByte(before, '\n'), Reason: fmt.Sprintf("more than %d brackets are open", MaxDepth)}
+				return &graph.SyntaxError{Line: bytes.Count(before, []byte("\n")) + 1, Column: i - bytes.LastIndexByte(before, '\n'),
+					Reason: fmt.Sprintf("more than %d brackets are open", MaxDepth)}
 			}
 		case c == '}' || c == ']':
 			depth--

@@ -45,7 +45,8 @@ func (m *meta) refs() (out []object.Ref) {
 
 type resources map[string]Quantity
 
-var resourceNames = map[string]object.Resource{"cpu": object.CPU, "memory": object.Memory, "ephemeral-storage": object.Storage, "nvidia.com/gpu": object.GPU}
+var resourceNames = map[string]object.Resource{"cpu": object.CPU, "memory": object.Memory, "ephemeral-storage": object.Storage,
+	"nvidia.com/gpu": object.GPU}
 
 func (r resources) amounts() object.Amounts {
 	out := object.Amounts{}
@@ -89,7 +90,8 @@ type podSpec struct {
 
 func (p *podSpec) requirements() (out []object.Requirements) {
 	for _, c := range p.InitContainers {
-		out = append(out, object.Requirements{Init: true, Sidecar: c.RestartPolicy == "Always", Requests: c.Resources.Requests.amounts(), Limits: c.Resources.Limits.amounts()})
+		out = append(out, object.Requirements{Init: true, Sidecar: c.RestartPolicy == "Always", Requests: c.Resources.Requests.amounts(),
+			Limits: c.Resources.Limits.amounts()})
 	}
 	for _, c := range p.Containers {
 		out = append(out, object.Requirements{Requests: c.Resources.Requests.amounts(), Limits: c.Resources.Limits.amounts()})

@@ -39,7 +39,8 @@ func SeriesOf(quads []graph.Quad, only graph.Term) []Series {
 		if q.P.Value != Namespace+"series" || !only.IsZero() && q.O != only {
 			continue
 		}
-		s := Series{IRI: q.O, Name: of(q.O, "metricName").Value, Query: of(q.O, "query").Value, Source: of(of(q.S, "source"), "url").Value, End: end}
+		s := Series{IRI: q.O, Name: of(q.O, "metricName").Value, Query: of(q.O, "query").Value, Source: of(of(q.S, "source"), "url").Value,
+			End: end}
 		if s.Query != "" {
 			out = append(out, s)
 		}

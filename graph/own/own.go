@@ -129,7 +129,8 @@ func (v Vocabulary) workload(w *writer, o *object.Workload) graph.Term {
 func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 	w := &writer{}
 	what := object.Workload{
-		Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: o.UID, ID: o.Workload, Owner: o.Namespace, Owners: o.Owners, Scheduler: o.Scheduler,
+		Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: o.UID, ID: o.Workload, Owner: o.Namespace, Owners: o.Owners,
+		Scheduler:  o.Scheduler,
 		Containers: o.Requirements, State: o.Phase, Start: o.Start, End: o.End, Reads: o.Volumes, Telemetry: o.Telemetry,
 	}
 	if o.Node != "" {

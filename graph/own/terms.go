@@ -17,7 +17,8 @@ const (
 // Prefixes are the prefixes used in output.
 func Prefixes() []graph.Prefix {
 	return []graph.Prefix{
-		{Name: "rk", IRI: Namespace}, {Name: "saref", IRI: saref}, {Name: "sosa", IRI: sosa}, {Name: "qudt", IRI: qudt}, {Name: "unit", IRI: unit},
+		{Name: "rk", IRI: Namespace}, {Name: "saref", IRI: saref}, {Name: "sosa", IRI: sosa}, {Name: "qudt", IRI: qudt},
+		{Name: "unit", IRI: unit},
 		{Name: "dcterms", IRI: dcterms}, {Name: "rdf", IRI: graph.RDF}, {Name: "rdfs", IRI: graph.RDFS}, {Name: "xsd", IRI: graph.XSD},
 	}
 }
@@ -44,17 +45,21 @@ type word struct {
 
 func words() []word {
 	return []word{
-		{name: "Workload", parent: sosa + "FeatureOfInterest", comment: "Work that is recognised as one piece: a job, a deployment, a service.", required: []string{"name", "kind"}},
+		{name: "Workload", parent: sosa + "FeatureOfInterest",
+			comment: "Work that is recognised as one piece: a job, a deployment, a service.", required: []string{"name", "kind"}},
 		{name: "Pod", parent: Namespace + "Workload", comment: "A pod of Kubernetes.", required: []string{"name", "namespace"}},
 		{name: "Container", parent: sosa + "FeatureOfInterest", comment: "A container of a pod.", required: []string{"name"}},
 		{name: "Node", parent: sosa + "Platform", comment: "A machine.", required: []string{"name"}},
-		{name: "Site", parent: sosa + "Platform", comment: "A set of nodes seen as one: a cluster, a data centre at the edge, a GNode of GLACIATION.", required: []string{"name"}},
+		{name: "Site", parent: sosa + "Platform",
+			comment:  "A set of nodes seen as one: a cluster, a data centre at the edge, a GNode of GLACIATION.",
+			required: []string{"name"}},
 		{name: "Telemetry", comment: "Where the figures and the logs of something are."},
 		{name: "WorkloadTelemetry", parent: Namespace + "Telemetry", comment: "Where the figures and the logs of a workload are."},
 		{name: "Data", comment: "Something that can be read: a data set, a volume, time series, logs.", required: []string{"dataType"}},
 		{name: "DataSource", comment: "A store that answers queries.", required: []string{"sourceType"}},
 		{name: "Dashboard", comment: "A page that shows data.", required: []string{"url"}},
-		{name: "Series", parent: sosa + "ObservableProperty", comment: "One figure, its unit and the query that gives it.", required: []string{"metricName", "query"}},
+		{name: "Series", parent: sosa + "ObservableProperty", comment: "One figure, its unit and the query that gives it.",
+			required: []string{"metricName", "query"}},
 		{name: "Amount", parent: qudt + "QuantityValue", comment: "So much of a resource.", required: []string{"resource"}},
 		{name: "name", parent: graph.RDFS + "label", comment: "Name without namespace.", property: true},
 		{name: "kind", comment: "Kind of a workload, as its system writes it.", property: true},
@@ -88,8 +93,11 @@ func words() []word {
 		{name: "metricName", comment: "Name of the metric.", property: true},
 		{name: "metricType", comment: "counter or gauge.", property: true},
 		{name: "query", comment: "The query that gives it: PromQL, or that of the log store.", property: true},
-		{name: "forecastQuery", comment: "The PromQL of the forecast of a series for one day ahead; reckon_forecast has other horizons and the prediction interval too.", property: true},
-		{name: "latestValue", parent: sosa + "hasSimpleResult", comment: "Latest value of a series, in its unit. Computed on request, never stored.", property: true},
+		{
+			name: "forecastQuery", comment: "The PromQL of the forecast of a series for one day ahead; reckon_forecast has other " +
+				"horizons and the prediction interval too.", property: true},
+		{name: "latestValue", parent: sosa + "hasSimpleResult",
+			comment: "Latest value of a series, in its unit. Computed on request, never stored.", property: true},
 		{name: "latestTime", parent: sosa + "resultTime", comment: "When a series had its latest value.", property: true},
 		{name: "dashboard", comment: "A page that shows it.", property: true},
 		{name: "dashboardType", comment: "What shows it: grafana or reckon.", property: true},

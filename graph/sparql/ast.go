@@ -23,7 +23,8 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("line %d, column %d: %s is not supported by the embedded store; a remote store supports all of SPARQL", e.Line, e.Column, e.Construct)
+	return fmt.Sprintf("line %d, column %d: %s is not supported by the embedded store; a remote store supports all of SPARQL", e.Line,
+		e.Column, e.Construct)
 }
 
 // Query is a parsed SELECT or ASK.

@@ -29,7 +29,8 @@ var casts = map[string]func([]graph.Term) (graph.Term, error){
 		}
 		return a[0], errType
 	},
-	"integer": castNumber(integerKind), "decimal": castNumber(decimalKind), "float": castNumber(floatKind), "double": castNumber(doubleKind),
+	"integer": castNumber(integerKind), "decimal": castNumber(decimalKind), "float": castNumber(floatKind),
+	"double": castNumber(doubleKind),
 	"dateTime": func(a []graph.Term) (graph.Term, error) {
 		t := graph.Typed(a[0].Value, graph.XSDDateTime)
 		if _, ok := parseTime(t); !ok || a[0].Kind != graph.Literal {

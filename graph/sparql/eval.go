@@ -64,9 +64,11 @@ func (q *Query) Run(ctx context.Context, data Dataset, limits Limits) (*Result, 
 	if limits.Time <= 0 {
 		limits.Time = 30 * time.Second
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, fmt.Errorf("%w: no result within %v; narrow the query", ErrTooMuch, limits.Time))
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time,
+		fmt.Errorf("%w: no result within %v; narrow the query", ErrTooMuch, limits.Time))
 	defer cancel()
-	e := &eval{ctx: ctx, data: data, limits: limits, width: len(q.vars.names) + 1, ids: map[graph.Term]ID{}, terms: map[ID]graph.Term{}, real: map[ID]ID{}, regexps: map[string]*regexp.Regexp{}}
+	e := &eval{ctx: ctx, data: data, limits: limits, width: len(q.vars.names) + 1, ids: map[graph.Term]ID{}, terms: map[ID]graph.Term{},
+		real: map[ID]ID{}, regexps: map[string]*regexp.Regexp{}}
 	out, err := q.run(e)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause

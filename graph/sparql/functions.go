@@ -114,7 +114,8 @@ func functions() map[string]function {
 			return graph.Node(a[0].Type()), nil
 		}},
 		"IRI": {1, 1, toIRI}, "URI": {1, 1, toIRI},
-		"ISIRI": {1, 1, isKind(graph.IRI)}, "ISURI": {1, 1, isKind(graph.IRI)}, "ISBLANK": {1, 1, isKind(graph.Blank)}, "ISLITERAL": {1, 1, isKind(graph.Literal)},
+		"ISIRI": {1, 1, isKind(graph.IRI)}, "ISURI": {1, 1, isKind(graph.IRI)}, "ISBLANK": {1, 1, isKind(graph.Blank)},
+		"ISLITERAL": {1, 1, isKind(graph.Literal)},
 		"ISNUMERIC": {1, 1, func(a []graph.Term) (graph.Term, error) {
 			_, ok := toNumber(a[0])
 			return graph.Boolean(ok), nil
@@ -169,7 +170,9 @@ func functions() map[string]function {
 		"ABS":            {1, 1, rounded(func(r *big.Rat) *big.Rat { return new(big.Rat).Abs(r) }, math.Abs)},
 		"CEIL":           {1, 1, rounded(ceil, math.Ceil)},
 		"FLOOR":          {1, 1, rounded(floor, math.Floor)},
-		"ROUND":          {1, 1, rounded(func(r *big.Rat) *big.Rat { return floor(new(big.Rat).Add(r, half)) }, func(f float64) float64 { return math.Floor(f + 0.5) })},
+		"ROUND": {
+			1, 1, rounded(func(r *big.Rat) *big.Rat { return floor(new(big.Rat).Add(r, half)) },
+				func(f float64) float64 { return math.Floor(f + 0.5) })},
 	}
 }
 

@@ -60,7 +60,8 @@ func lex(text string) ([]token, error) {
 
 func place(text string, at int, reason string) error {
 	before := text[:min(at, len(text))]
-	return &graph.SyntaxError{Line: strings.Count(before, "\n") + 1, Column: len(before) - strings.LastIndexByte(before, '\n'), Reason: reason}
+	return &graph.SyntaxError{Line: strings.Count(before, "\n") + 1, Column: len(before) - strings.LastIndexByte(before, '\n'),
+		Reason: reason}
 }
 
 func (l *lexer) space() {
@@ -86,7 +87,8 @@ func (l *lexer) take(kind tokenKind, text string, length int) error {
 	return nil
 }
 
-var symbols = []string{"^^", "&&", "||", "!=", "<=", ">=", "{", "}", "(", ")", "[", "]", ".", ";", ",", "*", "/", "+", "-", "=", "<", ">", "!", "|", "^", "?"}
+var symbols = []string{"^^", "&&", "||", "!=", "<=", ">=", "{", "}", "(", ")", "[", "]", ".", ";", ",", "*", "/", "+", "-", "=", "<", ">",
+	"!", "|", "^", "?"}
 
 func (l *lexer) next() error {
 	rest := l.text[l.at:]

@@ -31,7 +31,8 @@ const maxDigits = 200
 
 var integerTypes = map[string]bool{
 	"integer": true, "int": true, "long": true, "short": true, "byte": true, "nonNegativeInteger": true, "positiveInteger": true,
-	"nonPositiveInteger": true, "negativeInteger": true, "unsignedInt": true, "unsignedLong": true, "unsignedShort": true, "unsignedByte": true,
+	"nonPositiveInteger": true, "negativeInteger": true, "unsignedInt": true, "unsignedLong": true, "unsignedShort": true,
+	"unsignedByte": true,
 }
 
 func toNumber(t graph.Term) (num, bool) {

@@ -28,7 +28,8 @@ func newParser(text string) (*parser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &parser{text: text, tokens: tokens, prefixes: map[string]string{}, vars: &variables{index: map[string]int{}}, blanks: map[string]int{}}, nil
+	return &parser{text: text, tokens: tokens, prefixes: map[string]string{}, vars: &variables{index: map[string]int{}},
+		blanks: map[string]int{}}, nil
 }
 
 // Parse reads a SELECT or an ASK.
@@ -347,7 +348,8 @@ func (p *parser) modifiers(s *selectNode) error {
 		}
 	}
 	if p.takeWord("HAVING") {
-		for p.isSymbol("(") || p.tok().kind == word && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") && !p.isWord("VALUES") {
+		for p.isSymbol("(") || p.tok().kind == word && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
+			!p.isWord("VALUES") {
 			e, err := p.constraint()
 			if err != nil {
 				return err
@@ -407,7 +409,8 @@ func (p *parser) groupKeys(s *selectNode) error {
 			if err := p.expect(")"); err != nil {
 				return err
 			}
-		case p.tok().kind == word && !p.isWord("HAVING") && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") && !p.isWord("VALUES"):
+		case p.tok().kind == word && !p.isWord("HAVING") && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
+			!p.isWord("VALUES"):
 			e, err := p.primary()
 			if err != nil {
 				return err
@@ -429,7 +432,8 @@ func (p *parser) orderKeys(s *selectNode) error {
 		case p.tok().kind == variable && !directed:
 			s.order = append(s.order, order{e: varExpr(p.vars.of(p.tok().text))})
 			p.at++
-		case p.isSymbol("("), !directed && (p.tok().kind == word || p.isIRI()) && !p.isWord("LIMIT") && !p.isWord("OFFSET") && !p.isWord("VALUES"):
+		case p.isSymbol("("), !directed && (p.tok().kind == word || p.isIRI()) && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
+			!p.isWord("VALUES"):
 			e, err := p.constraint()
 			if err != nil {
 				return err

@@ -27,7 +27,8 @@ func figures() []figure {
 		{"reckon_workload_cpu_seconds_total", "Cores in use", "1", "counter", "sum(rate(reckon_workload_cpu_seconds_total{%s}[5m]))"},
 		{"reckon_workload_memory_bytes", "Resident memory", "By", "gauge", "sum(reckon_workload_memory_bytes{%s})"},
 		{"reckon_workload_io_bytes_total", "Storage traffic", "By/s", "counter", "sum(rate(reckon_workload_io_bytes_total{%s}[5m]))"},
-		{"reckon_workload_network_bytes_total", "Network traffic", "By/s", "counter", "sum(rate(reckon_workload_network_bytes_total{%s}[5m]))"},
+		{"reckon_workload_network_bytes_total", "Network traffic", "By/s", "counter",
+			"sum(rate(reckon_workload_network_bytes_total{%s}[5m]))"},
 		{"reckon_workload_gpu_seconds_total", "GPUs in use", "1", "counter", "sum(rate(reckon_workload_gpu_seconds_total{%s}[5m]))"},
 		{"reckon_workload_energy_joules_total", "Power", "W", "counter", "sum(rate(reckon_workload_energy_joules_total{%s}[5m]))"},
 	}
@@ -41,7 +42,8 @@ func (l Links) Of(selector, page string) *object.Telemetry {
 		m.Dashboard = strings.TrimSuffix(l.URL, "/") + page
 	}
 	for _, f := range figures() {
-		m.Series = append(m.Series, object.Series{Name: f.name, Title: f.title, Unit: f.unit, Type: f.kind, Query: fmt.Sprintf(f.query, selector)})
+		m.Series = append(m.Series, object.Series{Name: f.name, Title: f.title, Unit: f.unit, Type: f.kind,
+			Query: fmt.Sprintf(f.query, selector)})
 	}
 	return &object.Telemetry{Metrics: m}
 }
@@ -50,15 +52,18 @@ func (l Links) Of(selector, page string) *object.Telemetry {
 // site or workload.
 func Forecast(t *object.Telemetry, subject, selector string) *object.Telemetry {
 	figures := map[string]string{
-		"reckon_workload_cpu_seconds_total": "cores", "reckon_workload_memory_bytes": "memory_bytes", "reckon_workload_io_bytes_total": "disk_bytes_per_second",
-		"reckon_workload_network_bytes_total": "network_bytes_per_second", "reckon_workload_gpu_seconds_total": "gpus", "reckon_workload_energy_joules_total": "watts",
+		"reckon_workload_cpu_seconds_total": "cores", "reckon_workload_memory_bytes": "memory_bytes",
+		"reckon_workload_io_bytes_total":      "disk_bytes_per_second",
+		"reckon_workload_network_bytes_total": "network_bytes_per_second", "reckon_workload_gpu_seconds_total": "gpus",
+		"reckon_workload_energy_joules_total": "watts",
 	}
 	if selector != "" {
 		selector = "," + selector
 	}
 	for i := range t.Metrics.Series {
 		s := &t.Metrics.Series[i]
-		s.Forecast = fmt.Sprintf("reckon_forecast{subject=%q,figure=%q,quantile=\"0.5\",horizon=\"24h\"%s}", subject, figures[s.Name], selector)
+		s.Forecast = fmt.Sprintf("reckon_forecast{subject=%q,figure=%q,quantile=\"0.5\",horizon=\"24h\"%s}", subject, figures[s.Name],
+			selector)
 	}
 	return t
 }

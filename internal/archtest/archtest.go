@@ -89,7 +89,8 @@ type listed struct {
 
 // Load reads the module that holds dir.
 func Load(dir string) (*Tree, error) {
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Deps,Module", "./...")
+	cmd := exec.Command("go", "list", "-e",
+		"-json=ImportPath,Dir,Name,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Deps,Module", "./...")
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if err != nil {

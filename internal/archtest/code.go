@@ -14,19 +14,28 @@ import (
 // CodeRules are conventions for every package.
 func CodeRules() []Rule {
 	return []Rule{
-		{"clock", "attribution, account and analysis read no clock, and answer only the one that it was given: the time comes with the reading, so that yesterday's recording gives yesterday's answer.",
+		{
+			"clock", "attribution, account and analysis read no clock, and answer only the one that it was given: the time comes with " +
+				"the reading, so that yesterday's recording gives yesterday's answer.",
 			func(t *Tree) []Violation {
-				return append(t.calls(nonTest("answer"), "time", "Now", "Since", "Until", "Sleep"), t.calls(nonTest("account", "analysis"), "time", "Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer")...)
+				return append(t.calls(nonTest("answer"), "time", "Now", "Since", "Until", "Sleep"),
+					t.calls(nonTest("account", "analysis"), "time", "Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick",
+						"NewTicker", "NewTimer")...)
 			}},
-		{"init", "No init functions: what must exist is made by a constructor and listed in an all package, so that two can live in one process.",
+		{
+			"init", "No init functions: what must exist is made by a constructor and listed in an all package, so that two can live in " +
+				"one process.",
 			initFunctions},
-		{"state", "No package-level variable that changes: put it into a struct that a constructor returns. Tables, errors and descriptions that are never written to are fine.",
+		{
+			"state", "No package-level variable that changes: put it into a struct that a constructor returns. Tables, errors and " +
+				"descriptions that are never written to are fine.",
 			mutableState},
 		{"print", "Only cmd writes to standard output and ends the program: take an io.Writer, return an error, or take a *slog.Logger.",
 			func(t *Tree) []Violation {
 				at := func(pkg string, f *File) bool { return !in(pkg, "cmd", "test") && !f.Test }
 				return slices.Concat(t.calls(at, "fmt", "Print", "Printf", "Println"),
-					t.calls(at, "log", "Print", "Printf", "Println", "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"), t.calls(at, "os", "Exit"))
+					t.calls(at, "log", "Print", "Printf", "Println", "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"),
+					t.calls(at, "os", "Exit"))
 			}},
 		{"getenv", "The environment is read once, in cmd and in agent and server: take the value as a field of Config or Options.",
 			func(t *Tree) []Violation {
@@ -35,13 +44,17 @@ func CodeRules() []Rule {
 				}
 				return t.calls(at, "os", "Getenv", "LookupEnv", "Environ", "ExpandEnv")
 			}},
-		{"sleep", "No time.Sleep in tests: wait for what you need on a channel, or use testing/synctest; a pause is too short on a busy machine and too long on all others.",
+		{
+			"sleep", "No time.Sleep in tests: wait for what you need on a channel, or use testing/synctest; a pause is too short on a " +
+				"busy machine and too long on all others.",
 			func(t *Tree) []Violation {
 				return t.calls(func(_ string, f *File) bool { return f.Test }, "time", "Sleep")
 			}},
 		{"comment", "Every package begins with a comment that says what it is, its units, its errors and who may call it from where.",
 			packageComments},
-		{"kinds", "No kind compared by its name outside workload/, and none listed: ask workload.Kind what it is (Batch, Person, Service, Pod), or give the table in workload/kind.go a column.",
+		{
+			"kinds", "No kind compared by its name outside workload/, and none listed: ask workload.Kind what it is (Batch, Person, " +
+				"Service, Pod), or give the table in workload/kind.go a column.",
 			comparedKinds},
 		{"length", "A file above 600 lines is split by topic; one above 400 is worth a look.",
 			longFiles},
@@ -294,7 +307,8 @@ func rootFolders(t *Tree) (out []Violation) {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !e.IsDir() || strings.HasPrefix(name, ".") || slices.Contains(strings.Fields(strings.ReplaceAll(string(ignored), "/", " ")), name) {
+		if !e.IsDir() || strings.HasPrefix(name, ".") ||
+			slices.Contains(strings.Fields(strings.ReplaceAll(string(ignored), "/", " ")), name) {
 			continue
 		}
 		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `/`).Match(tour) {

@@ -62,7 +62,8 @@ func functionsIn(files *token.FileSet, file *ast.File) (out []function) {
 			continue
 		}
 		begin, end := files.Position(f.Pos()), files.Position(f.End())
-		out = append(out, function{place: begin.String(), name: f.Name.Name, lines: end.Line - begin.Line + 1, complexity: complexityOf(f.Body)})
+		out = append(out, function{place: begin.String(), name: f.Name.Name, lines: end.Line - begin.Line + 1,
+			complexity: complexityOf(f.Body)})
 	}
 	return out
 }

@@ -12,11 +12,14 @@ type Exception struct {
 // Exceptions lists all exceptions.
 func Exceptions() []Exception {
 	return []Exception{
-		{"state", "internal/buildinfo/buildinfo.go", "var Version", "the linker sets it for releases (-X) and can set nothing but a variable"},
+		{"state", "internal/buildinfo/buildinfo.go", "var Version",
+			"the linker sets it for releases (-X) and can set nothing but a variable"},
 		{"print", "web/ui/build/main.go", "os.Exit", "it is a program: it builds the pages, beside their sources"},
 		{"print", "figure/gen/main.go", "os.Exit", "it is a program: it writes what is generated from the table beside it"},
-		{"print", "web/api/gen/main.go", "os.Exit", "it is a program: it writes the texts of the OpenAPI file from the comments of package client"},
-		{"sleep", "agent/run/helper_test.go", "time.Sleep", "the programs that are measured do nothing but let time pass, or wait for a file of another process"},
+		{"print", "web/api/gen/main.go", "os.Exit",
+			"it is a program: it writes the texts of the OpenAPI file from the comments of package client"},
+		{"sleep", "agent/run/helper_test.go", "time.Sleep",
+			"the programs that are measured do nothing but let time pass, or wait for a file of another process"},
 		{"sleep", "agent/run/run_test.go", "time.Sleep", "it waits for a file that another process writes; nothing tells when"},
 		{"sleep", "sensor/node/exporter_test.go", "time.Sleep", "it asks a real exporter until it listens; nothing tells when"},
 	}

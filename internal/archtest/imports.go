@@ -9,31 +9,45 @@ import (
 // imports a later one.
 func ImportRules() []Rule {
 	return []Rule{
-		{"vocabulary", "metric and workload are words that all others share: they import nothing of ours, and the folders below them only their own stage and what folders share in internal/. metric/compat, which shows workloads under names of others, sees workload too. Move what needs more to the package that uses it.",
+		{
+			"vocabulary", "metric and workload are words that all others share: they import nothing of ours, and the folders below them " +
+				"only their own stage and what folders share in internal/. metric/compat, which shows workloads under names of others, " +
+				"sees workload too. Move what needs more to the package that uses it.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("metric", "workload"), func(pkg, imp string) bool {
 					below := pkg != first(pkg)
-					return ours(imp) && !in(imp, "./"+first(pkg)) && !(below && in(imp, "./internal")) && !(pkg == "metric/compat" && imp == "./workload")
+					return ours(imp) && !in(imp, "./"+first(pkg)) && !(below && in(imp, "./internal")) &&
+						!(pkg == "metric/compat" && imp == "./workload")
 				})
 			}},
-		{"figure", "figure says what each figure is, for all stages: it imports metric only. Its generator sees the other vocabularies too.",
+		{
+			"figure", "figure says what each figure is, for all stages: it imports metric only. Its generator sees the other " +
+				"vocabularies too.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("figure"), func(pkg, imp string) bool {
 					return ours(imp) && !in(imp, "./metric", "./figure") && !(pkg == "figure/gen" && imp == "./workload")
 				})
 			}},
-		{"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who uses them is decided in agent.",
+		{
+			"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who " +
+				"uses them is decided in agent.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("sensor"), func(_, imp string) bool {
-					return in(imp, "./workload", "./account", "./store", "./catalogue", "./query", "./analysis", "./answer", "./graph", "./access", "./web", "./transport", "./interop", "./agent", "./server")
+					return in(imp, "./workload", "./account", "./store", "./catalogue", "./query", "./analysis", "./answer", "./graph",
+						"./access", "./web", "./transport", "./interop", "./agent", "./server")
 				})
 			}},
-		{"sensor-exec", "A sensor runs no program: read the file, the socket or the library behind the program. os/exec belongs to tests only.",
+		{
+			"sensor-exec", "A sensor runs no program: read the file, the socket or the library behind the program. os/exec belongs to " +
+				"tests only.",
 			func(t *Tree) []Violation {
 				// The suite for implementers is test code, though not in test files.
-				return t.imports(false, folder("sensor"), func(pkg, imp string) bool { return imp == "os/exec" && pkg != "sensor/sensortest" })
+				return t.imports(false, folder("sensor"),
+					func(pkg, imp string) bool { return imp == "os/exec" && pkg != "sensor/sensortest" })
 			}},
-		{"siblings", "Folders of one stage do not import each other; only their all package lists them. Move what two of them share to internal/ under the name of the thing.",
+		{
+			"siblings", "Folders of one stage do not import each other; only their all package lists them. Move what two of them share " +
+				"to internal/ under the name of the thing.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("sensor/*", "workload/*", "analysis/*", "store/*"), func(pkg, imp string) bool {
 					stage, own := stageOf(pkg)
@@ -41,7 +55,9 @@ func ImportRules() []Rule {
 					return own != "all" && own != "" && other != "" && in(imp, "./"+stage+"/*") && other != own
 				})
 			}},
-		{"pure", "account (with account/attribution) and analysis are functions from readings to figures: no file, no socket. Take what you need as an argument; agent and server read it.",
+		{
+			"pure", "account (with account/attribution) and analysis are functions from readings to figures: no file, no socket. Take " +
+				"what you need as an argument; agent and server read it.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("account", "analysis"), func(_, imp string) bool {
 					return in(imp, "os", "net", "syscall", "golang.org/x/sys")
@@ -53,7 +69,9 @@ func ImportRules() []Rule {
 					return in(imp, "./sensor", "./account", "./catalogue", "./query", "./analysis", "./answer", "./web")
 				})
 			}},
-		{"catalogue", "catalogue writes facts by the contracts of package store, into any database: it sees neither a store nor catalogue/database, which server connects. catalogue/database sees the contracts and figure, not the builder.",
+		{
+			"catalogue", "catalogue writes facts by the contracts of package store, into any database: it sees neither a store nor " +
+				"catalogue/database, which server connects. catalogue/database sees the contracts and figure, not the builder.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("catalogue"), func(pkg, imp string) bool {
 					if in(imp, "./store/*", "./sensor") {
@@ -65,11 +83,16 @@ func ImportRules() []Rule {
 					return in(imp, "./catalogue/*")
 				})
 			}},
-		{"query", "query reads and sees the contract of package store, so that any store answers the same; what writes is in catalogue. Take a store.Series or a store.Catalogue as an argument.",
+		{
+			"query", "query reads and sees the contract of package store, so that any store answers the same; what writes is in " +
+				"catalogue. Take a store.Series or a store.Catalogue as an argument.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("query"), func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
+				return t.imports(false, folder("query"),
+					func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
-		{"answer", "answer turns figures and facts into statements and knows neither HTTP nor an implementation of a store. Declare what you read as an interface beside the question, and return an answer.Error; web/api makes a status of it.",
+		{
+			"answer", "answer turns figures and facts into statements and knows neither HTTP nor an implementation of a store. Declare " +
+				"what you read as an interface beside the question, and return an answer.Error; web/api makes a status of it.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("answer"), func(_, imp string) bool {
 					return in(imp, "./store/*", "./catalogue", "./sensor", "net", "os")
@@ -77,35 +100,49 @@ func ImportRules() []Rule {
 			}},
 		{"web", "web and graph show what query and analysis give. Take an interface as an argument; server connects it.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("web", "graph"), func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
+				return t.imports(false, folder("web", "graph"),
+					func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
 		{"composition", "Only cmd and agent, server know everything. Move the code there, or take an interface.",
 			func(t *Tree) []Violation {
-				return t.imports(false, func(pkg string) bool { return !in(pkg, "cmd", "agent", "server", "lab", "test") }, func(_, imp string) bool {
-					return in(imp, "./agent", "./server", "./cmd")
-				})
+				return t.imports(false, func(pkg string) bool { return !in(pkg, "cmd", "agent", "server", "lab", "test") },
+					func(_, imp string) bool {
+						return in(imp, "./agent", "./server", "./cmd")
+					})
 			}},
-		{"foundations", "internal/ holds what every stage may stand on: it imports no stage, only the vocabularies. Move what knows a stage to that stage's folder.",
+		{
+			"foundations", "internal/ holds what every stage may stand on: it imports no stage, only the vocabularies. Move what knows " +
+				"a stage to that stage's folder.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("internal"), func(_, imp string) bool {
 					return ours(imp) && !in(imp, "./metric", "./workload", "./figure", "./internal")
 				})
 			}},
-		{"flow", "No edge between folders at the root runs against the flow: a folder imports only what stands before it in flow(). Turn the edge around with an interface, or move the code.",
+		{
+			"flow", "No edge between folders at the root runs against the flow: a folder imports only what stands before it in flow(). " +
+				"Turn the edge around with an interface, or move the code.",
 			againstFlow},
-		{"kubernetes", "The Kubernetes libraries belong to the modules below kubernetes/: they are large, and most sites have no cluster. Speak plain HTTP to the kubelet.",
+		{
+			"kubernetes", "The Kubernetes libraries belong to the modules below kubernetes/: they are large, and most sites have no " +
+				"cluster. Speak plain HTTP to the kubelet.",
 			func(t *Tree) []Violation {
 				return t.imports(true, func(pkg string) bool { return !in(pkg, "kubernetes") }, func(_, imp string) bool {
 					return in(imp, "k8s.io", "sigs.k8s.io")
 				})
 			}},
-		{"operator", "kubernetes/operator/ is a module of its own: of the root it takes web/client, metric, workload and graph, and nothing of internal/. Let what it needs travel through web/client.",
+		{
+			"operator", "kubernetes/operator/ is a module of its own: of the root it takes web/client, metric, workload and graph, and " +
+				"nothing of internal/. Let what it needs travel through web/client.",
 			otherModules},
 		{"scheduler", "The plugin of kube-scheduler is a thin client: it imports nothing of ours, and asks the server by HTTP.",
 			func(t *Tree) []Violation {
-				return t.imports(true, folder("kubernetes/scheduler"), func(_, imp string) bool { return ours(imp) && !in(imp, "./kubernetes/scheduler") })
+				return t.imports(true, folder("kubernetes/scheduler"),
+					func(_, imp string) bool { return ours(imp) && !in(imp, "./kubernetes/scheduler") })
 			}},
-		{"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go list -deps ./cmd/reckon-agent` and `go mod why -m` show the way it came in; move the code that pulls it in behind an interface.",
+		{
+			"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go " +
+				"list -deps ./cmd/reckon-agent` and `go mod why -m` show the way it came in; move the code that pulls it in behind an " +
+				"interface.",
 			agentLinks},
 	}
 }
@@ -116,7 +153,8 @@ func agentLinks(t *Tree) (out []Violation) {
 			continue
 		}
 		for _, d := range p.Deps {
-			if in(d, "github.com/prometheus/prometheus/tsdb", "github.com/prometheus/prometheus/promql", "github.com/prometheus/prometheus/storage",
+			if in(d, "github.com/prometheus/prometheus/tsdb", "github.com/prometheus/prometheus/promql",
+				"github.com/prometheus/prometheus/storage",
 				"k8s.io", "sigs.k8s.io", "modernc.org", "github.com/jackc/pgx", "github.com/parquet-go",
 				t.Module+"/store", t.Module+"/catalogue", t.Module+"/query", t.Module+"/answer", t.Module+"/web/ui", t.Module+"/server") {
 				out = append(out, Violation{File: p.Path, What: "links " + d})

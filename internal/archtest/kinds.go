@@ -82,7 +82,8 @@ func (k kindUse) uses(n ast.Node) (out []ast.Expr) {
 			compared(n.Tag != nil && aboutKind(n.Tag), c.(*ast.CaseClause).List...)
 		}
 	case *ast.CompositeLit:
-		if _, is := n.Type.(*ast.ArrayType); is && len(n.Elts) > 1 && !slices.ContainsFunc(n.Elts, func(e ast.Expr) bool { c, text := k.is(e); return !c && !text }) {
+		if _, is := n.Type.(*ast.ArrayType); is && len(n.Elts) > 1 &&
+			!slices.ContainsFunc(n.Elts, func(e ast.Expr) bool { c, text := k.is(e); return !c && !text }) {
 			out = append(out, n.Elts[0])
 		}
 	case *ast.ValueSpec:

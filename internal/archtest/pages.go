@@ -64,7 +64,8 @@ func brokenPaths(t *Tree) (out []Violation) {
 		}
 		t.matches(page, path, func(line int, m []string) {
 			parts := strings.Split(symbol.ReplaceAllString(m[1], ""), "/")
-			if _, err := os.Stat(filepath.Join(t.Dir, parts[0])); err != nil && (len(parts) > 2 || parts[1] != "" || page != "ARCHITECTURE.md") {
+			if _, err := os.Stat(filepath.Join(t.Dir, parts[0])); err != nil &&
+				(len(parts) > 2 || parts[1] != "" || page != "ARCHITECTURE.md") {
 				return
 			}
 			if i := slices.IndexFunc(parts, placeholder.MatchString); i >= 0 {

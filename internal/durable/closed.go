@@ -42,7 +42,9 @@ func (p *Pages) Check(log *slog.Logger) error {
 	var was closedNote
 	if bad := ReadJSON(p.path+closedSuffix, &was); bad != nil {
 		if !errors.Is(bad, fs.ErrNotExist) || err == nil && st.Size() > 0 {
-			log.Warn("the note with the checksum of a file cannot be read and is written again: whether the file was changed on the disk is not noticed this time", "file", p.path+closedSuffix, "err", bad)
+			log.Warn(
+				"the note with the checksum of a file cannot be read and is written again: whether the file was changed on the disk is "+
+					"not noticed this time", "file", p.path+closedSuffix, "err", bad)
 		}
 		return nil
 	}

@@ -26,7 +26,8 @@ const (
 var errNotAsked = errors.New("the kubelet was not asked yet")
 
 // Cache keeps the pods of this node. It asks every [Interval], every 5 s while a container is between its end and the wait for its
-// restart, and within a second when a pod is wanted that it does not have. While the kubelet does not answer the pods that are known stay, and questions become rarer, down to one an
+// restart, and within a second when a pod is wanted that it does not have. While the kubelet does not answer the pods that are known stay,
+// and questions become rarer, down to one an
 // interval.
 type Cache struct {
 	client  *Client

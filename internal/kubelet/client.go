@@ -4,7 +4,8 @@
 // (Kubernetes 1.33 or later); nodes/proxy would do too and is root on every pod, so it is never asked for.
 //
 // [Client] asks once and decodes the answer pod by pod, so that a list of 32 MB takes the memory of its largest pod and
-// of what is kept. What is written as in its answer before is not decoded again. [Cache] keeps the pods and asks again. Cores are in cores, memory in bytes. Both are safe for
+// of what is kept. What is written as in its answer before is not decoded again. [Cache] keeps the pods and asks again. Cores are in cores,
+// memory in bytes. Both are safe for
 // concurrent use; a [Pod] is never changed after it was made.
 package kubelet
 
@@ -128,7 +129,9 @@ func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, fmt.Errorf("%w: %s; give a token of an account that may get nodes/pods (Kubernetes 1.33 or later); never grant nodes/proxy, which is root on every pod", ErrRefused, resp.Status)
+		return nil, fmt.Errorf(
+			"%w: %s; give a token of an account that may get nodes/pods (Kubernetes 1.33 or later); never grant nodes/proxy, which is "+
+				"root on every pod", ErrRefused, resp.Status)
 	default:
 		return nil, fmt.Errorf("the kubelet answers %s", resp.Status)
 	}

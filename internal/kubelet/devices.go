@@ -73,7 +73,8 @@ func (d *DeviceLister) list(ctx context.Context) (map[containerName][]Device, er
 	if _, err := os.Stat(d.socket); err != nil {
 		return nil, fmt.Errorf("ask for the devices of pods: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://kubelet/v1.PodResourcesLister/List", bytes.NewReader(make([]byte, 5)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://kubelet/v1.PodResourcesLister/List",
+		bytes.NewReader(make([]byte, 5)))
 	if err != nil {
 		return nil, err
 	}

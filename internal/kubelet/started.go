@@ -11,7 +11,8 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// The kubelet lists the id of a container a second or two after it was started. The link to the log of the container, which it makes as soon
+// The kubelet lists the id of a container a second or two after it was started. The link to the log of the container, which it makes as
+// soon
 // as the runtime has started it, has the id at once.
 
 // linksAge is for how long the links that were read are used: a container that is not listed yet may start many processes.
@@ -69,7 +70,8 @@ func cutLast(s string, sep byte) (before, after string, ok bool) {
 
 // starting reports whether a container of the pod may be running under an id that is not listed yet.
 func (p *Pod) starting() bool {
-	return slices.ContainsFunc(p.Containers, func(c Container) bool { return !c.Running && (c.Ended == nil || !p.Completes && c.Type != Init) })
+	return slices.ContainsFunc(p.Containers,
+		func(c Container) bool { return !c.Running && (c.Ended == nil || !p.Completes && c.Type != Init) })
 }
 
 // started returns the pod with the containers that were started since it was listed, or the pod itself.

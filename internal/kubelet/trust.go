@@ -71,7 +71,8 @@ func (t *trust) verify(s tls.ConnectionState) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the certificate of the kubelet is not trusted: %w; name the authority that signed it with the setting kubelet-ca", err)
+	return fmt.Errorf("the certificate of the kubelet is not trusted: %w; name the authority that signed it with the setting kubelet-ca",
+		err)
 }
 
 // holds reports whether a file of PEM blocks has the certificate.

@@ -139,7 +139,8 @@ func (p *Pod) inherit(listed []*Pod) {
 			continue
 		}
 		if q.OwnerName == owner {
-			p.OwnerKind, p.OwnerName, p.OwnerUID, p.Labels, p.Completes, p.Created = q.OwnerKind, q.OwnerName, q.OwnerUID, q.Labels, q.Completes, q.Created
+			p.OwnerKind, p.OwnerName, p.OwnerUID, p.Labels, p.Completes, p.Created = q.OwnerKind, q.OwnerName, q.OwnerUID, q.Labels,
+				q.Completes, q.Created
 			return
 		}
 		hash := q.Labels[templateHash]

@@ -52,19 +52,22 @@ func quoteMeta(s string) string {
 
 // Each calls f for every series that matches, in the order of their labels, with an iterator over its samples from
 // one time to another, both inclusive. The iterator is valid until f returns.
-func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error, ms ...*labels.Matcher) error {
+func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
+	ms ...*labels.Matcher) error {
 	return each(ctx, q, true, from, to, f, ms)
 }
 
 // EachUnordered is like [Each], but calls f in any order. Of many series that is several times as fast: nothing is sorted.
-func EachUnordered(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error, ms ...*labels.Matcher) error {
+func EachUnordered(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
+	ms ...*labels.Matcher) error {
 	return each(ctx, q, false, from, to, f, ms)
 }
 
 // lookUp is after how many series a reader looks whether anybody still waits.
 const lookUp = 1024
 
-func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error, ms []*labels.Matcher) error {
+func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
+	ms []*labels.Matcher) error {
 	querier, err := q.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("query series: %w", err)
@@ -74,7 +77,8 @@ func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.
 	defer turn.Leave()
 	// The ends are cut off here: the database would make a list of what to leave out for each series.
 	selecting, stream := WithStream(ctx)
-	set := querier.Select(selecting, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true}, ms...)
+	set := querier.Select(selecting, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true},
+		ms...)
 	var it chunkenc.Iterator
 	within := within{from: from.UnixMilli(), to: to.UnixMilli()}
 	for read := 1; set.Next(); read++ {

@@ -60,11 +60,13 @@ func PerfRefusal(err error, root, what string) (reason, fix string) {
 			return "kernel lockdown (confidentiality) forbids performance counters", "boot with lockdown=integrity or less"
 		}
 		paranoid := Word(filepath.Join(Path(root), "proc/sys/kernel/perf_event_paranoid"))
-		return fmt.Sprintf("no permission to count on whole processors (kernel.perf_event_paranoid is %s)", paranoid), "run as root or grant CAP_PERFMON"
+		return fmt.Sprintf("no permission to count on whole processors (kernel.perf_event_paranoid is %s)", paranoid),
+			"run as root or grant CAP_PERFMON"
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
 		return "the machine has no " + what, "in a virtual machine the host must pass the performance counters (vPMU) on"
 	case errors.Is(err, unix.ENOSYS):
-		return "the kernel has no performance counters, or a seccomp filter hides them", "use a kernel with CONFIG_PERF_EVENTS, and a container profile that allows perf_event_open"
+		return "the kernel has no performance counters, or a seccomp filter hides them",
+			"use a kernel with CONFIG_PERF_EVENTS, and a container profile that allows perf_event_open"
 	case errors.Is(err, unix.EBUSY):
 		return "another program has the " + what + " for itself", "end it"
 	}

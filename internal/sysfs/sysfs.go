@@ -111,7 +111,8 @@ func Word(path ...string) string {
 
 // Gone reports whether the device behind an attribute no longer exists.
 func Gone(err error) bool {
-	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESTALE)
+	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.ESTALE)
 }
 
 // Path joins names below root, "" or "/" for our own machine.

@@ -61,7 +61,8 @@ func (s Screen) Draw(c Chart) string {
 		}
 		b.WriteString(s.Paint(Cyan, strings.TrimRight(line.String(), " ")) + "\n")
 	}
-	b.WriteString(strings.Repeat(" ", margin-textWidth(labels[height])) + s.Paint(Quiet, labels[height]+" "+corner+timeAxis(c.Points, plot)) + "\n")
+	b.WriteString(strings.Repeat(" ", margin-textWidth(labels[height])) + s.Paint(Quiet,
+		labels[height]+" "+corner+timeAxis(c.Points, plot)) + "\n")
 	return b.String()
 }
 

@@ -78,7 +78,8 @@ func (t *Table) Print(s Screen) error {
 			continue
 		}
 		shown++
-		cfg := table.ColumnConfig{Number: shown, WidthMin: widths[i], WidthMax: widths[i], WidthMaxEnforcer: func(cell string, width int) string { return Cut(cell, width, s.ASCII) }}
+		cfg := table.ColumnConfig{Number: shown, WidthMin: widths[i], WidthMax: widths[i],
+			WidthMaxEnforcer: func(cell string, width int) string { return Cut(cell, width, s.ASCII) }}
 		if c.Right {
 			cfg.Align, cfg.AlignHeader = text.AlignRight, text.AlignRight
 		}

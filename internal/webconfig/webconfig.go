@@ -235,7 +235,8 @@ func read(path string) (state, error) {
 	}
 	for name, hash := range f.Users {
 		if _, err := bcrypt.Cost([]byte(hash)); err != nil {
-			return s, fmt.Errorf("%s: basic_auth_users: the value for %s is not a bcrypt hash; create one with `htpasswd -nBC 10 %s`", path, name, name)
+			return s, fmt.Errorf("%s: basic_auth_users: the value for %s is not a bcrypt hash; create one with `htpasswd -nBC 10 %s`", path,
+				name, name)
 		}
 		s.users[name] = []byte(hash)
 	}
@@ -248,10 +249,13 @@ func read(path string) (state, error) {
 }
 
 var (
-	versions = map[string]uint16{"": 0, "TLS10": tls.VersionTLS10, "TLS11": tls.VersionTLS11, "TLS12": tls.VersionTLS12, "TLS13": tls.VersionTLS13}
-	curves   = map[string]tls.CurveID{"CurveP256": tls.CurveP256, "CurveP384": tls.CurveP384, "CurveP521": tls.CurveP521, "X25519": tls.X25519, "X25519MLKEM768": tls.X25519MLKEM768}
-	auths    = map[string]tls.ClientAuthType{
-		"": tls.NoClientCert, "NoClientCert": tls.NoClientCert, "RequestClientCert": tls.RequestClientCert, "RequireAnyClientCert": tls.RequireAnyClientCert,
+	versions = map[string]uint16{"": 0, "TLS10": tls.VersionTLS10, "TLS11": tls.VersionTLS11, "TLS12": tls.VersionTLS12,
+		"TLS13": tls.VersionTLS13}
+	curves = map[string]tls.CurveID{"CurveP256": tls.CurveP256, "CurveP384": tls.CurveP384, "CurveP521": tls.CurveP521,
+		"X25519": tls.X25519, "X25519MLKEM768": tls.X25519MLKEM768}
+	auths = map[string]tls.ClientAuthType{
+		"": tls.NoClientCert, "NoClientCert": tls.NoClientCert, "RequestClientCert": tls.RequestClientCert,
+		"RequireAnyClientCert":    tls.RequireAnyClientCert,
 		"VerifyClientCertIfGiven": tls.VerifyClientCertIfGiven, "RequireAndVerifyClientCert": tls.RequireAndVerifyClientCert,
 	}
 )

@@ -37,7 +37,8 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 		return nil
 	case at.After(im.o.Clock().Add(10 * time.Minute)):
 		im.res.Refused++
-		im.bad(0, fmt.Errorf("job %s: %s is in the future; check the time zone of the export (--zone)", j.ID, at.UTC().Format(time.RFC3339)))
+		im.bad(0, fmt.Errorf("job %s: %s is in the future; check the time zone of the export (--zone)", j.ID,
+			at.UTC().Format(time.RFC3339)))
 		return nil
 	}
 	st, err := im.state(site)

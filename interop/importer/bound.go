@@ -78,5 +78,6 @@ func (im *Importer) refuse(p place, t int64, r *reading, q *sonar.Process, why s
 	r.fresh--
 	im.res.Refused++
 	im.res.Taken = max(im.res.Taken-1, 0)
-	im.bad(0, fmt.Errorf("node %s, %s: %s (job %d, process %d) says %s", p.node, unix(t).Format("2006-01-02T15:04:05Z"), q.Cmd, q.Job, q.PID, why))
+	im.bad(0, fmt.Errorf("node %s, %s: %s (job %d, process %d) says %s", p.node, unix(t).Format("2006-01-02T15:04:05Z"), q.Cmd, q.Job,
+		q.PID, why))
 }

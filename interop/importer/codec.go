@@ -351,7 +351,8 @@ func compare(a, b *sonar.Process) int {
 	if c := cmp.Or(cmp.Compare(a.PPID, b.PPID), cmp.Compare(a.Cmd, b.Cmd), cmp.Compare(b.CPU, a.CPU)); c != 0 {
 		return c
 	}
-	if c := cmp.Or(cmp.Compare(b.GPU, a.GPU), cmp.Compare(b.Resident, a.Resident), cmp.Compare(b.Read, a.Read), cmp.Compare(b.Written, a.Written)); c != 0 {
+	if c := cmp.Or(cmp.Compare(b.GPU, a.GPU), cmp.Compare(b.Resident, a.Resident), cmp.Compare(b.Read, a.Read),
+		cmp.Compare(b.Written, a.Written)); c != 0 {
 		return c
 	}
 	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(b.Mean, a.Mean), cmp.Compare(b.GPUMemory, a.GPUMemory),

@@ -179,7 +179,8 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	err = im.damaged(sacct.Read(in, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) }, im.bad))
+	err = im.damaged(sacct.Read(in, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) },
+		im.bad))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -21,7 +21,10 @@ func (im *Importer) open(in io.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	if system := foreign(head); system != "" {
-		im.bad(0, fmt.Errorf("this is an accounting log of %s, which is not supported: import the accounting of Slurm (sacct) or the files of sonar", system))
+		im.bad(
+			0, fmt.Errorf(
+				"this is an accounting log of %s, which is not supported: import the accounting of Slurm (sacct) or the files of sonar",
+				system))
 		return strings.NewReader(""), nil
 	}
 	return br, nil

@@ -47,7 +47,8 @@ func (k jobKey) compare(o jobKey) int {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(k.Job, o.Job), cmp.Compare(k.PID, o.PID), cmp.Compare(k.Epoch, o.Epoch), cmp.Compare(k.User, o.User), batch(k.Batch)-batch(o.Batch))
+	return cmp.Or(cmp.Compare(k.Job, o.Job), cmp.Compare(k.PID, o.PID), cmp.Compare(k.Epoch, o.Epoch), cmp.Compare(k.User, o.User),
+		batch(k.Batch)-batch(o.Batch))
 }
 
 // restart is the silence of a group without an epoch after which its number

@@ -201,7 +201,9 @@ func (j *journal) load(l *journalLog, pieces []piece, covered int, at map[int64]
 			return fmt.Errorf("read %s: %w", l.path, err)
 		}
 		if crc32.Checksum(raw[8:], castagnoli) != binary.LittleEndian.Uint32(raw[4:]) {
-			return fmt.Errorf("%s is corrupt at byte %d; restore it from a backup, or delete it and its .end and import what it holds again", l.path, pc.off)
+			return fmt.Errorf(
+				"%s is corrupt at byte %d; restore it from a backup, or delete it and its .end and import what it holds again", l.path,
+				pc.off)
 		}
 		u := unpacker{b: raw[8:]}
 		u.text()
@@ -304,7 +306,8 @@ func (j *journal) end(p int64) (*periodEnds, error) {
 			err = u.err
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w; restore it from a backup, or delete it: its series are rebuilt from the .log next to it", path, err)
+			return nil, fmt.Errorf("read %s: %w; restore it from a backup, or delete it: its series are rebuilt from the .log next to it",
+				path, err)
 		}
 	}
 	if len(j.ends) >= keptOpen {

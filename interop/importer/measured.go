@@ -50,7 +50,8 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 	defer func() { err = errors.Join(err, q.Close()) }()
 	var it chunkenc.Iterator
 	for part := range slices.Chunk(sortedKeys(ids), asked) {
-		set := q.Select(ctx, false, nil, equal("__name__", mCPU), oneOf("workload", part), labels.MustNewMatcher(labels.MatchNotEqual, "source", "sacct"))
+		set := q.Select(ctx, false, nil, equal("__name__", mCPU), oneOf("workload", part),
+			labels.MustNewMatcher(labels.MatchNotEqual, "source", "sacct"))
 		for set.Next() {
 			l := set.At().Labels()
 			lives := byID[l.Get("site")+"\x00"+l.Get("workload")]
@@ -138,7 +139,8 @@ func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife
 		return nil
 	}
 	drop := func(from, to int64, ids ...string) error {
-		return im.o.Store.Delete(ctx, from*1000, to*1000+999, oneOf("__name__", usage), equal("source", "sacct"), equal("site", site), oneOf("workload", ids))
+		return im.o.Store.Delete(ctx, from*1000, to*1000+999, oneOf("__name__", usage), equal("source", "sacct"), equal("site", site),
+			oneOf("workload", ids))
 	}
 	var ids []string
 	from, to := int64(1)<<62, int64(0)

@@ -234,7 +234,8 @@ func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) 
 	}{ // 0 is omitted as unknown: no card has 0 in any of these
 		{c.Temperature, "reckon_gpu_temperature_celsius", []string{"place", "gpu"}},
 		{c.Power, "reckon_gpu_power_watts", nil}, {c.PowerLimit, "reckon_gpu_power_limit_watts", nil},
-		{c.Clock, "reckon_gpu_clock_hertz", []string{"clock", "sm"}}, {c.MemoryClock, "reckon_gpu_clock_hertz", []string{"clock", "memory"}},
+		{c.Clock, "reckon_gpu_clock_hertz", []string{"clock", "sm"}},
+		{c.MemoryClock, "reckon_gpu_clock_hertz", []string{"clock", "memory"}},
 	} {
 		if x.v > 0 {
 			one(x.v, x.name, x.pairs...)

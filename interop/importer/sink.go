@@ -47,8 +47,9 @@ type zeroKey struct {
 
 func newSink() *sink {
 	return &sink{
-		h: &tsdb.History{}, from: 1 << 62, jobs: map[seriesKey]*jobSeries{}, nodes: map[place]*nodeSeries{}, clusters: map[string]*jobSeries{},
-		slurm: map[string]map[string][]int64{}, drops: map[int64]map[string][]string{}, own: map[zeroKey]bool{},
+		h: &tsdb.History{}, from: 1 << 62, jobs: map[seriesKey]*jobSeries{}, nodes: map[place]*nodeSeries{},
+		clusters: map[string]*jobSeries{},
+		slurm:    map[string]map[string][]int64{}, drops: map[int64]map[string][]string{}, own: map[zeroKey]bool{},
 	}
 }
 
@@ -82,7 +83,9 @@ func (s *sink) job(p place, j *jobState) *jobSeries {
 func (s *sink) node(p place) *nodeSeries {
 	o := s.nodes[p]
 	if o == nil {
-		o = &nodeSeries{jobSeries: jobSeries{of: s, by: map[string]*tsdb.HistorySeries{}, base: []string{"node", p.node, "site", p.site, "source", "sonar"}}}
+		o = &nodeSeries{
+			jobSeries: jobSeries{of: s, by: map[string]*tsdb.HistorySeries{},
+				base: []string{"node", p.node, "site", p.site, "source", "sonar"}}}
 		s.nodes[p] = o
 	}
 	return o
@@ -195,7 +198,8 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 	}
 	for _, z := range out.undos {
 		at := z.start*1000 + beside
-		if err := im.o.Store.Delete(ctx, at, at, equal("source", "sonar"), equal("site", z.site), equal("node", z.node), equal("workload", z.id)); err != nil {
+		if err := im.o.Store.Delete(ctx, at, at, equal("source", "sonar"), equal("site", z.site), equal("node", z.node),
+			equal("workload", z.id)); err != nil {
 			return nil, fmt.Errorf("delete series to be rebuilt: %w", err)
 		}
 	}
@@ -203,7 +207,8 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 }
 
 // zeros collects the zero samples between two times that do not belong to rebuilt series.
-func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[string]*tsdb.HistorySeries, out *sink, site string, from, to int64, ms []*labels.Matcher) (err error) {
+func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[string]*tsdb.HistorySeries, out *sink, site string, from,
+	to int64, ms []*labels.Matcher) (err error) {
 	q, err := im.o.Store.Querier(from, to)
 	if err != nil {
 		return err

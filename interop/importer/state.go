@@ -58,7 +58,8 @@ func loadSite(dir, site string) (*siteState, error) {
 	if site != "" {
 		name = "site-" + hex.EncodeToString([]byte(site)) // works for any text in any file system
 	}
-	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{}, remake: map[remade]map[uint64]bool{}}
+	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{},
+		remake: map[remade]map[uint64]bool{}}
 	if err := s.read(s.path, s); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,8 @@
 // Package influx writes forecasts to InfluxDB in line protocol
 // (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/), in the schema of the storage service of
 // GLACIATION: measurement forecasting; tags metricId, aggregation_interval (seconds), forecasting_model, forecasting_time
-// (the day on which it was made) and input_size (the maximum number of hours it is based on); fields forecasting_value, forecasting_upper and
+// (the day on which it was made) and input_size (the maximum number of hours it is based on); fields forecasting_value, forecasting_upper
+// and
 // forecasting_lower. The time of a point is the start of its hour, in seconds. Writing a forecast again changes nothing.
 //
 // A [Writer] is safe for concurrent use.
@@ -39,7 +40,8 @@ type Writer struct {
 }
 
 // New returns a writer to an address such as http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET; an additional token_file=FILE names a
-// file with a token. InfluxDB 1 accepts the same at /write?db=DATABASE. inputSize is the maximum number of hours that a forecast is based on.
+// file with a token. InfluxDB 1 accepts the same at /write?db=DATABASE. inputSize is the maximum number of hours that a forecast is based
+// on.
 func New(address string, inputSize int) (*Writer, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -95,7 +97,8 @@ func (w *Writer) encode(b *bytes.Buffer, f *store.Forecast) int {
 			continue
 		}
 		at := f.Made.Add(time.Duration(i) * f.Step).Unix()
-		fmt.Fprintf(b, "%s forecasting_lower=%s,forecasting_upper=%s,forecasting_value=%s %d\n", tags, number(f.Low[i]), number(f.High[i]), number(v), at)
+		fmt.Fprintf(b, "%s forecasting_lower=%s,forecasting_upper=%s,forecasting_value=%s %d\n", tags, number(f.Low[i]), number(f.High[i]),
+			number(v), at)
 		n++
 	}
 	return n

@@ -200,7 +200,8 @@ func decode(body []byte) ([]wire.LogLine, error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Data.Type != "streams" {
-		return nil, fmt.Errorf("read the answer of Loki: %w", cmp.Or(err, errors.New("it has no streams; the selector is to be one of streams, without functions")))
+		return nil, fmt.Errorf("read the answer of Loki: %w",
+			cmp.Or(err, errors.New("it has no streams; the selector is to be one of streams, without functions")))
 	}
 	var out []wire.LogLine
 	for _, r := range answer.Data.Result {

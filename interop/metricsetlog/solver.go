@@ -75,7 +75,8 @@ func mpitrace(lines []string, f *figures) []string {
 			sizes = true
 			continue
 		}
-		if strings.HasPrefix(line, "----") || strings.HasPrefix(line, "Summary for all tasks") || strings.HasPrefix(line, "MPI timing summary") {
+		if strings.HasPrefix(line, "----") || strings.HasPrefix(line, "Summary for all tasks") ||
+			strings.HasPrefix(line, "MPI timing summary") {
 			sizes = sizes && strings.HasPrefix(line, "----") && routine == ""
 			continue
 		}
@@ -112,7 +113,8 @@ func mpiLine(line, rank string, sizes bool, routine *string, f *figures) {
 		for i, c := range []struct {
 			name, unit string
 			scale      float64
-		}{{"communication", "seconds", 1}, {"elapsed", "seconds", 1}, {"user", "seconds", 1}, {"system", "seconds", 1}, {"size", "bytes", 1 << 20}, {"switches", "count", 1}} {
+		}{{"communication", "seconds", 1}, {"elapsed", "seconds", 1}, {"user", "seconds", 1}, {"system", "seconds", 1},
+			{"size", "bytes", 1 << 20}, {"switches", "count", 1}} {
 			if v, ok := number(m[i+4]); ok {
 				f.add("task "+m[1]+" "+c.name, c.unit, v*c.scale)
 			}

@@ -28,7 +28,8 @@ func osu(lines []string, f *figures) (bad []string) {
 				}
 			}
 		case strings.HasPrefix(line, "#"): // others stand before and, since version 7, after the columns
-			if c := osuColumns(strings.TrimPrefix(line, "#")); len(c) > 0 && (strings.EqualFold(c[0], "Size") || strings.Contains(line, "(us)") || strings.Contains(line, "MB/s")) {
+			if c := osuColumns(strings.TrimPrefix(line, "#")); len(c) > 0 &&
+				(strings.EqualFold(c[0], "Size") || strings.Contains(line, "(us)") || strings.Contains(line, "MB/s")) {
 				columns = c
 			}
 		case strings.Contains(line, "(us)"):
@@ -184,17 +185,28 @@ func lammpsRules() []rule {
 		return rule{regexp.MustCompile(strings.ReplaceAll(expr, "<n>", n)), names, units, []float64{scale, scale, scale}}
 	}
 	return []rule{
-		one(`^Loop time of <n> on`, "loop time", "seconds", 1), one(` on <n> procs for`, "procs", "count", 1), one(` for <n> steps with`, "steps", "count", 1), one(` steps with <n> atoms`, "atoms", "count", 1),
-		three(`^Performance: <n> ns/day, <n> hours/ns, <n> timesteps/s`, []string{"ns/day", "hours/ns", "timesteps/s"}, []string{"count", "count", "per_second"}, 1),
-		one(`^<n>% CPU use with`, "CPU use", "ratio", 0.01), one(`CPU use with <n> MPI tasks`, "MPI tasks", "count", 1), one(`x <n> OpenMP threads`, "OpenMP threads", "count", 1),
-		three(`^Per MPI rank memory allocation \(min/avg/max\) = <n> \| <n> \| <n> Mbytes`, []string{"memory of a rank, min", "memory of a rank, mean", "memory of a rank, max"}, []string{"bytes", "bytes", "bytes"}, 1<<20),
+		one(`^Loop time of <n> on`, "loop time", "seconds", 1), one(` on <n> procs for`, "procs", "count", 1),
+		one(` for <n> steps with`, "steps", "count", 1), one(` steps with <n> atoms`, "atoms", "count", 1),
+		three(`^Performance: <n> ns/day, <n> hours/ns, <n> timesteps/s`, []string{"ns/day", "hours/ns", "timesteps/s"},
+			[]string{"count", "count", "per_second"}, 1),
+		one(`^<n>% CPU use with`, "CPU use", "ratio", 0.01), one(`CPU use with <n> MPI tasks`, "MPI tasks", "count", 1),
+		one(`x <n> OpenMP threads`, "OpenMP threads", "count", 1),
+		three(`^Per MPI rank memory allocation \(min/avg/max\) = <n> \| <n> \| <n> Mbytes`,
+			[]string{"memory of a rank, min", "memory of a rank, mean", "memory of a rank, max"}, []string{"bytes", "bytes", "bytes"},
+			1<<20),
 		one(`bounding box extra memory = <n> MB`, "bounding box extra memory", "bytes", 1<<20),
-		one(`read_data CPU = <n> seconds`, "read_data CPU", "seconds", 1), one(`replicate CPU = <n> seconds`, "replicate CPU", "seconds", 1),
-		three(`^Nlocal:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Nlocal ave", "Nlocal max", "Nlocal min"}, []string{"count", "count", "count"}, 1),
-		three(`^Nghost:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Nghost ave", "Nghost max", "Nghost min"}, []string{"count", "count", "count"}, 1),
-		three(`^Neighs:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Neighs ave", "Neighs max", "Neighs min"}, []string{"count", "count", "count"}, 1),
-		one(`^Total # of neighbors = <n>`, "neighbors", "count", 1), one(`^Ave neighs/atom = <n>`, "neighbors of an atom", "count", 1), one(`^Neighbor list builds = <n>`, "neighbor list builds", "count", 1),
-		three(`^Total wall time: <n>:<n>:<n>`, []string{"total wall time hours", "total wall time minutes", "total wall time seconds"}, []string{"count", "count", "count"}, 1),
+		one(`read_data CPU = <n> seconds`, "read_data CPU", "seconds", 1),
+		one(`replicate CPU = <n> seconds`, "replicate CPU", "seconds", 1),
+		three(`^Nlocal:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Nlocal ave", "Nlocal max", "Nlocal min"},
+			[]string{"count", "count", "count"}, 1),
+		three(`^Nghost:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Nghost ave", "Nghost max", "Nghost min"},
+			[]string{"count", "count", "count"}, 1),
+		three(`^Neighs:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Neighs ave", "Neighs max", "Neighs min"},
+			[]string{"count", "count", "count"}, 1),
+		one(`^Total # of neighbors = <n>`, "neighbors", "count", 1), one(`^Ave neighs/atom = <n>`, "neighbors of an atom", "count", 1),
+		one(`^Neighbor list builds = <n>`, "neighbor list builds", "count", 1),
+		three(`^Total wall time: <n>:<n>:<n>`, []string{"total wall time hours", "total wall time minutes", "total wall time seconds"},
+			[]string{"count", "count", "count"}, 1),
 		one(`^\s*Time step\s+: <n>`, "time step", "count", 1),
 	}
 }

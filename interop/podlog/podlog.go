@@ -57,8 +57,9 @@ func New(host, port, folder string) (*Client, error) {
 	return &Client{
 		server: "https://" + net.JoinHostPort(host, port), tokenFile: filepath.Join(folder, "token"),
 		http: &http.Client{
-			Timeout:       30 * time.Second,
-			Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxConnsPerHost: 4, IdleConnTimeout: time.Minute},
+			Timeout: 30 * time.Second,
+			Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxConnsPerHost: 4,
+				IdleConnTimeout: time.Minute},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
@@ -104,7 +105,8 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 }
 
 // container reads the log of one container.
-func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name string, first bool, limit int) (lines []wire.LogLine, more bool, err error) {
+func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name string, first bool, limit int) (lines []wire.LogLine,
+	more bool, err error) {
 	q := url.Values{"timestamps": {"true"}, "sinceTime": {p.From.UTC().Format(time.RFC3339)}, "limitBytes": {strconv.Itoa(maxLog)}}
 	if name != "" {
 		q.Set("container", name)
@@ -146,7 +148,8 @@ func refused(resp *http.Response) error {
 	case http.StatusNotFound, http.StatusBadRequest: // deleted, or not started yet
 		return errGone
 	case http.StatusForbidden:
-		return fmt.Errorf("the API server refuses logs: grant the server's account get on pods/log (logs.pods=true in the chart): %.200s", status.Message)
+		return fmt.Errorf("the API server refuses logs: grant the server's account get on pods/log (logs.pods=true in the chart): %.200s",
+			status.Message)
 	}
 	return fmt.Errorf("answer of the API server: %s: %.200s", resp.Status, status.Message)
 }

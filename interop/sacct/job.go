@@ -244,7 +244,8 @@ func (j *Job) TRES(list string) {
 	for _, f := range []struct {
 		v          float64
 		alloc, req **float64
-	}{{t.Cores, &j.AllocCores, &j.ReqCores}, {t.Memory, &j.AllocMemory, &j.ReqMemory}, {t.GPUs, &j.AllocGPUs, &j.ReqGPUs}, {t.Nodes, &j.AllocNodes, &j.ReqNodes}} {
+	}{{t.Cores, &j.AllocCores, &j.ReqCores}, {t.Memory, &j.AllocMemory, &j.ReqMemory}, {t.GPUs, &j.AllocGPUs, &j.ReqGPUs},
+		{t.Nodes, &j.AllocNodes, &j.ReqNodes}} {
 		if f.v <= 0 {
 			continue
 		}

@@ -24,8 +24,10 @@ func orders() []order {
 			"TimelimitRaw,UserCPU,NodeList,Partition,AllocTRES,Priority,JobName", ","), nil},
 		{"Open XDMoD", strings.Split("JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,"+
 			"ExitCode,State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName", ","), time.UTC},
-		{"Open XDMoD before 10.0", strings.Split("JobID,JobIDRaw,Cluster,Partition,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,"+
-			"ExitCode,State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName", ","), time.UTC},
+		{
+			"Open XDMoD before 10.0", strings.Split(
+				"JobID,JobIDRaw,Cluster,Partition,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,"+
+					"ExitCode,State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName", ","), time.UTC},
 	}
 }
 
@@ -51,12 +53,15 @@ func orderOf(cells []string) (order, error) {
 		return *found, nil
 	}
 	if len(cells) == 1 {
-		return order{}, errors.New("its fields have no | or ^ between them: export again with sacct --parsable2 (columns for people, JSON and YAML are not read)")
+		return order{}, errors.New(
+			"its fields have no | or ^ between them: export again with sacct --parsable2 (columns for people, JSON and YAML are not read)")
 	}
 	var known []string
 	for _, o := range all {
 		known = append(known, fmt.Sprintf("%d of %s", len(o.fields), o.name))
 	}
-	return order{}, fmt.Errorf("%d fields and no names for them, and not one of the known orders (%s): name them by --fields, or export again with a line of names (sacct without --noheader)",
+	return order{}, fmt.Errorf(
+		"%d fields and no names for them, and not one of the known orders (%s): name them by --fields, or export again with a line of "+
+			"names (sacct without --noheader)",
 		len(cells), strings.Join(known, ", "))
 }

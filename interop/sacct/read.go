@@ -28,8 +28,10 @@ type Options struct {
 func canonical(name string) string {
 	for _, n := range []string{
 		"JobID", "JobIDRaw", "Cluster", "User", "Account", "State", "Reason", "Start", "End", "Submit", "ElapsedRaw", "ExitCode",
-		"MaxRSS", "AveRSS", "AveDiskRead", "AveDiskWrite", "NTasks", "ReqCPUS", "NCPUS", "AllocCPUS", "ReqMem", "ReqNodes", "NNodes", "AllocNodes",
-		"SystemCPU", "UserCPU", "TotalCPU", "TimelimitRaw", "Timelimit", "NodeList", "Partition", "ReqTRES", "AllocTRES", "ReqGRES", "JobName", "SubmitLine", "Comment",
+		"MaxRSS", "AveRSS", "AveDiskRead", "AveDiskWrite", "NTasks", "ReqCPUS", "NCPUS", "AllocCPUS", "ReqMem", "ReqNodes", "NNodes",
+		"AllocNodes",
+		"SystemCPU", "UserCPU", "TotalCPU", "TimelimitRaw", "Timelimit", "NodeList", "Partition", "ReqTRES", "AllocTRES", "ReqGRES",
+		"JobName", "SubmitLine", "Comment",
 		"QOS", "UID", "Elapsed", "Suspended", "SuspendedRaw", "Eligible", "Group", "GID", "AdminComment", "SystemComment", "WorkDir",
 	} {
 		if strings.EqualFold(n, name) {

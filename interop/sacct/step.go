@@ -29,7 +29,8 @@ func (s *Step) weight() float64 {
 
 // step converts to the stored form of a step.
 func (j *Job) step() Step {
-	s := Step{ID: j.Step, Name: j.Name, State: j.State, Nodes: j.Nodes, Start: j.Start, End: j.End, ExitCode: j.ExitCode, Cores: j.AllocCores, PeakMemory: j.PeakMemory}
+	s := Step{ID: j.Step, Name: j.Name, State: j.State, Nodes: j.Nodes, Start: j.Start, End: j.End, ExitCode: j.ExitCode,
+		Cores: j.AllocCores, PeakMemory: j.PeakMemory}
 	for _, v := range []*float64{j.CPUUser, j.CPUSystem} {
 		switch {
 		case v == nil:
@@ -61,7 +62,8 @@ func (j *Job) resizedTo(next *Job) bool {
 	next.Submit, next.Start = j.Submit, j.Start
 	next.ReqCores, next.ReqMemory, next.ReqGPUs, next.ReqNodes = j.ReqCores, j.ReqMemory, j.ReqGPUs, j.ReqNodes
 	for _, f := range []struct{ to, from **float64 }{
-		{&next.CPUUser, &j.CPUUser}, {&next.CPUSystem, &j.CPUSystem}, {&next.Read, &j.Read}, {&next.Written, &j.Written}, {&next.Suspended, &j.Suspended},
+		{&next.CPUUser, &j.CPUUser}, {&next.CPUSystem, &j.CPUSystem}, {&next.Read, &j.Read}, {&next.Written, &j.Written},
+		{&next.Suspended, &j.Suspended},
 	} {
 		switch {
 		case *f.from == nil:

@@ -30,7 +30,8 @@ func (j *Job) Complete() {
 	}
 }
 
-// Has reports whether the export of the job has CPU time and memory at all, even if they are 0: it shows that a later export of the same job
+// Has reports whether the export of the job has CPU time and memory at all, even if they are 0: it shows that a later export of the same
+// job
 // contains more.
 func (j *Job) Has() (cpu, memory bool) {
 	return j.CPUUser != nil || j.zeroCPU, j.PeakMemory != nil || j.zeroMemory

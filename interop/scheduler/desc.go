@@ -19,7 +19,8 @@ var (
 // Series that only a batch system can provide.
 var (
 	workloadState = metric.NewDesc("reckon_workload_state", metric.Gauge, metric.None, with("state", "reason"),
-		"State in the words of the batch system, in lower case, and why it is in it; the value is always 1, the series with the newest sample counts.")
+		"State in the words of the batch system, in lower case, and why it is in it; the value is always 1, the series with the newest "+
+			"sample counts.")
 	submitTime = metric.NewDesc("reckon_workload_submit_time_seconds", metric.Gauge, metric.Seconds, with(),
 		"Submit time of the workload, seconds since the Unix epoch.")
 	allocatedCores = metric.NewDesc("reckon_workload_allocated_cores", metric.Gauge, metric.Cores, with(),
@@ -37,7 +38,8 @@ var (
 	qosInfo = metric.NewDesc("reckon_workload_qos_info", metric.Gauge, metric.None, with("qos"),
 		"Quality of service under which the workload runs; the value is always 1.")
 	endedByInfo = metric.NewDesc("reckon_workload_ended_by_info", metric.Gauge, metric.None, with("by", "user"),
-		"Who or what ended the workload, if not itself: user (and which), time_limit, deadline, out_of_memory, node_failure, preempted, scheduler; the value is always 1.")
+		"Who or what ended the workload, if not itself: user (and which), time_limit, deadline, out_of_memory, node_failure, preempted, "+
+			"scheduler; the value is always 1.")
 	stepCPU = metric.NewDesc("reckon_slurm_step_cpu_seconds", metric.Gauge, metric.Seconds, with(),
 		"CPU time of the step, by accounting.")
 	stepMemory = metric.NewDesc("reckon_slurm_step_memory_peak_bytes", metric.Gauge, metric.Bytes, with(),
@@ -55,7 +57,8 @@ var (
 	jobTasks = metric.NewDesc("reckon_slurm_waiting_tasks", metric.Gauge, metric.None, with(),
 		"Pending tasks of the array represented by this workload.")
 	jobSteps = metric.NewDesc("reckon_slurm_steps", metric.Gauge, metric.None, with(),
-		"Steps that the job had, by accounting, those of which no series is kept included: of more than 400 those are kept that failed or used most CPU time.")
+		"Steps that the job had, by accounting, those of which no series is kept included: of more than 400 those are kept that failed "+
+			"or used most CPU time.")
 	stepInfo = metric.NewDesc("reckon_slurm_step_info", metric.Gauge, metric.None, with("name", "state", "nodes"),
 		"A step of a job, by accounting; part is its name in the job. The value is always 1.")
 	stepStart = metric.NewDesc("reckon_slurm_step_start_time_seconds", metric.Gauge, metric.Seconds, with(),
@@ -125,8 +128,10 @@ func shared(name string) *metric.Desc {
 // Descs returns every series that only this package writes.
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
-		allocatedCores, allocatedMemory, allocatedGPUs, allocatedNodes, allocationTime, suspendedTime, qosInfo, endedByInfo, stepCPU, stepMemory, stepCores,
-		workloadState, submitTime, requestNodes, exitCodes, nodesInfo, numberInfo, jobTasks, jobSteps, stepInfo, stepStart, stepEnd, stepExit,
+		allocatedCores, allocatedMemory, allocatedGPUs, allocatedNodes, allocationTime, suspendedTime, qosInfo, endedByInfo, stepCPU,
+		stepMemory, stepCores,
+		workloadState, submitTime, requestNodes, exitCodes, nodesInfo, numberInfo, jobTasks, jobSteps, stepInfo, stepStart, stepEnd,
+		stepExit,
 		nodeInfo, nodeState, nodeCores, nodeAllocatedCores, nodeMemory, nodeAllocatedMemory, nodeGPUs, nodeAllocatedGPUs,
 		partitionInfo, partitionNode, partitionLimit, partitionJobs, partitionCores,
 		readUp, readSeconds, badRecords, unresolved,

@@ -173,9 +173,11 @@ func (p *Poller) log(t *query, got Read, err error) {
 	switch {
 	case message == t.logged:
 	case err != nil:
-		p.o.Logger.Error(system+" could not be read; the query is repeated, and nothing is lost that it reports later", "source", t.name, "err", err)
+		p.o.Logger.Error(system+" could not be read; the query is repeated, and nothing is lost that it reports later", "source", t.name,
+			"err", err)
 	case message != "":
-		p.o.Logger.Warn(system+" returned records that cannot be parsed; the others were taken", "source", t.name, "bad", got.Bad, "of", got.Records, "first", got.FirstBad)
+		p.o.Logger.Warn(system+" returned records that cannot be parsed; the others were taken", "source", t.name, "bad", got.Bad, "of",
+			got.Records, "first", got.FirstBad)
 	default:
 		p.o.Logger.Info(system+" is read again", "source", t.name)
 	}

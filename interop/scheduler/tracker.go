@@ -212,7 +212,8 @@ func (l *run) merge(j *Job) {
 	l.job = *j
 	n := &l.job
 	for _, f := range []struct{ to, from *string }{
-		{&n.User, &was.User}, {&n.Account, &was.Account}, {&n.Partition, &was.Partition}, {&n.Name, &was.Name}, {&n.NodeList, &was.NodeList},
+		{&n.User, &was.User}, {&n.Account, &was.Account}, {&n.Partition, &was.Partition}, {&n.Name, &was.Name},
+		{&n.NodeList, &was.NodeList},
 		{&n.QOS, &was.QOS}, {&n.UID, &was.UID},
 	} {
 		if *f.to == "" {
@@ -220,8 +221,10 @@ func (l *run) merge(j *Job) {
 		}
 	}
 	for _, f := range []struct{ to, from *float64 }{
-		{&n.Cores, &was.Cores}, {&n.MemoryBytes, &was.MemoryBytes}, {&n.GPUs, &was.GPUs}, {&n.Nodes, &was.Nodes}, {&n.Seconds, &was.Seconds},
-		{&n.Allocated.Cores, &was.Allocated.Cores}, {&n.Allocated.MemoryBytes, &was.Allocated.MemoryBytes}, {&n.Allocated.GPUs, &was.Allocated.GPUs},
+		{&n.Cores, &was.Cores}, {&n.MemoryBytes, &was.MemoryBytes}, {&n.GPUs, &was.GPUs}, {&n.Nodes, &was.Nodes},
+		{&n.Seconds, &was.Seconds},
+		{&n.Allocated.Cores, &was.Allocated.Cores}, {&n.Allocated.MemoryBytes, &was.Allocated.MemoryBytes},
+		{&n.Allocated.GPUs, &was.Allocated.GPUs},
 		{&n.Allocated.Nodes, &was.Allocated.Nodes}, {&n.Suspended, &was.Suspended},
 	} {
 		if *f.to == 0 {

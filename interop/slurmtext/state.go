@@ -12,7 +12,8 @@ func State(s string) (state, rest string) {
 	if !ok {
 		return state, rest
 	}
-	for _, w := range []string{"boot_fail", "cancelled", "completed", "completing", "configuring", "node_fail", "out_of_memory", "preempted", "resv_del_hold", "requeue_fed", "requeue_hold", "special_exit", "launch_failed", "reconfig_fail"} {
+	for _, w := range []string{"boot_fail", "cancelled", "completed", "completing", "configuring", "node_fail", "out_of_memory",
+		"preempted", "resv_del_hold", "requeue_fed", "requeue_hold", "special_exit", "launch_failed", "reconfig_fail"} {
 		if strings.HasPrefix(w, cut) && cut != "" && (len(cut) >= 8 || w == cut) {
 			return w, rest
 		}
@@ -23,7 +24,8 @@ func State(s string) (state, rest string) {
 // Over reports whether a state is final. A requeued job continues as another run.
 func Over(state string) bool {
 	switch state {
-	case "boot_fail", "cancelled", "completed", "deadline", "failed", "node_fail", "out_of_memory", "preempted", "timeout", "revoked", "launch_failed", "reconfig_fail":
+	case "boot_fail", "cancelled", "completed", "deadline", "failed", "node_fail", "out_of_memory", "preempted", "timeout", "revoked",
+		"launch_failed", "reconfig_fail":
 		return true
 	}
 	return false

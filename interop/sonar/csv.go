@@ -274,7 +274,8 @@ func (r *Reader) emit(h *Handler) error {
 func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 	c := r.cells
 	if len(c) != 8 && len(c) != 12 {
-		return fmt.Errorf("%d fields without names: 8 or 12 are written by the first releases of sonar, later ones write NAME=VALUE", len(c)), nil
+		return fmt.Errorf("%d fields without names: 8 or 12 are written by the first releases of sonar, later ones write NAME=VALUE",
+			len(c)), nil
 	}
 	at, err := r.when(c[0])
 	if err != nil {

@@ -72,7 +72,8 @@ func (r *Reader) document(br *bufio.Reader, line *int) (raw []byte, began int, e
 			if err == nil {
 				*line++
 			}
-			return append([]byte{b}, rest[:min(len(rest), 40)]...), began, fmt.Errorf("%q is no JSON object", clip(append([]byte{b}, bytes.TrimSpace(rest)...)))
+			return append([]byte{b}, rest[:min(len(rest), 40)]...), began,
+				fmt.Errorf("%q is no JSON object", clip(append([]byte{b}, bytes.TrimSpace(rest)...)))
 		}
 		if len(raw) < r.o.MaxEnvelope {
 			raw = append(raw, b)
@@ -130,7 +131,8 @@ func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 	case e.Data != nil:
 		return r.data(e.Data.Type, e.Data.Attributes, h)
 	case len(e.Errors) > 0:
-		return fmt.Errorf("sonar on node %q reported an error and nothing else: %s", e.Errors[0].Node, clip([]byte(e.Errors[0].Detail))), nil
+		return fmt.Errorf("sonar on node %q reported an error and nothing else: %s", e.Errors[0].Node, clip([]byte(e.Errors[0].Detail))),
+			nil
 	case e.Error != "":
 		return fmt.Errorf("sonar reported an error and nothing else: %s", clip([]byte(e.Error))), nil
 	case e.Hostname != "":

@@ -103,11 +103,14 @@ func (p *Process) possible() error {
 		v, most float64
 		unit    string
 	}{
-		{"CPU time", p.CPU, maxCPU, "s"}, {"mean of cores", p.Mean, maxShare, ""}, {"resident memory", p.Resident, maxMemory, "B"}, {"virtual memory", p.Virtual, maxBytes, "B"},
-		{"data read", p.Read, maxBytes, "B"}, {"data written", p.Written, maxBytes, "B"}, {"GPU use", p.GPU, maxShare, ""}, {"GPU memory", p.GPUMemory, maxMemory, "B"},
+		{"CPU time", p.CPU, maxCPU, "s"}, {"mean of cores", p.Mean, maxShare, ""}, {"resident memory", p.Resident, maxMemory, "B"},
+		{"virtual memory", p.Virtual, maxBytes, "B"},
+		{"data read", p.Read, maxBytes, "B"}, {"data written", p.Written, maxBytes, "B"}, {"GPU use", p.GPU, maxShare, ""},
+		{"GPU memory", p.GPUMemory, maxMemory, "B"},
 	} {
 		if f.v > f.most {
-			return fmt.Errorf("%s of %s (job %d, process %d) is %.3g %s: no machine gives that", f.name, clip([]byte(p.Cmd)), p.Job, p.PID, f.v, f.unit)
+			return fmt.Errorf("%s of %s (job %d, process %d) is %.3g %s: no machine gives that", f.name, clip([]byte(p.Cmd)), p.Job, p.PID,
+				f.v, f.unit)
 		}
 	}
 	return nil

@@ -25,7 +25,8 @@ var figures = []struct{ name, expr string }{
 	{"reckon.workload.memory_bytes", `sum by (site, node, workload, kind, owner) (reckon_workload_memory_bytes)`},
 	{"reckon.workload.gpus", `sum by (site, node, workload, kind, owner) (rate(reckon_workload_gpu_seconds_total[2m]))`},
 	{"reckon.workload.power_watts", `sum by (site, node, workload, kind, owner, method) (rate(reckon_workload_energy_joules_total[2m]))`},
-	{"reckon.workload.network_bytes_per_second", `sum by (site, node, workload, kind, owner, direction) (rate(reckon_workload_network_bytes_total[2m]))`},
+	{"reckon.workload.network_bytes_per_second",
+		`sum by (site, node, workload, kind, owner, direction) (rate(reckon_workload_network_bytes_total[2m]))`},
 }
 
 // Ask runs an instant query.

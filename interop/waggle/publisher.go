@@ -56,7 +56,8 @@ func NewPublisher(address string) (*Publisher, error) {
 		return nil, fmt.Errorf("scope=%s in %s: give all, node or beehive", p.scope, u.Redacted())
 	}
 	if _, given := u.User.Password(); given {
-		return nil, fmt.Errorf("%s holds a password, which the list of processes shows; write it to a file and give password_file=FILE", u.Redacted())
+		return nil, fmt.Errorf("%s holds a password, which the list of processes shows; write it to a file and give password_file=FILE",
+			u.Redacted())
 	}
 	u.RawQuery = ""
 	if p.user = u.User.Username(); p.user == "" {

@@ -96,7 +96,8 @@ func Read(r io.Reader) (*Plan, error) {
 			return nil, errors.New("the plan is empty")
 		}
 		text := strings.Join(strings.Fields(err.Error()), " ")
-		return nil, errors.New(strings.NewReplacer("yaml: ", "", "unmarshal errors: ", "", " in type experiment.Plan", "", " in type experiment.", " in ").Replace(text))
+		return nil, errors.New(strings.NewReplacer("yaml: ", "", "unmarshal errors: ", "", " in type experiment.Plan", "",
+			" in type experiment.", " in ").Replace(text))
 	}
 	return &p, p.check()
 }
@@ -111,8 +112,10 @@ func (p *Plan) check() error {
 	seen := map[string]bool{}
 	for i, r := range p.Runs {
 		switch {
-		case r.Name == "" || r.Name == Idle || r.Name != filepath.Base(r.Name) || strings.ContainsAny(r.Name, "\\\x00\n") || strings.HasPrefix(r.Name, "."):
-			return fmt.Errorf("run %d: name %q; give each run a word of its own, other than %q, that can be the name of a file", i+1, r.Name, Idle)
+		case r.Name == "" || r.Name == Idle || r.Name != filepath.Base(r.Name) || strings.ContainsAny(r.Name, "\\\x00\n") ||
+			strings.HasPrefix(r.Name, "."):
+			return fmt.Errorf("run %d: name %q; give each run a word of its own, other than %q, that can be the name of a file", i+1,
+				r.Name, Idle)
 		case seen[r.Name]:
 			return fmt.Errorf("run %d: the name %q is used twice; repeat: does a run several times", i+1, r.Name)
 		case (len(r.Stress) > 0) == (len(r.Command) > 0):

@@ -69,22 +69,27 @@ func counter(name, help string, unit metric.Unit, labels ...string) *metric.Desc
 
 // The figures of the machine, under node_exporter's names.
 var (
-	nodeCPU      = counter("node_cpu_seconds_total", "Seconds the CPUs spent in each mode.", metric.Seconds, "cpu", "mode")
-	nodeMemory   = gauge("node_memory_MemTotal_bytes", "Memory information field MemTotal_bytes.", metric.Bytes)
-	nodeFree     = gauge("node_memory_MemAvailable_bytes", "Memory information field MemAvailable_bytes.", metric.Bytes)
-	nodeLoad     = gauge("node_load1", "1m load average.", metric.None)
-	nodeRunning  = gauge("node_procs_running", "Number of processes in runnable state.", metric.None)
-	nodeWaitCPU  = counter("node_pressure_cpu_waiting_seconds_total", "Total time in seconds that processes have waited for CPU time", metric.Seconds)
-	nodeWaitMem  = counter("node_pressure_memory_waiting_seconds_total", "Total time in seconds that processes have waited for memory", metric.Seconds)
-	nodeWaitIO   = counter("node_pressure_io_waiting_seconds_total", "Total time in seconds that processes have waited due to IO congestion", metric.Seconds)
+	nodeCPU     = counter("node_cpu_seconds_total", "Seconds the CPUs spent in each mode.", metric.Seconds, "cpu", "mode")
+	nodeMemory  = gauge("node_memory_MemTotal_bytes", "Memory information field MemTotal_bytes.", metric.Bytes)
+	nodeFree    = gauge("node_memory_MemAvailable_bytes", "Memory information field MemAvailable_bytes.", metric.Bytes)
+	nodeLoad    = gauge("node_load1", "1m load average.", metric.None)
+	nodeRunning = gauge("node_procs_running", "Number of processes in runnable state.", metric.None)
+	nodeWaitCPU = counter("node_pressure_cpu_waiting_seconds_total", "Total time in seconds that processes have waited for CPU time",
+		metric.Seconds)
+	nodeWaitMem = counter("node_pressure_memory_waiting_seconds_total", "Total time in seconds that processes have waited for memory",
+		metric.Seconds)
+	nodeWaitIO = counter("node_pressure_io_waiting_seconds_total",
+		"Total time in seconds that processes have waited due to IO congestion", metric.Seconds)
 	nodeRead     = counter("node_disk_read_bytes_total", "The total number of bytes read successfully.", metric.Bytes, "device")
 	nodeWritten  = counter("node_disk_written_bytes_total", "The total number of bytes written successfully.", metric.Bytes, "device")
 	nodeReceived = counter("node_network_receive_bytes_total", "Network device statistic receive_bytes.", metric.Bytes, "device")
 	nodeSent     = counter("node_network_transmit_bytes_total", "Network device statistic transmit_bytes.", metric.Bytes, "device")
 	nodeSpeed    = gauge("node_network_speed_bytes", "Network device property: speed_bytes.", metric.Bytes, "device")
 	nodeBoot     = gauge("node_boot_time_seconds", "Node boot time, in unixtime.", metric.Seconds)
-	nodeUname    = gauge("node_uname_info", "Labeled system information as provided by the uname system call.", metric.None, "sysname", "release", "machine", "nodename")
-	nodeOS       = gauge("node_os_info", "A metric with a constant '1' value labeled by what the distribution says of itself.", metric.None, "id", "pretty_name")
+	nodeUname    = gauge("node_uname_info", "Labeled system information as provided by the uname system call.", metric.None, "sysname",
+		"release", "machine", "nodename")
+	nodeOS = gauge("node_os_info", "A metric with a constant '1' value labeled by what the distribution says of itself.", metric.None, "id",
+		"pretty_name")
 )
 
 func newFigures(n *Node) figures {
@@ -127,8 +132,10 @@ func (f *figures) advance(n *Node, busy, waiting, span float64) {
 
 // Descs lists what Read may append.
 func (n *Node) Descs() []*metric.Desc {
-	return append(append([]*metric.Desc{nodeCPU, nodeMemory, nodeFree, nodeLoad, nodeRunning, nodeWaitCPU, nodeWaitMem, nodeWaitIO, nodeRead, nodeWritten, nodeReceived, nodeSent, nodeSpeed,
-		nodeBoot, nodeUname, nodeOS}, sensor.MeterDescs()...), sensor.GPUDescs()...)
+	return append(
+		append([]*metric.Desc{nodeCPU, nodeMemory, nodeFree, nodeLoad, nodeRunning, nodeWaitCPU, nodeWaitMem, nodeWaitIO, nodeRead,
+			nodeWritten, nodeReceived, nodeSent, nodeSpeed,
+			nodeBoot, nodeUname, nodeOS}, sensor.MeterDescs()...), sensor.GPUDescs()...)
 }
 
 // Sensor is the hardware of the machine: a [sensor.Sensor], a [sensor.MeterSource] and a

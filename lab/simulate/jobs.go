@@ -121,7 +121,8 @@ func (s *Site) number() {
 
 // job draws one.
 func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
-	j := &Job{User: u, kind: k, Name: k.name, Program: k.program, Partition: "batch", Submit: submit, seed: rnd.Uint64(), Nodes: k.nodes[rnd.IntN(len(k.nodes))]}
+	j := &Job{User: u, kind: k, Name: k.name, Program: k.program, Partition: "batch", Submit: submit, seed: rnd.Uint64(),
+		Nodes: k.nodes[rnd.IntN(len(k.nodes))]}
 	if n := rnd.IntN(6); n > 0 {
 		j.Name += "-" + strconv.Itoa(n)
 	}
@@ -206,7 +207,8 @@ func (s *Site) fit() {
 
 // roundLimit is a limit as people write it.
 func roundLimit(d time.Duration) time.Duration {
-	for _, step := range []time.Duration{10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 12 * time.Hour} {
+	for _, step := range []time.Duration{10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour,
+		12 * time.Hour} {
 		if d <= step {
 			return step
 		}

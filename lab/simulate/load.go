@@ -63,7 +63,8 @@ func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 	}
 	u := &g.unit
 	day := hours[at.Hour()] / 12
-	d := demand{cores: u.cores * (0.5 + day + 0.3*wobble(n.site.Seed+uint64(len(u.unit)), at.Unix()/120)), anon: u.memory, file: u.memory / 5, write: u.write}
+	d := demand{cores: u.cores * (0.5 + day + 0.3*wobble(n.site.Seed+uint64(len(u.unit)), at.Unix()/120)), anon: u.memory,
+		file: u.memory / 5, write: u.write}
 	d.cores = max(d.cores, u.cores/10)
 	return d
 }
@@ -186,7 +187,8 @@ func (s *Site) crowds(after int) (out []*session) {
 	from := s.From.Add(-s.lead)
 	for at := from.Truncate(24 * time.Hour).Add(13 * time.Hour); at.Before(s.End()); at = at.Add(24 * time.Hour) {
 		for i := range 3 {
-			v := &session{number: after + len(out) + 1, user: s.Users[(first+i)%len(s.Users)], start: at, end: at.Add(4 * time.Hour), seed: rnd.Uint64(),
+			v := &session{number: after + len(out) + 1, user: s.Users[(first+i)%len(s.Users)], start: at, end: at.Add(4 * time.Hour),
+				seed:    rnd.Uint64(),
 				program: "make", cores: float64(s.Cores) / 2, memory: 2 << 30}
 			if i == 0 {
 				v.program, v.cores, v.memory, v.start = "python3", 2*float64(s.Cores), 24<<30, at.Add(20*time.Minute)

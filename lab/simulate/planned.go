@@ -85,9 +85,11 @@ type PlannedSession struct {
 func (s *Site) plan() error {
 	for i := range s.Config.Plan {
 		p := &s.Config.Plan[i]
-		j := &Job{User: s.user(p.User), Name: p.Name, Program: p.Program, Partition: "batch", Nodes: max(p.Nodes, 1), Cores: max(p.Cores, 1), MemoryBytes: p.MemoryBytes,
-			GPUs: p.GPUs, Limit: p.Limit, Submit: s.From.Add(p.Submit), Outcome: p.Outcome, Exit: p.Exit, CancelledBy: p.CancelledBy, Stuck: p.Stuck,
-			plan: p, length: p.Length, seed: uint64(i), kind: &kind{ranks: 1, phases: []phase{{1, 1, 1, 0, 0, 0}}}}
+		j := &Job{User: s.user(p.User), Name: p.Name, Program: p.Program, Partition: "batch", Nodes: max(p.Nodes, 1),
+			Cores: max(p.Cores, 1), MemoryBytes: p.MemoryBytes,
+			GPUs: p.GPUs, Limit: p.Limit, Submit: s.From.Add(p.Submit), Outcome: p.Outcome, Exit: p.Exit, CancelledBy: p.CancelledBy,
+			Stuck: p.Stuck,
+			plan:  p, length: p.Length, seed: uint64(i), kind: &kind{ranks: 1, phases: []phase{{1, 1, 1, 0, 0, 0}}}}
 		if j.Program == "" {
 			j.Program = "work"
 		}
@@ -131,7 +133,8 @@ func (s *Site) plannedSessions(after int) (out []*session) {
 	for i := range s.Config.Sessions {
 		p := &s.Config.Sessions[i]
 		from := s.From.Add(p.From)
-		out = append(out, &session{number: after + i + 1, user: s.user(p.User), start: from, end: from.Add(p.For), program: p.Program, plan: p})
+		out = append(out, &session{number: after + i + 1, user: s.user(p.User), start: from, end: from.Add(p.For), program: p.Program,
+			plan: p})
 	}
 	return out
 }
@@ -195,7 +198,8 @@ func (g *group) work(n *Node, p *place) {
 // quit ends the processes of planned jobs that hold on without them.
 func (n *Node) quit(at time.Time) {
 	for _, g := range n.groups {
-		if g.place == nil || g.place.job.plan == nil || g.place.job.plan.Does.Ends <= 0 || at.Sub(g.place.job.Start) < g.place.job.plan.Does.Ends {
+		if g.place == nil || g.place.job.plan == nil || g.place.job.plan.Does.Ends <= 0 ||
+			at.Sub(g.place.job.Start) < g.place.job.plan.Does.Ends {
 			continue
 		}
 		for _, p := range g.procs {
@@ -222,7 +226,8 @@ func (g *group) plannedLoad(at time.Time) demand {
 		return demand{anon: 1 << 20}
 	}
 	out := demand{
-		cores: max(d.Wants, d.Cores), most: d.Cores, anon: d.Needed, file: d.Cache, read: d.Read, write: d.Write, gpu: d.GPU, gpuBytes: d.GPUBytes, planned: d,
+		cores: max(d.Wants, d.Cores), most: d.Cores, anon: d.Needed, file: d.Cache, read: d.Read, write: d.Write, gpu: d.GPU,
+		gpuBytes: d.GPUBytes, planned: d,
 	}
 	if j.Outcome == outOfMemory && j.End.Sub(at) < 20*time.Second {
 		out.killed, out.anon = true, j.MemoryBytes

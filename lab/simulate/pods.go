@@ -31,7 +31,8 @@ var podPrograms = []struct {
 	name   string
 	cores  float64
 	memory uint64
-}{{"nginx", 0.03, 40 << 20}, {"java", 0.25, 700 << 20}, {"python3", 0.12, 160 << 20}, {"node", 0.08, 220 << 20}, {"redis-server", 0.05, 300 << 20}, {"postgres", 0.1, 400 << 20}}
+}{{"nginx", 0.03, 40 << 20}, {"java", 0.25, 700 << 20}, {"python3", 0.12, 160 << 20}, {"node", 0.08, 220 << 20},
+	{"redis-server", 0.05, 300 << 20}, {"postgres", 0.1, 400 << 20}}
 
 // hexadecimal returns n digits that follow from a seed and a number.
 func hexadecimal(seed, number uint64, n int) string {
@@ -87,18 +88,23 @@ func (s *Site) pod(slot, roll int) *pod {
 	what := podPrograms[deployment%len(podPrograms)]
 	app := fmt.Sprintf("%s-%d", strings.TrimSuffix(what.name, "-server"), deployment)
 	hash := hexadecimal(s.Seed, uint64(1)<<39+uint64(deployment)<<16+uint64(roll), 9)
-	p := &pod{start: s.rolledOut(slot, roll), end: s.End().Add(time.Hour), sandbox: digits[32:96], seed: s.Seed + purpose, program: what.name, cores: what.cores, memory: what.memory}
+	p := &pod{start: s.rolledOut(slot, roll), end: s.End().Add(time.Hour), sandbox: digits[32:96], seed: s.Seed + purpose,
+		program: what.name, cores: what.cores, memory: what.memory}
 	if roll < s.RollOuts {
 		p.end = s.rolledOut(slot, roll+1)
 	}
 	uid := fmt.Sprintf("%s-%s-4%s-8%s-%s", digits[:8], digits[8:12], digits[13:16], digits[17:20], digits[20:32])
 	p.Pod = kubelet.Pod{
-		Namespace: accounts[deployment%len(accounts)], Name: app + "-" + hash + "-" + digits[160:], UID: uid, ReportedUID: uid, Created: p.start,
-		Labels: map[string]string{"app": app, "pod-template-hash": hash}, OwnerKind: "ReplicaSet", OwnerName: app + "-" + hash, OwnerUID: hash,
-		Phase: "Running", QoS: "Burstable",
+		Namespace: accounts[deployment%len(accounts)], Name: app + "-" + hash + "-" + digits[160:], UID: uid, ReportedUID: uid,
+		Created: p.start,
+		Labels:  map[string]string{"app": app, "pod-template-hash": hash}, OwnerKind: "ReplicaSet", OwnerName: app + "-" + hash,
+		OwnerUID: hash,
+		Phase:    "Running", QoS: "Burstable",
 		Containers: []kubelet.Container{{
-			Name: "app", Image: fmt.Sprintf("registry.example.org/%s:1.%d", app, roll), Type: kubelet.Main, ID: digits[96:160], Running: true,
-			Request: kubelet.Resources{Cores: 2 * what.cores, MemoryBytes: float64(what.memory)}, Limit: kubelet.Resources{MemoryBytes: 2 * float64(what.memory)},
+			Name: "app", Image: fmt.Sprintf("registry.example.org/%s:1.%d", app, roll), Type: kubelet.Main, ID: digits[96:160],
+			Running: true,
+			Request: kubelet.Resources{Cores: 2 * what.cores, MemoryBytes: float64(what.memory)},
+			Limit:   kubelet.Resources{MemoryBytes: 2 * float64(what.memory)},
 		}},
 	}
 	return p

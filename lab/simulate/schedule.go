@@ -96,7 +96,8 @@ func (s *Site) schedule() {
 
 func (s *Site) order() {
 	for i := range s.specs {
-		slices.SortStableFunc(s.specs[i].places, func(a, b place) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
+		slices.SortStableFunc(s.specs[i].places,
+			func(a, b place) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
 	}
 }
 

@@ -47,7 +47,8 @@ func Fill(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, str
 	for _, s := range stretches {
 		p, err := f.Run(ctx, s, out)
 		done.At, done.Live, done.Waiting = p.At, p.Live, p.Waiting
-		done.Samples, done.Batches, done.Took, done.Passed = done.Samples+p.Samples, done.Batches+p.Batches, done.Took+p.Took, done.Passed+p.Passed
+		done.Samples, done.Batches, done.Took, done.Passed = done.Samples+p.Samples, done.Batches+p.Batches, done.Took+p.Took,
+			done.Passed+p.Passed
 		if err != nil {
 			return done, err
 		}

@@ -132,7 +132,8 @@ func (f *Fleet) Now() time.Time { return f.now }
 // and returns its error.
 func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) {
 	if s.Tick <= 0 || s.Export < s.Tick {
-		return Progress{}, fmt.Errorf("a tick of %v and an export interval of %v: the tick is positive and no longer than the interval", s.Tick, s.Export)
+		return Progress{}, fmt.Errorf("a tick of %v and an export interval of %v: the tick is positive and no longer than the interval",
+			s.Tick, s.Export)
 	}
 	f.out = out
 	began, from := time.Now(), f.now
@@ -237,7 +238,8 @@ func (f *Fleet) export(ctx context.Context, m *member, s Stretch, out Sink) erro
 			}
 		}
 		if m.agent == nil {
-			a, err := agent.OpenMachine(agent.Config{Node: m.label, Root: "/nowhere", Tick: s.Tick, Export: s.Export, Version: f.config.Version}, m.node, m.node.Sensor())
+			a, err := agent.OpenMachine(agent.Config{Node: m.label, Root: "/nowhere", Tick: s.Tick, Export: s.Export,
+				Version: f.config.Version}, m.node, m.node.Sensor())
 			if err != nil {
 				return err
 			}

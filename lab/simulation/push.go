@@ -47,7 +47,8 @@ func NewPush(c PushConfig) (*Push, error) {
 		if node != "" {
 			labels["node"], dir = node, "node-"+node
 		}
-		one, err := push.Open(push.Config{Endpoints: c.Endpoints, Labels: labels, QueueDir: filepath.Join(c.Dir, dir), UserAgent: c.UserAgent, Logger: c.Logger})
+		one, err := push.Open(push.Config{Endpoints: c.Endpoints, Labels: labels, QueueDir: filepath.Join(c.Dir, dir),
+			UserAgent: c.UserAgent, Logger: c.Logger})
 		if err != nil {
 			return nil, errors.Join(err, p.Close(0))
 		}

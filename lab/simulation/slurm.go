@@ -215,7 +215,8 @@ func (q *source) record(j *simulate.Job) scheduler.Job {
 	}
 	if j.Steps() {
 		w.StepCount = 2
-		w.Steps = append(w.Steps, scheduler.Step{ID: "0", Name: j.Program, State: w.State, NodeList: w.NodeList, Start: j.Start, End: j.End, Exit: w.Exit})
+		w.Steps = append(w.Steps, scheduler.Step{ID: "0", Name: j.Program, State: w.State, NodeList: w.NodeList, Start: j.Start, End: j.End,
+			Exit: w.Exit})
 	}
 	return w
 }
@@ -229,7 +230,8 @@ func planned(w *scheduler.Job, p *simulate.Planned, j *simulate.Job) {
 			end = at.Add(step.Length)
 		}
 		code := step.Exit
-		w.Steps = append(w.Steps, scheduler.Step{ID: strconv.Itoa(i), Name: step.Name, State: cmp.Or(step.Outcome, "completed"), NodeList: w.NodeList, Start: at, End: end, Exit: &code})
+		w.Steps = append(w.Steps, scheduler.Step{ID: strconv.Itoa(i), Name: step.Name, State: cmp.Or(step.Outcome, "completed"),
+			NodeList: w.NodeList, Start: at, End: end, Exit: &code})
 		at = end
 	}
 	w.StepCount = len(w.Steps)

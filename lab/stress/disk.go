@@ -57,7 +57,8 @@ func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 		return fmt.Errorf("disk load in %s: %w", d.dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < d.size+d.size/10 {
-		return fmt.Errorf("%w: the disk load needs a file of %d bytes, and %s has %d bytes free; give --dir or a smaller --disk-size", ErrUnavailable, d.size, d.dir, free)
+		return fmt.Errorf("%w: the disk load needs a file of %d bytes, and %s has %d bytes free; give --dir or a smaller --disk-size",
+			ErrUnavailable, d.size, d.dir, free)
 	}
 	var err error
 	if d.buf, err = unix.Mmap(-1, 0, piece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {

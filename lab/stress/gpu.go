@@ -36,11 +36,13 @@ const gpuLeast = 50 * time.Microsecond
 // openGPU opens a device for a program with a GPU load.
 func openGPU(p Program, device int, open func(int) (gpuDevice, error)) (*gpuLoad, error) {
 	if top := p.Peak()[GPU]; top > 1 {
-		return nil, fmt.Errorf("%w: %.4g GPUs are wished; one is loaded at a time: give at most 100%%, or leave out --gpu", ErrUnavailable, top)
+		return nil, fmt.Errorf("%w: %.4g GPUs are wished; one is loaded at a time: give at most 100%%, or leave out --gpu", ErrUnavailable,
+			top)
 	}
 	dev, err := open(device)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w; leave out --gpu, or the column gpus of a trace (--cpu-only plays the CPU part)", ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w; leave out --gpu, or the column gpus of a trace (--cpu-only plays the CPU part)", ErrUnavailable,
+			err)
 	}
 	return &gpuLoad{dev: dev, pace: gpuPace{pace: pace{curve: newCurve(p, GPU)}}}, nil
 }

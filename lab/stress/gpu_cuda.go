@@ -35,8 +35,10 @@ type cuda struct {
 // cudaFunctions are the functions that we call; of alternative names, either is sufficient.
 var cudaFunctions = []string{
 	"cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
-	"cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxSetFlags_v2 cuDevicePrimaryCtxSetFlags", "cuCtxSetCurrent", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction",
-	"cuStreamCreate", "cuStreamDestroy_v2", "cuEventCreate", "cuEventDestroy_v2", "cuEventRecord", "cuEventSynchronize", "cuEventElapsedTime",
+	"cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxSetFlags_v2 cuDevicePrimaryCtxSetFlags", "cuCtxSetCurrent",
+	"cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction",
+	"cuStreamCreate", "cuStreamDestroy_v2", "cuEventCreate", "cuEventDestroy_v2", "cuEventRecord", "cuEventSynchronize",
+	"cuEventElapsedTime",
 	"cuMemAlloc_v2", "cuMemFree_v2", "cuLaunchKernel", "cuGetErrorName",
 }
 
@@ -54,7 +56,8 @@ func openCUDA(device int) (gpuDevice, error) { return openCUDAFrom("libcuda.so.1
 func openCUDAFrom(path string, device int) (gpuDevice, error) {
 	lib, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
-		return nil, fmt.Errorf("no NVIDIA driver library: install the driver, or give the container NVIDIA_DRIVER_CAPABILITIES=compute (%w)", err)
+		return nil, fmt.Errorf(
+			"no NVIDIA driver library: install the driver, or give the container NVIDIA_DRIVER_CAPABILITIES=compute (%w)", err)
 	}
 	c := &cuda{fn: map[string]uintptr{}, ptx: append([]byte(spinPTX), 0), entry: []byte("reckon_spin\x00")}
 	for _, list := range cudaFunctions {
@@ -184,7 +187,8 @@ func (c *cuda) spin(turns uint64) (time.Duration, error) {
 	if err := c.call("cuEventRecord", c.before, c.stream); err != nil {
 		return 0, err
 	}
-	if err := c.call("cuLaunchKernel", c.kernel, c.blocks, 1, 1, cudaThreads, 1, 1, 0, c.stream, uintptr(unsafe.Pointer(&c.params)), 0); err != nil {
+	if err := c.call("cuLaunchKernel", c.kernel, c.blocks, 1, 1, cudaThreads, 1, 1, 0, c.stream, uintptr(unsafe.Pointer(&c.params)),
+		0); err != nil {
 		return 0, err
 	}
 	if err := c.call("cuEventRecord", c.after, c.stream); err != nil {
@@ -211,7 +215,8 @@ func (c *cuda) close() error {
 		name string
 		of   *uintptr
 	}{
-		{"cuMemFree_v2", &c.memory}, {"cuEventDestroy_v2", &c.after}, {"cuEventDestroy_v2", &c.before}, {"cuStreamDestroy_v2", &c.stream}, {"cuModuleUnload", &c.module},
+		{"cuMemFree_v2", &c.memory}, {"cuEventDestroy_v2", &c.after}, {"cuEventDestroy_v2", &c.before}, {"cuStreamDestroy_v2", &c.stream},
+		{"cuModuleUnload", &c.module},
 	} {
 		if *x.of == 0 {
 			continue

@@ -112,7 +112,8 @@ func (r *player) judge(of Resource) {
 	if *f.Achieved > f.Wish {
 		word = "more than"
 	}
-	r.report.warn("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, many(missed, "step"), *f.Achieved, f.Wish, s.Step, r.why(of, *f.Achieved > f.Wish))
+	r.report.warn("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, many(missed, "step"), *f.Achieved, f.Wish, s.Step,
+		r.why(of, *f.Achieved > f.Wish))
 }
 
 func many(n int, what string) string {
@@ -152,7 +153,9 @@ func (r *player) storage() {
 			continue
 		}
 		if counted := now[i] - r.io[i]; math.Abs(float64(counted-ours[i])) > max(0.02*float64(ours[i]), 1<<20) {
-			r.report.warn("disk: the program %s %d bytes, and the kernel counted %d for it: %s is held in memory (tmpfs) or cached; choose another --dir or --disk-mode direct", word, ours[i], counted, r.disk.dir)
+			r.report.warn(
+				"disk: the program %s %d bytes, and the kernel counted %d for it: %s is held in memory (tmpfs) or cached; choose "+
+					"another --dir or --disk-mode direct", word, ours[i], counted, r.disk.dir)
 		}
 	}
 }

@@ -28,36 +28,45 @@ var cadvisorLabels = []string{"id", "container", "name", "namespace", "pod", "im
 const imageUnknown = "unknown"
 
 func cadvisorDesc(name string, kind metric.Kind, unit metric.Unit, help string, extra ...string) *metric.Desc {
-	return &metric.Desc{Name: "container_" + name, Kind: kind, Unit: unit, Help: help, Labels: append(append([]string{}, cadvisorLabels...), extra...)}
+	return &metric.Desc{Name: "container_" + name, Kind: kind, Unit: unit, Help: help,
+		Labels: append(append([]string{}, cadvisorLabels...), extra...)}
 }
 
 var (
-	cadvisorCPU       = cadvisorDesc("cpu_usage_seconds_total", metric.Counter, metric.Seconds, "Cumulative cpu time consumed in seconds.", "cpu")
-	cadvisorUser      = cadvisorDesc("cpu_user_seconds_total", metric.Counter, metric.Seconds, "Cumulative user cpu time consumed in seconds.")
-	cadvisorSystem    = cadvisorDesc("cpu_system_seconds_total", metric.Counter, metric.Seconds, "Cumulative system cpu time consumed in seconds.")
-	cadvisorThrottled = cadvisorDesc("cpu_cfs_throttled_seconds_total", metric.Counter, metric.Seconds, "Total time duration the container has been throttled.")
-	cadvisorMemory    = cadvisorDesc("memory_usage_bytes", metric.Gauge, metric.Bytes, "Current memory usage in bytes.")
-	cadvisorRSS       = cadvisorDesc("memory_rss", metric.Gauge, metric.None, "Size of RSS in bytes.")
-	cadvisorCache     = cadvisorDesc("memory_cache", metric.Gauge, metric.None, "Number of bytes of page cache memory.")
-	cadvisorMax       = cadvisorDesc("memory_max_usage_bytes", metric.Gauge, metric.Bytes, "Maximum memory usage recorded in bytes.")
-	cadvisorSwap      = cadvisorDesc("memory_swap", metric.Gauge, metric.None, "Container swap usage in bytes.")
-	cadvisorRead      = cadvisorDesc("fs_reads_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes read.")
-	cadvisorWritten   = cadvisorDesc("fs_writes_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes written.")
-	cadvisorHeld      = cadvisorDesc("fs_usage_bytes", metric.Gauge, metric.Bytes, "Number of bytes that are consumed by the container on this filesystem.", "device")
-	cadvisorProcs     = cadvisorDesc("processes", metric.Gauge, metric.None, "Number of processes running inside the container.")
-	cadvisorThreads   = cadvisorDesc("threads", metric.Gauge, metric.None, "Number of threads running inside the container.")
-	cadvisorOOM       = cadvisorDesc("oom_events_total", metric.Counter, metric.None, "Count of out of memory events observed for the container.")
-	cadvisorStart     = cadvisorDesc("start_time_seconds", metric.Gauge, metric.Seconds, "Start time of the container since unix epoch in seconds.")
-	machineCores      = &metric.Desc{Name: "machine_cpu_cores", Kind: metric.Gauge, Help: "Number of logical CPU cores."}
-	machineMemory     = &metric.Desc{Name: "machine_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes, Help: "Amount of memory installed on the machine."}
-	cadvisorLimit     = cadvisorDesc("spec_memory_limit_bytes", metric.Gauge, metric.Bytes, "Memory limit for the container.")
-	cadvisorWorking   = cadvisorDesc("memory_working_set_bytes", metric.Gauge, metric.Bytes, "Current working set in bytes.")
-	cadvisorPeriods   = cadvisorDesc("cpu_cfs_periods_total", metric.Counter, metric.None, "Number of elapsed enforcement period intervals.")
-	cadvisorThrottle  = cadvisorDesc("cpu_cfs_throttled_periods_total", metric.Counter, metric.None, "Number of throttled period intervals.")
-	cadvisorQuota     = cadvisorDesc("spec_cpu_quota", metric.Gauge, metric.None, "CPU quota of the container.")
-	cadvisorPeriod    = cadvisorDesc("spec_cpu_period", metric.Gauge, metric.None, "CPU period of the container.")
-	cadvisorShares    = cadvisorDesc("spec_cpu_shares", metric.Gauge, metric.None, "CPU share of the container.")
-	cadvisorSeen      = cadvisorDesc("last_seen", metric.Gauge, metric.Seconds, "Last time a container was seen by the exporter")
+	cadvisorCPU = cadvisorDesc("cpu_usage_seconds_total", metric.Counter, metric.Seconds, "Cumulative cpu time consumed in seconds.",
+		"cpu")
+	cadvisorUser = cadvisorDesc("cpu_user_seconds_total", metric.Counter, metric.Seconds,
+		"Cumulative user cpu time consumed in seconds.")
+	cadvisorSystem = cadvisorDesc("cpu_system_seconds_total", metric.Counter, metric.Seconds,
+		"Cumulative system cpu time consumed in seconds.")
+	cadvisorThrottled = cadvisorDesc("cpu_cfs_throttled_seconds_total", metric.Counter, metric.Seconds,
+		"Total time duration the container has been throttled.")
+	cadvisorMemory  = cadvisorDesc("memory_usage_bytes", metric.Gauge, metric.Bytes, "Current memory usage in bytes.")
+	cadvisorRSS     = cadvisorDesc("memory_rss", metric.Gauge, metric.None, "Size of RSS in bytes.")
+	cadvisorCache   = cadvisorDesc("memory_cache", metric.Gauge, metric.None, "Number of bytes of page cache memory.")
+	cadvisorMax     = cadvisorDesc("memory_max_usage_bytes", metric.Gauge, metric.Bytes, "Maximum memory usage recorded in bytes.")
+	cadvisorSwap    = cadvisorDesc("memory_swap", metric.Gauge, metric.None, "Container swap usage in bytes.")
+	cadvisorRead    = cadvisorDesc("fs_reads_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes read.")
+	cadvisorWritten = cadvisorDesc("fs_writes_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes written.")
+	cadvisorHeld    = cadvisorDesc("fs_usage_bytes", metric.Gauge, metric.Bytes,
+		"Number of bytes that are consumed by the container on this filesystem.", "device")
+	cadvisorProcs   = cadvisorDesc("processes", metric.Gauge, metric.None, "Number of processes running inside the container.")
+	cadvisorThreads = cadvisorDesc("threads", metric.Gauge, metric.None, "Number of threads running inside the container.")
+	cadvisorOOM     = cadvisorDesc("oom_events_total", metric.Counter, metric.None,
+		"Count of out of memory events observed for the container.")
+	cadvisorStart = cadvisorDesc("start_time_seconds", metric.Gauge, metric.Seconds,
+		"Start time of the container since unix epoch in seconds.")
+	machineCores  = &metric.Desc{Name: "machine_cpu_cores", Kind: metric.Gauge, Help: "Number of logical CPU cores."}
+	machineMemory = &metric.Desc{Name: "machine_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help: "Amount of memory installed on the machine."}
+	cadvisorLimit    = cadvisorDesc("spec_memory_limit_bytes", metric.Gauge, metric.Bytes, "Memory limit for the container.")
+	cadvisorWorking  = cadvisorDesc("memory_working_set_bytes", metric.Gauge, metric.Bytes, "Current working set in bytes.")
+	cadvisorPeriods  = cadvisorDesc("cpu_cfs_periods_total", metric.Counter, metric.None, "Number of elapsed enforcement period intervals.")
+	cadvisorThrottle = cadvisorDesc("cpu_cfs_throttled_periods_total", metric.Counter, metric.None, "Number of throttled period intervals.")
+	cadvisorQuota    = cadvisorDesc("spec_cpu_quota", metric.Gauge, metric.None, "CPU quota of the container.")
+	cadvisorPeriod   = cadvisorDesc("spec_cpu_period", metric.Gauge, metric.None, "CPU period of the container.")
+	cadvisorShares   = cadvisorDesc("spec_cpu_shares", metric.Gauge, metric.None, "CPU share of the container.")
+	cadvisorSeen     = cadvisorDesc("last_seen", metric.Gauge, metric.Seconds, "Last time a container was seen by the exporter")
 )
 
 // CAdvisor returns the view under cAdvisor's names.

@@ -54,9 +54,11 @@ var cadvisorShown = map[string][]shown{
 	"reckon_workload_threads":            {{to: cadvisorThreads}},
 	"reckon_workload_oom_kills_total":    {{to: cadvisorOOM}},
 	"reckon_workload_start_time_seconds": {{to: cadvisorStart}},
-	"reckon_workload_limit_memory_bytes": {{to: cadvisorLimit, label: "kind", is: "container"}}, // for pods the limit of each container is known, see below
+	// for pods the limit of each container is known, see below
+	"reckon_workload_limit_memory_bytes": {{to: cadvisorLimit, label: "kind", is: "container"}},
 
-	"reckon_container_info":                        {{to: cadvisorSeen, measured: true, value: func(_ float64, b *metric.Batch) float64 { return float64(b.Time.UnixMilli()) / 1000 }}},
+	"reckon_container_info": {
+		{to: cadvisorSeen, measured: true, value: func(_ float64, b *metric.Batch) float64 { return float64(b.Time.UnixMilli()) / 1000 }}},
 	"reckon_container_memory_usage_bytes":          {{to: cadvisorMemory}},
 	"reckon_container_memory_working_set_bytes":    {{to: cadvisorWorking}},
 	"reckon_container_cpu_periods_total":           {{to: cadvisorPeriods}},
@@ -91,7 +93,9 @@ func directions(what, help string) []shown {
 		receive, transmit = " receiving", " transmitting"
 	}
 	return []shown{
-		{to: cadvisorDesc("network_receive_"+what+"_total", metric.Counter, unit, help+receive, "interface"), label: "direction", is: "receive", copies: "device"},
-		{to: cadvisorDesc("network_transmit_"+what+"_total", metric.Counter, unit, help+transmit, "interface"), label: "direction", is: "transmit", copies: "device"},
+		{to: cadvisorDesc("network_receive_"+what+"_total", metric.Counter, unit, help+receive, "interface"), label: "direction",
+			is: "receive", copies: "device"},
+		{to: cadvisorDesc("network_transmit_"+what+"_total", metric.Counter, unit, help+transmit, "interface"), label: "direction",
+			is: "transmit", copies: "device"},
 	}
 }

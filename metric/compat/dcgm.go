@@ -54,34 +54,54 @@ var dcgmRows = []dcgmRow{
 	{"reckon_gpu_temperature_celsius", "memory", dcgmDesc("DEV_MEMORY_TEMP", metric.Gauge, "Memory temperature (in C)."), 1, false},
 	{"reckon_gpu_temperature_celsius", "core", dcgmDesc("DEV_GPU_TEMP", metric.Gauge, "GPU temperature (in C)."), 1, false},
 	{"reckon_gpu_power_watts", "", dcgmDesc("DEV_POWER_USAGE", metric.Gauge, "Power draw (in W)."), 1, false},
-	{"reckon_gpu_energy_joules_total", "", dcgmDesc("DEV_TOTAL_ENERGY_CONSUMPTION", metric.Counter, "Total energy consumption (in mJ)."), 1000, false},
+	{"reckon_gpu_energy_joules_total", "", dcgmDesc("DEV_TOTAL_ENERGY_CONSUMPTION", metric.Counter, "Total energy consumption (in mJ)."),
+		1000, false},
 	{"reckon_gpu_pcie_replays_total", "", dcgmDesc("DEV_PCIE_REPLAY_COUNTER", metric.Counter, "Total number of PCIe retries."), 1, false},
 	{"reckon_gpu_busy_seconds_total", "", dcgmDesc("DEV_GPU_UTIL", metric.Gauge, "GPU utilization (in %)."), 100, true},
-	{"reckon_gpu_engine_busy_seconds_total", "memory", dcgmDesc("DEV_MEM_COPY_UTIL", metric.Gauge, "Memory utilization (in %)."), 100, true},
+	{"reckon_gpu_engine_busy_seconds_total", "memory", dcgmDesc("DEV_MEM_COPY_UTIL", metric.Gauge, "Memory utilization (in %)."), 100,
+		true},
 	{"reckon_gpu_engine_busy_seconds_total", "encoder", dcgmDesc("DEV_ENC_UTIL", metric.Gauge, "Encoder utilization (in %)."), 100, true},
 	{"reckon_gpu_engine_busy_seconds_total", "decoder", dcgmDesc("DEV_DEC_UTIL", metric.Gauge, "Decoder utilization (in %)."), 100, true},
 	{"reckon_gpu_xid_last", "", dcgmDesc("DEV_XID_ERRORS", metric.Gauge, "Value of the last XID error encountered."), 1, false},
 	{"reckon_gpu_memory_bytes", "", dcgmDesc("DEV_FB_USED", metric.Gauge, "Framebuffer memory used (in MiB)."), 1.0 / (1 << 20), false},
-	{"reckon_gpu_memory_reserved_bytes", "", dcgmDesc("DEV_FB_RESERVED", metric.Gauge, "Framebuffer memory reserved (in MiB)."), 1.0 / (1 << 20), false},
+	{"reckon_gpu_memory_reserved_bytes", "", dcgmDesc("DEV_FB_RESERVED", metric.Gauge, "Framebuffer memory reserved (in MiB)."),
+		1.0 / (1 << 20), false},
 	{"reckon_gpu_memory_size_bytes", "", dcgmFree, 1.0 / (1 << 20), false},
 	{"reckon_gpu_memory_bytes", "", dcgmFree, -1.0 / (1 << 20), false},
 	{"reckon_gpu_memory_reserved_bytes", "", dcgmFree, -1.0 / (1 << 20), false},
-	{"reckon_gpu_ecc_errors_total", "corrected", dcgmDesc("DEV_ECC_SBE_AGG_TOTAL", metric.Counter, "Total number of single-bit persistent ECC errors."), 1, false},
-	{"reckon_gpu_ecc_errors_total", "uncorrected", dcgmDesc("DEV_ECC_DBE_AGG_TOTAL", metric.Counter, "Total number of double-bit persistent ECC errors."), 1, false},
-	{"reckon_gpu_remapped_rows", "uncorrected", dcgmDesc("DEV_UNCORRECTABLE_REMAPPED_ROWS", metric.Counter, "Number of remapped rows for uncorrectable errors."), 1, false},
-	{"reckon_gpu_remapped_rows", "corrected", dcgmDesc("DEV_CORRECTABLE_REMAPPED_ROWS", metric.Counter, "Number of remapped rows for correctable errors."), 1, false},
+	{"reckon_gpu_ecc_errors_total", "corrected",
+		dcgmDesc("DEV_ECC_SBE_AGG_TOTAL", metric.Counter, "Total number of single-bit persistent ECC errors."), 1, false},
+	{"reckon_gpu_ecc_errors_total", "uncorrected",
+		dcgmDesc("DEV_ECC_DBE_AGG_TOTAL", metric.Counter, "Total number of double-bit persistent ECC errors."), 1, false},
+	{"reckon_gpu_remapped_rows", "uncorrected",
+		dcgmDesc("DEV_UNCORRECTABLE_REMAPPED_ROWS", metric.Counter, "Number of remapped rows for uncorrectable errors."), 1, false},
+	{"reckon_gpu_remapped_rows", "corrected",
+		dcgmDesc("DEV_CORRECTABLE_REMAPPED_ROWS", metric.Counter, "Number of remapped rows for correctable errors."), 1, false},
 	{"reckon_gpu_remap_failed", "", dcgmDesc("DEV_ROW_REMAP_FAILURE", metric.Gauge, "Whether remapping of rows has failed."), 1, false},
 	// A rate in MB/s over both directions, although the original's list declares it a counter.
-	{"reckon_gpu_link_bytes_total", "nvlink", dcgmDesc("DEV_NVLINK_BANDWIDTH_TOTAL", metric.Gauge, "NVLink bandwidth of all lanes (in MB/s)."), 1e-6, true},
-	{"reckon_gpu_engine_busy_seconds_total", "graphics", dcgmDesc("PROF_GR_ENGINE_ACTIVE", metric.Gauge, "Ratio of time the graphics engine is active."), 1, true},
-	{"reckon_gpu_engine_busy_seconds_total", "tensor", dcgmDesc("PROF_PIPE_TENSOR_ACTIVE", metric.Gauge, "Ratio of cycles the tensor (HMMA) pipe is active."), 1, true},
-	{"reckon_gpu_engine_busy_seconds_total", "dram", dcgmDesc("PROF_DRAM_ACTIVE", metric.Gauge, "Ratio of cycles the device memory interface is active sending or receiving data."), 1, true},
-	{"reckon_gpu_engine_busy_seconds_total", "sm", dcgmDesc("PROF_SM_ACTIVE", metric.Gauge, "The ratio of cycles an SM has at least 1 warp assigned."), 1, true},
-	{"reckon_gpu_engine_busy_seconds_total", "fp64", dcgmDesc("PROF_PIPE_FP64_ACTIVE", metric.Gauge, "Ratio of cycles the fp64 pipes are active."), 1, true},
-	{"reckon_gpu_engine_busy_seconds_total", "fp32", dcgmDesc("PROF_PIPE_FP32_ACTIVE", metric.Gauge, "Ratio of cycles the fp32 pipes are active."), 1, true},
-	{"reckon_gpu_engine_busy_seconds_total", "fp16", dcgmDesc("PROF_PIPE_FP16_ACTIVE", metric.Gauge, "Ratio of cycles the fp16 pipes are active."), 1, true},
-	{"reckon_gpu_link_bytes_total", "pcie sent", dcgmDesc("PROF_PCIE_TX_BYTES", metric.Gauge, "The number of bytes of active pcie tx data including both header and payload."), 1, true},
-	{"reckon_gpu_link_bytes_total", "pcie received", dcgmDesc("PROF_PCIE_RX_BYTES", metric.Gauge, "The number of bytes of active pcie rx data including both header and payload."), 1, true},
+	{"reckon_gpu_link_bytes_total", "nvlink",
+		dcgmDesc("DEV_NVLINK_BANDWIDTH_TOTAL", metric.Gauge, "NVLink bandwidth of all lanes (in MB/s)."), 1e-6, true},
+	{"reckon_gpu_engine_busy_seconds_total", "graphics",
+		dcgmDesc("PROF_GR_ENGINE_ACTIVE", metric.Gauge, "Ratio of time the graphics engine is active."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "tensor",
+		dcgmDesc("PROF_PIPE_TENSOR_ACTIVE", metric.Gauge, "Ratio of cycles the tensor (HMMA) pipe is active."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "dram",
+		dcgmDesc("PROF_DRAM_ACTIVE", metric.Gauge, "Ratio of cycles the device memory interface is active sending or receiving data."), 1,
+		true},
+	{"reckon_gpu_engine_busy_seconds_total", "sm",
+		dcgmDesc("PROF_SM_ACTIVE", metric.Gauge, "The ratio of cycles an SM has at least 1 warp assigned."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "fp64",
+		dcgmDesc("PROF_PIPE_FP64_ACTIVE", metric.Gauge, "Ratio of cycles the fp64 pipes are active."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "fp32",
+		dcgmDesc("PROF_PIPE_FP32_ACTIVE", metric.Gauge, "Ratio of cycles the fp32 pipes are active."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "fp16",
+		dcgmDesc("PROF_PIPE_FP16_ACTIVE", metric.Gauge, "Ratio of cycles the fp16 pipes are active."), 1, true},
+	{"reckon_gpu_link_bytes_total", "pcie sent",
+		dcgmDesc("PROF_PCIE_TX_BYTES", metric.Gauge, "The number of bytes of active pcie tx data including both header and payload."), 1,
+		true},
+	{"reckon_gpu_link_bytes_total", "pcie received",
+		dcgmDesc("PROF_PCIE_RX_BYTES", metric.Gauge, "The number of bytes of active pcie rx data including both header and payload."), 1,
+		true},
 }
 
 var dcgmFree = dcgmDesc("DEV_FB_FREE", metric.Gauge, "Framebuffer memory free (in MiB).")
@@ -171,7 +191,8 @@ func (d *dcgm) meet(s *metric.Series) {
 	device := label(s, "device")
 	f := d.facts[device]
 	if f == nil || f.info != s {
-		f = &gpuFacts{info: s, uuid: device, index: label(s, "index"), pci: label(s, "pci"), model: label(s, "model"), driver: label(s, "driver")}
+		f = &gpuFacts{info: s, uuid: device, index: label(s, "index"), pci: label(s, "pci"), model: label(s, "model"),
+			driver: label(s, "driver")}
 		if parent := label(s, "parent"); parent != "" {
 			f.uuid, f.partition = parent, label(s, "partition")
 			f.model, f.profile, _ = strings.Cut(f.model, " MIG ")
@@ -203,12 +224,14 @@ func (d *dcgm) add(to *metric.Desc, s *metric.Series, v float64) {
 	if p := d.facts[f.uuid]; p != nil && f.partition != "" {
 		f.pci = p.pci
 	}
-	d.t.add(to, v, f.index, f.uuid, f.pci, nvidiaName(f.index), f.model, f.profile, f.partition, d.node, f.driver, f.container, f.namespace, f.pod)
+	d.t.add(to, v, f.index, f.uuid, f.pci, nvidiaName(f.index), f.model, f.profile, f.partition, d.node, f.driver, f.container, f.namespace,
+		f.pod)
 }
 
 // nvidiaName returns the device file, without allocating for the usual ones.
 func nvidiaName(index string) string {
-	for _, n := range [...]string{"nvidia0", "nvidia1", "nvidia2", "nvidia3", "nvidia4", "nvidia5", "nvidia6", "nvidia7", "nvidia8", "nvidia9"} {
+	for _, n := range [...]string{"nvidia0", "nvidia1", "nvidia2", "nvidia3", "nvidia4", "nvidia5", "nvidia6", "nvidia7", "nvidia8",
+		"nvidia9"} {
 		if n[len("nvidia"):] == index {
 			return n
 		}

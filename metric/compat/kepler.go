@@ -36,15 +36,19 @@ var (
 	keplerNode       = keplerPair("node_cpu", "cpu at node level", "zone", "path")
 	keplerNodeActive = keplerPair("node_cpu_active", "cpu in active state at node level", "zone", "path")
 	keplerNodeIdle   = keplerPair("node_cpu_idle", "cpu in idle state at node level", "zone", "path")
-	keplerContainer  = keplerPair("container_cpu", "cpu at container level", "container_id", "container_name", "runtime", "state", "zone", "pod_id")
-	keplerPod        = keplerPair("pod_cpu", "cpu at pod level", "pod_id", "pod_name", "pod_namespace", "state", "zone")
-	keplerVM         = keplerPair("vm_cpu", "cpu at vm level", "vm_id", "vm_name", "hypervisor", "state", "zone")
+	keplerContainer  = keplerPair("container_cpu", "cpu at container level", "container_id", "container_name", "runtime", "state", "zone",
+		"pod_id")
+	keplerPod = keplerPair("pod_cpu", "cpu at pod level", "pod_id", "pod_name", "pod_namespace", "state", "zone")
+	keplerVM  = keplerPair("vm_cpu", "cpu at vm level", "vm_id", "vm_name", "hypervisor", "state", "zone")
 	// The processor model is unknown here.
-	keplerInfo    = &metric.Desc{Name: "kepler_node_cpu_info", Kind: metric.Gauge, Help: "CPU information from procfs", Labels: []string{"processor", "vendor_id", "model_name", "physical_id", "core_id"}}
-	keplerProcess = keplerPair("process_cpu", "cpu at process level", "pid", "comm", "exe", "type", "state", "container_id", "vm_id", "zone")
+	keplerInfo = &metric.Desc{Name: "kepler_node_cpu_info", Kind: metric.Gauge, Help: "CPU information from procfs",
+		Labels: []string{"processor", "vendor_id", "model_name", "physical_id", "core_id"}}
+	keplerProcess = keplerPair("process_cpu", "cpu at process level", "pid", "comm", "exe", "type", "state", "container_id", "vm_id",
+		"zone")
 	keplerSeconds = keplerDesc("kepler_process_cpu_seconds_total", metric.Counter, metric.Seconds,
 		"Total user and system time of cpu at process level in seconds.", "pid", "comm", "exe", "type", "container_id", "vm_id")
-	keplerUsage = keplerDesc("kepler_node_cpu_usage_ratio", metric.Gauge, metric.Ratio, "CPU usage ratio of a node (value between 0.0 and 1.0).")
+	keplerUsage = keplerDesc("kepler_node_cpu_usage_ratio", metric.Gauge, metric.Ratio,
+		"CPU usage ratio of a node (value between 0.0 and 1.0).")
 )
 
 func keplerPairs() [][2]*metric.Desc {

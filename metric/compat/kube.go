@@ -39,26 +39,35 @@ func kubeContainerDesc(name, help string, more ...string) *metric.Desc {
 }
 
 var (
-	kubeInfo     = kubePodDesc("info", "Information about pod.", "host_ip", "pod_ip", "node", "created_by_kind", "created_by_name", "priority_class", "host_network")
+	kubeInfo = kubePodDesc("info", "Information about pod.", "host_ip", "pod_ip", "node", "created_by_kind", "created_by_name",
+		"priority_class", "host_network")
 	kubeOwner    = kubePodDesc("owner", "Information about the Pod's owner.", "owner_kind", "owner_name", "owner_is_controller")
 	kubePhase    = kubePodDesc("status_phase", "The pods current phase.", "phase")
 	kubeQoS      = kubePodDesc("status_qos_class", "The pods current qosClass.", "qos_class")
 	kubeCreated  = kubePodDesc("created", "Unix creation timestamp")
-	kubeReplicas = kubeDesc("replicaset_owner", "Information about the ReplicaSet's owner.", "namespace", "replicaset", "owner_kind", "owner_name", "owner_is_controller")
-	kubeJob      = kubeDesc("job_owner", "Information about the Job's owner.", "namespace", "job_name", "owner_kind", "owner_name", "owner_is_controller")
+	kubeReplicas = kubeDesc("replicaset_owner", "Information about the ReplicaSet's owner.", "namespace", "replicaset", "owner_kind",
+		"owner_name", "owner_is_controller")
+	kubeJob = kubeDesc("job_owner", "Information about the Job's owner.", "namespace", "job_name", "owner_kind", "owner_name",
+		"owner_is_controller")
 
-	kubeContainer      = kubeContainerDesc("info", "Information about a container in a pod.", "image", "container_id")
-	kubeInit           = kubePodDesc("init_container_info", "Information about an init container in a pod.", "container", "image", "container_id")
-	kubeRestarts       = kubeContainerDesc("status_restarts_total", "The number of container restarts per container.")
-	kubeWaiting        = kubeContainerDesc("status_waiting", "Describes whether the container is currently in waiting state.")
-	kubeWaitingReason  = kubeContainerDesc("status_waiting_reason", "Describes the reason the container is currently in waiting state.", "reason")
-	kubeRunning        = kubeContainerDesc("status_running", "Describes whether the container is currently in running state.")
-	kubeTerminated     = kubeContainerDesc("status_terminated", "Describes whether the container is currently in terminated state.")
-	kubeTermReason     = kubeContainerDesc("status_terminated_reason", "Describes the reason the container is currently in terminated state.", "reason")
-	kubeLastTermReason = kubeContainerDesc("status_last_terminated_reason", "Describes the last reason the container was in terminated state.", "reason")
-	kubeLastExit       = kubeContainerDesc("status_last_terminated_exitcode", "Describes the exit code for the last container in terminated state.")
-	kubeRequests       = kubeContainerDesc("resource_requests", "The number of requested request resource by a container.", "node", "resource", "unit")
-	kubeLimits         = kubeContainerDesc("resource_limits", "The number of requested limit resource by a container.", "node", "resource", "unit")
+	kubeContainer = kubeContainerDesc("info", "Information about a container in a pod.", "image", "container_id")
+	kubeInit      = kubePodDesc("init_container_info", "Information about an init container in a pod.", "container", "image",
+		"container_id")
+	kubeRestarts      = kubeContainerDesc("status_restarts_total", "The number of container restarts per container.")
+	kubeWaiting       = kubeContainerDesc("status_waiting", "Describes whether the container is currently in waiting state.")
+	kubeWaitingReason = kubeContainerDesc("status_waiting_reason", "Describes the reason the container is currently in waiting state.",
+		"reason")
+	kubeRunning    = kubeContainerDesc("status_running", "Describes whether the container is currently in running state.")
+	kubeTerminated = kubeContainerDesc("status_terminated", "Describes whether the container is currently in terminated state.")
+	kubeTermReason = kubeContainerDesc("status_terminated_reason",
+		"Describes the reason the container is currently in terminated state.", "reason")
+	kubeLastTermReason = kubeContainerDesc("status_last_terminated_reason",
+		"Describes the last reason the container was in terminated state.", "reason")
+	kubeLastExit = kubeContainerDesc("status_last_terminated_exitcode",
+		"Describes the exit code for the last container in terminated state.")
+	kubeRequests = kubeContainerDesc("resource_requests", "The number of requested request resource by a container.", "node", "resource",
+		"unit")
+	kubeLimits = kubeContainerDesc("resource_limits", "The number of requested limit resource by a container.", "node", "resource", "unit")
 )
 
 // phases are the phases of a pod (core/v1 PodPhase).
@@ -77,8 +86,10 @@ func (k *kube) Name() string { return KubeName }
 
 // Descs implements View.
 func (k *kube) Descs() []*metric.Desc {
-	return []*metric.Desc{kubeInfo, kubeOwner, kubePhase, kubeQoS, kubeCreated, kubeReplicas, kubeJob, kubeContainer, kubeInit, kubeRestarts,
-		kubeWaiting, kubeWaitingReason, kubeRunning, kubeTerminated, kubeTermReason, kubeLastTermReason, kubeLastExit, kubeRequests, kubeLimits}
+	return []*metric.Desc{kubeInfo, kubeOwner, kubePhase, kubeQoS, kubeCreated, kubeReplicas, kubeJob, kubeContainer, kubeInit,
+		kubeRestarts,
+		kubeWaiting, kubeWaitingReason, kubeRunning, kubeTerminated, kubeTermReason, kubeLastTermReason, kubeLastExit, kubeRequests,
+		kubeLimits}
 }
 
 // Append implements View.

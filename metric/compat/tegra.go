@@ -32,22 +32,25 @@ var (
 		desc  *metric.Desc
 		scale float64
 	}{
-		"reckon_tegra_cpu_frequency_hertz":               {tegraDesc("cpu_frequency_hz", "CPU Clock frequency.", "cpu"), 1},
-		"reckon_tegra_cpu_busy_ratio":                    {tegraDesc("cpu_util_percentage", "Utilization of CPU in percentage.", "cpu"), 100},
+		"reckon_tegra_cpu_frequency_hertz": {tegraDesc("cpu_frequency_hz", "CPU Clock frequency.", "cpu"), 1},
+		"reckon_tegra_cpu_busy_ratio": {tegraDesc("cpu_util_percentage", "Utilization of CPU in percentage.", "cpu"),
+			100},
 		"reckon_tegra_memory_controller_frequency_hertz": {tegraDesc("emc_frequency_hz", "External memory controller clock frequency."), 1},
-		"reckon_tegra_memory_controller_busy_ratio":      {tegraDesc("emc_util_percentage", "Utilization of external memory controller in percentage."), 100},
-		"reckon_tegra_gpu_frequency_hertz":               {tegraGPU, 1},
-		"reckon_tegra_gpu_busy_ratio":                    {tegraDesc("gpu_util_percentage", "Utilization of GPU in percentage."), 100},
-		"reckon_tegra_largest_free_blocks":               {tegraDesc("lfb_nblock_count", "Count of largest free block."), 1},
-		"reckon_tegra_largest_free_block_bytes":          {tegraDesc("lfb_size_bytes", "Size of largest free block."), 1},
-		"reckon_tegra_memory_bytes":                      {tegraDesc("ram_total_bytes", "Total memory."), 1},
-		"reckon_tegra_memory_used_bytes":                 {tegraDesc("ram_used_bytes", "Current used memory."), 1},
-		"reckon_tegra_swap_bytes":                        {tegraDesc("swap_total_bytes", "Total swap memory."), 1},
-		"reckon_tegra_swap_cached_bytes":                 {tegraDesc("swap_cached_bytes", "Current swap cache memory."), 1},
-		"reckon_tegra_swap_used_bytes":                   {tegraDesc("swap_used_bytes", "Current swap used memory."), 1},
-		"reckon_tegra_rail_watts":                        {tegraDesc("wattage_current_milliwatts", "Current Watts of the hardware.", "sensor"), 1000},
-		"reckon_tegra_rail_average_watts":                {tegraDesc("wattage_average_milliwatts", "Averaged Watts of the hardware.", "sensor"), 1000},
-		"reckon_tegra_temperature_celsius":               {tegraTemp, 1},
+		"reckon_tegra_memory_controller_busy_ratio": {
+			tegraDesc("emc_util_percentage", "Utilization of external memory controller in percentage."), 100},
+		"reckon_tegra_gpu_frequency_hertz":      {tegraGPU, 1},
+		"reckon_tegra_gpu_busy_ratio":           {tegraDesc("gpu_util_percentage", "Utilization of GPU in percentage."), 100},
+		"reckon_tegra_largest_free_blocks":      {tegraDesc("lfb_nblock_count", "Count of largest free block."), 1},
+		"reckon_tegra_largest_free_block_bytes": {tegraDesc("lfb_size_bytes", "Size of largest free block."), 1},
+		"reckon_tegra_memory_bytes":             {tegraDesc("ram_total_bytes", "Total memory."), 1},
+		"reckon_tegra_memory_used_bytes":        {tegraDesc("ram_used_bytes", "Current used memory."), 1},
+		"reckon_tegra_swap_bytes":               {tegraDesc("swap_total_bytes", "Total swap memory."), 1},
+		"reckon_tegra_swap_cached_bytes":        {tegraDesc("swap_cached_bytes", "Current swap cache memory."), 1},
+		"reckon_tegra_swap_used_bytes":          {tegraDesc("swap_used_bytes", "Current swap used memory."), 1},
+		"reckon_tegra_rail_watts": {tegraDesc("wattage_current_milliwatts", "Current Watts of the hardware.", "sensor"),
+			1000},
+		"reckon_tegra_rail_average_watts":  {tegraDesc("wattage_average_milliwatts", "Averaged Watts of the hardware.", "sensor"), 1000},
+		"reckon_tegra_temperature_celsius": {tegraTemp, 1},
 	}
 	tegraForeground = tegraDesc("mts_fg_percentage", "Time spent in foreground tasks.")
 	tegraBackground = tegraDesc("mts_bg_percentage", "Time spent in background tasks.")

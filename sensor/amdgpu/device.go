@@ -390,7 +390,8 @@ func (d *device) shows(f sensor.GPUFigure) bool {
 }
 
 func (d *device) close() error {
-	errs := []error{d.status.Close(), d.busyFile.Close(), d.memoryBusy.Close(), d.used.Close(), d.size.Close(), d.power.Close(), d.errors.Close()}
+	errs := []error{d.status.Close(), d.busyFile.Close(), d.memoryBusy.Close(), d.used.Close(), d.size.Close(), d.power.Close(),
+		d.errors.Close()}
 	for i := range d.shown {
 		errs = append(errs, d.shown[i].file.Close())
 	}

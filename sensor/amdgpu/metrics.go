@@ -52,7 +52,8 @@ type layout struct {
 
 // dgpu returns the common fields of revisions 1.1 to 1.3.
 func dgpu(extra ...at) []at {
-	return append([]at{{temperatureHot, 6, 2}, {temperatureMem, 8, 2}, {gfxActivity, 16, 2}, {memoryActivity, 18, 2}, {mediaActivity, 20, 2},
+	return append([]at{{temperatureHot, 6, 2}, {temperatureMem, 8, 2}, {gfxActivity, 16, 2}, {memoryActivity, 18, 2},
+		{mediaActivity, 20, 2},
 		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
 }
 
@@ -63,19 +64,29 @@ func dgpu(extra ...at) []at {
 // energy before 1.4.
 func layouts() []layout {
 	return []layout{
-		{1, 0, 80, []at{{temperatureHot, 18, 2}, {temperatureMem, 20, 2}, {gfxActivity, 28, 2}, {memoryActivity, 30, 2}, {mediaActivity, 32, 2},
-			{socketPower, 34, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}},
+		{
+			1, 0, 80, []at{{temperatureHot, 18, 2}, {temperatureMem, 20, 2}, {gfxActivity, 28, 2}, {memoryActivity, 30, 2},
+				{mediaActivity, 32, 2},
+				{socketPower, 34, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}},
 		{1, 1, 96, dgpu()},
 		{1, 2, 104, dgpu()},
 		{1, 3, 120, dgpu(at{throttleBits, 112, 8})},
-		{1, 4, 288, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
-			{mediaActivity, 16, 2}, {energyUnits, 24, 8}, {graphicsClock, 240, 2}, {memoryClock, 280, 2}, {pcieReplays, 88, 8}, {linkRead, 104, links}, {linkWritten, 168, links}}},
-		{1, 5, 360, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
-			{mediaActivity, 16, 2}, {energyUnits, 88, 8}, {graphicsClock, 312, 2}, {memoryClock, 352, 2}, {pcieReplays, 152, 8}, {linkRead, 176, links}, {linkWritten, 240, links}}},
-		{1, 6, 308, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
-			{energyUnits, 16, 8}, {accumulations, 32, 4}, {prochotResidency, 36, 4}, {powerResidency, 40, 4}, {thermalResidency, 44, 4},
-			{regulatorResidency, 48, 4}, {memoryThermalResidency, 52, 4}, {gfxAccumulated, 68, 4}, {memoryAccumulated, 72, 4},
-			{graphicsClock, 264, 2}, {memoryClock, 304, 2}, {pcieReplays, 104, 8}, {linkRead, 128, links}, {linkWritten, 192, links}}},
+		{
+			1, 4, 288, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
+				{memoryActivity, 14, 2},
+				{mediaActivity, 16, 2}, {energyUnits, 24, 8}, {graphicsClock, 240, 2}, {memoryClock, 280, 2}, {pcieReplays, 88, 8},
+				{linkRead, 104, links}, {linkWritten, 168, links}}},
+		{
+			1, 5, 360, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
+				{memoryActivity, 14, 2},
+				{mediaActivity, 16, 2}, {energyUnits, 88, 8}, {graphicsClock, 312, 2}, {memoryClock, 352, 2}, {pcieReplays, 152, 8},
+				{linkRead, 176, links}, {linkWritten, 240, links}}},
+		{
+			1, 6, 308, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
+				{memoryActivity, 14, 2},
+				{energyUnits, 16, 8}, {accumulations, 32, 4}, {prochotResidency, 36, 4}, {powerResidency, 40, 4}, {thermalResidency, 44, 4},
+				{regulatorResidency, 48, 4}, {memoryThermalResidency, 52, 4}, {gfxAccumulated, 68, 4}, {memoryAccumulated, 72, 4},
+				{graphicsClock, 264, 2}, {memoryClock, 304, 2}, {pcieReplays, 104, 8}, {linkRead, 128, links}, {linkWritten, 192, links}}},
 		{1, 7, 340, accelerator()},
 		{1, 8, 340, accelerator()},
 		{2, 0, 4, nil},

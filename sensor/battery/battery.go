@@ -32,14 +32,17 @@ func gauge(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
 }
 
 var (
-	charge  = gauge("reckon_battery_charge_ratio", "State of charge of a battery, 1 is full.", metric.Ratio)
-	state   = gauge("reckon_battery_state", "What a battery does, as a label: charging, discharging, full, not charging.", metric.None, "state")
-	power   = gauge("reckon_battery_power_watts", "Power out of a battery; negative while it charges.", metric.Watts)
-	stored  = gauge("reckon_battery_energy_joules", "Energy in a battery.", metric.Joules)
-	full    = gauge("reckon_battery_energy_full_joules", "Energy in a battery when it is full, which falls with its age.", metric.Joules)
-	left    = gauge("reckon_battery_left_seconds", "Time until a battery that discharges is empty, at its power now.", metric.Seconds)
-	online  = gauge("reckon_supply_online", "Whether mains, a UPS or another supply that is not a battery feeds the machine (1).", metric.None, "type")
-	allLeft = &metric.Desc{Name: "reckon_node_battery_left_seconds", Kind: metric.Gauge, Unit: metric.Seconds, Help: "Time until all batteries of the node are empty, at the power that they give now."}
+	charge = gauge("reckon_battery_charge_ratio", "State of charge of a battery, 1 is full.", metric.Ratio)
+	state  = gauge("reckon_battery_state", "What a battery does, as a label: charging, discharging, full, not charging.", metric.None,
+		"state")
+	power  = gauge("reckon_battery_power_watts", "Power out of a battery; negative while it charges.", metric.Watts)
+	stored = gauge("reckon_battery_energy_joules", "Energy in a battery.", metric.Joules)
+	full   = gauge("reckon_battery_energy_full_joules", "Energy in a battery when it is full, which falls with its age.", metric.Joules)
+	left   = gauge("reckon_battery_left_seconds", "Time until a battery that discharges is empty, at its power now.", metric.Seconds)
+	online = gauge("reckon_supply_online", "Whether mains, a UPS or another supply that is not a battery feeds the machine (1).",
+		metric.None, "type")
+	allLeft = &metric.Desc{Name: "reckon_node_battery_left_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help: "Time until all batteries of the node are empty, at the power that they give now."}
 )
 
 const (
@@ -75,7 +78,8 @@ func New(root string) (*Sensor, error) {
 	s := &Sensor{root: root, now: time.Now, allLeft: metric.NewSeries(allLeft)}
 	s.scan()
 	if len(s.cells)+len(s.mains) == 0 {
-		return nil, sensor.Unavailable("no battery or power supply that the kernel shows", "", errors.New("nothing in "+sysfs.Path(root, "sys/class/power_supply")))
+		return nil, sensor.Unavailable("no battery or power supply that the kernel shows", "",
+			errors.New("nothing in "+sysfs.Path(root, "sys/class/power_supply")))
 	}
 	return s, nil
 }

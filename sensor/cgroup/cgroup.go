@@ -95,7 +95,8 @@ func New(o Options) (*Reader, error) {
 	return r, nil
 }
 
-// budget is what handles may hold of the files that the process may open: five eighths, since the task table of /proc keeps up to a quarter, and
+// budget is what handles may hold of the files that the process may open: five eighths, since the task table of /proc keeps up to a
+// quarter, and
 // a store and a server need some too.
 func budget() int {
 	var limit syscall.Rlimit
@@ -132,7 +133,8 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	case failed == nil:
 		return nil, fmt.Errorf("open cgroup: no path given: %w", fs.ErrInvalid)
 	case errors.Is(failed, errOutside):
-		return nil, sensor.Unavailable("cgroup is outside what is mounted here", "mount the machine's file system and name it with --root, or run in its cgroup namespace", failed)
+		return nil, sensor.Unavailable("cgroup is outside what is mounted here",
+			"mount the machine's file system and name it with --root, or run in its cgroup namespace", failed)
 	case errors.Is(failed, errNoMount):
 		return nil, sensor.Unavailable("cgroup hierarchy is not mounted", "", failed)
 	}

@@ -213,7 +213,8 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 }
 
 // A group in which nothing runs is taken to be as it was for restFor; what others change of it, by
-// reclaiming its pages and writing them back, is seen after that time, other figures, such as its limits, in every second one. Of one that used less than little
+// reclaiming its pages and writing them back, is seen after that time, other figures, such as its limits, in every second one. Of one that
+// used less than little
 // CPU time since all files were read, only CPU time is read for littleFor: it can not have touched more than
 // some ten MiB of memory.
 const (

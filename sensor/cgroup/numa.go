@@ -25,8 +25,10 @@ func (r *Reader) withNodes(nodes int) {
 	if nodes < 2 || nodes > sensor.MaxNodes {
 		return
 	}
-	r.v1 = append(r.v1, source{controller: "memory", names: []string{"memory.numa_stat\x00"}, rare: true, parse: func(b []byte, r *reading) { parseLegacyNodes(b, &r.Cgroup) }})
-	r.v2 = append(r.v2, source{names: []string{"memory.numa_stat\x00"}, rare: true, parse: func(b []byte, r *reading) { parseNodes(b, &r.Cgroup) }})
+	r.v1 = append(r.v1, source{controller: "memory", names: []string{"memory.numa_stat\x00"}, rare: true,
+		parse: func(b []byte, r *reading) { parseLegacyNodes(b, &r.Cgroup) }})
+	r.v2 = append(r.v2, source{names: []string{"memory.numa_stat\x00"}, rare: true,
+		parse: func(b []byte, r *reading) { parseNodes(b, &r.Cgroup) }})
 }
 
 // parseNodes reads memory.numa_stat of version 2: "anon N0=4096 N1=0", bytes.

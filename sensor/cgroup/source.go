@@ -101,25 +101,30 @@ func legacy() []source {
 		}},
 		{controller: "cpuacct", names: []string{"cpuacct.stat\x00"}, parse: func(b []byte, r *reading) { parseAcct(b, &r.Cgroup) }},
 		{controller: "cpu", names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseThrottle(b, &r.Cgroup) }},
-		{controller: "cpu", names: []string{"cpu.cfs_quota_us\x00"}, parse: func(b []byte, r *reading) { r.quota, _ = number(b) }}, // -1 is none
+		// -1 is none
+		{controller: "cpu", names: []string{"cpu.cfs_quota_us\x00"}, parse: func(b []byte, r *reading) { r.quota, _ = number(b) }},
 		{controller: "cpu", names: []string{"cpu.cfs_period_us\x00"}, parse: func(b []byte, r *reading) { r.period, _ = number(b) }},
 		{controller: "memory", names: []string{"memory.usage_in_bytes\x00"}, others: true, parse: current},
-		{controller: "memory", names: []string{"memory.stat\x00"}, others: true, parse: func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
+		{controller: "memory", names: []string{"memory.stat\x00"}, others: true,
+			parse: func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
 		{controller: "memory", names: []string{"memory.max_usage_in_bytes\x00"}, parse: peak},
 		{controller: "memory", names: []string{"memory.limit_in_bytes\x00"}, parse: func(b []byte, r *reading) {
 			if n, ok := number(b); ok {
 				setMemoryMax(n, &r.Cgroup)
 			}
 		}},
-		{controller: "memory", names: []string{"memory.oom_control\x00"}, parse: func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
-		{controller: "memory", names: []string{"memory.kmem.usage_in_bytes\x00"}, others: true, parse: func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
-		{controller: "blkio", names: []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"}, others: true, parse: func(b []byte, r *reading) {
-			var t traffic
-			if parseBlkio(b, &t, r.devices.look) {
-				r.ReadBytes, r.WriteBytes = t.total()
-				r.Have |= sensor.CgroupIO
-			}
-		}},
+		{controller: "memory", names: []string{"memory.oom_control\x00"},
+			parse: func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
+		{controller: "memory", names: []string{"memory.kmem.usage_in_bytes\x00"}, others: true,
+			parse: func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
+		{controller: "blkio", names: []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"},
+			others: true, parse: func(b []byte, r *reading) {
+				var t traffic
+				if parseBlkio(b, &t, r.devices.look) {
+					r.ReadBytes, r.WriteBytes = t.total()
+					r.Have |= sensor.CgroupIO
+				}
+			}},
 		{controller: "pids", names: []string{"pids.current\x00"}, parse: pids},
 	}
 }

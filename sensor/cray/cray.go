@@ -142,7 +142,8 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 		if now := s.now(); before != s.last || s.moved.IsZero() {
 			s.last, s.moved = before, now
 		} else if now.Sub(s.moved) > Stale {
-			return dst, fmt.Errorf("read %s: the blade controller has not updated it for more than %v (freshness stands at %d)", s.dir, Stale, before)
+			return dst, fmt.Errorf("read %s: the blade controller has not updated it for more than %v (freshness stands at %d)", s.dir,
+				Stale, before)
 		}
 		dst, err = s.read(dst[:begin])
 		if after, bad := s.freshness.Int(); bad == nil && after != before && try == 0 {

@@ -101,7 +101,8 @@ func New(root string) (*Sensor, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("list graphics devices: %w", err)
 	}
-	s := &Sensor{now: time.Now, every: searchEvery, found: make(map[key]*holder), checked: make(map[int32]uint64), text: make([]byte, 8<<10)}
+	s := &Sensor{now: time.Now, every: searchEvery, found: make(map[key]*holder), checked: make(map[int32]uint64),
+		text: make([]byte, 8<<10)}
 	for _, e := range list {
 		if !strings.HasPrefix(e.Name(), "card") || strings.Contains(e.Name(), "-") {
 			continue
@@ -111,7 +112,8 @@ func New(root string) (*Sensor, error) {
 		}
 	}
 	if len(s.devices) == 0 {
-		return nil, sensor.Unavailable("no GPU whose driver accounts for its clients (amdgpu, i915, xe)", "", fmt.Errorf("none in %s", class))
+		return nil, sensor.Unavailable("no GPU whose driver accounts for its clients (amdgpu, i915, xe)", "",
+			fmt.Errorf("none in %s", class))
 	}
 	slices.SortFunc(s.devices, func(a, b *device) int { return strings.Compare(a.gpu.Device, b.gpu.Device) })
 	for i, d := range s.devices {

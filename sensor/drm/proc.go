@@ -30,14 +30,16 @@ func (p *proc) path(pid int32, word string, fd int32) []byte {
 }
 
 func (p *proc) open(name []byte, flags int) (int, unix.Errno) {
-	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(p.dir), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(flags|unix.O_CLOEXEC), 0, 0, 0)
+	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(p.dir), uintptr(unsafe.Pointer(unsafe.SliceData(name))),
+		uintptr(flags|unix.O_CLOEXEC), 0, 0, 0)
 	return int(fd), errno
 }
 
 // readlink returns the target of a link in a directory, cut at 64 bytes.
 func (p *proc) readlink(dir int, number int32) []byte {
 	p.name = append(strconv.AppendInt(p.name[:0], int64(number), 10), 0)
-	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(unsafe.SliceData(p.name))), uintptr(unsafe.Pointer(&p.link)), uintptr(len(p.link)), 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(unsafe.SliceData(p.name))),
+		uintptr(unsafe.Pointer(&p.link)), uintptr(len(p.link)), 0, 0)
 	if errno != 0 {
 		return nil
 	}

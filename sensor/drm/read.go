@@ -63,7 +63,9 @@ func (s *Sensor) read(now time.Time) error {
 	return err
 }
 
-var errHidden = fmt.Errorf("the open files of other users' processes may not be seen, so their use of GPUs is missing: run as root or grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+var errHidden = fmt.Errorf(
+	"the open files of other users' processes may not be seen, so their use of GPUs is missing: run as root or grant CAP_SYS_PTRACE and " +
+		"CAP_DAC_READ_SEARCH")
 
 // again reads a known client. It returns false if its file is another one now.
 func (s *Sensor) again(h *holder, span float64) bool {

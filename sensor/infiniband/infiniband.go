@@ -111,7 +111,9 @@ func take(list *[]*device, name string) *device {
 
 func open(dir, name string, room int, left *int) *device {
 	path := filepath.Join(dir, name)
-	d := &device{name: name, info: metric.NewSeries(info, label(name), sysfs.Word(path, "board_id"), sysfs.Word(path, "fw_ver"), sysfs.Word(path, "hca_type"))}
+	d := &device{
+		name: name, info: metric.NewSeries(info, label(name), sysfs.Word(path, "board_id"), sysfs.Word(path, "fw_ver"),
+			sysfs.Word(path, "hca_type"))}
 	list, _ := os.ReadDir(filepath.Join(path, "ports")) // an adapter without ports has none
 	for _, e := range list {
 		if _, err := strconv.ParseUint(e.Name(), 10, 32); err != nil {

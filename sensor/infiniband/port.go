@@ -82,7 +82,8 @@ func (p *portReader) add(dir, device string, f field) bool {
 
 // unsupported reports whether an adapter lacks a counter although its file exists.
 func unsupported(err error) bool {
-	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOENT) || errors.Is(err, fs.ErrPermission)
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOENT) ||
+		errors.Is(err, fs.ErrPermission)
 }
 
 // read appends the present state and counters of the port. A removed device has no samples and is

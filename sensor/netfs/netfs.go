@@ -65,16 +65,22 @@ var (
 )
 
 func desc(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
-	return &metric.Desc{Name: "reckon_mount_" + name, Help: help, Kind: metric.Counter, Unit: unit, Labels: append([]string{"type", "source"}, labels...)}
+	return &metric.Desc{Name: "reckon_mount_" + name, Help: help, Kind: metric.Counter, Unit: unit,
+		Labels: append([]string{"type", "source"}, labels...)}
 }
 
 var (
-	bytesDesc  = desc("bytes_total", "Bytes read from and written to servers of a network file system, by direction; what the page cache served is not included.", metric.Bytes, "direction")
-	opsDesc    = desc("operations_total", "Operations on a network file system: read, write, or metadata for all others.", metric.None, "operation")
-	timeDesc   = desc("operation_seconds_total", "Time of operations on a network file system from the call until the answer, added up.", metric.Seconds, "operation")
-	serverDesc = desc("server_seconds_total", "Time of operations on a network file system from sending until the answer, added up.", metric.Seconds, "operation")
-	againDesc  = desc("retransmissions_total", "Requests to a network file system that were sent again.", metric.None)
-	lateDesc   = desc("timeouts_total", "Requests to a network file system that ran into their time limit (major timeouts).", metric.None)
+	bytesDesc = desc("bytes_total",
+		"Bytes read from and written to servers of a network file system, by direction; what the page cache served is not included.",
+		metric.Bytes, "direction")
+	opsDesc = desc("operations_total", "Operations on a network file system: read, write, or metadata for all others.", metric.None,
+		"operation")
+	timeDesc = desc("operation_seconds_total", "Time of operations on a network file system from the call until the answer, added up.",
+		metric.Seconds, "operation")
+	serverDesc = desc("server_seconds_total", "Time of operations on a network file system from sending until the answer, added up.",
+		metric.Seconds, "operation")
+	againDesc = desc("retransmissions_total", "Requests to a network file system that were sent again.", metric.None)
+	lateDesc  = desc("timeouts_total", "Requests to a network file system that ran into their time limit (major timeouts).", metric.None)
 )
 
 // Descs lists the series of the sensor, also where it is not available.

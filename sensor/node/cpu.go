@@ -9,7 +9,8 @@ import (
 
 var (
 	cpuSeconds = counter("node_cpu_seconds_total", "Seconds the CPUs spent in each mode.", metric.Seconds, "cpu", "mode")
-	cpuGuest   = counter("node_cpu_guest_seconds_total", "Seconds the CPUs spent in guests (VMs) for each mode.", metric.Seconds, "cpu", "mode")
+	cpuGuest   = counter("node_cpu_guest_seconds_total", "Seconds the CPUs spent in guests (VMs) for each mode.", metric.Seconds, "cpu",
+		"mode")
 )
 
 // modes in the order of /proc/stat; the last two are guest time.

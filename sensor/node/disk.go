@@ -29,16 +29,21 @@ var diskColumns = []struct {
 	{counter("node_disk_writes_completed_total", "The total number of writes completed successfully.", metric.None, "device"), 1},
 	{counter("node_disk_writes_merged_total", "The number of writes merged.", metric.None, "device"), 1},
 	{counter("node_disk_written_bytes_total", "The total number of bytes written successfully.", metric.Bytes, "device"), sector},
-	{counter("node_disk_write_time_seconds_total", "This is the total number of seconds spent by all writes.", metric.Seconds, "device"), 1e-3},
+	{counter("node_disk_write_time_seconds_total", "This is the total number of seconds spent by all writes.", metric.Seconds, "device"),
+		1e-3},
 	{gauge("node_disk_io_now", "The number of I/Os currently in progress.", metric.None, "device"), 1},
 	{counter("node_disk_io_time_seconds_total", "Total seconds spent doing I/Os.", metric.Seconds, "device"), 1e-3},
 	{counter("node_disk_io_time_weighted_seconds_total", "The weighted # of seconds spent doing I/Os.", metric.Seconds, "device"), 1e-3},
 	{counter("node_disk_discards_completed_total", "The total number of discards completed successfully.", metric.None, "device"), 1},
 	{counter("node_disk_discards_merged_total", "The total number of discards merged.", metric.None, "device"), 1},
 	{counter("node_disk_discarded_sectors_total", "The total number of sectors discarded successfully.", metric.None, "device"), 1},
-	{counter("node_disk_discard_time_seconds_total", "This is the total number of seconds spent by all discards.", metric.Seconds, "device"), 1e-3},
+	{
+		counter("node_disk_discard_time_seconds_total", "This is the total number of seconds spent by all discards.", metric.Seconds,
+			"device"), 1e-3},
 	{counter("node_disk_flush_requests_total", "The total number of flush requests completed successfully.", metric.None, "device"), 1},
-	{counter("node_disk_flush_requests_time_seconds_total", "This is the total number of seconds spent by all flush requests.", metric.Seconds, "device"), 1e-3},
+	{
+		counter("node_disk_flush_requests_time_seconds_total", "This is the total number of seconds spent by all flush requests.",
+			metric.Seconds, "device"), 1e-3},
 }
 
 // Disk is the traffic of each block device.

@@ -18,17 +18,20 @@ import (
 // (sensor/podstorage), and what runtimes of containers mount: each pod has a /dev/shm there, which is in its memory.
 var (
 	ignoredMounts = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+|run/(k3s/)?containerd/.+|run/containers/storage/.+)($|/)`)
+		return regexp.MustCompile(
+			`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+|run/(k3s/)?containerd/.+|run/containers/storage/.+)($|/)`)
 	})
 	ignoredTypes = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
+		return regexp.MustCompile(
+			`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
 	})
 )
 
 // distant are types of file systems with a possibly unresponsive remote end: statfs(2) on
 // them may block for ever, uninterruptibly.
 var distant = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
+	return regexp.MustCompile(
+		`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
 })
 
 // patience is the time that one reading waits for all distant file systems together.
@@ -38,7 +41,8 @@ var fsLabels = []string{"device", "mountpoint", "fstype"}
 
 // fsDescs are in the order of [mount.series].
 var fsDescs = []*metric.Desc{
-	gauge("node_filesystem_device_error", "Whether an error occurred while getting statistics for the given device.", metric.None, fsLabels...),
+	gauge("node_filesystem_device_error", "Whether an error occurred while getting statistics for the given device.", metric.None,
+		fsLabels...),
 	gauge("node_filesystem_readonly", "Filesystem read-only status.", metric.None, fsLabels...),
 	gauge("node_filesystem_size_bytes", "Filesystem size in bytes.", metric.Bytes, fsLabels...),
 	gauge("node_filesystem_free_bytes", "Filesystem free space in bytes.", metric.Bytes, fsLabels...),

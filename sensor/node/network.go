@@ -16,7 +16,8 @@ var netColumns = [16]string{
 	"transmit_drop", "transmit_fifo", "transmit_colls", "transmit_carrier", "transmit_compressed",
 }
 
-// ends are the names that network plugins of Kubernetes and runtimes of containers give to the machine's ends of the devices of containers: of
+// ends are the names that network plugins of Kubernetes and runtimes of containers give to the machine's ends of the devices of containers:
+// of
 // bridge, Flannel, Docker and Weave, of Calico, of Cilium and LXC, of Amazon, of Google, of OVN. Each has 16 series; what passed them is in
 // the series of the pods (sensor/netns) and once more in those of the devices behind them.
 var ends = sync.OnceValue(func() *regexp.Regexp {

@@ -29,12 +29,22 @@ var pressureDescs = []struct {
 	file             string
 	waiting, stalled *metric.Desc
 }{
-	{"cpu", counter("node_pressure_cpu_waiting_seconds_total", "Total time in seconds that processes have waited for CPU time.", metric.Seconds), nil},
-	{"io", counter("node_pressure_io_waiting_seconds_total", "Total time in seconds that processes have waited due to IO congestion.", metric.Seconds),
-		counter("node_pressure_io_stalled_seconds_total", "Total time in seconds no process could make progress due to IO congestion.", metric.Seconds)},
-	{"memory", counter("node_pressure_memory_waiting_seconds_total", "Total time in seconds that processes have waited for memory.", metric.Seconds),
-		counter("node_pressure_memory_stalled_seconds_total", "Total time in seconds no process could make progress due to memory congestion.", metric.Seconds)},
-	{"irq", nil, counter("node_pressure_irq_stalled_seconds_total", "Total time in seconds no process could make progress due to IRQ congestion.", metric.Seconds)},
+	{
+		"cpu", counter("node_pressure_cpu_waiting_seconds_total", "Total time in seconds that processes have waited for CPU time.",
+			metric.Seconds), nil},
+	{
+		"io", counter("node_pressure_io_waiting_seconds_total", "Total time in seconds that processes have waited due to IO congestion.",
+			metric.Seconds),
+		counter("node_pressure_io_stalled_seconds_total", "Total time in seconds no process could make progress due to IO congestion.",
+			metric.Seconds)},
+	{
+		"memory", counter("node_pressure_memory_waiting_seconds_total", "Total time in seconds that processes have waited for memory.",
+			metric.Seconds),
+		counter("node_pressure_memory_stalled_seconds_total",
+			"Total time in seconds no process could make progress due to memory congestion.", metric.Seconds)},
+	{
+		"irq", nil, counter("node_pressure_irq_stalled_seconds_total",
+			"Total time in seconds no process could make progress due to IRQ congestion.", metric.Seconds)},
 }
 
 // NewPressure opens /proc/pressure. It does not exist on kernels before 4.20 or without
@@ -58,7 +68,8 @@ func NewPressure(root string) (*Pressure, error) {
 			return nil, errors.Join(sensor.Unavailable("pressure stall information is switched off", "boot with psi=1", err), p.Close())
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, errors.Join(sensor.Unavailable("no pressure stall information",
-				"needs a kernel from 4.20 with CONFIG_PSI, and psi=1 on its command line where CONFIG_PSI_DEFAULT_DISABLED is set", errors.Unwrap(err)), p.Close())
+				"needs a kernel from 4.20 with CONFIG_PSI, and psi=1 on its command line where CONFIG_PSI_DEFAULT_DISABLED is set",
+				errors.Unwrap(err)), p.Close())
 		case err != nil:
 			return nil, errors.Join(err, t.Close(), p.Close())
 		}

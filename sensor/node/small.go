@@ -252,7 +252,8 @@ func NewOS(root string) (*Info, error) {
 		values[i] = facts[strings.ToUpper(l)]
 	}
 	i := &Info{name: "os"}
-	i.add(gauge("node_os_info", "A metric with a constant '1' value labeled by the fields of os-release.", metric.None, osLabels...), 1, values...)
+	i.add(gauge("node_os_info", "A metric with a constant '1' value labeled by the fields of os-release.", metric.None, osLabels...), 1,
+		values...)
 	if v, ok := majorMinor(facts["VERSION_ID"]); ok {
 		i.add(gauge("node_os_version", "Metric containing the major.minor part of the OS version.", metric.None, "id", "id_like", "name"),
 			v, facts["ID"], facts["ID_LIKE"], facts["NAME"])

@@ -104,11 +104,15 @@ var figureOf = [figures]sensor.GPUFigure{
 	figMemoryClock: sensor.GPUClockMemory, figVideo: sensor.GPUClockVideo, figTemperature: sensor.GPUTemperatureCore,
 	figMemoryTemperature: sensor.GPUTemperatureMemory, figFan: sensor.GPUFanRatio,
 	figCorrected: sensor.GPUErrorsCorrected, figUncorrected: sensor.GPUErrorsUncorrected, figReplays: sensor.GPUReplays,
-	figGraphicsBusy: sensor.GPUEngineGraphics, figSMBusy: sensor.GPUEngineSM, figTensor: sensor.GPUEngineTensor, figDRAM: sensor.GPUEngineDRAM,
+	figGraphicsBusy: sensor.GPUEngineGraphics, figSMBusy: sensor.GPUEngineSM, figTensor: sensor.GPUEngineTensor,
+	figDRAM: sensor.GPUEngineDRAM,
 	figFP64: sensor.GPUEngineFP64, figFP32: sensor.GPUEngineFP32, figFP16: sensor.GPUEngineFP16,
-	figPCIeSent: sensor.GPUPCIeSent, figPCIeReceived: sensor.GPUPCIeReceived, figNVLinkSent: sensor.GPUNVLinkSent, figNVLinkReceived: sensor.GPUNVLinkReceived,
-	figCRCFlit: sensor.GPUNVLinkCRCFlit, figCRCData: sensor.GPUNVLinkCRCData, figLinkReplays: sensor.GPUNVLinkReplays, figLinkRecoveries: sensor.GPUNVLinkRecoveries,
-	figRowsCorrected: sensor.GPURowsCorrected, figRowsUncorrected: sensor.GPURowsUncorrected, figRowsPending: sensor.GPURowsPending, figRowsFailed: sensor.GPURowsFailed,
+	figPCIeSent: sensor.GPUPCIeSent, figPCIeReceived: sensor.GPUPCIeReceived, figNVLinkSent: sensor.GPUNVLinkSent,
+	figNVLinkReceived: sensor.GPUNVLinkReceived,
+	figCRCFlit:        sensor.GPUNVLinkCRCFlit, figCRCData: sensor.GPUNVLinkCRCData, figLinkReplays: sensor.GPUNVLinkReplays,
+	figLinkRecoveries: sensor.GPUNVLinkRecoveries,
+	figRowsCorrected:  sensor.GPURowsCorrected, figRowsUncorrected: sensor.GPURowsUncorrected, figRowsPending: sensor.GPURowsPending,
+	figRowsFailed: sensor.GPURowsFailed,
 }
 
 // throttles are the reasons for throttled clocks. Idle and limits set by people do not

@@ -96,7 +96,8 @@ type dynamic struct {
 func load(path string) (library, error) {
 	l, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
-		return nil, sensor.Unavailable("no NVIDIA driver library", "install the NVIDIA driver, or mount "+path+" into the container (NVIDIA_DRIVER_CAPABILITIES=utility)", err)
+		return nil, sensor.Unavailable("no NVIDIA driver library",
+			"install the NVIDIA driver, or mount "+path+" into the container (NVIDIA_DRIVER_CAPABILITIES=utility)", err)
 	}
 	d := new(dynamic)
 	for i, list := range names {

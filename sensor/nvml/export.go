@@ -124,7 +124,8 @@ var numbered = [...]struct {
 }{
 	{fieldMemoryTemp, figMemoryTemperature}, {fieldReplays, figReplays},
 	{fieldCRCFlit, figCRCFlit}, {fieldCRCData, figCRCData}, {fieldReplay, figLinkReplays}, {fieldRecovery, figLinkRecoveries},
-	{fieldRowsFixed, figRowsCorrected}, {fieldRowsBad, figRowsUncorrected}, {fieldRowsPending, figRowsPending}, {fieldRowsFailed, figRowsFailed},
+	{fieldRowsFixed, figRowsCorrected}, {fieldRowsBad, figRowsUncorrected}, {fieldRowsPending, figRowsPending},
+	{fieldRowsFailed, figRowsFailed},
 }
 
 // readFields reads the figures that the library identifies by number.

@@ -115,7 +115,8 @@ func find(root string) (library, error) {
 	if first == nil {
 		return l, nil
 	}
-	for _, dir := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib/wsl/lib", "run/nvidia/driver/usr/lib64", "run/nvidia/driver/usr/lib/x86_64-linux-gnu"} {
+	for _, dir := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib/wsl/lib",
+		"run/nvidia/driver/usr/lib64", "run/nvidia/driver/usr/lib/x86_64-linux-gnu"} {
 		path := filepath.Join(root, dir, Name)
 		if _, err := os.Stat(path); err != nil {
 			continue

@@ -130,7 +130,8 @@ func entries(dir string) (names []string) {
 	return names
 }
 
-// layers remembers the writable layers of containers by their ids: a container keeps its own to its end. It counts when two rounds found the
+// layers remembers the writable layers of containers by their ids: a container keeps its own to its end. It counts when two rounds found
+// the
 // same: the first process of a container begins in the root of the machine.
 type layers struct{ now, before map[string]layer }
 

@@ -58,7 +58,8 @@ func Open(root string) (*Source, error) {
 	list, perf := openEvents(root, openPerf)
 	if perf == nil && !counts(list) {
 		_ = (&Source{events: list}).Close()
-		perf = sensor.Unavailable("the energy counters stay at zero, as in a virtual machine", "measure the energy on the host, or load a power model", nil)
+		perf = sensor.Unavailable("the energy counters stay at zero, as in a virtual machine",
+			"measure the energy on the host, or load a power model", nil)
 	}
 	if perf == nil {
 		return &Source{events: list}, nil

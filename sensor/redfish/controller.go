@@ -185,7 +185,8 @@ func (c *controller) power(ctx context.Context) (float64, error) {
 		c.source = source
 		return watts, nil
 	case len(have) > 1:
-		return 0, fmt.Errorf("%d chassis have power, and one may be inside another: %s; name one by chassis:, or several as a controller each",
+		return 0, fmt.Errorf(
+			"%d chassis have power, and one may be inside another: %s; name one by chassis:, or several as a controller each",
 			len(have), strings.Join(have, ", "))
 	case c.Chassis != "":
 		return 0, fmt.Errorf("chassis %q has no power; there are %s", c.Chassis, strings.Join(names, ", "))

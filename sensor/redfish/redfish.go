@@ -25,8 +25,9 @@ import (
 	"reckon/sensor"
 )
 
-var duration = &metric.Desc{Name: "reckon_redfish_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds, Labels: []string{"controller"},
-	Help: "Duration of the last power reading of a management controller."}
+var duration = &metric.Desc{Name: "reckon_redfish_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+	Labels: []string{"controller"},
+	Help:   "Duration of the last power reading of a management controller."}
 
 // Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.MeterDescs(), duration) }

@@ -27,7 +27,8 @@ type procKey struct {
 
 // processCounters returns the counters of a record; the other fields are levels and identities.
 func processCounters(p *sensor.Process) []*uint64 {
-	return []*uint64{&p.UserNanos, &p.SystemNanos, &p.ChildUserNanos, &p.ChildSystemNanos, &p.WaitNanos, &p.Voluntary, &p.Involuntary, &p.Turns, &p.MinorFaults, &p.MajorFaults, &p.ReadBytes, &p.WriteBytes}
+	return []*uint64{&p.UserNanos, &p.SystemNanos, &p.ChildUserNanos, &p.ChildSystemNanos, &p.WaitNanos, &p.Voluntary, &p.Involuntary,
+		&p.Turns, &p.MinorFaults, &p.MajorFaults, &p.ReadBytes, &p.WriteBytes}
 }
 
 func machineCounters(m *sensor.Machine) []*uint64 {
@@ -35,7 +36,8 @@ func machineCounters(m *sensor.Machine) []*uint64 {
 }
 
 func groupCounters(c *sensor.Cgroup) []*uint64 {
-	return []*uint64{&c.UsageNanos, &c.UserNanos, &c.SystemNanos, &c.ThrottledNanos, &c.ThrottledPeriods, &c.Periods, &c.OOMKills, &c.MaxEvents, &c.OOMEvents, &c.RefaultAnon, &c.RefaultFile, &c.Faults, &c.MajorFaults,
+	return []*uint64{&c.UsageNanos, &c.UserNanos, &c.SystemNanos, &c.ThrottledNanos, &c.ThrottledPeriods, &c.Periods, &c.OOMKills,
+		&c.MaxEvents, &c.OOMEvents, &c.RefaultAnon, &c.RefaultFile, &c.Faults, &c.MajorFaults,
 		&c.ReadBytes, &c.WriteBytes, &c.CPUWaitNanos, &c.MemoryStallNanos, &c.IOStallNanos}
 }
 

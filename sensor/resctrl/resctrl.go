@@ -24,7 +24,8 @@ import (
 
 var (
 	traffic = metric.NewDesc("reckon_node_cache_memory_bytes_total", metric.Counter, metric.Bytes, []string{"socket", "memory"},
-		"Bytes that moved between the last-level caches of a socket and memory, by memory (local, remote), since the agent began; without devices. By the monitoring of the processor (resctrl).")
+		"Bytes that moved between the last-level caches of a socket and memory, by memory (local, remote), since the agent began; "+
+			"without devices. By the monitoring of the processor (resctrl).")
 	occupancy = metric.NewDesc("reckon_node_cache_occupancy_bytes", metric.Gauge, metric.Bytes, []string{"socket"},
 		"Bytes of the last-level caches of a socket that threads occupy, by the monitoring of the processor (resctrl).")
 )
@@ -61,18 +62,21 @@ func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/fs/resctrl")}
 	if _, err := os.Stat(filepath.Join(s.dir, "info")); err != nil {
 		if !sysfs.CPUFlag(root, "cqm_llc") {
-			return nil, sensor.Unavailable("the processor monitors neither caches nor memory bandwidth, or its resctrl is not mounted", "", err)
+			return nil, sensor.Unavailable("the processor monitors neither caches nor memory bandwidth, or its resctrl is not mounted", "",
+				err)
 		}
 		return nil, sensor.Unavailable("resctrl is not mounted", "mount -t resctrl resctrl /sys/fs/resctrl", err)
 	}
 	s.domains = domainsOf(root, s.dir)
 	if len(s.domains) == 0 {
-		return nil, sensor.Unavailable("the processor monitors neither caches nor memory bandwidth", "", fmt.Errorf("find mon_data in %s", s.dir))
+		return nil, sensor.Unavailable("the processor monitors neither caches nor memory bandwidth", "",
+			fmt.Errorf("find mon_data in %s", s.dir))
 	}
 	s.totals = make([]total, len(s.domains))
 	for _, d := range s.domains {
 		if d.socket != "" && !slices.ContainsFunc(s.sockets, func(k socket) bool { return k.name == d.socket }) {
-			s.sockets = append(s.sockets, socket{d.socket, metric.NewSeries(traffic, d.socket, "local"), metric.NewSeries(traffic, d.socket, "remote"), metric.NewSeries(occupancy, d.socket)})
+			s.sockets = append(s.sockets, socket{d.socket, metric.NewSeries(traffic, d.socket, "local"),
+				metric.NewSeries(traffic, d.socket, "remote"), metric.NewSeries(occupancy, d.socket)})
 		}
 	}
 	return s, s.scan()
@@ -103,7 +107,8 @@ func (s *Sensor) scan() error {
 	return nil
 }
 
-// advance adds what moved in a domain since the last reading: what control groups count, and had counted where they, or monitoring groups in
+// advance adds what moved in a domain since the last reading: what control groups count, and had counted where they, or monitoring groups
+// in
 // them, were removed. What a group counted between its last reading and its end is lost.
 func (t *total) advance(domain int, groups, removed []*group) {
 	for k, of := range [2]func(*reading) value{func(r *reading) value { return r.total }, func(r *reading) value { return r.local }} {

@@ -90,7 +90,8 @@ func lintName(d *metric.Desc, add func(string, ...any)) {
 		add("the name does not end in its unit %s", d.Unit)
 	}
 	if d.Unit == metric.None {
-		for _, u := range []metric.Unit{metric.Seconds, metric.Bytes, metric.Joules, metric.Watts, metric.Volts, metric.Amperes, metric.Hertz, metric.Celsius, metric.Ratio} {
+		for _, u := range []metric.Unit{metric.Seconds, metric.Bytes, metric.Joules, metric.Watts, metric.Volts, metric.Amperes,
+			metric.Hertz, metric.Celsius, metric.Ratio} {
 			if strings.HasSuffix(base, "_"+string(u)) {
 				add("the name ends in the unit %s, the description has none", u)
 			}

@@ -52,5 +52,6 @@ func namespaces(o Options) (note, err error) {
 }
 
 func errForeign(root, otherwise string) error {
-	return sensor.Unavailable("the process ids in "+filepath.Join(root, "proc")+" are not those of our own pid namespace", remedy+otherwise, nil)
+	return sensor.Unavailable("the process ids in "+filepath.Join(root, "proc")+" are not those of our own pid namespace", remedy+otherwise,
+		nil)
 }

@@ -124,7 +124,8 @@ func (b *board) findHwmon(root string) {
 func (b *board) findIIO(root string) {
 	dirs := glob(sysfs.Path(root, "sys/bus/iio/devices/iio:device*"))
 	if len(dirs) == 0 {
-		dirs = append(glob(sysfs.Path(root, "sys/bus/i2c/drivers/ina3221x/*/iio:device*")), glob(sysfs.Path(root, "sys/bus/i2c/drivers/ina3221x/*/iio_device"))...)
+		dirs = append(glob(sysfs.Path(root, "sys/bus/i2c/drivers/ina3221x/*/iio:device*")),
+			glob(sysfs.Path(root, "sys/bus/i2c/drivers/ina3221x/*/iio_device"))...)
 	}
 	for _, dir := range dirs {
 		if name := sysfs.Word(dir, "rail_name"); name != "" {
@@ -154,7 +155,8 @@ func (b *board) findGPU(root string) {
 	dirs := glob(sysfs.Path(root, "sys/class/devfreq/*"))
 	for _, dir := range dirs {
 		n := filepath.Base(dir)
-		chip := strings.HasSuffix(n, ".gpu") || strings.HasPrefix(n, "gpu.") || strings.HasSuffix(n, ".gv11b") || strings.HasSuffix(n, ".gp10b") || strings.HasSuffix(n, ".ga10b") || strings.HasSuffix(n, ".gm20b")
+		chip := strings.HasSuffix(n, ".gpu") || strings.HasPrefix(n, "gpu.") || strings.HasSuffix(n, ".gv11b") ||
+			strings.HasSuffix(n, ".gp10b") || strings.HasSuffix(n, ".ga10b") || strings.HasSuffix(n, ".gm20b")
 		if !chip && !strings.HasPrefix(n, "gpu-gpc") {
 			continue // gpu-nvd and others of Thor are not shader clocks
 		}
@@ -270,7 +272,8 @@ func (b *board) read(s *tegrastats.Stats) error {
 		on, err1 := e.state.Int()
 		hz, err2 := e.rate.Int()
 		if err1 == nil && err2 == nil && hz >= 0 {
-			s.Engines = append(s.Engines, tegrastats.Engine{Name: e.name, Off: on == 0, Hertz: tegrastats.Value{V: float64(hz), OK: on != 0}})
+			s.Engines = append(s.Engines, tegrastats.Engine{Name: e.name, Off: on == 0,
+				Hertz: tegrastats.Value{V: float64(hz), OK: on != 0}})
 		}
 	}
 	return failed

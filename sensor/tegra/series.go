@@ -15,33 +15,43 @@ func gauge(name string, unit metric.Unit, help string, labels ...string) *metric
 var (
 	gpuSeconds = &metric.Desc{Name: "reckon_tegra_gpu_busy_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
 		Help: "Time that the GPU of a Tegra was busy: its load, integrated."}
-	gpuBusy     = gauge("reckon_tegra_gpu_busy_ratio", metric.Ratio, "Share of time that the GPU of a Tegra is busy, as of the last reading.")
-	gpuHertz    = gauge("reckon_tegra_gpu_frequency_hertz", metric.Hertz, "Clock of a cluster of the GPU of a Tegra.", "cluster")
-	memBusy     = gauge("reckon_tegra_memory_controller_busy_ratio", metric.Ratio, "Share of the bandwidth of the memory controller (EMC) in use.")
-	memHertz    = gauge("reckon_tegra_memory_controller_frequency_hertz", metric.Hertz, "Clock of the memory controller (EMC).")
-	engineUp    = gauge("reckon_tegra_engine_up", metric.None, "Whether an engine (encoder, decoder, accelerator) of a Tegra has a clock.", "engine")
+	gpuBusy = gauge("reckon_tegra_gpu_busy_ratio", metric.Ratio,
+		"Share of time that the GPU of a Tegra is busy, as of the last reading.")
+	gpuHertz = gauge("reckon_tegra_gpu_frequency_hertz", metric.Hertz, "Clock of a cluster of the GPU of a Tegra.", "cluster")
+	memBusy  = gauge("reckon_tegra_memory_controller_busy_ratio", metric.Ratio,
+		"Share of the bandwidth of the memory controller (EMC) in use.")
+	memHertz = gauge("reckon_tegra_memory_controller_frequency_hertz", metric.Hertz, "Clock of the memory controller (EMC).")
+	engineUp = gauge("reckon_tegra_engine_up", metric.None, "Whether an engine (encoder, decoder, accelerator) of a Tegra has a clock.",
+		"engine")
 	engineHertz = gauge("reckon_tegra_engine_frequency_hertz", metric.Hertz, "Clock of an engine of a Tegra that is on.", "engine")
 	engineBusy  = gauge("reckon_tegra_engine_busy_ratio", metric.Ratio, "Share of time that an engine of a Tegra is busy.", "engine")
-	celsius     = gauge("reckon_tegra_temperature_celsius", metric.Celsius, "Temperature of a zone as reported by tegrastats; a zone that is off is absent.", "zone")
-	cpuBusy     = gauge("reckon_tegra_cpu_busy_ratio", metric.Ratio, "Share of time that a core is busy, as reported by tegrastats; a core that is off is absent.", "cpu")
-	cpuHertz    = gauge("reckon_tegra_cpu_frequency_hertz", metric.Hertz, "Clock of a core, as reported by tegrastats.", "cpu")
-	ramUsed     = gauge("reckon_tegra_memory_used_bytes", metric.Bytes, "Memory in use, shared by CPU and GPU, as reported by tegrastats.")
-	ramTotal    = gauge("reckon_tegra_memory_bytes", metric.Bytes, "Memory of the board, as reported by tegrastats.")
-	swapUsed    = gauge("reckon_tegra_swap_used_bytes", metric.Bytes, "Swap space in use, as reported by tegrastats.")
-	swapTotal   = gauge("reckon_tegra_swap_bytes", metric.Bytes, "Swap space, as reported by tegrastats.")
-	swapCached  = gauge("reckon_tegra_swap_cached_bytes", metric.Bytes, "Swap space whose content is in memory as well, as reported by tegrastats.")
+	celsius     = gauge("reckon_tegra_temperature_celsius", metric.Celsius,
+		"Temperature of a zone as reported by tegrastats; a zone that is off is absent.", "zone")
+	cpuBusy = gauge("reckon_tegra_cpu_busy_ratio", metric.Ratio,
+		"Share of time that a core is busy, as reported by tegrastats; a core that is off is absent.", "cpu")
+	cpuHertz   = gauge("reckon_tegra_cpu_frequency_hertz", metric.Hertz, "Clock of a core, as reported by tegrastats.", "cpu")
+	ramUsed    = gauge("reckon_tegra_memory_used_bytes", metric.Bytes, "Memory in use, shared by CPU and GPU, as reported by tegrastats.")
+	ramTotal   = gauge("reckon_tegra_memory_bytes", metric.Bytes, "Memory of the board, as reported by tegrastats.")
+	swapUsed   = gauge("reckon_tegra_swap_used_bytes", metric.Bytes, "Swap space in use, as reported by tegrastats.")
+	swapTotal  = gauge("reckon_tegra_swap_bytes", metric.Bytes, "Swap space, as reported by tegrastats.")
+	swapCached = gauge("reckon_tegra_swap_cached_bytes", metric.Bytes,
+		"Swap space whose content is in memory as well, as reported by tegrastats.")
 	freeBlocks  = gauge("reckon_tegra_largest_free_blocks", metric.None, "Number of the largest free blocks of memory.")
 	freeBytes   = gauge("reckon_tegra_largest_free_block_bytes", metric.Bytes, "Size of each of the largest free blocks of memory.")
-	translation = gauge("reckon_tegra_code_translation_ratio", metric.Ratio, "Share of time in the translation of code (MTS) of Denver and Carmel cores.", "ground")
-	railWatts   = gauge("reckon_tegra_rail_watts", metric.Watts, "Power of a supply rail now; a rail that holds others is not to be added to them.", "rail")
-	railAverage = gauge("reckon_tegra_rail_average_watts", metric.Watts, "Power of a supply rail on the average since tegrastats was started.", "rail")
-	fanRatio    = gauge("reckon_tegra_fan_ratio", metric.Ratio, "Drive of a fan, 1 is full.", "fan")
-	powerMode   = gauge("reckon_tegra_power_mode_info", metric.None, "The power mode that nvpmodel has set.", "mode", "name")
+	translation = gauge("reckon_tegra_code_translation_ratio", metric.Ratio,
+		"Share of time in the translation of code (MTS) of Denver and Carmel cores.", "ground")
+	railWatts = gauge("reckon_tegra_rail_watts", metric.Watts,
+		"Power of a supply rail now; a rail that holds others is not to be added to them.", "rail")
+	railAverage = gauge("reckon_tegra_rail_average_watts", metric.Watts,
+		"Power of a supply rail on the average since tegrastats was started.", "rail")
+	fanRatio  = gauge("reckon_tegra_fan_ratio", metric.Ratio, "Drive of a fan, 1 is full.", "fan")
+	powerMode = gauge("reckon_tegra_power_mode_info", metric.None, "The power mode that nvpmodel has set.", "mode", "name")
 )
 
 // Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc {
-	return append(append(sensor.MeterDescs(), sensor.GPUDescs()...), gpuSeconds, gpuBusy, gpuHertz, memBusy, memHertz, engineUp, engineHertz, engineBusy, celsius,
+	return append(append(sensor.MeterDescs(), sensor.GPUDescs()...), gpuSeconds, gpuBusy, gpuHertz, memBusy, memHertz, engineUp,
+		engineHertz, engineBusy, celsius,
 		cpuBusy, cpuHertz, ramUsed, ramTotal, swapUsed, swapTotal, swapCached, freeBlocks, freeBytes, translation,
 		railWatts, railAverage, fanRatio, powerMode)
 }

@@ -31,9 +31,12 @@ var (
 	zoneTemp = gauge("node_thermal_zone_temp", "Zone temperature in Celsius.", metric.None, "zone", "type")
 	coolCur  = gauge("node_cooling_device_cur_state", "Current throttle state of the cooling device.", metric.None, "name", "type")
 	coolMax  = gauge("node_cooling_device_max_state", "Maximum throttle state of the cooling device.", metric.None, "name", "type")
-	core     = &metric.Desc{Name: "node_cpu_core_throttles_total", Kind: metric.Counter, Labels: []string{"package", "core"}, Help: "Number of times this CPU core has been throttled."}
-	pack     = &metric.Desc{Name: "node_cpu_package_throttles_total", Kind: metric.Counter, Labels: []string{"package"}, Help: "Number of times this CPU package has been throttled."}
-	throttle = gauge("reckon_node_throttled", "Whether the firmware of a Raspberry Pi holds the board back now (1), by cause.", metric.None, "cause")
+	core     = &metric.Desc{Name: "node_cpu_core_throttles_total", Kind: metric.Counter, Labels: []string{"package", "core"},
+		Help: "Number of times this CPU core has been throttled."}
+	pack = &metric.Desc{Name: "node_cpu_package_throttles_total", Kind: metric.Counter, Labels: []string{"package"},
+		Help: "Number of times this CPU package has been throttled."}
+	throttle = gauge("reckon_node_throttled", "Whether the firmware of a Raspberry Pi holds the board back now (1), by cause.", metric.None,
+		"cause")
 )
 
 // Descs lists the series of the sensor, even where it is unavailable.
@@ -69,14 +72,16 @@ func New(root string) (*Sensor, error) {
 		s.add(filepath.Join(dir, "max_state"), 1, coolMax, n, kind)
 	}
 	s.addThrottles(root)
-	if files := append(glob(root, "sys/devices/platform/soc/*firmware/get_throttled"), glob(root, "sys/devices/platform/*firmware/get_throttled")...); len(files) > 0 {
+	if files := append(glob(root, "sys/devices/platform/soc/*firmware/get_throttled"),
+		glob(root, "sys/devices/platform/*firmware/get_throttled")...); len(files) > 0 {
 		s.firmware, _ = sysfs.Open(files[0])
 		for i, c := range causes {
 			s.causes[i] = metric.NewSeries(throttle, c)
 		}
 	}
 	if len(s.values) == 0 && s.firmware == nil {
-		return nil, sensor.Unavailable("the kernel shows no thermal zones", "", errors.New("nothing in "+sysfs.Path(root, "sys/class/thermal")))
+		return nil, sensor.Unavailable("the kernel shows no thermal zones", "",
+			errors.New("nothing in "+sysfs.Path(root, "sys/class/thermal")))
 	}
 	return s, nil
 }

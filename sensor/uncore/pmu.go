@@ -19,17 +19,20 @@ type count struct {
 	write  bool
 }
 
-// controllers are the memory controllers whose counters are understood, the preferred first: units that count the same traffic are not added up.
+// controllers are the memory controllers whose counters are understood, the preferred first: units that count the same traffic are not
+// added up.
 var controllers = []struct {
 	prefix      string
 	read, write []string // names of events, the first that there is; those joined by + are added up
 	fixed       [2]string
 }{
 	{prefix: "uncore_imc_free_running", read: []string{"read", "data_read"}, write: []string{"write", "data_write"}},
-	{prefix: "uncore_imc", read: []string{"cas_count_read", "data_reads", "data_read"}, write: []string{"cas_count_write", "data_writes", "data_write"}},
+	{prefix: "uncore_imc", read: []string{"cas_count_read", "data_reads", "data_read"},
+		write: []string{"cas_count_write", "data_writes", "data_write"}},
 	// The driver names no events: umc_cas_cmd.rd and .wr of tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json.
 	{prefix: "amd_umc", fixed: [2]string{"event=0x0a,rdwrmask=0x1", "event=0x0a,rdwrmask=0x2"}},
-	// Yitian 710 (Documentation/admin-guide/perf/alibaba_pmu.rst): commands of 64 bytes; a partial write (read-modify-write) counts as a write there.
+	// Yitian 710 (Documentation/admin-guide/perf/alibaba_pmu.rst): commands of 64 bytes; a partial write (read-modify-write) counts as a
+	// write there.
 	{prefix: "ali_drw", read: []string{"hif_rd"}, write: []string{"hif_wr+hif_rmw"}},
 }
 

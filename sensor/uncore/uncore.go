@@ -1,8 +1,11 @@
 // Package uncore reads how many bytes the memory controllers of the processors moved, by socket and direction: the uncore PMUs of
-// Intel (uncore_imc), AMD (amd_umc, Linux 6.10) and of Arm's Yitian 710 (ali_drw) below /sys/bus/event_source/devices, by perf_event_open(2).
+// Intel (uncore_imc), AMD (amd_umc, Linux 6.10) and of Arm's Yitian 710 (ali_drw) below /sys/bus/event_source/devices, by
+// perf_event_open(2).
 //
-// What devices read and write by DMA, and what the kernel does, is in it. It needs CAP_PERFMON, and a machine whose memory controllers the kernel may
-// read: virtual machines have none. Bytes. No such machine was here: the test's trees are constructed by the kernel's documentation, and count
+// What devices read and write by DMA, and what the kernel does, is in it. It needs CAP_PERFMON, and a machine whose memory controllers the
+// kernel may
+// read: virtual machines have none. Bytes. No such machine was here: the test's trees are constructed by the kernel's documentation, and
+// count
 // software events on the same path. A Sensor is used from one goroutine.
 package uncore
 
@@ -22,7 +25,8 @@ import (
 )
 
 var traffic = metric.NewDesc("reckon_node_memory_traffic_bytes_total", metric.Counter, metric.Bytes, []string{"socket", "direction"},
-	"Bytes that the memory controllers of a socket moved, by direction (read, write); devices and the kernel included. Counted since the agent began.")
+	"Bytes that the memory controllers of a socket moved, by direction (read, write); devices and the kernel included. Counted since "+
+		"the agent began.")
 
 // Descs lists the series of the sensor, also where it is not available.
 func Descs() []*metric.Desc { return []*metric.Desc{traffic} }

@@ -114,7 +114,9 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	s := &Service{o: o, log: o.Logger, tests: map[string]time.Time{}}
 	if len(o.Alertmanagers) > 0 && o.Config != "" {
-		return nil, errors.New("give the setting alertmanager for Alertmanagers that run elsewhere, or alertmanager-config for the one in this process, not both")
+		return nil, errors.New(
+			"give the setting alertmanager for Alertmanagers that run elsewhere, or alertmanager-config for the one in this process, " +
+				"not both")
 	}
 	if len(o.Alertmanagers) > 0 {
 		r, err := newRemote(o.Alertmanagers, s.log)

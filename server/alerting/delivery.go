@@ -345,10 +345,12 @@ func openFindings(dir string) (map[string]*notifier.Alert, error) {
 		return out, nil
 	}
 	if err = cmp.Or(err, json.Unmarshal(raw, &kept)); err != nil {
-		return nil, fmt.Errorf("read the findings that were told (%s): %w; remove it, and the end of those that are gone is told late", findingsFile(dir), err)
+		return nil, fmt.Errorf("read the findings that were told (%s): %w; remove it, and the end of those that are gone is told late",
+			findingsFile(dir), err)
 	}
 	for id, f := range kept {
-		out[id] = &notifier.Alert{Labels: labels.FromMap(f.Labels), Annotations: labels.FromMap(f.Annotations), StartsAt: f.Starts, EndsAt: f.Ends}
+		out[id] = &notifier.Alert{Labels: labels.FromMap(f.Labels), Annotations: labels.FromMap(f.Annotations), StartsAt: f.Starts,
+			EndsAt: f.Ends}
 	}
 	return out, nil
 }

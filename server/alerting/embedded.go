@@ -89,10 +89,13 @@ func openEmbedded(file string, kept files, external string, resend time.Duration
 	if e.external, err = url.Parse(strings.TrimRight(external, "/") + Prefix); err != nil {
 		return nil, fmt.Errorf("address %q for links in alerts: %w", external, err)
 	}
-	if e.notified, err = nflog.New(nflog.Options{SnapshotFile: filepath.Join(dir, "nflog"), Retention: keep, Logger: log, Metrics: e.metrics}); err != nil {
-		return nil, fmt.Errorf("read what was told (%s): %w; remove it, and alerts that last are told once more", filepath.Join(dir, "nflog"), err)
+	if e.notified, err = nflog.New(nflog.Options{SnapshotFile: filepath.Join(dir, "nflog"), Retention: keep, Logger: log,
+		Metrics: e.metrics}); err != nil {
+		return nil, fmt.Errorf("read what was told (%s): %w; remove it, and alerts that last are told once more",
+			filepath.Join(dir, "nflog"), err)
 	}
-	e.silences, err = silence.New(silence.Options{SnapshotFile: filepath.Join(dir, "silences"), Retention: 120 * time.Hour, Logger: log, Metrics: e.metrics})
+	e.silences, err = silence.New(silence.Options{SnapshotFile: filepath.Join(dir, "silences"), Retention: 120 * time.Hour, Logger: log,
+		Metrics: e.metrics})
 	if err != nil {
 		return nil, fmt.Errorf("read silences (%s): %w; remove it, and set them anew", filepath.Join(dir, "silences"), err)
 	}

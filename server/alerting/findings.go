@@ -26,7 +26,9 @@ func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 	return &notifier.Alert{
 		Labels: labelsOf("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
 			"site", f.Site, "node", f.Node, "owner", f.Owner, "workload", f.Workload),
-		Annotations: labelsOf("summary", f.Text, "page", page, "runbook", "Talk to the owner; acknowledge it there when that is done, or mute it with a reason."), GeneratorURL: page, StartsAt: f.Found, EndsAt: until,
+		Annotations: labelsOf("summary", f.Text, "page", page, "runbook",
+			"Talk to the owner; acknowledge it there when that is done, or mute it with a reason."), GeneratorURL: page, StartsAt: f.Found,
+		EndsAt: until,
 	}
 }
 
@@ -116,9 +118,10 @@ func (s *Service) Test(now time.Time, by string) (id string) {
 	}
 	s.mu.Unlock()
 	s.put(&notifier.Alert{
-		Labels:      labelsOf("alertname", testName, testLabel, id, "severity", "info", "sender", by),
-		Annotations: labelsOf("summary", "A test of the way that alerts take, sent by "+cmp.Or(by, "somebody")+"; nothing is wrong, and it ends by itself."),
-		StartsAt:    now, EndsAt: now.Add(3 * time.Minute), GeneratorURL: s.o.External,
+		Labels: labelsOf("alertname", testName, testLabel, id, "severity", "info", "sender", by),
+		Annotations: labelsOf("summary",
+			"A test of the way that alerts take, sent by "+cmp.Or(by, "somebody")+"; nothing is wrong, and it ends by itself."),
+		StartsAt: now, EndsAt: now.Add(3 * time.Minute), GeneratorURL: s.o.External,
 	})
 	return id
 }

@@ -46,7 +46,8 @@ func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
 			am.HTTPClientConfig.BasicAuth = &configutil.BasicAuth{Username: u.User.Username(), Password: configutil.Secret(password)}
 		}
 		conf.AlertingConfig.AlertmanagerConfigs = append(conf.AlertingConfig.AlertmanagerConfigs, &am)
-		r.targets[fmt.Sprintf("config-%d", i)] = []*targetgroup.Group{{Source: text, Targets: []model.LabelSet{{model.AddressLabel: model.LabelValue(u.Host)}}}}
+		r.targets[fmt.Sprintf("config-%d", i)] = []*targetgroup.Group{
+			{Source: text, Targets: []model.LabelSet{{model.AddressLabel: model.LabelValue(u.Host)}}}}
 		r.bases = append(r.bases, u)
 	}
 	r.manager = notifier.NewManager(&notifier.Options{QueueCapacity: 10_000, DrainOnShutdown: true}, model.UTF8Validation, quiet(log))

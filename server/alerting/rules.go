@@ -110,7 +110,8 @@ var errRulesOnly = errors.New("rules write samples and histograms only")
 func (a *olderAppender) Append(ref storage.SeriesRef, ls labels.Labels, t int64, v float64) (storage.SeriesRef, error) {
 	return a.to.Append(ref, ls, 0, t, v, nil, nil, a.opts)
 }
-func (a *olderAppender) AppendHistogram(ref storage.SeriesRef, ls labels.Labels, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) (storage.SeriesRef, error) {
+func (a *olderAppender) AppendHistogram(ref storage.SeriesRef, ls labels.Labels, t int64, h *histogram.Histogram,
+	fh *histogram.FloatHistogram) (storage.SeriesRef, error) {
 	return a.to.Append(ref, ls, 0, t, 0, h, fh, a.opts)
 }
 func (a *olderAppender) SetOptions(o *storage.AppendOptions) {
@@ -121,7 +122,8 @@ func (a *olderAppender) Rollback() error { return a.to.Rollback() }
 func (a *olderAppender) AppendExemplar(storage.SeriesRef, labels.Labels, exemplar.Exemplar) (storage.SeriesRef, error) {
 	return 0, errRulesOnly
 }
-func (a *olderAppender) AppendHistogramSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64, *histogram.Histogram, *histogram.FloatHistogram) (storage.SeriesRef, error) {
+func (a *olderAppender) AppendHistogramSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64, *histogram.Histogram,
+	*histogram.FloatHistogram) (storage.SeriesRef, error) {
 	return 0, errRulesOnly
 }
 func (a *olderAppender) AppendSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64) (storage.SeriesRef, error) {

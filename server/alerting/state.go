@@ -67,8 +67,9 @@ func (m *memory) file() string { return filepath.Join(m.dir, "alerts.json") }
 
 func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, error) {
 	m := &memory{
-		files: kept, uncertain: map[string]bool{}, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{}, delivered: map[string]lastDelivery{},
-		resolved: map[string]map[uint64]time.Time{}, inFlight: map[string]attempt{}, tests: map[string]Delivery{},
+		files: kept, uncertain: map[string]bool{}, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{},
+		delivered: map[string]lastDelivery{},
+		resolved:  map[string]map[uint64]time.Time{}, inFlight: map[string]attempt{}, tests: map[string]Delivery{},
 	}
 	for _, name := range []string{"alerts.json.*", "nflog.*", "silences.*"} { // a kill leaves what was half written
 		half, _ := filepath.Glob(filepath.Join(kept.dir, name))
@@ -85,7 +86,8 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 		err = json.Unmarshal(raw, &s)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the alerts that fire (%s): %w; remove it, and the end of those that have ended is not told", m.file(), err)
+		return nil, fmt.Errorf("read the alerts that fire (%s): %w; remove it, and the end of those that have ended is not told", m.file(),
+			err)
 	}
 	for _, a := range s.Alerts {
 		m.alerts[a.Fingerprint()] = a

@@ -66,7 +66,8 @@ func Write(ctx context.Context, w io.Writer, dir string, m Manifest) error {
 	}
 	var sums strings.Builder
 	add := func(name string, size int64, at time.Time, in io.Reader) error {
-		if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: at.Truncate(time.Second), Format: tar.FormatPAX}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: at.Truncate(time.Second),
+			Format: tar.FormatPAX}); err != nil {
 			return err
 		}
 		sum := sha256.New()
@@ -194,7 +195,9 @@ func manifest(in io.Reader, m *Manifest) error {
 		return damaged(fmt.Errorf("its manifest: %w", err))
 	}
 	if m.Format != Format {
-		return fmt.Errorf("the backup is of format %d and this program reads %d; use the reckon of version %s that wrote it, or a newer one", m.Format, Format, m.Version)
+		return fmt.Errorf(
+			"the backup is of format %d and this program reads %d; use the reckon of version %s that wrote it, or a newer one", m.Format,
+			Format, m.Version)
 	}
 	return nil
 }

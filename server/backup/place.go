@@ -20,7 +20,8 @@ func Restore(in io.Reader, data string, replace bool, now time.Time) (m Manifest
 		return m, "", err
 	}
 	if len(entries) > 0 && !replace {
-		return m, "", fmt.Errorf("%s is not empty; restore to another directory with --data, or move what is there aside with --replace", data)
+		return m, "", fmt.Errorf("%s is not empty; restore to another directory with --data, or move what is there aside with --replace",
+			data)
 	}
 	if err := os.MkdirAll(filepath.Dir(data), 0o750); err != nil {
 		return m, "", err

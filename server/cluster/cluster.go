@@ -65,7 +65,8 @@ func inTx(ctx context.Context, db *sql.DB, wait time.Duration, f func(*sql.Tx) e
 // CheckAddress says what is wrong with the address by which other members reach one.
 func CheckAddress(address string) error {
 	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		strings.Trim(u.Path, "/") != "" {
 		return fmt.Errorf("the address of a member, %q, is none that others reach; write it like https://HOST:9870", address)
 	}
 	return nil

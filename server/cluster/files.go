@@ -27,7 +27,8 @@ func (f *Files) Put(name string, body []byte) error {
 		if err := f.l.Fence(f.epoch)(ctx, tx); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO members_files (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body`, name, body)
+		_, err := tx.ExecContext(
+			ctx, `INSERT INTO members_files (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body`, name, body)
 		return err
 	})
 	if err != nil {

@@ -104,7 +104,8 @@ func (h *Late) note(l *dirty.Late, age time.Duration) error {
 func (h *Late) Snapshot() (dirty.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
 	defer cancel()
-	rows, err := h.db.QueryContext(ctx, `SELECT hour_ms, imported, oldest_ms, mark, noted > clock_timestamp() - $1 * interval '1 millisecond' FROM members_late ORDER BY hour_ms, imported`, settled.Milliseconds())
+	rows, err := h.db.QueryContext(ctx,
+		`SELECT hour_ms, imported, oldest_ms, mark, noted > clock_timestamp() - $1 * interval '1 millisecond' FROM members_late ORDER BY hour_ms, imported`, settled.Milliseconds())
 	if err != nil {
 		return dirty.Snapshot{}, fmt.Errorf("read which hours got late samples: %w", err)
 	}
@@ -144,7 +145,8 @@ func (h *Late) Clean(d dirty.Snapshot) error {
 			if !x.At.IsZero() {
 				at = x.At.UnixMilli()
 			}
-			if _, err := tx.ExecContext(ctx, `DELETE FROM members_late WHERE hour_ms = $1 AND imported = $2 AND mark = $3`, at, x.Imported, int64(x.Mark)); err != nil {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM members_late WHERE hour_ms = $1 AND imported = $2 AND mark = $3`, at, x.Imported,
+				int64(x.Mark)); err != nil {
 				return fmt.Errorf("note which hours were made again: %w", err)
 			}
 		}

@@ -88,7 +88,9 @@ func (l *Lease) beat(ctx context.Context) error {
 	asked := time.Now()
 	epoch := l.Epoch()
 	if epoch > 0 {
-		r, err := l.o.DB.ExecContext(ctx, `UPDATE members_lead SET until = clock_timestamp() + $1 * interval '1 millisecond' WHERE one = 1 AND epoch = $2`, leaseFor.Milliseconds(), epoch)
+		r, err := l.o.DB.ExecContext(ctx,
+			`UPDATE members_lead SET until = clock_timestamp() + $1 * interval '1 millisecond' WHERE one = 1 AND epoch = $2`,
+			leaseFor.Milliseconds(), epoch)
 		if err != nil {
 			return err
 		}
@@ -103,7 +105,8 @@ func (l *Lease) beat(ctx context.Context) error {
 	}
 	var leader string
 	var out bool
-	if err := l.o.DB.QueryRowContext(ctx, `SELECT address, until < clock_timestamp() FROM members_lead WHERE one = 1`).Scan(&leader, &out); err != nil {
+	if err := l.o.DB.QueryRowContext(ctx, `SELECT address, until < clock_timestamp() FROM members_lead WHERE one = 1`).Scan(&leader,
+		&out); err != nil {
 		return err
 	}
 	taken := int64(0)
@@ -247,7 +250,8 @@ type Member struct {
 // Members lists the servers that were heard of within an hour, by address; of an address the
 // latest process.
 func (l *Lease) Members(ctx context.Context) ([]Member, error) {
-	if _, err := l.o.DB.ExecContext(ctx, `DELETE FROM members WHERE seen < clock_timestamp() - $1 * interval '1 millisecond'`, forgotten.Milliseconds()); err != nil {
+	if _, err := l.o.DB.ExecContext(ctx, `DELETE FROM members WHERE seen < clock_timestamp() - $1 * interval '1 millisecond'`,
+		forgotten.Milliseconds()); err != nil {
 		return nil, err
 	}
 	rows, err := l.o.DB.QueryContext(ctx, `SELECT DISTINCT ON (m.address) m.address, m.version, m.since, m.seen, CAST(extract(epoch FROM clock_timestamp() - m.seen) AS DOUBLE PRECISION), m.member = d.member AND d.until >= clock_timestamp()

@@ -31,7 +31,8 @@ func (l *Lease) Share(ctx context.Context, mine []senders.Claim) ([]senders.Clai
 	}
 	defer put.Close()
 	for _, c := range mine {
-		if _, err := put.ExecContext(ctx, c.Site, c.Node, c.ID.Agent, c.ID.Machine, c.ID.Boot, c.Address, c.Since.Milliseconds(), c.Seen.Milliseconds(), c.Skew.Milliseconds(),
+		if _, err := put.ExecContext(ctx, c.Site, c.Node, c.ID.Agent, c.ID.Machine, c.ID.Boot, c.Address, c.Since.Milliseconds(),
+			c.Seen.Milliseconds(), c.Skew.Milliseconds(),
 			l.o.Member, senders.Silence.Milliseconds(), senders.Pause.Milliseconds()); err != nil {
 			return nil, fmt.Errorf("tell the other servers who sends: %w", err)
 		}

@@ -115,7 +115,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	if r.Differ > 0 {
-		return r, fmt.Errorf("%w: %d samples have another value there, and everything else is copied: %s; nothing is overwritten", store.ErrConflict, r.Differ, r.Difference)
+		return r, fmt.Errorf("%w: %d samples have another value there, and everything else is copied: %s; nothing is overwritten",
+			store.ErrConflict, r.Differ, r.Difference)
 	}
 	return r, nil
 }
@@ -139,7 +140,8 @@ func load(file, address string) (Result, error) {
 		err = fmt.Errorf("it is of %s", r.Address)
 	}
 	if err != nil {
-		return r, fmt.Errorf("read how far the copy came (%s): %w; remove it to compare from the beginning, which sends nothing twice", file, err)
+		return r, fmt.Errorf("read how far the copy came (%s): %w; remove it to compare from the beginning, which sends nothing twice",
+			file, err)
 	}
 	return r, nil
 }
@@ -305,7 +307,8 @@ func compare(have, there map[uint64]*series) (missing, differ int64, first strin
 			case !p.off && !alike(p, &other, dust):
 				differ++
 				p.off = true
-				first = cmp.Or(first, fmt.Sprintf("%s is %g here and %g there at %s", s.labels, p.v, other.v, time.UnixMilli(p.t).UTC().Format(time.RFC3339)))
+				first = cmp.Or(first, fmt.Sprintf("%s is %g here and %g there at %s", s.labels, p.v, other.v,
+					time.UnixMilli(p.t).UTC().Format(time.RFC3339)))
 			}
 			p.sent = ok
 		}
@@ -376,7 +379,9 @@ func (o *Options) send(ctx context.Context, have map[uint64]*series) error {
 func commit(app storage.AppenderV2) error {
 	err := app.Commit()
 	if errors.Is(err, store.ErrTooOld) {
-		return fmt.Errorf("%w; a Prometheus takes the past only as far as its storage.tsdb.out_of_order_time_window says, or into an empty directory; doc/guides/stores.md says what else can be done", err)
+		return fmt.Errorf(
+			"%w; a Prometheus takes the past only as far as its storage.tsdb.out_of_order_time_window says, or into an empty directory; "+
+				"doc/guides/stores.md says what else can be done", err)
 	}
 	return err
 }
@@ -398,7 +403,9 @@ func (o *Options) verify(ctx context.Context, have map[uint64]*series, mint, max
 			return nil
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("%d samples were acknowledged by %s and cannot be read there after %s; does it drop samples of that age (its retention)?", missing, o.To, o.Patience)
+			return fmt.Errorf(
+				"%d samples were acknowledged by %s and cannot be read there after %s; does it drop samples of that age (its retention)?",
+				missing, o.To, o.Patience)
 		}
 		if err := pause(ctx, wait); err != nil {
 			return err

@@ -76,7 +76,8 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 	}
 	for name, m := range known {
 		if id, err := ulid.ParseStrict(name); err == nil && !seen[name] && !replaced[id] {
-			lost = append(lost, store.Gap{File: name, Why: "it is missing", From: time.UnixMilli(m.From), To: time.UnixMilli(m.To), Noticed: now})
+			lost = append(lost, store.Gap{File: name, Why: "it is missing", From: time.UnixMilli(m.From), To: time.UnixMilli(m.To),
+				Noticed: now})
 		}
 	}
 	var old []*tsdb.Block
@@ -230,7 +231,8 @@ func (b *blocks) chunkQueriers(mint, maxt int64) (list []storage.ChunkQuerier, e
 	return openEach(b, mint, maxt, tsdb.NewBlockChunkQuerier)
 }
 
-func openEach[Q interface{ Close() error }](b *blocks, mint, maxt int64, open func(tsdb.BlockReader, int64, int64) (Q, error)) (list []Q, err error) {
+func openEach[Q interface{ Close() error }](b *blocks, mint, maxt int64, open func(tsdb.BlockReader, int64, int64) (Q, error)) (list []Q,
+	err error) {
 	// Under the lock, so that none is replaced before it is opened.
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -116,9 +116,12 @@ func Open(o Options) (*Store, error) {
 		return g.Kept == "" && o.Retention > 0 && g.To.UnixMilli() <= s.state.Through-o.Retention.Milliseconds()
 	})
 	if !found && len(s.blocks.all()) > 0 {
-		s.log.Warn("the progress of the hourly store is missing; hours are rebuilt from the existing samples, and a block that is missing now is not noticed", "file", filepath.Join(o.Dir, stateFile))
+		s.log.Warn(
+			"the progress of the hourly store is missing; hours are rebuilt from the existing samples, and a block that is missing now "+
+				"is not noticed", "file", filepath.Join(o.Dir, stateFile))
 	} else if was := loadExtent(o.Dir); !found && was.From < was.To {
-		lost = append(lost, store.Gap{From: time.UnixMilli(was.From), To: time.UnixMilli(was.To), File: filepath.Base(o.Dir), Why: "it is missing", Noticed: o.Clock()})
+		lost = append(lost, store.Gap{From: time.UnixMilli(was.From), To: time.UnixMilli(was.To), File: filepath.Base(o.Dir),
+			Why: "it is missing", Noticed: o.Clock()})
 	}
 	for _, gap := range lost {
 		s.log.Error("hourly values are damaged and are rebuilt where samples exist", "file", gap.File, "why", gap.Why,

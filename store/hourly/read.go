@@ -248,7 +248,8 @@ func (s *hourSet) Warnings() annotations.Annotations {
 		w.Add(fmt.Errorf("%w: hours: %s", annotations.PromQLWarning, g))
 	}
 	if s.any {
-		w.Add(fmt.Errorf("%w: hourly values were used before %s", annotations.PromQLInfo, time.UnixMilli(s.at.to).UTC().Format(time.RFC3339)))
+		w.Add(fmt.Errorf("%w: hourly values were used before %s", annotations.PromQLInfo,
+			time.UnixMilli(s.at.to).UTC().Format(time.RFC3339)))
 	}
 	return w
 }
@@ -275,7 +276,8 @@ func (q *querier) labelled() (storage.LabelQuerier, error) {
 }
 
 // LabelValues implements storage.LabelQuerier.
-func (q *querier) LabelValues(ctx context.Context, name string, h *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q *querier) LabelValues(ctx context.Context, name string, h *storage.LabelHints, ms ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	l, err := q.labelled()
 	if err != nil {
 		return nil, nil, err

@@ -44,7 +44,8 @@ type settings struct {
 }
 
 // parameters are the query parameters that an address may have.
-var parameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout", "histograms", "protocol", "write", "read", "api"}
+var parameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout", "histograms",
+	"protocol", "write", "read", "api"}
 
 // ParseURL checks an address of a store:
 //
@@ -65,7 +66,8 @@ func ParseURL(s string) error {
 }
 
 func parse(s string) (*settings, error) {
-	form := "write it like http://prometheus:9090, victoriametrics+http://HOST:8428, mimir+https://HOST?tenant=NAME, influxdb+http://HOST:8086/DATABASE or influxdb2+https://HOST:8086/ORG/BUCKET"
+	form := "write it like http://prometheus:9090, victoriametrics+http://HOST:8428, mimir+https://HOST?tenant=NAME, " +
+		"influxdb+http://HOST:8086/DATABASE or influxdb2+https://HOST:8086/ORG/BUCKET"
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(s), "://")
 	if !ok {
 		return nil, fmt.Errorf("store %q is no address: %s", s, form)
@@ -82,7 +84,9 @@ func parse(s string) (*settings, error) {
 		return nil, fmt.Errorf("store %s is no address; %s", redact(s), form)
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("store %s: the address holds a password, which others can see in the list of processes; write it into a file and give username=NAME&password_file=FILE, or token_file=FILE", redact(s))
+		return nil, fmt.Errorf(
+			"store %s: the address holds a password, which others can see in the list of processes; write it into a file and give "+
+				"username=NAME&password_file=FILE, or token_file=FILE", redact(s))
 	}
 	if u.Hostname() == "" || u.Fragment != "" {
 		return nil, fmt.Errorf("store %s names no host, or has a #; %s", redact(s), form)

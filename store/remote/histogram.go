@@ -176,7 +176,8 @@ func (g *folded) at(t int64) *histogram.Histogram {
 	if value.IsStaleNaN(sum) {
 		return &histogram.Histogram{Sum: sum}
 	}
-	h := &histogram.Histogram{Schema: metric.HistogramSchema, Sum: sum, Count: uint64(count), ZeroThreshold: (&metric.Histogram{}).ZeroThreshold()}
+	h := &histogram.Histogram{Schema: metric.HistogramSchema, Sum: sum, Count: uint64(count),
+		ZeroThreshold: (&metric.Histogram{}).ZeroThreshold()}
 	var own metric.Histogram
 	before := 0.0
 	for i := range g.buckets {
@@ -194,7 +195,8 @@ func (g *folded) at(t int64) *histogram.Histogram {
 			own.ZeroCount += uint64(n)
 			continue
 		}
-		own.Merge(&metric.Histogram{Offset: int32(math.Round(math.Log2(b.le) * (1 << metric.HistogramSchema))), Buckets: []uint64{uint64(n)}})
+		own.Merge(&metric.Histogram{Offset: int32(math.Round(math.Log2(b.le) * (1 << metric.HistogramSchema))),
+			Buckets: []uint64{uint64(n)}})
 	}
 	if before != count { // a part is missing, or not there yet
 		return nil

@@ -107,7 +107,8 @@ func readSamples(in io.Reader, most int64) (*prompb.QueryResult, error) {
 
 // ask calls the query API and decodes the data field of the response.
 func (p *prometheus) ask(ctx context.Context, path string, q url.Values, into any) error {
-	in, _, err := p.web.do(ctx, http.MethodPost, p.conf.api+path, map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, []byte(q.Encode()))
+	in, _, err := p.web.do(ctx, http.MethodPost, p.conf.api+path, map[string]string{"Content-Type": "application/x-www-form-urlencoded"},
+		[]byte(q.Encode()))
 	if err != nil {
 		return err
 	}

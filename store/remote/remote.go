@@ -133,7 +133,8 @@ func Open(o Options) (*Store, error) {
 	if o.Dirty == nil {
 		o.Dirty = dirty.Memory{}
 	}
-	s := &Store{o: o, dirty: dirty.New(o.Dirty), conf: conf, log: o.Logger, meta: map[string]metadata.Metadata{}, natives: map[string]string{}, whole: map[string]bool{}}
+	s := &Store{o: o, dirty: dirty.New(o.Dirty), conf: conf, log: o.Logger, meta: map[string]metadata.Metadata{},
+		natives: map[string]string{}, whole: map[string]bool{}}
 	if o.Shared != nil {
 		s.dirty = o.Shared
 	}
@@ -247,7 +248,8 @@ func (s *Store) Describe(name string, m metadata.Metadata) error {
 		return nil
 	}
 	s.meta[name] = m
-	s.fresh = append(s.fresh, prompb.MetricMetadata{Type: prompb.FromMetadataType(m.Type), MetricFamilyName: name, Help: m.Help, Unit: m.Unit})
+	s.fresh = append(s.fresh, prompb.MetricMetadata{Type: prompb.FromMetadataType(m.Type), MetricFamilyName: name, Help: m.Help,
+		Unit: m.Unit})
 	return nil
 }
 
@@ -338,7 +340,8 @@ func (w warned) Warnings() annotations.Annotations {
 }
 
 // LabelValues implements storage.LabelQuerier.
-func (q *querier) LabelValues(ctx context.Context, name string, h *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q *querier) LabelValues(ctx context.Context, name string, h *storage.LabelHints, ms ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	list, err := q.s.peer.labelValues(ctx, name, q.mint, q.maxt, ms)
 	return q.list(h, list, err)
 }

@@ -106,7 +106,8 @@ func (w *web) do(ctx context.Context, method, address string, header map[string]
 }
 
 // through is do with a given breaker.
-func (w *web) through(ctx context.Context, b *breaker, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header, error) {
+func (w *web) through(ctx context.Context, b *breaker, method, address string, header map[string]string, body []byte) (io.ReadCloser,
+	http.Header, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -119,7 +120,8 @@ func (w *web) through(ctx context.Context, b *breaker, method, address string, h
 	resp, err := w.send(limit, method, address, header, body)
 	if err == nil && resp.StatusCode/100 == 2 {
 		b.succeeded()
-		return &answer{LimitedReader: io.LimitedReader{R: resp.Body, N: w.conf.maxBytes}, body: resp.Body, limit: limit, outer: ctx, cancel: cancel, timer: timer, watch: watch, w: w, breaker: b}, resp.Header, nil
+		return &answer{LimitedReader: io.LimitedReader{R: resp.Body, N: w.conf.maxBytes}, body: resp.Body, limit: limit, outer: ctx,
+			cancel: cancel, timer: timer, watch: watch, w: w, breaker: b}, resp.Header, nil
 	}
 	defer cancel(nil)
 	defer watch.Stop()
@@ -198,9 +200,11 @@ func (w *web) judge(resp *http.Response) error {
 		return fmt.Errorf("%w: %s (%w); make the database", store.ErrUnavailable, host, e)
 	case resp.StatusCode == http.StatusNotFound && strings.Contains(e.text, "remote write receiver"),
 		resp.StatusCode == http.StatusNotFound && strings.Contains(e.text, "remote-write-receiver"):
-		return fmt.Errorf("%w: %s is a Prometheus without the remote write receiver; start it with --web.enable-remote-write-receiver", store.ErrUnavailable, host)
+		return fmt.Errorf("%w: %s is a Prometheus without the remote write receiver; start it with --web.enable-remote-write-receiver",
+			store.ErrUnavailable, host)
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
-		return fmt.Errorf("%w: %s answers %w to %s; see which kinds of store `reckon serve --help` names", store.ErrUnavailable, host, e, resp.Request.URL.Path)
+		return fmt.Errorf("%w: %s answers %w to %s; see which kinds of store `reckon serve --help` names", store.ErrUnavailable, host, e,
+			resp.Request.URL.Path)
 	case resp.StatusCode == http.StatusTooManyRequests:
 		return &slowError{fmt.Errorf("%w: %s limits the rate (%w)", store.ErrUnavailable, host, e), retryAfter(resp)}
 	case resp.StatusCode >= 500:
@@ -245,7 +249,9 @@ func (w *web) explain(err error) error {
 	case errors.As(err, &dns):
 		return fmt.Errorf("%w: unknown host %s (%w)", store.ErrUnavailable, host, dns)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%w: the certificate of %s is not signed by an authority that this machine trusts; give ca_file=FILE behind a ? in the address", store.ErrUnavailable, host)
+		return fmt.Errorf(
+			"%w: the certificate of %s is not signed by an authority that this machine trusts; give ca_file=FILE behind a ? in the address",
+			store.ErrUnavailable, host)
 	case errors.Is(err, errLifeless):
 		return fmt.Errorf("%w: %s accepts connections but does not respond; it hangs, or its machine does", store.ErrUnavailable, host)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():

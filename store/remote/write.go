@@ -54,7 +54,8 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 		sm := &b.Samples[i]
 		d := sm.Series.Desc
 		ls := labelsOf(external, sm.Series)
-		_ = s.Describe(d.Name, metadata.Metadata{Type: model.MetricType(d.Kind.String()), Unit: string(d.Unit), Help: d.Help}) // never fails
+		// never fails
+		_ = s.Describe(d.Name, metadata.Metadata{Type: model.MetricType(d.Kind.String()), Unit: string(d.Unit), Help: d.Help})
 		if d.Kind == metric.NativeHistogram {
 			if sm.Histogram == nil {
 				w.refuse(1, fmt.Errorf("%w: %s: histogram series without a histogram", store.ErrInvalid, ls))
@@ -67,7 +68,8 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 			}
 			continue
 		}
-		if c := sm.Series.Created; c != 0 && d.Kind == metric.Counter && c < t && t-c <= longAgo.Milliseconds() && s.known.before(ls.Hash(), c) {
+		if c := sm.Series.Created; c != 0 && d.Kind == metric.Counter && c < t && t-c <= longAgo.Milliseconds() &&
+			s.known.before(ls.Hash(), c) {
 			s.known.began(ls.Hash(), c)
 			w.zero(ls, c)
 		}
@@ -255,7 +257,8 @@ func count(list []prompb.TimeSeries) (n int) {
 // deliver sends a list and returns how many samples were stored. If a request is refused,
 // its halves are sent again, and so on, until the refused samples are found: some servers
 // reject a whole request for one sample.
-func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []prompb.MetricMetadata, budget *int, refuse func(int, error)) (int, error) {
+func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []prompb.MetricMetadata, budget *int,
+	refuse func(int, error)) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
 	}
@@ -355,7 +358,8 @@ func (a *appender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 }
 
 // Append implements storage.AppenderV2.
-func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float64, h *histogram.Histogram,
+	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	hash := ls.Hash()
 	last, known := a.s.known.last(hash)
 	if o.RejectOutOfOrder && known && t <= last {

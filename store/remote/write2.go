@@ -23,7 +23,8 @@ type write2 struct {
 }
 
 var headers2 = map[string]string{
-	"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request", "X-Prometheus-Remote-Write-Version": "2.0.0",
+	"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request",
+	"X-Prometheus-Remote-Write-Version": "2.0.0",
 }
 
 // unknown reports whether the response to a request of 2.0 comes from a server without support for
@@ -57,7 +58,8 @@ func (w *write2) encode(req *prompb.WriteRequest) ([]byte, map[string]string, er
 		about := w.describe(ls.Get(model.MetricNameLabel))
 		ts := writev2.TimeSeries{
 			LabelsRefs: symbols.SymbolizeLabels(ls, nil),
-			Metadata:   writev2.Metadata{Type: writev2.FromMetadataType(about.Type), HelpRef: symbols.Symbolize(about.Help), UnitRef: symbols.Symbolize(about.Unit)},
+			Metadata: writev2.Metadata{Type: writev2.FromMetadataType(about.Type), HelpRef: symbols.Symbolize(about.Help),
+				UnitRef: symbols.Symbolize(about.Unit)},
 		}
 		start, _ := w.started(ls.Hash())
 		for _, s := range from.Samples {
@@ -76,7 +78,8 @@ func (w *write2) encode(req *prompb.WriteRequest) ([]byte, map[string]string, er
 		}
 		for _, e := range from.Exemplars {
 			x := e.ToExemplar(&b, nil)
-			ts.Exemplars = append(ts.Exemplars, writev2.Exemplar{LabelsRefs: symbols.SymbolizeLabels(x.Labels, nil), Value: x.Value, Timestamp: x.Ts})
+			ts.Exemplars = append(ts.Exemplars,
+				writev2.Exemplar{LabelsRefs: symbols.SymbolizeLabels(x.Labels, nil), Value: x.Value, Timestamp: x.Ts})
 		}
 		out.Timeseries = append(out.Timeseries, ts)
 	}

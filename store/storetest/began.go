@@ -36,7 +36,8 @@ func factsBegan(t *testing.T, c store.Facts) {
 		if w.Start.Before(from) && w.Kind != "slurm" {
 			continue
 		}
-		b := store.Workload{Site: w.Site, ID: w.ID, Kind: w.Kind, Owner: w.Owner, Account: w.Account, Partition: w.Partition, Command: w.Command, State: w.State,
+		b := store.Workload{Site: w.Site, ID: w.ID, Kind: w.Kind, Owner: w.Owner, Account: w.Account, Partition: w.Partition,
+			Command: w.Command, State: w.State,
 			Start: w.Start, Seen: w.Seen, End: w.End, Submit: w.Submit}
 		b.CPUSeconds, b.RequestCores = w.CPUSeconds, w.RequestCores
 		want = append(want, show(b))

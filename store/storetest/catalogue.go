@@ -59,7 +59,8 @@ func Row(i int) store.Workload {
 		Account: "physics", Partition: "gpu", Command: "python3", Nodes: []string{fmt.Sprintf("n%d", i%4), fmt.Sprintf("n%d", i%4+1)},
 		Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), ExitCode: &code,
 		State: []string{"completed", "failed", "pending"}[i%3], Reason: fmt.Sprintf("reason %d", i%2), Submit: start.Add(-time.Minute),
-		EndedBy: []string{"", "user", "time_limit"}[i%3], EndedByUser: []string{"", "alice"}[i%2], QOS: fmt.Sprintf("qos%d", i%3), Lost: i%5 == 1,
+		EndedBy: []string{"", "user", "time_limit"}[i%3], EndedByUser: []string{"", "alice"}[i%2], QOS: fmt.Sprintf("qos%d", i%3),
+		Lost: i%5 == 1,
 	}
 	for k := range w.Row.Len() {
 		*w.Row.At(k) = num(x + float64(k)/10)
@@ -77,7 +78,8 @@ func show(w store.Workload) string {
 		code = *w.ExitCode
 	}
 	nodes := slices.Sorted(slices.Values(w.Nodes))
-	text := fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(), w.End.UTC(), code,
+	text := fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(),
+		w.End.UTC(), code,
 		w.State, w.Reason, w.Submit.UTC(), w.EndedBy, w.EndedByUser, w.QOS, w.Lost)
 	for i, f := range figure.Of(figure.Runs) {
 		if v := *w.Row.At(i); v != nil {
@@ -98,7 +100,8 @@ func list(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, in
 
 func catalogueRoundTrip(t *testing.T, c store.Catalogue) {
 	full := Row(7)
-	bare := store.Workload{ID: "unit/cron.service", Kind: "unit", Name: "cron.service", Owner: "root", Start: epoch, Seen: epoch.Add(time.Minute)}
+	bare := store.Workload{ID: "unit/cron.service", Kind: "unit", Name: "cron.service", Owner: "root", Start: epoch,
+		Seen: epoch.Add(time.Minute)}
 	must(t, c.Upsert(t.Context(), []store.Workload{full, bare}))
 	for _, want := range []store.Workload{full, bare} {
 		rows, n := list(t, c, store.Filter{IDs: []string{want.ID}})
@@ -187,17 +190,22 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 	yes, no := true, false
 	mid := epoch.Add(5000 * time.Minute)
 	filters := []store.Filter{
-		{}, {Kinds: []string{"slurm"}}, {Kinds: []string{"slurm", "unit"}}, {IDs: []string{"slurm/7"}}, {IDs: []string{"slurm/7", "slurm/9", "slurm/none"}}, {IDs: []string{"slurm/3", "slurm/4"}, Kinds: []string{"unit", "session"}}, {Owners: []string{"user1"}}, {Owners: []string{"user1", "nobody"}},
-		{Kinds: []string{"unit"}, Owners: []string{"user2"}, Running: &yes}, {Running: &yes}, {Running: &no}, {Nodes: []string{"n2"}}, {Nodes: []string{"n0", "n4"}},
+		{}, {Kinds: []string{"slurm"}}, {Kinds: []string{"slurm", "unit"}}, {IDs: []string{"slurm/7"}},
+		{IDs: []string{"slurm/7", "slurm/9", "slurm/none"}}, {IDs: []string{"slurm/3", "slurm/4"}, Kinds: []string{"unit", "session"}},
+		{Owners: []string{"user1"}}, {Owners: []string{"user1", "nobody"}},
+		{Kinds: []string{"unit"}, Owners: []string{"user2"}, Running: &yes}, {Running: &yes}, {Running: &no}, {Nodes: []string{"n2"}},
+		{Nodes: []string{"n0", "n4"}},
 		{Name: "train-3"}, {Name: "train-[12]"}, {Name: "*-?"}, {Name: "TRAIN*"}, {MinCPU: 100}, {Since: mid}, {Until: mid},
-		{Since: mid, Until: mid.Add(time.Hour)}, {Since: mid, Until: mid.Add(48 * time.Hour), Kinds: []string{"session"}, MinCPU: 50, Nodes: []string{"n1"}},
+		{Since: mid, Until: mid.Add(time.Hour)},
+		{Since: mid, Until: mid.Add(48 * time.Hour), Kinds: []string{"session"}, MinCPU: 50, Nodes: []string{"n1"}},
 		{Since: epoch.AddDate(1, 0, 0)}, {Until: epoch.AddDate(-1, 0, 0)}, {IDs: []string{"slurm/5"}}, {IDs: []string{"slurm/none"}},
 		{Accounts: []string{"physics"}}, {Accounts: []string{"none"}}, {Partitions: []string{"gpu", "cpu"}, Owners: []string{"user1"}},
 		{States: []string{"failed"}}, {States: []string{"failed", "pending"}, Running: &no}, {Command: "python*"}, {Command: "R"},
 		{Sites: []string{"here"}}, {Sites: []string{"elsewhere"}}, {Sites: []string{"here", "elsewhere"}, Kinds: []string{"unit"}},
 	}
 	for _, f := range filters {
-		for _, sort := range []string{"", "cpu_seconds", "-cpu_seconds", "-start", "end", "-memory_peak_bytes", "name", "-owner", "wall_seconds", "-processes", "memory_mean_bytes", "submit", "-state"} {
+		for _, sort := range []string{"", "cpu_seconds", "-cpu_seconds", "-start", "end", "-memory_peak_bytes", "name", "-owner",
+			"wall_seconds", "-processes", "memory_mean_bytes", "submit", "-state"} {
 			f.Sort = sort
 			got, n := list(t, c, f)
 			var want []string
@@ -225,7 +233,8 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 // the same prefix.
 func catalogueFamily(t *testing.T, c store.Catalogue) {
 	var rows []store.Workload
-	for i, id := range []string{"slurm/4", "slurm/4_0", "slurm/4_10", "slurm/4+1", "slurm/40", "slurm/40_1", "slurm/4.x", "slurm/4`", "slurm/4,", "slurm/3_4", "unit/4_1"} {
+	for i, id := range []string{"slurm/4", "slurm/4_0", "slurm/4_10", "slurm/4+1", "slurm/40", "slurm/40_1", "slurm/4.x", "slurm/4`",
+		"slurm/4,", "slurm/3_4", "unit/4_1"} {
 		w := Row(i)
 		w.ID = id
 		rows = append(rows, w)
@@ -261,7 +270,8 @@ func matches(f store.Filter, w store.Workload) bool {
 		name, _ = path.Match(f.Name, w.Name)
 	}
 	return in(f.IDs, w.ID) && in(f.Kinds, w.Kind) && in(f.Owners, w.Owner) && in(f.Nodes, w.Nodes...) && name &&
-		in(f.Accounts, w.Account) && in(f.Partitions, w.Partition) && in(f.States, w.State) && in(f.Sites, w.Site) && (f.Command == "" || glob(f.Command, w.Command)) &&
+		in(f.Accounts, w.Account) && in(f.Partitions, w.Partition) && in(f.States, w.State) && in(f.Sites, w.Site) &&
+		(f.Command == "" || glob(f.Command, w.Command)) &&
 		(f.MinCPU <= 0 || (w.CPUSeconds != nil && *w.CPUSeconds >= f.MinCPU)) && (f.Running == nil || *f.Running == w.End.IsZero()) &&
 		(f.Until.IsZero() || w.Start.Before(f.Until)) && (f.Since.IsZero() || w.End.IsZero() || !w.End.Before(f.Since))
 }

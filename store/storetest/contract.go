@@ -47,7 +47,8 @@ func appender(t *testing.T, s store.Series) {
 	ref := storage.SeriesRef(0)
 	for i := range 3 {
 		var err error
-		if ref, err = a.Append(ref, l, 0, now.Add(time.Duration(i)*15*time.Second).UnixMilli(), float64(i), nil, nil, storage.AOptions{}); err != nil {
+		if ref, err = a.Append(ref, l, 0, now.Add(time.Duration(i)*15*time.Second).UnixMilli(), float64(i), nil, nil,
+			storage.AOptions{}); err != nil {
 			t.Fatalf("append: %v", err)
 		}
 	}
@@ -168,7 +169,8 @@ func late(t *testing.T, s store.Series) {
 	must(t, s.Clean(dirty()))
 	put(4*time.Hour, 5)
 	dirty(4 * time.Hour)
-	if !slices.ContainsFunc(all(t, s, gauge.Name)[`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`], func(p Point) bool { return p.V == 3 }) {
+	if !slices.ContainsFunc(all(t, s, gauge.Name)[`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`],
+		func(p Point) bool { return p.V == 3 }) {
 		t.Error("the late sample is not stored")
 	}
 }

@@ -142,7 +142,8 @@ func factsPast(t *testing.T, c store.Facts) {
 	for i := range 24 {
 		at := begin.AddDate(0, i, 0)
 		check("write roll-ups", c.ReplaceHours(ctx, at, at.Add(2*time.Hour), []store.Use{
-			{At: at, Owner: "a", Used: store.Used{CPUSeconds: &one}}, {At: at.Add(time.Hour), Owner: "a", Used: store.Used{CPUSeconds: &one}},
+			{At: at, Owner: "a", Used: store.Used{CPUSeconds: &one}},
+			{At: at.Add(time.Hour), Owner: "a", Used: store.Used{CPUSeconds: &one}},
 		}, nil))
 	}
 	check("mark", c.SetWatermark(ctx, begin))
@@ -195,7 +196,8 @@ func factsWaits(t *testing.T, c store.Facts) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	four, forty := 4.0, 40.0
 	job := func(id string, submit, start, end time.Duration, cores *float64) store.Workload {
-		w := store.Workload{ID: "slurm/" + id, Kind: "slurm", Partition: "cpu", Nodes: []string{"n1"}, State: "completed", Start: now.Add(start), Seen: now, Row: figure.Row{RequestCores: cores}}
+		w := store.Workload{ID: "slurm/" + id, Kind: "slurm", Partition: "cpu", Nodes: []string{"n1"}, State: "completed",
+			Start: now.Add(start), Seen: now, Row: figure.Row{RequestCores: cores}}
 		if submit != 0 {
 			w.Submit = now.Add(submit)
 		}
@@ -208,7 +210,8 @@ func factsWaits(t *testing.T, c store.Facts) {
 	waits.State, waits.Reason = "pending", "Resources"
 	rows := []store.Workload{
 		job("ended", -2*time.Hour, -time.Hour, -time.Minute, &four), job("runs", -2*time.Hour, -time.Hour, 0, &forty), waits,
-		job("untold", 0, -time.Hour, 0, &four), job("old", -50*time.Hour, -49*time.Hour, -48*time.Hour, &four), job("unasked", -2*time.Hour, -time.Hour, 0, nil),
+		job("untold", 0, -time.Hour, 0, &four), job("old", -50*time.Hour, -49*time.Hour, -48*time.Hour, &four),
+		job("unasked", -2*time.Hour, -time.Hour, 0, nil),
 	}
 	if err := c.Upsert(t.Context(), rows); err != nil {
 		t.Fatal(err)

@@ -15,9 +15,11 @@ func Findings(t *testing.T, s store.Findings) {
 	make1 := func(i int) store.Finding {
 		at := epoch.Add(time.Duration(i) * time.Hour)
 		return store.Finding{
-			ID: fmt.Sprintf("f%d", i), Rule: []string{"over-share", "over-requested"}[i%2], Severity: []string{"low", "high", "medium"}[i%3], Site: "lab", Owner: fmt.Sprintf("user%d", i%4),
-			Workload: fmt.Sprintf("slurm/%d", i), Node: "n1", Part: "cpu", Text: "it's \"odd\" \U0001F980", Evidence: []byte(`[{"text":"x"}]`),
-			First: at.Add(-time.Hour), Last: at, Found: at, Seen: at.Add(time.Minute), State: []string{"new", "open", "gone"}[i%3],
+			ID: fmt.Sprintf("f%d", i), Rule: []string{"over-share", "over-requested"}[i%2],
+			Severity: []string{"low", "high", "medium"}[i%3], Site: "lab", Owner: fmt.Sprintf("user%d", i%4),
+			Workload: fmt.Sprintf("slurm/%d", i), Node: "n1", Part: "cpu", Text: "it's \"odd\" \U0001F980",
+			Evidence: []byte(`[{"text":"x"}]`),
+			First:    at.Add(-time.Hour), Last: at, Found: at, Seen: at.Add(time.Minute), State: []string{"new", "open", "gone"}[i%3],
 		}
 	}
 	var list []store.Finding

@@ -16,8 +16,10 @@ func Forecasts(t *testing.T, s store.Forecasts) {
 	backtest := 0.5
 	one := func(i int) store.Forecast {
 		f := store.Forecast{
-			Subject: []string{"node", "owner"}[i%2], Site: "lab", Name: fmt.Sprintf("it's \"n%d\"", i%4), Figure: []string{"cores", "watts"}[i/4%2],
-			Made: epoch.Add(time.Duration(i/8) * time.Hour), Step: time.Hour, Point: []float64{1, 2.5, 3}, Low: []float64{0, 1, 1}, High: []float64{4, 4, 1e30},
+			Subject: []string{"node", "owner"}[i%2], Site: "lab", Name: fmt.Sprintf("it's \"n%d\"", i%4),
+			Figure: []string{"cores", "watts"}[i/4%2],
+			Made:   epoch.Add(time.Duration(i/8) * time.Hour), Step: time.Hour, Point: []float64{1, 2.5, 3}, Low: []float64{0, 1, 1},
+			High:   []float64{4, 4, 1e30},
 			Models: []string{"a method", "another one"}, Flags: []string{"gaps"}, Backtest: &backtest,
 		}
 		if f.Subject == "owner" {
@@ -42,10 +44,12 @@ func Forecasts(t *testing.T, s store.Forecasts) {
 		return got
 	}
 	count("all", store.ForecastFilter{}, 24)
-	got := count("one", store.ForecastFilter{Subject: "owner", Site: "lab", Name: list[1].Name, Figures: []string{"cores"}, Since: epoch, Until: epoch.Add(time.Hour)}, 1)
+	got := count("one", store.ForecastFilter{Subject: "owner", Site: "lab", Name: list[1].Name, Figures: []string{"cores"}, Since: epoch,
+		Until: epoch.Add(time.Hour)}, 1)
 	if len(got) == 1 {
-		if f, want := got[0], list[1]; f.Backtest == nil || *f.Backtest != backtest || f.Naive != nil || math.Abs(f.High[2]-1e30) > 1e24 || fmt.Sprint(f.Point, f.Low, f.Models, f.Flags, f.Owner, f.Made, f.Step, f.Judged) !=
-			fmt.Sprint(want.Point, want.Low, want.Models, want.Flags, want.Owner, want.Made, want.Step, want.Judged) {
+		if f, want := got[0], list[1]; f.Backtest == nil || *f.Backtest != backtest || f.Naive != nil || math.Abs(f.High[2]-1e30) > 1e24 ||
+			fmt.Sprint(f.Point, f.Low, f.Models, f.Flags, f.Owner, f.Made, f.Step, f.Judged) !=
+				fmt.Sprint(want.Point, want.Low, want.Models, want.Flags, want.Owner, want.Made, want.Step, want.Judged) {
 			t.Errorf("got  %+v\nwant %+v", f, want)
 		}
 	}
@@ -61,7 +65,8 @@ func Forecasts(t *testing.T, s store.Forecasts) {
 	judged.Judged = &store.Judged{Steps: 3, Inside: 2, Error: 1.5, NaiveError: 2.5, NaiveSteps: 2, ErrorThere: 1}
 	must(t, s.PutForecasts(ctx, []store.Forecast{judged}))
 	count("unjudged", store.ForecastFilter{Unjudged: true}, 23)
-	if got := count("judged", store.ForecastFilter{Subject: "node", Name: judged.Name, Figures: []string{"cores"}, Until: epoch.Add(time.Hour)}, 1); len(got) == 1 && (got[0].Judged == nil || *got[0].Judged != *judged.Judged) {
+	if got := count("judged", store.ForecastFilter{Subject: "node", Name: judged.Name, Figures: []string{"cores"},
+		Until: epoch.Add(time.Hour)}, 1); len(got) == 1 && (got[0].Judged == nil || *got[0].Judged != *judged.Judged) {
 		t.Errorf("judged %+v, want %+v", got[0].Judged, judged.Judged)
 	}
 

@@ -23,7 +23,8 @@ func MetricRuns(t *testing.T, s store.MetricRuns) {
 const hostile = "'; DROP TABLE metric_runs; --"
 
 func metricRun(i int) store.MetricRun {
-	return store.MetricRun{Namespace: []string{"team-a", hostile}[i%2], Name: fmt.Sprintf("demo-%d", i), Site: "lab", Set: "demo", Outcome: "Running",
+	return store.MetricRun{Namespace: []string{"team-a", hostile}[i%2], Name: fmt.Sprintf("demo-%d", i), Site: "lab", Set: "demo",
+		Outcome: "Running",
 		Started: epoch.Add(time.Duration(i) * time.Hour), Document: fmt.Appendf(nil, `{"n":%d,"text":"it's \"so\""}`, i)}
 }
 
@@ -33,7 +34,8 @@ func metricRunSamples(t *testing.T, s store.MetricRuns) {
 	ctx, first := t.Context(), metricRun(0)
 	sample := func(pod string, seq int64) store.MetricRunSample {
 		from := epoch.Add(time.Duration(seq) * time.Second).Add(123456 * time.Microsecond)
-		return store.MetricRunSample{Pod: pod, Seq: seq, From: from, To: from.Add(time.Second), Document: fmt.Appendf(nil, `{"seq":%d}`, seq)}
+		return store.MetricRunSample{Pod: pod, Seq: seq, From: from, To: from.Add(time.Second),
+			Document: fmt.Appendf(nil, `{"seq":%d}`, seq)}
 	}
 	pods := []store.MetricRunPod{{UID: "a", Samples: 2, Document: []byte(`"a"`)}, {UID: "b", Document: []byte(`"b"`)}}
 	for range 2 { // again: creates no duplicates
@@ -43,7 +45,8 @@ func metricRunSamples(t *testing.T, s store.MetricRuns) {
 	changed := sample("a", 2)
 	changed.Document = []byte("changed")
 	first.Outcome, first.Finished = "Finished", first.Started.Add(time.Minute)
-	must(t, s.PutMetricRun(ctx, first, []store.MetricRunPod{{UID: "a", Samples: 1, Document: []byte("old")}}, []store.MetricRunSample{changed, sample("a", 3)}))
+	must(t, s.PutMetricRun(ctx, first, []store.MetricRunPod{{UID: "a", Samples: 1, Document: []byte("old")}},
+		[]store.MetricRunSample{changed, sample("a", 3)}))
 
 	got, err := s.MetricRunSamples(ctx, first.Namespace, first.Name)
 	must(t, err)
@@ -51,7 +54,8 @@ func metricRunSamples(t *testing.T, s store.MetricRuns) {
 		t.Fatalf("%d samples, want 3", len(got))
 	}
 	for i, g := range got {
-		if want := sample("a", int64(i+1)); g.Pod != want.Pod || g.Seq != want.Seq || !g.From.Equal(want.From) || !g.To.Equal(want.To) || !bytes.Equal(g.Document, want.Document) {
+		if want := sample("a", int64(i+1)); g.Pod != want.Pod || g.Seq != want.Seq || !g.From.Equal(want.From) || !g.To.Equal(want.To) ||
+			!bytes.Equal(g.Document, want.Document) {
 			t.Errorf("sample %d: %+v, want %+v", i, g, want)
 		}
 	}
@@ -76,11 +80,13 @@ func metricRunLists(t *testing.T, s store.MetricRuns) {
 		return list
 	}
 	all := count("all", store.MetricRunFilter{}, 4, 4)
-	if len(all) == 4 && (all[0].Name != "demo-3" || all[0].Namespace != hostile || !bytes.Equal(all[0].Document, metricRun(3).Document) || !all[0].Finished.IsZero()) {
+	if len(all) == 4 && (all[0].Name != "demo-3" || all[0].Namespace != hostile || !bytes.Equal(all[0].Document, metricRun(3).Document) ||
+		!all[0].Finished.IsZero()) {
 		t.Errorf("the latest is %+v", all[0])
 	}
 	if one := count("one", store.MetricRunFilter{Namespaces: []string{"team-a"}, Names: []string{"demo-0"}}, 1, 1); len(one) == 1 {
-		if r := one[0]; r.Samples != 2 || r.Outcome != "Finished" || !r.Finished.Equal(first.Started.Add(time.Minute)) || r.Set != "demo" || r.Site != "lab" {
+		if r := one[0]; r.Samples != 2 || r.Outcome != "Finished" || !r.Finished.Equal(first.Started.Add(time.Minute)) || r.Set != "demo" ||
+			r.Site != "lab" {
 			t.Errorf("%+v", r)
 		}
 	}

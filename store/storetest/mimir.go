@@ -99,7 +99,8 @@ func MimirRing(tb testing.TB) (out []MimirMember) {
 	for i := range 3 {
 		addr := FreeAddress(tb)
 		p, _ := PeerProcess(tb, addr, tb.TempDir(), "mimir", "/ready",
-			mimirArgs(tb, mimirSettings{Name: fmt.Sprintf("m%d", i), Gossip: gossip[i], Join: join, Shared: shared, Ring: "memberlist", Copies: 3}))
+			mimirArgs(tb, mimirSettings{Name: fmt.Sprintf("m%d", i), Gossip: gossip[i], Join: join, Shared: shared, Ring: "memberlist",
+				Copies: 3}))
 		out = append(out, MimirMember{addr, p})
 	}
 	return out

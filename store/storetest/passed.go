@@ -17,7 +17,8 @@ func factsPassed(t *testing.T, c store.Facts) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	var rows []store.Workload
 	add := func(kind, owner, node string, from, seconds int, cpu *float64, running bool) {
-		w := store.Workload{Site: "lab", ID: fmt.Sprintf("%s/%s/%d", kind, node, len(rows)), Kind: kind, Owner: owner, Nodes: []string{node}, State: "completed",
+		w := store.Workload{Site: "lab", ID: fmt.Sprintf("%s/%s/%d", kind, node, len(rows)), Kind: kind, Owner: owner,
+			Nodes: []string{node}, State: "completed",
 			Start: at.Add(time.Duration(from) * time.Second), Row: figure.Row{CPUSeconds: cpu}}
 		w.Seen = w.Start.Add(time.Duration(seconds) * time.Second)
 		if w.End = w.Seen; running {
@@ -40,9 +41,12 @@ func factsPassed(t *testing.T, c store.Facts) {
 	got, err := c.Passed(t.Context(), at, at.Add(time.Hour), time.Minute)
 	must(t, err)
 	want := []store.Passed{
-		{Site: "lab", Owner: "alice", Nodes: []string{"n1"}, Count: 3, CPUSeconds: 1, WallSeconds: 74, First: at, Last: at.Add(79 * time.Second)},
-		{Site: "lab", Owner: "alice", Nodes: []string{"n2"}, Count: 1, CPUSeconds: 0.5, WallSeconds: 20, First: at, Last: at.Add(20 * time.Second)},
-		{Site: "lab", Owner: "bob", Nodes: []string{"n1"}, Count: 1, CPUSeconds: 0.5, WallSeconds: 20, First: at.Add(-20 * time.Second), Last: at},
+		{Site: "lab", Owner: "alice", Nodes: []string{"n1"}, Count: 3, CPUSeconds: 1, WallSeconds: 74, First: at,
+			Last: at.Add(79 * time.Second)},
+		{Site: "lab", Owner: "alice", Nodes: []string{"n2"}, Count: 1, CPUSeconds: 0.5, WallSeconds: 20, First: at,
+			Last: at.Add(20 * time.Second)},
+		{Site: "lab", Owner: "bob", Nodes: []string{"n1"}, Count: 1, CPUSeconds: 0.5, WallSeconds: 20, First: at.Add(-20 * time.Second),
+			Last: at},
 	}
 	if !slices.EqualFunc(got, want, func(a, b store.Passed) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
 		t.Errorf("got  %v\nwant %v", got, want)
@@ -63,8 +67,10 @@ func factsLeast(t *testing.T, c store.Facts) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	var rows []store.Workload
 	add := func(kind string, cpu, memory, gpu *float64) {
-		rows = append(rows, store.Workload{Site: "lab", ID: fmt.Sprintf("%s/%d", kind, len(rows)), Kind: kind, Owner: "alice", Nodes: []string{"n1"}, State: "completed",
-			Start: at.Add(time.Duration(len(rows)) * time.Second), Seen: at.Add(time.Hour), End: at.Add(time.Hour), Row: figure.Row{CPUSeconds: cpu, MemoryPeakBytes: memory, GPUSeconds: gpu}})
+		rows = append(rows, store.Workload{Site: "lab", ID: fmt.Sprintf("%s/%d", kind, len(rows)), Kind: kind, Owner: "alice",
+			Nodes: []string{"n1"}, State: "completed",
+			Start: at.Add(time.Duration(len(rows)) * time.Second), Seen: at.Add(time.Hour), End: at.Add(time.Hour),
+			Row: figure.Row{CPUSeconds: cpu, MemoryPeakBytes: memory, GPUSeconds: gpu}})
 	}
 	cpu, little, memory, small, zero := 1.0, 0.99, 64.0, 63.0, 0.0
 	add("group", &little, &small, nil)

@@ -148,7 +148,8 @@ func Prometheus(tb testing.TB, more ...string) string {
 
 // VictoriaArgs are the arguments for a VictoriaMetrics.
 func VictoriaArgs(addr, dir string) []string {
-	return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + addr, "-loggerLevel=WARN", "-memory.allowedPercent=5", "-search.latencyOffset=0s", "-retentionPeriod=10y"}
+	return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + addr, "-loggerLevel=WARN", "-memory.allowedPercent=5",
+		"-search.latencyOffset=0s", "-retentionPeriod=10y"}
 }
 
 // Victoria starts one and returns its address.
@@ -158,7 +159,9 @@ func Victoria(tb testing.TB) string { return Peer(tb, "victoria-metrics", "/heal
 func InfluxArgs(tb testing.TB) func(addr, dir string) []string {
 	return func(addr, dir string) []string {
 		file := filepath.Join(dir, "influxdb.conf")
-		text := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\n[http]\nbind-address = %q\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
+		text := fmt.Sprintf(
+			"reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\n[http]\nbind-address = "+
+				"%q\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
 			FreeAddress(tb), filepath.Join(dir, "meta"), filepath.Join(dir, "data"), filepath.Join(dir, "wal"), addr)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			tb.Fatal(err)
@@ -203,7 +206,8 @@ func Postgres(tb testing.TB, driver string) (fresh func(testing.TB) string, rest
 	}
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	as := postgresUser(tb, dir)
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "reckon", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "reckon", "-A", "trust", "-E", "UTF8",
+		"--no-locale", "--no-sync")
 	initdb.SysProcAttr, initdb.Dir = as, dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		tb.Fatalf("initdb: %v\n%s", err, out)
@@ -212,7 +216,8 @@ func Postgres(tb testing.TB, driver string) (fresh func(testing.TB) string, rest
 	_, port, _ := net.SplitHostPort(addr)
 	dsn := func(db string) string { return "postgres://reckon@" + addr + "/" + db + "?sslmode=disable" }
 	restart = func() func() {
-		cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1",
+		cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", port, "-c",
+			"listen_addresses=127.0.0.1",
 			"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB", "-c", "max_connections=50")
 		cmd.SysProcAttr, cmd.Dir = as, dir
 		stop := run(tb, cmd)

@@ -24,7 +24,8 @@ type rolling interface {
 func Rollups(t *testing.T, open func(testing.TB) store.Catalogue) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, rolling){
-		"Sums": rollupSums, "Replace": rollupReplace, "Unknown": rollupUnknown, "Exactness": rollupExactness, "Refused": rollupRefused, "Drop": rollupDrop, "Nodes": rollupNodes,
+		"Sums": rollupSums, "Replace": rollupReplace, "Unknown": rollupUnknown, "Exactness": rollupExactness, "Refused": rollupRefused,
+		"Drop": rollupDrop, "Nodes": rollupNodes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, ok := open(t).(rolling)
@@ -57,7 +58,8 @@ func rollupSums(t *testing.T, c rolling) {
 	for h := range hours {
 		for i := range 4 {
 			u := store.Use{
-				At: rollEpoch.Add(time.Duration(h) * time.Hour), Site: "s", Kind: []string{"slurm", "session"}[i%2], Owner: fmt.Sprintf("user%d", i%3),
+				At: rollEpoch.Add(time.Duration(h) * time.Hour), Site: "s", Kind: []string{"slurm", "session"}[i%2],
+				Owner:   fmt.Sprintf("user%d", i%3),
 				Account: fmt.Sprintf("a%d", i%2), Partition: "p", Command: []string{"python3", "R"}[rng.IntN(2)],
 			}
 			u.CPUSeconds = num(float64(rng.IntN(3600)))
@@ -69,15 +71,18 @@ func rollupSums(t *testing.T, c rolling) {
 	}
 	half := rollEpoch.Add(hours / 2 * time.Hour)
 	before := func(u store.Use) bool { return u.At.Before(half) }
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, half, slices.DeleteFunc(slices.Clone(rows), func(u store.Use) bool { return !before(u) }), nil))
+	must(t, c.ReplaceHours(t.Context(), rollEpoch, half,
+		slices.DeleteFunc(slices.Clone(rows), func(u store.Use) bool { return !before(u) }), nil))
 	must(t, c.ReplaceHours(t.Context(), half, end, slices.DeleteFunc(slices.Clone(rows), before), nil))
 	get := map[string]func(*store.Use) *string{
 		"kind": func(u *store.Use) *string { return &u.Kind }, "owner": func(u *store.Use) *string { return &u.Owner },
 		"account": func(u *store.Use) *string { return &u.Account }, "command": func(u *store.Use) *string { return &u.Command },
 	}
-	for _, span := range []store.Span{store.SpanHour, store.SpanDay, store.SpanWeek, store.SpanMonth, store.SpanWhole, store.SpanHourOfWeek} {
+	for _, span := range []store.Span{store.SpanHour, store.SpanDay, store.SpanWeek, store.SpanMonth, store.SpanWhole,
+		store.SpanHourOfWeek} {
 		for _, by := range [][]string{nil, {"owner"}, {"kind", "account"}, {"command"}} {
-			for _, iv := range [][2]time.Time{{rollEpoch, end}, {rollEpoch.Add(5 * time.Hour), end.Add(-7*time.Hour - time.Minute)}, {rollEpoch.Add(30 * time.Hour), rollEpoch.Add(31 * time.Hour)}} {
+			for _, iv := range [][2]time.Time{{rollEpoch, end}, {rollEpoch.Add(5 * time.Hour), end.Add(-7*time.Hour - time.Minute)},
+				{rollEpoch.Add(30 * time.Hour), rollEpoch.Add(31 * time.Hour)}} {
 				q := store.RollupQuery{From: iv[0], To: iv[1], Span: span, By: by, Owners: []string{"user0", "user1"}, Command: "*"}
 				want := map[string][2]float64{}
 				last := store.SpanStart(store.SpanHour, iv[1].Add(time.Hour-1))
@@ -127,7 +132,8 @@ func rollupReplace(t *testing.T, c rolling) {
 	must(t, c.ReplaceHours(t.Context(), rollEpoch, next, append(row("a", 1), row("a", 2)...), nil))
 	must(t, c.ReplaceHours(t.Context(), rollEpoch, next, row("b", 5), nil))
 	for _, span := range []store.Span{store.SpanHour, store.SpanDay, store.SpanMonth} {
-		got := use(t, c, store.RollupQuery{From: store.SpanStart(store.SpanMonth, rollEpoch), To: rollEpoch.AddDate(0, 1, 0), Span: span, By: []string{"owner"}})
+		got := use(t, c, store.RollupQuery{From: store.SpanStart(store.SpanMonth, rollEpoch), To: rollEpoch.AddDate(0, 1, 0), Span: span,
+			By: []string{"owner"}})
 		if len(got) != 1 || got[0].Owner != "b" || *got[0].CPUSeconds != 5 {
 			t.Errorf("%s: %+v", span, got)
 		}
@@ -141,7 +147,8 @@ func rollupReplace(t *testing.T, c rolling) {
 // rollupUnknown: unmeasured figures stay unknown in every sum.
 func rollupUnknown(t *testing.T, c rolling) {
 	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(2*time.Hour), []store.Use{
-		{At: rollEpoch, Owner: "a", Used: store.Used{CPUSeconds: num(1)}}, {At: rollEpoch.Add(time.Hour), Owner: "a", Used: store.Used{CPUSeconds: num(0)}},
+		{At: rollEpoch, Owner: "a", Used: store.Used{CPUSeconds: num(1)}},
+		{At: rollEpoch.Add(time.Hour), Owner: "a", Used: store.Used{CPUSeconds: num(0)}},
 	}, nil))
 	for _, span := range []store.Span{store.SpanHour, store.SpanWhole, store.SpanMonth} {
 		for _, u := range use(t, c, store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(48 * time.Hour), Span: span}) {
@@ -150,7 +157,8 @@ func rollupUnknown(t *testing.T, c rolling) {
 			}
 		}
 	}
-	if got := use(t, c, store.RollupQuery{From: rollEpoch.AddDate(1, 0, 0), To: rollEpoch.AddDate(2, 0, 0), Span: store.SpanWhole}); len(got) != 0 {
+	if got := use(t, c, store.RollupQuery{From: rollEpoch.AddDate(1, 0, 0), To: rollEpoch.AddDate(2, 0, 0), Span: store.SpanWhole}); len(
+		got) != 0 {
 		t.Errorf("a time without rows gives %+v", got)
 	}
 }
@@ -159,14 +167,17 @@ func rollupUnknown(t *testing.T, c rolling) {
 // groups do not affect each other.
 func rollupExactness(t *testing.T, c rolling) {
 	row := func(hour int, owner string, d figure.Degrees) store.Use {
-		return store.Use{At: rollEpoch.Add(time.Duration(hour) * time.Hour), Owner: owner, Used: store.Used{CPUSeconds: num(1), ReadBytes: num(1), GPUSeconds: num(1), Exactness: d}}
+		return store.Use{At: rollEpoch.Add(time.Duration(hour) * time.Hour), Owner: owner,
+			Used: store.Used{CPUSeconds: num(1), ReadBytes: num(1), GPUSeconds: num(1), Exactness: d}}
 	}
 	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(3*time.Hour), []store.Use{
-		row(0, "a", figure.Degrees{"cpu_seconds": figure.AtLeast}), row(1, "a", nil), row(2, "a", figure.Degrees{"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}),
+		row(0, "a", figure.Degrees{"cpu_seconds": figure.AtLeast}), row(1, "a", nil),
+		row(2, "a", figure.Degrees{"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}),
 		row(0, "b", nil), row(1, "b", nil), row(2, "b", figure.Degrees{"gpu_seconds": figure.Modelled}),
 	}, []store.NodeUse{{At: rollEpoch, Node: "n", Used: row(0, "", figure.Degrees{"energy_joules": figure.Modelled}).Used}}))
 	want := map[store.Span]map[string]figure.Degrees{
-		store.SpanHour:  {"a0": {"cpu_seconds": figure.AtLeast}, "a2": {"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}, "b2": {"gpu_seconds": figure.Modelled}},
+		store.SpanHour: {"a0": {"cpu_seconds": figure.AtLeast}, "a2": {"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast},
+			"b2": {"gpu_seconds": figure.Modelled}},
 		store.SpanDay:   {"a0": {"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}, "b0": {"gpu_seconds": figure.Modelled}},
 		store.SpanWhole: {"a0": {"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}, "b0": {"gpu_seconds": figure.Modelled}},
 	}
@@ -185,14 +196,16 @@ func rollupExactness(t *testing.T, c rolling) {
 			}
 		}
 	}
-	nodes, err := c.NodeUse(t.Context(), store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(time.Hour), Span: store.SpanWhole, By: []string{"node"}})
+	nodes, err := c.NodeUse(t.Context(),
+		store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(time.Hour), Span: store.SpanWhole, By: []string{"node"}})
 	if err != nil || len(nodes) != 1 || nodes[0].Exactness["energy_joules"] != figure.Modelled || len(nodes[0].Exactness) != 1 {
 		t.Errorf("%+v, %v", nodes, err)
 	}
 }
 
 func rollupRefused(t *testing.T, c rolling) {
-	for _, iv := range [][2]time.Time{{rollEpoch, rollEpoch}, {rollEpoch.Add(time.Minute), rollEpoch.Add(time.Hour)}, {rollEpoch.Add(time.Hour), rollEpoch}} {
+	for _, iv := range [][2]time.Time{{rollEpoch, rollEpoch}, {rollEpoch.Add(time.Minute), rollEpoch.Add(time.Hour)},
+		{rollEpoch.Add(time.Hour), rollEpoch}} {
 		if c.ReplaceHours(t.Context(), iv[0], iv[1], nil, nil) == nil {
 			t.Errorf("hours from %s to %s were taken", iv[0], iv[1])
 		}
@@ -204,17 +217,20 @@ func rollupRefused(t *testing.T, c rolling) {
 		t.Error("a node's row of another hour was taken")
 	}
 	for _, by := range []string{"nonsense", "owner; DROP TABLE uses"} {
-		if _, err := c.Use(t.Context(), store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(time.Hour), Span: store.SpanHour, By: []string{by}}); err == nil {
+		if _, err := c.Use(t.Context(),
+			store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(time.Hour), Span: store.SpanHour, By: []string{by}}); err == nil {
 			t.Errorf("grouped by %s", by)
 		}
-		if _, err := c.NodeUse(t.Context(), store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(time.Hour), Span: store.SpanHour, By: []string{by}}); err == nil {
+		if _, err := c.NodeUse(t.Context(),
+			store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(time.Hour), Span: store.SpanHour, By: []string{by}}); err == nil {
 			t.Errorf("nodes grouped by %s", by)
 		}
 	}
 }
 
 func rollupDrop(t *testing.T, c rolling) {
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(time.Hour), []store.Use{{At: rollEpoch, Used: store.Used{CPUSeconds: num(1)}}},
+	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(time.Hour),
+		[]store.Use{{At: rollEpoch, Used: store.Used{CPUSeconds: num(1)}}},
 		[]store.NodeUse{{At: rollEpoch, Node: "n", Capacity: figure.Capacity{UpSeconds: num(1)}}}))
 	must(t, c.Drop(t.Context()))
 	q := store.RollupQuery{From: rollEpoch.AddDate(0, -1, 0), To: rollEpoch.AddDate(0, 1, 0), Span: store.SpanWhole}
@@ -231,13 +247,16 @@ func rollupNodes(t *testing.T, c rolling) {
 	for h := range 30 {
 		for _, n := range []string{"n1", "n2"} {
 			rows = append(rows, store.NodeUse{At: rollEpoch.Add(time.Duration(h) * time.Hour), Site: "s", Node: n,
-				Capacity: figure.Capacity{UpSeconds: num(3600), CoreSeconds: num(7200), CoreUsedSeconds: num(float64(h))}, Used: store.Used{CPUSeconds: num(1)}})
+				Capacity: figure.Capacity{UpSeconds: num(3600), CoreSeconds: num(7200), CoreUsedSeconds: num(float64(h))},
+				Used:     store.Used{CPUSeconds: num(1)}})
 		}
 	}
 	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(30*time.Hour), nil, rows))
-	q := store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(30 * time.Hour), Span: store.SpanDay, By: []string{"node"}, Nodes: []string{"n2"}}
+	q := store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(30 * time.Hour), Span: store.SpanDay, By: []string{"node"},
+		Nodes: []string{"n2"}}
 	got, err := c.NodeUse(t.Context(), q)
-	if err != nil || len(got) != 2 || got[0].Node != "n2" || *got[0].UpSeconds != 24*3600 || *got[1].UpSeconds != 6*3600 || *got[0].CoreUsedSeconds != 23*12 || got[0].NodeJoules != nil {
+	if err != nil || len(got) != 2 || got[0].Node != "n2" || *got[0].UpSeconds != 24*3600 || *got[1].UpSeconds != 6*3600 ||
+		*got[0].CoreUsedSeconds != 23*12 || got[0].NodeJoules != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	q = store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(30 * time.Hour), Span: store.SpanWhole}

@@ -90,9 +90,11 @@ func Named(name string) *labels.Matcher {
 
 var (
 	gauge   = &metric.Desc{Name: "suite_gauge_bytes", Help: "A gauge.", Kind: metric.Gauge, Unit: metric.Bytes, Labels: []string{"device"}}
-	counter = &metric.Desc{Name: "suite_counter_seconds_total", Help: "A counter.", Kind: metric.Counter, Unit: metric.Seconds, Labels: []string{"workload"}}
-	native  = &metric.Desc{Name: "suite_cores", Help: "A distribution.", Kind: metric.NativeHistogram, Unit: metric.Cores, Labels: []string{"workload"}}
-	node1   = map[string]string{"site": "here", "node": "n1"}
+	counter = &metric.Desc{Name: "suite_counter_seconds_total", Help: "A counter.", Kind: metric.Counter, Unit: metric.Seconds,
+		Labels: []string{"workload"}}
+	native = &metric.Desc{Name: "suite_cores", Help: "A distribution.", Kind: metric.NativeHistogram, Unit: metric.Cores,
+		Labels: []string{"workload"}}
+	node1 = map[string]string{"site": "here", "node": "n1"}
 )
 
 // Limits are the limitations of a third-party store; each is the reason why a test is
@@ -314,7 +316,8 @@ func lastIsStale(t *testing.T, s store.Series) {
 	h.Observe(1)
 	var batch metric.Batch
 	batch.Reset(now)
-	batch.Samples = append(batch.Samples, metric.Sample{Series: g, Value: 1, Last: true}, metric.Sample{Series: n, Histogram: &h, Last: true})
+	batch.Samples = append(batch.Samples, metric.Sample{Series: g, Value: 1, Last: true},
+		metric.Sample{Series: n, Histogram: &h, Last: true})
 	must(t, s.Append(t.Context(), node1, &batch))
 	// A series that reappears continues.
 	batch.Reset(now.Add(time.Minute))
@@ -322,7 +325,8 @@ func lastIsStale(t *testing.T, s store.Series) {
 	must(t, s.Append(t.Context(), node1, &batch))
 	t0 := now.UnixMilli()
 	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
-		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true}, {T: t0 + 60000, V: 2}},
+		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true},
+			{T: t0 + 60000, V: 2}},
 	})
 	for _, p := range all(t, s, native.Name) {
 		if limitsOf(s).Staleness != "" {

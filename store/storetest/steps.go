@@ -13,7 +13,8 @@ func factsSteps(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	code, cpu, peak := 125, 12.5, 3e8
 	w := Row(1)
-	solve := store.Step{ID: "1", Name: "so\"lve", State: "out_of_memory", Nodes: "n[1-2]", Start: w.Start.Add(time.Second), End: w.Start.Add(3 * time.Second),
+	solve := store.Step{ID: "1", Name: "so\"lve", State: "out_of_memory", Nodes: "n[1-2]", Start: w.Start.Add(time.Second),
+		End:      w.Start.Add(3 * time.Second),
 		ExitCode: &code, CPUSeconds: &cpu, MemoryPeakBytes: &peak, Cores: num(2)}
 	bare := store.Step{ID: "batch", Name: "batch", State: "completed"}
 	w.Steps = []store.Step{solve, bare}
@@ -55,7 +56,8 @@ func factsSteps(t *testing.T, c store.Facts) {
 	check("of the run that took the start over", &second)
 	check("of the run that began earlier", &first, bare)
 	third := second
-	third.Start, third.PreviousStarts, third.Steps = second.Start.Add(time.Second), []time.Time{second.Start, first.Start}, []store.Step{solve}
+	third.Start, third.PreviousStarts, third.Steps = second.Start.Add(time.Second), []time.Time{second.Start, first.Start},
+		[]store.Step{solve}
 	first.PreviousStarts = nil
 	must(t, c.Upsert(ctx, []store.Workload{first, third}))
 	check("of the run under whose start another was written", &first, bare)

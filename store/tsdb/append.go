@@ -44,7 +44,8 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	tn.mu.Lock()
 	defer tn.mu.Unlock()
 
-	w := writer{app: db.AppenderV2(ctx), tenant: tn, t: b.Time.UnixMilli(), oldest: oldest{b.Time.UnixMilli(), b.Time.UnixMilli()}, headMax: db.Head().MaxTime(), ooo: s.ooo.Load()}
+	w := writer{app: db.AppenderV2(ctx), tenant: tn, t: b.Time.UnixMilli(), oldest: oldest{b.Time.UnixMilli(), b.Time.UnixMilli()},
+		headMax: db.Head().MaxTime(), ooo: s.ooo.Load()}
 	tn.round++
 	known := true
 	for i := range b.Samples {

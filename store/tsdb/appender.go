@@ -109,7 +109,8 @@ func (a *gatedAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef
 func (a *gatedAppender) Generation() uint64 { return a.generation }
 
 // Append implements storage.AppenderV2.
-func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram,
+	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	begins := false
 	if v == 0 && ref == 0 && h == nil && fh == nil {
 		known, _ := a.GetRef(ls, ls.Hash())
@@ -159,7 +160,8 @@ func (a *gatedAppender) Rollback() error { defer a.leave(); return a.rollback() 
 
 type failedAppender struct{ err error }
 
-func (a failedAppender) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions) (storage.SeriesRef, error) {
+func (a failedAppender) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram,
+	storage.AOptions) (storage.SeriesRef, error) {
 	return 0, a.err
 }
 func (a failedAppender) Commit() error   { return a.err }

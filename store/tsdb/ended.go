@@ -142,7 +142,8 @@ type compactor struct {
 	s *Store
 }
 
-func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *slog.Logger, ranges []int64, pool chunkenc.Pool, o *promtsdb.Options) (promtsdb.Compactor, error) {
+func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *slog.Logger, ranges []int64, pool chunkenc.Pool,
+	o *promtsdb.Options) (promtsdb.Compactor, error) {
 	c, err := promtsdb.NewLeveledCompactorWithOptions(ctx, r, l, ranges, pool, promtsdb.LeveledCompactorOptions{
 		MaxBlockChunkSegmentSize: o.MaxBlockChunkSegmentSize, EnableOverlappingCompaction: true, BlockExcludeFilter: s.recentlyEnded,
 	})

@@ -168,7 +168,8 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		return nil
 	}
 	if free, err := freeBytes(s.opts.Dir); err == nil && s.opts.Reserve > 0 && free < uint64(s.opts.Reserve) {
-		return fmt.Errorf("%w: %s free on the disk of %s; free space and import again", store.ErrFull, format.Bytes(float64(free)), s.opts.Dir)
+		return fmt.Errorf("%w: %s free on the disk of %s; free space and import again", store.ErrFull, format.Bytes(float64(free)),
+			s.opts.Dir)
 	}
 	db, err := s.use()
 	if err != nil {
@@ -206,7 +207,8 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	metas := db.BlockMetas()
 	for _, id := range made {
 		if !slices.ContainsFunc(metas, func(m promtsdb.BlockMeta) bool { return slices.Contains(m.Compaction.Sources, id) }) {
-			return fmt.Errorf("imported block %s is written and is read within a minute; it is not yet (is the setting out-of-order 0?)", id)
+			return fmt.Errorf("imported block %s is written and is read within a minute; it is not yet (is the setting out-of-order 0?)",
+				id)
 		}
 	}
 	return nil

@@ -153,7 +153,8 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 		out[oldest.Meta().ULID] = struct{}{}
 		bytes -= oldest.Size()
 	}
-	if err := s.manifest.update(s.opts.Dir, blocks, out, func(m promtsdb.BlockMeta) bool { return s.imported.holds(s.opts.Dir, m) }); err != nil {
+	if err := s.manifest.update(s.opts.Dir, blocks, out,
+		func(m promtsdb.BlockMeta) bool { return s.imported.holds(s.opts.Dir, m) }); err != nil {
 		s.log.Warn("the list of blocks could not be written", "err", err)
 	}
 	return out
@@ -177,6 +178,8 @@ func (s *Store) widen(ahead time.Duration) {
 		return
 	}
 	s.ooo.Store(need.Milliseconds())
-	s.log.Warn("the newest sample of the store lies in the future: a clock jumped; samples of the right time are taken out of order until it is reached",
+	s.log.Warn(
+		"the newest sample of the store lies in the future: a clock jumped; samples of the right time are taken out of order until it "+
+			"is reached",
 		"ahead", ahead.Round(time.Second), "window", need)
 }

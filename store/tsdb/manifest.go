@@ -43,7 +43,8 @@ func (e blockEntry) replacedBy(id ulid.ULID, m *promtsdb.BlockMeta) bool {
 	if slices.ContainsFunc(m.Compaction.Parents, func(p promtsdb.BlockDesc) bool { return p.ULID == id }) {
 		return true
 	}
-	return len(e.Sources) > 0 && !slices.ContainsFunc(e.Sources, func(s ulid.ULID) bool { return !slices.Contains(m.Compaction.Sources, s) })
+	return len(e.Sources) > 0 && !slices.ContainsFunc(e.Sources,
+		func(s ulid.ULID) bool { return !slices.Contains(m.Compaction.Sources, s) })
 }
 
 func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
@@ -65,7 +66,8 @@ func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 
 // update is called with all blocks after each change of them, and with those that are
 // deleted next.
-func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid.ULID]struct{}, imported func(promtsdb.BlockMeta) bool) error {
+func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid.ULID]struct{},
+	imported func(promtsdb.BlockMeta) bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := map[ulid.ULID]blockEntry{}

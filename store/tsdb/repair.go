@@ -61,10 +61,12 @@ func (s *Store) checkImported() {
 		return
 	}
 	if len(ids) == 0 {
-		s.log.Warn("the list of imported blocks cannot be read: no block is deleted for its age, and nothing can be imported", "file", file, "err", err)
+		s.log.Warn("the list of imported blocks cannot be read: no block is deleted for its age, and nothing can be imported", "file", file,
+			"err", err)
 		return
 	}
-	s.log.Warn("the list of imported blocks cannot be read and is made again from that of all blocks; nothing is lost", "file", file, "err", err)
+	s.log.Warn("the list of imported blocks cannot be read and is made again from that of all blocks; nothing is lost", "file", file, "err",
+		err)
 	if err := s.imported.replace(s.opts.Dir, ids); err != nil {
 		s.log.Warn("the list of imported blocks could not be written", "file", file, "err", err)
 	}
@@ -180,7 +182,8 @@ func (s *Store) checkDeleted(id ulid.ULID, path string) error {
 		return err
 	}
 	kept, err := s.setAside(filepath.Join(id.String(), filepath.Base(d.File)))
-	s.log.Warn("the list of what was deleted from a block was damaged; nothing was deleted and nothing is lost", "file", d.File, "why", d.Reason(), "kept", kept)
+	s.log.Warn("the list of what was deleted from a block was damaged; nothing was deleted and nothing is lost", "file", d.File, "why",
+		d.Reason(), "kept", kept)
 	return err
 }
 
@@ -259,7 +262,8 @@ func (s *Store) checkLogs(since int64) error {
 			if lost[l.segment.file] {
 				continue // zeros where something was lost: its time is named
 			}
-			s.log.Warn("a part of a log that held nothing was damaged; nothing is lost", "file", l.segment.file, "at", l.bad.at, "why", l.bad.why)
+			s.log.Warn("a part of a log that held nothing was damaged; nothing is lost", "file", l.segment.file, "at", l.bad.at, "why",
+				l.bad.why)
 			continue
 		}
 		if err := s.lose(l.gap(kept[l.segment.file], s.opts.Clock())); err != nil {
@@ -280,14 +284,16 @@ func (s *Store) readNote() *notedLogs {
 	_ = os.Remove(path) // it is rewritten
 	s.noted = nil
 	if err != nil {
-		s.log.Warn("the sizes of the logs cannot be read and are noted again: a log that is missing or cut off now is not noticed", "file", path, "err", err)
+		s.log.Warn("the sizes of the logs cannot be read and are noted again: a log that is missing or cut off now is not noticed", "file",
+			path, "err", err)
 		return nil
 	}
 	s.size = noted.Series
 	return &noted
 }
 
-// noteLogs writes what the logs are when the store is closed, or what they are at least while it is open. The newest segments are on the disk before that is noted, as
+// noteLogs writes what the logs are when the store is closed, or what they are at least while it is open. The newest segments are on the
+// disk before that is noted, as
 // the full ones are: after a power failure the note claims nothing that the disk never got.
 func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open, Series: s.size}

@@ -58,7 +58,8 @@ func (s *Store) keepBallast() {
 	if st, statErr := os.Stat(path); statErr == nil && st.Size() == ballastBytes {
 		return
 	} else if statErr == nil {
-		s.log.Warn("the file that holds room back for a disk that is full was cut off and is made again; nothing is lost", "file", path, "bytes", st.Size(), "want", ballastBytes)
+		s.log.Warn("the file that holds room back for a disk that is full was cut off and is made again; nothing is lost", "file", path,
+			"bytes", st.Size(), "want", ballastBytes)
 	}
 	if err != nil || s.opts.Reserve <= 0 || free < lowSpace+ballastBytes {
 		return

@@ -164,7 +164,8 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open series store: %w", err)
 	}
 	killed := lock.died
-	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), suspected: make(chan struct{}, 1), tenants: map[uint64][]*tenant{}}
+	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), suspected: make(chan struct{}, 1),
+		tenants: map[uint64][]*tenant{}}
 	s.gate.init()
 	s.openDirty()
 	s.meta.load(filepath.Join(o.Dir, "metadata.json"), s.log)
@@ -196,7 +197,9 @@ func (s *Store) reportKill() {
 	_, newest := extent(s.db)
 	now := s.opts.Clock()
 	if last := time.UnixMilli(newest); newest > math.MinInt64 && last.Before(now) {
-		s.log.Warn("the program that had the series open was killed, or the machine lost power: samples of this time were not taken, or are lost", "from", stamp(last), "to", stamp(now))
+		s.log.Warn(
+			"the program that had the series open was killed, or the machine lost power: samples of this time were not taken, or are lost",
+			"from", stamp(last), "to", stamp(now))
 	}
 }
 
@@ -259,10 +262,12 @@ func (s *Store) Close() error {
 // room again. It waits for no query: while one runs the store stays as it is.
 func (s *Store) repair() error {
 	if free, err := freeBytes(s.opts.Dir); err == nil && free < 1<<20 {
-		return fmt.Errorf("%w: %s free on the disk of %s; free space, or lower the retention", store.ErrFull, format.Bytes(float64(free)), s.opts.Dir)
+		return fmt.Errorf("%w: %s free on the disk of %s; free space, or lower the retention", store.ErrFull, format.Bytes(float64(free)),
+			s.opts.Dir)
 	}
 	if !s.gate.tryShut() {
-		return fmt.Errorf("%w: %s: the write-ahead log could not be written; it is repaired when the queries under way have ended", store.ErrDamaged, s.opts.Dir)
+		return fmt.Errorf("%w: %s: the write-ahead log could not be written; it is repaired when the queries under way have ended",
+			store.ErrDamaged, s.opts.Dir)
 	}
 	defer s.gate.open()
 	if !s.torn.Load() {

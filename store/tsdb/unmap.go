@@ -75,7 +75,8 @@ func unmap(maps io.Reader, blocks map[string]bool, drop func(from, length uint64
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		area, path, ok := strings.Cut(lines.Text(), "/")
-		if path = "/" + path; !ok || strings.HasSuffix(path, " (deleted)") || !blocks[filepath.Dir(path)] && !blocks[filepath.Dir(filepath.Dir(path))] {
+		if path = "/" + path; !ok || strings.HasSuffix(path, " (deleted)") || !blocks[filepath.Dir(path)] &&
+			!blocks[filepath.Dir(filepath.Dir(path))] {
 			continue
 		}
 		var m mapping

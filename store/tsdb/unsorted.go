@@ -14,7 +14,8 @@ import (
 
 // The database merges what is in memory with its blocks in the order of labels, and sorts all series in memory for
 // that, in every query that overlaps a block: a quarter of what a query over many series costs. PromQL asks for no order, and most
-// readers of many series do not either. Blocks are therefore kept out of the database's own querier while it is opened, and merged by the hash of labels.
+// readers of many series do not either. Blocks are therefore kept out of the database's own querier while it is opened, and merged by the
+// hash of labels.
 
 // aside collects the queriers of blocks while the database opens one of its own.
 type aside struct {
@@ -60,7 +61,8 @@ func (s *Store) querier(db *promtsdb.DB, read *readBefore, mint, maxt int64) (st
 		return memory, nil
 	}
 	all := append([]storage.Querier{memory}, blocks...)
-	return &unsortedQuerier{storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), memory, blocks, mostHeld(db.Head().NumSeries())}, nil
+	return &unsortedQuerier{storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), memory, blocks, mostHeld(db.Head().NumSeries())},
+		nil
 }
 
 // unsortedQuerier merges without an order where none is asked for.
@@ -76,7 +78,8 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 	if sorted {
 		return q.Querier.Select(ctx, true, h, ms...)
 	}
-	set := &unsortedSet{memory: q.memory.Select(ctx, false, h, ms...), blocks: map[uint64][][]storage.Series{}, warnings: annotations.Annotations{}}
+	set := &unsortedSet{memory: q.memory.Select(ctx, false, h, ms...), blocks: map[uint64][][]storage.Series{},
+		warnings: annotations.Annotations{}}
 	for _, b := range q.blocks {
 		if !set.read(b.Select(ctx, false, h, ms...), q.most) {
 			return q.Querier.Select(ctx, true, h, ms...)

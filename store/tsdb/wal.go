@@ -215,7 +215,8 @@ func (s *logSegment) check(dir string, noted *notedLogs) error {
 	if was := noted.size(s.file); size < was && len(s.bad) == 0 {
 		s.bad = []badRecord{{at: size, why: fmt.Sprintf("it is cut off: %d bytes of %d", size, was)}}
 	}
-	s.torn = s.last && !s.isCheckpoint() && len(s.bad) == 1 && !goodAfter && (noted == nil || noted.Open && s.bad[0].at >= noted.size(s.file))
+	s.torn = s.last && !s.isCheckpoint() && len(s.bad) == 1 && !goodAfter &&
+		(noted == nil || noted.Open && s.bad[0].at >= noted.size(s.file))
 	return nil
 }
 

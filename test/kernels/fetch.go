@@ -37,8 +37,10 @@ func openArchive(ctx context.Context, cache, suite, arch string) (*archive, erro
 		}
 	}
 	for _, o := range []string{
-		"Dir::State=" + a.dir, "Dir::State::lists=" + a.dir + "/lists", "Dir::State::status=" + a.dir + "/status", "Dir::Cache=" + a.dir + "/cache",
-		"Dir::Etc::SourceList=" + a.dir + "/sources.list", "Dir::Etc::SourceParts=-", "APT::Architecture=" + arch, "APT::Architectures=" + arch,
+		"Dir::State=" + a.dir, "Dir::State::lists=" + a.dir + "/lists", "Dir::State::status=" + a.dir + "/status",
+		"Dir::Cache=" + a.dir + "/cache",
+		"Dir::Etc::SourceList=" + a.dir + "/sources.list", "Dir::Etc::SourceParts=-", "APT::Architecture=" + arch,
+		"APT::Architectures=" + arch,
 		"APT::Sandbox::User=", "Acquire::Languages=none",
 	} {
 		a.options = append(a.options, "-o", o)

@@ -69,7 +69,9 @@ func main() {
 
 func run(ctx context.Context, cache, only, tests string, some machine, limit time.Duration, verbose bool) error {
 	if names := missing(); len(names) > 0 {
-		return fmt.Errorf("these programs are not here: %s; on Debian: apt-get install apt dpkg xz-utils qemu-system-x86 qemu-system-arm debian-archive-keyring", strings.Join(names, ", "))
+		return fmt.Errorf(
+			"these programs are not here: %s; on Debian: apt-get install apt dpkg xz-utils qemu-system-x86 qemu-system-arm "+
+				"debian-archive-keyring", strings.Join(names, ", "))
 	}
 	pattern, err := regexp.Compile(only)
 	if err != nil {

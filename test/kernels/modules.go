@@ -19,7 +19,8 @@ var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3"
 
 // moduleFolders are where the package of a kernel has them.
 func moduleFolders() []string {
-	return []string{"./lib/modules/*/kernel/fs/*", "./lib/modules/*/kernel/lib/*", "./lib/modules/*/kernel/crypto/crc*", "./lib/modules/*/kernel/drivers/block/loop*",
+	return []string{"./lib/modules/*/kernel/fs/*", "./lib/modules/*/kernel/lib/*", "./lib/modules/*/kernel/crypto/crc*",
+		"./lib/modules/*/kernel/drivers/block/loop*",
 		"./lib/modules/*/kernel/net/sunrpc/*", "./lib/modules/*/kernel/net/dns_resolver/*"}
 }
 

@@ -100,7 +100,8 @@ var refusals = []struct{ kernel, mode, why string }{
 func (r *report) fail(mode, why string) {
 	r.refused[mode] = append(r.refused[mode], why)
 	for _, s := range refusals {
-		if strings.HasPrefix(r.kernel, s.kernel) && mode == s.mode && slices.ContainsFunc(r.refused[mode], func(w string) bool { return strings.Contains(w, s.why) }) {
+		if strings.HasPrefix(r.kernel, s.kernel) && mode == s.mode &&
+			slices.ContainsFunc(r.refused[mode], func(w string) bool { return strings.Contains(w, s.why) }) {
 			r.refused[mode] = []string{s.why}
 			return
 		}
@@ -177,7 +178,9 @@ func columns() []string {
 // table is the result as Markdown.
 func table(all []*report) string {
 	var b strings.Builder
-	b.WriteString("| kernel | control groups | eBPF, root | eBPF, capabilities, in a container | procfs and taskstats, CAP_NET_ADMIN | procfs, no privilege | the same in a container | tests |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString(
+		"| kernel | control groups | eBPF, root | eBPF, capabilities, in a container | procfs and taskstats, CAP_NET_ADMIN | procfs, no " +
+			"privilege | the same in a container | tests |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		fmt.Fprintf(&b, "| %s %s | %s |", r.kernel, r.machine.arch, r.machine.layout)
 		for _, mode := range columns() {
@@ -211,7 +214,8 @@ func (r *report) cell(mode string) string {
 	for _, v := range rs {
 		at := &worst
 		switch {
-		case v.load == "memory", v.load == "oom-peak", v.load == "oom-kills", v.shared(), v.ofFiles(), v.load == "daemons" && !v.exact(mode):
+		case v.load == "memory", v.load == "oom-peak", v.load == "oom-kills", v.shared(), v.ofFiles(), v.load == "daemons" &&
+			!v.exact(mode):
 			rest += fmt.Sprintf("; %s %+.1f %%", v.load, 100*v.off())
 			if v.mark != "exact" {
 				rest += ", " + strings.ReplaceAll(v.mark, "-", " ")
@@ -226,7 +230,8 @@ func (r *report) cell(mode string) string {
 	}
 	for _, v := range rs {
 		if v.exact(mode) && v.ofProcesses() && v.mark != "exact" {
-			worst.load += ", marked " + strings.ReplaceAll(v.mark, "-", " ") + fmt.Sprintf(" as %.1f %% of the processors were nobody's", 100*r.nobody[mode])
+			worst.load += ", marked " + strings.ReplaceAll(v.mark, "-", " ") + fmt.Sprintf(" as %.1f %% of the processors were nobody's",
+				100*r.nobody[mode])
 			break
 		}
 	}

@@ -89,7 +89,8 @@ func Import(tb testing.TB, sacct string, now time.Time) *Site {
 	s.Now = now
 	b := s.builder()
 	must(tb, b.Ready(tb.Context()))
-	im := importer.New(importer.Options{Store: s.Series, Dir: filepath.Join(tb.TempDir(), "imports"), Site: Name, Clock: func() time.Time { return now }, Zone: time.UTC})
+	im := importer.New(importer.Options{Store: s.Series, Dir: filepath.Join(tb.TempDir(), "imports"), Site: Name,
+		Clock: func() time.Time { return now }, Zone: time.UTC})
 	must(tb, im.Sacct(tb.Context(), "sacct", strings.NewReader(sacct)))
 	res, err := im.Finish(tb.Context())
 	must(tb, err)
@@ -148,7 +149,8 @@ func open(tb testing.TB) *Site {
 	tb.Helper()
 	s := &Site{tb: tb}
 	var err error
-	s.Series, err = tsdb.Open(tsdb.Options{Dir: filepath.Join(tb.TempDir(), "series"), Retention: -1, Clock: func() time.Time { return s.Now }})
+	s.Series, err = tsdb.Open(tsdb.Options{Dir: filepath.Join(tb.TempDir(), "series"), Retention: -1,
+		Clock: func() time.Time { return s.Now }})
 	must(tb, err)
 	tb.Cleanup(func() { _ = s.Series.Close() })
 	s.Catalogue, err = database.Open(filepath.Join(tb.TempDir(), "catalogue.db"), nil)
@@ -274,7 +276,8 @@ func (s *Site) Findings(policy string) []misuse.Finding {
 // Owners are what is answered about findings by owner, after they were kept.
 func (s *Site) Owners() []client.FindingOwner {
 	s.tb.Helper()
-	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue, Clock: func() time.Time { return s.Now }}
+	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue,
+		Clock: func() time.Time { return s.Now }}
 	must(s.tb, k.Look(s.tb.Context()))
 	list, err := (&answer.Findings{Keeper: k}).Findings(s.tb.Context(), client.FindingFilter{Limit: 3})
 	must(s.tb, err)

@@ -93,7 +93,8 @@ func (h *handler) unpack(ctx context.Context, buf *buffers) (*turn, error) {
 		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
 	}
 	if int64(n) > most {
-		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer series at a time", most)
+		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer series at a time",
+			most)
 	}
 	t, err := h.begin(ctx, buf, n)
 	if err != nil {
@@ -166,7 +167,8 @@ func (b *buffers) allocate(n int) {
 	b.plain = b.small[:n]
 }
 
-// enter takes one of the slots for a request of n bytes, or waits for one until ctx is done. Larger requests leave one or two of several slots
+// enter takes one of the slots for a request of n bytes, or waits for one until ctx is done. Larger requests leave one or two of several
+// slots
 // free, so that small ones do not wait for them.
 func (h *handler) enter(ctx context.Context, n int) (leave func(), err error) {
 	of := h.slots[:]

@@ -52,7 +52,8 @@ const (
 // add adds a sample of the interval from start to t, and returns the sum and its start time.
 // A repeated sample, from a sender that missed the response, adds nothing and returns the
 // same result.
-func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64, h *histogram.FloatHistogram) (begun int64, value float64, fh *histogram.FloatHistogram, state deltaState) {
+func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64, h *histogram.FloatHistogram) (begun int64, value float64,
+	fh *histogram.FloatHistogram, state deltaState) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0, 0, nil, deltaNaN
 	}

@@ -61,7 +61,8 @@ type Options struct {
 	Sizes func() (body, decoded int64)
 	// MaxConcurrent bounds the requests that are unpacked and stored at one time; others
 	// wait. Those larger than 128 KiB leave one place of several free, and those larger than a megabyte another one, so that
-	// ordinary senders do not wait for them. Twice the number of processors by default. A body that is still on its way takes no such slot, so that slow
+	// ordinary senders do not wait for them. Twice the number of processors by default. A body that is still on its way takes no such slot,
+	// so that slow
 	// senders hold nobody up.
 	MaxConcurrent int
 	// MaxReceiving limits the total bytes of bodies that are received, or being received, and

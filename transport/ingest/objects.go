@@ -196,7 +196,9 @@ func otlpShape() *shape {
 	exponential := &shape{272, fields{1: attribute, 8: buckets, 9: buckets, 11: exemplar}, false}
 	summary := &shape{144, fields{7: attribute, 6: {size: 32}}, false}
 	points := func(of *shape) *shape { return &shape{64, fields{1: of}, false} }
-	metric := &shape{144, fields{5: points(number), 7: points(number), 9: points(histogram), 10: points(exponential), 11: points(summary), 12: attribute}, false}
+	metric := &shape{
+		144, fields{5: points(number), 7: points(number), 9: points(histogram), 10: points(exponential), 11: points(summary),
+			12: attribute}, false}
 	scope := &shape{160, fields{1: {96, fields{3: attribute}, false}, 2: metric}, false}
 	resource := &shape{160, fields{1: {96, fields{1: attribute, 3: {size: 96}}, false}, 2: scope}, false}
 	return &shape{0, fields{1: resource}, false}

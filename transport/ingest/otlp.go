@@ -87,7 +87,8 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	}
 	kind, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != otlpProto && kind != otlpJSON {
-		return nil, "", status(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s or %s", r.Header.Get("Content-Type"), otlpProto, otlpJSON)
+		return nil, "", status(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s or %s", r.Header.Get("Content-Type"),
+			otlpProto, otlpJSON)
 	}
 	who, err := h.sender(r)
 	if err != nil {
@@ -184,7 +185,8 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn,
 		case err != nil:
 			return nil, status(http.StatusBadRequest, "the body is not packed by gzip: %v", err)
 		case size == most:
-			return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer metrics at a time", most)
+			return nil, status(http.StatusRequestEntityTooLarge,
+				"the request is larger than %d bytes unpacked; send fewer metrics at a time", most)
 		}
 	}
 }
@@ -287,8 +289,10 @@ func refuseUnspecified(in *writer, m pmetric.Metric) bool {
 const targetInfo = "target_info"
 
 var deltaReasons = map[deltaState]string{
-	deltaLate:   "a later delta of the series is added up already; give each sender attributes of its own, or send cumulative points",
-	deltaFull:   fmt.Sprintf("%d series of delta temporality are added up already; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the sender", maxDeltas),
+	deltaLate: "a later delta of the series is added up already; give each sender attributes of its own, or send cumulative points",
+	deltaFull: fmt.Sprintf(
+		"%d series of delta temporality are added up already; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the "+
+			"sender", maxDeltas),
 	deltaNaN:    "it is no number, and the sum would be none for ever",
 	deltaUnlike: "its buckets cannot be added to those before",
 }
@@ -302,7 +306,8 @@ type translated struct {
 }
 
 // Append implements storage.AppenderV2.
-func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, ih *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, ih *histogram.Histogram,
+	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	if a.failed != nil {
 		return 0, a.failed
 	}

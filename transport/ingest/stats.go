@@ -87,8 +87,11 @@ var (
 		Help: "Requests that brought samples, by protocol and status of the answer."}
 	statSamples = &metric.Desc{Name: "reckon_server_ingest_samples_total", Kind: metric.Counter, Labels: []string{"protocol"},
 		Help: "Samples that others sent and that were stored."}
-	statRefused = &metric.Desc{Name: "reckon_server_ingest_refused_samples_total", Kind: metric.Counter, Labels: []string{"sender", "reason"},
-		Help: "Samples that were refused for good, by the token or name of the sender: invalid, duplicate, too_old, future, not_allowed, limit, delta (cannot be accumulated), another_machine (measured while another machine had the name), or store (refused by a remote store)."}
+	statRefused = &metric.Desc{Name: "reckon_server_ingest_refused_samples_total", Kind: metric.Counter,
+		Labels: []string{"sender", "reason"},
+		Help: "Samples that were refused for good, by the token or name of the sender: invalid, duplicate, too_old, future, " +
+			"not_allowed, limit, delta (cannot be accumulated), another_machine (measured while another machine had the name), or store " +
+			"(refused by a remote store)."}
 )
 
 // Descs describes the series that Gather adds.

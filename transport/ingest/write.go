@@ -69,7 +69,8 @@ type writer struct {
 
 func (h *handler) newWriter(ctx context.Context, who sender) *writer {
 	now := h.Clock()
-	w := &writer{h: h, who: who, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now), scratch: labels.NewScratchBuilder(16)}
+	w := &writer{h: h, who: who, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now),
+		scratch: labels.NewScratchBuilder(16)}
 	w.refs, _ = w.app.(storage.GetRef)
 	w.exemplars, _ = w.app.(storage.ExemplarAppender)
 	if g, ok := w.app.(interface{ Generation() uint64 }); ok {
@@ -122,7 +123,8 @@ func (w *writer) finish(err error) (result, error) {
 	if more := w.refused - len(w.reasons); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return w.result, status(http.StatusBadRequest, "%d samples refused, %d stored: %s", w.refused, w.result.samples+w.result.histograms, text)
+	return w.result, status(http.StatusBadRequest, "%d samples refused, %d stored: %s", w.refused, w.result.samples+w.result.histograms,
+		text)
 }
 
 // elsewhere subtracts the samples that a remote store refused from the stored ones.
@@ -359,7 +361,9 @@ func (w *writer) within(ls labels.Labels) error {
 	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
 		return nil
 	}
-	return status(http.StatusForbidden, "the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE --node NODE`",
+	return status(http.StatusForbidden,
+		"the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE "+
+			"--node NODE`",
 		ls.Get("site"), ls.Get("node"), ls.Get(model.MetricNameLabel))
 }
 
@@ -501,7 +505,10 @@ func (w *writer) fastClock() error {
 	if w.ahead == 0 || w.ahead != w.refused || w.result != (result{}) || w.aheadBy > mostAhead {
 		return nil
 	}
-	return &statusError{http.StatusServiceUnavailable, fmt.Sprintf("the clock of the sender is %s ahead of the server's: set it (chrony, ntpd); the samples are taken when their time has come", w.aheadBy.Round(time.Second)), time.Minute}
+	return &statusError{http.StatusServiceUnavailable,
+		fmt.Sprintf(
+			"the clock of the sender is %s ahead of the server's: set it (chrony, ntpd); the samples are taken when their time has come",
+			w.aheadBy.Round(time.Second)), time.Minute}
 }
 
 // judge separates refusals of samples from failures of the store.

@@ -96,7 +96,8 @@ func valid(id string) bool {
 
 // Header writes the value of the header.
 func (s *Sender) Header() string {
-	v := url.Values{"agent": {s.Agent}, "node": {s.Node}, "age": {strconv.FormatInt(s.Age.Milliseconds(), 10)}, "sent": {strconv.FormatInt(s.Sent.UnixMilli(), 10)}}
+	v := url.Values{"agent": {s.Agent}, "node": {s.Node}, "age": {strconv.FormatInt(s.Age.Milliseconds(), 10)},
+		"sent": {strconv.FormatInt(s.Sent.UnixMilli(), 10)}}
 	for key, text := range map[string]string{"site": s.Site, "machine": s.Machine, "boot": s.Boot} {
 		if text != "" {
 			v.Set(key, text)
@@ -121,7 +122,8 @@ func Parse(h http.Header) (s Sender, ok bool) {
 	s = Sender{ID: ID{Agent: v.Get("agent"), Machine: v.Get("machine"), Boot: v.Get("boot")}, Site: v.Get("site"), Node: v.Get("node")}
 	age, errAge := strconv.ParseInt(v.Get("age"), 10, 64)
 	sent, errSent := strconv.ParseInt(v.Get("sent"), 10, 64)
-	if errAge != nil || errSent != nil || age < 0 || age > int64(100*365*24*time.Hour/time.Millisecond) || !valid(s.Agent) || s.Node == "" || len(s.Node) > maxName || len(s.Site) > maxName {
+	if errAge != nil || errSent != nil || age < 0 || age > int64(100*365*24*time.Hour/time.Millisecond) || !valid(s.Agent) ||
+		s.Node == "" || len(s.Node) > maxName || len(s.Site) > maxName {
 		return s, false
 	}
 	for _, id := range []string{s.Machine, s.Boot} {

@@ -90,7 +90,8 @@ func (c *Config) check() error {
 	}
 	errs := []error{
 		low("requests.body_bytes", float64(c.Requests.Body)), low("requests.unpacked_bytes", float64(c.Requests.Unpacked)),
-		low("labels.count", float64(c.Labels.Count)), low("labels.name_bytes", float64(c.Labels.Name)), low("labels.value_bytes", float64(c.Labels.Value)),
+		low("labels.count", float64(c.Labels.Count)), low("labels.name_bytes", float64(c.Labels.Name)),
+		low("labels.value_bytes", float64(c.Labels.Value)),
 		low("nodes.series", float64(c.Nodes.Series)), low("series", float64(c.Series)),
 		low("senders.series", float64(c.Senders.Series)), low("senders.samples_per_second", c.Senders.SamplesPerSecond),
 	}
@@ -101,7 +102,8 @@ func (c *Config) check() error {
 		switch role {
 		case "*", "admin", "support", "user", "public":
 		default:
-			errs = append(errs, fmt.Errorf("queries.%s: roles are admin, support, user and public; \"*\" is for those that are not named", role))
+			errs = append(errs, fmt.Errorf("queries.%s: roles are admin, support, user and public; \"*\" is for those that are not named",
+				role))
 		}
 		errs = append(errs, low("queries."+role+".samples", float64(q.Samples)), low("queries."+role+".at_once", float64(q.AtOnce)))
 		if q.Time < 0 {

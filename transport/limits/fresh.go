@@ -48,7 +48,9 @@ func (r *Request) New(ls labels.Labels) error {
 	if most := or(r.c.Series, b.Most, 0); most > 0 && b.Live != nil {
 		if live := b.Live(); live >= most {
 			r.l.sayFresh("the server", most)
-			return fmt.Errorf("the server has %d series in memory, and %d is its bound: give it more memory, send less, or raise series in the file of limits", live, most)
+			return fmt.Errorf(
+				"the server has %d series in memory, and %d is its bound: give it more memory, send less, or raise series in the file "+
+					"of limits", live, most)
 		}
 	}
 	key := NodeKey(ls)
@@ -60,7 +62,9 @@ func (r *Request) New(ls labels.Labels) error {
 	if r.l.fresh.count(own, r.l.clock())+r.fresh[own] >= most {
 		node := cmp.Or(ls.Get("node"), ls.Get("instance"), "without a name")
 		r.l.sayFresh("node "+node+" of sender "+r.name, most)
-		return fmt.Errorf("more than %d series began on node %s in half an hour, which is the bound: drop labels that change with every sample, or raise nodes.series in the file of limits", most, node)
+		return fmt.Errorf(
+			"more than %d series began on node %s in half an hour, which is the bound: drop labels that change with every sample, or "+
+				"raise nodes.series in the file of limits", most, node)
 	}
 	if r.fresh == nil {
 		r.fresh = map[string]int{}

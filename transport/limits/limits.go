@@ -64,7 +64,8 @@ type Slow struct {
 
 // Error implements error.
 func (e *Slow) Error() string {
-	return fmt.Sprintf("%s sends more than %g samples per second; send again in %s, measure less often, or ask for a higher bound", e.Who, e.Bound, e.Wait)
+	return fmt.Sprintf("%s sends more than %g samples per second; send again in %s, measure less often, or ask for a higher bound", e.Who,
+		e.Bound, e.Wait)
 }
 
 // Request is one request of a sender; it is used by one goroutine.
@@ -111,7 +112,9 @@ func (r *Request) Series(ls labels.Labels, samples int) error {
 		}
 		if !m.holds(ls.Hash(), r.l.clock()) {
 			m.say(r.l, "more series than the bound", "series", m.bound.Series)
-			return fmt.Errorf("%s has %d series already, which is its bound; drop labels that change with every sample, or ask for a higher bound", m.who, m.bound.Series)
+			return fmt.Errorf(
+				"%s has %d series already, which is its bound; drop labels that change with every sample, or ask for a higher bound", m.who,
+				m.bound.Series)
 		}
 		r.taken[m] += samples
 	}
@@ -282,7 +285,8 @@ func (b *Labels) check(ls labels.Labels) error {
 		switch {
 		case bad != nil:
 		case len(l.Name) > name:
-			bad = fmt.Errorf("%.200s: the name of the label %.60s… has %d bytes, more than %d", ls.Get(model.MetricNameLabel), l.Name, len(l.Name), name)
+			bad = fmt.Errorf("%.200s: the name of the label %.60s… has %d bytes, more than %d", ls.Get(model.MetricNameLabel), l.Name,
+				len(l.Name), name)
 		case l.Name == model.MetricNameLabel && len(l.Value) > name:
 			bad = fmt.Errorf("the name of the metric %.60s… has %d bytes, more than %d", l.Value, len(l.Value), name)
 		case len(l.Value) > value:

@@ -49,7 +49,8 @@ func NewMemory(total int64) *Memory {
 	if total <= 0 {
 		total = min(max(ProgramMemory()/memoryPart, leastMemory), mostMemory)
 	}
-	return &Memory{total: total, large: semaphore.NewWeighted(total - total/4), all: semaphore.NewWeighted(total), objects: semaphore.NewWeighted(1)}
+	return &Memory{total: total, large: semaphore.NewWeighted(total - total/4), all: semaphore.NewWeighted(total),
+		objects: semaphore.NewWeighted(1)}
 }
 
 // Reserve takes n bytes of the budget, and waits until they are free. A request larger than three

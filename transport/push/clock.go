@@ -102,7 +102,8 @@ func (k *corrector) learn(h http.Header, from, to time.Duration) {
 	}
 	k.boots[k.clock.Boot] = knownBoot{Base: right, Seen: newest + 1}
 	if len(k.boots) > keptBoots {
-		oldest := slices.MinFunc(slices.Collect(maps.Keys(k.boots)), func(a, b string) int { return int(k.boots[a].Seen - k.boots[b].Seen) })
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(k.boots)),
+			func(a, b string) int { return int(k.boots[a].Seen - k.boots[b].Seen) })
 		delete(k.boots, oldest)
 	}
 	if err := durable.WriteJSON(k.file, k.boots, 0o640); err != nil {
@@ -121,7 +122,8 @@ func (k *corrector) shift(boot string, stamped base) int64 {
 	d := time.Duration(right.Base-stamped) * time.Millisecond
 	if boot == k.clock.Boot && d.Abs() >= wrongFrom && !k.wrong {
 		k.wrong = true
-		k.log.Warn("the clock of this machine differs from the receiver's; sent times are corrected, but set the clock (chrony, ntpd)", "to", k.shown, "behind", d.Round(time.Second))
+		k.log.Warn("the clock of this machine differs from the receiver's; sent times are corrected, but set the clock (chrony, ntpd)",
+			"to", k.shown, "behind", d.Round(time.Second))
 	}
 	if d.Abs() >= wrongFrom || k.wrong && d.Abs() >= wrongOn {
 		return d.Milliseconds()

@@ -52,7 +52,8 @@ func (t *target) check(ctx context.Context) Finding {
 		f.Protocol = "2.0"
 	}
 	switch {
-	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || strings.Contains(a.text, "unsupported path") || a.location != "" || a.isPage():
+	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || strings.Contains(a.text, "unsupported path") ||
+		a.location != "" || a.isPage():
 		f.Problem = t.wrongPath(ctx, a)
 	case a.status/100 == 2:
 	case a.status == http.StatusBadRequest && !a.plainToTLS() && a.header.Get(written) != "":
@@ -100,15 +101,18 @@ func (t *target) wrongPath(ctx context.Context, a *answer) string {
 		}
 	}
 	if strings.Contains(a.text, "remote-write-receiver") || strings.Contains(a.text, "remote write receiver") {
-		return fmt.Sprintf("%s: it is a Prometheus without the remote write receiver (%q); start it with --web.enable-remote-write-receiver", said, a.text)
+		return fmt.Sprintf(
+			"%s: it is a Prometheus without the remote write receiver (%q); start it with --web.enable-remote-write-receiver", said, a.text)
 	}
 	if right := t.rightPath(ctx, a); right != "" {
 		return right
 	}
 	if a.isPage() {
-		return said + " with a web page, which is not a remote write endpoint; give the whole address, with the path from the documentation of that server"
+		return said + " with a web page, which is not a remote write endpoint; give the whole address, with the path from the " +
+			"documentation of that server"
 	}
-	return said + ", so there is no remote write receiver, nor at the usual paths; give the whole address, with the path from the documentation of that server"
+	return said + ", so there is no remote write receiver, nor at the usual paths; give the whole address, with the path from the " +
+		"documentation of that server"
 }
 
 // rightPath returns a hint if another of the usual paths accepts our remote write.
@@ -124,7 +128,8 @@ func (t *target) rightPath(ctx context.Context, a *answer) string {
 		}
 		b, err := t.postTo(ctx, other.String(), s2.EncodeSnappy(nil, nil), false)
 		if err == nil && b.status/100 == 2 && !b.isPage() && b.status != http.StatusOK {
-			return fmt.Sprintf("%s answers %d to %s, so there is no remote write receiver, but there is one at %s; write --push %s", u.Host, a.status, u.Path, o.path, other.Redacted())
+			return fmt.Sprintf("%s answers %d to %s, so there is no remote write receiver, but there is one at %s; write --push %s", u.Host,
+				a.status, u.Path, o.path, other.Redacted())
 		}
 	}
 	return ""
@@ -165,10 +170,13 @@ func Explain(address string, e *Endpoint, err error) string {
 	case errors.As(err, &name):
 		return explainName(u, name)
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("the certificate of %s is not signed by an authority that this machine trusts; give the file of the authority with the setting push-ca", u.Host)
+		return fmt.Sprintf(
+			"the certificate of %s is not signed by an authority that this machine trusts; give the file of the authority with the "+
+				"setting push-ca", u.Host)
 	case errors.As(err, &invalid):
 		if invalid.Reason == x509.Expired {
-			return fmt.Sprintf("the certificate of %s is not valid at present (%v); renew it, or set the clock of this machine (now %s)", u.Host, invalid, time.Now().UTC().Format(time.RFC3339))
+			return fmt.Sprintf("the certificate of %s is not valid at present (%v); renew it, or set the clock of this machine (now %s)",
+				u.Host, invalid, time.Now().UTC().Format(time.RFC3339))
 		}
 		return fmt.Sprintf("the certificate of %s cannot be used: %v", u.Host, invalid)
 	case errors.As(err, &record), u.Scheme == "https" && strings.Contains(err.Error(), "HTTP response to HTTPS client"):
@@ -176,7 +184,8 @@ func Explain(address string, e *Endpoint, err error) string {
 		plain.Scheme = "http"
 		return fmt.Sprintf("%s speaks no TLS; write --push %s", u.Host, plain.Redacted())
 	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls"):
-		return fmt.Sprintf("%s refuses the TLS connection (%v); if it requires a client certificate give cert_file and key_file", u.Host, err)
+		return fmt.Sprintf("%s refuses the TLS connection (%v); if it requires a client certificate give cert_file and key_file", u.Host,
+			err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nothing listens at %s; is the server started, and is the port right?", u.Host)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
@@ -203,7 +212,8 @@ func explainName(u *url.URL, err x509.HostnameError) string {
 		names = append(names, ip.String())
 	}
 	if len(names) == 0 {
-		return fmt.Sprintf("the certificate of %s names no host at all; make a new one with a subject alternative name %s", u.Host, u.Hostname())
+		return fmt.Sprintf("the certificate of %s names no host at all; make a new one with a subject alternative name %s", u.Host,
+			u.Hostname())
 	}
 	other := *u
 	other.Host = names[0]

@@ -87,7 +87,9 @@ func ParseURL(s string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q names no host; write it like http://server:9870", s)
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("the address of %s holds a password, which others can see in the list of processes; write it into a file and name that with password_file", u.Host)
+		return nil, fmt.Errorf(
+			"the address of %s holds a password, which others can see in the list of processes; write it into a file and name that with "+
+				"password_file", u.Host)
 	}
 	if u.Fragment != "" {
 		return nil, fmt.Errorf("%q: the part after # is never sent; leave it out", s)

@@ -27,14 +27,16 @@ var (
 	pushOldest = metric.NewDesc("reckon_agent_push_oldest_seconds", metric.Gauge, metric.Seconds, []string{"endpoint"},
 		"Age of the oldest sample that waits to be sent; 0 when none does.")
 	pushBehind = metric.NewDesc("reckon_agent_push_clock_behind_seconds", metric.Gauge, metric.Seconds, []string{"endpoint"},
-		"How far the clock of the machine was behind that of the endpoint, if the times of sent samples were corrected by it; 0 if it was right.")
+		"How far the clock of the machine was behind that of the endpoint, if the times of sent samples were corrected by it; 0 if it "+
+			"was right.")
 	pushQueue = metric.NewDesc("reckon_agent_push_queue_bytes", metric.Gauge, metric.Bytes, []string{"endpoint"},
 		"Size on disk of the queue of the endpoint.")
 )
 
 // Descs lists the series of a [Reporter].
 func Descs() []*metric.Desc {
-	return []*metric.Desc{pushUp, pushSent, pushRefused, pushLost, pushDropped, pushRetries, pushBytes, pushWaiting, pushOldest, pushQueue, pushBehind}
+	return []*metric.Desc{pushUp, pushSent, pushRefused, pushLost, pushDropped, pushRetries, pushBytes, pushWaiting, pushOldest, pushQueue,
+		pushBehind}
 }
 
 // Reporter exports the state of a Pusher as a sensor: it implements sensor.Sensor.

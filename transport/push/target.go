@@ -59,10 +59,12 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{e: *e, name: cmp.Or(e.Name, nameOf(u)), url: u.String(), shown: u.Redacted(), agent: c.UserAgent, log: c.Logger, soonest: backoffMin}
+	t := &target{e: *e, name: cmp.Or(e.Name, nameOf(u)), url: u.String(), shown: u.Redacted(), agent: c.UserAgent, log: c.Logger,
+		soonest: backoffMin}
 	t.e.Timeout = cmp.Or(e.Timeout, 30*time.Second)
 	if t.name != folderName(t.name) || t.name == "." || t.name == ".." {
-		return nil, fmt.Errorf("push to %s: the name %q is that of a folder too: letters, digits, dot, dash and underscore only", t.shown, t.name)
+		return nil, fmt.Errorf("push to %s: the name %q is that of a folder too: letters, digits, dot, dash and underscore only", t.shown,
+			t.name)
 	}
 	switch e.Protocol {
 	case "", "auto":

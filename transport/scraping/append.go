@@ -23,7 +23,8 @@ func (a *learning) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 }
 
 // Append implements storage.AppenderV2.
-func (a *learning) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+func (a *learning) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
+	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	got, err := a.AppenderV2.Append(ref, ls, start, t, v, h, fh, o)
 	if err == nil {
 		a.d.learn(o.MetricFamilyName, o.Metadata)

@@ -18,7 +18,8 @@ import (
 
 // Refused is how much of a scrape was not stored. Its labels are those of the target.
 var Refused = metric.NewDesc("reckon_scrape_samples_refused", metric.Gauge, metric.None, nil,
-	"Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; absent when none were.")
+	"Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; "+
+		"absent when none were.")
 
 // Descs returns every series that this package writes.
 func Descs() []*metric.Desc { return []*metric.Desc{Refused} }
@@ -67,7 +68,8 @@ func (c *counting) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 
 // Append implements storage.AppenderV2. A series that is refused has no reference, and
 // the scrape goes on; who scrapes too fast has the whole scrape fail, which its up tells.
-func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
+	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	name := ls.Get(model.MetricNameLabel)
 	switch {
 	case ended(v, h, fh):

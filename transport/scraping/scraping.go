@@ -94,7 +94,8 @@ func Open(o Options) (*Service, error) {
 	}
 	s.Manager, err = scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, ParseST: true, DiscoveryReloadInterval: model.Duration(o.Settle), DiscoveryReloadOnStartup: true,
-	}, o.Logger, nil, nil, &describing{AppendableV2: &bounded{AppendableV2: o.Store, begin: o.Begin}, tell: o.Describe, seen: map[string]metadata.Metadata{}}, own)
+	}, o.Logger, nil, nil, &describing{AppendableV2: &bounded{AppendableV2: o.Store, begin: o.Begin}, tell: o.Describe,
+		seen: map[string]metadata.Metadata{}}, own)
 	if err == nil {
 		err = s.apply(text, conf)
 	}
@@ -250,7 +251,9 @@ func check(text []byte) error {
 		name := job["job_name"]
 		for field := range job {
 			if strings.HasSuffix(field, "_sd_configs") && !slices.Contains([]string{"file_sd_configs", "http_sd_configs"}, field) {
-				return fmt.Errorf("scrape_configs, job %d (%s): %s is not built in; targets are found by static_configs, file_sd_configs and http_sd_configs", i+1, name.Value, field)
+				return fmt.Errorf(
+					"scrape_configs, job %d (%s): %s is not built in; targets are found by static_configs, file_sd_configs and "+
+						"http_sd_configs", i+1, name.Value, field)
 			}
 		}
 	}

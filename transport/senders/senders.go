@@ -94,7 +94,9 @@ type Sender struct {
 type TakenError struct{ Node, Address string }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("another machine sends as node %q (from %s): give this one a name of its own with --node, or let it take the place with `reckon node replace %s`; what it measures is kept meanwhile", e.Node, e.Address, e.Node)
+	return fmt.Sprintf(
+		"another machine sends as node %q (from %s): give this one a name of its own with --node, or let it take the place with `reckon "+
+			"node replace %s`; what it measures is kept meanwhile", e.Node, e.Address, e.Node)
 }
 
 // New returns a registry, with what the file says.
@@ -136,7 +138,9 @@ func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, er
 	case h.id != s.ID:
 		if h.other == nil || h.other.ID != s.ID {
 			h.other = &Other{ID: s.ID, First: now}
-			r.o.Logger.Warn("a second machine sends by the name of a node and is refused; give it another name, or let it take the place with `reckon node replace`",
+			r.o.Logger.Warn(
+				"a second machine sends by the name of a node and is refused; give it another name, or let it take the place with "+
+					"`reckon node replace`",
 				"node", s.Node, "site", s.Site, "from", address, "first", h.addr)
 		}
 		h.other.Last, h.other.Address = now, address

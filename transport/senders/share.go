@@ -58,7 +58,9 @@ func (r *Registry) Learn(all []Claim) {
 			if h.addr == "" || now.Sub(h.seen) >= Silence {
 				lost = nil
 			} else {
-				r.o.Logger.Warn("a second machine sends by the name of a node, to another server, and is refused; give it another name, or let it take the place with `reckon node replace`",
+				r.o.Logger.Warn(
+					"a second machine sends by the name of a node, to another server, and is refused; give it another name, or let it "+
+						"take the place with `reckon node replace`",
 					"node", c.Node, "site", c.Site, "from", h.addr, "first", c.Address)
 			}
 			next := &holder{id: c.ID, since: now.Add(-c.Since), seen: seen, skew: c.Skew, addr: c.Address, afar: true, other: lost}

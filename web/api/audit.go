@@ -17,7 +17,8 @@ func senders(h http.Handler) http.Handler {
 			if v.Role == access.Nobody {
 				reason = access.ErrUnauthenticated
 			}
-			writeError(w, access.Refuse(reason, "send the token of an agent: `reckon token create --agent` makes one", errors.New("who sends samples must say who it is")))
+			writeError(w, access.Refuse(reason, "send the token of an agent: `reckon token create --agent` makes one",
+				errors.New("who sends samples must say who it is")))
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -17,7 +17,8 @@ type Backup interface {
 func (s *server) backupRoutes() []route {
 	return []route{{
 		path: "/api/reckon/v1/backup", summary: "Back everything up",
-		doc:   "A consistent copy of the server's data, made while it runs: a zstd-compressed tar archive, for `reckon restore`. Its last file is SHA256SUMS; without it the archive is incomplete. It holds the hashes of passwords and tokens.",
+		doc: "A consistent copy of the server's data, made while it runs: a zstd-compressed tar archive, for `reckon restore`. Its " +
+			"last file is SHA256SUMS; without it the archive is incomplete. It holds the hashes of passwords and tokens.",
 		media: "application/zstd", stream: true, fails: []int{401, 403, 404, 503}, role: access.Admin, handle: s.backup,
 	}}
 }

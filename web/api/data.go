@@ -33,34 +33,43 @@ type Power interface {
 
 func (s *server) dataRoutes() []route {
 	when := schema{"type": "string", "examples": []string{"2h", "2026-11-21T10:00:00Z"}}
-	from, to := param{name: "from", doc: "Start; default: an hour before the end: " + client.TimeForms + ".", schema: when}, param{name: "to", doc: "End; without it now.", schema: when}
+	from, to := param{name: "from", doc: "Start; default: an hour before the end: " + client.TimeForms + ".", schema: when},
+		param{name: "to", doc: "End; without it now.", schema: when}
 	common := []param{
-		{name: "select", doc: "PromQL selector of series; may be repeated, commas belong to it.", schema: schema{"type": "array", "items": schema{"type": "string", "examples": []string{`node_load1{node="n1"}`}}}, many: true},
+		{name: "select", doc: "PromQL selector of series; may be repeated, commas belong to it.",
+			schema: schema{"type": "array", "items": schema{"type": "string", "examples": []string{`node_load1{node="n1"}`}}}, many: true},
 		from, to,
-		{name: "step", doc: "Time between rows, 1s or more; without it one that gives a few hundred rows.", schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
+		{name: "step", doc: "Time between rows, 1s or more; without it one that gives a few hundred rows.",
+			schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
 	}
 	fitFrom := from
 	fitFrom.doc = "Start; default: 6 hours before the end: " + client.TimeForms + "."
 	return []route{
 		{
 			path: "/api/reckon/v1/data", summary: "Series joined by time",
-			doc: "One row for each step of time, one column for each series. Counters are rates per second, gauges means of the step; a gap is null, an empty field in CSV, a null in Parquet.",
+			doc: "One row for each step of time, one column for each series. Counters are rates per second, gauges means of the step; a " +
+				"gap is null, an empty field in CSV, a null in Parquet.",
 			params: append(slices.Clone(common),
-				param{name: "by", doc: "Labels that become columns and tell rows apart; without it each series is a column.", schema: schema{"type": "string"}, many: true},
+				param{name: "by", doc: "Labels that become columns and tell rows apart; without it each series is a column.",
+					schema: schema{"type": "string"}, many: true},
 				param{name: "format", doc: "Form of the answer.", schema: enum("json", "csv", "parquet")}),
 			answer: client.DataTable{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.data,
 		},
 		{
 			path: "/api/reckon/v1/data/correlate", summary: "Which series go together",
-			doc: "Pearson's and Spearman's coefficient of every pair, the lag at which they agree best, and the points behind each figure, the strongest first.",
+			doc: "Pearson's and Spearman's coefficient of every pair, the lag at which they agree best, and the points behind each " +
+				"figure, the strongest first.",
 			params: append(slices.Clone(common),
-				param{name: "max_lag", doc: "Longest lag that is tried, in rows; 0 tries none.", schema: schema{"type": "integer", "minimum": 0, "maximum": 1000, "default": 60}}, formatParam),
+				param{name: "max_lag", doc: "Longest lag that is tried, in rows; 0 tries none.",
+					schema: schema{"type": "integer", "minimum": 0, "maximum": 1000, "default": 60}}, formatParam),
 			answer: client.Correlation{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.correlate,
 		},
 		{
 			path: "/api/reckon/v1/power/fit", summary: "How power follows work",
-			doc:    "A model fitted to the measured power of a node, judged on stretches of time that it had not seen, with what each feature adds.",
-			params: []param{{name: "node", doc: "The node; without it the only one that has a meter.", schema: schema{"type": "string"}}, fitFrom, to},
+			doc: "A model fitted to the measured power of a node, judged on stretches of time that it had not seen, with what each " +
+				"feature adds.",
+			params: []param{{name: "node", doc: "The node; without it the only one that has a meter.", schema: schema{"type": "string"}},
+				fitFrom, to},
 			answer: client.PowerFit{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.powerFit,
 		},
 	}
@@ -95,7 +104,8 @@ func dataQueryOf(q *query) client.DataQuery {
 	case len(d.Select) == 0:
 		q.err = fail(http.StatusBadRequest, `give select, such as select=node_load1{node="n1"}`, "no series are selected")
 	case len(d.Select) > maxSelectors:
-		q.bad("select", strconv.Itoa(len(d.Select))+" selectors", fmt.Sprintf("give at most %d; one selector can find many series", maxSelectors))
+		q.bad("select", strconv.Itoa(len(d.Select))+" selectors",
+			fmt.Sprintf("give at most %d; one selector can find many series", maxSelectors))
 	case span <= 0:
 		q.bad("to", q.values.Get("to"), "give a time after from")
 	case d.Step == 0:
@@ -108,7 +118,8 @@ func dataQueryOf(q *query) client.DataQuery {
 
 // evenStep returns a customary step that gives about dataRows rows.
 func evenStep(span time.Duration) time.Duration {
-	for _, step := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour} {
+	for _, step := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute,
+		10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour} {
 		if span/step <= dataRows {
 			return step
 		}
@@ -142,7 +153,8 @@ func (s *server) data(w http.ResponseWriter, r *http.Request, q *query) error {
 		return err
 	}
 	h := w.Header()
-	h.Set("Content-Type", map[string]string{"csv": "text/csv; charset=utf-8; header=present", "parquet": "application/vnd.apache.parquet"}[format])
+	h.Set("Content-Type", map[string]string{"csv": "text/csv; charset=utf-8; header=present",
+		"parquet": "application/vnd.apache.parquet"}[format])
 	h.Set("Content-Disposition", `attachment; filename="reckon-data.`+format+`"`)
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	_, _ = w.Write(body.Bytes()) // the client has disconnected

@@ -13,7 +13,8 @@ import (
 func descriptions() map[string]string {
 	all := clientTexts()
 	for scope, t := range map[figure.Scope]reflect.Type{
-		figure.Runs: reflect.TypeFor[figure.Row](), figure.Hours: reflect.TypeFor[figure.Used](), figure.Nodes: reflect.TypeFor[figure.Capacity](),
+		figure.Runs: reflect.TypeFor[figure.Row](), figure.Hours: reflect.TypeFor[figure.Used](),
+		figure.Nodes: reflect.TypeFor[figure.Capacity](),
 	} {
 		for _, f := range figure.Of(scope) {
 			if scope != figure.Runs || !f.Internal {
@@ -21,7 +22,9 @@ func descriptions() map[string]string {
 			}
 		}
 	}
-	all["Used.exactness"] = "How far the figures can be trusted that are not exact in some of the hours added up, by name: at least (a lower bound), estimated, modelled."
-	all["Row.exactness"] = "How far the figures can be trusted that are not exact, by name: at least (a lower bound), at most (an upper bound), estimated, modelled."
+	all["Used.exactness"] = "How far the figures can be trusted that are not exact in some of the hours added up, by name: at least (a " +
+		"lower bound), estimated, modelled."
+	all["Row.exactness"] = "How far the figures can be trusted that are not exact, by name: at least (a lower bound), at most (an upper " +
+		"bound), estimated, modelled."
 	return all
 }

@@ -17,8 +17,10 @@ func (s *server) deviceRoutes() []route {
 	text := schema{"type": "string"}
 	return []route{{
 		path: "/api/reckon/v1/nodes/{node}/devices", summary: "Disks, network file systems and interconnects of a node",
-		doc:    "What each disk, network file system (NFS, Lustre) and port of an interconnect of a node does: rates and mean times over the last two minutes.",
-		params: []param{{name: "node", doc: "The node.", schema: text, inPath: true}, {name: "site", doc: "Its site, where several have a node of that name.", schema: text}},
+		doc: "What each disk, network file system (NFS, Lustre) and port of an interconnect of a node does: rates and mean times " +
+			"over the last two minutes.",
+		params: []param{{name: "node", doc: "The node.", schema: text, inPath: true},
+			{name: "site", doc: "Its site, where several have a node of that name.", schema: text}},
 		answer: client.NodeDevices{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.devices,
 	}}
 }

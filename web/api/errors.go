@@ -38,9 +38,12 @@ func statusOf(err error) *statusError {
 	case errors.As(err, &s):
 		return s
 	case errors.Is(err, store.ErrUnavailable):
-		return &statusError{http.StatusServiceUnavailable, client.Error{Error: err.Error(), Hint: "it is retried automatically; try again in a while"}}
+		return &statusError{http.StatusServiceUnavailable,
+			client.Error{Error: err.Error(), Hint: "it is retried automatically; try again in a while"}}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &statusError{http.StatusGatewayTimeout, client.Error{Error: "the answer took too long: " + err.Error(), Hint: "ask for less: a shorter time, a coarser step, or a limit"}}
+		return &statusError{http.StatusGatewayTimeout,
+			client.Error{Error: "the answer took too long: " + err.Error(),
+				Hint: "ask for less: a shorter time, a coarser step, or a limit"}}
 	case errors.Is(err, context.Canceled):
 		return &statusError{499, client.Error{Error: "the client went away"}} // nginx's status; nobody reads the body
 	default:
@@ -56,7 +59,8 @@ func refusal(err error) (*statusError, bool) {
 	}{
 		{access.ErrUnauthenticated, http.StatusUnauthorized}, {access.ErrForbidden, http.StatusForbidden},
 		{access.ErrThrottled, http.StatusTooManyRequests}, {access.ErrUndecided, http.StatusInternalServerError},
-		{answer.ErrInvalid, http.StatusBadRequest}, {answer.ErrNotFound, http.StatusNotFound}, {answer.ErrBusy, http.StatusServiceUnavailable},
+		{answer.ErrInvalid, http.StatusBadRequest}, {answer.ErrNotFound, http.StatusNotFound},
+		{answer.ErrBusy, http.StatusServiceUnavailable},
 	} {
 		if !errors.Is(err, r.reason) {
 			continue

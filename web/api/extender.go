@@ -123,7 +123,8 @@ func (s *server) prioritize(w http.ResponseWriter, r *http.Request, q *query) er
 		writeJSON(w, http.StatusOK, out)
 		return nil
 	}
-	f := client.RankQuery{Cores: args.requests("cpu"), MemoryBytes: args.requests("memory"), GPUs: args.requests("nvidia.com/gpu"), Site: site, Nodes: names, Work: args.Pod.Metadata.UID, Data: args.data()}
+	f := client.RankQuery{Cores: args.requests("cpu"), MemoryBytes: args.requests("memory"), GPUs: args.requests("nvidia.com/gpu"),
+		Site: site, Nodes: names, Work: args.Pod.Metadata.UID, Data: args.data()}
 	ranking, err := s.Ranks.Rank(r.Context(), f)
 	if err != nil {
 		return err

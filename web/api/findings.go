@@ -51,14 +51,16 @@ func (s *server) findingRoutes() []route {
 				{name: "node", doc: "About this node.", schema: text},
 				{name: "since", doc: "Confirmed after this time: " + client.TimeForms + ".", schema: when},
 				{name: "muted", doc: "Also those that are muted.", schema: schema{"type": "boolean"}},
-				{name: "limit", doc: "At most this many.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
+				{name: "limit", doc: "At most this many.",
+					schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
 				formatParam,
 			},
 			answer: client.FindingList{}, csv: true, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.findings,
 		},
 		{
 			path: "/api/reckon/v1/policy", summary: "The thresholds of the rules",
-			doc: "The policy of the server, as commented YAML.", media: "application/yaml", fails: []int{401, 403, 404}, role: access.User, handle: s.findingPolicy,
+			doc: "The policy of the server, as commented YAML.", media: "application/yaml", fails: []int{401, 403, 404}, role: access.User,
+			handle: s.findingPolicy,
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}", summary: "One finding with its evidence",
@@ -66,21 +68,26 @@ func (s *server) findingRoutes() []route {
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}/steps", summary: "How the score of over-share adds up",
-			doc:    "Every stretch of time that adds to it, with the use, the fair share, and what made the node contended; names of others are not in it.",
-			params: []param{id}, answer: client.FindingSteps{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.findingSteps,
+			doc: "Every stretch of time that adds to it, with the use, the fair share, and what made the node contended; names of " +
+				"others are not in it.",
+			params: []param{id}, answer: client.FindingSteps{}, fails: []int{400, 401, 403, 404, 503}, role: access.User,
+			handle: s.findingSteps,
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}/acknowledge", method: http.MethodPost, summary: "Acknowledge a finding",
 			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.Support, handle: s.acknowledge,
 		},
 		{
-			path: "/api/reckon/v1/findings/{id}/mute", method: http.MethodPost, summary: "Keep a finding out of lists and alerts for some time",
-			params: []param{id, {name: "reason", doc: "Why.", schema: text}, {name: "until", doc: "Until when; a time in the past ends it.", schema: when}},
+			path: "/api/reckon/v1/findings/{id}/mute", method: http.MethodPost,
+			summary: "Keep a finding out of lists and alerts for some time",
+			params: []param{id, {name: "reason", doc: "Why.", schema: text},
+				{name: "until", doc: "Until when; a time in the past ends it.", schema: when}},
 			answer: client.Finding{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.mute,
 		},
 		{
 			path: "/api/reckon/v1/policy/what-if", method: http.MethodPost, summary: "What another policy would have found",
-			params: []param{{name: "policy", doc: "The other policy, YAML.", schema: text}, {name: "since", doc: "From when on; without it a day.", schema: when}},
+			params: []param{{name: "policy", doc: "The other policy, YAML.", schema: text},
+				{name: "since", doc: "From when on; without it a day.", schema: when}},
 			answer: client.FindingDifference{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.whatIf,
 		},
 	}
@@ -105,7 +112,8 @@ func words(q *query, name string, known []string) []string {
 
 func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := client.FindingFilter{
-		Rules: words(q, "rule", misuse.Rules()), Severities: words(q, "severity", findingSeverities), States: words(q, "state", findingStates),
+		Rules: words(q, "rule", misuse.Rules()), Severities: words(q, "severity", findingSeverities),
+		States: words(q, "state", findingStates),
 		Owners: q.list("owner"), Since: q.time("since"), Limit: q.integer("limit", defaultLimit, 1, maxLimit),
 	}
 	f.Workload, _ = q.get("workload")
@@ -193,7 +201,8 @@ func noFinding(r *http.Request, err error) error {
 	if !errors.Is(err, answer.ErrNotFound) {
 		return err
 	}
-	return fail(http.StatusNotFound, "`reckon findings --all` lists them; rules are "+strings.Join(misuse.Rules(), ", "), "no finding %q", r.PathValue("id"))
+	return fail(http.StatusNotFound, "`reckon findings --all` lists them; rules are "+strings.Join(misuse.Rules(), ", "), "no finding %q",
+		r.PathValue("id"))
 }
 
 func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) error {
@@ -233,7 +242,8 @@ func (s *server) mute(w http.ResponseWriter, r *http.Request, q *query) error {
 	until := q.time("until")
 	reason, _ := q.get("reason")
 	if q.err == nil && (until.IsZero() || reason == "") {
-		return fail(http.StatusBadRequest, "give reason and until, such as until=2026-12-01", "a finding is muted for a reason and until a time")
+		return fail(http.StatusBadRequest, "give reason and until, such as until=2026-12-01",
+			"a finding is muted for a reason and until a time")
 	}
 	if q.err != nil {
 		return q.err
@@ -259,7 +269,8 @@ func (s *server) whatIf(w http.ResponseWriter, r *http.Request, q *query) error 
 		since = q.now.Add(-24 * time.Hour)
 	}
 	if q.now.Sub(since) < time.Minute || q.now.Sub(since) > 31*24*time.Hour {
-		return fail(http.StatusBadRequest, "give a time between a minute and 31 days ago", "parameter since: history of that length is not evaluated")
+		return fail(http.StatusBadRequest, "give a time between a minute and 31 days ago",
+			"parameter since: history of that length is not evaluated")
 	}
 	if err := s.hasFindings(); err != nil {
 		return err

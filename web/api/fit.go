@@ -20,12 +20,16 @@ func (s *server) fitRoutes() []route {
 	amount := schema{"type": "number", "minimum": 0}
 	return slices.Concat(s.forecastRoutes(), s.rankRoutes(), s.deviceRoutes(), []route{{
 		path: "/api/reckon/v1/fit", summary: "Where a job would fit",
-		doc: "Classes of identical nodes, whether such a node is big enough, which have room now, and how long comparable jobs of the last 30 days waited there.",
+		doc: "Classes of identical nodes, whether such a node is big enough, which have room now, and how long comparable jobs of the " +
+			"last 30 days waited there.",
 		params: []param{
-			{name: "cores", doc: "Cores on one node.", schema: amount}, {name: "memory_bytes", doc: "Memory on one node, bytes.", schema: amount},
-			{name: "gpus", doc: "GPUs on one node; below 1 a part of the time of one, for which the answer says which can be shared.", schema: amount},
+			{name: "cores", doc: "Cores on one node.", schema: amount},
+			{name: "memory_bytes", doc: "Memory on one node, bytes.", schema: amount},
+			{name: "gpus", doc: "GPUs on one node; below 1 a part of the time of one, for which the answer says which can be shared.",
+				schema: amount},
 			{name: "gpu_memory_bytes", doc: "Memory of one GPU, bytes: the answer says which can be shared.", schema: amount},
-			{name: "time", doc: "How long it runs: comparable jobs are those that ran for up to twice as long.", schema: schema{"type": "string", "examples": []string{"2h", "1d"}}},
+			{name: "time", doc: "How long it runs: comparable jobs are those that ran for up to twice as long.",
+				schema: schema{"type": "string", "examples": []string{"2h", "1d"}}},
 			formatParam,
 		},
 		answer: client.FitList{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.fit,
@@ -33,7 +37,8 @@ func (s *server) fitRoutes() []route {
 }
 
 func (s *server) fit(w http.ResponseWriter, r *http.Request, q *query) error {
-	f := client.FitQuery{Cores: q.number("cores"), MemoryBytes: q.number("memory_bytes"), GPUs: q.number("gpus"), GPUMemoryBytes: q.number("gpu_memory_bytes"), Time: q.duration("time")}
+	f := client.FitQuery{Cores: q.number("cores"), MemoryBytes: q.number("memory_bytes"), GPUs: q.number("gpus"),
+		GPUMemoryBytes: q.number("gpu_memory_bytes"), Time: q.duration("time")}
 	format := q.format(r)
 	if q.err != nil {
 		return q.err

@@ -19,14 +19,17 @@ func (s *server) forecastRoutes() []route {
 	text := schema{"type": "string"}
 	return []route{{
 		path: "/api/reckon/v1/forecast", summary: "What will be needed",
-		doc: "Hourly forecasts of cores, memory, power, GPUs, disk and network, and of the free space of a node's file systems, each with a band that should hold 95 % and with the error of those made before. Of batch work it is the next run, from the runs of its name. Kept forecasts are made once a day for 48 hours; those of the next hours are renewed every hour.",
+		doc: "Hourly forecasts of cores, memory, power, GPUs, disk and network, and of the free space of a node's file systems, each " +
+			"with a band that should hold 95 % and with the error of those made before. Of batch work it is the next run, from the runs " +
+			"of its name. Kept forecasts are made once a day for 48 hours; those of the next hours are renewed every hour.",
 		params: []param{
 			{name: "workload", doc: "Of this workload: id, or less where that is unique.", schema: text},
 			{name: "node", doc: "Of this node.", schema: text},
 			{name: "owner", doc: "Of all work of this owner.", schema: text},
 			{name: "site", doc: "Of this site; without any other subject of all its nodes together.", schema: text},
 			{name: "now", doc: "Forecast from what there is at this moment; nothing is kept.", schema: schema{"type": "boolean"}},
-			{name: "hours", doc: "How far ahead; the forecast is then made for the question, as with now.", schema: schema{"type": "integer", "minimum": 1, "maximum": 336, "default": 48}},
+			{name: "hours", doc: "How far ahead; the forecast is then made for the question, as with now.",
+				schema: schema{"type": "integer", "minimum": 1, "maximum": 336, "default": 48}},
 		},
 		answer: client.ForecastList{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.forecast,
 	}}

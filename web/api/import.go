@@ -28,13 +28,16 @@ func (s *server) importRoutes() []route {
 	text := schema{"type": "string"}
 	return []route{{
 		path: "/api/reckon/v1/import/{format}", method: http.MethodPost, raw: true, summary: "Import history",
-		doc: "Takes what sonar or sacct wrote, or the data API of Waggle answered, as history: multipart/form-data with one part for each file, plain or gzip. Importing the same data again adds nothing. Lines that cannot be parsed are counted and the first hundred listed; the rest is imported.",
+		doc: "Takes what sonar or sacct wrote, or the data API of Waggle answered, as history: multipart/form-data with one part for " +
+			"each file, plain or gzip. Importing the same data again adds nothing. Lines that cannot be parsed are counted and the " +
+			"first hundred listed; the rest is imported.",
 		params: []param{
 			{name: "format", doc: "The program that wrote the files.", schema: enum(client.ImportFormats...), inPath: true},
 			{name: "site", doc: "Site of input that names no cluster.", schema: text},
 			{name: "force", doc: "The site is that of all input, also of what names a cluster.", schema: schema{"type": "boolean"}},
 			{name: "batch", doc: "sonar: jobs without an epoch are those of the batch system.", schema: schema{"type": "boolean"}},
-			{name: "fields", doc: "sacct: names of the columns of an export without a line of names, with commas between them.", schema: text},
+			{name: "fields", doc: "sacct: names of the columns of an export without a line of names, with commas between them.",
+				schema: text},
 			{name: "zone", doc: "sacct: time zone of the times, such as Europe/Oslo; without it the server's.", schema: text},
 		},
 		answer: client.ImportResult{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.importFiles,
@@ -64,7 +67,8 @@ func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) e
 	}
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
-		return fail(http.StatusBadRequest, "send multipart/form-data with one part for each file, as `reckon import` and curl -F do", "the body is of type %q", r.Header.Get("Content-Type"))
+		return fail(http.StatusBadRequest, "send multipart/form-data with one part for each file, as `reckon import` and curl -F do",
+			"the body is of type %q", r.Header.Get("Content-Type"))
 	}
 	// History may take longer to upload than the server's read deadline for other requests.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -15,7 +15,8 @@ type Inconsistent interface {
 func (s *server) inconsistentRoutes() []route {
 	return []route{{
 		path: "/api/reckon/v1/inconsistent", summary: "Withheld figures",
-		doc:    "Figures that violated a bound, such as CPU time above wall time by cores: they are null in answers, and stand here with how often and the latest example since the server was started. Normally the list is empty.",
+		doc: "Figures that violated a bound, such as CPU time above wall time by cores: they are null in answers, and stand here " +
+			"with how often and the latest example since the server was started. Normally the list is empty.",
 		answer: client.InconsistentList{}, fails: []int{401, 403, 404}, role: access.Support, handle: s.inconsistent,
 	}}
 }

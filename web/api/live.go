@@ -22,9 +22,11 @@ const (
 func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
 	if s.Hub == nil {
 		if s.MadeUp {
-			return fail(http.StatusNotFound, "GET /api/reckon/v1/workloads?running=true lists running workloads", "this server shows a simulated site, so it has no live stream")
+			return fail(http.StatusNotFound, "GET /api/reckon/v1/workloads?running=true lists running workloads",
+				"this server shows a simulated site, so it has no live stream")
 		}
-		return fail(http.StatusNotFound, "ask the server of a node that runs `reckon up`", "this server runs no agent, so it has no live stream")
+		return fail(http.StatusNotFound, "ask the server of a node that runs `reckon up`",
+			"this server runs no agent, so it has no live stream")
 	}
 	ctl := http.NewResponseController(w)
 	h := w.Header()

@@ -30,12 +30,15 @@ func (s *server) logRoutes() []route {
 	moment := schema{"type": "string", "format": "date-time"}
 	return []route{{
 		path: "/api/reckon/v1/logs/{id...}", summary: "Lines of the logs of one workload",
-		doc: "Fetched from Loki or the API server of the cluster; reckon stores no logs. They are of the pods of the run, from shortly before its start to shortly after its end.",
+		doc: "Fetched from Loki or the API server of the cluster; reckon stores no logs. They are of the pods of the run, from shortly " +
+			"before its start to shortly after its end.",
 		params: append(params,
 			param{name: "from", doc: "The earliest time; default: that of the run.", schema: moment},
 			param{name: "to", doc: "The latest time; default: that of the run.", schema: moment},
-			param{name: "order", doc: "The first lines of the time, or the last.", schema: schema{"type": "string", "enum": []string{"first", "last"}, "default": "last"}},
-			param{name: "limit", doc: "How many lines.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLogLines, "default": logLines}},
+			param{name: "order", doc: "The first lines of the time, or the last.",
+				schema: schema{"type": "string", "enum": []string{"first", "last"}, "default": "last"}},
+			param{name: "limit", doc: "How many lines.",
+				schema: schema{"type": "integer", "minimum": 1, "maximum": maxLogLines, "default": logLines}},
 		),
 		answer: client.Logs{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.User, handle: s.logs,
 	}}
@@ -54,7 +57,8 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request, q *query) error {
 	case asked == "":
 		return fail(http.StatusBadRequest, "give kind/name, such as deployment/shop/cart", "the id is empty")
 	case s.Logs == nil:
-		return fail(http.StatusNotFound, "start it with the setting loki, or with pod-logs in a cluster", "this server has no log source configured")
+		return fail(http.StatusNotFound, "start it with the setting loki, or with pod-logs in a cluster",
+			"this server has no log source configured")
 	}
 	one, _, err := s.find(r.Context(), asked, rng)
 	if err != nil {

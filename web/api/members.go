@@ -17,10 +17,12 @@ const maxMembers = 20_000
 func (s *server) memberRoutes() []route {
 	return []route{{
 		path: "/api/reckon/v1/members/{id...}", summary: "A job array or a heterogeneous job as a whole",
-		doc: "The id is that of the whole, such as slurm/4 or 4, or names some tasks, such as 4_[1-4,7]. Figures are added up where sums are right.",
+		doc: "The id is that of the whole, such as slurm/4 or 4, or names some tasks, such as 4_[1-4,7]. Figures are added up where " +
+			"sums are right.",
 		params: []param{
 			{name: "id", doc: "Number of the array or the heterogeneous job.", schema: schema{"type": "string"}, inPath: true},
-			{name: "site", doc: "Site, when several sites used the same id; without it an ambiguous id gets 409.", schema: schema{"type": "string"}},
+			{name: "site", doc: "Site, when several sites used the same id; without it an ambiguous id gets 409.",
+				schema: schema{"type": "string"}},
 		},
 		answer: client.Members{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.members,
 	}}
@@ -52,7 +54,8 @@ func (s *server) members(w http.ResponseWriter, r *http.Request, q *query) error
 	}
 	m, ok := answer.Members(id, list.Workloads, only)
 	if !ok {
-		return fail(http.StatusNotFound, "`reckon jobs` and GET /api/reckon/v1/workloads list what there is", "no tasks or components of %q", asked)
+		return fail(http.StatusNotFound, "`reckon jobs` and GET /api/reckon/v1/workloads list what there is",
+			"no tasks or components of %q", asked)
 	}
 	if only != nil {
 		m.ID = id + "_[" + strings.SplitN(asked, "_[", 2)[1]

@@ -34,32 +34,43 @@ const (
 
 func (s *server) metricRunRoutes() []route {
 	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"2h", "2026-11-21"}}
-	one := []param{{name: "namespace", doc: "Namespace of the run.", schema: text, inPath: true}, {name: "name", doc: "Name of the run.", schema: text, inPath: true}}
+	one := []param{{name: "namespace", doc: "Namespace of the run.", schema: text, inPath: true},
+		{name: "name", doc: "Name of the run.", schema: text, inPath: true}}
 	return []route{{
 		path: "/api/reckon/v1/runs", summary: "List runs of MetricSets",
 		doc: "On-demand measurements, latest first, without the pods. A run belongs to its namespace, and its MetricSet may be gone.",
 		params: []param{
-			{name: "namespace", doc: "Of these namespaces.", schema: text, many: true}, {name: "name", doc: "Of these names.", schema: text, many: true},
-			{name: "set", doc: "Of MetricSets of these names.", schema: text, many: true}, {name: "site", doc: "Of these sites.", schema: text, many: true},
-			{name: "since", doc: "Started after this time: " + client.TimeForms + ".", schema: when}, {name: "until", doc: "Started before this time.", schema: when},
-			{name: "limit", doc: "At most this many runs.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
+			{name: "namespace", doc: "Of these namespaces.", schema: text, many: true},
+			{name: "name", doc: "Of these names.", schema: text, many: true},
+			{name: "set", doc: "Of MetricSets of these names.", schema: text, many: true},
+			{name: "site", doc: "Of these sites.", schema: text, many: true},
+			{name: "since", doc: "Started after this time: " + client.TimeForms + ".", schema: when},
+			{name: "until", doc: "Started before this time.", schema: when},
+			{name: "limit", doc: "At most this many runs.",
+				schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
 			{name: "offset", doc: "Leave out this many first.", schema: schema{"type": "integer", "minimum": 0, "default": 0}},
 		},
-		answer: client.MetricRunList{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, may: func(v access.Viewer) bool { return v.Runs }, handle: s.metricRuns,
+		answer: client.MetricRunList{}, fails: []int{400, 401, 403, 404, 503}, role: access.User,
+		may: func(v access.Viewer) bool { return v.Runs }, handle: s.metricRuns,
 	}, {
 		path: "/api/reckon/v1/runs/{namespace}/{name}", summary: "One run of a MetricSet", doc: "With its pods and what each used in all.",
 		params: one, answer: client.MetricRun{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.metricRun,
 	}, {
 		path: "/api/reckon/v1/runs/{namespace}/{name}/samples", summary: "The samples of a run",
-		doc:    "What each pod used between two readings, with both times. Of pods that the agent of their node measures they are read from its series until they are kept.",
-		params: one, answer: client.MetricRunSamples{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.metricRunSamples,
+		doc: "What each pod used between two readings, with both times. Of pods that the agent of their node measures they are read " +
+			"from its series until they are kept.",
+		params: one, answer: client.MetricRunSamples{}, fails: []int{400, 401, 403, 404, 503}, role: access.User,
+		handle: s.metricRunSamples,
 	}, {
 		path: "/api/reckon/v1/runs/{namespace}/{name}/keep", method: http.MethodPost, raw: true, summary: "Store a measurement",
-		doc:    "Takes a MetricRunUpdate as JSON: for the operator (under runs in the configuration of service accounts), administrators, and users whose namespace it is. The request is idempotent.",
-		params: one, answer: client.MetricRunKept{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, may: func(v access.Viewer) bool { return v.Runs }, handle: s.keepMetricRun,
+		doc: "Takes a MetricRunUpdate as JSON: for the operator (under runs in the configuration of service accounts), " +
+			"administrators, and users whose namespace it is. The request is idempotent.",
+		params: one, answer: client.MetricRunKept{}, fails: []int{400, 401, 403, 404, 503}, role: access.User,
+		may: func(v access.Viewer) bool { return v.Runs }, handle: s.keepMetricRun,
 	}, {
 		path: "/api/reckon/v1/compare/runs", summary: "Hold runs against each other",
-		doc: "Every figure that both sides have, with the difference, its interval, the test and whether the difference is more than noise. Intervals and verdicts of all figures hold together.",
+		doc: "Every figure that both sides have, with the difference, its interval, the test and whether the difference is more than " +
+			"noise. Intervals and verdicts of all figures hold together.",
 		params: []param{
 			{name: "a", doc: "Run or runs to compare with, each NAMESPACE/NAME.", schema: text, many: true},
 			{name: "b", doc: "Run or runs that are compared.", schema: text, many: true},
@@ -73,7 +84,8 @@ func noMetricRuns() error {
 }
 
 func (s *server) metricRuns(w http.ResponseWriter, r *http.Request, q *query) error {
-	f := client.MetricRunFilter{Namespaces: q.list("namespace"), Names: q.list("name"), Sets: q.list("set"), Sites: q.list("site"), Since: q.time("since"), Until: q.time("until")}
+	f := client.MetricRunFilter{Namespaces: q.list("namespace"), Names: q.list("name"), Sets: q.list("set"), Sites: q.list("site"),
+		Since: q.time("since"), Until: q.time("until")}
 	f.Limit, f.Offset = q.integer("limit", defaultLimit, 1, maxLimit), q.integer("offset", 0, 0, 1<<31-1)
 	if q.err != nil {
 		return q.err
@@ -141,9 +153,11 @@ func (s *server) keepMetricRun(w http.ResponseWriter, r *http.Request, _ *query)
 	case s.MetricRuns == nil:
 		return noMetricRuns()
 	case !v.KeepsRuns(namespace):
-		return fail(http.StatusForbidden, "name the service account of the operator under runs, or ask an administrator", "%s may not keep runs of the namespace %s", nameOf(v), namespace)
+		return fail(http.StatusForbidden, "name the service account of the operator under runs, or ask an administrator",
+			"%s may not keep runs of the namespace %s", nameOf(v), namespace)
 	}
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpdate))

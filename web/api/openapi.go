@@ -41,16 +41,18 @@ func document(routes []route, version string, others ...other) []byte {
 		"openapi": "3.1.0",
 		"info": schema{
 			"title": "reckon", "version": version,
-			"summary":     "Who used what: CPU, memory, GPU, disk and energy, for every job, pod, service and user.",
-			"description": "Times are RFC 3339 in UTC, figures are in SI base units, and values that were not measured are null or absent, never zero. Unknown parameters are refused.",
-			"license":     schema{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"summary": "Who used what: CPU, memory, GPU, disk and energy, for every job, pod, service and user.",
+			"description": "Times are RFC 3339 in UTC, figures are in SI base units, and values that were not measured are null or " +
+				"absent, never zero. Unknown parameters are refused.",
+			"license": schema{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"servers": []schema{{"url": "/"}},
 		"tags": []schema{
 			{"name": "reckon", "description": "Workloads, nodes and the live stream."},
 			{"name": "health", "description": "For supervisors."},
 			{"name": "access", "description": "Signing in and out."},
-			{"name": "prometheus", "description": "The Prometheus HTTP API, answered by Prometheus's own handlers.", "externalDocs": schema{"url": "https://prometheus.io/docs/prometheus/latest/querying/api/"}},
+			{"name": "prometheus", "description": "The Prometheus HTTP API, answered by Prometheus's own handlers.",
+				"externalDocs": schema{"url": "https://prometheus.io/docs/prometheus/latest/querying/api/"}},
 		},
 		"paths": paths,
 		// A request without credentials is anonymous or the default viewer, depending on the configuration of the server.
@@ -86,7 +88,8 @@ func operation(r route, schemas schema) schema {
 		op["parameters"] = params
 	}
 	if len(fields) > 0 {
-		op["requestBody"] = schema{"content": schema{"application/x-www-form-urlencoded": schema{"schema": schema{"type": "object", "properties": fields}}}}
+		op["requestBody"] = schema{
+			"content": schema{"application/x-www-form-urlencoded": schema{"schema": schema{"type": "object", "properties": fields}}}}
 	}
 	content := schema{}
 	if r.answer != nil {
@@ -131,7 +134,8 @@ func (p param) document() schema {
 }
 
 func operationID(path string) string {
-	id := strings.NewReplacer("/api/reckon/v1/", "", "/api/reckon/", "", "{id...}", "by_id", "{id}", "by_id", "/", "_", ".json", "").Replace(path)
+	id := strings.NewReplacer("/api/reckon/v1/", "", "/api/reckon/", "", "{id...}", "by_id", "{id}", "by_id", "/", "_", ".json",
+		"").Replace(path)
 	return strings.Trim(id, "_")
 }
 
@@ -148,12 +152,15 @@ func prometheusPath(name string) schema {
 		"summary":     "Prometheus: " + name, "tags": []string{"prometheus"},
 		"responses": schema{
 			"200": schema{"description": "As in the Prometheus documentation.", "content": schema{"application/json": schema{}}},
-			"400": schema{"description": "The expression or a parameter is wrong, in the form of Prometheus.", "content": schema{"application/json": schema{}}},
-			"401": schema{"description": failDocs[401]}, "403": schema{"description": failDocs[403]}, "503": schema{"description": "The answer took too long, or the store is not open yet."},
+			"400": schema{"description": "The expression or a parameter is wrong, in the form of Prometheus.",
+				"content": schema{"application/json": schema{}}},
+			"401": schema{"description": failDocs[401]}, "403": schema{"description": failDocs[403]},
+			"503": schema{"description": "The answer took too long, or the store is not open yet."},
 		},
 	}
 	if strings.Contains(name, "{name}") {
-		op["parameters"] = []schema{{"name": "name", "in": "path", "required": true, "description": "Name of the label.", "schema": schema{"type": "string"}}}
+		op["parameters"] = []schema{
+			{"name": "name", "in": "path", "required": true, "description": "Name of the label.", "schema": schema{"type": "string"}}}
 	}
 	return schema{"get": op}
 }

@@ -44,7 +44,8 @@ type query struct {
 func parse(r *http.Request, params []param) (*query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, fail(http.StatusBadRequest, "escape the values of parameters: %2F for /, %20 for a space", "query string %q: %v", r.URL.RawQuery, err)
+		return nil, fail(http.StatusBadRequest, "escape the values of parameters: %2F for /, %20 for a space", "query string %q: %v",
+			r.URL.RawQuery, err)
 	}
 	var names []string
 	for _, p := range params {
@@ -280,7 +281,8 @@ func filterOf(q *query) client.Filter {
 }
 
 func rangeOf(q *query) client.Range {
-	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.word("by", client.Splits()), Start: q.time("start")}
+	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.word("by", client.Splits()),
+		Start: q.time("start")}
 	r.Site, _ = q.get("site")
 	if q.err == nil && !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
 		q.bad("to", q.values.Get("to"), "give a time after from")
@@ -293,7 +295,8 @@ func rangeOf(q *query) client.Range {
 			to = q.now
 		}
 		if n := to.Sub(from) / r.Step; n > maxPoints {
-			q.bad("step", q.values.Get("step"), fmt.Sprintf("it would give %d points, at most %d are sent; give a longer step", n, maxPoints))
+			q.bad("step", q.values.Get("step"),
+				fmt.Sprintf("it would give %d points, at most %d are sent; give a longer step", n, maxPoints))
 		}
 	}
 	return r

@@ -17,7 +17,8 @@ type Proof interface {
 
 func (s *server) proofRoutes() []route {
 	when := schema{"type": "string", "examples": []string{"30d", "2026-01-01", "2026-11-21T10:00:00Z"}}
-	doc := "Usage is compared with the counters of the series, per node and hour, over the complete hours with all samples. Differences are listed."
+	doc := "Usage is compared with the counters of the series, per node and hour, over the complete hours with all samples. Differences " +
+		"are listed."
 	return []route{
 		{
 			path: "/api/reckon/v1/proof", summary: "Whether usage is all that was measured",

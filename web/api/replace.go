@@ -11,7 +11,8 @@ func (s *server) replaceRoutes() []route {
 	text := schema{"type": "string"}
 	return []route{{
 		path: "/api/reckon/v1/nodes/replace", method: http.MethodPost, summary: "Let another machine take the place of a node",
-		doc: "A node is one machine: another one that sends by its name is refused until the first has been silent for ten minutes. This gives the name to the one that was refused, or to whoever sends next.",
+		doc: "A node is one machine: another one that sends by its name is refused until the first has been silent for ten minutes. " +
+			"This gives the name to the one that was refused, or to whoever sends next.",
 		params: []param{
 			{name: "node", doc: "Name of the node.", schema: text},
 			{name: "site", doc: "Its site; left out for a node without one.", schema: text},
@@ -29,7 +30,8 @@ func (s *server) replaceNode(w http.ResponseWriter, _ *http.Request, q *query) e
 	case node == "":
 		return fail(http.StatusBadRequest, "give node=NAME", "no node is named")
 	case s.Replace == nil || !s.Replace(site, node):
-		return fail(http.StatusNotFound, "`reckon nodes` lists the names; with --site where a node has one", "no machine sends as node %q", node)
+		return fail(http.StatusNotFound, "`reckon nodes` lists the names; with --site where a node has one", "no machine sends as node %q",
+			node)
 	}
 	writeJSON(w, http.StatusOK, client.Replaced{Node: node, Site: site})
 	return nil

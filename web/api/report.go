@@ -16,7 +16,8 @@ func (s *server) reportRoutes() []route {
 	when := schema{"type": "string", "examples": []string{"2026-11-01", "2026-11-21T10:00:00Z"}}
 	return []route{{
 		path: "/api/reckon/v1/report", summary: "How the site was used in a period",
-		doc: "Utilisation over time and by hour of the week, owners, accounts, programs, kinds and nodes, waste, energy and up-time. The public, and whoever asks with public=true, gets it without names.",
+		doc: "Utilisation over time and by hour of the week, owners, accounts, programs, kinds and nodes, waste, energy and up-time. " +
+			"The public, and whoever asks with public=true, gets it without names.",
 		params: []param{
 			{name: "period", doc: "Length of time that it covers, up to its end.", schema: enum(client.Periods()...)},
 			{name: "until", doc: "End, not included; without it now: " + client.TimeForms + ".", schema: when},
@@ -84,7 +85,8 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 		span string
 		by   []string
 	}{
-		{&rep.Steps, step, nil}, {&rep.Week, "hour-of-week", nil}, {&rep.Owners, "whole", []string{"owner"}}, {&rep.Accounts, "whole", []string{"account"}},
+		{&rep.Steps, step, nil}, {&rep.Week, "hour-of-week", nil}, {&rep.Owners, "whole", []string{"owner"}},
+		{&rep.Accounts, "whole", []string{"account"}},
 		{&rep.Commands, "whole", []string{"command"}}, {&rep.Kinds, "whole", []string{"kind"}}, {&rep.Nodes, "whole", []string{"node"}},
 	} {
 		q := client.UsageQuery{Since: since, Until: until, Span: part.span, By: part.by}
@@ -126,7 +128,8 @@ func anonymous(r *client.Report) {
 			for _, f := range []struct {
 				name *string
 				word string
-			}{{&u.Owner, "owner"}, {&u.Account, "account"}, {&u.Command, "program"}, {&u.Node, "node"}, {&u.Partition, "partition"}, {&u.Site, "site"}} {
+			}{{&u.Owner, "owner"}, {&u.Account, "account"}, {&u.Command, "program"}, {&u.Node, "node"}, {&u.Partition, "partition"},
+				{&u.Site, "site"}} {
 				if *f.name != "" {
 					*f.name = fmt.Sprintf("%s %d", f.word, i+1)
 				}

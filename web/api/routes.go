@@ -55,7 +55,8 @@ func (s *server) routes() []route {
 		},
 		{
 			path: "/api/reckon/v1/live", summary: "Live stream",
-			doc:    "Server-sent events named live, one for each tick of the local agent; the data of each is a Live object. A slow reader misses ticks and gets the newest.",
+			doc: "Server-sent events named live, one for each tick of the local agent; the data of each is a Live object. A slow " +
+				"reader misses ticks and gets the newest.",
 			media:  "text/event-stream",
 			always: true, stream: true, fails: []int{400, 401, 404}, role: access.Public, handle: s.live,
 		},
@@ -71,7 +72,9 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(), s.replaceRoutes(), s.scaleRoutes(), s.logRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.metricRunRoutes(), s.backupRoutes())
+	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(), s.replaceRoutes(),
+		s.scaleRoutes(), s.logRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.metricRunRoutes(),
+		s.backupRoutes())
 }
 
 // mux serves the routes, and responds with a JSON error to any other request
@@ -130,7 +133,8 @@ func methodNotAllowed(verb string) http.HandlerFunc {
 func form(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 	if err := r.ParseForm(); err != nil {
-		return fail(http.StatusBadRequest, "send a form (application/x-www-form-urlencoded) of at most 1 MiB", "cannot parse the form: %v", err)
+		return fail(http.StatusBadRequest, "send a form (application/x-www-form-urlencoded) of at most 1 MiB", "cannot parse the form: %v",
+			err)
 	}
 	r.URL.RawQuery = r.Form.Encode()
 	return nil
@@ -225,10 +229,12 @@ func notReady(reason error) error {
 var formatParam = param{name: "format", doc: "Form of the answer; without it the Accept header decides.", schema: enum("json", "csv")}
 
 func listParams() []param {
-	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"2h", "2026-11-21", "2026-11-21T10:00:00Z", "1795255200"}}
+	text, when := schema{"type": "string"},
+		schema{"type": "string", "examples": []string{"2h", "2026-11-21", "2026-11-21T10:00:00Z", "1795255200"}}
 	return []param{
 		{name: "id", doc: "Workload by its full id.", schema: text, many: true},
-		{name: "family", doc: "Id of an array or a heterogeneous job, such as slurm/4: itself, its tasks and its components.", schema: text},
+		{name: "family", doc: "Id of an array or a heterogeneous job, such as slurm/4: itself, its tasks and its components.",
+			schema: text},
 		{name: "owner", doc: "Unix user, or namespace for pods.", schema: text, many: true},
 		{name: "kind", doc: "Kind of workload.", schema: enum(kindWords()...), many: true},
 		{name: "node", doc: "Node that it ran on.", schema: text, many: true},
@@ -236,14 +242,17 @@ func listParams() []param {
 		{name: "command", doc: "Shell pattern on the program's name, such as python*.", schema: text},
 		{name: "account", doc: "Project or account it is charged to.", schema: text, many: true},
 		{name: "partition", doc: "Partition or queue.", schema: text, many: true},
-		{name: "state", doc: "State in the batch system; in any case, and by the abbreviations of Slurm (PD, R, OOM), too.", schema: enum(client.States()...), many: true},
+		{name: "state", doc: "State in the batch system; in any case, and by the abbreviations of Slurm (PD, R, OOM), too.",
+			schema: enum(client.States()...), many: true},
 		{name: "site", doc: "Site that it ran at.", schema: text, many: true},
 		{name: "since", doc: "Workloads that existed after this time: " + client.TimeForms + ".", schema: when},
 		{name: "until", doc: "Workloads that existed before this time, in the same forms.", schema: when},
 		{name: "min_cpu", doc: "CPU seconds, at least.", schema: schema{"type": "number", "minimum": 0}},
 		{name: "running", doc: "Only workloads that run (true) or that ended (false).", schema: schema{"type": "boolean"}},
-		{name: "sort", doc: "Field to sort by, with - in front for descending. Workloads of which it is unknown come last.", schema: enum(withDescending(client.SortKeys())...)},
-		{name: "limit", doc: "At most this many workloads.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
+		{name: "sort", doc: "Field to sort by, with - in front for descending. Workloads of which it is unknown come last.",
+			schema: enum(withDescending(client.SortKeys())...)},
+		{name: "limit", doc: "At most this many workloads.",
+			schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
 		{name: "offset", doc: "Leave out this many first.", schema: schema{"type": "integer", "minimum": 0, "default": 0}},
 	}
 }
@@ -254,9 +263,14 @@ func detailParams() []param {
 		{name: "id", doc: "kind/name, such as slurm/4711; a unique name alone will do.", schema: schema{"type": "string"}, inPath: true},
 		{name: "from", doc: "Start of the profile; default: the start of the workload. Forms as since.", schema: when},
 		{name: "to", doc: "End of the profile; without it the end of the workload, or now.", schema: when},
-		{name: "step", doc: "Length of a step of the profile, 1s or more; without it one that gives a few hundred points.", schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
-		{name: "by", doc: "Grouping of the profile's lines: the whole workload, each node, each part on each node, or each program (command_cores); without it as fine as it is measured.", schema: enum(client.Splits()...)},
-		{name: "start", doc: "Which run of an id that was given more than once: a moment in it, or its start; without it the latest. Forms as since.", schema: when},
+		{name: "step", doc: "Length of a step of the profile, 1s or more; without it one that gives a few hundred points.",
+			schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
+		{
+			name: "by", doc: "Grouping of the profile's lines: the whole workload, each node, each part on each node, or each program " +
+				"(command_cores); without it as fine as it is measured.", schema: enum(client.Splits()...)},
+		{
+			name: "start", doc: "Which run of an id that was given more than once: a moment in it, or its start; without it the latest. " +
+				"Forms as since.", schema: when},
 		{name: "site", doc: "Site, when several sites used the same id; without it an ambiguous id gets 409.", schema: text},
 	}
 }

@@ -103,7 +103,8 @@ func pick(id string, all []client.Workload, r client.Range) (*client.Workload, e
 // only returns the latest of some workloads with one id, if all are of one site.
 func only(id string, list []client.Workload) (*client.Workload, error) {
 	if sites := sitesOf(list); len(sites) > 1 {
-		return nil, fail(http.StatusConflict, "name the site, or its start: "+strings.Join(sites, ", "), "%s is a workload of each of %d sites", id, len(sites))
+		return nil, fail(http.StatusConflict, "name the site, or its start: "+strings.Join(sites, ", "),
+			"%s is a workload of each of %d sites", id, len(sites))
 	}
 	return &list[0], nil
 }
@@ -117,7 +118,8 @@ func sitesOf(list []client.Workload) (out []string) {
 			continue
 		}
 		seen[w.Site] = true
-		out = append(out, fmt.Sprintf("%s (of %s, started %s)", cmp.Or(w.Site, "no site"), cmp.Or(w.Owner, "nobody"), w.Start.UTC().Format(time.RFC3339)))
+		out = append(out, fmt.Sprintf("%s (of %s, started %s)", cmp.Or(w.Site, "no site"), cmp.Or(w.Owner, "nobody"),
+			w.Start.UTC().Format(time.RFC3339)))
 	}
 	return out
 }

@@ -24,7 +24,9 @@ func (s *server) scaleRoutes() []route {
 	}
 	return []route{{
 		path: "/api/reckon/v1/scale/{id...}", summary: "How one workload scales",
-		doc:    "The workload's use of its allocation, and the serial share and speed-up limit that runs of the same name and owner with other numbers of cores show. Only what the runs support is reported: a law without an error was fitted to no more sizes than it has parameters.",
+		doc: "The workload's use of its allocation, and the serial share and speed-up limit that runs of the same name and owner " +
+			"with other numbers of cores show. Only what the runs support is reported: a law without an error was fitted to no more " +
+			"sizes than it has parameters.",
 		params: params, answer: client.Scale{},
 		fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.scale,
 	}}

@@ -20,11 +20,14 @@ func (s *server) usageRoutes() []route {
 	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"30d", "2026-01-01", "2026-11-21T10:00:00Z"}}
 	return []route{{
 		path: "/api/reckon/v1/usage", summary: "Usage by owner and time",
-		doc: "History from hourly roll-ups, added up over spans of time and grouped by what `by` names. Times are UTC, whole hours, weeks from Monday. Users see themselves and the others together.",
+		doc: "History from hourly roll-ups, added up over spans of time and grouped by what `by` names. Times are UTC, whole hours, " +
+			"weeks from Monday. Users see themselves and the others together.",
 		params: []param{
 			{name: "since", doc: "Start; default: 30 days before the end: " + client.TimeForms + ".", schema: when},
 			{name: "until", doc: "End, not included; without it now.", schema: when},
-			{name: "span", doc: "Length of the stretches of time that are added up; hour-of-week adds up the same hours of all weeks, dated in the week from 1970-01-05 on.", schema: enum(client.UsageSpans()...)},
+			{
+				name: "span", doc: "Length of the stretches of time that are added up; hour-of-week adds up the same hours of all " +
+					"weeks, dated in the week from 1970-01-05 on.", schema: enum(client.UsageSpans()...)},
 			{name: "by", doc: "What rows are grouped by; node alone or with site.", schema: enum(client.UsageDimensions()...), many: true},
 			{name: "site", doc: "Of these sites.", schema: text, many: true},
 			{name: "owner", doc: "Of these owners.", schema: text, many: true},
@@ -41,7 +44,8 @@ func (s *server) usageRoutes() []route {
 
 func usageOf(q *query) client.UsageQuery {
 	u := client.UsageQuery{
-		Since: q.time("since"), Until: q.time("until"), By: q.list("by"), Sites: q.list("site"), Owners: q.list("owner"), Accounts: q.list("account"),
+		Since: q.time("since"), Until: q.time("until"), By: q.list("by"), Sites: q.list("site"), Owners: q.list("owner"),
+		Accounts:   q.list("account"),
 		Partitions: q.list("partition"), Kinds: q.kinds(), Nodes: q.list("node"), Command: q.pattern("command"), Span: "whole",
 	}
 	if v, ok := q.get("span"); ok {
@@ -72,10 +76,13 @@ func usageOf(q *query) client.UsageQuery {
 		q.bad("span", "hour", "give a coarser span, such as day, for so long a time")
 	}
 	if q.err == nil && (slices.Contains(u.By, "node") || len(u.Nodes) > 0) {
-		mixed := slices.ContainsFunc(u.By, func(by string) bool { return by != "node" && by != "site" }) || !slices.Contains(u.By, "node") ||
+		mixed := slices.ContainsFunc(u.By, func(by string) bool { return by != "node" && by != "site" }) ||
+			!slices.Contains(u.By, "node") ||
 			len(u.Owners)+len(u.Accounts)+len(u.Partitions)+len(u.Kinds) > 0 || u.Command != ""
 		if mixed {
-			q.bad("by", "node", "nodes can be grouped alone or with site, and are not filtered by anything else; /api/reckon/v1/workloads takes node with any other filter")
+			q.bad(
+				"by", "node", "nodes can be grouped alone or with site, and are not filtered by anything else; /api/reckon/v1/workloads "+
+					"takes node with any other filter")
 		}
 	}
 	return u

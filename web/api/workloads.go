@@ -210,7 +210,8 @@ func (s *server) called(ctx context.Context, pattern string) (ids []string, err 
 
 // literal escapes the special characters of a shell pattern.
 func literal(s string) string {
-	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s) // a form that all implementations of patterns agree on
+	// a form that all implementations of patterns agree on
+	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }
 
 func (s *server) nodes(w http.ResponseWriter, r *http.Request, q *query) error {

@@ -60,7 +60,8 @@ func Cells[T any](row *T) iter.Seq2[string, string] {
 }
 
 // CSVText makes a text safe for a cell of a CSV file that spreadsheets open and terminals show. Names
-// are untrusted: a text that would be taken for a formula (starting with =, +, - or @) gets a ' in front (CWE-1236), and control characters are
+// are untrusted: a text that would be taken for a formula (starting with =, +, - or @) gets a ' in front (CWE-1236), and control characters
+// are
 // escaped as \u001b. Numbers are unchanged.
 func CSVText(s string) string {
 	if strings.ContainsFunc(s, control) {

@@ -31,7 +31,8 @@ func (c *Client) GraphLinks(ctx context.Context, iri string) ([]GraphLink, error
 // SPARQL runs a SELECT or an ASK.
 func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) {
 	var answer GraphAnswer
-	body, err := c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", "application/sparql-results+json", strings.NewReader(query), "")
+	body, err := c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", "application/sparql-results+json",
+		strings.NewReader(query), "")
 	if err == nil {
 		err = json.Unmarshal(body, &answer)
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // TimeForms describes the forms that [ParseTime] accepts, for error messages and help texts.
-const TimeForms = "a duration before now (30m, 2h, 7d), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds (1795255200), today, 14:00, now, or now-2hours"
+const TimeForms = "a duration before now (30m, 2h, 7d), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds " +
+	"(1795255200), today, 14:00, now, or now-2hours"
 
 // ParseTime parses a moment as written by a person or a program: see [TimeForms].
 // Durations count back from now, with or without a minus sign. A date is midnight
@@ -63,7 +64,8 @@ func slurmTime(s string, now time.Time) (time.Time, bool) {
 	}
 	count := offset[1 : len(offset)-len(strings.TrimLeft(offset[1:], "0123456789"))]
 	unit, known := map[string]string{
-		"": "s", "second": "s", "seconds": "s", "minute": "m", "minutes": "m", "hour": "h", "hours": "h", "day": "d", "days": "d", "week": "w", "weeks": "w",
+		"": "s", "second": "s", "seconds": "s", "minute": "m", "minutes": "m", "hour": "h", "hours": "h", "day": "d", "days": "d",
+		"week": "w", "weeks": "w",
 	}[offset[1+len(count):]]
 	d, err := ParseDuration(count + unit)
 	if !known || err != nil {

@@ -63,7 +63,8 @@ func (s *server) patch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := access.From(r.Context())
-	if _, _, err := s.Store.Put(r.Context(), id, graph.Put{Quads: quads, Merge: true, Origin: s.origin(v), Owner: v.Name, Time: s.Now(), IfVersion: graph.AnyVersion}); err != nil {
+	if _, _, err := s.Store.Put(r.Context(), id,
+		graph.Put{Quads: quads, Merge: true, Origin: s.origin(v), Owner: v.Name, Time: s.Now(), IfVersion: graph.AnyVersion}); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, "Success - Inserted "+strconv.Itoa(len(quads))+" triple(s) into graph <"+id+">.")

@@ -44,7 +44,8 @@ func toHTTP(err error) *httpError {
 	case errors.As(err, &version):
 		return at(http.StatusPreconditionFailed, "GET it, change it, and send it with the new ETag in If-Match")
 	case errors.As(err, &body), errors.Is(err, graph.ErrTooLarge):
-		return at(http.StatusRequestEntityTooLarge, fmt.Sprintf("a document has at most %d MiB and %d statements, and a literal %d KiB", maxBody>>20, maxQuads, maxLiteral>>10))
+		return at(http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("a document has at most %d MiB and %d statements, and a literal %d KiB", maxBody>>20, maxQuads, maxLiteral>>10))
 	case errors.As(err, &unsupported):
 		return at(http.StatusNotImplemented, "doc/guides/graph.md lists what the embedded store answers")
 	case errors.As(err, &syntax), errors.Is(err, graph.ErrTooSymmetric), errors.Is(err, embedded.ErrNoGraph):

@@ -85,7 +85,9 @@ type route struct {
 
 func (s *server) routes() []route {
 	list := []route{
-		{"GET", "/subgraph/{id}", "One subgraph; the id is one percent-encoded segment. The ETag is its version. With values=latest the series have their latest values.", access.Public, true, s.get},
+		{
+			"GET", "/subgraph/{id}", "One subgraph; the id is one percent-encoded segment. The ETag is its version. With values=latest " +
+				"the series have their latest values.", access.Public, true, s.get},
 		{"PUT", "/subgraph/{id}", "Replace a subgraph. If-Match or If-None-Match: * hold it to a version.", access.Admin, true, s.put},
 		{"POST", "/subgraph/{id}", "Add statements to a subgraph.", access.Admin, true, s.put},
 		{"DELETE", "/subgraph/{id}", "Delete a subgraph.", access.Admin, true, s.remove},
@@ -96,8 +98,12 @@ func (s *server) routes() []route {
 		{"POST", "/graphstore", "Graph Store Protocol: add to a graph.", access.Admin, true, s.put},
 		{"DELETE", "/graphstore", "Graph Store Protocol: delete a graph.", access.Admin, true, s.remove},
 		{"GET", "/sparql", "SPARQL query in the parameter query; the answer as JSON, CSV or TSV.", access.Public, true, s.sparql},
-		{"POST", "/sparql", "SPARQL query or update, as a form or as application/sparql-query or application/sparql-update.", access.Public, true, s.sparql},
-		{"GET", "/graph/links", "What a thing is connected to, in both directions, with the queries of its figures and logs. It is named by its iri, or as a node or a workload of a site; of a workload start names the run, else it is the last.", access.Public, true, s.links},
+		{"POST", "/sparql", "SPARQL query or update, as a form or as application/sparql-query or application/sparql-update.", access.Public,
+			true, s.sparql},
+		{
+			"GET", "/graph/links", "What a thing is connected to, in both directions, with the queries of its figures and logs. It is " +
+				"named by its iri, or as a node or a workload of a site; of a workload start names the run, else it is the last.",
+			access.Public, true, s.links},
 		{"GET", "/graph/list", "The subgraphs that the viewer may see, with origin, time and version.", access.Public, true, s.list},
 		{"GET", "/graph/changes", "Changes of subgraphs as server-sent events.", access.Public, true, s.changes},
 		{"GET", "/graph/context", "The JSON-LD context of the vocabulary of reckon.", access.Public, true, s.context},
@@ -127,7 +133,9 @@ func New(o Options) (http.Handler, []string) {
 	s.openapi = describe(routes)
 	for _, below := range []string{"/subgraph/", "/graph/"} {
 		mux.HandleFunc(below, func(w http.ResponseWriter, r *http.Request) {
-			s.fail(w, r, problem(http.StatusNotFound, "write the id of a subgraph as one segment, with / as %2F; GET /graph/openapi.json lists every address", "there is nothing at %s %s", r.Method, r.URL.EscapedPath()))
+			s.fail(w, r, problem(http.StatusNotFound,
+				"write the id of a subgraph as one segment, with / as %2F; GET /graph/openapi.json lists every address",
+				"there is nothing at %s %s", r.Method, r.URL.EscapedPath()))
 		})
 	}
 	patterns := []string{"/subgraph/", "/subgraphs_versions", "/graphstore", "/sparql", "/graph/"}
@@ -145,7 +153,8 @@ func (s *server) guard(rt route) http.Handler {
 				s.fail(w, r, v.Unknown())
 				return
 			}
-			s.fail(w, r, problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not do this; it requires %s", v.Role, rt.least))
+			s.fail(w, r, problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not do this; it requires %s",
+				v.Role, rt.least))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -181,7 +190,8 @@ func (s *server) mayWrite(ctx context.Context, id string) error {
 	}
 	info, _, err := s.Store.Get(ctx, id)
 	if err == nil && info.Origin != v.Name {
-		return problem(http.StatusForbidden, "a sender may change only what it wrote itself", "the subgraph %q was written by %q", id, info.Origin)
+		return problem(http.StatusForbidden, "a sender may change only what it wrote itself", "the subgraph %q was written by %q", id,
+			info.Origin)
 	}
 	if err != nil && !isNotFound(err) {
 		return err

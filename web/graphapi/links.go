@@ -60,7 +60,8 @@ type Connections struct {
 	Logs    []LogQuery `json:"logs"`
 }
 
-const linkPrefixes = "PREFIX rk: <urn:reckon:ns#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX qudt: <http://qudt.org/schema/qudt/> "
+const linkPrefixes = "PREFIX rk: <urn:reckon:ns#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX qudt: " +
+	"<http://qudt.org/schema/qudt/> "
 
 // links returns the connections of a thing. The thing is given by its IRI, as a node, or as a workload; for a workload
 // it is the run that started at start (RFC 3339), or else the last one.
@@ -78,7 +79,10 @@ func (s *server) links(w http.ResponseWriter, r *http.Request) error {
 		if back {
 			pattern = "?o ?r <" + iri + ">"
 		}
-		rows, err := s.rows(r, fmt.Sprintf(`SELECT DISTINCT ?r ?o ?n ?k WHERE { %s OPTIONAL { ?o rk:name ?n } OPTIONAL { ?o rk:kind ?k } } ORDER BY ?r ?o LIMIT %d`, pattern, maxLinks))
+		rows, err := s.rows(
+			r, fmt.Sprintf(
+				`SELECT DISTINCT ?r ?o ?n ?k WHERE { %s OPTIONAL { ?o rk:name ?n } OPTIONAL { ?o rk:kind ?k } } ORDER BY ?r ?o LIMIT %d`,
+				pattern, maxLinks))
 		if err != nil {
 			return err
 		}
@@ -98,9 +102,12 @@ func (s *server) links(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, row := range rows {
-		out.Figures = append(out.Figures, Figure{Name: row[0].Value, Title: row[1].Value, Unit: row[2].Value, Query: row[3].Value, URL: row[4].Value})
+		out.Figures = append(out.Figures,
+			Figure{Name: row[0].Value, Title: row[1].Value, Unit: row[2].Value, Query: row[3].Value, URL: row[4].Value})
 	}
-	rows, err = s.rows(r, fmt.Sprintf(`SELECT DISTINCT ?source ?query ?url WHERE { <%s> rk:telemetry/rk:hasLogs ?l . ?l rk:query ?query ; rk:source ?s . ?s rk:sourceType ?source OPTIONAL { ?s rk:url ?url } } LIMIT %d`, iri, maxLinks))
+	rows, err = s.rows(
+		r, fmt.Sprintf(
+			`SELECT DISTINCT ?source ?query ?url WHERE { <%s> rk:telemetry/rk:hasLogs ?l . ?l rk:query ?query ; rk:source ?s . ?s rk:sourceType ?source OPTIONAL { ?s rk:url ?url } } LIMIT %d`, iri, maxLinks))
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,8 @@ func formatFor(r *http.Request) (format, error) {
 	}
 	at := accepted(r.Header.Get("Accept"), media)
 	if at < 0 {
-		return format{}, problem(http.StatusNotAcceptable, "take one of "+strings.Join(media, ", "), "there is no document of the type %q", r.Header.Get("Accept"))
+		return format{}, problem(http.StatusNotAcceptable, "take one of "+strings.Join(media, ", "), "there is no document of the type %q",
+			r.Header.Get("Accept"))
 	}
 	return all[at], nil
 }
@@ -129,7 +130,9 @@ func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
 		}
 		return oneGraph(quads)
 	}
-	return nil, problem(http.StatusUnsupportedMediaType, "send application/ld+json, text/turtle, application/n-triples or application/n-quads", "documents of the type %q are not read", name)
+	return nil, problem(http.StatusUnsupportedMediaType,
+		"send application/ld+json, text/turtle, application/n-triples or application/n-quads", "documents of the type %q are not read",
+		name)
 }
 
 func badDocument(err error) error {
@@ -142,7 +145,8 @@ func badDocument(err error) error {
 func oneGraph(quads []graph.Quad) ([]graph.Quad, error) {
 	for i := range quads {
 		if quads[i].G != quads[0].G {
-			return nil, problem(http.StatusBadRequest, "send each graph to its own address", "the document has several graphs: %s and %s", nameOf(quads[0].G), nameOf(quads[i].G))
+			return nil, problem(http.StatusBadRequest, "send each graph to its own address", "the document has several graphs: %s and %s",
+				nameOf(quads[0].G), nameOf(quads[i].G))
 		}
 	}
 	return quads, nil

@@ -13,8 +13,9 @@ func describe(routes []route) []byte {
 			paths[r.path] = map[string]any{}
 		}
 		op := map[string]any{
-			"summary":   r.summary,
-			"responses": map[string]any{"200": map[string]any{"description": "The result."}, "default": map[string]any{"description": "What is wrong, as {\"error\", \"hint\"}."}},
+			"summary": r.summary,
+			"responses": map[string]any{"200": map[string]any{"description": "The result."},
+				"default": map[string]any{"description": "What is wrong, as {\"error\", \"hint\"}."}},
 		}
 		var params []map[string]any
 		if strings.Contains(r.path, "{id}") {
@@ -30,7 +31,8 @@ func describe(routes []route) []byte {
 			for _, name := range []string{"iri", "node", "workload", "site", "start"} {
 				params = append(params, parameter("query", name, false))
 			}
-		case strings.HasSuffix(r.path, "/sparql") && r.method == "GET", r.path == "/api/v0/graph" && r.method == "GET", r.path == "/api/v0/graph/update" && r.method == "GET":
+		case strings.HasSuffix(r.path, "/sparql") && r.method == "GET", r.path == "/api/v0/graph" && r.method == "GET",
+			r.path == "/api/v0/graph/update" && r.method == "GET":
 			params = append(params, parameter("query", "query", true))
 		}
 		if len(params) > 0 {

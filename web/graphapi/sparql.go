@@ -35,7 +35,8 @@ func request(r *http.Request) (query, update string, err error) {
 		}
 		return r.PostForm.Get("query"), r.PostForm.Get("update"), nil
 	}
-	return "", "", problem(http.StatusUnsupportedMediaType, "send a form, application/sparql-query or application/sparql-update", "queries of the type %q are not read", name)
+	return "", "", problem(http.StatusUnsupportedMediaType, "send a form, application/sparql-query or application/sparql-update",
+		"queries of the type %q are not read", name)
 }
 
 func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
@@ -45,7 +46,8 @@ func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
 			return problem(http.StatusNotFound, "use subgraphs", "this server does not support SPARQL")
 		}
 		if !v.Changes() {
-			return problem(http.StatusForbidden, "use subgraphs: GET /graph/list", "a remote store does not know roles, so only administrators may query it in SPARQL")
+			return problem(http.StatusForbidden, "use subgraphs: GET /graph/list",
+				"a remote store does not know roles, so only administrators may query it in SPARQL")
 		}
 		s.Forwarder.Forward(w, r)
 		return nil
@@ -66,7 +68,8 @@ func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
 	media := []string{"application/sparql-results+json", "application/json", "text/csv", "text/tab-separated-values"}
 	at := accepted(r.Header.Get("Accept"), media)
 	if at < 0 {
-		return problem(http.StatusNotAcceptable, "take application/sparql-results+json, text/csv or text/tab-separated-values", "there is no answer of the type %q", r.Header.Get("Accept"))
+		return problem(http.StatusNotAcceptable, "take application/sparql-results+json, text/csv or text/tab-separated-values",
+			"there is no answer of the type %q", r.Header.Get("Accept"))
 	}
 	result, err := s.Querier.Query(r.Context(), query, s.Limits, visible(v))
 	if err != nil {

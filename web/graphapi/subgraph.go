@@ -18,7 +18,8 @@ func subgraphID(r *http.Request) (string, error) {
 	if id == "" && !strings.HasPrefix(r.URL.Path, "/subgraph") {
 		q := r.URL.Query()
 		if q.Has("default") {
-			return "", problem(http.StatusNotFound, "name a graph with the parameter graph", "every statement is in a named graph; there is no default graph")
+			return "", problem(http.StatusNotFound, "name a graph with the parameter graph",
+				"every statement is in a named graph; there is no default graph")
 		}
 		name := q.Get("graph")
 		if err := graph.CheckIRI(name); err != nil {

@@ -31,7 +31,9 @@ func bound(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer)
 				return true
 			case <-r.Context().Done():
 			case <-patience.C:
-				unavailable(w, fmt.Sprintf("%d queries%s are being answered and this one waited for %s; try again, or ask for less at a time", cap(slots), whose, wait))
+				unavailable(
+					w, fmt.Sprintf("%d queries%s are being answered and this one waited for %s; try again, or ask for less at a time",
+						cap(slots), whose, wait))
 			}
 			return false
 		}
@@ -100,7 +102,8 @@ func readsSeries(path string) bool {
 func forbidden(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusForbidden)
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "forbidden", "error": text}) // the client went away: nothing left to say
+	// the client went away: nothing left to say
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "forbidden", "error": text})
 }
 
 // unavailable writes an error in the form of the Prometheus API.
@@ -108,5 +111,6 @@ func unavailable(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "unavailable", "error": text}) // the client went away: nothing left to say
+	// the client went away: nothing left to say
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "unavailable", "error": text})
 }

@@ -143,7 +143,8 @@ func packed(next http.Handler) http.Handler {
 func noAdmin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/v1/admin/") {
-			forbidden(w, "the administrative API is switched off; use `reckon backup`, and `reckon help` for what else an administrator can do")
+			forbidden(
+				w, "the administrative API is switched off; use `reckon backup`, and `reckon help` for what else an administrator can do")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -233,10 +234,13 @@ func (m metadataStore) SizeMetadata() int {
 }
 
 func describedTarget(md func() map[string]metadata.Metadata, listen string) *scrape.Target {
-	ls := model.LabelSet{"job": "reckon", model.AddressLabel: model.LabelValue(listen), model.SchemeLabel: "http", model.MetricsPathLabel: "/metrics"}
+	ls := model.LabelSet{"job": "reckon", model.AddressLabel: model.LabelValue(listen), model.SchemeLabel: "http",
+		model.MetricsPathLabel: "/metrics"}
 	t := scrape.NewTarget(
-		labels.FromStrings("job", "reckon", "instance", listen, model.AddressLabel, listen, model.SchemeLabel, "http", model.MetricsPathLabel, "/metrics"),
-		&config.ScrapeConfig{JobName: "reckon", ScrapeInterval: model.Duration(15 * time.Second), ScrapeTimeout: model.Duration(10 * time.Second)}, ls, nil)
+		labels.FromStrings("job", "reckon", "instance", listen, model.AddressLabel, listen, model.SchemeLabel, "http",
+			model.MetricsPathLabel, "/metrics"),
+		&config.ScrapeConfig{JobName: "reckon", ScrapeInterval: model.Duration(15 * time.Second),
+			ScrapeTimeout: model.Duration(10 * time.Second)}, ls, nil)
 	t.SetMetadataStore(metadataStore(md))
 	return t
 }

@@ -48,7 +48,8 @@ const maxSelectors = 100
 func fewSelectors(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err == nil && len(r.Form["match[]"]) > maxSelectors {
-			badData(w, fmt.Sprintf("the request has %d selectors (match[]), at most %d are taken; join them to one by a regular expression", len(r.Form["match[]"]), maxSelectors))
+			badData(w, fmt.Sprintf("the request has %d selectors (match[]), at most %d are taken; join them to one by a regular expression",
+				len(r.Form["match[]"]), maxSelectors))
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -59,7 +60,8 @@ func fewSelectors(h http.Handler) http.Handler {
 func badData(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "bad_data", "error": text}) // the client went away: nothing left to say
+	// the client went away: nothing left to say
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "bad_data", "error": text})
 }
 
 // fewQueries reports what is wrong with a packed ReadRequest.

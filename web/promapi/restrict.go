@@ -57,14 +57,16 @@ func (q querier) Select(ctx context.Context, sorted bool, hints *storage.SelectH
 	return seriesSet{q.Querier.Select(ctx, sorted, unlimited(hints), narrowed(v, ms)...), v}
 }
 
-func (q querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	if access.From(ctx).All() {
 		return q.Querier.LabelValues(ctx, name, hints, ms...)
 	}
 	return q.values.of(ctx, name, hints, ms)
 }
 
-func (q querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations,
+	error) {
 	if access.From(ctx).All() {
 		return q.Querier.LabelNames(ctx, hints, ms...)
 	}
@@ -87,14 +89,16 @@ func (q chunkQuerier) Select(ctx context.Context, sorted bool, hints *storage.Se
 	return chunkSeriesSet{q.ChunkQuerier.Select(ctx, sorted, unlimited(hints), narrowed(v, ms)...), v}
 }
 
-func (q chunkQuerier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q chunkQuerier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	if access.From(ctx).All() {
 		return q.ChunkQuerier.LabelValues(ctx, name, hints, ms...)
 	}
 	return q.values.of(ctx, name, hints, ms)
 }
 
-func (q chunkQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (q chunkQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations,
+	error) {
 	if access.From(ctx).All() {
 		return q.ChunkQuerier.LabelNames(ctx, hints, ms...)
 	}
@@ -171,7 +175,8 @@ func (v values) each(ctx context.Context, ms []*labels.Matcher, take func(labels
 	return set.Warnings(), set.Err()
 }
 
-func (v values) of(ctx context.Context, name string, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (v values) of(ctx context.Context, name string, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations,
+	error) {
 	found := map[string]struct{}{}
 	w, err := v.each(ctx, ms, func(l labels.Labels) {
 		if value := l.Get(name); value != "" {

@@ -17,9 +17,11 @@ import (
 // WriteOwner writes the report on one owner as an HTML page.
 func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 	t, err := template.New("owner.html").Funcs(template.FuncMap{
-		"hours": written(format.Hours), "energy": written(format.Energy), "span": written(format.Duration), "seconds": func(v float64) string { return format.Duration(v) },
-		"is": is, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "unused": client.UnusedCoreSeconds, "unusedGPU": client.UnusedGPUSeconds,
-		"advice": advice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
+		"hours": written(format.Hours), "energy": written(format.Energy), "span": written(format.Duration),
+		"seconds": func(v float64) string { return format.Duration(v) },
+		"is":      is, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "unused": client.UnusedCoreSeconds,
+		"unusedGPU": client.UnusedGPUSeconds,
+		"advice":    advice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
 		"page": r.Page, "name": called, "rule": ruleWords,
 	}).ParseFS(files, "owner.html")
 	if err != nil {
@@ -85,7 +87,8 @@ func Text(r *client.OwnerReport) string {
 	row("GPU-hours allocated", hours(u.HeldGPUSeconds), hours(p.HeldGPUSeconds))
 	row("Energy", is(u, "energy_joules", energy(u.EnergyJoules)), is(p, "energy_joules", energy(p.EnergyJoules)))
 	row("Started work", written(format.Count)(u.Started), written(format.Count)(p.Started))
-	row("  mean wait", written(format.Duration)(over(u.WaitSeconds, u.StartedWithSubmit)), written(format.Duration)(over(p.WaitSeconds, p.StartedWithSubmit)))
+	row("  mean wait", written(format.Duration)(over(u.WaitSeconds, u.StartedWithSubmit)),
+		written(format.Duration)(over(p.WaitSeconds, p.StartedWithSubmit)))
 	works := func(title string, list []client.Workload, total int, tail func(*client.Workload) string) {
 		if total == 0 {
 			return

@@ -26,9 +26,11 @@ var files embed.FS
 // Write writes the page. site is its heading, omitted in public reports.
 func Write(w io.Writer, r *client.Report, site string) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"hours": written(format.Hours), "percent": written(format.Percent), "energy": written(format.Energy), "bytes": written(format.Bytes),
+		"hours": written(format.Hours), "percent": written(format.Percent), "energy": written(format.Energy),
+		"bytes": written(format.Bytes),
 		"count": written(format.Count), "span": written(format.Duration), "dash": dash, "is": is, "marks": marks,
-		"bars": bars, "week": week, "over": over, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "top": top, "minus": minus,
+		"bars": bars, "week": week, "over": over, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+		"top": top, "minus": minus,
 	}).ParseFS(files, "page.html")
 	if err != nil {
 		return err

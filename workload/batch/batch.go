@@ -143,7 +143,8 @@ func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.
 	if !known || j != was {
 		r.jobs[i].Put(path, j)
 	}
-	id := workload.Identity{Workload: workload.MakeID(s.kind, cgpath.Clean(name)), Owner: j.owner, Cgroup: path, Whole: path, Facts: j.facts}
+	id := workload.Identity{Workload: workload.MakeID(s.kind, cgpath.Clean(name)), Owner: j.owner, Cgroup: path, Whole: path,
+		Facts: j.facts}
 	if id.Owner == "" {
 		id.Owner, id.Naming = h.User, workload.HalfNamed
 	}

@@ -47,7 +47,8 @@ func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	if c == nil {
 		return f
 	}
-	f.Name, f.Image, f.ID, f.Type, f.Restarts, f.Running, f.Waiting = c.Name, c.Image, c.ID, string(c.Type), c.Restarts, c.Running, c.Waiting
+	f.Name, f.Image, f.ID, f.Type, f.Restarts, f.Running, f.Waiting = c.Name, c.Image, c.ID, string(c.Type), c.Restarts, c.Running,
+		c.Waiting
 	f.Request, f.Limit = workload.Amounts(c.Request), workload.Amounts(c.Limit)
 	for _, d := range c.Devices {
 		f.Devices = append(f.Devices, workload.Device(d))

@@ -186,7 +186,8 @@ func find(path string) (p cgroupPlace, ok bool) {
 // the pod's own business.
 func (p *cgroupPlace) inside(c cgpath.Piece) {
 	name := strings.TrimSuffix(c.Name, ".scope")
-	if strings.HasPrefix(name, "crio-conmon-") || strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".slice") || name == "init" {
+	if strings.HasPrefix(name, "crio-conmon-") || strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".slice") ||
+		name == "init" {
 		return
 	}
 	for _, runtime := range []string{"cri-containerd-", "crio-", "docker-", "libpod-", "containerd-"} {

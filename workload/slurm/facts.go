@@ -59,7 +59,8 @@ func runOf(h *workload.Hint) string {
 // cores prefers the processors of the job on each node ("8" or "8(x4)") to those of the
 // step; where nodes differ ("8(x2),4") only the step's are known to be of this node.
 func cores(job, step string) float64 {
-	if number, times, ok := strings.Cut(job, "("); ok && strings.HasPrefix(times, "x") && strings.HasSuffix(times, ")") && !strings.Contains(times, ",") {
+	if number, times, ok := strings.Cut(job, "("); ok && strings.HasPrefix(times, "x") && strings.HasSuffix(times, ")") &&
+		!strings.Contains(times, ",") {
 		job = number
 	}
 	if n := count(job); n > 0 {

@@ -55,7 +55,8 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	owner := h.UserOf(uid)
 	c := pieces[i]
 	if n, ok := session(c.Name); ok {
-		return workload.Identity{Workload: workload.MakeID(workload.Session, cgpath.Clean(owner)+"/"+n), Owner: owner, Cgroup: c.Prefix}, true
+		return workload.Identity{Workload: workload.MakeID(workload.Session, cgpath.Clean(owner)+"/"+n), Owner: owner, Cgroup: c.Prefix},
+			true
 	}
 	name := display(c.Name)
 	if _, manager := cgpath.SliceUser(c.Name); manager {

@@ -156,7 +156,8 @@ func (r *Resolver) inGroup(h *workload.Hint, g group) workload.Identity {
 		m.facts = parse(h).facts(h)
 	}
 	r.machines.Put(g.path, m)
-	return workload.Identity{Workload: workload.MakeID(workload.VM, cgpath.Clean(g.name)), Owner: m.owner, Cgroup: g.path, Whole: g.path, Facts: m.facts}
+	return workload.Identity{Workload: workload.MakeID(workload.VM, cgpath.Clean(g.name)), Owner: m.owner, Cgroup: g.path, Whole: g.path,
+		Facts: m.facts}
 }
 
 func (r *Resolver) ownerOf(h *workload.Hint, g group) string {

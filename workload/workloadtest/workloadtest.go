@@ -32,10 +32,12 @@ func Hostile() []string {
 		"/system.slice/a\nb.service", "/system.slice/\x1b[31m.service", "/system.slice/.service", "/system.slice//a.service/",
 		"/system.slice/" + long + ".service", strings.Repeat("/system.slice", 2000), "/" + long + "/" + long,
 		"/slurm/uid_0/job_" + long, "/slurm/uid_/job_/step_", "/slurm/uid_-1/job_1/step_\n", "/slurm/uid_1/job_18446744073709551616/step_0",
-		"/slurm/uid_1/job_1/step_" + long, "/system.slice/slurmstepd.scope/job_1/step_\x7f/user", "/system.slice/slurmstepd.scope/sOOOOOOOOOOOOO/step_0",
+		"/slurm/uid_1/job_1/step_" + long, "/system.slice/slurmstepd.scope/job_1/step_\x7f/user",
+		"/system.slice/slurmstepd.scope/sOOOOOOOOOOOOO/step_0",
 		"/kubepods/pod/", "/kubepods/pod" + long + "/" + id, "/kubepods/besteffort/podabc/\n", "/kubepods.slice/kubepods-pod_.slice/x",
 		"/kubepods.slice/kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice/" + long,
-		"/docker/" + id + id, "/docker/" + id + "/../../x", "/lxc.payload." + long, "/lxc/\n", "/machine.slice/machine-\\x.scope", "/machine.slice/machine-.scope",
+		"/docker/" + id + id, "/docker/" + id + "/../../x", "/lxc.payload." + long, "/lxc/\n", "/machine.slice/machine-\\x.scope",
+		"/machine.slice/machine-.scope",
 		"/user.slice/user-99999999999999.slice/session-1.scope", "/user.slice/user-1000.slice/session-" + long + ".scope",
 		"/user.slice/user-1000.slice/user@1000.service/app.slice/app-\\x2f..\\x2fetc.scope",
 		"/a (deleted)", "/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_1/step_0/user/task_0",
@@ -49,12 +51,14 @@ func Test(t *testing.T, make func() workload.Resolver) {
 		t.Errorf("Name() is %q, want a lower-case word", name)
 	}
 	env := map[string]string{
-		"SLURM_JOB_ID": "4711\n", "SLURM_JOB_NAME": strings.Repeat("n", 9000) + "\n", "SLURM_ARRAY_JOB_ID": "x", "SLURM_ARRAY_TASK_ID": "-1", "SLURM_STEP_ID": "\x00",
+		"SLURM_JOB_ID": "4711\n", "SLURM_JOB_NAME": strings.Repeat("n", 9000) + "\n", "SLURM_ARRAY_JOB_ID": "x",
+		"SLURM_ARRAY_TASK_ID": "-1", "SLURM_STEP_ID": "\x00",
 	}
 	for _, path := range Hostile() {
 		for _, controllers := range []string{"", "name=systemd", "cpu,cpuacct", "memory"} {
 			h := workload.Hint{
-				Node: "n1", PID: 4242, PPID: 1, PGID: 4242, SID: 4242, UID: 1000, User: "alice", Comm: "prog", Start: 1700000000, GroupStart: 1700000000, GroupComm: "prog",
+				Node: "n1", PID: 4242, PPID: 1, PGID: 4242, SID: 4242, UID: 1000, User: "alice", Comm: "prog", Start: 1700000000,
+				GroupStart: 1700000000, GroupComm: "prog",
 				Cgroups: []workload.Path{{Controllers: controllers, Path: path}},
 			}
 			Check(t, make(), &h)

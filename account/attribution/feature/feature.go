@@ -85,7 +85,8 @@ var registry = []Feature{
 	{Name: "gpu_utilization", Unit: "ratio", Help: "devices that compute, added up",
 		Factors: []Factor{rate(nil, "reckon_gpu_busy_seconds_total")}},
 	{Name: "gpu_cycles", Unit: "1/s", Help: "devices that compute times their mean clock",
-		Factors: []Factor{rate(nil, "reckon_gpu_busy_seconds_total"), mean([]Match{{Label: "clock", Values: []string{"graphics", "compute"}}}, "reckon_gpu_clock_hertz")}},
+		Factors: []Factor{rate(nil, "reckon_gpu_busy_seconds_total"),
+			mean([]Match{{Label: "clock", Values: []string{"graphics", "compute"}}}, "reckon_gpu_clock_hertz")}},
 	{Name: "gpu_memory_load", Unit: "ratio", Help: "memory interfaces of devices in use, added up",
 		Factors: []Factor{rate([]Match{{Label: "engine", Values: []string{"memory"}}}, "reckon_gpu_engine_busy_seconds_total")}},
 	{Name: "gpu_memory_used", Unit: "B", Help: "memory of devices in use",
@@ -123,7 +124,8 @@ var derived = []string{"disk_bytes"}
 // uncounted are features of public data sets that no sensor of ours counts.
 var uncounted = []string{"cpu_instructions", "llc_loads", "llc_misses", "memory_bytes"}
 
-var errUncounted = errors.New("no sensor counts it, so an agent can not use a model of it; give it a source, NAME=PROMQL, where an exporter counts it")
+var errUncounted = errors.New(
+	"no sensor counts it, so an agent can not use a model of it; give it a source, NAME=PROMQL, where an exporter counts it")
 
 // All returns the registry; see Columns for those in a data set by default.
 func All() []Feature { return slices.Clone(registry) }

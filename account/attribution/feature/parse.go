@@ -11,7 +11,9 @@ import (
 )
 
 // errForm names the expressions that can be computed live.
-var errForm = errors.New("can not be read live; give products and quotients of sum(rate(SERIES{label=\"value\"}[5m])), avg(SERIES) and the like, or a feature of the list")
+var errForm = errors.New(
+	"can not be read live; give products and quotients of sum(rate(SERIES{label=\"value\"}[5m])), avg(SERIES) and the like, or a " +
+		"feature of the list")
 
 var (
 	metricName = sync.OnceValue(func() *regexp.Regexp {

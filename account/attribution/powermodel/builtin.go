@@ -128,7 +128,8 @@ func Builtin(m Machine) (*Model, error) {
 // the processor of the machine is.
 func BuiltinOf(family string, m Machine) (*Model, error) {
 	if m.Cores <= 0 || m.Sockets <= 0 || m.Memory <= 0 {
-		return nil, fmt.Errorf("built-in power curve needs cores, sockets and memory, got %d, %d, %g bytes: %w", m.Cores, m.Sockets, m.Memory, ErrNoFamily)
+		return nil, fmt.Errorf("built-in power curve needs cores, sockets and memory, got %d, %d, %g bytes: %w", m.Cores, m.Sockets,
+			m.Memory, ErrNoFamily)
 	}
 	if m.Arch != "" && m.Arch != "amd64" && m.Arch != "x86_64" {
 		return nil, fmt.Errorf("built-in power curves are of amd64 servers, this is %s: %w", m.Arch, ErrNoFamily)
@@ -162,10 +163,12 @@ func BuiltinOf(family string, m Machine) (*Model, error) {
 // covers returns an error for a machine that is unlike the systems of the family.
 func (f *Family) covers(m Machine) error {
 	if m.Cores*beyondCores < f.Cores[0] || m.Cores > f.Cores[1]*beyondCores {
-		return fmt.Errorf("%d cores, where the curve of %s is of systems with %d to %d: %w", m.Cores, f.Name, f.Cores[0], f.Cores[1], ErrNoFamily)
+		return fmt.Errorf("%d cores, where the curve of %s is of systems with %d to %d: %w", m.Cores, f.Name, f.Cores[0], f.Cores[1],
+			ErrNoFamily)
 	}
 	if gib := m.Memory / (1 << 30); gib > f.MostMemory*beyondMemory {
-		return fmt.Errorf("%.0f GiB of memory, where the curve of %s is of systems with at most %.0f: %w", gib, f.Name, f.MostMemory, ErrNoFamily)
+		return fmt.Errorf("%.0f GiB of memory, where the curve of %s is of systems with at most %.0f: %w", gib, f.Name, f.MostMemory,
+			ErrNoFamily)
 	}
 	return nil
 }

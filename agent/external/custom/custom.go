@@ -148,7 +148,8 @@ func check(c Reading) (*reading, error) {
 	}
 	for i, n := range names {
 		if !promtext.ValidLabel(n) || slices.Contains(promtext.Reserved(), n) {
-			return nil, fmt.Errorf("label %q cannot be used: letters, digits and _ only, and none of %s", n, strings.Join(promtext.Reserved(), ", "))
+			return nil, fmt.Errorf("label %q cannot be used: letters, digits and _ only, and none of %s", n,
+				strings.Join(promtext.Reserved(), ", "))
 		}
 		r.values = append(r.values, c.Labels[n])
 		if n == c.PathLabel {
@@ -217,7 +218,8 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 			taken[star] = true
 			r.values[r.at] = star
 		}
-		p.Samples = append(p.Samples, sensor.OwnSample{Series: r.cache.Get(r.desc, r.values...), Value: v*r.scale + r.Offset, Origin: r.origin, Input: in})
+		p.Samples = append(p.Samples, sensor.OwnSample{Series: r.cache.Get(r.desc, r.values...), Value: v*r.scale + r.Offset,
+			Origin: r.origin, Input: in})
 	}
 }
 

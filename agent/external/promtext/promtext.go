@@ -95,7 +95,8 @@ func parseLine(text []byte) (Line, error) {
 		return Line{}, errors.New("there is no value behind the name")
 	}
 	if len(trim(rest[end:])) > 0 {
-		return Line{}, errors.New("there is more than a value behind the name; time stamps are not taken, and label values stand in double quotes")
+		return Line{}, errors.New(
+			"there is more than a value behind the name; time stamps are not taken, and label values stand in double quotes")
 	}
 	if l.Value, err = number(rest[:end]); err != nil {
 		return Line{}, err

@@ -67,7 +67,8 @@ func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	wish := p.Annotations["prometheus.io/scrape"]
 	number, offered := port(p)
 	if wish == "true" || f.All && offered && wish != "false" && p.Annotations["reckon/metrics"] == "" {
-		pages = append(pages, page{p.Annotations["prometheus.io/scheme"], cmp.Or(p.Annotations["prometheus.io/port"], number), p.Annotations["prometheus.io/path"]})
+		pages = append(pages, page{p.Annotations["prometheus.io/scheme"], cmp.Or(p.Annotations["prometheus.io/port"], number),
+			p.Annotations["prometheus.io/path"]})
 	}
 	if short := p.Annotations["reckon/metrics"]; short != "" {
 		for one := range strings.SplitSeq(short, ",") {

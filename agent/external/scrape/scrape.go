@@ -173,7 +173,8 @@ func newTarget(root string, c Target) (*target, error) {
 	rules := promtext.Rules{MaxSeries: c.MaxSeries, Wanted: t.wanted}
 	for _, n := range slices.Sorted(maps.Keys(c.Labels)) {
 		if !promtext.ValidLabel(n) || slices.Contains(promtext.Reserved(), n) {
-			return nil, fmt.Errorf("label %q cannot be used: letters, digits and _ only, and none of %s", n, strings.Join(promtext.Reserved(), ", "))
+			return nil, fmt.Errorf("label %q cannot be used: letters, digits and _ only, and none of %s", n,
+				strings.Join(promtext.Reserved(), ", "))
 		}
 		if c.Labels[n] != "" {
 			rules.Labels = append(rules.Labels, promtext.Label{Name: n, Value: c.Labels[n]})

@@ -86,7 +86,8 @@ func New(folders []Folder) (*Sensor, error) {
 	if len(folders) == 0 {
 		return nil, sensor.Unavailable("no folder of text files is configured", "", nil)
 	}
-	s := &Sensor{folders: folders, self: uint32(os.Geteuid()), now: time.Now, files: map[string]*file{}, failed: metric.NewSeries(errorDesc)}
+	s := &Sensor{folders: folders, self: uint32(os.Geteuid()), now: time.Now, files: map[string]*file{},
+		failed: metric.NewSeries(errorDesc)}
 	for i := range s.folders {
 		f := &s.folders[i]
 		if !filepath.IsAbs(f.Dir) {

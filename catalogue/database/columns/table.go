@@ -157,7 +157,8 @@ func (t *Table) extend(key int64) (*chunk, int, error) {
 		}
 	}
 	if last == nil || len(last.keys) == chunkRows {
-		last = &chunk{keys: make([]uint32, 0, chunkRows), there: empty(), ids: make([]uint32, chunkRows), heads: make([]uint8, chunkRows), words: make([]pack, len(t.words)), names: empty(), numbers: make([]pack, t.n)}
+		last = &chunk{keys: make([]uint32, 0, chunkRows), there: empty(), ids: make([]uint32, chunkRows), heads: make([]uint8, chunkRows),
+			words: make([]pack, len(t.words)), names: empty(), numbers: make([]pack, t.n)}
 		for i := range last.words {
 			last.words[i] = empty()
 		}

@@ -66,9 +66,12 @@ func Verify(dir string) (Info, error) {
 	path := filepath.Join(dir, "meta.json")
 	switch {
 	case meta.Stats.NumSeries != info.Series || meta.Stats.NumChunks != info.Chunks:
-		return info, &Damage{path, -1, fmt.Sprintf("it names %d series and %d chunks, and the index has %d and %d", meta.Stats.NumSeries, meta.Stats.NumChunks, info.Series, info.Chunks)}
+		return info, &Damage{path, -1,
+			fmt.Sprintf("it names %d series and %d chunks, and the index has %d and %d", meta.Stats.NumSeries, meta.Stats.NumChunks,
+				info.Series, info.Chunks)}
 	case info.Chunks > 0 && (info.From < meta.MinTime || info.To >= meta.MaxTime):
-		return info, &Damage{path, -1, fmt.Sprintf("its times %d to %d are not those of the samples, %d to %d", meta.MinTime, meta.MaxTime, info.From, info.To)}
+		return info, &Damage{path, -1,
+			fmt.Sprintf("its times %d to %d are not those of the samples, %d to %d", meta.MinTime, meta.MaxTime, info.From, info.To)}
 	}
 	return info, nil
 }

@@ -44,7 +44,8 @@ func verifyIndex(path string, segments []int64, info *Info) error {
 		return c.damage(len(data)-tocLength, "the table of contents fails its checksum, or the file is cut off")
 	}
 	end := uint64(len(data) - tocLength)
-	if toc.Symbols != indexHeader || toc.Series < toc.Symbols || toc.Postings < toc.Series || toc.PostingsTable < toc.Postings || toc.PostingsTable > end {
+	if toc.Symbols != indexHeader || toc.Series < toc.Symbols || toc.Postings < toc.Series || toc.PostingsTable < toc.Postings ||
+		toc.PostingsTable > end {
 		return c.damage(len(data)-tocLength, "the table of contents is invalid")
 	}
 	if err := c.section(toc.Symbols, end, "the symbols"); err != nil {

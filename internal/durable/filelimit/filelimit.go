@@ -26,10 +26,14 @@ func Check(n Need, log *slog.Logger) error {
 	}
 	switch {
 	case limit.Cur < uint64(n.Least):
-		return fmt.Errorf("this process may open %d files, and %sit needs %d: raise the limit (ulimit -n %d, or LimitNOFILE=%d in the unit of the service)",
+		return fmt.Errorf(
+			"this process may open %d files, and %sit needs %d: raise the limit (ulimit -n %d, or LimitNOFILE=%d in the unit of the "+
+				"service)",
 			limit.Cur, n.With, n.Usual, 4*n.Usual, 4*n.Usual)
 	case limit.Cur < uint64(n.Usual):
-		log.Warn("this process may open few files: readings and queries may fail; raise the limit with ulimit -n, or LimitNOFILE= in the unit of the service",
+		log.Warn(
+			"this process may open few files: readings and queries may fail; raise the limit with ulimit -n, or LimitNOFILE= in the "+
+				"unit of the service",
 			"limit", limit.Cur, "needed", n.Usual)
 	}
 	return nil

@@ -34,7 +34,9 @@ func (c *Commands) Name() string { return "squeue, sacct and sinfo" }
 func (c *Commands) Check() error {
 	for _, name := range []string{"squeue", "sinfo"} {
 		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("the command %s of Slurm is not found: install slurm-client on this machine, start reckon where it is, or give the address of slurmrestd with the setting slurm-url", name)
+			return fmt.Errorf(
+				"the command %s of Slurm is not found: install slurm-client on this machine, start reckon where it is, or give the "+
+					"address of slurmrestd with the setting slurm-url", name)
 		}
 	}
 	return nil
@@ -121,7 +123,8 @@ func (c *Commands) Nodes(ctx context.Context) (nodes []scheduler.Node, parts []s
 		if err := c.run(ctx, asJSON, "scontrol", "-a", "show", "nodes", "--json"); err != nil {
 			return err
 		}
-		return c.run(ctx, func(r io.Reader) (err error) { parts, _, err = readPartitions(r); return err }, "scontrol", "-a", "show", "partitions", "--json")
+		return c.run(ctx, func(r io.Reader) (err error) { parts, _, err = readPartitions(r); return err }, "scontrol", "-a", "show",
+			"partitions", "--json")
 	}, func() error {
 		if err := text(); err != nil {
 			return err
@@ -162,7 +165,8 @@ func withoutJSON(err error) bool {
 	}
 	if errors.As(err, &f) {
 		message := strings.ToLower(f.stderr)
-		for _, s := range []string{"unrecognized option", "invalid option", "unknown option", "plugin", "serializer", "json", "invalid keyword", "too many arguments"} {
+		for _, s := range []string{"unrecognized option", "invalid option", "unknown option", "plugin", "serializer", "json",
+			"invalid keyword", "too many arguments"} {
 			if strings.Contains(message, s) {
 				return true
 			}
@@ -219,7 +223,8 @@ func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...
 func (c *Commands) environment(all []string) []string {
 	out := make([]string, 0, len(all)+2)
 	for _, v := range all {
-		if !strings.HasPrefix(v, "SQUEUE_") && !strings.HasPrefix(v, "SACCT_") && !strings.HasPrefix(v, "SINFO_") && !strings.HasPrefix(v, "SCONTROL_") &&
+		if !strings.HasPrefix(v, "SQUEUE_") && !strings.HasPrefix(v, "SACCT_") && !strings.HasPrefix(v, "SINFO_") &&
+			!strings.HasPrefix(v, "SCONTROL_") &&
 			!strings.HasPrefix(v, "SLURM_TIME_FORMAT=") && !strings.HasPrefix(v, "SLURM_BITSTR_LEN=") {
 			out = append(out, v)
 		}

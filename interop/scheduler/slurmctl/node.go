@@ -39,7 +39,8 @@ func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err err
 		out := scheduler.Node{
 			Name: string(n.Name), Reason: string(n.Reason), Partitions: n.Partitions,
 			Cores: n.CPUs.or(0), AllocatedCores: n.Held.or(0),
-			MemoryBytes: n.Memory.or(0) * (1 << 20), AllocatedMemory: n.AllocatedMemory.or(0) * (1 << 20), GPUs: slurmtext.GPUs(string(n.Gres)),
+			MemoryBytes: n.Memory.or(0) * (1 << 20), AllocatedMemory: n.AllocatedMemory.or(0) * (1 << 20),
+			GPUs: slurmtext.GPUs(string(n.Gres)),
 		}
 		if n.GresUsed != "" || n.Gres == "" {
 			gpus := slurmtext.GPUs(string(n.GresUsed))
@@ -104,7 +105,8 @@ func readNodesText(r io.Reader, m mark) (nodes []scheduler.Node, parts []schedul
 			got.Reject("%v", err)
 			return
 		}
-		partition := scheduler.Partition{Name: strings.TrimSuffix(f[1], "*"), Default: strings.HasSuffix(f[1], "*"), State: strings.ToLower(f[8])}
+		partition := scheduler.Partition{Name: strings.TrimSuffix(f[1], "*"), Default: strings.HasSuffix(f[1], "*"),
+			State: strings.ToLower(f[8])}
 		partition.Seconds = span(f[7])
 		if partition.Name != "" && !known[partition.Name] {
 			known[partition.Name] = true
@@ -123,7 +125,8 @@ func readNodesText(r io.Reader, m mark) (nodes []scheduler.Node, parts []schedul
 }
 
 func nodeOf(name string, f []string) scheduler.Node {
-	n := scheduler.Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]), MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20)}
+	n := scheduler.Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]),
+		MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20)}
 	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total
 		n.AllocatedCores, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
 	}

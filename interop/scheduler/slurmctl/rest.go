@@ -75,7 +75,8 @@ func (s *Rest) ByNumber(ctx context.Context, numbers []uint64, since time.Time) 
 	for _, n := range numbers[:min(len(numbers), 50)] {
 		var jobs []scheduler.Job
 		var got scheduler.Read
-		err := s.get(ctx, "slurmdb", "job/"+strconv.FormatUint(uint64(n), 10), nil, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err })
+		err := s.get(ctx, "slurmdb", "job/"+strconv.FormatUint(uint64(n), 10), nil,
+			func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err })
 		all, sum.Records, sum.Bad = append(all, jobs...), sum.Records+got.Records, sum.Bad+got.Bad
 		if err != nil {
 			return all, sum, err
@@ -138,14 +139,18 @@ func (s *Rest) ask(ctx context.Context, path string, q url.Values, read func(io.
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		return statusError{resp.StatusCode, fmt.Sprintf("slurmrestd at %s requires authentication (HTTP %d): put a fresh token, as `scontrol token` prints it, into the file given with the setting slurm-token-file", s.base.Redacted(), resp.StatusCode)}
+		return statusError{resp.StatusCode,
+			fmt.Sprintf(
+				"slurmrestd at %s requires authentication (HTTP %d): put a fresh token, as `scontrol token` prints it, into the file "+
+					"given with the setting slurm-token-file", s.base.Redacted(), resp.StatusCode)}
 	}
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
 		if p := list(strings.NewReader(string(text)), "jobs", func(json.RawMessage) {}); p == nil {
 			return nil // some releases answer "nothing found" with an error
 		}
-		return statusError{resp.StatusCode, fmt.Sprintf("slurmrestd: GET %s: HTTP %d: %s", path, resp.StatusCode, strings.Join(strings.Fields(string(text)), " "))}
+		return statusError{resp.StatusCode,
+			fmt.Sprintf("slurmrestd: GET %s: HTTP %d: %s", path, resp.StatusCode, strings.Join(strings.Fields(string(text)), " "))}
 	}
 	if err := read(resp.Body); err != nil {
 		return fmt.Errorf("slurmrestd: GET %s: %w", path, err)

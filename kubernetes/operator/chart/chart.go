@@ -58,7 +58,8 @@ func (r *Release) Render(c *chart.Chart) (objects []Object, notes string, err er
 		return nil, "", err
 	}
 	caps.KubeVersion = *kube
-	values, err := util.ToRenderValues(c, r.Values, common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}, caps)
+	values, err := util.ToRenderValues(c, r.Values,
+		common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}, caps)
 	if err != nil {
 		return nil, "", err
 	}
@@ -94,13 +95,15 @@ func (r *Release) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRe
 		return nil, false, err
 	}
 	resource := gv.WithResource(strings.ToLower(kind) + "s")
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: kind + "List"})
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{resource: kind + "List"})
 	for _, o := range r.Cluster {
 		if o.Kind() != kind {
 			continue
 		}
 		u := &unstructured.Unstructured{Object: o}
-		if _, err := client.Resource(resource).Namespace(u.GetNamespace()).Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
+		if _, err := client.Resource(resource).Namespace(u.GetNamespace()).Create(context.Background(), u,
+			metav1.CreateOptions{}); err != nil {
 			return nil, false, err
 		}
 	}

@@ -41,7 +41,8 @@ type batch struct {
 func (b *batch) take(page reckon.ProbePage, wanted int64) {
 	page.Start = page.Start.Truncate(time.Microsecond) // a MetricRun keeps no more of it
 	if !page.Start.IsZero() && !b.start.IsZero() && !page.Start.Equal(b.start) {
-		b.broken = fmt.Sprintf("the probe was started again at %s: what was used until then since sample %d is missing", page.Start.UTC().Format(time.RFC3339), b.offset+b.have)
+		b.broken = fmt.Sprintf("the probe was started again at %s: what was used until then since sample %d is missing",
+			page.Start.UTC().Format(time.RFC3339), b.offset+b.have)
 		b.offset, b.have, b.kept, b.news = b.offset+b.have, 0, 0, true
 		b.start = page.Start
 		return // what this page holds was counted by another probe: ask again from its beginning
@@ -115,7 +116,8 @@ func (b *batch) merge(p *Pod) error {
 		} else {
 			total = total.Plus(s.Total)
 		}
-		p.Series = append(p.Series, metricrun.Sample{Seq: seq, From: metav1.MicroTime{Time: s.From}, To: metav1.MicroTime{Time: s.To}, Use: use})
+		p.Series = append(p.Series, metricrun.Sample{Seq: seq, From: metav1.MicroTime{Time: s.From}, To: metav1.MicroTime{Time: s.To},
+			Use: use})
 		p.Samples = seq
 		if err := addCommands(p, s.Commands); err != nil {
 			return err
@@ -202,10 +204,12 @@ func fromFigures(f metricrun.Figures, into *reckon.ProbeUse) error {
 	return json.Unmarshal(text, into)
 }
 
-// programOf is the container of a pod whose log is what was measured: a program in an image of its own, not the probe and not an application
+// programOf is the container of a pod whose log is what was measured: a program in an image of its own, not the probe and not an
+// application
 // that is measured.
 func programOf(p *core.Pod, m *metricset.Measure) string {
-	if m == nil || m.Shape == metricset.Application || m.Image == "" && !m.ImageRequired || len(p.Spec.Containers) == 0 || p.Spec.Containers[0].Name == "workers" {
+	if m == nil || m.Shape == metricset.Application || m.Image == "" && !m.ImageRequired || len(p.Spec.Containers) == 0 ||
+		p.Spec.Containers[0].Name == "workers" {
 		return ""
 	}
 	return p.Spec.Containers[0].Name
@@ -213,7 +217,8 @@ func programOf(p *core.Pod, m *metricset.Measure) string {
 
 // podRecord is what is known of a pod before it is measured.
 func podRecord(p *core.Pod, job string) Pod {
-	out := Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{}, Resources: map[string]string{}}
+	out := Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{},
+		Resources: map[string]string{}}
 	for _, statuses := range [][]core.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, s := range statuses {
 			if s.ImageID != "" {

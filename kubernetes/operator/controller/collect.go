@@ -150,7 +150,9 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 	}
 	readCtx, stop := context.WithCancel(c.ctx)
 	pageCtx, leave := context.WithCancel(readCtx)
-	r = &reading{set: types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, pod: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, run: runKey(ms), done: make(chan struct{}), stop: stop, leave: leave}
+	r = &reading{set: types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name},
+		pod: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, run: runKey(ms), done: make(chan struct{}), stop: stop,
+		leave: leave}
 	for _, m := range set.Metrics {
 		if m.Job == jobOf(p, set) {
 			r.wanted = m.Values.Int("completions")
@@ -206,7 +208,8 @@ func probeStatus(p *core.Pod, port int32) *core.ContainerStatus {
 			}
 		}
 	}
-	for _, statuses := range [][]core.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
+	for _, statuses := range [][]core.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses,
+		p.Status.EphemeralContainerStatuses} {
 		for i := range statuses {
 			if statuses[i].Name == name || strings.HasPrefix(statuses[i].Name, jobs.ProbeContainer+"-") {
 				return &statuses[i]
@@ -229,7 +232,8 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 		}
 	}
 	r.progress(kept.Samples, kept.Last)
-	web := &http.Client{Timeout: 45 * time.Second, Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute, DisableCompression: true}}
+	web := &http.Client{Timeout: 45 * time.Second,
+		Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute, DisableCompression: true}}
 	defer web.CloseIdleConnections()
 	b := batch{offset: kept.Offset, start: kept.Start, have: kept.Samples - kept.Offset, kept: kept.Samples - kept.Offset}
 	misses := 0

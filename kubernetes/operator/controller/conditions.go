@@ -26,7 +26,8 @@ func (s *state) condition(kind string, on bool, reason, message string) {
 	}
 	old := meta.FindStatusCondition(s.ms.Status.Conditions, kind)
 	changed := old == nil || old.Status != status || old.Reason != reason
-	meta.SetStatusCondition(&s.ms.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: clip(message), ObservedGeneration: s.ms.Generation})
+	meta.SetStatusCondition(&s.ms.Status.Conditions,
+		metav1.Condition{Type: kind, Status: status, Reason: reason, Message: clip(message), ObservedGeneration: s.ms.Generation})
 	if !changed || old == nil && !on && kind != v1alpha2.ConditionAccepted || s.Events == nil {
 		return
 	}

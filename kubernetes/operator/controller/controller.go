@@ -81,7 +81,8 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, workers int) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha2.MetricSet{}).
 		Owns(&jobset.JobSet{}).
-		Watches(&core.Pod{}, handler.EnqueueRequestsFromMapFunc(setOfPod), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&core.Pod{}, handler.EnqueueRequestsFromMapFunc(setOfPod),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WithOptions(controllerOptions(workers)).
 		Complete(r)
 }
@@ -142,7 +143,8 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	started := s.ms.Status.SpecHash != ""
 	if started && hash != s.ms.Status.SpecHash {
 		// What runs goes on; the wish to change it is refused.
-		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonSpecChanged, "the specification was changed after the start, and a measurement cannot change; delete the set and apply it again")
+		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonSpecChanged,
+			"the specification was changed after the start, and a measurement cannot change; delete the set and apply it again")
 		return lookRunning, s.follow(ctx)
 	}
 	if finished(s.ms) {
@@ -187,7 +189,8 @@ func (s *state) next() time.Duration {
 	pending := slices.ContainsFunc(s.ms.Status.Pods, func(p v1alpha2.PodStatus) bool {
 		return p.Phase == string(core.PodPending) && s.now.Sub(started) < 2*slowStart
 	})
-	if pending || s.away != "" || len(s.ms.Status.Pods) == 0 && s.now.Sub(started) < 2*slowStart || s.Collect.Reads(key) || s.ephemeralMetric() != nil {
+	if pending || s.away != "" || len(s.ms.Status.Pods) == 0 && s.now.Sub(started) < 2*slowStart || s.Collect.Reads(key) ||
+		s.ephemeralMetric() != nil {
 		return lookRunning
 	}
 	return lookQuiet

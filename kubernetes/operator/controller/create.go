@@ -25,10 +25,14 @@ func (s *state) obstacle(ctx context.Context) (reason, message string) {
 	for i := range s.set.Metrics {
 		m := &s.set.Metrics[i]
 		if m.Attach == metricset.AttachAgent && !s.Server {
-			return v1alpha2.ReasonNoServer, fmt.Sprintf("%s is to be measured by the agent of its node, and there is no reckon server that has its figures; write options.attach: sidecar, or give the operator --server", m.Job)
+			return v1alpha2.ReasonNoServer,
+				fmt.Sprintf(
+					"%s is to be measured by the agent of its node, and there is no reckon server that has its figures; write "+
+						"options.attach: sidecar, or give the operator --server", m.Job)
 		}
 		if m.Attach == metricset.AttachEphemeral && !s.Ephemeral {
-			return v1alpha2.ReasonNotAllowed, fmt.Sprintf("%s adds a container to pods that run already, and the operator may not (--ephemeral)", m.Job)
+			return v1alpha2.ReasonNotAllowed,
+				fmt.Sprintf("%s adds a container to pods that run already, and the operator may not (--ephemeral)", m.Job)
 		}
 		for _, e := range m.Addons {
 			var object client.Object
@@ -43,7 +47,9 @@ func (s *state) obstacle(ctx context.Context) (reason, message string) {
 			}
 			err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.ms.Namespace, Name: name}, object)
 			if apierrors.IsNotFound(err) {
-				return v1alpha2.ReasonVolumeNotFound, fmt.Sprintf("%s: the volume %s needs the %s %s, which is not in this namespace; make it, and the set starts", m.Job, e.Values["name"], kind, name)
+				return v1alpha2.ReasonVolumeNotFound,
+					fmt.Sprintf("%s: the volume %s needs the %s %s, which is not in this namespace; make it, and the set starts", m.Job,
+						e.Values["name"], kind, name)
 			}
 		}
 	}

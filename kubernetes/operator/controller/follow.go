@@ -94,15 +94,18 @@ func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
 	if js != nil {
 		if c := meta.FindStatusCondition(js.Status.Conditions, string(jobset.JobSetFailed)); c != nil && c.Status == metav1.ConditionTrue {
 			done, failed, message = true, true, c.Message
-		} else if c := meta.FindStatusCondition(js.Status.Conditions, string(jobset.JobSetCompleted)); c == nil || c.Status != metav1.ConditionTrue {
+		} else if c := meta.FindStatusCondition(js.Status.Conditions, string(jobset.JobSetCompleted)); c == nil ||
+			c.Status != metav1.ConditionTrue {
 			done = false
 		} else if done || !s.onlyEphemeral() {
 			done = true
 		}
 	}
 	if !done {
-		s.condition(v1alpha2.ConditionRunning, running > 0, reasonOf(running > 0, v1alpha2.ReasonPodsRunning, v1alpha2.ReasonPodsPending), fmt.Sprintf("%d of %d pods run", running, len(s.ms.Status.Pods)))
-		s.condition(v1alpha2.ConditionComplete, false, v1alpha2.ReasonNotFinished, fmt.Sprintf("%d of %d pods have ended", ended, len(s.ms.Status.Pods)))
+		s.condition(v1alpha2.ConditionRunning, running > 0, reasonOf(running > 0, v1alpha2.ReasonPodsRunning, v1alpha2.ReasonPodsPending),
+			fmt.Sprintf("%d of %d pods run", running, len(s.ms.Status.Pods)))
+		s.condition(v1alpha2.ConditionComplete, false, v1alpha2.ReasonNotFinished,
+			fmt.Sprintf("%d of %d pods have ended", ended, len(s.ms.Status.Pods)))
 		return nil
 	}
 	outcome := "Finished"
@@ -176,15 +179,18 @@ func (s *state) waiting() (reason, message string) {
 				}
 			}
 		}
-		return v1alpha2.ReasonPodsPending, fmt.Sprintf("%s has the node %s, and its containers have not begun after %s: %s", p.Name, p.Node, slowStart, hint)
+		return v1alpha2.ReasonPodsPending,
+			fmt.Sprintf("%s has the node %s, and its containers have not begun after %s: %s", p.Name, p.Node, slowStart, hint)
 	}
 	return "", ""
 }
 
 // podStatus is what the status of a set says of a pod.
 func podStatus(p *core.Pod) v1alpha2.PodStatus {
-	out := v1alpha2.PodStatus{Name: p.Name, UID: string(p.UID), Metric: p.Labels[jobs.LabelMetric], Node: p.Spec.NodeName, Phase: string(p.Status.Phase)}
-	if i := slices.IndexFunc(p.Status.ContainerStatuses, func(c core.ContainerStatus) bool { return c.Name == workloadContainer(p) }); i >= 0 {
+	out := v1alpha2.PodStatus{Name: p.Name, UID: string(p.UID), Metric: p.Labels[jobs.LabelMetric], Node: p.Spec.NodeName,
+		Phase: string(p.Status.Phase)}
+	if i := slices.IndexFunc(p.Status.ContainerStatuses,
+		func(c core.ContainerStatus) bool { return c.Name == workloadContainer(p) }); i >= 0 {
 		state := p.Status.ContainerStatuses[i].State
 		if state.Running != nil {
 			out.Started = &state.Running.StartedAt

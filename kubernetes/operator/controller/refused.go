@@ -16,7 +16,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// refusals are what the API server answered when pods of Jobs were to be made, by namespace. Only events hold that; those of a namespace are
+// refusals are what the API server answered when pods of Jobs were to be made, by namespace. Only events hold that; those of a namespace
+// are
 // read every ten seconds at most, for all sets that wait in it.
 type refusals struct {
 	mu sync.Mutex
@@ -36,7 +37,8 @@ func (r *refusals) list(ctx context.Context, live client.Reader, namespace strin
 		return last.events
 	}
 	var list core.EventList
-	if err := live.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.kind": "Job", "reason": "FailedCreate"}); err != nil {
+	if err := live.List(ctx, &list, client.InNamespace(namespace),
+		client.MatchingFields{"involvedObject.kind": "Job", "reason": "FailedCreate"}); err != nil {
 		return nil
 	}
 	if r.of == nil {
@@ -46,7 +48,8 @@ func (r *refusals) list(ctx context.Context, live client.Reader, namespace strin
 	return list.Items
 }
 
-// refused is why pods of a set are missing, empty if none is missing or nothing is known. Pods that were made once and went are not missing.
+// refused is why pods of a set are missing, empty if none is missing or nothing is known. Pods that were made once and went are not
+// missing.
 func (s *state) refused(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
 	if js == nil || len(s.ms.Status.Pods) >= s.wantedPods() || s.now.Sub(js.CreationTimestamp.Time) < slowStart/10 {
 		return "", ""

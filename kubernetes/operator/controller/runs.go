@@ -50,10 +50,13 @@ const (
 
 // Begin implements Runs.
 func (o *Objects) Begin(ctx context.Context, key types.NamespacedName, ms *v1alpha2.MetricSet, set *metricset.Set) error {
-	run := &metricrun.MetricRun{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{jobs.LabelManaged: jobs.Manager, jobs.LabelSet: ms.Name, labelState: stateRunning}}}
+	run := &metricrun.MetricRun{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
+			Labels: map[string]string{jobs.LabelManaged: jobs.Manager, jobs.LabelSet: ms.Name, labelState: stateRunning}}}
 	run.Run = metricrun.Run{Set: ms.Name, SetUID: string(ms.UID), Outcome: "Running", Started: metav1.Now()}
 	for _, m := range set.Metrics {
-		run.Run.Metrics = append(run.Run.Metrics, metricrun.Metric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
+		run.Run.Metrics = append(run.Run.Metrics,
+			metricrun.Metric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
 	}
 	if err := o.Client.Create(ctx, run); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -234,7 +237,8 @@ func joinSamples(p *Pod) (bool, error) {
 func (o *Objects) Sweep(ctx context.Context, namespace string) error {
 	list := metav1.PartialObjectMetadataList{} // a run may hold 256 KiB
 	list.SetGroupVersionKind(metricrun.GroupVersion.WithKind("MetricRunList"))
-	if err := o.Live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{jobs.LabelManaged: jobs.Manager, labelState: stateRunning}); err != nil {
+	if err := o.Live.List(ctx, &list, client.InNamespace(namespace),
+		client.MatchingLabels{jobs.LabelManaged: jobs.Manager, labelState: stateRunning}); err != nil {
 		return err
 	}
 	for _, run := range list.Items {
@@ -254,7 +258,8 @@ func (o *Objects) Sweep(ctx context.Context, namespace string) error {
 }
 
 // setExists reports whether the set of a run is there. What the cache does not have is looked up in the cluster.
-func setExists(ctx context.Context, cached, live client.Reader, key types.NamespacedName, itIs func(*v1alpha2.MetricSet) bool) (bool, error) {
+func setExists(ctx context.Context, cached, live client.Reader, key types.NamespacedName, itIs func(*v1alpha2.MetricSet) bool) (bool,
+	error) {
 	for _, from := range []client.Reader{cached, live} {
 		ms := &v1alpha2.MetricSet{}
 		if err := from.Get(ctx, key, ms); err == nil && itIs(ms) {

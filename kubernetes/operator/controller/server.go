@@ -94,9 +94,11 @@ func (s *Server) keep(ctx context.Context, key types.NamespacedName, u reckon.Me
 
 // Begin implements Runs.
 func (s *Server) Begin(ctx context.Context, key types.NamespacedName, ms *v1alpha2.MetricSet, set *metricset.Set) error {
-	run := reckon.MetricRun{Site: s.Site, Set: ms.Name, SetUID: string(ms.UID), Origin: "operator", Outcome: "Running", Started: time.Now().UTC()}
+	run := reckon.MetricRun{Site: s.Site, Set: ms.Name, SetUID: string(ms.UID), Origin: "operator", Outcome: "Running",
+		Started: time.Now().UTC()}
 	for _, m := range set.Metrics {
-		run.Metrics = append(run.Metrics, reckon.MetricRunMetric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
+		run.Metrics = append(run.Metrics,
+			reckon.MetricRunMetric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
 	}
 	_, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: run})
 	return err
@@ -122,7 +124,8 @@ func (s *Server) Add(ctx context.Context, key types.NamespacedName, p Pod, b *ba
 		if len(samples) == 0 && b.page.Ended {
 			pod.Ended = b.page.Reason
 		}
-		if _, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{pod}}, Pod: pod.UID, Samples: now}); err != nil {
+		if _, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{pod}}, Pod: pod.UID,
+			Samples: now}); err != nil {
 			return err
 		}
 		if len(samples) == 0 {
@@ -180,7 +183,8 @@ func (s *Server) Sweep(ctx context.Context, namespace string) error {
 		if r.Outcome != "Running" || r.Origin != "operator" || time.Since(r.Started) < time.Minute {
 			continue
 		}
-		there, err := setExists(ctx, s.Cached, s.Live, types.NamespacedName{Namespace: r.Namespace, Name: r.Set}, func(ms *v1alpha2.MetricSet) bool { return string(ms.UID) == r.SetUID })
+		there, err := setExists(ctx, s.Cached, s.Live, types.NamespacedName{Namespace: r.Namespace, Name: r.Set},
+			func(ms *v1alpha2.MetricSet) bool { return string(ms.UID) == r.SetUID })
 		if err != nil {
 			return err
 		}
@@ -204,8 +208,10 @@ func timeOf(t *metav1.Time) *time.Time {
 
 // runPod is a pod as a server keeps it, without what samples add up to.
 func runPod(p *Pod) reckon.MetricRunPod {
-	out := reckon.MetricRunPod{Name: p.Name, UID: p.UID, Job: p.Job, Node: p.Node, Kernel: p.Kernel, Images: p.Images, Resources: p.Resources,
-		Started: timeOf(p.Started), Finished: timeOf(p.Finished), ExitCode: p.ExitCode, Ended: p.Ended, Absent: p.Absent, Incomplete: p.Incomplete, Offset: p.Offset}
+	out := reckon.MetricRunPod{Name: p.Name, UID: p.UID, Job: p.Job, Node: p.Node, Kernel: p.Kernel, Images: p.Images,
+		Resources: p.Resources,
+		Started:   timeOf(p.Started), Finished: timeOf(p.Finished), ExitCode: p.ExitCode, Ended: p.Ended, Absent: p.Absent,
+		Incomplete: p.Incomplete, Offset: p.Offset}
 	out.Text = p.Log
 	if p.Probe != nil {
 		t := p.Probe.UTC()

@@ -29,7 +29,9 @@ type thing struct {
 
 // bare is a thing of which only the name can be read.
 func bare(kind string, o metav1.Object) *thing {
-	t := &thing{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}}
+	t := &thing{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+			ResourceVersion: o.GetResourceVersion()}}
 	switch uid := string(o.GetUID()); kind {
 	case "Node":
 		t.node = &object.Node{Name: t.Name, UID: uid, Status: "Unknown"}

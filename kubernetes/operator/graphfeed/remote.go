@@ -30,7 +30,8 @@ func newRemote(o Options) (*remote, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no address of a server; write one such as https://reckon:9870", o.Server)
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: workers, IdleConnTimeout: time.Minute, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	transport := &http.Transport{MaxIdleConnsPerHost: workers, IdleConnTimeout: time.Minute,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)
 		if err != nil {

@@ -49,7 +49,8 @@ func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
 		}
 		t, err := read(r.kind, in)
 		if err != nil {
-			log.Warn("an object of the cluster cannot be described", "kind", r.kind, "namespace", in.GetNamespace(), "name", in.GetName(), "error", err)
+			log.Warn("an object of the cluster cannot be described", "kind", r.kind, "namespace", in.GetNamespace(), "name", in.GetName(),
+				"error", err)
 			t = bare(r.kind, in)
 		}
 		return t, nil
@@ -62,7 +63,8 @@ const pageSize = 500
 // listerWatcher lists and watches a resource in a namespace, empty for all.
 func (r *resource) listerWatcher(c kubernetes.Interface, namespace string, log *slog.Logger) cache.ListerWatcher {
 	get := func(o metav1.ListOptions) *rest.Request {
-		return r.group(c).Get().NamespaceIfScoped(namespace, namespace != "" && r.namespaced).Resource(r.plural).VersionedParams(&o, metav1.ParameterCodec)
+		return r.group(c).Get().NamespaceIfScoped(namespace, namespace != "" && r.namespaced).Resource(r.plural).VersionedParams(&o,
+			metav1.ParameterCodec)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -76,7 +78,8 @@ func (r *resource) listerWatcher(c kubernetes.Interface, namespace string, log *
 }
 
 // list lists all objects by pages, and keeps of each what transform keeps.
-func (r *resource) list(ctx context.Context, get func(metav1.ListOptions) *rest.Request, transform cache.TransformFunc) (*metav1.List, error) {
+func (r *resource) list(ctx context.Context, get func(metav1.ListOptions) *rest.Request, transform cache.TransformFunc) (*metav1.List,
+	error) {
 	out := &metav1.List{}
 	for o := (metav1.ListOptions{Limit: pageSize}); ; {
 		page, err := get(o).Do(ctx).Get()

@@ -12,14 +12,16 @@ func netmark(m *metricset.Measure) *script {
 		store = "-s"
 	}
 	return &script{
-		pre:     lines(startShell, printMetadata, ranks, writeHosts, awaitHosts, echo(markStart)),
-		command: join(`mpirun -f ./hostlist.txt -np "$np" /usr/local/bin/netmark.x -w "$RECKON_WARMUPS" -t "$RECKON_TRIALS" -c "$RECKON_CYCLES" -b "$RECKON_SIZE"`, store),
-		post:    lines(`echo "NETMARK RTT.CSV START"`, "cat RTT.csv", `echo "NETMARK RTT.CSV END"`, echo(markEnd)),
+		pre: lines(startShell, printMetadata, ranks, writeHosts, awaitHosts, echo(markStart)),
+		command: join(
+			`mpirun -f ./hostlist.txt -np "$np" /usr/local/bin/netmark.x -w "$RECKON_WARMUPS" -t "$RECKON_TRIALS" -c "$RECKON_CYCLES" -b "$RECKON_SIZE"`, store),
+		post: lines(`echo "NETMARK RTT.CSV START"`, "cat RTT.csv", `echo "NETMARK RTT.CSV END"`, echo(markEnd)),
 	}
 }
 
 func netmarkEnv(m *metricset.Measure) []core.EnvVar {
-	return variables("RECKON_WARMUPS", m.Values["warmups"], "RECKON_TRIALS", m.Values["trials"], "RECKON_CYCLES", m.Values["sendReceiveCycles"], "RECKON_SIZE", m.Values["messageSize"])
+	return variables("RECKON_WARMUPS", m.Values["warmups"], "RECKON_TRIALS", m.Values["trials"], "RECKON_CYCLES",
+		m.Values["sendReceiveCycles"], "RECKON_SIZE", m.Values["messageSize"])
 }
 
 // hplInput is HPL.dat, the input of High-Performance Linpack, with variables of the script. The order of
@@ -73,7 +75,10 @@ func hpl(m *metricset.Measure) *script {
 
 func hplEnv(m *metricset.Measure) []core.EnvVar {
 	v := m.Values
-	return variables("RECKON_MEMORY", v["memory"], "RECKON_BLOCKSIZE", v["blocksize"], "RECKON_RATIO", v["ratio"], "RECKON_PMAP", v["row_or_colmajor_pmapping"],
-		"RECKON_PFACT", v["pfact"], "RECKON_NBMIN", v["nbmin"], "RECKON_NDIV", v["ndiv"], "RECKON_RFACT", v["rfact"], "RECKON_BCAST", v["bcast"], "RECKON_DEPTH", v["depth"],
-		"RECKON_SWAP", v["swap"], "RECKON_THRESHOLD", v["swappingThreshold"], "RECKON_L1", v["l1transposed"], "RECKON_U", v["utransposed"], "RECKON_ALIGN", v["memAlignment"])
+	return variables("RECKON_MEMORY", v["memory"], "RECKON_BLOCKSIZE", v["blocksize"], "RECKON_RATIO", v["ratio"], "RECKON_PMAP",
+		v["row_or_colmajor_pmapping"],
+		"RECKON_PFACT", v["pfact"], "RECKON_NBMIN", v["nbmin"], "RECKON_NDIV", v["ndiv"], "RECKON_RFACT", v["rfact"], "RECKON_BCAST",
+		v["bcast"], "RECKON_DEPTH", v["depth"],
+		"RECKON_SWAP", v["swap"], "RECKON_THRESHOLD", v["swappingThreshold"], "RECKON_L1", v["l1transposed"], "RECKON_U", v["utransposed"],
+		"RECKON_ALIGN", v["memAlignment"])
 }

@@ -18,7 +18,8 @@ func (b *builder) launcher(m *metricset.Measure) (launch, work container, err er
 	if m.Given.Image != "" {
 		image = m.Given.Image
 	}
-	env := variables("RECKON_METADATA", b.metadata(m), "RECKON_HOSTS", strings.Join(b.hosts(m), "\n"), "RECKON_PODS", strconv.Itoa(int(*b.set.Spec.Pods)), "RECKON_TASKS", m.Values["tasks"])
+	env := variables("RECKON_METADATA", b.metadata(m), "RECKON_HOSTS", strings.Join(b.hosts(m), "\n"), "RECKON_PODS",
+		strconv.Itoa(int(*b.set.Spec.Pods)), "RECKON_TASKS", m.Values["tasks"])
 	launch = container{name: "launcher", image: image, workdir: m.Values["workdir"], file: "launcher.sh", env: env}
 	work = container{name: "workers", image: image, workdir: m.Values["workdir"], file: "worker.sh", env: env}
 	work.script = &script{pre: lines(startShell, writeHosts, problem(m)), command: "sleep infinity"}
@@ -135,7 +136,8 @@ func osu(m *metricset.Measure) (launch, work *script) {
 func show(line string) string { return "cat <<'RECKON_LINE'\n" + line + "\nRECKON_LINE" }
 
 func chatterbug(m *metricset.Measure) *script {
-	line := join("mpirun --hostfile ./hostlist.txt --allow-run-as-root", m.Values["mpirun"], metricset.ChatterbugProgram(m.Values["command"]), m.Values["args"])
+	line := join("mpirun --hostfile ./hostlist.txt --allow-run-as-root", m.Values["mpirun"],
+		metricset.ChatterbugProgram(m.Values["command"]), m.Values["args"])
 	return &script{
 		pre:     lines(startShell, ranks, awaitHosts, addresses, printMetadata, echo(markStart), echo(markPoint), show(line)),
 		command: line,

@@ -128,7 +128,8 @@ func (b *builder) container(m *metricset.Measure, c *container, security v1alpha
 		out.Ports = []core.ContainerPort{{Name: "probe", ContainerPort: c.port}}
 	}
 	if c.name == "workers" { // the launcher waits for them
-		out.ReadinessProbe = &core.Probe{ProbeHandler: core.ProbeHandler{TCPSocket: &core.TCPSocketAction{Port: portOf(c.port)}}, PeriodSeconds: 1, FailureThreshold: 60}
+		out.ReadinessProbe = &core.Probe{ProbeHandler: core.ProbeHandler{TCPSocket: &core.TCPSocketAction{Port: portOf(c.port)}},
+			PeriodSeconds: 1, FailureThreshold: 60}
 	}
 	return out, err
 }
@@ -141,7 +142,8 @@ func application(e *metricset.Extra) (core.Container, error) {
 	}
 	resources, err := requirements(e.Limits, e.Requests)
 	return core.Container{
-		Name: "app-addon", Image: e.Values["image"], ImagePullPolicy: core.PullIfNotPresent, WorkingDir: e.Values["workdir"], Command: words, Resources: resources,
+		Name: "app-addon", Image: e.Values["image"], ImagePullPolicy: core.PullIfNotPresent, WorkingDir: e.Values["workdir"],
+		Command: words, Resources: resources,
 		Stdin: true, TTY: true,
 		SecurityContext: securityContext(v1alpha2.SecurityContext{Privileged: e.Values.On("privileged")}),
 	}, err

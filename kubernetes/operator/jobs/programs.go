@@ -27,11 +27,14 @@ func (b *builder) program(m *metricset.Measure) (container, error) {
 	case "io-probe":
 		c.image, c.env = b.config.ProbeImage, probeEnv()
 		c.port = b.config.ProbePort
-		c.args = []string{"probe", "storage", "--listen", ":" + strconv.Itoa(int(c.port)), "--summary", terminationLog, "--directory", literal(m.Values["directory"]), "--size", literal(m.Values["size"]), "--block", literal(m.Values["blocksize"]), "--duration", m.Values["seconds"] + "s"}
+		c.args = []string{"probe", "storage", "--listen", ":" + strconv.Itoa(int(c.port)), "--summary", terminationLog, "--directory",
+			literal(m.Values["directory"]), "--size", literal(m.Values["size"]), "--block", literal(m.Values["blocksize"]), "--duration",
+			m.Values["seconds"] + "s"}
 		return c, nil
 	case "io-fio":
 		c.script = fio(m)
-		env = append(env, "RECKON_NAME", m.Values["testname"], "RECKON_BLOCKSIZE", m.Values["blocksize"], "RECKON_IODEPTH", m.Values["iodepth"], "RECKON_SIZE", m.Values["size"], "RECKON_DIRECTORY", m.Values["directory"])
+		env = append(env, "RECKON_NAME", m.Values["testname"], "RECKON_BLOCKSIZE", m.Values["blocksize"], "RECKON_IODEPTH",
+			m.Values["iodepth"], "RECKON_SIZE", m.Values["size"], "RECKON_DIRECTORY", m.Values["directory"])
 	case "io-ior":
 		c.script = &script{
 			pre:     lines(printMetadata, m.Values["pre"], echo(markStart), echo(markPoint)),
@@ -92,7 +95,8 @@ func iostat(m *metricset.Measure) *script {
 func ldms(m *metricset.Measure) *script {
 	return &script{
 		pre: lines("mkdir -p /run/munge", "chown -R 0 /var/log/munge /var/lib/munge /etc/munge /run/munge",
-			`ldmsd -x sock:10444 -c /opt/sampler.conf -l /tmp/demo_ldmsd_log -v DEBUG -r "$(pwd)/ldmsd.pid"`, printMetadata, echo(markStart)),
+			`ldmsd -x sock:10444 -c /opt/sampler.conf -l /tmp/demo_ldmsd_log -v DEBUG -r "$(pwd)/ldmsd.pid"`, printMetadata,
+			echo(markStart)),
 		command: loop(m.Values["command"], `  sleep "$RECKON_RATE"`),
 		post:    echo(markEnd),
 	}
@@ -108,7 +112,8 @@ func hwloc(m *metricset.Measure) *script {
 		run = append(run, echo(markPoint), show(c), c+" || reckon_failed=1")
 	}
 	return &script{
-		pre:     lines(printMetadata, "[ ! -r /root/.profile ] || . /root/.profile", "export PATH=/opt/view/bin:$PATH", "reckon_failed=0", echo(markStart)),
+		pre: lines(printMetadata, "[ ! -r /root/.profile ] || . /root/.profile", "export PATH=/opt/view/bin:$PATH", "reckon_failed=0",
+			echo(markStart)),
 		command: lines(lines(run...), `[ "$reckon_failed" -eq 0 ]`),
 		post:    echo(markEnd),
 	}
@@ -119,9 +124,12 @@ func hwloc(m *metricset.Measure) *script {
 func (b *builder) mesh(m *metricset.Measure) (launch, work container) {
 	port := m.Values["port"]
 	number, _ := strconv.ParseInt(port, 10, 32) // validated
-	work = container{name: "workers", image: b.config.ProbeImage, args: []string{"probe", "network", "--listen", ":" + port}, port: int32(number), uid: ptr.To(int64(nobody))}
+	work = container{name: "workers", image: b.config.ProbeImage, args: []string{"probe", "network", "--listen", ":" + port},
+		port: int32(number), uid: ptr.To(int64(nobody))}
 	launch = container{name: "launcher", image: b.config.ProbeImage, uid: work.uid,
 		port: b.config.ProbePort, env: probeEnv(),
-		args: []string{"probe", "network", "--listen", ":" + port, "--results", ":" + strconv.Itoa(int(b.config.ProbePort)), "--summary", terminationLog, "--trials", m.Values["trials"], "--message", m.Values["messageSize"], "--duration", m.Values["seconds"] + "s", "--hosts", strings.Join(b.hosts(m), ",")}}
+		args: []string{"probe", "network", "--listen", ":" + port, "--results", ":" + strconv.Itoa(int(b.config.ProbePort)), "--summary",
+			terminationLog, "--trials", m.Values["trials"], "--message", m.Values["messageSize"], "--duration", m.Values["seconds"] + "s",
+			"--hosts", strings.Join(b.hosts(m), ",")}}
 	return launch, work
 }

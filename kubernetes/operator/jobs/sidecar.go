@@ -50,7 +50,8 @@ func probeArgs(port int32) []string {
 }
 
 func (b *builder) probeArgs(m *metricset.Measure) []string {
-	args := append(probeArgs(b.config.ProbePort), "--summary", terminationLog, "--rate", m.Values["rate"]+"s", "--completions", m.Values["completions"])
+	args := append(probeArgs(b.config.ProbePort), "--summary", terminationLog, "--rate", m.Values["rate"]+"s", "--completions",
+		m.Values["completions"])
 	for _, name := range []string{"pids", "threads"} {
 		if m.Values.On(name) {
 			args = append(args, "--"+name)

@@ -29,7 +29,8 @@ func (b *builder) view(m *metricset.Measure, e *metricset.Extra, p *part, pod *c
 	b.scripts[key] = (&script{pre: lines("set -e", setup), command: copyView}).text(false)
 	items[key] = file
 	env := append(variables("RECKON_VIEW", mount), b.fluxEnv(m, e)...)
-	pod.Volumes = append(pod.Volumes, core.Volume{Name: "view-" + name, VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}})
+	pod.Volumes = append(pod.Volumes,
+		core.Volume{Name: "view-" + name, VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}})
 	shared := core.VolumeMount{Name: "view-" + name, MountPath: mount}
 	pod.InitContainers = append(pod.InitContainers, core.Container{
 		Name: name, Image: image, ImagePullPolicy: core.PullIfNotPresent, Command: []string{"/bin/bash", scriptFolder + file}, Env: env,
@@ -45,7 +46,8 @@ func (b *builder) view(m *metricset.Measure, e *metricset.Extra, p *part, pod *c
 	case "perf-mpitrace":
 		s.pre = lines(s.pre, workdir(e))
 		if command {
-			s.command = lines(`export LD_PRELOAD="$RECKON_VIEW/view/lib/libmpitrace.so"`, s.command, "reckon_status=$?", "unset LD_PRELOAD", "(exit $reckon_status)")
+			s.command = lines(`export LD_PRELOAD="$RECKON_VIEW/view/lib/libmpitrace.so"`, s.command, "reckon_status=$?", "unset LD_PRELOAD",
+				"(exit $reckon_status)")
 		}
 	case "workload-flux":
 		pod.SetHostnameAsFQDN = new(bool) // brokers know each other by their short names
@@ -108,5 +110,6 @@ func (b *builder) fluxEnv(m *metricset.Measure, e *metricset.Extra) []core.EnvVa
 	}
 	domain := b.set.Domain()
 	return variables("RECKON_WORKDIR", v["workdir"], "RECKON_LEAD", lead, "RECKON_FLUX_HOSTS", hosts, "RECKON_DOMAIN", domain,
-		"RECKON_FLUX_USER", v["fluxUser"], "RECKON_FLUX_UID", v["fluxUid"], "RECKON_QUORUM", quorum, "RECKON_TIMEOUT", v["connectTimeout"], "RECKON_LOG_LEVEL", v["logLevel"])
+		"RECKON_FLUX_USER", v["fluxUser"], "RECKON_FLUX_UID", v["fluxUid"], "RECKON_QUORUM", quorum, "RECKON_TIMEOUT", v["connectTimeout"],
+		"RECKON_LOG_LEVEL", v["logLevel"])
 }

@@ -7,7 +7,8 @@ import (
 
 // chatterbug maps the proxies of Chatterbug, by the names that files use, to the folders of their programs.
 func chatterbug() map[string]string {
-	return map[string]string{"pairs": "pairs", "ping-pong": "ping-ping", "spread": "spread", "stencil3d": "stencil3d", "stencil4d": "stencil4d",
+	return map[string]string{"pairs": "pairs", "ping-pong": "ping-ping", "spread": "spread", "stencil3d": "stencil3d",
+		"stencil4d":     "stencil4d",
 		"subcom2d-coll": "subcom2d-coll", "subcom2d-a2a": "subcom3d-a2a", "unstr-mesh": "unstr-mesh"}
 }
 
@@ -29,10 +30,14 @@ const (
 // osu maps the programs of the OSU micro-benchmarks to their folder.
 func osu() map[string]string {
 	folders := map[string][]string{
-		oneSided: {"osu_get_acc_latency", "osu_acc_latency", "osu_fop_latency", "osu_get_latency", "osu_put_latency", "osu_cas_latency", "osu_get_bw", "osu_put_bibw", "osu_put_bw"},
-		collective: {"osu_allreduce", "osu_allgather", "osu_allgatherv", "osu_alltoall", "osu_alltoallv", "osu_barrier", "osu_bcast", "osu_gather", "osu_gatherv",
-			"osu_iallgather", "osu_iallgatherv", "osu_iallreduce", "osu_ialltoall", "osu_ialltoallv", "osu_ialltoallw", "osu_ibarrier", "osu_ibcast", "osu_igather",
-			"osu_igatherv", "osu_ireduce", "osu_iscatter", "osu_iscatterv", "osu_reduce", "osu_reduce_scatter", "osu_scatter", "osu_scatterv"},
+		oneSided: {"osu_get_acc_latency", "osu_acc_latency", "osu_fop_latency", "osu_get_latency", "osu_put_latency", "osu_cas_latency",
+			"osu_get_bw", "osu_put_bibw", "osu_put_bw"},
+		collective: {"osu_allreduce", "osu_allgather", "osu_allgatherv", "osu_alltoall", "osu_alltoallv", "osu_barrier", "osu_bcast",
+			"osu_gather", "osu_gatherv",
+			"osu_iallgather", "osu_iallgatherv", "osu_iallreduce", "osu_ialltoall", "osu_ialltoallv", "osu_ialltoallw", "osu_ibarrier",
+			"osu_ibcast", "osu_igather",
+			"osu_igatherv", "osu_ireduce", "osu_iscatter", "osu_iscatterv", "osu_reduce", "osu_reduce_scatter", "osu_scatter",
+			"osu_scatterv"},
 		pairwise: {"osu_latency", "osu_bibw", "osu_bw", "osu_latency_mp", "osu_latency_mt", "osu_mbw_mr", "osu_multi_lat"},
 		startup:  {"osu_hello", "osu_init"},
 	}
@@ -49,7 +54,8 @@ func osuNames() []string { return slices.Sorted(maps.Keys(osu())) }
 
 // OSUDefaults are the programs that run where a file names none.
 func OSUDefaults() []string {
-	return []string{"osu_get_acc_latency", "osu_acc_latency", "osu_fop_latency", "osu_get_latency", "osu_put_latency", "osu_allreduce", "osu_latency", "osu_bibw", "osu_bw"}
+	return []string{"osu_get_acc_latency", "osu_acc_latency", "osu_fop_latency", "osu_get_latency", "osu_put_latency", "osu_allreduce",
+		"osu_latency", "osu_bibw", "osu_bw"}
 }
 
 // OSUAll are all programs, by name.

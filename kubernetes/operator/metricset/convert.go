@@ -30,7 +30,9 @@ func convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem, 
 	}
 	if spec.Completions != nil {
 		if n := *spec.Completions; n != 0 && n != *spec.Pods {
-			problems = append(problems, Problem{"spec.completions", fmt.Sprintf("%d differs from spec.pods (%d), and each pod completes once", n, *spec.Pods), "set spec.pods, or options.completions of a metric for the number of samples"})
+			problems = append(problems, Problem{"spec.completions",
+				fmt.Sprintf("%d differs from spec.pods (%d), and each pod completes once", n, *spec.Pods),
+				"set spec.pods, or options.completions of a metric for the number of samples"})
 		}
 		spec.Completions = nil
 	}
@@ -51,7 +53,8 @@ func convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem, 
 func asWritten(problems []Problem, moved []origin) {
 	for i, p := range problems {
 		for _, o := range moved {
-			if rest, ok := strings.CutPrefix(p.Field, o.now); ok && (rest == "" || strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "[")) {
+			if rest, ok := strings.CutPrefix(p.Field, o.now); ok &&
+				(rest == "" || strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "[")) {
 				problems[i].Field = o.before + rest
 				break
 			}
@@ -125,7 +128,9 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 		to = shaped(spec, System) // they look at the machine, beside the application if there is one
 	}
 	if len(to) == 0 {
-		return nil, []Problem{{"spec.application", "no metric of this set measures an application", "add the metric perf-sysstat, or leave the application out"}}, nil
+		return nil, []Problem{
+			{"spec.application", "no metric of this set measures an application",
+				"add the metric perf-sysstat, or leave the application out"}}, nil
 	}
 	addon := v1alpha2.MetricAddon{Name: "application", Options: map[string]intstr.IntOrString{}}
 	run, watched := app.Command, ""
@@ -140,7 +145,8 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 	if app.Attributes.SecurityContext.Privileged {
 		addon.Options["privileged"] = intstr.FromString("true")
 	}
-	for name, list := range map[string]v1alpha2.ContainerResource{"resourceLimits": app.Resources.Limits, "resourceRequests": app.Resources.Requests} {
+	for name, list := range map[string]v1alpha2.ContainerResource{"resourceLimits": app.Resources.Limits,
+		"resourceRequests": app.Resources.Requests} {
 		if len(list) > 0 {
 			if addon.MapOptions == nil {
 				addon.MapOptions = map[string]map[string]intstr.IntOrString{}
@@ -166,7 +172,9 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 		notes = append(notes, fmt.Sprintf("spec.application is now the add-on application of spec.metrics[%d]", i))
 		if _, given := m.Options["command"]; watched != "" && !given && m.Name == "perf-sysstat" {
 			setOption(&m.Options, "command", intstr.FromString(watched))
-			notes = append(notes, fmt.Sprintf("spec.application.entrypoint runs, and spec.application.command is now spec.metrics[%d].options.command", i))
+			notes = append(
+				notes, fmt.Sprintf("spec.application.entrypoint runs, and spec.application.command is now spec.metrics[%d].options.command",
+					i))
 		}
 	}
 	return notes, problems, moved
@@ -174,14 +182,17 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 
 // originsOf are the places of an add-on that was made of a block of an older file.
 func originsOf(now, before string) []origin {
-	return []origin{{now + ".options.workdir", before + ".workingDir"}, {now + ".options", before}, {now + ".mapOptions.resourceLimits", before + ".resources.limits"},
+	return []origin{{now + ".options.workdir", before + ".workingDir"}, {now + ".options", before},
+		{now + ".mapOptions.resourceLimits", before + ".resources.limits"},
 		{now + ".mapOptions.resourceRequests", before + ".resources.requests"}, {now + ".mapOptions", before}, {now, before}}
 }
 
 func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (notes []string, problems []Problem, moved []origin) {
 	to := shaped(spec, Storage)
 	if len(to) == 0 {
-		return nil, []Problem{{"spec.storage", "no metric of this set measures storage", "add io-fio, io-ior, io-sysstat or io-probe, or leave the storage out"}}, nil
+		return nil, []Problem{
+			{"spec.storage", "no metric of this set measures storage",
+				"add io-fio, io-ior, io-sysstat or io-probe, or leave the storage out"}}, nil
 	}
 	for _, i := range to {
 		m := &spec.Metrics[i]
@@ -199,12 +210,14 @@ func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (note
 				continue
 			}
 			if _, both := m.Options[c[0]]; both {
-				problems = append(problems, Problem{"spec.storage.commands." + c[0], fmt.Sprintf("is also in spec.metrics[%d].options", i), "leave out one of them"})
+				problems = append(problems, Problem{"spec.storage.commands." + c[0], fmt.Sprintf("is also in spec.metrics[%d].options", i),
+					"leave out one of them"})
 				continue
 			}
 			setOption(&m.Options, c[0], intstr.FromString(c[1]))
 			now := fmt.Sprintf("spec.metrics[%d].options.%s", i, c[0])
-			notes, moved = append(notes, fmt.Sprintf("spec.storage.commands.%s is now %s", c[0], now)), append(moved, origin{now, "spec.storage.commands." + c[0]})
+			notes, moved = append(notes, fmt.Sprintf("spec.storage.commands.%s is now %s", c[0], now)),
+				append(moved, origin{now, "spec.storage.commands." + c[0]})
 		}
 	}
 	return notes, problems, moved
@@ -214,7 +227,8 @@ func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (note
 func moveVolume(field, name string, v v1alpha2.LegacyVolume) (v1alpha2.MetricAddon, Problem) {
 	var kinds []string
 	addon := v1alpha2.MetricAddon{Options: map[string]intstr.IntOrString{"name": intstr.FromString(name)}}
-	for _, k := range [][3]string{{"volume-hostpath", "hostPath", v.HostPath}, {"volume-pvc", "claimName", v.ClaimName}, {"volume-secret", "secretName", v.SecretName}, {"volume-cm", "configMapName", v.ConfigMapName}} {
+	for _, k := range [][3]string{{"volume-hostpath", "hostPath", v.HostPath}, {"volume-pvc", "claimName", v.ClaimName},
+		{"volume-secret", "secretName", v.SecretName}, {"volume-cm", "configMapName", v.ConfigMapName}} {
 		if k[2] != "" {
 			addon.Name = k[0]
 			addon.Options[k[1]] = intstr.FromString(k[2])

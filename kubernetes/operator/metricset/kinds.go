@@ -87,15 +87,19 @@ func Kinds() []Kind {
 	return append(kinds,
 		launcher("app-amg", images+"amg:latest", "solver", "amg", hosts, "/opt/AMG"),
 		launcher("app-bdas", images+"bdas:latest", "machine-learning",
-			"mpirun --allow-run-as-root -np 4 --hostfile ./hostlist.txt Rscript /opt/bdas/benchmarks/r/princomp.r 250 50", "/bin/bash", "/opt/bdas/benchmarks/r"),
+			"mpirun --allow-run-as-root -np 4 --hostfile ./hostlist.txt Rscript /opt/bdas/benchmarks/r/princomp.r 250 50", "/bin/bash",
+			"/opt/bdas/benchmarks/r"),
 		one(launcher("app-cabanapic", images+"cabanapic:latest", "simulation", "cbnpic", "/bin/bash", "/opt/cabanaPIC/build")),
 		customKind(),
 		hplKind(),
 		launcher("app-kripke", images+"kripke:latest", "solver", "kripke", hosts, "/opt/kripke"),
-		launcher("app-laghos", images+"laghos:latest", "solver", "mpirun -np 4 --hostfile ./hostlist.txt ./laghos", "/bin/bash", "/workflow/laghos"),
+		launcher("app-laghos", images+"laghos:latest", "solver", "mpirun -np 4 --hostfile ./hostlist.txt ./laghos", "/bin/bash",
+			"/workflow/laghos"),
 		lammpsKind(),
-		launcher("app-nekbone", images+"nekbone:latest", "solver", "mpiexec --hostfile ./hostlist.txt -np 2 ./nekbone", "/bin/bash", "/root/nekbone-3.0/test/example2"),
-		launcher("app-pennant", images+"pennant:latest", "simulation", "pennant /opt/pennant/test/sedovsmall/sedovsmall.pnt", hosts, "/opt/pennant/test"),
+		launcher("app-nekbone", images+"nekbone:latest", "solver", "mpiexec --hostfile ./hostlist.txt -np 2 ./nekbone", "/bin/bash",
+			"/root/nekbone-3.0/test/example2"),
+		launcher("app-pennant", images+"pennant:latest", "simulation", "pennant /opt/pennant/test/sedovsmall/sedovsmall.pnt", hosts,
+			"/opt/pennant/test"),
 		launcher("app-quicksilver", images+"quicksilver:latest", "simulation",
 			"qs /opt/quicksilver/Examples/CORAL2_Benchmark/Problem1/Coral2_P1.inp", hosts, "/opt/quicksilver/Examples"),
 	)
@@ -103,40 +107,56 @@ func Kinds() []Kind {
 
 func perfKinds() []Kind {
 	return []Kind{
-		{Name: "perf-sysstat", Summary: "statistics of tasks: processor time, I/O, memory, switches", Family: "performance", Shape: Application, MinPods: 1,
+		{Name: "perf-sysstat", Summary: "statistics of tasks: processor time, I/O, memory, switches", Family: "performance",
+			Shape: Application, MinPods: 1,
 			Options: sampling(
 				Option{Name: "command"}, Option{Name: "pids", Type: Present}, Option{Name: "threads", Type: Present},
 				Option{Name: "color", Type: Present, Ignored: "results are not text of a terminal"},
 				Option{Name: "attach", OneOf: []string{"agent", "sidecar", "ephemeral"}}, Option{Name: "selector"}),
 			Maps: []string{"commands"}},
-		{Name: "sys-hwloc", Summary: "the topology of the machine", Family: "system", Shape: System, MinPods: 1, Image: images + "hwloc:latest",
+		{Name: "sys-hwloc", Summary: "the topology of the machine", Family: "system", Shape: System, MinPods: 1,
+			Image: images + "hwloc:latest",
 			Lists: []Option{{Name: "commands", Alias: "command", Type: Script}}},
-		{Name: "app-ldms", Summary: "metric sets of LDMS", Family: "performance", Shape: System, MinPods: 1, Image: images + "ovis-hpc:latest",
+		{Name: "app-ldms", Summary: "metric sets of LDMS", Family: "performance", Shape: System, MinPods: 1,
+			Image:   images + "ovis-hpc:latest",
 			Options: sampling(script("command", "ldms_ls -h localhost -x sock -p 10444 -l -v"), text("workdir", "/opt"))},
-		{Name: "io-sysstat", Summary: "statistics of the devices under a volume", Family: "storage", Shape: Storage, MinPods: 1, Image: images + "sysstat:latest",
+		{Name: "io-sysstat", Summary: "statistics of the devices under a volume", Family: "storage", Shape: Storage, MinPods: 1,
+			Image:   images + "sysstat:latest",
 			Options: sampling(toggle("human", "false"), script("pre", ""), script("prefix", ""), script("post", ""))},
 		{Name: "io-fio", Summary: "the Flexible I/O Tester", Family: "storage", Shape: Storage, MinPods: 1, Image: images + "fio:latest",
-			Options: []Option{text("testname", "test"), text("blocksize", "4k"), {Name: "iodepth", Type: Int, Default: "64", Min: 1}, text("size", "4G"),
+			Options: []Option{text("testname", "test"), text("blocksize", "4k"), {Name: "iodepth", Type: Int, Default: "64", Min: 1},
+				text("size", "4G"),
 				text("directory", "/tmp"), script("command", ""), script("prefix", ""), script("pre", ""), script("post", "")}},
-		{Name: "io-ior", Summary: "the parallel I/O benchmark IOR", Family: "storage", Shape: Storage, MinPods: 1, Image: images + "ior:latest",
-			Options: []Option{script("command", "ior -w -r -o testfile"), text("workdir", "/opt/ior"), script("prefix", ""), script("pre", ""), script("post", "")}},
-		{Name: "io-probe", Summary: "writes, syncs and reads files by the probe, in any cluster", Family: "storage", Shape: Storage, MinPods: 1,
-			Options: []Option{text("directory", ""), text("size", "64Mi"), text("blocksize", "4Ki"), {Name: "seconds", Type: Int, Default: "10", Min: 1}}},
+		{Name: "io-ior", Summary: "the parallel I/O benchmark IOR", Family: "storage", Shape: Storage, MinPods: 1,
+			Image: images + "ior:latest",
+			Options: []Option{script("command", "ior -w -r -o testfile"), text("workdir", "/opt/ior"), script("prefix", ""),
+				script("pre", ""), script("post", "")}},
+		{Name: "io-probe", Summary: "writes, syncs and reads files by the probe, in any cluster", Family: "storage", Shape: Storage,
+			MinPods: 1,
+			Options: []Option{text("directory", ""), text("size", "64Mi"), text("blocksize", "4Ki"),
+				{Name: "seconds", Type: Int, Default: "10", Min: 1}}},
 	}
 }
 
 func networkKinds() []Kind {
 	tasks, sole := number("tasks", "0"), Option{Name: "soleTenancy", Type: Bool, Default: "true", Alias: "sole-tenancy"}
 	return []Kind{
-		{Name: "network-osu-benchmark", Summary: "the OSU micro-benchmarks of MPI", Family: "network", Shape: Launcher, MinPods: 2, SoleTenancy: true, Image: images + "osu-benchmark:latest",
+		{Name: "network-osu-benchmark", Summary: "the OSU micro-benchmarks of MPI", Family: "network", Shape: Launcher, MinPods: 2,
+			SoleTenancy: true, Image: images + "osu-benchmark:latest",
 			Options: []Option{tasks, number("sleep", "60"), sole, toggle("all", "false"), toggle("timed", "false"), script("flags", "")},
 			Lists:   []Option{{Name: "commands", OneOf: osuNames()}}},
-		{Name: "network-netmark", Summary: "round trips between all ranks", Family: "network", Shape: Launcher, MinPods: 2, SoleTenancy: true, Image: "vanessa/netmark:latest",
-			Options: []Option{tasks, number("warmups", "10"), number("trials", "20"), number("sendReceiveCycles", "20"), number("messageSize", "0"), toggle("storeEachTrial", "true"), sole}},
-		{Name: "network-chatterbug", Summary: "communication proxies", Family: "network", Shape: Launcher, MinPods: 2, SoleTenancy: true, Image: images + "chatterbug:latest",
-			Options: []Option{{Name: "command", Default: "stencil3d", OneOf: chatterbugNames()}, script("args", "./stencil3d.x 2 2 2 10 10 10 4 1"), script("mpirun", "-N 8"), tasks, sole}},
-		{Name: "network-probe", Summary: "latency and bandwidth between all pairs of pods by the probe", Family: "network", Shape: Mesh, MinPods: 2, SoleTenancy: true,
-			Options: []Option{{Name: "port", Type: Int, Default: "9879", Min: 1}, {Name: "trials", Type: Int, Default: "100", Min: 1}, {Name: "messageSize", Type: Int, Default: "64", Min: 1},
+		{Name: "network-netmark", Summary: "round trips between all ranks", Family: "network", Shape: Launcher, MinPods: 2,
+			SoleTenancy: true, Image: "vanessa/netmark:latest",
+			Options: []Option{tasks, number("warmups", "10"), number("trials", "20"), number("sendReceiveCycles", "20"),
+				number("messageSize", "0"), toggle("storeEachTrial", "true"), sole}},
+		{Name: "network-chatterbug", Summary: "communication proxies", Family: "network", Shape: Launcher, MinPods: 2, SoleTenancy: true,
+			Image: images + "chatterbug:latest",
+			Options: []Option{{Name: "command", Default: "stencil3d", OneOf: chatterbugNames()},
+				script("args", "./stencil3d.x 2 2 2 10 10 10 4 1"), script("mpirun", "-N 8"), tasks, sole}},
+		{Name: "network-probe", Summary: "latency and bandwidth between all pairs of pods by the probe", Family: "network", Shape: Mesh,
+			MinPods: 2, SoleTenancy: true,
+			Options: []Option{{Name: "port", Type: Int, Default: "9879", Min: 1}, {Name: "trials", Type: Int, Default: "100", Min: 1},
+				{Name: "messageSize", Type: Int, Default: "64", Min: 1},
 				{Name: "seconds", Type: Int, Default: "2", Min: 1}, sole}},
 	}
 }
@@ -150,15 +170,18 @@ func customKind() Kind {
 
 func lammpsKind() Kind {
 	k := launcher("app-lammps", images+"lammps:latest", "simulation",
-		"mpirun --hostfile ./hostlist.txt -np 2 --map-by socket lmp -v x 2 -v y 2 -v z 2 -in in.reaxc.hns -nocite", "", "/opt/lammps/examples/reaxff/HNS", toggle("soleTenancy", "false"))
+		"mpirun --hostfile ./hostlist.txt -np 2 --map-by socket lmp -v x 2 -v y 2 -v z 2 -in in.reaxc.hns -nocite", "",
+		"/opt/lammps/examples/reaxff/HNS", toggle("soleTenancy", "false"))
 	k.MinPods = 1
 	return k
 }
 
 func hplKind() Kind {
-	k := Kind{Name: "app-hpl", Summary: "High-Performance Linpack", Family: "solver", Shape: Launcher, MinPods: 2, Image: images + "hpl-spack:latest",
+	k := Kind{Name: "app-hpl", Summary: "High-Performance Linpack", Family: "solver", Shape: Launcher, MinPods: 2,
+		Image:   images + "hpl-spack:latest",
 		Options: []Option{script("mpiargs", ""), number("tasks", "0"), text("ratio", "0.3"), text("workdir", "")}}
-	for _, o := range [][2]string{{"memory", "0"}, {"blocksize", "1"}, {"row_or_colmajor_pmapping", "0"}, {"pfact", "0"}, {"nbmin", "1"}, {"ndiv", "2"}, {"rfact", "0"}, {"bcast", "0"},
+	for _, o := range [][2]string{{"memory", "0"}, {"blocksize", "1"}, {"row_or_colmajor_pmapping", "0"}, {"pfact", "0"}, {"nbmin", "1"},
+		{"ndiv", "2"}, {"rfact", "0"}, {"bcast", "0"},
 		{"depth", "0"}, {"swap", "0"}, {"swappingThreshold", "64"}, {"l1transposed", "0"}, {"utransposed", "0"}, {"memAlignment", "4"}} {
 		k.Options = append(k.Options, number(o[0], o[1]))
 	}

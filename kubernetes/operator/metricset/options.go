@@ -74,7 +74,8 @@ func readOptions(at string, given map[string]intstr.IntOrString, kind *Kind) (Va
 		values[o.Name] = text
 	}
 	for _, o := range known {
-		if o.Required && values[o.Name] == "" && !slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == field+"."+o.Name }) {
+		if o.Required && values[o.Name] == "" &&
+			!slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == field+"."+o.Name }) {
 			problems = append(problems, Problem{field + "." + o.Name, "is required", "write " + o.Name + ": VALUE"})
 		}
 	}
@@ -103,9 +104,11 @@ func (o Option) read(v intstr.IntOrString) (string, Problem) {
 	case Int:
 		if v.Type != intstr.Int {
 			if _, err := strconv.ParseInt(v.StrVal, 10, 64); err == nil {
-				return "", Problem{"", fmt.Sprintf("%q is a text, and a number is needed", v.StrVal), fmt.Sprintf("write it without quotes: %s: %s", o.Name, v.StrVal)}
+				return "", Problem{"", fmt.Sprintf("%q is a text, and a number is needed", v.StrVal),
+					fmt.Sprintf("write it without quotes: %s: %s", o.Name, v.StrVal)}
 			}
-			return "", Problem{"", fmt.Sprintf("%q is not a number", clip(v.StrVal)), fmt.Sprintf("write a whole number: %s: %s", o.Name, o.Default)}
+			return "", Problem{"", fmt.Sprintf("%q is not a number", clip(v.StrVal)),
+				fmt.Sprintf("write a whole number: %s: %s", o.Name, o.Default)}
 		}
 		if int64(v.IntVal) < o.Min {
 			return "", Problem{"", fmt.Sprintf("%d is too small", v.IntVal), fmt.Sprintf("write %d or more", o.Min)}
@@ -120,7 +123,8 @@ func (o Option) read(v intstr.IntOrString) (string, Problem) {
 		if o.Type == Present {
 			return "true", Problem{}
 		}
-		return "", Problem{"", fmt.Sprintf("%q is neither true nor false", clip(v.String())), fmt.Sprintf("write %s: \"true\" or \"false\", in quotes", o.Name)}
+		return "", Problem{"", fmt.Sprintf("%q is neither true nor false", clip(v.String())),
+			fmt.Sprintf("write %s: \"true\" or \"false\", in quotes", o.Name)}
 	}
 	text := v.String()
 	if strings.ContainsRune(text, 0) {

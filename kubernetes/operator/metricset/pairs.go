@@ -29,15 +29,19 @@ func checkPairs(m *Measure, given *v1alpha2.Metric, at string) (warnings []strin
 		scripted := m.Shape == Launcher || m.Shape == System || m.Shape == Storage && m.Image != ""
 		switch {
 		case (e.Family == "performance" || e.Name == "commands" || e.Name == "perf-commands") && !scripted:
-			problems = append(problems, Problem{field + ".name", e.Name + " edits the script of a metric, and " + m.Name + " has none", "put it into the command of the application, or use an app- metric"})
+			problems = append(problems, Problem{field + ".name", e.Name + " edits the script of a metric, and " + m.Name + " has none",
+				"put it into the command of the application, or use an app- metric"})
 		case e.Family == "workload" && m.Shape != Launcher:
-			problems = append(problems, Problem{field + ".name", e.Name + " needs a metric with a launcher and workers, and " + m.Name + " has none", "use an app- metric"})
+			problems = append(problems, Problem{field + ".name",
+				e.Name + " needs a metric with a launcher and workers, and " + m.Name + " has none", "use an app- metric"})
 		}
 		if t := e.Values["target"]; t != "" && !slices.Contains(m.Targets(), t) {
-			problems = append(problems, Problem{field + ".options.target", fmt.Sprintf("there is no job %q", clip(t)), "one of " + strings.Join(m.Targets(), ", ")})
+			problems = append(problems, Problem{field + ".options.target", fmt.Sprintf("there is no job %q", clip(t)),
+				"one of " + strings.Join(m.Targets(), ", ")})
 		}
 		if t := e.Values["containerTarget"]; t != "" && !slices.Contains(m.Containers(), t) {
-			problems = append(problems, Problem{field + ".options.containerTarget", fmt.Sprintf("there is no container %q", clip(t)), "one of " + strings.Join(m.Containers(), ", ")})
+			problems = append(problems, Problem{field + ".options.containerTarget", fmt.Sprintf("there is no container %q", clip(t)),
+				"one of " + strings.Join(m.Containers(), ", ")})
 		}
 	}
 	return warnings, problems
@@ -90,23 +94,31 @@ func checkAttach(m *Measure, given *v1alpha2.Metric, at string, application bool
 		}
 	}
 	if perProcess != "" && m.Attach == AttachAgent {
-		problems = append(problems, Problem{at + ".options.attach", "the node's agent measures pods as a whole, and " + perProcess + " asks for their processes", "write attach: sidecar, or leave out " + perProcess})
+		problems = append(problems, Problem{at + ".options.attach",
+			"the node's agent measures pods as a whole, and " + perProcess + " asks for their processes",
+			"write attach: sidecar, or leave out " + perProcess})
 	}
 	selector := at + ".options.selector"
 	switch {
 	case m.Attach == AttachEphemeral && m.Values["selector"] == "":
-		problems = append(problems, Problem{selector, "is required by attach: ephemeral, which measures pods that run already", "write labels such as app=web"})
+		problems = append(problems, Problem{selector, "is required by attach: ephemeral, which measures pods that run already",
+			"write labels such as app=web"})
 	case m.Attach == AttachEphemeral && application:
-		problems = append(problems, Problem{at + ".addons", "attach: ephemeral measures pods that run already, and the add-on application starts one", "leave out one of them"})
+		problems = append(problems, Problem{at + ".addons",
+			"attach: ephemeral measures pods that run already, and the add-on application starts one", "leave out one of them"})
 	case m.Attach == AttachEphemeral:
 		problems = append(problems, checkSelector(m.Values["selector"], selector)...)
 		if m.Values["completions"] == "0" {
-			problems = append(problems, Problem{at + ".options.completions", "an ephemeral container cannot be taken out of a pod again, so that its measurement needs an end", "write the number of samples"})
+			problems = append(problems, Problem{at + ".options.completions",
+				"an ephemeral container cannot be taken out of a pod again, so that its measurement needs an end",
+				"write the number of samples"})
 		}
 	case m.Values["selector"] != "":
-		problems = append(problems, Problem{selector, "only attach: ephemeral selects pods that run already", "leave it out, or write attach: ephemeral"})
+		problems = append(problems, Problem{selector, "only attach: ephemeral selects pods that run already",
+			"leave it out, or write attach: ephemeral"})
 	case !application:
-		problems = append(problems, Problem{at + ".addons", "there is no application to measure", "add the add-on application with its image and command, or write attach: ephemeral with a selector"})
+		problems = append(problems, Problem{at + ".addons", "there is no application to measure",
+			"add the add-on application with its image and command, or write attach: ephemeral with a selector"})
 	}
 	return problems
 }
@@ -117,12 +129,14 @@ func checkStorage(m *Measure, at string) (warnings []string, problems []Problem)
 		if e.Family == "volume" && e.Name != "volume-cm" && e.Name != "volume-secret" {
 			mounts = append(mounts, path.Clean(e.Values["path"]))
 			if e.Values.On("readOnly") && m.Name != "io-sysstat" {
-				problems = append(problems, Problem{at + ".addons", "the volume " + e.Values["name"] + " is read-only, and " + m.Name + " writes", `write readOnly: "false"`})
+				problems = append(problems, Problem{at + ".addons",
+					"the volume " + e.Values["name"] + " is read-only, and " + m.Name + " writes", `write readOnly: "false"`})
 			}
 		}
 	}
 	if len(mounts) == 0 {
-		return nil, []Problem{{at + ".addons", m.Name + " measures a volume, and there is none", "add volume-pvc, volume-hostpath or volume-empty"}}
+		return nil, []Problem{
+			{at + ".addons", m.Name + " measures a volume, and there is none", "add volume-pvc, volume-hostpath or volume-empty"}}
 	}
 	option := map[string]string{"io-fio": "directory", "io-ior": "workdir"}[m.Name]
 	if m.Name == "io-probe" && m.Values["directory"] == "" {
@@ -131,8 +145,11 @@ func checkStorage(m *Measure, at string) (warnings []string, problems []Problem)
 	if m.Name == "io-probe" {
 		option = "directory"
 	}
-	if dir := path.Clean(m.Values[option]); option != "" && !slices.ContainsFunc(mounts, func(mount string) bool { return within(dir, mount) }) {
-		warnings = append(warnings, fmt.Sprintf("%s.options.%s: %s is on no volume of this metric, so that the container's own file system is measured", at, option, dir))
+	if dir := path.Clean(m.Values[option]); option != "" &&
+		!slices.ContainsFunc(mounts, func(mount string) bool { return within(dir, mount) }) {
+		warnings = append(
+			warnings, fmt.Sprintf("%s.options.%s: %s is on no volume of this metric, so that the container's own file system is measured",
+				at, option, dir))
 	}
 	return warnings, problems
 }
@@ -166,7 +183,11 @@ func checkNames(set string, pods int32, m Measure, at string) (problems []Proble
 	// A pod of an indexed job is named SET-JOB-0-INDEX-xxxxx.
 	name := m.lastHost(set, pods) + "-00000"
 	if len(name) > validation.DNS1123LabelMaxLength {
-		return []Problem{{"metadata.name", fmt.Sprintf("the pods of %s would be named %s..., %d characters long, and %d are allowed", at, name[:20], len(name), validation.DNS1123LabelMaxLength), fmt.Sprintf("shorten the name by %d", len(name)-validation.DNS1123LabelMaxLength)}}
+		return []Problem{
+			{
+				"metadata.name", fmt.Sprintf("the pods of %s would be named %s..., %d characters long, and %d are allowed", at, name[:20],
+					len(name), validation.DNS1123LabelMaxLength),
+				fmt.Sprintf("shorten the name by %d", len(name)-validation.DNS1123LabelMaxLength)}}
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func checkTypes(doc []byte) error {
 	}
 	for i, m := range root.Spec.Metrics {
 		at := fmt.Sprintf("spec.metrics[%d]", i)
-		for _, err := range []error{m.check(at), scalars(at+".resources.limits", m.Resources.Limits), scalars(at+".resources.requests", m.Resources.Requests)} {
+		for _, err := range []error{m.check(at), scalars(at+".resources.limits", m.Resources.Limits),
+			scalars(at+".resources.requests", m.Resources.Requests)} {
 			if err != nil {
 				return err
 			}

@@ -88,7 +88,8 @@ func Read(ms *v1alpha2.MetricSet) (*Set, []Problem) {
 	for i := range spec.Metrics {
 		m, at := &spec.Metrics[i], fmt.Sprintf("spec.metrics[%d]", i)
 		if first, twice := seen[m.Name]; twice && m.Name != "" {
-			problems = append(problems, Problem{at + ".name", fmt.Sprintf("%s is already spec.metrics[%d]", m.Name, first), "give it a MetricSet of its own"})
+			problems = append(problems, Problem{at + ".name", fmt.Sprintf("%s is already spec.metrics[%d]", m.Name, first),
+				"give it a MetricSet of its own"})
 			continue
 		}
 		seen[m.Name] = i
@@ -98,7 +99,10 @@ func Read(ms *v1alpha2.MetricSet) (*Set, []Problem) {
 			problems = append(problems, checkNames(ms.Name, *spec.Pods, measure, at)...)
 			s.Metrics = append(s.Metrics, measure)
 			if !spec.DontSetFQDN && !s.FQDN(&measure) {
-				s.Warnings = append(s.Warnings, fmt.Sprintf("%s: full host names of its pods would be longer than the %d characters that Linux takes: the pods have the short ones, as with dontSetFQDN", at, maxHostname))
+				s.Warnings = append(s.Warnings,
+					fmt.Sprintf(
+						"%s: full host names of its pods would be longer than the %d characters that Linux takes: the pods have the "+
+							"short ones, as with dontSetFQDN", at, maxHostname))
 			}
 		}
 	}
@@ -113,7 +117,8 @@ func checkSpec(spec *v1alpha2.MetricSetSpec) (problems []Problem) {
 		problems = append(problems, Problem{"spec.pods", fmt.Sprintf("%d is too small", *spec.Pods), "write 1 or more"})
 	}
 	if *spec.DeadlineSeconds <= 0 {
-		problems = append(problems, Problem{"spec.deadlineSeconds", fmt.Sprintf("%d would end the jobs at once", *spec.DeadlineSeconds), "write the seconds they may take, or leave it out"})
+		problems = append(problems, Problem{"spec.deadlineSeconds", fmt.Sprintf("%d would end the jobs at once", *spec.DeadlineSeconds),
+			"write the seconds they may take, or leave it out"})
 	}
 	for _, why := range validation.IsDNS1035Label(spec.ServiceName) {
 		problems = append(problems, Problem{"spec.serviceName", why, "write a name such as ms"})
@@ -121,7 +126,9 @@ func checkSpec(spec *v1alpha2.MetricSetSpec) (problems []Problem) {
 	problems = append(problems, checkQuantities("spec.resources", spec.Resources)...)
 	for _, name := range slices.Sorted(maps.Keys(spec.Resources)) {
 		if name != "cpu" && name != "memory" && !strings.HasPrefix(name, "hugepages-") {
-			problems = append(problems, Problem{"spec.resources." + name, "is no resource of a pod as a whole: those are cpu, memory and hugepages", "write it under spec.metrics[].resources.limits"})
+			problems = append(problems, Problem{"spec.resources." + name,
+				"is no resource of a pod as a whole: those are cpu, memory and hugepages",
+				"write it under spec.metrics[].resources.limits"})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Pod.Labels)) {
@@ -132,7 +139,8 @@ func checkSpec(spec *v1alpha2.MetricSetSpec) (problems []Problem) {
 	return problems
 }
 
-func readMetric(spec *v1alpha2.MetricSetSpec, m *v1alpha2.Metric, at string, index int) (out Measure, warnings []string, problems []Problem) {
+func readMetric(spec *v1alpha2.MetricSetSpec, m *v1alpha2.Metric, at string, index int) (out Measure, warnings []string,
+	problems []Problem) {
 	kind, known := FindKind(m.Name)
 	if !known {
 		remedy := "known are " + strings.Join(kindNames(), ", ")
@@ -152,10 +160,12 @@ func readMetric(spec *v1alpha2.MetricSetSpec, m *v1alpha2.Metric, at string, ind
 		}
 	}
 	if kind.ImageRequired && m.Image == "" {
-		problems = append(problems, Problem{at + ".image", "is required: " + kind.Name + " has no image of its own", "name the image of the application"})
+		problems = append(problems, Problem{at + ".image", "is required: " + kind.Name + " has no image of its own",
+			"name the image of the application"})
 	}
 	if *spec.Pods < kind.MinPods && *spec.Pods > 0 {
-		problems = append(problems, Problem{"spec.pods", fmt.Sprintf("%d is too small for %s", *spec.Pods, kind.Name), fmt.Sprintf("it needs %d or more", kind.MinPods)})
+		problems = append(problems, Problem{"spec.pods", fmt.Sprintf("%d is too small for %s", *spec.Pods, kind.Name),
+			fmt.Sprintf("it needs %d or more", kind.MinPods)})
 	}
 	if m.Image != "" && kind.Image == "" && !kind.ImageRequired {
 		warnings = append(warnings, at+".image has no effect: "+kind.Name+" is measured by the agent or its probe")
@@ -186,7 +196,8 @@ func readList(out *Measure, at, name string, given []intstr.IntOrString) (proble
 			continue
 		}
 		if slices.Contains(out.Lists[o.Name], text) {
-			problems = append(problems, Problem{fmt.Sprintf("%s[%d]", field, n), fmt.Sprintf("%q is there twice", clip(text)), "leave out one of them"})
+			problems = append(problems, Problem{fmt.Sprintf("%s[%d]", field, n), fmt.Sprintf("%q is there twice", clip(text)),
+				"leave out one of them"})
 		}
 		out.Lists[o.Name] = append(out.Lists[o.Name], text)
 	}
@@ -199,7 +210,8 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 		field := fmt.Sprintf("%s.addons[%d]", at, j)
 		kind, known := FindAddon(a.Name)
 		if !known {
-			problems = append(problems, Problem{field + ".name", fmt.Sprintf("there is no add-on %q", clip(a.Name)), "known are " + strings.Join(addonNames(), ", ")})
+			problems = append(problems, Problem{field + ".name", fmt.Sprintf("there is no add-on %q", clip(a.Name)),
+				"known are " + strings.Join(addonNames(), ", ")})
 			continue
 		}
 		values, w, p := readOptions(field, a.Options, &Kind{Options: kind.Options, Maps: kind.Maps})
@@ -218,7 +230,8 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 		case kind.Name == "application":
 			problems = append(problems, checkCommand(values["command"], field+".options.command")...)
 		case len(kind.AnyOf) > 0 && !slices.ContainsFunc(kind.AnyOf, func(n string) bool { return values[n] != "" }):
-			problems = append(problems, Problem{field + ".options", kind.Name + " does nothing", "give one of " + strings.Join(kind.AnyOf, ", ")})
+			problems = append(problems, Problem{field + ".options", kind.Name + " does nothing",
+				"give one of " + strings.Join(kind.AnyOf, ", ")})
 		}
 		names[kind.Name] = true
 		out.Addons = append(out.Addons, e)
@@ -305,13 +318,16 @@ func checkVolume(e *Extra, field string, names, paths map[string]string) (proble
 		problems = append(problems, Problem{field + ".options.name", why[0], "write a name such as data"})
 	}
 	if !path.IsAbs(mount) || mount == "/" || strings.Contains(mount, ":") {
-		problems = append(problems, Problem{field + ".options.path", fmt.Sprintf("%q is no folder to mount at", clip(e.Values["path"])), "write an absolute path below /, without a colon"})
+		problems = append(problems, Problem{field + ".options.path", fmt.Sprintf("%q is no folder to mount at", clip(e.Values["path"])),
+			"write an absolute path below /, without a colon"})
 	}
 	if first := names[name]; first != "" {
-		problems = append(problems, Problem{field + ".options.name", name + " is the name of " + first + " too", "give each volume its own"})
+		problems = append(problems, Problem{field + ".options.name", name + " is the name of " + first + " too",
+			"give each volume its own"})
 	}
 	if first := paths[mount]; first != "" {
-		problems = append(problems, Problem{field + ".options.path", mount + " is the path of " + first + " too", "mount each volume elsewhere"})
+		problems = append(problems, Problem{field + ".options.path", mount + " is the path of " + first + " too",
+			"mount each volume elsewhere"})
 	}
 	names[name], paths[mount] = field, field
 	return problems
@@ -322,7 +338,8 @@ func checkQuantities(field string, list v1alpha2.ContainerResource) (problems []
 		v := list[name]
 		q, err := resource.ParseQuantity(v.String())
 		if err != nil {
-			problems = append(problems, Problem{field + "." + name, fmt.Sprintf("%q is not a quantity", clip(v.String())), "write one such as 500m or 2Gi"})
+			problems = append(problems, Problem{field + "." + name, fmt.Sprintf("%q is not a quantity", clip(v.String())),
+				"write one such as 500m or 2Gi"})
 		} else if q.Sign() < 0 {
 			problems = append(problems, Problem{field + "." + name, v.String() + " is negative", "write 0 or more"})
 		}

@@ -72,8 +72,10 @@ func (c *Certificate) Renew() (bool, error) {
 	}
 	// Clocks may be apart: it is valid from an hour ago.
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: c.Names[0]}, DNSNames: c.Names, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certValidity),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true, IsCA: true,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: c.Names[0]}, DNSNames: c.Names, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(certValidity),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true, IsCA: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

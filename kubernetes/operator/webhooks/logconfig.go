@@ -23,9 +23,11 @@ func (l *Logs) configure(w *wish, pod *core.Pod, c *core.Container, dir string) 
 	field := func(name, path string) core.EnvVar {
 		return core.EnvVar{Name: name, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: path}}}
 	}
-	c.Env = append(c.Env, field("NODE_NAME", "spec.nodeName"), field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace"),
+	c.Env = append(c.Env, field("NODE_NAME", "spec.nodeName"), field("POD_NAME", "metadata.name"),
+		field("POD_NAMESPACE", "metadata.namespace"),
 		field("POD_IP", "status.podIP"), field("POD_SERVICE_ACCOUNT", "spec.serviceAccountName"))
-	for name, v := range map[string]string{"APPLICATION_LOG_DIR": dir, "TAG_PREFIX": w.values["tag-prefix"], "AGGREGATOR_HOST": w.values["aggregator-host"], "AGGREGATOR_PORT": w.get("aggregator-port", "24224")} {
+	for name, v := range map[string]string{"APPLICATION_LOG_DIR": dir, "TAG_PREFIX": w.values["tag-prefix"],
+		"AGGREGATOR_HOST": w.values["aggregator-host"], "AGGREGATOR_PORT": w.get("aggregator-port", "24224")} {
 		c.Env = append(c.Env, core.EnvVar{Name: name, Value: strings.ReplaceAll(v, "$(", "$$(")})
 	}
 	slices.SortStableFunc(c.Env[5:], func(a, b core.EnvVar) int { return strings.Compare(a.Name, b.Name) })
@@ -66,23 +68,28 @@ func customEnv(w *wish) (out []core.EnvVar, err error) {
 // config is the configuration of the collector as JSON, which is YAML. Lines of up to 16 MiB are taken.
 func (l *Logs) config(w *wish, dir string) (string, error) {
 	receiver := map[string]any{
-		"include": []string{dir + "/*.log", dir + "/**/*.log"}, "start_at": "beginning", "include_file_name": true, "include_file_path": true,
-		"max_log_size": "16MiB", "poll_interval": "200ms",
+		"include": []string{dir + "/*.log", dir + "/**/*.log"}, "start_at": "beginning", "include_file_name": true,
+		"include_file_path": true,
+		"max_log_size":      "16MiB", "poll_interval": "200ms",
 		"attributes": map[string]any{"tag": quote(w.values["tag-prefix"])},
-		"resource":   map[string]any{"k8s.pod.name": "${env:POD_NAME}", "k8s.namespace.name": "${env:POD_NAMESPACE}", "k8s.node.name": "${env:NODE_NAME}", "service.name": "${env:POD_NAME}"},
+		"resource": map[string]any{"k8s.pod.name": "${env:POD_NAME}", "k8s.namespace.name": "${env:POD_NAMESPACE}",
+			"k8s.node.name": "${env:NODE_NAME}", "service.name": "${env:POD_NAME}"},
 	}
 	// fluent-bit's lines are parsed by nobody, fluentd's are JSON by default.
-	format := w.get("log-format", map[bool]string{true: "json", false: "none"}[w.prefix == prefixFluent && w.get("collector", "fluentd") == "fluentd"])
+	format := w.get("log-format", map[bool]string{true: "json", false: "none"}[w.prefix == prefixFluent &&
+		w.get("collector", "fluentd") == "fluentd"])
 	switch format {
 	case "json":
 		parser := map[string]any{"type": "json_parser", "on_error": "send_quiet"}
 		if key := w.values["time-key"]; key != "" || w.values["time-format"] != "" {
-			parser["timestamp"] = map[string]any{"parse_from": "attributes[" + strconv.Quote(quote(orElse(key, "time"))) + "]", "layout_type": "strptime", "layout": quote(w.get("time-format", "%Y-%m-%dT%H:%M:%S%z")), "on_error": "send_quiet"}
+			parser["timestamp"] = map[string]any{"parse_from": "attributes[" + strconv.Quote(quote(orElse(key, "time"))) + "]",
+				"layout_type": "strptime", "layout": quote(w.get("time-format", "%Y-%m-%dT%H:%M:%S%z")), "on_error": "send_quiet"}
 		}
 		receiver["operators"] = []any{parser}
 	case "none", "":
 	default:
-		return "", fmt.Errorf("%slog-format: %q is none of json and none; give a configuration of your own by config-volume", w.prefix, format)
+		return "", fmt.Errorf("%slog-format: %q is none of json and none; give a configuration of your own by config-volume", w.prefix,
+			format)
 	}
 	name, exporter, err := l.exporter(w)
 	if err != nil {
@@ -98,7 +105,9 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 	config := map[string]any{
 		"receivers": map[string]any{"filelog": receiver},
 		"exporters": map[string]any{name: exporter},
-		"service":   map[string]any{"pipelines": map[string]any{"logs": map[string]any{"receivers": []string{"filelog"}, "exporters": []string{name}}}, "telemetry": map[string]any{"metrics": map[string]any{"level": "none"}}},
+		"service": map[string]any{
+			"pipelines": map[string]any{"logs": map[string]any{"receivers": []string{"filelog"}, "exporters": []string{name}}},
+			"telemetry": map[string]any{"metrics": map[string]any{"level": "none"}}},
 	}
 	text, err := json.Marshal(config)
 	return string(text), err
@@ -117,9 +126,13 @@ func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", nil, fmt.Errorf("%q is no address to send logs to; write %sendpoint such as http://loki:3100/otlp, or give the operator --logs-endpoint", endpoint, w.prefix)
+		return "", nil, fmt.Errorf(
+			"%q is no address to send logs to; write %sendpoint such as http://loki:3100/otlp, or give the operator --logs-endpoint",
+			endpoint, w.prefix)
 	}
-	return "otlphttp", map[string]any{"endpoint": quote(endpoint), "retry_on_failure": map[string]any{"enabled": true, "max_elapsed_time": "0s"}, "sending_queue": map[string]any{"enabled": true, "queue_size": 1000}}, nil
+	return "otlphttp", map[string]any{"endpoint": quote(endpoint),
+		"retry_on_failure": map[string]any{"enabled": true, "max_elapsed_time": "0s"},
+		"sending_queue":    map[string]any{"enabled": true, "queue_size": 1000}}, nil
 }
 
 // quote keeps the collector from replacing variables in a text that somebody wrote.

@@ -91,7 +91,8 @@ func asked(pod *core.Pod) *wish {
 // known are the annotations with an effect; dropped those of the fluent collectors that have none here,
 // with the reason.
 func known() []string {
-	return []string{"injection", "collector", "docker-image", "image", "aggregator-host", "aggregator-port", "application-log-dir", "tag-prefix", "custom-env", "expose-port", "config-volume",
+	return []string{"injection", "collector", "docker-image", "image", "aggregator-host", "aggregator-port", "application-log-dir",
+		"tag-prefix", "custom-env", "expose-port", "config-volume",
 		"memory-request", "memory-limit", "cpu-request", "cpu-limit", "send-timeout", "time-key", "time-format", "log-format", "endpoint"}
 }
 
@@ -121,20 +122,24 @@ func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
 	slices.Sort(warnings)
 	dir := path.Clean(w.get("application-log-dir", ""))
 	if !path.IsAbs(dir) || dir == "/" || strings.ContainsAny(dir, ":\n\"$") {
-		return nil, fmt.Errorf("%sapplication-log-dir: %q is no folder; write an absolute path such as /var/log/app", w.prefix, w.values["application-log-dir"])
+		return nil, fmt.Errorf("%sapplication-log-dir: %q is no folder; write an absolute path such as /var/log/app", w.prefix,
+			w.values["application-log-dir"])
 	}
 	container := core.Container{
-		Name: LogContainer, Image: w.get("image", l.Image), ImagePullPolicy: core.PullIfNotPresent, RestartPolicy: ptr.To(core.ContainerRestartPolicyAlways),
+		Name: LogContainer, Image: w.get("image", l.Image), ImagePullPolicy: core.PullIfNotPresent,
+		RestartPolicy: ptr.To(core.ContainerRestartPolicyAlways),
 		// The collector does not look once more before it ends: what the application wrote last is read in this second.
 		Lifecycle: &core.Lifecycle{PreStop: &core.LifecycleHandler{Sleep: &core.SleepAction{Seconds: 1}}},
-		SecurityContext: &core.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Capabilities: &core.Capabilities{Drop: []core.Capability{"ALL"}},
+		SecurityContext: &core.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities:   &core.Capabilities{Drop: []core.Capability{"ALL"}},
 			SeccompProfile: &core.SeccompProfile{Type: core.SeccompProfileTypeRuntimeDefault}},
 	}
 	if v := w.values["docker-image"]; v != "" {
 		warnings = append(warnings, w.prefix+"docker-image has no effect: the collector is "+container.Image)
 	}
 	if w.values["aggregator-host"] != "" && w.values["endpoint"] == "" && w.values["config-volume"] == "" {
-		warnings = append(warnings, w.prefix+"aggregator-host is sent OTLP over HTTP, and not fluentd's protocol: it needs an input of that kind")
+		warnings = append(warnings, w.prefix+
+			"aggregator-host is sent OTLP over HTTP, and not fluentd's protocol: it needs an input of that kind")
 	}
 	if container.Image == "" {
 		return nil, fmt.Errorf("the operator was given no image of a collector")
@@ -201,7 +206,8 @@ func mountLogs(pod *core.Pod, c *core.Container, dir string) {
 		}
 	}
 	if name == logVolume && !slices.ContainsFunc(pod.Spec.Volumes, func(v core.Volume) bool { return v.Name == logVolume }) {
-		pod.Spec.Volumes = append(pod.Spec.Volumes, core.Volume{Name: logVolume, VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			core.Volume{Name: logVolume, VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}})
 	}
 	for i := range pod.Spec.Containers {
 		other := &pod.Spec.Containers[i]

@@ -1,7 +1,9 @@
-// Package reckonrank is a plugin of kube-scheduler that prefers nodes as reckon ranks them: those that have room and whose load is known, by the
+// Package reckonrank is a plugin of kube-scheduler that prefers nodes as reckon ranks them: those that have room and whose load is known,
+// by the
 // watts that the pod adds there.
 //
-// It is a thin client: the ranking is made by the server (POST /api/reckon/v1/rank), once for each pod, in PreScore. Where the server does not
+// It is a thin client: the ranking is made by the server (POST /api/reckon/v1/rank), once for each pod, in PreScore. Where the server does
+// not
 // answer within the timeout, 20 ms unless configured, the plugin is skipped for the pod: it neither prefers a node nor fails. In
 // Reserve the server is notified where the pod goes, so that it counts there before it is measured.
 //
@@ -80,7 +82,8 @@ func New(_ context.Context, configuration runtime.Object, _ framework.Handle) (f
 func newPlugin(args Args) (*Plugin, error) {
 	at, err := url.Parse(args.URL)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("arguments of %s: url %q is no address of a reckon server, such as http://reckon.reckon:9870", Name, args.URL)
+		return nil, fmt.Errorf("arguments of %s: url %q is no address of a reckon server, such as http://reckon.reckon:9870", Name,
+			args.URL)
 	}
 	if args.TimeoutMilliseconds < 0 {
 		return nil, fmt.Errorf("arguments of %s: timeoutMilliseconds %d: give 1 or more", Name, args.TimeoutMilliseconds)
@@ -162,7 +165,8 @@ func (p *Plugin) placed(ctx context.Context, pod *v1.Pod, node string, removed b
 		q.Set("removed", "true")
 	}
 	if err := p.post(ctx, "/api/reckon/v1/rank/placed", q, nil); err != nil {
-		klog.FromContext(ctx).V(2).Info("the ranking does not know of the placement until it is measured", "pod", klog.KObj(pod), "err", err)
+		klog.FromContext(ctx).V(2).Info("the ranking does not know of the placement until it is measured", "pod", klog.KObj(pod), "err",
+			err)
 	}
 }
 

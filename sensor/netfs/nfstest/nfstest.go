@@ -48,7 +48,8 @@ func Start(dir string) (*Server, error) {
 		return nil, err
 	}
 	if threads, err := os.ReadFile(s.file("threads")); err != nil || strings.TrimSpace(string(threads)) != "0" {
-		return nil, errors.Join(fmt.Errorf("%w: this machine serves NFS, with %s threads", ErrNone, strings.TrimSpace(string(threads))), err, unmount(s.control))
+		return nil, errors.Join(fmt.Errorf("%w: this machine serves NFS, with %s threads", ErrNone, strings.TrimSpace(string(threads))),
+			err, unmount(s.control))
 	}
 	if err := s.start(filepath.Join(dir, "served")); err != nil {
 		return nil, errors.Join(err, s.Stop())

@@ -126,7 +126,8 @@ func (d *decoder) samples(families []wireFamily) ([]metric.Sample, error) {
 			switch {
 			case desc.Kind == metric.NativeHistogram && w.Histogram != nil:
 				h := w.Histogram
-				s.Histogram = &metric.Histogram{Count: h.Count, ZeroCount: h.Zero, Sum: float64(h.Sum), Offset: h.Offset, Buckets: h.Buckets}
+				s.Histogram = &metric.Histogram{Count: h.Count, ZeroCount: h.Zero, Sum: float64(h.Sum), Offset: h.Offset,
+					Buckets: h.Buckets}
 			case desc.Kind != metric.NativeHistogram && w.Value != nil:
 				s.Value = float64(*w.Value)
 			default:

@@ -24,7 +24,8 @@ func machineFiles() []string {
 		"proc/stat", "proc/meminfo", "proc/loadavg", "proc/uptime", "proc/version", "proc/vmstat", "proc/diskstats",
 		"proc/cpuinfo", "proc/cgroups", "proc/filesystems", "proc/schedstat",
 		"proc/mounts", "proc/self/mounts", "proc/self/mountinfo", "proc/self/cgroup", "proc/1/mounts", "proc/1/mountinfo",
-		"proc/net/dev", "proc/self/net/dev", "proc/net/netstat", "proc/net/snmp", "proc/net/snmp6", "proc/net/sockstat", "proc/net/sockstat6",
+		"proc/net/dev", "proc/self/net/dev", "proc/net/netstat", "proc/net/snmp", "proc/net/snmp6", "proc/net/sockstat",
+		"proc/net/sockstat6",
 		"proc/1/net/dev", "proc/1/net/netstat", "proc/1/net/snmp", "proc/1/net/snmp6", "proc/1/net/sockstat", "proc/1/net/sockstat6",
 		"proc/pressure/cpu", "proc/pressure/io", "proc/pressure/memory",
 		"proc/sys/kernel/osrelease", "proc/sys/kernel/hostname", "proc/sys/kernel/pid_max", "proc/sys/kernel/random/boot_id",
@@ -34,21 +35,25 @@ func machineFiles() []string {
 		"sys/devices/system/cpu/cpu[0-9]*/topology/core_id", "sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id",
 		"sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq", "sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
 		"sys/devices/system/node/online", "sys/devices/system/node/node[0-9]*/cpulist", "sys/devices/system/node/node[0-9]*/meminfo",
-		"sys/class/net/*/device/vendor", "sys/class/net/*/speed", "sys/class/net/*/operstate", "sys/class/net/*/carrier", "sys/class/net/*/mtu",
+		"sys/class/net/*/device/vendor", "sys/class/net/*/speed", "sys/class/net/*/operstate", "sys/class/net/*/carrier",
+		"sys/class/net/*/mtu",
 		"sys/block/*/size", "sys/block/*/queue/hw_sector_size", "sys/block/*/queue/rotational",
 	}
 }
 
 func deviceFiles() []string {
 	return []string{
-		"sys/class/powercap/*/name", "sys/class/powercap/*/enabled", "sys/class/powercap/*/energy_uj", "sys/class/powercap/*/max_energy_range_uj",
+		"sys/class/powercap/*/name", "sys/class/powercap/*/enabled", "sys/class/powercap/*/energy_uj",
+		"sys/class/powercap/*/max_energy_range_uj",
 		"sys/class/hwmon/hwmon*/name", "sys/class/hwmon/hwmon*/device",
-		"sys/class/hwmon/hwmon*/*_input", "sys/class/hwmon/hwmon*/*_label", "sys/class/hwmon/hwmon*/*_average", "sys/class/hwmon/hwmon*/*_enable",
+		"sys/class/hwmon/hwmon*/*_input", "sys/class/hwmon/hwmon*/*_label", "sys/class/hwmon/hwmon*/*_average",
+		"sys/class/hwmon/hwmon*/*_enable",
 		"sys/class/hwmon/hwmon*/*_crit", "sys/class/hwmon/hwmon*/*_max", "sys/class/hwmon/hwmon*/shunt*_resistor",
 		"sys/class/thermal/thermal_zone*/type", "sys/class/thermal/thermal_zone*/temp",
 		"sys/class/drm/card[0-9]*/device/vendor", "sys/class/drm/card[0-9]*/device/device", "sys/class/drm/card[0-9]*/device/driver",
 		"sys/class/drm/card[0-9]*/device/gpu_busy_percent", "sys/class/drm/card[0-9]*/device/mem_busy_percent",
-		"sys/class/drm/card[0-9]*/device/mem_info_*", "sys/class/drm/card[0-9]*/device/gpu_metrics", "sys/class/drm/card[0-9]*/device/pp_dpm_*",
+		"sys/class/drm/card[0-9]*/device/mem_info_*", "sys/class/drm/card[0-9]*/device/gpu_metrics",
+		"sys/class/drm/card[0-9]*/device/pp_dpm_*",
 		"sys/class/drm/card[0-9]*/device/hwmon/hwmon*/name", "sys/class/drm/card[0-9]*/device/hwmon/hwmon*/*_input",
 		"sys/class/drm/card[0-9]*/device/hwmon/hwmon*/*_average", "sys/class/drm/card[0-9]*/device/hwmon/hwmon*/*_label",
 		"sys/class/devfreq/*/cur_freq", "sys/class/devfreq/*/max_freq", "sys/class/devfreq/*/load", "sys/class/devfreq/*/device/load",
@@ -59,12 +64,16 @@ func deviceFiles() []string {
 		"sys/devices/system/cpu/cpu[0-9]*/cache/index3/id", "sys/fs/resctrl/info/L3_MON/*",
 		"sys/fs/resctrl/mon_data/mon_L3_*/*", "sys/fs/resctrl/mon_groups/*/mon_data/mon_L3_*/*", "sys/fs/resctrl/*/mon_data/mon_L3_*/*",
 		"sys/class/infiniband/*/board_id", "sys/class/infiniband/*/fw_ver", "sys/class/infiniband/*/hca_type",
-		"sys/class/infiniband/*/ports/[0-9]*/state", "sys/class/infiniband/*/ports/[0-9]*/phys_state", "sys/class/infiniband/*/ports/[0-9]*/rate",
-		"sys/class/infiniband/*/ports/[0-9]*/link_layer", "sys/class/infiniband/*/ports/[0-9]*/counters/*", "sys/class/infiniband/*/ports/[0-9]*/counters_ext/*",
+		"sys/class/infiniband/*/ports/[0-9]*/state", "sys/class/infiniband/*/ports/[0-9]*/phys_state",
+		"sys/class/infiniband/*/ports/[0-9]*/rate",
+		"sys/class/infiniband/*/ports/[0-9]*/link_layer", "sys/class/infiniband/*/ports/[0-9]*/counters/*",
+		"sys/class/infiniband/*/ports/[0-9]*/counters_ext/*",
 		"sys/class/infiniband/*/ports/[0-9]*/hw_counters/*",
-		"sys/class/cxi/*/device/telemetry/hni_sts_*", "sys/class/cxi/*/device/telemetry/hni_pcs_*_cw", "sys/class/cxi/*/device/port/link", "sys/class/cxi/*/device/port/speed",
+		"sys/class/cxi/*/device/telemetry/hni_sts_*", "sys/class/cxi/*/device/telemetry/hni_pcs_*_cw", "sys/class/cxi/*/device/port/link",
+		"sys/class/cxi/*/device/port/speed",
 		"sys/class/cxi/*/device/port/0/link/state", "sys/class/cxi/*/device/port/0/link/speed",
-		"sys/class/power_supply/*/type", "sys/class/power_supply/*/status", "sys/class/power_supply/*/capacity", "sys/class/power_supply/*/online",
+		"sys/class/power_supply/*/type", "sys/class/power_supply/*/status", "sys/class/power_supply/*/capacity",
+		"sys/class/power_supply/*/online",
 		"sys/class/power_supply/*/energy_*", "sys/class/power_supply/*/charge_*", "sys/class/power_supply/*/power_now",
 		"sys/class/power_supply/*/current_now", "sys/class/power_supply/*/voltage_now",
 	}
@@ -79,10 +88,12 @@ func processFiles() []string {
 func cgroupFiles() []string {
 	return []string{
 		"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.peak", "memory.stat", "memory.events", "memory.max",
-		"memory.swap.current", "memory.pressure", "io.stat", "io.pressure", "memory.numa_stat", "pids.current", "cgroup.controllers", "cgroup.procs",
+		"memory.swap.current", "memory.pressure", "io.stat", "io.pressure", "memory.numa_stat", "pids.current", "cgroup.controllers",
+		"cgroup.procs",
 		"cpuacct.usage", "cpuacct.stat", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.cfs_quota_us", "cpu.cfs_period_us",
 		"memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.memsw.usage_in_bytes", "memory.limit_in_bytes",
-		"memory.kmem.usage_in_bytes", "memory.failcnt", "memory.oom_control", "blkio.throttle.io_service_bytes", "blkio.throttle.io_service_bytes_recursive",
+		"memory.kmem.usage_in_bytes", "memory.failcnt", "memory.oom_control", "blkio.throttle.io_service_bytes",
+		"blkio.throttle.io_service_bytes_recursive",
 	}
 }
 

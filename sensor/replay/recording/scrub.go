@@ -74,7 +74,8 @@ func (s *Scrubber) host(name string) {
 // User adds the name of a user. Ids below 1000 and the two conventional ids of nobody are
 // not people.
 func (s *Scrubber) User(uid uint32, name string) {
-	if uid < firstPerson || uid == 65534 || uid == 1<<32-2 || len(name) < 2 || s.names[name] != "" || strings.Trim(name, "0123456789") == "" {
+	if uid < firstPerson || uid == 65534 || uid == 1<<32-2 || len(name) < 2 || s.names[name] != "" ||
+		strings.Trim(name, "0123456789") == "" {
 		return
 	}
 	s.users++

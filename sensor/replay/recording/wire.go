@@ -303,7 +303,8 @@ func encodePass(d *PassData) ([]byte, error) {
 	}
 	for i := range d.Cgroups {
 		c := &d.Cgroups[i]
-		w.Cgroups = append(w.Cgroups, wireCgroup{encodePaths(c.Paths), bitsToNames(cgroupNames, c.Figures.Have), encodeShape(c.Figures, cgroupShape)})
+		w.Cgroups = append(w.Cgroups, wireCgroup{encodePaths(c.Paths), bitsToNames(cgroupNames, c.Figures.Have),
+			encodeShape(c.Figures, cgroupShape)})
 	}
 	for _, r := range d.Sensors {
 		w.Sensors = append(w.Sensors, wireReading{r.Sensor, r.Error, encodeSamples(r.Samples)})

@@ -46,7 +46,8 @@ type Accounts struct {
 	over       Ended
 }
 
-// OpenAccounts loads and attaches the programs. It fails with an error that wraps sensor.ErrUnavailable where the kernel or the permissions do
+// OpenAccounts loads and attaches the programs. It fails with an error that wraps sensor.ErrUnavailable where the kernel or the permissions
+// do
 // not allow it.
 func OpenAccounts(o AccountsSpec) (*Accounts, error) {
 	if err := Permitted(); err != nil {

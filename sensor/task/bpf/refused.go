@@ -131,7 +131,8 @@ func filtered() string {
 }
 
 // trusted refuses the release of a kernel with which a machine stood still while the programs ran: one of five runs of Debian's 5.10 under
-// QEMU ended in a soft lockup. It was likely the emulator's, as that of 6.1 was (test/kernels/emulate.go); eBPF has not run on 5.10 since that is avoided.
+// QEMU ended in a soft lockup. It was likely the emulator's, as that of 6.1 was (test/kernels/emulate.go); eBPF has not run on 5.10 since
+// that is avoided.
 func trusted(major, minor int) error {
 	if major != 5 || minor != 10 {
 		return nil

@@ -4,7 +4,8 @@
 //
 // One event of perf_event_open(2) per counter and processor counts all the time; a program of BPF reads them where
 // the scheduler switches threads. A process that stays on a processor is charged at the second reading at the latest. Interrupts
-// count for the process that they interrupt. Where more events are open than a processor has counters, the kernel lets them take turns; what was
+// count for the process that they interrupt. Where more events are open than a processor has counters, the kernel lets them take turns;
+// what was
 // counted then is reported apart, with the times to scale it by.
 //
 // It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.11, and a processor whose counters the kernel may use: most virtual machines have none.
@@ -102,7 +103,8 @@ func (s *Source) load(o *Options, cpus []int) (err error) {
 		Root: o.Root, Types: o.Types, Record: int(unsafe.Sizeof(countersRecord{})), Buffer: 50, Room: o.accounts,
 		Load:   func() (*ebpf.CollectionSpec, error) { return s.spec(processors) },
 		Attach: []string{countersProgEnded, countersProgSwitched}, Also: []string{countersProgFlush},
-		Otherwise: "the kernel does not let counters be read where threads are switched", Fix: "use Linux 5.11 or later with CONFIG_SCHED_INFO",
+		Otherwise: "the kernel does not let counters be read where threads are switched",
+		Fix:       "use Linux 5.11 or later with CONFIG_SCHED_INFO",
 	})
 	if err != nil {
 		return err
@@ -248,7 +250,8 @@ func (s *Source) add(pid int32, start uint64, u *use) {
 		s.addCount(pid, start, sensor.TallyRow{Series: uint8(e.counter), Amount: c.Part, Enabled: c.Enabled, Running: c.Running})
 		if e.counter == CacheMisses && s.plan.line > 0 {
 			s.addCount(pid, start, sensor.TallyRow{Series: uint8(Memory), Amount: c.Whole * s.plan.line})
-			s.addCount(pid, start, sensor.TallyRow{Series: uint8(Memory), Amount: c.Part * s.plan.line, Enabled: c.Enabled, Running: c.Running})
+			s.addCount(pid, start, sensor.TallyRow{Series: uint8(Memory), Amount: c.Part * s.plan.line, Enabled: c.Enabled,
+				Running: c.Running})
 		}
 	}
 }

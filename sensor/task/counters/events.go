@@ -45,12 +45,13 @@ type family struct {
 // tools/perf/pmu-events/arch/x86/amdzen{2,3,4,5} of the kernel: ls_any_fills_from_sys.dram_io_all (Zen 2: demand fills only) and
 // fp_ops_retired_by_width. An unlisted processor of Intel counts no widths, one of AMD neither those nor memory.
 var families = []family{
-	{vendor: "GenuineIntel", number: 6, misses: lastLevel, fp: [4]uint64{raw(0xc7, 0x03), raw(0xc7, 0x0c), raw(0xc7, 0x30), raw(0xc7, 0xc0)}, models: []int{
-		0x3d, 0x47, 0x4f, 0x56, // Broadwell
-		0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6, 0x55, // Skylake to Cooper Lake
-		0x7d, 0x7e, 0x9d, 0x6a, 0x6c, 0x8c, 0x8d, 0xa7, // Ice Lake, Tiger Lake, Rocket Lake
-		0x8f, 0xcf, 0xad, 0xae, // Sapphire Rapids, Emerald Rapids, Granite Rapids
-	}},
+	{vendor: "GenuineIntel", number: 6, misses: lastLevel,
+		fp: [4]uint64{raw(0xc7, 0x03), raw(0xc7, 0x0c), raw(0xc7, 0x30), raw(0xc7, 0xc0)}, models: []int{
+			0x3d, 0x47, 0x4f, 0x56, // Broadwell
+			0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6, 0x55, // Skylake to Cooper Lake
+			0x7d, 0x7e, 0x9d, 0x6a, 0x6c, 0x8c, 0x8d, 0xa7, // Ice Lake, Tiger Lake, Rocket Lake
+			0x8f, 0xcf, 0xad, 0xae, // Sapphire Rapids, Emerald Rapids, Granite Rapids
+		}},
 	{vendor: "GenuineIntel", number: 6, misses: lastLevel},
 	{vendor: "AuthenticAMD", number: 0x17, models: span(0x30, 0xff), misses: fills(0x43)}, // Zen 2
 	{vendor: "AuthenticAMD", number: 0x19, models: append(span(0x00, 0x0f), span(0x20, 0x5f)...), misses: fills(0x44)},

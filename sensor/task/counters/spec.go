@@ -41,12 +41,14 @@ var (
 		"Branches of the workload that the processor predicted wrongly.")
 	cacheMisses = &metric.Desc{
 		Name: "reckon_workload_cache_misses_total", Kind: metric.Counter,
-		Help: "Cache lines that cores fetched from beyond the last level of the cache while they ran the workload; how many of the prefetches are " +
+		Help: "Cache lines that cores fetched from beyond the last level of the cache while they ran the workload; how many of the " +
+			"prefetches are " +
 			"among them depends on the processor.",
 		Labels: sensor.Charged(),
 	}
 	fpInstructions = metric.NewDesc("reckon_workload_fp_instructions_total", metric.Counter, metric.None, sensor.Charged("width"),
-		"Floating-point instructions of the workload by width: scalar, 128, 256 or 512 bits; on processors of AMD they are internal operations.")
+		"Floating-point instructions of the workload by width: scalar, 128, 256 or 512 bits; on processors of AMD they are internal "+
+			"operations.")
 )
 
 // Spec describes what is counted.
@@ -58,7 +60,8 @@ func specification() *sensor.TallySpec {
 		{Desc: fpInstructions, Values: []string{"scalar"}}, {Desc: fpInstructions, Values: []string{"128"}},
 		{Desc: fpInstructions, Values: []string{"256"}}, {Desc: fpInstructions, Values: []string{"512"}},
 		{Desc: sensor.MemoryTraffic, Values: []string{"misses"}, Rate: sensor.RateMemory,
-			Figure: &sensor.TallyFigure{Name: "memory_traffic_bytes", Source: "cache_misses", Lacks: []sensor.Lack{sensor.LackWrittenBack}}},
+			Figure: &sensor.TallyFigure{Name: "memory_traffic_bytes", Source: "cache_misses",
+				Lacks: []sensor.Lack{sensor.LackWrittenBack}}},
 	}
 	instructions := &sensor.TallyFigure{Name: "instructions", Source: "counters"}
 	for i := range Counters {

@@ -72,7 +72,8 @@ func (l *listing) records() []byte {
 // idDigit is how many bits of a process id are sorted by at a time: ids have at most 22 (PID_MAX_LIMIT of include/linux/threads.h).
 const idDigit = 11
 
-// sortByID returns list in order of process ids, and the memory that is not used any more. It takes the same time for each record, however many.
+// sortByID returns list in order of process ids, and the memory that is not used any more. It takes the same time for each record, however
+// many.
 func sortByID(list, spare []listed) (sorted, unused []listed) {
 	spare = slices.Grow(spare[:0], len(list))[:len(list)]
 	for shift := 0; shift < 2*idDigit; shift += idDigit {

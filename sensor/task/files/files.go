@@ -3,7 +3,8 @@
 //
 // What counts are calls that reach a file system, whether it asks its server or disk for them or its caches serve them. Of file
 // systems across the network, FUSE included, the time of calls is counted as well. Names that are not there, reads and writes
-// by readv(2), io_uring, mmap(2) and sendfile(2) are not counted, nor is opening for NFSv4 a part of the time when the lookup of the name has done it. A change of an overlay is
+// by readv(2), io_uring, mmap(2) and sendfile(2) are not counted, nor is opening for NFSv4 a part of the time when the lookup of the name
+// has done it. A change of an overlay is
 // one of the file system below it, too. What a mount that hangs is asked for is counted when it returns.
 //
 // File systems of this machine are counted only where that is asked for, because it makes each call a little slower. Where no
@@ -96,7 +97,8 @@ func load(o Options) (*Source, error) {
 	if s.hooks, s.missing, err = choose(kernel); err != nil {
 		return nil, err
 	}
-	const otherwise, fix = "the kernel does not let calls of the VFS be traced", "use Linux 5.13 or later (arm64: 6.4) with BPF trampolines (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) and without lockdown"
+	const otherwise, fix = "the kernel does not let calls of the VFS be traced",
+		"use Linux 5.13 or later (arm64: 6.4) with BPF trampolines (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) and without lockdown"
 	s.accounts, err = bpf.OpenAccounts(bpf.AccountsSpec{
 		Root: o.Root, Types: o.Types, Load: func() (*ebpf.CollectionSpec, error) { return s.prepare(o) }, Record: recordSize, Buffer: 40,
 		Attach: []string{filesProgEnded}, Also: s.names(), Otherwise: otherwise, Fix: fix,
@@ -152,7 +154,8 @@ func (s *Source) reach() error {
 	return s.attach(onNetwork)
 }
 
-// attach attaches the programs that count what is wanted and are not attached yet. Without the first functions there is no use in the others.
+// attach attaches the programs that count what is wanted and are not attached yet. Without the first functions there is no use in the
+// others.
 func (s *Source) attach(what scope) error {
 	for i := range s.hooks {
 		h := &s.hooks[i]

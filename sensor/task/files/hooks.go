@@ -28,7 +28,8 @@ type hook struct {
 // program is the name of the program. The kernel shows 15 bytes of it.
 func (h *hook) program() string { return h.template + "_" + h.function }
 
-// pair are the programs at the entry and the return of a function, "" for none, by where the argument is by which they find the file system.
+// pair are the programs at the entry and the return of a function, "" for none, by where the argument is by which they find the file
+// system.
 type pair struct {
 	argument     int
 	kind         string // of structure that it points to
@@ -79,7 +80,8 @@ func choose(kernel *btf.Spec) (all []hook, missing []error, err error) {
 		if err := f.known(kernel); err == nil {
 			all = append(all, f.hooks()...)
 		} else if f.must {
-			return nil, nil, sensor.Refused("the kernel has no place to count calls of the VFS at", "report it with the output of uname -r", err)
+			return nil, nil, sensor.Refused("the kernel has no place to count calls of the VFS at", "report it with the output of uname -r",
+				err)
 		} else {
 			missing = append(missing, err)
 		}

@@ -15,15 +15,18 @@ var (
 	}
 	mountOperations = &metric.Desc{
 		Name: "reckon_workload_mount_operations_total", Kind: metric.Counter,
-		Help: "Calls of the workload on a file system across the network (NFS, Lustre, CephFS, FUSE): read, write, or metadata for all others; " +
+		Help: "Calls of the workload on a file system across the network (NFS, Lustre, CephFS, FUSE): read, write, or metadata for all " +
+			"others; " +
 			"caches may have served them.",
 		Labels: sensor.Charged("type", "source", "operation"),
 	}
-	mountSeconds = metric.NewDesc("reckon_workload_mount_operation_seconds_total", metric.Counter, metric.Seconds, sensor.Charged("type", "source", "operation"),
+	mountSeconds = metric.NewDesc("reckon_workload_mount_operation_seconds_total", metric.Counter, metric.Seconds,
+		sensor.Charged("type", "source", "operation"),
 		"Time of these calls of the workload until they returned, added up.")
 	fileBytes = &metric.Desc{
 		Name: "reckon_workload_file_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help: "Bytes that the workload read from and wrote to a file system of the machine by read(2) and write(2), by direction (read, write), " +
+		Help: "Bytes that the workload read from and wrote to a file system of the machine by read(2) and write(2), by direction (read, " +
+			"write), " +
 			"the page cache included (agent with the setting files: all).",
 		Labels: sensor.Charged("type", "source", "direction"),
 	}

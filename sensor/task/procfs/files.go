@@ -26,7 +26,8 @@ type Files struct {
 
 // NewFiles reads below the given path of /proc.
 func NewFiles(proc string) *Files {
-	return &Files{proc: proc, path: make([]byte, 0, 64), buf: make([]byte, 8<<10), tick: 1e9 / ticksPerSecond(), page: uint64(os.Getpagesize())}
+	return &Files{proc: proc, path: make([]byte, 0, 64), buf: make([]byte, 8<<10), tick: 1e9 / ticksPerSecond(),
+		page: uint64(os.Getpagesize())}
 }
 
 // Times is what /proc/PID/stat tells of a process. Times are in nanoseconds, to the clock tick.

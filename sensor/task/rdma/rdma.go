@@ -5,7 +5,8 @@
 // where it alone held queue pairs on an adapter; that is for the reader to decide. Queue pairs of subnet management,
 // which the kernel holds on each adapter, do not count; its others do (IP over InfiniBand, Lustre, NVMe over fabrics).
 //
-// Sources: include/uapi/rdma/rdma_netlink.h, drivers/infiniband/core/nldev.c. No privilege is needed. A [Source] is used from one goroutine.
+// Sources: include/uapi/rdma/rdma_netlink.h, drivers/infiniband/core/nldev.c. No privilege is needed. A [Source] is used from one
+// goroutine.
 package rdma
 
 import (
@@ -51,7 +52,8 @@ func Open(root string) (*Source, error) {
 	_ = unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 	s.ask = s.dump
 	if _, err := s.devices(); err != nil {
-		return nil, errors.Join(sensor.Unavailable("the kernel does not list users of RDMA adapters", "use Linux 4.17 or later", err), s.Close())
+		return nil, errors.Join(sensor.Unavailable("the kernel does not list users of RDMA adapters", "use Linux 4.17 or later", err),
+			s.Close())
 	}
 	return s, nil
 }

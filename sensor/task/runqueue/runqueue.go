@@ -26,7 +26,8 @@ import (
 var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: []sensor.TallySeries{{
 	Desc: &metric.Desc{
 		Name: "reckon_workload_run_queue_seconds", Kind: metric.NativeHistogram, Unit: metric.Seconds,
-		Help: "How long threads of the workload waited for a processor, one observation each time that one got it; the response time of interactive work " +
+		Help: "How long threads of the workload waited for a processor, one observation each time that one got it; the response time of " +
+			"interactive work " +
 			"is the upper end of this distribution.",
 		Labels: sensor.Charged(),
 	},
@@ -61,7 +62,8 @@ func Open(o Options) (*Source, error) {
 	}
 	a, err := bpf.OpenAccounts(bpf.AccountsSpec{
 		Root: o.Root, Types: o.Types, Load: loadRunqueue, Record: int(unsafe.Sizeof(runqueueRecord{})), Buffer: 100, Room: o.accounts,
-		Attach: []string{runqueueProgEnded, runqueueProgSwitched}, Otherwise: "the kernel does not let switches of threads be traced", Fix: "use Linux 5.9 or later with CONFIG_SCHED_INFO",
+		Attach: []string{runqueueProgEnded, runqueueProgSwitched}, Otherwise: "the kernel does not let switches of threads be traced",
+		Fix: "use Linux 5.9 or later with CONFIG_SCHED_INFO",
 	})
 	if err != nil {
 		return nil, err

@@ -111,7 +111,8 @@ func (s *Source) ask(message []byte, wanted uint16) ([]byte, error) {
 
 // findFamily asks for the number of the family TASKSTATS.
 func (s *Source) findFamily() error {
-	body, err := s.ask(request(controlFamily, requestFlags, controlGetFamily, controlFamilyName, append([]byte(familyName), 0)), controlFamily)
+	body, err := s.ask(request(controlFamily, requestFlags, controlGetFamily, controlFamilyName, append([]byte(familyName), 0)),
+		controlFamily)
 	if errors.Is(err, unix.ENOENT) {
 		return sensor.Unavailable("the kernel has no taskstats", "use a kernel built with CONFIG_TASKSTATS", nil)
 	}
@@ -159,7 +160,8 @@ func (s *Source) learn() (version uint16, layout int, err error) {
 		})
 	}
 	if layout < 0 {
-		return 0, 0, sensor.Unavailable(fmt.Sprintf("exit records (taskstats) of version %d are laid out in an unknown way", version), "use the eBPF source", nil)
+		return 0, 0, sensor.Unavailable(fmt.Sprintf("exit records (taskstats) of version %d are laid out in an unknown way", version),
+			"use the eBPF source", nil)
 	}
 	return version, layout, nil
 }

@@ -31,7 +31,8 @@ type way struct {
 func ways() []way {
 	return []way{
 		{byTracepoints, []string{trafficProgSent, trafficProgReceived}, []string{trafficProgSpliced}},
-		{byFexit, []string{trafficProgSent4, trafficProgReceived4}, []string{trafficProgSent6, trafficProgReceived6, trafficProgSendpage, trafficProgSpliced}},
+		{byFexit, []string{trafficProgSent4, trafficProgReceived4},
+			[]string{trafficProgSent6, trafficProgReceived6, trafficProgSendpage, trafficProgSpliced}},
 	}
 }
 
@@ -58,7 +59,8 @@ func (k *kernelSide) close() {
 // load brings the programs into the kernel.
 func load(o Options) (*kernelSide, error) {
 	explain := func(err error) error {
-		return bpf.Explain(err, o.Root, "the kernel has no place to count traffic at", "use Linux 6.3 or later, or 5.13 with BPF trampolines")
+		return bpf.Explain(err, o.Root, "the kernel has no place to count traffic at",
+			"use Linux 6.3 or later, or 5.13 with BPF trampolines")
 	}
 	if err := bpf.Permitted(); err != nil {
 		return nil, explain(err)

@@ -40,20 +40,26 @@ func (s Scope) String() string { return [...]string{"loopback", "host", "elsewhe
 var (
 	networkBytes = &metric.Desc{
 		Name: "reckon_workload_network_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help: "Payload that the workload sent and received at sockets of IPv4 and IPv6, by direction (receive, transmit), protocol (tcp, udp, other) " +
-			"and scope: host (another address of the machine), elsewhere, or unknown (datagrams of sockets without a peer). Headers and retransmissions " +
+		Help: "Payload that the workload sent and received at sockets of IPv4 and IPv6, by direction (receive, transmit), protocol " +
+			"(tcp, udp, other) " +
+			"and scope: host (another address of the machine), elsewhere, or unknown (datagrams of sockets without a peer). Headers and " +
+			"retransmissions " +
 			"are not included, nor is the loopback network.",
 		Labels: sensor.Charged("direction", "protocol", "scope"),
 	}
-	loopbackBytes = metric.NewDesc("reckon_workload_loopback_bytes_total", metric.Counter, metric.Bytes, sensor.Charged("direction", "protocol"),
-		"Payload that the workload sent to and received from addresses of the loopback network (127.0.0.0/8, ::1), by direction and protocol.")
-	networkMessages = metric.NewDesc("reckon_workload_network_messages_total", metric.Counter, metric.None, sensor.Charged("direction", "protocol"),
+	loopbackBytes = metric.NewDesc("reckon_workload_loopback_bytes_total", metric.Counter, metric.Bytes,
+		sensor.Charged("direction", "protocol"),
+		"Payload that the workload sent to and received from addresses of the loopback network (127.0.0.0/8, ::1), by direction and "+
+			"protocol.")
+	networkMessages = metric.NewDesc("reckon_workload_network_messages_total", metric.Counter, metric.None,
+		sensor.Charged("direction", "protocol"),
 		"Calls that moved payload at sockets, by direction and protocol; of UDP they are datagrams.")
 	networkConnections = metric.NewDesc("reckon_workload_network_connections_total", metric.Counter, metric.None, sensor.Charged("role"),
 		"TCP connections that the workload tried to open (role client) or took (server, counted when they first carry payload).")
 	networkRetransmits = metric.NewDesc("reckon_workload_network_retransmits_total", metric.Counter, metric.None, sensor.Charged(),
 		"TCP segments of the workload's connections that were sent again.")
-	nodeNetworkBytes = metric.NewDesc("reckon_node_network_payload_bytes_total", metric.Counter, metric.Bytes, []string{"direction", "protocol", "scope"},
+	nodeNetworkBytes = metric.NewDesc("reckon_node_network_payload_bytes_total", metric.Counter, metric.Bytes,
+		[]string{"direction", "protocol", "scope"},
 		"Payload at all sockets of the node since the agent began, by direction, protocol and scope: what workloads and other were charged.")
 )
 

@@ -39,7 +39,8 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 	{Series: []sensor.TallySeries{{
 		Desc: &metric.Desc{
 			Name: "reckon_workload_io_wait_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-			Help: "Time that threads of the workload slept until storage (disks, network file systems, swap) had answered, added up over threads; " +
+			Help: "Time that threads of the workload slept until storage (disks, network file systems, swap) had answered, added up " +
+				"over threads; " +
 				"the kernel's mark of waiting for I/O decides what counts.",
 			Labels: sensor.Charged(),
 		},

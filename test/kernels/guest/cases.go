@@ -70,7 +70,8 @@ func loads() []load {
 		{name: "memory", args: []string{"memory", "64"}, of: memoryPeak},
 		{name: "forks", args: []string{"forks", "32", "10"}, of: sharedMemory},
 		{name: "own-forks", args: []string{"forks", "32", "10"}, of: sharedMemory, own: true},
-		{name: "oom", args: []string{"starve", "2s", "256"}, group: oomGroup, workload: "unit/oom.service", of: outOfMemory, limit: 64 << 20},
+		{name: "oom", args: []string{"starve", "2s", "256"}, group: oomGroup, workload: "unit/oom.service", of: outOfMemory,
+			limit: 64 << 20},
 		{name: "nfs", args: []string{"files", remoteDir}, of: remoteFiles},
 	}
 }
@@ -198,7 +199,8 @@ func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, 
 	return &t, err
 }
 
-// drive USER GROUP... -- LOAD says that it runs, waits for a line, starts a load in the control groups, tells its process and then what it took,
+// drive USER GROUP... -- LOAD says that it runs, waits for a line, starts a load in the control groups, tells its process and then what it
+// took,
 // and lives until its input ends.
 func drive(args []string) {
 	joined := []string{"join", args[0]}

@@ -116,7 +116,8 @@ func others(after samples) {
 func remoteUse(owner string, after samples) (all []comparison) {
 	sum := func(name, label, value string) (sum float64) {
 		for _, s := range after {
-			if s.name == "reckon_workload_mount_"+name && has(s.labels, "owner", owner) && has(s.labels, "source", nfstest.Source) && has(s.labels, label, value) {
+			if s.name == "reckon_workload_mount_"+name && has(s.labels, "owner", owner) && has(s.labels, "source", nfstest.Source) &&
+				has(s.labels, label, value) {
 				sum += s.value
 			}
 		}

@@ -194,7 +194,8 @@ func runTests(name string) {
 			failed = append(failed, strings.Fields(f)[0])
 		}
 	}
-	say("tests %s passed=%d skipped=%d failed=%s", name, strings.Count(text, "--- PASS: "), strings.Count(text, "--- SKIP: "), strings.Join(failed, ","))
+	say("tests %s passed=%d skipped=%d failed=%s", name, strings.Count(text, "--- PASS: "), strings.Count(text, "--- SKIP: "),
+		strings.Join(failed, ","))
 	if err != nil {
 		for line := range strings.Lines(text) {
 			fmt.Print("    " + line)

@@ -34,7 +34,8 @@ func modes(layout string) []mode {
 	least := []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}
 	all := []mode{
 		{name: "ebpf", sources: "processes by ebpf, their ends by ebpf"},
-		{name: "taskstats", user: nobody, caps: []uintptr{unix.CAP_NET_ADMIN}, args: []string{"--source", "procfs", "--set", "exits=taskstats"},
+		{name: "taskstats", user: nobody, caps: []uintptr{unix.CAP_NET_ADMIN},
+			args:    []string{"--source", "procfs", "--set", "exits=taskstats"},
 			sources: "processes by procfs, their ends by taskstats"},
 		{name: "unprivileged", user: nobody, sources: "processes by procfs"},
 	}
@@ -150,11 +151,13 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 			grown(t.before, after)
 			time.Sleep(10 * time.Second)
 			if later, err := scrape(); err == nil {
-				say("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got, l.compare(t, user, later)[0].got, usage(dirs))
+				say("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got,
+					l.compare(t, user, later)[0].got, usage(dirs))
 			}
 		}
 		for _, c := range all {
-			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got, watch.mark(c.figure, workload, l.workload != ""))
+			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got,
+				watch.mark(c.figure, workload, l.workload != ""))
 		}
 		return nil
 	})
@@ -217,12 +220,15 @@ func (l *load) compare(t *truth, user uint32, after samples) []comparison {
 	case l.of == remoteFiles:
 		return remoteUse(owner, after)
 	case l.of == memoryPeak:
-		return []comparison{{l.name, "memory_peak_bytes", float64(t.memory), after.most("reckon_workload_memory_peak_bytes", "owner", owner)}}
+		return []comparison{
+			{l.name, "memory_peak_bytes", float64(t.memory), after.most("reckon_workload_memory_peak_bytes", "owner", owner)}}
 	case l.of == sharedMemory:
-		return []comparison{{l.name, "memory_bytes", float64(t.memory), after.sum("reckon_workload_memory_bytes", "workload", groupOf(after, t.leader))}}
+		return []comparison{
+			{l.name, "memory_bytes", float64(t.memory), after.sum("reckon_workload_memory_bytes", "workload", groupOf(after, t.leader))}}
 	case l.of == outOfMemory:
 		return []comparison{ofGroup(),
-			{l.name + "-peak", "memory_peak_bytes", float64(l.limit), after.most("reckon_workload_memory_peak_bytes", "workload", l.workload)},
+			{l.name + "-peak", "memory_peak_bytes", float64(l.limit),
+				after.most("reckon_workload_memory_peak_bytes", "workload", l.workload)},
 			{l.name + "-kills", "", 1, grown("reckon_workload_oom_kills_total")}}
 	case l.workload != "":
 		return []comparison{ofGroup()}
@@ -316,7 +322,8 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 			reading = r
 			break
 		}
-		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table", "files", "traffic", "waits", "runqueue", "disks"} {
+		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table", "files", "traffic", "waits", "runqueue",
+			"disks"} {
 			if strings.Contains(line, about) {
 				say("said %s %s %s", layout, m.name, line)
 			}
@@ -414,7 +421,8 @@ func inside(args []string) error {
 	text, _ := os.ReadFile("/proc/self/cgroup")
 	say("note the container is in %s", strings.TrimSpace(string(text)))
 	c := exec.Command(args[2], args[3:]...)
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}, AmbientCaps: caps, Pdeathsig: syscall.SIGTERM}
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}, AmbientCaps: caps,
+		Pdeathsig: syscall.SIGTERM}
 	c.Stderr = os.Stderr
 	return c.Run()
 }

@@ -27,7 +27,8 @@ func scrape() (out samples, err error) {
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)
 	for line := range strings.Lines(string(body)) {
-		if !strings.HasPrefix(line, "reckon_workload_") && !strings.HasPrefix(line, "reckon_figure_exactness") && !strings.HasPrefix(line, "reckon_sensor_up") {
+		if !strings.HasPrefix(line, "reckon_workload_") && !strings.HasPrefix(line, "reckon_figure_exactness") &&
+			!strings.HasPrefix(line, "reckon_sensor_up") {
 			continue
 		}
 		i, j := strings.IndexByte(line, '{'), strings.LastIndexByte(line, '}')

@@ -116,7 +116,8 @@ func workloadKind(id string) string {
 // has reports whether a label has a value; one that is not there is empty.
 func has(labels, label, value string) bool {
 	if value == "" {
-		return !strings.Contains(labels, "{"+label+"=") && !strings.Contains(labels, ","+label+"=") || strings.Contains(labels, label+"=\"\"")
+		return !strings.Contains(labels, "{"+label+"=") && !strings.Contains(labels, ","+label+"=") ||
+			strings.Contains(labels, label+"=\"\"")
 	}
 	want := fmt.Sprintf("%s=%q", label, value)
 	return strings.Contains(labels, "{"+want) || strings.Contains(labels, ","+want)

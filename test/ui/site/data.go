@@ -18,7 +18,8 @@ import (
 type tables struct{ empty bool }
 
 func (x tables) Data(_ context.Context, q client.DataQuery) (client.DataTable, error) {
-	t := client.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []client.DataLabels{}, Columns: []client.DataColumn{}, Warnings: []string{}}
+	t := client.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []client.DataLabels{},
+		Columns: []client.DataColumn{}, Warnings: []string{}}
 	if strings.Contains(q.Select[0], "oops") {
 		return t, answer.Invalid("give a selector such as node_load1", fmt.Errorf("parameter select: %q is no selector", q.Select[0]))
 	}
@@ -50,7 +51,8 @@ func (x tables) Data(_ context.Context, q client.DataQuery) (client.DataTable, e
 func (tables) names(q client.DataQuery) (out []string) {
 	for _, s := range q.Select {
 		name, _, _ := strings.Cut(s, "{")
-		out = append(out, name+`_per_second{node="n1",workload="slurm/4711"}`, fmt.Sprintf("%s_per_second{node=%q,workload=%q}", name, "n1", "group/n1/"+hostile()[0]))
+		out = append(out, name+`_per_second{node="n1",workload="slurm/4711"}`,
+			fmt.Sprintf("%s_per_second{node=%q,workload=%q}", name, "n1", "group/n1/"+hostile()[0]))
 	}
 	return out
 }
@@ -74,7 +76,8 @@ func (x tables) Correlate(_ context.Context, q client.DataQuery) (client.Correla
 		for k, b := range c.Columns[i+1:] {
 			r := math.Cos(float64(k+1) / 2)
 			low, high, lagged, worth := r-0.1, min(1, r+0.1), math.Copysign(0.97, r), 31.0
-			c.Pairs = append(c.Pairs, client.CorrelationPair{A: a, B: b, Points: 99, Effective: &worth, Pearson: &r, Low: &low, High: &high, Spearman: &r, LagSeconds: 450 * float64(k+1), LagPearson: &lagged, LagPoints: 90})
+			c.Pairs = append(c.Pairs, client.CorrelationPair{A: a, B: b, Points: 99, Effective: &worth, Pearson: &r, Low: &low, High: &high,
+				Spearman: &r, LagSeconds: 450 * float64(k+1), LagPearson: &lagged, LagPoints: 90})
 		}
 	}
 	return c, nil
@@ -82,18 +85,22 @@ func (x tables) Correlate(_ context.Context, q client.DataQuery) (client.Correla
 
 func (x tables) PowerFit(_ context.Context, q client.PowerFitQuery) (client.PowerFit, error) {
 	if x.empty || q.Node == "n2" {
-		return client.PowerFit{}, answer.NotFound("the page About lists the missing sensors", errors.New("no node has measured power in that time"))
+		return client.PowerFit{}, answer.NotFound("the page About lists the missing sensors",
+			errors.New("no node has measured power in that time"))
 	}
 	f := client.PowerFit{
 		Node: "n1", From: q.From, To: q.To, StepSeconds: 30, Family: "piecewise", Protocol: "leave one block of time out",
 		Score: client.PowerScore{MAPE: 0.021, RMSE: 3, R2: 0.96, Worst: 0.04}, Baseline: client.PowerScore{MAPE: 0.19, RMSE: 28},
 		BandCoverage: 0.9, BandLow: 0.94, BandHigh: 1.06, BaseWatts: 82,
-		Contributions: []client.PowerContribution{{Feature: "cpu_utilization", Watts: 61, Low: 4, High: 118}, {Feature: "network_bytes", Watts: 2.5, Low: 0, High: 9}},
-		Candidates:    []client.PowerCandidate{{Family: "mean", MAPE: ptr(0.19)}, {Family: "piecewise", MAPE: ptr(0.021)}, {Family: "fan", Skipped: "no utilisation"}}, Warnings: []string{"3 rows without power were dropped"},
+		Contributions: []client.PowerContribution{{Feature: "cpu_utilization", Watts: 61, Low: 4, High: 118},
+			{Feature: "network_bytes", Watts: 2.5, Low: 0, High: 9}},
+		Candidates: []client.PowerCandidate{{Family: "mean", MAPE: ptr(0.19)}, {Family: "piecewise", MAPE: ptr(0.021)},
+			{Family: "fan", Skipped: "no utilisation"}}, Warnings: []string{"3 rows without power were dropped"},
 	}
 	for i := range 240 {
 		m := 145 + 58*math.Sin(float64(i)/17)
-		f.Points = append(f.Points, client.PowerPoint{Time: q.From.Add(time.Duration(i) * q.To.Sub(q.From) / 240), Modelled: m, Measured: m * (1 + 0.035*math.Sin(float64(i*i)))})
+		f.Points = append(f.Points, client.PowerPoint{Time: q.From.Add(time.Duration(i) * q.To.Sub(q.From) / 240), Modelled: m,
+			Measured: m * (1 + 0.035*math.Sin(float64(i*i)))})
 	}
 	return f, nil
 }

@@ -20,9 +20,12 @@ func newCases() *cases {
 	now, limit := time.Now().UTC(), 0.1
 	f := client.Finding{
 		ID: "f1", Rule: "over-share", Severity: "high", State: "open", Owner: "alice", Workload: "slurm/4711", Node: "n1", Part: "cpu",
-		Text: "it used more than its share of n1 while two owners wanted it", First: now.Add(-time.Hour), Last: now, Found: now.Add(-30 * time.Minute), Seen: now,
-		Queries:  []client.FindingQuery{{Text: "cores it used", Query: `sum by (workload) (rate(reckon_workload_cpu_seconds_total{workload="slurm/4711"}[5m]))`}},
-		Evidence: []client.Evidence{{Text: "above its share, of the capacity", Value: 0.42, Unit: "ratio", Limit: &limit}, {Text: "time contended", Value: 1800, Unit: "seconds"}},
+		Text: "it used more than its share of n1 while two owners wanted it", First: now.Add(-time.Hour), Last: now,
+		Found: now.Add(-30 * time.Minute), Seen: now,
+		Queries: []client.FindingQuery{
+			{Text: "cores it used", Query: `sum by (workload) (rate(reckon_workload_cpu_seconds_total{workload="slurm/4711"}[5m]))`}},
+		Evidence: []client.Evidence{{Text: "above its share, of the capacity", Value: 0.42, Unit: "ratio", Limit: &limit},
+			{Text: "time contended", Value: 1800, Unit: "seconds"}},
 	}
 	return &cases{list: []client.Finding{f}}
 }
@@ -67,7 +70,10 @@ func (c *cases) Mute(_ context.Context, id, reason string, until time.Time) (cli
 }
 
 func (c *cases) WhatIf(context.Context, []byte, time.Time) (client.FindingDifference, error) {
-	return client.FindingDifference{Now: len(c.list), Then: len(c.list) + 1, Added: []client.Finding{{ID: "f9", Rule: "over-requested", Severity: "low", Owner: "bob", Text: "it held 16 cores and used <b>2</b>"}}, Removed: []client.Finding{}}, nil
+	return client.FindingDifference{Now: len(c.list), Then: len(c.list) + 1,
+		Added: []client.Finding{
+			{ID: "f9", Rule: "over-requested", Severity: "low", Owner: "bob", Text: "it held 16 cores and used <b>2</b>"}},
+		Removed: []client.Finding{}}, nil
 }
 
 // FindingSteps gives stretches in which the use is above the fair share, with a hole.
@@ -81,7 +87,8 @@ func (c *cases) FindingSteps(_ context.Context, id string) (client.FindingSteps,
 		if i == 4 {
 			continue
 		}
-		one := client.FindingStep{Node: "n1", Start: at, End: at.Add(5 * time.Minute), Use: 12 + float64(i%3), Fair: 8, Capacity: 16, Owners: 2, Why: "runnable"}
+		one := client.FindingStep{Node: "n1", Start: at, End: at.Add(5 * time.Minute), Use: 12 + float64(i%3), Fair: 8, Capacity: 16,
+			Owners: 2, Why: "runnable"}
 		one.Seconds = (one.Use - one.Fair) / one.Capacity * 300
 		s.Total, s.Steps = s.Total+one.Seconds, append(s.Steps, one)
 	}

@@ -64,8 +64,9 @@ func main() {
 	}
 	h := api.New(api.Options{
 		Findings: found, Data: tables{*empty}, Power: tables{*empty},
-		Backend: b, Hub: hub, Usage: history{*empty}, Scale: scales{b, begun}, Prometheus: series(*empty), Auth: auth, Version: "1.0.0-test",
-		Pages: &api.Pages{Files: ui.Files(), Paths: ui.Paths()},
+		Backend: b, Hub: hub, Usage: history{*empty}, Scale: scales{b, begun}, Prometheus: series(*empty), Auth: auth,
+		Version: "1.0.0-test",
+		Pages:   &api.Pages{Files: ui.Files(), Paths: ui.Paths()},
 	})
 	fmt.Println(l.Addr())
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
@@ -84,7 +85,8 @@ const siteName = "lab"
 // hostile are names that a page must show as text and survive.
 func hostile() []string {
 	return []string{
-		`<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`, "abc\u202egnp.exe", "🦊🔥 job 你好 שלום", strings.Repeat("long-name/", 409) + "end",
+		`<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`, "abc\u202egnp.exe", "🦊🔥 job 你好 שלום",
+		strings.Repeat("long-name/", 409) + "end",
 		"a\"b'c&amp;{{7*7}}${1}`", "tab\there\x1b[31mred",
 	}
 }
@@ -99,9 +101,11 @@ func tick() client.Live {
 func site(nodes, jobs int) *apitest.Backend {
 	b := apitest.Site(time.Now())
 	b.Details[0].GPUEngines = map[string]float64{"sm": 0.82, "tensor": 0.34, "fp64": 0, "dram": 0.61}
-	b.Details[0].Profile = append(b.Details[0].Profile, like(b.Details[0].Profile[0], "memory_traffic_bytes_per_second", "bytes_per_second", 2e9))
+	b.Details[0].Profile = append(b.Details[0].Profile,
+		like(b.Details[0].Profile[0], "memory_traffic_bytes_per_second", "bytes_per_second", 2e9))
 	b.Details[0].MemoryTrafficBytes = ptr(3e13)
-	b.Machine[1].Sensors = append(b.Machine[1].Sensors, client.Sensor{Sensor: "uncore", Reason: "a virtual machine has no memory controllers"})
+	b.Machine[1].Sensors = append(b.Machine[1].Sensors,
+		client.Sensor{Sensor: "uncore", Reason: "a virtual machine has no memory controllers"})
 	first := b.Details[0]
 	for i, name := range hostile() {
 		d := first
@@ -202,7 +206,8 @@ func (h history) Usage(_ context.Context, q client.UsageQuery) (client.UsageList
 	if h.empty {
 		return l, nil
 	}
-	step := map[string]time.Duration{"hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour, "hour-of-week": time.Hour}[q.Span]
+	step := map[string]time.Duration{"hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour,
+		"hour-of-week": time.Hour}[q.Span]
 	from, until := q.Since.Truncate(time.Hour), q.Until
 	if q.Span == "hour-of-week" {
 		from = time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)
@@ -271,7 +276,8 @@ func series(empty bool) http.Handler {
 		if strings.Contains(q, "oops") {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"status":"error","errorType":"bad_data","error":"1:5: parse error: unexpected end of input"}`) // as above
+			// as above
+			_, _ = io.WriteString(w, `{"status":"error","errorType":"bad_data","error":"1:5: parse error: unexpected end of input"}`)
 			return
 		}
 		out := []any{}
@@ -299,14 +305,16 @@ func series(empty bool) http.Handler {
 		send(w, map[string]any{"resultType": "matrix", "result": out})
 	})
 	mux.HandleFunc("GET /api/v1/metadata", func(w http.ResponseWriter, _ *http.Request) {
-		send(w, map[string]any{"reckon_workload_cpu_seconds_total": []any{map[string]string{"type": "counter", "unit": "seconds", "help": "CPU time."}}})
+		send(w, map[string]any{
+			"reckon_workload_cpu_seconds_total": []any{map[string]string{"type": "counter", "unit": "seconds", "help": "CPU time."}}})
 	})
 	mux.HandleFunc("GET /api/v1/label/{name}/values", func(w http.ResponseWriter, r *http.Request) {
 		send(w, []string{"reckon_workload_cpu_seconds_total", "reckon_workload_memory_bytes", "node_load1"})
 	})
 	mux.HandleFunc("GET /api/v1/series", func(w http.ResponseWriter, r *http.Request) {
 		send(w, []map[string]string{
-			{"__name__": "node_load1", "node": "n1"}, {"__name__": "node_load1", "node": "n2"}, {"__name__": "node_load1", "node": "n2", "workload": hostile()[0]},
+			{"__name__": "node_load1", "node": "n1"}, {"__name__": "node_load1", "node": "n2"},
+			{"__name__": "node_load1", "node": "n2", "workload": hostile()[0]},
 		})
 	})
 	mux.HandleFunc("GET /api/v1/labels", func(w http.ResponseWriter, _ *http.Request) { send(w, []string{"node", "owner", "workload"}) })
@@ -321,7 +329,8 @@ func labelsOf(q string) []map[string]string {
 	case strings.Contains(q, "reckon_sensor_up"):
 		return []map[string]string{{"sensor": "runqueue", "reason": "the kernel has no type information (BTF)"}}
 	case strings.Contains(q, "(socket, direction)"):
-		return []map[string]string{{"socket": "socket 0", "direction": "read"}, {"socket": "socket 0", "direction": "write"}, {"socket": "socket 1", "direction": "read"}}
+		return []map[string]string{{"socket": "socket 0", "direction": "read"}, {"socket": "socket 0", "direction": "write"},
+			{"socket": "socket 1", "direction": "read"}}
 	case strings.Contains(q, "(socket, memory)"):
 		return []map[string]string{{"socket": "socket 0", "memory": "local"}, {"socket": "socket 0", "memory": "remote"}}
 	case strings.Contains(q, "(numa_node)"):
@@ -333,19 +342,25 @@ func labelsOf(q string) []map[string]string {
 		}
 		return out
 	case strings.Contains(q, "(site, workload"):
-		return []map[string]string{{"workload": "slurm/4711", "site": siteName, "owner": "alice", "name": "train"}, {"workload": "deployment/shop/cart", "site": siteName, "owner": "shop"}}
+		return []map[string]string{{"workload": "slurm/4711", "site": siteName, "owner": "alice", "name": "train"},
+			{"workload": "deployment/shop/cart", "site": siteName, "owner": "shop"}}
 	case strings.Contains(q, "(site, node)"):
 		return []map[string]string{{"node": "n1", "site": siteName}, {"node": "node-0002", "site": siteName}}
 	case strings.Contains(q, "(workload, kind, name"): // what they are called
-		return []map[string]string{{"workload": "slurm/4711", "kind": "slurm", "name": "train", "command": "python3", "owner": "alice"}, {"workload": "deployment/shop/cart", "kind": "deployment", "name": "cart", "owner": "shop"}, {"workload": "group/n1/" + hostile()[0], "kind": "group", "name": hostile()[0]}}
+		return []map[string]string{{"workload": "slurm/4711", "kind": "slurm", "name": "train", "command": "python3", "owner": "alice"},
+			{"workload": "deployment/shop/cart", "kind": "deployment", "name": "cart", "owner": "shop"},
+			{"workload": "group/n1/" + hostile()[0], "kind": "group", "name": hostile()[0]}}
 	case strings.Contains(q, "(owner"):
-		return []map[string]string{{"owner": "alice", "kind": "slurm"}, {"owner": "shop", "kind": "deployment"}, {"owner": hostile()[0], "kind": "group"}}
+		return []map[string]string{{"owner": "alice", "kind": "slurm"}, {"owner": "shop", "kind": "deployment"},
+			{"owner": hostile()[0], "kind": "group"}}
 	case strings.Contains(q, "(workload"):
-		return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"}, {"workload": "group/n1/" + hostile()[0]}}
+		return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"},
+			{"workload": "group/n1/" + hostile()[0]}}
 	case strings.Contains(q, "(node)"):
 		return []map[string]string{{"node": "n1"}, {"node": "node-0002"}}
 	case strings.Contains(q, "(domain"):
-		return []map[string]string{{"domain": "package", "share": "active", "method": "measured"}, {"domain": "board", "share": "idle", "method": "modelled"}}
+		return []map[string]string{{"domain": "package", "share": "active", "method": "measured"},
+			{"domain": "board", "share": "idle", "method": "modelled"}}
 	case strings.Contains(q, "device"):
 		return []map[string]string{{"device": "sda"}, {"device": "eth0"}}
 	}

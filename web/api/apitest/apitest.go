@@ -77,9 +77,11 @@ func matches(w client.Workload, f client.Filter) bool {
 	}
 	name, err := path.Match(f.Name, w.Name)
 	switch {
-	case len(f.IDs) > 0 && !slices.Contains(f.IDs, w.ID), f.Family != "" && w.ID != f.Family && !strings.HasPrefix(w.ID, f.Family+"_") && !strings.HasPrefix(w.ID, f.Family+"+"),
+	case len(f.IDs) > 0 && !slices.Contains(f.IDs, w.ID), f.Family != "" && w.ID != f.Family && !strings.HasPrefix(w.ID, f.Family+"_") &&
+		!strings.HasPrefix(w.ID, f.Family+"+"),
 		!among(w.Kind, f.Kinds), !among(w.Owner, f.Owners),
-		!among(w.Account, f.Accounts), !among(w.Partition, f.Partitions), !among(w.State, f.States), !among(w.Site, f.Sites), f.Command != "" && !glob(f.Command, w.Command),
+		!among(w.Account, f.Accounts), !among(w.Partition, f.Partitions), !among(w.State, f.States), !among(w.Site, f.Sites),
+		f.Command != "" && !glob(f.Command, w.Command),
 		len(f.Nodes) > 0 && !slices.ContainsFunc(w.Nodes, func(n string) bool { return slices.Contains(f.Nodes, n) }),
 		f.Name != "" && (err != nil || !name),
 		!f.Since.IsZero() && end.Before(f.Since), !f.Until.IsZero() && w.Start.After(f.Until),
@@ -167,16 +169,19 @@ func (b *Backend) Workload(_ context.Context, w client.Workload, r client.Range)
 // Scale returns for any workload a result as if its work had run with 1 to 16 cores, a tenth of
 // it not in parallel.
 func (b *Backend) Scale(_ context.Context, w client.Workload) (client.Scale, error) {
-	law := &client.ScaleFit{Serial: 0.1, OneCore: 1000, Sizes: 3, Runs: 4, Error: f(0.02), SerialLow: f(0.09), SerialHigh: f(0.11), SpeedupLimit: f(10)}
+	law := &client.ScaleFit{Serial: 0.1, OneCore: 1000, Sizes: 3, Runs: 4, Error: f(0.02), SerialLow: f(0.09), SerialHigh: f(0.11),
+		SpeedupLimit: f(10)}
 	s := client.Scale{Workload: w, StepSeconds: 30, LeftOut: 2, Amdahl: law, Resources: []client.ScaleResource{
 		{Resource: "cores", Unit: "cores", Held: w.RequestCores, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax},
 		{Resource: "gpu_memory", Unit: "bytes", Mean: f(1 << 30), P50: f(1 << 30), P95: f(2 << 30), Max: f(3 << 30)},
 	}}
 	for i, cores := range []float64{1, 4, 4, 16} {
 		speed := law.Speedup(cores)
-		s.Runs = append(s.Runs, client.ScaleRun{ID: fmt.Sprintf("slurm/%d", 100+i), Start: w.Start, Cores: cores, CoresFrom: "requested", Seconds: law.OneCore / speed, Speedup: &speed})
+		s.Runs = append(s.Runs, client.ScaleRun{ID: fmt.Sprintf("slurm/%d", 100+i), Start: w.Start, Cores: cores, CoresFrom: "requested",
+			Seconds: law.OneCore / speed, Speedup: &speed})
 	}
-	s.Verdicts = []client.Verdict{{Kind: "law", Severity: "info", Text: "10% of the work does not run in parallel", Value: 0.1, Unit: "ratio"}}
+	s.Verdicts = []client.Verdict{
+		{Kind: "law", Severity: "info", Text: "10% of the work does not run in parallel", Value: 0.1, Unit: "ratio"}}
 	return s, nil
 }
 

@@ -15,7 +15,8 @@ func Array(now time.Time) *Backend {
 	add := func(id, name, state string, start, wall time.Duration, cores float64) *client.WorkloadDetail {
 		begin := now.Add(-start)
 		end, submit, code := begin.Add(wall), now.Add(-2*time.Hour), 0
-		w := client.Workload{ID: id, Kind: "slurm", Name: name, Owner: "alice", Account: "ml", Nodes: []string{"n1"}, Start: begin, End: &end, Seen: end,
+		w := client.Workload{ID: id, Kind: "slurm", Name: name, Owner: "alice", Account: "ml", Nodes: []string{"n1"}, Start: begin,
+			End: &end, Seen: end,
 			WallSeconds: wall.Seconds(), State: state, Submit: &submit, ExitCode: &code}
 		w.CPUSeconds, w.AllocatedCores, w.MemoryPeakBytes = f(wall.Seconds()*cores), f(2), f(1<<30)
 		b.Details = append(b.Details, client.WorkloadDetail{Workload: w})

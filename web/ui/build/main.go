@@ -102,7 +102,8 @@ func bundle(dir string) (map[string][]byte, error) {
 	}
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir: root, EntryPointsAdvanced: []api.EntryPoint{{InputPath: "src/main.tsx", OutputPath: "app"}},
-		Outdir: "dist", Bundle: true, Splitting: true, ChunkNames: "[name]-[hash]", Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
+		Outdir: "dist", Bundle: true, Splitting: true, ChunkNames: "[name]-[hash]", Format: api.FormatESModule, Target: api.ES2022,
+		Charset:          api.CharsetUTF8,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: api.LegalCommentsEndOfFile,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact", Define: map[string]string{"process.env.NODE_ENV": `"production"`},
 		LogLevel: api.LogLevelWarning,
@@ -117,14 +118,16 @@ func bundle(dir string) (map[string][]byte, error) {
 	if err := alone(files); err != nil {
 		return nil, err
 	}
-	for name, from := range map[string]string{"index.html": filepath.Join(root, "src", "index.html"), "icon.svg": filepath.Join(root, "src", "icon.svg")} {
+	for name, from := range map[string]string{"index.html": filepath.Join(root, "src", "index.html"),
+		"icon.svg": filepath.Join(root, "src", "icon.svg")} {
 		if files[name], err = os.ReadFile(from); err != nil {
 			return nil, err
 		}
 	}
 	// What the first script imports is fetched beside it, not after it.
 	for _, name := range scripts(files, "app.js")[1:] {
-		files["index.html"] = bytes.Replace(files["index.html"], []byte("</head>"), []byte(`  <link rel="modulepreload" href="/static/`+name+"\">\n</head>"), 1)
+		files["index.html"] = bytes.Replace(files["index.html"], []byte("</head>"),
+			[]byte(`  <link rel="modulepreload" href="/static/`+name+"\">\n</head>"), 1)
 	}
 	return files, nil
 }

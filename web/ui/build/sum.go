@@ -34,7 +34,8 @@ func sourceSum(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names = append(names, filepath.Join(dir, "package-lock.json"), filepath.Join(dir, "build", "main.go"), filepath.Join(dir, "build", "sum.go"))
+	names = append(names, filepath.Join(dir, "package-lock.json"), filepath.Join(dir, "build", "main.go"),
+		filepath.Join(dir, "build", "sum.go"))
 	slices.Sort(names)
 	var all bytes.Buffer
 	for _, name := range names {

@@ -66,7 +66,9 @@ func (o *options) register(f *flag.FlagSet) {
 	f.StringVar(&o.namespace, "namespace", "", "look at this namespace only; empty: all")
 	f.StringVar(&o.own, "own-namespace", "reckon", "namespace of the operator")
 	f.StringVar(&o.probe, "probe-image", defaultProbe, "image with reckon-agent, for probes in pods")
-	f.StringVar(&o.server, "server", "", "`URL` of the reckon server that keeps runs and whose agents measure pods (attach: agent); empty: runs are MetricRuns in their namespaces")
+	f.StringVar(&o.server, "server", "",
+		"`URL` of the reckon server that keeps runs and whose agents measure pods (attach: agent); empty: runs are MetricRuns in their "+
+			"namespaces")
 	f.StringVar(&o.serverToken, "server-token-file", "", "file with the token that is shown to the server, read anew for each request")
 	f.StringVar(&o.serverCA, "server-ca", "", "file with the authority that the server is checked against; empty: those of the system")
 	f.StringVar(&o.serverURL, "server-url", "", "`URL` of the server as people reach it, for status.runURL; empty: that of --server")
@@ -85,7 +87,8 @@ func (o *options) register(f *flag.FlagSet) {
 	f.StringVar(&o.metricsAddress, "metrics", "0", "address of the operator's own metrics; 0: none")
 	f.StringVar(&o.healthAddress, "health", ":9440", "address of /healthz and /readyz")
 	f.IntVar(&o.workers, "workers", 4, "sets that are worked on at once")
-	f.StringVar(&o.graph.Server, "graph", "", "address of a reckon server whose knowledge graph describes the cluster, such as https://reckon:9870; empty: none")
+	f.StringVar(&o.graph.Server, "graph", "",
+		"address of a reckon server whose knowledge graph describes the cluster, such as https://reckon:9870; empty: none")
 	f.StringVar(&o.graph.TokenFile, "graph-token-file", "", "file with the token that the server is shown")
 	f.StringVar(&o.graph.CAFile, "graph-ca-file", "", "authorities that the server is checked against; empty: those of the system")
 	f.StringVar(&o.graph.Base, "graph-base", "", "what ids begin with, as the server has it (--graph-base)")
@@ -103,7 +106,8 @@ func operate(ctx context.Context, o options, log *slog.Logger) error {
 	}
 	config.QPS, config.Burst = 200, 400 // the API server shares itself out between its clients
 	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.AddToScheme, metricrun.AddToScheme, jobset.AddToScheme, apiextensions.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.AddToScheme, metricrun.AddToScheme, jobset.AddToScheme,
+		apiextensions.AddToScheme} {
 		if err := add(types); err != nil {
 			return err
 		}
@@ -115,16 +119,21 @@ func operate(ctx context.Context, o options, log *slog.Logger) error {
 	if err := definitions(ctx, direct, o.definite, o.adopt, log); err != nil {
 		return err
 	}
-	cert := &webhooks.Certificate{Names: []string{o.service + "." + o.own + ".svc", o.service + "." + o.own, o.service}, Validating: o.validating, Mutating: o.mutating, Client: direct, Log: log}
+	cert := &webhooks.Certificate{Names: []string{o.service + "." + o.own + ".svc", o.service + "." + o.own, o.service},
+		Validating: o.validating, Mutating: o.mutating, Client: direct, Log: log}
 	if _, err := cert.Renew(); err != nil {
 		return err
 	}
-	hooks := webhook.NewServer(webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = cert.Get }}})
+	hooks := webhook.NewServer(webhook.Options{Port: o.webhookPort,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = cert.Get }}})
 	m, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: types, Cache: cacheOptions(o.namespace), Metrics: metrics.Options{BindAddress: o.metricsAddress}, HealthProbeBindAddress: o.healthAddress,
-		LeaderElection: o.election, LeaderElectionID: "reckon-operator", LeaderElectionNamespace: o.own, WebhookServer: hooks,
+		Scheme: types, Cache: cacheOptions(o.namespace), Metrics: metrics.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress: o.healthAddress,
+		LeaderElection:         o.election, LeaderElectionID: "reckon-operator", LeaderElectionNamespace: o.own, WebhookServer: hooks,
 		// Runs are large, and volumes and services are looked at once: they are not kept in memory.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&metricrun.MetricRun{}, &core.Service{}, &core.ConfigMap{}, &core.PersistentVolumeClaim{}}}},
+		Client: client.Options{
+			Cache: &client.CacheOptions{
+				DisableFor: []client.Object{&metricrun.MetricRun{}, &core.Service{}, &core.ConfigMap{}, &core.PersistentVolumeClaim{}}}},
 	})
 	if err != nil {
 		return err
@@ -165,9 +174,10 @@ func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks we
 	if err != nil {
 		return err
 	}
-	collect := &controller.Collector{Runs: runs, Port: probePort, Log: log, ReadLog: func(ctx context.Context, pod types.NamespacedName, container string) (string, error) {
-		return readLog(ctx, cluster, pod, container)
-	}}
+	collect := &controller.Collector{Runs: runs, Port: probePort, Log: log,
+		ReadLog: func(ctx context.Context, pod types.NamespacedName, container string) (string, error) {
+			return readLog(ctx, cluster, pod, container)
+		}}
 	sweep := manager.RunnableFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(time.Minute)
 		defer tick.Stop()
@@ -188,7 +198,8 @@ func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks we
 		Jobs:   jobs.Config{ProbeImage: o.probe, ProbePort: probePort, TTL: int32(o.ttl)},
 		Server: o.server != "", ServerURL: cmp.Or(o.serverURL, o.server), Ephemeral: o.ephemeral, Collect: collect,
 	}
-	errs := []error{m.Add(manager.RunnableFunc(collect.Start)), m.Add(sweep), r.Setup(m, o.workers), m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping)}
+	errs := []error{m.Add(manager.RunnableFunc(collect.Start)), m.Add(sweep), r.Setup(m, o.workers),
+		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping)}
 	if o.hooks {
 		var logs *webhooks.Logs
 		if o.logsImage != "" {
@@ -205,7 +216,8 @@ func readLog(ctx context.Context, cluster kubernetes.Interface, pod types.Namesp
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	most := int64(2 << 20)
-	text, err := cluster.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &core.PodLogOptions{Container: container, LimitBytes: &most}).DoRaw(ctx)
+	text, err := cluster.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name,
+		&core.PodLogOptions{Container: container, LimitBytes: &most}).DoRaw(ctx)
 	return string(text), err
 }
 
@@ -251,7 +263,8 @@ func slim(object any) (any, error) {
 }
 
 func slimPod(p *core.Pod) {
-	meta := metav1.ObjectMeta{Name: p.Name, Namespace: once(p.Namespace), UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp, Labels: map[string]string{}}
+	meta := metav1.ObjectMeta{Name: p.Name, Namespace: once(p.Namespace), UID: p.UID, ResourceVersion: p.ResourceVersion,
+		CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp, Labels: map[string]string{}}
 	for _, key := range []string{jobs.LabelManaged, jobs.LabelSet, jobs.LabelMetric} {
 		if value, ok := p.Labels[key]; ok {
 			meta.Labels[key] = once(value)
@@ -264,7 +277,8 @@ func slimPod(p *core.Pod) {
 			status.Conditions = append(status.Conditions, c)
 		}
 	}
-	spec := core.PodSpec{NodeName: once(p.Spec.NodeName), InitContainers: slimContainers(p.Spec.InitContainers), Containers: slimContainers(p.Spec.Containers)}
+	spec := core.PodSpec{NodeName: once(p.Spec.NodeName), InitContainers: slimContainers(p.Spec.InitContainers),
+		Containers: slimContainers(p.Spec.Containers)}
 	*p = core.Pod{ObjectMeta: meta, Spec: spec, Status: status}
 }
 
@@ -304,7 +318,8 @@ func definitions(ctx context.Context, c client.Client, install, adopt bool, log 
 	return nil
 }
 
-func definition(ctx context.Context, c client.Client, want *apiextensions.CustomResourceDefinition, install, adopt bool, log *slog.Logger) error {
+func definition(ctx context.Context, c client.Client, want *apiextensions.CustomResourceDefinition, install, adopt bool,
+	log *slog.Logger) error {
 	have := &apiextensions.CustomResourceDefinition{}
 	err := c.Get(ctx, client.ObjectKey{Name: want.Name}, have)
 	switch {

@@ -27,7 +27,8 @@ func Serve(t testing.TB, dir, source string) {
 	if err != nil {
 		t.Skip("not available here: ", err)
 	}
-	if err := unix.Mount(source, dir, "fuse.test", unix.MS_NODEV|unix.MS_NOSUID, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)); err != nil {
+	if err := unix.Mount(source, dir, "fuse.test", unix.MS_NODEV|unix.MS_NOSUID,
+		fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)); err != nil {
 		_ = unix.Close(fd)
 		t.Skipf("mount a FUSE file system: %v", err)
 	}

@@ -2,9 +2,9 @@
 package operator
 
 import (
-	_ "reckon/web/client"
 	_ "reckon/internal/x"
 	_ "reckon/kubernetes/operator/api"
 	_ "reckon/metric"
 	_ "reckon/store"
+	_ "reckon/web/client"
 )
