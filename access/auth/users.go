@@ -248,7 +248,8 @@ func (us *Users) Empty(ctx context.Context) (bool, error) {
 func (us *Users) HasAdmin(ctx context.Context) (bool, error) {
 	var n int
 	err := us.db.QueryRowContext(ctx,
-		`SELECT (SELECT count(*) FROM users WHERE role = 'admin') + (SELECT count(*) FROM tokens WHERE role = 'admin' AND revoked_ms = 0)`).Scan(&n)
+		`SELECT (SELECT count(*) FROM users WHERE role = 'admin') +`+
+			` (SELECT count(*) FROM tokens WHERE role = 'admin' AND revoked_ms = 0)`).Scan(&n)
 	return n > 0, err
 }
 

@@ -81,7 +81,8 @@ func (w *perfWatch) open(cpus []int, pages int) error {
 		Size:        uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
 		Sample_type: unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME,
 		Bits: unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitInheritStat | unix.PerfBitEnableOnExec |
-			unix.PerfBitTask | unix.PerfBitComm | unix.PerfBitCommExec | unix.PerfBitSampleIDAll | unix.PerfBitUseClockID | unix.PerfBitWatermark |
+			unix.PerfBitTask | unix.PerfBitComm | unix.PerfBitCommExec | unix.PerfBitSampleIDAll | unix.PerfBitUseClockID |
+			unix.PerfBitWatermark |
 			unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
 		Clockid: unix.CLOCK_MONOTONIC,
 		Wakeup:  uint32(pages * os.Getpagesize() / 4), // bytes

@@ -50,7 +50,8 @@ func (j *judge) idle() bool {
 	gpus, hasGPUs := known(u.GPUs)
 	hasGPUs = hasGPUs && gpus > 0
 	switch {
-	case !ok || !has || given <= 0 || u.CoresImplied || u.Exactness["cpu_seconds"] != figure.Exact: // a process that waits for long is seen: CPUWaitSeconds lacks little
+	case !ok || !has || given <= 0 || u.CoresImplied || u.Exactness["cpu_seconds"] != figure.Exact:
+		// a process that waits for long is seen: CPUWaitSeconds lacks little
 		return false
 	case (cpu+wait)/u.WallSeconds >= none*min(given, 1) || sustained && p95 >= 2*none*min(given, 1):
 		return false

@@ -375,7 +375,8 @@ func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 // explain translates an error of the database into one of package store.
 func (c *Catalogue) explain(ctx context.Context, err error) error {
 	switch {
-	case err == nil, errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrUnavailable): // explained before
+	case err == nil, errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrUnavailable):
+		// explained before
 		return err
 	case c.d.corrupt(err):
 		return fmt.Errorf("%w: %s is damaged; restart, or run `reckon catalogue rebuild`: %w", store.ErrDamaged, c.path, err)

@@ -94,7 +94,8 @@ func (c *Catalogue) allThere(ctx context.Context, to *Catalogue) error {
 func (c *Catalogue) copyRollups(ctx context.Context, to *Catalogue) (hours int, err error) {
 	var first, last sql.NullInt64
 	err = c.db.QueryRowContext(ctx,
-		`SELECT min(at_ms), max(at_ms) FROM (SELECT at_ms FROM uses WHERE span = 'h' UNION ALL SELECT at_ms FROM node_uses WHERE span = 'h') AS h`).Scan(&first, &last)
+		`SELECT min(at_ms), max(at_ms) FROM (SELECT at_ms FROM uses WHERE span = 'h' UNION ALL SELECT at_ms FROM node_uses WHERE span = `+
+			`'h') AS h`).Scan(&first, &last)
 	if err != nil || !first.Valid {
 		return 0, c.explain(ctx, err)
 	}

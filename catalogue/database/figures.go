@@ -56,7 +56,8 @@ func (c *Catalogue) addColumns(ctx context.Context) error {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx,
-			`CREATE TABLE IF NOT EXISTS figure_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, added_ms BIGINT NOT NULL, PRIMARY KEY (table_name, column_name))`); err != nil {
+			`CREATE TABLE IF NOT EXISTS figure_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, added_ms BIGINT NOT NULL, `+
+				`PRIMARY KEY (table_name, column_name))`); err != nil {
 			return err
 		}
 		for _, l := range lacking {

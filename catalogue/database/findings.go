@@ -10,7 +10,8 @@ import (
 	"reckon/store"
 )
 
-const findingColumns = `id, rule, severity, site, owner, workload, node, part, text, evidence, first_ms, last_ms, found_ms, seen_ms, state, ack_by, ack_ms, muted_until_ms, mute_reason`
+const findingColumns = `id, rule, severity, site, owner, workload, node, part, text, evidence, first_ms, last_ms, found_ms, seen_ms, ` +
+	`state, ack_by, ack_ms, muted_until_ms, mute_reason`
 
 // millis is a time as stored; 0 for never.
 func millis(t time.Time) int64 {

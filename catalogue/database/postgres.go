@@ -88,7 +88,8 @@ func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue,
 
 // onMember is the settings of the connections of one of several servers: locks that it holds
 // while it is stopped or disconnected are released after some seconds.
-const onMember = `SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3`
+const onMember = `SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; SET tcp_keepalives_idle = 5; SET ` +
+	`tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3`
 
 // DialMember creates the connections of one of several servers to the database at an address as
 // in [OpenURL]. Nothing is sent yet.
@@ -207,7 +208,8 @@ func (c *Catalogue) remake(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // prepared statements refer to the old tables
 	defer c.db.SetMaxIdleConns(2)
 	if _, err := c.db.ExecContext(ctx,
-		`DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps`); err != nil {
+		`DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses,`+
+			` node_uses, figure_columns, steps`); err != nil {
 		return err
 	}
 	return errors.Join(c.create(ctx), c.addColumns(ctx))

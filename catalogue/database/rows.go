@@ -29,7 +29,8 @@ var (
 	rowColumns = slices.Concat(facts, runColumns)
 	insertSQL  = makeInsert(params(1, len(rowColumns)), rowColumns)
 	byKeySQL   = "SELECT key, " + strings.Join(rowColumns, ", ") + " FROM workloads WHERE key IN (SELECT value FROM json_each($1))"
-	findSQL    = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
+	findSQL    = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND ` +
+		`start_ms = $2 AND site = $3`
 )
 
 // makeInsert makes the statement that writes a row by the parameters of some columns. All others become NULL, in a row that is

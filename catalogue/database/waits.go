@@ -9,7 +9,8 @@ import (
 	"reckon/store"
 )
 
-const waitColumns = `site, partition_name, reason, nodes, submit_ms, start_ms, seen_ms, until_ms, request_cores, request_memory_bytes, request_gpus, request_nodes`
+const waitColumns = `site, partition_name, reason, nodes, submit_ms, start_ms, seen_ms, until_ms, request_cores, request_memory_bytes, ` +
+	`request_gpus, request_nodes`
 
 // Waits implements store.Waits.
 func (c *Catalogue) Waits(ctx context.Context, q store.WaitQuery, f func(*store.Wait) error) error {

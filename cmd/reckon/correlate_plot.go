@@ -45,7 +45,8 @@ func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 	width, height := max(nameWidth+n*cellWidth+60, 340), top+n*cellHeight+64
 	var b strings.Builder
 	fmt.Fprintf(
-		&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="Correlation of every pair of %d columns">`, width, height, width, n)
+		&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="Correlation of every pair of `+
+			`%d columns">`, width, height, width, n)
 	b.WriteString(plotStyle)
 	fmt.Fprintf(&b, `<rect class="bg" width="%d" height="%d"/>`, width, height)
 	for i, name := range m.Names {
@@ -64,7 +65,8 @@ func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 			p := m.At(i, j)
 			if math.IsNaN(p.Pearson) {
 				fmt.Fprintf(
-					&b, `<rect class="gap" x="%d" y="%d" width="%d" height="%d"/><text class="s q" x="%d" y="%d" text-anchor="middle">%d points</text>`,
+					&b, `<rect class="gap" x="%d" y="%d" width="%d" height="%d"/><text class="s q" x="%d" y="%d" `+
+						`text-anchor="middle">%d points</text>`,
 					x+1, y+1, cellWidth-2, cellHeight-2, x+cellWidth/2, y+cellHeight/2+4, p.Points)
 				continue
 			}
@@ -129,7 +131,8 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	x0, x1 := low(x)
 	y0, y1 := low(y)
 	fmt.Fprintf(
-		b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">%s<rect class="bg" width="%d" height="%d"/>`, w, h, w, plotText(pairText(p), 300), plotStyle, w, h)
+		b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">%s<rect class="bg" `+
+			`width="%d" height="%d"/>`, w, h, w, plotText(pairText(p), 300), plotStyle, w, h)
 	fmt.Fprintf(b, `<path class="ax" d="M%d 10V%dH%d"/>`, pad, h-pad, w-8)
 	// At most a few thousand points: more would overlap.
 	step := max(1, len(x)/2000)
@@ -168,7 +171,8 @@ table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border
 @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}}
 </style></head><body><h1>Correlations of %s</h1>`, html.EscapeString(term.Safe(title)), html.EscapeString(term.Safe(title)))
 	b.WriteString(
-		`<p>Correlation is not causation. A coefficient based on few independent points means little: look at its confidence band.</p><div class="wide">`)
+		`<p>Correlation is not causation. A coefficient based on few independent points means little: look at its confidence ` +
+			`band.</p><div class="wide">`)
 	if err := matrixSVG(&b, m); err != nil {
 		return err
 	}
@@ -187,7 +191,8 @@ table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border
 			html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson), p.Points)
 	}
 	b.WriteString(
-		`</div><h2>All pairs</h2><div class="wide"><table><thead><tr><th>Column<th>with<th>Pearson<th>95 % band<th>Spearman<th>Points<th>Effective<th>Lag<th>At lag</tr></thead><tbody>`)
+		`</div><h2>All pairs</h2><div class="wide"><table><thead><tr><th>Column<th>with<th>Pearson<th>95 % ` +
+			`band<th>Spearman<th>Points<th>Effective<th>Lag<th>At lag</tr></thead><tbody>`)
 	for _, p := range pairs {
 		fmt.Fprintf(&b, `<tr><td>%s<td>%s<td>%s<td>%s to %s<td>%s<td>%d<td>%s<td>%s<td>%s</tr>`, plotText(p.A, 60), plotText(p.B, 60),
 			coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High),

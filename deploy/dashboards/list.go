@@ -236,7 +236,9 @@ func workload() Dashboard {
 					Title: "Kind of GPU use", Help: "Share of the time in which units of its GPUs were busy, mean of them while it " +
 						"computed there; of a shared GPU, others are in it. Needs NVIDIA's GPM (Hopper or later).", Unit: "percentunit",
 					Queries: one(
-						`avg by (engine) (rate(reckon_gpu_engine_busy_seconds_total{engine=~"sm|tensor|fp64|fp32|fp16|dram"}[$__rate_interval]) and on (node, device) (sum by (node, device) (rate(reckon_workload_gpu_seconds_total{`+onWork+`}[$__rate_interval])) > 0))`, "{{engine}}")},
+						`avg by (engine) (rate(reckon_gpu_engine_busy_seconds_total{engine=~"sm|tensor|fp64|fp32|fp16|`+
+							`dram"}[$__rate_interval]) and on (node, device) (sum by (node, device) `+
+							`(rate(reckon_workload_gpu_seconds_total{`+onWork+`}[$__rate_interval])) > 0))`, "{{engine}}")},
 				{Title: "Processes and threads", Unit: "short",
 					Queries: []Query{
 						{Expr: `sum by (workload) (reckon_workload_processes{` + onWork + `})`, Legend: "{{workload}} processes"},

@@ -27,7 +27,8 @@ func withName(q Query) Query {
 		return "reckon_workload_info{" + strings.Join(append(strings.Fields(filter), match), ",") + "}"
 	}
 	q.Expr = fmt.Sprintf(
-		`(%s) * on (workload) group_left (name) (topk by (workload) (1, group by (workload, name) (%s or label_replace(%s, "name", "$1", "command", "(.+)"))) or on (workload) group by (workload) (%s))`,
+		`(%s) * on (workload) group_left (name) (topk by (workload) (1, group by (workload, name) (%s or label_replace(%s, "name", "$1",`+
+			` "command", "(.+)"))) or on (workload) group by (workload) (%s))`,
 		q.Expr, named(`name!=""`), named(`name=""`), series)
 	if q.Instant {
 		q.Expr = "sort_desc(" + q.Expr + ")" // the join loses the order of topk

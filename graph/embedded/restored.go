@@ -45,7 +45,8 @@ func (s *Store) checkRestored(ctx context.Context) error {
 		}
 		at := s.o.Now().UnixMilli()
 		_, err = tx.ExecContext(
-			ctx, `UPDATE graph_subgraphs SET version = CASE WHEN version + 1 > $1 THEN version + 1 ELSE $2 END, changed = (SELECT changed FROM graph_state WHERE one = 1)`, at, at)
+			ctx, `UPDATE graph_subgraphs SET version = CASE WHEN version + 1 > $1 THEN version + 1 ELSE $2 END, changed = (SELECT `+
+				`changed FROM graph_state WHERE one = 1)`, at, at)
 		return err
 	})
 	if err != nil {

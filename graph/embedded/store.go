@@ -170,7 +170,8 @@ func (s *Store) Get(ctx context.Context, id string) (graph.Info, []graph.Quad, e
 
 func readQuads(ctx context.Context, db querier, g int64) (quads []graph.Quad, err error) {
 	rows, err := db.QueryContext(ctx,
-		`SELECT s.term, p.term, o.term FROM graph_quads q JOIN graph_terms s ON s.id = q.s JOIN graph_terms p ON p.id = q.p JOIN graph_terms o ON o.id = q.o WHERE q.g = $1`, g)
+		`SELECT s.term, p.term, o.term FROM graph_quads q JOIN graph_terms s ON s.id = q.s JOIN graph_terms p ON p.id = q.p JOIN `+
+			`graph_terms o ON o.id = q.o WHERE q.g = $1`, g)
 	if err != nil {
 		return nil, err
 	}

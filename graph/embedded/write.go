@@ -106,7 +106,8 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, id string, p graph.Put) 
 	}
 	r = row{Info: graph.Info{ID: id, Origin: p.Origin, Owner: p.Owner}, g: ids[name]}
 	_, err = tx.ExecContext(
-		ctx, `INSERT INTO graph_subgraphs (id, g, origin, owner, time_ms, version, quads, deleted, changed) VALUES ($1, $2, $3, $4, 0, 0, 0, 0, 0)`,
+		ctx, `INSERT INTO graph_subgraphs (id, g, origin, owner, time_ms, version, quads, deleted, changed) VALUES ($1, $2, $3, $4, 0, `+
+			`0, 0, 0, 0)`,
 		id, r.g, p.Origin, p.Owner)
 	return r, err
 }
@@ -130,7 +131,8 @@ func (s *Store) version(ctx context.Context, tx *sql.Tx, r row, at time.Time) (g
 		deleted = 1
 	}
 	_, err := tx.ExecContext(
-		ctx, `UPDATE graph_subgraphs SET origin = $1, owner = $2, time_ms = $3, version = $4, quads = $5, deleted = $6, changed = $7, writes = writes + 1, write_ms = $8 WHERE id = $9`,
+		ctx, `UPDATE graph_subgraphs SET origin = $1, owner = $2, time_ms = $3, version = $4, quads = $5, deleted = $6, changed = $7, `+
+			`writes = writes + 1, write_ms = $8 WHERE id = $9`,
 		r.Origin, r.Owner, r.Time.UnixMilli(), r.Version, r.Quads, deleted, change, now.UnixMilli(), r.ID)
 	return r.Info, true, err
 }
@@ -373,7 +375,9 @@ func (s *Store) Compact(ctx context.Context) error {
 			return nil
 		}
 		_, err := tx.ExecContext(
-			ctx, `DELETE FROM graph_terms WHERE NOT EXISTS (SELECT 1 FROM graph_subgraphs g WHERE g.g = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.o = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.p = graph_terms.id) AND id NOT IN (SELECT DISTINCT s FROM graph_quads)`)
+			ctx, `DELETE FROM graph_terms WHERE NOT EXISTS (SELECT 1 FROM graph_subgraphs g WHERE g.g = graph_terms.id) AND NOT EXISTS `+
+				`(SELECT 1 FROM graph_quads q WHERE q.o = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.p = `+
+				`graph_terms.id) AND id NOT IN (SELECT DISTINCT s FROM graph_quads)`)
 		s.terms.forget()
 		s.mirror.loaded = false // term ids may be reused
 		return err

@@ -97,7 +97,8 @@ func New(c Config) (*Client, error) {
 			Timeout: c.Timeout,
 			Transport: &http.Transport{
 				// trust.verify checks the certificate: one that the kubelet signed itself names no address.
-				TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, VerifyConnection: t.verify}, //nolint:gosec // see above
+				TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12,
+					InsecureSkipVerify: true, VerifyConnection: t.verify}, //nolint:gosec // see above
 				MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, IdleConnTimeout: 90 * time.Second,
 				ReadBufferSize: 4 << 10, WriteBufferSize: 1 << 10, MaxResponseHeaderBytes: 64 << 10,
 			},

@@ -67,7 +67,8 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 func told(j *sacct.Job) time.Time {
 	if !j.End.IsZero() && sacct.Over(j.State) {
 		switch j.State {
-		case sacct.Requeued, "node_fail", "boot_fail", "launch_failed", "preempted": // the next run is submitted in the same second, and may start a millisecond earlier
+		case sacct.Requeued, "node_fail", "boot_fail", "launch_failed", "preempted":
+			// the next run is submitted in the same second, and may start a millisecond earlier
 			return j.End.Add(-2 * time.Millisecond)
 		}
 		return j.End

@@ -53,8 +53,10 @@ const systemShare = 0.04
 const (
 	haveProcess = sensor.FieldWait | sensor.FieldSwitches | sensor.FieldFaults | sensor.FieldMemory | sensor.FieldSwap | sensor.FieldIO |
 		sensor.FieldCgroup | sensor.FieldGroup | sensor.FieldThreads | sensor.FieldParent | sensor.FieldCPUSplit
-	haveCgroup = sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupThrottle | sensor.CgroupMemory | sensor.CgroupSwap | sensor.CgroupPeak |
-		sensor.CgroupEvents | sensor.CgroupIO | sensor.CgroupPIDs | sensor.CgroupPressure | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults
+	haveCgroup = sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupThrottle | sensor.CgroupMemory | sensor.CgroupSwap |
+		sensor.CgroupPeak |
+		sensor.CgroupEvents | sensor.CgroupIO | sensor.CgroupPIDs | sensor.CgroupPressure | sensor.CgroupShmem | sensor.CgroupKernel |
+		sensor.CgroupRefaults
 )
 
 func (n *Node) newGroup(path string, from, until time.Time) *group {

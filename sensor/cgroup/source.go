@@ -34,7 +34,9 @@ type source struct {
 }
 
 // byOthers are the figures of files that others change.
-const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupHuge | sensor.CgroupRefaults | sensor.CgroupSwap |
+const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupHuge |
+	sensor.CgroupRefaults |
+	sensor.CgroupSwap |
 	sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupIO
 
 // The tables are functions returning values: no package state.

@@ -19,11 +19,13 @@ import (
 var (
 	ignoredMounts = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
-			`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+|run/(k3s/)?containerd/.+|run/containers/storage/.+)($|/)`)
+			`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+|var/lib/kubelet/pods/.+|` +
+				`run/(k3s/)?containerd/.+|run/containers/storage/.+)($|/)`)
 	})
 	ignoredTypes = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
-			`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
+			`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|` +
+				`procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
 	})
 )
 

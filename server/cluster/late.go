@@ -105,7 +105,8 @@ func (h *Late) Snapshot() (dirty.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
 	defer cancel()
 	rows, err := h.db.QueryContext(ctx,
-		`SELECT hour_ms, imported, oldest_ms, mark, noted > clock_timestamp() - $1 * interval '1 millisecond' FROM members_late ORDER BY hour_ms, imported`, settled.Milliseconds())
+		`SELECT hour_ms, imported, oldest_ms, mark, noted > clock_timestamp() - $1 * interval '1 millisecond' FROM members_late ORDER `+
+			`BY hour_ms, imported`, settled.Milliseconds())
 	if err != nil {
 		return dirty.Snapshot{}, fmt.Errorf("read which hours got late samples: %w", err)
 	}

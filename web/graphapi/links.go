@@ -107,7 +107,8 @@ func (s *server) links(w http.ResponseWriter, r *http.Request) error {
 	}
 	rows, err = s.rows(
 		r, fmt.Sprintf(
-			`SELECT DISTINCT ?source ?query ?url WHERE { <%s> rk:telemetry/rk:hasLogs ?l . ?l rk:query ?query ; rk:source ?s . ?s rk:sourceType ?source OPTIONAL { ?s rk:url ?url } } LIMIT %d`, iri, maxLinks))
+			`SELECT DISTINCT ?source ?query ?url WHERE { <%s> rk:telemetry/rk:hasLogs ?l . ?l rk:query ?query ; rk:source ?s . ?s `+
+				`rk:sourceType ?source OPTIONAL { ?s rk:url ?url } } LIMIT %d`, iri, maxLinks))
 	if err != nil {
 		return err
 	}

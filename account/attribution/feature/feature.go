@@ -79,7 +79,8 @@ var busyCores = rate([]Match{{Label: "mode", Not: true, Values: []string{"idle",
 // registry has the features in the order of data set columns.
 var registry = []Feature{
 	{Name: CPU, Unit: "ratio", Help: "share of the processors' time in use",
-		Expr: `clamp(1 - sum(rate(node_cpu_seconds_total{mode=~"idle|iowait|steal",NODE}[WINDOW])) / count(node_cpu_seconds_total{mode="idle",NODE}), 0, 1)`},
+		Expr: `clamp(1 - sum(rate(node_cpu_seconds_total{mode=~"idle|iowait|steal",NODE}[WINDOW])) / ` +
+			`count(node_cpu_seconds_total{mode="idle",NODE}), 0, 1)`},
 	{Name: "cpu_cycles", Unit: "1/s", Help: "cores in use times their mean clock",
 		Factors: []Factor{busyCores, mean(nil, "node_cpu_scaling_frequency_hertz", "reckon_tegra_cpu_frequency_hertz")}},
 	{Name: "gpu_utilization", Unit: "ratio", Help: "devices that compute, added up",

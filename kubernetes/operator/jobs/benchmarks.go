@@ -14,7 +14,8 @@ func netmark(m *metricset.Measure) *script {
 	return &script{
 		pre: lines(startShell, printMetadata, ranks, writeHosts, awaitHosts, echo(markStart)),
 		command: join(
-			`mpirun -f ./hostlist.txt -np "$np" /usr/local/bin/netmark.x -w "$RECKON_WARMUPS" -t "$RECKON_TRIALS" -c "$RECKON_CYCLES" -b "$RECKON_SIZE"`, store),
+			`mpirun -f ./hostlist.txt -np "$np" /usr/local/bin/netmark.x -w "$RECKON_WARMUPS" -t "$RECKON_TRIALS" -c "$RECKON_CYCLES" `+
+				`-b "$RECKON_SIZE"`, store),
 		post: lines(`echo "NETMARK RTT.CSV START"`, "cat RTT.csv", `echo "NETMARK RTT.CSV END"`, echo(markEnd)),
 	}
 }

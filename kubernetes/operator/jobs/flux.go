@@ -50,7 +50,9 @@ fi`
 // flux runs the command of a launcher under a tree of brokers; workers join the tree.
 func (s *script) flux(e *metricset.Extra, p *part, pods int32, command bool) {
 	v := e.Values
-	options := `-Scron.directory=/etc/flux/system/cron.d -Stbon.fanout=256 -Srundir=/run/flux -Sstatedir="$STATE_DIR" -Slocal-uri=local:///run/flux/local -Stbon.connect_timeout="$RECKON_TIMEOUT" -Sbroker.quorum="$RECKON_QUORUM" -Slog-stderr-level="$RECKON_LOG_LEVEL" -Slog-stderr-mode=local`
+	options := `-Scron.directory=/etc/flux/system/cron.d -Stbon.fanout=256 -Srundir=/run/flux -Sstatedir="$STATE_DIR" ` +
+		`-Slocal-uri=local:///run/flux/local -Stbon.connect_timeout="$RECKON_TIMEOUT" -Sbroker.quorum="$RECKON_QUORUM" ` +
+		`-Slog-stderr-level="$RECKON_LOG_LEVEL" -Slog-stderr-mode=local`
 	if v.On("interactive") {
 		options += " -Sbroker.rc2_none"
 	}

@@ -55,7 +55,8 @@ func (b *builder) program(m *metricset.Measure) (container, error) {
 }
 
 func fio(m *metricset.Measure) *script {
-	command := `fio --randrepeat=1 --ioengine=libaio --direct=1 --gtod_reduce=1 --name="$RECKON_NAME" --bs="$RECKON_BLOCKSIZE" --iodepth="$RECKON_IODEPTH" --readwrite=randrw --rwmixread=75 --size="$RECKON_SIZE" --filename="$filename" --output-format=json`
+	command := `fio --randrepeat=1 --ioengine=libaio --direct=1 --gtod_reduce=1 --name="$RECKON_NAME" --bs="$RECKON_BLOCKSIZE" ` +
+		`--iodepth="$RECKON_IODEPTH" --readwrite=randrw --rwmixread=75 --size="$RECKON_SIZE" --filename="$filename" --output-format=json`
 	if own := m.Values["command"]; own != "" {
 		command = own
 	}

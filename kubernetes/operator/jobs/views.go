@@ -73,7 +73,8 @@ func workdir(e *metricset.Extra) string {
 }
 
 // postRun writes the script that makes the database on each host. The shell of that host reads it: variables stand in it as quoted words.
-const postRun = `printf '#!/bin/bash\ncd %q\n%q %q\n%q -o %q %q\n' "$(pwd)" "$RECKON_VIEW/view/bin/hpcstruct" "$RECKON_OUTPUT" "$RECKON_VIEW/view/bin/hpcprof" "$RECKON_OUTPUT-database" "$RECKON_OUTPUT" > ./post-run.sh`
+const postRun = `printf '#!/bin/bash\ncd %q\n%q %q\n%q -o %q %q\n' "$(pwd)" "$RECKON_VIEW/view/bin/hpcstruct" "$RECKON_OUTPUT" ` +
+	`"$RECKON_VIEW/view/bin/hpcprof" "$RECKON_OUTPUT-database" "$RECKON_OUTPUT" > ./post-run.sh`
 
 // toolkit puts hpcrun in front of the command, and what makes a database of its measurements behind it.
 func (s *script) toolkit(e *metricset.Extra, command bool) {

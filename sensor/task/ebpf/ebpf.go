@@ -23,7 +23,8 @@
 //   - The kernel puts the I/O of ended threads and of children that were waited for into
 //     one figure. Where there were such children it is left out, and the I/O of
 //     threads that ended between two passes is missing.
-//   - A process of which no thread (by the iterator: one that has a single thread, which) has run since the last pass is reported as it was then; what others do to its
+//   - A process of which no thread (by the iterator: one that has a single thread, which) has run since the last pass is reported as
+//     it was then; what others do to its
 //     memory (reclaim, swap) is seen when it is read again after at most 32 passes.
 //   - Resident memory is exact also where each processor keeps a part of the count (since
 //     Linux 6.2). Two processes that share an address space,

@@ -60,7 +60,8 @@ var (
 		"TCP segments of the workload's connections that were sent again.")
 	nodeNetworkBytes = metric.NewDesc("reckon_node_network_payload_bytes_total", metric.Counter, metric.Bytes,
 		[]string{"direction", "protocol", "scope"},
-		"Payload at all sockets of the node since the agent began, by direction, protocol and scope: what workloads and other were charged.")
+		"Payload at all sockets of the node since the agent began, by direction, protocol and scope: "+
+			"what workloads and other were charged.")
 )
 
 // Indices of series: bytes by protocol, scope and direction come first, then messages by protocol and direction.

@@ -46,10 +46,12 @@ const (
 
 // The pod is one of containerd with the systemd driver, as the kubelet names it.
 const (
-	podUID    = "0a3f2f9c-3a5f-4f0b-8f0e-c1f6b1d0a001"
-	pods      = "/kubepods.slice/kubepods-burstable.slice"
-	podGroup  = pods + "/kubepods-burstable-pod0a3f2f9c_3a5f_4f0b_8f0e_c1f6b1d0a001.slice/cri-containerd-aaaaaaaaaaaa00112233445566778899aabbccddeeff00112233445566778899.scope"
-	ownGroup  = pods + "/kubepods-burstable-pod9b1c2f9c_3a5f_4f0b_8f0e_c1f6b1d0b002.slice/cri-containerd-bbbbbbbbbbbb00112233445566778899aabbccddeeff00112233445566778899.scope"
+	podUID   = "0a3f2f9c-3a5f-4f0b-8f0e-c1f6b1d0a001"
+	pods     = "/kubepods.slice/kubepods-burstable.slice"
+	podGroup = pods + "/kubepods-burstable-pod0a3f2f9c_3a5f_4f0b_8f0e_c1f6b1d0a001.slice" +
+		"/cri-containerd-aaaaaaaaaaaa00112233445566778899aabbccddeeff00112233445566778899.scope"
+	ownGroup = pods + "/kubepods-burstable-pod9b1c2f9c_3a5f_4f0b_8f0e_c1f6b1d0b002.slice" +
+		"/cri-containerd-bbbbbbbbbbbb00112233445566778899aabbccddeeff00112233445566778899.scope"
 	unitGroup = "/system.slice/case.service"
 	oomGroup  = "/system.slice/oom.service"
 )

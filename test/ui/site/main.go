@@ -324,7 +324,8 @@ func series(empty bool) http.Handler {
 // labelsOf are the labels of the series that a query gives.
 func labelsOf(q string) []map[string]string {
 	switch {
-	case strings.Contains(q, `node="n2"`) && (strings.Contains(q, "memory_traffic") || strings.Contains(q, "cache_memory")): // nothing counts there
+	case strings.Contains(q, `node="n2"`) && (strings.Contains(q, "memory_traffic") || strings.Contains(q, "cache_memory")):
+		// nothing counts there
 		return nil
 	case strings.Contains(q, "reckon_sensor_up"):
 		return []map[string]string{{"sensor": "runqueue", "reason": "the kernel has no type information (BTF)"}}
