@@ -63,7 +63,7 @@ func gates(t *testing.T) map[string]int {
 // measureCode counts what gates.txt limits, and gives some examples of each.
 func measureCode(t *testing.T, root string) (measured map[string]int, examples map[string][]string) {
 	t.Helper()
-	measured, examples = map[string]int{}, map[string][]string{}
+	measured, examples = map[string]int{"lines": 0, "wide": 0, "fields": 0}, map[string][]string{}
 	found := func(name, format string, args ...any) {
 		measured[name]++
 		if len(examples[name]) < 20 {

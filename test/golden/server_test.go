@@ -44,6 +44,14 @@ func serve(t *testing.T, dir, data string, args ...string) *site {
 	return s
 }
 
+// settle waits until the server has looked at all runs: those that fell silent with the site are not running any more.
+func (s *site) settle() {
+	s.t.Helper()
+	eventually(s.t, "no run goes on", func() bool {
+		return !strings.Contains(s.ask("jobs", "--since", "2000-01-01", "--limit", "10000", "--format", "json"), `"running": true`)
+	})
+}
+
 // start runs a program in the background; stop ends it as an operator does and holds that it
 // ended well.
 func start(t *testing.T, cmd *exec.Cmd) (stop func()) {

@@ -15,6 +15,7 @@ import (
 func TestSite(t *testing.T) {
 	dir, m := unpack(t)
 	s := serve(t, dir, filepath.Join(dir, "site"))
+	s.settle()
 	s.checkAll(m)
 	s.checkAccess()
 	s.importAgain()
@@ -25,6 +26,7 @@ func TestSite(t *testing.T) {
 	// What was there is there when the new program has written, too.
 	s = serve(t, dir, filepath.Join(dir, "site"))
 	defer s.stop()
+	s.settle()
 	checkStill(t, "jobs-after-restart", "jobs", s.ask(jobsQuestion(m).args...))
 }
 
@@ -36,6 +38,7 @@ func TestRebuilt(t *testing.T) {
 	offline(t, dir, "catalogue", "rebuild", "--data", data)
 	s := serve(t, dir, data)
 	defer s.stop()
+	s.settle()
 	for _, q := range questions(m) {
 		switch q.name {
 		case "jobs", "findings-all", "usage-owner":

@@ -38,6 +38,7 @@ func TestOutputs(t *testing.T) {
 	dir, m := unpack(t)
 	s := serve(t, dir, filepath.Join(dir, "site"))
 	defer s.stop()
+	s.settle()
 	for _, q := range texts(t, m) {
 		is, err := s.try(q.args...)
 		if err != nil {
