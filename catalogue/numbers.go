@@ -60,7 +60,8 @@ func (f *fold) named(k key, t int64) key {
 // Rows that were written of them are to be dropped.
 func (f *fold) adoptNumbered() {
 	for alias, k := range f.numbers {
-		for _, mine := range slices.Clone(f.accounts[k]) {
+		runs, came := slices.Clone(f.accounts[k]), false
+		for _, mine := range runs {
 			if mine.Scheduler.Start == 0 {
 				continue
 			}
@@ -79,10 +80,13 @@ func (f *fold) adoptNumbered() {
 				a.ID, a.Rows, a.touched = k.ID, nil, true
 				f.accounts[k] = append(f.accounts[k], a)
 			}
-			if len(moved) > 0 {
+			came = came || len(moved) > 0
+		}
+		if came { // to the run that covered their start, or to another one that is nearer
+			for _, mine := range runs {
 				f.adopt(k, mine)
-				f.sort(k)
 			}
+			f.sort(k)
 		}
 		if len(f.accounts[alias]) == 0 {
 			delete(f.accounts, alias)
