@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 	xterm "golang.org/x/term"
 
@@ -80,8 +80,7 @@ func runTop(ctx context.Context, g *globals, o topOptions) error {
 	}
 	m.feed = feed
 	m.ctx = ctx
-	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(g.stdin), tea.WithOutput(g.stdout), tea.WithAltScreen(),
-		tea.WithoutSignalHandler())
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(g.stdin), tea.WithOutput(g.stdout), tea.WithoutSignalHandler())
 	final, err := program.Run()
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("terminal: %w", err)

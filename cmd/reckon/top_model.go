@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"reckon/internal/term"
 	"reckon/web/client"
@@ -148,15 +148,12 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if w := m.selected(); w != nil && w.ID == msg.id && msg.err == nil {
 			m.detail = &msg.detail
 		}
-	case tea.KeyMsg:
-		if msg.Type != tea.KeyRunes {
-			return m, m.key(msg)
+	case tea.KeyPressMsg:
+		return m, m.key(msg.Key())
+	case tea.PasteMsg:
+		if m.typing {
+			m.filter, m.first = m.filter+msg.Content, 0
 		}
-		var all []tea.Cmd // fast typing arrives as one message
-		for _, r := range msg.Runes {
-			all = append(all, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}))
-		}
-		return m, tea.Batch(all...)
 	}
 	return m, nil
 }
@@ -253,7 +250,7 @@ func (m *topModel) askDetail() tea.Cmd {
 	}
 }
 
-func (m *topModel) key(k tea.KeyMsg) tea.Cmd {
+func (m *topModel) key(k tea.Key) tea.Cmd {
 	if k.String() == "ctrl+c" {
 		return tea.Quit
 	}
@@ -276,7 +273,7 @@ func (m *topModel) key(k tea.KeyMsg) tea.Cmd {
 		} else {
 			m.filter = ""
 		}
-	case " ":
+	case "space":
 		m.pause()
 	case "/":
 		m.view, m.typing = viewList, true
@@ -313,20 +310,20 @@ func (m *topModel) key(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-func (m *topModel) typeFilter(k tea.KeyMsg) {
-	switch k.Type {
-	case tea.KeyEnter:
+func (m *topModel) typeFilter(k tea.Key) {
+	switch name := k.String(); name {
+	case "enter":
 		m.typing = false
-	case tea.KeyEsc:
+	case "esc":
 		m.typing, m.filter = false, ""
-	case tea.KeyBackspace:
+	case "backspace":
 		if r := []rune(m.filter); len(r) > 0 {
 			m.filter = string(r[:len(r)-1])
 		}
-	case tea.KeyCtrlU:
+	case "ctrl+u":
 		m.filter = ""
-	case tea.KeyRunes, tea.KeySpace:
-		m.filter += string(k.Runes)
+	default:
+		m.filter += k.Text
 	}
 	m.first = 0
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"reckon/internal/term"
 	"reckon/web/api/apitest"
@@ -145,7 +145,7 @@ func TestTopFits(t *testing.T) {
 		m.view = v
 		for _, size := range [][2]int{{1, 1}, {10, 3}, {20, 5}, {30, 11}, {40, 12}, {50, 13}, {80, 24}, {132, 43}, {300, 100}} {
 			m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-			lines := strings.Split(m.View(), "\n")
+			lines := strings.Split(m.draw(), "\n")
 			if len(lines) > size[1] {
 				t.Errorf("view %d at %v has %d lines", v, size, len(lines))
 			}
@@ -163,7 +163,7 @@ func TestTopOrders(t *testing.T) {
 	m.take(apitest.Tick(fixedNow(), 10))
 	m.now.Workloads[2].MemoryTrafficRate = new(1e9)
 	for i, want := range []string{"slurm/4711", "unit/daemon9.service", "slurm/4718", "slurm/4717", "slurm/4713", "slurm/4719", "slurm/4711", "unit/daemon9.service", "slurm/4711"} {
-		m.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(orders()[i].key)})
+		m.Update(tea.KeyPressMsg{Text: orders()[i].key})
 		if got := m.rows()[0].ID; got != want {
 			t.Errorf("by %s the first is %s, want %s", orders()[i].name, got, want)
 		}
@@ -178,6 +178,6 @@ func BenchmarkTopView(b *testing.B) {
 	m.take(apitest.Tick(fixedNow(), 1000))
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = m.View()
+		_ = m.draw()
 	}
 }

@@ -6,12 +6,21 @@ import (
 	"strings"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"reckon/internal/term"
 	"reckon/web/client"
 )
 
-// View draws the screen: at most its height in lines, each at most its width.
-func (m *topModel) View() string {
+// View draws the screen, in place of what the terminal showed before.
+func (m *topModel) View() tea.View {
+	v := tea.NewView(m.draw())
+	v.AltScreen = true
+	return v
+}
+
+// draw returns the screen: at most its height in lines, each at most its width.
+func (m *topModel) draw() string {
 	if m.screen.Width < 10 || m.screen.Height < 3 {
 		return "q quits"
 	}
