@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"reckon/figure"
@@ -103,8 +104,11 @@ type span struct {
 	place
 	first, last int64
 	stale       bool // all its series were marked as ended
+	own         bool // it used CPU time of its own: it is not only where series of the whole workload stand
 }
 
+// spans returns the time of each part. Series of the whole workload, such as its histogram of cores, go on for a while after the
+// last part ended and are no part, unless they are all that is known of a node.
 func (a *account) spans() []span {
 	by := map[place]*span{}
 	var s *span // of the track before, which is mostly of the same place
@@ -120,15 +124,25 @@ func (a *account) spans() []span {
 		}
 		s.first, s.last = min(s.first, k.First), max(s.last, k.T)
 		s.stale = s.stale && k.Stale
+		s.own = s.own || k.Slot.feeds(cpuFigure)
 	}
 	for p, e := range a.Ends {
 		if by[p] == nil {
 			by[p] = &span{place: p, first: e.T, last: e.T, stale: true}
 		}
+		by[p].own = true
+	}
+	parts := map[string]bool{} // nodes on which there are parts
+	for p, s := range by {
+		if s.own {
+			parts[p.Node] = true
+		}
 	}
 	out := make([]span, 0, len(by))
-	for _, s := range by {
-		out = append(out, *s)
+	for p, s := range by {
+		if s.own || p.Part != "" || p.Node == "" || !parts[p.Node] {
+			out = append(out, *s)
+		}
 	}
 	slices.SortFunc(out, func(x, y span) int {
 		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.first, y.first), cmp.Compare(x.Part, y.Part),
@@ -149,7 +163,7 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 	if a.Scheduler.End != 0 {
 		return max(a.Scheduler.End, a.Start)
 	}
-	var end, lastReport int64
+	var end, around, lastReport int64
 	for _, s := range spans {
 		if a.reported() && s.place == (place{}) {
 			lastReport = s.last
@@ -160,14 +174,21 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 			}
 			continue
 		}
+		at, over := s.last, false
 		if e, ok := a.Ends[s.place]; ok && e.covers(s.last) {
-			end = max(end, e.End)
-			continue
+			at, over = e.End, true
 		}
-		if !s.stale && s.last > now-gone {
+		switch {
+		case !over && !s.stale && s.last > now-gone:
 			return 0
+		case over && a.sandbox(spans, s.place):
+			around = max(around, at)
+		default:
+			end = max(end, at)
 		}
-		end = max(end, s.last)
+	}
+	if end == 0 {
+		end = around
 	}
 	if end == 0 {
 		if a.Next == 0 && lastReport > now-unmeasuredGone {
@@ -176,6 +197,21 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 		end = lastReport
 	}
 	return max(end, a.Start)
+}
+
+// sandbox reports whether a place is that of a pod as such, beside containers of it. A pod runs as long as its sandbox, and ended
+// with its containers: the kubelet removes the sandbox later, at times much later.
+func (a *account) sandbox(spans []span, p place) bool {
+	if !workload.ID(a.ID).Kind().Pod() {
+		return false
+	}
+	return slices.ContainsFunc(spans, func(s span) bool {
+		if s.Node != p.Node || s.Part == p.Part {
+			return false
+		}
+		rest, in := strings.CutPrefix(s.Part, p.Part)
+		return in && (p.Part == "" || rest[0] == '/')
+	})
 }
 
 // lost reports whether a reported run that counts as ended only fell silent.
