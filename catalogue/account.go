@@ -267,7 +267,12 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 			w.PreviousStarts = append(w.PreviousStarts, time.UnixMilli(start).UTC())
 		}
 	}
-	w.ExitCode = a.exitCode()
+	var reduced bool
+	if w.ExitCode, reduced = a.exitCode(); reduced {
+		w.Exactness.Add(exitKey, figure.Estimated)
+	} else {
+		wholeCode(w.Steps, w.ExitCode)
+	}
 	a.figures(&w.Row, seen-gone.Milliseconds(), lanes(spans, a.Ends))
 	ran := float64(until-a.Start) / 1000
 	if w.SuspendedSeconds != nil {
@@ -367,19 +372,35 @@ func (a *account) program() string {
 	return best
 }
 
-// exitCode is the latest that a part ended with; of several at a time the largest.
-func (a *account) exitCode() *int {
-	var code *track
+// exitKey names the exit code among the figures that are not exact.
+const exitKey = "exit_code"
+
+// exitCode is that of the best source: the batch system's controller, its accounting, then the nodes. Of one source it is the latest;
+// of several at a time the largest. Accounting may have taken 128 off its code: reduced.
+func (a *account) exitCode() (code *int, reduced bool) {
+	rank := func(k *track) int {
+		switch {
+		case k.Slot == accountedExitSlot:
+			return 1
+		case k.byBatch():
+			return 2
+		}
+		return 0
+	}
+	var best *track
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.Slot == exitSlot && (code == nil || k.T > code.T || k.T == code.T && k.V > code.V) {
-			code = k
+		if k.T == 0 || k.Slot != exitSlot && k.Slot != accountedExitSlot {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(rank(k), rank(best)), cmp.Compare(k.T, best.T), cmp.Compare(k.V, best.V)) > 0 {
+			best = k
 		}
 	}
-	if code == nil {
-		return nil
+	if best == nil {
+		return nil, false
 	}
-	n := int(code.V)
-	return &n
+	n := int(best.V)
+	return &n, best.Slot == accountedExitSlot
 }
 
 // ordered lists the tracks in a fixed order, so that sums come out the same each time.

@@ -20,6 +20,7 @@ const (
 	endSlot
 	submitSlot
 	exitSlot
+	accountedExitSlot
 	qosSlot
 	endedBySlot
 	stepSlot
@@ -31,6 +32,9 @@ const (
 	stepCoresSlot
 	firstFigure // the slots of figures follow
 )
+
+// accountedExit stands for the exit codes that accounting alone reports.
+const accountedExit = figure.ExitCode + "/" + figure.Accounting
 
 // The slots that roll-ups need besides figures.
 const (
@@ -44,7 +48,7 @@ const (
 var (
 	runFigures = figure.Of(figure.Runs)
 	runSlots   = newRegistry(runFigures, nil,
-		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode,
+		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode, accountedExit,
 		figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU,
 		figure.StepMemory, figure.StepCores)
 	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "by", "user")
@@ -77,7 +81,11 @@ type registry struct {
 func newRegistry(figures []figure.Figure, except func(*figure.Figure) figure.Source, facts ...string) *registry {
 	r := &registry{byMetric: map[string][]slot{}, except: map[string]figure.Source{}}
 	for _, name := range facts {
-		r.add(figure.Source{Metric: name})
+		f := figure.Source{Metric: name}
+		if name == accountedExit {
+			f = figure.Source{Metric: figure.ExitCode, Label: "by", Value: figure.Accounting}
+		}
+		r.add(f)
 	}
 	for i := range figures {
 		f := &figures[i]

@@ -89,6 +89,15 @@ func (a *account) steps() []store.Step {
 	return out
 }
 
+// wholeCode gives the step of the script the code of the run where accounting took 128 off it.
+func wholeCode(steps []store.Step, code *int) {
+	for i := range steps {
+		if s := &steps[i]; s.ID == "batch" && s.ExitCode != nil && code != nil && *s.ExitCode+128 == *code {
+			s.ExitCode = code
+		}
+	}
+}
+
 func (v stepValue) number() *float64 {
 	if v.T == 0 {
 		return nil

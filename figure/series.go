@@ -9,6 +9,7 @@ const (
 	State      = "reckon_workload_state"
 	NodesInfo  = "reckon_workload_nodes_info"
 	ExitCode   = "reckon_workload_exit_code"
+	Accounting = "accounting" // label by of an exit code that accounting alone reports: it may have taken 128 off
 
 	CPU              = "reckon_workload_cpu_seconds_total"
 	CPUWait          = "reckon_workload_cpu_wait_seconds_total"

@@ -47,6 +47,7 @@ func TestJudge(t *testing.T) {
 	ended := func(state string, exit int, edit ...func(*Usage)) Usage {
 		return batch(1, 0.9, 1, append([]func(*Usage){func(u *Usage) { u.Cores, u.State, u.ExitCode = nil, state, code(exit) }}, edit...)...)
 	}
+	accounted := func(u *Usage) { u.Exactness = figure.Degrees{"exit_code": figure.Estimated} }
 	gpu := func(gpus, busy float64, edit ...func(*Usage)) Usage {
 		return batch(1, 0.9, 1, append([]func(*Usage){func(u *Usage) { u.Cores, u.GPUs, u.GPUSeconds = nil, at(gpus), at(busy*gpus*3600) }}, edit...)...)
 	}
@@ -161,6 +162,10 @@ func TestJudge(t *testing.T) {
 		"withdrawn":     {ended("revoked", 0), "info cancelled: the scheduler withdrew it after 1 h"},
 		"failed":        {ended("failed", 2), "critical exit: it failed with exit code 2"},
 		"failed, sent":  {ended("failed", 139), "critical exit: it failed: signal 11 (segmentation fault) ended it"},
+		"accounted 127": {ended("failed", 127, accounted), "critical exit: it failed with exit code 127 or 255, which Slurm's accounting reports as 127"},
+		"accounted 6":   {ended("failed", 6, accounted), "critical exit: it failed with exit code 6, or by signal 6 (abort): Slurm's accounting reports both as 6"},
+		"accounted 1":   {ended("failed", 1, accounted), "critical exit: it failed with exit code 1"},
+		"failed, 127":   {ended("failed", 127), "critical exit: it failed with exit code 127, which a shell returns for a command that it does not find"},
 		"failed, why":   {ended("failed", 0), "critical exit: it failed; the batch system gives no exit code"},
 		"no state":      {ended("", 139), "critical exit: it was ended by signal 11 (segmentation fault)"},
 		"no state, 1":   {ended("", 1), "critical exit: it ended with exit code 1"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
@@ -198,6 +199,15 @@ func (j *judge) code(code int, severity Severity, key string) {
 	if name := signalName(code); name != "" {
 		key += ".signal"
 		words["signal"], words["name"] = strconv.Itoa(code-128), name
+	}
+	if j.u.Exactness["exit_code"] != figure.Exact {
+		whole := code + 128
+		switch name := signalName(whole); {
+		case name != "" && code > 2: // 1 and 2 are what most programs fail with
+			words["means"] = fmt.Sprintf(", or by signal %d (%s): Slurm's accounting reports both as %d", code, name, code)
+		case whole == 255:
+			words["code"], words["means"] = "127 or 255", ", which Slurm's accounting reports as 127"
+		}
 	}
 	j.say("exit", severity, float64(code), "code", key, words)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"reckon/figure"
 	"reckon/interop/sacct"
 	"reckon/workload"
 )
@@ -192,7 +193,11 @@ func (im *Importer) account(b book, j *sacct.Job, measured bool) {
 	maybe(j.TimeLimit, mReqTime)
 	maybe(j.ReqNodes, mReqNodes)
 	if j.ExitCode != nil {
-		put(float64(*j.ExitCode), mExit)
+		if j.ExitReduced {
+			put(float64(*j.ExitCode), mExit, "by", figure.Accounting)
+		} else {
+			put(float64(*j.ExitCode), mExit)
+		}
 	}
 	if sacct.Over(j.State) && !j.End.IsZero() {
 		put(float64(j.End.Unix()), mEnd)

@@ -39,6 +39,7 @@ type Job struct {
 	Seen time.Time
 
 	ExitCode                                          *int
+	ExitReduced                                       bool // accounting may have taken 128 off ExitCode
 	ReqCores, ReqMemory, ReqGPUs, ReqNodes, TimeLimit *float64
 	// Allocation over all its nodes, from Start on; see Sizes.
 	AllocCores, AllocMemory, AllocGPUs, AllocNodes *float64
@@ -205,6 +206,7 @@ func (j *Job) exit(s string) (err error) {
 		return nil
 	}
 	j.ExitCode, err = slurmtext.Exit(s)
+	j.ExitReduced = slurmtext.ExitReduced(s)
 	return err
 }
 

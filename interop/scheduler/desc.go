@@ -48,8 +48,8 @@ var (
 		"Cores that the step had, by accounting.")
 	requestNodes = metric.NewDesc("reckon_workload_request_nodes", metric.Gauge, metric.None, with(),
 		"Nodes requested by or allocated to the workload.")
-	exitCodes = metric.NewDesc("reckon_workload_exit_code", metric.Gauge, metric.None, with(),
-		"Exit code of the workload; 128 and the number of the signal that ended it.")
+	exitCodes = metric.NewDesc("reckon_workload_exit_code", metric.Gauge, metric.None, with("by"),
+		"Exit code of the workload; 128 and the number of the signal that ended it. By accounting, 128 may have been taken off it.")
 	nodesInfo = metric.NewDesc("reckon_workload_nodes_info", metric.Gauge, metric.None, with("nodes"),
 		"Nodes that the batch system gave to the workload, as Slurm writes node lists; the value is always 1.")
 	numberInfo = metric.NewDesc("reckon_slurm_number_info", metric.Gauge, metric.None, with("number"),

@@ -40,6 +40,8 @@ type Job struct {
 
 	NodeList string // as Slurm writes it: n[1-3,7]
 	Exit     *int   // as in a shell: 128 and above is a signal
+	// ExitReduced reports that Exit is from accounting, which may have taken 128 off it.
+	ExitReduced bool
 
 	Steps     []Step
 	StepCount int // including those that were left out

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reckon/figure"
 	"reckon/internal/cgpath"
 	"reckon/metric"
 	"reckon/workload"
@@ -29,7 +30,7 @@ func (j *Job) fingerprint() string {
 		exit = *j.Exit
 	}
 	return fmt.Sprint(j.User, j.Account, j.Partition, j.Name, j.State, j.Reason, j.Start.UnixMilli(), j.End.UnixMilli(),
-		j.Cores, j.MemoryBytes, j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, j.StepCount,
+		j.Cores, j.MemoryBytes, j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.ExitReduced, j.Tasks, j.StepCount,
 		j.QOS, j.EndedBy, j.EndedByUser, j.Allocated, j.Earlier, j.Suspended, j.SuspendedSince.UnixMilli())
 }
 
@@ -78,7 +79,11 @@ func (l *run) appendTo(b *metric.Batch) {
 	amount(jobTasks, float64(j.Tasks))
 	amount(jobSteps, float64(j.StepCount))
 	if j.Exit != nil {
-		number(exitCodes, float64(*j.Exit))
+		by := ""
+		if j.ExitReduced {
+			by = figure.Accounting
+		}
+		l.add(b, exitCodes, float64(*j.Exit), by)
 	}
 	if !j.Ended {
 		return

@@ -246,8 +246,8 @@ func (l *run) merge(j *Job) {
 	if n.StepCount < was.StepCount {
 		n.Steps, n.StepCount = was.Steps, was.StepCount
 	}
-	if n.Exit == nil && n.Ended {
-		n.Exit = was.Exit
+	if n.Ended && (n.Exit == nil || n.ExitReduced && was.Ended && was.Exit != nil && !was.ExitReduced) {
+		n.Exit, n.ExitReduced = was.Exit, was.ExitReduced
 	}
 	if n.Reason == "" && n.State == was.State {
 		n.Reason = was.Reason

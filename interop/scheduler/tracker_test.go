@@ -67,6 +67,46 @@ func expect(t *testing.T, what string, got []metric.Batch, want ...string) {
 	}
 }
 
+// TestExitCodeOfTheController: accounting, which takes 128 off, does not replace the code that the controller reported of an ended
+// job. A job that the controller reported as running had no code.
+func TestExitCodeOfTheController(t *testing.T) {
+	for _, tt := range []struct {
+		state string
+		want  float64
+		by    string
+	}{{"failed", 255, ""}, {"running", 127, "accounting"}} {
+		b := NewJobTracker(workload.Slurm)
+		queued, code := job("1", tt.state, 5, 10, 0), 255
+		if tt.state == "failed" {
+			queued.End, queued.Exit = at(20), &code
+		} else {
+			zero := 0
+			queued.Exit = &zero
+		}
+		queued.Ended = tt.state == "failed"
+		b.UpdateQueue(at(30), []Job{queued}, true)
+		b.Collect(at(30))
+		reduced, accounted := 127, job("1", "failed", 5, 10, 20)
+		accounted.Exit, accounted.ExitReduced, accounted.QOS = &reduced, true, "normal"
+		b.UpdateQueue(at(60), nil, true)
+		b.UpdateAccounting([]Job{accounted})
+		found := false
+		for _, batch := range b.Collect(at(60)) {
+			for _, s := range batch.Samples {
+				if s.Series.Desc == exitCodes && s.Value == s.Value {
+					found = true
+					if s.Value != tt.want || s.Series.Values[4] != tt.by {
+						t.Errorf("%s: exit code %v by %q, want %v by %q", tt.state, s.Value, s.Series.Values[4], tt.want, tt.by)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: no exit code", tt.state)
+		}
+	}
+}
+
 func TestRunOfAJob(t *testing.T) {
 	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{job("1", "pending", 5, 0, 0)}, true)

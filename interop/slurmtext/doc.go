@@ -78,6 +78,14 @@ func Exit(s string) (*int, error) {
 	return ExitCode(float64(c), float64(n)), nil
 }
 
+// ExitReduced reports whether sacct may have taken 128 off a code CODE:SIGNAL: it does so for codes from 128 on of processes that
+// no signal ended (src/sacct/print.c of Slurm 22.05), so that 127:0 is 127 or 255. The controller reports the code itself.
+func ExitReduced(s string) bool {
+	code, signal, _ := strings.Cut(s, ":")
+	c, err := strconv.ParseUint(code, 10, 16)
+	return err == nil && c > 0 && c < 128 && (signal == "" || signal == "0")
+}
+
 // ExitCode does the same for numbers; nil for impossible ones, such as the signal 125,
 // which Slurm uses for out of memory.
 func ExitCode(code, signal float64) *int {

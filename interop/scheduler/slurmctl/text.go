@@ -142,7 +142,8 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 		j := scheduler.Job{
 			User: f[2], Account: f[3], Partition: f[4], State: state(words{f[5]}),
 			Submit: clockTime(f[6]), Eligible: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
-			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), QOS: slurmtext.Word(f[16]),
+			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), ExitReduced: slurmtext.ExitReduced(f[15]),
+			QOS: slurmtext.Word(f[16]),
 			UID: slurmtext.Word(f[17]), Suspended: span(f[18]), Name: f[lastField],
 		}
 		_, rest := slurmtext.State(f[5])
