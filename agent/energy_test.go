@@ -122,9 +122,11 @@ func (g *gauges) Close() error               { return nil }
 // waits for both by name, and gives the power of what they say when they come.
 func TestModelOfAnySeries(t *testing.T) {
 	m := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version, Name: "press", Domain: "node",
-		Features: []powermodel.Feature{{Name: "gpu_utilization", Max: 4}, {Name: "pump", Source: `avg(site_pump_hertz{room="b"})`, Max: 100}},
+		Features: []powermodel.Feature{{Name: "gpu_utilization", Max: 4},
+			{Name: "pump", Source: `avg(site_pump_hertz{room="b"})`, Max: 100}},
 		Parts: []powermodel.Part{{Kind: powermodel.KindTerms, Weight: 1, Base: 50, Terms: []powermodel.Term{
-			{Feature: 0, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 200}, {Feature: 1, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 2}}}},
+			{Feature: 0, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 200},
+			{Feature: 1, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 2}}}},
 		Band: powermodel.Band{Coverage: 0.9, Low: 0.9, High: 1.1, Points: 10}}
 	var b bytes.Buffer
 	if err := m.Write(&b); err != nil {
@@ -158,7 +160,8 @@ func TestModelOfAnySeries(t *testing.T) {
 	if _, ok := sum(&a.batch, "reckon_node_power_watts", "method", "modelled"); ok > 0 {
 		t.Error("a figure without its features")
 	}
-	pump := &gauges{series: metric.NewSeries(&metric.Desc{Name: "site_pump_hertz", Kind: metric.Gauge, Labels: []string{"room"}}, "b"), value: 30}
+	pump := &gauges{series: metric.NewSeries(&metric.Desc{Name: "site_pump_hertz", Kind: metric.Gauge, Labels: []string{"room"}}, "b"),
+		value: 30}
 	a.Attach(pump)
 	u := &unit{name: "played", series: metric.NewSeries(sensorUp, "played", ""), up: true}
 	a.sensors = append(a.sensors, u)
@@ -190,7 +193,8 @@ func TestPowerModel(t *testing.T) {
 	good := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version, Name: "lab node", Domain: "node",
 		Features: []powermodel.Feature{{Name: "cpu_utilization", Max: 1}, {Name: "network_bytes", Max: 1e9}},
 		Parts: []powermodel.Part{{Kind: powermodel.KindTerms, Weight: 1, Base: 50, Terms: []powermodel.Term{
-			{Feature: 0, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 100}, {Feature: 1, Shape: powermodel.ShapeLinear, Scale: 1e9, Watts: 10}}}},
+			{Feature: 0, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 100},
+			{Feature: 1, Shape: powermodel.ShapeLinear, Scale: 1e9, Watts: 10}}}},
 		Band: powermodel.Band{Coverage: 0.9, Low: 0.9, High: 1.1, Points: 10}}
 	var b bytes.Buffer
 	if err := good.Write(&b); err != nil {
@@ -206,7 +210,9 @@ func TestPowerModel(t *testing.T) {
 	}
 	root := t.TempDir() // with a device: this machine may have none but lo
 	net := filepath.Join(root, "proc/net")
-	if err := errors.Join(os.MkdirAll(net, 0o755), os.WriteFile(filepath.Join(net, "dev"), []byte("Inter-|\n face |bytes\n eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(net, 0o755),
+		os.WriteFile(filepath.Join(net, "dev"), []byte("Inter-|\n face |bytes\n eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"),
+			0o644)); err != nil {
 		t.Fatal(err)
 	}
 	p, err := openPowerModel(root, file("good.json", b.String()))
@@ -260,3 +266,38 @@ func TestPowerModel(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestRefusedReadings: one impossible reading is counted and is no failure of the sensor; a series of them is.
+func TestRefusedReadings(t *testing.T) {
+	a := open(t, Config{Source: "procfs", PowerModel: noModel})
+	u := &unit{name: "steady", series: metric.NewSeries(sensorUp, "steady", ""), up: true}
+	a.sensors = append(a.sensors, u)
+	s := &steady{a: a}
+	a.meter.sources = []*meterReader{{unit: u, source: s}}
+	u.sensor = &attached{s}
+	for i := range 5 {
+		s.fail = nil
+		if i != 1 {
+			s.fail = sensor.Within("power", "the board", 4294967295, 0, 600)
+		}
+		if err := a.tick(); err != nil {
+			t.Fatal(err)
+		}
+		if u.up != (i < 4) {
+			t.Errorf("after reading %d the sensor is up: %v (%s)", i, u.up, u.reason)
+		}
+	}
+	s.fail = nil
+	if err := a.tick(); err != nil {
+		t.Fatal(err)
+	}
+	a.export(time.Now())
+	if n, ok := sum(&a.batch, "reckon_sensor_refused_readings_total", "sensor", "steady"); n != 4 || !u.up {
+		t.Errorf("%v refused (%v), up %v", n, ok, u.up)
+	}
+}
+
+type attached struct{ *steady }
+
+func (*attached) Descs() []*metric.Desc    { return nil }
+func (*attached) Read(*metric.Batch) error { return nil }

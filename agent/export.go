@@ -28,6 +28,12 @@ type unit struct {
 	reason string
 	up     bool
 	failed bool // the last reading failed, and that was logged
+
+	// Of readings that the gate of the sensor refused: how many there were, how many readings in a row had some, and the last error.
+	refused   float64
+	odd       int
+	lastOdd   error
+	oddSeries *metric.Series
 }
 
 // export fills the batch with everything there is to say now.
@@ -50,12 +56,21 @@ func (a *Agent) export(now time.Time) {
 		}
 	}
 	a.exportEnergy(&a.batch)
+	if g, ok := a.cgroups.(interface{ Refused() error }); ok {
+		a.report("cgroup", g.Refused())
+	}
 	for _, u := range a.sensors {
 		up := 0.0
 		if u.up {
 			up = 1
 		}
 		a.batch.Add(u.series, up)
+		if _, meters := u.sensor.(sensor.MeterSource); meters || u.refused > 0 {
+			if u.oddSeries == nil {
+				u.oddSeries = metric.NewSeries(refusedReadings, u.name)
+			}
+			a.batch.Add(u.oddSeries, u.refused)
+		}
 	}
 	a.self.export(a, &a.batch)
 	a.tidy()
@@ -112,6 +127,9 @@ func (a *Agent) Sensors() []client.Sensor {
 var sensorUp = metric.NewDesc("reckon_sensor_up", metric.Gauge, metric.None, []string{"sensor", "reason"},
 	"Whether the sensor works on this node; the reason says why not.")
 
+var refusedReadings = metric.NewDesc("reckon_sensor_refused_readings_total", metric.Counter, metric.None, []string{"sensor"},
+	"Readings that the device or the group can not have, by the limits that it states: they are left out, and named in the log.")
+
 // add registers a sensor that is here (err nil) or is not.
 func (a *Agent) add(name string, s sensor.Sensor, err error) {
 	err = scarce(err)
@@ -139,9 +157,26 @@ func (a *Agent) report(name string, err error) {
 	a.add(name, nil, err)
 }
 
-// observe notes how a reading went. A failure is logged once, and so is its end.
+// tolerated is the number of readings in a row with an impossible value from which on the sensor is broken.
+const tolerated = 3
+
+// observe notes how a reading went. A failure is logged once, and so is its end. A single reading with a value that can not be
+// is counted and logged, and is no failure.
 func (a *Agent) observe(u *unit, err error) {
 	err = scarce(err)
+	if n, alone := sensor.Implausible(err); n > 0 {
+		if err != u.lastOdd { // else it was reported by another method of the sensor
+			if u.odd++; u.odd == 1 {
+				a.log.Warn("reading refused", "sensor", u.name, "err", err)
+			}
+			u.refused, u.lastOdd = u.refused+float64(n), err
+		}
+		if alone && u.odd < tolerated {
+			return
+		}
+	} else if err == nil {
+		u.odd = 0
+	}
 	switch {
 	case err != nil && !u.failed:
 		a.log.Warn("sensor fails", "sensor", u.name, "err", err)

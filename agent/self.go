@@ -129,7 +129,7 @@ func (s *self) resident() (bytesResident uint64, ok bool) {
 // Descs lists what the agent says of itself, for the metric reference.
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
-		sensorUp, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
+		sensorUp, refusedReadings, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
 		agentLate, agentFailed, agentLost, agentMissed, agentExportErrors, agentParts, agentProcesses, modelInfo,
 		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped,
 		podVolumeUsed, podVolumeCapacity, containerStorage,

@@ -34,6 +34,18 @@ type GPU struct {
 	Memory, MemorySize uint64 // device memory in use, and in total; bytes
 }
 
+// SetMemory takes the memory in use and the size of the device, in bytes. More in use than there is is an
+// [ImplausibleError], and both are absent then.
+func (g *GPU) SetMemory(used, size uint64) error {
+	g.Have &^= GPUMemory | GPUSize
+	if err := Within("memory", g.Device, float64(used), 0, float64(size)); err != nil {
+		return err
+	}
+	g.Memory, g.MemorySize = used, size
+	g.Have |= GPUMemory | GPUSize
+	return nil
+}
+
 // GPUUse is the use of one device by one process. Several records for one process and
 // device are disjoint: they are summed.
 type GPUUse struct {

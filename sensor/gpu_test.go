@@ -16,7 +16,7 @@ func TestGPUFigures(t *testing.T) {
 		listed[d] = true
 	}
 	for f := range gpuFigures {
-		s.Add(&b, f, float64(f))
+		s.Add(&b, f, 1)
 	}
 	s.Info(&b)
 	for _, m := range b.Samples {

@@ -1,7 +1,10 @@
 package sensor
 
 import (
+	"errors"
+	"math"
 	"strconv"
+	"strings"
 
 	"reckon/metric"
 )
@@ -176,6 +179,7 @@ type GPUSeries struct {
 	info                  *metric.Series
 	rows                  [gpuFigures]*metric.Series
 	xids                  map[int]*metric.Series
+	refused               error
 }
 
 // NewGPUSeries returns the series of g.
@@ -188,8 +192,25 @@ func NewGPUSeries(g *GPU) *GPUSeries {
 // Info appends the facts of the device.
 func (s *GPUSeries) Info(b *metric.Batch) { b.Add(s.info, 1) }
 
-// Add appends a figure.
+// gpuBounds are what a gauge of a running device may be, by unit. No die is at 0 degrees Celsius, which is what a dead sensor shows.
+var gpuBounds = map[metric.Unit][2]float64{
+	metric.Celsius: {math.SmallestNonzeroFloat64, 200}, metric.Hertz: {0, 100e9}, metric.Ratio: {0, 10}, metric.Watts: {0, MaxWatts},
+}
+
+// Refused returns the figures that were refused since the last call, as [ImplausibleError]s.
+func (s *GPUSeries) Refused() error {
+	err := s.refused
+	s.refused = nil
+	return err
+}
+
+// Add appends a figure. A gauge that no device can have is left out; see [GPUSeries.Refused].
 func (s *GPUSeries) Add(b *metric.Batch, f GPUFigure, v float64) {
+	if bounds, ok := gpuBounds[gpuFigure[f].desc.Unit]; ok && !(v >= bounds[0] && v <= bounds[1]) {
+		s.refused = errors.Join(s.refused,
+			Within(strings.Join(append([]string{gpuFigure[f].desc.Name}, gpuFigure[f].extra...), " "), s.device, v, bounds[0], bounds[1]))
+		return
+	}
 	if s.rows[f] == nil {
 		values := append([]string{s.vendor, s.device, s.index}, gpuFigure[f].extra...)
 		s.rows[f] = metric.NewSeries(gpuFigure[f].desc, values...)

@@ -37,24 +37,3 @@ func (i *Integral) Break() { i.at = time.Time{} }
 
 // Total is the energy so far.
 func (i *Integral) Total() float64 { return i.joules }
-
-// MaxWatts is more than any meter of one node shows: larger readings are blank values of
-// the hardware, such as 65535 or 9223372036854775794 of the unit.
-const MaxWatts = 1e6
-
-// Odometer turns a register that may be reset into a counter that never decreases: the
-// interval in which the register was reset, or decreased, is left out. The zero value is
-// ready, and starts at zero.
-type Odometer struct {
-	total, last float64
-	primed      bool
-}
-
-// Add takes a reading of the register and returns the increase since the first.
-func (o *Odometer) Add(raw float64) float64 {
-	if o.primed && raw > o.last {
-		o.total += raw - o.last
-	}
-	o.last, o.primed = raw, true
-	return o.total
-}

@@ -37,9 +37,30 @@ func TestIntegral(t *testing.T) {
 
 func TestOdometer(t *testing.T) {
 	var o Odometer
-	for _, step := range [][2]float64{{500, 0}, {510, 10}, {510, 10}, {3, 10}, {5, 12}, {4, 12}, {6, 14}} {
-		if got := o.Add(step[0]); got != step[1] {
-			t.Errorf("register %v: %v, want %v", step[0], got, step[1])
+	now := time.Unix(1000, 0)
+	for i, step := range []struct {
+		raw, want float64
+		refused   bool
+	}{
+		{500, 0, false}, {510, 10, false}, {510, 10, false},
+		{3, 10, true}, {5, 12, false}, // a reset
+		{4, 12, true}, {6, 13, false}, // a false reading: nothing is lost
+		{0, 13, true}, {0, 13, false}, {7, 20, false}, // a reset to zero
+		{math.NaN(), 20, true}, {-1, 20, true}, {math.Inf(1), 20, true}, {17, 30, false},
+		{3.7e12, 30, true}, {27, 40, false}, // a spike
+		{9000, 40, true}, {9010, 40, true}, {9020, 40, false}, {9030, 50, false}, // it counts from elsewhere now
+		{5, 50, true}, {3, 50, true}, {4, 51, false}, // two resets
+	} {
+		now = now.Add(time.Second)
+		got, err := o.Add(now, "energy", "x", step.raw, 20)
+		if n, alone := Implausible(err); got != step.want || step.refused != (err != nil) || !alone || (n == 1) != step.refused {
+			t.Errorf("step %d, register %v: %v (%v), want %v", i, step.raw, got, err, step.want)
+		}
+	}
+	w := Register{Wrap: 1000}
+	for i, step := range [][2]float64{{990, 0}, {5, 15}, {900, 895}} {
+		if got, err := w.Add(now, "energy", "x", step[0], 1e6); got != step[1] || err != nil {
+			t.Errorf("step %d, a register that wraps: %v, %v, want %v", i, got, err, step[1])
 		}
 	}
 }

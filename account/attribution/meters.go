@@ -38,8 +38,8 @@ type Load struct {
 }
 
 const (
-	// mostWatts is more than any node draws: a reading beyond it is blank or faulty.
-	mostWatts = 100e3
+	// mostWatts bounds what comes through the gate of the sensors ([sensor.Register]), once more.
+	mostWatts = sensor.MaxWatts
 	// dead is the time without a reading, in nanoseconds, after which a meter is ignored.
 	dead = uint64(10e9)
 	// stalled is the time without an increase, under load, in nanoseconds, after which it is ignored.

@@ -122,3 +122,9 @@ func Path(root string, names ...string) string {
 	}
 	return filepath.Join(append([]string{root}, names...)...)
 }
+
+// Micro returns the number in a file of millionths, such as microwatts, as a whole unit; 0 when it cannot be read.
+func Micro(path ...string) float64 {
+	v, _ := Number([]byte(Word(path...)))
+	return float64(v) / 1e6
+}

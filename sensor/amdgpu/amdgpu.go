@@ -91,8 +91,11 @@ func (s *Sensor) refresh(done *bool) {
 	if !*done || now.Sub(s.at) > fresh {
 		s.trouble = nil
 		for _, d := range s.devices {
-			if err := d.read(now, s.layouts); err != nil && s.trouble == nil {
+			err := d.read(now, s.layouts)
+			if _, odd := sensor.Implausible(err); s.trouble == nil {
 				s.trouble = err
+			} else if err != nil && odd {
+				s.trouble = errors.Join(s.trouble, err)
 			}
 		}
 		s.at = now
@@ -146,12 +149,14 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	s.refresh(&s.forRead)
 	s.buffer = s.meters(s.buffer[:0])
 	s.series.Append(b, s.buffer)
+	var refused error
 	for _, d := range s.devices {
 		if !d.lost {
 			d.export(b)
+			refused = errors.Join(refused, d.series.Refused())
 		}
 	}
-	return s.trouble
+	return sensor.Joined(s.trouble, refused)
 }
 
 // Close implements sensor.Sensor.

@@ -104,7 +104,8 @@ func newMachine(t testing.TB) *machine {
 		"vendor": "0x1002\n", "device": "0x744c\n", "gpu_busy_percent": "40\n", "mem_busy_percent": "20\n",
 		"mem_info_vram_used": "1073741824\n", "mem_info_vram_total": "25753026560\n", "power/runtime_status": "active\n",
 		"hwmon/hwmon2/power1_average": "183000000\n", "hwmon/hwmon2/temp1_label": "edge\n", "hwmon/hwmon2/temp1_input": "55000\n",
-		"hwmon/hwmon2/freq1_label": "sclk\n", "hwmon/hwmon2/freq1_input": "2500000000\n", "hwmon/hwmon2/fan1_max": "4000\n", "hwmon/hwmon2/fan1_input": "1000\n",
+		"hwmon/hwmon2/freq1_label": "sclk\n", "hwmon/hwmon2/freq1_input": "2500000000\n", "hwmon/hwmon2/fan1_max": "4000\n",
+		"hwmon/hwmon2/fan1_input": "1000\n",
 	})
 	m.write("sys/devices/pci0000:00/"+radeon+"/gpu_metrics", blob(120, 1, 3, map[int]any{
 		8: uint16(66), 16: uint16(41), 20: uint16(10), 24: uint64(5), 112: uint64(1) << 35}))
@@ -281,7 +282,8 @@ func TestLayouts(t *testing.T) {
 			t.Errorf("%d.%d: a cut table passes", l.format, l.content)
 		}
 	}
-	for _, r := range [][2]byte{{1, 0}, {1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 5}, {1, 6}, {1, 7}, {1, 8}, {2, 0}, {2, 1}, {2, 2}, {2, 3}, {2, 4}, {3, 0}} {
+	for _, r := range [][2]byte{{1, 0}, {1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 5}, {1, 6}, {1, 7}, {1, 8}, {2, 0}, {2, 1}, {2, 2}, {2, 3},
+		{2, 4}, {3, 0}} {
 		if !seen[r] {
 			t.Errorf("revision %d.%d is missing", r[0], r[1])
 		}
@@ -322,5 +324,67 @@ func BenchmarkTick(b *testing.B) {
 		p.Reset()
 		_ = s.ReadGPU(&p)
 		meters, _ = s.ReadMeters(meters[:0])
+	}
+}
+
+// TestGate: what the device can not have is absent in every series of it, and named.
+func TestGate(t *testing.T) {
+	m := newMachine(t)
+	const dir = "sys/devices/pci0000:00/"
+	s, next := m.start()
+	gone := func(what string, keys ...string) {
+		t.Helper()
+		var b metric.Batch
+		err := s.Read(&b)
+		if n, _ := sensor.Implausible(err); n == 0 {
+			t.Errorf("%s: not named: %v", what, err)
+		}
+		for _, v := range b.Samples {
+			k := v.Series.Desc.Name + "|" + strings.Join(v.Series.Values, "|")
+			for _, part := range keys {
+				if strings.Contains(k, part) && (strings.Contains(k, radeon) || strings.Contains(k, instinct)) && v.Value != 0 {
+					t.Errorf("%s: %s is %v", what, k, v.Value)
+				}
+			}
+		}
+	}
+	read(t, s)
+	next()
+	m.write(dir+radeon+"/hwmon/hwmon2/power1_average", []byte("4294967295000000\n"))
+	m.write(dir+instinct+"/hwmon/hwmon3/power1_input", []byte("1600000000\n")) // more than twice its limit
+	gone("a blank power", "power_watts")
+	next()
+	m.write(dir+radeon+"/hwmon/hwmon2/power1_average", []byte("183000000\n"))
+	m.write(dir+instinct+"/hwmon/hwmon3/power1_input", []byte("500000000\n"))
+	got := read(t, s)
+	want(t, got, "gpu_power_watts|amd|"+radeon+"|0", 183)
+	before := got["gpu_energy_joules_total|amd|"+instinct+"|2"]
+	m.step += 1 << 20 // the register of energy jumps
+	m.instinctTable()
+	next()
+	gone("a jump of the energy", "|gpu|"+instinct+"|energy")
+	m.step -= 1 << 20
+	next()
+	if got := read(t, s)["gpu_energy_joules_total|amd|"+instinct+"|2"] - before; got < 900 || got > 1600 {
+		t.Errorf("after the jump %v J more, want 500 a second", got)
+	}
+	m.write(dir+radeon+"/mem_info_vram_used", []byte("99999999999999\n"))
+	m.write(dir+radeon+"/hwmon/hwmon2/temp1_input", []byte("0\n"))
+	next()
+	gone("memory and temperature", "gpu_memory_bytes|amd|"+radeon, "gpu_temperature_celsius|amd|"+radeon+"|0|core")
+}
+
+// TestDeadTable: the MI50 leaves its table at zero, which is no figure (hot spot 0 degrees, clocks 0 Hz).
+func TestDeadTable(t *testing.T) {
+	m := newMachine(t)
+	table := make([]byte, 96)
+	copy(table, []byte{96, 0, 1, 0})
+	m.write("sys/devices/pci0000:00/"+radeon+"/gpu_metrics", table)
+	s, _ := m.start()
+	for k, v := range read(t, s) {
+		if strings.Contains(k, radeon) && v == 0 &&
+			(strings.Contains(k, "temperature") || strings.Contains(k, "clock") || strings.Contains(k, "watts")) {
+			t.Errorf("%s is 0", k)
+		}
 	}
 }

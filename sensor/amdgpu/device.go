@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,7 @@ type device struct {
 	joules, watts                   float64
 	hasJoules, hasWatts, counter    bool
 	odometer                        sensor.Odometer
+	mostWatts                       float64
 	integral                        sensor.Integral
 	links                           [len(linkFigures)]sensor.Odometer
 	link                            [len(linkFigures)]float64
@@ -84,7 +86,7 @@ func newDevice(dir, root string) *device {
 		model = "AMD " + strings.TrimPrefix(sysfs.Word(dir, "device"), "0x")
 	}
 	d := &device{dir: dir, gpu: sensor.GPU{Vendor: "amd", Device: name, Model: model,
-		Driver: sysfs.Word(sysfs.Path(root, "sys/module/amdgpu/version"))}}
+		Driver: sysfs.Word(sysfs.Path(root, "sys/module/amdgpu/version"))}, mostWatts: sensor.MaxWatts}
 	open := func(path ...string) *sysfs.File {
 		f, err := sysfs.Open(filepath.Join(append([]string{dir}, path...)...))
 		if err != nil {
@@ -111,6 +113,7 @@ func (d *device) openHwmon() {
 		return
 	}
 	dir := dirs[0]
+	d.mostWatts = sensor.MostWatts(sysfs.Micro(dir, "power1_cap_max"), sysfs.Micro(dir, "power1_cap"))
 	for _, name := range []string{"power1_average", "power1_input"} { // the mean first: it covers short peaks
 		if d.power == nil {
 			if f, err := sysfs.Open(filepath.Join(dir, name)); err == nil {
@@ -168,15 +171,15 @@ func (d *device) read(now time.Time, known []layout) error {
 		return d.gone
 	}
 	d.lost = false
+	var refused error
 	if size, e := d.size.Int(); err == nil && e == nil && used >= 0 && size > 0 {
-		d.gpu.Memory, d.gpu.MemorySize = uint64(used), uint64(size)
-		d.gpu.Have |= sensor.GPUMemory | sensor.GPUSize
+		refused = d.gpu.SetMemory(uint64(used), uint64(size))
 	}
 	err = d.readTable(known)
 	d.readBusy()
-	d.readEnergy(now)
+	refused = errors.Join(refused, d.readEnergy(now))
 	d.readThrottle()
-	d.readLinks()
+	refused = errors.Join(refused, d.readLinks(now))
 	if b, err := d.errors.Text(); err == nil {
 		d.failed, d.corrected, d.hasErrors = parseErrors(b)
 	}
@@ -185,7 +188,7 @@ func (d *device) read(now time.Time, known []layout) error {
 		v, err := p.file.Int()
 		p.value, p.has = float64(v)*p.scale, err == nil && v >= 0
 	}
-	return err
+	return sensor.Joined(err, refused)
 }
 
 // sleep is a reading of a suspended device.
@@ -276,18 +279,26 @@ func (d *device) readBusy() {
 	}
 }
 
-func (d *device) readEnergy(now time.Time) {
+func (d *device) readEnergy(now time.Time) (refused error) {
 	if v, err := d.power.Int(); err == nil && v >= 0 {
 		d.watts, d.hasWatts = float64(v)/1e6, true
 	} else if d.hasTable && d.table.has[socketPower] {
 		d.watts, d.hasWatts = float64(d.table.value[socketPower]), true
 	}
+	if d.hasWatts {
+		refused = sensor.Within("power", d.gpu.Device, d.watts, 0, d.mostWatts)
+		d.hasWatts = refused == nil
+	}
+	d.hasJoules = false
 	switch {
 	case d.hasTable && d.table.has[energyUnits] && d.table.value[energyUnits] > 0:
-		d.joules, d.hasJoules, d.counter = d.odometer.Add(float64(d.table.value[energyUnits])/65536), true, true
+		var err error
+		d.joules, err = d.odometer.Add(now, "energy", d.gpu.Device, float64(d.table.value[energyUnits])/65536, d.mostWatts)
+		d.hasJoules, d.counter, refused = err == nil, true, errors.Join(refused, err)
 	case d.hasWatts && !d.counter:
 		d.joules, d.hasJoules = d.integral.Add(now, d.watts), true
 	}
+	return refused
 }
 
 func (d *device) readThrottle() {
@@ -316,12 +327,15 @@ var linkFigures = [...]struct {
 	{pcieReplays, sensor.GPUReplays, 1},
 }
 
-func (d *device) readLinks() {
+func (d *device) readLinks(now time.Time) (refused error) {
 	for i, f := range linkFigures {
 		if d.hasLink[i] = d.hasTable && d.table.has[f.what]; d.hasLink[i] {
-			d.link[i] = d.links[i].Add(float64(d.table.value[f.what]) * f.scale)
+			var err error
+			d.link[i], err = d.links[i].Add(now, "link", d.gpu.Device, float64(d.table.value[f.what])*f.scale, math.Inf(1))
+			d.hasLink[i], refused = err == nil, errors.Join(refused, err)
 		}
 	}
+	return refused
 }
 
 // export appends the series of the device.

@@ -139,6 +139,14 @@ func (t *table) parse(b []byte, known []layout) error {
 		for _, f := range l.fields {
 			t.take(f, b)
 		}
+		if t.has[temperatureHot] && t.value[temperatureHot] == 0 {
+			// No die is at 0 degrees: firmware of the MI50 leaves the table at zero while the device works.
+			for _, f := range []figure{temperatureHot, temperatureMem, graphicsClock, memoryClock, gfxActivity, memoryActivity,
+				mediaActivity,
+				socketPower} {
+				t.has[f] = t.has[f] && t.value[f] != 0
+			}
+		}
 		return nil
 	}
 	return fmt.Errorf("gpu_metrics has revision %d.%d, which this program does not know", b[2], b[3])

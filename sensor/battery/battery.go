@@ -150,7 +150,12 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 			complete = false
 		}
 	}
-	if !complete || watts <= 0 || watts >= sensor.MaxWatts {
+	if complete {
+		if err := sensor.Within("power", "the batteries", watts, 0, sensor.MaxWatts); err != nil {
+			return dst, sensor.Joined(failed, err)
+		}
+	}
+	if !complete || watts == 0 {
 		return dst, failed
 	}
 	return append(dst, sensor.Meter{Domain: sensor.DomainBoard, Zone: "battery", Watts: watts, HasWatts: true,

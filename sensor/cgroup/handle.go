@@ -207,6 +207,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 		}
 	}
 	r.finish()
+	h.reader.refused = sensor.Joined(h.reader.refused, h.reader.refuse(&r.Cgroup, h.dirs[0].path))
 	h.last, h.read, h.rested = r.Cgroup, r.UsageNanos, 0
 	*c = r.Cgroup
 	return nil

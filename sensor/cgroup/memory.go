@@ -2,7 +2,10 @@ package cgroup
 
 import (
 	"bytes"
+	"errors"
+	"math"
 	"os"
+	"path/filepath"
 
 	"reckon/internal/sysfs"
 	"reckon/sensor"
@@ -111,6 +114,55 @@ func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 	}
 	c.File -= min(c.File, c.Shmem)
 	return got == 3
+}
+
+// refuse leaves out memory that the machine does not have, or more than twice the limit of the group, and returns what was wrong.
+func (r *Reader) refuse(c *sensor.Cgroup, group string) (refused error) {
+	figures := [...]struct {
+		name string
+		v    uint64
+		have sensor.CgroupFields
+	}{
+		{"memory", c.Current, sensor.CgroupMemory}, {"anonymous memory", c.Anon, sensor.CgroupMemory},
+		{"page cache", c.File, sensor.CgroupMemory}, {"shared memory", c.Shmem, sensor.CgroupShmem},
+		{"kernel memory", c.Kernel, sensor.CgroupKernel}, {"highest memory", c.Peak, sensor.CgroupPeak},
+	}
+	for _, f := range figures {
+		if c.Have&f.have == 0 || f.v <= r.most(c, false) {
+			continue
+		}
+		if most := r.most(c, true); f.v > most {
+			refused = errors.Join(refused, sensor.Within(f.name, group, float64(f.v), 0, float64(most)))
+			if c.Have &^= f.have; f.have != sensor.CgroupPeak {
+				c.Have &^= sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupKernel | sensor.CgroupHuge
+			}
+		}
+	}
+	return refused
+}
+
+// most is the largest amount of memory that the group can have. Memory may be added to a machine, so that its size is read again
+// before anything is refused.
+func (r *Reader) most(c *sensor.Cgroup, again bool) uint64 {
+	if r.memory == 0 || again {
+		b, _ := os.ReadFile(filepath.Join(r.root, "proc/meminfo"))
+		_, b, _ = bytes.Cut(b, []byte("MemTotal:"))
+		kib, _ := sysfs.Number(bytes.TrimLeft(b[:max(bytes.IndexByte(b, '\n'), 0)], " "))
+		if r.memory = uint64(kib) << 10; kib <= 0 {
+			r.memory = math.MaxUint64 // unknown
+		}
+	}
+	if c.Have&sensor.CgroupMemoryMax != 0 && c.MemoryMax > 1<<20 {
+		return min(r.memory, 2*c.MemoryMax)
+	}
+	return r.memory
+}
+
+// Refused returns the readings that were left out since the last call, as [sensor.ImplausibleError]s.
+func (r *Reader) Refused() error {
+	err := r.refused
+	r.refused = nil
+	return err
 }
 
 // inactive takes the page cache that was not used lately: what a working set leaves out.

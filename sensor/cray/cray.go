@@ -60,7 +60,16 @@ type domain struct {
 	domain        sensor.Domain
 	zone          string
 	energy, power *sysfs.File
+	cap           *sysfs.File // watts, 0 for none
 	total         sensor.Odometer
+}
+
+func (d *domain) limit() float64 {
+	if d.cap == nil {
+		return 0
+	}
+	w, _ := d.cap.Int()
+	return float64(w)
 }
 
 // New opens the counters below root, "" or "/" for our own machine.
@@ -90,7 +99,8 @@ func New(root string) (*Sensor, error) {
 			continue
 		}
 		power, _ := sysfs.Open(filepath.Join(dir, strings.TrimSuffix(base, "energy")+"power"))
-		s.domains = append(s.domains, &domain{domain: d, zone: zone, energy: energy, power: power})
+		limit, _ := sysfs.Open(filepath.Join(dir, strings.TrimSuffix(base, "energy")+"power_cap"))
+		s.domains = append(s.domains, &domain{domain: d, zone: zone, energy: energy, power: power, cap: limit})
 	}
 	if len(s.domains) == 0 {
 		_ = s.Close()
@@ -157,22 +167,22 @@ func (s *Sensor) read(dst []sensor.Meter) ([]sensor.Meter, error) {
 	var failed error
 	for _, d := range s.domains {
 		joules, err := d.energy.Int()
-		if err == nil && (joules < 0 || joules >= 1<<62) {
-			err = errors.New("blank value")
+		m := sensor.Meter{Domain: d.domain, Zone: d.zone}
+		if err == nil {
+			m.Joules, err = d.total.Add(s.now(), "energy", d.zone, float64(joules), sensor.MostWatts(d.limit()))
+			m.HasJoules = err == nil
 		}
 		if err != nil {
-			if failed == nil {
-				failed = fmt.Errorf("read %s: %w", d.energy.Path(), err)
-			}
-			continue
+			failed = errors.Join(failed, fmt.Errorf("read %s: %w", d.energy.Path(), err))
 		}
-		m := sensor.Meter{Domain: d.domain, Zone: d.zone, Joules: d.total.Add(float64(joules)), HasJoules: true}
 		if d.power != nil {
 			if w, err := d.power.Int(); err == nil && w > 0 && w < sensor.MaxWatts {
-				m.Watts, m.HasWatts = float64(w), true
+				m.Watts, m.HasWatts = float64(w), m.HasJoules
 			}
 		}
-		dst = append(dst, m)
+		if m.HasJoules {
+			dst = append(dst, m)
+		}
 	}
 	return dst, failed
 }
@@ -197,7 +207,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 func (s *Sensor) Close() error {
 	errs := []error{s.freshness.Close(), s.generation.Close()}
 	for _, d := range s.domains {
-		errs = append(errs, d.energy.Close(), d.power.Close())
+		errs = append(errs, d.energy.Close(), d.power.Close(), d.cap.Close())
 	}
 	return errors.Join(errs...)
 }

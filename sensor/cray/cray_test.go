@@ -84,8 +84,11 @@ func TestMeters(t *testing.T) {
 	}
 	put("energy", "12 J") // the controller was reset
 	put("freshness", "3")
+	if m, err := s.ReadMeters(nil); err == nil || len(m) != 4 {
+		t.Errorf("a counter that jumped back: %v, %v", m, err)
+	}
 	if m := read()["board node"]; m.Joules != 312 {
-		t.Errorf("a counter that jumped back: %v", m)
+		t.Errorf("and went on: %v", m)
 	}
 	put("cpu_energy", "N/A")
 	if m, err := s.ReadMeters(nil); err == nil || len(m) != 4 {

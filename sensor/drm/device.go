@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"reckon/internal/sysfs"
 	"reckon/metric"
@@ -24,6 +25,7 @@ type device struct {
 	clock     *sysfs.File       // megahertz
 	megahertz int64
 	odometer  sensor.Odometer
+	most      float64 // watts
 	joules    float64
 	hasJoules bool
 }
@@ -51,6 +53,8 @@ func newDevice(card string) *device {
 		if f, err := sysfs.Open(found[0]); err == nil {
 			d.energy = f
 		}
+		power := filepath.Join(filepath.Dir(found[0]), "power1_")
+		d.most = sensor.MostWatts(sysfs.Micro(power+"max"), sysfs.Micro(power+"crit"), sysfs.Micro(power+"rated_max"))
 	}
 	for _, name := range []string{filepath.Join(card, "gt_act_freq_mhz"), filepath.Join(dir, "tile0/gt0/freq0/act_freq")} {
 		if f, err := sysfs.Open(name); err == nil && d.clock == nil {
@@ -72,7 +76,7 @@ func (d *device) use(name [16]byte, seconds float64) {
 }
 
 // settle closes a reading.
-func (d *device) settle(seen bool) {
+func (d *device) settle(seen bool, now time.Time) (refused error) {
 	most := 0.0
 	for _, v := range d.used {
 		most = max(most, v)
@@ -82,15 +86,16 @@ func (d *device) settle(seen bool) {
 		d.gpu.Have = sensor.GPUBusy
 		d.busy += d.gpu.Busy
 	}
-	if v, err := d.energy.Int(); err == nil && v >= 0 {
-		d.joules, d.hasJoules = d.odometer.Add(float64(v)/1e6), true
-	} else if err != nil {
-		d.hasJoules = false
+	d.hasJoules = false
+	if v, err := d.energy.Int(); err == nil {
+		d.joules, refused = d.odometer.Add(now, "energy", d.gpu.Device, float64(v)/1e6, d.most)
+		d.hasJoules = refused == nil
 	}
 	d.megahertz = -1
 	if v, err := d.clock.Int(); err == nil {
 		d.megahertz = v
 	}
+	return refused
 }
 
 func (d *device) export(b *metric.Batch) {

@@ -185,12 +185,14 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	s.refresh(&s.forRead)
 	s.buffer = s.meters(s.buffer[:0])
 	s.series.Append(b, s.buffer)
+	var refused error
 	for _, d := range s.devices {
 		if d.ours {
 			d.export(b)
+			refused = errors.Join(refused, d.series.Refused())
 		}
 	}
-	return s.trouble
+	return sensor.Joined(s.trouble, refused)
 }
 
 // Close implements sensor.Sensor.

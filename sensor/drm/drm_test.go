@@ -83,15 +83,22 @@ const (
 )
 
 func i915(id int, render, video uint64) string {
-	return fmt.Sprintf("drm-driver:\ti915\ndrm-pdev:\t%s\ndrm-client-id:\t%d\ndrm-engine-render:\t%d ns\ndrm-engine-copy:\t0 ns\ndrm-engine-video:\t%d ns\ndrm-engine-capacity-video:\t2\ndrm-total-local0:\t9 MiB\ndrm-resident-local0:\t2048 KiB\ndrm-resident-system0:\t7 MiB\n", arc, id, render, video)
+	return fmt.Sprintf(
+		"drm-driver:\ti915\ndrm-pdev:\t%s\ndrm-client-id:\t%d\ndrm-engine-render:\t%d ns\ndrm-engine-copy:\t0 ns\ndrm-engine-video:\t%d "+
+			"ns\ndrm-engine-capacity-video:\t2\ndrm-total-local0:\t9 MiB\ndrm-resident-local0:\t2048 KiB\ndrm-resident-system0:\t7 MiB\n",
+		arc, id, render, video)
 }
 
 func xe(id int, cycles, total uint64) string {
-	return fmt.Sprintf("drm-driver:\txe\ndrm-client-id:\t%d\ndrm-pdev:\t%s\ndrm-resident-vram0:\t23992 KiB\ndrm-cycles-rcs:\t%d\ndrm-total-cycles-rcs:\t%d\n", id, battle, cycles, total)
+	return fmt.Sprintf(
+		"drm-driver:\txe\ndrm-client-id:\t%d\ndrm-pdev:\t%s\ndrm-resident-vram0:\t23992 "+
+			"KiB\ndrm-cycles-rcs:\t%d\ndrm-total-cycles-rcs:\t%d\n", id, battle, cycles, total)
 }
 
 func amd(id int, gfx uint64) string {
-	return fmt.Sprintf("drm-driver:\tamdgpu\ndrm-client-id:\t%d\ndrm-pdev:\t%s\npasid:\t32771\ndrm-memory-vram:\t1024 KiB\ndrm-memory-gtt:\t5 KiB\ndrm-engine-gfx:\t%d ns\n", id, radeon, gfx)
+	return fmt.Sprintf(
+		"drm-driver:\tamdgpu\ndrm-client-id:\t%d\ndrm-pdev:\t%s\npasid:\t32771\ndrm-memory-vram:\t1024 KiB\ndrm-memory-gtt:\t5 "+
+			"KiB\ndrm-engine-gfx:\t%d ns\n", id, radeon, gfx)
 }
 
 const sec = uint64(1e9)
@@ -279,8 +286,12 @@ func TestIntegratedMemory(t *testing.T) {
 		want       uint64
 		has        bool
 	}{
-		{"i915, integrated", "drm-driver:\ti915\ndrm-total-system0:\t9 MiB\ndrm-shared-system0:\t1 MiB\ndrm-resident-system0:\t7 MiB\ndrm-total-stolen-system0:\t1 MiB\ndrm-resident-stolen-system0:\t512 KiB\n", 7<<20 + 512<<10, true},
-		{"xe, integrated", "drm-driver:\txe\ndrm-total-system:\t3 MiB\ndrm-resident-system:\t0\ndrm-total-gtt:\t192 MiB\ndrm-resident-gtt:\t191 MiB\ndrm-resident-stolen:\t0\n", 191 << 20, true},
+		{
+			"i915, integrated", "drm-driver:\ti915\ndrm-total-system0:\t9 MiB\ndrm-shared-system0:\t1 MiB\ndrm-resident-system0:\t7 " +
+				"MiB\ndrm-total-stolen-system0:\t1 MiB\ndrm-resident-stolen-system0:\t512 KiB\n", 7<<20 + 512<<10, true},
+		{
+			"xe, integrated", "drm-driver:\txe\ndrm-total-system:\t3 MiB\ndrm-resident-system:\t0\ndrm-total-gtt:\t192 " +
+				"MiB\ndrm-resident-gtt:\t191 MiB\ndrm-resident-stolen:\t0\n", 191 << 20, true},
 		{"discrete, nothing in its memory", "drm-driver:\ti915\ndrm-resident-local0:\t0\ndrm-resident-system0:\t7 MiB\n", 0, true},
 		{"discrete, xe", "drm-driver:\txe\ndrm-resident-gtt:\t7 MiB\ndrm-resident-vram0:\t2 MiB\n", 2 << 20, true},
 		{"an old kernel", "drm-driver:\ti915\ndrm-engine-render:\t0 ns\n", 0, false},
@@ -306,7 +317,8 @@ func TestDevice(t *testing.T) {
 	if err := s.Read(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]float64{"reckon_gpu_busy_seconds_total": 0.5, "reckon_gpu_energy_joules_total": 75, "reckon_gpu_clock_hertz": 2.4e9, "reckon_gpu_info": 1}
+	want := map[string]float64{"reckon_gpu_busy_seconds_total": 0.5, "reckon_gpu_energy_joules_total": 75, "reckon_gpu_clock_hertz": 2.4e9,
+		"reckon_gpu_info": 1}
 	for _, sm := range b.Samples {
 		name := sm.Series.Desc.Name
 		if v, ok := want[name]; ok && sm.Series.Values[1] == arc {
@@ -395,7 +407,10 @@ func FuzzClient(f *testing.F) {
 	f.Add([]byte(i915(1, 5, 6)))
 	f.Add([]byte(xe(1, 5, 6)))
 	f.Add([]byte(amd(3, 1<<63)))
-	f.Add([]byte("drm-driver: x\ndrm-pdev: y\ndrm-client-id: 18446744073709551615\ndrm-engine-capacity-a: 0\ndrm-total-vram0: 18446744073709551615 MiB"))
+	f.Add(
+		[]byte(
+			"drm-driver: x\ndrm-pdev: y\ndrm-client-id: 18446744073709551615\ndrm-engine-capacity-a: 0\ndrm-total-vram0: " +
+				"18446744073709551615 MiB"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c client
 		ok := c.parse(b)
@@ -419,4 +434,38 @@ func FuzzEntries(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestGate: a blank, a spike and a fall of the energy register are absent and named, and what was counted meanwhile is not lost
+// (intel/xpumanager#130: 3.69e12 J for one reading).
+func TestGate(t *testing.T) {
+	m := newMachine(t)
+	m.write("sys/devices/"+arc+"/hwmon/hwmon1/power1_max", "150000000\n")
+	s, next := m.start()
+	for i, step := range []struct {
+		joules float64
+		text   string
+		absent bool
+	}{
+		{0, "1000000000", false}, {100, "1100000000", false}, {0, "-1", true}, {200, "1200000000", false},
+		{0, "3689342859416540000", true}, {300, "1300000000", false}, {0, "2400000000", true}, {400, "1400000000", false},
+		{0, "3000000", true}, {500, "1500000000", false}, {0, "0", true}, {500, "0", false}, {550, "50000000", false},
+	} {
+		m.write("sys/devices/"+arc+"/hwmon/hwmon1/energy1_input", step.text+"\n")
+		var b metric.Batch
+		err := s.Read(&b)
+		n := 0
+		for _, v := range b.Samples {
+			if d := v.Series.Desc.Name; d == "reckon_gpu_energy_joules_total" || d == "reckon_node_energy_joules_total" {
+				if n++; !near(v.Value, step.joules) {
+					t.Errorf("step %d, %s: %v J, want %v", i, step.text, v.Value, step.joules)
+				}
+			}
+		}
+		refused, _ := sensor.Implausible(err)
+		if want := map[bool]int{false: 2, true: 0}[step.absent]; n != want || (refused == 1) != step.absent {
+			t.Errorf("step %d, %s: %d series, %v", i, step.text, n, err)
+		}
+		next()
+	}
 }

@@ -2,6 +2,7 @@ package drm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,14 +54,14 @@ func (s *Sensor) read(now time.Time) error {
 			delete(s.found, k) // two rounds found no holder
 		}
 	}
-	err := s.search(span)
+	err, refused := s.search(span), error(nil)
 	for _, d := range s.devices {
-		d.settle(s.hidden == 0 && s.denied == 0)
+		refused = errors.Join(refused, d.settle(s.hidden == 0 && s.denied == 0, now))
 	}
 	if err == nil && (s.hidden > 0 || s.denied > 0) {
 		err = errHidden
 	}
-	return err
+	return sensor.Joined(err, refused)
 }
 
 var errHidden = fmt.Errorf(

@@ -113,36 +113,39 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 			if err == errWait {
 				continue
 			}
-			if err == nil && !p.plausible(r) {
-				err = fmt.Errorf("reads %v W, which can not be", r.watts)
+			var m sensor.Meter
+			if err == nil {
+				if err = p.plausible(r); err == nil {
+					m, err = s.meter(p, r)
+				}
 			}
 			if err != nil {
 				s.lost = s.lost || sysfs.Gone(err)
-				if failed == nil {
-					failed = fmt.Errorf("read %s: %w", p.path, err)
+				if n, _ := sensor.Implausible(err); n > 0 || failed == nil {
+					failed = errors.Join(failed, fmt.Errorf("read %s: %w", p.path, err))
 				}
 				continue
 			}
-			dst = append(dst, s.meter(p, r))
+			dst = append(dst, m)
 		}
 	}
 	return dst, failed
 }
 
-func (s *Sensor) meter(p *meter, r reading) sensor.Meter {
+func (s *Sensor) meter(p *meter, r reading) (m sensor.Meter, err error) {
 	k := zone{p.domain, p.zone}
 	e := s.energy[k]
 	if e == nil {
 		e = new(counted)
 		s.energy[k] = e
 	}
-	m := sensor.Meter{Domain: p.domain, Zone: p.zone, HasJoules: true, Watts: r.watts, HasWatts: r.hasWatts}
+	m = sensor.Meter{Domain: p.domain, Zone: p.zone, HasJoules: true, Watts: r.watts, HasWatts: r.hasWatts}
 	if r.hasJoules {
-		m.Joules = e.register.Add(r.joules)
+		m.Joules, err = e.register.Add(r.at, "energy", p.zone, r.joules, p.most)
 	} else {
 		m.Joules = e.power.Add(r.at, r.watts)
 	}
-	return m
+	return m, err
 }
 
 // Read implements sensor.Sensor.

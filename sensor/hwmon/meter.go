@@ -2,6 +2,7 @@ package hwmon
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type meter struct {
 	zone   string
 	rank   int // closeness to the input of the machine; 0 is not an input
 	slow   bool
+	most   float64 // watts
 
 	mu   sync.Mutex // for a slow chip
 	last reading
@@ -113,12 +115,16 @@ func inputs(chips []*chip) {
 
 // plausible rejects blank values of the hardware: a machine powered by an input draws
 // more than zero from it.
-func (m *meter) plausible(r reading) bool {
+func (m *meter) plausible(r reading) error {
 	if !r.hasWatts {
-		return true
+		return nil
 	}
 	input := m.domain == sensor.DomainBoard && m.rank != rankSupply || m.domain == sensor.DomainPackage || m.domain == sensor.DomainPsys
-	return r.watts < sensor.MaxWatts && r.watts > -sensor.MaxWatts && !(input && r.watts <= 0)
+	low := -m.most
+	if input {
+		low = math.SmallestNonzeroFloat64
+	}
+	return sensor.Within("power", m.zone, r.watts, low, m.most)
 }
 
 // read returns the newest reading, and triggers the next one of a slow chip.
@@ -146,9 +152,6 @@ func (m *meter) measure(now time.Time) (reading, error) {
 	}
 	switch m.kind {
 	case byEnergy:
-		if v < 0 || v >= 1<<62 {
-			return reading{}, errors.New("blank value")
-		}
 		return reading{joules: float64(v) / 1e6, hasJoules: true, at: now}, nil
 	case byProduct:
 		mv, err := m.other.Int()

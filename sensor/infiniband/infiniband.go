@@ -168,7 +168,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	for _, d := range s.devices {
 		b.Add(d.info, 1)
 		for _, p := range d.ports {
-			if err := p.read(b); err != nil && failed == nil {
+			if err := p.read(b, s.now()); err != nil && failed == nil {
 				failed = fmt.Errorf("read port %s of %s: %w", p.number, d.name, err)
 			}
 		}

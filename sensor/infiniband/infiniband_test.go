@@ -2,8 +2,10 @@ package infiniband
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +126,11 @@ func TestSaturated(t *testing.T) {
 		saturated bool
 	}{{"4294967295", true}, {"4294967294", false}, {"4294967296", false}, {"0", false}} {
 		put("sys/class/infiniband/mlx4_0/ports/1/counters/port_xmit_wait", c.text+"\n")
+		if c.text == "0" { // the next reading tells a reset from a false one
+			if err := s.Read(new(metric.Batch)); err == nil {
+				t.Error("a fall is not reported")
+			}
+		}
 		got := readAll(t, s)
 		if _, ok := got[wait]; ok == c.saturated {
 			t.Errorf("%s: has a sample: %t", c.text, ok)
@@ -147,7 +154,8 @@ func TestComesAndGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Constructed: an Elastic Fabric Adapter, which counts octets among its hardware counters.
-	for file, text := range map[string]string{"state": "4: ACTIVE\n", "phys_state": "5: LinkUp\n", "rate": "100 Gb/sec (4X EDR)\n", "link_layer": "Unspecified\n", "hw_counters/rx_bytes": "123\n", "hw_counters/tx_bytes": "456\n"} {
+	for file, text := range map[string]string{"state": "4: ACTIVE\n", "phys_state": "5: LinkUp\n", "rate": "100 Gb/sec (4X EDR)\n",
+		"link_layer": "Unspecified\n", "hw_counters/rx_bytes": "123\n", "hw_counters/tx_bytes": "456\n"} {
 		put("sys/class/infiniband/rdmap0s6/ports/1/"+file, text)
 	}
 	now = now.Add(again)
@@ -163,7 +171,8 @@ func TestComesAndGoes(t *testing.T) {
 	if err := s.Read(&b); err == nil || !strings.Contains(err.Error(), "port 1 of rdmap0s6") {
 		t.Errorf("a state that is none: %v", err)
 	}
-	if got := values(&b); got[`node_infiniband_port_data_transmitted_bytes_total{device="rdmap0s6",port="1"}`] != 456 || got[`node_infiniband_state_id{device="hfi1_0",port="1"}`] != 4 {
+	if got := values(&b); got[`node_infiniband_port_data_transmitted_bytes_total{device="rdmap0s6",port="1"}`] != 456 ||
+		got[`node_infiniband_state_id{device="hfi1_0",port="1"}`] != 4 {
 		t.Error("one broken file hides others")
 	}
 }
@@ -193,7 +202,8 @@ func TestManyPorts(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for text, want := range map[string]float64{"100 Gb/sec (4X EDR)": 12.5e9, "2.5 Gb/sec (1X SDR)": 312.5e6, "0 Gb/sec (0X)": 0, "10": -1, "x Gb/sec": -1, "2.55 Gb/sec": -1, "-1 Gb/sec": -1, "100 Mb/sec": -1} {
+	for text, want := range map[string]float64{"100 Gb/sec (4X EDR)": 12.5e9, "2.5 Gb/sec (1X SDR)": 312.5e6, "0 Gb/sec (0X)": 0, "10": -1,
+		"x Gb/sec": -1, "2.55 Gb/sec": -1, "-1 Gb/sec": -1, "100 Mb/sec": -1} {
 		if v, ok := gigabits([]byte(text)); ok != (want >= 0) || ok && v != want {
 			t.Errorf("%q is %v, %t", text, v, ok)
 		}
@@ -227,6 +237,31 @@ func BenchmarkRead(b *testing.B) {
 		batch.Reset(time.Time{})
 		if err := s.Read(&batch); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestGate: a port of 40 Gbit/s can not receive 10 TB in a second.
+func TestGate(t *testing.T) {
+	root, put := machine(t, "node_exporter.txtar")
+	s := start(t, root)
+	now := time.Now()
+	s.now = func() time.Time { return now }
+	const key = `node_infiniband_port_data_received_bytes_total{device="mlx4_0",port="1"}`
+	was := readAll(t, s)[key]
+	for _, c := range []struct{ more, want float64 }{{1e9, 1e9}, {1e13, 0}, {2e9, 2e9}, {-was, 0}, {3e9, 3e9}} {
+		now = now.Add(time.Second)
+		put("sys/class/infiniband/mlx4_0/ports/1/counters/port_rcv_data", strconv.FormatInt(int64(was+c.more)/4, 10)+"\n")
+		var b metric.Batch
+		err := s.Read(&b)
+		got := 0.0
+		for _, m := range b.Samples {
+			if sensortest.Key(m.Series) == key {
+				got = m.Value - was
+			}
+		}
+		if n, alone := sensor.Implausible(err); math.Abs(got-c.want) > 4 || (n == 1) != (c.want == 0) || !alone {
+			t.Errorf("%v more: %v, %v, want %v", c.more, got, err, c.want)
 		}
 	}
 }

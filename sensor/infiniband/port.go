@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"reckon/internal/sysfs"
 	"reckon/metric"
+	"reckon/sensor"
 )
 
 // portReader is one port, with its files open.
@@ -28,6 +31,7 @@ type counter struct {
 	scale     float64
 	top       int64
 	saturated *metric.Series // for a counter that may saturate
+	gate      sensor.Register
 }
 
 // openPort opens the files of a port; nil if it has no state, and is not a port.
@@ -86,14 +90,22 @@ func unsupported(err error) bool {
 		errors.Is(err, fs.ErrPermission)
 }
 
+// most is the highest rise of a counter in a second: of octets twice the rate of the link.
+func (c *counter) most(rate float64) float64 {
+	if rate > 0 && c.series.Desc.Unit == metric.Bytes {
+		return 2 * rate
+	}
+	return math.Inf(1)
+}
+
 // read appends the present state and counters of the port. A removed device has no samples and is
 // not an error: the next list of devices will not include it.
-func (p *portReader) read(b *metric.Batch) error {
+func (p *portReader) read(b *metric.Batch, now time.Time) error {
 	text, err := p.state.Text()
 	if sysfs.Gone(err) {
 		return nil
 	}
-	var failed error
+	var failed, refused error
 	note := func(err error) {
 		if failed == nil && !sysfs.Gone(err) {
 			failed = err
@@ -111,9 +123,11 @@ func (p *portReader) read(b *metric.Batch) error {
 			}
 		}
 	}
+	speed := 0.0
 	if p.speed != nil {
 		if text, err := p.speed.Text(); err == nil {
 			if v, ok := gigabits(text); ok {
+				speed = v
 				b.Add(p.values[2], v)
 			}
 		}
@@ -131,10 +145,14 @@ func (p *portReader) read(b *metric.Batch) error {
 		case c.top != 0 && v == c.top:
 			b.Add(c.saturated, 1)
 		default:
+			if _, err := c.gate.Add(now, "counter", c.file.Path(), float64(v)*c.scale, c.most(speed)); err != nil {
+				refused = errors.Join(refused, err)
+				continue
+			}
 			b.Add(c.series, float64(v)*c.scale)
 		}
 	}
-	return failed
+	return sensor.Joined(failed, refused)
 }
 
 // cmpErr returns the read error, or one that reports unexpected content.

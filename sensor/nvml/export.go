@@ -3,6 +3,7 @@ package nvml
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // whole reads the figures that are only exported, and checks whether devices or MIG
@@ -154,11 +155,11 @@ func (r *reader) readFields(d *device) {
 			}
 			d.shown[numbered[i].figure] = shown{v, true}
 		case f[i].id == fieldNVLinkSent:
-			d.linkBytes(figNVLinkSent, 0, v)
+			r.linkBytes(d, figNVLinkSent, 0, v)
 		case f[i].id == fieldNVLinkGot:
-			d.linkBytes(figNVLinkReceived, 1, v)
+			r.linkBytes(d, figNVLinkReceived, 1, v)
 		default:
-			d.throttleTime(f[i].id, v)
+			r.throttleTime(d, f[i].id, v)
 		}
 	}
 	if !d.shown[figLinkReplays].has && d.linksCounted {
@@ -167,9 +168,11 @@ func (r *reader) readFields(d *device) {
 }
 
 // linkBytes takes a counter of KiB since the driver was loaded.
-func (d *device) linkBytes(figure, i int, kib float64) {
+func (r *reader) linkBytes(d *device, figure, i int, kib float64) {
 	d.linksCounted = true
-	d.shown[figure] = shown{d.linkMeter[i].Add(kib * 1024), true}
+	v, err := d.linkMeter[i].Add(r.now(), "NVLink", d.gpu.Device, kib*1024, math.Inf(1))
+	d.shown[figure] = shown{v, err == nil}
+	r.refuse(err)
 }
 
 // linkErrors sums the errors of the links of a device without a total (Hopper).
@@ -200,12 +203,13 @@ func (r *reader) linkErrors(d *device) {
 }
 
 // throttleTime takes a counter of nanoseconds.
-func (d *device) throttleTime(id uint32, nanos float64) {
+func (r *reader) throttleTime(d *device, id uint32, nanos float64) {
 	for i := range throttles {
 		if throttles[i].field != id {
 			continue
 		}
-		before := d.throttleMeter[i].Add(nanos / 1e9)
+		before, err := d.throttleMeter[i].Add(r.now(), "throttled time", d.gpu.Device, nanos/1e9, 2)
+		r.refuse(err)
 		if !d.throttleCounted[i] { // continue from the integrated value
 			d.throttleCounted[i] = true
 			d.throttleBase[i] = d.throttled[i] - before

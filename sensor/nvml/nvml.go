@@ -252,6 +252,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	s.meters.Append(b, s.buffer)
 	for _, d := range s.reader.devices {
 		d.export(b)
+		s.reader.refuse(d.series.Refused())
 	}
 	return s.reader.trouble
 }

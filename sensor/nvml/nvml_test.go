@@ -272,7 +272,8 @@ func TestUnknownError(t *testing.T) {
 		next()
 		got := read(t, s)
 		absent(t, got, "GPU-00000000")
-		if s.reader.trouble == nil || !strings.Contains(s.reader.trouble.Error(), "GPU 0 ") || !strings.Contains(s.reader.trouble.Error(), "unknown error") {
+		if s.reader.trouble == nil || !strings.Contains(s.reader.trouble.Error(), "GPU 0 ") ||
+			!strings.Contains(s.reader.trouble.Error(), "unknown error") {
 			t.Fatalf("got %v, want the device named", s.reader.trouble)
 		}
 	}
@@ -460,4 +461,41 @@ func FuzzField(f *testing.F) {
 			t.Fatalf("kind %d, %#x: %v is taken for a value", kind, v, n)
 		}
 	})
+}
+
+// TestGate: power and energy that the device can not have by its limit of 400 W are absent everywhere, and named.
+func TestGate(t *testing.T) {
+	f := farm(1, 0)
+	g := f.gpus[0]
+	s, next := start(t, f)
+	read(t, s)
+	g.mj, g.mw = 1_000_000, 300_000
+	next()
+	read(t, s)
+	good := read(t, s)["gpu_energy_joules_total|"+first]
+	mj := g.mj
+	for _, c := range []struct {
+		mj uint64
+		mw uint32
+	}{{mj + 5_000_000, 300_000}, {mj, 900_000}, {1, 300_000}} {
+		g.mj, g.mw = c.mj, c.mw
+		var b metric.Batch
+		err := s.Read(&b)
+		if n, alone := sensor.Implausible(err); n != 1 || !alone {
+			t.Errorf("%v: %v", c, err)
+		}
+		for _, v := range b.Samples {
+			switch v.Series.Desc.Name {
+			case "reckon_gpu_energy_joules_total", "reckon_node_energy_joules_total":
+				if c.mj != mj || v.Value != good {
+					t.Errorf("%v: %v J", c, v.Value)
+				}
+			case "reckon_gpu_power_watts", "reckon_node_power_watts":
+				if c.mw > 800_000 {
+					t.Errorf("%v: %v W", c, v.Value)
+				}
+			}
+		}
+		s.at = s.at.Add(-time.Minute)
+	}
 }

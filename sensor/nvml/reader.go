@@ -144,6 +144,9 @@ func (r *reader) quick() error {
 	return r.trouble
 }
 
+// refuse notes a reading that was left out.
+func (r *reader) refuse(err error) { r.trouble = sensor.Joined(r.trouble, err) }
+
 func (r *reader) complain(d *device, c code) {
 	if r.trouble == nil { // the first is sufficient
 		r.trouble = d.lostError(c)
@@ -160,8 +163,7 @@ func (r *reader) tick(d *device, now time.Time) code {
 	d.hasReserved = c == success && valid64(m.reserved)
 	d.reserved = m.reserved
 	if c == success && valid64(m.used) && valid64(m.size) {
-		d.gpu.Memory, d.gpu.MemorySize = m.used, m.size
-		d.gpu.Have |= sensor.GPUMemory | sensor.GPUSize
+		r.refuse(d.gpu.SetMemory(m.used, m.size))
 	}
 	d.gpu.Span = d.span(now)
 	if d.gpu.Parent == "" && !d.mig {
@@ -284,13 +286,19 @@ func (r *reader) mean(d *device, kind uint32, s *sampled) (float64, bool) {
 func (r *reader) energy(d *device, now time.Time) {
 	d.hasWatts, d.hasJoules = false, false
 	if mw, c := r.lib.Power(d.handle); c == success && valid32(mw) {
-		d.watts, d.hasWatts = float64(mw)/1e3, true
+		d.watts = float64(mw) / 1e3
+		err := sensor.Within("power", d.gpu.Device, d.watts, 0, d.mostWatts())
+		d.hasWatts = err == nil
+		r.refuse(err)
 	}
 	if !d.noCounter {
 		mj, c := r.lib.Energy(d.handle)
 		switch {
 		case c == success && valid64(mj):
-			d.joules, d.hasJoules, d.counter = d.odometer.Add(float64(mj)/1e3), true, true
+			var err error
+			d.joules, err = d.odometer.Add(now, "energy", d.gpu.Device, float64(mj)/1e3, d.mostWatts())
+			d.hasJoules, d.counter = err == nil, true
+			r.refuse(err)
 			return
 		case c == notSupported || c == noFunction:
 			d.noCounter = true

@@ -54,6 +54,7 @@ type event struct {
 	count counter
 	scale float64 // joules per count
 	meter sensor.Meter
+	total total // joules
 }
 
 // openEvents opens the events of the power PMU of the machine at root.
@@ -238,21 +239,21 @@ func counts(list []*event) bool {
 }
 
 // readEvents appends the readings of the events that have counted something.
-func readEvents(list []*event, dst []sensor.Meter) ([]sensor.Meter, error) {
+func readEvents(list []*event, dst []sensor.Meter, now time.Time) ([]sensor.Meter, error) {
 	var failed error
 	for _, e := range list {
 		n, err := e.count.Count()
-		if err != nil {
-			if failed == nil {
-				failed = fmt.Errorf("read %s of package %s: %w", e.name, e.meter.Zone, err)
-			}
+		m := e.meter
+		if err == nil {
+			err = e.total.add(now, e.name, float64(n)*e.scale, sensor.MaxWatts)
+		}
+		if m.Joules = e.total.sum; err != nil {
+			failed = errors.Join(failed, fmt.Errorf("read %s of package %s: %w", e.name, e.meter.Zone, err))
 			continue
 		}
 		if n == 0 {
 			continue // nothing uses no energy: it does not count
 		}
-		m := e.meter
-		m.Joules = float64(n) * e.scale
 		dst = append(dst, m)
 	}
 	return dst, failed

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,9 +20,11 @@ func pmu(t testing.TB, change map[string]string) string {
 	root := t.TempDir()
 	files := map[string]string{
 		pmuDir + "/type": "25", pmuDir + "/cpumask": "0,24",
-		pmuDir + "/events/energy-pkg": "event=0x02", pmuDir + "/events/energy-pkg.scale": "2.3283064365386962890625e-10", pmuDir + "/events/energy-pkg.unit": "Joules",
-		pmuDir + "/events/energy-ram": "event=0x03", pmuDir + "/events/energy-ram.scale": "2.3283064365386962890625e-10", pmuDir + "/events/energy-ram.unit": "Joules",
-		pmuDir + "/events/energy-psys": "event=0x05", pmuDir + "/events/energy-psys.scale": "2.3283064365386962890625e-10",
+		pmuDir + "/events/energy-pkg": "event=0x02", pmuDir + "/events/energy-pkg.scale": "2.3283064365386962890625e-10",
+		pmuDir + "/events/energy-pkg.unit": "Joules",
+		pmuDir + "/events/energy-ram":      "event=0x03", pmuDir + "/events/energy-ram.scale": "2.3283064365386962890625e-10",
+		pmuDir + "/events/energy-ram.unit": "Joules",
+		pmuDir + "/events/energy-psys":     "event=0x05", pmuDir + "/events/energy-psys.scale": "2.3283064365386962890625e-10",
 		"sys/devices/system/cpu/cpu0/topology/physical_package_id":  "0",
 		"sys/devices/system/cpu/cpu24/topology/physical_package_id": "1",
 	}
@@ -66,7 +69,7 @@ func TestEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Source{events: list}
+	s := &Source{events: list, now: time.Now}
 	got := read(t, s)
 	want := map[string]float64{"package 0": 2, "package 1": 26, "dram 0": 3, "dram 1": 27, "psys 0": 5}
 	if len(got) != len(want) {
@@ -102,7 +105,7 @@ func TestDeadCounters(t *testing.T) {
 	if counts(list) {
 		t.Error("counters that stay at zero are said to count")
 	}
-	s := &Source{events: list}
+	s := &Source{events: list, now: time.Now}
 	if m, err := s.ReadMeters(nil); err != nil || len(m) != 0 {
 		t.Errorf("%v, %v, want no meter", m, err)
 	}
@@ -162,7 +165,7 @@ func TestRealEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Source{events: list}
+	s := &Source{events: list, now: time.Now}
 	defer s.Close()
 	if !counts(list) {
 		t.Skip("the power PMU of this machine counts nothing: a virtual machine")

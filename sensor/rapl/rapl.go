@@ -25,6 +25,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"reckon/internal/sysfs"
 	"reckon/sensor"
@@ -34,17 +35,33 @@ import (
 type Source struct {
 	zones  []*zone
 	events []*event // instead of zones, if those cannot be read
+	now    func() time.Time
 }
 
 type zone struct {
-	path   string
-	file   *os.File
-	meter  sensor.Meter
-	span   uint64 // µJ after which the counter wraps, 0 if unknown
-	last   uint64
-	total  uint64 // µJ with wraps corrected
+	path  string
+	file  *os.File
+	meter sensor.Meter
+	dir   string  // of the zone that limits it: its own, or the package that it is part of
+	most  float64 // watts
+	total total   // µJ
+	buf   [32]byte
+}
+
+// total is the count of a register with wraps corrected, from where it stood at first. A false reading is left out.
+type total struct {
+	sensor.Register
+	sum    float64
 	primed bool
-	buf    [32]byte
+}
+
+func (t *total) add(now time.Time, device string, raw, most float64) error {
+	if !t.primed {
+		t.sum, t.primed = raw, true
+	}
+	rise, err := t.Add(now, "energy", device, raw, most)
+	t.sum += rise
+	return err
 }
 
 // Open finds the zones below root, "" or "/" for our own machine, or, without zones, the
@@ -62,7 +79,7 @@ func Open(root string) (*Source, error) {
 			"measure the energy on the host, or load a power model", nil)
 	}
 	if perf == nil {
-		return &Source{events: list}, nil
+		return &Source{events: list, now: time.Now}, nil
 	}
 	var zones, pmu *sensor.UnavailableError
 	if errors.As(err, &zones) && errors.As(perf, &pmu) && pmu.Fix != "" {
@@ -83,7 +100,7 @@ func openZones(root string) (*Source, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("list RAPL zones: %w", err)
 	}
-	s := new(Source)
+	s := &Source{now: time.Now}
 	var denied, broken error
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), "intel-rapl") || !strings.Contains(e.Name(), ":") {
@@ -134,8 +151,13 @@ func openZone(dir, name string) (*zone, error) {
 	}
 	z := &zone{path: filepath.Join(path, "energy_uj"), meter: sensor.Meter{Domain: domain, Zone: number, HasJoules: true}}
 	if s, err := readLine(filepath.Join(path, "max_energy_range_uj")); err == nil {
-		z.span, _ = strconv.ParseUint(s, 10, 64)
+		z.total.Wrap, _ = strconv.ParseFloat(s, 64)
 	}
+	z.dir = path
+	if domain == sensor.DomainCore || domain == sensor.DomainUncore {
+		z.dir = filepath.Join(dir, name[:strings.LastIndexByte(name, ':')])
+	}
+	z.most = limits(z.dir)
 	if z.file, err = os.Open(z.path); err != nil {
 		return nil, err
 	}
@@ -144,6 +166,16 @@ func openZone(dir, name string) (*zone, error) {
 		return nil, err
 	}
 	return z, nil
+}
+
+// limits returns the power that a zone can not exceed, by the limits that it states. A limit may be raised at any time.
+func limits(dir string) float64 {
+	names, _ := filepath.Glob(filepath.Join(dir, "constraint_*_uw")) // power_limit and max_power of each
+	stated := make([]float64, len(names))
+	for i, n := range names {
+		stated[i] = sysfs.Micro(n)
+	}
+	return sensor.MostWatts(stated...)
 }
 
 // classify returns the domain for the name of a zone and, for packages, its number.
@@ -193,38 +225,29 @@ func (s *Source) Name() string { return "rapl" }
 
 // ReadMeters implements sensor.MeterSource.
 func (s *Source) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
-	dst, failed := readEvents(s.events, dst)
+	now := s.now()
+	dst, failed := readEvents(s.events, dst, now)
 	for _, z := range s.zones {
-		now, err := z.read()
+		raw, err := z.read()
+		if err == nil {
+			if err = z.total.add(now, z.path, float64(raw), z.most*1e6); err != nil {
+				z.most = limits(z.dir)
+			}
+		}
 		if err != nil {
-			if failed == nil {
-				failed = fmt.Errorf("read %s: %w", z.path, err)
+			if n, _ := sensor.Implausible(err); n > 0 || failed == nil {
+				failed = errors.Join(failed, fmt.Errorf("read %s: %w", z.path, err))
 			}
 			continue
 		}
-		if z.advance(now); z.total == 0 {
+		if z.total.sum == 0 {
 			continue // nothing uses no energy: it does not count
 		}
 		m := z.meter
-		m.Joules = float64(z.total) / 1e6
+		m.Joules = z.total.sum / 1e6
 		dst = append(dst, m)
 	}
 	return dst, failed
-}
-
-// advance adds the energy since the last reading.
-func (z *zone) advance(now uint64) {
-	switch {
-	case !z.primed:
-		z.total, z.primed = now, true
-	case now >= z.last:
-		z.total += now - z.last
-	case z.span > z.last && z.span-z.last+now <= z.span/2:
-		z.total += z.span - z.last + now // wrapped
-	case z.span == 0 || z.last > z.span:
-		z.total += now // reset, from an unknown value
-	} // otherwise it decreased: a wrap by more than half the range is implausible, and counts nothing
-	z.last = now
 }
 
 func (z *zone) read() (uint64, error) {

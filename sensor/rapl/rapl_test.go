@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"reckon/sensor"
 )
@@ -111,12 +112,12 @@ func TestJumpBack(t *testing.T) {
 	defer s.Close()
 	before := read(t, s)["package 0"]
 	set(t, root, "intel-rapl:0", 4000000)
-	if got := read(t, s)["package 0"]; got != before {
-		t.Errorf("after the fall: %v J, was %v", got, before)
+	if m, err := s.ReadMeters(nil); err == nil || len(m) != 0 {
+		t.Errorf("after the fall: %v, %v", m, err)
 	}
 	set(t, root, "intel-rapl:0", 6000000)
-	if got := read(t, s)["package 0"] - before; got != 2 {
-		t.Errorf("then: %v J more, want 2", got)
+	if got := read(t, s)["package 0"] - before; got != 1 {
+		t.Errorf("then: %v J more, want 1", got)
 	}
 }
 
@@ -166,4 +167,54 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("parse(%q) = 0 without an error", b)
 		}
 	})
+}
+
+// TestGate: 200 kJ in a second are more than twice what the zone may draw, by its own limits. A limit that was raised counts.
+func TestGate(t *testing.T) {
+	root := tree(t, map[string][3]string{"intel-rapl:0": {"package-0", "5000000", "262143328850"},
+		"intel-rapl:0:0": {"core", "5000000", "262143328850"}})
+	limit := filepath.Join(root, "sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw")
+	if err := os.WriteFile(limit, []byte("125000000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := time.Unix(1000, 0)
+	s.now = func() time.Time { now = now.Add(time.Second); return now }
+	for i, step := range []struct {
+		uj   uint64
+		want float64 // 0: absent
+	}{
+		{5_000_000, 5}, {105_000_000, 105}, {200_000_000_000, 0}, {305_000_000, 305}, {805_000_001, 0}, {505_000_000, 505},
+		{0, 0}, {605_000_000, 605}, {262_143_000_000, 0}, {705_000_000, 705},
+	} {
+		set(t, root, "intel-rapl:0", step.uj)
+		set(t, root, "intel-rapl:0:0", step.uj)
+		m, err := s.ReadMeters(nil)
+		n, alone := sensor.Implausible(err)
+		if !alone || (n == 2) != (step.want == 0) || len(m) != 2-n {
+			t.Errorf("step %d: %v, %v", i, m, err)
+		}
+		for _, m := range m {
+			if m.Joules != step.want {
+				t.Errorf("step %d: %s has %v J, want %v", i, m.Domain, m.Joules, step.want)
+			}
+		}
+	}
+	if err := os.WriteFile(limit, []byte("500000000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	set(t, root, "intel-rapl:0", 1_605_000_000)
+	set(t, root, "intel-rapl:0:0", 1_605_000_000)
+	if _, err := s.ReadMeters(nil); err == nil {
+		t.Error("900 J in a second by the old limit")
+	}
+	set(t, root, "intel-rapl:0", 2_505_000_000)
+	set(t, root, "intel-rapl:0:0", 2_505_000_000)
+	if m, err := s.ReadMeters(nil); err != nil || len(m) != 2 || m[0].Joules != 2505 {
+		t.Errorf("with the limit of now: %v, %v", m, err)
+	}
 }

@@ -27,7 +27,8 @@ type controller struct {
 	zone     string
 	interval time.Duration
 	client   *http.Client
-	source   string // path of the resource with the power, once it is found
+	source   string  // path of the resource with the power, once it is found
+	limit    float64 // watts that the resource states, 0 for none
 	energy   sensor.Integral
 	row      *metric.Series
 
@@ -125,18 +126,22 @@ type resource struct {
 	Power       link `json:"Power"`
 	PowerWatts  struct {
 		Reading *float64 `json:"Reading"`
+		Most    float64  `json:"ReadingRangeMax"`
 	} `json:"PowerWatts"`
 	PowerControl []struct {
 		Watts *float64 `json:"PowerConsumedWatts"`
+		Most  float64  `json:"PowerCapacityWatts"`
 	} `json:"PowerControl"`
 }
 
-// watts returns the power in a resource, if it has one.
-func (r *resource) watts() (float64, bool) {
+// watts returns the power in a resource, if it has one, and notes the limit that it states.
+func (c *controller) watts(r *resource) (float64, bool) {
 	if w := r.PowerWatts.Reading; w != nil {
+		c.limit = r.PowerWatts.Most
 		return *w, true
 	}
 	if len(r.PowerControl) > 0 && r.PowerControl[0].Watts != nil {
+		c.limit = r.PowerControl[0].Most
 		return *r.PowerControl[0].Watts, true
 	}
 	return 0, false
@@ -149,7 +154,7 @@ func (c *controller) power(ctx context.Context) (float64, error) {
 		if err := c.get(ctx, c.source, &r); err != nil {
 			return 0, err
 		}
-		if w, ok := r.watts(); ok {
+		if w, ok := c.watts(&r); ok {
 			return w, nil
 		}
 		source := c.source
@@ -208,7 +213,7 @@ func (c *controller) inChassis(ctx context.Context, id string) (watts float64, s
 		if err := c.get(ctx, l.ID, &r); err != nil {
 			return 0, "", err
 		}
-		if w, ok := r.watts(); ok {
+		if w, ok := c.watts(&r); ok {
 			return w, l.ID, nil
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -162,8 +163,8 @@ func (c *controller) poll(ctx context.Context) error {
 	began := time.Now()
 	watts, err := c.power(ctx)
 	now := time.Now()
-	if err == nil && !(watts > 0 && watts < sensor.MaxWatts) {
-		err = fmt.Errorf("it says %v W for a machine that runs", watts)
+	if err == nil {
+		err = sensor.Within("power", "a machine that runs", watts, math.SmallestNonzeroFloat64, sensor.MostWatts(c.limit))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

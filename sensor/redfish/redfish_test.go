@@ -54,7 +54,9 @@ func newBMC(t testing.TB) *bmc {
 		case "/redfish/v1/Chassis/Self/Power":
 			fmt.Fprint(w, b.power.Load())
 		case "/redfish/v1/Chassis/New":
-			fmt.Fprint(w, `{"EnvironmentMetrics":{"@odata.id":"/redfish/v1/Chassis/New/Env"},"Power":{"@odata.id":"/redfish/v1/Chassis/Self/Power"}}`)
+			fmt.Fprint(
+				w, `{"EnvironmentMetrics":{"@odata.id":"/redfish/v1/Chassis/New/Env"},`+
+					`"Power":{"@odata.id":"/redfish/v1/Chassis/Self/Power"}}`)
 		case "/redfish/v1/Chassis/New/Env":
 			fmt.Fprint(w, `{"PowerWatts":{"Reading":200}}`)
 		case "/redfish/v1/Chassis/Bad":
@@ -85,7 +87,8 @@ func (b *bmc) config(t testing.TB, credentials, more string) string {
 	if more == "" {
 		more = "ca_file: " + ca
 	}
-	return write("redfish.yaml", "controllers:\n- url: "+b.URL+"\n  credentials_file: "+c+"\n  "+strings.ReplaceAll(more, "\n", "\n  ")+"\n")
+	return write("redfish.yaml", "controllers:\n- url: "+b.URL+"\n  credentials_file: "+c+"\n  "+strings.ReplaceAll(more, "\n", "\n  ")+
+		"\n")
 }
 
 func (b *bmc) pin() string {
@@ -150,10 +153,10 @@ func TestSeveralChassis(t *testing.T) {
 func TestBadAnswers(t *testing.T) {
 	b := newBMC(t)
 	for body, want := range map[string]string{
-		`{"PowerControl":[{"PowerConsumedWatts":0}]}`:                   "0 W",
+		`{"PowerControl":[{"PowerConsumedWatts":0}]}`:                   "a machine that runs is 0, which is not possible",
 		`{"PowerControl":[{"PowerConsumedWatts":null}]}`:                "no chassis",
 		`{"PowerControl":[]}`:                                           "no chassis",
-		`{"PowerControl":[{"PowerConsumedWatts":9223372036854775794}]}`: "W for a machine",
+		`{"PowerControl":[{"PowerConsumedWatts":9223372036854775794}]}`: "at most 100000 is possible",
 		`<html>`: "invalid character",
 	} {
 		b.power.Store(body)
@@ -192,7 +195,8 @@ func TestTrust(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = ask(t, s)
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "guess") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secret) ||
+			strings.Contains(err.Error(), "guess") {
 			t.Errorf("%s: %v, want %q and no password", name, err, c.want)
 		}
 		if name != "wrong password" && b.asked.Load() != asked {
@@ -205,7 +209,8 @@ func TestTrust(t *testing.T) {
 	}
 	c := &controller{interval: 30 * time.Second}
 	fast, slow := &controller{interval: 5 * time.Second}, &controller{interval: time.Minute}
-	if c.pause(nil, 0) != 30*time.Second || c.pause(errors.New("x"), 99) != failedPause || fast.pause(errors.New("x"), 1) != 10*time.Second ||
+	if c.pause(nil, 0) != 30*time.Second || c.pause(errors.New("x"), 99) != failedPause ||
+		fast.pause(errors.New("x"), 1) != 10*time.Second ||
 		fast.pause(errors.New("x"), 99) != failedPause || slow.pause(errors.New("x"), 99) != time.Minute {
 		t.Error("a controller that failed is asked again after 30 s, or its own interval")
 	}

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +82,7 @@ type counter struct {
 	file       *sysfs.File
 	series     *metric.Series
 	last, base uint64
+	gate       sensor.Register
 }
 
 // New searches for adapters below root, "" or "/" for our own machine.
@@ -153,7 +155,7 @@ func open(dir, name string) *adapter {
 		if c.result != "" {
 			values = append(values, c.result)
 		}
-		a.counters = append(a.counters, &counter{file: f, series: metric.NewSeries(c.desc, values...)})
+		a.counters = append(a.counters, &counter{file: f, series: metric.NewSeries(c.desc, values...), gate: sensor.Register{Wrap: wrap}})
 	}
 	return a
 }
@@ -190,7 +192,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			return err
 		}
 	}
-	var failed error
+	var failed, refused error
 	for _, a := range s.adapters {
 		if text, err := a.link.Text(); err == nil && len(text) > 0 {
 			up := 0.0
@@ -199,8 +201,10 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			}
 			b.Add(a.values[0], up)
 		}
+		speed := math.Inf(1)
 		if text, err := a.speed.Text(); err == nil {
 			if v, ok := gigabits(text); ok {
+				speed = v
 				b.Add(a.values[1], v)
 			}
 		}
@@ -209,6 +213,14 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			switch v, ok := telemetry(text); {
 			case sysfs.Gone(err):
 			case err == nil && ok:
+				most := 2 * speed
+				if c.series.Desc.Unit != metric.Bytes {
+					most = math.Inf(1)
+				}
+				if _, err := c.gate.Add(s.now(), "counter", c.file.Path(), float64(v), most); err != nil {
+					refused = errors.Join(refused, err)
+					continue
+				}
 				b.Add(c.series, c.add(v))
 			case failed == nil && err != nil:
 				failed = fmt.Errorf("read adapter %s: %w", a.name, err)
@@ -217,7 +229,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			}
 		}
 	}
-	return failed
+	return sensor.Joined(failed, refused)
 }
 
 // Close closes all files.

@@ -30,9 +30,11 @@ func tree(t testing.TB) (root string, put func(path, text string)) {
 	for path, text := range map[string]string{
 		"cxi0/device/port/link": "up", "cxi0/device/port/speed": "BS_200G",
 		"cxi1/device/port/0/link/state": "down", "cxi1/device/port/0/link/speed": "ck400G",
-		"cxi0/device/telemetry/hni_sts_rx_ok_octets": "1000@1690000000.000000001", "cxi0/device/telemetry/hni_sts_tx_ok_octets": "2000@1690000000.000000001",
-		"cxi0/device/telemetry/hni_pcs_good_cw": "30@1690000000.1", "cxi0/device/telemetry/hni_pcs_corrected_cw": "4@1690000000.1", "cxi0/device/telemetry/hni_pcs_uncorrected_cw": "5@1690000000.1",
-		"cxi1/device/telemetry/hni_sts_rx_ok_octets": "7@1690000000.1",
+		"cxi0/device/telemetry/hni_sts_rx_ok_octets": "1000@1690000000.000000001",
+		"cxi0/device/telemetry/hni_sts_tx_ok_octets": "2000@1690000000.000000001",
+		"cxi0/device/telemetry/hni_pcs_good_cw":      "30@1690000000.1", "cxi0/device/telemetry/hni_pcs_corrected_cw": "4@1690000000.1",
+		"cxi0/device/telemetry/hni_pcs_uncorrected_cw": "5@1690000000.1",
+		"cxi1/device/telemetry/hni_sts_rx_ok_octets":   "7@1690000000.1",
 	} {
 		put(path, text)
 	}
@@ -142,4 +144,34 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is %v", b, v)
 		}
 	})
+}
+
+// TestGate: 25 GB/s is what the link does, so 1 TB in a minute is more than it can.
+func TestGate(t *testing.T) {
+	root, put := tree(t)
+	s := start(t, root)
+	now := time.Now()
+	s.now = func() time.Time { return now }
+	s.looked = now
+	read(t, s)
+	const key = `reckon_slingshot_receive_bytes_total{device="cxi0"}`
+	for _, c := range []struct {
+		text string
+		want float64
+	}{{"1000000001000", 1000000001000}, {"72057594037927935", 0}, {"1000000002000", 1000000002000}, {"5", 0}, {"6", 6}} {
+		now = now.Add(40 * time.Second)
+		s.looked = now
+		put("cxi0/device/telemetry/hni_sts_rx_ok_octets", c.text+"@1690000000.1")
+		var b metric.Batch
+		err := s.Read(&b)
+		got := 0.0
+		for _, m := range b.Samples {
+			if sensortest.Key(m.Series) == key {
+				got = m.Value
+			}
+		}
+		if n, alone := sensor.Implausible(err); got != c.want || (n == 1) != (c.want == 0) || !alone {
+			t.Errorf("%s: %v, %v, want %v", c.text, got, err, c.want)
+		}
+	}
 }

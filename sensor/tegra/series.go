@@ -119,7 +119,9 @@ func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
 	o.value(b, s.Foreground, translation, "foreground")
 	o.value(b, s.Background, translation, "background")
 	for i := range s.Rails {
-		b.Add(o.get(railWatts, s.Rails[i].Name), s.Rails[i].Watts)
+		if w := s.Rails[i].Watts; w >= -sensor.MaxWatts && w <= sensor.MaxWatts {
+			b.Add(o.get(railWatts, s.Rails[i].Name), w)
+		}
 		o.value(b, s.Rails[i].Average, railAverage, s.Rails[i].Name)
 	}
 }

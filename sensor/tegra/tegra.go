@@ -107,15 +107,18 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	if ok && total == tegrastats.SumOfRails && st == &s.own && s.board.missing {
 		ok = false // one of the rails could not be read
 	}
-	if ok && watts > 0 { // a running board draws power: zero is a sleeping monitor
+	if ok && watts > 0 && watts <= sensor.MaxWatts { // a running board draws power: zero is a sleeping monitor
 		dst = append(dst, s.meter(sensor.DomainBoard, total, watts, now))
 	}
 	for i := range st.Rails {
-		if r := &st.Rails[i]; r.Name != total && r.Watts < sensor.MaxWatts {
+		r := &st.Rails[i]
+		if bad := sensor.Within("power", r.Name, r.Watts, -sensor.MaxWatts, sensor.MaxWatts); bad != nil {
+			err = errors.Join(err, bad)
+		} else if r.Name != total {
 			dst = append(dst, s.meter(sensor.DomainRail, r.Name, r.Watts, now))
 		}
 	}
-	if r := gpuRail(st.Rails); r != nil && s.gpu != nil && st.GPU.Busy.OK && r.Watts >= 0 && r.Watts < sensor.MaxWatts {
+	if r := gpuRail(st.Rails); r != nil && s.gpu != nil && st.GPU.Busy.OK && r.Watts >= 0 && r.Watts <= sensor.MaxWatts {
 		dst = append(dst, s.meter(sensor.DomainGPU, Device, r.Watts, now))
 	}
 	return dst, err

@@ -1,0 +1,155 @@
+package sensor
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// MaxWatts is more than any meter of one node shows: larger readings are blank values of
+// the hardware, such as 65535 or 9223372036854775794 of the unit. It bounds what states no
+// limit of its own.
+const MaxWatts = 100e3
+
+// ImplausibleError reports a reading that the thing which was read can not have. Such a reading is
+// absent. A single one is an accident, and a series of them is a fault of the sensor.
+type ImplausibleError struct {
+	What string // was read: "energy of 0000:03:00.0"
+	Why  string // "rose by 3.69e+12 in 1 s, at most 1200 are possible"
+}
+
+func (e *ImplausibleError) Error() string { return e.What + " " + e.Why + ": the reading is left out" }
+
+// Implausible returns the number of [ImplausibleError]s in err, and whether there is no other error in it.
+func Implausible(err error) (n int, alone bool) {
+	switch e := err.(type) {
+	case nil:
+		return 0, true
+	case *ImplausibleError:
+		return 1, true
+	case interface{ Unwrap() []error }:
+		alone = true
+		for _, part := range e.Unwrap() {
+			more, only := Implausible(part)
+			n, alone = n+more, alone && only
+		}
+		return n, alone
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		return Implausible(inner)
+	}
+	return 0, false
+}
+
+// Joined returns err, with what was refused if anything was.
+func Joined(err, refused error) error {
+	switch {
+	case refused == nil:
+		return err
+	case err == nil:
+		return refused
+	}
+	return errors.Join(err, refused)
+}
+
+// Within returns an [ImplausibleError] for a reading of a device that is no number, or not between low and most.
+func Within(what, device string, v, low, most float64) error {
+	switch {
+	case v >= low && v <= most:
+		return nil
+	case v > most:
+		return implausible(what, device, "is %.6g, at most %.6g is possible", v, most)
+	}
+	return implausible(what, device, "is %.6g, which is not possible", v)
+}
+
+func implausible(what, device, why string, args ...any) error {
+	return &ImplausibleError{what + " of " + device, fmt.Sprintf(why, args...)}
+}
+
+// MostWatts returns the power that a device can not exceed: twice the highest limit that it
+// states, in watts, or [MaxWatts] if it states none.
+func MostWatts(stated ...float64) float64 {
+	most := 0.0
+	for _, w := range stated {
+		if w > most && w < MaxWatts {
+			most = w
+		}
+	}
+	if most == 0 {
+		return MaxWatts
+	}
+	return min(2*most, MaxWatts)
+}
+
+// Register is the gate of a counter in the hardware. The zero value is ready; it is used from one
+// goroutine, and allocates for a reading that it refuses only.
+//
+// A rise by more than is possible is refused. After [patience] the register counts anew from where
+// it stands, and what it rose by is left out. A fall may be a reset or one false reading, so that the
+// next reading decides: where it continues from before the fall, nothing is lost.
+type Register struct {
+	// Wrap is the number after which the register starts again from 0; 0 if it does not, or that is unknown.
+	Wrap float64
+
+	last, low        float64
+	at, lowAt, since time.Time // of last and low; of the first of the refused rises
+	primed, fell     bool
+	rises            int // refused in a row
+}
+
+// patience is the least number of refused rises, and the least time of them, after which a register counts anew.
+const (
+	patience     = 3
+	patienceTime = 2 * time.Second
+)
+
+// Add takes a reading and returns the rise since the last one. most is the highest rise in a second. A refused reading
+// is an [ImplausibleError] about what of a device, and the next rise includes it.
+func (r *Register) Add(now time.Time, what, device string, raw, most float64) (rise float64, err error) {
+	if !(raw >= 0) || math.IsInf(raw, 1) {
+		return 0, implausible(what, device, "is %v, which is no count", raw)
+	}
+	bound := func(since time.Time) float64 { return most * (max(now.Sub(since), 0).Seconds() + 1) }
+	begin, rise := r.at, raw-r.last
+	if wrapped := r.Wrap - r.last + raw; rise < 0 && r.Wrap > r.last && wrapped <= min(r.Wrap/2, bound(r.at)) {
+		rise = wrapped
+	}
+	fell := r.fell && (rise < 0 || rise > bound(r.at)) && raw >= r.low
+	if fell { // it was reset, and has counted since
+		begin, rise = r.lowAt, raw-r.low
+	}
+	switch {
+	case !r.primed:
+		rise = 0
+	case rise < 0:
+		r.low, r.lowAt, r.fell = raw, now, true
+		return 0, implausible(what, device, "fell from %.6g to %.6g", r.last, raw)
+	case rise > bound(begin):
+		if r.rises++; r.rises == 1 {
+			r.since = now
+		}
+		if r.rises < patience || now.Sub(r.since) < patienceTime {
+			return 0, implausible(what, device, "rose by %.6g in %.3g s, at most %.6g is possible", rise, now.Sub(begin).Seconds(),
+				bound(begin))
+		}
+		rise = 0
+	}
+	r.last, r.at, r.primed, r.fell, r.rises = raw, now, true, false, 0
+	return rise, nil
+}
+
+// Odometer turns a register that may be reset into a counter that never decreases. The zero value is ready, and starts
+// at zero.
+type Odometer struct {
+	Register
+	total float64
+}
+
+// Add takes a reading of the register and returns the increase since the first; see [Register.Add].
+func (o *Odometer) Add(now time.Time, what, device string, raw, most float64) (total float64, err error) {
+	rise, err := o.Register.Add(now, what, device, raw, most)
+	o.total += rise
+	return o.total, err
+}
