@@ -18,6 +18,7 @@ import (
 	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/sensor"
+	"reckon/sensor/task"
 	"reckon/server"
 	"reckon/web/client"
 )
@@ -112,8 +113,14 @@ func greet(g *globals, s *server.Server) {
 	fmt.Fprintf(g.stdout, "reckon %s measures %s at %s (%s)\n",
 		buildinfo.Get().Version, s.Agent().Node(), s.URL(), g.stores.place(g.serverOptions.Data))
 	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
-	inside := slices.ContainsFunc(s.Notes(), func(n agent.Note) bool { return n.Sensor == "pid-namespace" })
-	fmt.Fprintln(g.stdout, sees(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), inside))
+	noted := func(name string) bool {
+		return slices.ContainsFunc(s.Notes(), func(n agent.Note) bool { return n.Sensor == name })
+	}
+	if noted(task.OtherUsers) {
+		fmt.Fprintln(g.stdout, "It sees no processes of other users, as /proc hides them: what they use counts as that of other.")
+	} else {
+		fmt.Fprintln(g.stdout, sees(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), noted(task.PIDNamespace)))
+	}
 	showNotes(g.stdout, s.Notes())
 }
 

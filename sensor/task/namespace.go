@@ -12,6 +12,9 @@ import (
 // PIDNamespace is the name of the [Note] about processes that cannot be seen.
 const PIDNamespace = "pid-namespace"
 
+// OtherUsers is the name of the [Note] about processes of other users that /proc does not show.
+const OtherUsers = "other-users"
+
 // remedy is how a container is run in the pid namespace of the machine.
 const remedy = "run in that of the machine: hostPID: true in Kubernetes, --pid=host in Docker and Podman"
 

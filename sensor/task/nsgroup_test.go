@@ -47,11 +47,14 @@ func TestPathsInContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command("sh", "-c", `mkdir "$1/host" "$1/own" && mount --bind "$2" "$1/host" && umount "$2" && mount -t cgroup2 none "$1/own" && exec "$0" -test.run='^TestSiblingInside$' -test.v`,
+	c := exec.Command(
+		"sh", "-c", `mkdir "$1/host" "$1/own" && mount --bind "$2" "$1/host" && umount "$2" && mount -t cgroup2 none "$1/own" && exec `+
+			`"$0" -test.run='^TestSiblingInside$' -test.v`,
 		exe, t.TempDir(), point)
 	want := strings.TrimPrefix(base, point) + "/pod2/work"
 	c.Env = append(os.Environ(), inside+"="+want)
-	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(groups[0].Fd()), Cloneflags: unix.CLONE_NEWCGROUP | unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS}
+	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(groups[0].Fd()),
+		Cloneflags: unix.CLONE_NEWCGROUP | unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS}
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS") {
 		t.Errorf("%v\n%s", err, out)

@@ -79,6 +79,9 @@ func Open(o Options) (*Source, []Note, error) {
 	if outside != nil {
 		notes = append(notes, Note{PIDNamespace, outside})
 	}
+	if hidden := procfs.Hidden(o.Root); hidden != nil {
+		notes = append(notes, Note{OtherUsers, hidden})
+	}
 	return s, notes, nil
 }
 

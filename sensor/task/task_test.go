@@ -83,7 +83,8 @@ func TestEndsOnce(t *testing.T) {
 					if q := &p.Exited[i]; q.PPID == int32(os.Getpid()) {
 						ended[q.PID]++
 						if slept := lengths[int(q.PID)]; q.Life < uint64(slept) || q.Life > uint64(time.Since(began)) {
-							t.Errorf("%d slept %v and is told to have lived %v, %v after the first began", q.PID, slept, time.Duration(q.Life), time.Since(began))
+							t.Errorf("%d slept %v and is told to have lived %v, %v after the first began", q.PID, slept,
+								time.Duration(q.Life), time.Since(began))
 						}
 					}
 				}
@@ -155,19 +156,23 @@ func TestSourcesAgree(t *testing.T) {
 			t.Errorf("%d %s: CPU time %d, eBPF says %d to %d", q.PID, q.Comm, cpu(q), cpu(lo), cpu(hi))
 		}
 		if !sensor.SameStart(q.Start, lo.Start) || q.UID != lo.UID || q.Kernel != lo.Kernel {
-			t.Errorf("%d %s: start %d user %d kernel %v, eBPF says %d %d %v", q.PID, q.Comm, q.Start, q.UID, q.Kernel, lo.Start, lo.UID, lo.Kernel)
+			t.Errorf("%d %s: start %d user %d kernel %v, eBPF says %d %d %v", q.PID, q.Comm, q.Start, q.UID, q.Kernel, lo.Start, lo.UID,
+				lo.Kernel)
 		}
 		if (q.PPID != lo.PPID || q.PGID != lo.PGID || q.SID != lo.SID) && (q.PPID != hi.PPID || q.PGID != hi.PGID || q.SID != hi.SID) {
-			t.Errorf("%d %s: parent %d group %d session %d, eBPF says %d %d %d", q.PID, q.Comm, q.PPID, q.PGID, q.SID, lo.PPID, lo.PGID, lo.SID)
+			t.Errorf("%d %s: parent %d group %d session %d, eBPF says %d %d %d", q.PID, q.Comm, q.PPID, q.PGID, q.SID, lo.PPID, lo.PGID,
+				lo.SID)
 		}
-		// It slept all the time. One that ran for less than a clock tick has the CPU time that it had, and may have begun two programs, each
+		// It slept all the time. One that ran for less than a clock tick has the CPU time that it had, and may have begun two programs,
+		// each
 		// with a memory of its own.
 		slept := lo.State != 'R' && hi.State != 'R' && lo.Voluntary == hi.Voluntary && lo.Involuntary == hi.Involuntary
 		if slept && cpu(lo) == cpu(hi) && cpu(q) == cpu(lo) {
 			rested++
 			const pages = 64 << 12
 			near := func(x, y, z uint64) bool { return x+pages > min(y, z) && x < max(y, z)+pages }
-			if q.Have&sensor.FieldMemory != 0 && (!near(q.Anon, lo.Anon, hi.Anon) || !near(q.File, lo.File, hi.File) || !near(q.Shmem, lo.Shmem, hi.Shmem)) {
+			if q.Have&sensor.FieldMemory != 0 &&
+				(!near(q.Anon, lo.Anon, hi.Anon) || !near(q.File, lo.File, hi.File) || !near(q.Shmem, lo.Shmem, hi.Shmem)) {
 				t.Errorf("%d %s: memory %d %d %d, eBPF says %d %d %d", q.PID, q.Comm, q.Anon, q.File, q.Shmem, lo.Anon, lo.File, lo.Shmem)
 			}
 			if q.Have&sensor.FieldThreads != 0 && q.Threads != lo.Threads {
@@ -232,7 +237,8 @@ func TestOtherMachine(t *testing.T) {
 	}
 	// With a process table of its own it is read by procfs, and the notes say why not otherwise.
 	for name, text := range map[string]string{
-		"proc/1/stat":   "1 (init) S 0 1 1 0 -1 4194560 100 0 0 0 5 3 0 0 20 0 1 0 100 1000000 200 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+		"proc/1/stat": "1 (init) S 0 1 1 0 -1 4194560 100 0 0 0 5 3 0 0 20 0 1 0 100 1000000 200 18446744073709551615 0 0 0 0 0 0 0 0 " +
+			"0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
 		"proc/1/status": "Name:\tinit\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t1\nPid:\t1\nPPid:\t0\nUid:\t0\t0\t0\t0\nThreads:\t1\n",
 	} {
 		file := filepath.Join(root, name)

@@ -21,8 +21,7 @@ type entry struct {
 	due    uint64 // when all is read again, nanoseconds since boot
 	orphan bool   // the parent ended: read again
 
-	hidden   bool // stat may not be read
-	ioDenied bool // nor io
+	ioDenied bool // io may not be read
 
 	io      ownIO
 	threads threads

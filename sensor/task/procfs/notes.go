@@ -8,59 +8,31 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
 )
 
-// Notes says what the last pass could not see, and what to do about it, one line each.
-func (s *Source) Notes() []string {
-	hidden, denied := 0, 0
-	for _, e := range s.entries {
-		if e.hidden {
-			hidden++
-		}
-		if e.ioDenied {
-			denied++
-		}
+// Hidden returns the [sensor.UnavailableError] that the mount of /proc under root hides the processes of other users from us, and nil if
+// it does not. The first process is another user's unless we are root.
+func Hidden(root string) error {
+	dir := filepath.Join("/", root, "proc")
+	var fs unix.Statfs_t
+	info, err := os.ReadFile(filepath.Join(dir, "self/mountinfo"))
+	if err != nil || unix.Statfs(dir, &fs) != nil || fs.Type != unix.PROC_SUPER_MAGIC {
+		return nil
 	}
-	var notes []string
-	if s.hidepid != "" {
-		notes = append(notes, fmt.Sprintf("%s is mounted with %s: processes of other users are not seen "+
-			"(run as root, grant CAP_SYS_PTRACE, or run in the group of the mount's gid option)", s.name, s.hidepid))
-	}
-	if hidden > 0 {
-		notes = append(notes, fmt.Sprintf("%d processes may not be read (run as root or grant CAP_SYS_PTRACE)", hidden))
-	}
-	if denied > 0 {
-		notes = append(notes, fmt.Sprintf("I/O of %d processes of other users is not known (run as root or grant CAP_SYS_PTRACE)", denied))
-	}
-	if s.firstErr != nil {
-		notes = append(notes, s.firstErr.Error())
-	}
-	if !s.clock {
-		notes = append(notes, "CPU time is known to 10 ms only: "+s.name+" is not of our own process id namespace")
-	}
-	return notes
-}
-
-// hides returns the mount option that hides processes of others from us, or "". The first
-// process is another user's unless we are root.
-func (s *Source) hides() string {
-	info, err := os.ReadFile(filepath.Join(s.name, "self/mountinfo"))
-	if err != nil || !isProc(s.dir) {
-		return ""
-	}
-	option := hidepid(info, s.name)
+	option := hidepid(info, dir)
 	if option == "" {
-		return ""
+		return nil
 	}
-	f, err := s.openPID(1, "stat")
-	if err != nil {
-		return option
+	if _, err := os.ReadFile(filepath.Join(dir, "1/stat")); err == nil {
+		return nil
 	}
-	defer f.close()
-	if _, err := s.content(f); err == unix.EACCES || err == unix.EPERM {
-		return option
-	}
-	return ""
+	return sensor.Unavailable(
+		fmt.Sprintf("%s is mounted with %s, so that processes of other users are not seen: what they use counts as that of "+
+			"other", dir, option), "run as root, grant CAP_SYS_PTRACE, run in the group of the mount's gid option, or leave out "+
+			"ProtectProc= of a unit",
+		nil)
 }
 
 // hidepid finds the option of that name of the procfs mounted at dir in mountinfo

@@ -209,8 +209,8 @@ func TestVanishing(t *testing.T) {
 	if err := s.Read(&p); err != nil || len(p.Live) == 0 {
 		t.Errorf("a cut file: %v, %d processes", err, len(p.Live))
 	}
-	if notes := strings.Join(s.Notes(), "\n"); !strings.Contains(notes, dirs[2]) {
-		t.Errorf("the notes do not name %s: %s", dirs[2], notes)
+	if s.firstErr == nil || !strings.Contains(s.firstErr.Error(), dirs[2]) {
+		t.Errorf("the error does not name %s: %v", dirs[2], s.firstErr)
 	}
 	for _, dir := range dirs {
 		_ = os.Remove(filepath.Join(dir, "stat"))

@@ -93,8 +93,7 @@ type Source struct {
 	seed     maphash.Seed
 	cgroups  map[uint64]*cgroupSet
 	origin   cgpath.Origin
-	hidepid  string // the option of the mount, if it hides processes from us
-	firstErr error  // of the last pass
+	firstErr error // of the last pass
 }
 
 // New opens /proc under the root. It fails with [sensor.ErrUnavailable] where there
@@ -138,7 +137,6 @@ func (s *Source) probe(o Options) error {
 	if s.clock {
 		s.loadavg, _ = s.open("loadavg")
 	}
-	s.hidepid = s.hides()
 	return nil
 }
 

@@ -108,7 +108,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	if ran {
 		e.idle = 0
 	}
-	e.orphan, e.hidden = false, false
+	e.orphan = false
 	gone := false
 	if due || e.memoryMoved(st) || (ran && e.since >= 8) {
 		gone = s.fromStatus(e, st, ran && !fresh)
@@ -162,7 +162,7 @@ func (s *Source) failed(e *entry, err error) bool {
 	case unix.ENOENT, unix.ESRCH:
 		return false
 	case unix.EACCES, unix.EPERM:
-		e.hidden, e.known = true, false
+		e.known = false
 		return true
 	}
 	if s.firstErr == nil {
