@@ -69,7 +69,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 		from := len(b.Samples)
 		l.exportPart(p, b)
 		p.phase = max(p.phase, exported)
-		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.settled(boot) {
+		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.settled(boot) && !l.power.Awaits(&p.energy) {
 			p.phase = flushed
 			if l.parts.reportsOn(p) {
 				p.phase = reported

@@ -12,6 +12,7 @@ import (
 )
 
 const both = sensor.GPUBusy | sensor.GPUMemory
+const sampled = both | sensor.GPUSampled
 
 func gpuOf(name string, busy float64) sensor.GPU {
 	return sensor.GPU{Vendor: "nvidia", Device: name, Span: 1, Busy: busy, Have: both}
@@ -58,10 +59,17 @@ func TestGPUSplit(t *testing.T) {
 		method       string
 		otherMeasure string
 	}{
-		{"measured", 0.9, []sensor.GPUUse{{PID: 10, Have: both, Busy: 0.5}, {PID: 20, Have: both, Busy: 0.25}}, 0.5, 0.25, 0.15, "measured", "measured"},
-		{"side by side", 0.6, []sensor.GPUUse{{PID: 10, Have: both, Busy: 0.6}, {PID: 20, Have: both, Busy: 0.6}}, 0.3, 0.3, 0, "measured", "measured"},
+		{"measured", 0.9, []sensor.GPUUse{{PID: 10, Have: both, Busy: 0.5}, {PID: 20, Have: both, Busy: 0.25}}, 0.5, 0.25, 0.15, "measured",
+			"measured"},
+		{"sampled", 0.9, []sensor.GPUUse{{PID: 10, Have: sampled, Busy: 0.5}, {PID: 20, Have: sampled, Busy: 0.25}}, 0.6, 0.3, 0,
+			"measured-by-samples", ""},
+		{"idle users, sampled", 0.5, []sensor.GPUUse{{PID: 10, Have: sampled, Memory: 1}, {PID: 20, Have: sampled, Memory: 4}}, 0.1, 0.4, 0,
+			"measured-by-memory", ""},
+		{"side by side", 0.6, []sensor.GPUUse{{PID: 10, Have: both, Busy: 0.6}, {PID: 20, Have: both, Busy: 0.6}}, 0.3, 0.3, 0, "measured",
+			"measured"},
 		{"alone", 0.9, []sensor.GPUUse{{PID: 10, Have: both, Busy: 0.7}}, 0.9, 0, 0, "measured", "measured"},
-		{"by memory", 0.8, []sensor.GPUUse{{PID: 10, Have: sensor.GPUMemory, Memory: 3}, {PID: 20, Have: sensor.GPUMemory, Memory: 1}}, 0.6, 0.2, 0, "measured-by-memory", ""},
+		{"by memory", 0.8, []sensor.GPUUse{{PID: 10, Have: sensor.GPUMemory, Memory: 3}, {PID: 20, Have: sensor.GPUMemory, Memory: 1}}, 0.6,
+			0.2, 0, "measured-by-memory", ""},
 		{"evenly", 0.8, []sensor.GPUUse{{PID: 10}, {PID: 20}}, 0.4, 0.4, 0, "measured-equally", ""},
 		{"nobody", 0.8, nil, 0, 0, 0.8, "measured", "measured"},
 		{"a stranger", 0.8, []sensor.GPUUse{{PID: 99, Have: both, Busy: 0.8}}, 0, 0, 0.8, "measured", "measured"},
@@ -74,14 +82,26 @@ func TestGPUSplit(t *testing.T) {
 				c.uses[i].Device = "g"
 			}
 			r.gpu([]sensor.GPU{gpuOf("g", c.busy)}, c.uses...)
+			for range 2 { // what the first could not tell
+				r.gpu([]sensor.GPU{gpuOf("g", 0)}, still(c.uses)...)
+			}
 			r.export()
 			r.want("first", r.gpuSeconds("group/n1/10", "alice", "g", c.method), c.a)
 			r.want("second", r.gpuSeconds("group/n1/20", "alice", "g", c.method), c.b)
 			r.want("other", r.gpuSeconds("other/n1", "root", "g", "measured"), c.other)
 			r.want("busy", r.values["reckon_node_gpu_seconds_total|nvidia|g|busy"], c.busy)
-			r.want("idle", r.values["reckon_node_gpu_seconds_total|nvidia|g|idle"], 1-c.busy)
+			r.want("idle", r.values["reckon_node_gpu_seconds_total|nvidia|g|idle"], 3-c.busy)
 		})
 	}
+}
+
+// still are the same users that compute no more.
+func still(uses []sensor.GPUUse) (out []sensor.GPUUse) {
+	for _, u := range uses {
+		u.Busy = 0
+		out = append(out, u)
+	}
+	return out
 }
 
 func TestGPUMemory(t *testing.T) {
@@ -104,6 +124,45 @@ func TestGPUMemory(t *testing.T) {
 		t.Errorf("memory of a device that is away: %v", v)
 	}
 	r.want("byte-seconds", r.values["reckon_workload_gpu_memory_byte_seconds_total"+held], 450)
+}
+
+// What a process held between two exports is in the highest memory, and what the device computed after its last reading is its own,
+// also where the kernel counts each process: nobody else had the device open.
+func TestGPULastTick(t *testing.T) {
+	for name, have := range map[string]sensor.GPUFields{"not counted": sensor.GPUMemory, "counted": both, "sampled": sampled} {
+		r := newRig(t, Config{})
+		p, q := proc(10, 10, 1000*second, 0), proc(20, 20, 5*second, 0)
+		r.tick(0, []sensor.Process{p, q})
+		r.gpu([]sensor.GPU{gpuOf("g", 0.5)}, sensor.GPUUse{PID: 10, Device: "g", Have: have, Busy: 0.5, Memory: 4 << 30})
+		p.UserNanos = 2 * second
+		r.tick(0, []sensor.Process{q}, p)
+		r.gpu([]sensor.GPU{gpuOf("g", 0.4)})
+		r.export()
+		r.want(name, r.gpuSeconds("group/n1/10", "alice", "g", "measured"), 0.9)
+		r.want("other", r.gpuSeconds("other/n1", "root", "g", "measured"), 0)
+		r.want("peak", r.values["reckon_workload_gpu_memory_peak_bytes|group/n1/10|group||alice|nvidia|g"], 4<<30)
+	}
+}
+
+// A process that the device lists before any pass shows it is charged once it is known; a part that ended while the driver does not
+// answer is exported to its end after the answer.
+func TestGPULate(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, nil)
+	use := sensor.GPUUse{PID: 10, Device: "g", Have: sensor.GPUMemory, Memory: 1}
+	r.gpu([]sensor.GPU{gpuOf("g", 0.5)}, use)
+	p := proc(10, 10, 1000*second, 2*second)
+	r.tick(0, []sensor.Process{p})
+	r.gpu([]sensor.GPU{gpuOf("g", 0.5)}, use)
+	r.tick(0, nil, p)
+	still := gpuOf("g", 0)
+	still.Span = 0
+	r.gpu([]sensor.GPU{still}, use)
+	r.export()
+	r.tick(0, nil)
+	r.gpu([]sensor.GPU{gpuOf("g", 0.25)})
+	r.export()
+	r.want("all", r.gpuSeconds("group/n1/10", "alice", "g", "measured"), 1.25)
 }
 
 // The busy time of a partition is unknown: its memory counts, its seconds are absent, and
@@ -244,7 +303,14 @@ func TestGPUConservation(t *testing.T) {
 			}
 		}
 		r.tick(0, nil)
-		r.l.GPU(&sensor.GPUPass{})
+		for range 3 { // what was put off
+			pass := sensor.GPUPass{}
+			for i := range 3 {
+				pass.Devices = append(pass.Devices, gpuOf(fmt.Sprint("g", i), 0))
+				span++
+			}
+			r.l.GPU(&pass)
+		}
 		collect()
 		check()
 	}
@@ -279,7 +345,8 @@ func BenchmarkGPU(b *testing.B) {
 	}
 	for i := range int32(1000) {
 		task.Live = append(task.Live, proc(10+i, 10+i, 5*second, 0))
-		pass.Uses = append(pass.Uses, sensor.GPUUse{PID: 10 + i, Device: fmt.Sprint("GPU-0000000", i%8), Have: both, Busy: 0.004, Memory: 1 << 20})
+		pass.Uses = append(pass.Uses, sensor.GPUUse{PID: 10 + i, Device: fmt.Sprint("GPU-0000000", i%8), Have: both, Busy: 0.004,
+			Memory: 1 << 20})
 	}
 	task.Boot = 10 * second
 	l.Tick(wall, &task, nil)

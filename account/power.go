@@ -28,8 +28,8 @@ type GPUShare = energy.Share
 type power struct {
 	energy.Books
 	parts    []energy.Consumer
-	users    []*energy.Account
 	accounts []*energy.Account
+	find     func(pid int32) *energy.Account
 }
 
 // consumers returns the open parts with what they did until now. The slice is valid until the next call.
@@ -79,19 +79,26 @@ func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
 		return nil // no tick yet
 	}
 	w := &l.power
-	w.users = w.users[:0]
-	for i := range pass.Uses {
-		part := l.parts.other
-		if e := l.table.byID[pass.Uses[i].PID]; e != nil && e.part != nil && !e.part.closed() {
-			part = e.part
-		}
-		w.users = append(w.users, &part.energy)
+	if w.find == nil {
+		w.find = l.accountOfProcess
 	}
 	w.accounts = w.accounts[:0]
 	for _, p := range l.parts.order {
 		w.accounts = append(w.accounts, &p.energy)
 	}
-	return w.Books.GPU(l.at.millis(), pass, w.users, w.accounts, &l.parts.other.energy)
+	return w.Books.GPU(l.at.millis(), pass, w.find, w.accounts, &l.parts.other.energy)
+}
+
+// accountOfProcess returns the account of a process that lives or ended a moment ago, nil for one that no pass has shown.
+func (l *Ledger) accountOfProcess(pid int32) *energy.Account {
+	e := l.table.byID[pid]
+	if e == nil || e.part == nil {
+		return nil
+	}
+	if e.part.closed() && e.part.phase != absorbed {
+		return &l.parts.other.energy
+	}
+	return &e.part.energy
 }
 
 // EnergyProblem describes what is wrong with a meter, "" if nothing is.

@@ -217,6 +217,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 	next := started // the first export follows the first complete tick
 	failing := make([]bool, len(sinks))
 	for n := 0; ; n++ {
+		a.gpu.next = next
 		err := a.tick()
 		switch {
 		case errors.Is(err, io.EOF):
@@ -280,6 +281,7 @@ func (a *Agent) last(sinks []Sink, failing []bool) error {
 // tick reads the task table and the machine once.
 func (a *Agent) tick() error {
 	began := time.Now()
+	a.gpu.start(a.config.Tick)
 	a.pass.Reset()
 	if err := a.tasks.Read(&a.pass); err != nil {
 		if errors.Is(err, io.EOF) {

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"time"
+
 	"reckon/sensor"
 )
 
@@ -9,6 +11,7 @@ import (
 type gpuing struct {
 	sources []gpuReader
 	pass    sensor.GPUPass
+	next    time.Time // when the next export is due
 }
 
 // gpuReader is a sensor that reads GPUs.
@@ -30,6 +33,16 @@ func (a *Agent) addGPU(u *unit, s sensor.GPUSource) {
 	a.gpu.sources = append(a.gpu.sources, gpuReader{u, s})
 	if a.meter != nil {
 		a.meter.busy = a.gpu.busy
+	}
+}
+
+// start lets the sensors that read in the background begin with the reading of a tick of the given length.
+func (g *gpuing) start(tick time.Duration) {
+	due := time.Until(g.next)
+	for _, r := range g.sources {
+		if s, ok := r.source.(sensor.GPUStarter); ok {
+			s.StartGPU(due > 0 && due <= tick*3/2, due <= 0)
+		}
 	}
 }
 

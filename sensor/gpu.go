@@ -6,9 +6,11 @@ type GPUFields uint8
 
 // The figures of a device and of its use.
 const (
-	GPUBusy   GPUFields = 1 << iota // Busy
-	GPUMemory                       // Memory
-	GPUSize                         // MemorySize
+	GPUBusy    GPUFields = 1 << iota // Busy
+	GPUMemory                        // Memory
+	GPUSize                          // MemorySize
+	GPUSampled                       // of a use: Busy is from samples, which may name only one of several users at a time
+	GPULeft                          // of a use: the process does not have the device open any more
 )
 
 // GPU is a graphics processor or accelerator, or a partition of one, in one reading.
@@ -79,4 +81,11 @@ type GPUSource interface {
 	Name() string
 	ReadGPU(p *GPUPass) error
 	Close() error
+}
+
+// GPUStarter is a [GPUSource] that reads in the background. An agent calls StartGPU at the beginning of each tick, from the goroutine of
+// ReadGPU, which then takes what has come until then. What comes later is taken in the next tick: until then ReadGPU returns the last
+// reading with a Span of 0. soon reports that an export follows the next tick, now that it follows this one.
+type GPUStarter interface {
+	StartGPU(soon, now bool)
 }

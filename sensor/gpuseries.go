@@ -24,9 +24,10 @@ var (
 	gpuBusy = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
 	gpuEngine = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds,
-		"Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any work at "+
-			"all, sm its multiprocessors (their mean), tensor, fp64, fp32 and fp16 the pipes in them, dram the share of the highest "+
-			"memory traffic.", "engine")
+		"Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any computing, "+
+			"copy use by the driver's samples beyond that, sm its multiprocessors (their mean), occupancy the share of their threads in "+
+			"use, tensor, fp64, fp32 and fp16 the pipes in them, tensor_fp64, tensor_half and tensor_integer the tensor pipe by kind of "+
+			"number (fp64 includes tensor_fp64), dram the share of the highest memory traffic.", "engine")
 	gpuMemory     = gpu("reckon_gpu_memory_bytes", metric.Gauge, metric.Bytes, "Memory of the device in use.")
 	gpuMemorySize = gpu("reckon_gpu_memory_size_bytes", metric.Gauge, metric.Bytes, "Memory that the device has.")
 	gpuEnergy     = gpu("reckon_gpu_energy_joules_total", metric.Counter, metric.Joules,
@@ -46,7 +47,9 @@ var (
 	gpuReserved   = gpu("reckon_gpu_memory_reserved_bytes", metric.Gauge, metric.Bytes,
 		"Memory of the device that its driver and firmware keep; it is not in reckon_gpu_memory_bytes.")
 	gpuLink = gpu("reckon_gpu_link_bytes_total", metric.Counter, metric.Bytes,
-		"Bytes that the device sent and received over a bus since the agent began: pcie, nvlink or xgmi.", "link", "direction")
+		"Bytes that the device sent and received over a bus since the agent began: pcie, nvlink or xgmi. The headers of packets count: "+
+			"over "+
+			"PCIe an H100 shows 8 % more than was copied.", "link", "direction")
 	gpuLinkErrors = gpu("reckon_gpu_link_errors_total", metric.Counter, metric.None,
 		"Errors on all links of one kind of the device, since the driver was loaded, by type: crc_flit and crc_data are checksums of "+
 			"packets and of their data, replay a packet that was sent again, recovery a link that was brought up again.", "link", "type")
@@ -85,6 +88,10 @@ const (
 	GPUEngineGraphics
 	GPUEngineSM
 	GPUEngineTensor
+	GPUEngineTensorFP64
+	GPUEngineTensorHalf
+	GPUEngineTensorInteger
+	GPUEngineOccupancy
 	GPUEngineFP64
 	GPUEngineFP32
 	GPUEngineFP16
@@ -159,8 +166,10 @@ var gpuFigure = [gpuFigures]struct {
 	GPUErrorsCorrected:           {gpuECC, []string{"corrected"}}, GPUErrorsUncorrected: {gpuECC, []string{"uncorrected"}},
 	GPUReplays: {gpuReplays, nil}, GPUPartitions: {gpuPartitions, nil}, GPUMemoryReserved: {gpuReserved, nil},
 	GPUEngineGraphics: {gpuEngine, []string{"graphics"}}, GPUEngineSM: {gpuEngine, []string{"sm"}},
-	GPUEngineTensor: {gpuEngine, []string{"tensor"}},
-	GPUEngineFP64:   {gpuEngine, []string{"fp64"}}, GPUEngineFP32: {gpuEngine, []string{"fp32"}},
+	GPUEngineTensor:     {gpuEngine, []string{"tensor"}},
+	GPUEngineTensorFP64: {gpuEngine, []string{"tensor_fp64"}}, GPUEngineTensorHalf: {gpuEngine, []string{"tensor_half"}},
+	GPUEngineTensorInteger: {gpuEngine, []string{"tensor_integer"}}, GPUEngineOccupancy: {gpuEngine, []string{"occupancy"}},
+	GPUEngineFP64: {gpuEngine, []string{"fp64"}}, GPUEngineFP32: {gpuEngine, []string{"fp32"}},
 	GPUEngineFP16: {gpuEngine, []string{"fp16"}},
 	GPUEngineDRAM: {gpuEngine, []string{"dram"}},
 	GPUPCIeSent:   {gpuLink, []string{"pcie", "sent"}}, GPUPCIeReceived: {gpuLink, []string{"pcie", "received"}},

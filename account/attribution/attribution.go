@@ -29,6 +29,8 @@ const (
 	MeasuredByMemory = "measured-by-memory"
 	// MeasuredEqually is energy of a GPU split evenly over the parts that have it open.
 	MeasuredEqually = "measured-equally"
+	// MeasuredBySamples is time or energy of a GPU split by the driver's samples of its users, which may name only one of several.
+	MeasuredBySamples = "measured-by-samples"
 	// Modelled energy comes from a power model and is split by CPU time.
 	Modelled = "modelled"
 )

@@ -49,14 +49,30 @@ type Account struct {
 	marks []int64
 	used  []joules // by slot
 	gpus  []device // by number of the device
-	place *place   // nil where it may run anywhere
+	place *place   // nil where it may run anywhere, and it is not folded
 	round uint64   // of the books, in which it was last charged
 }
 
-// place is the processors that a part may run on.
+// heir returns the account that is charged instead of p.
+func (p *Account) heir() *Account {
+	for p.place != nil && p.place.into != nil {
+		p = p.place.into
+	}
+	return p
+}
+
+// fold leaves what comes from now on to another account.
+func (p *Account) fold(into *Account) {
+	if len(p.gpus) > 0 {
+		p.place = &place{into: into}
+	}
+}
+
+// place is the processors that a part may run on, and the account that is charged instead of its own.
 type place struct {
 	packages uint64
 	clock    float64
+	into     *Account // what it was folded into, or other once it is forgotten; nil before
 }
 
 // Consumer is a part with what it did until now.
@@ -90,6 +106,7 @@ type Books struct {
 	share   []float64
 	gpuUse  []attribution.DeviceUse
 	gpuPart []*Account
+	gpuLeft []bool // the part no longer has the device open
 	shares  []Share
 }
 
@@ -161,27 +178,34 @@ func (e *Books) settle(i int, s *attribution.Stream, several bool, shares []Shar
 	gpu := s.Domain == string(sensor.DomainGPU)
 	var method string
 	var ok bool
+	active := s.Active
 	if gpu {
+		if d := e.metered(s.Zone); d != nil {
+			active += d.owed.joules
+			if d.owed.joules = 0; d.putOff {
+				d.owed.joules, active = active, 0
+			}
+		}
 		method, ok = e.byDevice(s.Zone, shares)
 	} else {
 		method, ok = e.byCPU(i, s, several)
 	}
 	at := e.slot(s.Domain, method)
-	e.slots[at].node.active += s.Active
+	e.slots[at].node.active += active
 	e.slots[at].node.idle += s.Idle
 	switch {
-	case s.Active <= 0:
+	case active <= 0:
 	case !ok: // no identified process used anything
-		e.other.at(at).active += s.Active
+		e.other.at(at).active += active
 	default:
 		for j, share := range e.share {
 			if share <= 0 {
 				continue
 			}
 			if gpu {
-				e.gpuPart[j].at(at).active += s.Active * share
+				e.gpuPart[j].at(at).active += active * share
 			} else {
-				e.parts[j].at(at).active += s.Active * share
+				e.parts[j].at(at).active += active * share
 			}
 		}
 	}
@@ -228,6 +252,7 @@ func (e *Books) byCPU(stream int, s *attribution.Stream, several bool) (method s
 // byDevice fills in the shares of the parts that have a GPU open.
 func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
 	e.gpuUse, e.gpuPart = e.gpuUse[:0], e.gpuPart[:0]
+	worst := 0
 	for i := range shares {
 		g := &shares[i]
 		if g.Device != zone || g.Account == nil || g.Account.round != e.round {
@@ -235,9 +260,25 @@ func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
 		}
 		e.gpuPart = append(e.gpuPart, g.Account)
 		e.gpuUse = append(e.gpuUse, attribution.DeviceUse{Busy: g.Busy, Memory: g.Memory, HasBusy: g.HasBusy, HasMemory: g.HasMemory})
+		worst = max(worst, g.Method)
 	}
 	e.share = room(e.share, len(e.gpuUse))
-	return attribution.ByDevice(e.share, e.gpuUse)
+	method, ok = attribution.ByDevice(e.share, e.gpuUse)
+	switch {
+	case len(e.gpuUse) == 1:
+		method = Methods[worst]
+	case method == attribution.Measured:
+		method = Methods[worst]
+	}
+	return method, ok
+}
+
+// metered returns the device with a meter, nil if its use is not known.
+func (e *Books) metered(zone string) *gpuDevice {
+	if i := e.index(zone); i >= 0 {
+		return e.devices[i]
+	}
+	return nil
 }
 
 // shareIdle gives idle energy to workloads where that is configured.
@@ -331,10 +372,12 @@ func (p *Account) Absorb(o *Account) {
 		j.idle += o.used[i].idle
 	}
 	p.absorbGPUs(o)
+	o.fold(p)
 }
 
 // Leave adds the use of a part since the last meter readings to the use of other. cpu is all of its CPU time.
 func (p *Account) Leave(cpu uint64, other *Account) {
+	p.fold(other)
 	if len(p.marks) == 0 {
 		return
 	}
@@ -358,7 +401,7 @@ func (p *Account) Metered() bool { return len(p.used) > 0 }
 
 // SetPlace sets the processors that the part may run on: a bit for each package, 0 for
 // any, and their clock frequency relative to the mean of all processors, 0 when unknown.
-func (p *Account) SetPlace(packages uint64, clock float64) { p.place = &place{packages, clock} }
+func (p *Account) SetPlace(packages uint64, clock float64) { p.place = &place{packages: packages, clock: clock} }
 
 // Export appends the energy of a part: kinds of energy that it did not use are absent.
 func (e *Books) Export(p *Account, of Labeller, b *metric.Batch) {
@@ -417,11 +460,11 @@ type SlotState struct {
 }
 
 // AccountState is a saved account: CPU time by stream at its last reading, energy (active, idle) by kind, and for each device the
-// seconds by method and the byte-seconds.
+// seconds by the first three methods, the byte-seconds, the seconds by samples and the peak.
 type AccountState struct {
 	Marks  []int64                     `json:"marks,omitempty"`
 	Joules [][2]float64                `json:"joules,omitempty"`
-	GPUs   [][len(Methods) + 1]float64 `json:"gpus,omitempty"`
+	GPUs   [][len(Methods) + 2]float64 `json:"gpus,omitempty"`
 }
 
 // State returns the energy, nil until a meter was read.
@@ -445,7 +488,9 @@ func (p *Account) State() (s AccountState) {
 	}
 	for i := range p.gpus {
 		a := &p.gpus[i]
-		s.GPUs = append(s.GPUs, [len(Methods) + 1]float64{a.seconds[0], a.seconds[1], a.seconds[2], a.byteSeconds})
+		s.GPUs = append(s.GPUs, [len(Methods) + 2]float64{
+			a.seconds[measured], a.seconds[byMemory], a.seconds[equally], a.byteSeconds, a.seconds[bySamples], a.peak,
+		})
 	}
 	return s
 }

@@ -11,10 +11,12 @@ var (
 	gpuSeconds = metric.NewDesc("reckon_workload_gpu_seconds_total", metric.Counter, metric.Seconds,
 		sensor.Charged("vendor", "device", "method"),
 		"Time that a device computed for the workload; the sum over all workloads and other is the busy time of the device. The method "+
-			"is measured (per process), or the basis of the split: the device memory held, or evenly over the workloads that have the "+
-			"device open.")
+			"is measured (only this workload had the device open, or the kernel counts each process), or the basis of an estimated split: "+
+			"the driver's samples, the device memory held, or evenly over the workloads that had the device open.")
 	gpuMemory = metric.NewDesc("reckon_workload_gpu_memory_bytes", metric.Gauge, metric.Bytes, sensor.Charged("vendor", "device"),
 		"Memory of a device that the workload holds.")
+	gpuMemoryPeak = metric.NewDesc("reckon_workload_gpu_memory_peak_bytes", metric.Gauge, metric.Bytes, sensor.Charged("vendor", "device"),
+		"Highest memory of a device that the workload has held so far, of readings at every tick.")
 	gpuByteSeconds = metric.NewDesc("reckon_workload_gpu_memory_byte_seconds_total", metric.Counter, metric.ByteSeconds,
 		sensor.Charged("vendor", "device"),
 		"Device memory held integrated over time; divide an increase by the time for the mean.")
@@ -24,7 +26,15 @@ var (
 )
 
 // Methods are the ways in which busy time is split.
-var Methods = [...]string{attribution.Measured, attribution.MeasuredByMemory, attribution.MeasuredEqually}
+var Methods = [...]string{attribution.Measured, attribution.MeasuredByMemory, attribution.MeasuredEqually, attribution.MeasuredBySamples}
+
+// Positions in Methods.
+const (
+	measured = iota
+	byMemory
+	equally
+	bySamples
+)
 
 // gpuDevice is the ledger's state of a device.
 type gpuDevice struct {
@@ -34,25 +44,30 @@ type gpuDevice struct {
 	rows         [2]*metric.Series
 	began        int64
 
+	held  []holder
+	owed  owed
+	stale int // readings in a row that were those of the last tick again
+
 	// State of this tick.
-	now        sensor.GPU
-	there      bool
-	useBusy    float64 // seconds of measured use by processes
-	hasUseBusy bool
+	now     sensor.GPU
+	there   bool
+	useBusy float64 // seconds of use by processes, as counted or sampled
+	hasUse  bool    // it is known
+	sampled bool    // by samples of the driver
+	putOff  bool    // this tick is charged with the next one
 }
 
 // device is the use of one device by a part.
 type device struct {
 	seconds     [len(Methods)]float64
 	memory      float64
+	peak        float64
 	byteSeconds float64
 	hasMemory   bool
-	rows        [len(Methods) + 2]*metric.Series
+	rows        [len(Methods) + 3]*metric.Series
 
 	// State of this tick.
-	busy, held       float64
-	hasBusy, hasHeld bool
-	open             bool
+	open bool
 }
 
 // Share is the use of one device by one part since the previous tick, for the split of the device's energy. A part has at most one share
@@ -67,6 +82,7 @@ type Share struct {
 	// bytes; HasMemory reports whether it is known.
 	Busy, Memory       float64
 	HasBusy, HasMemory bool
+	Method             int // of [Methods], by which Busy was found
 }
 
 // GPU takes in the state of the devices and their use by processes in the tick that was
@@ -76,16 +92,14 @@ type Share struct {
 //	Σ workloads + other = busy time of the device
 //	Σ workloads + other + idle = time of the device
 //
-// Use by processes is measured by another clock than the device's own busy time, and
-// kernels of several processes run side by side: their sum is capped at the busy time,
-// and busy time that no measured use explains goes to other. Where use by processes is
-// not measured, the busy time is split by the memory they hold, else evenly.
+// Who had the device open in the time of a reading shares its busy time; see holders.go.
 //
-// users are the accounts of pass.Uses, parts all accounts, now is the tick in milliseconds since the Unix epoch.
-func (e *Books) GPU(now int64, pass *sensor.GPUPass, users, parts []*Account, other *Account) []Share {
+// find returns the account of a process, nil while it is not known; parts are all accounts; now is the tick in milliseconds since the
+// Unix epoch.
+func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) *Account, parts []*Account, other *Account) []Share {
 	e.other = other
 	for _, d := range e.devices {
-		d.there, d.useBusy, d.hasUseBusy = false, 0, false
+		d.there = false
 	}
 	for i := range pass.Devices {
 		e.device(pass.Devices[i].Device, pass.Devices[i].Vendor, now).meet(&pass.Devices[i])
@@ -96,17 +110,34 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, users, parts []*Account, ot
 		}
 	}
 	for i := range pass.Uses {
-		e.useDevice(&pass.Uses[i], users[i])
+		if at := e.index(pass.Uses[i].Device); at >= 0 && e.devices[at].there { // others have no time to split
+			e.devices[at].hold(&pass.Uses[i])
+		}
 	}
 	e.shares = e.shares[:0]
-	for i := range e.devices {
-		e.settleGPU(i, parts)
+	for i, d := range e.devices {
+		if d.there {
+			d.identify(find, other)
+			e.settleGPU(i)
+		}
 	}
 	return e.shares
 }
 
+// meet begins a reading of the device.
 func (d *gpuDevice) meet(now *sensor.GPU) {
-	d.now, d.there = *now, true
+	d.now, d.there, d.putOff = *now, true, false
+	d.useBusy, d.hasUse, d.sampled = 0, false, false
+	if d.stale++; now.Span > 0 {
+		d.stale = 0
+	}
+	for i := range d.held {
+		h := &d.held[i]
+		if now.Span > 0 {
+			h.was, h.now = h.now, false
+		}
+		h.busy, h.hasBusy, h.used, h.hasMemory = 0, false, false, false
+	}
 	if d.meter = now.Parent; d.meter == "" {
 		d.meter = now.Device
 	}
@@ -136,29 +167,7 @@ func (e *Books) index(name string) int {
 }
 
 func (a *device) begin() {
-	a.busy, a.held, a.hasBusy, a.hasHeld, a.open = 0, 0, false, false, false
-	a.hasMemory = false
-}
-
-// useDevice adds the use of one process to its account.
-func (e *Books) useDevice(u *sensor.GPUUse, p *Account) {
-	at := e.index(u.Device)
-	if at < 0 || !e.devices[at].there {
-		return // a device that no sensor describes has no time to split
-	}
-	a := p.gpu(at)
-	a.open = true
-	if u.Have&sensor.GPUBusy != 0 && u.Busy >= 0 {
-		a.hasBusy = true
-		a.busy += u.Busy
-		d := e.devices[at]
-		d.hasUseBusy = true
-		d.useBusy += u.Busy
-	}
-	if u.Have&sensor.GPUMemory != 0 {
-		a.hasHeld = true
-		a.held += float64(u.Memory)
-	}
+	a.open, a.hasMemory = false, false
 }
 
 // gpu returns the account of device number at.
@@ -169,105 +178,6 @@ func (p *Account) gpu(at int) *device {
 	return &p.gpus[at]
 }
 
-// settle charges the use of device number at in this tick.
-func (e *Books) settleGPU(at int, parts []*Account) {
-	d := e.devices[at]
-	if !d.there {
-		return
-	}
-	e.other.gpu(at) // so that it is there to take the rest
-	e.gpuUse, e.gpuPart = e.gpuUse[:0], e.gpuPart[:0]
-	for _, p := range parts {
-		if at >= len(p.gpus) || !p.gpus[at].open {
-			continue
-		}
-		a := &p.gpus[at]
-		if a.hasHeld {
-			a.memory, a.hasMemory = a.held, true
-			a.byteSeconds += a.held * max(d.now.Span, 0)
-		}
-		e.gpuPart = append(e.gpuPart, p)
-		e.gpuUse = append(e.gpuUse, attribution.DeviceUse{Busy: a.busy, Memory: a.held, HasBusy: a.hasBusy, HasMemory: a.hasHeld})
-	}
-	busy, known := d.spend()
-	method := 0
-	e.share = room(e.share, len(e.gpuUse))
-	split := known && busy > 0
-	if split {
-		split, method = e.split(d, busy)
-	}
-	// A part comes once for a device, but may use several partitions of one.
-	from := len(e.shares)
-	if d.meter != d.name {
-		from = 0
-	}
-	charged := 0.0
-	for i, p := range e.gpuPart {
-		again := len(e.shares)
-		if d.meter != d.name {
-			again = 0
-		}
-		a := &p.gpus[at]
-		mine := 0.0
-		if split {
-			mine = busy * e.share[i]
-			a.seconds[method] += mine
-			charged += mine
-		}
-		e.addShare(again, Share{Account: p, Device: d.meter, Busy: mine, HasBusy: split && method == 0,
-			Memory: a.held, HasMemory: a.hasHeld})
-	}
-	if rest := busy - charged; known && rest > 1e-12 {
-		e.other.gpus[at].seconds[0] += rest
-		e.addShare(from, Share{Account: e.other, Device: d.meter, Busy: rest, HasBusy: true})
-	}
-}
-
-// spend returns the busy time of the device in this tick, in seconds, and adds it to its totals.
-func (d *gpuDevice) spend() (busy float64, known bool) {
-	switch span := d.now.Span; {
-	case !(span > 0):
-		return 0, false
-	case d.now.Have&sensor.GPUBusy != 0:
-		busy = min(max(d.now.Busy, 0), span)
-	case d.hasUseBusy: // not reported by the device, only by its users
-		busy = min(d.useBusy, span)
-	default:
-		return 0, false
-	}
-	d.busy += busy
-	d.idle += d.now.Span - busy
-	return busy, true
-}
-
-// split fills in the share of the busy time of each user; what is left of 1 belongs to no
-// identified process.
-func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
-	switch {
-	case len(e.gpuUse) == 0:
-		return false, 0
-	case len(e.gpuUse) == 1 && e.gpuUse[0].HasBusy:
-		e.share[0] = 1 // the only user has all of it
-		return true, 0
-	case d.hasUseBusy:
-		if d.useBusy <= 0 {
-			return false, 0
-		}
-		whole := max(d.useBusy, busy)
-		for i := range e.gpuUse {
-			e.share[i] = e.gpuUse[i].Busy / whole
-		}
-		return true, 0
-	}
-	name, ok := attribution.ByDevice(e.share, e.gpuUse)
-	for i := range Methods {
-		if Methods[i] == name {
-			method = i
-		}
-	}
-	return ok, method
-}
-
 // addShare adds to the share of a part in a device; the shares of the device begin at index from.
 func (e *Books) addShare(from int, s Share) {
 	for i := from; i < len(e.shares); i++ {
@@ -276,6 +186,7 @@ func (e *Books) addShare(from int, s Share) {
 			o.Memory += s.Memory
 			o.HasBusy = o.HasBusy || s.HasBusy
 			o.HasMemory = o.HasMemory || s.HasMemory
+			o.Method = max(o.Method, s.Method)
 			return
 		}
 	}
@@ -293,12 +204,13 @@ func (p *Account) absorbGPUs(o *Account) {
 			a.seconds[k] += v
 		}
 		a.byteSeconds += o.gpus[i].byteSeconds
+		a.peak = max(a.peak, o.gpus[i].peak)
 	}
 }
 
 // empty reports whether the part never had the device open.
 func (a *device) empty() bool {
-	return a.seconds == [len(Methods)]float64{} && a.byteSeconds == 0 && !a.hasMemory
+	return a.seconds == [len(Methods)]float64{} && a.byteSeconds == 0 && a.peak == 0 && !a.hasMemory
 }
 
 // ExportGPUs appends the part's use of each device; a device that it never opened is absent, and its memory once the part has ended.
@@ -325,6 +237,9 @@ func (e *Books) ExportGPUs(p *Account, of Labeller, ended bool, b *metric.Batch)
 		}
 		if a.hasMemory && d.there && !ended {
 			b.Add(row(&a.rows[len(Methods)+1], gpuMemory, d.vendor, d.name), a.memory)
+		}
+		if a.peak > 0 {
+			b.Add(row(&a.rows[len(Methods)+2], gpuMemoryPeak, d.vendor, d.name), a.peak)
 		}
 	}
 }
@@ -365,12 +280,14 @@ type DeviceState struct {
 	Busy   float64 `json:"busy"`
 	Idle   float64 `json:"idle"`
 	Began  int64   `json:"began"`
+	// Busy seconds, their time and joules that wait for what tells who used them.
+	Owed [3]float64 `json:"owed,omitzero"`
 }
 
 // Devices returns the devices, to be saved.
 func (e *Books) Devices() (out []DeviceState) {
 	for _, d := range e.devices {
-		out = append(out, DeviceState{d.vendor, d.name, d.busy, d.idle, d.began})
+		out = append(out, DeviceState{d.vendor, d.name, d.busy, d.idle, d.began, [3]float64{d.owed.busy, d.owed.span, d.owed.joules}})
 	}
 	return out
 }
@@ -378,7 +295,7 @@ func (e *Books) Devices() (out []DeviceState) {
 func (e *Books) restoreGPUs(s []DeviceState, accounts []*Account, saved []*AccountState) {
 	sound := func(v float64) bool { return v >= 0 && v < 1e30 }
 	for _, d := range s {
-		if !sound(d.Busy) || !sound(d.Idle) || d.Began < 0 {
+		if !sound(d.Busy) || !sound(d.Idle) || d.Began < 0 || !sound(d.Owed[0]) || !sound(d.Owed[1]) || !sound(d.Owed[2]) {
 			return
 		}
 	}
@@ -397,17 +314,18 @@ func (e *Books) restoreGPUs(s []DeviceState, accounts []*Account, saved []*Accou
 	for _, d := range s {
 		n := e.device(d.Name, d.Vendor, 0)
 		n.busy, n.idle, n.began = d.Busy, d.Idle, d.Began
+		n.owed = owed{busy: d.Owed[0], span: d.Owed[1], joules: d.Owed[2]}
 	}
 	for i, p := range accounts {
 		for k, v := range saved[i].GPUs {
 			a := p.gpu(k)
-			copy(a.seconds[:], v[:])
-			a.byteSeconds = v[len(Methods)]
+			copy(a.seconds[:bySamples], v[:])
+			a.byteSeconds, a.seconds[bySamples], a.peak = v[3], v[4], v[5]
 		}
 	}
 }
 
 // Descs returns the series of this package, for the metric reference.
 func Descs() []*metric.Desc {
-	return []*metric.Desc{workloadEnergy, attributedEnergy, gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds}
+	return []*metric.Desc{workloadEnergy, attributedEnergy, gpuSeconds, gpuMemory, gpuMemoryPeak, gpuByteSeconds, nodeGPUSeconds}
 }

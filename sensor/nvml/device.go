@@ -18,6 +18,11 @@ type device struct {
 	instances   int
 	gpuInstance uint32
 	read        time.Time
+	looked      time.Time // when its busy time was read
+	slowAt      time.Time // and that of its engines
+	worked      bool      // processes had it open at the last tick
+
+	carry, copied, busyBefore float64 // seconds: busy and not in a reading yet, copies, busy when engines were read
 
 	busy, engineMemory       float64 // seconds
 	hasBusy, hasEngineMemory bool
@@ -32,6 +37,9 @@ type device struct {
 	odometer                                sensor.Odometer
 	integral                                sensor.Integral
 	joules, watts                           float64
+	restWatts                               float64 // the lowest power seen
+	ahead                                   float64 // joules that power made more than the counter
+	counted                                 time.Time
 	hasJoules, hasWatts, counter, noCounter bool
 
 	hasReasons      bool
@@ -43,7 +51,9 @@ type device struct {
 	uses    []sensor.GPUUse
 	seen    uint64 // microseconds; samples of processes were read up to this time
 	noUse   bool
-	clients bool // some of its users are clients of MPS
+	pids    []int32 // of the lists of this reading and of the one before
+	before  []int32
+	clients [2]bool // some of its users are clients of MPS; they were at the reading before
 	noList  [processKinds]bool
 	shown   [figures]shown
 	series  *sensor.GPUSeries
@@ -80,6 +90,11 @@ const (
 	figGraphicsBusy
 	figSMBusy
 	figTensor
+	figTensorFP64
+	figTensorHalf
+	figTensorInteger
+	figOccupancy
+	figCopy
 	figDRAM
 	figFP64
 	figFP32
@@ -105,6 +120,8 @@ var figureOf = [figures]sensor.GPUFigure{
 	figMemoryTemperature: sensor.GPUTemperatureMemory, figFan: sensor.GPUFanRatio,
 	figCorrected: sensor.GPUErrorsCorrected, figUncorrected: sensor.GPUErrorsUncorrected, figReplays: sensor.GPUReplays,
 	figGraphicsBusy: sensor.GPUEngineGraphics, figSMBusy: sensor.GPUEngineSM, figTensor: sensor.GPUEngineTensor,
+	figTensorFP64: sensor.GPUEngineTensorFP64, figTensorHalf: sensor.GPUEngineTensorHalf, figTensorInteger: sensor.GPUEngineTensorInteger,
+	figOccupancy: sensor.GPUEngineOccupancy, figCopy: sensor.GPUEngineCopy,
 	figDRAM: sensor.GPUEngineDRAM,
 	figFP64: sensor.GPUEngineFP64, figFP32: sensor.GPUEngineFP32, figFP16: sensor.GPUEngineFP16,
 	figPCIeSent: sensor.GPUPCIeSent, figPCIeReceived: sensor.GPUPCIeReceived, figNVLinkSent: sensor.GPUNVLinkSent,
@@ -152,6 +169,7 @@ func (d *device) span(now time.Time) float64 {
 func (d *device) leave() {
 	d.lost, d.read = true, time.Time{}
 	d.integral.Break()
+	d.looked, d.slowAt, d.carry = time.Time{}, time.Time{}, 0
 	d.gpm.at = [2]time.Time{}
 }
 

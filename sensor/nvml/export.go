@@ -9,6 +9,7 @@ import (
 // whole reads the figures that are only exported, and checks whether devices or MIG
 // instances were added, removed or returned.
 func (r *reader) whole() error {
+	r.trouble = nil
 	if r.dead() {
 		if err := r.reopen(); err != nil {
 			r.trouble = err
@@ -21,13 +22,9 @@ func (r *reader) whole() error {
 		}
 	}
 	r.events()
-	now := r.now()
 	for _, d := range r.devices {
 		if !d.lost && d.gpu.Parent == "" {
 			r.show(d)
-		}
-		if !d.mig {
-			r.profile(d, now)
 		}
 	}
 	return r.trouble

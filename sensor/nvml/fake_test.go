@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 )
 
 // fake is a simulated driver. The figures are constructed, the codes for features that a
@@ -12,6 +13,7 @@ type fake struct {
 	gpus  []*fakeGPU
 	down  code          // result of Init
 	hang  chan struct{} // when set, Memory waits for it
+	slow  time.Duration // Memory takes as long
 	gone  bool          // the driver was unloaded since Init
 	times uint64        // microseconds
 
@@ -134,6 +136,9 @@ func (f *fake) Samples(h handle, kind uint32, since uint64, dst []sample) (int, 
 func (f *fake) Memory(h handle) (memory, code) {
 	if f.hang != nil {
 		<-f.hang
+	}
+	if f.slow > 0 {
+		<-time.After(f.slow)
 	}
 	g, c := f.gpu(h)
 	if c != success {
@@ -353,7 +358,8 @@ func farm(n, processes int) *fake {
 			util: 80, used: 40 << 30, size: 80 << 30, mj: 1e9, mw: 650_000, reasons: reasonPowerCap, errors: 3}
 		for p := range processes / n {
 			pid := uint32(1000 + i*processes + p)
-			g.lists[compute] = append(g.lists[compute], process{pid: pid, memory: 100 << 20, gpuInstance: instanceNone, instance: instanceNone})
+			g.lists[compute] = append(g.lists[compute],
+				process{pid: pid, memory: 100 << 20, gpuInstance: instanceNone, instance: instanceNone})
 			g.uses = append(g.uses, processSample{pid: pid, sm: 1})
 		}
 		f.gpus = append(f.gpus, g)

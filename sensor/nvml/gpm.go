@@ -15,6 +15,7 @@ var gpmFigures = [...]struct {
 	unit   float64
 }{
 	{gpmGraphics, figGraphicsBusy, 0.01}, {gpmSM, figSMBusy, 0.01}, {gpmTensor, figTensor, 0.01}, {gpmDRAM, figDRAM, 0.01},
+	{gpmDFMA, figTensorFP64, 0.01}, {gpmHMMA, figTensorHalf, 0.01}, {gpmIMMA, figTensorInteger, 0.01}, {gpmOccupancy, figOccupancy, 0.01},
 	{gpmFP64, figFP64, 0.01}, {gpmFP32, figFP32, 0.01}, {gpmFP16, figFP16, 0.01},
 	{gpmPCIeSent, figPCIeSent, 1 << 20}, {gpmPCIeGot, figPCIeReceived, 1 << 20},
 	{gpmNVLinkSent, figNVLinkSent, 1 << 20}, {gpmNVLinkGot, figNVLinkReceived, 1 << 20},
@@ -27,6 +28,7 @@ const gpmLeast = 100 * time.Millisecond
 // gpm is the state of the performance counters of one device or MIG instance.
 type gpm struct {
 	no       bool // the device does not have them, or denies access
+	busy     bool // the last reading of the busy time is from them
 	why      code
 	samples  [2]gpmSample
 	at       [2]time.Time // time of each, zero if it holds nothing
@@ -37,56 +39,71 @@ type gpm struct {
 }
 
 // profile integrates the activity of the pipes, the memory and the links of a device
-// since the last export, from the mean between two samples (Hopper and later).
-func (r *reader) profile(d *device, now time.Time) {
+// since the last reading, from the mean between two samples (Hopper and later). It returns the seconds in which the device
+// computed, and false where they are not known.
+func (r *reader) profile(d *device, now time.Time) (busy float64, ok bool) {
 	g := &d.gpm
-	if g.no || d.lost {
-		return
+	if g.no {
+		return 0, false
 	}
 	owner, instance := d, uint32(wholeDevice)
 	if d.gpu.Parent != "" {
 		if owner = r.parent(d); owner == nil {
-			return
+			return 0, false
 		}
 		instance = d.gpuInstance
 	}
 	if g.samples[0] == 0 && !r.beginGPM(owner, g) {
-		return
-	}
-	if before := g.at[g.last]; !before.IsZero() && now.Sub(before) < gpmLeast {
-		return
-	}
-	next := 1 - g.last
-	if c := r.lib.SampleGPM(owner.handle, instance, g.samples[next]); c != success {
-		g.at = [2]time.Time{} // unknown until the next sample
-		g.no, g.why = c == notSupported || c == noFunction || c == noPermission, c
-		return
+		return 0, false
 	}
 	before := g.at[g.last]
+	if !before.IsZero() && now.Sub(before) < gpmLeast {
+		return 0, g.busy
+	}
+	next := 1 - g.last
+	if c := r.lib.SampleGPM(owner.handle, instance, g.samples[next]); c != success { // a profiler may hold the counters
+		g.at = [2]time.Time{} // unknown until the next sample
+		g.no, g.why = c == notSupported || c == noFunction || c == noPermission, c
+		return 0, false
+	}
+	now = r.now() // calls before this one may have taken long
 	g.at[next] = now
 	g.last = next
 	span := now.Sub(before)
 	if before.IsZero() || span > sensor.Gap {
-		return
+		return 0, before.IsZero() && d.looked.IsZero()
 	}
 	for i := range gpmFigures {
 		g.ids[i] = gpmFigures[i].id
 	}
 	if r.lib.GPMMetrics(g.samples[1-next], g.samples[next], g.ids[:], g.values[:]) != success {
-		return
+		return 0, false
 	}
+	fp64 := math.NaN()
 	for i, f := range gpmFigures {
 		v := g.values[i] * f.unit
-		if math.IsNaN(v) || v < 0 || f.unit < 1 && v > 1.005 || d.counted(f.figure) {
+		switch f.figure { // matrix work in double precision runs on the tensor pipe
+		case figTensorFP64:
+			fp64 = v
+		case figFP64:
+			if fp64 >= 0 {
+				v = min(v+fp64, 1)
+			}
+		}
+		if math.IsNaN(v) || v < 0 || f.unit < 1 && v > 1.005 || d.hasCounter(f.figure) {
 			continue // a share above 1 is invalid
+		}
+		if f.figure == figGraphicsBusy {
+			busy, ok = min(v, 1)*span.Seconds(), true
 		}
 		g.previous[i] += v * span.Seconds()
 		d.shown[f.figure] = shown{g.previous[i], true}
 	}
+	return busy, ok
 }
 
-// counted reports whether the device has its own counter of a figure.
-func (d *device) counted(figure int) bool {
+// hasCounter reports whether the device has its own counter of a figure.
+func (d *device) hasCounter(figure int) bool {
 	return (figure == figNVLinkSent || figure == figNVLinkReceived) && d.linksCounted
 }
 

@@ -169,7 +169,11 @@ type sample struct {
 const (
 	gpmGraphics   = 1 // percent
 	gpmSM         = 2
+	gpmOccupancy  = 3
 	gpmTensor     = 5
+	gpmDFMA       = 6 // double precision on the tensor pipe
+	gpmHMMA       = 7 // half precision
+	gpmIMMA       = 9 // integers
 	gpmDRAM       = 10
 	gpmFP64       = 11
 	gpmFP32       = 12

@@ -35,43 +35,71 @@ import (
 // Name is the file name of the driver's library.
 const Name = "libnvidia-ml.so.1"
 
-// patience is how long a reading waits for the driver. A pass over eight devices takes a
+// patience is how long a reading waits for the driver where nobody started it before. A pass over eight devices takes a
 // few milliseconds.
 const patience = 250 * time.Millisecond
+
+// moment is how long it waits for one that was started at the beginning of the tick: the pass over processes is not to be late.
+const moment = time.Millisecond / 2
+
+// silence is how long the driver may take for one call before the sensor counts as down.
+const silence = time.Minute
 
 // fresh is how long a reading is reused within the tick in which it was taken.
 const fresh = 200 * time.Millisecond
 
-// Sensor reads the devices of one machine.
+// Sensor reads the devices of one machine. One goroutine calls the driver, with one request at a time: a call into C can not be
+// cancelled. An answer that comes late is taken by the next pass, with its own time.
 type Sensor struct {
 	reader *reader
 	work   chan job
 	done   chan error
 	timer  *time.Timer
-	since  time.Time // when the driver stopped responding, zero if it responds
-	wait   time.Duration
+	wait   time.Duration // patience
+	moment time.Duration
+
+	flying   job       // what the driver was asked for and has not answered, 0 for nothing
+	asked    time.Time // when
+	started  bool      // a reading of this tick was started before it is taken
+	ahead    bool      // readings are started: figures are those of the tick before
+	show     bool      // an export follows, and the figures for it are to be read
+	current  bool      // taken is of this tick
+	overdue  bool      // the reading that is taken was started a tick ago
+	taken    *reading
+	spare    *reading
+	figures  *metric.Batch
+	pending  *metric.Batch
+	hasShown bool
+	refused  error // what was wrong with figures
+	series   sensor.MeterSeries
 
 	// Readings not yet consumed by each of the three readers.
 	forGPU, forMeters, forRead bool
 	at                         time.Time
+	closed                     bool
+}
 
-	meters sensor.MeterSeries
-	buffer []sensor.Meter
-	closed bool
+// reading is the result of a quick job.
+type reading struct {
+	pass   sensor.GPUPass
+	meters []sensor.Meter
+	err    error
 }
 
 // job is a request to the goroutine that calls the driver.
 type job uint8
 
 const (
-	quick job = 1 + iota // figures for every tick
-	whole                // and those that are only exported
+	quick  job = 1 + iota // figures for every tick
+	border                // the same, with the counter of energy
+	whole                 // figures that are only exported
 	quit
 )
 
 var (
 	_ sensor.Sensor      = (*Sensor)(nil)
 	_ sensor.GPUSource   = (*Sensor)(nil)
+	_ sensor.GPUStarter  = (*Sensor)(nil)
 	_ sensor.MeterSource = (*Sensor)(nil)
 )
 
@@ -150,21 +178,35 @@ func open(l library, root string) (*Sensor, error) {
 		l.Shutdown()
 		return nil, sensor.Unavailable("the NVIDIA driver shows no GPU", "", nil)
 	}
-	s := &Sensor{reader: r, work: make(chan job), done: make(chan error, 1), timer: time.NewTimer(time.Hour), wait: patience}
+	s := &Sensor{
+		reader: r, work: make(chan job, 1), done: make(chan error, 1), timer: time.NewTimer(time.Hour), wait: patience, moment: moment,
+		taken: new(reading), spare: new(reading), figures: new(metric.Batch), pending: new(metric.Batch),
+	}
 	s.timer.Stop()
 	go s.serve()
 	return s, nil
 }
 
-// serve is the goroutine that calls the driver. It owns the reader between a job and its
+// serve is the goroutine that calls the driver. It owns the reader, spare and pending between a job and its
 // result.
 func (s *Sensor) serve() {
 	for j := range s.work {
 		switch j {
-		case quick:
-			s.done <- s.reader.quick()
+		case quick, border:
+			r := s.spare
+			r.err = s.reader.quick(j == border)
+			r.pass.Reset()
+			s.reader.give(&r.pass)
+			r.meters = s.reader.meters(r.meters[:0])
+			s.done <- r.err
 		case whole:
-			s.done <- s.reader.whole()
+			err := s.reader.whole()
+			s.pending.Samples = s.pending.Samples[:0]
+			for _, d := range s.reader.devices {
+				d.export(s.pending)
+				err = sensor.Joined(err, d.series.Refused())
+			}
+			s.done <- err
 		case quit:
 			s.reader.lib.Shutdown()
 			s.done <- nil
@@ -176,29 +218,40 @@ func (s *Sensor) serve() {
 // errStalled reports that the driver hangs.
 var errStalled = errors.New("the NVIDIA driver does not answer; look for Xid messages in the kernel log")
 
-// ask runs a job, or returns errStalled: then nothing of the reader may be accessed.
-func (s *Sensor) ask(j job) error {
-	if s.closed {
-		return os.ErrClosed
+// ask sends a job to the driver, if it has none.
+func (s *Sensor) ask(j job) {
+	if s.flying == 0 {
+		s.flying, s.asked = j, time.Now()
+		s.work <- j
 	}
-	if !s.since.IsZero() {
+}
+
+// take waits for the answer of the driver, at most for the given time, and reports whether it came.
+func (s *Sensor) take(wait time.Duration) bool {
+	if s.flying == 0 {
+		return true
+	}
+	var err error
+	select {
+	case err = <-s.done:
+	default:
+		s.timer.Reset(wait)
 		select {
-		case <-s.done: // the result of a stalled job
-			s.since = time.Time{}
-		default:
-			return errStalled
+		case err = <-s.done:
+			s.timer.Stop()
+		case <-s.timer.C:
+			return false
 		}
 	}
-	s.work <- j
-	s.timer.Reset(s.wait)
-	select {
-	case err := <-s.done:
-		s.timer.Stop()
-		return err
-	case <-s.timer.C:
-		s.since = time.Now()
-		return errStalled
+	switch s.flying {
+	case quick, border:
+		s.taken, s.spare = s.spare, s.taken
+		s.current = true
+	case whole:
+		s.figures, s.pending, s.hasShown, s.refused = s.pending, s.figures, true, err
 	}
+	s.flying = 0
+	return true
 }
 
 // Name implements sensor.Sensor.
@@ -210,11 +263,69 @@ func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 // Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.GPUDescs(), sensor.MeterDescs()...) }
 
+// StartGPU implements sensor.GPUStarter.
+func (s *Sensor) StartGPU(soon, now bool) {
+	if s.closed {
+		return
+	}
+	s.started, s.ahead, s.current = true, true, false
+	s.show = s.show || soon || now
+	if s.flying == whole {
+		s.take(0)
+	}
+	s.overdue = s.flying == quick || s.flying == border
+	if now {
+		s.ask(border)
+	} else {
+		s.ask(quick)
+	}
+}
+
+// proceed takes what was started, and starts what follows it.
+func (s *Sensor) proceed() error {
+	s.started = false
+	for s.take(s.moment) && s.flying == 0 {
+		switch {
+		case !s.current:
+			s.ask(quick) // figures for an export came late
+		case s.show:
+			s.show = false
+			s.ask(whole)
+			return nil
+		case s.overdue:
+			s.ask(quick) // taken in the next tick
+			return nil
+		default:
+			return nil
+		}
+	}
+	if s.flying != 0 && time.Since(s.asked) > silence {
+		return errStalled
+	}
+	return nil
+}
+
 // refresh reads once for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) error {
-	if !s.since.IsZero() || !*done || s.reader.now().Sub(s.at) > fresh {
-		if err := s.ask(quick); errors.Is(err, errStalled) || errors.Is(err, os.ErrClosed) {
+	switch {
+	case s.closed:
+		return os.ErrClosed
+	case s.started:
+		if err := s.proceed(); err != nil {
 			return err
+		}
+		s.forGPU, s.forMeters, s.forRead = true, true, true
+	case s.ahead:
+		if s.flying != 0 && time.Since(s.asked) > silence {
+			return errStalled
+		}
+	case s.flying != 0 || !*done || s.reader.now().Sub(s.at) > fresh:
+		if s.flying != 0 && !s.take(0) {
+			return errStalled
+		}
+		s.ask(border)
+		if !s.take(s.wait) {
+			return errStalled
 		}
 		s.forGPU, s.forMeters, s.forRead = true, true, true
 		s.at = s.reader.now()
@@ -228,8 +339,18 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 	if err := s.refresh(&s.forGPU); err != nil {
 		return err
 	}
-	s.reader.give(p)
-	return s.reader.trouble
+	devices, uses := len(p.Devices), len(p.Uses)
+	p.Devices = append(p.Devices, s.taken.pass.Devices...)
+	p.Uses = append(p.Uses, s.taken.pass.Uses...)
+	if s.ahead && !s.current { // the driver has not answered: nothing is new
+		for i := range p.Devices[devices:] {
+			p.Devices[devices+i].Span, p.Devices[devices+i].Busy = 0, 0
+		}
+		for i := range p.Uses[uses:] {
+			p.Uses[uses+i].Busy = 0
+		}
+	}
+	return s.taken.err
 }
 
 // ReadMeters implements sensor.MeterSource.
@@ -237,7 +358,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	if err := s.refresh(&s.forMeters); err != nil {
 		return dst, err
 	}
-	return s.reader.meters(dst), s.reader.trouble
+	return append(dst, s.taken.meters...), s.taken.err
 }
 
 // Read implements sensor.Sensor.
@@ -245,16 +366,19 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	if err := s.refresh(&s.forRead); err != nil {
 		return err
 	}
-	if err := s.ask(whole); errors.Is(err, errStalled) {
-		return err
+	if !s.ahead || !s.hasShown { // nobody started a reading of them
+		if !s.take(s.wait) {
+			return errStalled
+		}
+		if !s.ahead || !s.hasShown {
+			if s.ask(whole); !s.take(s.wait) {
+				return errStalled
+			}
+		}
 	}
-	s.buffer = s.reader.meters(s.buffer[:0])
-	s.meters.Append(b, s.buffer)
-	for _, d := range s.reader.devices {
-		d.export(b)
-		s.reader.refuse(d.series.Refused())
-	}
-	return s.reader.trouble
+	s.series.Append(b, s.taken.meters)
+	b.Samples = append(b.Samples, s.figures.Samples...)
+	return sensor.Joined(s.taken.err, s.refused)
 }
 
 // Close implements sensor.Sensor. It does not wait for a driver that hangs.
@@ -262,10 +386,10 @@ func (s *Sensor) Close() error {
 	if s.closed {
 		return nil
 	}
-	if err := s.ask(quit); errors.Is(err, errStalled) {
-		s.closed = true
-		return nil
-	}
 	s.closed = true
+	if s.take(s.moment) {
+		s.ask(quit)
+		s.take(s.wait)
+	}
 	return nil
 }

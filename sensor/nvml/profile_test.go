@@ -95,7 +95,8 @@ func TestProfileOfInstance(t *testing.T) {
 	g := f.gpus[0]
 	g.canMIG, g.gpm = true, map[uint32]float64{}
 	for i, share := range []float64{30, 60} {
-		g.mig = append(g.mig, &fakeGPU{uuid: []string{"MIG-a", "MIG-b"}[i], size: 10 << 30, instance: uint32(7 + i), gpm: map[uint32]float64{gpmTensor: share}})
+		g.mig = append(g.mig, &fakeGPU{uuid: []string{"MIG-a", "MIG-b"}[i], size: 10 << 30, instance: uint32(7 + i),
+			gpm: map[uint32]float64{gpmTensor: share}})
 	}
 	s, next := start(t, f)
 	read(t, s)
@@ -121,7 +122,8 @@ func TestXid(t *testing.T) {
 	f := farm(2, 0)
 	s, next := start(t, f)
 	want(t, read(t, s), "gpu_xid_last|"+first, 0)
-	f.pending = []event{{device: 100, kind: eventXid, data: 31}, {device: 200, kind: eventXid, data: 79}, {device: 100, kind: 2}, {device: 100, kind: eventXid, data: 31}}
+	f.pending = []event{{device: 100, kind: eventXid, data: 31}, {device: 200, kind: eventXid, data: 79}, {device: 100, kind: 2},
+		{device: 100, kind: eventXid, data: 31}}
 	next()
 	got := read(t, s)
 	want(t, got, "gpu_xid_errors_total|"+first+"|31|"+meanings[31], 2)
@@ -171,17 +173,20 @@ func TestCoders(t *testing.T) {
 	f := farm(1, 0)
 	f.gpus[0].noSamples, f.gpus[0].coder = true, 40
 	s, next := start(t, f)
-	for range 3 {
-		if err := s.ReadGPU(new(sensor.GPUPass)); err != nil {
-			t.Fatal(err)
+	step := func(seconds int) {
+		for range seconds {
+			if err := s.ReadGPU(new(sensor.GPUPass)); err != nil {
+				t.Fatal(err)
+			}
+			next()
 		}
-		next()
 	}
+	step(10) // it is asked every ten seconds
 	got := read(t, s)
-	want(t, got, "gpu_engine_busy_seconds_total|"+first+"|encoder", 1.2)
-	want(t, got, "gpu_engine_busy_seconds_total|"+first+"|decoder", 1.2)
+	want(t, got, "gpu_engine_busy_seconds_total|"+first+"|encoder", 4)
+	want(t, got, "gpu_engine_busy_seconds_total|"+first+"|decoder", 4)
 	f.gpus[0].coder = 0
-	next()
+	step(10)
 	absent(t, read(t, s), "encoder")
 }
 

@@ -123,8 +123,8 @@ func (r *reader) partitions(d *device, known map[string]*device) {
 	}
 }
 
-// quick reads the figures for every tick.
-func (r *reader) quick() error {
+// quick reads the figures for every tick; counter asks for the counter of energy too.
+func (r *reader) quick(counter bool) error {
 	r.trouble = nil
 	now := r.now()
 	for _, d := range r.devices {
@@ -132,9 +132,9 @@ func (r *reader) quick() error {
 			r.complain(d, gpuLost)
 			continue
 		}
-		d.uses = d.uses[:0]
 		d.found = false
-		if c := r.tick(d, now); c != success {
+		if c := r.tick(d, now, counter); c != success {
+			d.uses = d.uses[:0]
 			d.leave()
 			r.complain(d, c)
 		} else if d.lost {
@@ -153,8 +153,15 @@ func (r *reader) complain(d *device, c code) {
 	}
 }
 
+// Times between two readings of what costs more than it tells at every tick. The driver keeps samples for some 14 s.
+const (
+	restEvery    = 5 * time.Second  // busy time, while no process has the device open
+	slowEvery    = 10 * time.Second // samples of engines
+	counterEvery = time.Minute      // the counter of energy, between two borders
+)
+
 // tick reads one device. A code other than success means that the device is lost.
-func (r *reader) tick(d *device, now time.Time) code {
+func (r *reader) tick(d *device, now time.Time, counter bool) code {
 	m, c := r.lib.Memory(d.handle)
 	if c.gone() || c.failed() && r.silent(d) {
 		return c
@@ -166,18 +173,27 @@ func (r *reader) tick(d *device, now time.Time) code {
 		r.refuse(d.gpu.SetMemory(m.used, m.size))
 	}
 	d.gpu.Span = d.span(now)
-	if d.gpu.Parent == "" && !d.mig {
-		r.busy(d)
-		r.memoryBusy(d)
-		r.coders(d)
-	}
 	if d.gpu.Parent == "" {
-		r.energy(d, now)
-		r.reasons(d)
+		r.power(d)
 	}
+	holders, changed := 0, false
 	if !d.mig { // processes of a partitioned device belong to its instances
-		r.listUses(d)
+		holders, changed = r.listUses(d)
+		r.busy(d, now, holders > 0)
 	}
+	if d.gpu.Parent != "" {
+		return success
+	}
+	if !d.mig && !d.noUse && (holders > 1 || holders == 0 && d.gpu.Busy > 0) {
+		r.sampleUses(d, now)
+	}
+	r.shareServer(d)
+	if !d.mig && (now.Sub(d.slowAt) >= slowEvery || holders == 0 && d.worked) {
+		r.engines(d, now)
+	}
+	d.worked = holders > 0
+	r.energy(d, now, counter || changed || now.Sub(d.counted) >= counterEvery)
+	r.reasons(d)
 	return success
 }
 
@@ -188,39 +204,67 @@ func (r *reader) silent(d *device) bool {
 	return power != success && use != success
 }
 
-// busy adds to the busy time of the device: from the driver's samples since the last
-// reading, else from its latest value.
-func (r *reader) busy(d *device) {
-	share, ok := r.mean(d, sampleGPU, &d.sampledGPU)
-	if !ok {
-		gpu, memory, c := r.lib.Utilization(d.handle)
-		if ok = c == success && gpu <= 100; !ok {
-			d.hasBusy = false // an unchanged counter would look like no use
+// busy adds to the busy time of the device: from its counters where it has GPM, else from the driver's samples since the last
+// reading, else from its latest value. A device that nobody has open is looked at less often.
+func (r *reader) busy(d *device, now time.Time, open bool) {
+	window := 0.0 // seconds since the last look
+	if s := now.Sub(d.looked); !d.looked.IsZero() && s > 0 && s <= sensor.Gap {
+		window = s.Seconds()
+	}
+	gpu, memory, c := uint32(0), uint32(0), notSupported
+	if d.gpu.Parent == "" {
+		gpu, memory, c = r.lib.Utilization(d.handle)
+	}
+	if open || !d.hasBusy || c == success && gpu > 0 || r.warm(d) || now.Sub(d.looked) >= restEvery || window == 0 {
+		busy, ok := r.profile(d, now)
+		if d.gpm.busy = ok; !ok && d.gpu.Parent == "" {
+			var share float64
+			if share, ok = r.mean(d, sampleGPU, &d.sampledGPU, window); !ok && c == success && gpu <= 100 {
+				share, ok = float64(gpu)/100, true
+				if memory <= 100 && d.sampledMemory.no {
+					d.engineMemory += float64(memory) / 100 * window
+					d.hasEngineMemory = true
+				}
+			}
+			busy = share * window
+		}
+		if d.hasBusy = ok; !ok { // an unchanged counter would look like no use
 			return
 		}
-		share = float64(gpu) / 100
-		if memory <= 100 && d.sampledMemory.no {
-			d.engineMemory += float64(memory) / 100 * d.gpu.Span
-			d.hasEngineMemory = true
-		}
+		d.looked = now
+		d.carry += busy
 	}
-	d.gpu.Busy = share * d.gpu.Span
+	d.gpu.Busy = min(d.carry, d.gpu.Span)
+	d.carry -= d.gpu.Busy
 	d.busy += d.gpu.Busy
 	d.gpu.Have |= sensor.GPUBusy
-	d.hasBusy = true
 }
 
-func (r *reader) memoryBusy(d *device) {
-	if share, ok := r.mean(d, sampleMemory, &d.sampledMemory); ok {
-		d.engineMemory += share * d.gpu.Span
+// warm reports whether the device draws more than at rest: a process may have come and gone between two readings.
+func (r *reader) warm(d *device) bool {
+	if d.gpu.Parent != "" || !d.hasWatts {
+		return true
+	}
+	if d.restWatts == 0 || d.watts < d.restWatts {
+		d.restWatts = d.watts
+	}
+	return d.watts > d.restWatts*1.02+2
+}
+
+// engines adds to the time for which the memory interface was busy, the device encoded and decoded video, and, where its own
+// counters know what it computed, to the time for which it only copied.
+func (r *reader) engines(d *device, now time.Time) {
+	window := 0.0
+	if s := now.Sub(d.slowAt); !d.slowAt.IsZero() && s > 0 && s <= sensor.Gap {
+		window = s.Seconds()
+	}
+	d.slowAt = now
+	if share, ok := r.mean(d, sampleMemory, &d.sampledMemory, window); ok {
+		d.engineMemory += share * window
 		d.hasEngineMemory = true
 	}
-}
-
-// coders adds to the time for which the device encoded and decoded video.
-func (r *reader) coders(d *device) {
 	for i, kind := range [...]uint32{sampleEncoder, sampleDecoder} {
-		share, ok := r.mean(d, kind, &d.sampledCoder[i])
+		share, ok := r.mean(d, kind, &d.sampledCoder[i], window)
 		if !ok {
 			percent, c := r.lib.Coder(d.handle, i == 1)
 			if d.hasCoder[i] = c == success && percent <= 100; !d.hasCoder[i] {
@@ -228,9 +272,14 @@ func (r *reader) coders(d *device) {
 			}
 			share = float64(percent) / 100
 		}
-		d.coder[i] += share * d.gpu.Span
+		d.coder[i] += share * window
 		d.hasCoder[i] = true
 	}
+	if share, ok := r.mean(d, sampleGPU, &d.sampledGPU, window); ok && d.gpm.busy && window > 0 {
+		d.copied += max(share*window-(d.busy-d.busyBefore), 0)
+		d.shown[figCopy] = shown{d.copied, true}
+	}
+	d.busyBefore = d.busy
 }
 
 // sampled is the read position in the samples of one kind.
@@ -241,9 +290,9 @@ type sampled struct {
 	no    bool // the device does not have them
 }
 
-// mean returns the mean of the samples since the last reading. Without a new one the last
+// mean returns the mean of the samples since the last reading, of the last seconds in window. Without a new one the last
 // value still holds.
-func (r *reader) mean(d *device, kind uint32, s *sampled) (float64, bool) {
+func (r *reader) mean(d *device, kind uint32, s *sampled, window float64) (float64, bool) {
 	if s.no {
 		return 0, false
 	}
@@ -264,17 +313,21 @@ func (r *reader) mean(d *device, kind uint32, s *sampled) (float64, bool) {
 	}
 	sum, count := 0.0, 0
 	if c == success {
-		for _, v := range r.samples[:min(max(n, 0), len(r.samples))] {
+		list := r.samples[:min(max(n, 0), len(r.samples))]
+		newest := s.last
+		for _, v := range list {
+			newest = max(newest, v.time)
+		}
+		after := max(s.last, newest-min(newest, uint64(window*1e6)))
+		for _, v := range list {
 			percent := binary.NativeEndian.Uint32(v.value[:])
-			if v.time <= s.last || percent > 100 {
+			if v.time <= after || percent > 100 {
 				continue
 			}
 			sum += float64(percent) / 100
 			count++
 		}
-		for _, v := range r.samples[:min(max(n, 0), len(r.samples))] {
-			s.last = max(s.last, v.time)
-		}
+		s.last = newest
 	}
 	if count > 0 {
 		s.share, s.known = sum/float64(count), true
@@ -282,33 +335,46 @@ func (r *reader) mean(d *device, kind uint32, s *sampled) (float64, bool) {
 	return s.share, s.known
 }
 
-// energy reads the counter of the device, or integrates its power.
-func (r *reader) energy(d *device, now time.Time) {
-	d.hasWatts, d.hasJoules = false, false
-	if mw, c := r.lib.Power(d.handle); c == success && valid32(mw) {
+func (r *reader) power(d *device) {
+	mw, c := r.lib.Power(d.handle)
+	if d.hasWatts = c == success && valid32(mw); d.hasWatts {
 		d.watts = float64(mw) / 1e3
 		err := sensor.Within("power", d.gpu.Device, d.watts, 0, d.mostWatts())
 		d.hasWatts = err == nil
 		r.refuse(err)
 	}
-	if !d.noCounter {
+}
+
+// energy reads the counter of the device where counter is set, and integrates its power in between: the counter costs a hundred times
+// as much. What power made too much is held back until the counter has it.
+func (r *reader) energy(d *device, now time.Time, counter bool) {
+	d.hasJoules = false
+	integrated, before := 0.0, d.integral.Total()
+	if d.hasWatts {
+		integrated = d.integral.Add(now, d.watts) - before
+	}
+	if !d.noCounter && (counter || !d.counter || !d.hasWatts) {
 		mj, c := r.lib.Energy(d.handle)
 		switch {
 		case c == success && valid64(mj):
-			var err error
-			d.joules, err = d.odometer.Add(now, "energy", d.gpu.Device, float64(mj)/1e3, d.mostWatts())
-			d.hasJoules, d.counter = err == nil, true
+			total, err := d.odometer.Add(now, "energy", d.gpu.Device, float64(mj)/1e3, d.mostWatts())
 			r.refuse(err)
+			if d.hasJoules, d.counter, d.counted = err == nil, true, now; err == nil {
+				d.ahead = max(d.joules-total, 0)
+				d.joules = max(d.joules, total)
+			}
 			return
 		case c == notSupported || c == noFunction:
 			d.noCounter = true
 		}
-		if d.counter {
+		if d.counter && !d.hasWatts {
 			return // it has one, which failed this time
 		}
 	}
 	if d.hasWatts {
-		d.joules, d.hasJoules = d.integral.Add(now, d.watts), true
+		more := max(integrated-d.ahead, 0)
+		d.ahead -= integrated - more
+		d.joules, d.hasJoules = d.joules+more, true
 	}
 }
 

@@ -172,6 +172,8 @@ type player struct {
 	lastOfEach bool // of the samples of processes, the driver returns the last of each
 	calls      map[string]int
 	gpms       map[gpmSample]int
+	gate       chan struct{} // when set, the driver waits for it
+	late       float64       // seconds by which the sample of GPM came after the time of the line
 }
 
 func newPlayer(tr *trace, phase int, lastOfEach bool) *player {
@@ -181,11 +183,11 @@ func newPlayer(tr *trace, phase int, lastOfEach bool) *player {
 
 func (p *player) now() *traceLine { return &p.tr.lines[p.at] }
 
-func (p *player) time() time.Time { return time.UnixMicro(int64(p.now().T * 1e6)) }
+func (p *player) time() time.Time { return time.UnixMicro(int64((p.now().T + p.late) * 1e6)) }
 
 // next moves on by four lines; false is the end.
 func (p *player) next() bool {
-	p.was = p.at
+	p.was, p.late = p.at, 0
 	if p.at+4 >= len(p.tr.lines) {
 		return false
 	}
@@ -225,6 +227,9 @@ func (p *player) Samples(_ handle, kind uint32, since uint64, dst []sample) (int
 
 func (p *player) Memory(handle) (memory, code) {
 	p.call("Memory2")
+	if p.gate != nil {
+		<-p.gate
+	}
 	m := p.now().Mem
 	return memory{used: m.Used, size: m.Total, reserved: m.Reserved}, success
 }
@@ -292,6 +297,10 @@ func (p *player) NewGPMSample() (gpmSample, code) {
 func (p *player) SampleGPM(_ handle, _ uint32, s gpmSample) code {
 	p.call("GpmSampleGet")
 	p.gpms[s] = p.at
+	for _, l := range p.tr.lines[:p.at+1] { // spans count from the first sample
+		p.late += l.Span
+	}
+	p.late = max(p.late-(p.now().T-p.tr.lines[0].T), 0)
 	return success
 }
 

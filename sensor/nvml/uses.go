@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"reckon/sensor"
 )
@@ -17,19 +18,27 @@ import (
 // several of them the largest value counts. Busy time comes from the samples of SM use
 // that the driver keeps of each process. A MIG instance has lists of its own, and no
 // samples.
-func (r *reader) listUses(d *device) {
-	d.clients = false
+//
+// It returns how many processes have it open or had it open at the reading before, and whether these are others than before.
+func (r *reader) listUses(d *device) (holders int, changed bool) {
+	d.uses = d.uses[:0]
+	d.clients = [2]bool{false, d.clients[0]}
 	for kind := range processKinds {
 		if !d.noList[kind] {
 			r.list(d, kind)
 		}
 	}
-	if d.gpu.Parent == "" && !d.noUse {
-		r.sampleUses(d)
+	d.pids, d.before = d.before[:0], d.pids
+	for i := range d.uses {
+		d.pids = append(d.pids, d.uses[i].PID)
 	}
-	if d.clients {
-		r.shareServer(d)
+	holders = len(d.pids)
+	for _, pid := range d.before {
+		if !slices.Contains(d.pids, pid) {
+			holders++
+		}
 	}
+	return holders, holders != len(d.pids) || holders != len(d.before)
 }
 
 // server is the name of the process that computes for the clients of MPS, as truncated by
@@ -40,6 +49,9 @@ const server = "nvidia-cuda-mps"
 // the server computes nothing of its own. If only the server's use is reported, that of
 // each client is unknown, and the accounts split the device by the memory they hold.
 func (r *reader) shareServer(d *device) {
+	if d.clients == [2]bool{} {
+		return
+	}
 	served := false
 	d.uses = slices.DeleteFunc(d.uses, func(u sensor.GPUUse) bool {
 		if r.comm(u.PID) != server {
@@ -93,7 +105,7 @@ func (r *reader) list(d *device, kind int) {
 	for i := range r.processes[:min(max(n, 0), len(r.processes))] {
 		p := &r.processes[i]
 		u := d.use(int32(p.pid))
-		d.clients = d.clients || kind == mps && u != nil
+		d.clients[0] = d.clients[0] || kind == mps && u != nil
 		if u == nil || !valid64(p.memory) || p.memory == noValue64 {
 			continue
 		}
@@ -119,8 +131,9 @@ func (d *device) use(pid int32) *sensor.GPUUse {
 // sampleUses adds the time for which the device computed for each process: a sample is
 // the process's share of the time before it. The driver returns one sample for each
 // process that used the device at all, or several of different times; each counts for the
-// time since the one before it, at most for the time since our last reading.
-func (r *reader) sampleUses(d *device) {
+// time since the one before it, at most for the time since our last reading. Of processes that computed side by side, samples may name
+// one only.
+func (r *reader) sampleUses(d *device, now time.Time) {
 	if len(r.uses) == 0 {
 		r.uses = make([]processSample, 128)
 	}
@@ -141,22 +154,31 @@ func (r *reader) sampleUses(d *device) {
 	}
 	// The list is complete: processes that are not in it have used nothing.
 	for i := range d.uses {
-		d.uses[i].Have |= sensor.GPUBusy
+		d.uses[i].Have |= sensor.GPUBusy | sensor.GPUSampled
 	}
 	samples := r.uses[:min(max(n, 0), len(r.uses))]
 	newest := d.seen
 	for i := range samples {
+		newest = max(newest, samples[i].time)
+	}
+	floor := d.seen
+	if at := uint64(now.UnixMicro()); newest < at && at-newest < uint64(time.Hour/time.Microsecond) { // the driver's clock is ours
+		floor = max(floor, at-uint64(d.gpu.Span*1e6))
+	}
+	for i := range samples {
 		s := &samples[i]
-		if s.sm > 100 || s.time <= d.seen {
+		if s.sm > 100 || s.time <= floor {
 			continue
 		}
-		newest = max(newest, s.time)
 		u := d.use(int32(s.pid))
 		if u == nil {
 			continue
 		}
-		u.Have |= sensor.GPUBusy
-		before := d.seen
+		if u.Have == 0 {
+			u.Have = sensor.GPULeft
+		}
+		u.Have |= sensor.GPUBusy | sensor.GPUSampled
+		before := floor
 		for j := range samples {
 			if samples[j].pid == s.pid && samples[j].time < s.time {
 				before = max(before, samples[j].time)

@@ -1,0 +1,273 @@
+package energy
+
+import (
+	"slices"
+
+	"reckon/account/attribution"
+	"reckon/sensor"
+)
+
+// A device computes for somebody who has it open. The candidates of a reading are the processes that had it open at the reading before,
+// those that have it open now, and those that the driver's samples name. One candidate gets all of the busy time, which is exact. Several
+// share it: by the kernel's counters of each process where it has them, which is exact too; else by the driver's samples, by the shares
+// of the last samples that named one of them, by the memory held, or evenly, and all of these are estimates. Only busy time without any
+// candidate goes to other.
+
+// putOffs is the number of readings in a row for which busy time may wait for what tells whose it is: the pass that shows a new
+// process, or the first sample.
+const putOffs = 2
+
+// forgotten is the number of readings without an answer of the driver after which nobody waits for one.
+const forgotten = 60
+
+// holder is a process that has a device open, or had it open at the reading before.
+type holder struct {
+	pid     int32
+	account *Account // nil while the process is not known
+	met     int      // readings in which the account was searched for in vain
+
+	was, now           bool // it had the device open at the reading before; it has now
+	used               bool // it computed in this reading, as counted or sampled
+	hasBusy, hasMemory bool
+	busy               float64 // seconds in this reading
+	last               float64 // seconds in the last reading whose samples named anybody
+	memory             float64 // bytes, at the last reading that told them
+}
+
+// owed is what was put off.
+type owed struct {
+	busy, span float64 // seconds
+	joules     float64
+	times      int // readings in a row
+}
+
+// hold takes in the use of a device by one process.
+func (d *gpuDevice) hold(u *sensor.GPUUse) {
+	i := slices.IndexFunc(d.held, func(h holder) bool { return h.pid == u.PID })
+	if i < 0 {
+		i = len(d.held)
+		d.held = append(d.held, holder{pid: u.PID})
+	}
+	h := &d.held[i]
+	h.now = u.Have&sensor.GPULeft == 0
+	if u.Have&sensor.GPUBusy != 0 && u.Busy >= 0 {
+		h.hasBusy, h.used = true, h.used || u.Busy > 0
+		h.busy += u.Busy
+		d.hasUse, d.sampled = true, d.sampled || u.Have&sensor.GPUSampled != 0
+		d.useBusy += u.Busy
+	}
+	if u.Have&sensor.GPUMemory != 0 {
+		if !h.hasMemory {
+			h.memory = 0
+		}
+		h.hasMemory = true
+		h.memory += float64(u.Memory)
+	}
+}
+
+// identify finds the accounts of the processes that hold a device, and forgets those that do not any more.
+func (d *gpuDevice) identify(find func(pid int32) *Account, other *Account) {
+	kept := d.held[:0]
+	for _, h := range d.held {
+		if !h.was && !h.now && !h.used {
+			continue
+		}
+		switch p := find(h.pid); {
+		case p != nil && (h.now || h.account == nil):
+			h.account = p
+		case h.account == nil:
+			h.met++
+		}
+		if d.hasUse && d.useBusy > 0 {
+			h.last = h.busy
+		}
+		kept = append(kept, h)
+	}
+	d.held = kept
+}
+
+// settleGPU charges the use of device number at in this tick.
+func (e *Books) settleGPU(at int) {
+	d := e.devices[at]
+	e.other.gpu(at) // so that it is there to take the rest
+	late := e.candidates(at)
+	if !(d.now.Span > 0) {
+		d.putOff = d.owed.times > 0
+		e.chargeGPU(at, 0, false, false, measured)
+		return
+	}
+	busy, span, known := d.spend()
+	several := len(e.gpuUse) > 1
+	if known && busy > 0 && d.owed.times < putOffs &&
+		(late || several && d.sampled && d.useBusy <= 0 && !slices.ContainsFunc(d.held, func(h holder) bool { return h.last > 0 })) {
+		d.owed = owed{busy: busy, span: span, joules: d.owed.joules, times: d.owed.times + 1}
+		d.putOff = true
+		return
+	}
+	d.owed.busy, d.owed.span, d.owed.times = 0, 0, 0
+	if known {
+		d.busy += busy
+		d.idle += span - busy
+	}
+	e.share = room(e.share, len(e.gpuUse))
+	split, method := false, measured
+	if known && busy > 0 {
+		split, method = e.split(d, busy)
+	}
+	e.chargeGPU(at, busy, known, split, method)
+}
+
+// candidates collects the parts that share the busy time of a device, with what is known of their use. late reports that one of the
+// processes may turn out to belong to a part.
+func (e *Books) candidates(at int) (late bool) {
+	d := e.devices[at]
+	e.gpuUse, e.gpuPart, e.gpuLeft = e.gpuUse[:0], e.gpuPart[:0], e.gpuLeft[:0]
+	for i := range d.held {
+		h := &d.held[i]
+		p := h.account
+		if p == nil {
+			late = late || h.met <= putOffs
+			p = e.other
+		}
+		p = p.heir()
+		k := slices.Index(e.gpuPart, p)
+		if k < 0 {
+			k = len(e.gpuPart)
+			e.gpuPart, e.gpuUse, e.gpuLeft = append(e.gpuPart, p), append(e.gpuUse, attribution.DeviceUse{}), append(e.gpuLeft, true)
+		}
+		u := &e.gpuUse[k]
+		u.Busy += h.busy
+		u.HasBusy = u.HasBusy || h.hasBusy
+		u.Memory += h.memory
+		u.HasMemory = u.HasMemory || h.memory > 0 || h.hasMemory
+		e.gpuLeft[k] = e.gpuLeft[k] && !h.now
+		a := p.gpu(at)
+		if a.open = a.open || h.now; h.now && h.hasMemory {
+			if !a.hasMemory {
+				a.memory = 0
+			}
+			a.memory, a.hasMemory = a.memory+h.memory, true
+			a.peak = max(a.peak, a.memory)
+			a.byteSeconds += h.memory * max(d.now.Span, 0)
+		}
+	}
+	return late
+}
+
+// chargeGPU charges busy seconds of a device to the candidates by e.share if split, and the rest to other.
+func (e *Books) chargeGPU(at int, busy float64, known, split bool, method int) {
+	d := e.devices[at]
+	// A part comes once for a device, but may use several partitions of one.
+	from := len(e.shares)
+	if d.meter != d.name {
+		from = 0
+	}
+	charged := 0.0
+	for i, p := range e.gpuPart {
+		mine := 0.0
+		if split {
+			mine = busy * e.share[i]
+			by := method
+			if method == measured && e.gpuLeft[i] && len(e.gpuPart) > 1 {
+				by = equally // the rest of what others counted
+			}
+			p.gpus[at].seconds[by] += mine
+			charged += mine
+		}
+		u := &e.gpuUse[i]
+		e.addShare(from, Share{Account: p, Device: d.meter, Busy: mine, HasBusy: split, Memory: u.Memory, HasMemory: u.HasMemory,
+			Method: method})
+	}
+	if rest := busy - charged; known && rest > 1e-12 {
+		e.other.gpus[at].seconds[measured] += rest
+		e.addShare(from, Share{Account: e.other, Device: d.meter, Busy: rest, HasBusy: true})
+	}
+}
+
+// spend returns the busy time of the device in this tick and in those put off, and the time that it is of, in seconds.
+func (d *gpuDevice) spend() (busy, span float64, known bool) {
+	span, busy = d.now.Span+d.owed.span, d.owed.busy
+	switch {
+	case d.now.Have&sensor.GPUBusy != 0:
+		busy += max(d.now.Busy, 0)
+	case d.hasUse: // not reported by the device, only by its users
+		busy += d.useBusy
+	default:
+		return busy, d.owed.span, d.owed.span > 0
+	}
+	return min(busy, span), span, true
+}
+
+// split fills in the share of the busy time of each candidate; what is left of 1 belongs to none.
+func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
+	switch {
+	case len(e.gpuUse) == 0:
+		return false, measured
+	case len(e.gpuUse) == 1:
+		e.share[0] = 1 // the only one has all of it
+		return true, measured
+	case d.hasUse && !d.sampled:
+		e.byCounters(d, busy)
+		return true, measured
+	case d.useBusy > 0:
+		for i := range e.gpuUse {
+			e.share[i] = e.gpuUse[i].Busy / d.useBusy
+		}
+		return true, bySamples
+	}
+	if e.byLastSamples(d) {
+		return true, bySamples
+	}
+	for i := range e.gpuUse {
+		e.gpuUse[i].HasBusy = false
+	}
+	name, ok := attribution.ByDevice(e.share, e.gpuUse)
+	return ok, max(slices.Index(Methods[:], name), measured)
+}
+
+// byCounters shares by what the kernel counted for each process. What no counter has was used by those that have left since.
+func (e *Books) byCounters(d *gpuDevice, busy float64) {
+	whole := max(d.useBusy, busy)
+	left := 0
+	for i := range e.gpuUse {
+		e.share[i] = e.gpuUse[i].Busy / whole
+		if e.gpuLeft[i] {
+			left++
+		}
+	}
+	for i := range e.gpuUse {
+		if e.gpuLeft[i] {
+			e.share[i] += (whole - d.useBusy) / whole / float64(left)
+		}
+	}
+}
+
+// byLastSamples shares as the last samples did that named one of the candidates.
+func (e *Books) byLastSamples(d *gpuDevice) bool {
+	clear(e.share)
+	sum := 0.0
+	for i := range d.held {
+		h := &d.held[i]
+		if p := h.account; p != nil && h.last > 0 {
+			e.share[slices.Index(e.gpuPart, p.heir())] += h.last
+			sum += h.last
+		}
+	}
+	for i := range e.share {
+		if sum > 0 {
+			e.share[i] /= sum
+		}
+	}
+	return sum > 0
+}
+
+// Awaits reports whether a reading may still show use by the part: the driver has not answered since it had a device open.
+func (e *Books) Awaits(p *Account) bool {
+	for _, d := range e.devices {
+		if d.there && (d.putOff || d.stale > 0 && d.stale < forgotten) &&
+			slices.ContainsFunc(d.held, func(h holder) bool { return h.account != nil && h.account.heir() == p }) {
+			return true
+		}
+	}
+	return false
+}
