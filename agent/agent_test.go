@@ -337,6 +337,7 @@ func TestRecordAndReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.add("card", &card{pid: int32(os.Getpid())}, nil)
 	r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), 50*time.Millisecond)
 	w, err := recording.NewWriter(f, meta)
 	if err != nil {
@@ -362,6 +363,9 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 	if _, n := sum(&b.batch, "reckon_workload_info", "workload", "other/"+b.Node()); n != 1 {
 		t.Errorf("the replayed node %s has %d workloads other, want one", b.Node(), n)
+	}
+	if v, n := sum(&b.batch, "reckon_workload_gpu_seconds_total", "device", "GPU-1"); n != 1 || v != 3 {
+		t.Errorf("six ticks in which this process computed for half a second give %v s in %d series", v, n)
 	}
 	ids := func(a *Agent) map[string]bool {
 		out := map[string]bool{}

@@ -66,6 +66,9 @@ func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
 			mean, peak = mean+*t.BusyMean, peak+*t.BusyPeak
 		}
 	}
+	if s.MemoryUsed != nil {
+		held = max(held, *s.MemoryUsed) // what no workload is charged with is not free either
+	}
 	var short, unknown []string
 	switch {
 	case !heldKnown:

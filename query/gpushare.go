@@ -21,12 +21,16 @@ type GPUSpace struct {
 	Parent             string   // the device that it is a partition of
 	Partitions         int      // number of partitions it is divided into
 	MemoryBytes        *float64 // memory size
+	MemoryUsed         *float64 // memory in use, by whomever
 	Tenants            []wire.GPUTenant
+
+	last int64 // time of its last sample, Unix ms
 }
 
 const (
 	gpuInfoMetric       = "reckon_gpu_info"
 	gpuSizeMetric       = "reckon_gpu_memory_size_bytes"
+	gpuUsedMetric       = "reckon_gpu_memory_bytes"
 	gpuPartsMetric      = "reckon_gpu_partitions"
 	workloadGPUSeconds  = "reckon_workload_gpu_seconds_total"
 	workloadGPUMemory   = "reckon_workload_gpu_memory_bytes"
@@ -37,6 +41,7 @@ const (
 type tenancy struct {
 	wire.GPUTenant
 	last   int64             // time of the last sample, Unix ms
+	held   int64             // time of the last sample of its memory, 0 where none is known
 	busy   map[int64]float64 // busy seconds by minute
 	memory map[int64]float64 // bytes by time, the workload's parts added up
 	first  int64
@@ -69,7 +74,10 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 			s = &GPUSpace{Site: n.Site, Node: n.Node, Device: n.Rest["device"]}
 			spaces[key] = s
 		}
+		s.last = max(s.last, last)
 		switch n.Metric {
+		case gpuUsedMetric:
+			s.MemoryUsed = ptr(value)
 		case gpuInfoMetric:
 			s.Index, s.Model, s.Parent = strings.Clone(n.Rest["index"]), strings.Clone(n.Rest["model"]), strings.Clone(n.Rest["parent"])
 		case gpuSizeMetric:
@@ -78,14 +86,15 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 			s.Partitions = int(value)
 		}
 		return nil
-	}, series.OneOf("__name__", []string{gpuInfoMetric, gpuSizeMetric, gpuPartsMetric, workloadGPUSeconds, workloadGPUMemory}))
+	}, series.OneOf("__name__", []string{gpuInfoMetric, gpuSizeMetric, gpuUsedMetric, gpuPartsMetric, workloadGPUSeconds,
+		workloadGPUMemory}))
 	if err != nil {
 		return nil, err
 	}
 	var out []GPUSpace
 	for key, s := range spaces {
 		for _, t := range tenants[key] {
-			if t.last >= live {
+			if t.holds(s.last) {
 				s.Tenants = append(s.Tenants, t.peaks())
 			}
 		}
@@ -97,6 +106,16 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 			strings.Compare(a.Device, b.Device))
 	})
 	return out, nil
+}
+
+// holds reports whether the workload had the device open at the last export of the device: only then its memory is exported. Where the
+// memory of processes is not known, it is a tenant while it is exported itself.
+func (t *tenancy) holds(last int64) bool {
+	const sameExport = 2000 // milliseconds
+	if t.held > 0 {
+		return t.held >= last-sameExport
+	}
+	return t.last >= last-sameExport
 }
 
 // readTenant adds one series of a workload on a device.
@@ -115,6 +134,7 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 	if n.Metric == workloadGPUMemory {
 		eachValue(it, func(at int64, x float64) {
 			t.last = max(t.last, at)
+			t.held = max(t.held, at)
 			t.memory[at] += x
 		})
 		return
@@ -149,7 +169,7 @@ func (t *tenancy) peaks() wire.GPUTenant {
 			most(&t.BusyPeak, min(b/60, 1))
 		}
 	}
-	if span := float64(t.last-t.first) / 1000; t.first != 0 && span >= 60 {
+	if span := float64(t.last-t.first) / 1000; t.first != 0 && span >= 10 {
 		t.BusyMean = ptr(min(sum/span, 1))
 		if t.BusyPeak == nil {
 			t.BusyPeak = t.BusyMean

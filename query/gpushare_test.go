@@ -26,6 +26,12 @@ func TestGPUSpaces(t *testing.T) {
 		for part, bytes := range map[string]float64{"a": 1 << 30, "b": float64(i%2) * (1 << 30)} {
 			w.put(when, "n1", "reckon_workload_gpu_memory_bytes", bytes, "workload", "slurm/7", "kind", "slurm", "part", part, "owner", "ada", "device", device)
 		}
+		if i < 20 { // it ended a moment ago, and one that goes on has closed its context
+			w.put(when, "n1", "reckon_workload_gpu_memory_bytes", 80<<30, "workload", "slurm/8", "kind", "slurm", "owner", "bob", "device", device)
+			w.put(when, "n1", "reckon_workload_gpu_memory_bytes", 80<<30, "workload", "slurm/9", "kind", "slurm", "owner", "bob", "device", device)
+		}
+		w.put(when, "n1", "reckon_workload_gpu_seconds_total", 1, "workload", "slurm/9", "kind", "slurm", "owner", "bob", "device", device, "method", "measured")
+		w.put(when, "n1", "reckon_gpu_memory_bytes", 3<<30, "vendor", "nvidia", "device", device, "index", "0")
 		if i < 5 {
 			w.put(when, "n1", "reckon_workload_gpu_memory_bytes", 9<<30, "workload", "slurm/6", "kind", "slurm", "owner", "bob", "device", device)
 			w.put(when, "n2", "reckon_gpu_info", 1, "vendor", "nvidia", "device", "GPU-2", "index", "0", "model", "gone")
@@ -36,7 +42,7 @@ func TestGPUSpaces(t *testing.T) {
 		t.Fatalf("%+v, %v, want one GPU with one tenant", got, err)
 	}
 	s, n := got[0], got[0].Tenants[0]
-	if s.Node != "n1" || s.Index != "0" || s.Model != "NVIDIA A100-SXM4-40GB" || *s.MemoryBytes != 40<<30 {
+	if s.Node != "n1" || s.Index != "0" || s.Model != "NVIDIA A100-SXM4-40GB" || *s.MemoryBytes != 40<<30 || *s.MemoryUsed != 3<<30 {
 		t.Errorf("%+v", s)
 	}
 	if n.Workload != "slurm/7" || n.Owner != "ada" || n.Estimated || *n.MemoryPeak != 2<<30 || math.Abs(*n.BusyPeak-0.8) > 1e-9 || math.Abs(*n.BusyMean-228.0/600) > 1e-9 {

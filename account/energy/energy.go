@@ -401,7 +401,9 @@ func (p *Account) Metered() bool { return len(p.used) > 0 }
 
 // SetPlace sets the processors that the part may run on: a bit for each package, 0 for
 // any, and their clock frequency relative to the mean of all processors, 0 when unknown.
-func (p *Account) SetPlace(packages uint64, clock float64) { p.place = &place{packages: packages, clock: clock} }
+func (p *Account) SetPlace(packages uint64, clock float64) {
+	p.place = &place{packages: packages, clock: clock}
+}
 
 // Export appends the energy of a part: kinds of energy that it did not use are absent.
 func (e *Books) Export(p *Account, of Labeller, b *metric.Batch) {

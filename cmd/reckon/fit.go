@@ -139,6 +139,10 @@ func printSharing(g *globals, list []client.GPUShare) error {
 		}
 		var with []string
 		for _, tenant := range s.Tenants {
+			if len(with) == 3 && len(s.Tenants) > 4 {
+				with = append(with, fmt.Sprintf("%d more", len(s.Tenants)-3))
+				break
+			}
 			name := tenant.Workload
 			if tenant.Estimated {
 				name = "~" + name

@@ -15,9 +15,27 @@ func (p *Player) Sensors() []sensor.Sensor {
 		for _, x := range r.Samples {
 			s.knows(x.Series.Desc)
 		}
-		out = append(out, s)
+		if r.GPU != nil {
+			out = append(out, &playedGPU{s})
+		} else {
+			out = append(out, s)
+		}
 	}
 	return out
+}
+
+// playedGPU is a sensor of the recording that read GPUs.
+type playedGPU struct{ *played }
+
+// ReadGPU appends the devices and their uses in the current pass: see [sensor.GPUSource].
+func (s *playedGPU) ReadGPU(p *sensor.GPUPass) error {
+	for i := range s.p.cur.Sensors {
+		if r := &s.p.cur.Sensors[i]; r.Sensor == s.name && r.GPU != nil {
+			p.Devices = append(p.Devices, r.GPU.Devices...)
+			p.Uses = append(p.Uses, r.GPU.Uses...)
+		}
+	}
+	return nil // Read reports what failed
 }
 
 // played is a sensor of the recording.

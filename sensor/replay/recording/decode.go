@@ -86,7 +86,11 @@ func (d *decoder) pass(data []byte) (*PassData, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sensor %s: %w", r.Sensor, err)
 		}
-		p.Sensors = append(p.Sensors, Reading{r.Sensor, samples, r.Error})
+		gpus, err := decodeGPUs(r.GPU)
+		if err != nil {
+			return nil, fmt.Errorf("sensor %s: %w", r.Sensor, err)
+		}
+		p.Sensors = append(p.Sensors, Reading{r.Sensor, samples, r.Error, gpus})
 	}
 	return p, nil
 }

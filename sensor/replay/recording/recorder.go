@@ -111,6 +111,12 @@ func (r *Recorder) Pass(now time.Time) PassData {
 		var b metric.Batch
 		b.Reset(now)
 		reading := Reading{Sensor: s.Name()}
+		if g, ok := s.(sensor.GPUSource); ok {
+			reading.GPU = new(sensor.GPUPass)
+			if err := g.ReadGPU(reading.GPU); err != nil {
+				reading.Error = err.Error()
+			}
+		}
 		if err := s.Read(&b); err != nil {
 			reading.Error = err.Error()
 		}

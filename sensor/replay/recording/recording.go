@@ -85,7 +85,8 @@ type Cgroup struct {
 type Reading struct {
 	Sensor  string
 	Samples []metric.Sample
-	Error   string // of Read, empty if it succeeded
+	Error   string          // of Read, empty if it succeeded
+	GPU     *sensor.GPUPass // what it reads of GPUs and of their users, nil where it reads none
 }
 
 // File is a regular file of the machine, or a symbolic link if Link is not empty.

@@ -156,7 +156,7 @@ func (s *Scrubber) Pass(d *PassData) {
 	d.Sensors = slices.Clone(d.Sensors)
 	for i := range d.Sensors {
 		r := &d.Sensors[i]
-		r.Error, r.Samples = s.Text(r.Error), s.samples(r.Samples)
+		r.Error, r.Samples, r.GPU = s.Text(r.Error), s.samples(r.Samples), s.gpus(r.GPU)
 	}
 	for k, v := range d.Errors {
 		d.Errors[k] = s.Text(v)

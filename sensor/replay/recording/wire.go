@@ -33,17 +33,24 @@ var (
 		{sensor.CgroupRefaults, "refaults"}, {sensor.CgroupMemoryEvents, "memory_events"},
 	}
 
+	gpuNames = []bitName[sensor.GPUFields]{
+		{sensor.GPUBusy, "busy"}, {sensor.GPUMemory, "memory"}, {sensor.GPUSize, "size"}, {sensor.GPUSampled, "sampled"},
+		{sensor.GPULeft, "left"},
+	}
+
 	processShape = shape(reflect.TypeFor[sensor.Process]())
 	machineShape = shape(reflect.TypeFor[sensor.Machine]())
 	cgroupShape  = shape(reflect.TypeFor[sensor.Cgroup]())
+	gpuShape     = shape(reflect.TypeFor[sensor.GPU]())
+	useShape     = shape(reflect.TypeFor[sensor.GPUUse]())
 )
 
-type bitName[T ~uint32] struct {
+type bitName[T ~uint8 | ~uint32] struct {
 	bit  T
 	name string
 }
 
-func bitsToNames[T ~uint32](table []bitName[T], bits T) []string {
+func bitsToNames[T ~uint8 | ~uint32](table []bitName[T], bits T) []string {
 	names := []string{}
 	for _, b := range table {
 		if bits&b.bit != 0 {
@@ -55,7 +62,7 @@ func bitsToNames[T ~uint32](table []bitName[T], bits T) []string {
 }
 
 // namesToBits ignores unknown names: they come from a newer writer.
-func namesToBits[T ~uint32](table []bitName[T], names []string) (bits T) {
+func namesToBits[T ~uint8 | ~uint32](table []bitName[T], names []string) (bits T) {
 	for _, b := range table {
 		if slices.Contains(names, b.name) {
 			bits |= b.bit
@@ -156,9 +163,10 @@ type (
 		Figures any       `json:"figures"`
 	}
 	wireReading struct {
-		Sensor   string       `json:"sensor"`
-		Error    string       `json:"error,omitempty"`
-		Families []wireFamily `json:"families,omitempty"`
+		Sensor   string          `json:"sensor"`
+		Error    string          `json:"error,omitempty"`
+		Families []wireFamily    `json:"families,omitempty"`
+		GPU      json.RawMessage `json:"gpu,omitempty"`
 	}
 	wireFamily struct {
 		Name   string       `json:"name"`
@@ -307,7 +315,11 @@ func encodePass(d *PassData) ([]byte, error) {
 			encodeShape(c.Figures, cgroupShape)})
 	}
 	for _, r := range d.Sensors {
-		w.Sensors = append(w.Sensors, wireReading{r.Sensor, r.Error, encodeSamples(r.Samples)})
+		gpus, err := encodeGPUs(r.GPU)
+		if err != nil {
+			return nil, err
+		}
+		w.Sensors = append(w.Sensors, wireReading{r.Sensor, r.Error, encodeSamples(r.Samples), gpus})
 	}
 	return json.Marshal(&w)
 }
