@@ -139,6 +139,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	if elapsed != nil && !j.Start.IsZero() && j.Seen.IsZero() {
 		j.Seen = j.Start.Add(time.Duration(min(*elapsed, 1e9)) * time.Second)
 	}
+	j.suspendedWithin(elapsed)
 	if err := j.possible(); err != nil {
 		errs = append(errs, err)
 	}
@@ -152,6 +153,19 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		return j, fmt.Errorf("job %s: %w", slurmtext.Clip(j.ID), err)
 	}
 	return j, nil
+}
+
+// suspendedWithin leaves of the suspension what was within the time of the job. Slurm takes that, and only that, off the time elapsed.
+func (j *Job) suspendedWithin(elapsed *float64) {
+	if j.Suspended == nil || j.Start.IsZero() || j.End.Before(j.Start) {
+		return
+	}
+	span := j.End.Sub(j.Start).Seconds()
+	if elapsed != nil {
+		*j.Suspended = max(min(*j.Suspended, span-*elapsed), 0)
+		return
+	}
+	*j.Suspended = slurmtext.Suspended(*j.Suspended, span)
 }
 
 // names parses the id of the job or step.

@@ -194,3 +194,19 @@ func TestSizesAndSteps(t *testing.T) {
 		t.Errorf("%+v", j.Steps)
 	}
 }
+
+// TestSuspensionAfterTheEnd: a job that was cancelled while it was suspended ended when the suspension began.
+func TestSuspensionAfterTheEnd(t *testing.T) {
+	jobs, bad := parse(t, "JobID|User|State|Submit|Start|End|ElapsedRaw|Suspended\n"+
+		"1|a|CANCELLED by 0|2026-03-01T12:00:00|2026-03-01T12:00:01|2026-03-01T12:00:13|12|00:00:20\n"+
+		"2|a|CANCELLED by 0|2026-03-01T12:00:00|2026-03-01T12:00:01|2026-03-01T12:00:18|12|00:00:25\n"+
+		"3|a|COMPLETED|2026-03-01T12:00:00|2026-03-01T12:00:01|2026-03-01T12:01:01|20|00:00:40\n", Options{})
+	if len(bad) != 0 || len(jobs) != 3 {
+		t.Fatalf("%d jobs, %v", len(jobs), bad)
+	}
+	for i, want := range []float64{0, 5, 40} {
+		if got := *jobs[i].Suspended; got != want {
+			t.Errorf("job %s was suspended for %g s of its time, want %g", jobs[i].ID, got, want)
+		}
+	}
+}

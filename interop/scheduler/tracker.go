@@ -57,6 +57,9 @@ type run struct {
 	sent    string    // fingerprint of the last samples
 	sentAt  time.Time // time of the last sample
 	endSent bool
+	// suspendedSince is when the last suspension began that the queue reported, suspendedBefore the time suspended until then, in seconds.
+	suspendedSince  time.Time
+	suspendedBefore float64
 
 	round   uint64    // last poll in which the queue contained it
 	left    time.Time // when it was first absent from the queue; zero while it is present
@@ -248,6 +251,15 @@ func (l *run) merge(j *Job) {
 	}
 	if n.Ended && (n.Exit == nil || n.ExitReduced && was.Ended && was.Exit != nil && !was.ExitReduced) {
 		n.Exit, n.ExitReduced = was.Exit, was.ExitReduced
+	}
+	if !was.SuspendedSince.IsZero() {
+		l.suspendedSince, l.suspendedBefore = was.SuspendedSince, was.Suspended
+	}
+	if n.Ended && n.Suspended > 0 && !n.Start.IsZero() && !n.End.IsZero() {
+		if !l.suspendedSince.IsZero() && n.End.Before(l.suspendedSince.Add(2*time.Second)) {
+			n.Suspended = min(n.Suspended, l.suspendedBefore) // it was suspended when it was cancelled
+		}
+		n.Suspended = slurmtext.Suspended(n.Suspended, n.End.Sub(n.Start).Seconds())
 	}
 	if n.Reason == "" && n.State == was.State {
 		n.Reason = was.Reason

@@ -107,6 +107,52 @@ func TestExitCodeOfTheController(t *testing.T) {
 	}
 }
 
+// TestCancelledWhileSuspended: Slurm ends a job that is cancelled while suspended when the suspension began, and counts the suspension
+// after that. What is within the job's time counts, also after another record of accounting and for a tracker that knew nothing before.
+func TestCancelledWhileSuspended(t *testing.T) {
+	last := func(b *JobTracker, now int) (v float64, ok bool) {
+		for _, batch := range b.Collect(at(now)) {
+			for _, s := range batch.Samples {
+				if s.Series.Desc == suspendedTime && s.Value == s.Value {
+					v, ok = s.Value, true
+				}
+			}
+		}
+		return v, ok
+	}
+	for _, before := range []float64{0, 5} {
+		b := NewJobTracker(workload.Slurm)
+		begun := job("1", "running", 5, 10, 0)
+		begun.Suspended = before
+		b.UpdateQueue(at(20), []Job{begun}, true)
+		last(b, 20)
+		stopped := job("1", "suspended", 5, 10, 0)
+		stopped.Suspended, stopped.SuspendedSince = before, at(30)
+		for now := 35; now <= 45; now += 5 {
+			b.UpdateQueue(at(now), []Job{stopped}, true)
+			if v, ok := last(b, now); ok && v != before+float64(now-30) {
+				t.Errorf("%g s before, at %d: suspended for %g s", before, now, v)
+			}
+		}
+		b.UpdateQueue(at(60), nil, true)
+		for now := 60; now <= 80; now += 20 {
+			over := job("1", "cancelled", 5, 10, 30)
+			over.Suspended, over.QOS = before+20, fmt.Sprint("q", now)
+			b.UpdateAccounting([]Job{over})
+			if v, ok := last(b, now); !ok || v != before {
+				t.Errorf("%g s before, ended: suspended for %g s (%t) of its time", before, v, ok)
+			}
+		}
+	}
+	over := job("2", "cancelled", 5, 10, 22)
+	over.Suspended = 20
+	b := NewJobTracker(workload.Slurm)
+	b.UpdateAccounting([]Job{over})
+	if v, _ := last(b, 60); v != 0 {
+		t.Errorf("a job of 12 s was suspended for %g s", v)
+	}
+}
+
 func TestRunOfAJob(t *testing.T) {
 	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(10), []Job{job("1", "pending", 5, 0, 0)}, true)

@@ -78,6 +78,16 @@ func Exit(s string) (*int, error) {
 	return ExitCode(float64(c), float64(n)), nil
 }
 
+// Suspended returns for how long of its time a job was suspended, in seconds, from what Slurm reports at its end and the time from
+// its start to its end. The end of a job that was cancelled while it was suspended is when that suspension began: Slurm counts the
+// suspension all the same. One as long as the job, which it cannot be, was after the end.
+func Suspended(reported, span float64) float64 {
+	if reported >= span {
+		return 0
+	}
+	return reported
+}
+
 // ExitReduced reports whether sacct may have taken 128 off a code CODE:SIGNAL: it does so for codes from 128 on of processes that
 // no signal ended (src/sacct/print.c of Slurm 22.05), so that 127:0 is 127 or 255. The controller reports the code itself.
 func ExitReduced(s string) bool {

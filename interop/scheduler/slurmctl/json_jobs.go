@@ -122,7 +122,7 @@ type accounted struct {
 	QOS       text
 	Cancelled text `json:"kill_request_user"`
 	Time      struct {
-		Eligible, End, Start, Submission, Limit, Suspended number
+		Eligible, End, Start, Submission, Limit, Suspended, Elapsed number
 	}
 	State struct {
 		Current words
@@ -193,7 +193,9 @@ func (a *accounted) job() scheduler.Job {
 		j.Seconds = 60 * l.v
 	}
 	j.QOS = string(a.QOS)
-	j.Suspended = a.Time.Suspended.or(0)
+	if j.Suspended = a.Time.Suspended.or(0); j.Suspended > 0 && a.Time.Elapsed.ok && j.End.After(j.Start) {
+		j.Suspended = max(j.End.Sub(j.Start).Seconds()-a.Time.Elapsed.v, 0) // without what is after the end
+	}
 	if j.EndedBy, _ = slurmtext.EndedBy(j.State, ""); j.State == "cancelled" && a.Cancelled != "" {
 		j.EndedBy, j.EndedByUser = slurmtext.EndedByUser, string(a.Cancelled)
 	}
