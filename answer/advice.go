@@ -75,7 +75,7 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
 	r := rightsize.Run{
-		Run: runRecord(w), Seconds: ranSeconds(w), Nodes: max(1, len(w.Nodes)), Cores: cores, Memory: memory, GPUs: gpus,
+		Run: runRecord(w), Seconds: ranSeconds(w), Nodes: nodesOf(w), Cores: cores, Memory: memory, GPUs: gpus,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout",
@@ -105,6 +105,15 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0 || sampledPeak(w) &&
 		(r.Seconds < efficiency.Sampled || r.Nodes > 1)
 	return r, nil
+}
+
+// nodesOf returns the number of nodes to request again: never more than the batch system allocated.
+func nodesOf(w *wire.Workload) int {
+	n := max(1, len(w.Nodes))
+	if a := orZero(w.AllocatedNodes); a >= 1 {
+		n = min(n, int(a))
+	}
+	return n
 }
 
 // waitShare is the share of the runnable time of its threads that they spent waiting for a core.

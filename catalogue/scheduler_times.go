@@ -339,7 +339,8 @@ func (f *fold) sort(k key) {
 }
 
 // withAllocated adds the nodes that the scheduler allocated to the workload. Its names may be
-// without the domain that those of agents have, or with one that those have not.
+// without the domain that those of agents have, or with one that those have not. Where they are other names altogether, a node has two
+// names: the workload has no more nodes than were allocated, and those of the agents have its figures.
 func (a *account) withAllocated(nodes []string) []string {
 	if a.NodeList == "" {
 		return nodes
@@ -360,6 +361,9 @@ func (a *account) withAllocated(nodes []string) []string {
 		host, _, full := strings.Cut(n, ".")
 		if known[n] || full && known[host] || !full && short[n] {
 			continue
+		}
+		if len(nodes) >= len(list) {
+			break
 		}
 		known[n] = true
 		nodes = append(nodes, n)

@@ -394,6 +394,8 @@ func TestReportedNodesUnderFullNames(t *testing.T) {
 		{"n1.example.org", []string{"n1"}, []string{"n1"}},
 		{"n1.a.org,n1.b.org", []string{"n1.a.org"}, []string{"n1.a.org", "n1.b.org"}},
 		{"n1", nil, []string{"n1"}},
+		{"vm-two", []string{"vm"}, []string{"vm"}}, // one machine under two names
+		{"a[1-3]", []string{"x", "a2"}, []string{"x", "a2", "a1"}},
 		{"n[1", []string{"x"}, []string{"x"}},
 	} {
 		a := &account{}
