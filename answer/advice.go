@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/rightsize"
@@ -19,7 +20,7 @@ const advisedRuns = 20
 // for kinds of work without a request.
 func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	kind := workload.Kind(d.Kind)
-	if !kind.Requests() || d.State == "pending" || d.Lost {
+	if !kind.Requests() || d.State == "pending" || d.Lost || b.unheard(d) {
 		return nil, nil
 	}
 	if d.Running && kind.Service() {
@@ -69,6 +70,14 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	return out, nil
 }
 
+// unheard reports whether a job has just ended and its batch system has not said how: its limits, steps and kills come with that.
+func (b *Jobs) unheard(d *wire.WorkloadDetail) bool {
+	return workload.Kind(d.Kind).Scheduled() && d.State == "" && d.End != nil && b.Clock().Sub(*d.End) < accountingDelay
+}
+
+// accountingDelay is how long after the end of a job its batch system is waited for.
+const accountingDelay = time.Minute
+
 // runOf returns a run with the exactness of its figures.
 func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, error) {
 	cores, _ := w.GivenCores()
@@ -82,6 +91,7 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		Cut:         workload.Kind(w.Kind).Scheduled() && !endedWell(w) && w.State != "timeout", // such runs may need more yet
 		Waited:      waitShare(w) >= 0.1,
 	}
+	r.Idle = efficiency.Idle(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Cores: r.Cores, GPUs: r.GPUs})
 	whole, err := whole(ctx, b.Views, w)
 	if err != nil {
 		return r, err

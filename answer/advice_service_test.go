@@ -85,7 +85,7 @@ func (h *history) detail(t *testing.T, id string) wire.WorkloadDetail {
 	if _, err := catalogue.NewBuilder(h.s, c, catalogue.BuilderOptions{Gone: gone}).Advance(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := &Jobs{Catalogue: c, Views: query.New(h.s, query.Options{Gone: gone})}
+	s := &Jobs{Catalogue: c, Views: query.New(h.s, query.Options{Gone: gone}), Clock: time.Now}
 	list, err := s.Workloads(t.Context(), wire.Filter{IDs: []string{id}})
 	if err != nil || len(list.Workloads) != 1 {
 		t.Fatalf("%d workloads, %v: %+v", len(list.Workloads), err, list.Workloads)

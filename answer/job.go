@@ -23,6 +23,7 @@ type Jobs struct {
 	Rates     *Rates  // nil if no rates of emissions and costs are configured
 	Outage    *Outage // nil if the series are stored in this process
 	Bounds    *Bounds // nil withholds nothing
+	Clock     func() time.Time
 }
 
 // Catalogue finds workloads; implemented by store.Catalogue.
@@ -94,14 +95,17 @@ func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList,
 func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wire.WorkloadDetail, error) {
 	d := wire.WorkloadDetail{Workload: w}
 	whole, err := whole(ctx, b.Views, &w)
-	if err == nil {
+	waits := !w.Running && !w.Lost && w.End == nil // what its processes did belongs to the run before
+	if err == nil && !waits {
 		err = b.overTime(ctx, &d, whole, r)
 	}
 	if err := b.Outage.degrade(&d.Missing, "its profile", err); err != nil {
 		return wire.WorkloadDetail{}, err
 	}
-	if err := b.steps(ctx, &d); err != nil {
-		return wire.WorkloadDetail{}, err
+	if !waits {
+		if err := b.steps(ctx, &d); err != nil {
+			return wire.WorkloadDetail{}, err
+		}
 	}
 	d.Advice, err = b.advice(ctx, &d)
 	if err := b.Outage.degrade(&d.Missing, "advice", err); err != nil {

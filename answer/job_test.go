@@ -104,7 +104,7 @@ func (h *history) site() site {
 		h.t.Fatal(err)
 	}
 	views := query.New(h.s, query.Options{Gone: time.Minute})
-	return site{&Jobs{Catalogue: c, Views: views}, &Scale{Catalogue: c, Views: views}}
+	return site{&Jobs{Catalogue: c, Views: views, Clock: time.Now}, &Scale{Catalogue: c, Views: views}}
 }
 
 // Scale answers for the latest run of an id.
@@ -123,6 +123,34 @@ func said(list []wire.Verdict, text string) bool {
 		}
 	}
 	return false
+}
+
+// TestAdviceWaitsForAccounting: a job that has just ended gets no advice before its batch system said how it ended, or a minute passed.
+func TestAdviceWaitsForAccounting(t *testing.T) {
+	h := newHistory(t)
+	h.job(run{id: "slurm/1", name: "train", owner: "alice", start: h.now, wall: 4 * time.Minute, asked: 4, used: 0.5, memory: 1 << 30, nodes: []string{"n1"}})
+	s := h.site()
+	end := h.now.Add(4 * time.Minute)
+	list, err := s.Workloads(t.Context(), wire.Filter{})
+	if err != nil || len(list.Workloads) != 1 {
+		t.Fatal(list, err)
+	}
+	w := list.Workloads[0]
+	for _, c := range []struct {
+		after  time.Duration
+		state  string
+		advice bool
+	}{{36 * time.Second, "", false}, {61 * time.Second, "", true}, {36 * time.Second, "completed", true}} {
+		s.Clock = func() time.Time { return end.Add(c.after) }
+		w.State = c.state
+		d, err := s.Workload(t.Context(), w, wire.Range{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Advice != nil; got != c.advice {
+			t.Errorf("%s after its end in the state %q: advice %+v", c.after, c.state, d.Advice)
+		}
+	}
 }
 
 // TestScaleOfRuns finds the serial fraction that the runs were generated with, using only runs of the

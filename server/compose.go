@@ -213,7 +213,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	bounds := &answer.Bounds{Rollups: s.catalogue, Views: views, Ledger: &s.inconsistent, Clock: time.Now}
 	o := api.Options{
 		Backend: backend{
-			Jobs: &answer.Jobs{Catalogue: s.catalogue, Steps: s.catalogue, Views: views, Rates: rates, Outage: outage, Bounds: bounds},
+			Jobs: &answer.Jobs{Catalogue: s.catalogue, Steps: s.catalogue, Views: views, Rates: rates, Outage: outage, Bounds: bounds,
+				Clock: time.Now},
 			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Bounds: bounds, Clock: time.Now, Sender: s.sender,
 				Past: &answer.NodeHistory{Rollups: s.catalogue, Waits: s.catalogue, Views: views, Bounds: bounds, Clock: time.Now}},
 		},

@@ -38,9 +38,14 @@ func (j *judge) holds() string {
 	return strings.Join(what, " and ")
 }
 
-// idle reports a workload that hardly ran at all: fewer cores would not have helped it, and its other
-// figures mean little.
-func (j *judge) idle() bool {
+// Idle reports whether a run did next to nothing for all of its time.
+func Idle(u Usage) bool {
+	j := judge{u: u}
+	return u.WallSeconds >= settled && j.idles()
+}
+
+// idles reports the same of a run that is not short.
+func (j *judge) idles() bool {
 	u := &j.u
 	cpu, ok := known(u.CPUSeconds)
 	given, has := known(u.Cores)
@@ -60,6 +65,18 @@ func (j *judge) idle() bool {
 	case j.storageShare() >= waiting || j.congested() || j.held():
 		return false
 	}
+	return true
+}
+
+// idle reports a workload that hardly ran at all: fewer cores would not have helped it, and its other
+// figures mean little.
+func (j *judge) idle() bool {
+	if !j.idles() {
+		return false
+	}
+	u := &j.u
+	cpu, _ := known(u.CPUSeconds)
+	given, _ := known(u.Cores)
 	key, was := "idle", "allocated"
 	if u.Running {
 		key = "idle.running"

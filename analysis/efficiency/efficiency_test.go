@@ -149,12 +149,13 @@ func TestJudge(t *testing.T) {
 		"a step of it": {ended("completed", 0, func(u *Usage) {
 			u.JobSteps = []Step{{ID: "0", State: "completed"}, {ID: "1", Name: "solve", State: "out_of_memory", WallSeconds: 2, ExitCode: code(125)}, {ID: "2", State: "completed"}}
 		}), "critical oom: step 1 (solve) was killed for lack of memory after 2 s, though the state of the job is completed; ask for more memory, or use less"},
-		"time limit":   {ended("timeout", 143, func(u *Usage) { u.RequestSeconds = at(3600) }), "critical timeout: it reached its time limit of 1 h and was ended; ask for more time, or write checkpoints"},
-		"deadline":     {ended("deadline", 0), "critical timeout: it could not end before its deadline and was ended after 1 h"},
-		"node failure": {ended("node_fail", 0), "critical node_fail: a node failed under it after 1 h: this was not its fault; submit it again"},
-		"preempted":    {ended("preempted", 143), "info preempted: it had to make room for a job of higher priority after 1 h"},
-		"cancelled":    {ended("cancelled", 143), "info cancelled: it was cancelled after 1 h"},
-		"by whom":      {ended("cancelled", 143, func(u *Usage) { u.EndedByUser = "alice" }), "info cancelled: it was cancelled by alice after 1 h"},
+		"idle to the end": {batch(2, 0.00001, 0, func(u *Usage) { u.State, u.ExitCode, u.RequestSeconds = "timeout", code(143), at(3600) }), "critical timeout: it reached its time limit of 1 h and was ended, though it had done next to nothing: more time would not help\nwarning idle: it was idle: it used 36 ms of CPU time in 1 h, with 2 cores allocated"},
+		"time limit":      {ended("timeout", 143, func(u *Usage) { u.RequestSeconds = at(3600) }), "critical timeout: it reached its time limit of 1 h and was ended; ask for more time, or write checkpoints"},
+		"deadline":        {ended("deadline", 0), "critical timeout: it could not end before its deadline and was ended after 1 h"},
+		"node failure":    {ended("node_fail", 0), "critical node_fail: a node failed under it after 1 h: this was not its fault; submit it again"},
+		"preempted":       {ended("preempted", 143), "info preempted: it had to make room for a job of higher priority after 1 h"},
+		"cancelled":       {ended("cancelled", 143), "info cancelled: it was cancelled after 1 h"},
+		"by whom":         {ended("cancelled", 143, func(u *Usage) { u.EndedByUser = "alice" }), "info cancelled: it was cancelled by alice after 1 h"},
 		"cancelled, idle": {batch(1, 0.001, 0.01, func(u *Usage) { u.State, u.EndedByUser = "cancelled", "carol" }),
 			"info cancelled: it was cancelled by carol after 1 h\nwarning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 1 core allocated"},
 		"cancelled, short of memory": {batch(1, 0.001, 0.01, func(u *Usage) { u.State, u.OOMKills = "cancelled", at(1) }),
@@ -198,9 +199,9 @@ func TestJudge(t *testing.T) {
 
 		// Time.
 		"a quarter":     {ended("completed", 0, func(u *Usage) { u.RequestSeconds = at(14400) }), ""},
-		"less of it":    {ended("completed", 0, func(u *Usage) { u.RequestSeconds = at(14401) }), "info time: it took 1 h of the 4 h it requested (25 %): with a shorter time limit it is likely to start sooner"},
+		"less of it":    {ended("completed", 0, func(u *Usage) { u.RequestSeconds = at(14401) }), "info time: it took 1 h of its limit of 4 h (25 %): with a shorter time limit it is likely to start sooner"},
 		"within 1 h":    {ended("completed", 0, func(u *Usage) { u.WallSeconds, u.RequestSeconds = 600, at(4199) }), ""},
-		"an hour":       {ended("completed", 0, func(u *Usage) { u.WallSeconds, u.RequestSeconds = 600, at(4200) }), "info time: it took 10 min of the 1 h 10 min it requested (14 %): with a shorter time limit it is likely to start sooner"},
+		"an hour":       {ended("completed", 0, func(u *Usage) { u.WallSeconds, u.RequestSeconds = 600, at(4200) }), "info time: it took 10 min of its limit of 1 h 10 min (14 %): with a shorter time limit it is likely to start sooner"},
 		"it failed":     {ended("failed", 1, func(u *Usage) { u.RequestSeconds = at(86400) }), "critical exit: it failed with exit code 1"},
 		"still running": {ended("running", 0, func(u *Usage) { u.Running, u.RequestSeconds = true, at(86400) }), ""},
 

@@ -53,11 +53,14 @@ func (j *judge) ending() {
 	}
 	switch u.State {
 	case "timeout":
-		limit := ""
+		key, limit := "timeout", ""
+		if j.idles() {
+			key = "timeout.idle"
+		}
 		if v, ok := known(u.RequestSeconds); ok && v > 0 {
 			limit = " of " + format.Time(v)
 		}
-		j.say("timeout", Critical, u.WallSeconds, "seconds", "timeout", phrase.Words{"limit": limit})
+		j.say("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit})
 	case "deadline":
 		say("timeout", Critical, "timeout.deadline")
 	case "node_fail", "boot_fail":

@@ -43,6 +43,8 @@ type Run struct {
 	Cut bool
 	// Squeezed is true if its memory was full, page cache included, and it was slowed down by that.
 	Squeezed bool
+	// Idle is true if it did nothing for all of its time: that shows no need of more time.
+	Idle bool
 	// Waited is true if its threads waited for cores, so that it used fewer than it wanted.
 	Waited bool
 }
@@ -61,6 +63,7 @@ const (
 	enlarged     = 1.25 // times the memory of a run slowed down by lack of memory
 	timeMargin   = 1.25
 	settled      = 30.0 // seconds
+	steady       = 1.1  // times its mean use: a run whose p95 is within that did not vary
 	busyGPU      = 0.15 // of a GPU: below that it is not worth one
 )
 
@@ -102,7 +105,8 @@ func (a *Advice) memory(runs []Run) {
 	peak, n, cached, whole := 0.0, 0, false, false
 	bound := 0.0            // of runs whose exact need is unknown
 	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
-	for _, r := range runs {
+	killed, squeezed := "", ""
+	for i, r := range runs {
 		need, ok := known(r.MemoryNeededPeakBytes)
 		if !ok {
 			need, ok = known(r.MemoryPeakBytes)
@@ -117,21 +121,23 @@ func (a *Advice) memory(runs []Run) {
 		}
 		if r.OutOfMemory {
 			had, _ := known(r.Memory)
-			floor = max(floor, had, need)
+			if had = max(had, need); had > floor {
+				floor, killed = had, subject(runs, i)
+			}
 		}
-		if had, ok := known(r.Memory); ok && r.Squeezed {
-			slow = max(slow, had)
+		if had, ok := known(r.Memory); ok && r.Squeezed && had > slow {
+			slow, squeezed = had, subject(runs, i)
 		}
 	}
 	switch {
 	case floor > 0 && floor*raised > max(peak*memoryMargin, slow*enlarged):
 		v := roundMemory(floor * raised)
 		a.Memory = &v
-		a.say("memory.killed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(floor)})
+		a.say("memory.killed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(floor), "run": killed})
 	case slow > 0 && slow*enlarged > peak*memoryMargin:
 		v := roundMemory(slow * enlarged)
 		a.Memory = &v
-		a.say("memory.squeezed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(slow)})
+		a.say("memory.squeezed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(slow), "run": squeezed})
 	case whole && bound <= peak*memoryMargin:
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v
@@ -152,8 +158,13 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	for _, r := range runs {
 		v, ok := known(r.CoresP95)
 		given, _ := known(r.Cores)
-		if !ok || r.CPUInexact || r.Seconds < settled || r.Waited && !(given > 0 && v >= 0.9*given) {
+		if !ok || r.CPUInexact || r.Seconds < settled {
 			continue
+		}
+		if r.Waited && !(given > 0 && v >= 0.9*given) {
+			if v, ok = r.wanted(v); !ok {
+				continue
+			}
 		}
 		if v >= most {
 			most, had = v, given
@@ -205,22 +216,52 @@ func (a *Advice) gpus(runs []Run) {
 	a.GPUs = &v
 }
 
+// wanted returns the cores that a run would have used whose threads waited for cores, at most: its use and its wait, which are known
+// over its whole time only. That is no answer for a run whose use varied.
+func (r *Run) wanted(p95 float64) (float64, bool) {
+	cpu, ok := known(r.CPUSeconds)
+	wait, exact := known(r.CPUWaitSeconds)
+	if !ok || !exact || r.Exactness["cpu_wait_seconds"] != figure.Exact || p95 > steady*cpu/r.Seconds {
+		return 0, false
+	}
+	v := max(p95, (cpu+wait)/r.Seconds)
+	if given, ok := known(r.Cores); ok && given > 0 {
+		v = min(v, given)
+	}
+	return v, true
+}
+
+// subject names one of the runs in a sentence about the first.
+func subject(runs []Run, i int) string {
+	if i == 0 || runs[i].ID == "" {
+		return "it"
+	}
+	return "a run (" + runs[i].ID + ")"
+}
+
 func (a *Advice) time(runs []Run) {
-	longest, n, floor := 0.0, 0, 0.0
-	for _, r := range runs {
+	longest, n, floor, limited := 0.0, 0, 0.0, ""
+	going, over := 0.0, "" // of runs that have not ended, or were ended before they were done
+	for i, r := range runs {
 		if r.Done && r.Seconds > 0 {
 			longest, n = max(longest, r.Seconds), n+1
 		}
-		if r.Limit {
-			asked, _ := known(r.RequestSeconds)
-			floor = max(floor, asked, r.Seconds)
+		if !r.Done && !r.Idle && r.Seconds > going {
+			going, over = r.Seconds, subject(runs, i)
+		}
+		if asked, _ := known(r.RequestSeconds); r.Limit && !r.Idle && max(asked, r.Seconds) > floor {
+			floor, limited = max(asked, r.Seconds), subject(runs, i)
 		}
 	}
 	switch {
 	case floor > 0 && floor*raised > longest*timeMargin:
 		v := roundTime(floor * raised)
 		a.Seconds = &v
-		a.say("time.limit", phrase.Words{"time": format.Time(v), "had": format.Time(floor)})
+		a.say("time.limit", phrase.Words{"time": format.Time(v), "had": format.Time(floor), "run": limited})
+	case n > 0 && going > longest:
+		v := roundTime(going * timeMargin)
+		a.Seconds = &v
+		a.say("time.going", phrase.Words{"time": format.Time(v), "took": format.Time(going), "run": over})
 	case n > 0:
 		v := roundTime(longest * timeMargin)
 		a.Seconds = &v

@@ -33,11 +33,24 @@ func TestFor(t *testing.T) {
 		"killed, then well": {[]Run{good, with(func(r *Run) {
 			r.OutOfMemory, r.Done, r.MemoryNeededPeakBytes, r.Memory = true, false, at(4*gib), at(4*gib)
 		})}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
-		"squeezed":               {[]Run{with(func(r *Run) { r.Squeezed, r.MemoryNeededPeakBytes, r.Memory = true, at(2*gib), at(4*gib) })}, 8, 5 * gib, 4500, -1, 1, "memory 5 GiB: with 4 GiB it was held up for lack of memory"},
-		"squeezed once":          {[]Run{good, with(func(r *Run) { r.Squeezed, r.Memory = true, at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
-		"squeezed, as much":      {[]Run{good, with(func(r *Run) { r.Squeezed, r.Memory = true, at(9.6*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
-		"squeezed, killed":       {[]Run{with(func(r *Run) { r.Squeezed, r.Memory = true, at(20*gib) }), with(func(r *Run) { r.OutOfMemory, r.MemoryNeededPeakBytes, r.Memory = true, at(16*gib), at(16*gib) })}, 8, 25 * gib, 4500, -1, 2, "held up for lack of memory"},
-		"time limit":             {[]Run{with(func(r *Run) { r.Limit, r.Done, r.RequestSeconds = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h"},
+		"squeezed":           {[]Run{with(func(r *Run) { r.Squeezed, r.MemoryNeededPeakBytes, r.Memory = true, at(2*gib), at(4*gib) })}, 8, 5 * gib, 4500, -1, 1, "memory 5 GiB: with 4 GiB it was held up for lack of memory"},
+		"squeezed once":      {[]Run{good, with(func(r *Run) { r.Squeezed, r.Memory = true, at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
+		"squeezed, as much":  {[]Run{good, with(func(r *Run) { r.Squeezed, r.Memory = true, at(9.6*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
+		"squeezed, killed":   {[]Run{with(func(r *Run) { r.Squeezed, r.Memory = true, at(20*gib) }), with(func(r *Run) { r.OutOfMemory, r.MemoryNeededPeakBytes, r.Memory = true, at(16*gib), at(16*gib) })}, 8, 25 * gib, 4500, -1, 2, "held up for lack of memory"},
+		"time limit":         {[]Run{with(func(r *Run) { r.Limit, r.Done, r.RequestSeconds = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h"},
+		"idle at its limit":  {[]Run{with(func(r *Run) { r.Limit, r.Idle, r.Done, r.RequestSeconds = true, true, false, at(3600) })}, 8, 12 * gib, -1, -1, 1, ""},
+		"runs longer":        {[]Run{with(func(r *Run) { r.Cut, r.Done, r.Seconds = true, false, 3*3600 }), with(func(r *Run) { r.Seconds = 1740 })}, 8, 12 * gib, 13500, -1, 2, "time 3 h 45 min: it took 3 h without coming to its end"},
+		"another was killed": {[]Run{good, with(func(r *Run) { r.ID, r.OutOfMemory, r.Done, r.Memory = "slurm/7", true, false, at(48*gib) })}, 8, 72 * gib, 4500, -1, 2, "a run (slurm/7) was killed with 48 GiB"},
+		"waited, steady": {[]Run{with(func(r *Run) {
+			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95 = true, at(3600*0.15), at(3600*0.85), at(0.16)
+		})}, 1, 12 * gib, 4500, -1, 1, ""},
+		"waited, in bursts": {[]Run{with(func(r *Run) {
+			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95 = true, at(3600*0.15), at(3600*0.85), at(3)
+		})}, -1, 12 * gib, 4500, -1, 1, ""},
+		"waited, at least": {[]Run{with(func(r *Run) {
+			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95 = true, at(3600*0.15), at(3600*0.85), at(0.16)
+			r.Exactness = figure.Degrees{"cpu_wait_seconds": figure.AtLeast}
+		})}, -1, 12 * gib, 4500, -1, 1, ""},
 		"uses all":               {[]Run{with(func(r *Run) { r.Cores = at(8) })}, 8, 12 * gib, 4500, -1, 1, "reckon scale"},
 		"waited for cores":       {[]Run{with(func(r *Run) { r.Waited = true })}, -1, 12 * gib, 4500, -1, 1, ""},
 		"waited, used all":       {[]Run{with(func(r *Run) { r.Waited, r.Cores = true, at(8) })}, 8, 12 * gib, 4500, -1, 1, ""},

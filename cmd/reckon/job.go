@@ -151,15 +151,18 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	if err != nil {
 		return err
 	}
+	jobs := []client.Workload{{ID: o.id, Start: r.Start, Site: r.Site}}
 	if !o.finds && o.oneStep == "" {
 		if m, found, err := members(ctx, c, o); err != nil || found {
 			if err != nil {
 				return err
 			}
-			return writeMembers(g, o, m, now)
+			if !o.seff {
+				return writeMembers(g, o, m, now)
+			}
+			jobs = m.Members // seff is of one job: the tasks one after the other
 		}
 	}
-	jobs := []client.Workload{{ID: o.id, Start: r.Start, Site: r.Site}}
 	if o.finds {
 		if jobs, err = lastJobs(ctx, c, o.find, o.site); err != nil {
 			return err

@@ -30,12 +30,12 @@ var (
 // members returns the array or heterogeneous job that an id denotes; false for a single job.
 func members(ctx context.Context, c *client.Client, o jobOptions) (client.Members, bool, error) {
 	some := tasksID().MatchString(o.id)
-	whole := o.seffOrMail() || o.start != "" || o.from != "" || o.to != "" || o.step != "" || o.by.value != ""
+	whole := o.mail || o.trace.value != "" || o.start != "" || o.from != "" || o.to != "" || o.step != "" || o.by.value != ""
 	switch {
 	case some && whole:
 		return client.Members{}, false,
 			&usageError{
-				fmt.Errorf("%s is several jobs; --seff, --email-text, --trace, --by, --start, --from, --to and --step are of one", o.id)}
+				fmt.Errorf("%s is several jobs; --email-text, --trace, --by, --start, --from, --to and --step are of one", o.id)}
 	case !some && (whole || !wholeID().MatchString(o.id)):
 		return client.Members{}, false, nil
 	}
@@ -46,8 +46,6 @@ func members(ctx context.Context, c *client.Client, o jobOptions) (client.Member
 	}
 	return m, err == nil, err
 }
-
-func (o *jobOptions) seffOrMail() bool { return o.seff || o.mail || o.trace.value != "" }
 
 func writeMembers(g *globals, o jobOptions, m client.Members, now time.Time) error {
 	g.partial(m.Missing)

@@ -171,7 +171,7 @@ func (s *Site) build() {
 	must(s.tb, err)
 	s.views = query.New(s.Series, query.Options{})
 	s.bounds = &answer.Bounds{Rollups: s.Catalogue, Views: s.views, Ledger: &s.Inconsistent, Clock: clock}
-	s.jobs = &answer.Jobs{Catalogue: s.Catalogue, Steps: s.Catalogue, Views: s.views, Bounds: s.bounds}
+	s.jobs = &answer.Jobs{Catalogue: s.Catalogue, Steps: s.Catalogue, Views: s.views, Bounds: s.bounds, Clock: clock}
 }
 
 func must(tb testing.TB, err error) {
