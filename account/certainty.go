@@ -22,6 +22,7 @@ const (
 	fromModel    origin = "model"
 	fromMonitors origin = "resctrl"        // monitoring groups of the kernel
 	fromSeen     origin = "seen_processes" // processes that a reading or a record showed
+	fromReduced  origin = "reduced"        // some of it is short work: the group was too quiet to be exported in full; see reduced.go
 	fromThreads  origin = "ended_threads"  // threads ended whose last moments were not counted
 )
 

@@ -6,6 +6,9 @@ import "reckon/sensor"
 func (p *Part) charge(d usage, proc *sensor.Process, task int16, initial bool) {
 	if initial {
 		p.total.add(d)
+		if past := d.counters(); past != (usage{}) {
+			p.apart().before.add(past)
+		}
 		p.tasks += d.user + d.system
 	} else {
 		p.now.used.add(d)

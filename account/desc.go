@@ -108,7 +108,7 @@ func Descs() []*metric.Desc {
 		containerInfo, containerRestarts, containerWaiting, containerExit, containerExitBefore, containerRunning, containerDevice,
 		containerUsage, containerWorking, containerPeriods, containerThrottled, podInfo, podPhase, podCreated,
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
-		commandSeconds, shortWorkloads, zombies, figureExactness,
+		commandSeconds, shortWorkloads, nodeIO, nodeWait, zombies, figureExactness,
 		diskLimitBytes, diskLimitOperations, interconnectBytes, taskCount, busiestTask, sensor.MemoryTraffic,
 	)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"reckon/account/energy"
+	"reckon/account/tally"
 	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
@@ -181,7 +182,7 @@ func (c certainty) peculiar() bool {
 		return false
 	}
 	switch c.source {
-	case fromCgroup, fromPSS, fromRSSSum, fromSeen, fromThreads:
+	case fromCgroup, fromPSS, fromRSSSum, fromSeen, fromThreads, fromReduced:
 		return true
 	}
 	return slices.Contains(energy.Methods[:], string(c.source))
@@ -293,7 +294,7 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	p.degrees = degrees{}
 	note := func(f judged, c certainty) {
 		p.degrees.raise(f, c.degree)
-		if c.peculiar() && f != figRead && f != figWrite {
+		if c.peculiar() && (c.source == fromReduced || f != figRead && f != figWrite) {
 			p.exactness().note(f, j.name(f), c)
 			return
 		}
@@ -301,7 +302,7 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	}
 	note(figCPU, cpu)
 	p.judgeCores(note)
-	if p.have&sensor.FieldWait != 0 && !p.reduced() {
+	if p.have&sensor.FieldWait != 0 && p.full {
 		wait := p.waitCertainty(ends)
 		if p.lostThreads {
 			wait = wait.worse(certainty{sensor.LackEndedThreads.Exactness(), fromThreads})
@@ -319,9 +320,28 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	if p.monitored != nil {
 		note(figTraffic, p.monitored.certainty())
 	}
+	p.judgeHanded(j.parts.tallies, note)
 	j.parts.tallies.Judge(&p.tally, p.start, func(f int, degree figure.Exactness, source string) {
 		note(figures+judged(f), certainty{degree, origin(source)})
 	})
+}
+
+// judgeHanded records which figures lack what was handed over before the part got all series.
+func (p *Part) judgeHanded(books *tally.Books, note func(judged, certainty)) {
+	if !p.full {
+		return
+	}
+	lack, handed := certainty{figure.AtLeast, fromReduced}, p.handed()
+	if lacksHanded(handed.wait, p.total.wait) {
+		note(figWait, lack)
+	}
+	if lacksHanded(handed.read, p.total.read) {
+		note(figRead, lack)
+	}
+	if lacksHanded(handed.write, p.total.write) {
+		note(figWrite, lack)
+	}
+	books.Handed(&p.tally, func(f int) { note(figures+judged(f), lack) })
 }
 
 // ioCertainty returns the exactness of reads and writes: ends, unless a control group counts them.

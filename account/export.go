@@ -1,7 +1,6 @@
 package account
 
 import (
-	"slices"
 	"time"
 
 	"reckon/metric"
@@ -10,6 +9,10 @@ import (
 
 // rows are the series of a part, made once it is exported for the first time.
 type rows struct {
+	// shown is the time of the last export that included the part, in milliseconds since the Unix epoch; 0 for none of this agent
+	// unless it is reduced: some export had the reduced series set.
+	shown                            int64
+	reduced                          bool
 	user, system, wait, throttled    *metric.Series
 	memory                           [3]*metric.Series
 	peak, byteSeconds, swap          *metric.Series
@@ -33,9 +36,9 @@ func (p *Part) Series(d *metric.Desc, values ...string) *metric.Series { return 
 // series returns a series of d with the labels of the part.
 func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 	if p.labels == nil {
-		p.labels = []string{string(p.id), string(p.kind), p.part, p.owner}
+		p.labels = &[...]string{string(p.id), string(p.kind), p.part, p.owner}
 	}
-	s := metric.NewSeries(d, append(slices.Clip(p.labels), values...)...)
+	s := metric.NewSeries(d, append(p.labels[:], values...)...)
 	if d.Kind == metric.Counter {
 		s.Created = p.created
 	}
@@ -62,12 +65,14 @@ func (l *Ledger) Export(b *metric.Batch) {
 			}
 		}
 	}
+	l.parts.handOver()
 	for _, p := range l.parts.order {
 		if p.phase == absorbed || p.phase == heldBack {
 			continue
 		}
 		from := len(b.Samples)
 		l.exportPart(p, b)
+		p.rows.shown = l.at.millis()
 		p.phase = max(p.phase, exported)
 		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.settled(boot) && !l.power.Awaits(&p.energy) {
 			p.phase = flushed
@@ -95,7 +100,9 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.judge.export(l.EnergyModelled(), b)
 	l.power.ExportNode(b)
 	l.power.ExportDevices(b)
+	l.table.exportCounted(b)
 	l.parts.tallies.ExportTotals(b)
+	l.at.exported = l.at.lastAt
 }
 
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {
@@ -136,12 +143,13 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	l.power.Export(&p.energy, p, b)
 	p.exportFacts(l.at, b)
 	p.exportContainer(b)
-	if p.reduced() {
+	if !p.full { // by handOver
+		r.reduced = true
 		return
 	}
 	p.exportMemoryPressure(b)
 	if p.have&sensor.FieldWait != 0 {
-		b.Add(p.lazy(&r.wait, waitSeconds), seconds(p.total.wait))
+		b.Add(p.late(&r.wait, waitSeconds), seconds(p.own().wait))
 	}
 	if p.have&sensor.FieldSwap != 0 && !p.over() {
 		b.Add(p.lazy(&r.swap, swapBytes), float64(p.memory.swap))
@@ -152,7 +160,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	}
 	l.power.ExportGPUs(&p.energy, p, p.end != 0, b)
-	l.parts.tallies.Export(&p.tally, p, b)
+	l.parts.tallies.Export(&p.tally, p, r.shown, b)
 	p.exportMonitored(b)
 	p.exportTasks(b)
 	p.commands.name(p, p.CPU(), p.end != 0)
@@ -241,17 +249,17 @@ func (p *Part) newRows() *rows {
 
 // exportCounts appends the counters of reads, writes, faults and switches of a part.
 func (p *Part) exportCounts(b *metric.Batch) {
-	r := p.rows
+	r, own := p.rows, p.own()
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
-		b.Add(p.lazy(&r.read, ioBytes, "read"), float64(p.total.read))
-		b.Add(p.lazy(&r.write, ioBytes, "write"), float64(p.total.write))
+		b.Add(p.late(&r.read, ioBytes, "read"), float64(own.read))
+		b.Add(p.late(&r.write, ioBytes, "write"), float64(own.write))
 	}
 	if p.have&sensor.FieldFaults != 0 {
-		b.Add(p.lazy(&r.faults, majorFaults), float64(p.total.majorFaults))
+		b.Add(p.late(&r.faults, majorFaults), float64(own.majorFaults))
 	}
 	if p.have&sensor.FieldSwitches != 0 {
-		b.Add(p.lazy(&r.vol, contextSwitches, "voluntary"), float64(p.total.voluntary))
-		b.Add(p.lazy(&r.invol, contextSwitches, "involuntary"), float64(p.total.involun))
+		b.Add(p.late(&r.vol, contextSwitches, "voluntary"), float64(own.voluntary))
+		b.Add(p.late(&r.invol, contextSwitches, "involuntary"), float64(own.involun))
 	}
 }
 
@@ -259,6 +267,16 @@ func (p *Part) exportCounts(b *metric.Batch) {
 func (p *Part) lazy(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *s == nil {
 		*s = p.series(d, values...)
+	}
+	return *s
+}
+
+// late creates a series that the reduced set leaves out: it is zero at the last export if that had the reduced set.
+func (p *Part) late(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
+	if *s == nil {
+		if *s = p.series(d, values...); p.rows.reduced {
+			(*s).Created = p.rows.shown
+		}
 	}
 	return *s
 }

@@ -41,7 +41,8 @@ type Part struct {
 	// lostThreads: threads ended whose wait for a processor was not counted to their end.
 	lostThreads bool
 
-	total    usage  // what is exported
+	total    usage  // since the start
+	set      *apart // of total, what series may lack; nil while they lack nothing
 	tasks    uint64 // CPU nanoseconds observed per process
 	unseen   uint64 // of them, those of children that no reading or record showed
 	cgBase   int64  // CPU nanoseconds of the control group that do not belong to this account
@@ -67,7 +68,7 @@ type Part struct {
 
 	now    tick // this tick
 	rows   *rows
-	labels []string // of series without labels of their own, which share them
+	labels *[4]string // of series without labels of their own, which share them
 }
 
 // tick is the activity of a part in one tick, before it is settled.
@@ -182,17 +183,21 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 	p.total.add(used)
 }
 
-// settleIO uses the control group's counters where processes could not be read.
-func (p *Part) settleIO() {
+// settleIO uses the control group's counters where processes could not be read, and returns what they counted more.
+func (p *Part) settleIO() (more usage) {
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
-		p.total.read = max(p.total.read, p.counter(cgRead))
-		p.total.write = max(p.total.write, p.counter(cgWrite))
+		more.read, more.write = grown(p.total.read, p.counter(cgRead)), grown(p.total.write, p.counter(cgWrite))
+		p.total.add(more)
 	}
+	return more
 }
 
 // absorb adds the account of an ended part to this folded one.
 func (r *registry) absorb(p, o *Part) {
 	p.total.add(o.total)
+	if o.set != nil {
+		p.apart().before.add(o.set.before)
+	}
 	p.have |= o.have
 	p.tasks += o.total.user + o.total.system
 	p.unseen += o.total.user + o.total.system - min(o.total.user+o.total.system, o.tasks-min(o.tasks, o.unseen))

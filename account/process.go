@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/metric"
 	"reckon/sensor"
 )
 
@@ -61,6 +62,10 @@ type table struct {
 	crowds   bool // a part has processes that share much memory; see shared.go
 	// waitLacks is that the source does not count what threads waited that have ended.
 	waitLacks bool
+	// counted is what the source counted of all processes since the ledger began; see node.go.
+	counted usage
+	have    sensor.Fields
+	rows    [3]*metric.Series
 }
 
 func newTable(c *Config, at *times, parts *registry, machine *sensor.Machine, v *evidence) *table {
@@ -128,6 +133,9 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	}
 	e.threads = threads
 	d := e.last.advance(usageOf(p), p.Have)
+	if tab.have |= p.Have; !first {
+		tab.counted.add(d)
+	}
 	e.part.charge(d, p, e.task, first)
 	e.part.highWater(e, p)
 	tab.follow(e, p, isNew, first)
@@ -213,6 +221,8 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 		tab.reown(e, p)
 	}
 	d := e.last.advance(usageOf(p), p.Have)
+	tab.have |= p.Have
+	tab.counted.add(d)
 	e.part.charge(d, p, e.task, false)
 	e.part.highWater(e, p)
 	if p.Life > 0 {

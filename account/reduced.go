@@ -12,22 +12,84 @@ const (
 // reduced reports whether the part has the reduced series set. It is for a process group with hardly any activity since
 // its start and without a process killed for lack of memory, and for a container that ended before its first export
 // with as little. A desktop or a server has hundreds of them, and each would be 25 series that do not change. Figures
-// that are left out are measured and not zero: the part gets all series, from its start on, as soon as it is more
-// active, and keeps them.
+// that are left out are measured and not zero: the part gets all series as soon as it is more
+// active, and keeps them; they lack what was handed over.
 //
 // In the set: CPU time, memory, its peak and byte-seconds, energy, processes and how many were started, the facts, the
-// start and the end. Left out: waiting, I/O, traffic, calls on file systems, faults, switches, swap, threads, commands, and the
-// distribution
-// of cores.
+// start and the end. Left out: waiting, I/O, traffic, connections, calls on file systems, faults and switches, which each export
+// hands over to the short work of the owner, and swap, threads, commands, and the distribution of cores.
 func (p *Part) reduced() bool {
 	small := p.kind.Group() || p.place != "" && p.end != 0
 	if p.full {
 		return false
 	}
 	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.memory.swap == 0 &&
-		!p.energy.HasGPU() && p.kills() == 0 && !p.active(sensor.WeightActive) {
+		!p.energy.HasGPU() && p.kills() == 0 && p.monitored == nil && !p.active(sensor.WeightActive) {
 		return true
 	}
 	p.full = true
 	return false
 }
+
+// counters returns the counters that the reduced series set leaves out.
+func (u usage) counters() usage {
+	u.user, u.system = 0, 0
+	return u
+}
+
+// apart is what of the counters of a part is not in its series, or not in those of the node.
+type apart struct {
+	before usage // counted before the ledger began
+	handed usage // handed over to the short work of the owner, with before
+}
+
+func (p *Part) apart() *apart {
+	if p.set == nil {
+		p.set = new(apart)
+	}
+	return p.set
+}
+
+// handed returns what of the counters was handed over.
+func (p *Part) handed() usage {
+	if p.set == nil {
+		return usage{}
+	}
+	return p.set.handed
+}
+
+// own returns the counters of the part without what was handed over.
+func (p *Part) own() usage {
+	own := p.total
+	own.subtract(p.handed())
+	return own
+}
+
+// handOver moves what parts with the reduced series set counted since the last export to the short work of their owners, so that
+// the sum over all series stays what the sources counted. What a process did before the ledger began is in no sum.
+func (r *registry) handOver() {
+	for _, p := range r.order {
+		if p.phase == absorbed || p.phase == heldBack || !p.reduced() {
+			continue
+		}
+		if p.set != nil && p.set.handed == (usage{}) {
+			p.set.handed = p.set.before
+		}
+		more := p.own().counters()
+		if more == (usage{}) && p.tally.Empty() {
+			continue
+		}
+		into := r.shortWork(p.owner)
+		into.full = true
+		into.total.add(more)
+		into.have |= p.have & (sensor.FieldWait | sensor.FieldIO | sensor.FieldFaults | sensor.FieldSwitches)
+		into.lostThreads = into.lostThreads || p.lostThreads
+		if more != (usage{}) {
+			p.apart().handed = p.total.counters()
+		}
+		r.tallies.HandOver(&p.tally, &into.tally)
+	}
+}
+
+// lacksHanded reports whether more than a hundredth of a counter was handed over.
+func lacksHanded(handed, total uint64) bool { return handed > total/bearableUse }

@@ -23,6 +23,7 @@ type registry struct {
 	forgotten uint64
 	shorts    map[string]*metric.Series // by owner, for shortWorkloads
 	counts    map[string]uint64
+	shortOf   map[string]*Part // by owner; see shortWork
 	tallies   *tally.Books
 	repoint   func(from, to *Part) // charges the processes of one part to another from now on
 }
@@ -31,7 +32,7 @@ func newRegistry(c *Config, at *times) *registry {
 	return &registry{
 		times: at, config: c,
 		byKey: make(map[key]*Part), places: make(map[string]*Part), reported: make(map[key]*Part), groups: make(map[workload.ID]*group),
-		shorts: make(map[string]*metric.Series), counts: make(map[string]uint64),
+		shorts: make(map[string]*metric.Series), counts: make(map[string]uint64), shortOf: make(map[string]*Part),
 	}
 }
 
@@ -165,9 +166,14 @@ func (r *registry) accountOf(p *Part) *Part {
 	return p
 }
 
-// shortWork returns the account of the short work of an owner.
+// shortWork returns the account of the short work of an owner. A new one has counted since the last export, which lacks it.
 func (r *registry) shortWork(owner string) *Part {
-	return r.part(Identified{Identity: workload.Identity{
-		Workload: workload.MakeID(workload.Short, owner+"/"+r.config.Node), Owner: owner,
-	}}, r.lastAt)
+	p := r.shortOf[owner]
+	if p == nil || r.byKey[p.key] != p || p.closed() {
+		p = r.part(Identified{Identity: workload.Identity{
+			Workload: workload.MakeID(workload.Short, owner+"/"+r.config.Node), Owner: owner,
+		}}, max(r.began, r.exported))
+		r.shortOf[owner] = p
+	}
+	return p
 }

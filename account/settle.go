@@ -34,7 +34,14 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 			continue
 		}
 		p.settleCPU(t.capacity, t.initial)
-		p.settleIO()
+		if more := p.settleIO(); more != (usage{}) {
+			l.table.have |= sensor.FieldIO
+			if t.initial {
+				p.apart().before.add(more)
+			} else {
+				l.table.counted.add(more)
+			}
+		}
 		p.live, p.thread = p.now.live, p.now.threads
 		charged += p.now.cpu
 	}

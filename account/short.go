@@ -9,8 +9,8 @@ import (
 
 // Short work is folded: what process groups used that ended soon and did little is counted to one account of their owner, with
 // their number, so that ten thousand commands are not ten thousand workloads. A part that ended within one export interval is
-// short below a CPU second. A process group that did next to nothing, which is what a machine has most of, is short up to
-// quietLife.
+// short below a CPU second, unless it opened very many connections. A process group that did next to nothing, which is what a machine has
+// most of, is short up to quietLife.
 const (
 	shortCPU = uint64(time.Second)
 	// quietLife is the longest life of a quiet process group that is short work, unless the export interval is longer.
@@ -49,7 +49,7 @@ func (r *registry) pending(p *Part, boot uint64) bool {
 func (r *registry) short(p *Part) bool {
 	life := grown(p.start, p.end)
 	if life <= uint64(r.config.Export) && p.CPU() < shortCPU {
-		return true
+		return !p.kind.Group() || !p.active(sensor.WeightAlways)
 	}
 	return p.kind.Group() && life <= uint64(r.config.quietUntil()) && p.quiet(life)
 }

@@ -39,6 +39,8 @@ type stateHead struct {
 	Machine   sensor.Machine       `json:"machine"`
 	Balance   int64                `json:"balance"`
 	Lost      uint64               `json:"lost"`
+	Exported  uint64               `json:"exported,omitempty"`
+	Counted   [8]uint64            `json:"counted,omitzero"`
 	Forgotten uint64               `json:"forgotten"`
 	Lineage   bool                 `json:"lineage"` // child times are reported
 	Counts    map[string]uint64    `json:"counts"`
@@ -63,9 +65,12 @@ type partState struct {
 	Bound   bool      `json:"bound,omitempty"`
 	Guess   bool      `json:"guess,omitempty"`
 	Usage   [8]uint64 `json:"usage"`
-	Tasks   uint64    `json:"tasks"`
-	Unseen  uint64    `json:"unseen,omitempty"`
-	Threads bool      `json:"lost_threads,omitempty"` // see Part.lostThreads
+	Reduced bool      `json:"reduced,omitempty"` // the exports had the reduced series set
+	// Apart is what the part counted before the ledger began, and what it handed over.
+	Apart   *[2][8]uint64 `json:"apart,omitempty"`
+	Tasks   uint64        `json:"tasks"`
+	Unseen  uint64        `json:"unseen,omitempty"`
+	Threads bool          `json:"lost_threads,omitempty"` // see Part.lostThreads
 	// Doubts are the CPU nanoseconds that may be another part's, and that may be missing.
 	Doubts  [2]uint64 `json:"doubts,omitzero"`
 	CgBase  int64     `json:"cg_base"`
@@ -144,6 +149,7 @@ func (l *Ledger) head(bootID string) *stateHead {
 		Version: stateVersion, BootID: bootID, Booted: l.at.booted, Node: l.config.Node,
 		Began: l.at.began, LastAt: l.at.lastAt, Epoch: l.at.epoch,
 		Machine: l.node.machine, Balance: l.node.balance, Lost: l.node.lost, Counts: l.parts.counts,
+		Exported: l.at.exported, Counted: l.table.counted.array(),
 		Forgotten: l.parts.forgotten,
 		Lineage:   true,
 		Energy:    l.power.State(),
@@ -182,6 +188,10 @@ func (p *Part) state(commands map[string]uint64) partState {
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak,
 		OOMSeen:  p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
+	}
+	s.Reduced = p.rows != nil && p.rows.reduced && !p.full
+	if p.set != nil {
+		s.Apart = &[2][8]uint64{p.set.before.array(), p.set.handed.array()}
 	}
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.AccountState, s.Tally, s.ByTask, s.Monitored = p.energy.State(), p.tally.State(), p.taskState(), p.monitored
@@ -225,7 +235,8 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			return fmt.Errorf("%w: process %d belongs to no part", ErrDamaged, p.PID)
 		}
 	}
-	l.at.began, l.at.lastAt, l.at.epoch = s.Began, s.LastAt, s.Epoch
+	l.at.began, l.at.lastAt, l.at.epoch, l.at.exported = s.Began, s.LastAt, s.Epoch, s.Exported
+	l.table.counted = usageFrom(s.Counted)
 	l.table.line.gap = true
 	if s.Booted != 0 {
 		l.at.booted = s.Booted
@@ -283,6 +294,13 @@ func (l *Ledger) restorePart(s *partState) *Part {
 		p.phase = exported
 	}
 	p.total, p.tasks, p.unseen, p.lostThreads = usageFrom(s.Usage), s.Tasks, s.Unseen, s.Threads
+	if s.Reduced {
+		p.rows = p.newRows()
+		p.rows.reduced, p.rows.shown = true, (l.at.epoch+int64(l.at.exported))/1e6
+	}
+	if s.Apart != nil {
+		p.set = &apart{before: usageFrom(s.Apart[0]), handed: usageFrom(s.Apart[1])}
+	}
 	if s.Doubts != [2]uint64{} {
 		l.table.doubts.about[p] = doubt{known: uncertain{over: s.Doubts[0], lack: s.Doubts[1]}}
 	}

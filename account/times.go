@@ -7,13 +7,15 @@ type times struct {
 	tick    uint64
 	now     uint64 // boot time of this tick
 	exports uint64
-	began   uint64  // boot time of the first tick
-	lastAt  uint64  // boot time of the last tick
-	before  uint64  // boot time of the tick before that
-	booted  int64   // see Ledger.SetBooted
-	first   bool    // this tick is the first of the ledger, or of the one that it was restored from
-	epoch   int64   // nanoseconds between the Unix epoch and boot
-	span    float64 // seconds between the last two ticks
+	// exported is the boot time of the last export, 0 before the first.
+	exported uint64
+	began    uint64  // boot time of the first tick
+	lastAt   uint64  // boot time of the last tick
+	before   uint64  // boot time of the tick before that
+	booted   int64   // see Ledger.SetBooted
+	first    bool    // this tick is the first of the ledger, or of the one that it was restored from
+	epoch    int64   // nanoseconds between the Unix epoch and boot
+	span     float64 // seconds between the last two ticks
 }
 
 // interval returns the number of the present export interval, from 1 on.

@@ -58,6 +58,18 @@ func (u *usage) add(d usage) {
 	u.write += d.write
 }
 
+// subtract subtracts counters that are part of u.
+func (u *usage) subtract(d usage) {
+	u.user -= d.user
+	u.system -= d.system
+	u.wait -= d.wait
+	u.voluntary -= d.voluntary
+	u.involun -= d.involun
+	u.majorFaults -= d.majorFaults
+	u.read -= d.read
+	u.write -= d.write
+}
+
 func step(last *uint64, now uint64, d *uint64, known sensor.Fields) {
 	if known != 0 && now > *last {
 		*d = now - *last

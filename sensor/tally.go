@@ -49,7 +49,8 @@ type TallySeries struct {
 	Values []string
 	// Always exports it while it is 0, of every workload if it is of the first set; others begin with their first amount.
 	Always bool
-	// Total, if not nil, is the sum over all workloads of the node, with the label values TotalValues.
+	// Total, if not nil, is what the source counted of all processes of the node, under all names of the set, with the label values
+	// TotalValues.
 	Total       *metric.Desc
 	TotalValues []string
 	Figure      *TallyFigure // of the exactness of the series, nil for none
@@ -105,7 +106,8 @@ type TallyWeight uint8
 const (
 	WeightNone   TallyWeight = iota
 	WeightActive             // it has all series
-	WeightLong               // and is no short work
+	WeightLong               // and is no short work if it outlives an export interval
+	WeightAlways             // and is none, however soon it ends
 )
 
 // TallyRate is a current rate that a live view shows.

@@ -19,6 +19,7 @@ type Account struct {
 type held struct {
 	set       *set
 	amounts   []float64
+	handed    []float64 // to another account before, and not in amounts; nil for none
 	pending   []Pending // by series; nil while no event shared a hardware counter
 	rows      []*metric.Series
 	histogram *metric.Histogram // as of the latest export
@@ -86,6 +87,64 @@ func (b *Books) Absorb(a, o *Account) {
 	}
 }
 
+// Empty reports whether the account has no amount.
+func (a *Account) Empty() bool {
+	for _, h := range a.held {
+		if observed(h.amounts) {
+			return false
+		}
+	}
+	return true
+}
+
+// HandOver moves the amounts of an account to another one. They still count for [Account.Exceeds].
+func (b *Books) HandOver(a, to *Account) {
+	for _, h := range a.held {
+		if !observed(h.amounts) {
+			continue
+		}
+		into := b.held(to, h.set)
+		for i, n := range h.amounts {
+			into.amounts[i] += n
+			h.hand(i, n)
+		}
+		clear(h.amounts)
+	}
+}
+
+// hand notes that an amount was handed over.
+func (h *held) hand(i int, amount float64) {
+	if h.handed == nil {
+		h.handed = make([]float64, len(h.amounts))
+	}
+	h.handed[i] += amount
+}
+
+// all returns an amount with what was handed over of it.
+func (h *held) all(i int) float64 {
+	if h.handed == nil {
+		return h.amounts[i]
+	}
+	return h.amounts[i] + h.handed[i]
+}
+
+// Handed calls note for the figures of which more than a hundredth was handed over.
+func (b *Books) Handed(a *Account, note func(figure int)) {
+	for _, h := range a.held {
+		for _, n := range h.set.figures {
+			var handed, all float64
+			for _, k := range n.series {
+				if i := h.set.first[k]; h.handed != nil {
+					handed, all = handed+h.handed[i], all+h.all(i)
+				}
+			}
+			if handed > all/100 {
+				note(n.figure)
+			}
+		}
+	}
+}
+
 // Limits are the amounts below which a process group has done next to nothing, for each source and unit.
 type Limits struct {
 	Bytes, Nanos, Calls float64
@@ -103,7 +162,7 @@ func (a *Account) Exceeds(limits Limits, weight sensor.TallyWeight) bool {
 				if x.Weight < weight || x.Weight == sensor.WeightNone {
 					continue
 				}
-				switch n := h.amounts[h.set.first[k]]; x.Desc.Unit {
+				switch n := h.all(h.set.first[k]); x.Desc.Unit {
 				case metric.Bytes:
 					bytes += n
 				case metric.Seconds:
@@ -138,7 +197,7 @@ func (b *Books) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond 
 func (a *Account) Has(rate sensor.TallyRate) bool {
 	for _, h := range a.held {
 		for k := range h.set.series {
-			if h.set.series[k].Rate == rate && h.amounts[h.set.first[k]] > 0 {
+			if h.set.series[k].Rate == rate && h.all(h.set.first[k]) > 0 {
 				return true
 			}
 		}

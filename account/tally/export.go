@@ -13,15 +13,16 @@ type Labeller interface {
 	Series(d *metric.Desc, values ...string) *metric.Series
 }
 
-// Export appends the series of an account. It has a zero of what each source that counts always has.
-func (b *Books) Export(a *Account, of Labeller, to *metric.Batch) {
+// Export appends the series of an account. It has a zero of what each source that counts always has. shown is the time of the last
+// export that included the account, in milliseconds since the Unix epoch, 0 for none: a series that it lacked was zero then.
+func (b *Books) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
 	for _, s := range b.sources {
 		if s.since != 0 && always(s.spec) {
 			b.held(a, s.first)
 		}
 	}
 	for _, h := range a.held {
-		h.export(of, to)
+		h.export(of, shown, to)
 	}
 }
 
@@ -35,7 +36,7 @@ func always(t *sensor.TallySpec) bool {
 	return false
 }
 
-func (h *held) export(of Labeller, to *metric.Batch) {
+func (h *held) export(of Labeller, shown int64, to *metric.Batch) {
 	s := h.set.source
 	for k := range h.set.series {
 		x := &h.set.series[k]
@@ -51,6 +52,7 @@ func (h *held) export(of Labeller, to *metric.Batch) {
 			if h.rows[k].Created == 0 {
 				h.rows[k].Created = s.began
 			}
+			h.rows[k].Created = max(h.rows[k].Created, shown)
 		}
 		switch {
 		case x.Desc.Kind == metric.NativeHistogram:
@@ -86,23 +88,30 @@ func (h *held) distribution(amounts []float64) *metric.Histogram {
 	return h.histogram
 }
 
-// ExportTotals appends the sums over all accounts, and begins the next export interval.
+// ExportTotals appends what each source counted of all processes, and begins the next export interval. What a source counts begins with
+// a zero, so that no first amount is missed.
 func (b *Books) ExportTotals(to *metric.Batch) {
 	for _, s := range b.sources {
 		s.exported()
 		if s.since == 0 {
 			continue
 		}
-		for i := range s.totals {
-			t, x := &s.totals[i], &s.spec.Sets[0].Series[i]
-			if x.Total == nil || t.amount == 0 && !x.Always {
-				continue
+		for set := range s.totals {
+			for i := range s.totals[set] {
+				t, x := &s.totals[set][i], &s.spec.Sets[set].Series[i]
+				if x.Total == nil || t.amount == 0 && set == 0 && s.have>>i&1 == 0 {
+					continue
+				}
+				if t.row == nil {
+					t.row = metric.NewSeries(x.Total, x.TotalValues...)
+					t.row.Created = s.began
+				}
+				if x.Desc.Unit == metric.Seconds {
+					to.Add(t.row, t.amount/1e9)
+				} else {
+					to.Add(t.row, t.amount)
+				}
 			}
-			if t.row == nil {
-				t.row = metric.NewSeries(x.Total, x.TotalValues...)
-				t.row.Created = s.began
-			}
-			to.Add(t.row, t.amount)
 		}
 	}
 }

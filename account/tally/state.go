@@ -15,6 +15,7 @@ type Amount struct {
 	Amount  float64   `json:"a,omitempty"`
 	Octaves []float64 `json:"o,omitempty"` // of a histogram
 	Pending *Pending  `json:"p,omitempty"`
+	Handed  float64   `json:"h,omitempty"` // handed over before, not part of Amount
 }
 
 // Waiting is a saved amount that waits for its process.
@@ -51,7 +52,10 @@ func (a *Account) State() (all []Amount) {
 				p := h.pending[k]
 				x.Pending = &p
 			}
-			if x.Amount != 0 || x.Octaves != nil || x.Pending != nil {
+			if h.handed != nil {
+				x.Handed = h.handed[h.set.first[k]]
+			}
+			if x.Amount != 0 || x.Octaves != nil || x.Pending != nil || x.Handed != 0 {
 				all = append(all, x)
 			}
 		}
@@ -80,6 +84,9 @@ func (b *Books) Restore(a *Account, saved []Amount) {
 		}
 		h := b.held(a, t)
 		h.amounts[h.set.first[k]] += x.Amount
+		if x.Handed != 0 {
+			h.hand(h.set.first[k], x.Handed)
+		}
 		for o, n := range x.Octaves[:min(len(x.Octaves), len(h.amounts)-h.set.first[k]-1)] {
 			h.amounts[h.set.first[k]+1+o] += n
 		}
@@ -97,9 +104,11 @@ func (b *Books) State() map[string]SourceState {
 	all := make(map[string]SourceState)
 	for _, s := range b.sources {
 		x := SourceState{Began: s.began}
-		for i, t := range s.totals {
-			if t.amount != 0 {
-				x.Totals = append(x.Totals, Amount{Key: cellKey(&s.spec.Sets[0].Series[i]), Amount: t.amount})
+		for set := range s.totals {
+			for i, t := range s.totals[set] {
+				if of := &s.spec.Sets[set].Series[i]; of.Total != nil && t.amount != 0 {
+					x.Totals = append(x.Totals, Amount{Key: cellKey(of), Amount: t.amount})
+				}
 			}
 		}
 		for i := range s.waiting {
@@ -125,8 +134,8 @@ func (b *Books) RestoreSources(saved map[string]SourceState) {
 		}
 		s.began = max(x.Began, 0)
 		for i := range x.Totals {
-			if at, ok := b.cells[x.Totals[i].Key]; ok && at.source == s && at.set == 0 && at.series < len(s.totals) {
-				s.totals[at.series].amount = x.Totals[i].Amount
+			if at, ok := b.cells[x.Totals[i].Key]; ok && at.source == s {
+				s.totals[at.set][at.series].amount += x.Totals[i].Amount
 			}
 		}
 		for i := range x.Waiting {

@@ -42,7 +42,7 @@ type source struct {
 	first   *set                      // of every account
 	sets    map[sensor.TallyName]*set // the others
 	waiting []Awaited
-	totals  []total // by series of the first set; nil without any
+	totals  [][]total // by kind of set and series
 	counting
 }
 
@@ -64,7 +64,7 @@ type noted struct {
 	series []int
 }
 
-// total is the sum of a series over all accounts.
+// total is what a source counted of a series, of processes that have an account and of others.
 type total struct {
 	amount float64
 	row    *metric.Series
@@ -108,14 +108,12 @@ func (b *Books) source(spec *sensor.TallySpec) *source {
 	b.sources = append(b.sources, s)
 	defer func() { s.first = b.set(s, sensor.TallyName{}) }()
 	for i := range spec.Sets {
+		s.totals = append(s.totals, make([]total, len(spec.Sets[i].Series)))
 		for k := range spec.Sets[i].Series {
 			x := &spec.Sets[i].Series[k]
 			b.cells[cellKey(x)] = place{s, uint8(i), k}
 			if x.Figure != nil && !slices.ContainsFunc(b.figures, func(f *sensor.TallyFigure) bool { return f.Name == x.Figure.Name }) {
 				b.figures = append(b.figures, x.Figure)
-			}
-			if x.Total != nil && s.totals == nil {
-				s.totals = make([]total, len(spec.Sets[i].Series))
 			}
 		}
 	}
@@ -175,6 +173,9 @@ func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass)
 		if int(r.Series) >= len(set.series) {
 			continue
 		}
+		if r.Bound == 0 && r.Enabled == 0 {
+			s.totals[set.name.Set][r.Series].amount += float64(r.Amount)
+		}
 		s.waiting = append(s.waiting, Awaited{TallyRow: *r, set: set, Until: now.Tick + Patience})
 	}
 	return s.waiting
@@ -227,9 +228,6 @@ func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
 		return
 	}
 	h.amounts[t.first[r.Series]+int(r.Bound)] += amount
-	if x.Total != nil {
-		t.source.totals[r.Series].amount += amount
-	}
 	if x.Rate != sensor.RateNone {
 		a.move(x.Rate, amount, b.now.Tick)
 	}

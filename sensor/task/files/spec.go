@@ -23,6 +23,11 @@ var (
 	mountSeconds = metric.NewDesc("reckon_workload_mount_operation_seconds_total", metric.Counter, metric.Seconds,
 		sensor.Charged("type", "source", "operation"),
 		"Time of these calls of the workload until they returned, added up.")
+	nodeMountBytes = metric.NewDesc("reckon_node_mount_bytes_total", metric.Counter, metric.Bytes, []string{"direction"},
+		"Bytes that all processes of the node read from and wrote to file systems across the network since the agent began, by direction "+
+			"(read, write): workloads, short work and other together.")
+	nodeMountOperations = metric.NewDesc("reckon_node_mount_operations_total", metric.Counter, metric.None, []string{"operation"},
+		"Calls of all processes of the node on file systems across the network since the agent began: read, write, or metadata.")
 	fileBytes = &metric.Desc{
 		Name: "reckon_workload_file_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
 		Help: "Bytes that the workload read from and wrote to a file system of the machine by read(2) and write(2), by direction (read, " +
@@ -64,7 +69,14 @@ func specification() *sensor.TallySpec {
 	}
 	remote := series(mountBytes, mountOperations, mountSeconds)
 	for i := range remote {
-		remote[i].Weight, remote[i].Figure = sensor.WeightLong, figure
+		x := &remote[i]
+		x.Weight, x.Figure, x.TotalValues = sensor.WeightLong, figure, x.Values
+		switch x.Desc {
+		case mountBytes:
+			x.Total = nodeMountBytes
+		case mountOperations:
+			x.Total = nodeMountOperations
+		}
 	}
 	const most = 8 // of a workload
 	return &sensor.TallySpec{Name: "files", Sets: []sensor.TallySet{

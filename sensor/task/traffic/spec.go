@@ -58,10 +58,13 @@ var (
 		"TCP connections that the workload tried to open (role client) or took (server, counted when they first carry payload).")
 	networkRetransmits = metric.NewDesc("reckon_workload_network_retransmits_total", metric.Counter, metric.None, sensor.Charged(),
 		"TCP segments of the workload's connections that were sent again.")
+	nodeConnections = metric.NewDesc("reckon_node_network_connections_total", metric.Counter, metric.None, []string{"role"},
+		"TCP connections that processes of the node tried to open (role client) or took (server) since the agent began: workloads, short "+
+			"work and other together.")
 	nodeNetworkBytes = metric.NewDesc("reckon_node_network_payload_bytes_total", metric.Counter, metric.Bytes,
 		[]string{"direction", "protocol", "scope"},
-		"Payload at all sockets of the node since the agent began, by direction, protocol and scope: "+
-			"what workloads and other were charged.")
+		"Payload at all sockets of the node since the agent began, by direction, protocol and scope: workloads, short work and other "+
+			"together.")
 )
 
 // Indices of series: bytes by protocol, scope and direction come first, then messages by protocol and direction.
@@ -105,8 +108,12 @@ func specification() *sensor.TallySpec {
 			all[Messages(p, d)] = sensor.TallySeries{Desc: networkMessages, Values: []string{d.String(), p.String()}}
 		}
 	}
-	all[Opened] = sensor.TallySeries{Desc: networkConnections, Values: []string{"client"}}
-	all[Accepted] = sensor.TallySeries{Desc: networkConnections, Values: []string{"server"}}
+	for i, role := range []string{"client", "server"} {
+		all[Opened+i] = sensor.TallySeries{
+			Desc: networkConnections, Values: []string{role}, Total: nodeConnections, TotalValues: []string{role},
+			Weight: sensor.WeightAlways,
+		}
+	}
 	all[Retransmit] = sensor.TallySeries{Desc: networkRetransmits}
 	return &sensor.TallySpec{Name: "traffic", Sets: []sensor.TallySet{{Series: all}}}
 }

@@ -201,6 +201,27 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
+// TestSilentConnections: a connection without payload is counted where it is closed, whoever closes first.
+func TestSilentConnections(t *testing.T) {
+	s := open(t, Options{})
+	for _, clientFirst := range []bool{true, false} {
+		got := during(t, s, func() {
+			for range 50 {
+				out, in := pair(t, "127.0.0.1:0")
+				if !clientFirst {
+					out, in = in, out
+				}
+				_ = out.Close()
+				_, _ = in.Read(make([]byte, 1)) // its end has come
+				_ = in.Close()
+			}
+		})
+		if got.Opened != 50 || got.Accepted != 50 {
+			t.Errorf("client first %v: %+v", clientFirst, got)
+		}
+	}
+}
+
 // datagramPair is a socket with a peer and the one that takes what it sends.
 func datagramPair(t testing.TB, address string) (out, in net.Conn) {
 	t.Helper()

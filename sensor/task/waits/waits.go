@@ -45,6 +45,9 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 			Labels: sensor.Charged(),
 		},
 		Always: true, Weight: sensor.WeightActive,
+		Total: metric.NewDesc("reckon_node_io_wait_seconds_total", metric.Counter, metric.Seconds, nil,
+			"Time that threads of all processes of the node slept until storage had answered, since the agent began: workloads, short "+
+				"work and other together."),
 		Figure: &sensor.TallyFigure{Name: "io_wait_seconds", Source: "scheduler", Lacks: []sensor.Lack{sensor.LackUnderWay}},
 	}}},
 	disks: {Labels: 1, Most: 8, Series: []sensor.TallySeries{{

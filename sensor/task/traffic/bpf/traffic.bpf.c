@@ -8,7 +8,7 @@
  * sent4 ... sendpage  the same for older kernels: the returns of the functions that every call on
  *                     a socket of IPv4 or IPv6 passes.
  * spliced             payload that is spliced out of a TCP socket, which passes neither.
- * state               connections opened and accepted, and the addresses of this machine.
+ * state               connections opened, and accepted ones that end without payload, and the addresses of this machine.
  * retransmit          TCP segments sent again, charged to the last user of the connection.
  * harvest             walks the accounts and reports what was added to each since the reading before,
  *                     and at the end what belongs to no account.
@@ -34,6 +34,9 @@
 #define TCP_ESTABLISHED 1
 #define TCP_SYN_SENT 2
 #define TCP_SYN_RECV 3
+#define TCP_FIN_WAIT1 4
+#define TCP_CLOSE 7
+#define TCP_LAST_ACK 9
 
 #define SECOND 1000000000ULL
 
@@ -247,6 +250,16 @@ static __always_inline enum scope peer_scope(const struct sock *sk, struct msghd
 	return scope_of(&own, &peer) == LOOPBACK ? LOOPBACK : UNKNOWN;
 }
 
+/* accept counts a connection that came in, for a process. */
+static __always_inline void accept(struct connection *c, __u32 tgid)
+{
+	struct account *v = account_of(tgid, (__u64)bpf_get_current_task());
+
+	c->accepted = 0;
+	c->owner = tgid;
+	add(v ? &v->now.accepted : &unowned.accepted, 1);
+}
+
 /* charge counts a call that moved payload. It is inlined so that the verifier keeps the type of sk. */
 static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 bytes, enum direction direction, enum place place)
 {
@@ -296,11 +309,8 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 			}
 			scope = c->scope - 1;
 			c->owner = tgid;
-			if (c->accepted) {
-				c->accepted = 0;
-				v = account_of(tgid, (__u64)bpf_get_current_task());
-				add(v ? &v->now.accepted : &unowned.accepted, 1);
-			}
+			if (c->accepted)
+				accept(c, tgid);
 		}
 	}
 	if (scope == SCOPES)
@@ -392,6 +402,22 @@ int BPF_PROG(state, struct sock *sk, int before, int after)
 			c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 			if (c)
 				c->owner = tgid;
+		}
+		return 0;
+	}
+	if (connections && (after == TCP_FIN_WAIT1 || after == TCP_LAST_ACK || after == TCP_CLOSE)) {
+		/*
+		 * It ends without payload. The process that closes it makes the first two changes; the third one may come with a packet of
+		 * the peer, in whatever process that interrupts.
+		 */
+		c = bpf_sk_storage_get(&peers, sk, 0, 0);
+		if (c && c->accepted) {
+			if (after == TCP_CLOSE) {
+				c->accepted = 0;
+				add(&unowned.accepted, 1);
+			} else {
+				accept(c, bpf_get_current_pid_tgid() >> 32);
+			}
 		}
 		return 0;
 	}
