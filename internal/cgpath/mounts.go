@@ -5,8 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"reckon/internal/sysfs"
 )
 
 // Mount is one mounted hierarchy of control groups, from a line of /proc/PID/mountinfo
@@ -38,7 +39,7 @@ func parseMount(line string) (m Mount, ok bool) {
 	if len(left) < 6 || len(right) < 3 {
 		return m, false
 	}
-	m.Root, m.Point = unescapeMount(left[3]), unescapeMount(left[4])
+	m.Root, m.Point = sysfs.Unescape(left[3]), sysfs.Unescape(left[4])
 	if !strings.HasPrefix(m.Root, "/") || !strings.HasPrefix(m.Point, "/") {
 		return m, false
 	}
@@ -57,25 +58,6 @@ func parseMount(line string) (m Mount, ok bool) {
 		return m, false
 	}
 	return m, true
-}
-
-// unescapeMount resolves the octal escapes of space, tab, newline and backslash.
-func unescapeMount(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // Serves reports whether m is the hierarchy with the given controllers, as

@@ -1,6 +1,10 @@
 package sysfs
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
 
 // Uint parses the decimal number at the start of b and returns what follows it; false if there is none, or if it has more than 64
 // bits.
@@ -47,4 +51,23 @@ func Line(b []byte) (line, rest []byte) {
 		return b[:i], b[i+1:]
 	}
 	return b, nil
+}
+
+// Unescape turns the octal escapes of /proc (\040 for a blank, \134 for a backslash; seq_path of fs/seq_file.c) into the bytes.
+func Unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				out = append(out, byte(n))
+				i += 3
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
 }

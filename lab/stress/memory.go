@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"reckon/internal/cgpath"
 )
 
 // memory holds anonymous memory, so that the process as a whole reaches its target, the
@@ -22,13 +26,15 @@ type memory struct {
 	held  int    // written bytes of area
 	seed  uint64
 
-	now   atomic.Int64  // resident bytes at the last measurement; -1 is unknown
-	short atomic.Uint64 // why less is held than the target: 0 no reason, else shortOf...
+	groups []string      // control groups that may limit us: ours and those above
+	now    atomic.Int64  // resident bytes at the last measurement; -1 is unknown
+	short  atomic.Uint64 // why less is held than the target: 0 no reason, else shortOf...
 }
 
 const (
 	shortOfMemory = iota + 1
 	shortOfMapping
+	shortOfLimit
 )
 
 // slice is the number of bytes filled between two checks of the clock and of free memory.
@@ -50,7 +56,7 @@ func (m *memory) prepare(peak float64) error {
 	}
 	// Huge pages would make steps of 2 MiB. A kernel without them returns an error, which is fine.
 	_ = unix.Madvise(area, unix.MADV_NOHUGEPAGE)
-	m.area, m.seed = area, 0x9e3779b97f4a7c15
+	m.area, m.seed, m.groups = area, 0x9e3779b97f4a7c15, memoryGroups("/")
 	return nil
 }
 
@@ -90,8 +96,8 @@ func (m *memory) set(wish float64, stop *atomic.Bool) {
 			continue
 		}
 		for m.held < want && !stop.Load() {
-			if !roomFor(slice) {
-				m.short.Store(shortOfMemory)
+			if why := m.roomFor(slice); why != 0 {
+				m.short.Store(why)
 				return
 			}
 			next := min(m.held+slice, want)
@@ -190,14 +196,77 @@ func kilobytes(text, name string) (int64, bool) {
 	return 0, false
 }
 
-// roomFor reports whether the machine has n bytes to spare. A twentieth, at most 1 GiB,
-// stays free: a load generator must not trigger the out-of-memory killer.
-func roomFor(n int64) bool {
+// roomFor returns 0 where the machine and the control groups that we are in have n bytes to spare, else what is short. A twentieth, at most
+// 1 GiB, stays free: a load generator must not trigger the out-of-memory killer.
+func (m *memory) roomFor(n int64) uint64 {
+	spare := func(all int64) int64 { return n + max(min(all/20, 1<<30), 4<<20) }
+	for _, dir := range m.groups {
+		if limit, free, ok := groupMemory(dir); ok && free <= spare(limit) {
+			return shortOfLimit
+		}
+	}
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
-		return true // unknown: the kernel decides
+		return 0 // unknown: the kernel decides
 	}
 	free, ok := kilobytes(string(text), "MemAvailable:")
 	all, ok2 := kilobytes(string(text), "MemTotal:")
-	return !ok || !ok2 || free-n > min(all/20, 1<<30)
+	if ok && ok2 && free <= spare(all) {
+		return shortOfMemory
+	}
+	return 0
+}
+
+// memoryGroups returns the directories of our control group and those above it that account for memory, as far as they are seen from here.
+func memoryGroups(root string) (dirs []string) {
+	mounts, _ := cgpath.ReadMounts(root)
+	own, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	for line := range strings.Lines(string(own)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		for _, m := range mounts {
+			if len(f) < 3 || !m.Serves(f[1]) || !m.V2 && !slices.Contains(m.Controllers, "memory") {
+				continue
+			}
+			below, ok := strings.CutPrefix(f[2], strings.TrimSuffix(m.Root, "/"))
+			if !ok {
+				continue
+			}
+			for dir := filepath.Join(m.Point, below); ; dir = filepath.Dir(dir) {
+				dirs = append(dirs, dir)
+				if len(dir) <= len(m.Point) {
+					break
+				}
+			}
+		}
+	}
+	return dirs
+}
+
+// groupMemory returns the limit of a control group and what it has left, page cache that can be dropped included; false where it has none.
+func groupMemory(dir string) (limit, free int64, ok bool) {
+	number := func(name string) (int64, bool) {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return n, err == nil && bad == nil
+	}
+	limit = math.MaxInt64
+	for _, name := range []string{"memory.max", "memory.high", "memory.limit_in_bytes"} {
+		if n, ok := number(name); ok {
+			limit = min(limit, n)
+		}
+	}
+	used, ok := number("memory.current")
+	if !ok {
+		used, ok = number("memory.usage_in_bytes")
+	}
+	if !ok || limit >= 1<<62 {
+		return 0, 0, false
+	}
+	stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	cache := map[string]int64{}
+	for line := range strings.Lines(string(stat)) {
+		key, v, _ := strings.Cut(strings.TrimSpace(line), " ")
+		cache[key], _ = strconv.ParseInt(v, 10, 64)
+	}
+	return limit, limit - used + max(cache["inactive_file"], cache["total_inactive_file"]), true
 }

@@ -1,7 +1,10 @@
 package stress
 
 import (
+	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -11,14 +14,16 @@ func TestParseCPU(t *testing.T) {
 		cores   float64
 		workers int
 	}{
-		"40%": {0.4, 0}, "2x40%": {0.8, 2}, "all": {8, 8}, "allx25%": {2, 8}, "1.5": {1.5, 0}, "150%": {1.5, 0}, " 2 ": {2, 0}, "0.5%": {0.005, 0},
+		"40%": {0.4, 0}, "2x40%": {0.8, 2}, "all": {8, 8}, "allx25%": {2, 8}, "1.5": {1.5, 0}, "150%": {1.5, 0}, " 2 ": {2, 0},
+		"0.5%": {0.005, 0},
 	} {
 		cores, workers, err := ParseCPU(text, 8)
 		if err != nil || math.Abs(cores-want.cores) > 1e-12 || workers != want.workers {
 			t.Errorf("%q: %g cores, %d workers, %v; want %+v", text, cores, workers, err, want)
 		}
 	}
-	for _, text := range []string{"", "x", "2x", "0x40%", "-1x40%", "2x140%", "2x40", "-1", "NaN", "nan%", "1e9", "Inf", "2x40%%", "99999x1%"} {
+	for _, text := range []string{"", "x", "2x", "0x40%", "-1x40%", "2x140%", "2x40", "-1", "NaN", "nan%", "1e9", "Inf", "2x40%%",
+		"99999x1%"} {
 		if cores, workers, err := ParseCPU(text, 8); err == nil {
 			t.Errorf("%q: %g cores, %d workers", text, cores, workers)
 		}
@@ -100,7 +105,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestKernelFiles(t *testing.T) {
-	const rollup = "55d1a0400000-7ffd3a5f2000 ---p 00000000 00:00 0                          [rollup]\nRss:                2048 kB\nPss:                1500 kB\n"
+	const rollup = "55d1a0400000-7ffd3a5f2000 ---p 00000000 00:00 0                          [rollup]\nRss:                2048 " +
+		"kB\nPss:                1500 kB\n"
 	if n, ok := kilobytes(rollup, "Rss:"); !ok || n != 2<<20 {
 		t.Errorf("rollup: %d %v", n, ok)
 	}
@@ -142,4 +148,48 @@ func FuzzKernelFiles(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestGroupMemory: the room of a program is that of its control group and of those above it, in both versions.
+func TestGroupMemory(t *testing.T) {
+	root := t.TempDir()
+	put := func(path, text string) {
+		t.Helper()
+		full := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(
+		"proc/self/mountinfo", "30 23 0:26 /docker/x /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n31 23 0:27 / "+
+			"/sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n32 23 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw")
+	put("proc/self/cgroup", "3:cpu:/a\n2:memory:/docker/x/job/step\n0::/pod/app")
+	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712")
+	put("sys/fs/cgroup/memory/memory.usage_in_bytes", "5")
+	put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000")
+	put("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "400")
+	put("sys/fs/cgroup/memory/job/memory.stat", "cache 9\ninactive_file 70\ntotal_inactive_file 100")
+	put("sys/fs/cgroup/unified/pod/app/memory.max", "max")
+	put("sys/fs/cgroup/unified/pod/app/memory.high", "500")
+	put("sys/fs/cgroup/unified/pod/app/memory.current", "499")
+	got := map[string][2]int64{}
+	for _, dir := range memoryGroups(root) {
+		if limit, free, ok := groupMemory(dir); ok {
+			got[strings.TrimPrefix(dir, root)] = [2]int64{limit, free}
+		}
+	}
+	want := map[string][2]int64{"/sys/fs/cgroup/memory/job": {1000, 700}, "/sys/fs/cgroup/unified/pod/app": {500, 1}}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	m := memory{groups: memoryGroups(root)}
+	if why := m.roomFor(slice); why != shortOfLimit {
+		t.Errorf("room for %d bytes in a group of 1000: %d", slice, why)
+	}
+	if why := new(memory).roomFor(4096); why != 0 {
+		t.Errorf("no room for a page without limits: %d", why)
+	}
 }

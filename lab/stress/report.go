@@ -65,11 +65,16 @@ func (r *player) finish(ctx context.Context) {
 		switch r.memory.short.Load() {
 		case shortOfMemory:
 			rep.warn("memory: filled no further, so that the machine keeps some free")
+		case shortOfLimit:
+			rep.warn("memory: filled no further, so that the control group is not killed at its limit of memory")
 		case shortOfMapping:
 			rep.warn("memory: the kernel did not take memory back")
 		}
 	}
 	r.storage()
+	if !rep.Ended {
+		rep.warn("interrupted: what was left of the program was not done, and steps of less than 0.1 s are not judged")
+	}
 }
 
 // tolerance returns the deviation from the target up to which there is no warning: a

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,7 +84,8 @@ func TestRun(t *testing.T) {
 	if err := r.WriteCSV(&b); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "step,start_seconds,seconds,cores_wish,cores_achieved,cores_deviation,memory_bytes_wish,") {
+	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 3 ||
+		!strings.HasPrefix(lines[0], "step,start_seconds,seconds,cores_wish,cores_achieved,cores_deviation,memory_bytes_wish,") {
 		t.Errorf("CSV:\n%s", b.String())
 	}
 }
@@ -91,7 +93,8 @@ func TestRun(t *testing.T) {
 func TestKeep(t *testing.T) {
 	for _, mode := range []DiskMode{DiskSync, DiskCached} {
 		dir := t.TempDir()
-		r, err := Run(t.Context(), Constant(Level{DiskWrite: 4e6}, 50*time.Millisecond), Options{Dir: dir, FileSize: 2 << 20, Keep: true, DiskMode: mode})
+		r, err := Run(t.Context(), Constant(Level{DiskWrite: 4e6}, 50*time.Millisecond),
+			Options{Dir: dir, FileSize: 2 << 20, Keep: true, DiskMode: mode})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +106,8 @@ func TestKeep(t *testing.T) {
 		if err != nil || st.Size() != int64(math.Round(*figures(t, r, DiskWrite)[0].Achieved*r.Seconds)) {
 			t.Errorf("%s: a file of %d bytes, %v; reported %v", mode, st.Size(), err, r.Steps)
 		}
-		if _, err := Run(t.Context(), Constant(Level{DiskWrite: 4e6}, time.Millisecond), Options{Dir: dir, FileSize: 2 << 20, Keep: true, DiskMode: mode}); !errors.Is(err, os.ErrExist) {
+		if _, err := Run(t.Context(), Constant(Level{DiskWrite: 4e6}, time.Millisecond),
+			Options{Dir: dir, FileSize: 2 << 20, Keep: true, DiskMode: mode}); !errors.Is(err, os.ErrExist) {
 			t.Errorf("%s: the file of another run: %v", mode, err)
 		}
 	}
@@ -122,6 +126,9 @@ func TestInterrupted(t *testing.T) {
 	}
 	if r.Ended || len(r.Steps) != 2 || r.Seconds > 600 {
 		t.Errorf("report %+v", r)
+	}
+	if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "interrupted: ") }) {
+		t.Errorf("nothing warns that it was interrupted: %q", r.Warnings)
 	}
 	cancel()
 	r, err = Run(ctx, Constant(Level{CPU: 1}, time.Hour), Options{})

@@ -98,7 +98,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestNFS: the export is mounted three times, twice over TCP with statistics that differ in one operation and once over UDP: to the sensor these
+// TestNFS: the export is mounted three times, twice over TCP with statistics that differ in one operation and once over UDP: to the sensor
+// these
 // are three file systems of one source, whose figures add up. ACCESS has a time in the queue below zero, which is not used.
 func TestNFS(t *testing.T) {
 	root, _ := machine(t, "nfs.txtar")
@@ -116,7 +117,9 @@ func TestNFS(t *testing.T) {
 
 // export is constructed after the form of the kernel.
 func export(device, point string, age, reads, sent, millis uint64) string {
-	return fmt.Sprintf("device %s mounted on %s with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,proto=tcp\n\tage:\t%d\n\tevents:\t0 0\n\tbytes:\t0 0 0 0 %d 0 0 0\n\tper-op statistics\n\t        READ: %d %d 1 0 0 0 %d %d 0\n\t      COMMIT: 2 2 0 0 0 0 3 4 0\n\n",
+	return fmt.Sprintf(
+		"device %s mounted on %s with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,proto=tcp\n\tage:\t%d\n\tevents:\t0 0\n\tbytes:\t0 "+
+			"0 0 0 %d 0 0 0\n\tper-op statistics\n\t        READ: %d %d 1 0 0 0 %d %d 0\n\t      COMMIT: 2 2 0 0 0 0 3 4 0\n\n",
 		device, point, age, reads*4096, reads, sent, millis, millis)
 }
 
@@ -136,12 +139,14 @@ func TestCounts(t *testing.T) {
 	})
 	put(mountstats, export("s:/a", "/a", 25, 9, 11, 1<<53)) // a time that went below zero: the figure stands still
 	got := read(t, s)
-	expect(t, got, map[string]float64{`reckon_mount_operations_total` + of + `operation="read"}`: 9, `reckon_mount_operation_seconds_total` + of + `operation="read"}`: 0.05})
+	expect(t, got, map[string]float64{`reckon_mount_operations_total` + of + `operation="read"}`: 9,
+		`reckon_mount_operation_seconds_total` + of + `operation="read"}`: 0.05})
 	if _, ok := got[`reckon_mount_operations_total{type="nfs",source="s:/a/b",operation="read"}`]; ok {
 		t.Error("one file system counts twice")
 	}
 	put(mountstats, export("s:/a", "/a", 1, 3, 3, 10)) // mounted again
-	expect(t, read(t, s), map[string]float64{`reckon_mount_operations_total` + of + `operation="read"}`: 12, `reckon_mount_operation_seconds_total` + of + `operation="read"}`: 0.06})
+	expect(t, read(t, s), map[string]float64{`reckon_mount_operations_total` + of + `operation="read"}`: 12,
+		`reckon_mount_operation_seconds_total` + of + `operation="read"}`: 0.06})
 	put(mountstats, "device /dev/sda1 mounted on / with fstype ext4\n")
 	if got := read(t, s); len(got) != 0 {
 		t.Errorf("nothing is mounted: %v", got)
@@ -157,7 +162,8 @@ func TestReadPlus(t *testing.T) {
 	put(mountstats, strings.ReplaceAll(export("s:/a", "/a", 10, 5, 7, 50), "  READ: ", "READ_PLUS: "))
 	const of = `{type="nfs",source="s:/a",`
 	got := read(t, start(t, root))
-	expect(t, got, map[string]float64{`reckon_mount_operations_total` + of + `operation="read"}`: 5, `reckon_mount_operation_seconds_total` + of + `operation="read"}`: 0.05})
+	expect(t, got, map[string]float64{`reckon_mount_operations_total` + of + `operation="read"}`: 5,
+		`reckon_mount_operation_seconds_total` + of + `operation="read"}`: 0.05})
 	if v := got[`reckon_mount_operations_total`+of+`operation="metadata"}`]; v != 0 {
 		t.Errorf("%v reads count as metadata", v)
 	}
@@ -178,7 +184,9 @@ func TestLustre(t *testing.T) {
 	if len(got) != 5 {
 		t.Errorf("%d series, want 5: times are not known there: %v", len(got), got)
 	}
-	put("sys/kernel/debug/lustre/llite/scratch-ffff000000000001/stats", "snapshot_time 1 secs.nsecs\nread_bytes 2 samples [bytes] 1 5 6\nread 2 samples [usecs] 100 400 500\nopen 3 samples [usecs] 10 20 45 700\ngetxattr_hits 9 samples [reqs]\n")
+	put("sys/kernel/debug/lustre/llite/scratch-ffff000000000001/stats",
+		"snapshot_time 1 secs.nsecs\nread_bytes 2 samples [bytes] 1 5 6\nread 2 samples [usecs] 100 400 500\nopen 3 samples [usecs] 10 "+
+			"20 45 700\ngetxattr_hits 9 samples [reqs]\n")
 	const at = `{type="lustre",source="scratch",`
 	got = read(t, s)
 	expect(t, got, map[string]float64{
@@ -287,5 +295,25 @@ func BenchmarkPass(b *testing.B) {
 		if err := s.pass(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestEscapedSource: the source of an export with a blank is written as every other series has it.
+func TestEscapedSource(t *testing.T) {
+	root, put := machine(t, "nfs.txtar")
+	text, err := os.ReadFile(filepath.Join(root, mountstats))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(mountstats, strings.ReplaceAll(string(text), "192.168.1.1:/srv/test", `nas:/exp\040ort/a\134b\043`))
+	found := false
+	for key := range read(t, start(t, root)) {
+		found = found || strings.Contains(key, `source="nas:/exp ort/a\\b#"`) || strings.Contains(key, `source="nas:/exp ort/a\b#"`)
+		if strings.Contains(key, "040") {
+			t.Errorf("an escape is left: %s", key)
+		}
+	}
+	if !found {
+		t.Error("no series of the export")
 	}
 }

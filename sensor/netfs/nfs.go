@@ -35,7 +35,7 @@ type nfs struct {
 func newNFS() *nfs {
 	n := &nfs{buf: make([]byte, 64<<10), seen: make(map[uint64]bool), nth: make(map[uint64]int)}
 	n.hash.SetSeed(maphash.MakeSeed())
-	n.source = func() string { return strings.ToValidUTF8(string(n.device), "\uFFFD") }
+	n.source = func() string { return strings.ToValidUTF8(sysfs.Unescape(string(n.device)), "\uFFFD") }
 	return n
 }
 

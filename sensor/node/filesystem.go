@@ -261,7 +261,7 @@ func parseMounts(t []byte) []*mount {
 		if len(point) == 0 || point[0] != '/' || len(options) == 0 {
 			continue
 		}
-		m := &mount{device: unescape(device), point: unescape(point), fstype: unescape(fstype)}
+		m := &mount{device: sysfs.Unescape(string(device)), point: sysfs.Unescape(string(point)), fstype: sysfs.Unescape(string(fstype))}
 		for option := range bytes.SplitSeq(options, []byte{','}) {
 			m.readonly = m.readonly || string(option) == "ro"
 		}
@@ -271,19 +271,3 @@ func parseMounts(t []byte) []*mount {
 	}
 	return mounts
 }
-
-// unescape turns \040 and its like into the byte.
-func unescape(b []byte) string {
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); i++ {
-		if b[i] == '\\' && i+3 < len(b) && octal(b[i+1], 3) && octal(b[i+2], 7) && octal(b[i+3], 7) {
-			out = append(out, (b[i+1]-'0')<<6|(b[i+2]-'0')<<3|(b[i+3]-'0'))
-			i += 3
-			continue
-		}
-		out = append(out, b[i])
-	}
-	return string(out)
-}
-
-func octal(c, highest byte) bool { return c >= '0' && c <= '0'+highest }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"reckon/internal/sysfs"
 	"testing/synctest"
 	"time"
 
@@ -74,7 +76,7 @@ func TestUnescape(t *testing.T) {
 	for in, want := range map[string]string{
 		`/a\040b`: "/a b", `\134x\011`: "\\x\t", `\777`: `\777`, `\04`: `\04`, `a\`: `a\`, `\012`: "\n", `\377`: "\xff",
 	} {
-		if got := unescape([]byte(in)); got != want {
+		if got := sysfs.Unescape(in); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}
@@ -83,9 +85,12 @@ func TestUnescape(t *testing.T) {
 // TestIgnoredMounts: mounts of containers are left out, and no others with the same prefix.
 func TestIgnoredMounts(t *testing.T) {
 	for point, ignored := range map[string]bool{
-		"/": false, "/home": false, "/var/lib/kubelet": false, "/var/lib/kubelet/pods": false, "/var/lib/kubelet/podsold": false, "/procedure": false, "/dev": true, "/dev/shm": true,
-		"/var/lib/kubelet/pods/0b7c2a55/volumes/kubernetes.io~csi/pvc-5d3c/mount": true, "/var/lib/docker/overlay2/x/merged": true, "/srv/var/lib/kubelet/pods/x": false,
-		"/run/containerd/io.containerd.grpc.v1.cri/sandboxes/5d3c/shm": true, "/run/k3s/containerd/x/shm": true, "/run/containers/storage/overlay-containers/5d3c/userdata/shm": true,
+		"/": false, "/home": false, "/var/lib/kubelet": false, "/var/lib/kubelet/pods": false, "/var/lib/kubelet/podsold": false,
+		"/procedure": false, "/dev": true, "/dev/shm": true,
+		"/var/lib/kubelet/pods/0b7c2a55/volumes/kubernetes.io~csi/pvc-5d3c/mount": true, "/var/lib/docker/overlay2/x/merged": true,
+		"/srv/var/lib/kubelet/pods/x":                                  false,
+		"/run/containerd/io.containerd.grpc.v1.cri/sandboxes/5d3c/shm": true, "/run/k3s/containerd/x/shm": true,
+		"/run/containers/storage/overlay-containers/5d3c/userdata/shm": true,
 		"/run": false, "/run/containerd": false, "/run/containers": false, "/run/user/1000": false,
 	} {
 		if got := ignoredMounts().MatchString(point); got != ignored {

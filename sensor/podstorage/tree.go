@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"reckon/internal/sysfs"
 )
 
 // tree is where the things of pods lie on a machine.
@@ -80,20 +81,7 @@ func mountFields(line []byte) (point, fstype, options string, ok bool) {
 	if !ok || len(f) < 6 || len(g) < 3 {
 		return "", "", "", false
 	}
-	return unescape(string(f[4])), string(g[0]), string(g[2]), true
-}
-
-var octal = regexp.MustCompile(`\\[0-7]{3}`)
-
-// unescape undoes the escapes of blanks and backslashes.
-func unescape(s string) string {
-	return octal.ReplaceAllStringFunc(s, func(e string) string {
-		n, err := strconv.ParseUint(e[1:], 8, 8)
-		if err != nil {
-			return e
-		}
-		return string([]byte{byte(n)})
-	})
+	return sysfs.Unescape(string(f[4])), string(g[0]), string(g[2]), true
 }
 
 // target is a folder to walk.
@@ -178,7 +166,7 @@ func upperDir(mountinfo []byte) string {
 		}
 		for option := range strings.SplitSeq(options, ",") {
 			if dir, ok := strings.CutPrefix(option, "upperdir="); ok {
-				return unescape(dir)
+				return sysfs.Unescape(dir)
 			}
 		}
 		return ""

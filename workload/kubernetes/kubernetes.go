@@ -10,6 +10,7 @@
 //	/docker/CID/kubelet/kubepods/besteffort/podUID/CID                  kind: nested in a container
 //	/system.slice/containerd.service/kubepods-burstable-podUID.slice:cri-containerd:CID
 //	                                                                    containerd without SystemdCgroup
+//	/kubepods/burstable/podUID/kata_SANDBOX, /kata_overhead/SANDBOX     Kata Containers: the virtual machine, and its shim
 //
 // With the driver systemd a UID has underscores for hyphens. Static pods have a hash of
 // 32 digits for a UID.
@@ -48,12 +49,15 @@ type Options struct {
 }
 
 // Resolver implements [workload.Resolver].
-type Resolver struct{ Options }
+type Resolver struct {
+	Options
+	sandboxes map[string]string // UID of the pod of a sandbox of Kata Containers, by the id of the sandbox
+}
 
 var _ workload.Resolver = (*Resolver)(nil)
 
 // New returns a resolver.
-func New(o Options) *Resolver { return &Resolver{o} }
+func New(o Options) *Resolver { return &Resolver{o, make(map[string]string)} }
 
 // Name implements [workload.Resolver].
 func (r *Resolver) Name() string { return "kubernetes" }
@@ -65,10 +69,28 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}
 	for _, c := range h.Cgroups {
 		if p, ok := find(c.Path); ok {
+			r.learn(&p)
 			return r.identity(&p, h.Comm), true
 		}
 	}
 	return workload.Identity{}, false
+}
+
+// kataOverhead is the group of what belongs to a sandbox of Kata Containers outside of its virtual machine, and stands for the UID of
+// the pod while that is not known.
+const kataOverhead = "kata_overhead"
+
+// mostSandboxes bounds the sandboxes that are remembered; a node has a few hundred pods.
+const mostSandboxes = 4096
+
+// learn remembers the pod of a sandbox.
+func (r *Resolver) learn(p *cgroupPlace) {
+	if p.sandbox != "" && p.uid != kataOverhead {
+		if len(r.sandboxes) >= mostSandboxes {
+			clear(r.sandboxes)
+		}
+		r.sandboxes[p.sandbox] = p.uid
+	}
 }
 
 // sandboxProgram holds the namespaces of a pod.
@@ -78,10 +100,21 @@ const sandboxProgram = "pause"
 // groups.
 func (r *Resolver) Rename(place, program string) workload.Identity {
 	uid, container, _ := strings.Cut(place, "/")
+	if uid == kataOverhead {
+		return r.identity(&cgroupPlace{uid: uid, sandbox: container}, program)
+	}
 	return r.identity(&cgroupPlace{uid: uid, container: container}, program)
 }
 
 func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
+	if p.uid == kataOverhead {
+		uid := r.sandboxes[p.sandbox]
+		if uid == "" { // its virtual machine starts later
+			return workload.Identity{Workload: workload.MakeID(workload.Pod, kataOverhead+"-"+short(p.sandbox)), Owner: unknownOwner,
+				Place: p.uid + "/" + p.sandbox, Naming: workload.Unnamed}
+		}
+		p = &cgroupPlace{uid: uid}
+	}
 	id := workload.Identity{
 		Workload: workload.MakeID(workload.Pod, p.uid), Part: short(p.container), Owner: unknownOwner,
 		Place: p.uid + "/" + p.container, Run: p.uid, Cgroup: p.cgroup, Whole: p.pod,
@@ -149,11 +182,15 @@ func short(id string) string {
 }
 
 // cgroupPlace is what a path says: a pod, a container, and their control groups.
-type cgroupPlace struct{ uid, container, cgroup, pod string }
+type cgroupPlace struct{ uid, container, cgroup, pod, sandbox string }
 
 // find reads a path. Pods within a pod (a cluster in a container of another) are the
 // outer pod's.
 func find(path string) (p cgroupPlace, ok bool) {
+	if _, overhead, ok := strings.Cut(path, "/"+kataOverhead+"/"); ok && overhead != "" {
+		overhead, _, _ = strings.Cut(overhead, "/")
+		return cgroupPlace{uid: kataOverhead, sandbox: strings.TrimSuffix(overhead, ".scope")}, true
+	}
 	if !strings.Contains(path, "kubepods") {
 		return p, false
 	}
@@ -186,6 +223,10 @@ func find(path string) (p cgroupPlace, ok bool) {
 // the pod's own business.
 func (p *cgroupPlace) inside(c cgpath.Piece) {
 	name := strings.TrimSuffix(c.Name, ".scope")
+	if sandbox, ok := strings.CutPrefix(name, "kata_"); ok { // a virtual machine with all containers of the pod
+		p.sandbox = sandbox
+		return
+	}
 	if strings.HasPrefix(name, "crio-conmon-") || strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".slice") ||
 		name == "init" {
 		return

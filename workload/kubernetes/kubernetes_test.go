@@ -41,14 +41,24 @@ func TestLayouts(t *testing.T) {
 		{burst + "/" + cid, uid, cid[:12], burst + "/" + cid},
 		{burst + "/crio-conmon-" + cid + ".scope", uid, "", ""},
 		{burst, uid, "", ""},
-		{"/kubepods.slice/kubepods-pod" + uid_ + ".slice/crio-" + cid + ".scope", uid, cid[:12], "/kubepods.slice/kubepods-pod" + uid_ + ".slice/crio-" + cid + ".scope"},
-		{"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + uid_ + ".slice/cri-containerd-" + cid + ".scope", uid, cid[:12],
-			"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + uid_ + ".slice/cri-containerd-" + cid + ".scope"},
-		{"/docker/" + node + "/kubelet/kubepods/besteffort/pod" + uid + "/" + cid, uid, cid[:12], "/docker/" + node + "/kubelet/kubepods/besteffort/pod" + uid + "/" + cid},
-		{"/system.slice/docker-" + node + ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" + uid_ + ".slice/cri-containerd-" + cid + ".scope", uid, cid[:12],
-			"/system.slice/docker-" + node + ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" + uid_ + ".slice/cri-containerd-" + cid + ".scope"},
-		{"/system.slice/containerd.service/kubepods-burstable-pod" + uid_ + ".slice:cri-containerd:" + cid, uid, cid[:12], "/system.slice/containerd.service/kubepods-burstable-pod" + uid_ + ".slice:cri-containerd:" + cid},
-		{"/../../kubepods.slice/kubepods-pod" + uid_ + ".slice/crio-" + cid + ".scope", uid, cid[:12], "/../../kubepods.slice/kubepods-pod" + uid_ + ".slice/crio-" + cid + ".scope"},
+		{"/kubepods.slice/kubepods-pod" + uid_ + ".slice/crio-" + cid + ".scope", uid, cid[:12],
+			"/kubepods.slice/kubepods-pod" + uid_ + ".slice/crio-" + cid + ".scope"},
+		{
+			"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + uid_ +
+				".slice/cri-containerd-" + cid + ".scope", uid, cid[:12],
+			"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + uid_ +
+				".slice/cri-containerd-" + cid + ".scope"},
+		{"/docker/" + node + "/kubelet/kubepods/besteffort/pod" + uid + "/" + cid, uid, cid[:12],
+			"/docker/" + node + "/kubelet/kubepods/besteffort/pod" + uid + "/" + cid},
+		{
+			"/system.slice/docker-" + node + ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" + uid_ +
+				".slice/cri-containerd-" + cid + ".scope", uid, cid[:12],
+			"/system.slice/docker-" + node + ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" + uid_ +
+				".slice/cri-containerd-" + cid + ".scope"},
+		{"/system.slice/containerd.service/kubepods-burstable-pod" + uid_ + ".slice:cri-containerd:" + cid, uid, cid[:12],
+			"/system.slice/containerd.service/kubepods-burstable-pod" + uid_ + ".slice:cri-containerd:" + cid},
+		{"/../../kubepods.slice/kubepods-pod" + uid_ + ".slice/crio-" + cid + ".scope", uid, cid[:12],
+			"/../../kubepods.slice/kubepods-pod" + uid_ + ".slice/crio-" + cid + ".scope"},
 		{"/kubepods", "", "", ""},
 		{"/kubepods.slice/kubepods-burstable.slice", "", "", ""},
 		{"/system.slice/kubelet.service", "", "", ""},
@@ -56,7 +66,8 @@ func TestLayouts(t *testing.T) {
 		{"/podman/pod" + uid + "/" + cid, "", "", ""},
 	} {
 		for _, controllers := range []string{"", "memory"} {
-			h := &workload.Hint{User: "nobody", Cgroups: []workload.Path{{Controllers: "name=systemd", Path: "/"}, {Controllers: controllers, Path: tt.path}}}
+			h := &workload.Hint{User: "nobody",
+				Cgroups: []workload.Path{{Controllers: "name=systemd", Path: "/"}, {Controllers: controllers, Path: tt.path}}}
 			got, ok := New(Options{}).Resolve(h)
 			want := workload.Identity{}
 			if tt.uid != "" {
@@ -64,7 +75,8 @@ func TestLayouts(t *testing.T) {
 					Workload: workload.ID("pod/" + tt.uid), Part: tt.part, Owner: unknownOwner, Cgroup: tt.cgroup,
 					Whole: got.Whole, Place: got.Place, Run: tt.uid,
 				}
-				if whole, _, _ := strings.Cut(got.Cgroup, got.Whole); got.Whole != "" && whole != "" || !strings.HasPrefix(got.Place, tt.uid+"/"+tt.part) {
+				if whole, _, _ := strings.Cut(got.Cgroup, got.Whole); got.Whole != "" && whole != "" ||
+					!strings.HasPrefix(got.Place, tt.uid+"/"+tt.part) {
 					t.Errorf("%s: whole %q, place %q", tt.path, got.Whole, got.Place)
 				}
 			}
@@ -97,14 +109,18 @@ func pods(t testing.TB, text string) list {
 
 // podText is a pod as the kubelet of Kubernetes 1.34 writes it, shortened to what is read.
 func podText(namespace, name, labels, owners, containers, status string) string {
-	return fmt.Sprintf(`{"items":[{"metadata":{"namespace":%q,"name":%q,"uid":%q,"creationTimestamp":"2026-11-22T06:00:03Z","labels":{%s},"ownerReferences":[%s]},"spec":{"restartPolicy":"Always",%s},"status":{"phase":"Running",%s}}]}`,
+	return fmt.Sprintf(
+		`{"items":[{"metadata":{"namespace":%q,"name":%q,"uid":%q,"creationTimestamp":"2026-11-22T06:00:03Z","labels":{%s},`+
+			`"ownerReferences":[%s]},"spec":{"restartPolicy":"Always",%s},"status":{"phase":"Running",%s}}]}`,
 		namespace, name, uid, labels, owners, containers, status)
 }
 
 const app = `"containers":[{"name":"app","image":"i:1","resources":{"requests":{"cpu":"200m","memory":"64Mi"},"limits":{"cpu":"300m"}}}]`
 
 func running(name string) string {
-	return `"containerStatuses":[{"name":"` + name + `","containerID":"cri-o://` + cid + `","restartCount":2,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled","containerID":"cri-o://old"}}}]`
+	return `"containerStatuses":[{"name":"` + name + `","containerID":"cri-o://` + cid +
+		`","restartCount":2,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled",` +
+		`"containerID":"cri-o://old"}}}]`
 }
 
 func owned(kind, name string) string {
@@ -120,37 +136,55 @@ func TestNames(t *testing.T) {
 		naming      workload.Naming
 		whole       string
 	}{
-		"a deployment":   {podText("shop", "cart-5d4-x", `"pod-template-hash":"5d4"`, owned("ReplicaSet", "cart-5d4"), app, running("app")), "", "deployment/shop/cart", "cart-5d4-x/app", "shop", workload.Named, ""},
-		"a bare pod":     {podText("dev", "shell", "", "", app, running("app")), "", "pod/dev/shell", "app", "dev", workload.Named, burst},
-		"its sandbox":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "pause", "pod/dev/shell", "", "dev", workload.Named, burst},
-		"its next try":   {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "sh", "pod/dev/shell", "app", "dev", workload.Named, burst},
-		"it begins":      {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "runc:[2:INIT]", "pod/dev/shell", cid[:12], "dev", workload.HalfNamed, burst},
-		"it executes":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "6", "pod/dev/shell", cid[:12], "dev", workload.HalfNamed, burst},
-		"executes":       {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "6", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
-		"a new sandbox":  {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "pause", "daemonset/kube-system/cni", "cni-x", "kube-system", workload.HalfNamed, ""},
-		"the only one":   {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/app", "kube-system", workload.Named, ""},
-		"begins":         {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "runc:[2:INIT]", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
-		"no program":     {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
-		"one of two":     {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), `"initContainers":[{"name":"i"}],`+app, `"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
-		"begun again":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(strings.ReplaceAll(running("app"), cid, "newer"), "//old", "//"+cid)), "", "pod/dev/shell", "app", "dev", workload.Named, burst},
-		"no such pod":    {`{"items":[]}`, "", "pod/" + uid, cid[:12], unknownOwner, workload.Unnamed, burst},
-		"without a name": {podText("", "half", "", "", app, running("app")), "", "pod/" + uid, cid[:12], unknownOwner, workload.Unnamed, burst},
-		"strange names":  {podText("a\n/b", "c/d", "", "", app, running("app")), "", "pod/a??b/c?d", "app", "a??b", workload.Named, burst},
+		"a deployment": {podText("shop", "cart-5d4-x", `"pod-template-hash":"5d4"`, owned("ReplicaSet", "cart-5d4"), app, running("app")),
+			"", "deployment/shop/cart", "cart-5d4-x/app", "shop", workload.Named, ""},
+		"a bare pod": {podText("dev", "shell", "", "", app, running("app")), "", "pod/dev/shell", "app", "dev", workload.Named, burst},
+		"its sandbox": {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "pause",
+			"pod/dev/shell", "", "dev", workload.Named, burst},
+		"its next try": {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "sh", "pod/dev/shell",
+			"app", "dev", workload.Named, burst},
+		"it begins": {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "runc:[2:INIT]",
+			"pod/dev/shell", cid[:12], "dev", workload.HalfNamed, burst},
+		"it executes": {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "6", "pod/dev/shell",
+			cid[:12], "dev", workload.HalfNamed, burst},
+		"executes": {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "6",
+			"daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
+		"a new sandbox": {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "pause",
+			"daemonset/kube-system/cni", "cni-x", "kube-system", workload.HalfNamed, ""},
+		"the only one": {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "sh",
+			"daemonset/kube-system/cni", "cni-x/app", "kube-system", workload.Named, ""},
+		"begins": {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "runc:[2:INIT]",
+			"daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
+		"no program": {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "",
+			"daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
+		"one of two": {
+			podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), `"initContainers":[{"name":"i"}],`+app,
+				`"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
+		"begun again": {
+			podText("dev", "shell", "", "", app, strings.ReplaceAll(strings.ReplaceAll(running("app"), cid, "newer"), "//old", "//"+cid)),
+			"", "pod/dev/shell", "app", "dev", workload.Named, burst},
+		"no such pod": {`{"items":[]}`, "", "pod/" + uid, cid[:12], unknownOwner, workload.Unnamed, burst},
+		"without a name": {podText("", "half", "", "", app, running("app")), "", "pod/" + uid, cid[:12], unknownOwner, workload.Unnamed,
+			burst},
+		"strange names": {podText("a\n/b", "c/d", "", "", app, running("app")), "", "pod/a??b/c?d", "app", "a??b", workload.Named, burst},
 	} {
 		text := strings.ReplaceAll(tt.text, `\\n`, `\n`)
 		r := New(Options{Pods: pods(t, text)})
 		got, ok := r.Resolve(&workload.Hint{Comm: tt.comm, Cgroups: []workload.Path{{Path: path}}})
-		if !ok || got.Workload != tt.id || got.Part != tt.part || got.Owner != tt.owner || got.Naming != tt.naming || got.Cgroup != path || got.Whole != tt.whole || got.Place != uid+"/"+cid || got.Run != uid {
+		if !ok || got.Workload != tt.id || got.Part != tt.part || got.Owner != tt.owner || got.Naming != tt.naming || got.Cgroup != path ||
+			got.Whole != tt.whole || got.Place != uid+"/"+cid || got.Run != uid {
 			t.Errorf("%s: %+v", what, got)
 		}
-		if later := r.Rename(got.Place, tt.comm); later.Naming != tt.naming || later.Workload != got.Workload || later.Part != got.Part || later.Cgroup != "" || later.Whole != "" {
+		if later := r.Rename(got.Place, tt.comm); later.Naming != tt.naming || later.Workload != got.Workload || later.Part != got.Part ||
+			later.Cgroup != "" || later.Whole != "" {
 			t.Errorf("%s, asked again: %+v", what, later)
 		}
 	}
 }
 
 func TestContainer(t *testing.T) {
-	r := New(Options{Pods: pods(t, podText("shop", "cart-5d4-x", "", owned("ReplicaSet", "cart-5d4"), app, `"qosClass":"Burstable",`+running("app")))})
+	r := New(Options{
+		Pods: pods(t, podText("shop", "cart-5d4-x", "", owned("ReplicaSet", "cart-5d4"), app, `"qosClass":"Burstable",`+running("app")))})
 	half := workload.Amounts{Cores: 0.2, MemoryBytes: 64 << 20}
 	want := workload.ContainerFacts{
 		Namespace: "shop", Pod: "cart-5d4-x", UID: uid, QoS: "Burstable", Name: "app", Image: "i:1", ID: cid, Type: "main", Restarts: 2,
@@ -161,7 +195,8 @@ func TestContainer(t *testing.T) {
 	if got := r.Container(uid+"/"+cid, false); got == nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if got := r.Container(uid+"/pause", false); got == nil || got.Type != "sandbox" || got.Request != (workload.Amounts{}) || got.PodRequest != half {
+	if got := r.Container(uid+"/pause", false); got == nil || got.Type != "sandbox" || got.Request != (workload.Amounts{}) ||
+		got.PodRequest != half {
 		t.Errorf("the sandbox: %+v", got)
 	}
 	if got := r.Container(uid+"/old", true); got == nil || got.ID != "old" || got.EndedID != "old" {
@@ -193,8 +228,9 @@ func TestAsksForTheEnd(t *testing.T) {
 		ended bool
 		want  string
 	}{
-		"it runs":              {status(`"running":{}`), false, ""},
-		"it has no id yet":     {`"containerStatuses":[{"name":"app","state":{` + `"waiting":{"reason":"ContainerCreating"}` + `}}]`, false, place},
+		"it runs": {status(`"running":{}`), false, ""},
+		"it has no id yet": {`"containerStatuses":[{"name":"app","state":{` + `"waiting":{"reason":"ContainerCreating"}` + `}}]`, false,
+			place},
 		"it ended, unreported": {status(`"running":{}`), true, place + " ended"},
 		"it ended":             {status(terminated), true, ""},
 		"it waits":             {status(waiting), true, ""},
@@ -205,6 +241,44 @@ func TestAsksForTheEnd(t *testing.T) {
 		}
 		if got := strings.Join(a.why, ","); got != tt.want {
 			t.Errorf("%s: asked for %q, want %q", what, got, tt.want)
+		}
+	}
+}
+
+// TestKata: the virtual machine of a pod, and what its sandbox needs outside of it, are the pod's, in whichever order they are seen.
+func TestKata(t *testing.T) {
+	const overhead = "/kata_overhead/" + node
+	machine := "/kubepods/burstable/pod" + uid + "/kata_" + node
+	hint := func(path string) *workload.Hint {
+		return &workload.Hint{Comm: "qemu-system-x86", Cgroups: []workload.Path{{Path: path}}}
+	}
+	for what, l := range map[string]list{
+		"named": pods(t, podText("shop", "cart-5d4-x", `"pod-template-hash":"5d4"`, owned("ReplicaSet", "cart-5d4"), app,
+			running("app"))),
+		"unknown": pods(t, `{"items":[]}`), "no list": nil,
+	} {
+		o := Options{Pods: l}
+		if l == nil {
+			o.Pods = nil
+		}
+		r := New(o)
+		early, ok := r.Resolve(hint(overhead))
+		if !ok || early.Naming != workload.Unnamed || early.Workload.Kind() != workload.Pod {
+			t.Errorf("%s: before the machine: %+v", what, early)
+		}
+		vm, ok := r.Resolve(hint(machine))
+		want := workload.ID("pod/" + uid)
+		if what == "named" {
+			want = "deployment/shop/cart"
+		}
+		if !ok || vm.Workload != want || strings.Contains(vm.Part, "kata") || strings.Contains(vm.Part, node[:12]) {
+			t.Errorf("%s: the machine: %+v", what, vm)
+		}
+		later, _ := r.Resolve(hint(overhead))
+		for _, got := range []workload.Identity{later, r.Rename(early.Place, "containerd-shim")} {
+			if got.Workload != want || got.Part != vm.Part || got.Owner != vm.Owner || got.Run != uid || got.Cgroup != "" {
+				t.Errorf("%s: the overhead: %+v, want as %+v", what, got, vm)
+			}
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"reckon/internal/sysfs"
 )
 
 // maxNames is how many file systems are distinguished over the life of a source; maxSource bounds the length of a name, in bytes.
@@ -87,6 +89,6 @@ func named(kind, source string) mount {
 
 // unescape resolves the octal escapes of blanks, and bounds the length.
 func unescape(s string) string {
-	s = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+	s = sysfs.Unescape(s)
 	return strings.ToValidUTF8(s[:min(len(s), maxSource)], "")
 }
