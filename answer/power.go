@@ -193,7 +193,7 @@ func (p *Power) read(ctx context.Context, node string, q wire.PowerFitQuery, ste
 	var d powerfit.Data
 	window := max(4*step, time.Minute)
 	var watts map[int64]float64
-	for _, way := range dataset.PowerMeters() {
+	for _, way := range dataset.PowerMeters("") {
 		var err error
 		if watts, err = p.one(ctx, dataset.OnNode(way, node, window), q, step); err != nil {
 			return d, fmt.Errorf("power of %s: %w", node, err)

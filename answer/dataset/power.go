@@ -54,8 +54,21 @@ func Bindable(name, source string) error {
 	return err
 }
 
-// PowerMeters returns expressions for the measured power of a whole node, the most complete first.
-func PowerMeters() []string {
+// PowerDomains are the domains of power that can be a target: the whole node, as far as it is metered, or one kind of its meters.
+func PowerDomains() []string { return []string{"node", "package", "dram", "gpu", "board"} }
+
+// PowerMeters returns expressions for the measured power of a domain, the most complete first; "" is the whole node.
+func PowerMeters(domain string) []string {
+	switch domain {
+	case "", "node":
+	case "gpu": // a meter beside the device, or its own
+		return []string{
+			`sum(rate(reckon_node_energy_joules_total{domain="gpu",method="measured",NODE}[WINDOW]))`,
+			`sum(rate(reckon_gpu_energy_joules_total{NODE}[WINDOW]))`,
+		}
+	default:
+		return []string{fmt.Sprintf(`sum(rate(reckon_node_energy_joules_total{domain=%q,method="measured",NODE}[WINDOW]))`, domain)}
+	}
 	return []string{
 		`sum(rate(reckon_node_energy_joules_total{domain="board",method="measured",NODE}[WINDOW]))`,
 		`sum(rate(reckon_node_energy_joules_total{domain="psys",method="measured",NODE}[WINDOW]))`,

@@ -26,6 +26,7 @@ type experimentOptions struct {
 	output string
 	check  bool
 	noData bool
+	domain string
 	format *choice
 }
 
@@ -41,8 +42,8 @@ marked, and what the server measured meanwhile becomes a data set: one row for e
 step of time, with the run in the column workload. Rows between runs are "idle"; rows
 on the edge of a run are left out.
 
-Without columns: or select: in the plan the columns are the power of the node and
-what explains it, ready for ` + "`reckon power fit`" + `.
+Without columns: or select: in the plan the columns are the power of the node, or of
+the --domain, and what explains it, ready for ` + "`reckon power fit`" + `.
 
 The folder of --output holds data.csv (or .parquet) with its data dictionary,
 marks.csv, the plan, and what each run wrote: for a load, its target and what
@@ -69,6 +70,7 @@ A plan:
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "",
 		"folder for the results; it must not exist yet, or be empty (default: the name of the plan and the time)")
+	g.shared.word(cmd, "domain", &o.domain)
 	f.BoolVar(&o.check, "check", false, "dry run: print the steps and how long they take")
 	f.BoolVar(&o.noData, "no-data", false, "run and mark only; ask no server")
 	o.format = g.shared.format(cmd, "csv", "parquet")
@@ -93,7 +95,7 @@ func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name str
 	}
 	var m *measurement
 	if !o.noData {
-		if m, err = newMeasurement(cmd.Context(), g, p.Measure); err != nil {
+		if m, err = newMeasurement(cmd.Context(), g, p.Measure, o.domain); err != nil {
 			return fmt.Errorf("%w; --no-data runs the plan without a server", err)
 		}
 	}
@@ -262,7 +264,10 @@ type measurement struct {
 
 // newMeasurement checks before the first run that the server has the required
 // series.
-func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*measurement, error) {
+func newMeasurement(ctx context.Context, g *globals, p experiment.Measure, domain string) (*measurement, error) {
+	if err := checkDomain(domain); err != nil {
+		return nil, err
+	}
 	c, err := g.client()
 	if err != nil {
 		return nil, err
@@ -279,7 +284,7 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*mea
 		m.columns = append(m.columns, col)
 	}
 	if len(p.Columns) == 0 && len(p.Select) == 0 {
-		if m.columns, err = m.power(ctx, g.now()); err != nil {
+		if m.columns, err = m.power(ctx, g, domain); err != nil {
 			return nil, err
 		}
 	}
@@ -298,15 +303,17 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*mea
 }
 
 // power returns expressions for the power of the node and its features.
-func (m *measurement) power(ctx context.Context, now time.Time) ([]dataset.PowerFeature, error) {
+func (m *measurement) power(ctx context.Context, g *globals, domain string) ([]dataset.PowerFeature, error) {
+	const instead = "name a series under columns: watts: in the measure: of the plan"
+	now := g.now()
 	if m.plan.Node == "" {
-		node, err := meteredNode(ctx, m.c, now.Add(-10*time.Minute), now)
+		node, err := meteredNode(ctx, g, m.c, domain, now.Add(-10*time.Minute), now)
 		if err != nil {
-			return nil, err
+			return nil, orInstead(err, domain, instead)
 		}
 		m.plan.Node = node
 	}
-	for _, way := range dataset.PowerMeters() {
+	for _, way := range dataset.PowerMeters(domain) {
 		got, err := m.ask(ctx, way, now.Add(-10*time.Minute), now)
 		if err != nil {
 			return nil, err
@@ -315,7 +322,7 @@ func (m *measurement) power(ctx context.Context, now time.Time) ([]dataset.Power
 			return append([]dataset.PowerFeature{{Name: "watts", Unit: "W", Expr: way}}, dataset.PowerFeatures()...), nil
 		}
 	}
-	return nil, errNoMeter
+	return nil, noMeter(domain, instead)
 }
 
 func (m *measurement) window() time.Duration { return 4 * m.step }

@@ -52,7 +52,6 @@ type powerFit struct {
 	in       *powerInput
 	families []string
 	name     string
-	domain   string
 	licence  string
 	machine  powermodel.Machine
 	output   string
@@ -73,7 +72,8 @@ Every family is tried on work it has not seen, and the best one is fitted to all
 it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 		Example: `  reckon power fit measurements.csv -o node.json
   reckon power fit run.parquet --power wall_watts --feature cpu_utilization --family linear
-  reckon power fit --node n1 --from 7d -o n1.json`,
+  reckon power fit --node n1 --from 7d -o n1.json
+  reckon power fit --domain gpu --from 1d -o gpu.json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, g, args) },
 	}
@@ -81,7 +81,7 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&o.families, "family", nil, "try only these families (default: all)")
 	f.StringVar(&o.name, "name", "", "short description of what the model covers")
-	f.StringVar(&o.domain, "domain", "node", "power domain: node, package, dram, gpu or board")
+	g.shared.word(cmd, "domain", &o.in.domain)
 	f.StringVar(&o.licence, "licence", "", "licence of the data, kept in the model")
 	f.StringVar(&o.machine.CPU, "cpu", "", "model name of the CPU that was measured: other machines then refuse the model")
 	f.IntVar(&o.machine.Cores, "cores", 0, "its physical cores, kept in the model")
@@ -91,11 +91,13 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	g.shared.word(cmd, "output", &o.output)
 	o.format = g.shared.format(cmd, "table", "json")
 	complete(cmd, "family", powerfit.Families()...)
-	complete(cmd, "domain", "node", "package", "dram", "gpu", "board")
 	return cmd
 }
 
 func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
+	if err := checkDomain(o.in.domain); err != nil {
+		return err
+	}
 	for _, f := range o.families {
 		if !slices.Contains(powerfit.Families(), f) {
 			return usage(cmd, fmt.Errorf("unknown --family %q; use some of %s", f, strings.Join(powerfit.Families(), ", ")))
@@ -105,7 +107,8 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	if err != nil {
 		return err
 	}
-	options := powerfit.Options{Seed: o.in.seed, Families: o.families, Name: o.name, Domain: o.domain, Machine: o.machine, Source: source,
+	options := powerfit.Options{Seed: o.in.seed, Families: o.families, Name: o.name, Domain: cmp.Or(o.in.domain, "node"),
+		Machine: o.machine, Source: source,
 		Licence: o.licence}
 	r, err := powerfit.Fit(d, options)
 	if err != nil {

@@ -32,6 +32,7 @@ type powerInput struct {
 	workload string   // column that names the workload
 	features []string // columns, or NAME=PROMQL
 	node     string
+	domain   string // of the power, from the store
 	from, to string
 	step     string
 	seed     uint64 // of random choices, for those that make them
@@ -218,9 +219,24 @@ func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 	return nil, fmt.Errorf("several columns hold watts; name one with --power: %s", strings.Join(found, ", "))
 }
 
-var errNoMeter = errors.New(
-	"no node has measured power in that time: `reckon nodes` shows the sensor states; name a series with --power, or give a data set " +
-		"with a column of watts")
+var errNoMeter = errors.New("no node has measured power in that time: `reckon nodes` shows the sensor states")
+
+func checkDomain(domain string) error {
+	if domain != "" && !slices.Contains(dataset.PowerDomains(), domain) {
+		return &usageError{fmt.Errorf("unknown --domain %q; use one of %s", domain, strings.Join(dataset.PowerDomains(), ", "))}
+	}
+	return nil
+}
+
+// noMeter returns what is missing where a domain has no power in the store, and what else may be given.
+func noMeter(domain, instead string) error {
+	if domain != "" && domain != "node" {
+		return fmt.Errorf("no node has measured power of the domain %s in that time; %s", domain, instead)
+	}
+	return fmt.Errorf("%w; %s", errNoMeter, instead)
+}
+
+const orSeries = "name a series with --power, or give a data set with a column of watts"
 
 // times parses the flags --from, --to and --step.
 func (in *powerInput) times(now time.Time) (from, to time.Time, step time.Duration, err error) {
@@ -254,15 +270,15 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 	}
 	node := in.node
 	if node == "" && in.power == "" {
-		if node, err = meteredNode(ctx, c, from, to); err != nil {
-			return d, "", err
+		if node, err = meteredNode(ctx, g, c, in.domain, from, to); err != nil {
+			return d, "", orInstead(err, in.domain, orSeries)
 		}
 	}
 	window := max(4*step, time.Minute)
 	ask := func(expr string) (map[int64]float64, error) {
 		return oneSeries(ctx, c, dataset.OnNode(expr, node, window), from, to, step)
 	}
-	ways := dataset.PowerMeters()
+	ways := dataset.PowerMeters(in.domain)
 	if in.power != "" {
 		ways = []string{in.power}
 	}
@@ -279,7 +295,7 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 		}
 	}
 	if len(watts) == 0 {
-		return d, "", errNoMeter
+		return d, "", noMeter(in.domain, orSeries)
 	}
 	times := make([]int64, 0, len(watts))
 	for t := range watts {
@@ -331,22 +347,41 @@ func (in *powerInput) storeFeatures() ([]dataset.PowerFeature, error) {
 	return out, nil
 }
 
-// meteredNode returns the only node that has a meter.
-func meteredNode(ctx context.Context, c *client.Client, from, to time.Time) (string, error) {
-	r, err := c.Query(ctx, fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`,
-		int(to.Sub(from).Seconds())), to)
+// orInstead says what else may be given where nothing is metered.
+func orInstead(err error, domain, instead string) error {
+	if errors.Is(err, errNoMeter) {
+		return noMeter(domain, instead)
+	}
+	return err
+}
+
+// meteredNode returns the only node that has a meter of the domain, and notes where it meters nothing but GPUs.
+func meteredNode(ctx context.Context, g *globals, c *client.Client, domain string, from, to time.Time) (string, error) {
+	of := ""
+	if domain != "" && domain != "node" {
+		of = fmt.Sprintf(",domain=%q", domain)
+	}
+	r, err := c.Query(
+		ctx, fmt.Sprintf(`group by (node, domain) (last_over_time(reckon_node_energy_joules_total{method="measured"%s}[%ds]))`,
+			of, int(to.Sub(from).Seconds())), to)
 	if err != nil {
 		return "", err
 	}
 	var nodes []string
+	only := true
 	for _, s := range r.Series {
 		nodes = append(nodes, s.Metric["node"])
+		only = only && s.Metric["domain"] == "gpu"
 	}
 	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
 	switch len(nodes) {
 	case 0:
 		return "", errNoMeter
 	case 1:
+		if only && of == "" {
+			notes(g, []string{"the only meters of " + nodes[0] + " are those of its GPUs: the power is theirs, as with --domain gpu"})
+		}
 		return nodes[0], nil
 	}
 	return "", &usageError{fmt.Errorf("several nodes have a meter; name one with --node: %s", strings.Join(nodes, ", "))}

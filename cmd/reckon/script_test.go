@@ -73,6 +73,8 @@ load 1m
   node_cpu_seconds_total{node="n1",cpu="0",mode="user"} 0+0x60 30+30x60 1890+60x60 5490+0x60 5520+30x60
   reckon_node_energy_joules_total{node="n1",domain="package",zone="0",method="measured"} 0+3600x60 222000+6000x60 590400+8400x60 1098000+3600x60 1320000+6000x60
   reckon_node_energy_joules_total{node="n2",domain="package",zone="0",method="modelled"} 0+3600x300
+  reckon_node_energy_joules_total{node="n3",domain="gpu",zone="GPU-1",method="measured"} _x310 0+4800x60 288000+30000x60 2088000+4800x60
+  reckon_gpu_busy_seconds_total{node="n3",device="GPU-1"} _x310 0+0x60 0+60x60 3600+0x60
 `)
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})
 	hub := new(api.Hub)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"reckon/answer/dataset"
 	"reckon/web/client"
 )
 
@@ -43,11 +44,13 @@ func newShared(g *globals) *shared {
 	w.StringP("output", "o", "", "write to this file")
 	w.String("memory", "", "memory on one node, such as 64G (1024 based)")
 	w.String("time", "", "how long it runs, such as 8h")
+	w.String("domain", "node", "power domain: "+strings.Join(dataset.PowerDomains(), ", "))
 	w.String("password-file", "", "file with the password, - for standard input; never an argument, which others can see")
 	lists, words := s.holder(l), s.holder(w)
 	completeNames(lists, g, "owner", "account", "partition", "node", "site")
 	completeNames(words, g, "owner", "node")
 	complete(lists, "kind", kindWords()...)
+	complete(words, "domain", dataset.PowerDomains()...)
 	completeBy(lists, "columns", func(cmd *cobra.Command) []string {
 		if of := s.columns[cmd.Name()]; of != nil {
 			return of()
