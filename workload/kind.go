@@ -84,15 +84,23 @@ var controllers = []struct {
 	{"jobset", 0, "JobSet", "Job"},
 }
 
-// Kinds returns all kinds but those of further Kubernetes controllers, in the order of lists and messages.
+// Kinds returns all kinds but those of Kubernetes controllers without known properties, in the order of lists and messages.
 func Kinds() []Kind { return Of(func(Kind) bool { return true }) }
 
 // Of returns those of [Kinds] for which is returns true, as in Of(Kind.Batch).
 func Of(is func(Kind) bool) []Kind {
 	var out []Kind
+	add := func(k Kind) {
+		if is(k) && !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
 	for i := range kinds {
-		if is(kinds[i].kind) {
-			out = append(out, kinds[i].kind)
+		add(kinds[i].kind)
+		if kinds[i].kind == Pod {
+			for j := range controllers {
+				add(controllers[j].kind)
+			}
 		}
 	}
 	return out
@@ -107,16 +115,8 @@ func Words(list []Kind) []string {
 	return out
 }
 
-// Services returns the kinds of work that runs until it is stopped, those of further Kubernetes controllers included.
-func Services() []Kind {
-	out := Of(Kind.Service)
-	for _, c := range controllers {
-		if c.kind.Service() && !slices.Contains(out, c.kind) {
-			out = append(out, c.kind)
-		}
-	}
-	return out
-}
+// Services returns the kinds of work that runs until it is stopped.
+func Services() []Kind { return Of(Kind.Service) }
 
 // Probes are the variables by which batch systems that make no control groups are
 // recognised. They are asked of every process, so Hint.Env reads them in one go.

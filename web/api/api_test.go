@@ -58,6 +58,8 @@ func TestListParameters(t *testing.T) {
 	for query, want := range map[string]client.Filter{
 		"":                                   {Limit: 1000},
 		"owner=alice&owner=bob,carol":        {Owners: []string{"alice", "bob", "carol"}, Limit: 1000},
+		"kind=statefulset,daemonset":         {Kinds: []string{"statefulset", "daemonset"}, Limit: 1000},
+		"kind=notebook":                      {Kinds: []string{"notebook"}, Limit: 1000}, // of an operator
 		"kind=slurm&node=n1":                 {Kinds: []string{"slurm"}, Nodes: []string{"n1"}, Limit: 1000},
 		"name=tr*&min_cpu=1.5&running=true":  {Name: "tr*", MinCPU: 1.5, Running: &yes, Limit: 1000},
 		"since=2026-11-21T10:00:00%2B02:00":  {Since: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Limit: 1000},

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -120,16 +121,20 @@ func (q *query) list(name string) []string {
 	return out
 }
 
-// kinds returns the values of the parameter kind.
+// kinds returns the values of the parameter kind. Whatever makes pods has a kind of its own, so that any word is one which is not a
+// known kind mistyped.
 func (q *query) kinds() []string {
 	list := q.list("kind")
 	for _, k := range list {
-		if !slices.Contains(kindWords(), k) {
+		if !slices.Contains(kindWords(), k) && (!kindWord.MatchString(k) || len(client.Nearest(k, kindWords(), 1)) > 0) {
 			q.strange("kind", k, "give some of", kindWords())
 		}
 	}
 	return list
 }
+
+// kindWord matches the kind of an object of Kubernetes, in lower case.
+var kindWord = regexp.MustCompile("^[a-z][a-z0-9]{0,62}$")
 
 func kindWords() []string {
 	return workload.Words(workload.Kinds())

@@ -236,7 +236,7 @@ func listParams() []param {
 		{name: "family", doc: "Id of an array or a heterogeneous job, such as slurm/4: itself, its tasks and its components.",
 			schema: text},
 		{name: "owner", doc: "Unix user, or namespace for pods.", schema: text, many: true},
-		{name: "kind", doc: "Kind of workload.", schema: enum(kindWords()...), many: true},
+		{name: "kind", doc: "Kind of workload, in lower case; any controller of pods is one.", schema: text, many: true},
 		{name: "node", doc: "Node that it ran on.", schema: text, many: true},
 		{name: "name", doc: "Shell pattern on the name, such as train*.", schema: text},
 		{name: "command", doc: "Shell pattern on the program's name, such as python*.", schema: text},

@@ -33,7 +33,7 @@ func (s *server) usageRoutes() []route {
 			{name: "owner", doc: "Of these owners.", schema: text, many: true},
 			{name: "account", doc: "Charged to these accounts.", schema: text, many: true},
 			{name: "partition", doc: "Of these partitions.", schema: text, many: true},
-			{name: "kind", doc: "Of these kinds.", schema: enum(kindWords()...), many: true},
+			{name: "kind", doc: "Of these kinds.", schema: text, many: true},
 			{name: "node", doc: "Of these nodes; by node only.", schema: text, many: true},
 			{name: "command", doc: "Shell pattern on the program's name.", schema: text},
 			formatParam,
