@@ -77,7 +77,7 @@ func questionOf(path string) string {
 		return "remote_read"
 	case strings.HasPrefix(path, "/api/v1/"):
 		return "prometheus"
-	case path == "/metrics" || path == "/healthz" || path == "/readyz":
+	case path == "/metrics" || path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/-/"):
 		return "health"
 	case strings.HasPrefix(path, "/alertmanager/"):
 		return "alertmanager"

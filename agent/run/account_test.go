@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,7 +57,8 @@ func TestBreakdown(t *testing.T) {
 // Where every process has a name what is missing is shared out, and told.
 func TestBreakdownSharesOut(t *testing.T) {
 	l, shared := breakdown(map[string]*tally{"a": {n: 2, cpu: 600e6}, "b": {n: 8, cpu: 200e6}}, nil, 1800e6, 10, true)
-	if len(l) != 2 || l[0].Name != "b" || math.Abs(l[0].CPUSeconds-1) > 1e-9 || math.Abs(l[1].CPUSeconds-0.8) > 1e-9 || math.Abs(shared-1) > 1e-9 {
+	if len(l) != 2 || l[0].Name != "b" || math.Abs(l[0].CPUSeconds-1) > 1e-9 || math.Abs(l[1].CPUSeconds-0.8) > 1e-9 ||
+		math.Abs(shared-1) > 1e-9 {
 		t.Errorf("%+v, shared out %v s; want b 1 s, a 0.8 s, 1 s", l, shared)
 	}
 }
@@ -154,7 +156,8 @@ func TestCSVLeavesGapsEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	gap := math.NaN()
-	if err := c.Write(Row{Start: 1, Seconds: 1, Cores: 0.5, User: gap, System: gap, Memory: gap, MemoryPeak: gap, Anon: gap, File: gap, Processes: 2, Threads: 3}); err != nil {
+	if err := c.Write(Row{Start: 1, Seconds: 1, Cores: 0.5, User: gap, System: gap, Memory: gap, MemoryPeak: gap, Anon: gap, File: gap,
+		Processes: 2, Threads: 3}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
@@ -233,11 +236,27 @@ func sample() *Report {
 // Each source is named once, and by its first word alone.
 func TestSourceWord(t *testing.T) {
 	got := sourceWord(map[string]string{
-		"cpu": "cgroup", "memory": "cgroup peak less page cache", "commands": "taskstats; 2 % of the CPU time shared out", "processes": "perf",
-		"io": "wait4", "wait": "taskstats and schedstat of threads",
+		"cpu": "cgroup", "memory": "cgroup peak less page cache", "commands": "taskstats; 2 % of the CPU time shared out",
+		"processes": "perf",
+		"io":        "wait4", "wait": "taskstats and schedstat of threads",
 	})
 	if want := "cgroup+taskstats+perf+wait4"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestPrintOfManyArguments: the head of the report does not repeat twenty thousand arguments, in a file as on a screen.
+func TestPrintOfManyArguments(t *testing.T) {
+	for _, width := range []int{0, 80} {
+		r := sample()
+		r.Command = slices.Repeat([]string{"argument"}, 20000)
+		var b bytes.Buffer
+		if err := r.Print(term.Screen{Writer: &b, Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		if head, _, _ := strings.Cut(b.String(), "\n"); len(head) > 210 || !strings.Contains(head, "argument argument") {
+			t.Errorf("a head of %d bytes", len(head))
+		}
 	}
 }
 

@@ -19,10 +19,11 @@ func (r *Report) Print(s term.Screen) error {
 	if r.Signal != "" {
 		end = "ended by " + r.Signal
 	}
-	title := term.Safe(strings.Join(r.Command, " "))
-	if s.Width > 0 {
-		title = term.Cut(title, max(s.Width-len(end)-12, 8), s.ASCII)
+	width := s.Width
+	if width <= 0 {
+		width = 200 // of a file: a command may have a hundred thousand arguments, which --json has whole
 	}
+	title := term.Cut(term.Safe(strings.Join(r.Command, " ")), max(width-len(end)-12, 8), s.ASCII)
 	fmt.Fprintf(&b, "%s: %s\n", s.Paint(term.Bold, "reckon: "+title), end)
 	line("wall time", "%s", exact(r.WallSeconds))
 	line("CPU time", "%s  (user %s, system %s)", exact(r.CPU.Total), exact(r.CPU.User), exact(r.CPU.System))

@@ -23,8 +23,10 @@ import (
 // it the sender is anonymous.
 func asViewer(o api.Options) http.Handler {
 	viewers := map[string]access.Viewer{
-		"alice": {Role: access.User, Name: "alice"}, "carol": {Role: access.User, Name: "carol"}, "nobodyspecial": {Role: access.User, Name: "nobodyspecial"},
-		"public": {Role: access.Public}, "support": {Role: access.Support, Name: "sue"}, "admin": {Role: access.Admin, Name: "root"}, "operator": {Name: "service account reckon/operator", Runs: true}, "": {},
+		"alice": {Role: access.User, Name: "alice"}, "carol": {Role: access.User, Name: "carol"},
+		"nobodyspecial": {Role: access.User, Name: "nobodyspecial"},
+		"public":        {Role: access.Public}, "support": {Role: access.Support, Name: "sue"}, "admin": {Role: access.Admin, Name: "root"},
+		"operator": {Name: "service account reckon/operator", Runs: true}, "": {},
 	}
 	o.Viewer = func(r *http.Request) (access.Viewer, error) {
 		v, ok := viewers[r.Header.Get("X-Test-Viewer")]
@@ -43,11 +45,14 @@ func TestUserSeesOwnOnly(t *testing.T) {
 	h := asViewer(api.Options{Backend: apitest.Site(now)})
 	const base = "/api/reckon/v1/workloads"
 	for target, status := range map[string]int{
-		base: 200, base + "?owner=bob": 200, base + "?owner=bob,alice": 200, base + "?name=*": 200, base + "?name=cart": 200, base + "?kind=unit": 200,
-		base + "?node=n1&sort=-owner": 200, base + "?format=csv": 200, base + "?id=slurm/4712": 200, base + "?limit=100000&sort=name": 200, base + "?command=*": 200,
+		base: 200, base + "?owner=bob": 200, base + "?owner=bob,alice": 200, base + "?name=*": 200, base + "?name=cart": 200,
+		base + "?kind=unit":           200,
+		base + "?node=n1&sort=-owner": 200, base + "?format=csv": 200, base + "?id=slurm/4712": 200, base + "?limit=100000&sort=name": 200,
+		base + "?command=*":  200,
 		base + "/slurm/4711": 200, base + "/4711": 200, base + "/train": 200, // bob's train does not make it ambiguous
-		base + "/slurm/4712": 404, base + "/4712": 404, base + "/slurm%2F4712": 404, base + "/cart": 404, base + "/nginx": 404, base + "/nginx.servic": 404,
-		base + "/slurm/471": 404, base + "/../workloads/slurm/4712": 307,
+		base + "/slurm/4712": 404, base + "/4712": 404, base + "/slurm%2F4712": 404, base + "/cart": 404, base + "/nginx": 404,
+		base + "/nginx.servic": 404,
+		base + "/slurm/471":    404, base + "/../workloads/slurm/4712": 307,
 	} {
 		w := get(t, h, target, "X-Test-Viewer", "alice")
 		if w.Code != status {
@@ -61,7 +66,8 @@ func TestUserSeesOwnOnly(t *testing.T) {
 		}
 		// Work of others is indistinguishable from work that does not exist.
 		if status == 404 {
-			if absent := get(t, h, base+"/slurm/999999", "X-Test-Viewer", "alice"); w.Header().Get("Content-Type") != absent.Header().Get("Content-Type") || absent.Code != 404 {
+			if absent := get(t, h, base+"/slurm/999999", "X-Test-Viewer",
+				"alice"); w.Header().Get("Content-Type") != absent.Header().Get("Content-Type") || absent.Code != 404 {
 				t.Errorf("%s can be distinguished from what does not exist", target)
 			}
 		}
@@ -86,7 +92,8 @@ func TestIdGivenAgain(t *testing.T) {
 	b.Details[0].Owner = "bob"
 	b.Details = append(b.Details, older)
 	h := asViewer(api.Options{Backend: b})
-	if w := get(t, h, "/api/reckon/v1/workloads/slurm/4711", "X-Test-Viewer", "alice"); w.Code == 200 && strings.Contains(w.Body.String(), "bob") {
+	if w := get(t, h, "/api/reckon/v1/workloads/slurm/4711", "X-Test-Viewer", "alice"); w.Code == 200 &&
+		strings.Contains(w.Body.String(), "bob") {
 		t.Errorf("alice sees bob's job under an id that was hers: %s", w.Body)
 	}
 }
@@ -101,9 +108,12 @@ func TestPublicSeesNoNames(t *testing.T) {
 	const base = "/api/reckon/v1/workloads"
 	words := append([]string{"alice", "train", "4711", "python3", "root", `"ml"`}, others...)
 	for target, status := range map[string]int{
-		base: 200, base + "?kind=slurm&sort=-cpu_seconds": 200, base + "?format=csv": 200, base + "?partition=gpu": 200, "/api/reckon/v1/nodes": 200,
-		base + "?owner=alice": 403, base + "?name=train": 403, base + "?id=slurm/4711": 403, base + "?sort=owner": 403, base + "?sort=-name": 403, base + "?account=ml": 403, base + "?command=python3": 403,
-		base + "/slurm/4711": 403, base + "/train": 403, "/metrics": 404, base + "?family=slurm/4711": 403, "/api/reckon/v1/members/4711": 403,
+		base: 200, base + "?kind=slurm&sort=-cpu_seconds": 200, base + "?format=csv": 200, base + "?partition=gpu": 200,
+		"/api/reckon/v1/nodes": 200,
+		base + "?owner=alice":  403, base + "?name=train": 403, base + "?id=slurm/4711": 403, base + "?sort=owner": 403,
+		base + "?sort=-name": 403, base + "?account=ml": 403, base + "?command=python3": 403,
+		base + "/slurm/4711": 403, base + "/train": 403, "/metrics": 404, base + "?family=slurm/4711": 403,
+		"/api/reckon/v1/members/4711": 403,
 	} {
 		w := get(t, h, target, "X-Test-Viewer", "public")
 		if w.Code != status {
@@ -149,7 +159,8 @@ func TestReasonsOfNodes(t *testing.T) {
 }
 
 func TestSupportSeesAll(t *testing.T) {
-	h := asViewer(api.Options{Backend: apitest.Site(now), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "m 1\n") })})
+	h := asViewer(api.Options{Backend: apitest.Site(now),
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "m 1\n") })})
 	for viewer, status := range map[string]int{"support": 200, "admin": 200, "alice": 403, "public": 403, "": 401} {
 		if w := get(t, h, "/metrics", "X-Test-Viewer", viewer); w.Code != status {
 			t.Errorf("/metrics for %q: %d, want %d", viewer, w.Code, status)
@@ -173,7 +184,7 @@ func TestEveryRouteAsks(t *testing.T) {
 	if err := json.Unmarshal(get(t, h, "/api/reckon/openapi.json").Body.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	free := map[string]bool{"/healthz": true, "/readyz": true, "/api/reckon/openapi.json": true}
+	free := map[string]bool{"/healthz": true, "/readyz": true, "/-/healthy": true, "/-/ready": true, "/api/reckon/openapi.json": true}
 	for path := range doc.Paths {
 		method := http.MethodGet
 		if doc.Paths[path]["post"] != nil {
@@ -187,7 +198,8 @@ func TestEveryRouteAsks(t *testing.T) {
 		if open := w.Code != http.StatusUnauthorized; open != free[path] {
 			t.Errorf("%s answers nobody with %d", path, w.Code)
 		}
-		if w := get(t, h, target, "X-Test-Viewer", "forged"); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "token is not known") {
+		if w := get(t, h, target, "X-Test-Viewer", "forged"); w.Code != http.StatusUnauthorized ||
+			!strings.Contains(w.Body.String(), "token is not known") {
 			t.Errorf("%s answers a wrong token with %d", path, w.Code)
 		}
 	}

@@ -30,7 +30,10 @@ func full(t *testing.T) http.Handler {
 	b.Missing = []string{"site west"}
 	return api.New(api.Options{
 		Forecasts: fakeForecasts{}, Ranks: fakeRanks{}, Devices: fakeDevices{},
-		Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Replace: func(_, node string) bool { return node != "nobody" }, Scale: fakeScale{}, Logs: fakeLogs{}, Findings: newFindings(), Import: new(fakeImport), MetricRuns: new(fakeRuns), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{},
+		Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{},
+		Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Replace: func(_, node string) bool { return node != "nobody" },
+		Scale: fakeScale{}, Logs: fakeLogs{}, Findings: newFindings(), Import: new(fakeImport), MetricRuns: new(fakeRuns),
+		Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{},
 	})
 }
 
@@ -91,7 +94,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	paths := document(t, h)["paths"].(map[string]any)
 	for _, target := range []string{
 		"/api/reckon/v1/workloads", "/api/reckon/v1/workloads/{id}", "/api/reckon/v1/nodes", "/api/reckon/v1/live",
-		"/api/reckon/openapi.json", "/healthz", "/readyz", "/metrics",
+		"/api/reckon/openapi.json", "/healthz", "/readyz", "/-/healthy", "/-/ready", "/metrics",
 	} {
 		if paths[target] == nil {
 			t.Errorf("%s is not described", target)
@@ -191,10 +194,14 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			t.Errorf("%s is not in the document", typ.Name())
 		}
 	}
-	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.InconsistentList{}, client.Members{}, client.Proof{}, client.Replaced{}} {
+	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{},
+		client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{},
+		client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{},
+		client.InconsistentList{}, client.Members{}, client.Proof{}, client.Replaced{}} {
 		walk(reflect.TypeOf(v))
 	}
-	for _, v := range []any{client.ForecastList{}, client.Ranking{}, client.NodeDevices{}, client.HostPriority{}, client.Logs{}, client.MetricRunList{}, client.MetricRunSamples{}, client.MetricRunKept{}, client.MetricRunComparison{}} {
+	for _, v := range []any{client.ForecastList{}, client.Ranking{}, client.NodeDevices{}, client.HostPriority{}, client.Logs{},
+		client.MetricRunList{}, client.MetricRunSamples{}, client.MetricRunKept{}, client.MetricRunComparison{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {

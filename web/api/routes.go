@@ -72,6 +72,14 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
+		{
+			path: "/-/healthy", summary: "As /healthz, under the address that promtool asks",
+			media: "text/plain", always: true, free: true, handle: s.healthz,
+		},
+		{
+			path: "/-/ready", summary: "As /readyz, under the address that promtool asks",
+			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
+		},
 	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(), s.replaceRoutes(),
 		s.scaleRoutes(), s.logRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.metricRunRoutes(),
 		s.backupRoutes())

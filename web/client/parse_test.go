@@ -21,6 +21,8 @@ func TestParseTime(t *testing.T) {
 		"-2h":                       "2026-11-21T10:00:00+01:00",
 		"1d12h":                     "2026-11-20T00:00:00+01:00",
 		"2w":                        "2026-11-07T12:00:00+01:00",
+		"2y":                        "2024-11-21T12:00:00+01:00",
+		"now-1years":                "2025-11-21T12:00:00+01:00",
 		"1.5h":                      "2026-11-21T10:30:00+01:00",
 		"2026-11-20":                "2026-11-20T00:00:00+01:00",
 		"2026-11-20 07:30":          "2026-11-20T07:30:00+01:00",
@@ -40,7 +42,8 @@ func TestParseTime(t *testing.T) {
 			t.Errorf("%q is %v (%v), want %s", in, got.Format(time.RFC3339), err, want)
 		}
 	}
-	for _, in := range []string{"", "yestrday", "2026-13-01", "--2h", "2 hours", "h", "1e30", "-5", "NaN", "5x", "now-", "now2h", "now-2fortnights", "25:00", "now--2hours", "2026-11-20T07:30:00ZZ"} {
+	for _, in := range []string{"", "yestrday", "2026-13-01", "--2h", "2 hours", "h", "1e30", "-5", "NaN", "5x", "now-", "now2h",
+		"now-2fortnights", "25:00", "now--2hours", "2026-11-20T07:30:00ZZ"} {
 		if got, err := ParseTime(in, now); err == nil {
 			t.Errorf("%q is taken for %v", in, got)
 		} else if !strings.Contains(err.Error(), "give a duration before now") {
@@ -66,7 +69,8 @@ func FuzzParseTime(f *testing.F) {
 }
 
 func FuzzReadEvents(f *testing.F) {
-	for _, s := range []string{"data: x\n\n", "event: live\r\ndata: {}\r\ndata:y\r\n\r\n", ": c\n\ndata\n\n", "\r\r\n", "data: a\rdata: b\r\r"} {
+	for _, s := range []string{"data: x\n\n", "event: live\r\ndata: {}\r\ndata:y\r\n\r\n", ": c\n\ndata\n\n", "\r\r\n",
+		"data: a\rdata: b\r\r"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -87,10 +91,11 @@ func FuzzReadEvents(f *testing.F) {
 func TestReadEvents(t *testing.T) {
 	var got []string
 	stop := errors.New("stop")
-	err := readEvents(strings.NewReader("retry: 5\n\nevent: live\ndata: a\ndata:b\n\ndata: c\r\n\r\n: note\n\nevent: x\n\ndata: cut"), func(name string, data []byte) error {
-		got = append(got, name+"="+string(data))
-		return nil
-	})
+	err := readEvents(strings.NewReader("retry: 5\n\nevent: live\ndata: a\ndata:b\n\ndata: c\r\n\r\n: note\n\nevent: x\n\ndata: cut"),
+		func(name string, data []byte) error {
+			got = append(got, name+"="+string(data))
+			return nil
+		})
 	if err != nil || strings.Join(got, "|") != "live=a\nb|message=c|=" {
 		t.Errorf("events %q, %v", got, err)
 	}
@@ -122,7 +127,8 @@ func FuzzPromAnswer(f *testing.F) {
 func TestWriteCSV(t *testing.T) {
 	v := 1e-9
 	end := time.Date(2026, 11, 21, 12, 0, 0, 5e8, time.FixedZone("CET", 3600))
-	rows := []Workload{{ID: "a", Name: "x,\"y\"\nz", Nodes: []string{"n1", "n2"}, End: &end, Row: figure.Row{CPUSeconds: &v}, WallSeconds: 7200}}
+	rows := []Workload{
+		{ID: "a", Name: "x,\"y\"\nz", Nodes: []string{"n1", "n2"}, End: &end, Row: figure.Row{CPUSeconds: &v}, WallSeconds: 7200}}
 	var b strings.Builder
 	if err := WriteCSV(&b, rows); err != nil {
 		t.Fatal(err)
@@ -144,7 +150,8 @@ func TestWriteCSV(t *testing.T) {
 		}
 	}
 	var nodes strings.Builder
-	if err := WriteCSV(&nodes, []Node{{Node: "n1", Sensors: []Sensor{{Sensor: "rapl"}}}}); err != nil || !strings.Contains(nodes.String(), `[{""sensor"":""rapl"",""up"":false}]`) {
+	if err := WriteCSV(&nodes, []Node{{Node: "n1", Sensors: []Sensor{{Sensor: "rapl"}}}}); err != nil ||
+		!strings.Contains(nodes.String(), `[{""sensor"":""rapl"",""up"":false}]`) {
 		t.Errorf("%s, %v", nodes.String(), err)
 	}
 }

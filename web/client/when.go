@@ -9,7 +9,7 @@ import (
 )
 
 // TimeForms describes the forms that [ParseTime] accepts, for error messages and help texts.
-const TimeForms = "a duration before now (30m, 2h, 7d), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds " +
+const TimeForms = "a duration before now (30m, 2h, 7d, 2y), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds " +
 	"(1795255200), today, 14:00, now, or now-2hours"
 
 // ParseTime parses a moment as written by a person or a program: see [TimeForms].
@@ -65,7 +65,7 @@ func slurmTime(s string, now time.Time) (time.Time, bool) {
 	count := offset[1 : len(offset)-len(strings.TrimLeft(offset[1:], "0123456789"))]
 	unit, known := map[string]string{
 		"": "s", "second": "s", "seconds": "s", "minute": "m", "minutes": "m", "hour": "h", "hours": "h", "day": "d", "days": "d",
-		"week": "w", "weeks": "w",
+		"week": "w", "weeks": "w", "year": "y", "years": "y",
 	}[offset[1+len(count):]]
 	d, err := ParseDuration(count + unit)
 	if !known || err != nil {
@@ -77,7 +77,7 @@ func slurmTime(s string, now time.Time) (time.Time, bool) {
 	return now.Add(d), true
 }
 
-// ParseDuration is time.ParseDuration extended by days (d) and weeks (w), and
+// ParseDuration is time.ParseDuration extended by days (d), weeks (w) and years of 365 days (y), and
 // without a sign: 1d12h, 90s, 1.5h. A bare number is seconds.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
@@ -108,6 +108,8 @@ func ParseDuration(text string) (time.Duration, error) {
 			unit = 24 * time.Hour
 		case "w":
 			unit = 7 * 24 * time.Hour
+		case "y":
+			unit = 365 * 24 * time.Hour
 		default:
 			if unit, err = time.ParseDuration("1" + word); err != nil {
 				return bad()

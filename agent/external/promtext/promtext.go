@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -147,7 +148,15 @@ func comment(text []byte) (Line, error) {
 	default:
 		return Line{}, nil
 	}
-	l.Series, l.Text = cut(rest)
+	if len(rest) > 0 && rest[0] == '"' { // a name in UTF-8
+		name, after, err := quotedText(rest)
+		if err != nil {
+			return Line{}, fmt.Errorf("the name %w", err)
+		}
+		l.Series, l.Text = []byte(underscored(name)), trim(after)
+	} else {
+		l.Series, l.Text = cut(rest)
+	}
 	if !validName(l.Series, true) {
 		return Line{}, fmt.Errorf("%s is followed by no name of a metric", word)
 	}
@@ -168,7 +177,7 @@ func seriesEnd(text []byte) (int, error) {
 	for n < len(text) && nameByte(n, text[n], true) {
 		n++
 	}
-	if n == 0 {
+	if n == 0 && (len(text) == 0 || text[0] != '{') {
 		return 0, errors.New("it does not begin with the name of a metric (letters, digits, _ and :)")
 	}
 	open := n
@@ -206,7 +215,8 @@ func Split(series []byte) (name string, labels []Label, err error) {
 		n++
 	}
 	name, rest := string(series[:n]), trim(series[n:])
-	if n == 0 {
+	inside := n == 0 && len(rest) > 0 && rest[0] == '{' // the name stands in quotes between the labels: {"a.name", label="value"}
+	if n == 0 && !inside {
 		return "", nil, errors.New("it does not begin with the name of a metric")
 	}
 	if len(rest) == 0 {
@@ -221,6 +231,13 @@ func Split(series []byte) (name string, labels []Label, err error) {
 		if l, rest, err = nextLabel(rest); err != nil {
 			return "", nil, err
 		}
+		if inside && l.Name == "" {
+			if name != "" || l.Value == "" {
+				return "", nil, errors.New("the braces hold no name, or two")
+			}
+			name = underscored(l.Value)
+			continue
+		}
 		for _, other := range labels {
 			if other.Name == l.Name {
 				return "", nil, fmt.Errorf("the label %s stands twice", l.Name)
@@ -230,27 +247,81 @@ func Split(series []byte) (name string, labels []Label, err error) {
 			labels = append(labels, l)
 		}
 	}
+	if name == "" {
+		return "", nil, errors.New("the braces hold no name of a metric in quotes, as in {\"a.name\"}")
+	}
 	return name, labels, nil
 }
 
-func nextLabel(b []byte) (l Label, rest []byte, err error) {
-	n := 0
-	for n < len(b) && nameByte(n, b[n], false) {
-		n++
+// underscored returns a name in UTF-8 as Prometheus escapes it for those that know the older names only: other characters become an
+// underscore (the scheme "underscores" of its content negotiation).
+func underscored(name string) string {
+	out := []byte(strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && nameByte(1, byte(r), true) {
+			return r
+		}
+		return '_'
+	}, name))
+	if len(out) > 0 && !nameByte(0, out[0], true) {
+		out = append([]byte{'_'}, out...)
 	}
-	l.Name, rest = string(b[:n]), trim(b[n:])
-	if n == 0 || len(rest) == 0 || rest[0] != '=' {
-		return l, nil, errors.New("a label is not written like label=\"value\" in quotes")
+	return string(out)
+}
+
+// nextLabel reads a label; one without a name is the name of a metric in quotes.
+func nextLabel(b []byte) (l Label, rest []byte, err error) {
+	if len(b) > 0 && b[0] == '"' {
+		if l.Name, rest, err = quotedText(b); err != nil {
+			return l, nil, fmt.Errorf("the name %w", err)
+		}
+		rest = trim(rest)
+		if len(rest) == 0 || rest[0] != '=' {
+			l.Name, l.Value = "", l.Name
+			rest, err = afterComma(rest, l.Value)
+			return l, rest, err
+		}
+		l.Name = strings.ReplaceAll(underscored(l.Name), ":", "_")
+	} else {
+		n := 0
+		for n < len(b) && nameByte(n, b[n], false) {
+			n++
+		}
+		l.Name, rest = string(b[:n]), trim(b[n:])
+		if n == 0 || len(rest) == 0 || rest[0] != '=' {
+			return l, nil, errors.New("a label is not written like label=\"value\" in quotes")
+		}
 	}
 	rest = trim(rest[1:])
 	if len(rest) == 0 || rest[0] != '"' {
 		return l, nil, fmt.Errorf("the value of the label %s does not stand in double quotes", l.Name)
 	}
+	if l.Value, rest, err = quotedText(rest); err != nil {
+		return l, nil, fmt.Errorf("the value of the label %s %w", l.Name, err)
+	}
+	rest, err = afterComma(rest, l.Name)
+	return l, rest, err
+}
+
+// afterComma returns what follows the comma behind a label, if there is one.
+func afterComma(rest []byte, name string) ([]byte, error) {
+	rest = trim(rest)
+	if len(rest) > 0 {
+		if rest[0] != ',' {
+			return nil, fmt.Errorf("there is no comma behind the label %s", name)
+		}
+		rest = trim(rest[1:])
+	}
+	return rest, nil
+}
+
+// quotedText reads what stands in double quotes at the start of b, and returns what follows.
+func quotedText(b []byte) (text string, rest []byte, err error) {
 	value := make([]byte, 0, 32)
+	rest = b
 	i := 1
 	for ; ; i++ {
 		if i >= len(rest) {
-			return l, nil, fmt.Errorf("the value of the label %s does not end", l.Name)
+			return "", nil, errors.New("does not end")
 		}
 		c := rest[i]
 		if c == '"' {
@@ -271,17 +342,9 @@ func nextLabel(b []byte) (l Label, rest []byte, err error) {
 		value = append(value, c)
 	}
 	if !utf8.Valid(value) || bytes.IndexByte(value, 0) >= 0 {
-		return l, nil, fmt.Errorf("the value of the label %s is not UTF-8", l.Name)
+		return "", nil, errors.New("is not UTF-8")
 	}
-	l.Value = string(value)
-	rest = trim(rest[i+1:])
-	if len(rest) > 0 {
-		if rest[0] != ',' {
-			return l, nil, fmt.Errorf("there is no comma behind the label %s", l.Name)
-		}
-		rest = trim(rest[1:])
-	}
-	return l, rest, nil
+	return string(value), rest[i+1:], nil
 }
 
 // ValidName reports whether s is a valid metric name.

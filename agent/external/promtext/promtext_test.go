@@ -76,24 +76,27 @@ func TestPageRules(t *testing.T) {
 	text := []byte("m{node=\"n\",owner=\"o\",workload=\"slurm/1\",app=\"x\"} 1\nother 2\n")
 	rules := Rules{Labels: []Label{{"app", "mine"}}, Wanted: func(n string) bool { return n == "m" }}
 	figures, err := NewPage(rules).Read(text)
-	if err != nil || len(figures) != 1 || key(figures[0]) != `m app="mine" exported_app="x" exported_node="n" exported_owner="o" exported_workload="slurm/1" gauge 1` {
+	if err != nil || len(figures) != 1 ||
+		key(figures[0]) != `m app="mine" exported_app="x" exported_node="n" exported_owner="o" exported_workload="slurm/1" gauge 1` {
 		t.Errorf("%v %v", figures, err)
 	}
 	rules.Claims = true
 	if figures, err = NewPage(rules).Read(text); err != nil || figures[0].Claim != "slurm/1" || len(figures[0].Series.Values) != 4 {
 		t.Errorf("%v %v", figures, err)
 	}
-	if _, err = NewPage(Rules{Strict: true}).Read(text); err == nil || !strings.Contains(err.Error(), "line 1: the label node is set by the agent") {
+	if _, err = NewPage(Rules{Strict: true}).Read(text); err == nil ||
+		!strings.Contains(err.Error(), "line 1: the label node is set by the agent") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestPageErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"m 1\nm 2":                      "line 2: the series stands there twice",
-		"a 1\nb 1\nc 1":                 "it has more than 2 series; leave some out, or allow more",
-		"m":                             "line 1: there is no value behind the name",
-		"m 1 1700000000000":             "line 1: there is more than a value behind the name; time stamps are not taken, and label values stand in double quotes",
+		"m 1\nm 2":      "line 2: the series stands there twice",
+		"a 1\nb 1\nc 1": "it has more than 2 series; leave some out, or allow more",
+		"m":             "line 1: there is no value behind the name",
+		"m 1 1700000000000": "line 1: there is more than a value behind the name; time stamps are not taken, and label " +
+			"values stand in double quotes",
 		"m{a=\"1\" 2":                   "line 1: the labels are not closed; they are written as {label=\"value\"}",
 		"m{a=1} 2":                      "line 1: the value of the label a does not stand in double quotes",
 		"m{a=\"1\",a=\"2\"} 2":          "line 1: the label a stands twice",
@@ -224,6 +227,36 @@ func compare(t *testing.T, text []byte, got []string) {
 		g = strings.TrimSuffix(g, " "+metric.Counter.String())
 		if !want[g] && !strings.Contains(g, "__") {
 			t.Errorf("expfmt does not find %s", g)
+		}
+	}
+}
+
+// TestNamesInUTF8: names in quotes (Prometheus 3) are taken as Prometheus escapes them for those that know the older names only.
+func TestNamesInUTF8(t *testing.T) {
+	p := NewPage(Rules{})
+	figures, err := p.Read(
+		[]byte(
+			"# TYPE \"my.metric\" counter\n# HELP \"my.metric\" Words.\n{\"my.metric\", \"label.x\"=\"a} \\\"b\", y=\"2\"} " +
+				"3\n{\"9ä:z\"} 4\nplain{\"a-b\"=\"c\"} 5\n"))
+	if err != nil || len(figures) != 3 {
+		t.Fatalf("%v, %v", figures, err)
+	}
+	for i, want := range []string{`my_metric label_x=a} "b y=2 3`, `_9_:z 4`, `plain a_b=c 5`} {
+		s := figures[i].Series
+		got := s.Desc.Name
+		for j, l := range s.Desc.Labels {
+			got += " " + l + "=" + s.Values[j]
+		}
+		if got = fmt.Sprint(got, " ", figures[i].Value); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if d := figures[0].Series.Desc; d.Kind != metric.Counter || d.Help != "Words." {
+		t.Errorf("%+v", d)
+	}
+	for _, text := range []string{`{} 1`, `{a="b"} 1`, `{"x", "y"} 1`, `{"x} 1`, `{"x" "y"="z"} 1`, `{"a.b", "c.d"="1", "c_d"="2"} 1`} {
+		if f, err := NewPage(Rules{}).Read([]byte(text + "\n")); err == nil {
+			t.Errorf("%s: %v", text, f)
 		}
 	}
 }

@@ -166,7 +166,10 @@ func (s *Sensor) file(c *Folder, name string, p *sensor.OwnPass) {
 	}
 	f.round = s.round
 	if err := s.look(f, name); err != nil {
-		if !errors.Is(err, fs.ErrNotExist) { // otherwise it was deleted while the folder was listed
+		gone := errors.Is(err, fs.ErrNotExist)
+		if to, bad := os.Readlink(name); gone && bad == nil {
+			p.Input(name, fmt.Errorf("it is a link to %s, which does not exist", to))
+		} else if !gone { // otherwise it was deleted while the folder was listed
 			p.Input(name, unpath(err))
 		}
 		*f = file{page: f.page, series: f.series, origins: f.origins, round: f.round}

@@ -60,14 +60,20 @@ func TestFolder(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(dir, "pipe.prom"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("/nowhere/x.prom", filepath.Join(dir, "link.prom")); err != nil {
+		t.Fatal(err)
+	}
 	got := read(s)
+	_ = os.Remove(filepath.Join(dir, "link.prom"))
 	want := map[string]string{
 		`backup_seconds{}`:             "812 " + mine + " of=",
 		`loss{phase="x"}`:              "0.5 " + mine + " of=slurm/7",
 		`node_textfile_scrape_error{}`: "1",
-		"! broken.prom":                "line 2: there is more than a value behind the name; time stamps are not taken, and label values stand in double quotes",
-		"! pipe.prom":                  "it is no plain file",
-		"! none":                       "there is no such folder; make it, or leave it out of the configuration",
+		"! broken.prom": "line 2: there is more than a value behind the name; time stamps are not taken, and label " +
+			"values stand in double quotes",
+		"! pipe.prom": "it is no plain file",
+		"! link.prom": "it is a link to /nowhere/x.prom, which does not exist",
+		"! none":      "there is no such folder; make it, or leave it out of the configuration",
 	}
 	for k, v := range want {
 		if got[k] != v {
@@ -133,7 +139,8 @@ func TestOtherUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := read(s)
-	if got["m{}"] != "1 uid=1234 trusted=false of=" || got["token{}"] != "42 uid=0 trusted=true of=" || !strings.Contains(got["! theirs.prom"], "a link that another user made") {
+	if got["m{}"] != "1 uid=1234 trusted=false of=" || got["token{}"] != "42 uid=0 trusted=true of=" ||
+		!strings.Contains(got["! theirs.prom"], "a link that another user made") {
 		t.Errorf("got %v", got)
 	}
 }

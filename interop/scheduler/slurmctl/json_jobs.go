@@ -1,8 +1,10 @@
 package slurmctl
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
+	"strconv"
 
 	"reckon/interop/scheduler"
 	"reckon/interop/slurmtext"
@@ -45,6 +47,8 @@ type queued struct {
 
 // readJobs parses the jobs of the controller.
 func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error) {
+	var unnamed []int
+	names := make(map[float64]string) // of users, by their number
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var q queued
@@ -52,8 +56,18 @@ func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error)
 			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
+		if q.User != "" && q.UserID.ok {
+			names[q.UserID.v] = string(q.User)
+		}
 		jobs = append(jobs, q.job())
+		if q.User == "" && q.UserID.ok {
+			unnamed = append(unnamed, len(jobs)-1)
+		}
 	})
+	for _, i := range unnamed { // another job of the answer has the name; the number may be somebody else's on this machine
+		id, _ := strconv.ParseFloat(jobs[i].User, 64)
+		jobs[i].User = cmp.Or(names[id], jobs[i].User)
+	}
 	return jobs, got, err
 }
 

@@ -48,8 +48,10 @@ func line(j *scheduler.Job) string {
 		}
 		return t.Unix() - 1795240000
 	}
-	return fmt.Sprintf("%s %d %s %s %s/%s %q %d-%d-%d c%g m%g g%g n%g %gs %s x%s t%d s%d", j.ID, j.Number, j.User, j.Partition, j.State, j.Reason, j.Name,
-		unix(j.Submit), unix(j.Start), unix(j.End), j.Cores, j.MemoryBytes/(1<<20), j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, len(j.Steps))
+	return fmt.Sprintf("%s %d %s %s %s/%s %q %d-%d-%d c%g m%g g%g n%g %gs %s x%s t%d s%d", j.ID, j.Number, j.User, j.Partition, j.State,
+		j.Reason, j.Name,
+		unix(j.Submit), unix(j.Start), unix(j.End), j.Cores, j.MemoryBytes/(1<<20), j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks,
+		len(j.Steps))
 }
 
 func lines(jobs []scheduler.Job) string {
@@ -191,14 +193,16 @@ func TestNodes(t *testing.T) {
 		t.Fatalf("%v, %+v, %v", err, got, nodes)
 	}
 	n := nodes[0]
-	if n.Name != "vm" || n.State != "idle" || !n.Open() || n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || n.AllocatedGPUs == nil {
+	if n.Name != "vm" || n.State != "idle" || !n.Open() || n.Cores != 2 || n.MemoryBytes != 20000<<20 ||
+		strings.Join(n.Partitions, " ") != "normal devel" || n.AllocatedGPUs == nil {
 		t.Errorf("%+v", n)
 	}
 	nodes, parts, got, err := readNodesText(recorded(t, "sinfo-22.05.txt"), testMark)
 	if err != nil || got.Bad != 0 || len(nodes) != 1 || len(parts) != 2 {
 		t.Fatalf("%v, %+v, %v, %v", err, got, nodes, parts)
 	}
-	if n := nodes[0]; n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || n.AllocatedGPUs != nil {
+	if n := nodes[0]; n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" ||
+		n.AllocatedGPUs != nil {
 		t.Errorf("%+v", n)
 	}
 	if p := parts; !p[0].Default || p[1].Default || p[0].Seconds != 86400 || p[1].Seconds != 1800 || p[0].State != "up" {
@@ -250,10 +254,12 @@ func TestBrokenOff(t *testing.T) {
 	if err == nil || len(jobs) != 1 {
 		t.Errorf("%v, %d jobs", err, len(jobs))
 	}
-	if _, _, err := readJobs(strings.NewReader(`{"errors":[{"error":"Slurm is down"}],"jobs":[]}`)); err == nil || !strings.Contains(err.Error(), "Slurm is down") {
+	if _, _, err := readJobs(strings.NewReader(`{"errors":[{"error":"Slurm is down"}],"jobs":[]}`)); err == nil ||
+		!strings.Contains(err.Error(), "Slurm is down") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := readAccounts(strings.NewReader(`{"errors":[{"description":"Nothing found with query","error_number":9003}]}`)); err != nil {
+	if _, _, err := readAccounts(
+		strings.NewReader(`{"errors":[{"description":"Nothing found with query","error_number":9003}]}`)); err != nil {
 		t.Errorf("an empty answer: %v", err)
 	}
 	jobs, got, err := readQueueText(strings.NewReader("garbage\n1\x1fMARK\x1f2\n\n"), testMark)
@@ -321,7 +327,8 @@ func check(t *testing.T, jobs []scheduler.Job, got scheduler.Read) {
 		j := &jobs[i]
 		switch {
 		case j.ID == "" || j.Number == 0 || j.State == "":
-		case slurmtext.Waits(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() && j.End.Before(j.Start):
+		case slurmtext.Waits(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() &&
+			j.End.Before(j.Start):
 		case j.Cores < 0 || j.MemoryBytes < 0 || j.GPUs < 0 || len(j.Steps) > slurmtext.MaxSteps:
 		default:
 			continue
@@ -356,12 +363,15 @@ func TestRunFacts(t *testing.T) {
 		cores, gpus     float64
 		suspended       float64
 	}{
-		"steps": {"completed", "", "", 1, 0, 0}, "gpu": {"completed", "", "", 1, 1, 0}, "limit": {"timeout", "time_limit", "", 1, 0, 0}, "fail": {"failed", "", "", 1, 0, 0},
-		"cancelled": {"cancelled", "user", "hpcuser", 1, 0, 0}, "bobcancels": {"cancelled", "user", "root", 1, 0, 0}, "never": {"cancelled", "user", "root", 0, 0, 0},
-		"susp": {"completed", "", "", 1, 0, 6}, "requeue": {"requeued", "", "", 1, 0, 0},
+		"steps": {"completed", "", "", 1, 0, 0}, "gpu": {"completed", "", "", 1, 1, 0}, "limit": {"timeout", "time_limit", "", 1, 0, 0},
+		"fail":      {"failed", "", "", 1, 0, 0},
+		"cancelled": {"cancelled", "user", "hpcuser", 1, 0, 0}, "bobcancels": {"cancelled", "user", "root", 1, 0, 0},
+		"never": {"cancelled", "user", "root", 0, 0, 0},
+		"susp":  {"completed", "", "", 1, 0, 6}, "requeue": {"requeued", "", "", 1, 0, 0},
 	} {
 		j := byName[name][0]
-		if j.State != want.state || j.EndedBy != want.by || j.EndedByUser != want.user || j.Allocated.Cores != want.cores || j.Allocated.GPUs != want.gpus || j.Suspended != want.suspended || j.QOS != "normal" {
+		if j.State != want.state || j.EndedBy != want.by || j.EndedByUser != want.user || j.Allocated.Cores != want.cores ||
+			j.Allocated.GPUs != want.gpus || j.Suspended != want.suspended || j.QOS != "normal" {
 			t.Errorf("%s: %+v", name, j)
 		}
 	}
@@ -369,7 +379,9 @@ func TestRunFacts(t *testing.T) {
 	for _, s := range byName["steps"][0].Steps {
 		steps = append(steps, fmt.Sprint(s.ID, " ", s.Name, " ", s.State, " ", *s.CPUSeconds, " ", s.Cores))
 	}
-	if all := strings.Join(steps, ", "); all != "batch batch completed 0.036 1, extern extern completed 0.001 1, 0 first completed 0.002 1, 1 eater out_of_memory 0.219 1, 2 third failed 0.001 1" {
+	if all := strings.Join(
+		steps, ", "); all != "batch batch completed 0.036 1, extern extern completed 0.001 1, 0 first completed 0.002 1, 1 eater "+
+		"out_of_memory 0.219 1, 2 third failed 0.001 1" {
 		t.Error(all)
 	}
 	// The resized job is one run, whichever record is known first, with the time
@@ -409,16 +421,35 @@ func TestRunFacts(t *testing.T) {
 				}
 			}
 		}
-		if got := strings.Join(steps, ", "); got != "batch completed, extern completed" || facts["reckon_slurm_steps"] != 2 || facts["runs"] != 1 || ends[float64(second.End.Unix())] != 2 {
+		if got := strings.Join(steps, ", "); got != "batch completed, extern completed" || facts["reckon_slurm_steps"] != 2 ||
+			facts["runs"] != 1 || ends[float64(second.End.Unix())] != 2 {
 			t.Errorf("known %v: %g runs, %g steps, %s, ends %v", known, facts["runs"], facts["reckon_slurm_steps"], got, ends)
 		}
 		// The first size is included: the change may have come before the queue was read.
 		if got := strings.Join(sizes, ", "); got != "2 false, 1 true" {
 			t.Errorf("known %v: sizes %s", known, got)
 		}
-		if facts["reckon_workload_allocated_cores"] != 1 || facts["reckon_workload_allocation_time_seconds"] != 1795322176 || facts["reckon_workload_start_time_seconds"] != 1795322164 ||
+		if facts["reckon_workload_allocated_cores"] != 1 || facts["reckon_workload_allocation_time_seconds"] != 1795322176 ||
+			facts["reckon_workload_start_time_seconds"] != 1795322164 ||
 			(facts["reckon_workload_submit_time_seconds"] == 1795322163) != known {
 			t.Errorf("known %v: %v", known, facts)
+		}
+	}
+}
+
+// TestUserByNumber: a job that has only the number of its user is that user's, by another job of the answer but not by the users of this
+// machine.
+func TestUserByNumber(t *testing.T) {
+	const job = `{"job_id":%d,"job_state":["PENDING"],"user_name":%q,"user_id":%d}`
+	jobs, _, err := readJobs(
+		strings.NewReader(`{"jobs":[` + strings.Join([]string{fmt.Sprintf(job, 1, "", 5001), fmt.Sprintf(job, 2, "alice", 5001),
+			fmt.Sprintf(job, 3, "", 0), fmt.Sprintf(job, 4, "", 4000123)}, ",") + `]}`))
+	if err != nil || len(jobs) != 4 {
+		t.Fatalf("%v, %v", jobs, err)
+	}
+	for i, want := range []string{"alice", "alice", "0", "4000123"} {
+		if jobs[i].User != want {
+			t.Errorf("job %s is of %s, want %s", jobs[i].ID, jobs[i].User, want)
 		}
 	}
 }
