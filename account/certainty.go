@@ -24,6 +24,7 @@ const (
 	fromSeen     origin = "seen_processes" // processes that a reading or a record showed
 	fromReduced  origin = "reduced"        // some of it is short work: the group was too quiet to be exported in full; see reduced.go
 	fromThreads  origin = "ended_threads"  // threads ended whose last moments were not counted
+	fromDeletes  origin = "deletes"        // files were deleted before they reached storage
 )
 
 // certainty is the exactness of a figure and its source.

@@ -34,7 +34,12 @@ func (p *Part) occupy(proc *sensor.Process) {
 	p.now.memory[1] += proc.File
 	p.now.memory[2] += proc.Shmem
 	p.now.swap += proc.Swap
+	p.now.sharing = p.now.sharing || p.now.huge > 0 && proc.Huge > 0
+	p.now.huge += uint32(proc.Huge / hugeUnit)
 }
+
+// hugeUnit is the size of the smallest huge pages (arm64), bytes.
+const hugeUnit = 64 << 10
 
 // highWater takes in the highest resident size of a process. Its file pages are
 // subtracted, as far as they were observed.

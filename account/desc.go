@@ -18,7 +18,7 @@ var (
 	coresHistogram = metric.NewDesc("reckon_workload_cores", metric.NativeHistogram, metric.Cores, with(),
 		"Cores in use by the whole workload on the node, one observation for each internal tick.")
 	memoryBytes = metric.NewDesc("reckon_workload_memory_bytes", metric.Gauge, metric.Bytes, with("type"),
-		"Resident memory by type: anon, file (page cache of a control group included) and shmem.")
+		"Resident memory by type: anon (explicit huge pages included), file (page cache of a control group included) and shmem.")
 	memoryPeak = metric.NewDesc("reckon_workload_memory_peak_bytes", metric.Gauge, metric.Bytes, with(),
 		"Highest memory since the workload started: the kernel's own maximum where there is a control group, else the maximum over "+
 			"internal ticks and over single processes.")
@@ -100,7 +100,8 @@ func Descs() []*metric.Desc {
 	return append(energy.Descs(),
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryByteSeconds, swapBytes,
-		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes, cacheBytes,
+		ioBytes, cancelledBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes,
+		cacheBytes,
 		pressureSeconds,
 		processes, threads, processesStarted,
 		info, startTime, endTime,

@@ -48,12 +48,16 @@ var figureNames = [figures]string{
 	"memory_needed_peak_bytes", "io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "memory_traffic_bytes",
 }
 
+// endedThreads is the certainty of figures that lack what threads did which ended.
+var endedThreads = certainty{sensor.LackEndedThreads.Exactness(), fromThreads}
+
 // judge states how exact the figures of a ledger are.
 type judge struct {
 	parts    *registry
 	doubts   *doubts
 	kinds    []*exactness // of all workloads of a kind
 	evidence evidence
+	strange  map[string]uint64 // see deletes.strangers
 }
 
 // name returns the name of a figure in the API.
@@ -182,7 +186,7 @@ func (c certainty) peculiar() bool {
 		return false
 	}
 	switch c.source {
-	case fromCgroup, fromPSS, fromRSSSum, fromSeen, fromThreads, fromReduced:
+	case fromCgroup, fromPSS, fromRSSSum, fromSeen, fromThreads, fromReduced, fromDeletes:
 		return true
 	}
 	return slices.Contains(energy.Methods[:], string(c.source))
@@ -247,6 +251,7 @@ func (x *exactness) export(b *metric.Batch) {
 
 // export appends the exactness of the exported figures. modelled reports that energy comes from a model.
 func (j *judge) export(modelled bool, b *metric.Batch) {
+	j.strange = j.parts.deletes.strangers()
 	for _, p := range j.parts.order {
 		if p.kind.System() || p.phase == absorbed || p.phase == heldBack && p.place != "" {
 			continue
@@ -292,9 +297,11 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 		cpu = j.doubts.judge(p, cpu)
 	}
 	p.degrees = degrees{}
+	lost := p.lost | p.now.lacks
 	note := func(f judged, c certainty) {
 		p.degrees.raise(f, c.degree)
-		if c.peculiar() && (c.source == fromReduced || f != figRead && f != figWrite) {
+		own := c.source == fromThreads || c.source == fromDeletes || c.source == fromReduced
+		if c.peculiar() && (own || f != figRead && f != figWrite) {
 			p.exactness().note(f, j.name(f), c)
 			return
 		}
@@ -304,16 +311,19 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	p.judgeCores(note)
 	if p.have&sensor.FieldWait != 0 && p.full {
 		wait := p.waitCertainty(ends)
-		if p.lostThreads {
-			wait = wait.worse(certainty{sensor.LackEndedThreads.Exactness(), fromThreads})
+		if lost&lackWait != 0 {
+			wait = wait.worse(endedThreads)
 		}
 		note(figWait, wait)
 	}
 	note(figProcesses, ends)
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
 		io := p.ioCertainty(ends)
+		if lost&lackIO != 0 && io.source != fromCgroup {
+			io = io.worse(endedThreads)
+		}
 		note(figRead, io)
-		note(figWrite, io)
+		note(figWrite, j.reached(p, io))
 	}
 	p.judgeMemory(ends, note)
 	p.judgeDevices(cpu, modelled, note)

@@ -327,37 +327,117 @@ func TestExactnessOfWait(t *testing.T) {
 	}
 }
 
-// TestWaitOfEndedThreads: where a source does not count what threads waited that have ended, the wait of a workload is at least that once one
-// ended; a source that counts it, and other workloads, are not marked. It is kept over a restart.
-func TestWaitOfEndedThreads(t *testing.T) {
-	for name, c := range map[string]struct {
-		lacks []sensor.FieldLack
-		want  bool
-	}{
-		"counted":     {nil, false},
-		"not counted": {[]sensor.FieldLack{{Fields: sensor.FieldWait, Lack: sensor.LackEndedThreads}}, true},
-		"of reads":    {[]sensor.FieldLack{{Fields: sensor.FieldIO, Lack: sensor.LackEndedThreads}}, false},
-	} {
-		r := newRig(t, Config{})
-		r.pass.Complete, r.pass.Lacks = true, c.lacks
-		r.tick(0, nil)
-		a, b := proc(10, 10, r.boot+1, 9*second), proc(20, 20, r.boot+1, 9*second)
-		a.Threads, b.Threads = 4, 4
-		r.tick(0, []sensor.Process{a, b})
-		r.export()
-		const marked = "reckon_figure_exactness|cpu_wait_seconds|group|ended_threads|group/n1/"
-		if _, ok := r.values[marked+"10|alice"]; ok {
-			t.Errorf("%s: no thread has ended yet", name)
+// worst returns the exactness of a figure of a workload of alice, from what is said of its kind and of itself.
+func (r *rig) worst(name, id string) (worst figure.Exactness) {
+	for k, v := range r.values {
+		if f := strings.Split(k, "|"); f[0] == "reckon_figure_exactness" && f[1] == name && (f[4] == "" || f[4] == id) {
+			worst = worst.Worse(figure.Exactness(v))
 		}
-		a.Threads = 3
-		for _, when := range []string{"then", "after a restart"} {
-			r.tick(0, []sensor.Process{a, b})
-			r.export()
-			if d, ok := r.values[marked+"10|alice"]; ok != c.want || ok && figure.Exactness(d) != figure.AtLeast {
-				t.Errorf("%s, %s: %v (%v)", name, when, d, ok)
+	}
+	return worst
+}
+
+// TestEndedThreads: where a source does not know what ended threads of a process did, the figures of its workload are at least that while it
+// lives, and for good if its record does not have it; no other workload is marked. It is kept over a restart, after which counters go on.
+func TestEndedThreads(t *testing.T) {
+	const both = sensor.FieldWait | sensor.FieldIO
+	for name, c := range map[string]struct {
+		partial, record sensor.Fields // of the living process, and of the record of its end
+		recorded        bool
+		wait, io        [2]figure.Exactness // while it lives, and afterwards
+	}{
+		"counted":                  {0, 0, true, [2]figure.Exactness{}, [2]figure.Exactness{}},
+		"begun before":             {both, both, true, [2]figure.Exactness{1, 1}, [2]figure.Exactness{1, 1}},
+		"the record has it":        {both, 0, true, [2]figure.Exactness{1, 0}, [2]figure.Exactness{1, 0}},
+		"no record":                {sensor.FieldWait, 0, false, [2]figure.Exactness{1, 1}, [2]figure.Exactness{}},
+		"of reads and writes only": {sensor.FieldIO, sensor.FieldIO, true, [2]figure.Exactness{}, [2]figure.Exactness{1, 1}},
+	} {
+		for _, restart := range []bool{false, true} {
+			r := newRig(t, Config{Linger: time.Hour})
+			look := func(live []sensor.Process, ended ...sensor.Process) {
+				r.pass.Complete = true
+				r.tick(0, live, ended...)
 			}
-			if _, ok := r.values[marked+"20|alice"]; ok {
-				t.Errorf("%s, %s: another workload is marked", name, when)
+			check := func(when string, wait, io figure.Exactness) {
+				t.Helper()
+				r.export()
+				for figureName, want := range map[string]figure.Exactness{"cpu_wait_seconds": wait, "io_write_bytes": io} {
+					if got := r.worst(figureName, "group/n1/10"); got != want {
+						t.Errorf("%s, %s (restart %v): %s is %v, want %v", name, when, restart, figureName, got, want)
+					}
+					if got := r.worst(figureName, "group/n1/20"); got != figure.Exact {
+						t.Errorf("%s, %s (restart %v): %s of another workload is %v", name, when, restart, figureName, got)
+					}
+				}
+			}
+			look(nil)
+			r.export()
+			a, b := proc(10, 10, r.boot+1, 9*second), proc(20, 20, r.boot+1, 9*second)
+			a.Partial, a.WaitNanos, a.WriteBytes = c.partial, 8*second, 1<<30
+			look([]sensor.Process{a, b})
+			check("alive", c.wait[0], c.io[0])
+			of := "|group/n1/10|group||alice"
+			waited, wrote := r.values["reckon_workload_cpu_wait_seconds_total"+of], r.values["reckon_workload_io_bytes_total"+of+"|write"]
+			if restart {
+				r.restart()
+				if c.partial == both { // the source began again, too, and knows nothing of what had ended
+					a.WaitNanos, a.WriteBytes = second, 1<<20
+				}
+				look([]sensor.Process{a, b})
+				r.export() // of the gap
+				a.WaitNanos, a.WriteBytes = a.WaitNanos+2*second, a.WriteBytes+2<<20
+				look([]sensor.Process{a, b})
+				check("after a restart", c.wait[0], c.io[0])
+				r.want(name+": wait", r.values["reckon_workload_cpu_wait_seconds_total"+of]-waited, 2)
+				r.want(name+": written", r.values["reckon_workload_io_bytes_total"+of+"|write"]-wrote, 2<<20)
+				c.wait[1], c.io[1] = c.wait[0], c.io[0]
+			}
+			a.Partial = c.record
+			var ended []sensor.Process
+			if c.recorded {
+				ended = append(ended, a)
+			}
+			for range lateTicks + 2 {
+				look([]sensor.Process{b}, ended...)
+				ended = nil
+			}
+			check("ended", c.wait[1], c.io[1])
+		}
+	}
+}
+
+// TestDeleted: what was deleted before it reached storage is a counter of who deleted it, and makes what the owner's workloads wrote at most.
+func TestDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		wrote, deleted, other uint64 // of the workload, and deleted by another that wrote nothing
+		uid                   uint32 // of that
+		want                  figure.Exactness
+	}{
+		"nothing":          {1 << 30, 0, 0, 1000, figure.Exact},
+		"hardly anything":  {1 << 30, 5 << 20, 0, 1000, figure.Exact},
+		"its own":          {1 << 30, 1 << 29, 0, 1000, figure.AtMost},
+		"by another":       {1 << 30, 0, 1 << 29, 1000, figure.AtMost},
+		"by root":          {1 << 30, 0, 1 << 29, 0, figure.AtMost},
+		"by somebody else": {1 << 30, 0, 1 << 29, 1001, figure.Exact},
+	} {
+		r := newRig(t, Config{Identify: identifySimulated})
+		look := func(live ...sensor.Process) {
+			r.pass.Complete = true
+			r.tick(0, live)
+		}
+		look()
+		r.export()
+		a, b := proc(10, 10, r.boot+1, 9*second), proc(20, 20, r.boot+1, 9*second)
+		a.UID, a.WriteBytes, a.CancelledBytes, b.CancelledBytes, b.UID = 1000, c.wrote, c.deleted, c.other, c.uid
+		for _, when := range []string{"at first", "after a restart"} {
+			look(a, b)
+			r.export()
+			look(a, b)
+			r.export()
+			r.want(name+" written", r.values["reckon_workload_io_bytes_total|group/n1/10|group||alice|write"], float64(c.wrote))
+			r.want(name+" deleted", r.values["reckon_workload_io_cancelled_bytes_total|group/n1/10|group||alice"], float64(c.deleted))
+			if d := r.worst("io_write_bytes", "group/n1/10"); d != c.want {
+				t.Errorf("%s, %s: %v, want %v", name, when, d, c.want)
 			}
 			r.restart()
 		}

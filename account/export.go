@@ -23,6 +23,7 @@ type rows struct {
 	nodes                            []*metric.Series // by NUMA node
 	limits                           []*diskLimit
 	read, write, faults, vol, invol  *metric.Series
+	cancelled                        *metric.Series
 	oom                              *metric.Series
 	pressure                         [3]*metric.Series
 	processes, threads, started      *metric.Series
@@ -155,6 +156,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 		b.Add(p.lazy(&r.swap, swapBytes), float64(p.memory.swap))
 	}
 	p.exportCounts(b)
+	l.parts.deletes.export(p, b)
 	p.exportControlGroup(b)
 	if !p.over() {
 		b.Add(p.lazy(&r.threads, threads), float64(p.thread))

@@ -58,10 +58,19 @@ func (p *Part) settleMemory(t *closing) {
 	m.kernel, m.swap = 0, p.now.swap
 	if p.cg.Have&sensor.CgroupMemory != 0 {
 		p.have |= sensor.FieldMemory
-		p.sure.add(certainty{figure.Exact, fromCgroup}, neededOfCgroup(&p.cg, t.total))
+		resident, needed := certainty{figure.Exact, fromCgroup}, neededOfCgroup(&p.cg, t.total)
+		if p.now.huge > 0 { // which the group counts apart
+			lacking := certainty{sensor.LackHuge.Exactness(), fromCgroup}
+			resident, needed = resident.worse(lacking), needed.worse(lacking)
+		}
+		p.sure.add(resident, needed)
 	} else {
 		var c certainty
 		m.types, c, good = p.crowd.judge(p.now.memory, m.types, p.live, t)
+		m.types[0] += uint64(p.now.huge) * hugeUnit
+		if p.now.sharing {
+			c = c.worse(certainty{figure.AtMost, fromRSSSum})
+		}
 		if p.live > 0 {
 			p.sure.add(c, c)
 		}

@@ -1,8 +1,10 @@
 package account
 
 import (
+	"strings"
 	"testing"
 
+	"reckon/figure"
 	"reckon/sensor"
 	"reckon/workload"
 )
@@ -144,4 +146,46 @@ func TestShortMemory(t *testing.T) {
 	r.tick(0, []sensor.Process{p})
 	r.export()
 	r.want("and of a second", r.values["reckon_workload_memory_byte_seconds_total|slurm/1|slurm|0|bob"], 500)
+}
+
+// TestExplicitHugePages: they are memory that the kernel does not count as resident; of several processes they may be the same, and a control
+// group counts them apart.
+func TestExplicitHugePages(t *testing.T) {
+	for name, c := range map[string]struct {
+		processes int
+		group     bool
+		bytes     float64
+		want      figure.Exactness
+	}{
+		"of one process":     {1, false, float64(65 * mib), figure.Exact},
+		"of two processes":   {2, false, float64(2 * 65 * mib), figure.AtMost},
+		"in a control group": {1, true, float64(7 * mib), figure.AtLeast},
+	} {
+		config, id := Config{}, "group/n1/10|group||alice"
+		if c.group {
+			config.Identify = inJob(&fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupPeak | sensor.CgroupShmem | sensor.CgroupKernel, Peak: 7 * mib, Anon: 7 * mib}}, nil)
+			id = "slurm/1|slurm|0|bob"
+		}
+		r := newRig(t, config)
+		r.pass.Complete = true
+		r.tick(0, nil)
+		r.export()
+		var live []sensor.Process
+		for i := range c.processes {
+			p := proc(int32(10+i), 10, r.boot+1, 2*second)
+			p.Have |= sensor.FieldPeak
+			p.Anon, p.Huge, p.PeakBytes = mib, 64*mib, mib
+			live = append(live, p)
+		}
+		for range 2 {
+			r.pass.Complete = true
+			r.tick(0, live)
+		}
+		r.export()
+		r.want(name, r.values["reckon_workload_memory_bytes|"+id+"|anon"], c.bytes)
+		r.want(name+", peak", r.values["reckon_workload_memory_peak_bytes|"+id], c.bytes)
+		if got := r.worst("memory_bytes", strings.Split(id, "|")[0]); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
 }

@@ -38,8 +38,8 @@ type Part struct {
 	container *container // as its supervisor reports it, nil while it reports nothing
 	phase     phase
 	full      bool // exports all series, see reduced
-	// lostThreads: threads ended whose wait for a processor was not counted to their end.
-	lostThreads bool
+	// lost are the figures that lack for good what some threads or processes did.
+	lost lacks
 
 	total    usage  // since the start
 	set      *apart // of total, what series may lack; nil while they lack nothing
@@ -77,8 +77,11 @@ type tick struct {
 	cpu     uint64 // after comparison with the control group; what histograms and shares use
 	late    uint64 // of it, use by children before this tick, as their parents' child times show
 	fresh   bool   // the control group was read in this tick, after the processes
+	lacks   lacks  // of living processes
+	sharing bool   // several processes have explicit huge pages, which may be the same
 	live    uint32
 	threads uint32
+	huge    uint32 // memory in explicit huge pages, in the least size of such, hugeUnit
 	memory  [3]uint64
 	swap    uint64
 }
@@ -214,7 +217,8 @@ func (r *registry) absorb(p, o *Part) {
 		p.sure.add(o.sure.resident, o.sure.needed)
 	}
 	p.started += o.started
-	p.lostThreads = p.lostThreads || o.lostThreads
+	p.lost |= o.lost
+	r.deletes.absorb(p, o)
 	p.folded++
 	p.commands.merge(&o.commands)
 	p.energy.Absorb(&o.energy)

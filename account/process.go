@@ -2,7 +2,6 @@ package account
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -12,30 +11,30 @@ import (
 
 // process is the ledger's record of a process.
 type process struct {
-	pid     int32
-	ppid    int32  // its parent, at the last reading
-	above   int32  // the highest id among its ancestors
-	task    int16  // number of the task in its part, 0 if it is not identified; see tasks
-	threads uint16 // at the last reading, at most 65,535
-	pgid    int32
-	sid     int32
-	start   uint64
-	cgroup  uint64
-	part    *Part
-	last    usage
-	tick    uint32  // tick of its last reading
-	uid     uint32  // its real user
-	file    uint64  // most resident file pages observed, bytes; see highWater
-	rate    float64 // cores used by it and the children it waited for, from the last two readings
-	dead    uint64  // boot time at which it was first seen as a zombie, 0 if it is none
-	sized   bool    // file is valid
-	gone    bool    // its exit was accounted for
-	absent  bool    // it is in Ledger.absent
-	fresh   bool    // its entry was made for a child, before it was charged itself
-	left    bool    // missing from a pass, and its parent was notified
-	passed  bool    // its charges were added to those owed to its parent
-	based   bool    // the child times are complete from its start on
-	retry   bool
+	pid    int32
+	ppid   int32 // its parent, at the last reading
+	above  int32 // the highest id among its ancestors
+	task   int16 // number of the task in its part, 0 if it is not identified; see tasks
+	lacks  lacks // of its figures, at the last reading
+	pgid   int32
+	sid    int32
+	start  uint64
+	cgroup uint64
+	part   *Part
+	last   usage
+	tick   uint32  // tick of its last reading
+	uid    uint32  // its real user
+	file   uint64  // most resident file pages observed, bytes; see highWater
+	rate   float64 // cores used by it and the children it waited for, from the last two readings
+	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
+	sized  bool    // file is valid
+	gone   bool    // its exit was accounted for
+	absent bool    // it is in Ledger.absent
+	fresh  bool    // its entry was made for a child, before it was charged itself
+	left   bool    // missing from a pass, and its parent was notified
+	passed bool    // its charges were added to those owed to its parent
+	based  bool    // the child times are complete from its start on
+	retry  bool
 	// counted is the number of the export interval in which its start was counted, from 1 on; 0 before.
 	counted uint32
 	pass    uint32 // tick of the last pass that had it
@@ -60,8 +59,6 @@ type table struct {
 	line     lineage
 	doubts   doubts
 	crowds   bool // a part has processes that share much memory; see shared.go
-	// waitLacks is that the source does not count what threads waited that have ended.
-	waitLacks bool
 	// counted is what the source counted of all processes since the ledger began; see node.go.
 	counted usage
 	have    sensor.Fields
@@ -80,7 +77,6 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	for _, d := range tab.dead {
 		d.n = 0
 	}
-	tab.waitLacks = pass.Lacking(sensor.FieldWait, sensor.LackEndedThreads)
 	tab.beginLineage(pass)
 	tab.sight(pass)
 	// Parents end after their children, so the last records come first: a child that was
@@ -127,16 +123,14 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	if p.Threads > 1 && !tab.line.settled {
 		e.kin().threaded = true
 	}
-	threads := uint16(min(p.Threads, math.MaxUint16))
-	if threads < e.threads && tab.waitLacks {
-		e.part.lostThreads = true
-	}
-	e.threads = threads
-	d := e.last.advance(usageOf(p), p.Have)
+	e.lacks = lacksOf(p.Partial)
+	d := e.last.advance(usageOf(p), p.Have, p.Partial)
 	if tab.have |= p.Have; !first {
 		tab.counted.add(d)
 	}
 	e.part.charge(d, p, e.task, first)
+	tab.parts.deletes.take(e, p, tab.line.gap && !isNew)
+	e.part.now.lacks |= e.lacks
 	e.part.highWater(e, p)
 	tab.follow(e, p, isNew, first)
 	watched := float64(max(tab.watched(e), uint64(time.Millisecond)))
@@ -220,10 +214,15 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 	case p.UID != e.uid && p.Have&sensor.FieldGroup != 0:
 		tab.reown(e, p)
 	}
-	d := e.last.advance(usageOf(p), p.Have)
+	if p.Have&sensor.FieldIO == 0 && e.part.have&sensor.FieldIO != 0 {
+		e.part.lost |= lackIO // what it did since its last reading
+	}
+	e.part.lost |= lacksOf(p.Partial)
+	d := e.last.advance(usageOf(p), p.Have, p.Partial)
 	tab.have |= p.Have
 	tab.counted.add(d)
 	e.part.charge(d, p, e.task, false)
+	tab.parts.deletes.take(e, p, false)
 	e.part.highWater(e, p)
 	if p.Life > 0 {
 		e.part.left = max(e.part.left, (e.start+p.Life)|1)
@@ -393,7 +392,11 @@ func (tab *table) forget(missing []*process) {
 			tab.depart(e)
 		}
 		if unseen := tab.tick - uint64(e.tick); unseen > late || (e.gone && unseen > gone) {
+			if !e.gone {
+				e.part.lost |= e.lacks
+			}
 			delete(tab.byID, e.pid)
+			delete(tab.parts.deletes.last, deleter{e.pid, e.start})
 			tab.free = append(tab.free, e)
 			continue
 		}

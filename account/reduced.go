@@ -83,7 +83,8 @@ func (r *registry) handOver() {
 		into.full = true
 		into.total.add(more)
 		into.have |= p.have & (sensor.FieldWait | sensor.FieldIO | sensor.FieldFaults | sensor.FieldSwitches)
-		into.lostThreads = into.lostThreads || p.lostThreads
+		into.lost |= p.lost | p.now.lacks
+		r.deletes.absorb(into, p)
 		if more != (usage{}) {
 			p.apart().handed = p.total.counters()
 		}

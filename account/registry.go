@@ -25,6 +25,7 @@ type registry struct {
 	counts    map[string]uint64
 	shortOf   map[string]*Part // by owner; see shortWork
 	tallies   *tally.Books
+	deletes   deletes
 	repoint   func(from, to *Part) // charges the processes of one part to another from now on
 }
 
@@ -33,6 +34,7 @@ func newRegistry(c *Config, at *times) *registry {
 		times: at, config: c,
 		byKey: make(map[key]*Part), places: make(map[string]*Part), reported: make(map[key]*Part), groups: make(map[workload.ID]*group),
 		shorts: make(map[string]*metric.Series), counts: make(map[string]uint64), shortOf: make(map[string]*Part),
+		deletes: deletes{last: make(map[deleter]uint64), of: make(map[*Part]uint64)},
 	}
 }
 
@@ -102,6 +104,7 @@ func (r *registry) release(p *Part) {
 		r.reported[p.key] = p
 	}
 	p.leaveCgroup()
+	delete(r.deletes.of, p)
 	if r.byKey[p.key] == p {
 		delete(r.byKey, p.key)
 	}

@@ -70,7 +70,8 @@ type partState struct {
 	Apart   *[2][8]uint64 `json:"apart,omitempty"`
 	Tasks   uint64        `json:"tasks"`
 	Unseen  uint64        `json:"unseen,omitempty"`
-	Threads bool          `json:"lost_threads,omitempty"` // see Part.lostThreads
+	Lost    lacks         `json:"lost,omitempty"` // see Part.lost
+	Deleted uint64        `json:"deleted,omitempty"`
 	// Doubts are the CPU nanoseconds that may be another part's, and that may be missing.
 	Doubts  [2]uint64 `json:"doubts,omitzero"`
 	CgBase  int64     `json:"cg_base"`
@@ -184,7 +185,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.phase >= exported, Told: p.phase >= endedOnce,
 		Bound: p.crowd.era != nil && p.crowd.bound, Guess: p.crowd.era != nil && p.crowd.guess,
-		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, Threads: p.lostThreads, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
+		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, Lost: p.lost | p.now.lacks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak,
 		OOMSeen:  p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
@@ -293,7 +294,10 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	case s.Exported:
 		p.phase = exported
 	}
-	p.total, p.tasks, p.unseen, p.lostThreads = usageFrom(s.Usage), s.Tasks, s.Unseen, s.Threads
+	p.total, p.tasks, p.unseen, p.lost = usageFrom(s.Usage), s.Tasks, s.Unseen, s.Lost
+	if s.Deleted > 0 {
+		l.parts.deletes.of[p] = s.Deleted
+	}
 	if s.Reduced {
 		p.rows = p.newRows()
 		p.rows.reduced, p.rows.shown = true, (l.at.epoch+int64(l.at.exported))/1e6

@@ -22,8 +22,15 @@ func usageOf(p *sensor.Process) usage {
 
 // advance moves last to now, for the figures present in now, and returns the increase. A
 // counter that fell (a source that rounds differently, a hostile reading) adds nothing
-// until it has caught up with its own maximum.
-func (last *usage) advance(now usage, have sensor.Fields) (d usage) {
+// until it has caught up with its own maximum; one that lacks what ended threads did (partial) adds from then on: the
+// source began anew.
+func (last *usage) advance(now usage, have, partial sensor.Fields) (d usage) {
+	if partial&sensor.FieldWait != 0 {
+		last.wait = min(last.wait, now.wait)
+	}
+	if partial&sensor.FieldIO != 0 {
+		last.read, last.write = min(last.read, now.read), min(last.write, now.write)
+	}
 	// The kernel scales user and system against each other, so each may fall while their
 	// sum grows: the sum decides, the two only split it.
 	was, is := last.user+last.system, now.user+now.system
@@ -68,6 +75,24 @@ func (u *usage) subtract(d usage) {
 	u.majorFaults -= d.majorFaults
 	u.read -= d.read
 	u.write -= d.write
+}
+
+// lacks are figures of which some threads are missing: one byte of [sensor.Fields].
+type lacks uint8
+
+const (
+	lackWait lacks = 1 << iota
+	lackIO
+)
+
+func lacksOf(partial sensor.Fields) (l lacks) {
+	if partial&sensor.FieldWait != 0 {
+		l |= lackWait
+	}
+	if partial&sensor.FieldIO != 0 {
+		l |= lackIO
+	}
+	return l
 }
 
 func step(last *uint64, now uint64, d *uint64, known sensor.Fields) {

@@ -40,6 +40,8 @@ type Process struct {
 	Have   Fields
 	State  byte // as in /proc/PID/stat: R S D Z T I X ...
 	Kernel bool // a kernel thread
+	// Partial are the figures that lack what threads of it did which ended before the source could count that.
+	Partial Fields
 	// OOMKilled reports that it ended because the OOM killer chose it. Sources without
 	// this information leave it false.
 	OOMKilled bool
@@ -57,9 +59,15 @@ type Process struct {
 	MajorFaults                      uint64
 
 	Anon, File, Shmem, Swap uint64 // resident memory by type and swapped memory, bytes
-	PeakBytes               uint64 // highest resident size so far (VmHWM), bytes
+	Huge                    uint64 // memory in explicit huge pages (hugetlbfs), not resident memory, bytes
+	// Space is the number of its address space, 0 where that is not known. Of processes that share one, the one that began first
+	// has all of its memory, the others have none.
+	Space     uint64
+	PeakBytes uint64 // highest resident size so far (VmHWM), bytes
 
 	ReadBytes, WriteBytes uint64 // storage I/O, bytes
+	// CancelledBytes is what it deleted or cut off before it had reached storage, written by itself or by others.
+	CancelledBytes uint64
 }
 
 // SharedMemory is the resident memory of a process, in total and with each page split

@@ -78,6 +78,7 @@ const (
 	LackEndedThreads               // what threads did between their last reading and their end
 	LackEndedProcesses             // the same of processes
 	LackOtherUsers                 // processes of other users
+	LackHuge                       // explicit huge pages
 )
 
 // Exactness returns the best that a figure with the lack can be. Lacks that are small or pass by are accepted.
@@ -85,7 +86,7 @@ func (l Lack) Exactness() figure.Exactness {
 	switch l {
 	case LackWrittenBack:
 		return figure.Estimated
-	case LackShared, LackEndedThreads, LackEndedProcesses, LackOtherUsers:
+	case LackShared, LackEndedThreads, LackEndedProcesses, LackOtherUsers, LackHuge:
 		return figure.AtLeast
 	}
 	return figure.Exact

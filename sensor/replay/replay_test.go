@@ -258,7 +258,7 @@ func TestCountersAreComplete(t *testing.T) {
 		counters []*uint64
 		levels   []string
 	}{
-		{&p, processCounters(&p), []string{"Start", "Life", "Cgroup", "Anon", "File", "Shmem", "Swap", "PeakBytes"}},
+		{&p, processCounters(&p), []string{"Start", "Life", "Cgroup", "Anon", "File", "Shmem", "Swap", "Huge", "Space", "PeakBytes"}},
 		{&m, machineCounters(&m), []string{"Boot", "MemoryTotal", "MemoryAvailable", "MemoryMapped"}},
 		{&c, groupCounters(&c), []string{"Current", "Anon", "File", "Shmem", "Kernel", "Swap", "Peak", "PIDs", "MemoryMax", "InactiveFile", "HugeBytes"}},
 	} {

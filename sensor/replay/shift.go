@@ -28,7 +28,7 @@ type procKey struct {
 // processCounters returns the counters of a record; the other fields are levels and identities.
 func processCounters(p *sensor.Process) []*uint64 {
 	return []*uint64{&p.UserNanos, &p.SystemNanos, &p.ChildUserNanos, &p.ChildSystemNanos, &p.WaitNanos, &p.Voluntary, &p.Involuntary,
-		&p.Turns, &p.MinorFaults, &p.MajorFaults, &p.ReadBytes, &p.WriteBytes}
+		&p.Turns, &p.MinorFaults, &p.MajorFaults, &p.ReadBytes, &p.WriteBytes, &p.CancelledBytes}
 }
 
 func machineCounters(m *sensor.Machine) []*uint64 {

@@ -17,18 +17,19 @@
 //     done here as the kernel does it for /proc and getrusage(2).
 //   - A pass by the list is one critical section of RCU: on a kernel that does not preempt itself the processor does
 //     nothing else for some milliseconds where there are 20,000 processes.
-//   - Threads that ended are in the totals of their process (signal_struct). What they
-//     waited for a processor is kept nowhere: WaitNanos grows by what the live threads
-//     add between passes, and is a lower bound for processes whose threads end.
-//   - The kernel puts the I/O of ended threads and of children that were waited for into
-//     one figure. Where there were such children it is left out, and the I/O of
-//     threads that ended between two passes is missing.
+//   - Threads that ended are in the totals of their process (signal_struct), but not what they
+//     waited for a processor, and their I/O only until the process has waited for a child, whose I/O
+//     goes to the same place. A program at the end of each thread keeps both. Partial names
+//     what lacks threads that ended before that program ran, or of which it had no room to keep it.
+//   - CancelledBytes were written and then deleted or cut off before they reached storage; the kernel
+//     charges them to who did that, which may be another process than the one that wrote.
 //   - A process of which no thread (by the iterator: one that has a single thread, which) has run since the last pass is reported as
 //     it was then; what others do to its
 //     memory (reclaim, swap) is seen when it is read again after at most 32 passes.
 //   - Resident memory is exact also where each processor keeps a part of the count (since
-//     Linux 6.2). Two processes that share an address space,
-//     as between vfork(2) and exec(2), are each told the whole of it, as in /proc.
+//     Linux 6.2). Of processes that share an address space (Space), as between vfork(2) and exec(2), the one
+//     that began first has all of it, and the others none. Where the first thread has ended, another one tells it.
+//     Huge is what explicit huge pages take (hugetlbfs), which the kernel does not count as resident.
 //   - PeakBytes is the high-water mark of the address space. Of a process that ended it is, before
 //     Linux 6.16, the one of getrusage(2), which remembers what it was before an exec.
 //   - Ids are those of the pid namespace of the reader, and processes outside it are not reported.
@@ -61,6 +62,8 @@ type Options struct {
 	Types *bpf.Types
 	// NoExits leaves out the records of processes that ended.
 	NoExits bool
+
+	harvest uint32 // processes of which ended threads are kept, 0 for what the machine needs
 }
 
 // Source is the task table of the running kernel.
@@ -79,6 +82,9 @@ type Source struct {
 	claimed map[int32]claimed // by process id
 	lost    uint64
 	told    uint64 // of lost, how many were reported
+	full    uint64 // ended threads of which nothing could be kept
+	swept   uint64 // full when room was made
+	level   uint32 // depth of our pid namespace
 
 	sets    map[uint64]*set
 	names   hierarchies
@@ -105,7 +111,7 @@ func New(o Options) (*Source, error) {
 	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {
 		s.exitErr = sensor.Refused("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
 	}
-	s.onEvent = s.event
+	s.onEvent, s.table.harvests = s.event, k.exits == nil
 	s.names.root, s.names.origin = o.Root, cgpath.FindOrigin(o.Root)
 	if s.ring, err = openRing(k.events.FD(), int(k.events.MaxEntries())); err != nil {
 		_ = s.Close()
@@ -128,12 +134,13 @@ func (s *Source) Name() string { return "ebpf" }
 // Exits returns nil if the source tells processes that ended, and else why not.
 func (s *Source) Exits() error { return s.exitErr }
 
-// Missed is how many ends of processes interrupted a program and were therefore not recorded.
+// Missed is how many ends of processes interrupted a program, and how many ends of threads found no room, and were therefore not
+// recorded.
 func (s *Source) Missed() uint64 {
 	if s.kernel == nil {
 		return 0
 	}
-	return bpf.Missed(s.kernel.programs...)
+	return bpf.Missed(s.kernel.programs...) + s.full
 }
 
 // Close unloads the programs. Calling it again does nothing.

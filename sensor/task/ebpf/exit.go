@@ -62,14 +62,15 @@ func (s *Source) addExit(r *tasksProcess) {
 	p.OOMKilled = r.Flags&oomVictim != 0
 	u := usageOf(r)
 	was, t := s.known(r.Pid, r.Start)
-	u.wait = r.Wait
 	if t != nil {
 		if t.ended {
 			s.done = s.done[:len(s.done)-1] // told already
 			return
 		}
 		t.ended = true
-		u.wait = t.use.wait + max(r.Wait, t.wait) - t.wait
+		if t.carry != nil {
+			u.add(t.carry)
+		}
 		u.atLeast(&t.use)
 		if r.Flags&haveGroup == 0 {
 			p.PPID, p.PGID, p.SID = was.PPID, was.PGID, was.SID

@@ -116,7 +116,7 @@ func (s *Source) list() (bool, error) {
 		}
 		switch kindOf(b) {
 		case kindPass:
-			s.lost = (*tasksPass)(unsafe.Pointer(&b[0])).Lost
+			s.begun((*tasksPass)(unsafe.Pointer(&b[0])))
 		case kindSame:
 			l.order = append(l.order, listed{(*tasksSame)(unsafe.Pointer(&b[0])).Pid, uint32(at)})
 		case kindProcess:

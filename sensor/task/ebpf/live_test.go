@@ -44,6 +44,10 @@ func child(what string) {
 		go func() {
 			runtime.LockOSThread()
 			burn(30 * time.Millisecond)
+			held, _ := unix.Mmap(-1, 0, 32<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON) // no collector: it would wait for the leader
+			for i := 0; i < len(held); i += os.Getpagesize() {
+				held[i] = 1
+			}
 			fmt.Println("alone")
 			wait()
 			unix.Exit(0)
@@ -84,6 +88,10 @@ func child(what string) {
 		fmt.Println("begun")
 		wait()
 		unix.Exit(0)
+	case "pool":
+		pool(os.Args[3], 200)
+	case "crowd":
+		crowd()
 	case "hold":
 		fmt.Println(unix.Getpid())
 		wait()
@@ -380,78 +388,6 @@ func TestFailedPass(t *testing.T) {
 	}
 }
 
-// TestIdleIsSeen tests what others do to a process that does not run: it is reported within 32 passes.
-func TestIdleIsSeen(t *testing.T) {
-	s := open(t, Options{})
-	c := exec.Command("cat")
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Skip("not available here: ", err)
-	}
-	defer func() { _ = in.Close(); _ = c.Wait() }()
-	_, _ = in.Write([]byte("x"))
-	_, _ = out.Read(make([]byte, 1)) // it runs, and waits again
-	var p sensor.Pass
-	anon := func() uint64 {
-		read(t, s, &p)
-		q := live(&p, c.Process.Pid)
-		if q == nil {
-			t.Fatal("it is not reported")
-		}
-		return q.Anon
-	}
-	for range 5 {
-		anon()
-	}
-	before := anon()
-	took := writeStack(t, c.Process.Pid)
-	for i := range 33 {
-		if anon() >= before+took*9/10 {
-			t.Logf("seen in pass %d", i)
-			return
-		}
-	}
-	t.Errorf("%d bytes of its memory were taken for it, it has %d, before %d", took, anon(), before)
-}
-
-// writeStack writes into the stack of a process, below what it uses, as a debugger does, so that
-// it has more memory without having run. It returns how many bytes more.
-func writeStack(t *testing.T, pid int) uint64 {
-	t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		t.Skip("not available here: ", err)
-	}
-	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip("not available here: ", err)
-	}
-	defer mem.Close()
-	for line := range strings.Lines(string(maps)) {
-		var from, to int64
-		if n, _ := fmt.Sscanf(line, "%x-%x rw-p", &from, &to); n != 2 || !strings.Contains(line, "[stack]") {
-			continue
-		}
-		took := uint64(0)
-		for at := from; at < to-int64(os.Getpagesize())*8; at += int64(os.Getpagesize()) {
-			if _, err := mem.WriteAt([]byte{0}, at); err != nil {
-				t.Skip("not available here: ", err)
-			}
-			took += uint64(os.Getpagesize())
-		}
-		return took
-	}
-	t.Skip("it has no stack")
-	return 0
-}
-
 // TestLeaderless tests a process whose leader is a zombie while another thread lives on.
 func TestLeaderless(t *testing.T) {
 	s := openExits(t)
@@ -470,6 +406,9 @@ func TestLeaderless(t *testing.T) {
 	}
 	if q.Threads < 2 {
 		t.Errorf("%d threads", q.Threads)
+	}
+	if q.Anon < 32<<20 || q.Have&sensor.FieldMemory == 0 {
+		t.Errorf("%d bytes of memory, want those of its other thread", q.Anon)
 	}
 	end()
 	read(t, s, &p)

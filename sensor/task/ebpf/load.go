@@ -21,6 +21,7 @@ type kernelSide struct {
 	events   *ebpf.Map
 	told     *ebpf.Map
 	anew     *ebpf.Map
+	harvest  *ebpf.Map // what is kept of ended threads
 	walk     *link.Iter
 	list     *listing   // nil before Linux 6.7
 	claim    *link.Iter // nil before Linux 5.9
@@ -38,7 +39,7 @@ func (k *kernelSide) close() {
 		}
 	}
 	_ = k.list.close()
-	for _, m := range []*ebpf.Map{k.events, k.told, k.anew} {
+	for _, m := range []*ebpf.Map{k.events, k.told, k.anew, k.harvest} {
 		if m != nil {
 			_ = m.Close()
 		}
@@ -67,6 +68,7 @@ func load(o Options) (*kernelSide, error) {
 		return nil, fmt.Errorf("set the number of processors: %w", err)
 	}
 	spec.Maps[tasksMapEvents].MaxEntries, spec.Maps[tasksMapEnding].MaxEntries = room(cpus)
+	spec.Maps[tasksMapHarvest].MaxEntries = cmp.Or(o.harvest, 2*spec.Maps[tasksMapEnding].MaxEntries)
 
 	var without error // why ends are not traced
 	if o.NoExits {
@@ -126,7 +128,10 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 		return nil, err
 	}
 	defer c.Close()
-	k := &kernelSide{events: c.DetachMap(tasksMapEvents), told: c.DetachMap(tasksMapTold), anew: c.DetachMap(tasksMapAnew)}
+	k := &kernelSide{
+		events: c.DetachMap(tasksMapEvents), told: c.DetachMap(tasksMapTold), anew: c.DetachMap(tasksMapAnew),
+		harvest: c.DetachMap(tasksMapHarvest),
+	}
 	fail := func(err error) (*kernelSide, error) {
 		k.close()
 		return nil, err

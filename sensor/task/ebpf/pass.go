@@ -25,16 +25,13 @@ type gone struct {
 // awaited: charging it anew when the record comes late would count it twice.
 const holdPasses = 12
 
-// lacks: what threads waited for a processor is not kept once they have ended.
-var lacks = []sensor.FieldLack{{Fields: sensor.FieldWait, Lack: sensor.LackEndedThreads}}
-
 // Read fills p. What ended before it is read first, so a process that ends meanwhile
 // is reported alive now and ended in the next pass.
 func (s *Source) Read(p *sensor.Pass) error {
 	if s.kernel == nil {
 		return errors.New("read: the source is closed")
 	}
-	p.Boot, p.Joined, p.Lacks = bootTime(), true, lacks
+	p.Boot, p.Joined = bootTime(), true
 	s.pass++
 	s.drain()
 	if err := s.walk(); err != nil {
@@ -83,6 +80,7 @@ func (s *Source) walk() error {
 	}
 	s.addThreads()
 	s.table.finish()
+	s.table.share()
 	s.table.end()
 	return nil
 }
@@ -169,6 +167,32 @@ func (s *Source) Drain(p *sensor.Pass) error {
 func (s *Source) tellLost(p *sensor.Pass) {
 	p.Lost += s.lost - s.told
 	s.told = s.lost
+	if s.full > s.swept && s.kernel.harvest != nil {
+		s.swept = s.full
+		s.sweep()
+	}
+}
+
+// begun takes in the head of a pass.
+func (s *Source) begun(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
+
+// sweep makes room for what ended threads did: it drops that of processes which are gone and whose end the kernel did not
+// tell, as on a processor that was taken off.
+func (s *Source) sweep() {
+	if s.level != 0 {
+		return // the numbers are those of the first pid namespace
+	}
+	var of tasksLife
+	var gone []tasksLife
+	var kept tasksKept
+	for all := s.kernel.harvest.Iterate(); all.Next(&of, &kept); {
+		if unix.Kill(int(of.Tgid), 0) == unix.ESRCH {
+			gone = append(gone, of)
+		}
+	}
+	for i := range gone {
+		_ = s.kernel.harvest.Delete(&gone[i])
+	}
 }
 
 func bootTime() uint64 {
@@ -210,7 +234,7 @@ func (s *Source) parse(b []byte) error {
 		at := unsafe.Pointer(&b[0])
 		switch kindOf(b) {
 		case kindPass:
-			s.lost = (*tasksPass)(at).Lost
+			s.begun((*tasksPass)(at))
 		case kindProcess:
 			s.table.add(s.here((*tasksProcess)(at)), s.page)
 		case kindSame:
@@ -262,9 +286,10 @@ func (s *Source) addThreads() {
 				continue // its process began or ended meanwhile
 			}
 		}
-		if !w.full || int32(th.Seq-w.total.seq) < 0 {
-			// Read before a thread of the process ended: it may be that one, whose
-			// time is in the total already. Or it began after the process was read as
+		if !w.full || int32(th.Seq-w.total.seq) < 0 ||
+			th.Harvested > 0 && th.Harvested != w.total.harvested {
+			// Read before a thread of the process ended: it may be that one, which
+			// is in the total already. Or it began after the process was read as
 			// one that has no threads and has not run.
 			continue
 		}
@@ -299,15 +324,27 @@ func (t *table) finish() {
 		w.total.wait = w.total.use.wait
 		known := w.was != 0
 		if known {
-			w.follow(&t.before[w.was-1])
+			w.follow(&t.before[w.was-1], t.harvests)
 		}
 		counters(&w.process, &w.total.use, known)
 	}
 }
 
-// follow carries over what a pass knows from the one before.
-func (w *row) follow(b *before) {
-	w.total.use.wait = b.use.wait + max(w.total.wait, b.wait) - b.wait
+// follow carries over what a pass knows from the one before. Where threads ended before we began, the kernel keeps their I/O until
+// the process waits for a child: what was known before that is added from then on.
+func (w *row) follow(b *before, harvests bool) {
+	if !harvests {
+		w.total.use.wait = b.use.wait + max(w.total.wait, b.wait) - b.wait
+	}
+	if now, was := &w.total.use, &b.use; w.total.flags&childIO > b.flags&childIO && w.total.flags&partial != 0 {
+		w.total.carry = &usage{
+			readBytes: was.readBytes - min(was.readBytes, now.readBytes), writeBytes: was.writeBytes - min(was.writeBytes, now.writeBytes),
+			cancelled: was.cancelled - min(was.cancelled, now.cancelled),
+		}
+	}
+	if w.total.carry != nil {
+		w.total.use.add(w.total.carry)
+	}
 	if w.total.flags&unstable != 0 {
 		w.total.use = b.use
 	}
@@ -329,7 +366,7 @@ func (s *Source) hold() (missing int) {
 		}
 		h := gone{process: w.process, total: w.total, until: s.pass + holdPasses, zombie: w.process.State == 'Z' && w.process.Threads <= 1}
 		h.process.State, h.process.Threads = 'Z', 1
-		h.process.Anon, h.process.File, h.process.Shmem, h.process.Swap = 0, 0, 0, 0
+		h.process.Anon, h.process.File, h.process.Shmem, h.process.Swap, h.process.Huge, h.process.Space = 0, 0, 0, 0, 0, 0
 		s.held = append(s.held, h)
 	}
 	return missing

@@ -30,6 +30,8 @@ const (
 	childIO
 	oomVictim
 	incomplete // a lower bound, which is why the totals of the pass before are the least of it; see row.follow
+	partial
+	sharedSpace
 )
 
 const (
@@ -44,15 +46,18 @@ type usage struct {
 	runtime, utime, stime, wait   uint64
 	nvcsw, nivcsw, minflt, majflt uint64
 	readBytes, writeBytes         uint64
+	cancelled                     uint64
 }
 
 // total is what is kept of a process beside its record.
 type total struct {
-	use   usage
-	wait  uint64 // of live threads, this pass
-	flags uint32
-	seq   uint32
-	ended bool // its exit record has come
+	use       usage
+	wait      uint64 // of this pass: of live threads alone where those that ended are not harvested
+	flags     uint32
+	seq       uint32
+	harvested uint32
+	ended     bool   // its exit record has come
+	carry     *usage // I/O of threads that ended before we began, see row.follow; nil for none
 }
 
 func (u *usage) add(v *usage) {
@@ -66,6 +71,7 @@ func (u *usage) add(v *usage) {
 	u.majflt += v.majflt
 	u.readBytes += v.readBytes
 	u.writeBytes += v.writeBytes
+	u.cancelled += v.cancelled
 }
 
 // atLeast raises every counter to what it was: a thread that ended while the table was read
@@ -81,6 +87,7 @@ func (u *usage) atLeast(v *usage) {
 	u.majflt = max(u.majflt, v.majflt)
 	u.readBytes = max(u.readBytes, v.readBytes)
 	u.writeBytes = max(u.writeBytes, v.writeBytes)
+	u.cancelled = max(u.cancelled, v.cancelled)
 }
 
 // usageOf copies the counters of a record, whose layout is that of usage.
@@ -88,7 +95,7 @@ func usageOf(r *tasksProcess) usage {
 	return usage{
 		runtime: r.Use.Runtime, utime: r.Use.Utime, stime: r.Use.Stime, wait: r.Use.Wait,
 		nvcsw: r.Use.Nvcsw, nivcsw: r.Use.Nivcsw, minflt: r.Use.Minflt, majflt: r.Use.Majflt,
-		readBytes: r.Use.ReadBytes, writeBytes: r.Use.WriteBytes,
+		readBytes: r.Use.ReadBytes, writeBytes: r.Use.WriteBytes, cancelled: r.Use.Cancelled,
 	}
 }
 
@@ -96,7 +103,7 @@ func threadUsage(r *tasksThread) usage {
 	return usage{
 		runtime: r.Use.Runtime, utime: r.Use.Utime, stime: r.Use.Stime, wait: r.Use.Wait,
 		nvcsw: r.Use.Nvcsw, nivcsw: r.Use.Nivcsw, minflt: r.Use.Minflt, majflt: r.Use.Majflt,
-		readBytes: r.Use.ReadBytes, writeBytes: r.Use.WriteBytes,
+		readBytes: r.Use.ReadBytes, writeBytes: r.Use.WriteBytes, cancelled: r.Use.Cancelled,
 	}
 }
 
@@ -123,6 +130,12 @@ func identity(p *sensor.Process, r *tasksProcess) {
 	if r.Flags&haveIO != 0 {
 		p.Have |= sensor.FieldIO
 	}
+	if r.Flags&partial != 0 {
+		p.Partial = sensor.FieldWait
+		if r.Flags&childIO != 0 {
+			p.Partial |= sensor.FieldIO
+		}
+	}
 	if r.Cgroup != 0 {
 		p.Have |= sensor.FieldCgroup
 	}
@@ -134,7 +147,7 @@ func counters(p *sensor.Process, u *usage, known bool) {
 	p.WaitNanos = u.wait
 	p.Voluntary, p.Involuntary = u.nvcsw, u.nivcsw
 	p.MinorFaults, p.MajorFaults = u.minflt, u.majflt
-	p.ReadBytes, p.WriteBytes = u.readBytes, u.writeBytes
+	p.ReadBytes, p.WriteBytes, p.CancelledBytes = u.readBytes, u.writeBytes, u.cancelled
 	wasUser, wasSystem := p.UserNanos, p.SystemNanos
 	p.UserNanos, p.SystemNanos = split(u.runtime, u.utime, u.stime, p.Kernel)
 	if !known {
@@ -181,6 +194,7 @@ func memory(p *sensor.Process, r *tasksProcess, page uint64) {
 		b[i] = uint64(max(r.Pages[i]+r.Delta[i], 0)) * page
 	}
 	p.File, p.Anon, p.Swap, p.Shmem = b[0], b[1], b[2], b[3]
+	p.Huge, p.Space = uint64(max(r.Huge, 0))*page, r.Mm
 	p.PeakBytes = max(r.Peak*page, p.File+p.Anon+p.Shmem)
 	p.Have |= sensor.FieldMemory | sensor.FieldSwap | sensor.FieldPeak
 }

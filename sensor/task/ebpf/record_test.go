@@ -222,7 +222,6 @@ func TestUnchanged(t *testing.T) {
 func TestGone(t *testing.T) {
 	r := tasksProcess{Kind: kindProcess, Pid: 10, Start: 7, Threads: 1, Flags: haveGroup | haveWait}
 	r.Use.Runtime, r.Use.Wait = 500, 40
-	r.Wait = 40
 	s := bare()
 	pass(t, s, process(r))
 	pass(t, s)
@@ -230,7 +229,7 @@ func TestGone(t *testing.T) {
 		t.Fatalf("held: %+v", s.held)
 	}
 	e := r
-	e.Kind, e.Use.Runtime, e.Wait, e.Delta[0] = kindExit, 700, 45, 9000
+	e.Kind, e.Use.Runtime, e.Use.Wait, e.Delta[0] = kindExit, 700, 45, 9000
 	s.event(process(e))
 	s.event(process(e))
 	if len(s.done) != 1 || s.done[0].UserNanos != 700 || s.done[0].WaitNanos != 45 || s.done[0].Life != 9000 {

@@ -1,6 +1,11 @@
 package ebpf
 
-import "reckon/sensor"
+import (
+	"cmp"
+	"slices"
+
+	"reckon/sensor"
+)
 
 // row is a process of the table, kept from pass to pass.
 type row struct {
@@ -13,8 +18,9 @@ type row struct {
 
 // before is what the pass before had of a process that was read in full again.
 type before struct {
-	use  usage
-	wait uint64
+	use   usage
+	wait  uint64
+	flags uint32
 }
 
 // table is the processes in order of ids, as the iterator goes. One pass after another is merged into it.
@@ -26,13 +32,16 @@ type table struct {
 	holes bool   // a process was reported as in the last pass that we do not have
 	pass  uint64
 	spare []*row
+	// harvests: what ended threads waited is in the records.
+	harvests bool
+	sharers  []*row // of this pass, whose address space others may have, too
 
 	before []before // of this pass
 }
 
 // begin starts a pass. again says that it is the same one, from its beginning.
 func (t *table) begin(again bool) {
-	t.next, t.left, t.at, t.holes = t.next[:0], t.left[:0], 0, false
+	t.next, t.left, t.sharers, t.at, t.holes = t.next[:0], t.left[:0], t.sharers[:0], 0, false
 	if !again {
 		t.pass++
 		t.before = t.before[:0]
@@ -62,15 +71,33 @@ func (t *table) add(r *tasksProcess, page uint64) {
 	if w == nil {
 		w = t.take()
 	} else if w.pass != t.pass {
-		t.before = append(t.before, before{w.total.use, w.total.wait})
+		t.before = append(t.before, before{w.total.use, w.total.wait, w.total.flags})
 		w.was = int32(len(t.before))
 	}
-	w.total = total{use: usageOf(r), flags: r.Flags, seq: r.Seq}
+	w.total = total{use: usageOf(r), flags: r.Flags, seq: r.Seq, harvested: r.Harvested, carry: w.total.carry}
+	if r.Flags&sharedSpace != 0 {
+		t.sharers = append(t.sharers, w)
+	}
 	w.full, w.pass = true, t.pass
 	w.process = sensor.Process{UserNanos: w.process.UserNanos, SystemNanos: w.process.SystemNanos}
 	identity(&w.process, r)
 	memory(&w.process, r, page)
 	t.next = append(t.next, w)
+}
+
+// share tells the memory of an address space once: of the process that began first. The others have none of their own, as between
+// vfork(2) and execve(2), and after clone(2) with CLONE_VM.
+func (t *table) share() {
+	slices.SortFunc(t.sharers, func(a, b *row) int {
+		p, q := &a.process, &b.process
+		return cmp.Or(cmp.Compare(p.Space, q.Space), cmp.Compare(p.Start, q.Start), cmp.Compare(p.PID, q.PID))
+	})
+	for i, w := range t.sharers {
+		if p := &w.process; i > 0 && p.Space == t.sharers[i-1].process.Space {
+			p.Anon, p.File, p.Shmem, p.Swap, p.Huge, p.PeakBytes = 0, 0, 0, 0, 0, 0
+			p.Have &^= sensor.FieldPeak
+		}
+	}
 }
 
 // same takes in a process that is as it was.

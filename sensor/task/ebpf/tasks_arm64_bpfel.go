@@ -13,11 +13,28 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type tasksKept struct {
+	_          structs.HostLayout
+	Wait       uint64
+	ReadBytes  uint64
+	WriteBytes uint64
+	Cancelled  uint64
+	Partial    uint64
+}
+
+type tasksLife struct {
+	_      structs.HostLayout
+	Start  uint64
+	Tgid   uint32
+	Unused uint32
+}
+
 type tasksPass struct {
 	_     structs.HostLayout
 	Kind  uint32
 	Level uint32
 	Lost  uint64
+	Full  uint64
 }
 
 type tasksProcess struct {
@@ -46,12 +63,16 @@ type tasksProcess struct {
 		Majflt     uint64
 		ReadBytes  uint64
 		WriteBytes uint64
+		Cancelled  uint64
 	}
-	Wait  uint64
-	Pages [4]int64
-	Delta [4]int64
-	Peak  uint64
-	Comm  [16]int8
+	Harvested uint32
+	Kept      uint32
+	Mm        uint64
+	Huge      int64
+	Pages     [4]int64
+	Delta     [4]int64
+	Peak      uint64
+	Comm      [16]int8
 }
 
 type tasksSame struct {
@@ -61,12 +82,12 @@ type tasksSame struct {
 }
 
 type tasksThread struct {
-	_      structs.HostLayout
-	Kind   uint32
-	Seq    uint32
-	Pid    int32
-	Unused uint32
-	Use    struct {
+	_         structs.HostLayout
+	Kind      uint32
+	Seq       uint32
+	Pid       int32
+	Harvested uint32
+	Use       struct {
 		_          structs.HostLayout
 		Runtime    uint64
 		Utime      uint64
@@ -78,6 +99,7 @@ type tasksThread struct {
 		Majflt     uint64
 		ReadBytes  uint64
 		WriteBytes uint64
+		Cancelled  uint64
 	}
 }
 
@@ -88,6 +110,7 @@ const (
 	tasksMapAnew          = "anew"
 	tasksMapEnding        = "ending"
 	tasksMapEvents        = "events"
+	tasksMapHarvest       = "harvest"
 	tasksMapListing       = "listing"
 	tasksMapScratch       = "scratch"
 	tasksMapTold          = "told"
@@ -100,6 +123,7 @@ const (
 	tasksProgWalk         = "walk"
 	tasksVarComplete      = "complete"
 	tasksVarCpuOffset     = "cpu_offset"
+	tasksVarFull          = "full"
 	tasksVarLevel         = "level"
 	tasksVarLost          = "lost"
 	tasksVarNamespace     = "namespace"
@@ -110,6 +134,8 @@ const (
 	tasksVarSetMemo       = "set_memo"
 	tasksVarToldAs        = "told_as"
 	tasksVarToldMany      = "told_many"
+	tasksVarUnusedKept    = "unused_kept"
+	tasksVarUnusedLife    = "unused_life"
 	tasksVarUnusedPass    = "unused_pass"
 	tasksVarUnusedProcess = "unused_process"
 	tasksVarUnusedSame    = "unused_same"
@@ -172,6 +198,7 @@ type tasksMapSpecs struct {
 	Anew    *ebpf.MapSpec `ebpf:"anew"`
 	Ending  *ebpf.MapSpec `ebpf:"ending"`
 	Events  *ebpf.MapSpec `ebpf:"events"`
+	Harvest *ebpf.MapSpec `ebpf:"harvest"`
 	Listing *ebpf.MapSpec `ebpf:"listing"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Told    *ebpf.MapSpec `ebpf:"told"`
@@ -185,6 +212,7 @@ type tasksMapSpecs struct {
 type tasksVariableSpecs struct {
 	Complete      *ebpf.VariableSpec `ebpf:"complete"`
 	CpuOffset     *ebpf.VariableSpec `ebpf:"cpu_offset"`
+	Full          *ebpf.VariableSpec `ebpf:"full"`
 	Level         *ebpf.VariableSpec `ebpf:"level"`
 	Lost          *ebpf.VariableSpec `ebpf:"lost"`
 	Namespace     *ebpf.VariableSpec `ebpf:"namespace"`
@@ -195,6 +223,8 @@ type tasksVariableSpecs struct {
 	SetMemo       *ebpf.VariableSpec `ebpf:"set_memo"`
 	ToldAs        *ebpf.VariableSpec `ebpf:"told_as"`
 	ToldMany      *ebpf.VariableSpec `ebpf:"told_many"`
+	UnusedKept    *ebpf.VariableSpec `ebpf:"unused_kept"`
+	UnusedLife    *ebpf.VariableSpec `ebpf:"unused_life"`
 	UnusedPass    *ebpf.VariableSpec `ebpf:"unused_pass"`
 	UnusedProcess *ebpf.VariableSpec `ebpf:"unused_process"`
 	UnusedSame    *ebpf.VariableSpec `ebpf:"unused_same"`
@@ -224,6 +254,7 @@ type tasksMaps struct {
 	Anew    *ebpf.Map `ebpf:"anew"`
 	Ending  *ebpf.Map `ebpf:"ending"`
 	Events  *ebpf.Map `ebpf:"events"`
+	Harvest *ebpf.Map `ebpf:"harvest"`
 	Listing *ebpf.Map `ebpf:"listing"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Told    *ebpf.Map `ebpf:"told"`
@@ -236,6 +267,7 @@ func (m *tasksMaps) Close() error {
 		m.Anew,
 		m.Ending,
 		m.Events,
+		m.Harvest,
 		m.Listing,
 		m.Scratch,
 		m.Told,
@@ -250,6 +282,7 @@ func (m *tasksMaps) Close() error {
 type tasksVariables struct {
 	Complete      *ebpf.Variable `ebpf:"complete"`
 	CpuOffset     *ebpf.Variable `ebpf:"cpu_offset"`
+	Full          *ebpf.Variable `ebpf:"full"`
 	Level         *ebpf.Variable `ebpf:"level"`
 	Lost          *ebpf.Variable `ebpf:"lost"`
 	Namespace     *ebpf.Variable `ebpf:"namespace"`
@@ -260,6 +293,8 @@ type tasksVariables struct {
 	SetMemo       *ebpf.Variable `ebpf:"set_memo"`
 	ToldAs        *ebpf.Variable `ebpf:"told_as"`
 	ToldMany      *ebpf.Variable `ebpf:"told_many"`
+	UnusedKept    *ebpf.Variable `ebpf:"unused_kept"`
+	UnusedLife    *ebpf.Variable `ebpf:"unused_life"`
 	UnusedPass    *ebpf.Variable `ebpf:"unused_pass"`
 	UnusedProcess *ebpf.Variable `ebpf:"unused_process"`
 	UnusedSame    *ebpf.Variable `ebpf:"unused_same"`

@@ -101,9 +101,11 @@ func (f *Files) Traffic(pid int32) (t Traffic, err error) {
 }
 
 func parseTraffic(b []byte) (t Traffic, err error) {
-	if t.Read, t.Write, err = parseIO(b); err != nil {
+	io, err := parseIO(b)
+	if err != nil {
 		return t, err
 	}
+	t.Read, t.Write = io.read, io.write
 	found := 0
 	for len(b) > 0 {
 		var l []byte

@@ -88,9 +88,9 @@ func FuzzTraffic(f *testing.F) {
 	f.Add([]byte("rchar: 1\nwchar: 2\nread_bytes: 8192\nwrite_bytes: 18446744073709551616\n"))
 	f.Add([]byte("SigIgn:\tffffffffffffffff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		read, write, err := parseIO(b)
-		if v, all := parseTraffic(b); all == nil && (err != nil || v.Read != read || v.Write != write) {
-			t.Errorf("%+v, and by itself %d, %d, %v", v, read, write, err)
+		io, err := parseIO(b)
+		if v, all := parseTraffic(b); all == nil && (err != nil || v.Read != io.read || v.Write != io.write) {
+			t.Errorf("%+v, and by itself %d, %d, %v", v, io.read, io.write, err)
 		}
 		ignoresChildren(b)
 	})

@@ -42,7 +42,7 @@ func FuzzSmall(f *testing.F) {
 			t.Errorf("%q: %d of %d", b, shared, resident)
 		}
 		_, _, _, _ = parseSchedstat(b)
-		_, _, _ = parseIO(b)
+		_, _ = parseIO(b)
 		_, _ = parseLastPID(b)
 		_, _ = sessionID(b)
 		if v := auxTicks(b); v == 0 || v > 1e6 {

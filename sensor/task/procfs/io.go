@@ -11,8 +11,19 @@ import (
 type ownIO struct {
 	perThread bool // the files of the threads are read
 	skip      uint32
-	read      uint64 // last sum over the threads
-	write     uint64
+	last      ioTotals // sum over the threads
+}
+
+// ioTotals are the bytes that went between a process, or a thread, and storage, and those that it deleted before.
+type ioTotals struct{ read, write, cancelled uint64 }
+
+func (t *ioTotals) add(o ioTotals) {
+	t.read, t.write, t.cancelled = t.read+o.read, t.write+o.write, t.cancelled+o.cancelled
+}
+
+// raise makes the figures of a process at least t.
+func (t *ioTotals) raise(p *sensor.Process) {
+	p.ReadBytes, p.WriteBytes, p.CancelledBytes = max(p.ReadBytes, t.read), max(p.WriteBytes, t.write), max(p.CancelledBytes, t.cancelled)
 }
 
 // fromIO takes the bytes read from and written to storage.
@@ -37,11 +48,11 @@ func (s *Source) fromIO(e *entry, st *stat, keep, due bool) {
 		ioFailed(e, err)
 		return
 	}
-	read, write, err := parseIO(text)
+	whole, err := parseIO(text)
 	if err != nil {
 		return // a kernel without CONFIG_TASK_IO_ACCOUNTING
 	}
-	e.p.ReadBytes, e.p.WriteBytes = max(e.p.ReadBytes, read), max(e.p.WriteBytes, write)
+	whole.raise(&e.p)
 	e.p.Have |= sensor.FieldIO
 }
 
@@ -60,40 +71,44 @@ func (s *Source) threadsIO(e *entry, st *stat) {
 		return
 	}
 	io.skip = min(st.threads/threadBatch, 15)
-	var read, write uint64
+	var now ioTotals
 	if !e.threads.many {
-		r, w, err := s.threadIO(e, e.p.PID)
+		own, err := s.threadIO(e, e.p.PID)
 		if err != nil {
 			ioFailed(e, err)
 			return
 		}
-		read, write = r, w
+		now = own
 	}
 	for i := range e.threads.list {
-		if r, w, err := s.threadIO(e, e.threads.list[i].tid); err == nil {
-			read, write = read+r, write+w
+		if own, err := s.threadIO(e, e.threads.list[i].tid); err == nil {
+			now.add(own)
 		}
 	}
 	if !io.perThread {
 		io.perThread = true
 		s.forget(e, ioFile)
-		e.p.ReadBytes, e.p.WriteBytes = max(e.p.ReadBytes, read), max(e.p.WriteBytes, write)
-		io.read, io.write = read, write
+		now.raise(&e.p)
+		io.last = now
 	}
-	e.p.ReadBytes += grown(&io.read, read)
-	e.p.WriteBytes += grown(&io.write, write)
+	if e.threads.ended {
+		e.p.Partial |= sensor.FieldIO
+	}
+	e.p.ReadBytes += grown(&io.last.read, now.read)
+	e.p.WriteBytes += grown(&io.last.write, now.write)
+	e.p.CancelledBytes += grown(&io.last.cancelled, now.cancelled)
 	e.p.Have |= sensor.FieldIO
 }
 
-func (s *Source) threadIO(e *entry, tid int32) (read, write uint64, err error) {
+func (s *Source) threadIO(e *entry, tid int32) (ioTotals, error) {
 	f, err := s.openTask(e.p.PID, tid, kindNames[ioFile])
 	if err != nil {
-		return 0, 0, err
+		return ioTotals{}, err
 	}
 	text, err := s.content(f)
 	f.close()
 	if err != nil {
-		return 0, 0, err
+		return ioTotals{}, err
 	}
 	return parseIO(text)
 }

@@ -11,14 +11,11 @@ import (
 	"reckon/sensor"
 )
 
-// lacks: what a thread waited after it was last read and before it ended is lost.
-var lacks = []sensor.FieldLack{{Fields: sensor.FieldWait, Lack: sensor.LackEndedThreads}}
-
 // Read fills p with the processes that exist. A process that vanishes while it is read
 // is left out; one that cannot be read is left out too or keeps its last figures, and
 // [Source.Notes] names it: it never hides the others.
 func (s *Source) Read(p *sensor.Pass) error {
-	p.Boot, p.Lacks = now(), lacks
+	p.Boot = now()
 	s.passes++
 	s.firstErr = nil
 	if s.mayHaveNew() {
@@ -230,7 +227,7 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	if !u.haveTypes && u.haveRSS {
 		s.olderMemory(e, u)
 	}
-	p.Anon, p.File, p.Shmem, p.Swap = u.anon, u.file, u.shmem, u.swap
+	p.Anon, p.File, p.Shmem, p.Swap, p.Huge = u.anon, u.file, u.shmem, u.swap, u.huge
 	// A zombie and a kernel thread have no memory of their own: here zero is a figure.
 	none := !u.haveMemory && (st.kernel || st.state == 'Z' || st.state == 'X' || st.vsize == 0)
 	if u.haveTypes || none {

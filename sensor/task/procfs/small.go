@@ -32,25 +32,27 @@ func parseSchedstat(b []byte) (run, wait, turns uint64, err error) {
 	return run, wait, turns, nil
 }
 
-// parseIO reads read_bytes and write_bytes of /proc/PID/io (Documentation/filesystems/proc.rst,
-// 3.3): bytes that the process caused to be fetched from and sent to storage.
-func parseIO(b []byte) (read, write uint64, err error) {
+// parseIO reads read_bytes, write_bytes and cancelled_write_bytes of /proc/PID/io (Documentation/filesystems/proc.rst,
+// 3.3): bytes that the process caused to be fetched from and sent to storage, and those that it deleted before.
+func parseIO(b []byte) (t ioTotals, err error) {
 	found := 0
 	for len(b) > 0 {
 		var l []byte
 		l, b = sysfs.Line(b)
 		if v, ok := field(l, "read_bytes:"); ok {
-			read = v
+			t.read = v
 			found |= 1
 		} else if v, ok := field(l, "write_bytes:"); ok {
-			write = v
+			t.write = v
 			found |= 2
+		} else if v, ok := field(l, "cancelled_write_bytes:"); ok {
+			t.cancelled = v
 		}
 	}
 	if found != 3 {
-		return 0, 0, errMalformed
+		return ioTotals{}, errMalformed
 	}
-	return read, write, nil
+	return t, nil
 }
 
 // parseLastPID reads the last field of /proc/loadavg: the process id that was given

@@ -9,12 +9,14 @@ import "reckon/internal/sysfs"
 //	Uid:	1000	1000	1000	1000
 //	VmHWM:	    1724 kB
 //	RssAnon:	     112 kB
+//	HugetlbPages:	       0 kB
 //	voluntary_ctxt_switches:	0
 type status struct {
 	uid                      uint32 // the real one
 	haveUID                  bool
 	hwm, rss                 uint64
 	anon, file, shmem, swap  uint64
+	huge                     uint64 // explicit huge pages
 	haveHWM, haveRSS         bool
 	haveTypes, haveSwap      bool // kernels before 4.5 do not tell the types
 	voluntary, involuntary   uint64
@@ -52,6 +54,8 @@ func parseStatus(b []byte, s *status) {
 				kilobytes(l, "RssShmem:", &s.shmem) {
 				types++
 			}
+		case 'H':
+			kilobytes(l, "HugetlbPages:", &s.huge)
 		case 'v':
 			if v, ok := field(l, "voluntary_ctxt_switches:"); ok {
 				s.voluntary = v

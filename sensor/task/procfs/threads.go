@@ -8,6 +8,7 @@ import (
 type threads struct {
 	many  bool // has ever had more than one
 	known bool // was read before
+	ended bool // some have ended that were not read to their end
 	count uint32
 	skip  uint32 // readings until the threads are looked at again
 	round uint32
@@ -45,19 +46,29 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 		t.count = st.threads
 	}
 	t.round++
-	kept := t.list[:0]
+	kept, ran := t.list[:0], uint64(0)
 	for i := range t.list {
 		th := &t.list[i]
-		if s.fromThread(e, th, keep) {
+		if run, lives := s.fromThread(e, th, keep); lives {
 			kept = append(kept, *th)
+			ran += run
 		} else {
-			t.count = 0 // list again
+			t.count, t.ended = 0, true // list again
 			s.dropThread(th)
 		}
 	}
 	t.list = kept
 	t.known = true
+	// What the process has used beyond that was used by threads that have ended.
+	used := e.p.UserNanos + e.p.SystemNanos
+	t.ended = t.ended || ran > 0 && used > ran+ran/100+endedSlack
+	if t.ended {
+		e.p.Partial |= sensor.FieldWait
+	}
 }
+
+// endedSlack is the CPU time by which the sum over the threads may lie below that of their process, which may be told in clock ticks.
+const endedSlack = 20e6
 
 // listThreads makes the list follow /proc/PID/task.
 func (s *Source) listThreads(e *entry) error {
@@ -104,18 +115,18 @@ func sortThreads(l []thread) {
 	}
 }
 
-// fromThread adds what a thread waited; false says that it ended.
-func (s *Source) fromThread(e *entry, th *thread, keep bool) bool {
+// fromThread adds what a thread waited, and returns how long it ran; false says that it ended.
+func (s *Source) fromThread(e *entry, th *thread, keep bool) (ran uint64, lives bool) {
 	text, err := s.readThread(e, th, keep)
 	if err != nil {
-		return false
+		return 0, false
 	}
 	run, wait, _, err := parseSchedstat(text)
 	if err == nil && run|wait != 0 {
 		e.p.WaitNanos += grown(&th.wait, wait)
 		e.p.Have |= sensor.FieldWait
 	}
-	return true
+	return run, true
 }
 
 func (s *Source) readThread(e *entry, th *thread, keep bool) ([]byte, error) {

@@ -128,11 +128,11 @@ func ownWritten(t *testing.T) uint64 {
 	if err != nil {
 		t.Skip("not available here: ", err)
 	}
-	_, written, err := parseIO(text)
+	io, err := parseIO(text)
 	if err != nil {
 		t.Skip("not available here: ", err)
 	}
-	return written
+	return io.write
 }
 
 // TestNumberTakenAgain gives an entry another process under the same number.
@@ -273,4 +273,39 @@ func TestOutOfDescriptors(t *testing.T) {
 	if err != nil || len(p.Live) == 0 {
 		t.Errorf("%v, %d processes", err, len(p.Live))
 	}
+}
+
+// TestEndedThreads: once a thread has ended its wait is no more in /proc, however briefly it lived, and the process is said to lack it.
+func TestEndedThreads(t *testing.T) {
+	s := open(t, Options{})
+	var p sensor.Pass
+	burn := func(n int, ms int64) {
+		for range n {
+			done := make(chan struct{})
+			go func() {
+				runtime.LockOSThread()
+				var now unix.Timespec
+				for _ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); now.Nano() < ms*1e6; {
+					_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now)
+				}
+				close(done)
+			}()
+			<-done
+		}
+	}
+	if err := s.Read(&p); err != nil {
+		t.Fatal(err)
+	}
+	burn(20, 20) // none of them is seen
+	for range threadBatch {
+		p.Reset()
+		if err := s.Read(&p); err != nil {
+			t.Fatal(err)
+		}
+		if q := find(&p, int32(os.Getpid())); q.Partial&sensor.FieldWait != 0 {
+			return
+		}
+		burn(1, 1)
+	}
+	t.Error("twenty threads ended between two readings, and nothing is missing")
 }

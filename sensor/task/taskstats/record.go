@@ -30,7 +30,7 @@ type stats struct {
 	runtime      uint64 // ns, precise to the last tick or switch
 	wait         uint64 // ns
 	minflt, majflt, nvcsw, nivcsw,
-	readBytes, writeBytes uint64
+	readBytes, writeBytes, cancelled uint64
 	hiwater uint64 // KiB
 }
 
@@ -67,7 +67,7 @@ func (s *stats) parse(b []byte, d int) bool {
 	s.elapsed, s.utime, s.stime = u64(144+o), u64(152+o), u64(160+o)
 	s.minflt, s.majflt = u64(168+o), u64(176+o)
 	s.hiwater = u64(200 + o)
-	s.readBytes, s.writeBytes = u64(248+o), u64(256+o)
+	s.readBytes, s.writeBytes, s.cancelled = u64(248+o), u64(256+o), u64(264+o)
 	s.nvcsw, s.nivcsw = u64(272+o), u64(280+o)
 	o = 5 * d // after those of reclaim and thrashing
 	if s.version >= 10 && len(b) >= 352+o {
@@ -87,6 +87,7 @@ type partial struct {
 	minflt, majflt              uint64
 	nvcsw, nivcsw               uint64
 	readBytes, writeBytes       uint64
+	cancelled                   uint64
 	hiwater                     uint64
 	heard                       uint64 // boot time
 }
@@ -103,6 +104,7 @@ func (a *partial) add(s *stats) {
 	a.nivcsw += s.nivcsw
 	a.readBytes += s.readBytes
 	a.writeBytes += s.writeBytes
+	a.cancelled += s.cancelled
 	a.hiwater = max(a.hiwater, s.hiwater)
 }
 
@@ -226,7 +228,7 @@ func (c *collector) end(threads bool, p *sensor.Pass) {
 	q := &p.Exited[len(p.Exited)-1]
 	if have&sensor.FieldFaults != 0 {
 		q.MinorFaults, q.MajorFaults = t.minflt, t.majflt
-		q.ReadBytes, q.WriteBytes = t.readBytes, t.writeBytes
+		q.ReadBytes, q.WriteBytes, q.CancelledBytes = t.readBytes, t.writeBytes, t.cancelled
 	}
 	q.UserNanos = t.runtime
 	if t.utime+t.stime > 0 {

@@ -28,6 +28,7 @@ typedef _Bool bool;
 
 enum {
 	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
 	BPF_F_MMAPABLE = 1024,
 };
 
@@ -68,6 +69,7 @@ struct sched_info {
 
 struct task_io_accounting {
 	__u64 read_bytes, write_bytes;
+	__u64 cancelled_write_bytes;
 };
 
 typedef struct {
@@ -93,6 +95,7 @@ struct pid {
 struct signal_struct {
 	atomic_t live;
 	int nr_threads;
+	struct list_head thread_head;
 	struct pid *pids[4];
 	struct seqlock stats_lock;
 	__u64 utime, stime;
@@ -115,7 +118,9 @@ struct percpu_counter {
 };
 
 struct mm_struct {
+	atomic_t mm_users;
 	unsigned long hiwater_rss;
+	atomic_long_t hugetlb_usage; /* pages; only with CONFIG_HUGETLB_PAGE */
 };
 
 /* Linux before 6.2: one total for each type. */
@@ -182,6 +187,7 @@ struct task_struct {
 	struct sighand_struct *sighand; /* NULL once the process was waited for */
 	struct task_io_accounting ioac;
 	struct css_set *cgroups;
+	struct list_head thread_node; /* of its process */
 };
 
 /* Linux before 5.14 called it state. */

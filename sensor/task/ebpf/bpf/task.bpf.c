@@ -14,7 +14,8 @@
  *        look-up of each number that the iterator makes, which costs as much again. It writes into memory that
  *        user space has mapped, adds the threads of a process up itself, and passes over processes of many
  *        threads, too, if none of them has run. What does not fit is read by walk.
- * ended  when the last thread of a process ends: notes who it was, as the kernel forgets
+ * ended  when a thread ends: keeps what it waited, read and wrote, of which the kernel keeps nothing, or adds
+ *        it to the I/O of children. When the last thread of a process ends: notes who it was, as the kernel forgets
  *        group, session and parent when the process is waited for.
  * freed  when the kernel frees a process: its final totals, the CPU time up to its last
  *        switch included. At its end that is not known: the scheduler has not charged
@@ -30,6 +31,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define EXIT_DEAD 0x10
 #define PIDTYPE_PGID 2
@@ -38,6 +40,7 @@
 #define MAX_CPUS 4096
 #define MAX_HIERARCHIES 24
 #define MAX_DEPTH 32
+#define MAX_ENDING 64 /* threads that end at once */
 #define NAME_SIZE 256
 #define PATH_SIZE 4096
 #define TOLD_SLOTS 131072
@@ -79,20 +82,24 @@ enum flag {
 	HAVE_MM = 1 << 4,     /* it has an address space */
 	KERNEL = 1 << 5,
 	UNSTABLE = 1 << 6,    /* a thread ended while the totals were read */
-	CHILD_IO = 1 << 7,    /* I/O of ended threads can not be told from that of children */
+	CHILD_IO = 1 << 7,    /* the kernel's I/O of ended threads has that of children, too */
 	OOM_VICTIM = 1 << 8,  /* the OOM killer chose it */
 	INCOMPLETE = 1 << 9,  /* a thread ended before it was added: it is missing */
+	PARTIAL = 1 << 10,    /* some thread ended of which nothing was kept */
+	SHARED = 1 << 11,     /* another process may have the same address space */
 };
 
 struct pass {
 	__u32 kind, level;
 	__u64 lost; /* exit records so far that found no room */
+	__u64 full; /* ended threads so far of which nothing could be kept */
 };
 
 struct usage {
 	__u64 runtime, utime, stime, wait; /* ns */
 	__u64 nvcsw, nivcsw, minflt, majflt;
 	__u64 read_bytes, write_bytes;
+	__u64 cancelled; /* written, and deleted before it reached storage, bytes */
 };
 
 struct process {
@@ -102,7 +109,9 @@ struct process {
 	__u32 state, seq;
 	__u64 start, cgroup;
 	struct usage use;
-	__u64 wait;        /* of the leader alone: ended threads leave no wait */
+	__u32 harvested, kept; /* a number that changes with what is kept of ended threads, and whether something is */
+	__u64 mm;          /* number of its address space, 0 if it has none */
+	__s64 huge;        /* pages of ordinary size that explicit huge pages take */
 	__s64 pages[4];    /* file, anonymous, swapped, shmem */
 	__s64 delta[4];    /* to be added to pages; of one that ended, the first is how long it lived, ns */
 	__u64 peak;        /* pages */
@@ -117,7 +126,7 @@ struct same {
 struct thread {
 	__u32 kind, seq;
 	__s32 pid; /* of the process */
-	__u32 unused;
+	__u32 harvested; /* of the process, 0 if that was read before */
 	struct usage use;
 };
 
@@ -135,15 +144,30 @@ struct obituary {
 	__u64 task;       /* address of the leader, valid until freed was run for it */
 };
 
+/* What the threads of a process did that ended, of what the kernel keeps nothing of or nothing apart. */
+struct life {
+	__u64 start;
+	__u32 tgid, unused;
+};
+
+struct kept {
+	__u64 wait, read_bytes, write_bytes, cancelled;
+	__u64 partial; /* some ended before this was there */
+};
+
 /* Only for the generator of the Go types. */
 const struct pass *unused_pass __attribute__((unused));
 const struct process *unused_process __attribute__((unused));
 const struct thread *unused_thread __attribute__((unused));
 const struct same *unused_same __attribute__((unused));
 
+const struct life *unused_life __attribute__((unused));
+const struct kept *unused_kept __attribute__((unused));
+
 const volatile __u32 nr_cpus = 1;    /* highest possible processor + 1 */
 
 __u64 lost = 0;
+__u64 full = 0;
 __u64 pass_number = 0;
 __u64 complete = 0;              /* the last pass that was read to its end */
 __u64 pointer = 0;               /* see as_number */
@@ -170,6 +194,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct obituary);
 } ending SEC(".maps");
+
+/* Of living processes, some of whose threads have ended. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096); /* as above */
+	__type(key, struct life);
+	__type(value, struct kept);
+} harvest SEC(".maps");
 
 /* Sets of cgroups whose paths were told. */
 struct {
@@ -439,12 +471,53 @@ static __always_inline void own_usage(struct usage *u, struct task_struct *t)
 	u->nivcsw = t->nivcsw;
 	u->minflt = t->min_flt;
 	u->majflt = t->maj_flt;
-	if (bpf_core_field_exists(t->ioac.read_bytes)) {
+}
+
+/* kept_usage is what is harvested when a thread ends. kept: that was done for the process; with children, the I/O was, too. */
+static __always_inline void kept_usage(struct usage *u, struct task_struct *t, bool kept, bool children)
+{
+	kept = kept && (t->flags & PF_EXITING);
+	if (bpf_core_field_exists(t->ioac.read_bytes) && !(kept && children)) {
 		u->read_bytes = t->ioac.read_bytes;
 		u->write_bytes = t->ioac.write_bytes;
+		u->cancelled = t->ioac.cancelled_write_bytes;
 	}
-	if (bpf_core_field_exists(t->sched_info.run_delay))
+	if (bpf_core_field_exists(t->sched_info.run_delay) && !kept)
 		u->wait = t->sched_info.run_delay;
+}
+
+/* harvest_of returns what is kept of the ended threads of a process, NULL if it is nothing. */
+static __always_inline struct kept *harvest_of(struct task_struct *leader)
+{
+	struct life key = { .start = leader->start_boottime, .tgid = leader->tgid };
+
+	return bpf_map_lookup_elem(&harvest, &key);
+}
+
+/* version_of changes with what is kept of ended threads; never 0. */
+static __always_inline __u32 version_of(const struct kept *h)
+{
+	if (!h)
+		return 2;
+	return (__u32)(h->wait + h->read_bytes + h->write_bytes + h->cancelled) | 1;
+}
+
+/* add_harvest adds what is kept, before any thread that lives is added: one that ends meanwhile is missing and not counted twice.
+ * before says that threads have ended and were released. */
+static __always_inline void add_harvest(struct process *r, const struct kept *h, bool before)
+{
+	if (h) {
+		r->use.wait += h->wait;
+		r->kept = 1;
+		if (r->flags & CHILD_IO) {
+			r->use.read_bytes += h->read_bytes;
+			r->use.write_bytes += h->write_bytes;
+			r->use.cancelled += h->cancelled;
+		}
+	}
+	r->harvested = version_of(h);
+	if (h ? h->partial : before)
+		r->flags |= PARTIAL;
 }
 
 /* add_ended adds what threads left behind that ended and were released. */
@@ -460,11 +533,10 @@ static __always_inline void add_ended(struct process *r, struct signal_struct *s
 	if (bpf_core_field_exists(sig->ioac.read_bytes)) {
 		/* The kernel adds the I/O of children that were waited for to the same
 		 * place; every child has taken a page fault. */
-		if (sig->cmin_flt) {
-			r->flags |= CHILD_IO;
-		} else {
+		if (!(r->flags & CHILD_IO)) {
 			r->use.read_bytes += sig->ioac.read_bytes;
 			r->use.write_bytes += sig->ioac.write_bytes;
+			r->use.cancelled += sig->ioac.cancelled_write_bytes;
 		}
 	}
 }
@@ -509,6 +581,10 @@ static __always_inline void memory(struct process *r, struct mm_struct *mm)
 	struct mm_struct___percpu *percpu = (void *)mm;
 
 	r->flags |= HAVE_MM;
+	if (mm->mm_users.counter > (__s32)r->threads)
+		r->flags |= SHARED;
+	if (bpf_core_field_exists(mm->hugetlb_usage))
+		r->huge = mm->hugetlb_usage.counter;
 	r->peak = mm->hiwater_rss;
 	if (bpf_core_field_exists(percpu->rss_stat[0].counters)) {
 		r->flags |= HAVE_MEMORY;
@@ -523,6 +599,45 @@ static __always_inline void memory(struct process *r, struct mm_struct *mm)
 		if (bpf_core_read(r->pages, sizeof(r->pages), &total->rss_stat.count) == 0)
 			r->flags |= HAVE_MEMORY;
 	}
+}
+
+#define NODE(at, member) (read_u64((at) + bpf_core_field_offset(struct task_struct, member)))
+
+/* memory_of_thread reads the resident pages of a process whose first thread has ended: those of the first one that lives. */
+static __noinline int memory_of_thread(struct process *r, __u64 leader)
+{
+	__u64 head = NODE(leader, signal) + bpf_core_field_offset(struct signal_struct, thread_head), next = read_u64(head), mm = 0;
+	struct mm_struct___total *total = 0;
+	struct mm_struct___percpu *percpu = 0;
+
+	if (!r)
+		return 0;
+	for (int i = 0; i < MAX_ENDING && !mm && next && next != head; i++) {
+		mm = NODE(next - bpf_core_field_offset(struct task_struct, thread_node), mm);
+		next = read_u64(next);
+	}
+	if (!mm)
+		return 0;
+	r->flags |= HAVE_MM;
+	r->mm = mm;
+	if (bpf_core_field_exists(((struct mm_struct *)mm)->hugetlb_usage))
+		r->huge = BPF_CORE_READ((struct mm_struct *)mm, hugetlb_usage.counter);
+	r->peak = BPF_CORE_READ((struct mm_struct *)mm, hiwater_rss);
+	if (bpf_core_field_exists(percpu->rss_stat[0].counters)) {
+		percpu = (void *)mm;
+		r->flags |= HAVE_MEMORY;
+		r->pages[0] = BPF_CORE_READ(percpu, rss_stat[0].count);
+		r->pages[1] = BPF_CORE_READ(percpu, rss_stat[1].count);
+		r->pages[2] = BPF_CORE_READ(percpu, rss_stat[2].count);
+		r->pages[3] = BPF_CORE_READ(percpu, rss_stat[3].count);
+		if (offsets_known)
+			deltas(r, (__u64)BPF_CORE_READ(percpu, rss_stat[0].counters));
+	} else if (bpf_core_field_exists(total->rss_stat.count)) {
+		total = (void *)mm;
+		if (bpf_core_read(r->pages, sizeof(r->pages), &total->rss_stat.count) == 0)
+			r->flags |= HAVE_MEMORY;
+	}
+	return 0;
 }
 
 /* find_offsets learns where the memory of each processor lies, from a map that has an
@@ -557,7 +672,7 @@ static __always_inline void find_offsets(void)
 
 static __always_inline void tell_pass(struct seq_file *seq)
 {
-	struct pass r = { .kind = KIND_PASS, .level = level, .lost = lost };
+	struct pass r = { .kind = KIND_PASS, .level = level, .lost = lost, .full = full };
 
 	bpf_seq_write(seq, &r, sizeof(r));
 }
@@ -605,7 +720,9 @@ static __always_inline bool unchanged(struct task_struct *t, __u64 as)
 static __always_inline bool describe(struct process *r, struct task_struct *t)
 {
 	struct signal_struct *sig = t->signal;
+	struct kept *h = NULL;
 	struct mm_struct *mm;
+	bool before;
 
 	__builtin_memset(r, 0, sizeof(*r));
 	r->kind = KIND_PROCESS;
@@ -613,9 +730,16 @@ static __always_inline bool describe(struct process *r, struct task_struct *t)
 	if (!r->pid)
 		return false;
 	capabilities(r);
+	if (sig->cmin_flt)
+		r->flags |= CHILD_IO;
+	r->threads = sig->nr_threads;
+	before = sig->sum_sched_runtime != 0;
+	if (before || r->threads > 1)
+		h = harvest_of(t);
+	kept_usage(&r->use, t, h != NULL, r->flags & CHILD_IO);
+	add_harvest(r, h, before);
 	r->seq = sequence(sig);
 	own_usage(&r->use, t);
-	r->wait = r->use.wait;
 	add_ended(r, sig);
 	if ((r->seq & 1) || r->seq != sequence(sig))
 		r->flags |= UNSTABLE;
@@ -624,15 +748,18 @@ static __always_inline bool describe(struct process *r, struct task_struct *t)
 	r->sid = pid_at(sig->pids[PIDTYPE_SID]);
 	r->flags |= HAVE_GROUP;
 	r->uid = t->real_cred->uid.val;
-	r->threads = sig->nr_threads;
 	r->state = state_of(t);
 	r->start = t->start_boottime;
 	r->cgroup = cgroups_in_pass(t);
 	mm = t->mm;
-	if (t->flags & PF_KTHREAD)
+	if (t->flags & PF_KTHREAD) {
 		r->flags |= KERNEL;
-	else if (mm)
+	} else if (mm) {
 		memory(r, mm);
+		r->mm = as_number(mm);
+	} else if (r->threads > 1) {
+		memory_of_thread(r, as_number(t));
+	}
 	__builtin_memcpy(r->comm, t->comm, sizeof(r->comm));
 	return true;
 }
@@ -676,6 +803,15 @@ int walk(struct bpf_iter__task *ctx)
 		th->seq = sequence(t->signal);
 		th->pid = tgid_of(t);
 		own_usage(&th->use, t);
+		if (t->pid < t->tgid || (t->flags & PF_EXITING)) {
+			struct kept *h = harvest_of(t->group_leader);
+
+			if (t->pid < t->tgid)
+				th->harvested = version_of(h);
+			kept_usage(&th->use, t, h != NULL, t->signal->cmin_flt != 0);
+		} else {
+			kept_usage(&th->use, t, false, false);
+		}
 		bpf_seq_write(seq, th, sizeof(*th));
 		return 0;
 	}
@@ -686,7 +822,7 @@ int walk(struct bpf_iter__task *ctx)
 		return 0;
 	if (bpf_seq_write(seq, r, sizeof(*r)) == 0) {
 		told_many[t->pid & (TOLD_SLOTS - 1)] = false;
-		told_as[t->pid & (TOLD_SLOTS - 1)] = r->threads == 1 && !(r->flags & UNSTABLE) ? as : 0;
+		told_as[t->pid & (TOLD_SLOTS - 1)] = r->threads == 1 && !(r->flags & (UNSTABLE | SHARED)) ? as : 0;
 	}
 	return 0;
 }
@@ -734,6 +870,7 @@ static __always_inline __u64 add_threads(struct process *r, struct task_struct *
 		if (t->pid == t->tgid)
 			continue;
 		own_usage(&u, t);
+		kept_usage(&u, t, r->kept, r->flags & CHILD_IO);
 		sum += u.runtime;
 		r->use.runtime += u.runtime;
 		r->use.utime += u.utime;
@@ -745,6 +882,7 @@ static __always_inline __u64 add_threads(struct process *r, struct task_struct *
 		r->use.majflt += u.majflt;
 		r->use.read_bytes += u.read_bytes;
 		r->use.write_bytes += u.write_bytes;
+		r->use.cancelled += u.cancelled;
 	}
 	bpf_iter_task_destroy(&it);
 	if (r->seq != sequence(leader->signal))
@@ -785,7 +923,7 @@ static __always_inline bool list_process(struct listing *l, struct process *r, s
 		bpf_task_release(held);
 	}
 	told_many[slot] = many;
-	told_as[slot] = r->flags & (UNSTABLE | INCOMPLETE) ? 0 : as;
+	told_as[slot] = r->flags & (UNSTABLE | INCOMPLETE | SHARED) ? 0 : as;
 	return put(l, r, sizeof(*r));
 }
 
@@ -808,6 +946,7 @@ int list(void *ctx)
 	l->full = 0;
 	first.level = level;
 	first.lost = lost;
+	first.full = full;
 	put(l, &first, sizeof(first));
 	bpf_rcu_read_lock();
 	bpf_iter_task_new(&it, 0, ALL_PROCS);
@@ -821,16 +960,61 @@ int list(void *ctx)
 	return 0;
 }
 
+/* keep adds what a thread did that ends to that of the others of its process, and returns it; NULL if there is no room. */
+static __always_inline struct kept *keep(struct task_struct *t, struct task_struct *leader)
+{
+	struct kept *h = harvest_of(leader);
+
+	if (!h) {
+		struct life key = { .start = leader->start_boottime, .tgid = leader->tgid };
+		struct kept first = { .partial = t->signal->sum_sched_runtime != 0 };
+
+		if (level && !tgid_of(t))
+			return NULL;
+		if (t != leader && leader->exit_state) { /* before we began, and the kernel still has it */
+			struct usage u = {};
+
+			kept_usage(&u, leader, false, false);
+			first.wait = u.wait;
+			first.read_bytes = u.read_bytes;
+			first.write_bytes = u.write_bytes;
+			first.cancelled = u.cancelled;
+		}
+		bpf_map_update_elem(&harvest, &key, &first, BPF_NOEXIST);
+		h = bpf_map_lookup_elem(&harvest, &key);
+		if (!h) {
+			__sync_fetch_and_add(&full, 1);
+			return NULL;
+		}
+	}
+	if (bpf_core_field_exists(t->sched_info.run_delay))
+		__sync_fetch_and_add(&h->wait, t->sched_info.run_delay);
+	if (bpf_core_field_exists(t->ioac.read_bytes)) {
+		if (t->ioac.read_bytes)
+			__sync_fetch_and_add(&h->read_bytes, t->ioac.read_bytes);
+		if (t->ioac.write_bytes)
+			__sync_fetch_and_add(&h->write_bytes, t->ioac.write_bytes);
+		if (t->ioac.cancelled_write_bytes)
+			__sync_fetch_and_add(&h->cancelled, t->ioac.cancelled_write_bytes);
+	}
+	return h;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(ended, struct task_struct *t)
 {
 	struct signal_struct *sig = t->signal;
 	struct task_struct *leader = t->group_leader;
 	__u32 tgid = t->tgid, zero = 0;
+	struct kept *h = NULL;
 	struct obituary *v;
 	struct process *r;
 	struct mm_struct *mm;
+	bool before = sig->sum_sched_runtime != 0;
 
+	if (before || sig->nr_threads > 1)
+		h = keep(t, leader);
+	before = before || sig->nr_threads > 1; /* some may not be in the kernel's sums yet */
 	if (sig->live.counter > 0)
 		return 0;
 	v = bpf_map_lookup_elem(&writing, &zero);
@@ -852,10 +1036,15 @@ int BPF_PROG(ended, struct task_struct *t)
 	r->cgroup = cgroups_of(t);
 	__builtin_memcpy(r->comm, leader->comm, sizeof(r->comm));
 	capabilities(r);
+	if (sig->cmin_flt)
+		r->flags |= CHILD_IO;
+	kept_usage(&r->use, t, h != NULL, r->flags & CHILD_IO);
+	add_harvest(r, h, before);
 	own_usage(&r->use, t);
 	if (t != leader) {
 		struct usage first = {};
 
+		kept_usage(&first, leader, h != NULL, r->flags & CHILD_IO);
 		own_usage(&first, leader);
 		r->use.runtime += first.runtime;
 		r->use.utime += first.utime;
@@ -866,8 +1055,9 @@ int BPF_PROG(ended, struct task_struct *t)
 		r->use.majflt += first.majflt;
 		r->use.read_bytes += first.read_bytes;
 		r->use.write_bytes += first.write_bytes;
+		r->use.cancelled += first.cancelled;
+		r->use.wait += first.wait;
 	}
-	r->wait = r->use.wait;
 	add_ended(r, sig);
 	if (bpf_core_field_exists(sig->oom_mm) && sig->oom_mm)
 		r->flags |= OOM_VICTIM;
@@ -879,10 +1069,13 @@ int BPF_PROG(ended, struct task_struct *t)
 	} else if (mm) {
 		__s64 now;
 
+		r->threads = sig->nr_threads;
 		memory(r, mm);
 		now = r->pages[0] + r->pages[1] + r->pages[3] + r->delta[0] + r->delta[1] + r->delta[3];
 		if (now > (__s64)r->peak)
 			r->peak = now;
+		if (r->flags & SHARED)
+			r->peak = 0; /* that of another process */
 	} else {
 		r->peak = sig->maxrss;
 	}
@@ -900,12 +1093,16 @@ int BPF_PROG(ended, struct task_struct *t)
 static __noinline int final(struct process *r, __u64 task)
 {
 	struct task_struct *t = (void *)task;
+	struct life key = { .tgid = BPF_CORE_READ(t, tgid) };
 	struct signal_struct *sig;
 	struct usage u = {};
+	struct kept *h;
 	__u64 life;
 
 	if (!r)
 		return 0;
+	key.start = r->start;
+	h = bpf_map_lookup_elem(&harvest, &key);
 	sig = BPF_CORE_READ(t, signal);
 	u.runtime = BPF_CORE_READ(sig, sum_sched_runtime);
 	u.utime = BPF_CORE_READ(sig, utime);
@@ -917,9 +1114,15 @@ static __noinline int final(struct process *r, __u64 task)
 	if (bpf_core_field_exists(t->ioac.read_bytes) && !(r->flags & CHILD_IO)) {
 		u.read_bytes = BPF_CORE_READ(sig, ioac.read_bytes);
 		u.write_bytes = BPF_CORE_READ(sig, ioac.write_bytes);
+		u.cancelled = BPF_CORE_READ(sig, ioac.cancelled_write_bytes);
+	} else if (h) {
+		u.read_bytes = h->read_bytes;
+		u.write_bytes = h->write_bytes;
+		u.cancelled = h->cancelled;
 	} else {
 		u.read_bytes = r->use.read_bytes;
 		u.write_bytes = r->use.write_bytes;
+		u.cancelled = r->use.cancelled;
 	}
 	if (BPF_CORE_READ(sig, live.counter) || BPF_CORE_READ(sig, nr_threads))
 		return 0;
@@ -931,15 +1134,18 @@ static __noinline int final(struct process *r, __u64 task)
 	if (u.read_bytes < r->use.read_bytes || u.write_bytes < r->use.write_bytes)
 		return 0;
 	u.wait = r->use.wait;
+	if (h && h->wait > u.wait)
+		u.wait = h->wait;
+	else if (!h && bpf_core_field_exists(t->sched_info.run_delay) && BPF_CORE_READ(t, sched_info.run_delay) > u.wait)
+		u.wait = BPF_CORE_READ(t, sched_info.run_delay);
 	r->use = u;
-	if (bpf_core_field_exists(t->sched_info.run_delay))
-		r->wait = BPF_CORE_READ(t, sched_info.run_delay);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(freed, struct task_struct *t)
 {
+	struct life key = { .start = t->start_boottime, .tgid = t->tgid };
 	__u32 tgid = t->tgid;
 	struct obituary *v;
 	struct process r;
@@ -952,6 +1158,7 @@ int BPF_PROG(freed, struct task_struct *t)
 	r = v->r;
 	final(&r, (__u64)t);
 	bpf_map_delete_elem(&ending, &tgid); /* first: what claim finds was not sent yet */
+	bpf_map_delete_elem(&harvest, &key);
 	if (bpf_ringbuf_output(&events, &r, sizeof(r), 0))
 		__sync_fetch_and_add(&lost, 1);
 	return 0;
