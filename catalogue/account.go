@@ -40,6 +40,7 @@ type account struct {
 
 	NodeList string // allocated by the scheduler
 	Steps    map[string]*jobStep
+	Pods     map[string]*containerState // of the containers of pods, by part
 	Tracks   map[uint64]*track
 	Ends     map[place]ending
 	Inexact  figure.Degrees // of figures by key, the worst so far
@@ -281,8 +282,10 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	if w.CPUSeconds != nil && ran > 0 {
 		w.CoresMean = ptr(max(*w.CPUSeconds-a.usedBefore(), 0) / ran)
 	}
+	a.containers(&w)
 	a.meanMemory(&w.Row, until)
 	a.exactness(&w.Row)
+	a.needsItsLimit(&w)
 	return w
 }
 

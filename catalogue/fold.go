@@ -404,6 +404,8 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 				pick(t).step(s, t, v, n)
 			}
 		}
+	case s.ofContainer():
+		f.container(mine, s, it)
 	case s == endSlot:
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			t, v := it.At()

@@ -67,6 +67,69 @@ func TestEndOfPods(t *testing.T) {
 	}
 }
 
+// TestOutcomeOfPods: how the containers of a pod ended is in its row: code, reason, state, restarts, and the memory of one that was
+// killed at its limit within a second.
+func TestOutcomeOfPods(t *testing.T) {
+	const uid, cid = "0a3f2f9c-3a5f-4f0b-8f0e-c1f6b1d0a001", "22f44d2a517778590e2d8bcafafe501f79e8a509e5b6de70b7700c4d37722bce"
+	for name, tt := range map[string]struct {
+		kind     string
+		end      kubelet.End
+		restarts int
+		waiting  string
+		state    string
+		reason   string
+		need     float64
+	}{
+		"well":       {"Job", kubelet.End{ExitCode: 0, Reason: "Completed"}, 0, "", "completed", "", 1 << 20},
+		"failed":     {"Job", kubelet.End{ExitCode: 7, Reason: "Error"}, 0, "", "failed", "Error", 1 << 20},
+		"stopped":    {"", kubelet.End{ExitCode: 143, Reason: "Error"}, 0, "", "", "", 1 << 20},
+		"killed":     {"Job", kubelet.End{ExitCode: 137, Reason: "OOMKilled"}, 0, "", "out_of_memory", "OOMKilled", 16 << 20},
+		"crash loop": {"Deployment", kubelet.End{ExitCode: 3, Reason: "Error"}, 4, "CrashLoopBackOff", "", "CrashLoopBackOff", 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPodSite(t, 5, time.Minute)
+			listed := kubelet.Pod{Namespace: "shop", Name: "train-0", UID: uid, ReportedUID: uid, OwnerKind: tt.kind, OwnerName: "train", OwnerUID: "u1",
+				Phase: "Running", Completes: tt.kind == "Job", Containers: []kubelet.Container{{Name: "app", Type: kubelet.Main, ID: cid, Running: true}}}
+			listed.Containers[0].Limit.MemoryBytes = 16 << 20
+			p.pods[uid] = &listed
+			group := "/kubepods/besteffort/pod" + uid
+			p.start(100, group+"/aaaa4d2a517778590e2d8bcafafe501f79e8a509e5b6de70b7700c4d37722bce")
+			p.procs[0].Comm = sensor.CommOf([]byte("pause"))
+			p.group(group+"/"+cid, 0, 1<<20, 0, 1<<20)
+			p.start(200, group+"/"+cid)
+			p.run(10)
+			p.procs = deletePID(p.procs, 200)
+			p.remove(group + "/" + cid)
+			over, end := listed, tt.end
+			end.ID = cid
+			over.Containers = []kubelet.Container{{Name: "app", Type: kubelet.Main, ID: cid, Ended: &end, Restarts: tt.restarts, Waiting: tt.waiting}}
+			over.Containers[0].Limit.MemoryBytes = 16 << 20
+			p.pods[uid] = &over
+			p.run(10)
+			if tt.waiting == "" {
+				p.procs = deletePID(p.procs, 100)
+			}
+			p.run(100)
+			for _, w := range p.x.between(p.now.Add(-time.Hour), p.now) {
+				if w.Kind == "other" {
+					continue
+				}
+				if w.ExitCode == nil || *w.ExitCode != tt.end.ExitCode || w.State != tt.state || w.Reason != tt.reason {
+					t.Errorf("%s: exit code %v, state %q, reason %q", w.ID, w.ExitCode, w.State, w.Reason)
+				}
+				if w.Restarts == nil || *w.Restarts != float64(tt.restarts) || w.End.IsZero() != (tt.waiting != "") {
+					t.Errorf("%s: %s restarts, ended %s", w.ID, show(w.Restarts), w.End)
+				}
+				if need := w.MemoryNeededPeakBytes; need == nil || *need != tt.need {
+					t.Errorf("%s needed %s, want %g (limit %s, %s kills, %s)", w.ID, show(need), tt.need, show(w.LimitMemoryBytes), show(w.OOMKills), show(w.RequestMemoryBytes))
+				}
+				return
+			}
+			t.Error("no row of the pod")
+		})
+	}
+}
+
 func endOfPod(t *testing.T, kind string, linger time.Duration, export, length int) {
 	const uid, cid = "0a3f2f9c-3a5f-4f0b-8f0e-c1f6b1d0a001", "22f44d2a517778590e2d8bcafafe501f79e8a509e5b6de70b7700c4d37722bce"
 	p := newPodSite(t, export, linger)
@@ -75,7 +138,7 @@ func endOfPod(t *testing.T, kind string, linger time.Duration, export, length in
 		name += "-0"
 	}
 	p.pods[uid] = &kubelet.Pod{Namespace: "shop", Name: name, UID: uid, ReportedUID: uid, OwnerKind: kind, OwnerName: "train", OwnerUID: "u1",
-		Phase: "Running", Completes: true, Containers: []kubelet.Container{{Name: "app", ID: cid}}}
+		Phase: "Running", Completes: true, Containers: []kubelet.Container{{Name: "app", Type: kubelet.Main, ID: cid}}}
 	p.run(7)
 	group := "/kubepods/besteffort/pod" + uid
 	p.start(100, group+"/aaaa4d2a517778590e2d8bcafafe501f79e8a509e5b6de70b7700c4d37722bce")

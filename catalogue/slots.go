@@ -30,6 +30,9 @@ const (
 	stepCPUSlot
 	stepMemorySlot
 	stepCoresSlot
+	restartsSlot
+	waitingSlot
+	containerExitSlot
 	firstFigure // the slots of figures follow
 )
 
@@ -50,7 +53,7 @@ var (
 	runSlots   = newRegistry(runFigures, nil,
 		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode, accountedExit,
 		figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU,
-		figure.StepMemory, figure.StepCores)
+		figure.StepMemory, figure.StepCores, figure.ContainerRestarts, figure.ContainerWaiting, figure.ContainerExit)
 	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "by", "user")
 
 	hourFigures = figure.Of(figure.Hours)

@@ -52,6 +52,7 @@ type Row struct {
 	AllocatedNodes          *float64 `json:"allocated_nodes,omitempty"`           // Nodes that the scheduler allocated.
 	SuspendedSeconds        *float64 `json:"suspended_seconds,omitempty"`         // Time for which the scheduler had suspended it, which is not counted as allocated, seconds.
 	StepCount               *float64 `json:"step_count,omitempty"`                // Steps that the scheduler accounts for, those of which only the number is kept included.
+	Restarts                *float64 `json:"restarts,omitempty"`                  // Restarts of the containers of a pod by the kubelet.
 	LimitCores              *float64 `json:"limit_cores,omitempty"`               // Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none.
 	LimitMemoryBytes        *float64 `json:"limit_memory_bytes,omitempty"`        // Memory that a hard limit allows, the most over its time, bytes; absent where there is none.
 	OOMKills                *float64 `json:"oom_kills,omitempty"`                 // Processes killed for lack of memory.
@@ -68,7 +69,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 58 }
+func (r *Row) Len() int { return 59 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -170,31 +171,33 @@ func (r *Row) At(i int) **float64 {
 	case 47:
 		return &r.StepCount
 	case 48:
-		return &r.LimitCores
+		return &r.Restarts
 	case 49:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 50:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 51:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 52:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 53:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 54:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 55:
-		return &r.MemoryNUMABytes
+		return &r.MemoryHugeBytes
 	case 56:
-		return &r.MemoryNUMAMostBytes
+		return &r.MemoryNUMABytes
 	case 57:
+		return &r.MemoryNUMAMostBytes
+	case 58:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 58
+const RowLen = 59
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

@@ -9,6 +9,11 @@ const (
 	State      = "reckon_workload_state"
 	NodesInfo  = "reckon_workload_nodes_info"
 	ExitCode   = "reckon_workload_exit_code"
+	// What the kubelet reports of the containers of pods; the labels reason are Kubernetes's.
+	ContainerRestarts = "reckon_container_restarts_total"
+	ContainerWaiting  = "reckon_container_waiting"
+	ContainerExit     = "reckon_container_exit_code"
+
 	Accounting = "accounting" // label by of an exit code that accounting alone reports: it may have taken 128 off
 
 	CPU              = "reckon_workload_cpu_seconds_total"

@@ -151,6 +151,8 @@ var table = []Figure{
 	{Key: "step_count", Unit: metric.None, Heading: "Steps",
 		Help: "Steps that the scheduler accounts for, those of which only the number is kept included.",
 		In:   Runs, From: of("reckon_slurm_steps"), How: ofTheWhole},
+	{Key: "restarts", Unit: metric.None, Heading: "Restarts",
+		Help: "Restarts of the containers of a pod by the kubelet.", In: Runs},
 	{Key: "limit_cores", Unit: metric.Cores, Heading: "Core limit",
 		Help: "Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none.",
 		In:   Runs, From: of("reckon_workload_limit_cores"), How: largest},

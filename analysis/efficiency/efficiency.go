@@ -149,6 +149,7 @@ func Judge(u Usage) []Verdict {
 		return j.out
 	}
 	j.ending()
+	j.restarts()
 	if !u.Running && slices.Contains([]string{"node_fail", "boot_fail", "launch_failed", "reconfig_fail"}, u.State) {
 		return j.out // what a failed run used is not judged
 	}

@@ -94,6 +94,49 @@ func (j *judge) ending() {
 	}
 }
 
+// restarts reports that containers of pods ended again and again, or do not start.
+func (j *judge) restarts() {
+	u := &j.u
+	n, _ := known(u.Restarts)
+	waits := u.Running && u.Reason != "" && u.State == ""
+	end := "with exit code 0"
+	if u.ExitCode != nil && *u.ExitCode != 0 {
+		end = "with exit code " + strconv.Itoa(*u.ExitCode)
+		if name := signalName(*u.ExitCode); name != "" {
+			end = fmt.Sprintf("by signal %d (%s)", *u.ExitCode-128, name)
+		}
+	}
+	if positive(u.OOMKills) {
+		end = "for lack of memory"
+	}
+	words := phrase.Words{"times": counted(n, "time", "times"), "end": end, "reason": u.Reason}
+	switch {
+	case waits && u.Reason != crashLoop && imageReasons[u.Reason] != "":
+		words["do"] = imageReasons[u.Reason]
+		j.say("restarts", Critical, n, "count", "image", words)
+	case n == 0:
+	case waits:
+		j.say("restarts", Critical, n, "count", "restarts.wait", words)
+	case u.Running:
+		j.say("restarts", Warning, n, "count", "restarts", words)
+	}
+}
+
+// crashLoop is the kubelet's reason for a container that waits because it ended again and again.
+const crashLoop = "CrashLoopBackOff"
+
+// imageReasons are the kubelet's reasons why a container cannot be started (pkg/kubelet/images and container of Kubernetes), and
+// what to look at.
+var imageReasons = map[string]string{
+	"ImagePullBackOff":           "is the name of the image right, and may the node read the registry?",
+	"ErrImagePull":               "is the name of the image right, and may the node read the registry?",
+	"InvalidImageName":           "the name of the image is not valid",
+	"ErrImageNeverPull":          "the image is not on the node, and its policy is never to fetch it",
+	"CreateContainerConfigError": "does it name a ConfigMap or a Secret that does not exist?",
+	"CreateContainerError":       "the events of the pod have the error of the container runtime",
+	"RunContainerError":          "the events of the pod have the error of the container runtime",
+}
+
 // outOfMemory reports that the kernel killed processes, or a step, for lack of memory. A step
 // started within the job is named; the batch script is not.
 func (j *judge) outOfMemory() bool {

@@ -126,7 +126,7 @@ func (q *query) list(name string) []string {
 func (q *query) kinds() []string {
 	list := q.list("kind")
 	for _, k := range list {
-		if !slices.Contains(kindWords(), k) && (!kindWord.MatchString(k) || len(client.Nearest(k, kindWords(), 1)) > 0) {
+		if !slices.Contains(kindWords(), k) && (!kindWord.MatchString(k) || len(k) > 2 && len(client.Nearest(k, kindWords(), 1)) > 0) {
 			q.strange("kind", k, "give some of", kindWords())
 		}
 	}

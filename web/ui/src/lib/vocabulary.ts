@@ -98,6 +98,8 @@ export interface Row {
   suspended_seconds?: Num;
   /** Steps that the scheduler accounts for, those of which only the number is kept included. */
   step_count?: Num;
+  /** Restarts of the containers of a pod by the kubelet. */
+  restarts?: Num;
   /** Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none. */
   limit_cores?: Num;
   /** Memory that a hard limit allows, the most over its time, bytes; absent where there is none. */
@@ -229,6 +231,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "allocated_nodes", title: "Nodes allocated", unit: "count" },
   { key: "suspended_seconds", title: "Suspended", unit: "seconds" },
   { key: "step_count", title: "Steps", unit: "count" },
+  { key: "restarts", title: "Restarts", unit: "count" },
   { key: "limit_cores", title: "Core limit", unit: "cores" },
   { key: "limit_memory_bytes", title: "Memory limit", unit: "bytes" },
   { key: "oom_kills", title: "OOM kills", unit: "count" },

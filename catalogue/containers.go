@@ -1,0 +1,174 @@
+package catalogue
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/figure"
+	"reckon/internal/series"
+	"reckon/store"
+	"reckon/workload"
+)
+
+// The kubelet reports how containers of pods end, that they wait to be started and how often they were. Its reports go on for as long
+// as it lists the pod, long after the run: they are facts of the run and no samples of its life.
+
+// containerState is what the kubelet reported last of a container. Fields are exported to be encoded.
+type containerState struct {
+	Restarts, Exit stepValue
+	Reason         string // of the exit
+	Waiting        string // reason; empty while it does not wait
+	WaitingAt      int64
+}
+
+// ofContainer reports whether the series of a slot are reports on a container.
+func (s slot) ofContainer() bool { return s >= restartsSlot && s <= containerExitSlot }
+
+// container takes in the reports on a container of a workload.
+func (f *fold) container(k key, s slot, it chunkenc.Iterator) {
+	if len(f.accounts[k]) == 0 {
+		return // none of its processes was seen
+	}
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if t, v := it.At(); vt == chunkenc.ValFloat {
+			f.runAt(k, t, false, &f.names).container(s, t, v, &f.names)
+		}
+	}
+}
+
+// container takes in a report on a container.
+func (a *account) container(s slot, t int64, v float64, n *series.Labels) {
+	x := a.Pods[n.Part]
+	if x == nil {
+		if a.Pods == nil {
+			a.Pods = map[string]*containerState{}
+		}
+		x = &containerState{}
+		a.Pods[n.Part] = x
+	}
+	was := *x
+	reason := n.Rest["reason"]
+	switch {
+	case s == waitingSlot && t >= x.WaitingAt:
+		switch {
+		case !math.IsNaN(v):
+			x.Waiting, x.WaitingAt = reason, t
+		case value.IsStaleNaN(v) && x.Waiting == reason:
+			x.Waiting, x.WaitingAt = "", t
+		}
+	case math.IsNaN(v):
+	case s == restartsSlot && t >= x.Restarts.T:
+		x.Restarts = stepValue{t, v}
+	case s == containerExitSlot && t >= x.Exit.T:
+		x.Exit, x.Reason = stepValue{t, v}, reason
+	}
+	// The times alone do not change the row.
+	a.touched = a.touched || was.Waiting != x.Waiting || was.Reason != x.Reason || was.Restarts.V != x.Restarts.V ||
+		was.Exit.V != x.Exit.V || was.Exit.T == 0 && x.Exit.T != 0 || was.Restarts.T == 0 && x.Restarts.T != 0
+}
+
+// oomKilled is the kubelet's reason for a container killed for lack of memory.
+const oomKilled = "OOMKilled"
+
+// containers fills in how the containers of a run of pods ended and what they wait for. A run of pods that complete has the states of a
+// job; a service that was stopped has none, for it is stopped by a signal.
+func (a *account) containers(w *store.Workload) {
+	kind := workload.Kind(w.Kind)
+	if len(a.Pods) == 0 || !kind.Pod() {
+		return
+	}
+	restarts, known := 0.0, false
+	var worst *containerState
+	for _, part := range slices.Sorted(maps.Keys(a.Pods)) {
+		x := a.Pods[part]
+		if x.Restarts.T != 0 {
+			restarts, known = restarts+x.Restarts.V, true
+		}
+		if x.Waiting != "" && w.End.IsZero() && w.Reason == "" {
+			w.Reason = x.Waiting
+		}
+		if x.Exit.T != 0 && (worst == nil || x.worse(worst)) {
+			worst = x
+		}
+	}
+	if known {
+		w.Restarts = ptr(restarts)
+	}
+	if worst == nil {
+		return
+	}
+	w.ExitCode = worst.Exit.code()
+	if w.End.IsZero() || kind.Service() && !kind.BarePod() {
+		return
+	}
+	switch {
+	case *w.ExitCode == 0:
+		w.State = "completed"
+	case worst.Reason == oomKilled:
+		w.State = "out_of_memory"
+	case slices.Contains([]int{128 + 1, 128 + 2, 128 + 15}, *w.ExitCode):
+		return // somebody stopped it
+	default:
+		w.State = "failed"
+	}
+	if w.State != "completed" {
+		w.Reason = worst.Reason
+	}
+}
+
+// worse reports whether an end says more of what went wrong than another: for lack of memory, then with a code, then the later one.
+func (x *containerState) worse(o *containerState) bool {
+	rank := func(c *containerState) int {
+		switch {
+		case c.Reason == oomKilled:
+			return 2
+		case c.Exit.V != 0:
+			return 1
+		}
+		return 0
+	}
+	if a, b := rank(x), rank(o); a != b {
+		return a > b
+	}
+	return x.Exit.T > o.Exit.T
+}
+
+// limited returns the lower bound of the memory that a run needed that was killed at its limit: the limit. Of a batch job it is that of
+// the job where the script was killed; a step may have had a limit of its own.
+func (a *account) limited(w *store.Workload) *float64 {
+	kind := workload.Kind(w.Kind)
+	switch {
+	case kind.Scheduled():
+		for i := range w.Steps {
+			if s := &w.Steps[i]; s.State == "out_of_memory" && s.ID == "batch" {
+				return w.AllocatedMemoryBytes
+			}
+		}
+		if w.State == "out_of_memory" && len(w.Steps) == 0 {
+			return w.AllocatedMemoryBytes
+		}
+	case kind.Pod() && w.OOMKills != nil && *w.OOMKills > 0 && len(a.Pods) <= 1:
+		return w.LimitMemoryBytes
+	}
+	return nil
+}
+
+// needsItsLimit raises the memory that a run needed to the limit at which it was killed.
+func (a *account) needsItsLimit(w *store.Workload) {
+	limit := a.limited(w)
+	if limit == nil || w.MemoryNeededPeakBytes != nil && *w.MemoryNeededPeakBytes >= *limit {
+		return
+	}
+	w.MemoryNeededPeakBytes = ptr(*limit)
+	w.Exactness.Add(neededKey, figure.AtLeast)
+	if w.MemoryPeakBytes != nil && *w.MemoryPeakBytes < *limit {
+		w.MemoryPeakBytes = ptr(*limit)
+		w.Exactness.Add(peakKey, figure.AtLeast)
+	}
+}
+
+const neededKey = "memory_needed_peak_bytes"
