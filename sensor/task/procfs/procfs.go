@@ -27,15 +27,17 @@
 //   - UserNanos + SystemNanos is the CPU clock of the process, to the nanosecond; only its
 //     split is known to 10 ms (stat). Without the clock both come from stat.
 //   - WaitNanos is the sum over threads of run_delay (schedstat). What a thread waited
-//     after it was last read and before it ended is lost: with many short threads the
-//     figure is a lower bound.
+//     after it was last read and before it ended is lost: Partial says so of a process some of
+//     whose threads have ended, also where none of them was seen (the process used more than its threads).
 //   - Voluntary, Involuntary and Turns are known for processes of one thread only.
 //   - ReadBytes and WriteBytes are the process's own: the kernel adds to /proc/PID/io what
 //     waited-for children did, which would count it twice, so for a process that
-//     has waited for children the files of its threads are read instead.
+//     has waited for children the files of its threads are read instead. Those of ended threads are
+//     missing, as Partial says.
 //   - UID is the real user id.
 //   - Memory comes from status. Kernels 6.2 to 6.16 keep these counters per processor, and
-//     may be off by some dozens of pages on machines with many processors.
+//     may be off by some dozens of pages on machines with many processors. Where the first thread has
+//     ended, the status of another is read. Of processes that share an address space (kcmp(2)) the first has all of it.
 //
 // A [Source] is used from one goroutine; [Proc] from any.
 package procfs
@@ -84,7 +86,9 @@ type Source struct {
 	entries  []*entry // by process id
 	spare    []*entry // the other half of a merge
 	free     []*entry
-	gone     []int32 // process ids that ended, for their children
+	gone     []int32  // process ids that ended, for their children
+	young    []sharer // processes that this pass was the first to read
+	sharers  []sharer
 	tids     lister
 	tidBuf   []int32
 	stat     stat

@@ -26,7 +26,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 		s.merge(s.pids)
 	}
 	s.markOrphans()
-	kept := s.entries[:0]
+	kept, first := s.entries[:0], len(p.Live)
 	for _, e := range s.entries {
 		if !s.update(e, p.Boot) {
 			s.release(e)
@@ -36,6 +36,9 @@ func (s *Source) Read(p *sensor.Pass) error {
 		if e.known {
 			p.Live = append(p.Live, e.p)
 		}
+	}
+	if s.clock {
+		s.shareSpaces(p.Live[first:])
 	}
 	clear(s.entries[len(kept):])
 	s.entries = kept
@@ -102,12 +105,13 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	due := fresh || boot >= e.due
 	s.fromStat(e, st, clock, asked)
+	headless := st.state == 'Z' && st.threads > 1
 	if ran {
 		e.idle = 0
 	}
 	e.orphan = false
 	gone := false
-	if due || e.memoryMoved(st) || (ran && e.since >= 8) {
+	if due || e.memoryMoved(st) || ran && (e.since >= 8 || headless) {
 		gone = s.fromStatus(e, st, ran && !fresh)
 	}
 	if !st.kernel && !gone {
@@ -115,6 +119,9 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	if st.kernel && (ran || fresh) {
 		s.fromSchedstat(e, !fresh)
+	}
+	if fresh {
+		s.young = append(s.young, sharer{pid: e.p.PID, start: start})
 	}
 	if due {
 		e.due = nextRefresh(boot, e.p.PID, start)
@@ -216,6 +223,14 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	text, err := s.read(e, statusFile, keep)
 	if err != nil { // it ended meanwhile; whose it was must be known, or it is not reported
 		return !s.owner(e) && !e.known
+	}
+	if st.state == 'Z' && st.threads > 1 {
+		if text = s.livingStatus(e); text == nil {
+			text, err = s.read(e, statusFile, false)
+		}
+	}
+	if err != nil {
+		return !e.known
 	}
 	u := &s.status
 	parseStatus(text, u)

@@ -1,0 +1,90 @@
+package procfs
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// sharer is a process that has its address space from another one, as a child of vfork(2) until it runs a program, or of clone(2) with
+// CLONE_VM.
+type sharer struct {
+	pid, owner int32
+	start      uint64
+}
+
+// sameSpace reports whether two processes have one address space (kcmp(2), KCMP_VM). It takes the rights to read both.
+func sameSpace(a, b int32) bool {
+	const vm = 1
+	r, _, err := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
+	return err == 0 && r == 0
+}
+
+// shareSpaces tells the memory of an address space once: of the process that began first. A process shares one from its start on or never,
+// and no more when it has run a program. live is in order of ids.
+func (s *Source) shareSpaces(live []sensor.Process) {
+	for _, y := range s.young {
+		p := process(live, y.pid)
+		if p == nil || p.Start != y.start || p.Kernel || p.PPID <= 1 || !sameSpace(p.PID, p.PPID) {
+			continue
+		}
+		owner := p.PPID
+		if i := slices.IndexFunc(s.sharers, func(o sharer) bool { return o.pid == owner }); i >= 0 {
+			owner = s.sharers[i].owner
+		}
+		s.sharers = append(s.sharers, sharer{y.pid, owner, y.start})
+	}
+	s.young = s.young[:0]
+	for i, o := range s.sharers { // the owner may have ended
+		if process(live, o.owner) != nil || process(live, o.pid) == nil {
+			continue
+		}
+		for k := range s.sharers[i:] {
+			if q := &s.sharers[i+k]; q.owner == o.owner {
+				q.owner = o.pid
+			}
+		}
+	}
+	s.sharers = slices.DeleteFunc(s.sharers, func(o sharer) bool {
+		p, of := process(live, o.pid), process(live, o.owner)
+		if p == nil || of == nil || p == of || p.Start != o.start || !sameSpace(o.pid, o.owner) {
+			return true
+		}
+		p.Space, of.Space = uint64(o.owner), uint64(o.owner)
+		p.Anon, p.File, p.Shmem, p.Swap, p.Huge, p.PeakBytes = 0, 0, 0, 0, 0, 0
+		p.Have &^= sensor.FieldPeak
+		return false
+	})
+}
+
+// process looks for a process in a table in order of ids.
+func process(live []sensor.Process, pid int32) *sensor.Process {
+	i, ok := slices.BinarySearchFunc(live, pid, func(p sensor.Process, pid int32) int { return int(p.PID) - int(pid) })
+	if !ok {
+		return nil
+	}
+	return &live[i]
+}
+
+// livingStatus returns the status of a thread that lives, of a process whose first thread has ended; nil without one.
+func (s *Source) livingStatus(e *entry) []byte {
+	if s.listThreads(e) != nil {
+		return nil
+	}
+	for i := range e.threads.list {
+		if tid := e.threads.list[i].tid; tid != e.p.PID {
+			f, err := s.openTask(e.p.PID, tid, kindNames[statusFile])
+			if err != nil {
+				continue
+			}
+			text, err := s.content(f)
+			f.close()
+			if err == nil && len(text) > 0 {
+				return text
+			}
+		}
+	}
+	return nil
+}
