@@ -297,3 +297,24 @@ func TestLateTraffic(t *testing.T) {
 	r.want("short work", r.sentBy("short/alice/n1", "alice"), 10000)
 	r.want("other", r.sentBy("other/n1", "root"), 0)
 }
+
+// TestUnsplicedTraffic: where the kernel does not let spliced payload be counted, traffic is at least what was counted, and only there.
+func TestUnsplicedTraffic(t *testing.T) {
+	r := newRig(t, Config{})
+	live := []sensor.Process{proc(10, 10, 5*second, 2*second)}
+	r.tick(0, live)
+	r.traffic()
+	r.export()
+	for _, unspliced := range []bool{true, false, true} {
+		r.tick(0, live)
+		pass := passOf(sent(10, 5*second, 100))
+		if unspliced {
+			pass.Lacks = append(pass.Lacks, sensor.LackSpliced)
+		}
+		r.l.Tally(traffic.Spec, pass)
+		r.export()
+		if got := r.worst("network_bytes", "group/n1/10"); (got == figure.AtLeast) != unspliced {
+			t.Errorf("not counted %v: %v", unspliced, got)
+		}
+	}
+}

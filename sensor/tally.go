@@ -86,7 +86,7 @@ func (l Lack) Exactness() figure.Exactness {
 	switch l {
 	case LackWrittenBack:
 		return figure.Estimated
-	case LackShared, LackEndedThreads, LackEndedProcesses, LackOtherUsers, LackHuge:
+	case LackSpliced, LackShared, LackEndedThreads, LackEndedProcesses, LackOtherUsers, LackHuge:
 		return figure.AtLeast
 	}
 	return figure.Exact
@@ -164,6 +164,8 @@ type TallyPass struct {
 	Gaps    bool
 	Lost    uint64
 	Unowned bool
+	// Lacks is what the source cannot count on this machine, of all its figures, besides what these lack everywhere.
+	Lacks []Lack
 
 	names   []TallyName // by number-1
 	numbers map[TallyName]uint16
@@ -171,7 +173,7 @@ type TallyPass struct {
 
 // Reset empties p and keeps its memory and the numbers of its names.
 func (p *TallyPass) Reset() {
-	p.Rows, p.Have, p.Gaps, p.Lost, p.Unowned = emptied(p.Rows), ^uint64(0), false, 0, false
+	p.Rows, p.Have, p.Gaps, p.Lost, p.Unowned, p.Lacks = emptied(p.Rows), ^uint64(0), false, 0, false, p.Lacks[:0]
 }
 
 // Add appends an amount that is not 0.

@@ -7,14 +7,15 @@ import (
 
 // counting is the time since which a source counts, and whether some of it was lost.
 type counting struct {
-	since  uint64  // boot time at which counting began, 0 while the source does not count
-	began  int64   // the same in milliseconds since the Unix epoch, preserved over a restart
-	have   uint64  // series of the first set that are counted
-	fresh  bool    // no export since counting began
-	at     uint64  // boot time of the last reading
-	span   float64 // seconds between the last two, the length of the tick at the first
-	full   bool    // since the last export, something could not be counted or charged to its process
-	shared bool    // since the last export, events shared a hardware counter: counts are scaled
+	since  uint64        // boot time at which counting began, 0 while the source does not count
+	began  int64         // the same in milliseconds since the Unix epoch, preserved over a restart
+	have   uint64        // series of the first set that are counted
+	fresh  bool          // no export since counting began
+	at     uint64        // boot time of the last reading
+	span   float64       // seconds between the last two, the length of the tick at the first
+	lacks  []sensor.Lack // on this machine
+	full   bool          // since the last export, something could not be counted or charged to its process
+	shared bool          // since the last export, events shared a hardware counter: counts are scaled
 }
 
 // begin begins a reading.
@@ -50,6 +51,9 @@ func (c *counting) certainty(f *sensor.TallyFigure, start uint64) (figure.Exactn
 			source = from
 		}
 		degree = degree.Worse(d)
+	}
+	for _, l := range c.lacks {
+		degree = degree.Worse(l.Exactness())
 	}
 	switch {
 	case c.fresh && start < c.since:

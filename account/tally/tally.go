@@ -159,6 +159,7 @@ func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass)
 	b.now = now
 	s.begin(now)
 	s.have |= pass.Have
+	s.lacks = append(s.lacks[:0], pass.Lacks...)
 	s.full = s.full || pass.Gaps || pass.Lost > 0 || pass.Unowned
 	set, name := s.first, uint16(0)
 	for i := range pass.Rows {

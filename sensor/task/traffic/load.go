@@ -41,13 +41,15 @@ func always() []string { return []string{trafficProgEnded, trafficProgHarvest} }
 
 // kernelSide is what was loaded into the kernel.
 type kernelSide struct {
-	hooks    string
-	missing  []error
-	objects  []interface{ Close() error } // closed in reverse
-	accounts *ebpf.Map
-	programs []*ebpf.Program // that are attached to events
-	here     *ebpf.Map
-	harvest  *link.Iter
+	hooks   string
+	missing []error
+	// unspliced: payload that the kernel takes out of sockets without a call of the process is not counted.
+	unspliced bool
+	objects   []interface{ Close() error } // closed in reverse
+	accounts  *ebpf.Map
+	programs  []*ebpf.Program // that are attached to events
+	here      *ebpf.Map
+	harvest   *link.Iter
 }
 
 func (k *kernelSide) close() {
@@ -152,6 +154,7 @@ func install(o Options, w way, connections bool, cache *btf.Cache) (*kernelSide,
 	for _, name := range beside {
 		if err := k.add(spec, c, all[name], cache); err != nil {
 			k.missing = append(k.missing, fmt.Errorf("%s: %w", name, bpf.Cause(err)))
+			k.unspliced = k.unspliced || name == trafficProgSpliced
 		}
 	}
 	return k, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -64,6 +65,10 @@ func TestSplice(t *testing.T) {
 	}
 	if m[sensor.Transmit].Bytes != n || m[sensor.Receive].Bytes != want {
 		t.Errorf("spliced %d bytes in and out, not counted: %v: %+v", n, s.kernel.missing, m)
+	}
+	var p sensor.TallyPass
+	if err := s.Read(&p); err != nil || slices.Contains(p.Lacks, sensor.LackSpliced) != (m[sensor.Receive].Bytes < n) {
+		t.Errorf("what is lacking: %v (%v)", p.Lacks, err)
 	}
 }
 

@@ -91,7 +91,7 @@ var Spec = specification()
 
 func specification() *sensor.TallySpec {
 	all := make([]sensor.TallySeries, Retransmit+1)
-	network := &sensor.TallyFigure{Name: "network_bytes", Source: "sockets", Lacks: []sensor.Lack{sensor.LackSpliced}}
+	network := &sensor.TallyFigure{Name: "network_bytes", Source: "sockets"}
 	for p := range Protocol(Protocols) {
 		for d := range sensor.Direction(sensor.Directions) {
 			for s := range Scope(Scopes) {

@@ -104,6 +104,9 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 		s.kernel.learn()
 	}
 	s.passes++
+	if s.kernel.unspliced {
+		p.Lacks = append(p.Lacks, sensor.LackSpliced)
+	}
 	s.over.Begin()
 	if err := s.iterate(p); err != nil {
 		return fmt.Errorf("read traffic: %w", err)
