@@ -36,7 +36,7 @@ func (s *Source) fromIO(e *entry, st *stat, keep, due bool) {
 		return
 	}
 	e.ioDenied = false
-	if st.state == 'Z' && st.threads <= 1 {
+	if st.state == 'Z' && !st.headless() {
 		return // its last figures stand
 	}
 	if st.reaped || e.io.perThread {

@@ -105,13 +105,12 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	due := fresh || boot >= e.due
 	s.fromStat(e, st, clock, asked)
-	headless := st.state == 'Z' && st.threads > 1
 	if ran {
 		e.idle = 0
 	}
 	e.orphan = false
 	gone := false
-	if due || e.memoryMoved(st) || ran && (e.since >= 8 || headless) {
+	if due || e.memoryMoved(st) || ran && (e.since >= 8 || st.headless()) {
 		gone = s.fromStatus(e, st, ran && !fresh)
 	}
 	if !st.kernel && !gone {
@@ -119,9 +118,6 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	if st.kernel && (ran || fresh) {
 		s.fromSchedstat(e, !fresh)
-	}
-	if fresh {
-		s.young = append(s.young, sharer{pid: e.p.PID, start: start})
 	}
 	if due {
 		e.due = nextRefresh(boot, e.p.PID, start)
@@ -142,6 +138,7 @@ func (s *Source) begin(e *entry, start uint64) {
 	s.drop(e)
 	s.reset(e, e.p.PID)
 	e.p.Start, e.finger = start, finger
+	s.young = append(s.young, sharer{pid: e.p.PID, start: start})
 }
 
 // rest reads what neither stat nor status holds.
@@ -224,7 +221,7 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	if err != nil { // it ended meanwhile; whose it was must be known, or it is not reported
 		return !s.owner(e) && !e.known
 	}
-	if st.state == 'Z' && st.threads > 1 {
+	if st.headless() {
 		if text = s.livingStatus(e); text == nil {
 			text, err = s.read(e, statusFile, false)
 		}

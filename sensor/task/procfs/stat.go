@@ -44,6 +44,9 @@ func startOf(ticks uint64) uint64 {
 	return ticks
 }
 
+// headless reports whether the first thread has ended and others live.
+func (s *stat) headless() bool { return s.state == 'Z' && s.threads > 1 }
+
 // parseStat fills all of s. The name may hold any byte, parentheses and newlines too,
 // so it ends at the last closing parenthesis. Fields after the resident size are not
 // looked at.
