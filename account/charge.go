@@ -55,6 +55,10 @@ func (p *Part) highWater(e *process, proc *sensor.Process) {
 		p.memory.peak = max(p.memory.peak, proc.PeakBytes)
 	}
 	if e.sized || p.cg.Have&sensor.CgroupMemory == 0 {
-		p.memory.neededPeak = max(p.memory.neededPeak, grown(e.file, proc.PeakBytes))
+		need := grown(e.file, proc.PeakBytes)
+		p.memory.neededPeak = max(p.memory.neededPeak, need)
+		if w := p.group.whole; w != nil { // which is read once a tick: a process may have held it for less
+			w.memory.neededPeak = max(w.memory.neededPeak, need)
+		}
 	}
 }

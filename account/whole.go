@@ -80,7 +80,11 @@ func (g *group) exportWhole(p *Part, b *metric.Batch) {
 		b.Add(row(&w.peak, memoryPeak), float64(w.memory.peak))
 	}
 	if w.memory.neededPeak > 0 {
-		b.Add(row(&w.neededPeak, memoryNeededPeak), float64(w.memory.neededPeak))
+		need := w.memory.neededPeak
+		if w.memory.peak > 0 {
+			need = min(need, w.memory.peak)
+		}
+		b.Add(row(&w.neededPeak, memoryNeededPeak), float64(need))
 	}
 }
 

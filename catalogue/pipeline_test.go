@@ -203,6 +203,45 @@ func TestPeakOfSequentialSteps(t *testing.T) {
 	}
 }
 
+// TestNeedOfASpike: a job needed at least what one of its processes held between two readings, and no more than the peak of its group.
+func TestNeedOfASpike(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct{ spike, peak, want uint64 }{{1000, 1056, 1000}, {1000, 900, 900}, {40, 1056, 51}} {
+		m := newTree(t, time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC))
+		a, err := agent.OpenMachine(agent.Config{Node: "n1"}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := newSite(t, t.TempDir(), m.now)
+		defer x.close()
+		const job = "/slurm/uid_1000/job_7"
+		begin := m.now
+		m.start(100, job+"/step_batch")
+		m.group(job, 0, 51*mib, mib, 52*mib)
+		for second := range 60 {
+			if second == 30 {
+				m.procs[0].Have |= sensor.FieldMemory | sensor.FieldPeak
+				m.procs[0].Anon, m.procs[0].PeakBytes = 40*mib, tt.spike*mib
+				m.group(job, 0, 51*mib, mib, tt.peak*mib)
+			}
+			m.now, x.now = m.now.Add(time.Second), m.now.Add(time.Second)
+			if err := a.Step(); err != nil {
+				t.Fatal(err)
+			}
+			if second%15 == 0 {
+				if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.Take()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, w := range x.between(begin, m.now) {
+			if w.ID == "slurm/7" && (w.MemoryNeededPeakBytes == nil || *w.MemoryNeededPeakBytes != float64(tt.want*mib)) {
+				t.Errorf("a spike of %d MiB below a peak of %d: needed %s MiB, want %d", tt.spike, tt.peak, showMiB(w.MemoryNeededPeakBytes), tt.want)
+			}
+		}
+	}
+}
+
 // TestGroupOfTwoUsers: what a script runs as another user, again and again, is of the script's process group, which ends when the script does. It is
 // the script's user who owns the group, also where the other one's name is later in the alphabet or all that runs at the moment is his.
 func TestGroupOfTwoUsers(t *testing.T) {
