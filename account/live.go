@@ -34,6 +34,9 @@ type Live struct {
 	// bytes per second between caches and memory: since the reading before, of cache misses or of a monitoring group
 	TrafficRate float64
 	KnowTraffic bool
+	// devices that compute for it, as a mean over the last reading, memory of devices in bytes, and watts of them
+	GPU, GPUMemory, GPUWatts float64
+	KnowGPU                  bool
 	Exactness   figure.Degrees // of the figures that were not exact at the last export
 }
 
@@ -67,6 +70,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 			Exactness:  l.judge.inexact(p),
 		})
 		r := &rows[len(rows)-1]
+		r.GPU, r.GPUMemory, r.GPUWatts, r.KnowGPU = p.energy.Now()
 		r.TrafficRate, r.KnowTraffic = p.memoryRate(l.parts.tallies, l.at.tick)
 		r.ReceiveRate, r.KnowNetwork = l.parts.tallies.Rate(&p.tally, sensor.RateReceive, l.at.tick)
 		r.TransmitRate, _ = l.parts.tallies.Rate(&p.tally, sensor.RateTransmit, l.at.tick)

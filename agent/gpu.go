@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"reckon/sensor"
+	"reckon/web/client"
 )
 
 // gpuing reads the GPUs of the node at each tick and lets the ledger split what they
@@ -72,6 +73,27 @@ func (g *gpuing) busy(zone string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// live adds the GPUs of the node to a tick of a live view.
+func (g *gpuing) live(l *client.Live) {
+	devices, size, used := 0, 0.0, 0.0
+	for i := range g.pass.Devices {
+		if d := &g.pass.Devices[i]; d.Parent == "" {
+			devices++
+			size, used = size+float64(d.MemorySize), used+float64(d.Memory)
+		}
+	}
+	if devices == 0 {
+		return
+	}
+	l.GPUs = ptr(float64(devices))
+	if size > 0 {
+		l.GPUMemory, l.GPUMemUsed = &size, &used
+	}
+	if n, ok := g.computing(); ok {
+		l.GPUsUsed = &n
+	}
 }
 
 // computing is how many devices computed in this tick, as a mean over it, and false where

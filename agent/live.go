@@ -19,6 +19,7 @@ func (a *Agent) live() client.Live {
 			l.CoresUsed = ptr(busy)
 		}
 	}
+	a.gpu.live(&l)
 	for i := range a.rows {
 		r := &a.rows[i]
 		w := client.LiveWorkload{
@@ -38,6 +39,9 @@ func (a *Agent) live() client.Live {
 		}
 		if r.KnowTraffic {
 			w.MemoryTrafficRate = ptr(r.TrafficRate)
+		}
+		if r.KnowGPU {
+			w.GPU, w.GPUMemory, w.GPUWatts = ptr(r.GPU), ptr(r.GPUMemory), ptr(r.GPUWatts)
 		}
 		if r.KnowWait {
 			w.Wait = ptr(r.Wait)

@@ -31,6 +31,8 @@ const (
 	gpuInfoMetric       = "reckon_gpu_info"
 	gpuSizeMetric       = "reckon_gpu_memory_size_bytes"
 	gpuUsedMetric       = "reckon_gpu_memory_bytes"
+	gpuBusy             = "reckon_gpu_busy_seconds_total"
+	gpuPower            = "reckon_gpu_power_watts"
 	gpuPartsMetric      = "reckon_gpu_partitions"
 	workloadGPUSeconds  = "reckon_workload_gpu_seconds_total"
 	workloadGPUMemory   = "reckon_workload_gpu_memory_bytes"

@@ -31,7 +31,7 @@ var nodeMetrics = []string{
 	"node_disk_read_bytes_total", "node_disk_written_bytes_total",
 	ibReceived, ibSent, slingshotReceived, slingshotSent, figure.NodeBoot, "node_uname_info", "node_os_info",
 	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", figure.CPU, figure.StartTime, figure.NodeEnergy,
-	gpuInfo, memoryMoved, cacheMoved,
+	gpuInfo, gpuBusy, gpuUsedMetric, gpuSizeMetric, gpuPower, memoryMoved, cacheMoved,
 }
 
 // unused are the times of processors that are not use: user time includes guest time. Each processor has times besides these.
@@ -260,6 +260,11 @@ func (m *machine) take(n *series.Labels, r reading) {
 		name := n.Rest["sensor"]
 		if s := m.sensors[name]; r.t > s.t || (r.t == s.t && !r.ended) {
 			m.sensors[name] = sensorState{wire.Sensor{Sensor: name, Up: r.v > 0, Reason: n.Rest["reason"]}, r.t}
+		}
+	case gpuBusy, gpuUsedMetric, gpuSizeMetric, gpuPower:
+		if !strings.HasPrefix(n.Rest["device"], "MIG-") { // the device has it too
+			add(map[string]**float64{gpuBusy: &m.GPUsUsed, gpuUsedMetric: &m.GPUMemoryUsed, gpuSizeMetric: &m.GPUMemory,
+				gpuPower: &m.GPUWatts}[n.Metric], map[bool]*float64{true: r.rate, false: &r.v}[n.Metric == gpuBusy])
 		}
 	default:
 		m.about(n, r)

@@ -180,6 +180,9 @@ func (e *Books) settle(i int, s *attribution.Stream, several bool, shares []Shar
 	var ok bool
 	active := s.Active
 	if gpu {
+		for i := range e.parts {
+			e.parts[i].draw(e.index(s.Zone), 0)
+		}
 		if d := e.metered(s.Zone); d != nil {
 			active += d.owed.joules
 			if d.owed.joules = 0; d.putOff {
@@ -204,6 +207,7 @@ func (e *Books) settle(i int, s *attribution.Stream, several bool, shares []Shar
 			}
 			if gpu {
 				e.gpuPart[j].at(at).active += active * share
+				e.gpuPart[j].draw(e.index(s.Zone), active*share/max(s.Seconds, 1))
 			} else {
 				e.parts[j].at(at).active += active * share
 			}
@@ -271,6 +275,13 @@ func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
 		method = Methods[worst]
 	}
 	return method, ok
+}
+
+// draw notes the watts that a part causes in a device.
+func (p *Account) draw(at int, watts float64) {
+	if at >= 0 && at < len(p.gpus) {
+		p.gpus[at].watts = watts
+	}
 }
 
 // metered returns the device with a meter, nil if its use is not known.

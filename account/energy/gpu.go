@@ -66,8 +66,9 @@ type device struct {
 	hasMemory   bool
 	rows        [len(Methods) + 3]*metric.Series
 
-	// State of this tick.
-	open bool
+	// State of this tick; load and watts of the last reading.
+	open        bool
+	load, watts float64
 }
 
 // Share is the use of one device by one part since the previous tick, for the split of the device's energy. A part has at most one share
@@ -106,7 +107,7 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) *Accou
 	}
 	for _, p := range parts {
 		for k := range p.gpus {
-			p.gpus[k].begin()
+			p.gpus[k].begin(!e.devices[k].there || e.devices[k].now.Span > 0)
 		}
 	}
 	for i := range pass.Uses {
@@ -166,8 +167,11 @@ func (e *Books) index(name string) int {
 	return -1
 }
 
-func (a *device) begin() {
+func (a *device) begin(anew bool) {
 	a.open, a.hasMemory = false, false
+	if anew {
+		a.load = 0
+	}
 }
 
 // gpu returns the account of device number at.
@@ -262,6 +266,20 @@ func (e *Books) ExportDevices(b *metric.Batch) {
 
 // HasGPU reports whether the part had a device open.
 func (p *Account) HasGPU() bool { return len(p.gpus) > 0 }
+
+// Now returns how many devices computed for the part at the last reading, as a mean over it, the memory of devices that it holds in
+// bytes, and the watts of energy that it causes in them; false where it has none open and none computed for it.
+func (p *Account) Now() (load, memory, watts float64, ok bool) {
+	for i := range p.gpus {
+		a := &p.gpus[i]
+		load, watts = load+a.load, watts+a.watts
+		if a.hasMemory {
+			memory += a.memory
+		}
+		ok = ok || a.open || a.load > 0
+	}
+	return load, memory, watts, ok
+}
 
 // Computed reports by which of [Methods] the part was charged with time of devices.
 func (p *Account) Computed() (by [len(Methods)]bool) {

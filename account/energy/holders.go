@@ -115,6 +115,11 @@ func (e *Books) settleGPU(at int) {
 		split, method = e.split(d, busy)
 	}
 	e.chargeGPU(at, busy, known, split, method)
+	for i, p := range e.gpuPart {
+		if split && span > 0 {
+			p.gpus[at].load = busy * e.share[i] / span
+		}
+	}
 }
 
 // candidates collects the parts that share the busy time of a device, with what is known of their use. late reports that one of the

@@ -193,7 +193,7 @@ func batchState(b *client.NodeBatch) string {
 func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 	t := term.TableOf("NODE:s8|STATE:s24|CORES USED:r|:o8|DAY:r|WEEK:r|ALLOCATED:ro3|MEMORY USED:ro1|:o8|UP, WEEK:ro4|UNUSED, DAY:ro5" +
 		"|ROOM FOR:ro2|GPUS:ro7|POWER:ro5|WORKLOADS:ro6|PRESSURE:ro9|LOAD:ro10|DISK:ro11|NETWORK:ro11|UP SINCE:o12|KERNEL:s8o13" +
-		"|INTERCONNECT:ro11x|MEM TRAFFIC:ro10x")
+		"|INTERCONNECT:ro11x|MEM TRAFFIC:ro10x|GPUS USED:rx|GPU MEM:ro5x|GPU WATTS:ro5x")
 	for i := range nodes {
 		n := &nodes[i]
 		boot := term.Unknown
@@ -208,9 +208,18 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n),
 			running(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
-			boot, cmp.Or(n.KernelRelease, term.Unknown), term.Rate(n.InterconnectBytes), term.Rate(n.MemoryTraffic))
+			boot, cmp.Or(n.KernelRelease, term.Unknown), term.Rate(n.InterconnectBytes), term.Rate(n.MemoryTraffic),
+			ofOrUnknown(term.Cores, n.GPUsUsed, n.GPUs), ofOrUnknown(term.Bytes, n.GPUMemoryUsed, n.GPUMemory), term.Watts(n.GPUWatts))
 	}
 	return t
+}
+
+// ofOrUnknown formats what is used of something, and is one word where it is not known.
+func ofOrUnknown(format func(*float64) string, used, of *float64) string {
+	if used == nil {
+		return term.Unknown
+	}
+	return usedOf(format, used, of)
 }
 
 // running formats the number of workloads on the node; without an agent it is unknown.

@@ -32,9 +32,9 @@ itself, is asked every 15 seconds for all of its nodes; figures are then means o
 two minutes. Without a server it measures this machine itself, for as long as it
 is open.
 
-Keys: c CPU, m memory, i storage, b network, f memory traffic, w wait, p processes,
-t CPU time, n name choose the order, r turns it round; / filters; up and down select,
-enter shows one workload; space pauses; ? helps; q quits.
+Keys: c CPU, m memory, i storage, b network, f memory traffic, g GPU, w wait,
+p processes, t CPU time, n name choose the order, r turns it round; / filters; up and
+down select, enter shows one workload; space pauses; ? helps; q quits.
 
 When the output is no terminal it prints one table and ends.`,
 		Example: `  reckon top
@@ -46,7 +46,7 @@ When the output is no terminal it prints one table and ends.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return runTop(cmd.Context(), g, o) },
 	}
 	o.sort = &choice{value: "cpu", words: orderNames()}
-	cmd.Flags().Var(o.sort, "sort", "order at the start: cpu, memory, io, network, traffic, wait, processes, time, name")
+	cmd.Flags().Var(o.sort, "sort", "order at the start: cpu, memory, io, network, traffic, gpu, wait, processes, time, name")
 	complete(cmd, "sort", orderNames()...)
 	cmd.Flags().BoolVar(&o.local, "local", false, "measure this machine without asking a server")
 	return cmd

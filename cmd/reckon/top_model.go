@@ -27,6 +27,9 @@ func orders() []order {
 		{"i", "io", func(a, b *client.LiveWorkload) int { return known(storageRate(b), storageRate(a)) }},
 		{"b", "network", func(a, b *client.LiveWorkload) int { return known(networkRate(b), networkRate(a)) }},
 		{"f", "traffic", func(a, b *client.LiveWorkload) int { return known(b.MemoryTrafficRate, a.MemoryTrafficRate) }},
+		{"g", "gpu", func(a, b *client.LiveWorkload) int {
+			return cmp.Or(known(b.GPU, a.GPU), known(b.GPUMemory, a.GPUMemory))
+		}},
 		{"w", "wait", func(a, b *client.LiveWorkload) int { return known(b.Wait, a.Wait) }},
 		{"p", "processes", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.Processes, a.Processes) }},
 		{"t", "time", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) }},
@@ -296,7 +299,7 @@ func (m *topModel) key(k tea.Key) tea.Cmd {
 		m.move(-m.visible())
 	case "pgdown":
 		m.move(m.visible())
-	case "home", "g":
+	case "home":
 		m.move(-1 << 30)
 	case "end", "G":
 		m.move(1 << 30)

@@ -69,6 +69,8 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 		if n.Cores != nil {
 			l.Cores += *n.Cores
 		}
+		l.GPUs, l.GPUsUsed = plus(l.GPUs, n.GPUs), plus(l.GPUsUsed, n.GPUsUsed)
+		l.GPUMemory, l.GPUMemUsed = plus(l.GPUMemory, n.GPUMemory), plus(l.GPUMemUsed, n.GPUMemoryUsed)
 		l.CoresUsed, l.Memory, l.MemUsed = plus(l.CoresUsed, n.CoresUsed), plus(l.Memory, n.MemoryBytes), plus(l.MemUsed, n.MemoryUsed)
 	}
 	switch len(sites) {
@@ -109,6 +111,10 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 			func(w *client.LiveWorkload, v float64) { w.TransmitRate = &v }},
 		{"rate(reckon_workload_memory_traffic_bytes_total" + siteRange + ")",
 			func(w *client.LiveWorkload, v float64) { w.MemoryTrafficRate = &v }},
+		{"rate(reckon_workload_gpu_seconds_total" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.GPU = &v }},
+		{"reckon_workload_gpu_memory_bytes", func(w *client.LiveWorkload, v float64) { w.GPUMemory = &v }},
+		{"rate(reckon_workload_energy_joules_total{domain=\"gpu\",share=\"active\"}" + siteRange + ")",
+			func(w *client.LiveWorkload, v float64) { w.GPUWatts = &v }},
 		{"rate(reckon_workload_cpu_wait_seconds_total" + siteRange + ")", func(w *client.LiveWorkload, v float64) { w.Wait = &v }},
 		{"reckon_workload_processes", func(w *client.LiveWorkload, v float64) { w.Processes = int(v) }},
 		{"reckon_workload_threads", func(w *client.LiveWorkload, v float64) { w.Threads = int(v) }},

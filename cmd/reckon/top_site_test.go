@@ -65,7 +65,7 @@ func TestSiteFeed(t *testing.T) {
 	if w := l.Workloads[0]; w.Cores != 3.5 || *w.MemoryBytes != 5 || w.ReadRate != nil || w.CPUSeconds != 3600 || w.Owner != "alice" {
 		t.Errorf("slurm/7 is %+v", w)
 	}
-	if queries != 10 {
+	if queries != 13 {
 		t.Errorf("%d queries", queries)
 	}
 }

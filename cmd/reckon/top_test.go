@@ -98,7 +98,7 @@ func TestTopInTerminal(t *testing.T) {
 	x.until("busiest program python3")
 	x.keys("Escape")
 	x.until("CORES▼")
-	x.keys("g", "Enter") // the store has slurm/4711 with its programs
+	x.keys("Home", "Enter") // the store has slurm/4711 with its programs
 	x.until("gcc")
 	x.keys("?")
 	x.until("threads that were ready to run")
@@ -162,7 +162,8 @@ func TestTopOrders(t *testing.T) {
 	m := newTopModel(term.Screen{Width: 80, Height: 24}, nil, "n1", 0)
 	m.take(apitest.Tick(fixedNow(), 10))
 	m.now.Workloads[2].MemoryTrafficRate = new(1e9)
-	for i, want := range []string{"slurm/4711", "unit/daemon9.service", "slurm/4718", "slurm/4717", "slurm/4713", "slurm/4719", "slurm/4711", "unit/daemon9.service", "slurm/4711"} {
+	m.now.Workloads[4].GPU, m.now.Workloads[5].GPU = new(0.25), new(0.5)
+	for i, want := range []string{"slurm/4711", "unit/daemon9.service", "slurm/4718", "slurm/4717", "slurm/4713", "slurm/4716", "slurm/4719", "slurm/4711", "unit/daemon9.service", "slurm/4711"} {
 		m.Update(tea.KeyPressMsg{Text: orders()[i].key})
 		if got := m.rows()[0].ID; got != want {
 			t.Errorf("by %s the first is %s, want %s", orders()[i].name, got, want)

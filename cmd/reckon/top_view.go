@@ -96,7 +96,14 @@ func (m *topModel) header() []string {
 		return fmt.Sprintf("%-6s [%s] %s  %s", name, m.screen.Paint(style, m.screen.Bar(s, width)), term.Percent(s),
 			usedOf(format, part, whole))
 	}
-	return []string{title, bar("CPU", l.CoresUsed, &l.Cores, term.Cores), bar("Memory", l.MemUsed, l.Memory, term.Bytes), ""}
+	lines := []string{title, bar("CPU", l.CoresUsed, &l.Cores, term.Cores), bar("Memory", l.MemUsed, l.Memory, term.Bytes)}
+	if l.GPUs != nil {
+		lines = append(lines, bar("GPU", l.GPUsUsed, l.GPUs, term.Cores))
+	}
+	if l.GPUMemory != nil {
+		lines = append(lines, bar("GPUmem", l.GPUMemUsed, l.GPUMemory, term.Bytes))
+	}
+	return append(lines, "")
 }
 
 // visible returns the number of table rows that fit.
@@ -165,6 +172,9 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 		{Title: "THR", Right: true, Min: 4, Optional: 9},
 		{Title: "COMMAND", Shrink: 8, Min: 15, Optional: 6},
 		{Title: mark("traffic", "MEM TRAFFIC"), Right: true, Min: 10, Optional: 5, Rare: true},
+		{Title: mark("gpu", "GPU"), Right: true, Min: 5, Rare: true},
+		{Title: "GPU MEM", Right: true, Min: 8, Optional: 1, Rare: true},
+		{Title: "GPU WATTS", Right: true, Min: 6, Optional: 4, Rare: true},
 	}
 	t := term.NewTable(columns...)
 	for _, w := range rows {
@@ -174,7 +184,8 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 			is("memory_bytes", term.Bytes(w.MemoryBytes)), is("memory_peak_bytes", term.Bytes(w.MemoryPeak)),
 			marked{}.degree(w.Exactness["io_read_bytes"].Worse(w.Exactness["io_write_bytes"]), term.Rate(storageRate(w))),
 			is("network_bytes", term.Rate(networkRate(w))), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command,
-			is("memory_traffic_bytes", term.Rate(w.MemoryTrafficRate)))
+			is("memory_traffic_bytes", term.Rate(w.MemoryTrafficRate)), is("gpu_seconds", term.Cores(w.GPU)), term.Bytes(w.GPUMemory),
+			term.Watts(w.GPUWatts))
 	}
 	return t
 }

@@ -216,10 +216,14 @@ type Node struct {
 	Distribution    string   `json:"distribution,omitempty"`       // Operating system, by its own name.
 	KernelRelease   string   `json:"kernel,omitempty"`             // Release of the kernel.
 	// GPUs allocatable by the batch system or, without one, detected by sensors.
-	GPUs  *float64   `json:"gpus,omitempty"`
-	Batch *NodeBatch `json:"batch,omitempty"` // State of the node in the batch system; absent without one.
-	Day   *NodeSpan  `json:"day,omitempty"`   // The last day, in whole hours and the one under way.
-	Week  *NodeSpan  `json:"week,omitempty"`  // The last seven days.
+	GPUs          *float64   `json:"gpus,omitempty"`
+	GPUsUsed      *float64   `json:"gpus_used,omitempty"`             // GPUs that computed, as a mean over the last two minutes.
+	GPUMemory     *float64   `json:"gpu_memory_bytes,omitempty"`      // Memory of all GPUs, bytes.
+	GPUMemoryUsed *float64   `json:"gpu_memory_used_bytes,omitempty"` // Memory of GPUs in use, bytes.
+	GPUWatts      *float64   `json:"gpu_power_watts,omitempty"`       // Power of all GPUs, watts.
+	Batch         *NodeBatch `json:"batch,omitempty"`                 // State of the node in the batch system; absent without one.
+	Day           *NodeSpan  `json:"day,omitempty"`                   // The last day, in whole hours and the one under way.
+	Week          *NodeSpan  `json:"week,omitempty"`                  // The last seven days.
 	// The client that sends for the node; null if it does not identify itself, such as other programs.
 	Sender  *NodeSender  `json:"sender,omitempty"`
 	Waiting *NodeWaiting `json:"waiting,omitempty"` // What waited in the last day for what the node had free; absent if unknown.
@@ -272,13 +276,17 @@ type Error struct {
 // Live is one tick of GET /api/reckon/v1/live, an event stream of the local
 // agent's measurements, for `reckon top` and the pages.
 type Live struct {
-	Time      time.Time      `json:"time"`              // When the tick was taken.
-	Node      string         `json:"node"`              // Name of the node.
-	Cores     float64        `json:"cores"`             // Processors online.
-	CoresUsed *float64       `json:"cores_used"`        // Cores in use over the tick.
-	Memory    *float64       `json:"memory_bytes"`      // Memory installed, bytes.
-	MemUsed   *float64       `json:"memory_used_bytes"` // Memory that is not available to new work, bytes.
-	Workloads []LiveWorkload `json:"workloads"`         // Workloads that are alive.
+	Time       time.Time      `json:"time"`                            // When the tick was taken.
+	Node       string         `json:"node"`                            // Name of the node.
+	Cores      float64        `json:"cores"`                           // Processors online.
+	CoresUsed  *float64       `json:"cores_used"`                      // Cores in use over the tick.
+	Memory     *float64       `json:"memory_bytes"`                    // Memory installed, bytes.
+	MemUsed    *float64       `json:"memory_used_bytes"`               // Memory that is not available to new work, bytes.
+	GPUs       *float64       `json:"gpus,omitempty"`                  // GPUs; absent where none is measured.
+	GPUsUsed   *float64       `json:"gpus_used,omitempty"`             // GPUs that computed, as a mean over the tick.
+	GPUMemory  *float64       `json:"gpu_memory_bytes,omitempty"`      // Memory of all GPUs, bytes.
+	GPUMemUsed *float64       `json:"gpu_memory_used_bytes,omitempty"` // Memory of them in use, bytes.
+	Workloads  []LiveWorkload `json:"workloads"`                       // Workloads that are alive.
 }
 
 // LiveWorkload is the current activity of one workload.
@@ -298,6 +306,10 @@ type LiveWorkload struct {
 	// Bytes moved between caches and memory each second, by a monitoring group or estimated from cache misses;
 	// absent where nothing counts them.
 	MemoryTrafficRate *float64 `json:"memory_traffic_bytes_per_second,omitempty"`
+	// GPUs that computed for it, as a mean over the tick; absent while it has none open.
+	GPU       *float64 `json:"gpu,omitempty"`
+	GPUMemory *float64 `json:"gpu_memory_bytes,omitempty"` // Memory of GPUs that it holds, bytes.
+	GPUWatts  *float64 `json:"gpu_watts,omitempty"`        // Power that it causes in GPUs, watts.
 
 	Wait      *float64 `json:"cpu_wait"`   // Threads ready to run and waiting, in cores.
 	Processes int      `json:"processes"`  // Processes alive.
