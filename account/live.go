@@ -37,7 +37,7 @@ type Live struct {
 	// devices that compute for it, as a mean over the last reading, memory of devices in bytes, and watts of them
 	GPU, GPUMemory, GPUWatts float64
 	KnowGPU                  bool
-	Exactness   figure.Degrees // of the figures that were not exact at the last export
+	Exactness                figure.Degrees // of the figures that were not exact at the last export
 }
 
 // Live appends the activity of every running part in the last tick to rows.

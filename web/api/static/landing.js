@@ -36,6 +36,11 @@
     cell(tr, bytes(w.memory), w.memory === null ? "not measured" : w.memory + " bytes", true);
     cell(tr, bytes(w.read, w.rate ? "/s" : ""), "", true);
     cell(tr, bytes(w.write, w.rate ? "/s" : ""), "", true);
+    if (gpus) {
+      cell(tr, cores(w.gpu), w.gpu === undefined ? "no GPU open" : w.gpu + " GPUs", true);
+      cell(tr, bytes(w.gpuMemory), "memory of GPUs", true);
+      cell(tr, w.gpuWatts === undefined ? unknown : w.gpuWatts.toFixed(0) + " W", "power caused in GPUs", true);
+    }
     cell(tr, w.processes === null || w.processes === undefined ? unknown : String(w.processes), "", true);
     return tr;
   }
@@ -45,11 +50,28 @@
     body.replaceChildren(...list.slice(0, shown).map(row));
   }
 
+  // withGPUs adds the headings of GPUs once, before the last one.
+  let gpus = false;
+  function withGPUs() {
+    if (gpus) return;
+    gpus = true;
+    const head = body.parentElement.tHead.rows[0];
+    for (const text of ["GPUs", "GPU memory", "GPU power"]) {
+      const th = document.createElement("th");
+      th.scope = "col";
+      th.className = "number";
+      th.textContent = text;
+      head.insertBefore(th, head.lastElementChild);
+    }
+  }
+
   function live(t) {
+    if (t.gpus) withGPUs();
     machine.textContent = `${t.node}: ${cores(t.cores_used)} of ${t.cores} cores, ${bytes(t.memory_used_bytes)} of ${bytes(t.memory_bytes)} in use, ${t.workloads.length} workloads`;
     const list = t.workloads.map((w) => ({
       id: w.id, part: w.part, name: w.name, owner: w.owner, cores: w.cores, memory: w.memory_bytes,
       read: w.io_read_bytes_per_second, write: w.io_write_bytes_per_second, rate: true, processes: w.processes,
+      gpu: w.gpu, gpuMemory: w.gpu_memory_bytes, gpuWatts: w.gpu_watts,
     }));
     list.sort((a, b) => b.cores - a.cores || (b.memory || 0) - (a.memory || 0));
     show(list);

@@ -68,6 +68,7 @@ export function sorted(list: Node[], by: string): Node[] {
     waiting: (n) => n.waiting?.jobs,
     state: (n) => stateOfNode(n).word,
     gpus: (n) => n.gpus,
+    gpus_used: (n) => n.gpus_used,
   };
   const of = (n: Node): unknown =>
     places[key] ? places[key](n) : (n as unknown as Record<string, unknown>)[key];

@@ -179,6 +179,10 @@ export interface Node {
   memory_pressure?: Num;
   io_pressure?: Num;
   gpus?: Num;
+  gpus_used?: Num;
+  gpu_memory_bytes?: Num;
+  gpu_memory_used_bytes?: Num;
+  gpu_power_watts?: Num;
   batch?: NodeBatch;
   day?: NodeSpan;
   week?: NodeSpan;

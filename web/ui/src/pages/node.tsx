@@ -166,6 +166,36 @@ function Facts({ n }: { n: Node }) {
             )}
           </small>
         </li>
+        {known(n.gpus_used) && (
+          <li>
+            <span class="what">GPUs in use</span>
+            <b>
+              <Q v={n.gpus_used} unit="gpus" /> of <Q v={n.gpus} unit="gpus" />
+            </b>
+            <small>
+              {known(n.gpu_power_watts) && (
+                <>
+                  <Q v={n.gpu_power_watts} unit="watts" /> ·{" "}
+                </>
+              )}
+              <a href={"/nodes/" + encodeURIComponent(n.node) + "?show=gpu"}>who is on them</a>
+            </small>
+          </li>
+        )}
+        {known(n.gpu_memory_used_bytes) && (
+          <li>
+            <span class="what">GPU memory in use</span>
+            <b>
+              <Q v={n.gpu_memory_used_bytes} unit="bytes" />
+            </b>
+            <Bar
+              v={n.gpu_memory_used_bytes}
+              of={n.gpu_memory_bytes}
+              unit="bytes"
+              label="GPU memory in use"
+            />
+          </li>
+        )}
         <li>
           <span class="what">Pressure</span>
           <b>

@@ -119,6 +119,29 @@ const columns: Named[] = [
       ),
   },
   {
+    key: "gpus_used",
+    title: "GPUs in use",
+    sort: "gpus_used",
+    number: true,
+    when: (n) => known(n.gpus_used),
+    cell: (n) => (
+      <>
+        <Q v={n.gpus_used} unit="gpus" />
+        {known(n.gpu_memory_used_bytes) && (
+          <small>
+            {" "}
+            <Q v={n.gpu_memory_used_bytes} unit="bytes" />
+            {known(n.gpu_power_watts) && (
+              <>
+                , <Q v={n.gpu_power_watts} unit="watts" />
+              </>
+            )}
+          </small>
+        )}
+      </>
+    ),
+  },
+  {
     key: "memory",
     title: "Memory",
     sort: "memory",
@@ -241,6 +264,7 @@ const usual = [
   "week",
   "held",
   "gpus",
+  "gpus_used",
   "memory",
   "waiting",
   "pressure",
