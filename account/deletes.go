@@ -15,8 +15,16 @@ var cancelledBytes = metric.NewDesc("reckon_workload_io_cancelled_bytes_total", 
 
 // deletes are the bytes that did not reach storage, by who deleted them.
 type deletes struct {
-	last map[deleter]uint64 // of processes, as last read
-	of   map[*Part]uint64
+	last   map[deleter]uint64 // of processes, as last read
+	of     map[*Part]uint64
+	recent map[*Part]*writes
+}
+
+// writes is what a part wrote and deleted of late: what is written is in memory for half a minute at most.
+type writes struct {
+	written, deleted uint64 // at the last export
+	recent           uint64 // written before that may not have reached storage yet
+	doubted          uint64 // of what it wrote, another may have deleted
 }
 
 // deleter is a process.
@@ -41,7 +49,9 @@ func (d *deletes) take(e *process, p *sensor.Process, known bool) {
 func (d *deletes) absorb(p, o *Part) {
 	if n := d.of[o]; n > 0 {
 		d.of[p] += n
-		delete(d.of, o)
+		if delete(d.of, o); d.recent[o] != nil {
+			d.recent[o].deleted = 0
+		}
 	}
 }
 
@@ -52,26 +62,62 @@ func (d *deletes) export(p *Part, b *metric.Batch) {
 	}
 }
 
-// strangers returns by owner what parts deleted beyond what they wrote, which others wrote.
-func (d *deletes) strangers() map[string]uint64 {
-	var by map[string]uint64
-	for p, n := range d.of {
-		if beyond := grown(p.total.write, n); beyond > 0 {
-			if by == nil {
-				by = map[string]uint64{}
-			}
-			by[p.owner] += beyond
+// settle closes an export interval: what parts deleted beyond what they had written of late, others wrote, of the same owner or, where root
+// deleted it, of any.
+func (d *deletes) settle(parts []*Part, root string) {
+	strange := map[string]uint64{}
+	for _, p := range parts {
+		w := d.recent[p]
+		if w == nil && p.total.write == 0 && d.of[p] == 0 {
+			continue
 		}
+		if w == nil {
+			w = new(writes)
+			d.recent[p] = w
+		}
+		w.recent = w.recent/2 + grown(w.written, p.total.write)
+		if beyond := grown(w.recent, grown(w.deleted, d.of[p])); beyond > 0 {
+			strange[p.owner] += beyond
+		}
+		w.written, w.deleted = p.total.write, d.of[p]
 	}
-	return by
+	if len(strange) == 0 {
+		return
+	}
+	for p, w := range d.recent {
+		w.doubted += min(w.recent, max(strange[p.owner], strange[root]))
+	}
 }
 
 // reached returns the exactness of bytes written, as those that reached storage: at most, where more than a hundredth was deleted, or
-// may have been, by one who may do that.
-func (j *judge) reached(p *Part, c certainty) certainty {
-	bearable := p.total.write / bearableUse
-	if max(j.parts.deletes.of[p], j.strange[p.owner], j.strange[j.parts.other.owner]) > bearable && p.total.write > 0 {
+// may have been.
+func (d *deletes) reached(p *Part, c certainty) certainty {
+	gone := d.of[p]
+	if w := d.recent[p]; w != nil {
+		gone = max(gone, w.doubted)
+	}
+	if gone > p.total.write/bearableUse && p.total.write > 0 {
 		return c.worse(certainty{figure.AtMost, fromDeletes})
 	}
 	return c
+}
+
+// state returns what is saved of a part.
+func (d *deletes) state(p *Part) [2]uint64 {
+	s := [2]uint64{d.of[p]}
+	if w := d.recent[p]; w != nil {
+		s[1] = w.doubted
+	}
+	return s
+}
+
+// restore takes up what was saved of a part whose counters were restored.
+func (d *deletes) restore(p *Part, saved [2]uint64) {
+	if p.total.write == 0 && saved == [2]uint64{} {
+		return
+	}
+	if saved[0] > 0 {
+		d.of[p] = saved[0]
+	}
+	d.recent[p] = &writes{written: p.total.write, deleted: saved[0], doubted: saved[1]}
 }

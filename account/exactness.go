@@ -57,7 +57,6 @@ type judge struct {
 	doubts   *doubts
 	kinds    []*exactness // of all workloads of a kind
 	evidence evidence
-	strange  map[string]uint64 // see deletes.strangers
 }
 
 // name returns the name of a figure in the API.
@@ -251,7 +250,7 @@ func (x *exactness) export(b *metric.Batch) {
 
 // export appends the exactness of the exported figures. modelled reports that energy comes from a model.
 func (j *judge) export(modelled bool, b *metric.Batch) {
-	j.strange = j.parts.deletes.strangers()
+	j.parts.deletes.settle(j.parts.order, j.parts.other.owner)
 	for _, p := range j.parts.order {
 		if p.kind.System() || p.phase == absorbed || p.phase == heldBack && p.place != "" {
 			continue
@@ -323,7 +322,7 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 			io = io.worse(endedThreads)
 		}
 		note(figRead, io)
-		note(figWrite, j.reached(p, io))
+		note(figWrite, j.parts.deletes.reached(p, io))
 	}
 	p.judgeMemory(ends, note)
 	p.judgeDevices(cpu, modelled, note)

@@ -34,7 +34,7 @@ func newRegistry(c *Config, at *times) *registry {
 		times: at, config: c,
 		byKey: make(map[key]*Part), places: make(map[string]*Part), reported: make(map[key]*Part), groups: make(map[workload.ID]*group),
 		shorts: make(map[string]*metric.Series), counts: make(map[string]uint64), shortOf: make(map[string]*Part),
-		deletes: deletes{last: make(map[deleter]uint64), of: make(map[*Part]uint64)},
+		deletes: deletes{last: make(map[deleter]uint64), of: make(map[*Part]uint64), recent: make(map[*Part]*writes)},
 	}
 }
 
@@ -105,6 +105,7 @@ func (r *registry) release(p *Part) {
 	}
 	p.leaveCgroup()
 	delete(r.deletes.of, p)
+	delete(r.deletes.recent, p)
 	if r.byKey[p.key] == p {
 		delete(r.byKey, p.key)
 	}

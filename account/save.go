@@ -25,7 +25,7 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 			s.index[p] = len(s.index)
 			s.next()
 			part := p.state(commands)
-			part.Deleted = l.parts.deletes.of[p]
+			part.Deleted = l.parts.deletes.state(p)
 			part.Doubts = l.table.doubts.state(p)
 			s.value(&part)
 		}

@@ -70,8 +70,8 @@ type partState struct {
 	Apart   *[2][8]uint64 `json:"apart,omitempty"`
 	Tasks   uint64        `json:"tasks"`
 	Unseen  uint64        `json:"unseen,omitempty"`
-	Lost    lacks         `json:"lost,omitempty"` // see Part.lost
-	Deleted uint64        `json:"deleted,omitempty"`
+	Lost    lacks         `json:"lost,omitempty"`   // see Part.lost
+	Deleted [2]uint64     `json:"deleted,omitzero"` // see deletes
 	// Doubts are the CPU nanoseconds that may be another part's, and that may be missing.
 	Doubts  [2]uint64 `json:"doubts,omitzero"`
 	CgBase  int64     `json:"cg_base"`
@@ -295,9 +295,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 		p.phase = exported
 	}
 	p.total, p.tasks, p.unseen, p.lost = usageFrom(s.Usage), s.Tasks, s.Unseen, s.Lost
-	if s.Deleted > 0 {
-		l.parts.deletes.of[p] = s.Deleted
-	}
+	l.parts.deletes.restore(p, s.Deleted)
 	if s.Reduced {
 		p.rows = p.newRows()
 		p.rows.reduced, p.rows.shown = true, (l.at.epoch+int64(l.at.exported))/1e6
