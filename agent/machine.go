@@ -85,7 +85,7 @@ func virtual(bit bool, arch, xen, vendor, product string) string {
 	}
 	switch {
 	case bit:
-		return cmp.Or(xen, vendor, "unknown hypervisor")
+		return cmp.Or(xen, vendor, "hypervisor not named")
 	}
 	return xen
 }

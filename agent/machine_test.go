@@ -22,7 +22,7 @@ func TestVirtual(t *testing.T) {
 		"libvirt":                      {true, "amd64", "", "QEMU", "Standard PC (Q35 + ICH9, 2009)", "QEMU"},
 		"VMware":                       {true, "amd64", "", "VMware, Inc.", "VMware Virtual Platform", "VMware"},
 		"Hyper-V":                      {true, "amd64", "", "Microsoft Corporation", "Virtual Machine", "Hyper-V"},
-		"no DMI":                       {true, "amd64", "", "", "", "unknown hypervisor"},
+		"no DMI":                       {true, "amd64", "", "", "", "hypervisor not named"},
 		"Xen":                          {true, "amd64", "xen", "", "", "xen"},
 		"arm64 board":                  {false, "arm64", "", "", "NVIDIA Jetson AGX Orin", ""},
 		"arm64, virtual":               {false, "arm64", "", "QEMU", "KVM Virtual Machine", "KVM"},

@@ -89,6 +89,11 @@ func (s *Server) openAccess(ctx context.Context) error {
 				"--data %s`, or let everybody who reaches it see and change everything with --insecure",
 			s.ln.Addr(), s.config.Data)
 	}
+	if !s.authn.Local && !s.tls && !c.Insecure && len(c.Proxies) == 0 && s.config.member == nil {
+		s.log.Warn(
+			"passwords, tokens and sessions cross the network in the clear: give certificates by web-config, or listen on a loopback "+
+				"address behind a proxy with TLS that trusted-proxy names", "address", s.ln.Addr().String())
+	}
 	return users.Trim(ctx)
 }
 

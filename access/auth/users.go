@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 
 	"reckon/access"
@@ -137,7 +138,32 @@ func Open(dir string, o Options) (*Users, error) {
 	}
 	us := newUsers(db, file, o)
 	us.settle(context.Background())
+	handOver(file)
 	return us, nil
+}
+
+// firstPerson is the lowest id of a person's account (login.defs, UID_MIN).
+const firstPerson = 1000
+
+// handOver gives what root made in the directory of a server to the owner of the directory: `reckon user add` as root would otherwise leave
+// files that the server may not open. A person's directory, and one that is reached through a link, stay as they are: root would give away
+// what that person chose.
+func handOver(file string) {
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil || os.Geteuid() != 0 {
+		return
+	}
+	var at, st unix.Stat_t
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir || unix.Lstat(dir, &at) != nil || at.Uid == 0 ||
+		at.Uid >= firstPerson {
+		return
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", ".closed"} {
+		name := filepath.Join(dir, filepath.Base(file)+suffix)
+		if unix.Lstat(name, &st) == nil && st.Uid == 0 && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 1 {
+			_ = unix.Lchown(name, int(at.Uid), int(at.Gid)) // otherwise the server says at its start whose it is
+		}
+	}
 }
 
 // settle moves what was changed from the log of the database into its file and notes what that is. SQLite
@@ -233,6 +259,7 @@ func (us *Users) Close() error {
 		return err
 	}
 	_ = durable.NewPages(us.file).NoteClosed() // without the note only damage goes undetected
+	handOver(us.file)
 	return nil
 }
 

@@ -81,7 +81,7 @@ func runCheck(ctx context.Context, out io.Writer, o *options) error {
 		}
 	}
 	if broken > 0 {
-		return fmt.Errorf("%d of the above need a hand", broken)
+		return fmt.Errorf("%d of the above failed", broken)
 	}
 	return nil
 }

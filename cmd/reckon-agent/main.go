@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, func() { time.AfterFunc(2*time.Second, stop) }) // a later signal ends the process at once
 	if os.Getenv("GOGC") == "" {
 		// The heap is small and steady: collecting more often costs less than a
 		// thousandth of a core and saves a third of the memory.

@@ -83,7 +83,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	defer progress.stop()
 	fmt.Fprintf(
 		g.stdout, "DEMO: a simulated site of %d nodes and %d users; nothing is measured.\nhttp://%s answers now. A week of the site is "+
-			"written into %s first, which takes 45 s of one core: longer where other work shares it ...\n",
+			"written into %s first, which takes 20 to 40 s of one core: longer where other work shares it ...\n",
 		site.Nodes, len(site.Users), ln.Addr(), o.data)
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
 	tell, from := tellProgress(g.stderr), now.Add(-demoPast)
@@ -122,7 +122,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	go func() { finished <- s.Run(ctx) }()
 	select {
 	case <-s.First():
-		showFirst(ctx, g, s)
+		showFirst(ctx, g, s, time.Time{})
 	case err := <-finished:
 		return err
 	case <-time.After(30 * time.Second):

@@ -12,8 +12,6 @@ import (
 	"reckon/workload"
 )
 
-const notKnown = "unknown"
-
 // printSeff writes the lines of Slurm's seff, in its order and units (1 GB there is
 // 1024 MB), so that scripts that parse it work. A line with an unmeasured figure is
 // omitted and listed at the end: scripts expect a number there, and 0 would be wrong.
@@ -38,8 +36,10 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	if kind.Array() && strings.Contains(id, "_") {
 		line("Array Job ID", "%s", term.Safe(id))
 	}
-	line("Cluster", "%s", term.Safe(cmp.Or(d.Site, notKnown)))
-	line("User/Group", "%s/%s", term.Safe(cmp.Or(d.Owner, notKnown)), notKnown)
+	if d.Site != "" {
+		line("Cluster", "%s", term.Safe(d.Site))
+	}
+	line("User/Group", "%s/", term.Safe(d.Owner)) // the group is not measured
 	if word := seffState(d.Workload); word == "RUNNING" || word == "PENDING" || d.ExitCode == nil {
 		line("State", "%s", word)
 	} else {

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -21,7 +22,7 @@ func main() {
 		// run forwards signals to its command, and must not handle those that a
 		// shell set to be ignored for a background job.
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		context.AfterFunc(ctx, stop) // a second signal ends the process at once
+		context.AfterFunc(ctx, func() { time.AfterFunc(2*time.Second, stop) }) // a later signal ends the process at once
 	}
 	run := execute
 	if filepath.Base(os.Args[0]) == kubectlName {

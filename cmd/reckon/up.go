@@ -89,13 +89,14 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	greet(g, s)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	resident.Trim(ctx, spareMemory)
 	select {
 	case <-s.First():
-		showFirst(ctx, g, s)
+		showFirst(ctx, g, s, began)
 	case err := <-done:
 		return err
 	case <-time.After(9 * time.Second):
@@ -163,12 +164,22 @@ func showNotes(w io.Writer, notes []agent.Note) {
 			wide = max(wide, len(n.Sensor))
 		}
 	}
-	for _, n := range notes {
-		if lacks(n) {
+	for i, n := range notes {
+		same := func(o agent.Note) bool { return !lacks(o) && o.Err.Error() == n.Err.Error() }
+		switch {
+		case lacks(n):
 			absent = append(absent, n.Sensor)
 			continue
+		case slices.ContainsFunc(notes[:i], same):
+			continue // its name stands with the first of that reason
 		}
-		fmt.Fprintf(w, "%s  %-*s %v\n", title, wide, n.Sensor, n.Err)
+		names := n.Sensor
+		for _, o := range notes[i+1:] {
+			if same(o) {
+				names += ", " + o.Sensor
+			}
+		}
+		fmt.Fprintf(w, "%s  %-*s %v\n", title, wide, names, n.Err)
 		title = ""
 	}
 	if len(absent) > 0 {
@@ -176,8 +187,8 @@ func showNotes(w io.Writer, notes []agent.Note) {
 	}
 }
 
-// showFirst prints the workloads with the highest use so far.
-func showFirst(ctx context.Context, g *globals, s *server.Server) {
+// showFirst prints the workloads with the highest use so far, and since when that is measured.
+func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Time) {
 	c, err := client.New("", client.WithHTTP(s.Inside()))
 	if err != nil {
 		return
@@ -201,9 +212,18 @@ func showFirst(ctx context.Context, g *globals, s *server.Server) {
 	if text := marks.legend(); text != "" {
 		fmt.Fprintln(g.stdout, text)
 	}
-	fmt.Fprint(g.stdout, "\nWhat now:\n"+
-		"  reckon top         live view\n"+
-		"  reckon jobs        everything that was measured\n"+
-		"  reckon job ID      one workload in full\n"+
-		"Ctrl-C stops.\n")
+	if !began.IsZero() { // a demonstration measures nothing
+		fmt.Fprintf(g.stdout, "Measured since %s: of what ran before, only what /proc still counts is known.\n",
+			began.Format(time.TimeOnly))
+	}
+	me := "reckon"
+	if strings.Contains(os.Args[0], "/") { // as it was called: it need not be in the path
+		me = os.Args[0]
+	}
+	fmt.Fprintf(g.stdout, "\nWhat now:\n"+
+		"  %[1]s top         live view\n"+
+		"  %[1]s jobs        everything that was measured\n"+
+		"  %[1]s job ID      one workload in full\n"+
+		"  %[2]s   the pages, in a browser\n"+
+		"Ctrl-C stops.\n", me, s.URL())
 }

@@ -169,13 +169,19 @@ func LocalHost(host string) bool {
 // half a year: a browser that was here once then always uses TLS. The file may set another.
 const strictTransport = "max-age=15768000"
 
+// StrictTransport sets the header of that name on a response over TLS, unless the machine was named by a loopback address: a browser would
+// keep to TLS for everything else on localhost.
+func StrictTransport(h http.Header, r *http.Request) {
+	if r.TLS != nil && !LocalHost(r.Host) {
+		h.Set("Strict-Transport-Security", strictTransport)
+	}
+}
+
 // Handler requires a password, if the file has users, and sets the headers of the file.
 func (c *Config) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.now()
-		if r.TLS != nil {
-			w.Header().Set("Strict-Transport-Security", strictTransport)
-		}
+		StrictTransport(w.Header(), r)
 		for k, v := range s.headers {
 			w.Header().Set(k, v)
 		}

@@ -32,8 +32,9 @@ func identity(t *testing.T, dir, name string, serial int64) *x509.Certificate {
 		t.Fatal(err)
 	}
 	form := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
@@ -131,7 +132,8 @@ func TestUsers(t *testing.T) {
 		return resp.StatusCode
 	}
 	for range 2 { // the second time the verified password is cached
-		if code("prom", "one") != 200 || code("prom", "two") != 401 || code("", "") != 401 || code("other", "one") != 401 || code("prom", strings.Repeat("x", 100)) != 401 {
+		if code("prom", "one") != 200 || code("prom", "two") != 401 || code("", "") != 401 || code("other", "one") != 401 ||
+			code("prom", strings.Repeat("x", 100)) != 401 {
 			t.Error("the wrong ones get in, or the right one does not")
 		}
 	}
@@ -154,7 +156,8 @@ func TestTLS(t *testing.T) {
 	first := identity(t, dir, "server", 1)
 	friend := identity(t, dir, "friend", 2)
 	identity(t, dir, "stranger", 3)
-	text := "tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: friend.crt, client_auth_type: RequireAndVerifyClientCert, client_allowed_sans: [friend]}\n"
+	text := "tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: friend.crt, client_auth_type: " +
+		"RequireAndVerifyClientCert, client_allowed_sans: [friend]}\n"
 	write(t, file, text)
 	c, err := Open(file, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -229,7 +232,8 @@ func TestWrongFiles(t *testing.T) {
 	} {
 		file := filepath.Join(dir, "web.yml")
 		write(t, file, text)
-		if _, err := Open(file, nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) && !strings.Contains(want, "no such file") {
+		if _, err := Open(file, nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) &&
+			!strings.Contains(want, "no such file") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -265,7 +269,9 @@ func TestStrictTransport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for target, want := range map[string]string{"https://node/": want, "http://node/": strings.TrimPrefix(want, "max-age=15768000")} {
+		loopback := strings.TrimPrefix(want, "max-age=15768000") // a browser would keep to TLS for everything on localhost
+		for target, want := range map[string]string{"https://node/": want, "https://127.0.0.1/": loopback,
+			"https://localhost:9870/": loopback, "http://node/": strings.TrimPrefix(want, "max-age=15768000")} {
 			w := httptest.NewRecorder()
 			c.Handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
 			if got := w.Header().Get("Strict-Transport-Security"); got != want {

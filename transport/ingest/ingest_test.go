@@ -29,9 +29,12 @@ import (
 )
 
 var (
-	cpuDesc   = &metric.Desc{Name: "reckon_workload_cpu_seconds_total", Help: "CPU time.", Kind: metric.Counter, Unit: metric.Seconds, Labels: []string{"workload"}}
-	memDesc   = &metric.Desc{Name: "reckon_workload_memory_bytes", Help: "Memory.", Kind: metric.Gauge, Unit: metric.Bytes, Labels: []string{"workload"}}
-	coresDesc = &metric.Desc{Name: "reckon_workload_cores", Help: "Cores.", Kind: metric.NativeHistogram, Unit: metric.Cores, Labels: []string{"workload"}}
+	cpuDesc = &metric.Desc{Name: "reckon_workload_cpu_seconds_total", Help: "CPU time.", Kind: metric.Counter, Unit: metric.Seconds,
+		Labels: []string{"workload"}}
+	memDesc = &metric.Desc{Name: "reckon_workload_memory_bytes", Help: "Memory.", Kind: metric.Gauge, Unit: metric.Bytes,
+		Labels: []string{"workload"}}
+	coresDesc = &metric.Desc{Name: "reckon_workload_cores", Help: "Cores.", Kind: metric.NativeHistogram, Unit: metric.Cores,
+		Labels: []string{"workload"}}
 )
 
 func openStore(t testing.TB) *tsdb.Store {
@@ -141,7 +144,8 @@ func TestPushedIsStored(t *testing.T) {
 			same(t, read(t, s, memDesc.Name)[`{__name__="`+memDesc.Name+l],
 				fmt.Sprintf("%d 7", at), fmt.Sprintf("%d 7", at+1000), fmt.Sprintf("%d 7", at+2000), fmt.Sprintf("%d end", at+2001))
 			same(t, read(t, s, coresDesc.Name)[`{__name__="`+coresDesc.Name+l],
-				fmt.Sprintf("%d count 1 sum 2", at), fmt.Sprintf("%d count 2 sum 4", at+1000), fmt.Sprintf("%d count 3 sum 6", at+2000), fmt.Sprintf("%d end", at+2001))
+				fmt.Sprintf("%d count 1 sum 2", at), fmt.Sprintf("%d count 2 sum 4", at+1000), fmt.Sprintf("%d count 3 sum 6", at+2000),
+				fmt.Sprintf("%d end", at+2001))
 			if m := s.Metadata()[cpuDesc.Name]; begins && (m.Type != "counter" || m.Help != "CPU time." || m.Unit != "seconds") {
 				t.Errorf("%+v", m)
 			}
@@ -173,7 +177,8 @@ const (
 )
 
 func sample1(name string, at time.Time, v float64) prompb.TimeSeries {
-	return prompb.TimeSeries{Labels: []prompb.Label{{Name: "__name__", Value: name}}, Samples: []prompb.Sample{{Timestamp: at.UnixMilli(), Value: v}}}
+	return prompb.TimeSeries{Labels: []prompb.Label{{Name: "__name__", Value: name}},
+		Samples: []prompb.Sample{{Timestamp: at.UnixMilli(), Value: v}}}
 }
 
 // One bad sample costs no other, a repeated request is stored once, and late samples are
@@ -230,7 +235,8 @@ func TestCounterBeginsAnew(t *testing.T) {
 		}
 	}
 	same(t, read(t, s, "c_total")[`{__name__="c_total"}`],
-		fmt.Sprintf("%d 0", at(-5)), fmt.Sprintf("%d 3", at(0)), fmt.Sprintf("%d 4", at(15)), fmt.Sprintf("%d 0", at(20)), fmt.Sprintf("%d 1", at(30)))
+		fmt.Sprintf("%d 0", at(-5)), fmt.Sprintf("%d 3", at(0)), fmt.Sprintf("%d 4", at(15)), fmt.Sprintf("%d 0", at(20)),
+		fmt.Sprintf("%d 1", at(30)))
 }
 
 func TestBadRequests(t *testing.T) {
@@ -249,7 +255,8 @@ func TestBadRequests(t *testing.T) {
 		{"not snappy", kind1, []byte("hello, is this the server?"), 400, "snappy"},
 		{"not protobuf", kind1, s2.EncodeSnappy(nil, []byte{0xff, 0xff}), 400, "no prometheus.WriteRequest"},
 		{"not protobuf 2.0", kind2, s2.EncodeSnappy(nil, []byte{0xff, 0xff}), 400, "no io.prometheus.write.v2.Request"},
-		{"1.0 announced as 2.0", kind2, s2.EncodeSnappy(nil, repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, 1), 1)), 400, "of remote write 1.0"},
+		{"1.0 announced as 2.0", kind2, s2.EncodeSnappy(nil, repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, 1), 1)), 400,
+			"of remote write 1.0"},
 		{"2.0 announced as 1.0", kind1, s2.EncodeSnappy(nil, repeat(reqSymbols, []byte("a"), 1)), 400, "of remote write 2.0"},
 		{"too large", kind1, make([]byte, 2000), 413, "1000 bytes"},
 		{"a bomb", kind1, s2.EncodeSnappy(nil, make([]byte, 10000)), 413, "5000 bytes unpacked"},
@@ -264,7 +271,8 @@ func TestBadRequests(t *testing.T) {
 	if w.Code != 405 || w.Header().Get("Allow") != "POST" {
 		t.Errorf("GET: %d", w.Code)
 	}
-	m := &writev2.Request{Symbols: []string{""}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{7, 9}, Samples: []writev2.Sample{{Value: 1, Timestamp: 1}}}}}
+	m := &writev2.Request{Symbols: []string{""},
+		Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{7, 9}, Samples: []writev2.Sample{{Value: 1, Timestamp: 1}}}}}
 	if w := post(t, h, kind2, m); w.Code != 400 || w.Header().Get("X-Prometheus-Remote-Write-Samples-Written") != "0" {
 		t.Errorf("symbols that are not there: %d %s", w.Code, w.Body)
 	}
@@ -292,7 +300,8 @@ func TestStoreFails(t *testing.T) {
 type broken struct{ err error }
 
 func (b broken) AppenderV2(context.Context) storage.AppenderV2 { return b }
-func (b broken) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions) (storage.SeriesRef, error) {
+func (b broken) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram,
+	storage.AOptions) (storage.SeriesRef, error) {
 	return 0, b.err
 }
 func (b broken) Commit() error   { return b.err }
@@ -304,8 +313,9 @@ func FuzzReceive(f *testing.F) {
 	h := Handler(Options{Store: s})
 	one, _ := proto.Marshal(&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{sample1("a", time.Now(), 1)}})
 	two, _ := proto.Marshal(&writev2.Request{Symbols: []string{"", "__name__", "c"},
-		Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1, 2}, Samples: []writev2.Sample{{Value: 1, Timestamp: time.Now().UnixMilli(), StartTimestamp: 5}},
-			Histograms: []writev2.Histogram{{PositiveSpans: []writev2.BucketSpan{{Length: 1}}, PositiveDeltas: []int64{1}}}}}})
+		Timeseries: []writev2.TimeSeries{
+			{LabelsRefs: []uint32{1, 2}, Samples: []writev2.Sample{{Value: 1, Timestamp: time.Now().UnixMilli(), StartTimestamp: 5}},
+				Histograms: []writev2.Histogram{{PositiveSpans: []writev2.BucketSpan{{Length: 1}}, PositiveDeltas: []int64{1}}}}}})
 	f.Add(one, false)
 	f.Add(two, true)
 	f.Fuzz(func(t *testing.T, plain []byte, v2 bool) {
@@ -345,7 +355,8 @@ func BenchmarkReceive(b *testing.B) {
 func BenchmarkReceiveSite(b *testing.B) {
 	s := openStore(b)
 	h := Handler(Options{Store: s, Describe: s.Describe})
-	desc := &metric.Desc{Name: "reckon_workload_cpu_seconds_total", Help: "CPU time.", Kind: metric.Counter, Unit: metric.Seconds, Labels: []string{"workload", "kind", "owner", "part", "mode"}}
+	desc := &metric.Desc{Name: "reckon_workload_cpu_seconds_total", Help: "CPU time.", Kind: metric.Counter, Unit: metric.Seconds,
+		Labels: []string{"workload", "kind", "owner", "part", "mode"}}
 	const nodes, each = 100, 300
 	type node struct {
 		batch *metric.Batch
@@ -356,7 +367,8 @@ func BenchmarkReceiveSite(b *testing.B) {
 	for n := range nodes {
 		batch := &metric.Batch{}
 		for i := range each {
-			series := metric.NewSeries(desc, fmt.Sprintf("slurm/%d", n*100+i/10), "slurm", fmt.Sprintf("user%d", i%17), fmt.Sprintf("step%d", i%5), []string{"user", "system"}[i%2])
+			series := metric.NewSeries(desc, fmt.Sprintf("slurm/%d", n*100+i/10), "slurm", fmt.Sprintf("user%d", i%17),
+				fmt.Sprintf("step%d", i%5), []string{"user", "system"}[i%2])
 			series.Created = at.UnixMilli()
 			batch.Add(series, 1)
 		}
@@ -412,6 +424,12 @@ func TestFastClock(t *testing.T) {
 	}
 	if w := one(24*time.Hour + time.Second); w.Code != 400 {
 		t.Errorf("beyond a day: %d %s", w.Code, w.Body)
+	}
+	endless := sample1("m", now, 1)
+	endless.Samples[0].Timestamp = math.MaxInt64 // in another unit: no distance that a Duration holds
+	if w := post(t, h, kind1, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{endless}}); w.Code != 400 ||
+		strings.Contains(w.Body.String(), "s -") {
+		t.Errorf("for ever: %d %s", w.Code, w.Body)
 	}
 	if w := one(24 * time.Hour); w.Code != 503 {
 		t.Errorf("a day: %d %s", w.Code, w.Body)

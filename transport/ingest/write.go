@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -475,7 +476,8 @@ func (w *writer) future(s *series, t int64) bool {
 	if t <= w.latest {
 		return false
 	}
-	by := time.Duration(t-w.latest)*time.Millisecond + w.h.Ahead
+	const most = int64(math.MaxInt64/2/time.Millisecond - 1) // a time in another unit is too far for a Duration
+	by := time.Duration(min(t-w.latest, most))*time.Millisecond + w.h.Ahead
 	if w.ahead++; w.ahead == 1 || by < w.aheadBy {
 		w.aheadBy = by
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -184,6 +185,9 @@ func (e *Endpoint) authorize(h http.Header) error {
 
 // secret reads a file that holds one line.
 func secret(file string) (string, error) {
+	if err := notWritable(file); err != nil {
+		return "", err
+	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return "", err
@@ -193,4 +197,24 @@ func secret(file string) (string, error) {
 		return "", fmt.Errorf("%s should hold one line", file)
 	}
 	return s, nil
+}
+
+// notWritable refuses a file with a secret that others than its owner may replace: who writes it decides to whom this program
+// sends. A link, as in a Secret of Kubernetes, counts as the file that it leads to.
+func notWritable(file string) error {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{real, filepath.Dir(real)} {
+		st, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		if others := st.Mode().Perm() & 0o022; others != 0 && st.Mode()&os.ModeSticky == 0 {
+			return fmt.Errorf("%s may be written by others than its owner (mode %#o): `chmod go-w %s`, and look at what it holds", name,
+				st.Mode().Perm(), name)
+		}
+	}
+	return nil
 }

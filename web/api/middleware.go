@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"reckon/access"
+	"reckon/internal/webconfig"
 )
 
 // compress compresses bodies of a kilobyte and more with gzip for clients that accept it.
@@ -23,6 +24,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 		begin := time.Now()
 		rec := &recorder{ResponseWriter: w}
 		securityHeaders(rec.Header())
+		webconfig.StrictTransport(rec.Header(), r)
 		defer func() {
 			if v := recover(); v != nil {
 				if v == http.ErrAbortHandler {

@@ -30,7 +30,8 @@ func (m *machine) Close() error { m.closed++; return nil }
 func (m *machine) Read(p *sensor.Pass) error {
 	m.n++
 	p.Boot = m.n * 1e9
-	p.Live = append(p.Live, sensor.Process{PID: 7, UID: 1000, Start: 5, Cgroup: 42, UserNanos: m.n, Comm: sensor.CommOf([]byte("alice")), Have: sensor.FieldCgroup})
+	p.Live = append(p.Live, sensor.Process{PID: 7, UID: 1000, Start: 5, Cgroup: 42, UserNanos: m.n, Comm: sensor.CommOf([]byte("alice")),
+		Have: sensor.FieldCgroup})
 	if m.n == 2 {
 		p.Exited = append(p.Exited, sensor.Process{PID: 8, UID: 1001, Cgroup: 43, UserNanos: 3})
 	}
@@ -130,7 +131,8 @@ func TestRecorder(t *testing.T) {
 	if len(second.About) != 0 {
 		t.Errorf("a process was looked at twice: %+v", second.About)
 	}
-	if second.Paths[43][0].Path != "/home/user2/x" || second.Machine != nil || second.Errors["machine"] != "read /proc/stat on host1: interrupted" {
+	if second.Paths[43][0].Path != "/home/user2/x" || second.Machine != nil ||
+		second.Errors["machine"] != "read /proc/stat on host1: interrupted" {
 		t.Errorf("second pass %+v", second)
 	}
 	if len(first.Cgroups) != 3 || first.Cgroups[2].Figures.UsageNanos != 1 || len(got[2].Cgroups) != 0 {
@@ -184,7 +186,8 @@ func TestCollector(t *testing.T) {
 	for _, f := range c.Collect() {
 		got = append(got, f.Path)
 	}
-	want := []string{"proc/1/stat", "proc/77/io", "proc/stat", "sys/class/hwmon/hwmon0/device", "sys/class/hwmon/hwmon0/temp1_input", "sys/fs/cgroup/a/b/memory.current", "sys/fs/cgroup/cpu.stat"}
+	want := []string{"proc/1/stat", "proc/77/io", "proc/stat", "sys/class/hwmon/hwmon0/device", "sys/class/hwmon/hwmon0/temp1_input",
+		"sys/fs/cgroup/a/b/memory.current", "sys/fs/cgroup/cpu.stat"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
@@ -201,8 +204,14 @@ func TestCollector(t *testing.T) {
 func TestScrubFiles(t *testing.T) {
 	s := NewScrubber("node7.cluster.example.org")
 	d := PassData{Users: map[uint32]string{0: "root", 1000: "al", 1001: "al.smith", 65534: "nobody", 1002: "1002"}, Files: []File{
-		{Path: "proc/mounts", Data: []byte("nas1:/vol/al.smith /home/al nfs rw,addr=10.1.2.3,clientaddr=10.1.2.4 0 0\n//files/x /mnt cifs ro,username=secret 0 0\nserver.x.org:/a /a nfs4 rw 0 0\n")},
-		{Path: "proc/self/mountinfo", Data: []byte("36 35 98:0 / /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue,user=secret\n31 25 0:26 / /sys/fs/cgroup/cpu rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n")},
+		{
+			Path: "proc/mounts", Data: []byte(
+				"nas1:/vol/al.smith /home/al nfs rw,addr=10.1.2.3,clientaddr=10.1.2.4 0 0\n//files/x /mnt cifs ro,username=secret 0 " +
+					"0\nserver.x.org:/a /a nfs4 rw 0 0\n")},
+		{
+			Path: "proc/self/mountinfo", Data: []byte(
+				"36 35 98:0 / /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue,user=secret\n31 25 0:26 / /sys/fs/cgroup/cpu " +
+					"rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n")},
 		{Path: "proc/sys/kernel/random/boot_id", Data: []byte("6f1b\n")},
 		{Path: "proc/sys/kernel/hostname", Data: []byte("node7\n")},
 		{Path: "proc/cpuinfo", Data: []byte("processor : 0\nSerial\t\t: 00000000abcdef\n")},
@@ -211,8 +220,9 @@ func TestScrubFiles(t *testing.T) {
 	}}
 	s.Pass(&d)
 	for i, want := range []string{
-		"host2:/vol/user2 /home/user1 nfs rw 0 0\n//host4/x /mnt cifs ro 0 0\nhost3:/a /a nfs4 rw 0 0\n",
-		"36 35 98:0 / /mnt rw master:1 - ext3 /dev/root rw\n31 25 0:26 / /sys/fs/cgroup/cpu rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n",
+		"host2:/vol/user2 /home/user1 nfs rw 0 0\n//host3/x /mnt cifs ro 0 0\nhost4:/a /a nfs4 rw 0 0\n",
+		"36 35 98:0 / /mnt rw master:1 - ext3 /dev/root rw\n31 25 0:26 / /sys/fs/cgroup/cpu rw,nosuid shared:9 - cgroup cgroup " +
+			"rw,cpu,cpuacct\n",
 		"00000000-0000-0000-0000-000000000000\n",
 		"host1\n",
 		"processor : 0\nSerial\t\t: 0\n",

@@ -40,12 +40,9 @@ var (
 	addrV6 = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\b(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})+\b|\b[0-9a-fA-F]{1,4}::[0-9a-fA-F:]+\b`)
 	})
-	nfsHost = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)(?:^|\s)([A-Za-z0-9_-][A-Za-z0-9._-]*):/`)
-	})
-	cifsHost = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)(?:^|\s)//([A-Za-z0-9._-]+)/`)
-	})
+	// lnet are the networks of Lustre, which stand behind the @ of a server.
+	lnet   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:tcp|o2ib|gni|kfi|lo|ptlf)[0-9]*$`) })
+	word   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`) })
 	serial = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^(Serial\s*:\s*).*$`)
 	})
@@ -180,12 +177,44 @@ func (s *Scrubber) learn(d *PassData) {
 		switch {
 		case strings.HasSuffix(f.Path, "/hostname"):
 			s.host(strings.TrimSpace(string(f.Data)))
-		case isMounts(f.Path):
-			for _, re := range []*regexp.Regexp{nfsHost(), cifsHost()} {
-				for _, m := range re.FindAllSubmatch(f.Data, -1) {
-					s.host(string(m[1]))
+		case isMounts(f.Path), strings.HasSuffix(f.Path, "/mountstats"):
+			for line := range strings.Lines(string(f.Data)) {
+				for _, field := range strings.Fields(line) {
+					s.source(field)
 				}
 			}
+		}
+	}
+	for i := range d.Sensors { // their labels name file systems, too
+		for _, m := range d.Sensors[i].Samples {
+			for k, name := range m.Series.Desc.Labels {
+				if (name == "source" || name == "device") && k < len(m.Series.Values) {
+					s.source(m.Series.Values[k])
+				}
+			}
+		}
+	}
+}
+
+// source collects the hosts, and the user, in the source of a mount: nas:/home, a,b:/volume (Gluster), a:6789,b:6789:/ (Ceph),
+// //nas/share, user@nas:/home (sshfs), mgs1@tcp:mgs2@o2ib:/scratch (Lustre), https://nas/dav.
+func (s *Scrubber) source(text string) {
+	hosts, _, ok := strings.Cut(text, ":/")
+	if scheme, rest, isURL := strings.Cut(text, "://"); isURL && word().MatchString(scheme) {
+		hosts, _, _ = strings.Cut(rest, "/")
+	} else if rest, isShare := strings.CutPrefix(text, "//"); isShare {
+		hosts, _, _ = strings.Cut(rest, "/")
+	} else if !ok || strings.Contains(hosts, "/") {
+		return
+	}
+	for part := range strings.FieldsFuncSeq(hosts, func(r rune) bool { return r == ',' || r == ':' || r == ';' }) {
+		name, where, at := strings.Cut(part, "@")
+		if at && !lnet().MatchString(where) {
+			s.User(firstPerson, name)
+			name = where
+		}
+		if word().MatchString(name) && strings.Trim(name, "0123456789.") != "" {
+			s.host(name)
 		}
 	}
 }
