@@ -426,15 +426,16 @@ func (j *judge) inexact(p *Part) (d figure.Degrees) {
 // now: a peak between two readings is included where a control group or exit records
 // report it.
 func (p *Part) peakCertainty(now, ends certainty, fields sensor.CgroupFields) certainty {
+	_, _, degree := p.peaks()
 	switch {
 	case p.cg.Have&fields != 0:
 		return now
-	case p.crowd.era != nil && p.crowd.bound:
-		degree := figure.AtMost
-		if p.crowd.guess {
-			degree = figure.Estimated
-		}
-		return certainty{degree.Worse(ends.degree), fromRSSSum}
+	case degree == figure.AtMost:
+		return certainty{degree, fromRSSSum}
+	case degree != figure.Exact:
+		return certainty{degree, fromPSS}
+	case now.source == fromPSS || now.source == fromRSSSum: // in ticks below the peak
+		return ends
 	case now.degree >= ends.degree:
 		return now
 	}

@@ -146,5 +146,8 @@ func (l *Ledger) PutOff() { l.table.putOff = l.at.tick }
 // Crowded appends the processes of which the sharing of memory is to be measured; see [Sharer]. It is called after [Ledger.Tick].
 func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.crowded(list) }
 
+// Wanted reports whether a process is still to be measured after others of the list were.
+func (l *Ledger) Wanted(of Sharer) bool { return l.table.wanted(of) }
+
 // Share takes in the measured sharing of a process; ok is false if it may not be measured.
 func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) { l.table.shared(of, m, ok) }

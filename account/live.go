@@ -59,11 +59,11 @@ func (l *Ledger) Live(rows []Live) []Live {
 			Start:      time.Unix(0, l.at.epoch+int64(p.start)).UTC(),
 			Cores:      float64(p.now.cpu) / 1e9 / l.at.span,
 			CPUSeconds: seconds(p.CPU()),
-			Memory:     p.memory.resident(), Peak: p.memory.peak,
-			Wait:      float64(p.now.used.wait) / 1e9 / l.at.span,
-			ReadRate:  float64(p.now.used.read) / l.at.span,
-			WriteRate: float64(p.now.used.write) / l.at.span,
-			Processes: int(p.live), Threads: int(p.thread),
+			Memory:     p.memory.resident(),
+			Wait:       float64(p.now.used.wait) / 1e9 / l.at.span,
+			ReadRate:   float64(p.now.used.read) / l.at.span,
+			WriteRate:  float64(p.now.used.write) / l.at.span,
+			Processes:  int(p.live), Threads: int(p.thread),
 			KnowMemory: p.have&sensor.FieldMemory != 0,
 			KnowIO:     p.have&sensor.FieldIO != 0,
 			KnowWait:   p.have&sensor.FieldWait != 0,
@@ -71,6 +71,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 		})
 		r := &rows[len(rows)-1]
 		r.GPU, r.GPUMemory, r.GPUWatts, r.KnowGPU = p.energy.Now()
+		r.Peak, _, _ = p.peaks()
 		r.TrafficRate, r.KnowTraffic = p.memoryRate(l.parts.tallies, l.at.tick)
 		r.ReceiveRate, r.KnowNetwork = l.parts.tallies.Rate(&p.tally, sensor.RateReceive, l.at.tick)
 		r.TransmitRate, _ = l.parts.tallies.Rate(&p.tally, sensor.RateTransmit, l.at.tick)

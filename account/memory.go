@@ -41,20 +41,49 @@ func (m *memory) take(c *sensor.Cgroup) {
 	}
 }
 
-// settleMemory closes the tick for the memory of all parts, and reports whether some have processes that share much.
+// settleMemory closes the tick for the memory of all parts, and reports whether some have processes that share much. What one holds
+// at most depends on what the others hold at least, so that those come last.
 func (r *registry) settleMemory(t *closing) (crowds bool) {
+	private := uint64(0)
+	r.bounded = r.bounded[:0]
 	for _, p := range r.order {
-		if p.end == 0 {
-			p.settleMemory(t)
-			crowds = crowds || p.crowd.crowded
+		if p.end != 0 {
+			continue
 		}
+		good := p.measureMemory(t)
+		if crowds = crowds || p.crowd.crowded; p.crowd.bounded {
+			r.bounded = append(r.bounded, p)
+			continue
+		}
+		private += p.private()
+		p.settleMemory(t, good)
+	}
+	for _, p := range r.bounded {
+		whole := uint64(0)
+		if w := p.group.whole; w != nil && w.handle != nil && w.cg.Have&sensor.CgroupMemory != 0 {
+			whole = w.memory.needed()
+		}
+		p.memory.types = p.crowd.limit(t, private, whole)
+		p.settleMemory(t, false)
 	}
 	return crowds
 }
 
-func (p *Part) settleMemory(t *closing) {
+// private returns what the part holds for itself at least, in bytes: anonymous memory of its processes that no other part shares.
+func (p *Part) private() uint64 {
+	switch {
+	case p.cg.Have&sensor.CgroupMemory != 0:
+		return min(p.cg.Anon, p.now.memory[0])
+	case p.crowd.crowded && !p.crowd.forked || p.now.memory[0] >= crowdFloor && !p.crowd.forked:
+		return min(p.memory.types[0], p.now.memory[0])
+	}
+	return 0
+}
+
+// measureMemory finds the present memory of the part, and reports whether it is good enough for a maximum.
+func (p *Part) measureMemory(t *closing) (good bool) {
 	m := &p.memory
-	good := true
+	good = true
 	m.kernel, m.swap = 0, p.now.swap
 	if p.cg.Have&sensor.CgroupMemory != 0 {
 		p.have |= sensor.FieldMemory
@@ -79,6 +108,12 @@ func (p *Part) settleMemory(t *closing) {
 	if p.cg.Have&sensor.CgroupSwap != 0 {
 		p.have |= sensor.FieldSwap
 	}
+	return good
+}
+
+// settleMemory takes the present memory into the peaks and the integral.
+func (p *Part) settleMemory(t *closing, good bool) {
+	m := &p.memory
 	if p.have&sensor.FieldMemory == 0 {
 		return
 	}
@@ -88,8 +123,39 @@ func (p *Part) settleMemory(t *closing) {
 		}
 		m.neededPeak = max(m.neededPeak, m.needed())
 	}
+	p.crowd.remember(m, good)
 	lived := float64(grown(p.start, t.boot)) / 1e9 // less than the tick if the part began in it
 	m.byteSeconds += float64(m.resident()) * min(t.seconds, lived)
+}
+
+// remember keeps the highest memory that was not measured, until it is.
+func (c *crowd) remember(m *memory, good bool) {
+	switch {
+	case c.era == nil || !c.crowded:
+	case good && c.rss >= c.most.RSS-c.most.RSS/16:
+		c.most = unmeasured{}
+	case !good && c.since == 0 && c.rss <= c.base+c.base/32:
+		if c.most.Degree == figure.AtMost && c.rss >= c.most.RSS-c.most.RSS/16 {
+			c.most = unmeasured{} // by now it is better known
+		}
+		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, figure.Estimated})
+	case c.bounded:
+		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, figure.AtMost})
+	}
+}
+
+// peaks returns the highest memory and needed memory of the part, and the exactness of what was not measured of them.
+func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
+	peak, needed = p.memory.peak, p.memory.neededPeak
+	if p.crowd.era != nil {
+		if of := &p.crowd.most; of.Resident > peak && p.cg.Have&sensor.CgroupPeak == 0 || of.Needed > needed {
+			degree = of.Degree
+		}
+		if needed = max(needed, p.crowd.most.Needed); p.cg.Have&sensor.CgroupPeak == 0 {
+			peak = max(peak, p.crowd.most.Resident)
+		}
+	}
+	return peak, needed, degree
 }
 
 // exportMemory appends memory and its peaks.
@@ -106,11 +172,12 @@ func (p *Part) exportMemory(b *metric.Batch) {
 	if p.peaksOfWhole() {
 		return
 	}
-	if m.peak > 0 {
-		b.Add(p.lazy(&r.peak, memoryPeak), float64(m.peak))
+	peak, needed, _ := p.peaks()
+	if peak > 0 {
+		b.Add(p.lazy(&r.peak, memoryPeak), float64(peak))
 	}
-	if m.neededPeak > 0 {
-		b.Add(p.lazy(&r.neededPeak, memoryNeededPeak), float64(m.neededPeak))
+	if needed > 0 {
+		b.Add(p.lazy(&r.neededPeak, memoryNeededPeak), float64(needed))
 	}
 }
 

@@ -207,11 +207,11 @@ func (r *registry) absorb(p, o *Part) {
 	p.memory.byteSeconds += o.memory.byteSeconds
 	p.memory.peak = max(p.memory.peak, o.memory.peak)
 	p.memory.neededPeak = max(p.memory.neededPeak, o.memory.neededPeak)
-	if o.crowd.era != nil && o.crowd.bound {
+	if c := &o.crowd; c.era != nil && c.most != (unmeasured{}) {
 		if p.crowd.era == nil {
 			p.crowd.era = new(era)
 		}
-		p.crowd.bound, p.crowd.guess = true, p.crowd.guess || o.crowd.guess
+		p.crowd.most.add(c.most)
 	}
 	if o.sure.resident.source != fromNothing {
 		p.sure.add(o.sure.resident, o.sure.needed)

@@ -406,12 +406,15 @@ func (tab *table) forget(missing []*process) {
 	tab.absent = kept
 }
 
-// fork records a new process that was forked from a large process in another part: it
+// fork records a new process that was forked in its part, or from a large process in another part: it
 // shares its pages with that.
 func (tab *table) fork(e *process, p *sensor.Process) {
 	q := tab.byID[p.PPID]
-	if q == nil || q.part == e.part || q.share.rss < crowdFloor || q.share.program != programOf(&p.Comm) || p.Have&sensor.FieldParent == 0 {
-		return
+	switch {
+	case q == nil || p.Have&sensor.FieldParent == 0:
+	case q.part == e.part:
+		e.share.worker = true
+	case uint64(q.share.rss)<<10 >= crowdFloor && q.share.program&^1 == programOf(&p.Comm):
+		e.share.forked, q.share.forked = true, true
 	}
-	e.share.forked, q.share.forked = true, true
 }

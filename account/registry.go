@@ -23,6 +23,7 @@ type registry struct {
 	forgotten uint64
 	shorts    map[string]*metric.Series // by owner, for shortWorkloads
 	counts    map[string]uint64
+	bounded   []*Part          // whose memory is an upper bound in this tick
 	shortOf   map[string]*Part // by owner; see shortWork
 	tallies   *tally.Books
 	deletes   deletes

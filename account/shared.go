@@ -3,6 +3,7 @@ package account
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 	"time"
 
@@ -13,14 +14,16 @@ import (
 // Processes of one program that was forked hold the same pages: a sum of resident sizes
 // counts those pages once for each process. Where a part has several large processes, the
 // sharing of pages is measured for some of them ([Ledger.Crowded], [Ledger.Share]), as far
-// as the reader can afford it, and the sum is scaled by the result. Where it may not be
-// read, the sum is kept as an upper bound ("at most"), limited to what the machine holds. It is an
-// estimate where some of the processes are scaled by the result of another one.
+// as the reader can afford it, and the sum is scaled by the result: an estimate where some of
+// the processes are scaled by the result of another one of the same size. Where it may not be
+// read, the sum is kept as an upper bound ("at most"), limited to what the machine uses less
+// what other parts hold for themselves, and to the control group of the whole workload.
 
 // crowdFloor is how many bytes may be counted more than once before it matters.
 const crowdFloor = 16 << 20
 
-// Proportions are valid until the number of processes has grown by more than an eighth. They
+// Proportions are valid until the number of processes or their resident size has grown by more than an eighth or fallen by
+// a quarter, or the size has grown by a thirty-second and stays. They
 // are measured again after freshFor ticks, and while the result stays the same (within alike)
 // after twice as long each time, at most 1<<steadyMost times as long. A process that may not be
 // measured is not tried again for deniedFor ticks. A part keeps its previous value for at most
@@ -34,6 +37,8 @@ const (
 	deniedFor  = 300
 	holdFor    = 10
 	youngFor   = uint64(10 * time.Second)
+	growFor    = 4  // ticks between two measurements of a part that grows fast
+	calmFor    = 10 // ticks after a change for which one process of a size is enough
 )
 
 // proportion is, by type, the fraction of its resident pages that a process accounts for
@@ -77,24 +82,25 @@ func (p *proportion) of(proc *sensor.Process) (out [3]uint64) {
 
 // sharing is the sharing state of a process.
 type sharing struct {
-	rss     uint64 // bytes, at the last reading
+	rss, of uint32 // KiB, at the last reading and when it was measured
 	program program
 	part    proportion
 	era     uint32 // era of the part's crowd in which it was measured
 	at      uint32 // tick of the measurement, 0 for never
 	denied  uint32 // tick at which it could not be measured, 0 for never
 	doubled uint8  // how many times the time until the next measurement was doubled
+	worker  bool   // it was forked by a process of its part and program
 	forked  bool   // it and its parent, in another part, are large and of one program
 	counted bool   // part is valid in this tick
 }
 
-// program is a hash of a program's name, good enough to apply one measurement to other processes.
+// program is a hash of a program's name, with the lowest bit set for a worker, good enough to apply one measurement to other processes.
 type program uint32
 
 func programOf(c *sensor.Comm) program {
 	const odd = 0x9e3779b97f4a7c15
 	h := binary.LittleEndian.Uint64(c[:8])*odd ^ binary.LittleEndian.Uint64(c[8:])
-	return program(h * odd >> 32)
+	return program(h*odd>>32) &^ 1
 }
 
 // crowd is the shared-page state of a part.
@@ -108,37 +114,63 @@ type crowd struct {
 	shared           [3]uint64
 	forked           bool
 	crowded          bool
+	bounded          bool // its memory is an upper bound
+	growing          bool // its sharing changes too fast to be measured now
 }
 
 // era is a period in which the measurements of a part are valid: until processes are added.
 type era struct {
 	number  uint32
 	live    uint32 // processes at its beginning
+	base    uint64 // bytes: resident size when it was measured
+	before  uint64 // the same in the tick before
 	began   uint32 // tick of its beginning: processes may be growing still, and are measured in the next
 	since   uint32 // tick since which the part keeps its previous value, 0 if it does not
-	samples [4]sample
+	samples [6]sample
 	last    [3]uint64
-	bound   bool // a peak may be too high: it was taken from an upper bound
-	guess   bool // or from one that was partly scaled, and may be too low as well
+	upper   [3]uint64 // crowd.shared, with all that was not measured itself in full
+	most    unmeasured
+}
+
+// unmeasured is the highest memory of a part, resident and needed, of ticks in which not all of it was measured. It is void once the part
+// is
+// measured while its processes are as large.
+type unmeasured struct {
+	Resident, Needed uint64
+	RSS              uint64 // bytes: of the processes
+	Degree           figure.Exactness
+}
+
+func (m *unmeasured) add(o unmeasured) {
+	m.Resident, m.Needed, m.RSS = max(m.Resident, o.Resident), max(m.Needed, o.Needed), max(m.RSS, o.RSS)
+	m.Degree = m.Degree.Worse(o.Degree)
 }
 
 // sample is the latest proportion of the processes of one program.
 type sample struct {
 	program program
+	rss     uint32 // KiB; 0 for none
 	part    proportion
-	ok      bool
+}
+
+// fits reports whether the sample may be of another process of the program: one of about the same size.
+func (s *sample) fits(of *sharing) bool {
+	return s.rss != 0 && s.program == of.program && of.rss <= s.rss+s.rss/8 && s.rss <= of.rss+of.rss/8
 }
 
 func (c *crowd) begin() {
-	c.rss, c.largest, c.sampled, c.unknown, c.denied, c.shared, c.forked = 0, 0, 0, 0, 0, [3]uint64{}, false
+	c.rss, c.largest, c.sampled, c.unknown, c.denied, c.shared = 0, 0, 0, 0, 0, [3]uint64{}
+	if c.forked, c.bounded, c.growing = false, false, false; c.era != nil {
+		c.upper = [3]uint64{}
+	}
 }
 
-func (c *crowd) sample(of program) *proportion {
+func (c *crowd) sample(of *sharing) *proportion {
 	if c.era == nil {
 		return nil
 	}
 	for i := range c.samples {
-		if c.samples[i].ok && c.samples[i].program == of {
+		if c.samples[i].fits(of) {
 			return &c.samples[i].part
 		}
 	}
@@ -160,14 +192,17 @@ func (r *registry) countShared(of []*process, live []sensor.Process) {
 // add counts a process.
 func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	rss := proc.Anon + proc.File + proc.Shmem
-	s.rss, s.program = rss, programOf(&proc.Comm)
+	s.rss, s.program = uint32(min(rss>>10, math.MaxUint32)), programOf(&proc.Comm)
+	if s.worker { // who forked it has pages of its own, if it is of the same size
+		s.program++
+	}
 	c.rss += rss
 	c.largest = max(c.largest, rss)
 	c.forked = c.forked || s.forked && rss >= crowdFloor
-	p := proportion{1, 1, 1}
-	if s.counted = s.at != 0 && c.era != nil && s.era == c.number; s.counted {
-		p = s.part
-	} else if other := c.sample(s.program); other != nil {
+	p, own := proportion{1, 1, 1}, proportion{1, 1, 1}
+	if s.counted = s.at != 0 && c.era != nil && s.era == c.number && s.rss <= s.of+s.of/8; s.counted {
+		p, own = s.part, s.part
+	} else if other := c.sample(s); other != nil {
 		p = *other
 		c.sampled += rss
 	} else {
@@ -179,12 +214,18 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	for i, v := range p.of(proc) {
 		c.shared[i] += v
 	}
+	if c.era != nil {
+		for i, v := range own.of(proc) {
+			c.upper[i] += v
+		}
+	}
 }
 
 // judge closes the tick: it returns the memory of the part, its exactness, and whether it is good
-// enough for a maximum. raw is the sum by type, before the value of the previous tick.
+// enough for a maximum. raw is the sum by type, before the value of the previous tick. Where it sets bounded, the memory is for
+// [crowd.limit] to find.
 func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]uint64, sure certainty, good bool) {
-	tick := t.tick
+	tick := uint32(t.tick)
 	twice := c.rss - c.largest
 	if c.crowded = twice >= crowdFloor && twice >= c.rss/32 || c.forked; !c.crowded {
 		if c.era != nil {
@@ -193,34 +234,49 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 		return raw, certainty{figure.Exact, fromRSS}, true
 	}
 	if c.era == nil {
-		c.era = &era{last: before}
+		c.era = &era{last: before, upper: raw}
 	}
-	if live > c.live+c.live/8 {
+	switch steady := c.rss <= c.before+c.before/1024; {
+	case !c.changed(live, steady):
+	case !steady && tick < c.began+growFor && c.began != 0:
+		c.unknown, c.growing = c.rss, true
+	default:
 		c.number++
-		c.live, c.began, c.samples, c.unknown = live, uint32(tick), [4]sample{}, c.rss
+		c.live, c.base, c.began, c.samples, c.unknown = live, c.rss, tick, [6]sample{}, c.rss
 	}
-	c.live = min(c.live, live)
+	c.before = c.rss
 	if c.unknown <= c.rss/32 {
 		sure = certainty{figure.Exact, fromPSS}
 		if c.sampled+c.unknown > 0 || c.forked {
 			sure.degree = figure.Estimated
 		}
 		c.since, c.last = 0, c.shared
-		return c.shared, sure, true
+		return c.shared, sure, c.sampled <= c.rss/32 && c.rss <= c.base+c.base/32
+	}
+	if c.began+1 == tick { // in which it is measured
+		c.base = c.rss
 	}
 	if c.since == 0 {
-		c.since = uint32(tick)
+		c.since = tick
 	}
-	if c.denied < c.unknown && uint32(tick) < c.since+holdFor {
+	if c.denied < c.unknown && tick < c.since+holdFor {
 		return c.hold(raw), certainty{figure.Estimated, fromPSS}, false
 	}
-	sure = certainty{figure.AtMost, fromRSSSum}
-	if c.sampled > 0 {
-		sure.degree, c.guess = figure.Estimated, true
-	}
-	c.bound = true
-	c.last = bounded(c.shared, c.largest, t)
-	return c.last, sure, true
+	c.bounded = true
+	return types, certainty{figure.AtMost, fromRSSSum}, false
+}
+
+// changed reports whether so much changed since the part was measured that its processes share other pages.
+func (c *crowd) changed(live uint32, steady bool) bool {
+	return live > c.live+c.live/8 || live < c.live-c.live/4 || c.rss > c.base+c.base/8 || c.rss < c.base-c.base/4 ||
+		steady && c.rss > c.base+c.base/32
+}
+
+// limit returns the upper bound of the memory of a bounded part. private is what others hold for themselves, and whole the needed
+// memory of a control group that holds all of the workload, 0 where there is none; bytes.
+func (c *crowd) limit(t *closing, private, whole uint64) [3]uint64 {
+	c.last = bounded(c.upper, c.largest, private, whole, t)
+	return c.last
 }
 
 // hold returns the previous memory of the part, and not less than that of its largest process.
@@ -232,12 +288,20 @@ func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 	return scaled(raw, float64(c.largest)/float64(c.rss))
 }
 
-// bounded limits anonymous and shared memory to what the machine uses, but not below the
-// largest process, and pages of files to those that are mapped, and to the rest of the machine.
-func bounded(types [3]uint64, largest uint64, t *closing) [3]uint64 {
+// bounded limits anonymous and shared memory to what the machine uses and others do not hold for themselves, and to that of the
+// control group of the whole workload, but not below the largest process, and pages of files to those that are mapped, and to the
+// rest of the machine.
+func bounded(types [3]uint64, largest, private, whole uint64, t *closing) [3]uint64 {
 	file := types[1]
 	own := types[0] + types[2]
-	if limit := max(t.used, largest); t.used != 0 && own > limit {
+	limit := uint64(math.MaxUint64)
+	if t.used != 0 {
+		limit = grown(private, t.used)
+	}
+	if whole != 0 {
+		limit = min(limit, whole)
+	}
+	if limit = max(limit, largest); own > limit {
 		types = scaled(types, float64(limit)/float64(own))
 		own = types[0] + types[2]
 	}
@@ -267,6 +331,9 @@ type Sharer struct {
 	at    uint32
 }
 
+// Refines reports whether the process is covered by the measurement of another one, or of an earlier time.
+func (s *Sharer) Refines() bool { return s.class > 0 }
+
 // crowded appends the processes whose shared pages matter, in order of need: programs
 // without any measurement, then processes covered by a measurement of another process,
 // both by size, the largest first; then outdated measurements, the oldest first. It is
@@ -278,14 +345,14 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 	now := uint32(tab.tick)
 	for _, e := range tab.seen.last {
 		c, s := &e.part.crowd, &e.share
-		if !c.crowded || c.began == now || e.tick != uint32(tab.tick) || e.gone || s.rss == 0 || s.denied != 0 &&
+		if !c.crowded || c.began == now || c.growing || e.tick != uint32(tab.tick) || e.gone || s.rss == 0 || s.denied != 0 &&
 			now <= s.denied+deniedFor {
 			continue
 		}
-		next := Sharer{PID: e.pid, Start: e.start, RSS: s.rss, at: s.at}
+		next := Sharer{PID: e.pid, Start: e.start, RSS: uint64(s.rss) << 10, at: s.at}
 		switch {
-		case !s.counted && c.sample(s.program) == nil:
-		case !s.counted && tab.now < e.start+youngFor:
+		case !s.counted && c.sample(s) == nil:
+		case !s.counted && (tab.now < e.start+youngFor || now < c.began+calmFor):
 			continue
 		case !s.counted:
 			next.class = 1
@@ -303,6 +370,12 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.PID, b.PID))
 	})
 	return list
+}
+
+// wanted reports whether a process is still to be measured after others were: one of a program and size is enough at first.
+func (tab *table) wanted(of Sharer) bool {
+	e := tab.byID[of.PID]
+	return of.class != 0 || e == nil || e.part.crowd.sample(&e.share) == nil
 }
 
 // shared takes in the measured sharing of a process; ok is false if it may not be measured.
@@ -323,13 +396,13 @@ func (tab *table) shared(of Sharer, m sensor.SharedMemory, ok bool) {
 	if s.doubled = min(s.doubled+1, steadyMost); s.at == 0 || s.era != c.number || !s.part.alike(&now) {
 		s.doubled = 0
 	}
-	s.part, s.era, s.at, s.denied = now, c.number, uint32(tab.tick), 0
+	s.part, s.of, s.era, s.at, s.denied = now, s.rss, c.number, uint32(tab.tick), 0
 	at := 0
 	for i := range c.samples {
-		if !c.samples[i].ok || c.samples[i].program == e.share.program {
+		if c.samples[i].rss == 0 || c.samples[i].fits(s) {
 			at = i
 			break
 		}
 	}
-	c.samples[at] = sample{e.share.program, e.share.part, true}
+	c.samples[at] = sample{s.program, s.rss, s.part}
 }

@@ -79,6 +79,9 @@ func TestForkedPagesCountOnce(t *testing.T) {
 		}
 	}
 	// When all are measured it is exact.
+	for range calmFor {
+		r.tick(0, forked(31, 1000))
+	}
 	r.share(func(s Sharer) uint64 { return s.RSS / 31 })
 	r.tick(0, forked(31, 1000))
 	r.export()
@@ -114,8 +117,7 @@ func TestSharedPagesThatMayNotBeRead(t *testing.T) {
 	if anon < 1000 || anon > 3<<10 || needed > 3<<10 || peak > 3<<10+3<<10 {
 		t.Errorf("%.0f MiB, peak %.0f, needed %.0f", anon, peak, needed)
 	}
-	// A peak between two readings, of what no exit record shows, may be above it.
-	if how["memory_bytes rss_sum"] != float64(figure.AtMost) || how["memory_peak_bytes rss_sum"] != float64(figure.Estimated) {
+	if how["memory_bytes rss_sum"] != float64(figure.AtMost) || how["memory_peak_bytes rss_sum"] != float64(figure.AtMost) {
 		t.Errorf("%v", how)
 	}
 	if n := r.share(func(Sharer) uint64 { return 0 }); n != 0 {
@@ -132,15 +134,12 @@ func TestSharedPagesThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// TestBoundWithExitRecords: where every end is recorded, a peak from an upper bound is one, too, also after a restart. It is an
-// estimate where some processes were scaled by the measurement of another one.
+// TestBoundWithExitRecords: where every end is recorded, a peak from an upper bound is one, too, also after a restart, and where some
+// processes are covered by the measurement of another one.
 func TestBoundWithExitRecords(t *testing.T) {
 	const of = "group/n1/100"
 	for _, guess := range []bool{false, true} {
 		want := figure.AtMost
-		if guess {
-			want = figure.Estimated
-		}
 		r := newRig(t, Config{})
 		r.pass.Complete = true
 		r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 21<<30
@@ -293,16 +292,114 @@ func TestYoungWorkersAreNotMeasured(t *testing.T) {
 	}
 	r.tick(0, live)
 	r.tick(0, live)
-	first := r.l.Crowded(nil)[0]
-	r.l.Share(first, sensor.SharedMemory{Resident: first.RSS, Proportional: first.RSS / 31}, true)
+	for _, first := range r.l.Crowded(nil)[:2] { // the parent, and a worker
+		r.l.Share(first, sensor.SharedMemory{Resident: first.RSS, Proportional: first.RSS / 31}, true)
+	}
 	for range 20 {
 		r.tick(0, live)
 		age, want := r.boot-live[1].Start, 0
 		if age >= youngFor {
-			want = 30 // all but the first
+			want = 29 // all but the first
 		}
 		if got := len(r.l.Crowded(nil)); got != want {
 			t.Fatalf("%d are to be measured %v after their start, want %d", got, time.Duration(age), want)
 		}
+	}
+}
+
+// measuring serves the ledger's wishes as an agent does that saves a millisecond a tick, at 17 us for each MiB.
+type measuring struct{ purse float64 }
+
+func (m *measuring) tick(r *rig, pss func(s Sharer) uint64) {
+	m.purse = min(m.purse+1, 200)
+	for _, s := range r.l.Crowded(nil) {
+		if cost := float64(s.RSS>>20) * 0.017; cost <= m.purse && r.l.Wanted(s) {
+			m.purse -= cost
+			r.l.Share(s, sensor.SharedMemory{Resident: s.RSS, Proportional: pss(s)}, true)
+		}
+	}
+}
+
+// TestPagesThatAreMappedLater: twelve workers touch the 300 MiB that their parent shares with them, bit by bit, and then some end: at no
+// time do they hold more together.
+func TestPagesThatAreMappedLater(t *testing.T) {
+	for _, step := range []uint64{4, 15, 30, 150} {
+		r := newRig(t, Config{})
+		r.pass.Complete = true
+		r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 22<<30
+		live, touched := forked(13, 0), uint64(0)
+		for i := range live {
+			live[i].File = 0
+		}
+		live[0].Shmem = 300 * mib
+		r.tick(0, live[:1])
+		var m measuring
+		m.purse = 100
+		const of = "group/n1/100"
+		for i := range 300 / step * 2 {
+			touched = min(300, touched+step)
+			for k := range live[1:] {
+				live[k+1].Shmem = touched * mib
+			}
+			r.tick(0, live)
+			m.tick(r, func(s Sharer) uint64 {
+				shared := touched * mib / 13
+				if s.PID == 100 {
+					shared += (300 - touched) * mib
+				}
+				return shared
+			})
+			r.export()
+			now := r.values["reckon_workload_memory_bytes|"+of+"|group||alice|shmem"] / float64(mib)
+			bound := r.values["reckon_figure_exactness|memory_bytes|group|rss_sum|"+of+"|alice"] == float64(figure.AtMost)
+			if now < 270 || now > 345 && !bound || bound && step > 4 {
+				t.Errorf("by %d MiB a second, second %d: %.0f MiB, bound %v", step, i, now, bound)
+			}
+		}
+		for range 5 {
+			r.tick(0, live)
+			m.tick(r, func(Sharer) uint64 { return 300 * mib / 13 })
+		}
+		if _, peak, needed, how := r.memory(of); peak < 299 || peak > 315 || needed > 315 {
+			t.Errorf("by %d MiB a second: peak %.0f, needed %.0f, %v", step, peak, needed, how)
+		}
+		live = live[:3]
+		for range 3 {
+			r.tick(0, live)
+			m.tick(r, func(Sharer) uint64 { return 100 * mib })
+		}
+		r.export()
+		if now := r.values["reckon_workload_memory_bytes|"+of+"|group||alice|shmem"] / float64(mib); now < 290 || now > 310 {
+			t.Errorf("three are left: %.0f MiB", now)
+		}
+	}
+}
+
+// TestBoundIsTheLeast: 800 MiB of which 20 children wrote 20 MiB each, and which may not be read, are not more than the machine uses less
+// what another part holds for itself, nor than the control group of the whole workload.
+func TestBoundIsTheLeast(t *testing.T) {
+	r := newRig(t, Config{})
+	r.pass.Complete = true
+	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 24<<30-(1200+300+6000)*mib
+	live := append(forked(21, 800), proc(900, 900, 20*second, second))
+	live[21].Have, live[21].Anon = live[21].Have|sensor.FieldMemory, 6000*mib
+	for range holdFor + 3 {
+		r.tick(0, live)
+		r.share(func(Sharer) uint64 { return 0 })
+	}
+	anon, peak, needed, how := r.memory("group/n1/100")
+	if anon < 1200 || anon > 1500 || needed < 1200 || needed > 1500 || peak > 1550 || how["memory_peak_bytes rss_sum"] != float64(figure.AtMost) {
+		t.Errorf("%.0f MiB, peak %.0f, needed %.0f, %v", anon, peak, needed, how)
+	}
+	// Once it is measured the bound is forgotten.
+	for i := range r.l.table.seen.last {
+		r.l.table.seen.last[i].share.denied = 0
+	}
+	for range 3 {
+		r.tick(0, live)
+		r.share(func(s Sharer) uint64 { return 1200 * mib / 21 })
+	}
+	if _, peak, _, how := r.memory("group/n1/100"); peak < 1190 || peak > 1260 || how["memory_peak_bytes rss_sum"] != 0 {
+		t.Errorf("measured: peak %.0f, %v", peak, how)
 	}
 }

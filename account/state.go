@@ -60,12 +60,10 @@ type partState struct {
 	Created  int64          `json:"created"`
 	Exported bool           `json:"exported"`
 	// Told: its end was exported, and may have been sent.
-	Told bool `json:"told,omitempty"`
-	// Bound: its peak of memory may be too high; see shared.go.
-	Bound   bool      `json:"bound,omitempty"`
-	Guess   bool      `json:"guess,omitempty"`
-	Usage   [8]uint64 `json:"usage"`
-	Reduced bool      `json:"reduced,omitempty"` // the exports had the reduced series set
+	Told    bool       `json:"told,omitempty"`
+	Most    unmeasured `json:"most,omitzero"`
+	Usage   [8]uint64  `json:"usage"`
+	Reduced bool       `json:"reduced,omitempty"` // the exports had the reduced series set
 	// Apart is what the part counted before the ledger began, and what it handed over.
 	Apart   *[2][8]uint64 `json:"apart,omitempty"`
 	Tasks   uint64        `json:"tasks"`
@@ -184,11 +182,13 @@ func (p *Part) state(commands map[string]uint64) partState {
 	s := partState{
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.phase >= exported, Told: p.phase >= endedOnce,
-		Bound: p.crowd.era != nil && p.crowd.bound, Guess: p.crowd.era != nil && p.crowd.guess,
 		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, Lost: p.lost | p.now.lacks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak,
 		OOMSeen:  p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
+	}
+	if e := p.crowd.era; e != nil {
+		s.Most = e.most
 	}
 	s.Reduced = p.rows != nil && p.rows.reduced && !p.full
 	if p.set != nil {
@@ -309,8 +309,8 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
 	p.memory.peak, p.memory.neededPeak, p.memory.byteSeconds, p.oomSeen = s.Peak, s.NeededPeak, s.ByteSecs, s.OOMSeen
-	if s.Bound {
-		p.crowd.era = &era{bound: true, guess: s.Guess}
+	if s.Most != (unmeasured{}) {
+		p.crowd.era = &era{most: s.Most}
 	}
 	l.parts.tallies.Restore(&p.tally, s.Tally)
 	p.monitored = s.Monitored

@@ -21,16 +21,18 @@ type sharedReader interface {
 type sharing struct {
 	list  []account.Sharer
 	purse time.Duration
-	last  uint64 // boot time of the tick before
+	aside time.Duration // of it, saved for a process that takes more than the purse has
+	last  uint64        // boot time of the tick before
 	clock func() time.Duration
 }
 
 // The budget: a thousandth of a processor, saved up to what a process of some 10 GiB takes,
 // and at most so much in one tick. A reading is begun when its cost, by experience 17 µs for
-// each MiB, is in the purse, or the purse is full.
+// each MiB, is in the purse, or the purse is full. What is too dear is skipped, and half of the income is kept for it.
 const (
 	sharingShare   = 1000
 	sharingSavings = 200 * time.Millisecond
+	sharingSpare   = sharingSavings / 4 // kept for processes that no measurement covers
 	sharingTick    = 40 * time.Millisecond
 	sharingPerMiB  = 17 * time.Microsecond
 	sharingLeast   = 50 * time.Microsecond
@@ -43,8 +45,10 @@ func (a *Agent) tickShared() {
 	if s.clock == nil {
 		s.clock, s.purse = threadClock, sharingSavings/2
 	}
+	income := time.Duration(0)
 	if s.last != 0 && a.pass.Boot > s.last {
-		s.purse = min(s.purse+time.Duration(a.pass.Boot-s.last)/sharingShare, sharingSavings)
+		income = time.Duration(a.pass.Boot-s.last) / sharingShare
+		s.purse = min(s.purse+income, sharingSavings)
 	}
 	s.last = a.pass.Boot
 	if ok && s.purse <= 0 {
@@ -57,10 +61,25 @@ func (a *Agent) tickShared() {
 	defer runtime.UnlockOSThread()
 	began := s.clock()
 	spent := time.Duration(0)
+	dear := false
 	for _, p := range s.list {
 		cost := max(time.Duration(p.RSS>>20)*sharingPerMiB, sharingLeast)
-		if spent >= sharingTick || s.purse-spent < cost && s.purse < sharingSavings {
+		if spent >= sharingTick {
 			break
+		}
+		if !a.ledger.Wanted(p) {
+			continue
+		}
+		left := s.purse - spent
+		if p.Refines() {
+			left -= sharingSpare
+		}
+		if left < cost && s.purse < sharingSavings {
+			dear = dear || !p.Refines() // what is smaller may still be measured
+			continue
+		}
+		if dear && left-cost < s.aside {
+			continue
 		}
 		if !ok { // as in a recording
 			a.ledger.Share(p, sensor.SharedMemory{}, false)
@@ -69,6 +88,9 @@ func (a *Agent) tickShared() {
 		m, err := look.SharedMemory(p.PID)
 		a.ledger.Share(p, m, err == nil)
 		spent = s.clock() - began
+	}
+	if s.aside += income / 2; !dear {
+		s.aside = 0
 	}
 	s.purse -= spent
 }

@@ -20,12 +20,13 @@ func PackedFigures() int { return len(packed) }
 func (f *Figure) ExactnessKey() string { return cmp.Or(f.As, f.Key) }
 
 // Pack encodes the exactness of the figures of one hour as a number, 0 when all are exact. The greater
-// of two codes of a figure is the worse one; an upper bound is stored as an estimate.
+// of two codes of a figure is the worse one. The code of Modelled is that of an upper bound where the figure is not energy, which alone
+// comes from a model.
 func (d Degrees) Pack() (n int64) {
 	for i, key := range packed {
 		e := d[key]
 		if e == AtMost {
-			e = Estimated
+			e = Modelled
 		}
 		n |= int64(e&3) << (2 * i)
 	}
@@ -35,7 +36,11 @@ func (d Degrees) Pack() (n int64) {
 // Unpack decodes the number that [Degrees.Pack] returned; nil when all figures are exact.
 func Unpack(n int64) (d Degrees) {
 	for i, key := range packed {
-		d.Add(key, Exactness(n>>(2*i)&3))
+		e := Exactness(n >> (2 * i) & 3)
+		if e == Modelled && key != "energy_joules" {
+			e = AtMost
+		}
+		d.Add(key, e)
 	}
 	return d
 }

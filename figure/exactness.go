@@ -43,8 +43,8 @@ func (e *Exactness) UnmarshalText(text []byte) error {
 	return fmt.Errorf("exactness %q is none of %q", text, exactWords)
 }
 
-// Worse returns the exactness of a figure that depends on two others: the less exact of the two, or
-// Estimated when one is a lower and the other an upper bound.
+// Worse returns the exactness of a figure that depends on two others: the less exact of the two. An upper bound stays one, since it
+// exceeds the figure by more than others miss it.
 func (e Exactness) Worse(o Exactness) Exactness {
 	switch {
 	case e == o || o == Exact:
@@ -53,6 +53,8 @@ func (e Exactness) Worse(o Exactness) Exactness {
 		return o
 	case e == Modelled || o == Modelled:
 		return Modelled
+	case e == AtMost || o == AtMost:
+		return AtMost
 	}
 	return Estimated
 }

@@ -107,7 +107,7 @@ func TestGenerated(t *testing.T) {
 
 func TestExactness(t *testing.T) {
 	for _, c := range []struct{ a, b, want Exactness }{
-		{Exact, Exact, Exact}, {Exact, AtLeast, AtLeast}, {AtMost, Exact, AtMost}, {AtLeast, AtMost, Estimated}, {AtLeast, AtLeast, AtLeast},
+		{Exact, Exact, Exact}, {Exact, AtLeast, AtLeast}, {AtMost, Exact, AtMost}, {AtLeast, AtMost, AtMost}, {Estimated, AtMost, AtMost}, {AtLeast, AtLeast, AtLeast},
 		{Estimated, AtLeast, Estimated}, {Modelled, Exact, Modelled}, {AtMost, Modelled, Modelled},
 	} {
 		if c.a.Worse(c.b) != c.want || c.b.Worse(c.a) != c.want {
