@@ -64,6 +64,7 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 			whole = w.memory.needed()
 		}
 		p.memory.types = p.crowd.limit(t, private, whole)
+		p.memory.types[0] += uint64(p.now.huge) * hugeUnit
 		p.settleMemory(t, false)
 	}
 	return crowds

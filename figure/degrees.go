@@ -13,6 +13,9 @@ var packed = []string{
 	"energy_joules", "processes", "memory_traffic_bytes",
 }
 
+// boundKey is the packed figure that may be an upper bound.
+const boundKey = "memory_byte_seconds"
+
 // PackedFigures returns the number of figures in [Degrees.Pack], two bits each.
 func PackedFigures() int { return len(packed) }
 
@@ -20,13 +23,15 @@ func PackedFigures() int { return len(packed) }
 func (f *Figure) ExactnessKey() string { return cmp.Or(f.As, f.Key) }
 
 // Pack encodes the exactness of the figures of one hour as a number, 0 when all are exact. The greater
-// of two codes of a figure is the worse one. The code of Modelled is that of an upper bound where the figure is not energy, which alone
-// comes from a model.
+// of two codes of a figure is the worse one. Of memory, which no model tells, the code of Modelled is that of an upper bound; of other
+// figures that is stored as an estimate.
 func (d Degrees) Pack() (n int64) {
 	for i, key := range packed {
 		e := d[key]
-		if e == AtMost {
+		if e == AtMost && key == boundKey {
 			e = Modelled
+		} else if e == AtMost {
+			e = Estimated
 		}
 		n |= int64(e&3) << (2 * i)
 	}
@@ -37,7 +42,7 @@ func (d Degrees) Pack() (n int64) {
 func Unpack(n int64) (d Degrees) {
 	for i, key := range packed {
 		e := Exactness(n >> (2 * i) & 3)
-		if e == Modelled && key != "energy_joules" {
+		if e == Modelled && key == boundKey {
 			e = AtMost
 		}
 		d.Add(key, e)

@@ -44,11 +44,14 @@ var worst = func() string {
 	return b.String()
 }()
 
-// doubted returns the clause that merges the exactness of a row into that of an existing one: a
-// sum of two different kinds is estimated or modelled.
+// doubted returns the clause that merges the exactness of a row into that of an existing one: the worse of each figure.
 func doubted(table string) string {
-	return fmt.Sprintf(", %[1]s = CAST(coalesce(%[2]s.%[1]s, 0) AS BIGINT) | CAST(coalesce(excluded.%[1]s, 0) AS BIGINT)", inexactColumn,
-		table)
+	worse := make([]string, figure.PackedFigures())
+	for i := range worse {
+		worse[i] = fmt.Sprintf("CASE WHEN (%[1]s & %[3]d) > (%[2]s & %[3]d) THEN (%[1]s & %[3]d) ELSE (%[2]s & %[3]d) END",
+			"CAST(coalesce("+table+"."+inexactColumn+", 0) AS BIGINT)", "CAST(coalesce(excluded."+inexactColumn+", 0) AS BIGINT)", 3<<(2*i))
+	}
+	return ", " + inexactColumn + " = " + strings.Join(worse, " + ")
 }
 
 const hourMS = int64(time.Hour / time.Millisecond)
