@@ -281,12 +281,20 @@ func (p *Account) Now() (load, memory, watts float64, ok bool) {
 	return load, memory, watts, ok
 }
 
-// Computed reports by which of [Methods] the part was charged with time of devices.
-func (p *Account) Computed() (by [len(Methods)]bool) {
+// Seconds returns the time of devices that the part was charged with, by [Methods].
+func (p *Account) Seconds() (by [len(Methods)]float64) {
 	for i := range p.gpus {
 		for k, s := range p.gpus[i].seconds {
-			by[k] = by[k] || s > 0
+			by[k] += s
 		}
+	}
+	return by
+}
+
+// Computed reports by which of [Methods] the part was charged with time of devices.
+func (p *Account) Computed() (by [len(Methods)]bool) {
+	for k, s := range p.Seconds() {
+		by[k] = s > 0
 	}
 	return by
 }

@@ -47,6 +47,7 @@ type meter struct {
 	group *group
 	perf  *perfWatch
 	exits *exitFeed
+	gpus  *gpuMeter
 
 	tree   *tree
 	reaped reaped
@@ -87,6 +88,7 @@ func (m *meter) look() {
 	at := m.now()
 	m.follow(at)
 	l := m.tree.look(at)
+	m.gpus.look(m.tree, at, false)
 	m.tree.sweep(m.ready(at))
 	m.looks++
 	largest := m.tree.largest()
@@ -135,6 +137,7 @@ func (m *meter) finish(end float64) {
 	at := m.now()
 	m.follow(at)
 	m.tree.look(at)
+	m.gpus.look(m.tree, at, true)
 	if m.samples > 0 && end > m.lastAt {
 		m.area += (end - m.lastAt) * m.lastMem
 		m.areaTime += end - m.lastAt

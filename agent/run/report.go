@@ -29,6 +29,9 @@ type Report struct {
 	// IOCalls counts bytes passed by read and write calls: caches, pipes and terminals too.
 	IOCalls *IO `json:"io_call_bytes,omitempty"`
 
+	// GPU is what the tree used of GPUs; null where it had none open.
+	GPU *GPU `json:"gpu,omitempty"`
+
 	Switches Switches `json:"context_switches"`
 	Faults   Faults   `json:"page_faults"`
 

@@ -23,6 +23,8 @@ type Options struct {
 	NoCgroup, NoPerf bool
 	// Exits are the exit records of the machine, or nil. Run does not close it.
 	Exits sensor.ExitSource
+	// GPUs opens the sensors of GPUs, beside the command; nil for none. Run closes them.
+	GPUs func() []sensor.Sensor
 	// Row is given each window of the profile as it ends, or nil.
 	Row func(Row)
 }
@@ -81,6 +83,7 @@ func (r *runner) start(path string) error {
 		r.group, _ = openGroup(r.own, groupPrefix+strconv.Itoa(os.Getpid()))
 	}
 	m := &meter{group: r.group, tree: newTree(os.Getpid(), "/proc")}
+	m.gpus = openGPUs(r.o.GPUs)
 	m.tree.disown()
 	if r.o.Exits != nil {
 		m.exits = &exitFeed{source: r.o.Exits}

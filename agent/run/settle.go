@@ -32,7 +32,7 @@ func (r *runner) report() *Report {
 			t.fold(p)
 		}
 	}
-	rep := &Report{Command: r.o.Args, Start: r.began, WallSeconds: r.end, Survivors: survivors,
+	rep := &Report{Command: r.o.Args, Start: r.began, GPU: m.gpus.report(), WallSeconds: r.end, Survivors: survivors,
 		Sources: map[string]string{}, Machine: machine("/proc", r.own)}
 	rep.ExitCode = r.status.ExitStatus()
 	if r.status.Signaled() {

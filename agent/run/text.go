@@ -41,6 +41,17 @@ func (r *Report) Print(s term.Screen) error {
 		calls = fmt.Sprintf("  (by calls: %s read, %s written)", bytesOf(r.IOCalls.Read), bytesOf(r.IOCalls.Write))
 	}
 	line("storage", "read %s, written %s%s", bytesOf(r.IO.Read), bytesOf(r.IO.Write), calls)
+	if g := r.GPU; g != nil {
+		mark, joules := "", ""
+		if g.Estimated {
+			mark = "~"
+		}
+		if g.EnergyJoules != nil {
+			joules = ", energy " + term.Energy(g.EnergyJoules)
+		}
+		line("GPU", "%s%s (mean %s), memory peak %s%s", mark, exact(g.Seconds), num(g.Seconds/max(r.WallSeconds, 1e-9)),
+			bytesOf(g.MemoryPeakBytes), joules)
+	}
 	line("switches", "%s voluntary, %s involuntary", count(r.Switches.Voluntary), count(r.Switches.Involuntary))
 	least := ""
 	if !r.ProcessesExact {

@@ -13,6 +13,7 @@ import (
 	"reckon/agent/run"
 	"reckon/internal/term"
 	"reckon/sensor"
+	"reckon/sensor/all"
 	"reckon/sensor/task/ebpf"
 	"reckon/sensor/task/taskstats"
 )
@@ -79,7 +80,7 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	if len(args) == 0 {
 		return usage(cmd, errors.New("no command given: reckon run -- COMMAND"))
 	}
-	ro := run.Options{Args: args, Wait: o.wait}
+	ro := run.Options{Args: args, Wait: o.wait, GPUs: gpuSensors}
 	for _, w := range o.without {
 		switch w {
 		case "cgroup":
@@ -135,6 +136,18 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 		return runExit(report.ExitCode)
 	}
 	return nil
+}
+
+// gpuSensors opens the sensors of GPUs that this machine has.
+func gpuSensors() (out []sensor.Sensor) {
+	for _, e := range all.Sensors("/") {
+		if e.Name == "nvml" || e.Name == "amdgpu" || e.Name == "drm" {
+			if s, err := e.Open(); err == nil {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
 }
 
 // openExits opens the exit records of the machine. By default they are used if available

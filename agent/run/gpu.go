@@ -1,0 +1,126 @@
+package run
+
+import (
+	"math"
+	"time"
+
+	"reckon/account/attribution"
+	"reckon/account/energy"
+	"reckon/sensor"
+)
+
+// GPU is what the tree used of GPUs. It is null where the machine has none, or none of the tree had one open.
+type GPU struct {
+	// Seconds is the time for which devices computed for the tree; Estimated reports that others had them open at the same time and
+	// that it is split by the driver's samples or by memory.
+	Seconds   float64 `json:"seconds"`
+	Estimated bool    `json:"estimated,omitempty"`
+	// MemoryPeakBytes is the highest memory of devices at a look each second.
+	MemoryPeakBytes uint64 `json:"memory_peak_bytes"`
+	// EnergyJoules is the energy that the tree caused in devices, without what they draw at rest; null without a meter.
+	EnergyJoules *float64 `json:"energy_joules"`
+}
+
+// gpuEvery is the time between two readings of GPUs, seconds.
+const gpuEvery = 1.0
+
+// gpuMeter charges the GPUs of the machine to the tree, and to whoever else has them open. Opening them takes long: it is done beside
+// the command.
+type gpuMeter struct {
+	opening <-chan []sensor.Sensor // nil once they are open, or where there are none
+	sensors []sensor.Sensor
+	pass    sensor.GPUPass
+	list    []attribution.Source
+
+	books       energy.Books
+	mine, other energy.Account
+	accounts    []*energy.Account
+	peak        float64
+	held        bool
+	at          float64 // of the last reading
+}
+
+func openGPUs(open func() []sensor.Sensor) *gpuMeter {
+	g := new(gpuMeter)
+	g.accounts = []*energy.Account{&g.mine, &g.other}
+	if open != nil {
+		ready := make(chan []sensor.Sensor, 1)
+		go func() { ready <- open() }()
+		g.opening = ready
+	}
+	return g
+}
+
+// look reads the GPUs, at most once a second unless it is the last time.
+func (g *gpuMeter) look(t *tree, at float64, last bool) {
+	if g == nil {
+		return
+	}
+	select {
+	case g.sensors = <-g.opening:
+		g.opening = nil
+	default:
+	}
+	if len(g.sensors) == 0 || !last && g.at != 0 && at-g.at < gpuEvery {
+		return
+	}
+	g.at = at
+	g.pass.Reset()
+	for _, s := range g.sensors {
+		if s, ok := s.(sensor.GPUSource); ok {
+			_ = s.ReadGPU(&g.pass) // a device that fails is absent
+		}
+	}
+	now := time.Now()
+	shares := g.books.GPU(now.UnixMilli(), &g.pass, func(pid int32) *energy.Account {
+		if p := t.procs[pid]; p != nil {
+			return &g.mine
+		}
+		return &g.other
+	}, g.accounts, &g.other)
+	_, memory, _, ok := g.mine.Now()
+	g.peak, g.held = max(g.peak, memory), g.held || ok
+	g.list = g.list[:0]
+	for _, s := range g.sensors {
+		if s, ok := s.(sensor.MeterSource); ok {
+			meters, _ := s.ReadMeters(nil)
+			g.list = append(g.list, attribution.Source{Name: s.Name(), Meters: meters})
+		}
+	}
+	load := attribution.Load{Boot: uint64(at * 1e9), CPU: math.NaN(), Devices: g.busy}
+	g.books.Charge(now.UnixMilli(), load, g.list, shares, []energy.Consumer{{Account: &g.mine}, {Account: &g.other}}, &g.other, 1)
+}
+
+// busy is the share of its time that a device computed in the last reading.
+func (g *gpuMeter) busy(zone string) (float64, bool) {
+	for i := range g.pass.Devices {
+		if d := &g.pass.Devices[i]; d.Device == zone && d.Have&sensor.GPUBusy != 0 && d.Span > 0 {
+			return min(d.Busy/d.Span, 1), true
+		}
+	}
+	return 0, false
+}
+
+// report returns nil where the tree had no device open.
+func (g *gpuMeter) report() *GPU {
+	if g == nil {
+		return nil
+	}
+	for _, s := range g.sensors {
+		_ = s.Close()
+	}
+	seconds := g.mine.Seconds()
+	out := &GPU{MemoryPeakBytes: uint64(g.peak)}
+	for i, s := range seconds {
+		out.Seconds += s
+		out.Estimated = out.Estimated || i > 0 && s > 0
+	}
+	if !g.held && out.Seconds == 0 {
+		return nil
+	}
+	if g.mine.Metered() || g.other.Metered() {
+		active, _ := g.mine.Joules()
+		out.EnergyJoules = &active
+	}
+	return out
+}
