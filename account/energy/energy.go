@@ -62,11 +62,7 @@ func (p *Account) heir() *Account {
 }
 
 // fold leaves what comes from now on to another account.
-func (p *Account) fold(into *Account) {
-	if len(p.gpus) > 0 {
-		p.place = &place{into: into}
-	}
-}
+func (p *Account) fold(into *Account) { p.place = &place{into: into} }
 
 // place is the processors that a part may run on, and the account that is charged instead of its own.
 type place struct {
