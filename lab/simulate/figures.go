@@ -21,6 +21,33 @@ type gpu struct {
 	uses   []sensor.GPUUse
 	total  float64 // busy seconds since the machine booted
 	step   float64 // busy seconds in this step
+	share  float64 // of the last step in which it computed
+	warmth float64 // the same, smoothed over a minute
+}
+
+// Watts of a device at rest, and beyond that at work.
+const (
+	gpuIdle = 55.0
+	gpuWork = 260.0
+)
+
+// export appends what a driver says of a device.
+func (g *gpu) export(rows *sensor.GPUSeries, b *metric.Batch) {
+	clock := 345e6
+	if g.share > 0 {
+		clock = 1980e6
+	}
+	for _, x := range []struct {
+		figure sensor.GPUFigure
+		value  float64
+	}{
+		{sensor.GPUEnergyJoules, g.joules}, {sensor.GPUPowerWatts, gpuIdle + gpuWork*g.share}, {sensor.GPUPowerLimitWatts, 350},
+		{sensor.GPUTemperatureCore, 31 + 38*g.warmth}, {sensor.GPUTemperatureMemory, 38 + 40*g.warmth},
+		{sensor.GPUClockGraphics, clock}, {sensor.GPUClockCompute, clock}, {sensor.GPUClockMemory, 2619e6},
+		{sensor.GPUErrorsCorrected, 0}, {sensor.GPUErrorsUncorrected, 0}, {sensor.GPUThrottledPower, 0}, {sensor.GPUThrottledThermal, 0},
+	} {
+		rows.Add(b, x.figure, x.value)
+	}
 }
 
 // begin begins a step.
@@ -126,7 +153,11 @@ func (f *figures) advance(n *Node, busy, waiting, span float64) {
 		g := &n.gpus[i]
 		step := min(g.step, span)
 		g.busy, g.total, g.span = g.busy+step, g.total+step, g.span+span
-		g.joules += 55*span + 260*step
+		g.joules += gpuIdle*span + gpuWork*step
+		if span > 0 {
+			g.share = step / span
+			g.warmth += (g.share - g.warmth) * (1 - math.Exp(-span/60))
+		}
 	}
 }
 
@@ -192,7 +223,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 		}
 		d := f.device(i)
 		f.gpuRows[i].AddUsed(b, &d, n.gpus[i].total)
-		f.gpuRows[i].Add(b, sensor.GPUEnergyJoules, n.gpus[i].joules)
+		n.gpus[i].export(f.gpuRows[i], b)
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (n *Node) start(at time.Time) {
 		n.gpus = make([]gpu, gpusEach)
 	}
 	for i := range n.gpus {
-		n.gpus[i] = gpu{joules: n.gpus[i].joules}
+		n.gpus[i] = gpu{joules: n.gpus[i].joules, warmth: n.gpus[i].warmth}
 	}
 }
 
