@@ -226,7 +226,7 @@ const beforeReadings = 2 * time.Minute
 // lacks marks the CPU time of hours in which a run had cores and nothing measured it: the sum is a lower bound.
 func (p *pass) lacks(k key, from, to int64) {
 	for at := max(from, p.from); at < min(to, p.to); at = p.edges[p.at(at)+1] {
-		if f := p.cells[cell{k, p.edges[p.at(at)]}]; f != nil {
+		if f := p.cells[cell{key: k, hour: p.edges[p.at(at)]}]; f != nil {
 			f.exactness.Add("cpu_seconds", figure.AtLeast)
 		}
 	}
@@ -238,7 +238,7 @@ func (p *pass) allot(k key, from, to int64, s *size, share float64) {
 		i := p.at(at)
 		end := min(p.edges[i+1], to)
 		seconds := share * float64(end-at) / 1000
-		c := cell{k, p.edges[i]}
+		c := cell{key: k, hour: p.edges[i]}
 		f := p.cells[c]
 		if f == nil {
 			f = &figures{}

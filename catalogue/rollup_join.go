@@ -17,7 +17,7 @@ func (p *pass) begun(w *store.Workload) {
 	}
 	k := key{w.Site, w.ID}
 	p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
-	u := p.row(p.edges[p.at(at)], k, p.facts[k])
+	u := p.row(cell{key: k, hour: p.edges[p.at(at)]}, p.facts[k])
 	u.Started = ptr(1)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 		wait := w.Start.Sub(w.Submit).Seconds()

@@ -72,7 +72,17 @@ type fact struct{ owner, kind, account, partition, command string }
 
 type cell struct {
 	key
-	hour int64
+	hour  int64
+	owner string // of a process group, which may be of several users: each has what its own processes used; empty for other kinds
+}
+
+// cellOf is the cell of an hour that a series counts in.
+func cellOf(n *series.Labels, hour int64) cell {
+	c := cell{key: key{n.Site, n.Workload}, hour: hour}
+	if workload.Kind(n.Kind).Group() {
+		c.owner = n.Owner
+	}
+	return c
 }
 
 type nodeCell struct {
@@ -269,7 +279,7 @@ func (p *pass) keep(n *series.Labels, s slot) {
 		hour, v := p.edges[i], p.sum[i]
 		switch {
 		case s == commandSlot:
-			c := cell{k, hour}
+			c := cellOf(n, hour)
 			if p.software[c] == nil {
 				p.software[c] = map[string]float64{}
 			}
@@ -291,7 +301,7 @@ func (p *pass) keep(n *series.Labels, s slot) {
 			}
 			*m.power += v
 		default:
-			c := cell{k, hour}
+			c := cellOf(n, hour)
 			f := p.cells[c]
 			if f == nil {
 				f = &figures{}
@@ -468,7 +478,10 @@ func (p *pass) useRows() []store.Use {
 	var use []store.Use
 	for c, f := range p.cells {
 		about := p.facts[c.key]
-		u := p.row(c.hour, c.key, about)
+		if c.owner != "" {
+			about.owner = c.owner
+		}
+		u := p.row(c, about)
 		u.Used = f.used()
 		parts := p.software[c]
 		total := 0.0
@@ -482,7 +495,7 @@ func (p *pass) useRows() []store.Use {
 				if command == u.Command || v == 0 {
 					continue
 				}
-				other := p.row(c.hour, c.key, about)
+				other := p.row(c, about)
 				other.Command, other.CPUSeconds = command, ptr(*cpu*v/total)
 				other.Exactness.Add("cpu_seconds", u.Exactness["cpu_seconds"])
 				use = append(use, other)
@@ -501,7 +514,7 @@ func (p *pass) useRows() []store.Use {
 				sum += h.hours[i]
 			}
 			if sum > 0 {
-				u := p.row(p.edges[i], k, p.facts[k])
+				u := p.row(cell{key: k, hour: p.edges[i]}, p.facts[k])
 				u.HeldCoreSeconds = &sum
 				use = append(use, u)
 			}
@@ -522,11 +535,11 @@ func (p *pass) program(c cell, known string) string {
 	return best
 }
 
-func (p *pass) row(hour int64, k key, about fact) store.Use {
-	u := store.Use{At: time.UnixMilli(hour).UTC(), Site: k.Site, Kind: about.kind, Owner: about.owner,
-		Account: about.account, Partition: about.partition, Command: p.program(cell{k, hour}, about.command)}
+func (p *pass) row(c cell, about fact) store.Use {
+	u := store.Use{At: time.UnixMilli(c.hour).UTC(), Site: c.Site, Kind: about.kind, Owner: about.owner,
+		Account: about.account, Partition: about.partition, Command: p.program(c, about.command)}
 	if u.Kind == "" {
-		u.Kind = string(workload.ID(k.ID).Kind())
+		u.Kind = string(workload.ID(c.ID).Kind())
 	}
 	return u
 }

@@ -263,6 +263,22 @@ func TestOwnersOfOnePart(t *testing.T) {
 	if err != nil || len(rows) != 1 || math.Abs(*rows[0].CPUSeconds-(300+150)/2) > 1e-6 {
 		t.Errorf("%+v, %v", rows, err)
 	}
+	by := always
+	by.By = []string{"owner"}
+	used := map[string]float64{}
+	if rows, err = x.c.Use(t.Context(), by); err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		used[rows[i].Owner] += *rows[i].CPUSeconds
+	}
+	if len(used) != 2 || math.Abs(used["root"]-150) > 1e-6 || math.Abs(used["postgres"]-75) > 1e-6 {
+		t.Errorf("by owner: %v, want 150 s of root and 75 s of postgres", used)
+	}
+	by.Owners = []string{"postgres"} // who may see only this one
+	if rows, err = x.c.Use(t.Context(), by); err != nil || len(rows) != 1 || rows[0].Owner != "postgres" || math.Abs(*rows[0].CPUSeconds-75) > 1e-6 {
+		t.Errorf("of one owner: %+v, %v", rows, err)
+	}
 }
 
 // TestUseIsAsExactAsItsHour: an hour in which a figure was a lower bound is one, of the kinds of
