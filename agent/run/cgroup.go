@@ -215,6 +215,7 @@ func (g *group) cpu() (total, user, system uint64, ok bool) {
 // groupMemory is what the group is charged, bytes.
 type groupMemory struct {
 	anon, shared uint64 // shared: mapped files and shared memory
+	shmem        uint64 // shared memory and files of tmpfs, mapped or not
 	current      uint64 // page cache and kernel memory too
 }
 
@@ -244,7 +245,7 @@ func (g *group) memoryNow() (m groupMemory, ok bool) {
 		return m, false
 	}
 	current, ok3 := number(bytes.TrimSpace(b))
-	return groupMemory{anon, max(mapped, shmem), current}, ok1 && ok2 && ok3
+	return groupMemory{anon, max(mapped, shmem), shmem, current}, ok1 && ok2 && ok3
 }
 
 func (g *group) memoryFiles() (dir string, keys [3]string, now string) {

@@ -54,6 +54,18 @@ func doLoad(words []string) int {
 		hold := touch(arg(1))
 		time.Sleep(300 * time.Millisecond)
 		runtime.KeepAlive(hold)
+	case "memfd": // memfd MEBIBYTES: written to shared memory that is not mapped
+		fd, err := unix.MemfdCreate("load", 0)
+		if err != nil {
+			return 1
+		}
+		block := bytes.Repeat([]byte{1}, 1<<20)
+		for range arg(1) {
+			if _, err := unix.Write(fd, block); err != nil {
+				return 1
+			}
+		}
+		time.Sleep(300 * time.Millisecond)
 	case "write": // write MEBIBYTES FILE
 		f, err := os.Create(words[2])
 		if err != nil {

@@ -99,7 +99,8 @@ func (m *meter) look() {
 	m.largest = max(m.largest, largest)
 	if g, ok := m.group.memoryNow(); ok {
 		m.memoryByGroup = true
-		held := min(max(g.anon+g.shared, largest), l.resident)
+		// Shared memory and files of tmpfs that no process maps (memfd_create(2)) can not be given back either.
+		held := max(min(max(g.anon+g.shared, largest), l.resident), min(g.anon, l.resident)+g.shmem)
 		l.anon, l.shared = min(g.anon, held), held-min(g.anon, held)
 		l.resident = held
 		if g.current > held {

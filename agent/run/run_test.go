@@ -66,6 +66,31 @@ func TestRunMemory(t *testing.T) {
 	})
 }
 
+// TestRunSharedMemory: shared memory that no process maps is needed, where a control group counts it.
+func TestRunSharedMemory(t *testing.T) {
+	everySource(t, func(t *testing.T, o Options) {
+		r, _ := load(t, o, "memfd 100")
+		if r.MemoryCgroupPeakBytes == nil {
+			t.Skip("no control group counts memory")
+		}
+		if p := r.MemoryPeakBytes; p == nil || *p < 100<<20 || *p > 130<<20 {
+			t.Errorf("memory peak %v, want 100 MiB and the runtime of the load", p)
+		}
+	})
+}
+
+// TestRunMemoryOfShortCommand: what a look in the middle of an exec finds is not told.
+func TestRunMemoryOfShortCommand(t *testing.T) {
+	everySource(t, func(t *testing.T, o Options) {
+		o.Args = []string{"true"}
+		for range 20 {
+			if r, _ := measure(t, o); r.MemoryPeakBytes != nil && *r.MemoryPeakBytes < 500<<10 {
+				t.Errorf("memory peak %d bytes by %s", *r.MemoryPeakBytes, r.Sources["memory"])
+			}
+		}
+	})
+}
+
 // What the kernel remembers as the peak of a child holds what we had when we forked.
 func TestRunMemoryOfSmallCommand(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {

@@ -123,7 +123,7 @@ func (r *runner) fillCPU(rep *Report) {
 func (r *runner) fillMemory(rep *Report) {
 	m := r.meter
 	largest := max(m.largest, m.tree.largestEnded)
-	source := "/proc samples"
+	source := sampled
 	if m.reaped.maxRSS > m.floor {
 		largest = max(largest, m.reaped.maxRSS)
 		source = "/proc samples and ru_maxrss"
@@ -142,7 +142,8 @@ func (r *runner) fillMemory(rep *Report) {
 		peak = min(peak, charged)
 		source = "cgroup peak less page cache and kernel memory"
 	}
-	if peak = max(peak, largest); peak == 0 {
+	if peak = max(peak, largest); peak == 0 || m.hasty() {
+		rep.MemoryLargestBytes = nil
 		return
 	}
 	rep.MemoryPeakBytes = &peak
@@ -155,6 +156,15 @@ func (r *runner) fillMemory(rep *Report) {
 		rep.MemoryMeanBytes = &mean
 	}
 }
+
+// hasty reports whether samples say too little and no exit record more: a command was still being loaded when it was looked at, and ended before
+// it was again. What wait4(2) returns holds our own memory from before its exec.
+func (m *meter) hasty() bool {
+	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && (m.samples < 3 || m.lastAt < hastyTime)
+}
+
+// hastyTime is the time, in seconds, that programs take to be loaded, with room to spare.
+const hastyTime = 0.01
 
 func (r *runner) fillRest(rep *Report) {
 	m, t := r.meter, r.meter.tree
