@@ -3,6 +3,7 @@ package account
 import (
 	"reckon/account/tally"
 	"reckon/figure"
+	"reckon/sensor"
 )
 
 // origin is the source of a figure, exported as the label source.
@@ -32,6 +33,9 @@ type certainty struct {
 	degree figure.Exactness
 	source origin
 }
+
+// lacking is the certainty of a figure of which a source lacks something.
+func lacking(what sensor.Lack, from origin) certainty { return certainty{what.Exactness(), from} }
 
 // worse returns the less exact one. A lower and an upper bound are an estimate.
 func (c certainty) worse(o certainty) certainty {

@@ -121,7 +121,7 @@ type lineage struct {
 
 // beginLineage prepares a tick.
 func (tab *table) beginLineage(pass *sensor.Pass) {
-	tab.line.settled, tab.line.live = pass.Complete && pass.Lost == 0 && !tab.line.gap, pass.Live
+	tab.line.settled, tab.line.live = pass.Complete() && pass.Lost == 0 && !tab.line.gap, pass.Live
 	tab.line.told, tab.line.held, tab.line.newThreads = false, 0, 0
 }
 

@@ -205,7 +205,7 @@ func TestReconcileRules(t *testing.T) {
 		c := k.fork(shell, false, r.boot+second/2)
 		k.run(c, burst)
 		k.end(c)
-		r.pass.Complete = tt.complete
+		r.complete(tt.complete)
 		r.step(k, 0, tt.exited...)
 		r.step(k, 0)
 		about(t, name, r.group(shell), tt.group)
@@ -408,7 +408,7 @@ func TestRestartFindsWhatChildrenDid(t *testing.T) {
 		r.step(k, 0)
 		c := k.fork(shell, false, r.boot)
 		k.run(c, second)
-		r.pass.Complete = complete
+		r.complete(complete)
 		r.step(k, 0)
 		r.restart()
 		k.run(c, 2*second)
@@ -428,7 +428,7 @@ func TestRestartFindsWhatChildrenDid(t *testing.T) {
 		r.m.User += k.used - r.before - second
 		r.before = k.used - second
 		r.step(k, 0)
-		r.pass.Complete = complete
+		r.complete(complete)
 		r.step(k, 0)
 		about(t, "shell", r.group(shell), 1+2+5)
 		about(t, "born in the gap", r.group(born), 1)

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -64,7 +63,7 @@ func (d *deletes) export(p *Part, b *metric.Batch) {
 
 // settle closes an export interval: what parts deleted beyond what they had written of late, others wrote, of the same owner or, where root
 // deleted it, of any.
-func (d *deletes) settle(parts []*Part, root string) {
+func (d *deletes) settle(parts []*Part) {
 	strange := map[string]uint64{}
 	for _, p := range parts {
 		w := d.recent[p]
@@ -85,7 +84,7 @@ func (d *deletes) settle(parts []*Part, root string) {
 		return
 	}
 	for p, w := range d.recent {
-		w.doubted += min(w.recent, max(strange[p.owner], strange[root]))
+		w.doubted += min(w.recent, max(strange[p.owner], strange[rootOwner]))
 	}
 }
 
@@ -97,7 +96,7 @@ func (d *deletes) reached(p *Part, c certainty) certainty {
 		gone = max(gone, w.doubted)
 	}
 	if gone > p.total.write/bearableUse && p.total.write > 0 {
-		return c.worse(certainty{figure.AtMost, fromDeletes})
+		return c.worse(lacking(sensor.LackReached, fromDeletes))
 	}
 	return c
 }

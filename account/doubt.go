@@ -1,7 +1,7 @@
 package account
 
 import (
-	"reckon/figure"
+	"reckon/sensor"
 	"reckon/workload"
 )
 
@@ -121,9 +121,9 @@ func (d *doubts) judge(p *Part, c certainty) certainty {
 	u, bearable := d.of(p), p.CPU()/bearableUse+clockStep/2
 	switch {
 	case u.over > bearable:
-		return c.worse(certainty{figure.Estimated, fromSeen})
+		return c.worse(lacking(sensor.LackWhose, fromSeen))
 	case u.lack > bearable:
-		return c.worse(certainty{figure.AtLeast, fromSeen})
+		return c.worse(lacking(sensor.LackUnread, fromSeen))
 	}
 	return c
 }

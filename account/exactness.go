@@ -49,7 +49,7 @@ var figureNames = [figures]string{
 }
 
 // endedThreads is the certainty of figures that lack what threads did which ended.
-var endedThreads = certainty{sensor.LackEndedThreads.Exactness(), fromThreads}
+var endedThreads = lacking(sensor.LackEndedThreads, fromThreads)
 
 // judge states how exact the figures of a ledger are.
 type judge struct {
@@ -145,11 +145,11 @@ func (v *evidence) cpu() certainty {
 	case !v.unsettled:
 		return certainty{figure.Exact, fromRecords}
 	case v.childless:
-		return certainty{figure.AtLeast, fromReadings}
+		return lacking(sensor.LackChildTimes, fromReadings)
 	case v.lost-int64(v.late) > bearable:
-		return certainty{figure.AtLeast, fromChildren}
+		return lacking(sensor.LackOrphans, fromChildren)
 	case -v.lost-int64(v.before) > bearable:
-		return certainty{figure.Estimated, fromChildren} // more than the machine's busy time: some of it is from before
+		return lacking(sensor.LackLate, fromChildren) // more than the machine's busy time: some of it is from before
 	}
 	return certainty{figure.Exact, fromChildren}
 }
@@ -157,7 +157,7 @@ func (v *evidence) cpu() certainty {
 // ends returns the exactness of figures that come from readings and exit records alone.
 func (v *evidence) ends() certainty {
 	if v.unsettled {
-		return certainty{figure.AtLeast, fromReadings}
+		return lacking(sensor.LackEndedProcesses, fromReadings)
 	}
 	return certainty{figure.Exact, fromRecords}
 }
@@ -250,7 +250,7 @@ func (x *exactness) export(b *metric.Batch) {
 
 // export appends the exactness of the exported figures. modelled reports that energy comes from a model.
 func (j *judge) export(modelled bool, b *metric.Batch) {
-	j.parts.deletes.settle(j.parts.order, j.parts.other.owner)
+	j.parts.deletes.settle(j.parts.order)
 	for _, p := range j.parts.order {
 		if p.kind.System() || p.phase == absorbed || p.phase == heldBack && p.place != "" {
 			continue
@@ -276,10 +276,10 @@ func (j *judge) export(modelled bool, b *metric.Batch) {
 // judgeCores records what makes the cores in use less exact than the CPU time.
 func (p *Part) judgeCores(note func(judged, certainty)) {
 	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
-		note(figCores, certainty{figure.Estimated, fromSeen})
+		note(figCores, lacking(sensor.LackLate, fromSeen))
 	}
 	if p.vague() && p.group.parts == 1 && p.place == "" {
-		note(figMean, certainty{figure.AtLeast, fromSeen})
+		note(figMean, lacking(sensor.LackEnd, fromSeen))
 	}
 }
 
@@ -288,7 +288,8 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	v := &j.evidence
 	cpu, ends := v.cpu(), v.ends()
 	if v.first && p.created == 0 {
-		cpu, ends = certainty{figure.AtLeast, fromStart}, certainty{figure.AtLeast, fromStart}
+		cpu = lacking(sensor.LackHistory, fromStart)
+		ends = cpu
 	}
 	if p.counted() {
 		cpu = certainty{figure.Exact, fromCgroup}
@@ -340,7 +341,7 @@ func (p *Part) judgeHanded(books *tally.Books, note func(judged, certainty)) {
 	if !p.full {
 		return
 	}
-	lack, handed := certainty{figure.AtLeast, fromReduced}, p.handed()
+	lack, handed := lacking(sensor.LackQuiet, fromReduced), p.handed()
 	if lacksHanded(handed.wait, p.total.wait) {
 		note(figWait, lack)
 	}
@@ -359,7 +360,7 @@ func (p *Part) ioCertainty(ends certainty) certainty {
 	case p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO == 0:
 		return ends
 	case p.cg.Have&sensor.CgroupKernelBound != 0: // version 1 counts no buffered writes
-		return certainty{figure.AtLeast, fromCgroup}
+		return lacking(sensor.LackBuffered, fromCgroup)
 	}
 	return certainty{figure.Exact, fromCgroup}
 }
@@ -373,7 +374,8 @@ func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
 	note(figNeeded, p.sure.needed)
 	peak, needed := p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak), p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory)
 	if p.kind.Folded() { // the peak of the largest, and not of all of them together
-		peak.degree, needed.degree = peak.degree.Worse(figure.AtLeast), needed.degree.Worse(figure.AtLeast)
+		together := sensor.LackTogether.Exactness()
+		peak.degree, needed.degree = peak.degree.Worse(together), needed.degree.Worse(together)
 	}
 	note(figMemoryPeak, peak)
 	note(figNeededPeak, needed)
@@ -384,7 +386,7 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, cert
 	if p.energy.Metered() {
 		switch {
 		case modelled:
-			cpu = certainty{figure.Modelled, fromModel}
+			cpu = lacking(sensor.LackMeter, fromModel)
 		case cpu.degree == figure.Exact:
 			cpu.source = fromMeter
 		}
@@ -395,7 +397,7 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, cert
 		case charged && k == 0:
 			note(figGPU, certainty{figure.Exact, origin(energy.Methods[k])})
 		case charged:
-			note(figGPU, certainty{figure.Estimated, origin(energy.Methods[k])})
+			note(figGPU, lacking(sensor.LackSplit, origin(energy.Methods[k])))
 		}
 	}
 }
@@ -408,7 +410,7 @@ func (p *Part) waitCertainty(ends certainty) certainty {
 	case ends.degree == figure.Exact, ends.source == fromStart:
 		return ends
 	case missing > used/bearableUse && missing > clockStep:
-		return certainty{figure.AtLeast, fromSeen}
+		return lacking(sensor.LackUnread, fromSeen)
 	}
 	return certainty{figure.Exact, fromSeen}
 }

@@ -60,7 +60,8 @@ func TestExactnessOfProcesses(t *testing.T) {
 		p.Anon, p.PeakBytes = mib, mib
 		for range 5 {
 			p.UserNanos += second / 2
-			r.pass.Complete, r.pass.Lost = tt.complete, tt.lost
+			r.complete(tt.complete)
+			r.pass.Lost = tt.lost
 			r.tick(second/2+tt.unseen, []sensor.Process{p})
 		}
 		r.export()
@@ -78,7 +79,7 @@ func TestExactnessOfTheFirstExport(t *testing.T) {
 		{"cpu_seconds agent_start": figure.AtLeast, "processes agent_start": figure.AtLeast},
 		{"cpu_seconds exit_records": figure.Exact, "processes exit_records": figure.Exact},
 	} {
-		r.pass.Complete = true
+		r.complete(true)
 		r.tick(0, []sensor.Process{old})
 		r.export()
 		got := r.degrees("group")
@@ -162,7 +163,7 @@ func TestOneWorkloadDoesNotMarkItsKind(t *testing.T) {
 func TestLiveExactness(t *testing.T) {
 	for complete, want := range map[bool]figure.Exactness{true: figure.Exact, false: figure.AtLeast} {
 		r := newRig(t, Config{Export: 5 * time.Second})
-		r.pass.Complete = complete
+		r.complete(complete)
 		r.tick(0, nil)
 		p := proc(20, 20, r.boot+1, 0)
 		r.export()
@@ -301,7 +302,7 @@ func TestExactnessOfWait(t *testing.T) {
 			p.UserNanos += second / 2
 			p.WaitNanos += second / 8
 			p.ChildUserNanos += tt.unseen
-			r.pass.Complete = false
+			r.complete(false)
 			r.tick(second/2+tt.unseen, []sensor.Process{p})
 		}
 		r.export()
@@ -318,7 +319,7 @@ func TestExactnessOfWait(t *testing.T) {
 		// It outlives a restart.
 		r.restart()
 		p.UserNanos += second / 2
-		r.pass.Complete = false
+		r.complete(false)
 		r.tick(second/2, []sensor.Process{p})
 		r.export()
 		if got := r.degrees("group")["cpu_wait_seconds seen_processes"]; got != tt.want {
@@ -355,7 +356,7 @@ func TestEndedThreads(t *testing.T) {
 		for _, restart := range []bool{false, true} {
 			r := newRig(t, Config{Linger: time.Hour})
 			look := func(live []sensor.Process, ended ...sensor.Process) {
-				r.pass.Complete = true
+				r.complete(true)
 				r.tick(0, live, ended...)
 			}
 			check := func(when string, wait, io figure.Exactness) {
@@ -422,7 +423,7 @@ func TestDeleted(t *testing.T) {
 	} {
 		r := newRig(t, Config{Identify: identifySimulated})
 		look := func(live ...sensor.Process) {
-			r.pass.Complete = true
+			r.complete(true)
 			r.tick(0, live)
 		}
 		look()

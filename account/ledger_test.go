@@ -37,7 +37,17 @@ func newRig(t interface{ Fatalf(string, ...any) }, c Config) *rig {
 		c.Identify = byGroup
 	}
 	c.Tallies = sources
-	return &rig{t: t, l: New(c), boot: 1000 * second, m: sensor.Machine{Cores: 4}}
+	r := &rig{t: t, l: New(c), boot: 1000 * second, m: sensor.Machine{Cores: 4}}
+	r.complete(false)
+	return r
+}
+
+// complete sets whether the ends of processes are recorded from now on.
+func (r *rig) complete(all bool) {
+	r.pass.Lacks = r.pass.Lacks[:0]
+	if !all {
+		r.pass.Lacks = append(r.pass.Lacks, sensor.LackEndedProcesses)
+	}
 }
 
 // byGroup puts each process into its process group, and one without a group into its

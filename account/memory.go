@@ -90,8 +90,8 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 		p.have |= sensor.FieldMemory
 		resident, needed := certainty{figure.Exact, fromCgroup}, neededOfCgroup(&p.cg, t.total)
 		if p.now.huge > 0 { // which the group counts apart
-			lacking := certainty{sensor.LackHuge.Exactness(), fromCgroup}
-			resident, needed = resident.worse(lacking), needed.worse(lacking)
+			huge := lacking(sensor.LackHuge, fromCgroup)
+			resident, needed = resident.worse(huge), needed.worse(huge)
 		}
 		p.sure.add(resident, needed)
 	} else {
@@ -99,7 +99,7 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 		m.types, c, good = p.crowd.judge(p.now.memory, m.types, p.live, t)
 		m.types[0] += uint64(p.now.huge) * hugeUnit
 		if p.now.sharing {
-			c = c.worse(certainty{figure.AtMost, fromRSSSum})
+			c = c.worse(lacking(sensor.LackSharedPages, fromRSSSum))
 		}
 		if p.live > 0 {
 			p.sure.add(c, c)
@@ -139,9 +139,9 @@ func (c *crowd) remember(m *memory, good bool) {
 		if c.most.Degree == figure.AtMost && c.rss >= c.most.RSS-c.most.RSS/16 {
 			c.most = unmeasured{} // by now it is better known
 		}
-		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, figure.Estimated})
+		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackScaled.Exactness()})
 	case c.bounded:
-		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, figure.AtMost})
+		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackSharedPages.Exactness()})
 	}
 }
 
@@ -244,9 +244,9 @@ func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 	}
 	switch {
 	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && grown(known, c.Current) > limit/20:
-		return certainty{figure.AtLeast, fromCgroup}
+		return lacking(sensor.LackShmem, fromCgroup)
 	case c.Have&sensor.CgroupKernelBound != 0 && c.Kernel > limit/20:
-		return certainty{figure.Estimated, fromCgroup}
+		return lacking(sensor.LackReclaimable, fromCgroup)
 	}
 	return certainty{figure.Exact, fromCgroup}
 }

@@ -167,7 +167,7 @@ func TestExplicitHugePages(t *testing.T) {
 			id = "slurm/1|slurm|0|bob"
 		}
 		r := newRig(t, config)
-		r.pass.Complete = true
+		r.complete(true)
 		r.tick(0, nil)
 		r.export()
 		var live []sensor.Process
@@ -178,7 +178,7 @@ func TestExplicitHugePages(t *testing.T) {
 			live = append(live, p)
 		}
 		for range 2 {
-			r.pass.Complete = true
+			r.complete(true)
 			r.tick(0, live)
 		}
 		r.export()

@@ -139,7 +139,7 @@ func (p *Part) exportMonitored(b *metric.Batch) {
 // certainty is how exact the memory traffic of a part is that groups counted.
 func (m *monitored) certainty() certainty {
 	if m.Late {
-		return certainty{figure.AtLeast, fromMonitors}
+		return lacking(sensor.LackUnread, fromMonitors)
 	}
 	return certainty{figure.Exact, fromMonitors}
 }

@@ -258,7 +258,7 @@ func (p *Part) readCgroup() {
 // readCgroups reads the control groups of parts and of whole workloads. Where exit records are complete, a group
 // whose processes have not run since the last tick has not used anything, and may rest.
 func (l *Ledger) readCgroups(pass *sensor.Pass) {
-	exact := pass.Complete && pass.Joined && pass.Lost == 0
+	exact := pass.Complete() && pass.Joined && pass.Lost == 0
 	for _, p := range l.parts.order {
 		if p.end != 0 {
 			continue

@@ -31,7 +31,8 @@ func TestIdleGroupsRest(t *testing.T) {
 		}
 		return id
 	}})
-	r.pass.Complete, r.pass.Joined = true, true
+	r.complete(true)
+	r.pass.Joined = true
 	a, b, c := proc(10, 10, r.boot, second), proc(11, 10, r.boot, second), proc(20, 20, r.boot, second)
 	r.tick(second, []sensor.Process{a, b, c})
 	for _, x := range []struct {
@@ -44,8 +45,8 @@ func TestIdleGroupsRest(t *testing.T) {
 		{"it rests again", func() {}, 0, 0, 0},
 		{"one was switched to", func() { b.Voluntary++ }, 1, 0, 1},
 		{"another part runs", func() { c.UserNanos++ }, 0, 1, 1},
-		{"ends are not known", func() { r.pass.Complete = false }, 1, 1, 1},
-		{"from two sources", func() { r.pass.Complete, r.pass.Joined = true, false }, 1, 1, 1},
+		{"ends are not known", func() { r.complete(false) }, 1, 1, 1},
+		{"from two sources", func() { r.complete(true); r.pass.Joined = false }, 1, 1, 1},
 		{"an end was lost", func() { r.pass.Joined, r.pass.Lost = true, 1 }, 1, 1, 1},
 		{"none was lost since", func() { r.pass.Lost = 0 }, 0, 0, 0},
 	} {

@@ -13,11 +13,14 @@ import (
 // service does not end it.
 const endGrace = uint64(10 * time.Second)
 
+// rootOwner owns what belongs to nobody else, and may delete everybody's files.
+const rootOwner = "root"
+
 // settle closes the tick for every part and compares their sum with the machine.
 func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	if l.parts.other == nil {
 		l.parts.other = l.parts.part(Identified{Identity: workload.Identity{
-			Workload: workload.MakeID(workload.Other, l.config.Node), Owner: "root",
+			Workload: workload.MakeID(workload.Other, l.config.Node), Owner: rootOwner,
 		}}, boot)
 	}
 	span := float64(elapsed) / 1e9

@@ -248,7 +248,7 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 	if c.unknown <= c.rss/32 {
 		sure = certainty{figure.Exact, fromPSS}
 		if c.sampled+c.unknown > 0 || c.forked {
-			sure.degree = figure.Estimated
+			sure.degree = sensor.LackScaled.Exactness()
 		}
 		c.since, c.last = 0, c.shared
 		return c.shared, sure, c.sampled <= c.rss/32 && c.rss <= c.base+c.base/32
@@ -260,10 +260,10 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 		c.since = tick
 	}
 	if c.denied < c.unknown && tick < c.since+holdFor {
-		return c.hold(raw), certainty{figure.Estimated, fromPSS}, false
+		return c.hold(raw), lacking(sensor.LackScaled, fromPSS), false
 	}
 	c.bounded = true
-	return types, certainty{figure.AtMost, fromRSSSum}, false
+	return types, lacking(sensor.LackSharedPages, fromRSSSum), false
 }
 
 // changed reports whether so much changed since the part was measured that its processes share other pages.

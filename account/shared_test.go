@@ -141,7 +141,7 @@ func TestBoundWithExitRecords(t *testing.T) {
 	for _, guess := range []bool{false, true} {
 		want := figure.AtMost
 		r := newRig(t, Config{})
-		r.pass.Complete = true
+		r.complete(true)
 		r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 21<<30
 		live := forked(31, 1000)
 		for i := range live[:20] {
@@ -171,7 +171,7 @@ func TestBoundWithExitRecords(t *testing.T) {
 			}
 		}
 		r.restart()
-		r.pass.Complete = true
+		r.complete(true)
 		for range 2 {
 			r.tick(0, live)
 			r.export()
@@ -325,7 +325,7 @@ func (m *measuring) tick(r *rig, pss func(s Sharer) uint64) {
 func TestPagesThatAreMappedLater(t *testing.T) {
 	for _, step := range []uint64{4, 15, 30, 150} {
 		r := newRig(t, Config{})
-		r.pass.Complete = true
+		r.complete(true)
 		r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 22<<30
 		live, touched := forked(13, 0), uint64(0)
 		for i := range live {
@@ -379,7 +379,7 @@ func TestPagesThatAreMappedLater(t *testing.T) {
 // what another part holds for itself, nor than the control group of the whole workload.
 func TestBoundIsTheLeast(t *testing.T) {
 	r := newRig(t, Config{})
-	r.pass.Complete = true
+	r.complete(true)
 	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 24<<30-(1200+300+6000)*mib
 	live := append(forked(21, 800), proc(900, 900, 20*second, second))
 	live[21].Have, live[21].Anon = live[21].Have|sensor.FieldMemory, 6000*mib

@@ -293,7 +293,7 @@ func (a *Agent) tick() error {
 		return nil
 	}
 	a.report(a.tasks.Name(), nil)
-	a.pass.Complete = a.tasks.Exits() != "" && a.tasks.Exits() != task.Taskstats
+	a.pass.Lacks = task.Lacks(a.pass.Lacks, a.tasks.Live(), a.tasks.Exits())
 	a.childTimes(&a.pass)
 	var m *sensor.Machine
 	if a.machine != nil {

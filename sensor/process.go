@@ -1,5 +1,7 @@
 package sensor
 
+import "slices"
+
 // Fields are the figures of a record that its source could read. A figure without its bit
 // set is unknown, not zero.
 type Fields uint32
@@ -106,37 +108,23 @@ type Pass struct {
 	// Exited are processes that ended since the previous pass, each once and with
 	// its final figures, whether or not any pass saw it alive.
 	Exited []Process
-	// Complete means that Exited has every process that ended, with its whole use, except
-	// those counted in Lost.
-	Complete bool
 	// Joined means that Live and Exited come from one source: their cgroup numbers can be
 	// compared.
 	Joined bool
 	// Lost counts exit records that the source could not deliver (a full buffer).
 	Lost uint64
-	// Lacks is what the source cannot count of figures of the records, the same in every pass.
-	Lacks []FieldLack
+	// Lacks is what the sources of the records cannot count, the same in every pass; see reckon/sensor/task.Lacks.
+	Lacks []Lack
 }
 
-// FieldLack is something that a source of processes cannot count of some figures.
-type FieldLack struct {
-	Fields Fields
-	Lack   Lack
-}
-
-// Lacking reports whether the source lacks something of all the given figures.
-func (p *Pass) Lacking(fields Fields, what Lack) bool {
-	for _, l := range p.Lacks {
-		if l.Lack == what && l.Fields&fields == fields {
-			return true
-		}
-	}
-	return false
+// Complete reports whether Exited has every process that ended, with its whole use, except those counted in Lost.
+func (p *Pass) Complete() bool {
+	return !slices.Contains(p.Lacks, LackEndedProcesses) && !slices.Contains(p.Lacks, LackLastMoments)
 }
 
 // Reset empties p and keeps its memory.
 func (p *Pass) Reset() {
-	p.Boot, p.Lost, p.Complete, p.Lacks = 0, 0, false, nil
+	p.Boot, p.Lost, p.Lacks = 0, 0, p.Lacks[:0]
 	p.Live, p.Exited = p.Live[:0], p.Exited[:0]
 }
 

@@ -65,33 +65,6 @@ type TallyFigure struct {
 	Lacks  []Lack
 }
 
-// Lack is something that a source cannot count.
-type Lack uint8
-
-// What sources lack.
-const (
-	LackSpliced        Lack = iota // bytes that the kernel takes out of a socket without a call of the process
-	LackOtherCalls                 // calls by readv(2), io_uring, mmap(2), sendfile(2)
-	LackUnderWay                   // what has begun and is not over yet
-	LackWrittenBack                // lines of the cache that are written back
-	LackShared                     // what went through a device while several workloads used it
-	LackEndedThreads               // what threads did between their last reading and their end
-	LackEndedProcesses             // the same of processes
-	LackOtherUsers                 // processes of other users
-	LackHuge                       // explicit huge pages
-)
-
-// Exactness returns the best that a figure with the lack can be. Lacks that are small or pass by are accepted.
-func (l Lack) Exactness() figure.Exactness {
-	switch l {
-	case LackWrittenBack:
-		return figure.Estimated
-	case LackSpliced, LackShared, LackEndedThreads, LackEndedProcesses, LackOtherUsers, LackHuge:
-		return figure.AtLeast
-	}
-	return figure.Exact
-}
-
 // Exactness returns the best that the figure can be.
 func (f *TallyFigure) Exactness() (e figure.Exactness) {
 	for _, l := range f.Lacks {

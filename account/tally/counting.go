@@ -46,7 +46,8 @@ const (
 // certainty returns the exactness of a figure of an account that began at start, and where it comes from.
 func (c *counting) certainty(f *sensor.TallyFigure, start uint64) (figure.Exactness, string) {
 	degree, source := f.Exactness(), f.Source
-	worse := func(d figure.Exactness, from string) {
+	worse := func(l sensor.Lack, from string) {
+		d := l.Exactness()
 		if d > degree {
 			source = from
 		}
@@ -57,12 +58,12 @@ func (c *counting) certainty(f *sensor.TallyFigure, start uint64) (figure.Exactn
 	}
 	switch {
 	case c.fresh && start < c.since:
-		worse(figure.AtLeast, FromStart)
+		worse(sensor.LackHistory, FromStart)
 	case c.full:
-		worse(figure.AtLeast, FromFullTable)
+		worse(sensor.LackRoom, FromFullTable)
 	}
 	if c.shared {
-		worse(figure.Estimated, FromTurns)
+		worse(sensor.LackTurns, FromTurns)
 	}
 	return degree, source
 }

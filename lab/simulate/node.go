@@ -316,7 +316,7 @@ func (n *Node) Close() error { return nil }
 // Read implements [sensor.TaskSource].
 func (n *Node) Read(p *sensor.Pass) error {
 	p.Boot = uint64(n.now.Sub(n.boot))
-	p.Exited, p.Complete = append(p.Exited, n.exited...), true
+	p.Exited = append(p.Exited, n.exited...)
 	n.exited = n.exited[:0]
 	for _, g := range n.groups {
 		for _, q := range g.procs {

@@ -66,7 +66,7 @@ func (r *replay) tick() {
 		r.gate, r.s.moment = make(chan struct{}), time.Microsecond
 	}
 	r.s.StartGPU(r.passes%exportEvery == 0, r.passes%exportEvery == 1)
-	pass := sensor.Pass{Boot: r.boot(now), Complete: true, Joined: true}
+	pass := sensor.Pass{Boot: r.boot(now), Joined: true}
 	for pid, p := range r.tr.alive {
 		first, last := p.first, p.last
 		if p.held {

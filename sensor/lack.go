@@ -1,0 +1,63 @@
+package sensor
+
+import "reckon/figure"
+
+// Lack is something that a source cannot count, or cannot tell apart. From what its sources lack, and from nothing else, follows how exact
+// a figure is.
+type Lack uint8
+
+// What sources lack.
+const (
+	LackNothing Lack = iota
+
+	// Of processes.
+	LackEndedThreads   // what threads did that ended where nobody could count it; [Process.Partial] says of which process
+	LackEndedProcesses // ends of processes, and what they did since their last reading
+	LackLastMoments    // of ended processes, the last moments and the process group (taskstats)
+	LackChildTimes     // and besides, the CPU time of children is not told to parents
+	LackOrphans        // CPU time that no parent was told of
+	LackLate           // when CPU time was used: child times tell it when it is over
+	LackWhose          // whose CPU time it was: another's, or this one's
+	LackUnread         // processes that no reading and no record showed
+	LackHistory        // what was before the agent began
+	LackEnd            // when the last process ended
+	LackQuiet          // what was handed over to short work
+	LackTogether       // how much several had at the same time
+	LackReached        // whether it reached storage before it was deleted
+
+	// Of memory.
+	LackHuge        // explicit huge pages, which control groups count apart
+	LackSharedPages // which pages several processes have in common
+	LackScaled      // the same of some processes, for which others of the same program stand
+	LackShmem       // shared memory, or memory of the kernel, of a control group
+	LackReclaimable // which memory of the kernel can be given back (version 1)
+	LackBuffered    // writes through the page cache (version 1)
+
+	// Of tallies and devices.
+	LackSpliced     // bytes that the kernel takes out of a socket without a call of the process
+	LackOtherCalls  // calls by readv(2), io_uring, mmap(2), sendfile(2)
+	LackUnderWay    // what has begun and is not over yet
+	LackWrittenBack // lines of the cache that are written back
+	LackShared      // what went through a device while several workloads used it
+	LackRoom        // processes, or events, for which there was no room
+	LackTurns       // events while others had the hardware counter
+	LackMeter       // energy, which is computed by a model
+	LackSplit       // how much of a device each of its users had
+
+	Lacks int = iota
+)
+
+// lackings is the best that a figure with each lack can be. Lacks that are small or pass by are accepted.
+var lackings = [Lacks]figure.Exactness{
+	LackEndedThreads: figure.AtLeast, LackEndedProcesses: figure.AtLeast, LackLastMoments: figure.AtLeast, LackChildTimes: figure.AtLeast,
+	LackOrphans: figure.AtLeast, LackLate: figure.Estimated, LackWhose: figure.Estimated, LackUnread: figure.AtLeast,
+	LackHistory: figure.AtLeast, LackEnd: figure.AtLeast, LackQuiet: figure.AtLeast, LackTogether: figure.AtLeast,
+	LackReached: figure.AtMost,
+	LackHuge:    figure.AtLeast, LackSharedPages: figure.AtMost, LackScaled: figure.Estimated, LackShmem: figure.AtLeast,
+	LackReclaimable: figure.Estimated, LackBuffered: figure.AtLeast,
+	LackSpliced: figure.AtLeast, LackWrittenBack: figure.Estimated, LackShared: figure.AtLeast, LackRoom: figure.AtLeast,
+	LackTurns: figure.Estimated, LackMeter: figure.Modelled, LackSplit: figure.Estimated,
+}
+
+// Exactness returns the best that a figure with the lack can be.
+func (l Lack) Exactness() figure.Exactness { return lackings[l] }
