@@ -3,7 +3,6 @@ package nvml
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -90,7 +89,7 @@ func (r *replay) tick() {
 	byPID := func(a, b sensor.Process) int { return int(a.PID - b.PID) }
 	slices.SortFunc(pass.Live, byPID)
 	slices.SortFunc(pass.Exited, byPID)
-	r.l.Tick(r.time(), &pass, nil)
+	r.l.Tick(r.wall(), &pass, nil)
 	r.gpu.Reset()
 	if err := r.s.ReadGPU(&r.gpu); err != nil {
 		r.t.Fatal(err)
@@ -116,7 +115,7 @@ func (r *replay) tick() {
 
 func (r *replay) export() {
 	var b metric.Batch
-	b.Reset(r.time())
+	b.Reset(r.wall())
 	r.l.Export(&b)
 	if err := r.s.Read(&b); err != nil {
 		r.t.Fatal(err)
@@ -133,8 +132,9 @@ func (r *replay) run() {
 		if r.gate != nil {
 			close(r.gate)
 		}
-		for r.s.flying != 0 && len(r.s.done) == 0 { // the driver answers before the trace goes on
-			runtime.Gosched()
+		if r.s.flying != 0 { // the driver answers before the trace goes on
+			answer := <-r.s.done
+			r.s.done <- answer
 		}
 		if r.gate = nil; !r.next() {
 			break

@@ -185,6 +185,9 @@ func (p *player) now() *traceLine { return &p.tr.lines[p.at] }
 
 func (p *player) time() time.Time { return time.UnixMicro(int64((p.now().T + p.late) * 1e6)) }
 
+// wall is the time of the line, whatever the driver does meanwhile.
+func (p *player) wall() time.Time { return time.UnixMicro(int64(p.now().T * 1e6)) }
+
 // next moves on by four lines; false is the end.
 func (p *player) next() bool {
 	p.was, p.late = p.at, 0
