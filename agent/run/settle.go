@@ -157,7 +157,8 @@ func (r *runner) fillMemory(rep *Report) {
 	}
 }
 
-// hasty reports whether samples say too little and no exit record more: a command was still being loaded when it was looked at, and ended before
+// hasty reports whether samples say too little and no exit record more: a command was still being loaded when it was looked at, and ended
+// before
 // it was again. What wait4(2) returns holds our own memory from before its exec.
 func (m *meter) hasty() bool {
 	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && (m.samples < 3 || m.lastAt < hastyTime)
