@@ -259,7 +259,11 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 	if c.since == 0 {
 		c.since = tick
 	}
-	if c.denied < c.unknown && tick < c.since+holdFor {
+	hold := uint32(holdFor)
+	if c.growing {
+		hold *= 3
+	}
+	if c.denied < c.unknown && tick < c.since+hold {
 		return c.hold(raw), lacking(sensor.LackScaled, fromPSS), false
 	}
 	c.bounded = true
