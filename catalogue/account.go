@@ -17,6 +17,7 @@ import (
 // each series. Fields are exported to be encoded.
 type account struct {
 	Site, ID, Kind, Owner string
+	OwnerRank             ownerRank
 	Start                 int64  // milliseconds
 	Known                 bool   // Start comes from the start series, not from the first sample
 	Run                   string // what the source calls this run of the id, such as the UID of a Job; empty where it does not
@@ -49,12 +50,46 @@ type account struct {
 	replaces bool  // nothing of the row that is there stays
 	Ended    bool  // in the last row that was written
 	Over     int64 // the end in that row
+	Wrote    wrote
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
 // place is where a part of a workload runs, and its owner: what a script runs as another user is a part of its own. It is empty for what a
 // batch system wrote.
 type place struct{ Node, Part, Owner string }
+
+// wrote is what of the last row decides about all hours of the run.
+type wrote struct {
+	Owner    string
+	Reported bool // by the batch system
+}
+
+// ownerRank is how well the source of an owner knows the name.
+type ownerRank uint8
+
+const (
+	numberedOwner ownerRank = 1 + iota // a number: whoever reported it knows no name
+	nodeOwner                          // the name that a node has for the user
+	batchOwner                         // the name that the batch system has
+)
+
+// own takes in an owner, as the batch system or a node calls it. The best source counts, whatever comes first: a node without the user
+// database of the site has numbers only. Of one rank the first counts, or, with instead, the last.
+func (a *account) own(owner string, byBatch, instead bool) {
+	rank := nodeOwner
+	switch {
+	case owner == "":
+		return
+	case strings.Trim(owner, "0123456789") == "":
+		rank = numberedOwner
+	case byBatch:
+		rank = batchOwner
+	}
+	if rank < a.OwnerRank || rank == a.OwnerRank && (!instead || owner == a.Owner) {
+		return
+	}
+	a.Owner, a.OwnerRank, a.touched = owner, rank, true
+}
 
 // placeOf is the place of a series.
 func placeOf(n *series.Labels) place {

@@ -242,9 +242,7 @@ func (f *fold) join(k key, list, ends []startSpan) {
 		}
 		if mine.Eldest == 0 || l.start <= mine.Eldest {
 			mine.Eldest = l.start
-			if l.Owner != "" {
-				mine.Owner = l.Owner
-			}
+			mine.own(l.Owner, false, true)
 		}
 		if !mine.Fixed {
 			if !mine.Known || l.start < mine.Start {
@@ -283,7 +281,7 @@ func (f *fold) split(k key, mine *account) {
 				delete(a.Ends, p)
 			}
 		}
-		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
+		mine.Owner, mine.OwnerRank, mine.Kind, mine.Name, mine.Account = a.Owner, a.OwnerRank, a.Kind, a.Name, a.Account
 		mine.Partition, mine.Command, mine.Programs = a.Partition, a.Command, maps.Clone(a.Programs)
 	}
 }
@@ -392,9 +390,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		if now.Kind == "" {
 			now.Kind = n.Kind
 		}
-		if now.Owner == "" {
-			now.Owner = n.Owner
-		}
+		now.own(n.Owner, byBatch, false)
 		return now
 	}
 	switch {
@@ -480,9 +476,7 @@ func (a *account) facts(t int64, n *series.Labels) {
 			*field = v
 		}
 	}
-	if n.Owner != "" && a.Eldest == 0 {
-		a.Owner = n.Owner
-	}
+	a.own(n.Owner, n.Node == "" && n.Part == "", a.Eldest == 0)
 }
 
 // noteProgram notes which program a part runs, by its info series.

@@ -152,6 +152,7 @@ func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
 		b := read[same]
 		b.touched, b.Rows = true, append(b.Rows, a.Rows...)
 		b.replaces = b.replaces || len(a.Steps) > len(b.Steps) && a.from(true) >= oldest
+		b.Wrote = a.Wrote
 		b.Fixed, b.Ended, b.Over = b.Fixed || a.Fixed, b.Ended || a.Ended, max(b.Over, a.Over)
 		if a.Fixed && !b.reported() {
 			b.Start = a.Start

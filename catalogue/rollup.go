@@ -90,6 +90,8 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	}
 	at := w.End
 	switch {
+	case a.Wrote != (wrote{}) && a.Wrote != wrote{w.Owner, a.reported()}: // its hours are of another name, or without what it was given
+		at = w.Start
 	case !a.Fixed || len(w.PreviousStarts) > 0 && (at.IsZero() || w.Start.Before(at)):
 		at = w.Start
 	case at.IsZero():

@@ -73,7 +73,7 @@ func (p *pass) allocations(ctx context.Context, q storage.Queryable, runs []*sto
 		}
 		for _, w := range group {
 			k := key{w.Site, w.ID}
-			p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
+			p.learnRun(k, w)
 			p.allocate(k, w, facts[k])
 		}
 	}

@@ -16,7 +16,7 @@ func (p *pass) begun(w *store.Workload) {
 		return
 	}
 	k := key{w.Site, w.ID}
-	p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
+	p.learnRun(k, w)
 	u := p.row(cell{key: k, hour: p.edges[p.at(at)]}, p.facts[k])
 	u.Started = ptr(1)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {

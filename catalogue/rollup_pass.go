@@ -346,6 +346,16 @@ func (p *pass) learn(k key, f fact) {
 	p.facts[k] = have
 }
 
+// learnRun does so from a row. The owner of a job is that of its row: a node may know a number only.
+func (p *pass) learnRun(k key, w *store.Workload) {
+	p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
+	if w.Owner != "" && workload.Kind(w.Kind).Scheduled() {
+		have := p.facts[k]
+		have.owner = w.Owner
+		p.facts[k] = have
+	}
+}
+
 // begins is when what is read begins.
 func (p *pass) begins() time.Time { return time.UnixMilli(p.from - p.reach) }
 

@@ -54,6 +54,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	}
 	b.fold.gone = nil
 	for i, a := range done {
+		a.Wrote = wrote{a.Owner, a.reported()}
 		a.touched, a.replaces, a.Fixed, a.Ended, a.Over, a.Rows, a.ended = false, false, true, !ended[i].IsZero(), 0, []int64{a.Start},
 			a.seen()
 		if a.Ended {

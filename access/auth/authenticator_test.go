@@ -282,7 +282,7 @@ func TestOpenIDConnect(t *testing.T) {
 		"support":        {claims: map[string]any{"preferred_username": "sue", "groups": "helpdesk"}, want: "support sue"},
 		"no group":       {claims: map[string]any{"preferred_username": "eve", "groups": []string{"guests"}}, want: "nobody"},
 		"no name":        {claims: map[string]any{"groups": []string{"hpc-users"}}, want: "nobody"},
-		"odd name":       {claims: map[string]any{"preferred_username": "a b", "groups": []string{"hpc-users"}}, want: "nobody"},
+		"odd name":       {claims: map[string]any{"preferred_username": "a\tb", "groups": []string{"hpc-users"}}, want: "nobody"},
 		"other nonce":    {claims: map[string]any{"preferred_username": "root", "groups": []string{"hpc-admins"}}, spoil: func(c map[string]any) { c["nonce"] = "x" }, want: "nobody"},
 		"other audience": {claims: map[string]any{"preferred_username": "root", "groups": []string{"hpc-admins"}}, spoil: func(c map[string]any) { c["aud"] = "shop" }, want: "nobody"},
 		"other issuer":   {claims: map[string]any{"preferred_username": "root", "groups": []string{"hpc-admins"}}, spoil: func(c map[string]any) { c["iss"] = "https://evil.example" }, want: "nobody"},

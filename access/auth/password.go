@@ -48,8 +48,8 @@ type User struct {
 // CheckName returns an error that describes what is wrong with the name of a user.
 func CheckName(name string) error {
 	if name == "" || len(name) > 128 || !utf8.ValidString(name) ||
-		strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == 0x7f }) {
-		return fmt.Errorf("%q cannot be the name of a user; give 1 to 128 bytes without spaces and colons", name)
+		strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == ':' || r == 0x7f }) {
+		return fmt.Errorf("%q cannot be the name of a user; give 1 to 128 bytes without colons, and no blank at an end", name)
 	}
 	return nil
 }

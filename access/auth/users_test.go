@@ -68,7 +68,7 @@ func TestUsers(t *testing.T) {
 	if err := k.AddUser(ctx, auth.User{Name: "alice", Role: access.Admin}, good); !errors.Is(err, auth.ErrExists) {
 		t.Errorf("alice twice: %v", err)
 	}
-	for name, u := range map[string]auth.User{"short": {Name: "x", Role: access.User}, "name": {Name: "a b", Role: access.User}, "colon": {Name: "a:b", Role: access.User}, "role": {Name: "x"}, "public": {Name: "x", Role: access.Public}} {
+	for name, u := range map[string]auth.User{"short": {Name: "x", Role: access.User}, "name": {Name: "a\tb", Role: access.User}, "colon": {Name: "a:b", Role: access.User}, "role": {Name: "x"}, "public": {Name: "x", Role: access.Public}} {
 		password := good
 		if name == "short" {
 			password = "123456789"

@@ -3,6 +3,7 @@ package users
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -38,23 +39,20 @@ func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	return names, ids
 }
 
-// valid reports whether a name may stand in a label: Windows domains ("DOM\user") and
-// mail addresses may, control characters, slashes and colons may not. A name of digits
-// only would be taken for a number.
+// valid reports whether a name may stand in a label: Windows domains ("DOM\user"), mail addresses, blanks within ("jane smith") and
+// digits alone may, as directories have them; control characters, slashes and colons may not.
 func valid(name string) bool {
-	if name == "" || len(name) > 256 || !utf8.ValidString(name) {
+	if name == "" || len(name) > 256 || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
 		return false
 	}
 	switch name[0] {
 	case '#', '+', '-':
 		return false
 	}
-	digits := true
 	for _, r := range name {
-		if r <= ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '/' || r == ':' {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '/' || r == ':' {
 			return false
 		}
-		digits = digits && r >= '0' && r <= '9'
 	}
-	return !digits
+	return true
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -84,7 +85,7 @@ func New(root string) *Table {
 	return t
 }
 
-// Name returns the name of a user, or the number in decimal when it is not known (yet).
+// Name returns the name of a user, or the number in decimal when it is not known (yet), with # before it where that is a name.
 func (t *Table) Name(uid uint32) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,8 +96,15 @@ func (t *Table) Name(uid uint32) string {
 	if a, ok := t.lookup(question{uid: uid}); ok {
 		return a.name
 	}
-	return strconv.FormatUint(uint64(uid), 10)
+	number := strconv.FormatUint(uint64(uid), 10)
+	if _, taken := t.ids[number]; taken {
+		return numberMark + number
+	}
+	return number
 }
+
+// numberMark stands before the number of a user without a name where another user has that number for a name. No name begins with it.
+const numberMark = "#"
 
 // Settled reports whether the name of a user is more than a number that stands in until
 // the database has answered.
@@ -118,7 +126,7 @@ func (t *Table) ID(name string) (uint32, bool) {
 	if uid, ok := t.ids[name]; ok {
 		return uid, true
 	}
-	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+	if n, err := strconv.ParseUint(strings.TrimPrefix(name, numberMark), 10, 32); err == nil {
 		return uint32(n), true
 	}
 	if !valid(name) {

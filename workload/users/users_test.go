@@ -21,6 +21,8 @@ root:x:7:7:second number of root:/:
 alice:x:1000:1000:Alice,,,:/home/alice:/bin/zsh
 DOM\bob:x:1001:1001::/home/bob:/bin/sh
 1234:x:55:55::/:
+jane smith:x:1002:1002::/home/jane:/bin/sh
+ pad:x:88:88::/:
 +nis:x:66:66::/:
 bad:x:99999999999:1::/:
 bad2:x:-1:1::/:
@@ -30,7 +32,7 @@ last:x:4294967294:1::/:`
 
 func TestPasswd(t *testing.T) {
 	names, ids := parsePasswd([]byte(passwd))
-	for uid, want := range map[uint32]string{0: "root", 1: "daemon", 7: "root", 1000: "alice", 1001: `DOM\bob`, 4294967294: "last"} {
+	for uid, want := range map[uint32]string{0: "root", 1: "daemon", 7: "root", 1000: "alice", 55: "1234", 1002: "jane smith", 1001: `DOM\bob`, 4294967294: "last"} {
 		if names[uid] != want {
 			t.Errorf("%d: %q, want %q", uid, names[uid], want)
 		}
@@ -69,6 +71,14 @@ func TestFileIsReadAgain(t *testing.T) {
 		}
 		if uid, ok := tab.ID("4711"); !ok || uid != 4711 {
 			t.Errorf("4711 is %d, %v", uid, ok)
+		}
+		if got := tab.Name(1234); got != "#1234" {
+			t.Errorf("a user without a name, beside one of that name, is %q", got)
+		}
+		for name, want := range map[string]uint32{"1234": 55, "#1234": 1234} {
+			if uid, ok := tab.ID(name); !ok || uid != want {
+				t.Errorf("%s is %d, %v", name, uid, ok)
+			}
 		}
 		if _, ok := tab.ID("nobody knows"); ok {
 			t.Error("an impossible name has a number")
