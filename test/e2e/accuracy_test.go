@@ -21,6 +21,8 @@ type load struct {
 	CPUSeconds float64 `json:"cpu_seconds"`
 	Processes  int     `json:"processes"`
 	Bytes      int     `json:"bytes"`
+	Wait       float64 `json:"wait_seconds"`
+	Reached    float64 `json:"reached"`
 }
 
 // run does a known load in a process group of its own and returns what the kernel

@@ -22,6 +22,10 @@ type result struct {
 	CPUSeconds float64 `json:"cpu_seconds"`
 	Processes  int     `json:"processes"`
 	Bytes      int     `json:"bytes"`
+	// Of threads that ended, see threads.
+	WaitSeconds float64 `json:"wait_seconds"`
+	Written     uint64  `json:"written"`
+	Reached     uint64  `json:"reached"`
 }
 
 func main() {
@@ -30,6 +34,9 @@ func main() {
 	each := flag.Duration("each", 2*time.Millisecond, "CPU time of each child")
 	alloc := flag.Int("alloc", 0, "bytes to allocate and touch")
 	hold := flag.Duration("hold", 0, "how long to stay at the end")
+	ending := flag.Int("threads", 0, "threads that work, write and end")
+	dir := flag.String("dir", "", "where they write")
+	remove := flag.Bool("delete", false, "they delete what they wrote")
 	flag.Parse()
 	spin(*burn)
 	var held []byte
@@ -51,6 +58,7 @@ func main() {
 	if *procs == 0 && *alloc == 0 && *hold == 0 {
 		return // a child
 	}
+	waited, written, reached := threads(*ending, *dir, *remove)
 	var own, children unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &children); err != nil {
 		fail(err)
@@ -61,7 +69,7 @@ func main() {
 	nanos := own.Utime.Nano() + own.Stime.Nano() + children.Utime.Nano() + children.Stime.Nano()
 	_ = json.NewEncoder(os.Stdout).Encode(result{
 		PID: os.Getpid(), PGID: unix.Getpgrp(), CPUSeconds: float64(nanos) / 1e9,
-		Processes: *procs + 1, Bytes: len(held),
+		Processes: *procs + 1, Bytes: len(held), WaitSeconds: waited, Written: written, Reached: reached,
 	})
 	os.Stdout.Close()
 	time.Sleep(*hold)
