@@ -96,7 +96,9 @@ func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wir
 	d := wire.WorkloadDetail{Workload: w}
 	whole, err := whole(ctx, b.Views, &w)
 	waits := !w.Running && !w.Lost && w.End == nil // what its processes did belongs to the run before
-	if err == nil && !waits {
+	if waits {
+		d.StepSeconds = r.Step.Seconds()
+	} else if err == nil {
 		err = b.overTime(ctx, &d, whole, r)
 	}
 	if err := b.Outage.degrade(&d.Missing, "its profile", err); err != nil {
