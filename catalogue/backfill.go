@@ -22,6 +22,7 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 			return 0, nil, err
 		}
 	}
+	seen.renumber(b.fold)
 	var missed []*account
 	for k, runs := range seen.accounts {
 		_, known := b.fold.accounts[k]

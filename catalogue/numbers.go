@@ -94,6 +94,24 @@ func (f *fold) adoptNumbered() {
 	}
 }
 
+// renumber moves to their jobs the accounts under numbers that another fold knows.
+func (f *fold) renumber(known *fold) {
+	for alias := range known.numbers {
+		f.accounts[alias] = slices.DeleteFunc(f.accounts[alias], func(a *account) bool {
+			k := known.named(alias, a.Start)
+			if k == alias {
+				return false
+			}
+			a.ID = k.ID
+			f.accounts[k] = append(f.accounts[k], a)
+			return true
+		})
+		if len(f.accounts[alias]) == 0 {
+			delete(f.accounts, alias)
+		}
+	}
+}
+
 // rename moves the starts that nodes observed under a number to its job.
 func (f *fold) rename(found map[key][]startSpan) {
 	for alias := range f.numbers {

@@ -227,7 +227,7 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 		}
 		for id, t := range a.Tracks {
 			have := mine.Tracks[id] // which may have been read again since, under the job's own id
-			if have != nil && (t.First < have.First || t.T > have.T) || t.starts() && !mine.holds(a.Start) && mine.beganOn(t.Node, nil) {
+			if have != nil && (t.First < have.First || t.T > have.T) || t.starts() && !mine.holds(a.Start) && f.beganOn(mine, t.Node, nil) {
 				return false // the same part, started again
 			}
 		}
@@ -290,25 +290,28 @@ func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mi
 			mine = a
 		}
 	}
-	if mine != nil && mine.beganOn(node, list) {
+	if mine != nil && f.beganOn(mine, node, list) {
 		return nil
 	}
 	return mine
 }
 
-// beganOn reports whether a node observed a start that lies in the run.
-func (a *account) beganOn(node string, list []startSpan) bool {
-	if a.Scheduler.Start == 0 {
+// beganOn reports whether a node observed a start that lies in the run. It may have been taken for one of another run, before the
+// start of this one was reported.
+func (f *fold) beganOn(mine *account, node string, list []startSpan) bool {
+	if mine.Scheduler.Start == 0 {
 		return false
 	}
 	for _, l := range list {
-		if l.Node == node && a.holds(l.start) {
+		if l.Node == node && mine.holds(l.start) {
 			return true
 		}
 	}
-	for _, t := range a.Tracks {
-		if t.Node == node && t.starts() && (a.holds(int64(t.FirstV*1000)) || a.holds(int64(t.V*1000))) {
-			return true
+	for _, a := range f.accounts[key{mine.Site, mine.ID}] {
+		for _, t := range a.Tracks {
+			if t.Node == node && t.starts() && (mine.holds(int64(t.FirstV*1000)) || mine.holds(int64(t.V*1000))) {
+				return true
+			}
 		}
 	}
 	return false
