@@ -19,7 +19,6 @@ type card struct {
 	at       time.Time
 	begun    time.Time
 	stranger bool
-	gone     int
 	closed   bool
 }
 

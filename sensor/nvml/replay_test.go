@@ -27,7 +27,6 @@ type replay struct {
 	meters []sensor.Meter
 	ended  map[int32]bool
 	values map[string]float64 // of every series, the last value
-	own    map[string]float64 // of the sensor, at the end
 	passes int
 	late   int // the driver answers one in so many readings too late for the tick, 0 for none
 }

@@ -200,9 +200,6 @@ func (p *player) next() bool {
 
 func (p *player) call(name string) { p.calls[name]++ }
 
-// since are the lines after the last tick.
-func (p *player) since() []traceLine { return p.tr.lines[max(p.was+1, 0) : p.at+1] }
-
 func (p *player) Utilization(handle) (uint32, uint32, code) {
 	p.call("Utilization")
 	return p.now().Util[0], p.now().Util[1], success

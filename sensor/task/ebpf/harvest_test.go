@@ -249,7 +249,7 @@ func crowd() {
 	for range 32 {
 		go func() {
 			runtime.LockOSThread()
-			for {
+			for n := 0; n >= 0; n++ { // until it is killed
 			}
 		}()
 	}
