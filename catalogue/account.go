@@ -78,7 +78,7 @@ const (
 func (a *account) own(owner string, byBatch, instead bool) {
 	rank := nodeOwner
 	switch {
-	case owner == "":
+	case owner == "" || owner == a.Owner && (!byBatch || a.OwnerRank == batchOwner): // as nearly every sample has it
 		return
 	case strings.Trim(owner, "0123456789") == "":
 		rank = numberedOwner
@@ -199,6 +199,7 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 	if a.Scheduler.End != 0 {
 		return max(a.Scheduler.End, a.Start)
 	}
+	pods := a.sandboxes(spans)
 	var end, around, lastReport int64
 	for _, s := range spans {
 		if a.reported() && s.place == (place{}) {
@@ -217,7 +218,7 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 		switch {
 		case !over && !s.stale && s.last > now-gone:
 			return 0
-		case over && a.sandbox(spans, s.place):
+		case over && pods[place{Node: s.Node, Part: s.Part}]:
 			around = max(around, at)
 		default:
 			end = max(end, at)
@@ -235,19 +236,19 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 	return max(end, a.Start)
 }
 
-// sandbox reports whether a place is that of a pod as such, beside containers of it. A pod runs as long as its sandbox, and ended
-// with its containers: the kubelet removes the sandbox later, at times much later.
-func (a *account) sandbox(spans []span, p place) bool {
+// sandboxes returns the places, without owners, of pods as such that have containers beside them. A pod runs as long as its sandbox,
+// and ended with its containers: the kubelet removes the sandbox later, at times much later.
+func (a *account) sandboxes(spans []span) map[place]bool {
 	if !workload.ID(a.ID).Kind().Pod() {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(spans, func(s span) bool {
-		if s.Node != p.Node || s.Part == p.Part {
-			return false
+	out := map[place]bool{}
+	for _, s := range spans {
+		if s.Part != "" {
+			out[place{Node: s.Node, Part: s.Part[:max(strings.LastIndexByte(s.Part, '/'), 0)]}] = true
 		}
-		rest, in := strings.CutPrefix(s.Part, p.Part)
-		return in && (p.Part == "" || rest[0] == '/')
-	})
+	}
+	return out
 }
 
 // lost reports whether a reported run that counts as ended only fell silent.

@@ -36,8 +36,17 @@ const (
 	firstFigure // the slots of figures follow
 )
 
-// accountedExit stands for the exit codes that accounting alone reports.
-const accountedExit = figure.ExitCode + "/" + figure.Accounting
+// named are the series of metrics, whatever their labels.
+func named(metrics ...string) []figure.Source {
+	out := make([]figure.Source, len(metrics))
+	for i, name := range metrics {
+		out[i].Metric = name
+	}
+	return out
+}
+
+// accountedExit are the exit codes that accounting alone reports.
+var accountedExit = figure.Source{Metric: figure.ExitCode, Label: "by", Value: figure.Accounting}
 
 // The slots that roll-ups need besides figures.
 const (
@@ -50,15 +59,16 @@ const (
 // runSlots are the series of runs, hourSlots the counters of hours.
 var (
 	runFigures = figure.Of(figure.Runs)
-	runSlots   = newRegistry(runFigures, nil,
-		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode, accountedExit,
-		figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU,
-		figure.StepMemory, figure.StepCores, figure.ContainerRestarts, figure.ContainerWaiting, figure.ContainerExit)
-	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "by", "user")
+	runSlots   = newRegistry(runFigures, nil, slices.Concat(
+		named(figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode),
+		[]figure.Source{accountedExit},
+		named(figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU,
+			figure.StepMemory, figure.StepCores, figure.ContainerRestarts, figure.ContainerWaiting, figure.ContainerExit)))
+	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "user")
 
 	hourFigures = figure.Of(figure.Hours)
 	hourSlots   = newRegistry(hourFigures, func(f *figure.Figure) figure.Source { return f.Except },
-		figure.CommandCPU, figure.NodeCPU, figure.NodeEnergy)
+		named(figure.CommandCPU, figure.NodeCPU, figure.NodeEnergy))
 	hourLabels = append(hourSlots.labels, "mode", "cpu", "command", "account", "partition", "figure")
 
 	cpuFigure    = figure.Index(figure.Runs, "cpu_seconds")
@@ -81,14 +91,10 @@ type registry struct {
 }
 
 // newRegistry numbers facts, then the sources of figures.
-func newRegistry(figures []figure.Figure, except func(*figure.Figure) figure.Source, facts ...string) *registry {
+func newRegistry(figures []figure.Figure, except func(*figure.Figure) figure.Source, facts []figure.Source) *registry {
 	r := &registry{byMetric: map[string][]slot{}, except: map[string]figure.Source{}}
-	for _, name := range facts {
-		f := figure.Source{Metric: name}
-		if name == accountedExit {
-			f = figure.Source{Metric: figure.ExitCode, Label: "by", Value: figure.Accounting}
-		}
-		r.add(f)
+	for _, s := range facts {
+		r.add(s)
 	}
 	for i := range figures {
 		f := &figures[i]
