@@ -155,17 +155,12 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	return j, nil
 }
 
-// suspendedWithin leaves of the suspension what was within the time of the job. Slurm takes that, and only that, off the time elapsed.
+// suspendedWithin leaves of the suspension what was within the time of the job.
 func (j *Job) suspendedWithin(elapsed *float64) {
 	if j.Suspended == nil || j.Start.IsZero() || j.End.Before(j.Start) {
 		return
 	}
-	span := j.End.Sub(j.Start).Seconds()
-	if elapsed != nil {
-		*j.Suspended = max(min(*j.Suspended, span-*elapsed), 0)
-		return
-	}
-	*j.Suspended = slurmtext.Suspended(*j.Suspended, span)
+	*j.Suspended = slurmtext.Suspended(*j.Suspended, j.End.Sub(j.Start).Seconds(), elapsed)
 }
 
 // names parses the id of the job or step.

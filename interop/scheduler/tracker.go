@@ -259,7 +259,7 @@ func (l *run) merge(j *Job) {
 		if !l.suspendedSince.IsZero() && n.End.Before(l.suspendedSince.Add(2*time.Second)) {
 			n.Suspended = min(n.Suspended, l.suspendedBefore) // it was suspended when it was cancelled
 		}
-		n.Suspended = slurmtext.Suspended(n.Suspended, n.End.Sub(n.Start).Seconds())
+		n.Suspended = slurmtext.Suspended(n.Suspended, n.End.Sub(n.Start).Seconds(), nil)
 	}
 	if n.Reason == "" && n.State == was.State {
 		n.Reason = was.Reason

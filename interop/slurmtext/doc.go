@@ -80,9 +80,13 @@ func Exit(s string) (*int, error) {
 
 // Suspended returns for how long of its time a job was suspended, in seconds, from what Slurm reports at its end and the time from
 // its start to its end. The end of a job that was cancelled while it was suspended is when that suspension began: Slurm counts the
-// suspension all the same. One as long as the job, which it cannot be, was after the end.
-func Suspended(reported, span float64) float64 {
-	if reported >= span {
+// suspension all the same. Slurm takes what was within that time, and only that, off the time elapsed; where that is unknown, nil, a
+// suspension as long as the job, which it cannot be, was after the end.
+func Suspended(reported, span float64, elapsed *float64) float64 {
+	switch {
+	case elapsed != nil:
+		return max(min(reported, span-*elapsed), 0)
+	case reported >= span:
 		return 0
 	}
 	return reported

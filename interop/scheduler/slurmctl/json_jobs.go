@@ -208,7 +208,7 @@ func (a *accounted) job() scheduler.Job {
 	}
 	j.QOS = string(a.QOS)
 	if j.Suspended = a.Time.Suspended.or(0); j.Suspended > 0 && a.Time.Elapsed.ok && j.End.After(j.Start) {
-		j.Suspended = max(j.End.Sub(j.Start).Seconds()-a.Time.Elapsed.v, 0) // without what is after the end
+		j.Suspended = slurmtext.Suspended(j.Suspended, j.End.Sub(j.Start).Seconds(), &a.Time.Elapsed.v)
 	}
 	if j.EndedBy, _ = slurmtext.EndedBy(j.State, ""); j.State == "cancelled" && a.Cancelled != "" {
 		j.EndedBy, j.EndedByUser = slurmtext.EndedByUser, string(a.Cancelled)
