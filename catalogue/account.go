@@ -329,7 +329,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 // history that somebody else sampled, a run begins with its first reading.
 func (a *account) usedBefore() (seconds float64) {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.First <= a.Start && !k.byBatch() && k.Slot.feeds(cpuFigure) {
+		if k.T != 0 && k.First == a.Start && !k.byBatch() && k.Slot.feeds(cpuFigure) {
 			seconds += k.FirstV
 		}
 	}
