@@ -142,5 +142,5 @@ func (a *Authorized) redact(w *wire.Workload) {
 	m := hmac.New(sha256.New, a.secret)
 	fmt.Fprintf(m, "%q %q %d", w.Site, w.ID, w.Start.UnixNano())
 	w.ID = w.Kind + "/" + hex.EncodeToString(m.Sum(nil)[:8])
-	w.Name, w.Owner, w.Account, w.Command, w.Reason, w.EndedByUser = "", "", "", "", "", ""
+	w.Name, w.Owner, w.Account, w.Command, w.Reason, w.EndedByUser, w.Users = "", "", "", "", "", "", nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -67,7 +68,11 @@ type Selector interface {
 
 // whole selects the whole run.
 func whole(ctx context.Context, v Selector, w *wire.Workload) (query.Selection, error) {
-	return v.Select(ctx, w.Site, w.ID, w.Start, wholeUntil(w))
+	s, err := v.Select(ctx, w.Site, w.ID, w.Start, wholeUntil(w))
+	if w.Partial {
+		s.Owners = w.Users
+	}
+	return s, err
 }
 
 // NodeCores returns the number of cores of nodes at a time, by name.
@@ -319,6 +324,7 @@ func toAPI(w *store.Workload) wire.Workload {
 		Row: w.Row,
 
 		State: w.State, Reason: w.Reason, EndedBy: w.EndedBy, EndedByUser: w.EndedByUser, QOS: w.QOS, Lost: w.Lost,
+		Users: slices.Sorted(maps.Keys(w.Shares)), Partial: w.Partial,
 	}
 	if c.Nodes == nil {
 		c.Nodes = []string{}

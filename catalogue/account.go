@@ -320,6 +320,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	}
 	a.containers(&w)
 	a.meanMemory(&w.Row, until)
+	w.Shares = a.shares(spans)
 	a.exactness(&w.Row)
 	a.needsItsLimit(&w)
 	return w

@@ -7,6 +7,7 @@ import (
 
 	"reckon/figure"
 	"reckon/metric"
+	"reckon/workload"
 )
 
 // amount is what one series, part or node says of a figure.
@@ -44,6 +45,41 @@ func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 		}
 	}
 	a.quantiles(row, tracks, lane)
+}
+
+// shares divides the totals of a process group by the users of its processes; nil for one user, and for other kinds.
+func (a *account) shares(spans []span) map[string]figure.Share {
+	if !workload.Kind(a.Kind).Group() || !slices.ContainsFunc(spans, func(s span) bool { return s.Owner != spans[0].Owner }) {
+		return nil
+	}
+	by := map[string]*account{}
+	for id, k := range a.Tracks {
+		of := by[k.Owner]
+		if of == nil {
+			of = &account{Programs: a.Programs, Tracks: map[uint64]*track{}}
+			by[k.Owner] = of
+		}
+		of.Tracks[id] = k
+	}
+	delete(by, "")
+	out := make(map[string]figure.Share, len(by))
+	for owner, of := range by {
+		var row figure.Row
+		of.figures(&row, 0, nil)
+		s := figure.Share{Command: of.program(), Amounts: map[string]float64{}}
+		for i := range runFigures {
+			if v := *row.At(i); v != nil && runFigures[i].How.Value == figure.Total {
+				s.Amounts[runFigures[i].Key] = *v
+			}
+		}
+		if len(s.Amounts) > 0 {
+			out[owner] = s
+		}
+	}
+	if len(out) < 2 {
+		return nil
+	}
+	return out
 }
 
 // value is the number that a series gives; false when it gives none now.

@@ -1,16 +1,28 @@
 package catalogue
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"reckon/access"
 	"reckon/agent"
+	"reckon/answer"
+	"reckon/figure/wire"
+	"reckon/query"
 	"reckon/sensor"
 	"reckon/sensor/cgroup"
+	"reckon/web/api"
 )
 
 // tree is a machine whose control groups are files below root: what the agent reads there
@@ -307,7 +319,83 @@ func TestGroupOfTwoUsers(t *testing.T) {
 			if found != 1 {
 				t.Errorf("%s with a child of another user, filled %t: %d rows of one group", owner, fill, found)
 			}
+			if fill {
+				if _, err := b.Rebuild(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			x.dividesGroup(t, fill, map[string]float64{owner: length/50*29*0.25 - 2, m.UserName(uids[1]): length / 50 * 19 * 0.5})
 		}
+	}
+}
+
+// jobsOnly answers about workloads.
+type jobsOnly struct{ *answer.Jobs }
+
+func (jobsOnly) Nodes(context.Context) (wire.NodeList, error) { return wire.NodeList{}, nil }
+
+// dividesGroup checks that the catalogue and the API show each user of a process group what its processes used of it, and no more.
+func (x *site) dividesGroup(t *testing.T, fill bool, used map[string]float64) {
+	t.Helper()
+	views := query.New(x.s, query.Options{})
+	jobs := jobsOnly{&answer.Jobs{Catalogue: x.c, Views: views, Clock: func() time.Time { return x.now }}}
+	var who access.Viewer
+	server := httptest.NewServer(api.New(api.Options{Backend: jobs, Viewer: func(*http.Request) (access.Viewer, error) { return who, nil }}))
+	defer server.Close()
+	ask := func(path string, into any) {
+		t.Helper()
+		r, err := http.Get(server.URL + "/api/reckon/v1/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		if err != nil || r.StatusCode != http.StatusOK || json.Unmarshal(text, into) != nil {
+			t.Fatalf("%s: %s %s, %v", path, r.Status, text, err)
+		}
+		for name := range used {
+			if !who.Sees(name) && bytes.Contains(text, []byte(`"`+name+`"`)) {
+				t.Errorf("%s tells %s of %s: %s", path, who.Name, name, text)
+			}
+		}
+	}
+	who = access.Viewer{Name: "admin", Role: access.Admin}
+	var all wire.WorkloadList
+	ask("workloads?kind=group", &all)
+	if len(all.Workloads) != 1 || len(all.Workloads[0].Users) != 2 || all.Workloads[0].Partial {
+		t.Fatalf("filled %t: %+v", fill, all.Workloads)
+	}
+	whole, sum := all.Workloads[0], 0.0
+	for name, want := range used {
+		for _, as := range []access.Viewer{{Name: "admin", Role: access.Admin}, {Name: name, Role: access.User}} {
+			who = as
+			var list wire.WorkloadList
+			ask("workloads?kind=group&owner="+name, &list)
+			if len(list.Workloads) != 1 || list.Total != 1 {
+				t.Fatalf("filled %t, as %s: %d rows of the group, total %d", fill, who.Name, len(list.Workloads), list.Total)
+			}
+			w := list.Workloads[0]
+			if w.Owner != name || !w.Partial || math.Abs(*w.CPUSeconds-want) > 5 || *w.CoresMean >= *whole.CoresMean {
+				t.Errorf("filled %t, as %s: %s has %g s of the group, want %g", fill, who.Name, w.Owner, *w.CPUSeconds, want)
+			}
+			sum += *w.CPUSeconds / 2
+		}
+		var d wire.WorkloadDetail // as the user
+		ask("workloads/"+whole.ID, &d)
+		parts := 0.0
+		for _, p := range d.Parts {
+			parts += *p.CPUSeconds
+		}
+		if d.Owner != name || math.Abs(parts-want) > 5 || len(d.Profile) == 0 {
+			t.Errorf("filled %t: %s sees parts of %g s in %d lines, want %g", fill, name, parts, len(d.Profile), want)
+		}
+	}
+	if math.Abs(sum-*whole.CPUSeconds) > 1e-6 {
+		t.Errorf("filled %t: the shares are %g s of %g", fill, sum, *whole.CPUSeconds)
+	}
+	who = access.Viewer{Name: "mallory", Role: access.User}
+	if ask("workloads?kind=group", &all); len(all.Workloads) != 0 {
+		t.Errorf("mallory sees %+v", all.Workloads)
 	}
 }
 

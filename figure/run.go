@@ -1,6 +1,10 @@
 package figure
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // Run is the record of one run of a workload, all nodes and parts together: its identity, its facts, the time in which it was
 // measured, and its figures with their exactness. Stores keep it, analyses take it, and the API is made of it.
@@ -40,8 +44,56 @@ type Run struct {
 	// Steps are the steps that the batch system accounts for; an upsert with any replaces all
 	// stored steps of the run. They are not read back.
 	Steps []Step
+	// Shares are what each user's processes used of a process group of several users, by user; nil for all other runs.
+	// After [Run.Of] they are those that the row holds, and Partial reports that it leaves others out.
+	Shares  map[string]Share
+	Partial bool
 
 	Row
+}
+
+// Share is what the processes of one user used of a process group of several: its totals by the keys of figures, and the
+// program that used most CPU time.
+type Share struct {
+	Command string             `json:"command,omitempty"`
+	Amounts map[string]float64 `json:"amounts"`
+}
+
+// Of reduces a process group of several users to what some of them used of it: totals, and means in proportion. Peaks,
+// distributions and the present remain those of the group. It changes no other run, and none in which they have no share.
+func (r *Run) Of(owners []string) {
+	shares := maps.Clone(r.Shares)
+	maps.DeleteFunc(shares, func(o string, _ Share) bool { return !slices.Contains(owners, o) })
+	if len(shares) == 0 || len(shares) == len(r.Shares) {
+		return
+	}
+	scale := func(mean, part, whole *float64) *float64 {
+		if mean == nil || part == nil || whole == nil || *whole <= 0 {
+			return nil
+		}
+		v := *mean * min(*part / *whole, 1)
+		return &v
+	}
+	whole := r.Row
+	for i := range ofRun {
+		if f := &ofRun[i]; f.How.Value == Total {
+			*r.At(i) = nil
+			for _, s := range shares {
+				if v, ok := s.Amounts[f.Key]; ok {
+					if have := *r.At(i); have != nil {
+						v += *have
+					}
+					*r.At(i) = &v
+				}
+			}
+		}
+	}
+	r.CoresMean = scale(r.CoresMean, r.CPUSeconds, whole.CPUSeconds)
+	r.MemoryMeanBytes = scale(r.MemoryMeanBytes, r.MemoryByteSeconds, whole.MemoryByteSeconds)
+	if _, ok := shares[r.Owner]; !ok {
+		r.Owner = slices.Min(slices.Collect(maps.Keys(shares)))
+	}
+	r.Command, r.Shares, r.Partial = shares[r.Owner].Command, shares, true
 }
 
 // Waits reports whether the run is pending: reported by the batch system, but on no node yet.

@@ -59,6 +59,7 @@ type Selection struct {
 	// Numbered are further ids under which nodes may have measured it; see [Views.Select].
 	Numbered []string
 	From, To time.Time
+	Owners   []string // of a process group of several users, those of which series count; none for all
 }
 
 // ids returns all ids under which the workload may have been measured.
@@ -71,6 +72,9 @@ func (v *Views) each(ctx context.Context, s Selection, from, to time.Time, names
 	ms := []*labels.Matcher{series.OneOf("workload", s.ids()), series.OneOf(model.MetricNameLabel, names)}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
+	}
+	if len(s.Owners) > 0 {
+		ms = append(ms, series.OneOf("owner", s.Owners))
 	}
 	return series.Each(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		if len(s.Numbered) > 0 && l.Get("node") == "" && l.Get("workload") != s.ID {

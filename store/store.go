@@ -78,6 +78,9 @@ type Local interface {
 // parts together.
 type Workload = figure.Run
 
+// Share is the part of a user in a process group of several.
+type Share = figure.Share
+
 // Filter selects workloads of the catalogue. Zero fields select everything.
 type Filter struct {
 	IDs          []string // full ids

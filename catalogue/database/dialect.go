@@ -23,6 +23,8 @@ type dialect struct {
 	columns string
 	// listed returns the condition that a column is in the JSON list of a parameter.
 	listed func(column, param string) string
+	// key returns the condition that the JSON object of a column has a key of a list.
+	key func(column, list string) string
 	// pattern returns the condition that a column matches a shell pattern (* ? [a-z]), and glob
 	// converts the pattern for the database.
 	pattern func(column, param string) string
@@ -54,12 +56,15 @@ func sqliteDialect() *dialect {
 		emptyFile: `VACUUM`,
 		columns:   `SELECT name FROM pragma_table_info($1)`,
 		listed:    func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
-		pattern:   func(column, param string) string { return column + " GLOB " + param },
-		glob:      same,
-		indexed:   func(index string) string { return " INDEXED BY " + index },
-		down:      " DESC",
-		put:       same,
-		get:       same,
+		key: func(column, list string) string {
+			return "EXISTS (SELECT 1 FROM json_each(" + column + ") AS k WHERE k.key IN " + list + ")"
+		},
+		pattern: func(column, param string) string { return column + " GLOB " + param },
+		glob:    same,
+		indexed: func(index string) string { return " INDEXED BY " + index },
+		down:    " DESC",
+		put:     same,
+		get:     same,
 		// SQLITE_CORRUPT, SQLITE_NOTADB
 		corrupt:  func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) },
 		full:     func(err error) bool { code, ok := errorCode(err); return ok && code == 13 }, // SQLITE_FULL

@@ -36,13 +36,19 @@ func nodeFields(u *store.NodeUse) []**float64 { return fields(&u.Capacity, &u.Us
 // inexactColumn is the exactness of the figures in a row of usage, as written by [figure.Degrees.Pack].
 const inexactColumn = "inexact"
 
+// sharesColumn holds the shares of the users of a process group of several ([store.Workload.Shares]) as JSON; empty for all other
+// runs. It is added like a column of figures.
+const sharesColumn = "shares"
+
 // figureTables are the tables with columns of figures.
 var figureTables = []struct {
 	name    string
 	columns []string
 	sorted  bool // lists can be sorted by them
-}{{"workloads", runColumns, true}, {"uses", append(usedColumns[:len(usedColumns):len(usedColumns)], inexactColumn), false},
-	{"node_uses", append(nodesColumns[:len(nodesColumns):len(nodesColumns)], inexactColumn), false}}
+}{{"workloads", with(runColumns, sharesColumn), true}, {"uses", with(usedColumns, inexactColumn), false},
+	{"node_uses", with(nodesColumns, inexactColumn), false}}
+
+func with(columns []string, more string) []string { return append(slices.Clip(columns), more) }
 
 // addColumns adds missing columns of figures to a table, and records when. An older
 // program can still open the database: it leaves them empty.
@@ -115,10 +121,18 @@ func (d *dialect) columnsOf(ctx context.Context, q querier, table string) (map[s
 
 // addColumn adds a column, with an index if lists are answered by indexes.
 func (d *dialect) addColumn(ctx context.Context, tx *sql.Tx, n newColumn) error {
-	if _, err := tx.ExecContext(ctx, "ALTER TABLE "+n.table+" ADD COLUMN "+n.column+" DOUBLE PRECISION"); err != nil {
+	of := " DOUBLE PRECISION"
+	if n.column == sharesColumn {
+		of = " TEXT NOT NULL DEFAULT ''"
+	}
+	if _, err := tx.ExecContext(ctx, "ALTER TABLE "+n.table+" ADD COLUMN "+n.column+of); err != nil {
 		return err
 	}
-	if n.sorted && d.indexes {
+	if n.column == sharesColumn && d.indexes {
+		if _, err := tx.ExecContext(ctx, "CREATE INDEX workloads_shared ON workloads (key) WHERE shares <> ''"); err != nil {
+			return err
+		}
+	} else if n.sorted && d.indexes {
 		if _, err := tx.ExecContext(ctx, "CREATE INDEX "+n.table+"_by_"+n.column+" ON "+n.table+" ("+n.column+")"); err != nil {
 			return err
 		}

@@ -1,8 +1,10 @@
 package database
 
 import (
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"reckon/catalogue/database/columns"
 	"reckon/figure"
@@ -11,7 +13,7 @@ import (
 
 // The contents of the columns in memory for a row, besides its key, id and nodes.
 var (
-	heldWords   = []string{"site", "kind", "name", "owner", "account", "partition_name", "command", "state"}
+	heldWords   = []string{"site", "kind", "name", ownersSQL, "account", "partition_name", "command", "state"}
 	heldTimes   = []string{"start_ms", "seen_ms", "until_ms", wallSQL, "submit_ms", "exit_code"}
 	heldNumbers = slices.Concat(heldTimes, runColumns)
 	numberCPU   = len(heldTimes) + figure.Index(figure.Runs, "cpu_seconds")
@@ -32,6 +34,18 @@ const (
 	numberSubmit  = 4 // the first one that may be unknown
 )
 
+// ownersSQL is the owner of a row and, of a process group of several users, all of them, by lines: filters look for any.
+const ownersSQL = "CASE shares WHEN '' THEN owner ELSE owner || (SELECT group_concat(char(10) || key, '') FROM json_each(shares)) END"
+
+// owners is the same of a row.
+func owners(w *store.Workload) string {
+	out := w.Owner
+	for _, o := range slices.Sorted(maps.Keys(w.Shares)) {
+		out += "\n" + o
+	}
+	return out
+}
+
 // mayLack reports whether what a list is sorted by is unknown of some rows.
 func mayLack(order string) bool { return slices.Index(heldNumbers, order) >= numberSubmit }
 
@@ -46,7 +60,7 @@ func held(key int64, w *store.Workload, until int64) columns.Row {
 	}
 	r := columns.Row{
 		Key: key, ID: w.ID, Names: w.Nodes,
-		Words:   []string{w.Site, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, w.State},
+		Words:   []string{w.Site, w.Kind, w.Name, owners(w), w.Account, w.Partition, w.Command, w.State},
 		Numbers: make([]float64, 0, len(heldNumbers)),
 	}
 	submit, code := math.NaN(), math.NaN()
@@ -75,7 +89,16 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 			q.Words = append(q.Words, columns.Words{Column: column, Values: values})
 		}
 	}
-	words(wordOwner, f.Owners)
+	if len(f.Owners) > 0 {
+		q.Words = append(q.Words, columns.Words{Column: wordOwner, Values: f.Owners, Match: func(s string) bool {
+			for o := range strings.SplitSeq(s, "\n") {
+				if slices.Contains(f.Owners, o) {
+					return true
+				}
+			}
+			return false
+		}})
+	}
 	words(wordKind, f.Kinds)
 	words(wordAccount, f.Accounts)
 	words(wordPartition, f.Partitions)
@@ -116,6 +139,8 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 		q.By = columns.ByID
 	case order == "nodes":
 		q.By = columns.ByNames
+	case order == "owner":
+		q.By, q.Column = columns.ByWord, wordOwner
 	case slices.Contains(heldWords, order):
 		q.By, q.Column = columns.ByWord, slices.Index(heldWords, order)
 	default:

@@ -44,9 +44,20 @@ var thenByStart = []string{"owner", "kind", "account", "partition_name", "state"
 
 // Workloads returns the workloads that the filter selects, and their number without the
 // limit. Without a sort the latest start comes first. What is unknown of a
-// row puts it last in either direction. If there are many rows they are selected and ordered in memory, and only
+// row puts it last in either direction. Of a process group of several users a filter by owner returns the shares of these. If there are
+// many rows they are selected and ordered in memory, and only
 // those of the page are read.
 func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
+	rows, total, err := c.workloads(ctx, f)
+	if len(f.Owners) > 0 {
+		for i := range rows {
+			rows[i].Of(f.Owners)
+		}
+	}
+	return rows, total, err
+}
+
+func (c *Catalogue) workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	key, down := strings.CutPrefix(f.Sort, "-")
 	if f.Sort == "" {
 		key, down = "start", true
@@ -305,7 +316,9 @@ func exact(pattern string) (string, bool) {
 // groups adds the conditions on the columns that rows are counted by.
 func (w *conditions) groups(f store.Filter) {
 	w.in("kind", f.Kinds)
-	w.in("owner", f.Owners)
+	if len(f.Owners) > 0 {
+		w.and("(owner IN " + w.list(f.Owners) + " OR " + w.shared(f.Owners) + ")")
+	}
 	w.in("account", f.Accounts)
 	w.in("partition_name", f.Partitions)
 	w.in("state", f.States)
@@ -316,6 +329,11 @@ func (w *conditions) groups(f store.Filter) {
 	default:
 		w.and(w.pattern("command", f.Command))
 	}
+}
+
+// shared is the condition that a row is of a process group of several users and that one of some has a share in it.
+func (w *conditions) shared(owners []string) string {
+	return "shares <> '' AND " + w.d.key("shares", w.list(owners))
 }
 
 // short is the length up to which an interval is faster to query as the workloads that started in it, or the day
@@ -346,6 +364,18 @@ func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error
 		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.sql(), w.args...).Scan(&n)
 		return n, err
 	}
+	var split int
+	if len(f.Owners) > 0 { // rows are counted by their own owner
+		x := &conditions{d: c.d}
+		x.filter(f)
+		x.and("NOT owner IN " + x.list(f.Owners))
+		x.and(x.shared(f.Owners))
+		if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+x.sql(), x.args...).Scan(&split); err != nil {
+			return 0, err
+		}
+	}
+	w.in("owner", f.Owners)
+	f.Owners = nil
 	w.groups(f)
 	if f.Running != nil {
 		run := 0
@@ -355,5 +385,5 @@ func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error
 		w.and("running = " + w.param(run))
 	}
 	err = c.db.QueryRowContext(ctx, "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM workload_counts"+w.sql(), w.args...).Scan(&n)
-	return n, err
+	return n + split, err
 }

@@ -28,6 +28,10 @@ func postgresDialect() *dialect {
 		listed: func(column, param string) string {
 			return column + " IN (SELECT json_array_elements_text(CAST(" + param + " AS JSON)))"
 		},
+		key: func(column, list string) string {
+			return "EXISTS (SELECT 1 FROM json_object_keys(CAST(CASE " + column + " WHEN '' THEN '{}' ELSE " + column +
+				" END AS JSON)) AS k WHERE k IN " + list + ")"
+		},
 		pattern: func(column, param string) string { return column + " ~ " + param },
 		glob:    globRegex,
 		indexes: true,

@@ -23,7 +23,7 @@ const (
 
 // facts are the other columns; identity comes first.
 var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command",
-	"nodes", "exit_code", "state", "reason", "submit_ms", "exactness", "ended_by", "ended_by_user", "qos", "lost"}
+	"nodes", "exit_code", "state", "reason", "submit_ms", "exactness", "ended_by", "ended_by_user", "qos", "lost", sharesColumn}
 
 var (
 	rowColumns = slices.Concat(facts, runColumns)
@@ -166,9 +166,17 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		}
 		exactness = string(text)
 	}
+	shares := ""
+	if len(w.Shares) > 0 {
+		text, err := json.Marshal(w.Shares)
+		if err != nil {
+			return err
+		}
+		shares = string(text)
+	}
 	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
 		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit, exactness,
-		w.EndedBy, w.EndedByUser, w.QOS, lost)
+		w.EndedBy, w.EndedByUser, w.QOS, lost, shares)
 	var key int64
 	if err := u.insertOf(ctx, w).QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
 		return err
@@ -265,9 +273,9 @@ func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until i
 	var start, seen int64
 	var submit *int64
 	var lost int
-	var nodes, exactness string
+	var nodes, exactness, shares string
 	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes,
-		&w.ExitCode, &w.State, &w.Reason, &submit, &exactness, &w.EndedBy, &w.EndedByUser, &w.QOS, &lost)
+		&w.ExitCode, &w.State, &w.Reason, &submit, &exactness, &w.EndedBy, &w.EndedByUser, &w.QOS, &lost, &shares)
 	for i := range figures {
 		dest = append(dest, w.Row.At(i))
 	}
@@ -286,6 +294,11 @@ func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until i
 	}
 	if exactness != "" {
 		if err := json.Unmarshal([]byte(exactness), &w.Exactness); err != nil {
+			return w, 0, err
+		}
+	}
+	if shares != "" {
+		if err := json.Unmarshal([]byte(shares), &w.Shares); err != nil {
 			return w, 0, err
 		}
 	}

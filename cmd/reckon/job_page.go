@@ -81,6 +81,11 @@ func (p *page) header(w client.Workload, now time.Time) {
 	}
 	p.fact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("qos", w.QOS),
 		word("command", w.Command))
+	if w.Partial {
+		p.fact("Share", "totals are of "+term.Safe(strings.Join(w.Users, ", "))+" alone, peaks of the whole process group")
+	} else {
+		p.fact("Users", term.Safe(strings.Join(w.Users, ", ")))
+	}
 	p.fact("Part of", memberOf(w.ID))
 	p.fact("Nodes", term.Safe(strings.Join(w.Nodes, ", ")), word("site", w.Site))
 	p.times(w, now)

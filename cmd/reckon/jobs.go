@@ -209,7 +209,7 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 		"|WRITTEN:ro5|NETWORK:ro8|ENERGY:ro3|PROCS:ro6|GPU:rx|GPU MEM:ro1x|STATE")
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
-		t.Add(calledName(w), w.ID, w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
+		t.Add(calledName(w), w.ID, usersOf(&w), nodeList(w.Nodes), term.Clock(w.Start, now),
 			is("wall_seconds", term.Seconds(&w.WallSeconds)), is("cpu_seconds", term.Seconds(w.CPUSeconds)),
 			is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
 			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)),
@@ -219,6 +219,17 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 			is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)), state(w))
 	}
 	return t
+}
+
+// usersOf names the owner of a workload, of a process group of several users with the number of the others.
+func usersOf(w *client.Workload) string {
+	switch n := len(w.Users); {
+	case w.Partial && n < 2:
+		return w.Owner + " (share)"
+	case n > 1:
+		return fmt.Sprintf("%s +%d", w.Owner, n-1)
+	}
+	return w.Owner
 }
 
 // gpusOf returns the GPUs that computed for a workload in the mean, nil for one that had none open.

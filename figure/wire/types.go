@@ -51,6 +51,10 @@ type Workload struct {
 	// Whether the scheduler stopped reporting it before it ended: whether and when it ended is unknown, end is null,
 	// and seen is the time of the last report.
 	Lost bool `json:"lost,omitempty"`
+	// Users of a process group of several (su, sudo, sshd): those of which the totals are in this row. With partial
+	// it has others too, who are left out: peaks, distributions and the present are of the whole group.
+	Users   []string `json:"users,omitempty"`
+	Partial bool     `json:"partial,omitempty"` // Whether the totals are a share of the group's.
 }
 
 // WorkloadList is the workloads that a filter selected: the response of GET /api/reckon/v1/workloads.

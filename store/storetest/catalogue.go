@@ -29,6 +29,7 @@ func Catalogue(t *testing.T, open func(testing.TB) store.Catalogue) {
 		{"Filters", catalogueFilters},
 		{"Replace", catalogueReplace},
 		{"Family", catalogueFamily},
+		{"Shares", catalogueShares},
 		{"Paging", cataloguePaging},
 		{"Watermark", catalogueWatermark},
 		{"Drop", catalogueDrop},
@@ -226,6 +227,50 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 				t.Errorf("%+v: not in order", f)
 			}
 		}
+	}
+}
+
+// catalogueShares: a process group of several users is one row, which is found by each of them: with all of it by no owner or by all,
+// else with the amounts of these and what is of the group as it is.
+func catalogueShares(t *testing.T, c store.Catalogue) {
+	shared, own := Row(1), Row(2)
+	shared.ID, shared.Kind, shared.Owner, shared.Command = "group/n1/1-1", "group", "root", "bash"
+	shared.CPUSeconds, shared.CoresMean, shared.MemoryPeakBytes, shared.ReadBytes = num(40), num(4), num(9), num(7)
+	shared.Shares = map[string]store.Share{"root": {Command: "bash", Amounts: map[string]float64{"cpu_seconds": 10, "io_read_bytes": 7}},
+		"user1": {Command: "cc", Amounts: map[string]float64{"cpu_seconds": 30}}}
+	own.Owner = "user1"
+	other := Row(3)
+	other.Owner = "user"
+	must(t, c.Upsert(t.Context(), []store.Workload{shared, own, other}))
+	for i := range 2 { // as it was written, then as it is written again
+		if rows, n := list(t, c, store.Filter{Owners: []string{"user1"}, Sort: "kind"}); n != 2 || len(rows) != 2 {
+			t.Errorf("%d rows of %d of user1, want 2", len(rows), n)
+		} else if w := rows[0]; w.ID != shared.ID || w.Owner != "user1" || w.Command != "cc" || !w.Partial || len(w.Shares) != 1 ||
+			*w.CPUSeconds != 30 ||
+			*w.CoresMean != 3 || w.ReadBytes != nil || *w.MemoryPeakBytes != 9 {
+			t.Errorf("the share is %s", show(w))
+		}
+		for _, f := range []store.Filter{{}, {Owners: []string{"root", "user1", "nobody"}}, {IDs: []string{shared.ID}}} {
+			rows, _ := list(t, c, f)
+			if at := slices.IndexFunc(rows, func(w store.Workload) bool { return w.ID == shared.ID }); at < 0 ||
+				show(rows[at]) != show(shared) {
+				t.Errorf("%+v: the row of several users is not as it was", f)
+			}
+		}
+		if _, n := list(t, c, store.Filter{Owners: []string{"root"}, Limit: 1}); n != 1 {
+			t.Errorf("%d rows of root", n)
+		}
+		if _, n := list(t, c, store.Filter{Owners: []string{"ser1", "u"}}); n != 0 {
+			t.Errorf("%d rows of nobody", n)
+		}
+		if i == 0 {
+			must(t, c.Upsert(t.Context(), []store.Workload{shared}))
+		}
+	}
+	shared.Shares = nil
+	must(t, c.Upsert(t.Context(), []store.Workload{shared}))
+	if rows, n := list(t, c, store.Filter{Owners: []string{"user1"}, Limit: 5}); n != 1 || len(rows) != 1 || rows[0].ID != own.ID {
+		t.Errorf("%d rows of user1 without a share, want 1", n)
 	}
 }
 
