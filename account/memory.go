@@ -44,8 +44,9 @@ func (m *memory) take(c *sensor.Cgroup) {
 // settleMemory closes the tick for the memory of all parts, and reports whether some have processes that share much. What one holds
 // at most depends on what the others hold at least, so that those come last.
 func (r *registry) settleMemory(t *closing) (crowds bool) {
-	private := uint64(0)
+	private, rest := uint64(0), false
 	r.bounded = r.bounded[:0]
+	r.other.memory.types[2] -= r.unclaimed
 	for _, p := range r.order {
 		if p.end != 0 {
 			continue
@@ -56,6 +57,10 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 			continue
 		}
 		private += p.private()
+		if p == r.other {
+			rest = good
+			continue
+		}
 		p.settleMemory(t, good)
 	}
 	for _, p := range r.bounded {
@@ -65,9 +70,48 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 		}
 		p.memory.types = p.crowd.limit(t, private, whole)
 		p.memory.types[0] += uint64(p.now.huge) * hugeUnit
-		p.settleMemory(t, false)
+		if p != r.other {
+			p.settleMemory(t, false)
+		}
 	}
+	if r.unclaimed = r.unclaimedShared(t.held); r.unclaimed > 0 {
+		r.other.memory.types[2] += r.unclaimed
+		r.other.have |= sensor.FieldMemory
+	}
+	r.other.settleMemory(t, rest)
 	return crowds
+}
+
+// unclaimedShared returns how much of the shared memory that is held on the machine belongs to no part: files of tmpfs and memfd that no
+// process
+// of a group maps are no process's, but they are in a control group that has a part, or one above its parts. It is 0 where a control group
+// does not tell its shared memory apart, bytes.
+func (r *registry) unclaimedShared(held uint64) uint64 {
+	if held == 0 {
+		return r.unclaimed
+	}
+	claimed := uint64(0)
+	for _, p := range r.order {
+		if p.end != 0 {
+			continue
+		}
+		if p.cg.Have&(sensor.CgroupMemory|sensor.CgroupShmem) == sensor.CgroupMemory {
+			return 0
+		}
+		claimed += p.memory.types[2]
+		if w := p.group.whole; w != nil {
+			w.parts += p.memory.types[2]
+		}
+	}
+	for _, p := range r.order {
+		if w := p.group.whole; w != nil && p.group.lead == p {
+			if w.handle != nil {
+				claimed += grown(w.parts, w.memory.types[2])
+			}
+			w.parts = 0
+		}
+	}
+	return grown(claimed, held)
 }
 
 // private returns what the part holds for itself at least, in bytes: anonymous memory of its processes that no other part shares.

@@ -19,6 +19,8 @@ type registry struct {
 	order    []*Part // in order of appearance, for stable exports
 	groups   map[workload.ID]*group
 	other    *Part
+	// unclaimed is the shared memory of the machine that belongs to no part, bytes; it is in other.
+	unclaimed uint64
 	// forgotten is the CPU time of parts that were flushed, nanoseconds.
 	forgotten uint64
 	shorts    map[string]*metric.Series // by owner, for shortWorkloads

@@ -38,7 +38,8 @@ func (r *rig) memory(of string) (anon, peak, needed float64, how map[string]floa
 			}
 		}
 	}
-	return r.values["reckon_workload_memory_bytes"+l+"|anon"] / float64(mib), r.values["reckon_workload_memory_peak_bytes"+l] / float64(mib),
+	return r.values["reckon_workload_memory_bytes"+l+"|anon"] / float64(mib),
+		r.values["reckon_workload_memory_peak_bytes"+l] / float64(mib),
 		r.values["reckon_workload_memory_needed_peak_bytes"+l] / float64(mib), how
 }
 
@@ -162,7 +163,8 @@ func TestBoundWithExitRecords(t *testing.T) {
 		}
 		r.export()
 		r.tick(0, live)
-		if anon, _, _, how := r.memory(of); anon < 1000 || how["memory_bytes rss_sum"] != float64(want) || how["memory_peak_bytes rss_sum"] != float64(want) {
+		if anon, _, _, how := r.memory(of); anon < 1000 || how["memory_bytes rss_sum"] != float64(want) ||
+			how["memory_peak_bytes rss_sum"] != float64(want) {
 			t.Errorf("some scaled (%t): %.0f MiB, %v", guess, anon, how)
 		}
 		for _, x := range r.l.Live(nil) {
@@ -200,9 +202,39 @@ func TestBoundOfFiles(t *testing.T) {
 		r.tick(0, live)
 		_, peak, _, _ := r.memory("group/n1/100")
 		file := r.values["reckon_workload_memory_bytes|group/n1/100|group||alice|file"] / float64(mib)
-		if anon := r.values["reckon_workload_memory_bytes|group/n1/100|group||alice|anon"] / float64(mib); anon != 1000 || file < 700 || anon+file > most || peak > 24<<10 {
+		if anon := r.values["reckon_workload_memory_bytes|group/n1/100|group||alice|anon"] / float64(mib); anon != 1000 || file < 700 ||
+			anon+file > most || peak > 24<<10 {
 			t.Errorf("%d MiB mapped: %.0f MiB and %.0f of files, peak %.0f", mapped/mib, anon, file, peak)
 		}
+	}
+}
+
+// TestUnclaimedSharedMemory: what memfd and tmpfs hold is of the groups that map it and of the control groups that it is charged to; the
+// rest is other's, so that all together are the machine's.
+func TestUnclaimedSharedMemory(t *testing.T) {
+	other := "reckon_workload_memory_bytes|other/n1|other||root|shmem"
+	r := newRig(t, Config{})
+	r.m.MemoryTotal, r.m.MemoryAvailable, r.m.MemoryShared = 24<<30, 21<<30, 500*mib
+	live := forked(1, 100)
+	live[0].Shmem = 200 * mib
+	for i := range 4 {
+		r.tick(0, live)
+		if r.export(); r.values[other] != 300<<20 {
+			t.Errorf("tick %d: %g MiB of shared memory are other's, want 300", i, r.values[other]/float64(mib))
+		}
+	}
+	if seconds := r.values["reckon_workload_memory_byte_seconds_total|other/n1|other||root"]; seconds < 3*300<<20 || seconds > 4*300<<20 {
+		t.Errorf("%g MiB seconds of other in 4 s", seconds/float64(mib))
+	}
+	r.m.MemoryShared = 0 // not read
+	r.tick(0, live)
+	if r.export(); r.values[other] != 300<<20 {
+		t.Errorf("%g MiB are other's when the machine was not read, want 300 still", r.values[other]/float64(mib))
+	}
+	r.m.MemoryShared = 150 * mib // two groups may map the same: what they count is not taken back
+	r.tick(0, live)
+	if r.export(); r.values[other] != 0 {
+		t.Errorf("%g MiB are other's of what a group maps", r.values[other]/float64(mib))
 	}
 }
 
@@ -269,7 +301,8 @@ func TestSharedPagesThatStayAreReadLessOften(t *testing.T) {
 	for i, again := range []struct {
 		part  float64 // of its pages that a process has for itself
 		after uint64
-	}{{0.03, freshFor}, {0.03, 2 * freshFor}, {0.05, 4 * freshFor}, {0.03, 8 * freshFor}, {0.03, 8 * freshFor}, {0.07, freshFor}, {0.07, 2 * freshFor}} {
+	}{{0.03, freshFor}, {0.03, 2 * freshFor}, {0.05, 4 * freshFor}, {0.03, 8 * freshFor}, {0.03, 8 * freshFor}, {0.07, freshFor},
+		{0.07, 2 * freshFor}} {
 		r.share(func(s Sharer) uint64 { return uint64(float64(s.RSS) * again.part) })
 		for n := uint64(1); ; n++ {
 			r.tick(0, forked(31, 1000))
@@ -388,7 +421,8 @@ func TestBoundIsTheLeast(t *testing.T) {
 		r.share(func(Sharer) uint64 { return 0 })
 	}
 	anon, peak, needed, how := r.memory("group/n1/100")
-	if anon < 1200 || anon > 1500 || needed < 1200 || needed > 1500 || peak > 1550 || how["memory_peak_bytes rss_sum"] != float64(figure.AtMost) {
+	if anon < 1200 || anon > 1500 || needed < 1200 || needed > 1500 || peak > 1550 ||
+		how["memory_peak_bytes rss_sum"] != float64(figure.AtMost) {
 		t.Errorf("%.0f MiB, peak %.0f, needed %.0f, %v", anon, peak, needed, how)
 	}
 	// Once it is measured the bound is forgotten.

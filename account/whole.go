@@ -13,6 +13,7 @@ type whole struct {
 	cg     sensor.Cgroup
 	memory memory
 	active uint64 // tick in which a part was last not idle
+	parts  uint64 // shared memory of the parts in this tick, bytes
 
 	peak, neededPeak *metric.Series
 }

@@ -17,6 +17,10 @@ type Machine struct {
 
 	// MemoryMapped is the page cache that processes map, shared memory included, bytes; 0 where that is not known. It is not kept at rest.
 	MemoryMapped uint64 `json:"-"`
+
+	// MemoryShared is what memfd, tmpfs and shared memory hold, mapped by processes or not, bytes; 0 where that is not known. It is not
+	// kept at rest.
+	MemoryShared uint64 `json:"-"`
 }
 
 // MachineReader reads the totals of the node.

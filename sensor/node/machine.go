@@ -94,10 +94,10 @@ func parseForks(t []byte) uint64 {
 	return 0
 }
 
-// parseMemoryTotals finds MemTotal, MemAvailable (since 3.14) and, if it is there, Mapped in /proc/meminfo, in bytes.
+// parseMemoryTotals finds MemTotal, MemAvailable (since 3.14) and, if they are there, Mapped and Shmem in /proc/meminfo, in bytes.
 func parseMemoryTotals(t []byte, m *sensor.Machine) (ok bool) {
 	found := 0
-	for len(t) > 0 && found < 3 {
+	for len(t) > 0 && found < 4 {
 		var l []byte
 		l, t = sysfs.Line(t)
 		key, rest := sysfs.Field(l)
@@ -107,11 +107,13 @@ func parseMemoryTotals(t []byte, m *sensor.Machine) (ok bool) {
 			into = &m.MemoryTotal
 		case "MemAvailable:":
 			into = &m.MemoryAvailable
-		case "Mapped:": // it comes last
+		case "Mapped:": // it comes after the others
 			if found < 2 {
 				return false
 			}
 			into = &m.MemoryMapped
+		case "Shmem:":
+			into = &m.MemoryShared
 		default:
 			continue
 		}

@@ -41,6 +41,9 @@ func TestMachine(t *testing.T) {
 		if (m.MemoryMapped == 0) != (*mem.MappedBytes == 0) || root != "" && m.MemoryMapped != *mem.MappedBytes {
 			t.Errorf("%d bytes are mapped, prometheus/procfs says %d", m.MemoryMapped, *mem.MappedBytes)
 		}
+		if (m.MemoryShared == 0) != (*mem.ShmemBytes == 0) || root != "" && m.MemoryShared != *mem.ShmemBytes {
+			t.Errorf("%d bytes are shared, prometheus/procfs says %d", m.MemoryShared, *mem.ShmemBytes)
+		}
 		if m.MemoryTotal != *mem.MemTotalBytes || m.Cores != len(st.CPU) || m.Boot == 0 {
 			t.Errorf("%+v", m)
 		}
