@@ -105,7 +105,7 @@ func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 	if err != nil {
 		return nil, err
 	}
-	return &meteredQuery{made, m}, nil
+	return &meteredQuery{Query: made, meter: m}, nil
 }
 
 // NewRangeQuery is like [Engine.NewInstantQuery], for a range.
@@ -119,7 +119,7 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 	if err != nil {
 		return nil, err
 	}
-	return &meteredQuery{made, m}, nil
+	return &meteredQuery{Query: made, meter: m}, nil
 }
 
 // measure bounds the steps of the subqueries of a query. The engine allocates for

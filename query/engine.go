@@ -29,6 +29,8 @@ type EngineOptions struct {
 	Memory int64
 	// Large is called when a query turns out to be large, and its result when that query ends; may be nil.
 	Large func() (done func())
+	// Patience is how long a query may take to notice that its time is over before it is abandoned; 0 is 5 s.
+	Patience time.Duration
 	// Lookback is the maximum age of the last sample of a series; 0 is 5 min.
 	Lookback time.Duration
 	Logger   *slog.Logger
@@ -43,6 +45,8 @@ type Engine struct {
 	options EngineOptions
 	turns   turns
 	budget  budget
+
+	abandoned *abandoned
 }
 
 var _ promql.QueryEngine = (*Engine)(nil)
@@ -55,11 +59,14 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.Timeout <= 0 {
 		o.Timeout = 2 * time.Minute
 	}
+	if o.Patience <= 0 {
+		o.Patience = patience
+	}
 	if o.MaxSamples <= 0 {
 		o.MaxSamples = 20_000_000
 	}
 	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, turns{make(chan struct{}, o.Concurrent)},
-		newBudget(o.Memory, o.MaxSamples))
+		newBudget(o.Memory, o.MaxSamples), &abandoned{})
 }
 
 // parserOptions enables `increase(x[10m] anchored)`: the difference between the counter values at both
@@ -72,11 +79,11 @@ var parserOptions = parser.Options{EnableExtendedRangeSelectors: true}
 func (e *Engine) Within(samples int, timeout time.Duration) *Engine {
 	o := e.options
 	o.MaxSamples, o.Timeout, o.Registry = samples, timeout, nil
-	return newEngine(o, e.parser, e.turns, e.budget)
+	return newEngine(o, e.parser, e.turns, e.budget, e.abandoned)
 }
 
-func newEngine(o EngineOptions, p parser.Parser, t turns, b budget) *Engine {
-	return &Engine{parser: p, options: o, turns: t, budget: b, Engine: promql.NewEngine(promql.EngineOpts{
+func newEngine(o EngineOptions, p parser.Parser, t turns, b budget, left *abandoned) *Engine {
+	return &Engine{parser: p, options: o, turns: t, budget: b, abandoned: left, Engine: promql.NewEngine(promql.EngineOpts{
 		Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
 		ActiveQueryTracker: t, LookbackDelta: o.Lookback,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -40,6 +41,7 @@ func newBudget(bytes int64, least int) budget {
 type meteredQuery struct {
 	promql.Query
 	meter *meter
+	state atomic.Int32
 }
 
 // Exec implements promql.Query.
@@ -47,11 +49,17 @@ func (q *meteredQuery) Exec(ctx context.Context) *promql.Result {
 	if err := q.meter.add(ctx, 1); err != nil {
 		return &promql.Result{Err: err}
 	}
-	return q.Query.Exec(ctx)
+	return q.exec(ctx)
 }
 
-// Close implements promql.Query.
+// Close implements promql.Query. A query that was abandoned is closed when it ends.
 func (q *meteredQuery) Close() {
+	if q.state.Load() != queryAbandoned {
+		q.end()
+	}
+}
+
+func (q *meteredQuery) end() {
 	q.Query.Close()
 	q.meter.release()
 }

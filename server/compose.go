@@ -166,7 +166,7 @@ func lull(ctx context.Context, least, shorter time.Duration, asked <-chan struct
 
 // catchUp takes the last export into the catalogue when the server stops.
 func (s *Server) catchUp() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 	defer cancel()
 	_, err := s.builder.Advance(ctx)
 	if err = errors.Join(err, s.builder.Save(ctx)); err != nil {
@@ -178,6 +178,7 @@ func (s *Server) catchUp() {
 func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	memory := limits.NewMemory(0)
 	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log, Memory: limits.ProgramMemory() / 8, Large: memory.Large})
+	s.answers.Store(s.engine)
 	ready := func() error {
 		if err := s.series.Ready(); err != nil {
 			return err
@@ -252,7 +253,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Findings = &answer.Findings{Keeper: s.findings}
 	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata,
 		Slots: make(chan struct{}, 2)}
-	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine.Engine, Slots: make(chan struct{}, 1)}
+	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine, Slots: make(chan struct{}, 1)}
 	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now},
 		Outage: outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.counted, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}

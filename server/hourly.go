@@ -43,7 +43,22 @@ func (l layered) Gaps(from, to time.Time) []store.Gap {
 	return append(l.Store.Gaps(from, to), l.hourly.Gaps(from, to)...)
 }
 
-func (l layered) Close() error { return errors.Join(l.hourly.Close(), l.Store.Close()) }
+// Close leaves the hours open where queries go on that may read them.
+func (l layered) Close() error {
+	err := l.Store.Close()
+	if l.InUse() {
+		return err
+	}
+	return errors.Join(l.hourly.Close(), err)
+}
+
+// stuck returns the number of queries that compute on though nobody waits for them.
+func (s *Server) stuck() int {
+	if e := s.answers.Load(); e != nil {
+		return e.Abandoned()
+	}
+	return 0
+}
 
 // openEmbedded opens the store in the data directory and, unless that is not wanted, the
 // hours beside it. Of a bound on bytes the hours take a quarter at most.
@@ -52,7 +67,7 @@ func (s *Server) openEmbedded() error {
 	var hours atomic.Pointer[hourly.Store]
 	embedded, err := tsdb.Open(tsdb.Options{
 		Dir: filepath.Join(c.Data, seriesDir), Retention: c.Retention, MaxBytes: c.MaxBytes,
-		OutOfOrder: c.OutOfOrder, Series: c.Series, Logger: s.log,
+		OutOfOrder: c.OutOfOrder, Series: c.Series, Logger: s.log, Stuck: s.stuck,
 		Beside: func() int64 {
 			if h := hours.Load(); h != nil {
 				return h.Bytes()
@@ -72,7 +87,7 @@ func (s *Server) openEmbedded() error {
 		return nil
 	}
 	h, err := hourly.Open(hourly.Options{
-		Dir: filepath.Join(c.Data, HourlyDir), Raw: embedded, Retention: c.Hourly, MaxBytes: c.MaxBytes / 4, Logger: s.log,
+		Dir: filepath.Join(c.Data, HourlyDir), Raw: embedded, Retention: c.Hourly, MaxBytes: c.MaxBytes / 4, Stuck: s.stuck, Logger: s.log,
 	})
 	if err != nil {
 		return err // the store is closed with the server

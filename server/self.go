@@ -57,7 +57,10 @@ var (
 		"Requests that were answered, by what they asked and the first digit of the status.", "what", "status")
 	selfSeconds = selfDesc("request_seconds_total", metric.Counter, metric.Seconds, "Time that answering took.", "what")
 	selfRunning = selfDesc("requests_running", metric.Gauge, "", "Requests that are being answered.")
-	selfRule    = selfDesc("rule_group_seconds", metric.Gauge, metric.Seconds, "Time that the last evaluation of a group of rules took.",
+	selfStuck   = selfDesc("queries_abandoned", metric.Gauge, "",
+		"Queries that did not end when they were told to and compute on; of two, others are refused. No old samples leave memory or the "+
+			"disk meanwhile: restart the server.")
+	selfRule = selfDesc("rule_group_seconds", metric.Gauge, metric.Seconds, "Time that the last evaluation of a group of rules took.",
 		"group")
 	selfLeads = selfDesc("leads", metric.Gauge, "",
 		"Whether this server of several leads now: it makes the list of workloads and sends alerts.")
@@ -77,7 +80,7 @@ func Descs() []*metric.Desc {
 		selfStart, selfMemory, selfCPU, selfDiskFree, selfDiskSize, selfSeries, selfAppended, selfStoreSize, selfWaiting, selfQueueLost,
 		selfReady,
 		selfLag, selfRollLag, selfDirty, selfProof, selfProofTime, selfDiffers, selfSenders, selfConflict, selfSkew,
-		selfRequests, selfSeconds, selfRunning, selfRule, selfRuleAge, selfLeads, selfSilent,
+		selfRequests, selfSeconds, selfRunning, selfStuck, selfRule, selfRuleAge, selfLeads, selfSilent,
 	}, append(ingest.Descs(), invariant.Descs()...)...)
 }
 
@@ -125,6 +128,7 @@ func (s *Server) gatherSelf(ctx context.Context, b *metric.Batch, now time.Time)
 	add(selfDiffers, float64(s.proofs.differences()))
 	s.gatherSenders(add, now)
 	s.self.requests.gather(add)
+	add(selfStuck, float64(s.stuck()))
 	if s.alerts != nil {
 		for _, g := range s.alerts.Groups() {
 			add(selfRule, g.Took.Seconds(), g.Name)

@@ -124,7 +124,8 @@ type Server struct {
 	hourly          *hourly.Store
 	catalogue       store.Facts
 	engine          *query.Engine
-	courtesy        courtesy.Gate // background work gives way to questions
+	answers         atomic.Pointer[query.Engine] // engine, for the store, which is opened before
+	courtesy        courtesy.Gate                // background work gives way to questions
 	builder         *catalogue.Builder
 	agent           *agent.Agent
 	socket          *agent.Socket

@@ -22,7 +22,15 @@ func main() {
 		// run forwards signals to its command, and must not handle those that a
 		// shell set to be ignored for a background job.
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		context.AfterFunc(ctx, func() { time.AfterFunc(2*time.Second, stop) }) // a later signal ends the process at once
+		context.AfterFunc(ctx, func() {
+			// A later signal ends the process at once, but for SIGTERM to a server, which always ends.
+			time.AfterFunc(2*time.Second, func() {
+				if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "up") {
+					signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
+				}
+				stop()
+			})
+		})
 	}
 	run := execute
 	if filepath.Base(os.Args[0]) == kubectlName {

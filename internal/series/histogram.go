@@ -23,7 +23,7 @@ func FromNative(fh *histogram.FloatHistogram) *metric.Histogram {
 			continue
 		}
 		one := &metric.Histogram{Buckets: []uint64{uint64(bucket.Count)}}
-		one.Offset = int32(math.Round(math.Log2(bucket.Upper) * 8))
+		one.Offset = int32(math.Round(min(max(math.Log2(bucket.Upper), -1075), 1025) * 8)) // the last bound is +Inf
 		out.Merge(one)
 	}
 	out.Count, out.ZeroCount, out.Sum = uint64(fh.Count), uint64(fh.ZeroCount), fh.Sum

@@ -59,6 +59,9 @@ type Raw interface {
 type Options struct {
 	Dir string // created if it does not exist
 	Raw Raw
+	// Stuck returns the number of queries that compute on though nobody waits for them, nil is none: no pass is made meanwhile, since
+	// it waits for the readers of what it replaces.
+	Stuck func() int
 	// Retention is how long hours are kept; 0 is for ever.
 	Retention time.Duration
 	// MaxBytes limits their size on disk: the oldest are removed first. 0 is no limit.
@@ -184,6 +187,9 @@ func (s *Store) Run(ctx context.Context) error {
 		case <-next.C:
 		}
 		next.Reset(passEvery)
+		if s.opts.Stuck != nil && s.opts.Stuck() > 0 {
+			continue
+		}
 		err := s.Pass(ctx)
 		switch {
 		case ctx.Err() != nil:

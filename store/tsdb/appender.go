@@ -12,6 +12,7 @@ import (
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 
 	"reckon/internal/dirty"
+	"reckon/internal/series"
 	"reckon/store"
 )
 
@@ -111,6 +112,9 @@ func (a *gatedAppender) Generation() uint64 { return a.generation }
 // Append implements storage.AppenderV2.
 func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	if err := series.Sound(h, fh); err != nil {
+		return 0, fmt.Errorf("%w: %w", store.ErrInvalid, err)
+	}
 	begins := false
 	if v == 0 && ref == 0 && h == nil && fh == nil {
 		known, _ := a.GetRef(ls, ls.Hash())

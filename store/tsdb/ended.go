@@ -44,6 +44,9 @@ const (
 
 // evictEnded writes ended series to a block and drops them from memory, when that is due.
 func (s *Store) evictEnded(db *promtsdb.DB) {
+	if s.stuck() {
+		return
+	}
 	now, ended, all := s.opts.Clock(), db.Head().NumStaleSeries(), db.Head().NumSeries()
 	due := ended >= fewEnded && now.Sub(s.evicted) >= evictEvery
 	if s.noRoom && now.Sub(s.evicted) < evictEvery {
@@ -94,6 +97,11 @@ func (s *Store) evictNow(db *promtsdb.DB) bool {
 	s.noRoom = false
 	return true
 }
+
+var errStuck = errors.New("a query does not end: nothing that it may read leaves memory or the disk until the server is restarted")
+
+// stuck reports whether queries compute on that nobody waits for.
+func (s *Store) stuck() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 }
 
 var errBusy = errors.New("queries under way take longer than an eviction waits for them")
 
@@ -164,6 +172,9 @@ func (s *Store) newest() int64 {
 // need not look through thousands of series that are over. A series that goes on meanwhile stays in
 // memory. After the last block the database drops the others from memory; see [Store.hold].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
+	if c.s.stuck() { // the database would wait for its readers for ever when the block is written
+		return nil, errStuck
+	}
 	if base == nil || !base.Compaction.FromStaleSeries() {
 		return c.Compactor.Write(dest, b, mint, maxt, base)
 	}
@@ -201,6 +212,9 @@ func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 // at the blocks in the order in which they were written, up to the first recent one, so
 // that newer blocks wait for these, two or three hours.
 func (c compactor) Plan(dir string) ([]string, error) {
+	if c.s.stuck() {
+		return nil, nil
+	}
 	plan, err := c.Compactor.Plan(dir)
 	if err != nil || len(plan) > 0 {
 		return plan, err

@@ -270,7 +270,7 @@ func TestEvictionIsPutOff(t *testing.T) {
 		}
 		s.goOn()
 		s.queries.Store(1)
-		s.gate.close()
+		s.gate.close(closeWait)
 		if err := s.hold(); !errors.Is(err, store.ErrClosed) || s.held {
 			t.Errorf("while closing: %v, held %v", err, s.held)
 		}

@@ -4,16 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/encoding"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"reckon/internal/durable"
+	"reckon/internal/series"
 	"reckon/store"
 )
 
@@ -94,11 +100,52 @@ func (s *Store) gapWarnings(mint, maxt int64) annotations.Annotations {
 	return w
 }
 
-// incomplete is a set of series of a time in which samples were lost.
+// incomplete is a set of series of a time in which samples may have been lost.
 type incomplete struct {
 	storage.SeriesSet
 	warnings annotations.Annotations
 	suspect  func(error)
+	unsound  *atomic.Uint64 // counts histograms of the set that are shown as the end of their series
+}
+
+// At returns a series whose histograms are those of [series.Sound] only: older versions stored others.
+func (s incomplete) At() storage.Series { return soundSeries{s.SeriesSet.At(), s.unsound} }
+
+type soundSeries struct {
+	storage.Series
+	unsound *atomic.Uint64
+}
+
+func (s soundSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
+	g, ok := it.(*soundIterator)
+	if !ok {
+		g = &soundIterator{}
+	}
+	g.Iterator, g.unsound = s.Series.Iterator(g.Iterator), s.unsound
+	return g
+}
+
+type soundIterator struct {
+	chunkenc.Iterator
+	unsound *atomic.Uint64
+}
+
+func (i *soundIterator) AtHistogram(spare *histogram.Histogram) (int64, *histogram.Histogram) {
+	t, h := i.Iterator.AtHistogram(spare)
+	if series.Sound(h, nil) == nil {
+		return t, h
+	}
+	i.unsound.Add(1)
+	return t, &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}
+}
+
+func (i *soundIterator) AtFloatHistogram(spare *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	t, h := i.Iterator.AtFloatHistogram(spare)
+	if series.Sound(nil, h) == nil {
+		return t, h
+	}
+	i.unsound.Add(1)
+	return t, &histogram.FloatHistogram{Sum: math.Float64frombits(value.StaleNaN)}
 }
 
 func (s incomplete) Warnings() annotations.Annotations {

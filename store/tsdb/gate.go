@@ -2,6 +2,7 @@ package tsdb
 
 import (
 	"sync"
+	"time"
 
 	"reckon/store"
 )
@@ -59,20 +60,27 @@ func (g *gate) open() {
 	g.mu.Unlock()
 }
 
-// close refuses new users and waits for those inside. It reports false when the
-// gate was closed before.
-func (g *gate) close() bool {
+// close refuses new users and waits for those inside, for so long at most. It reports false when the
+// gate was closed before, and how many are inside still.
+func (g *gate) close(longest time.Duration) (first bool, inside int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return false
+		return false, 0
 	}
 	g.closed = true
 	g.change.Broadcast()
-	for g.users > 0 || g.shut {
+	over := false
+	defer time.AfterFunc(longest, func() {
+		g.mu.Lock()
+		over = true
+		g.change.Broadcast()
+		g.mu.Unlock()
+	}).Stop()
+	for (g.users > 0 || g.shut) && !over {
 		g.change.Wait()
 	}
-	return true
+	return true, g.users
 }
 
 // closing reports whether somebody closes it or has closed it.

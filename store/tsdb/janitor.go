@@ -118,6 +118,9 @@ func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
 func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} {
 	s.born.see(blocks)
 	out := map[ulid.ULID]struct{}{}
+	if s.stuck() {
+		return out
+	}
 	newest, bytes := int64(math.MinInt64), int64(0)
 	if s.opts.Beside != nil {
 		bytes = s.opts.Beside()

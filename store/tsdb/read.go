@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"reckon/internal/dirty"
+	"reckon/internal/series"
 )
 
 // The Store stands where Prometheus's HTTP API wants its storage, so that nobody
@@ -74,7 +75,7 @@ type gatedQuerier struct {
 }
 
 func (q *gatedQuerier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	return incomplete{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.s.suspect}
+	return incomplete{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.s.suspect, series.Unsound(ctx)}
 }
 
 func (q *gatedQuerier) Close() error {

@@ -60,6 +60,9 @@ type Options struct {
 	// Series is how many live series are expected; 0 is a few thousand. It sizes tables
 	// only and bounds nothing.
 	Series int
+	// Stuck returns the number of queries that compute on though nobody waits for them; nil is none. Nothing that they may read
+	// leaves memory or the disk meanwhile.
+	Stuck func() int
 	// Logger takes what happens besides; nil discards it.
 	Logger *slog.Logger
 	// Clock is time.Now unless a test says otherwise.
@@ -237,25 +240,46 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	return o
 }
 
-// Close waits for appends and queries under way and closes the store.
+// closeWait is how long Close waits for appends and queries under way: with the rest of a stop of the server it is less than 20 s.
+const closeWait = 8 * time.Second
+
+// Close waits for appends and queries under way, for 8 s at most, and closes the store. What is under way still reads what is mapped
+// into memory: then the logs are written out, and the database stays open until the process ends.
 func (s *Store) Close() error {
-	if !s.gate.close() {
+	first, inside := s.gate.close(closeWait)
+	if !first {
 		return nil
 	}
 	close(s.stop)
-	s.done.Wait()
+	if inside == 0 {
+		s.done.Wait()
+	} else {
+		s.log.Error("queries or writes do not end; the series are safe and are closed without them", "under way", inside)
+	}
 	err := s.meta.save()
 	if s.db != nil {
 		s.noteSize(s.db)
 		_, newest := extent(s.db)
 		oldestOOO := s.db.Head().MinOOOTime()
-		closed := s.db.Close()
+		var closed error
+		if inside == 0 {
+			closed = s.db.Close()
+		} else {
+			closed = syncLogs(s.opts.Dir)
+		}
 		err = errors.Join(err, closed)
 		if noted := s.noteLogs(newest, oldestOOO, false); closed == nil && noted != nil {
 			s.log.Warn("what the logs are could not be noted: one that is cut off now is not noticed", "err", noted)
 		}
 	}
 	return errors.Join(err, s.lock.release())
+}
+
+// InUse reports whether the store was closed while queries or writes went on, which may still read it.
+func (s *Store) InUse() bool {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.closed && s.gate.users > 0
 }
 
 // repair opens the database again after a failed write to its log, if the disk has

@@ -101,6 +101,21 @@ func (c *notedLogs) unlessReplaced(dir, log string) map[string]int64 {
 	return nil
 }
 
+// syncLogs has the system write the logs to the disk: each commit ends with their last page in its cache.
+func syncLogs(dir string) (err error) {
+	for _, log := range []string{"wal", "wbl"} {
+		files, _ := filepath.Glob(filepath.Join(dir, log, "[0-9]*"))
+		for _, name := range files {
+			f, bad := os.Open(name)
+			if bad == nil {
+				bad = errors.Join(f.Sync(), f.Close())
+			}
+			err = errors.Join(err, bad)
+		}
+	}
+	return err
+}
+
 // readLogs reads all logs and returns their segments in the order in which they are replayed,
 // those that are missing among them, and whether anything is wrong with one.
 func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err error) {

@@ -25,6 +25,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	recseries "reckon/internal/series"
 )
 
 // otlp receives metrics of OpenTelemetry (https://opentelemetry.io/docs/specs/otlp/#otlphttp),
@@ -320,6 +322,10 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 	}
 	if !ok {
 		return ref, nil
+	}
+	if err := recseries.Sound(ih, fh); err != nil {
+		a.failed = a.judge(&series{ls: ls}, t, err)
+		return ref, a.failed
 	}
 	if a.deltas != nil && ls.Get(model.MetricNameLabel) != targetInfo && t <= a.latest && !value.IsStaleNaN(v) {
 		if ih != nil {

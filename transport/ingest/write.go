@@ -24,6 +24,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	recseries "reckon/internal/series"
 	"reckon/store"
 	"reckon/transport/limits"
 )
@@ -440,12 +441,12 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 	if w.future(s, t) || w.another(s, t) {
 		return nil
 	}
-	var err error
+	err := recseries.Sound(h, fh)
 	// A resolution finer than the store's maximum is reduced, not refused.
-	if h != nil && histogram.IsExponentialSchemaReserved(h.Schema) && h.Schema > histogram.ExponentialSchemaMax {
+	if err == nil && h != nil && histogram.IsExponentialSchemaReserved(h.Schema) && h.Schema > histogram.ExponentialSchemaMax {
 		err = h.ReduceResolution(histogram.ExponentialSchemaMax)
 	}
-	if fh != nil && histogram.IsExponentialSchemaReserved(fh.Schema) && fh.Schema > histogram.ExponentialSchemaMax {
+	if err == nil && fh != nil && histogram.IsExponentialSchemaReserved(fh.Schema) && fh.Schema > histogram.ExponentialSchemaMax {
 		err = fh.ReduceResolution(histogram.ExponentialSchemaMax)
 	}
 	if err == nil {
@@ -519,7 +520,7 @@ func (w *writer) judge(s *series, t int64, err error) error {
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
 		errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrDuplicateSampleForTimestamp),
-		errors.As(err, &invalid):
+		errors.As(err, &invalid), errors.Is(err, recseries.ErrUnsound):
 		w.refuse(whyOf(err), 1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/internal/series"
 	"reckon/metric"
 	"reckon/transport/limits"
 )
@@ -82,7 +83,10 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	case c.slow != nil:
 		return 0, c.slow
 	default:
-		err := c.request.Labels(ls)
+		err := series.Sound(h, fh)
+		if err == nil {
+			err = c.request.Labels(ls)
+		}
 		if err == nil {
 			err = c.request.Series(ls, 1)
 		}

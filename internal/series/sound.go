@@ -1,0 +1,89 @@
+package series
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/prometheus/prometheus/model/histogram"
+)
+
+// ErrUnsound is wrapped by the error for a native histogram with which the arithmetic of histograms does not end or fails:
+// adding two whose zero thresholds never become equal loops for ever, and an index of a bucket that overflows panics.
+var ErrUnsound = errors.New("the native histogram cannot be computed with")
+
+// Sound returns an error that wraps [ErrUnsound] for a histogram that must be neither stored nor given to the arithmetic; one of
+// h and fh is nil. It looks at the layout only, whose cost does not grow with the buckets; the database checks the counts.
+// A threshold is a finite number that is not negative. A bucket of an exponential schema lies between the least and the
+// largest float64, and the next one, which holds infinity. Spans without any bucket, by which client libraries mark a histogram as
+// native, are taken away: making such a histogram coarser panics.
+func Sound(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
+	switch {
+	case h != nil:
+		h.PositiveSpans, h.NegativeSpans = filled(h.PositiveSpans, len(h.PositiveBuckets)), filled(h.NegativeSpans, len(h.NegativeBuckets))
+		return sound(h.Schema, h.ZeroThreshold, h.PositiveSpans, h.NegativeSpans)
+	case fh != nil:
+		fh.PositiveSpans, fh.NegativeSpans = filled(fh.PositiveSpans, len(fh.PositiveBuckets)),
+			filled(fh.NegativeSpans, len(fh.NegativeBuckets))
+		return sound(fh.Schema, fh.ZeroThreshold, fh.PositiveSpans, fh.NegativeSpans)
+	}
+	return nil
+}
+
+// filled returns the spans of a side, nil if they hold no bucket.
+func filled(spans []histogram.Span, buckets int) []histogram.Span {
+	if buckets > 0 {
+		return spans
+	}
+	for _, s := range spans {
+		if s.Length > 0 {
+			return spans // the database refuses it: its buckets are missing
+		}
+	}
+	return spans[:0]
+}
+
+type unsoundKey struct{}
+
+// CountUnsound returns a context whose reads count the stored histograms that are left out as not sound.
+func CountUnsound(ctx context.Context) (context.Context, *atomic.Uint64) {
+	n := new(atomic.Uint64)
+	return context.WithValue(ctx, unsoundKey{}, n), n
+}
+
+// Unsound returns the counter of a context; never nil.
+func Unsound(ctx context.Context) *atomic.Uint64 {
+	if n, ok := ctx.Value(unsoundKey{}).(*atomic.Uint64); ok {
+		return n
+	}
+	return new(atomic.Uint64)
+}
+
+func sound(schema int32, threshold float64, spans ...[]histogram.Span) error {
+	if math.IsNaN(threshold) || math.IsInf(threshold, 0) || threshold < 0 {
+		return fmt.Errorf("%w: its zero threshold is %v; send a finite number that is not negative", ErrUnsound, threshold)
+	}
+	low, high := int64(0), int64(math.MaxInt32)
+	if schema != histogram.CustomBucketsSchema {
+		// 2^-1074 is the least float64 and 2^1024 is beyond the largest; finer schemas than those of the database are made coarser.
+		per := math.Exp2(float64(min(max(schema, histogram.ExponentialSchemaMin), histogram.ExponentialSchemaMax)))
+		if schema > histogram.ExponentialSchemaMax {
+			low = math.MinInt32
+		} else {
+			low, high = int64(math.Floor(-1075*per))-1, int64(math.Ceil(1024*per))+1
+		}
+	}
+	for _, side := range spans {
+		at := int64(0)
+		for i, s := range side {
+			if at += int64(s.Offset); i > 0 && s.Offset < 0 || at < low || at+int64(s.Length)-1 > high {
+				return fmt.Errorf("%w: span %d of its buckets is at %d and %d long; schema %d has buckets from %d to %d", ErrUnsound,
+					i+1, at, s.Length, schema, low, high)
+			}
+			at += int64(s.Length)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"reckon/internal/series"
+)
+
+// ErrAbandoned is wrapped by the error of a query that did not end when it was told to, and of those that are refused while
+// [mostAbandoned] such queries run.
+var ErrAbandoned = errors.New("a query does not end")
+
+const (
+	// patience is how long a query may take to notice that its time is over or that nobody waits for it: the engine looks
+	// between steps and series.
+	patience = 5 * time.Second
+	// mostAbandoned is how many queries may compute on, a core each, before others are refused.
+	mostAbandoned = 2
+)
+
+// abandoned counts the queries of an engine that compute on though nobody waits for them. A goroutine cannot be ended from
+// outside, and it reads files that are mapped into memory: what it may read has to stay until it ends.
+type abandoned struct{ running atomic.Int64 }
+
+// Abandoned returns the number of queries that did not end when they were told to and still run.
+func (e *Engine) Abandoned() int { return int(e.abandoned.running.Load()) }
+
+// exec runs a query and waits for it, but for longer than its time and patience. A query that is left belongs to its goroutine,
+// which closes it when it ends.
+func (q *meteredQuery) exec(ctx context.Context) *promql.Result {
+	e := q.meter.engine
+	if e.Abandoned() >= mostAbandoned {
+		return &promql.Result{Err: fmt.Errorf("%w, and another one neither: restart the server, whose log names both: %w", ErrAbandoned,
+			promql.ErrQueryTimeout("the wait for others"))}
+	}
+	ctx, unsound := series.CountUnsound(ctx)
+	done := make(chan *promql.Result, 1)
+	go func() {
+		r := &promql.Result{}
+		defer func() {
+			if p := recover(); p != nil {
+				r = &promql.Result{Err: fmt.Errorf("the query failed: %v", p)}
+			}
+			done <- r
+			if !q.state.CompareAndSwap(queryRuns, queryEnded) { // it was abandoned
+				e.abandoned.running.Add(-1)
+				q.end()
+			}
+		}()
+		r = q.Query.Exec(ctx)
+	}()
+	limit := time.NewTimer(e.options.Timeout + e.options.Patience)
+	defer limit.Stop()
+	select {
+	case r := <-done:
+		return q.finish(r, unsound)
+	case <-ctx.Done():
+		last := time.NewTimer(e.options.Patience)
+		defer last.Stop()
+		select {
+		case r := <-done:
+			return q.finish(r, unsound)
+		case <-last.C:
+		}
+	case <-limit.C:
+	}
+	e.abandoned.running.Add(1)
+	if !q.state.CompareAndSwap(queryRuns, queryAbandoned) {
+		e.abandoned.running.Add(-1)
+		return q.finish(<-done, unsound)
+	}
+	if e.options.Logger != nil {
+		e.options.Logger.Error("a query does not end and is abandoned; until the server is restarted it takes a core, and no old samples "+
+			"leave memory or the disk", "query", q.Query.String(), "patience", e.options.Patience)
+	}
+	return &promql.Result{Err: fmt.Errorf("%w: %w", ErrAbandoned, promql.ErrQueryTimeout("its evaluation, and did not notice it"))}
+}
+
+// States of a query.
+const (
+	queryRuns int32 = iota
+	queryEnded
+	queryAbandoned
+)
+
+func (q *meteredQuery) finish(r *promql.Result, unsound *atomic.Uint64) *promql.Result {
+	if n := unsound.Load(); n > 0 {
+		r.Warnings.Add(fmt.Errorf("%w: %d native histograms that cannot be computed with are left out", annotations.PromQLWarning, n))
+	}
+	return r
+}
